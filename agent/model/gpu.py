@@ -1,0 +1,102 @@
+"""GPUs and other accelerators, their NVLinks, NVSwitches."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class GpuPcie(msgspec.Struct, frozen=True, kw_only=True):
+    """The driver's own view of the GPU's PCIe link."""
+
+    generation: int | None = None
+    width: int | None = None
+    max_generation: int | None = None
+    max_width: int | None = None
+
+
+class Mig(msgspec.Struct, frozen=True, kw_only=True):
+    """Multi-instance GPU."""
+
+    current: bool | None = None
+    pending: bool | None = None
+    instances: list[str] = []
+
+
+class Remote(msgspec.Struct, frozen=True, kw_only=True):
+    """The far end of an NVLink."""
+
+    kind: str  # gpu | switch | cpu | unknown
+    id: str | None = None
+    link: int | None = None
+
+
+class GpuLink(msgspec.Struct, frozen=True, kw_only=True):
+    """One direct link. `signal_gbyte_s`: signalling rate, one direction (payload is 16/17 of it on NVLink 4 and 5)."""
+
+    protocol: str = "nvlink"  # nvlink | xgmi | hccs
+    link: int
+    state: str  # active | inactive | sleep | unknown
+    version: str | None = None
+    signal_gbyte_s: float | None = None
+    remote: Remote | None = None
+    errors: dict[str, int] = {}
+
+
+class Fabric(msgspec.Struct, frozen=True, kw_only=True):
+    """Fabric registration."""
+
+    state: str | None = None  # not_supported | not_started | in_progress | completed
+    status: str | None = None
+    clique: int | None = None
+    cluster_uuid: str | None = None
+    health: dict[str, str] = {}
+
+
+class C2c(msgspec.Struct, frozen=True, kw_only=True):
+    """NVLink-C2C between a Grace CPU and its GPU."""
+
+    enabled: bool | None = None
+    links: list[str] = []
+
+
+class Gpu(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU or accelerator: of the bus, of the driver, or of both."""
+
+    id: str
+    label: str
+    index: int | None = None
+    uuid: str | None = None
+    serial: str | None = None
+    minor: int | None = None
+    name: str | None = None
+    vendor: str | None = None
+    pci: str | None = None
+    numa_node: int | None = None
+    memory_numa_node: int | None = None
+    architecture: str | None = None
+    compute_capability: str | None = None
+    vbios: str | None = None
+    memory_mib: int | None = None
+    bar1_mib: int | None = None
+    module_id: int | None = None
+    pstate: str | None = None  # "P0"
+    pcie: GpuPcie | None = None
+    mig: Mig | None = None
+    virtualization: str | None = None  # none | passthrough | vgpu | ...
+    driver_state: str = "unknown"  # open: the driver lists it; not_open: on the bus, not listed; no_driver; vfio; error; unknown
+    driver_error: str | None = None
+    links: list[GpuLink] = []
+    links_known: bool = False
+    links_reason: str | None = None  # why links are not known, or why there are none
+    fabric: Fabric | None = None
+    c2c: C2c | None = None
+    addressing_mode: str | None = None
+    p2p: dict[str, dict[str, str]] | None = None
+    recovery_action: str | None = None
+
+
+class NvSwitch(msgspec.Struct, frozen=True, kw_only=True):
+    """One NVSwitch that this host sees on PCI."""
+
+    id: str
+    pci: str

@@ -1,0 +1,70 @@
+"""One PCI function and its link. Kernel and PCI-SIG terms."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Acs(msgspec.Struct, frozen=True, kw_only=True):
+    """ACS: what the function can do and what is switched on, as SV TB RR CR UF EC DT."""
+
+    capability: list[str] = []
+    control: list[str] = []
+
+
+class LinkQuality(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the link's numbers may be believed."""
+
+    state: str  # conclusive | idle | untrusted | asleep | unreadable
+    reason: str | None = None
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """The link between this function and the port above it. Bandwidth: one direction, after line coding."""
+
+    speed_gt_s: float | None = None
+    width: int | None = None
+    max_speed_gt_s: float | None = None
+    max_width: int | None = None
+    target_speed_gt_s: float | None = None
+    bandwidth_gbyte_s: float | None = None
+    quality: LinkQuality
+
+
+class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
+    """One PCI function. Null: could not be read, or the source does not say."""
+
+    id: str
+    parent: str | None = None
+    root_bus: str | None = None  # "0000:15": the root bus (host bridge) it hangs from; null: hierarchy not known
+    class_code: str | None = msgspec.field(name="class", default=None)
+    vendor: str | None = None
+    device: str | None = None
+    subsystem_vendor: str | None = None
+    subsystem_device: str | None = None
+    revision: str | None = None
+    name: str | None = None
+    driver: str | None = None  # "": known to have none
+    numa_node: int | None = None
+    numa_declared: bool | None = None  # false: the kernel says -1, the firmware gave none; null: not read
+    slot: str | None = None
+    port_type: str | None = None
+    iommu_group: int | None = None
+    iommu_type: str | None = None
+    physical_function: str | None = None
+    virtual_functions: int | None = None
+    power_state: str | None = None  # D0 .. D3cold, or the runtime status where that is all there is
+    serial: str | None = None
+    acs: Acs | None = None
+    ats: bool | None = None
+    aer: dict[str, dict[str, int]] | None = None
+    max_payload_bytes: int | None = None
+    max_payload_supported_bytes: int | None = None
+    max_read_request_bytes: int | None = None
+    relaxed_ordering: bool | None = None
+    extended_tags: bool | None = None
+    aspm: str | None = None
+    bars_bytes: dict[str, int] | None = None
+    config_bytes: int | None = None
+    state: str = "present"  # present | asleep | gone | changed_during_scan
+    link: Link | None = None

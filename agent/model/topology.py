@@ -1,0 +1,42 @@
+"""One node's topology: PCI tree, GPUs, NVSwitches, NICs, interfaces, and the path of every pair."""
+
+from __future__ import annotations
+
+import msgspec
+
+from agent.model.gpu import Gpu, NvSwitch
+from agent.model.nic import Netdev, Nic
+from agent.model.pci import PciFunction
+
+
+class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
+    """What another source says of the same pair."""
+
+    source: str  # nvml | nvidia-smi
+    kind: str
+
+
+class Path(msgspec.Struct, frozen=True, kw_only=True):
+    """How two devices reach each other. Bandwidth: one direction; null where no hop's link is known."""
+
+    a: str
+    b: str
+    kind: str | None = None  # NV<n> XGMI HCCS C2C PIX PXB PHB NODE SYS; null: not known
+    pcie_kind: str | None = None  # PIX PXB PHB NODE SYS
+    hops: list[str] = []  # PCI ids between a and b, a's side first
+    bandwidth_gbyte_s: float | None = None
+    limiting: str | None = None  # id of the function whose link (to its port above) is the slowest
+    source: str | None = None  # nvml | nvidia-smi | pci-tree
+    disagrees: Disagreement | None = None
+
+
+class Topology(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is wired. Lists are sorted by identity."""
+
+    pci: list[PciFunction] = []
+    gpus: list[Gpu] = []
+    nvswitches: list[NvSwitch] = []
+    nics: list[Nic] = []
+    netdevs: list[Netdev] = []
+    paths: list[Path] = []
+    bandwidth_mode: str | None = None  # NVLink bandwidth mode of the system

@@ -1,0 +1,114 @@
+"""What a rule gets: the body of a report as data, with the look-ups that rules share.
+
+No probe, file, clock or subprocess is reachable from here: judging a report again gives the same answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from agent.model.gpu import Gpu
+from agent.model.nic import Netdev, Nic
+from agent.model.node import Event, Node, Platform, Software
+from agent.model.pci import PciFunction
+from agent.model.report import ProbeRun
+from agent.model.topology import Path, Topology
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the operator declared: rules switched off, thresholds, facts. Each change is a line of the report."""
+
+    disabled: frozenset[str] = frozenset()
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    facts: Mapping[str, str | bool | int | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One node to be judged."""
+
+    node: Node
+    platform: Platform
+    probes: Mapping[str, ProbeRun]
+    software: Software
+    events: tuple[Event, ...]
+    topology: Topology
+    settings: Settings = Settings()
+
+    @cached_property
+    def functions(self) -> Mapping[str, PciFunction]:
+        """PCI functions by id."""
+        return {f.id: f for f in self.topology.pci}
+
+    @cached_property
+    def gpu_by_pci(self) -> Mapping[str, Gpu]:
+        """GPUs by the id of their PCI function."""
+        return {g.pci: g for g in self.topology.gpus if g.pci}
+
+    @cached_property
+    def gpus(self) -> Mapping[str, Gpu]:
+        """GPUs by id."""
+        return {g.id: g for g in self.topology.gpus}
+
+    @cached_property
+    def nics(self) -> Mapping[str, Nic]:
+        """NICs by id."""
+        return {n.id: n for n in self.topology.nics}
+
+    @cached_property
+    def nic_by_pci(self) -> Mapping[str, Nic]:
+        """NICs by the id of their PCI function."""
+        return {n.pci: n for n in self.topology.nics if n.pci}
+
+    @cached_property
+    def netdevs(self) -> Mapping[str, Netdev]:
+        """Interfaces by name."""
+        return {n.label: n for n in self.topology.netdevs}
+
+    @cached_property
+    def rails(self) -> tuple[Nic, ...]:
+        """NICs that carry GPU traffic."""
+        return tuple(n for n in self.topology.nics if n.role == "rail")
+
+    @cached_property
+    def paths_of(self) -> Mapping[str, tuple[Path, ...]]:
+        """Paths by either end."""
+        found: dict[str, list[Path]] = {}
+        for path in self.topology.paths:
+            found.setdefault(path.a, []).append(path)
+            found.setdefault(path.b, []).append(path)
+        return {end: tuple(paths) for end, paths in found.items()}
+
+    @property
+    def virtual_machine(self) -> bool:
+        """A guest: links, IOMMU and tree are what the hypervisor shows."""
+        return self.node.virtualization is not None
+
+    @cached_property
+    def cpu_nodes(self) -> tuple[int, ...]:
+        """NUMA nodes that have CPUs: memory-only ones are GPU or CXL memory."""
+        return tuple(n.id for n in self.node.numa_nodes if n.cpus)
+
+    def ancestors(self, function: PciFunction) -> list[PciFunction]:
+        """Bridges above a function, nearest first. Bounded: a hostile report may hold a circle."""
+        above: list[PciFunction] = []
+        seen = {function.id}
+        while (parent := self.functions.get(function.parent or "")) and parent.id not in seen:
+            seen.add(parent.id)
+            above.append(parent)
+            function = parent
+        return above
+
+    def probe_failure(self, *needs: str) -> str | None:
+        """Why the first unmet need has no facts; None where all are met. "a|b" is met by either."""
+        for need in needs:
+            runs = [self.probes[name] for name in need.split("|") if name in self.probes]
+            if any(run.status in ("ok", "partial") for run in runs):
+                continue
+            if not runs:
+                return f"{need}: not run"
+            return "; ".join(f"{run.name}: {run.status}{': ' + run.reason if run.reason else ''}" for run in runs)
+        return None

@@ -1,0 +1,123 @@
+"""Judging: every rule over one case -> checks and findings. The only place that counts, absorbs and fingerprints."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+from agent.model.finding import SEVERITIES, Check, Finding, Summary, UnknownSubject
+from agent.rules.case import Case
+from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Rule, Unknown
+
+UNKNOWN_SUBJECTS_SHOWN = 64  # per check; the count is always whole
+
+
+def judge(case: Case, rules: Sequence[Rule]) -> tuple[list[Check], list[Finding], Summary]:
+    """Checks in catalogue order, findings by severity, rule, subject; and the verdict."""
+    checks: list[Check] = []
+    faults: list[tuple[Rule, Fail]] = []
+    for each in rules:
+        if each.name in case.settings.disabled:
+            checks.append(Check(rule=each.name, state="disabled", reason="switched off by the configuration"))
+            continue
+        answers = list(each.check(case)) or [_silence(each, case)]
+        checks.append(_tally(each, answers))
+        faults += [(each, answer) for answer in answers if isinstance(answer, Fail)]
+    findings = sorted(_findings(faults, case), key=_finding_order)
+    return checks, findings, summarize(checks, findings, {r.name for r in rules if r.essential})
+
+
+def summarize(checks: Iterable[Check], findings: Iterable[Finding], essential: set[str]) -> Summary:
+    """The worst finding; unknown where nothing is wrong but an essential rule could not be judged."""
+    counts = dict.fromkeys(SEVERITIES, 0)
+    for finding in findings:
+        counts[finding.severity] += 1
+    unknown = sorted(c.rule for c in checks if c.state == "unknown" or (c.unknown and c.rule in essential))
+    worst = next((s for s in reversed(SEVERITIES) if counts[s]), "info")
+    if worst != "info":
+        verdict = worst
+    else:
+        verdict = "unknown" if essential.intersection(unknown) else "ok"
+    return Summary(verdict=verdict, counts=counts, unknown_rules=unknown)
+
+
+def _silence(each: Rule, case: Case) -> Answer:
+    """A rule that looked at nothing: because its facts are missing, or because there is nothing of its kind here."""
+    why = case.probe_failure(*each.needs)
+    return Unknown("node", why) if why else NotApplicable("node", "nothing here that this rule judges")
+
+
+def _tally(each: Rule, answers: Sequence[Answer]) -> Check:
+    count = {kind: sum(isinstance(a, kind) for a in answers) for kind in (Fail, Pass, Unknown, NotApplicable)}
+    unknown = sorted({(a.subject, a.reason) for a in answers if isinstance(a, Unknown)})
+    if count[Fail]:
+        state = "fail"
+    elif count[Unknown]:
+        state = "unknown"
+    else:
+        state = "pass" if count[Pass] else "not_applicable"
+    reasons = {a.reason for a in answers if isinstance(a, Unknown | NotApplicable)}
+    return Check(
+        rule=each.name,
+        state=state,
+        passed=count[Pass],
+        failed=count[Fail],
+        unknown=count[Unknown],
+        not_applicable=count[NotApplicable],
+        reason=min(reasons) if state in ("unknown", "not_applicable") and len(reasons) == 1 else None,
+        unknown_subjects=[UnknownSubject(subject=s, reason=r) for s, r in unknown[:UNKNOWN_SUBJECTS_SHOWN]],
+    )
+
+
+def _findings(faults: Sequence[tuple[Rule, Fail]], case: Case) -> Iterable[Finding]:
+    """Fold consequences into their causes, then write the findings out."""
+    folded: dict[int, list[str]] = {}
+    swallowed: set[int] = set()
+    for i, (cause_rule, cause) in enumerate(faults):
+        for j, (rule, fault) in enumerate(faults):
+            if rule.name in cause_rule.absorbs and i != j and cause.places & fault.places:
+                swallowed.add(j)
+                folded.setdefault(i, []).append(f"{rule.name} {fault.subject}")
+    for i, (rule, fault) in enumerate(faults):
+        if i in swallowed:
+            continue
+        yield Finding(
+            rule=rule.name,
+            severity=fault.severity or rule.severity,
+            subject=fault.subject,
+            label=fault.label,
+            summary=fault.summary,
+            evidence=list(fault.evidence),
+            impact=fault.impact,
+            remedy=fault.remedy,
+            confidence=fault.confidence,
+            absorbs=sorted(set(folded.get(i, ()))),
+            fingerprint=fingerprint(rule.name, fault, case),
+        )
+
+
+def fingerprint(rule: str, fault: Fail, case: Case) -> str:
+    """Stable over reboots, renames and slots: rule, the most lasting identity of the subject, cause."""
+    text = "\n".join((rule, _identity(fault.subject, case), fault.cause))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _identity(subject: str, case: Case) -> str:
+    kind, _, rest = subject.partition(":")
+    if kind == "pair":
+        return "+".join(sorted(_identity("gpu:" + end, case) for end in rest.split("+")))
+    device, slash, part = rest.partition("/")
+    gpu = case.gpus.get(device) or case.gpu_by_pci.get(device)
+    nic = case.nics.get(device) or case.nic_by_pci.get(device)
+    function = case.functions.get(device)
+    lasting = (
+        (gpu and (gpu.uuid or gpu.serial))
+        or (nic and nic.node_guid)
+        or (function and function.serial)
+        or device
+    )
+    return f"{lasting}{slash}{part}"
+
+
+def _finding_order(finding: Finding) -> tuple[int, str, str]:
+    return -SEVERITIES.index(finding.severity), finding.rule, finding.subject

@@ -1,0 +1,95 @@
+"""What a rule is: a small function over a `Case`, its metadata in the decorator, its page in the docstring.
+
+A rule yields one answer for every subject that it looks at: `Fail`, `Pass`, `Unknown` or `NotApplicable`. It
+reads nothing but the case; the engine counts, folds and sorts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from agent.model.finding import SEVERITIES, Evidence
+from agent.rules.case import Case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fail:
+    """A fault, with everything that a person needs to believe it and to mend it."""
+
+    subject: str  # "pci:0000:19:00.0", "gpu:..", "link:GPU-ID/7", "port:NIC-ID/1", "netdev:..", "pair:A+B", "node"
+    label: str  # the same for people: "GPU3", "mlx5_0/1"
+    summary: str  # what was seen, where, what was expected: "PCIe x8, capable of x16"
+    impact: str  # what it costs, with a number
+    remedy: str
+    evidence: tuple[Evidence, ...]
+    severity: str | None = None  # None: the rule's own
+    confidence: str = "high"
+    cause: str = ""  # part of the fingerprint; no measured value, no index
+    places: frozenset[str] = frozenset()  # ids that this fault is about; two rules on one place may be one fault
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Looked at, and as it should be."""
+
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Could not be judged, and why; never shown as clean."""
+
+    subject: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotApplicable:
+    """A guard says that the fault cannot exist here."""
+
+    subject: str
+    reason: str
+
+
+Answer = Fail | Pass | Unknown | NotApplicable
+Check = Callable[[Case], Iterator[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One line of the catalogue."""
+
+    name: str
+    severity: str
+    check: Check
+    essential: bool  # the verdict is unknown where this rule is
+    needs: tuple[str, ...]  # probes without whose facts nothing can be said; "nvml|nvidia_smi": either
+    absorbs: tuple[str, ...]  # rules whose finding on the same place is a consequence of this one
+    references: tuple[str, ...]  # ids in the rule references: "PCIE-001"
+    page: str = field(repr=False)
+
+    @property
+    def title(self) -> str:
+        """The first line of the page."""
+        return self.page.split("\n", 1)[0].strip()
+
+
+def rule(
+    name: str,
+    severity: str,
+    *,
+    needs: tuple[str, ...],
+    references: tuple[str, ...],
+    essential: bool = False,
+    absorbs: tuple[str, ...] = (),
+) -> Callable[[Check], Rule]:
+    """Make a rule of a function; its docstring becomes its page."""
+    assert severity in SEVERITIES, severity
+
+    def of(check: Check) -> Rule:
+        import inspect  # already loaded by typer where a page is shown; not needed to judge
+
+        return Rule(name, severity, check, essential, needs, absorbs, references, inspect.cleandoc(check.__doc__ or ""))
+
+    return of

@@ -1,0 +1,1 @@
+"""What a host says. Nothing here judges, and nothing here imports `agent`."""

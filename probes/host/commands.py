@@ -1,0 +1,38 @@
+"""Every command that a live host may be asked to run: whole argument vectors, nothing composed at run time.
+
+All only read. A test holds this list; `LiveHost.run` refuses anything else.
+"""
+
+from __future__ import annotations
+
+NVIDIA_SMI = (
+    ("nvidia-smi", "-q", "-x"),
+    ("nvidia-smi", "-q"),
+    ("nvidia-smi", "-L"),
+    ("nvidia-smi", "topo", "-m"),
+    ("nvidia-smi", "topo", "-p2p", "r"),
+    ("nvidia-smi", "topo", "-p2p", "w"),
+    ("nvidia-smi", "topo", "-p2p", "n"),
+    ("nvidia-smi", "nvlink", "-s"),
+    ("nvidia-smi", "nvlink", "-e"),
+    ("nvidia-smi", "nvlink", "-c"),
+    ("nvidia-smi", "nvlink", "-R"),
+)
+PCI = (
+    ("lspci", "-D", "-nn", "-vvv"),
+    ("lspci", "-D", "-nn", "-xxxx"),
+)
+RDMA = (
+    ("ibstat",),
+    ("ibstatus",),
+    ("ibv_devinfo", "-v"),
+    ("rdma", "link"),
+    ("ibdev2netdev",),
+    ("show_gids",),
+)
+SYSTEM = (
+    ("lsmod",),
+    ("systemctl", "show", "--property=Id,LoadState,ActiveState,SubState", "nvidia-fabricmanager.service"),
+)
+
+COMMANDS: tuple[tuple[str, ...], ...] = NVIDIA_SMI + PCI + RDMA + SYSTEM

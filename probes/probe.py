@@ -1,0 +1,87 @@
+"""What a probe is, and what it answers: facts, or the reason why there are none.
+
+A probe is one function that asks a `Host` and returns a `Reading`. It never judges. `outcome_of` runs one
+probe: times it, names the reason of a failure, and lets no failure out.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from probes.host.door import Host, Unanswered
+
+
+class Status(str, Enum):
+    """How a probe ended. The words of the report's `probes[].status`."""
+
+    OK = "ok"
+    PARTIAL = "partial"  # facts, and a reason why they are not all
+    ABSENT = "absent"  # the source does not hold what this probe reads
+    DENIED = "denied"  # it is there, and needs more privilege
+    TIMED_OUT = "timed_out"
+    FAILED = "failed"
+    SKIPPED = "skipped"  # not asked, on purpose: the reason says why
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The facts of one probe, where they came from, and what is missing from them."""
+
+    facts: Any
+    sources: tuple[str, ...]  # files and commands that a person can repeat
+    missing: str | None = None  # None: whole; else why not, and what would make it whole
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One probe's answer. `facts` is None exactly where nothing could be read; `reason` then says why."""
+
+    name: str
+    status: Status
+    facts: Any
+    reason: str | None
+    sources: tuple[str, ...]
+    seconds: float
+
+
+class Skipped(Exception):
+    """A probe leaves on purpose, before it has touched anything: the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One line of the catalogue.
+
+    `fallback_for`: on a live host it runs only where that probe did not answer; on a recorded source it runs
+    wherever the evidence is. `bound_seconds`: how long its child may take before it is left behind.
+    """
+
+    name: str
+    read: Callable[[Host], Reading]
+    bound_seconds: float = 10.0
+    fallback_for: str | None = None
+
+
+def outcome_of(probe: Probe, host: Host) -> Outcome:
+    """Run one probe in this process and never raise: a broken probe must not take the report with it."""
+    started = time.monotonic()
+
+    def ended(status: Status, reason: str | None, reading: Reading | None = None) -> Outcome:
+        facts, sources = (reading.facts, reading.sources) if reading else (None, ())
+        return Outcome(probe.name, status, facts, reason, sources, round(time.monotonic() - started, 3))
+
+    try:
+        reading = probe.read(host)
+    except Skipped as why:
+        return ended(Status.SKIPPED, str(why))
+    except Unanswered as why:
+        return ended(Status(why.status), why.reason)
+    except Exception as bug:  # noqa: BLE001 - the wall of the house: one broken probe must not take the others along
+        place = traceback.extract_tb(bug.__traceback__)[-1]
+        return ended(Status.FAILED, f"{type(bug).__name__} at {place.name}:{place.lineno}: {bug}"[:300])
+    return ended(Status.PARTIAL if reading.missing else Status.OK, reading.missing, reading)

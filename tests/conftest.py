@@ -1,0 +1,43 @@
+"""What every test may rely on: it cannot touch this machine, and the corpus is there or the test is skipped."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+settings.register_profile("default", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fuzz", max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture
+def corpus() -> Path:
+    """The folder of real captures; tests that need it are skipped where it is not there."""
+    place = Path(os.environ.get("FABRICSCOPE_CORPUS", ROOT.parent / "shared" / "corpus"))
+    if not (place / "TREES.tsv").is_file():
+        pytest.skip("no corpus of real machines here (FABRICSCOPE_CORPUS)")
+    return place
+
+
+@pytest.fixture(autouse=True)
+def no_real_commands(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """A test that starts a process says so with the fixture `real_commands`."""
+    if "real_commands" in request.fixturenames:
+        return
+
+    def refuse(*args: object, **_: object) -> None:
+        raise AssertionError(f"a test tried to run {args!r:.200}; give it a recorded host, or ask for `real_commands`")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+
+
+@pytest.fixture
+def real_commands() -> None:
+    """This test starts real processes, on purpose."""
