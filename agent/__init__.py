@@ -1,0 +1,1 @@
+"""What a host's facts mean: topology, rules, report, and the ways to show it."""

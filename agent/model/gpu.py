@@ -83,7 +83,9 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     pcie: GpuPcie | None = None
     mig: Mig | None = None
     virtualization: str | None = None  # none | passthrough | vgpu | ...
-    driver_state: str = "unknown"  # open: the driver lists it; not_open: on the bus, not listed; no_driver; vfio; error; unknown
+    driver_state: str = (
+        "unknown"  # open: the driver lists it; not_open: on the bus, not listed; no_driver; vfio; error; unknown
+    )
     driver_error: str | None = None
     links: list[GpuLink] = []
     links_known: bool = False

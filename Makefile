@@ -1,0 +1,65 @@
+# One definition of every check: the same for a person, a hook and CI. `make scan` and `make test` do their own set-up.
+
+PYTHON := $(shell for p in python3.14 python3.13 python3.12 python3.11 python3.10 python3; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := 8xh100-sxm-2s-8xcx7-ib-4nvsw
+
+.PHONY: scan test check lint types layers docs bench fuzz clean help
+
+help:
+	@echo "make scan    set up, scan this host, and show where a full report of an 8-GPU machine is"
+	@echo "make test    set up, run the tests"
+	@echo "make check   format, lint, types, layers, docs, tests"
+	@echo "make docs    write the generated pages (rules, schema, goldens) anew"
+	@echo "make bench   what it costs, beside lspci and lstopo"
+	@echo "make fuzz    the property tests, for long"
+
+$(BIN)/fabricscope: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "no python3 (3.10 or later) with venv and pip found"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(BIN)/pytest: $(BIN)/fabricscope
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+scan: $(BIN)/fabricscope
+	@$(BIN)/fabricscope scan
+	@$(BIN)/python -m fixtures.build $(DEMO) build/$(DEMO)
+	@echo
+	@echo "That is this host. A bundled machine with 8 GPUs, 8 InfiniBand rails and 4 NVSwitches:"
+	@echo "    $(BIN)/fabricscope scan --source build/$(DEMO)"
+
+test: $(BIN)/pytest
+	$(BIN)/pytest -q -n auto
+
+check: $(BIN)/pytest lint types layers
+	$(BIN)/python -m agent.rules.pages --check docs/rules
+	HYPOTHESIS_PROFILE=ci $(BIN)/pytest -q -n auto
+
+lint: $(BIN)/pytest
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(BIN)/pytest
+	$(BIN)/mypy
+
+layers: $(BIN)/pytest
+	$(BIN)/lint-imports
+
+docs: $(BIN)/pytest
+	$(BIN)/python -m agent.rules.pages --write docs/rules
+	$(BIN)/fabricscope schema > docs/report.schema.json
+	UPDATE_GOLDENS=1 $(BIN)/pytest -q tests/test_goldens.py
+
+bench: $(BIN)/pytest
+	$(BIN)/python -m bench.run
+
+fuzz: $(BIN)/pytest
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -q -n auto --timeout=3600 -k 'mutat or hostile or any_ or property'
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

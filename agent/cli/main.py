@@ -1,0 +1,179 @@
+"""The commands. Each imports what it needs when it runs: `--version` must not pay for a scan."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Optional
+
+import typer
+
+from agent.cli import options as opt
+from agent.cli.refused import Refused
+from agent.version import VERSION
+
+USAGE, CHECK_UNKNOWN, INTERRUPTED = 2, 3, 130
+
+app = typer.Typer(
+    name="fabricscope",
+    help="Discovers how a GPU server is wired, from PCIe to RoCE, and says what is wrong with it. Read-only.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """The whole program: every expected failure is one line on stderr and an exit code, never a traceback."""
+    debug = "--debug" in arguments
+    arguments = [each for each in arguments if each != "--debug"]
+    failed = CHECK_UNKNOWN if arguments[:1] == ["check"] else USAGE
+    try:
+        code = app(args=list(arguments), prog_name="fabricscope", standalone_mode=False)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _told("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes stdout once more at exit
+        return _told("stdout was closed before all was written", failed)
+    except (Refused, OSError) as error:
+        if debug:
+            raise
+        return _told(str(error), failed)
+    except typer.BadParameter.__bases__[0] as error:  # UsageError: typer hands out its base by no public name
+        return _usage(error, failed)
+    except typer.Abort:
+        return _told("interrupted", INTERRUPTED)
+    return code if isinstance(code, int) else 0
+
+
+def _told(text: str, code: int) -> int:
+    print(f"fabricscope: {text}", file=sys.stderr)
+    return code
+
+
+def _usage(error: Exception, code: int) -> int:
+    said = getattr(error, "format_message", lambda: str(error))()
+    context = getattr(error, "ctx", None)
+    where = f" (see {context.command_path} --help)" if context else ""
+    return _told(said.rstrip(".") + where, code) if said else code
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"fabricscope {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    """Options of the program itself; `--debug` is taken out in `run`, from wherever it stands."""
+
+
+@app.command()
+def scan(
+    source: opt.Source = None,
+    root: opt.Root = None,
+    report: opt.ReportFile = None,
+    only: opt.Only = None,
+    skip: opt.Skip = None,
+    timeout: opt.Timeout = 30.0,
+    config: opt.ConfigFile = None,
+    format: Annotated[
+        Optional[opt.ScanFormat], typer.Option(help="text (default) or json.", show_default=False)
+    ] = None,
+    output: opt.Output = None,
+    capture: Annotated[
+        Optional[str], typer.Option(help="Write all the evidence of this run there, too.", show_default=False)
+    ] = None,
+    no_color: opt.NoColor = False,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = False,
+) -> None:
+    """Probe a host, build its topology, judge it, write one report. Exit 0 once the report is written."""
+    from agent.cli.asked import Asked
+    from agent.cli.scan import scan as do
+
+    asked = Asked(source, root, report, only, skip, timeout, config, quiet, verbose)
+    do(asked, format.value if format else None, output, capture, no_color)
+
+
+@app.command()
+def check(
+    source: opt.Source = None,
+    root: opt.Root = None,
+    report: opt.ReportFile = None,
+    only: opt.Only = None,
+    skip: opt.Skip = None,
+    timeout: opt.Timeout = 30.0,
+    config: opt.ConfigFile = None,
+    fail_on: Annotated[
+        Optional[opt.FailOn], typer.Option(help="From which severity on a finding counts.", show_default=False)
+    ] = None,
+    max_age: Annotated[
+        Optional[float], typer.Option(help="With --report: older than this many seconds is unknown.", min=0)
+    ] = None,
+    as_: Annotated[opt.CheckAs, typer.Option("--as", help="Whose contract to answer by.")] = opt.CheckAs.NAGIOS,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = False,
+) -> None:
+    """The same as a monitoring plugin: one summary line, a line a finding. Exit 0 ok, 1 warning, 2 error, 3 unknown."""
+    from agent.cli.asked import Asked
+    from agent.cli.check import check as do
+
+    asked = Asked(source, root, report, only, skip, timeout, config, quiet, verbose)
+    raise typer.Exit(do(asked, fail_on.value if fail_on else None, max_age, as_.value))
+
+
+@app.command()
+def capture(
+    output: Annotated[
+        Optional[str],
+        typer.Option("--output", "-o", help="A folder to be made, or .tar, .tar.gz, .tar.zst.", show_default=False),
+    ] = None,
+    root: opt.Root = None,
+    source: opt.Source = None,
+    timeout: opt.Timeout = 60.0,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = False,
+) -> None:
+    """Record all the evidence of this host into one archive that replays anywhere."""
+    from agent.cli.asked import Asked
+    from agent.cli.scan import capture as do
+
+    do(Asked(source, root, None, None, None, timeout, None, quiet, verbose), output)
+
+
+@app.command()
+def rules(
+    format: Annotated[opt.ListFormat, typer.Option(help="text or json.")] = opt.ListFormat.TEXT,
+) -> None:
+    """The rule catalogue, a line a rule."""
+    from agent.cli.catalogue import rules as do
+
+    do(format.value)
+
+
+@app.command()
+def explain(
+    rule: Annotated[str, typer.Argument(help="A rule's name, as in a finding.", show_default=False)],
+) -> None:
+    """One rule's page: what it checks, why, how it is decided, what keeps it silent, how to confirm and mend."""
+    from agent.cli.catalogue import explain as do
+
+    do(rule)
+
+
+@app.command()
+def schema() -> None:
+    """The JSON Schema of the report."""
+    from agent.cli.catalogue import schema as do
+
+    do()

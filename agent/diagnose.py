@@ -1,0 +1,106 @@
+"""The whole pipeline on one page: host -> outcomes -> topology -> findings -> Report. A newcomer starts here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+import msgspec
+
+from agent.assemble import assemble
+from agent.config import Configuration
+from agent.model.finding import Summary
+from agent.model.report import Config, Generator, ProbeRun, Report, Source
+from agent.rules.case import Case
+from agent.rules.catalogue import RULES
+from agent.rules.engine import judge
+from agent.version import VERSION
+from probes.catalogue import probes
+from probes.host.door import Host
+from probes.host.recording import Recording
+from probes.probe import Outcome, Status
+from probes.run import run_probes
+
+NOT_JUDGED = Summary(verdict="unknown", counts={})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run shall do: which probes, how long, and how it is judged."""
+
+    only: Collection[str] = ()
+    skip: Collection[str] = ()
+    timeout_seconds: float = 30.0
+    configuration: Configuration = Configuration()
+    record: bool = False
+    progress: Callable[[str], None] | None = None
+
+
+def diagnose(host: Host, plan: Plan) -> tuple[Report, Recording | None]:
+    """Probe a host, build its topology, judge it. The recording is what `capture` writes, where one was asked for."""
+    started = time.monotonic()
+    catalogue = probes()
+    chosen = [p for p in catalogue if (not plan.only or p.name in plan.only) and p.name not in plan.skip]
+    ran = run_probes(chosen, host, plan.timeout_seconds, record=plan.record, progress=plan.progress)
+    answered = {outcome.name: outcome for outcome in ran.outcomes}
+    outcomes = [answered.get(probe.name) or _left_out(probe.name) for probe in catalogue]
+    made = assemble(outcomes)
+    report = Report(
+        generated_at=now(),
+        observed_at=host.observed_at,
+        generator=Generator(name="fabricscope", version=VERSION),
+        source=Source(kind=host.kind, path=host.path),
+        node=made.node,
+        platform=made.platform,
+        probes=[_probe_run(outcome) for outcome in outcomes],
+        software=made.software,
+        events=made.events,
+        topology=made.topology,
+        summary=NOT_JUDGED,
+    )
+    whole = judged(report, plan.configuration)
+    return msgspec.structs.replace(whole, duration_seconds=round(time.monotonic() - started, 3)), ran.recording
+
+
+def judged(report: Report, configuration: Configuration) -> Report:
+    """The same report with its checks, findings and verdict made anew: nothing but the report itself is looked at."""
+    case = Case(
+        node=report.node,
+        platform=report.platform,
+        probes={run.name: run for run in report.probes},
+        software=report.software,
+        events=tuple(report.events),
+        topology=report.topology,
+        settings=configuration.settings,
+    )
+    checks, findings, summary = judge(case, RULES)
+    return msgspec.structs.replace(
+        report,
+        generated_at=now(),
+        generator=Generator(name="fabricscope", version=VERSION),
+        config=Config(changed=configuration.changed),
+        checks=checks,
+        findings=findings,
+        summary=summary,
+    )
+
+
+def now() -> str:
+    """This moment, RFC 3339, UTC, whole seconds."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _left_out(name: str) -> Outcome:
+    return Outcome(name, Status.SKIPPED, None, "left out by --only or --skip", (), 0.0)
+
+
+def _probe_run(outcome: Outcome) -> ProbeRun:
+    return ProbeRun(
+        name=outcome.name,
+        status=outcome.status.value,
+        reason=outcome.reason,
+        sources=list(outcome.sources),
+        duration_seconds=outcome.seconds,
+    )

@@ -1,0 +1,87 @@
+"""A report as a monitoring answer: one line, an exit code, and where the caller reads more, a line a finding.
+
+The contracts differ: monitoring plugins have four states and details, node-problem-detector reads 80 characters and
+three states, a Slurm prolog drains the node on any exit but 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent.model.finding import SEVERITIES, Finding
+from agent.model.report import Report
+from agent.outputs.text.lines import clean
+
+OK, WARNING, CRITICAL, UNKNOWN = 0, 1, 2, 3
+NPD_OK, NPD_PROBLEM, NPD_UNKNOWN = 0, 1, 2
+NPD_LIMIT = 80  # characters: node-problem-detector's max_output_length
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What to print and how to exit."""
+
+    text: str
+    code: int
+
+
+def nagios(report: Report, fail_on: str = "warning", stale: str | None = None) -> Answer:
+    """The monitoring plugin contract: 0 ok, 1 warning, 2 error or critical, 3 unknown."""
+    counted = _counted(report, fail_on)
+    code = _code(report, counted, stale)
+    word = ("OK", "WARNING", "CRITICAL", "UNKNOWN")[code]
+    counts = report.summary.counts
+    perfdata = " ".join(f"{severity}={counts.get(severity, 0)};;;0" for severity in reversed(SEVERITIES))
+    lines = [f"FABRICSCOPE {word} - {_headline(report, counted, stale)} | {perfdata}"]
+    lines += [f"{f.severity.upper()} {f.rule} {f.label}: {f.summary}" for f in report.findings]
+    if not stale and code == UNKNOWN:
+        lines += [f"UNKNOWN {c.rule}: {c.reason or _first_reason(report, c.rule)}" for c in report.checks if c.unknown]
+    return Answer("".join(clean(each) + "\n" for each in lines), code)
+
+
+def npd(report: Report, fail_on: str = "warning", stale: str | None = None) -> Answer:
+    """node-problem-detector's custom plugin contract: 0 ok, 1 problem, anything else unknown; one short line."""
+    counted = _counted(report, fail_on)
+    code = {OK: NPD_OK, UNKNOWN: NPD_UNKNOWN}.get(_code(report, counted, stale), NPD_PROBLEM)
+    text = clean(_headline(report, counted, stale))
+    return Answer((text if len(text) <= NPD_LIMIT else text[: NPD_LIMIT - 1] + "…") + "\n", code)
+
+
+def slurm_prolog(report: Report, fail_on: str = "critical", stale: str | None = None) -> Answer:
+    """Slurm's prolog contract: any exit but 0 drains the node, so unknown and stale are 0 and only said."""
+    counted = _counted(report, fail_on)
+    text = clean(_headline(report, counted, stale)) + "\n"
+    return Answer(text, 1 if counted and not stale else 0)
+
+
+def _counted(report: Report, fail_on: str) -> list[Finding]:
+    floor = SEVERITIES.index(fail_on)
+    return [f for f in report.findings if SEVERITIES.index(f.severity) >= floor]
+
+
+def _code(report: Report, counted: list[Finding], stale: str | None) -> int:
+    if stale:
+        return UNKNOWN
+    if counted:
+        return WARNING if all(f.severity == "warning" for f in counted) else CRITICAL
+    return UNKNOWN if report.summary.verdict == "unknown" else OK
+
+
+def _headline(report: Report, counted: list[Finding], stale: str | None) -> str:
+    if stale:
+        return stale
+    if counted:
+        first, more = counted[0], len(counted) - 1
+        return f"{first.rule} {first.label}: {first.summary}" + (f" (and {more} more)" if more else "")
+    if report.summary.verdict == "unknown":
+        return f"not judged: {', '.join(report.summary.unknown_rules)}"
+    judged = sum(check.state in ("pass", "fail") for check in report.checks)
+    return f"{judged} of {len(report.checks)} rules judged, nothing wrong"
+
+
+def _first_reason(report: Report, rule: str) -> str:
+    for check in report.checks:
+        if check.rule == rule and check.unknown_subjects:
+            first = check.unknown_subjects[0]
+            return f"{first.subject}: {first.reason}"
+    return "no reason given"

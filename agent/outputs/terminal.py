@@ -1,0 +1,30 @@
+"""Styled lines to a terminal: the only file that knows rich. Colour is given up where nobody could see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from agent.outputs.text.lines import Line
+
+STYLES = {
+    "": "",
+    "dim": "dim",
+    "bold": "bold",
+    "head": "bold underline",
+    "ok": "green",
+    "info": "cyan",
+    "warning": "yellow",
+    "error": "bold red",
+    "critical": "bold white on red",
+}
+
+
+def show(lines: Sequence[Line], stream: TextIO) -> None:
+    """Print a page with colours, as wide as its lines are."""
+    console = Console(file=stream, force_terminal=True, highlight=False, soft_wrap=True, width=500)
+    for each in lines:
+        console.print(Text.assemble(*((text, STYLES[style]) for text, style in each)))

@@ -1,0 +1,76 @@
+"""Reports as bytes: written in a fixed order, read back from a file that may be anything."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import zlib
+
+import msgspec
+
+from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA, Report
+
+
+class BadReport(Exception):
+    """The file is no report that can be judged; the message names it and what is wrong."""
+
+
+class _Head(msgspec.Struct):
+    """What tells a report from any other JSON."""
+
+    schema: str = ""
+
+
+def encode(report: Report) -> bytes:
+    """JSON, indented by 2, keys in the order of the schema, maps sorted by key, a newline at the end."""
+    return msgspec.json.format(msgspec.json.encode(report, order="deterministic"), indent=2) + b"\n"
+
+
+def read(path: str) -> Report:
+    """A report from a file (plain or gzip). Raises BadReport. Fields of a later minor version are ignored."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(REPORT_LIMIT_BYTES + 1)
+    except OSError as error:
+        raise BadReport(f"{path}: {error.strerror}") from error
+    if data[:2] == b"\x1f\x8b":
+        data = _inflated(path, data)
+    if len(data) > REPORT_LIMIT_BYTES:
+        raise BadReport(f"{path}: larger than a report can be ({REPORT_LIMIT_BYTES} bytes)")
+    try:
+        head = msgspec.json.decode(data, type=_Head)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadReport(f"{path}: not a report: {error}") from error
+    if head.schema != SCHEMA:
+        said = f"its schema is {head.schema!r:.60}" if head.schema else "it has no schema field"
+        raise BadReport(f"{path}: not a report that this version reads ({SCHEMA}): {said}")
+    try:
+        return msgspec.json.decode(data, type=Report)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadReport(f"{path}: a damaged report: {error}") from error
+
+
+def write(path: str, data: bytes) -> None:
+    """Write a file whole or not at all: temporary name beside it, sync, rename. Raises OSError."""
+    temporary = f"{path}.{secrets.token_hex(4)}.tmp"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _inflated(path: str, data: bytes) -> bytes:
+    inflate = zlib.decompressobj(wbits=31)
+    try:
+        out = inflate.decompress(data, REPORT_LIMIT_BYTES + 1)
+    except zlib.error as error:
+        raise BadReport(f"{path}: damaged gzip: {error}") from error
+    if not inflate.eof and len(out) <= REPORT_LIMIT_BYTES:
+        raise BadReport(f"{path}: truncated gzip")
+    return out

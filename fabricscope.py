@@ -1,0 +1,33 @@
+"""The command's first line of code: makes sure that `agent` and `probes` are ours before anything is imported from them.
+
+Both are common words. Where another package of that name comes first on the path, one clear line is better than
+an ImportError from its inside.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+
+
+def main() -> int:
+    """Run the command line."""
+    home = os.path.dirname(os.path.abspath(__file__))
+    for name in ("agent", "probes"):
+        spec = importlib.util.find_spec(name)
+        place = os.path.dirname(os.path.dirname(spec.origin)) if spec and spec.origin else None
+        if place is None or not os.path.samefile(place, home):
+            where = spec.origin if spec and spec.origin else "nowhere"
+            print(
+                f"fabricscope: its package {name!r} is hidden by {where}: install fabricscope in an environment of its own",
+                file=sys.stderr,
+            )
+            return 3 if "check" in sys.argv[1:2] else 2
+    from agent.cli.main import run
+
+    return run(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
