@@ -1,4 +1,4 @@
-"""The command's first line of code: makes sure that `agent` and `probes` are ours before anything is imported from them.
+"""The command's first line of code: makes sure that `agent` and `probes` are ours before it imports from them.
 
 Both are common words. Where another package of that name comes first on the path, one clear line is better than
 an ImportError from its inside.
@@ -20,7 +20,7 @@ def main() -> int:
         if place is None or not os.path.samefile(place, home):
             where = spec.origin if spec and spec.origin else "nowhere"
             print(
-                f"fabricscope: its package {name!r} is hidden by {where}: install fabricscope in an environment of its own",
+                f"fabricscope: its package {name!r} is hidden by {where}: install it in an environment of its own",
                 file=sys.stderr,
             )
             return 3 if "check" in sys.argv[1:2] else 2

@@ -26,7 +26,7 @@ def check(asked: Asked, fail_on: str | None, max_age: float | None, contract: st
 
 
 def _stale(path: str, max_age: float | None) -> str | None:
-    """Why the report on disk is too old to be answered from: judged by when the host was seen, not by when it was read."""
+    """Why the report is too old to be answered from: by when the host was seen, not by when it was read."""
     if max_age is None:
         return None
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -86,12 +86,13 @@ def scan(
     skip: opt.Skip = None,
     timeout: opt.Timeout = 30.0,
     config: opt.ConfigFile = None,
-    format: Annotated[
-        Optional[opt.ScanFormat], typer.Option(help="text (default) or json.", show_default=False)
+    form: Annotated[
+        opt.ScanFormat | None, typer.Option("--format", help="text (default) or json.", show_default=False)
     ] = None,
     output: opt.Output = None,
     capture: Annotated[
-        Optional[str], typer.Option(help="Write all the evidence of this run there, too.", show_default=False)
+        str | None,
+        typer.Option(help="Write all the evidence of this run there, too.", metavar="FILE", show_default=False),
     ] = None,
     no_color: opt.NoColor = False,
     quiet: opt.Quiet = False,
@@ -102,7 +103,7 @@ def scan(
     from agent.cli.scan import scan as do
 
     asked = Asked(source, root, report, only, skip, timeout, config, quiet, verbose)
-    do(asked, format.value if format else None, output, capture, no_color)
+    do(asked, form.value if form else None, output, capture, no_color)
 
 
 @app.command()
@@ -115,10 +116,11 @@ def check(
     timeout: opt.Timeout = 30.0,
     config: opt.ConfigFile = None,
     fail_on: Annotated[
-        Optional[opt.FailOn], typer.Option(help="From which severity on a finding counts.", show_default=False)
+        opt.FailOn | None, typer.Option(help="From which severity on a finding counts.", show_default=False)
     ] = None,
     max_age: Annotated[
-        Optional[float], typer.Option(help="With --report: older than this many seconds is unknown.", min=0)
+        float | None,
+        typer.Option(help="With --report: older than this many seconds is unknown.", min=0, metavar="SECONDS"),
     ] = None,
     as_: Annotated[opt.CheckAs, typer.Option("--as", help="Whose contract to answer by.")] = opt.CheckAs.NAGIOS,
     quiet: opt.Quiet = False,
@@ -135,7 +137,7 @@ def check(
 @app.command()
 def capture(
     output: Annotated[
-        Optional[str],
+        str | None,
         typer.Option("--output", "-o", help="A folder to be made, or .tar, .tar.gz, .tar.zst.", show_default=False),
     ] = None,
     root: opt.Root = None,
@@ -153,12 +155,12 @@ def capture(
 
 @app.command()
 def rules(
-    format: Annotated[opt.ListFormat, typer.Option(help="text or json.")] = opt.ListFormat.TEXT,
+    form: Annotated[opt.ListFormat, typer.Option("--format", help="text or json.")] = opt.ListFormat.TEXT,
 ) -> None:
     """The rule catalogue, a line a rule."""
     from agent.cli.catalogue import rules as do
 
-    do(format.value)
+    do(form.value)
 
 
 @app.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -38,26 +38,25 @@ class CheckAs(str, Enum):
     SLURM_PROLOG = "slurm-prolog"
 
 
-# typer reads these at run time: on Python 3.10 it wants Optional, not `X | None`, in an alias of Annotated
 Source = Annotated[
-    Optional[str],
-    typer.Option(help="Look at this capture, tree or folder of outputs instead of this host.", show_default=False),
+    str | None,
+    typer.Option(help="Look at this capture, tree or folder of outputs instead of this host.", show_default=False, metavar="PATH"),
 ]
 Root = Annotated[
-    Optional[str],
-    typer.Option(help="This host's filesystem, seen elsewhere (/host in a container).", show_default=False),
+    str | None,
+    typer.Option(help="This host's filesystem, seen elsewhere (/host in a container, metavar="DIR").", show_default=False),
 ]
 ReportFile = Annotated[
-    Optional[str], typer.Option("--report", help="Judge this finished report again; probe nothing.", show_default=False)
+    str | None, typer.Option("--report", help="Judge this finished report again; probe nothing.", show_default=False, metavar="FILE")
 ]
-Only = Annotated[Optional[str], typer.Option(help="Run only these probes (a,b,c).", show_default=False)]
-Skip = Annotated[Optional[str], typer.Option(help="Leave out these probes (a,b,c).", show_default=False)]
-Timeout = Annotated[float, typer.Option(help="Seconds for the whole run; what is not reached is timed_out.", min=0.1)]
+Only = Annotated[str | None, typer.Option(help="Run only these probes (a,b,c, metavar="PROBE,...").", show_default=False)]
+Skip = Annotated[str | None, typer.Option(help="Leave out these probes (a,b,c, metavar="PROBE,...").", show_default=False)]
+Timeout = Annotated[float, typer.Option(help="Seconds for the whole run; what is not reached is timed_out.", min=0.1, metavar="SECONDS")]
 ConfigFile = Annotated[
-    Optional[str], typer.Option("--config", help="TOML: rules off, declared facts.", show_default=False)
+    str | None, typer.Option("--config", help="TOML: rules off, declared facts.", show_default=False, metavar="FILE")
 ]
 Output = Annotated[
-    Optional[str], typer.Option("--output", "-o", help="Write here, whole or not at all.", show_default=False)
+    str | None, typer.Option("--output", "-o", help="Write here, whole or not at all.", show_default=False, metavar="FILE")
 ]
 NoColor = Annotated[bool, typer.Option("--no-color", help="No colours (NO_COLOR too).")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]

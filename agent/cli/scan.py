@@ -16,9 +16,9 @@ from probes.host.recording import Recording
 FILE_WIDTH = 100  # a text report in a file or a pipe has no terminal to fit
 
 
-def scan(asked: Asked, format: str | None, output: str | None, capture_to: str | None, no_color: bool) -> None:
+def scan(asked: Asked, wanted: str | None, output: str | None, capture_to: str | None, no_color: bool) -> None:
     """Write one report to stdout or a file."""
-    form = format or _form(output)
+    form = wanted or _form(output)
     report, recording = asked.reported(record=capture_to is not None)
     if capture_to is not None:
         _keep(recording, capture_to, report)

@@ -1,0 +1,1 @@
+"""A report in other forms: pure functions, one file a form."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from agent.model.report import Report
-from agent.outputs.text.lines import Line, joined, line, paragraph
+from agent.outputs.text.lines import Line, joined, paragraph
 
 
 def header(report: Report, width: int) -> list[Line]:

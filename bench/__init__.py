@@ -1,0 +1,1 @@
+"""What it costs, side by side with what a user would run instead."""

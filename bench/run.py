@@ -1,0 +1,132 @@
+"""Every figure that we promise, measured in one run and printed as a table. `make bench`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+from bench.timing import Cost, interleaved
+from fixtures.generated import write_generated
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON = sys.executable
+LARGEST = "lspci-xe9680-h100"  # the corpus' largest tree: 517 functions
+
+
+def main() -> None:
+    """Run the chosen parts."""
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--rounds", type=int, default=9)
+    rounds = asked.parse_args().rounds
+    with tempfile.TemporaryDirectory() as scratch:
+        place = Path(scratch)
+        tree, told = _largest_tree(place)
+        print(f"## Scan of a {told}, beside what a user would run instead\n")
+        _scan(tree, rounds)
+        print("\n## Cost against size\n")
+        _growth(place, rounds)
+    print("\n## Start-up\n")
+    _start_up(rounds)
+
+
+def _scan(tree: Path, rounds: int) -> None:
+    commands = {
+        "fabricscope scan --format json": [
+            PYTHON,
+            "-m",
+            "fabricscope",
+            "scan",
+            "--source",
+            str(tree),
+            "--format",
+            "json",
+        ]
+    }
+    environment: dict[str, dict[str, str]] = {}
+    if shutil.which("lspci"):
+        commands["lspci -vvv"] = ["lspci", "-A", "linux-sysfs", "-O", f"sysfs.path={tree}/sys/bus/pci", "-vvv"]
+    if shutil.which("lstopo-no-graphics") and (tree / "sys/devices/system/cpu").is_dir():
+        commands["lstopo"] = ["lstopo-no-graphics", "--whole-io", "-v", "-"]
+        environment["lstopo"] = {"HWLOC_COMPONENTS": "linux,stop", "HWLOC_FSROOT": str(tree)}
+    costs = interleaved(commands, rounds, environment)
+    _table(costs, against="lspci -vvv" if "lspci -vvv" in costs else next(iter(costs)))
+    audited = subprocess.run(
+        [PYTHON, "-m", "bench.audit", "scan", "--source", str(tree), "--format", "json"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True, cwd=ROOT,
+    )  # fmt: skip
+    print(f"\nfabricscope: {audited.stderr.strip().splitlines()[-1]}")
+
+
+def _growth(place: Path, rounds: int) -> None:
+    commands = {}
+    for count in (300, 1000):
+        tree = place / str(count)
+        write_generated(tree, count)
+        commands[f"{count} functions"] = [
+            PYTHON,
+            "-m",
+            "fabricscope",
+            "scan",
+            "--source",
+            str(tree),
+            "--format",
+            "json",
+        ]
+    _table(interleaved(commands, rounds), against="300 functions")
+
+
+def _start_up(rounds: int) -> None:
+    bare = "import typer\napp = typer.Typer()\n@app.command()\ndef main():\n    print('1')\napp()\n"
+    completion = {"_FABRICSCOPE_COMPLETE": "complete_bash", "COMP_WORDS": "fabricscope sc", "COMP_CWORD": "1"}
+    commands = {
+        "a bare typer program": [PYTHON, "-c", bare],
+        "fabricscope --version": [PYTHON, "-m", "fabricscope", "--version"],
+        "fabricscope, completion": [PYTHON, "-m", "fabricscope"],
+    }
+    environment = {"fabricscope, completion": completion}
+    _table(interleaved(commands, rounds * 2, environment), against="a bare typer program")
+    profile = subprocess.run(
+        [PYTHON, "-X", "importtime", "-m", "fabricscope", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    rows = [line.split("|") for line in profile.stderr.splitlines() if line.count("|") == 2 and "[us]" not in line]
+    slowest = sorted(rows, key=lambda row: -int(row[0].split(":")[1]))[:8]
+    print(f"\nmodules imported for --version: {len(rows)}; the slowest of their own:")
+    for row in slowest:
+        print(f"- {row[2].strip()}: {int(row[0].split(':')[1]) / 1000:.1f} ms")
+
+
+def _table(costs: dict[str, Cost], against: str) -> None:
+    base = costs[against].wall_seconds
+    print("| command | wall, median | ratio | CPU | peak memory |\n|---|---|---|---|---|")
+    for name, cost in costs.items():
+        print(
+            f"| {name} | {cost.wall_seconds * 1000:.0f} ms | {cost.wall_seconds / base:.2f} "
+            f"| {cost.cpu_seconds * 1000:.0f} ms | {cost.peak_mib:.0f} MiB |"
+        )
+
+
+def _largest_tree(place: Path) -> tuple[Path, str]:
+    """The largest real tree where the corpus is here, else a generated one of the same size."""
+    corpus = Path(os.environ.get("FABRICSCOPE_CORPUS", ROOT.parent / "shared" / "corpus"))
+    packed = corpus / "trees" / f"{LARGEST}.tar.xz"
+    tree = place / "largest"
+    if packed.is_file():
+        with tarfile.open(packed) as archive:
+            archive.extractall(tree, filter="data")
+        return tree, "real server's tree (517 functions)"
+    write_generated(tree, 517)
+    return tree, "generated tree (517 functions)"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""Whole processes, timed from outside, interleaved: the machine is noisy, so ratios of one run are what counts."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One command's median over all rounds."""
+
+    wall_seconds: float
+    cpu_seconds: float
+    peak_mib: float  # the largest of its processes
+
+
+def interleaved(
+    commands: Mapping[str, Sequence[str]], rounds: int, environment: Mapping[str, Mapping[str, str]] | None = None
+) -> dict[str, Cost]:
+    """Run every command once a round, in turn, after one round that is not counted."""
+    samples: dict[str, list[Cost]] = {name: [] for name in commands}
+    for k in range(rounds + 1):
+        for name, argv in commands.items():
+            cost = once(argv, (environment or {}).get(name, {}))
+            if k:
+                samples[name].append(cost)
+    return {name: _median(each) for name, each in samples.items()}
+
+
+def once(argv: Sequence[str], extra: Mapping[str, str]) -> Cost:
+    """One process with its output thrown away; the kernel's own account of it."""
+    started = time.perf_counter()
+    pid = os.posix_spawnp(
+        argv[0],
+        list(argv),
+        {**os.environ, **extra},
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+        ],
+    )
+    _, status, usage = os.wait4(pid, 0)
+    wall = time.perf_counter() - started
+    if os.waitstatus_to_exitcode(status):
+        raise RuntimeError(f"{' '.join(argv)} ended with {os.waitstatus_to_exitcode(status)}")
+    return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def _median(costs: Sequence[Cost]) -> Cost:
+    return Cost(
+        statistics.median(c.wall_seconds for c in costs),
+        statistics.median(c.cpu_seconds for c in costs),
+        max(c.peak_mib for c in costs),
+    )

@@ -1,0 +1,62 @@
+"""The configuration file: what it says is in the report, what it misspells is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.config import BadConfiguration, Configuration, load
+
+NAMES = frozenset({"ib-port-down", "roce-mtu-small"})
+
+
+def write(tmp_path: Path, text: str) -> str:
+    place = tmp_path / "config.toml"
+    place.write_text(text)
+    return str(place)
+
+
+def test_every_change_is_a_line_of_the_report(tmp_path: Path) -> None:
+    """Rules that are off and declared facts are told, in a fixed order."""
+    made = load(
+        write(tmp_path, '[rules]\noff = ["roce-mtu-small", "ib-port-down"]\n[facts]\nroce_mode = "lossy"\n'), NAMES
+    )
+
+    assert made.changed == ["rules.off: ib-port-down", "rules.off: roce-mtu-small", "facts.roce_mode = lossy"]
+    assert frozenset({"ib-port-down", "roce-mtu-small"}) == made.settings.disabled
+
+
+def test_the_default_changes_nothing() -> None:
+    """Without a file nothing is switched off."""
+    assert Configuration().changed == []
+    assert frozenset() == Configuration().settings.disabled
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ('[rules]\noff = ["no-such-rule"]\n', "no-such-rule"),
+        ("[rule]\noff = []\n", "rule"),
+        ('[facts]\nroce_mode = "maybe"\n', "maybe"),
+        ("[rules]\noff = 3\n", "rules.off"),
+        ("not toml", "config.toml"),
+        ("\udcff", "config.toml"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_its_name(tmp_path: Path, text: str, part: str) -> None:
+    """A misspelt rule, key or value is an error that names it: it must not pass in silence."""
+    place = tmp_path / "config.toml"
+    place.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+    with pytest.raises(BadConfiguration, match=r"config\.toml") as refused:
+        load(str(place), NAMES)
+    assert part in str(refused.value)
+
+
+def test_a_missing_or_huge_file_is_refused(tmp_path: Path) -> None:
+    """The reason is the system's own word, or the limit."""
+    with pytest.raises(BadConfiguration, match="No such file"):
+        load(str(tmp_path / "none.toml"), NAMES)
+    with pytest.raises(BadConfiguration, match="larger than"):
+        load(write(tmp_path, "#" * (2 << 20)), NAMES)

@@ -1,0 +1,102 @@
+"""Reports on disk: written whole or not at all, read back from anything."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.model.finding import Summary
+from agent.model.node import Node
+from agent.model.report import Generator, Report, Source
+from agent.model.topology import Topology
+from agent.reports import BadReport, encode, read, write
+
+REPORT = Report(
+    generated_at="2026-11-20T00:00:00Z",
+    generator=Generator(name="fabricscope", version="0"),
+    source=Source(kind="live"),
+    node=Node(hostname="gpu-1"),
+    topology=Topology(),
+    summary=Summary(verdict="ok", counts={"warning": 0, "info": 0}),
+)
+
+
+def test_a_report_reads_back_as_it_was(tmp_path: Path) -> None:
+    """Plain and gzip alike."""
+    plain, packed = tmp_path / "r.json", tmp_path / "r.json.gz"
+    write(str(plain), encode(REPORT))
+    packed.write_bytes(gzip.compress(encode(REPORT)))
+
+    assert read(str(plain)) == REPORT
+    assert read(str(packed)) == REPORT
+
+
+def test_keys_stand_in_the_order_of_the_schema_and_maps_are_sorted() -> None:
+    """Same evidence, same bytes: the order is no accident of this run."""
+    text = encode(REPORT).decode()
+
+    assert list(msgspec.json.decode(text)) == list(Report.__struct_encode_fields__)
+    assert text.index('"info"') < text.index('"warning"')
+
+
+def test_fields_of_a_later_minor_version_are_ignored(tmp_path: Path) -> None:
+    """An older program reads a newer report of the same schema."""
+    later = msgspec.json.decode(encode(REPORT))
+    later["schema_minor"] = 7
+    later["new_field"] = {"a": 1}
+    place = tmp_path / "r.json"
+    place.write_bytes(msgspec.json.encode(later))
+
+    assert read(str(place)).schema_minor == 7
+
+
+@pytest.mark.parametrize(
+    ("data", "part"),
+    [
+        (b"", "not a report"),
+        (b"{}", "no schema field"),
+        (b'{"schema": "fabricscope.report/2"}', "fabricscope.report/2"),
+        (b'{"schema": "fabricscope.report/1"}', "damaged"),
+        (b"[" * 100_000, "not a report"),
+        (encode(REPORT)[:-40], "not a report"),
+        (gzip.compress(encode(REPORT))[:-12], "truncated gzip"),
+        (b"\x1f\x8b garbage", "damaged gzip"),
+        (gzip.compress(b" " * (64 << 20)), "larger"),
+    ],
+)
+def test_anything_else_is_refused_with_its_name(tmp_path: Path, data: bytes, part: str) -> None:
+    """Never a traceback, never part of a report presented as the whole."""
+    place = tmp_path / "r.json"
+    place.write_bytes(data)
+
+    with pytest.raises(BadReport, match=r"r\.json") as refused:
+        read(str(place))
+    assert part in str(refused.value)
+
+
+@given(st.integers(0, len(encode(REPORT)) - 1), st.binary(min_size=1, max_size=8))
+def test_any_mutation_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, at: int, junk: bytes) -> None:
+    """A damaged file raises BadReport and nothing else."""
+    data = encode(REPORT)
+    place = tmp_path_factory.getbasetemp() / "mutated.json"
+    place.write_bytes(data[:at] + junk + data[at + len(junk) :])
+
+    with contextlib.suppress(BadReport):
+        assert isinstance(read(str(place)), Report)
+
+
+def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
+    """No half file under the final name, no temporary beside it."""
+    target = tmp_path / "folder"
+    target.mkdir()
+
+    with pytest.raises(OSError, match="directory"):
+        write(str(target), b"x")
+    assert os.listdir(tmp_path) == ["folder"]

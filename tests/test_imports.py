@@ -1,0 +1,57 @@
+"""What each command imports: start-up cost is a promise, and it is lost one import at a time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import ROOT
+
+HEAVY = {
+    "agent.assemble", "agent.diagnose", "agent.outputs", "agent.rules", "agent.model", "msgspec", "probes", "psutil",
+    "pynvml", "pyudev", "rich", "tarfile", "tomllib", "zstandard", "ctypes", "xml", "json", "socket", "asyncio",
+}  # fmt: skip
+SCAN = {"agent.assemble", "agent.diagnose", "agent.rules", "agent.model", "msgspec", "probes"}
+ALLOWED = {
+    ("--version",): set(),
+    ("--help",): set(),
+    ("scan", "--help"): set(),
+    ("rules",): {"agent.rules", "agent.model", "msgspec"},
+    ("explain", "gpu-missing"): {"agent.rules", "agent.model", "msgspec"},
+    ("schema",): {"agent.rules", "agent.model", "msgspec"},
+    ("scan", "--source", "{tree}", "--format", "json"): SCAN,
+    ("scan", "--source", "{tree}"): SCAN | {"agent.outputs"},
+    ("check", "--source", "{tree}"): SCAN | {"agent.outputs"},
+}
+CODE = """
+import sys
+from agent.cli.main import run
+run(sys.argv[1:])
+names = sorted(sys.modules)
+import json
+print(json.dumps(names))
+"""
+
+
+def loaded(arguments: list[str]) -> set[str]:
+    """The modules that a fresh process has after this command."""
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, *arguments], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("arguments", ALLOWED, ids=" ".join)
+def test_a_command_imports_what_it_needs_and_no_more(
+    arguments: tuple[str, ...], real_commands: None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Of what is heavy, each command has exactly its allowance."""
+    tree = tmp_path_factory.mktemp("tree")
+    (tree / "sys" / "bus" / "pci" / "devices").mkdir(parents=True)
+    modules = loaded([each.format(tree=tree) for each in arguments])
+    heavy = {name for name in HEAVY if any(m == name or m.startswith(name + ".") for m in modules)}
+
+    assert ALLOWED[arguments] == heavy
