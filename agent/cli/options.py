@@ -40,23 +40,35 @@ class CheckAs(str, Enum):
 
 Source = Annotated[
     str | None,
-    typer.Option(help="Look at this capture, tree or folder of outputs instead of this host.", show_default=False, metavar="PATH"),
+    typer.Option(
+        metavar="PATH", help="A capture, tree or folder of outputs to look at; not this host.", show_default=False
+    ),
 ]
 Root = Annotated[
     str | None,
-    typer.Option(help="This host's filesystem, seen elsewhere (/host in a container, metavar="DIR").", show_default=False),
+    typer.Option(
+        metavar="DIR", help="This host's filesystem, seen elsewhere: /host in a container.", show_default=False
+    ),
 ]
 ReportFile = Annotated[
-    str | None, typer.Option("--report", help="Judge this finished report again; probe nothing.", show_default=False, metavar="FILE")
+    str | None,
+    typer.Option(
+        "--report", metavar="FILE", help="Judge this finished report again; probe nothing.", show_default=False
+    ),
 ]
-Only = Annotated[str | None, typer.Option(help="Run only these probes (a,b,c, metavar="PROBE,...").", show_default=False)]
-Skip = Annotated[str | None, typer.Option(help="Leave out these probes (a,b,c, metavar="PROBE,...").", show_default=False)]
-Timeout = Annotated[float, typer.Option(help="Seconds for the whole run; what is not reached is timed_out.", min=0.1, metavar="SECONDS")]
+Only = Annotated[str | None, typer.Option(metavar="PROBE,...", help="Run only these probes.", show_default=False)]
+Skip = Annotated[str | None, typer.Option(metavar="PROBE,...", help="Leave out these probes.", show_default=False)]
+Timeout = Annotated[
+    float,
+    typer.Option(metavar="SECONDS", help="Bound on the whole run; what is not reached is timed_out.", min=0.1),
+]
 ConfigFile = Annotated[
-    str | None, typer.Option("--config", help="TOML: rules off, declared facts.", show_default=False, metavar="FILE")
+    str | None,
+    typer.Option("--config", metavar="FILE", help="TOML: rules off, declared facts.", show_default=False),
 ]
 Output = Annotated[
-    str | None, typer.Option("--output", "-o", help="Write here, whole or not at all.", show_default=False, metavar="FILE")
+    str | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write here, whole or not at all.", show_default=False),
 ]
 NoColor = Annotated[bool, typer.Option("--no-color", help="No colours (NO_COLOR too).")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
