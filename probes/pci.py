@@ -5,74 +5,238 @@ Kernel pages: Documentation/ABI/testing/sysfs-bus-pci, sysfs-bus-pci-devices-aer
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from probes.config_space import HEADER_BYTES, decode
+from probes.host.door import Absent, Host, Unanswered
+from probes.pci_attributes import aer_counters, bars, decimal, identifier, link_speed
+from probes.pci_draft import Draft, functions
+from probes.pci_function import Acs, PciFacts, PciFunction
+from probes.pci_tree import UNPLACED, Place, bus_of, is_address, place_in_path
+from probes.probe import Probe, Reading
+
+__all__ = ["PROBE", "Acs", "PciFacts", "PciFunction", "read_pci"]
+
+DEVICES = "/sys/bus/pci/devices"
+BUSES = "/sys/class/pci_bus"
+SLOTS = "/sys/bus/pci/slots"
+IOMMU_GROUPS = "/sys/kernel/iommu_groups"
+
+_POWER = ("power/runtime_status", "power_state")
+_IN_MEMORY = (  # answered from the kernel's memory: safe on a device that sleeps
+    "class",
+    "vendor",
+    "device",
+    "subsystem_vendor",
+    "subsystem_device",
+    "revision",
+    "numa_node",
+    "local_cpulist",
+    "resource",
+    "sriov_numvfs",
+    "sriov_totalvfs",
+    "aer_dev_correctable",
+    "aer_dev_nonfatal",
+    "aer_dev_fatal",
+)
+_LINK = ("current_link_speed", "current_link_width", "max_link_speed", "max_link_width")
+_FROM_DEVICE = (*_LINK, "config")  # these read the device's registers, and wake it
+_ASLEEP = ("suspended", "suspending")
+_ALL_ONES_WIDTH = 63  # the width field of a link status that reads as all-ones
+_NAMED = ("0x03", "0x12", "0x02", "0x0680", "0x0604", "0x0108")  # GPUs, NICs, switches, NVMe: what people look for
 
 
-@dataclass(frozen=True, slots=True)
-class Acs:
-    """ACS extended capability: bit sets as the field names them (SV TB RR CR UF EC DT)."""
-
-    capability: frozenset[str]
-    control: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class PciFunction:
-    """One PCI function. None: could not be read, or the source does not say."""
-
-    address: str  # "0000:19:00.0", as the kernel prints it, lower case
-    parent: str | None  # address of the bridge above; None: directly on a root bus, or hierarchy unknown (root_bus None)
-    root_bus: str | None  # "0000:15": the root bus it hangs from (its host bridge); None: the source does not tell
-    class_code: str | None = None  # class: "0x030200"
-    vendor: str | None = None  # vendor: "0x10de"
-    device: str | None = None
-    subsystem_vendor: str | None = None
-    subsystem_device: str | None = None
-    revision: str | None = None
-    name: str | None = None  # udev ID_MODEL_FROM_DATABASE, or what lspci printed
-    vendor_name: str | None = None
-    driver: str | None = None  # driver link; "" : none bound (known)
-    numa_node: int | None = None  # numa_node; -1: the firmware gave none
-    local_cpus: str | None = None  # local_cpulist
-    slot: str | None = None  # physical slot name
-    iommu_group: int | None = None
-    iommu_type: str | None = None  # "DMA", "DMA-FQ", "identity"
-    physical_function: str | None = None  # physfn
-    virtual_functions: int | None = None  # sriov_numvfs
-    virtual_functions_supported: int | None = None  # sriov_totalvfs
-    runtime_status: str | None = None  # power/runtime_status: read before anything that reaches the device
-    power_state: str | None = None  # power_state: "D0"
-    asleep: bool = False  # suspended: nothing past runtime_status was read
-    current_link_speed_gt_s: float | None = None
-    current_link_width: int | None = None  # raw: 0 no link, 63 all-ones, 255 unknown
-    max_link_speed_gt_s: float | None = None
-    max_link_width: int | None = None  # raw
-    link_error: str | None = None  # "EINVAL": the kernel could not read the registers
-    port_type: str | None = None  # endpoint | legacy_endpoint | root_port | upstream | downstream | bridge | rciep | rcec
-    target_link_speed_gt_s: float | None = None  # LnkCtl2
-    link_disabled: bool | None = None  # LnkCtl bit 4
-    max_payload_bytes: int | None = None  # DevCtl
-    max_payload_supported_bytes: int | None = None  # DevCap
-    max_read_request_bytes: int | None = None  # DevCtl
-    relaxed_ordering: bool | None = None  # DevCtl bit 4
-    extended_tags: bool | None = None  # DevCtl bit 8
-    aspm: str | None = None  # LnkCtl: "off" | "L0s" | "L1" | "L0s L1"
-    bandwidth_management_status: bool | None = None  # LnkSta LBMS (ports)
-    autonomous_bandwidth_status: bool | None = None  # LnkSta LABS (ports)
-    acs: Acs | None = None
-    acs_known: bool = False  # True: acs None means "no such capability"; False: not readable
-    ats: bool | None = None  # ATS enabled; None: not readable or no capability
-    serial: str | None = None  # device serial number capability: "b8-3f-d2-ff-ff-00-00-01"
-    aer: Mapping[str, Mapping[str, int]] | None = None  # {"correctable": {"RxErr": 0, ...}, "nonfatal": .., "fatal": ..}
-    bars_bytes: Mapping[str, int] | None = None  # {"0": 16777216, "2": 68719476736}
-    config_bytes: int | None = None  # how much of config could be read: 64, 256, 4096
-    gone: bool = False  # all-ones: the device does not answer
-    vanished: bool = False  # it went away while it was read
+def read_pci(host: Host) -> Reading:
+    """Every function of /sys/bus/pci. Raises Absent where the source has no PCI bus."""
+    drafts = [_draft(host, address, folders, place) for address, (folders, place) in _found(host).items()]
+    slots, types = _slots(host), _iommu_types(host, drafts)
+    for draft in drafts:
+        fields = draft.fields
+        fields["slot"] = slots.get(draft.address.rsplit(".", 1)[0], slots.get(bus_of(draft.address)))
+        fields["iommu_type"] = types.get(fields.get("iommu_group"))
+        if str(fields.get("class_code")).startswith(_NAMED):
+            fields.update(_names(host, draft.address))
+    facts = PciFacts(functions(drafts))
+    sources = (f"{DEVICES}/*", f"{SLOTS}/*/address", f"{IOMMU_GROUPS}/*/type")
+    return Reading(facts, sources, _missing(facts.functions))
 
 
-@dataclass(frozen=True, slots=True)
-class PciFacts:
-    """Every PCI function, sorted by address (numbers as numbers)."""
+PROBE = Probe("pci", read_pci)
 
-    functions: tuple[PciFunction, ...]
+
+def _found(host: Host) -> dict[str, tuple[list[str], Place]]:
+    """Address -> the folders that describe it, and its place in the tree.
+
+    The kernel's entries are links that tell the place. Trees made by other tools may hold plain folders, or keep
+    some functions only below the bus they sit on.
+    """
+    found: dict[str, tuple[list[str], Place]] = {}
+    linked = True
+    for name in filter(is_address, _names_in(host, DEVICES)):
+        place = _place_of_link(host, f"{DEVICES}/{name}")
+        linked &= place is not None
+        found[name] = ([f"{DEVICES}/{name}"], place or UNPLACED)
+    if not (found and linked):
+        for bus in _names_in(host, BUSES):
+            for name in filter(is_address, _names_in(host, f"{BUSES}/{bus}/device")):
+                folder = f"{BUSES}/{bus}/device/{name}"
+                folders, place = found.get(name, ([], UNPLACED))
+                found[name] = ([*folders, folder], place if place[1] else _place_resolved(host, folder))
+    if not found:
+        host.listdir(DEVICES)  # an empty bus is a fact; the reason why there is none is raised
+    return found
+
+
+def _names_in(host: Host, path: str) -> list[str]:
+    try:
+        return host.listdir(path)
+    except Unanswered:
+        return []
+
+
+def _place_of_link(host: Host, path: str) -> Place | None:
+    try:
+        return place_in_path(host.readlink(path))
+    except Unanswered:
+        return None
+
+
+def _place_resolved(host: Host, path: str) -> Place:
+    try:
+        return place_in_path(host.resolve(path))
+    except Unanswered:
+        return UNPLACED
+
+
+def _draft(host: Host, address: str, folders: list[str], place: Place) -> Draft:
+    draft = Draft(address, place=place)
+    try:
+        _fill(host, draft, folders)
+    except Absent:
+        draft.fields["vanished"] = True  # it was listed a moment ago
+    except Unanswered:
+        pass  # a folder that may not be entered tells nothing
+    return draft
+
+
+def _fill(host: Host, draft: Draft, folders: list[str]) -> None:
+    """Read one function: how it is powered comes first, and decides whether the device may be reached at all."""
+    fields = draft.fields
+    power = _answers(host, folders, _POWER)
+    fields["runtime_status"], fields["power_state"] = (_text(power, name) for name in _POWER)
+    asleep = fields["runtime_status"] in _ASLEEP or fields["power_state"] == "D3cold"
+    fields["asleep"] = asleep
+    answers = _answers(host, folders, _IN_MEMORY if asleep else _IN_MEMORY + _FROM_DEVICE)
+    fields["vanished"] = any(isinstance(answer, Unanswered) and answer.code == "ENODEV" for answer in answers.values())
+    _add_attributes(fields, answers)
+    _add_links(host, fields, folders)
+    if not asleep:
+        _add_registers(draft, answers)
+
+
+def _answers(host: Host, folders: list[str], names: tuple[str, ...]) -> dict[str, bytes | Unanswered]:
+    found: dict[str, bytes | Unanswered] = {}
+    for folder in folders:
+        found |= host.attributes(folder, names)
+    return found
+
+
+def _add_attributes(fields: dict[str, Any], answers: Mapping[str, bytes | Unanswered]) -> None:
+    for field, name in (
+        ("class_code", "class"),
+        ("vendor", "vendor"),
+        ("device", "device"),
+        ("subsystem_vendor", "subsystem_vendor"),
+        ("subsystem_device", "subsystem_device"),
+        ("revision", "revision"),
+    ):
+        fields[field] = identifier(_text(answers, name) or "")
+    fields["numa_node"] = decimal(_text(answers, "numa_node") or "")
+    fields["local_cpus"] = _text(answers, "local_cpulist")
+    fields["virtual_functions"] = decimal(_text(answers, "sriov_numvfs") or "")
+    fields["virtual_functions_supported"] = decimal(_text(answers, "sriov_totalvfs") or "")
+    fields["bars_bytes"] = bars(_text(answers, "resource") or "")
+    counters = {
+        kind: aer_counters(_text(answers, f"aer_dev_{kind}") or "") for kind in ("correctable", "nonfatal", "fatal")
+    }
+    fields["aer"] = {kind: counts for kind, counts in counters.items() if counts is not None} or None
+
+
+def _add_links(host: Host, fields: dict[str, Any], folders: list[str]) -> None:
+    for field, name in (("driver", "driver"), ("physical_function", "physfn"), ("iommu_group", "iommu_group")):
+        fields[field] = next(filter(None, (_link_name(host, f"{folder}/{name}") for folder in folders)), None)
+    fields["iommu_group"] = decimal(fields["iommu_group"] or "")
+
+
+def _add_registers(draft: Draft, answers: Mapping[str, bytes | Unanswered]) -> None:
+    """The link as the kernel reads it, and config space for what the kernel does not say."""
+    fields = draft.fields
+    for end in ("current", "max"):
+        fields[f"{end}_link_speed_gt_s"] = link_speed(_text(answers, f"{end}_link_speed") or "")
+        fields[f"{end}_link_width"] = decimal(_text(answers, f"{end}_link_width") or "")
+    errors = [answer.code for name in _LINK if isinstance(answer := answers.get(name), Unanswered)]
+    fields["link_error"] = next((code for code in errors if code and code != "ENODEV"), None)
+    config = answers.get("config")
+    if isinstance(config, bytes):
+        draft.add_config(decode(config))
+    else:
+        fields["gone"] = fields["current_link_width"] == _ALL_ONES_WIDTH
+
+
+def _slots(host: Host) -> dict[str, str]:
+    """What a slot holds ("0000:19:00", or a whole bus "0000:19") -> the slot's name."""
+    found: dict[str, str] = {}
+    for name in _names_in(host, SLOTS):
+        try:
+            found.setdefault(host.read(f"{SLOTS}/{name}/address").decode("ascii", "replace").strip(), name)
+        except Unanswered:
+            continue
+    return found
+
+
+def _iommu_types(host: Host, drafts: Iterable[Draft]) -> dict[int | None, str]:
+    """IOMMU group -> "DMA", "DMA-FQ", "identity"; kernels before 5.11 do not say."""
+    found: dict[int | None, str] = {}
+    for group in sorted({group for draft in drafts if (group := draft.fields.get("iommu_group")) is not None}):
+        try:
+            found[group] = host.read(f"{IOMMU_GROUPS}/{group}/type").decode("ascii", "replace").strip()
+        except Unanswered:
+            continue
+    return found
+
+
+def _names(host: Host, address: str) -> dict[str, str | None]:
+    try:
+        properties = host.udev(f"{DEVICES}/{address}")
+    except Unanswered:
+        return {}
+    return {
+        "name": properties.get("ID_MODEL_FROM_DATABASE"),
+        "vendor_name": properties.get("ID_VENDOR_FROM_DATABASE"),
+    }
+
+
+def _link_name(host: Host, path: str) -> str | None:
+    try:
+        return host.readlink(path).rsplit("/", 1)[-1]
+    except Unanswered:
+        return None
+
+
+def _text(answers: Mapping[str, bytes | Unanswered], name: str) -> str | None:
+    answer = answers.get(name)
+    return answer.decode("utf-8", "replace").strip() if isinstance(answer, bytes) else None
+
+
+def _missing(found: Iterable[PciFunction]) -> str | None:
+    awake = [function for function in found if not (function.asleep or function.gone or function.vanished)]
+    unread = sum(function.config_bytes is None for function in awake)
+    short = sum(function.config_bytes is not None and function.config_bytes <= HEADER_BYTES for function in awake)
+    reasons = [
+        f"config space past byte {HEADER_BYTES} needs CAP_SYS_ADMIN ({short} of {len(awake)} functions)"
+        if short
+        else "",
+        f"no config space to read ({unread} of {len(awake)} functions)" if unread else "",
+    ]
+    return "; ".join(filter(None, reasons)) or None
