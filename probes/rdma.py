@@ -1,4 +1,4 @@
-"""RDMA devices and their ports from /sys/class/infiniband.
+"""RDMA devices and their ports: the facts, and the probe that finds them in /sys/class/infiniband.
 
 Kernel page: Documentation/ABI/stable/sysfs-class-infiniband.
 """
@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from probes.host.door import Host
+from probes.probe import Probe, Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +34,9 @@ class RdmaPort:
     lid: int | None = None
     sm_lid: int | None = None
     active_mtu: int | None = None  # only ibv_devinfo says it
-    port_guid: str | None = None
+    port_guid: str | None = None  # "b83f:d203:0012:3456"; sysfs: the lower half of GID 0 (InfiniBand only)
     gids: tuple[Gid, ...] = ()
-    gids_known: bool = False
+    gids_known: bool = False  # True: the whole table was read, so an empty `gids` means none
     pkeys: tuple[str, ...] = ()  # "0xffff"; empty entries left out
     netdevs: tuple[str, ...] = ()
     counters: Mapping[str, int] | None = None
@@ -55,6 +58,7 @@ class RdmaDevice:
     node_description: str | None = None
     software: bool = False  # rxe, siw: lies under /sys/devices/virtual
     limited: str | None = None  # why its counters were not read (a fabric manager owns the function)
+    asleep: bool = False  # its PCI function is suspended: nothing past runtime_status was read
     ports: tuple[RdmaPort, ...] = ()
 
 
@@ -63,3 +67,13 @@ class RdmaFacts:
     """Every RDMA device, sorted by name (numbers as numbers)."""
 
     devices: tuple[RdmaDevice, ...]
+
+
+def read(host: Host) -> Reading:
+    """`RdmaFacts` of a host's sysfs. Raises Absent where the source holds no RDMA class and cannot say "none"."""
+    from probes import rdma_sysfs  # here, because it builds the facts above
+
+    return rdma_sysfs.read(host)
+
+
+PROBE = Probe("rdma", read, bound_seconds=10.0)
