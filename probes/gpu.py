@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from probes.text import Unparsable
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +20,8 @@ class NvLink:
     remote_kind: str | None = None  # gpu | switch | cpu | unknown
     remote_address: str | None = None  # PCI address of the far end, normalized
     remote_link: int | None = None
-    errors: Mapping[str, int] | None = None  # cumulative: {"replay": 0, "recovery": 0, "crc_flit": 0, ...}
+    errors: Mapping[str, int] | None = None  # cumulative since the driver was loaded; names: LINK_ERRORS
+    capabilities: Mapping[str, bool] | None = None  # nvidia-smi nvlink -c: {"P2P is supported": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,9 @@ class Fabric:
     status: str | None = None  # "success", or the NVML error's name; only meaningful when completed
     clique: int | None = None
     cluster_uuid: str | None = None
-    health: Mapping[str, str] | None = None  # {"degraded_bandwidth": "true"|"false"|"not_supported", ..., "summary": "healthy"}
+    health: Mapping[str, str] | None = (
+        None  # {"degraded_bandwidth": "true"|"false"|"not_supported", ..., "summary": "healthy"}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,7 @@ class Gpu:
     persistence: bool | None = None
     numa_node: int | None = None  # nearest CPU node ("NUMA Affinity"), where one is named
     memory_numa_node: int | None = None  # the GPU's own memory as a NUMA node (coherent platforms)
+    numa_affinity: str | None = None  # nvidia-smi topo -m, where it names several: "0-3", "0,3-9,11-17"
     cpu_affinity: str | None = None  # cpulist
     mig_current: bool | None = None
     mig_pending: bool | None = None
@@ -71,7 +78,7 @@ class Gpu:
     c2c_enabled: bool | None = None
     c2c_links: tuple[str, ...] = ()  # state of every C2C link
     addressing_mode: str | None = None  # none | hmm | ats
-    recovery_action: str | None = None  # none | reset | reboot | drain_p2p | drain_and_reset
+    recovery_action: str | None = None  # none | reset | reboot | drain_p2p | drain_and_reset | ...: nvml_words
     error: str | None = None  # the GPU is there and the driver could not open it: "GPU_IS_LOST"
 
 
@@ -96,3 +103,54 @@ class GpuFacts:
     p2p: Mapping[tuple[int, int], Mapping[str, str]] | None = None  # (i, j) -> {"read": "OK", "write": "CNS", ...}
     bandwidth_mode: str | None = None  # NVLink bandwidth mode: full | off | min | half | 3quarter
     attached: int | None = None  # how many GPUs the source says there are (may be more than it describes)
+
+
+# The names in NvLink.errors, by the label of `nvidia-smi nvlink -e`. The first three are of links up to Hopper, the
+# others of NVLink 5. A `_ber_packed` is a bit error rate as NVML packs it: bits 0-7 exponent, bits 8-11 mantissa,
+# rate = mantissa * 10**-exponent (nvml.h; nvidia-smi prints "15e-255").
+LINK_ERRORS: Mapping[str, str] = {
+    "Replay Errors": "replay",
+    "Recovery Errors": "recovery",
+    "CRC Errors": "crc",
+    "Malformed packet Errors": "malformed_packets",
+    "Buffer overrun Errors": "buffer_overruns",
+    "Rx Errors": "receive",
+    "Rx remote Errors": "receive_remote",
+    "Rx General Errors": "receive_general",
+    "Local link integrity Errors": "local_link_integrity",
+    "Tx discards": "transmit_discards",
+    "Link recovery successful events": "recoveries_successful",
+    "Link recovery failed events": "recoveries_failed",
+    "Total link recovery events": "recoveries",
+    "Effective Errors": "effective",
+    "Effective BER": "effective_ber_packed",
+    "Symbol Errors": "symbol",
+    "Symbol BER": "symbol_ber_packed",
+}
+
+_ADDRESS = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([01][0-9A-Fa-f])\.([0-7])")
+
+
+def with_known_remotes(gpus: Iterable[Gpu]) -> list[Gpu]:
+    """The GPUs, with every NVLink whose far end is another of them marked so, where its source did not say."""
+    gpus = list(gpus)
+    addresses = {gpu.address for gpu in gpus if gpu.address}
+
+    def marked(link: NvLink) -> NvLink:
+        known = link.remote_kind is None and link.remote_address in addresses
+        return replace(link, remote_kind="gpu") if known else link
+
+    return [replace(gpu, nvlinks=tuple(map(marked, gpu.nvlinks))) for gpu in gpus]
+
+
+def normal_address(text: str) -> str:
+    """A PCI address as the kernel spells it, from NVML's eight-digit, upper-case form. Raises Unparsable.
+
+    >>> normal_address("00000000:1B:00.0"), normal_address("00010000:E1:00.0")
+    ('0000:1b:00.0', '10000:e1:00.0')
+    """
+    match = _ADDRESS.fullmatch(text.strip())
+    if match is None:
+        raise Unparsable(f"not a PCI address: {text[:40]!r}")
+    domain, bus, device, function = match.groups()
+    return f"{int(domain, 16):04x}:{bus}:{device}.{function}".lower()
