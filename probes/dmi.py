@@ -1,13 +1,58 @@
-"""What the firmware says the machine is: /sys/class/dmi/id (serials need root), the device tree on Arm."""
+"""What the firmware says the machine is: /sys/class/dmi/id (serials need root), the device tree on Arm and POWER.
+
+Kernel page: Documentation/ABI/testing/sysfs-class-dmi (product_serial and chassis_serial have mode 0400).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from probes.asking import Asking, as_text
+from probes.host.door import Absent, Denied, Host, Unanswered
+from probes.probe import Probe, Reading
+
+FOLDERS = ("/sys/class/dmi/id", "/sys/devices/virtual/dmi/id")
+DEVICE_TREE = "/proc/device-tree"
+FIELDS = {
+    "sys_vendor": "vendor",
+    "product_name": "product",
+    "product_sku": "product_sku",
+    "product_serial": "serial",
+    "board_name": "board",
+    "board_vendor": "board_vendor",
+    "bios_version": "bios_version",
+    "chassis_serial": "chassis_serial",
+    "chassis_asset_tag": "chassis_asset_tag",
+}
+# What firmware ships where nobody filled a field in: it says nothing.
+FILLERS = frozenset(
+    {
+        "0123456789",
+        "123456789",
+        "1234567890",
+        "default string",
+        "n/a",
+        "no asset tag",
+        "none",
+        "not applicable",
+        "not available",
+        "not specified",
+        "null",
+        "o.e.m.",
+        "oem",
+        "system manufacturer",
+        "system product name",
+        "system serial number",
+        "to be filled by o.e.m.",
+        "unknown",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
 class DmiFacts:
-    """DMI strings. None: not there, or not readable."""
+    """DMI strings. None: not there, not readable, or the firmware's own filler ("To be filled by O.E.M.")."""
 
     vendor: str | None = None  # sys_vendor
     product: str | None = None  # product_name
@@ -18,3 +63,53 @@ class DmiFacts:
     bios_version: str | None = None
     chassis_serial: str | None = None  # (root)
     chassis_asset_tag: str | None = None
+
+
+def read(host: Host) -> Reading:
+    """DMI strings, or the device tree's model. Raises Absent where the machine has neither."""
+    for folder in FOLDERS:
+        try:
+            answers = host.attributes(folder, tuple(FIELDS))
+        except Absent:
+            continue
+        if answers:
+            return _from_dmi(folder, answers)
+    asking = Asking(host)
+    model = asking.text(f"{DEVICE_TREE}/model")
+    if not model:
+        raise Absent(f"neither {FOLDERS[0]} nor {DEVICE_TREE}/model is here")
+    serial = asking.text(f"{DEVICE_TREE}/serial-number")
+    vendor = asking.text(f"{DEVICE_TREE}/vendor")
+    facts = DmiFacts(vendor=meaning(vendor or ""), product=model, serial=meaning(serial or ""))
+    return Reading(facts, asking.sources, asking.missing)
+
+
+PROBE = Probe("dmi", read)
+
+
+def meaning(text: str) -> str | None:
+    """A DMI string, or None where it is empty or only a filler.
+
+    >>> meaning("DGXA100 920-23687-2530-000"), meaning("To Be Filled By O.E.M."), meaning("0000")
+    ('DGXA100 920-23687-2530-000', None, None)
+    """
+    text = text.strip()
+    if text.casefold() in FILLERS or not text.strip("0 .-xX"):
+        return None
+    return text
+
+
+def _from_dmi(folder: str, answers: Mapping[str, bytes | Unanswered]) -> Reading:
+    said: dict[str, str | None] = {}
+    denied: list[str] = []
+    others: list[str] = []
+    for name, answer in answers.items():
+        if isinstance(answer, Denied):
+            denied.append(name)
+        elif isinstance(answer, Unanswered):
+            others.append(answer.reason)
+        else:
+            said[FIELDS[name]] = meaning(as_text(answer))
+    reasons = ([f"serial numbers need root ({', '.join(denied)})"] if denied else []) + others
+    sources = tuple(f"{folder}/{name}" for name in answers if FIELDS[name] in said)
+    return Reading(DmiFacts(**said), sources, "; ".join(reasons) or None)
