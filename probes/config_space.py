@@ -96,7 +96,7 @@ class ConfigSpace:
 def decode(data: bytes) -> ConfigSpace:
     """Decode as much as there is, of any length and content; raises nothing.
 
-    >>> space = decode(bytes.fromhex("de10 3023 0601 1000 a100 0203") + bytes(52))
+    >>> space = decode(bytes.fromhex("de10 3023 0601 1000 a100 0203") + bytes(40) + b"\x60" + bytes(11))
     >>> space.vendor, space.device, space.class_code, space.pcie_known
     ('0x10de', '0x2330', '0x030200', False)
     """

@@ -1,0 +1,56 @@
+"""PCI functions from `lspci`: for sources without sysfs. Text and hex of one function complete each other."""
+
+from __future__ import annotations
+
+from probes.host.door import Absent, Failed, Host
+from probes.lspci_text import Listing, parse_lspci
+from probes.pci_draft import Draft, functions
+from probes.pci_function import PciFacts
+from probes.probe import Probe, Reading
+from probes.text import Unparsable
+
+TEXT = ("lspci", "-D", "-nn", "-vvv")
+HEX = ("lspci", "-D", "-nn", "-xxxx")
+
+
+def read_lspci(host: Host) -> Reading:
+    """The functions of the outputs that the source holds; a live host is asked once. Raises Absent, Failed."""
+    recorded = [argv for argv in (TEXT, HEX) if host.has_output(*argv)]
+    if not recorded and not host.live:
+        raise Absent("no saved output of lspci")
+    listings = [_listing(host, argv) for argv in recorded or [TEXT]]
+    return Reading(
+        PciFacts(functions(_merged(listings))),
+        sources=tuple(" ".join(argv) for argv in recorded or [TEXT]),
+        missing=_missing(listings),
+    )
+
+
+PROBE = Probe("lspci", read_lspci, fallback_for="pci")
+
+
+def _listing(host: Host, argv: tuple[str, ...]) -> Listing:
+    done = host.run(*argv)
+    try:
+        return parse_lspci(done.stdout)
+    except Unparsable as why:
+        first = done.stderr.strip().partition("\n")[0]
+        raise Failed(f"{' '.join(argv)}: {first or why} (exit {done.returncode})") from None
+
+
+def _merged(listings: list[Listing]) -> list[Draft]:
+    """One draft a function; what the first output does not say is taken from the next."""
+    found: dict[str, Draft] = {}
+    for draft in (draft for listing in listings for draft in listing.drafts):
+        known = found.setdefault(draft.address, draft)
+        known.fields = draft.fields | known.fields
+        known.secondary_bus = draft.secondary_bus if known.secondary_bus is None else known.secondary_bus
+        known.virtual_functions = known.virtual_functions or draft.virtual_functions
+    return list(found.values())
+
+
+def _missing(listings: list[Listing]) -> str | None:
+    denied = min(listing.denied for listing in listings)
+    if not denied:
+        return None
+    return f"lspci hid capabilities: it needs CAP_SYS_ADMIN ({denied} of {len(listings[0].drafts)} functions)"
