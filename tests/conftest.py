@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
+CORPUS = Path(os.environ.get("FABRICSCOPE_CORPUS", ROOT.parent / "shared" / "corpus"))
 
 settings.register_profile("default", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -20,10 +21,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 @pytest.fixture
 def corpus() -> Path:
     """The folder of real captures; tests that need it are skipped where it is not there."""
-    place = Path(os.environ.get("FABRICSCOPE_CORPUS", ROOT.parent / "shared" / "corpus"))
-    if not (place / "TREES.tsv").is_file():
+    if not (CORPUS / "TREES.tsv").is_file():
         pytest.skip("no corpus of real machines here (FABRICSCOPE_CORPUS)")
-    return place
+    return CORPUS
 
 
 @pytest.fixture(autouse=True)

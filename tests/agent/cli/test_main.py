@@ -1,0 +1,183 @@
+"""The command line from outside: exit codes, one clear line for what cannot be done, whole files or none."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.cli.main import run
+from fixtures.build import write
+from tests.conftest import ROOT
+from tests.machines import HOSTS
+
+pytestmark = pytest.mark.usefixtures("real_commands")
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A healthy machine's capture as a folder."""
+    place = tmp_path_factory.mktemp("captures") / HOSTS[0]
+    write(HOSTS[0], None, place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A machine with a narrow GPU link."""
+    place = tmp_path_factory.mktemp("captures") / "faulty"
+    write(None, "gpu-width-x8", place)
+    return place
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> str:
+    """What stood on stderr: one line, and no traceback."""
+    text = capsys.readouterr().err
+    assert 1 == len(text.splitlines()), text
+    assert "Traceback" not in text
+    return text
+
+
+def test_a_scan_exits_0_whatever_it_found(faulty: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    """stdout is the report and nothing else."""
+    assert 0 == run(["scan", "--source", str(faulty), "--format", "json"])
+
+    report = json.loads(capsysbinary.readouterr().out)
+    assert "error" == report["summary"]["verdict"]
+    assert "capture" == report["source"]["kind"]
+
+
+def test_check_exits_as_the_contract_says(
+    capture: Path, faulty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """0 ok, 2 error, 3 for a bad source, wrong usage and a stale report."""
+    old = tmp_path / "report.json"
+    assert 0 == run(["scan", "--source", str(capture), "-o", str(old)])
+
+    assert 0 == run(["check", "--source", str(capture)])
+    assert 2 == run(["check", "--source", str(faulty)])
+    assert 0 == run(["check", "--source", str(faulty), "--fail-on", "critical"])
+    assert 3 == run(["check", "--source", str(tmp_path / "none")])
+    assert 3 == run(["check", "--no-such-option"])
+    assert 0 == run(["check", "--report", str(old)])
+    report = json.loads(old.read_text())
+    report["observed_at"] = "2020-01-01T00:00:00Z"
+    old.write_text(json.dumps(report))
+    assert 3 == run(["check", "--report", str(old), "--max-age", "60"])
+    assert "the report is" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["scan", "--source", "/no/such/place"], "/no/such/place"),
+        (["scan", "--report", "/no/such/report.json"], "/no/such/report.json"),
+        (["scan", "--source", "a", "--report", "b"], "exclude each other"),
+        (["scan", "--only", "pic"], "pic"),
+        (["scan", "--config", "/no/such/config.toml"], "/no/such/config.toml"),
+        (["scan", "--format", "yaml"], "yaml"),
+        (["scan", "--output", "report.pdf"], ".pdf"),
+        (["scan", "--timeout", "soon"], "soon"),
+        (["explain", "pcie-width-downgrade"], "pcie-width-downgraded"),
+        (["nothing"], "nothing"),
+        (["check", "--max-age", "5"], "--report"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(arguments: list[str], part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit 2 (`check`: 3), and the line names what is wrong."""
+    assert (3 if arguments[0] == "check" else 2) == run(arguments)
+
+    assert part in told(capsys)
+
+
+def test_debug_shows_the_traceback() -> None:
+    """For whoever mends us."""
+    with pytest.raises(Exception, match="/no/such/place"):
+        run(["--debug", "scan", "--source", "/no/such/place"])
+
+
+def test_a_report_is_judged_again_from_its_file(faulty: Path, tmp_path: Path) -> None:
+    """`--report` probes nothing and finds the same."""
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    run(["scan", "--source", str(faulty), "-o", str(first)])
+    run(["scan", "--report", str(first), "-o", str(second)])
+
+    a, b = json.loads(first.read_text()), json.loads(second.read_text())
+    assert a["findings"] == b["findings"]
+    assert a["checks"] == b["checks"]
+
+
+def test_a_rule_that_is_off_is_told(faulty: Path, tmp_path: Path) -> None:
+    """The report says what the configuration changed; the rule is disabled, not passed."""
+    config, out = tmp_path / "config.toml", tmp_path / "r.json"
+    config.write_text('[rules]\noff = ["pcie-width-downgraded"]\n')
+    run(["scan", "--source", str(faulty), "--config", str(config), "-o", str(out)])
+
+    report = json.loads(out.read_text())
+    assert ["rules.off: pcie-width-downgraded"] == report["config"]["changed"]
+    assert ["disabled"] == [c["state"] for c in report["checks"] if c["rule"] == "pcie-width-downgraded"]
+
+
+def test_an_output_that_cannot_be_written_leaves_nothing(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line with the system's reason."""
+    assert 2 == run(["scan", "--source", str(capture), "-o", "/proc/none/report.json"])
+
+    assert "/proc/none/report.json" in told(capsys)
+
+
+def test_a_closed_pipe_is_one_line(capture: Path) -> None:
+    """`fabricscope scan | true` says so and leaves no traceback."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "fabricscope", "scan", "--source", str(capture)],
+        stdout=writer, stderr=subprocess.PIPE, text=True, cwd=ROOT, check=False,
+    )  # fmt: skip
+    os.close(writer)
+
+    assert 2 == done.returncode
+    assert ["fabricscope: stdout was closed before all was written"] == done.stderr.splitlines()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+def test_a_full_disk_is_one_line(capture: Path) -> None:
+    """ENOSPC on stdout is an exit of 2 with the reason."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "fabricscope", "scan", "--source", str(capture), "--format", "json"],
+            stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT, check=False,
+        )  # fmt: skip
+
+    assert 2 == done.returncode
+    assert 1 == len(done.stderr.splitlines())
+    assert "No space left" in done.stderr
+
+
+def test_a_stranger_in_our_place_is_one_line(tmp_path: Path) -> None:
+    """Another package named `agent` before ours: the command refuses in one line."""
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent" / "__init__.py").write_text("raise SystemExit('stranger')")
+    (tmp_path / "start.py").write_text("import fabricscope, sys\nsys.exit(fabricscope.main())\n")
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "start.py"), "scan"],
+        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"},
+    )  # fmt: skip
+
+    assert 2 == done.returncode
+    assert "is hidden by" in done.stderr
+    assert 1 == len(done.stderr.splitlines())
+
+
+def test_a_pipe_gets_no_colour_and_text_has_no_escape(capture: Path) -> None:
+    """stdout that is no terminal is plain."""
+    done = subprocess.run(
+        [sys.executable, "-m", "fabricscope", "scan", "--source", str(capture)],
+        capture_output=True, text=True, cwd=ROOT, check=True,
+    )  # fmt: skip
+
+    assert "\x1b" not in done.stdout
+    assert "" == done.stderr

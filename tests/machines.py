@@ -1,0 +1,41 @@
+"""The fixture machines as tests use them: every host, every fault, scanned once a session."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import msgspec
+
+from agent.diagnose import Plan, diagnose
+from agent.model.report import Report
+from fixtures.build import build
+from probes.host.recorded import RecordedHost
+from tests.conftest import ROOT
+
+HOSTS = sorted(path.stem for path in (ROOT / "fixtures" / "hosts").glob("*.toml"))
+FAULTS = sorted(path.stem for path in (ROOT / "fixtures" / "faults").glob("*.toml"))
+
+
+@functools.cache
+def scanned(shape: str, fault: str | None = None) -> Report:
+    """The report of one fixture machine, with what differs from run to run set to a constant."""
+    report, _ = diagnose(machine(shape, fault), Plan())
+    return still(report)
+
+
+def machine(shape: str, fault: str | None = None) -> RecordedHost:
+    """A fixture machine as a host."""
+    raise NotImplementedError((shape, fault, build, Path))
+
+
+def still(report: Report) -> Report:
+    """The same report without clocks, durations and where it was read from."""
+    return msgspec.structs.replace(
+        report,
+        generated_at="",
+        observed_at=None,
+        duration_seconds=0.0,
+        source=msgspec.structs.replace(report.source, path=None),
+        probes=[msgspec.structs.replace(run, duration_seconds=0.0) for run in report.probes],
+    )

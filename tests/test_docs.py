@@ -1,0 +1,57 @@
+"""Documentation is a test: a command, option, probe or rule that is not documented fails the suite."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from agent.cli.main import app
+from agent.rules.catalogue import RULES
+from probes.catalogue import probes
+from tests.conftest import ROOT
+
+README = (ROOT / "README.md").read_text()
+COMMAND = typer.main.get_command(app)
+COMMANDS: dict[str, object] = COMMAND.commands  # type: ignore[attr-defined]  # a group, as there are several commands
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_in_the_readme_and_every_option_has_help(command: str) -> None:
+    """And every option that people type is explained by --help."""
+    parameters = COMMANDS[command].params  # type: ignore[attr-defined]  # a click command
+
+    assert f"fabricscope {command}" in README
+    assert [] == [p.name for p in parameters if not getattr(p, "help", "") and p.param_type_name == "option"]
+
+
+@pytest.mark.parametrize("probe", [p.name for p in probes()])
+def test_every_probe_is_in_the_readme(probe: str) -> None:
+    """`--only` and `--skip` take its name, so it has to stand somewhere."""
+    assert f"`{probe}`" in README
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_every_rule_has_its_page(rule: object) -> None:
+    """docs/rules holds a page for each rule, and no other page."""
+    assert (ROOT / "docs" / "rules" / f"{rule.name}.md").is_file()  # type: ignore[attr-defined]  # a Rule
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    """A relative link in a Markdown file names a file that is there."""
+    broken = []
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text()):
+            if not (page.parent / target).exists():
+                broken.append(f"{page.relative_to(ROOT)}: {target}")
+
+    assert [] == broken
+
+
+def test_decisions_are_numbered_without_holes() -> None:
+    """0001, 0002, ..."""
+    numbers = sorted(int(path.name[:4]) for path in Path(ROOT / "docs" / "decisions").glob("*.md"))
+
+    assert list(range(1, len(numbers) + 1)) == numbers

@@ -1,0 +1,54 @@
+"""Every machine x every output is a golden file: `make docs` renews them, the diff is reviewed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from agent.outputs.check import nagios
+from agent.outputs.text import page
+from agent.outputs.text.lines import plain
+from agent.reports import encode
+from tests.conftest import ROOT
+from tests.machines import FAULTS, HOSTS, scanned
+
+EXPECTED = ROOT / "fixtures" / "expected"
+Golden = Callable[[str, str], None]
+
+
+@pytest.fixture
+def golden() -> Golden:
+    """Compare with the committed file, or write it anew where UPDATE_GOLDENS is set."""
+
+    def compare(name: str, text: str) -> None:
+        place: Path = EXPECTED / name
+        if os.environ.get("UPDATE_GOLDENS"):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+        assert place.read_text() == text
+
+    return compare
+
+
+@pytest.mark.parametrize("shape", HOSTS)
+def test_host(shape: str, golden: Golden) -> None:
+    """A healthy machine: its report, its page at 80 and 200 columns."""
+    report = scanned(shape)
+
+    golden(f"{shape}/report.json", encode(report).decode())
+    golden(f"{shape}/page-80.txt", plain(page(report, 80)))
+    golden(f"{shape}/page-200.txt", plain(page(report, 200)))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_fault(fault: str, golden: Golden) -> None:
+    """A fault: the findings and checks that it makes, and the monitoring answer."""
+    report = scanned("", fault)
+    told = msgspec.json.format(msgspec.json.encode({"findings": report.findings, "summary": report.summary}), indent=2)
+
+    golden(f"faults/{fault}.json", told.decode() + "\n")
+    golden(f"faults/{fault}.check.txt", nagios(report).text)

@@ -1,0 +1,87 @@
+"""What the report promises: valid, small, deterministic, and judged again with the same result."""
+
+from __future__ import annotations
+
+import functools
+import json
+import random
+
+import jsonschema
+import msgspec
+import pytest
+
+from agent.config import Configuration
+from agent.diagnose import judged
+from agent.model.report import REPORT_LIMIT_BYTES, Report
+from agent.model.schema import schema_text
+from agent.reports import encode
+from tests.conftest import ROOT
+from tests.machines import FAULTS, HOSTS, machine, scanned, still
+
+MACHINES = [(shape, None) for shape in HOSTS] + [("", fault) for fault in FAULTS]
+NAMES = [shape or f"fault-{fault}" for shape, fault in MACHINES]
+
+
+@functools.cache
+def validator() -> jsonschema.Draft202012Validator:
+    """The committed schema's."""
+    return jsonschema.Draft202012Validator(json.loads((ROOT / "docs" / "report.schema.json").read_text()))
+
+
+def test_the_committed_schema_is_fresh() -> None:
+    """`make docs` writes it."""
+    assert (ROOT / "docs" / "report.schema.json").read_text() == schema_text()
+
+
+@pytest.mark.parametrize(("shape", "fault"), MACHINES, ids=NAMES)
+def test_a_report_is_valid_and_small(shape: str, fault: str | None) -> None:
+    """By the committed schema, and below 4 MiB."""
+    data = encode(scanned(shape, fault))
+
+    assert [] == [error.message for error in validator().iter_errors(json.loads(data))]
+    assert len(data) < REPORT_LIMIT_BYTES
+
+
+@pytest.mark.parametrize(("shape", "fault"), MACHINES, ids=NAMES)
+def test_judging_a_report_again_gives_the_same(shape: str, fault: str | None) -> None:
+    """`--report`: same checks, findings and summary, from the bytes alone."""
+    report = scanned(shape, fault)
+    again = judged(msgspec.json.decode(encode(report), type=Report), Configuration())
+
+    assert encode(report) == encode(still(again))
+
+
+@pytest.mark.parametrize(("shape", "fault"), MACHINES, ids=NAMES)
+def test_the_order_of_evidence_is_no_evidence(shape: str, fault: str | None) -> None:
+    """Folders listed in another order give the same bytes."""
+    shuffler = random.Random(7)
+    host = machine(shape, fault)
+    listdir = host.listdir
+
+    def shuffled(path: str) -> list[str]:
+        names = listdir(path)
+        shuffler.shuffle(names)
+        return names
+
+    host.listdir = shuffled  # type: ignore[method-assign]  # the one answer that has an order
+    from agent.diagnose import Plan, diagnose
+
+    assert encode(scanned(shape, fault)) == encode(still(diagnose(host, Plan())[0]))
+
+
+@pytest.mark.parametrize("shape", HOSTS)
+def test_floats_have_at_most_three_decimals_and_rows_are_sorted(shape: str) -> None:
+    """And ids are unique."""
+    report = json.loads(encode(scanned(shape)))
+
+    def walk(value: object) -> None:
+        if isinstance(value, float):
+            assert round(value, 3) == value
+        elif isinstance(value, dict | list):
+            for each in value.values() if isinstance(value, dict) else value:
+                walk(each)
+
+    walk(report)
+    for table in ("pci", "gpus", "nvswitches", "nics", "netdevs"):
+        ids = [row["id"] for row in report["topology"][table]]
+        assert len(ids) == len(set(ids)), table
