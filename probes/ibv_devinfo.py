@@ -46,7 +46,7 @@ def parse_ibv_devinfo(text: str) -> Parsed:
     devices = _devices([*lines, *_if_whole(rest)])
     if not devices:
         raise Unparsable('ibv_devinfo: no line "hca_id: ..."')
-    unended = next(reversed(devices)) if rest else None
+    unended = next(reversed(devices)) if rest or lines[-1].strip() else None  # a blank line ends each device
     cut = [note for device in devices.values() for note in _cut(device)]
     return Parsed(tuple(_made(device, device.name != unended) for device in devices.values()), tuple(cut))
 
@@ -124,7 +124,7 @@ def _made(device: _Device, ended: bool) -> RdmaDevice:
     said = device.said
     part = rdma_words.number(said.get("vendor_part_id"))
     soft = said.get("vendor_id") in _SOFTWARE_VENDORS or rdma_words.is_software(device.name)
-    last = max(device.ports, default=0)
+    last = next(reversed(device.ports), None)
     return RdmaDevice(
         name=device.name,
         node_type="RNIC" if said.get("transport", "").startswith("iWARP") else None,

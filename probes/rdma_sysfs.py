@@ -61,6 +61,9 @@ def read(host: Host) -> Reading:
     found = [_found(ask, name, place) for name, place in places]
     devices = [_device(ask, each, _limited(each, found)) for each in found]
     ordered = sorted(filter(None, devices), key=lambda device: rdma_words.in_order(device.name))
+    bare = [device.name for device in ordered if not device.ports and not device.asleep]
+    if bare:
+        ask.gap(f"the source holds no ports of {', '.join(bare[:16])}")
     return Reading(RdmaFacts(tuple(ordered)), (source,), ask.missing)
 
 
@@ -162,11 +165,9 @@ def _device(ask: RdmaFiles, each: _Found, limited: str | None) -> RdmaDevice | N
         return RdmaDevice(each.name, address=each.address, asleep=True)
     said = each.identity
     ports = read_ports(ask, each.place, each.below, limited is not None)
-    if not ports:
-        if not said and _tells_all(ask.host) and _gone(ask, each.place):
-            ask.gap(f"{each.name} vanished while it was read")
-            return None
-        ask.gap(f"{each.name}: the source holds nothing of its ports")
+    if not ports and not said and _tells_all(ask.host) and _gone(ask, each.place):
+        ask.gap(f"{each.name} vanished while it was read")
+        return None
     return RdmaDevice(
         name=each.name,
         address=None if each.software else each.address,
