@@ -5,6 +5,7 @@ Kernel page: Documentation/ABI/testing/sysfs-class-dmi (product_serial and chass
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -25,28 +26,21 @@ FIELDS = {
     "chassis_serial": "chassis_serial",
     "chassis_asset_tag": "chassis_asset_tag",
 }
+# The modalias joins the same strings, without their blanks: all that udev's export keeps of them.
+MODALIAS = re.compile(r"(bvn|bvr|bd|br|efr|svn|pn|pvr|rvn|rn|rvr|cvn|ct|cvr|sku|pfa)(.*)", re.DOTALL)
+MODALIAS_FIELDS = {
+    "svn": "vendor",
+    "pn": "product",
+    "sku": "product_sku",
+    "rn": "board",
+    "rvn": "board_vendor",
+    "bvr": "bios_version",
+}
 # What firmware ships where nobody filled a field in: it says nothing.
 FILLERS = frozenset(
-    {
-        "0123456789",
-        "123456789",
-        "1234567890",
-        "default string",
-        "n/a",
-        "no asset tag",
-        "none",
-        "not applicable",
-        "not available",
-        "not specified",
-        "null",
-        "o.e.m.",
-        "oem",
-        "system manufacturer",
-        "system product name",
-        "system serial number",
-        "to be filled by o.e.m.",
-        "unknown",
-    }
+    {"0123456789", "123456789", "1234567890", "defaultstring", "invalid", "n/a", "noassettag", "none", "null"}
+    | {"notapplicable", "notavailable", "notspecified", "o.e.m.", "oem", "systemmanufacturer", "systemproductname"}
+    | {"systemserialnumber", "tobefilledbyo.e.m.", "unknown"}
 )
 
 
@@ -75,6 +69,10 @@ def read(host: Host) -> Reading:
         if answers:
             return _from_dmi(folder, answers)
     asking = Asking(host)
+    modalias = asking.first(*(f"{folder}/modalias" for folder in FOLDERS))
+    if modalias:
+        asking.gap("only the modalias is here: strings without their blanks, and no serial numbers")
+        return Reading(parse_modalias(modalias), asking.sources, asking.missing)
     model = asking.text(f"{DEVICE_TREE}/model")
     if not model:
         raise Absent(f"neither {FOLDERS[0]} nor {DEVICE_TREE}/model is here")
@@ -87,6 +85,20 @@ def read(host: Host) -> Reading:
 PROBE = Probe("dmi", read)
 
 
+def parse_modalias(text: str) -> DmiFacts:
+    """The strings that a modalias holds.
+
+    >>> parse_modalias("dmi:bvnDellInc.:bvr2.0.21:svnDellInc.:pnPowerEdgeR820:pvr:rvnDellInc.:rn:").product
+    'PowerEdgeR820'
+    """
+    said: dict[str, str | None] = {}
+    for part in text.split(":")[1:]:
+        found = MODALIAS.fullmatch(part)
+        if found and found[1] in MODALIAS_FIELDS:
+            said.setdefault(MODALIAS_FIELDS[found[1]], meaning(found[2]))
+    return DmiFacts(**said)
+
+
 def meaning(text: str) -> str | None:
     """A DMI string, or None where it is empty or only a filler.
 
@@ -94,7 +106,7 @@ def meaning(text: str) -> str | None:
     ('DGXA100 920-23687-2530-000', None, None)
     """
     text = text.strip()
-    if text.casefold() in FILLERS or not text.strip("0 .-xX"):
+    if text.casefold().replace(" ", "") in FILLERS or not text.strip("0 .-xX"):
         return None
     return text
 

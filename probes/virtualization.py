@@ -91,9 +91,10 @@ def _without_flag(signs: Signs, cloud: str | None) -> tuple[str | None, bool]:
         return ("qemu" if "emulated by qemu" in (_value(signs.cpuinfo or "", "machine") or "") else "powervm"), True
     if cloud == "amazon":
         return (None if ".metal" in signs.dmi.get("product_name", "") else "amazon"), True
-    if cloud:
+    vendor = signs.dmi.get("sys_vendor", "")
+    if cloud or "cloud" in vendor.casefold():  # rents machines of both kinds
         return None, False
-    return None, bool(signs.dmi.get("sys_vendor"))
+    return None, bool(vendor) and _value(signs.cpuinfo or "", "CPU implementer") is not None
 
 
 def _firmware(dmi: Mapping[str, str], table: tuple[tuple[str, str], ...]) -> str | None:

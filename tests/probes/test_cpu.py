@@ -1,0 +1,128 @@
+"""Processors: x86, Arm and POWER texts; sockets by packages; what no list of processors may cost."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probes import cpu
+from probes.cpu import MOST_CPUS, parse_cpuinfo, parse_cpulist
+from probes.probe import Status, outcome_of
+from probes.text import Unparsable
+from tests.probes.system_machine import Machine
+
+TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology"
+X86 = (
+    "processor\t: {0}\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\n"
+    "model name\t: Intel(R) Xeon(R) Platinum 8480C\nphysical id\t: {1}\nflags\t\t: fpu lm\n\n"
+)
+GRACE = "processor\t: {0}\nBogoMIPS\t: 2000.00\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd4f\n\n"
+POWER9 = "processor\t: 0\ncpu\t\t: POWER9, altivec supported\n\nplatform\t: PowerNV\nmodel\t\t: 8335-GTW\n"
+
+
+def packages(*sockets: range) -> Machine:
+    """An Arm machine whose packages hold these processors."""
+    last = sockets[-1][-1]
+    machine = Machine().put({"/proc/cpuinfo": GRACE.format(0), "/sys/devices/system/cpu/online": f"0-{last}\n"})
+    for number, cpus in enumerate(sockets):
+        for one in cpus:
+            folder = TOPOLOGY.format(one)
+            machine.put({f"{folder}/physical_package_id": f"{number * 36}\n"})
+            machine.put({f"{folder}/package_cpus_list": f"{cpus[0]}-{cpus[-1]}\n"})
+    return machine
+
+
+def test_x86_sockets_are_physical_ids():
+    """Two physical ids are two sockets, however many processors there are."""
+    read = parse_cpuinfo("".join(X86.format(number, number % 2) for number in range(8)))
+
+    assert cpu.Cpu("GenuineIntel", 6, 143, "Intel(R) Xeon(R) Platinum 8480C", 2) == read
+
+
+def test_grace_is_named_by_its_part_number():
+    """Arm prints no model name; implementer and part name the core."""
+    read = parse_cpuinfo(GRACE.format(0))
+
+    assert cpu.Cpu(vendor="ARM", model=0xD4F, name="Neoverse-V2") == read
+
+
+def test_unknown_arm_maker_keeps_its_number():
+    """A maker that has no name here is not called by another's."""
+    read = parse_cpuinfo("processor : 0\nCPU implementer : 0x7a\nCPU part : 0x001\n")
+
+    assert ("0x7a", None) == (read.vendor, read.name)
+
+
+def test_power_model_of_the_machine_is_not_a_processor_model():
+    """POWER's `model` line names the machine."""
+    read = parse_cpuinfo(POWER9)
+
+    assert cpu.Cpu(vendor="IBM", name="POWER9") == read
+
+
+def test_arm_sockets_ask_one_processor_of_each_package():
+    """144 processors in two packages cost two questions."""
+    machine = packages(range(72), range(72, 144))
+    outcome = outcome_of(cpu.PROBE, machine)
+
+    assert Status.OK == outcome.status
+    assert 2 == outcome.facts.sockets
+    assert 2 == sum(path.endswith("physical_package_id") for path in machine.asked)
+
+
+def test_package_minus_one_is_not_a_socket():
+    """Firmware that names no package leaves the number of sockets unknown, and says so."""
+    machine = Machine().put({"/proc/cpuinfo": GRACE.format(0), "/sys/devices/system/cpu/online": "0-1\n"})
+    machine.put({f"{TOPOLOGY.format(0)}/physical_package_id": "-1\n"})
+    outcome = outcome_of(cpu.PROBE, machine)
+
+    assert Status.PARTIAL == outcome.status
+    assert outcome.facts.sockets is None
+    assert "sockets" in outcome.reason
+
+
+def test_source_without_processors_is_absent():
+    """No /proc/cpuinfo and no list: absent, with both names."""
+    outcome = outcome_of(cpu.PROBE, Machine())
+
+    assert Status.ABSENT == outcome.status
+    assert "/proc/cpuinfo" in outcome.reason
+
+
+@pytest.mark.parametrize("text", ["0-4294967295", "3-1", "a", "0,,b", "0-", "٣", str(MOST_CPUS)])
+def test_hostile_cpulist_is_refused(text: str):
+    """A list that is none, or that would fill memory, is the declared error."""
+    with pytest.raises(Unparsable):
+        parse_cpulist(text)
+
+
+@given(st.sets(st.integers(0, 4095)))
+def test_cpulist_survives_a_round_trip(cpus: set[int]):
+    """Every set of processors is read back."""
+    assert tuple(sorted(cpus)) == parse_cpulist(",".join(map(str, cpus)))
+
+
+@given(
+    st.text() | st.lists(st.sampled_from([*X86.split("\n"), *POWER9.split("\n"), *GRACE.split("\n")])).map("\n".join)
+)
+def test_any_text_is_cpuinfo_or_the_declared_error(text: str):
+    """No text gives anything but facts or Unparsable."""
+    try:
+        read = parse_cpuinfo(text)
+    except Unparsable:
+        return
+
+    assert read.sockets is None or read.sockets > 0
+
+
+@given(st.text(alphabet="0123456789,-x \n", max_size=40))
+def test_any_text_is_a_cpulist_or_the_declared_error(text: str):
+    """What is accepted is ascending and bounded."""
+    try:
+        read = parse_cpulist(text)
+    except Unparsable:
+        return
+
+    assert sorted(set(read)) == list(read)
+    assert all(0 <= number < MOST_CPUS for number in read)
