@@ -72,12 +72,12 @@ def _found(host: Host) -> dict[str, tuple[list[str], Place]]:
     some functions only below the bus they sit on.
     """
     found: dict[str, tuple[list[str], Place]] = {}
-    linked = True
+    linked = False
     for name in filter(is_address, _names_in(host, DEVICES)):
         place = _place_of_link(host, f"{DEVICES}/{name}")
-        linked &= place is not None
+        linked |= place is not None
         found[name] = ([f"{DEVICES}/{name}"], place or UNPLACED)
-    if not (found and linked):
+    if not linked:
         for bus in _names_in(host, BUSES):
             for name in filter(is_address, _names_in(host, f"{BUSES}/{bus}/device")):
                 folder = f"{BUSES}/{bus}/device/{name}"
