@@ -1,4 +1,4 @@
-"""A host made of files in memory and saved outputs: it notes every question, and can refuse single files."""
+"""A host made of files in memory and saved outputs, which notes every question; and one RDMA card for it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from typing import Any
 from probes.host.archive import load
 from probes.host.door import Absent, Completed, Unanswered
 from probes.host.memory import Link, MemoryFiles
+from probes.probe import Outcome, outcome_of
+from probes.rdma import PROBE, RdmaDevice, RdmaPort
 
 CLASS = "/sys/class/infiniband"
-COUNTERS = ("counters/", "hw_counters/")
+ADDRESS = "0000:19:00.0"
+FUNCTION = f"/sys/devices/pci0000:00/{ADDRESS}"
+DEVICE = f"{FUNCTION}/infiniband/mlx5_0"
+PORT = f"{DEVICE}/ports/1"
 
 
 class Machine:
@@ -105,3 +110,67 @@ def pci_device(name: str, address: str, **attributes: str) -> dict[str, str | Li
         f"/sys/bus/pci/devices/{address}": Link(f"../../../devices/pci0000:00/{address}"),
     }
     return paths | {f"{function}/{key.replace('__', '/')}": text for key, text in attributes.items()}
+
+
+def one_card(live: bool = True) -> Machine:
+    """One RoCE card with a port, a VLAN and a virtual function's representor."""
+    files = pci_device(
+        "mlx5_0",
+        ADDRESS,
+        vendor="0x15b3\n",
+        device="0x1021\n",
+        subsystem_vendor="0x15b3\n",
+        subsystem_device="0x0050\n",
+        power__runtime_status="active\n",
+        net__ens1f0np0__dev_port="0\n",
+        net__ens1f0npf0vf3__dev_port="0\n",
+        net__ens1f1np1__dev_port="1\n",
+    )
+    return (
+        Machine(live=live, kind="live" if live else "tree")
+        .put(files)
+        .put(
+            {
+                f"{FUNCTION}/class": "0x020000\n",
+                f"{DEVICE}/node_type": "1: CA\n",
+                f"{DEVICE}/node_guid": "0002:c903:00a1:0010\n",
+                f"{DEVICE}/sys_image_guid": "0002:c903:00a1:0010\n",
+                f"{DEVICE}/node_desc": "node1 mlx5_0\n",
+                f"{DEVICE}/fw_ver": "28.41.1000\n",
+                f"{DEVICE}/board_id": "MT_0000000838\n",
+                f"{DEVICE}/hca_type": "MT4129\n",
+                f"{PORT}/link_layer": "Ethernet\n",
+                f"{PORT}/state": "4: ACTIVE\n",
+                f"{PORT}/phys_state": "5: LinkUp\n",
+                f"{PORT}/rate": "400 Gb/sec (4X NDR)\n",
+                f"{PORT}/lid": "0x0\n",
+                f"{PORT}/sm_lid": "0x0\n",
+                f"{PORT}/gids/0": "fe80:0000:0000:0000:0002:c9ff:fea1:0010\n",
+                f"{PORT}/gids/1": "0000:0000:0000:0000:0000:0000:0000:0000\n",
+                f"{PORT}/gids/10": "0000:0000:0000:0000:0000:ffff:c0a8:0105\n",
+                f"{PORT}/gid_attrs/types/0": "RoCE v2\n",
+                f"{PORT}/gid_attrs/types/10": "RoCE v2\n",
+                f"{PORT}/gid_attrs/ndevs/0": "ens1f0np0\n",
+                f"{PORT}/gid_attrs/ndevs/10": "ens1f0np0.100\n",
+                f"{PORT}/pkeys/0": "0xffff\n",
+                f"{PORT}/counters/link_downed": "255\n",
+                f"{PORT}/counters/port_rcv_data": "4294967295\n",
+                f"{PORT}/counters/symbol_error": "N/A (no PMA)\n",
+                f"{PORT}/hw_counters/out_of_sequence": "7\n",
+                f"{PORT}/hw_counters/rx_icrc_encapsulated": "18446744073709551615\n",
+                f"{PORT}/hw_counters/lifespan": "10\n",
+            }
+        )
+    )
+
+
+def probed(host: Machine) -> Outcome:
+    return outcome_of(PROBE, host)
+
+
+def devices(host: Machine) -> dict[str, RdmaDevice]:
+    return {device.name: device for device in probed(host).facts.devices}
+
+
+def first_port(host: Machine) -> RdmaPort:
+    return devices(host)["mlx5_0"].ports[0]
