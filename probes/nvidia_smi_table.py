@@ -1,0 +1,192 @@
+"""The label by label tables of `nvidia-smi topo`: `-m` and `-p2p` print the same shape with other words in the cells.
+
+Cells are separated by tabs where nobody touched the text, by blanks where it was copied, by nothing where columns ran
+together; a terminal may have wrapped the lines. A row counts only if it has one word for every column, and "X" exactly
+under its own name: so a lost or fused cell cannot shift the rest of its row unseen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from probes.text import Unparsable
+
+_LIMIT_CHARACTERS = 1 << 20
+_LIMIT_COLUMNS = 1024
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_LABEL = re.compile(r"(?:GPU|NIC)\d{1,4}|(?!GPU\d|NIC\d)(?=\D*\d)[A-Za-z][\w.\-]{1,63}", re.ASCII)
+_ACCELERATOR = re.compile(r"GPU\d{1,4}", re.ASCII)
+_CONTINUED = re.compile(r"[A-Z0-9,/\-\s]+", re.ASCII)
+_TAIL = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One readable row. `tail` holds one text for every heading behind the columns ("" for an empty cell); None where
+    the line has more or fewer than that, and for rows that are not of a GPU."""
+
+    label: str
+    cells: dict[str, str]  # by column, without the row's own
+    tail: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`columns` are the names of the heading, `tail` the headings behind them."""
+
+    columns: tuple[str, ...]
+    tail: tuple[str, ...]
+    rows: tuple[Row, ...]
+    unreadable: tuple[str, ...]  # names of rows that do not fit the heading
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """The GPUs of the heading."""
+        return tuple(name for name in self.columns if _ACCELERATOR.fullmatch(name))
+
+    @property
+    def missing(self) -> str | None:
+        """What the text does not hold of the table that its heading promises."""
+        seen = {row.label for row in self.rows} | set(self.unreadable)
+        without = [name for name in self.gpus if name not in seen]
+        notes = []
+        if self.unreadable:
+            notes.append(f"rows without one word for each of {len(self.columns)} columns: {', '.join(self.unreadable)}")
+        if without:
+            notes.append(f"no row for {', '.join(without)}")
+        untold = [row.label for row in self.rows if self.tail and row.tail is None and row.label in self.gpus]
+        if untold:
+            notes.append(f"no clear {' and '.join(self.tail)} for {', '.join(untold)}")
+        return "; ".join(notes) or None
+
+
+def parse_table(text: str, words: Iterable[str]) -> Table:
+    r"""The first table of the text. `words` are regular expressions of what may stand in a cell. Raises Unparsable.
+
+    >>> table = parse_table("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV4\t0-15\nGPU1\tNV4\t X \t0-15\n", [r"NV\d"])
+    >>> [(row.label, row.cells, row.tail) for row in table.rows]
+    [('GPU0', {'GPU1': 'NV4'}, ('0-15',)), ('GPU1', {'GPU0': 'NV4'}, ('0-15',))]
+    """
+    if len(text) > _LIMIT_CHARACTERS:
+        raise Unparsable(f"longer than {_LIMIT_CHARACTERS} characters")
+    reader = _Reader(words)
+    lines = _ANSI.sub("", text).splitlines()
+    at = reader.read_heading(lines)
+    found, to_the_end = reader.rows(lines[at:])
+    if not found:
+        raise Unparsable(f"a heading of {len(reader.columns)} columns and no row")
+    read = {label: reader.row(label, physical) for label, physical in reversed(found)}  # the first of a name stays
+    rows = [row for label, _ in found if (row := read.pop(label, None))]
+    good = {row.label for row in rows}
+    table = Table(reader.columns, reader.tail, tuple(rows), tuple(dict.fromkeys(x for x, _ in found if x not in good)))
+    if to_the_end and rows and rows[-1].label == found[-1][0] and table.missing:
+        return replace(table, rows=(*rows[:-1], _without_doubtful_end(rows[-1])))
+    return table
+
+
+def _without_doubtful_end(row: Row) -> Row:
+    """The text is cut right after this row: its last word may be the beginning of a longer one."""
+    if not row.tail or row.tail[-1] == "N/A":
+        return row
+    return replace(row, tail=(*row.tail[:-1], ""))
+
+
+class _Reader:
+    """Reads the rows of one table, once it has read its heading."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self.cell = re.compile("|".join(["X", *words]))
+        self.columns: tuple[str, ...] = ()
+        self.tail: tuple[str, ...] = ()
+
+    def read_heading(self, lines: Sequence[str]) -> int:
+        """Find the heading, and return the number of the line after it."""
+        for at, line in enumerate(lines):
+            if not self._is_heading(line):
+                continue
+            after = at + 1
+            while after < len(lines) and not self._starts_row(lines[after]) and lines[after].strip():
+                after += 1
+            for text in (line, *_joined(lines[at:after])):
+                if self._is_heading(text):  # a wrapped heading is the longest that makes sense
+                    self.columns, self.tail = self._split(text)
+            return at + 1
+        first = next((line.strip() for line in lines if line.strip()), "nothing")
+        raise Unparsable(f"no heading with GPUs; it begins with: {first[:120]}")
+
+    def rows(self, lines: Sequence[str]) -> tuple[list[tuple[str, list[str]]], bool]:
+        """The rows with their physical lines, and whether the text ends with them."""
+        found: list[tuple[str, list[str]]] = []
+        for line in lines:
+            if self._starts_row(line):
+                found.append((line.split()[0], [line]))
+            elif found and not (line.strip() and _CONTINUED.fullmatch(line)):
+                return found, False
+            elif found:
+                found[-1][1].append(line)
+        return found, True
+
+    def row(self, label: str, physical: Sequence[str]) -> Row | None:
+        """A row from its line, or from the pieces of its wrapped line; None where no reading fits the heading."""
+        readings = [
+            row for text in _joined(physical) if (row := self._by_tabs(label, text) or self._by_words(label, text))
+        ]
+        return next((row for row in readings if row.tail is not None), readings[0] if readings else None)
+
+    def _is_heading(self, line: str) -> bool:
+        columns, _ = self._split(line)
+        fits = 0 < len(columns) <= _LIMIT_COLUMNS and columns[0].startswith(("GPU", "NIC"))
+        return fits and len(set(columns)) == len(columns) and all(map(_LABEL.fullmatch, columns))
+
+    def _split(self, heading: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        names = heading.partition(_TAIL[0])[0]
+        return tuple(names.split()), tuple(name for name in _TAIL if name in heading)
+
+    def _starts_row(self, line: str) -> bool:
+        words = line.split(None, 2)
+        known = len(words) > 1 and _LABEL.fullmatch(words[0])
+        return bool(known and self.cell.match(words[1]) and (not self.columns or words[0] in self.columns))
+
+    def _by_tabs(self, label: str, line: str) -> Row | None:
+        parts = [part.strip() for part in line.split("\t")]
+        count = len(self.columns)
+        if parts[0] != label or not all(map(self.cell.fullmatch, parts[1 : count + 1])):
+            return None
+        rest = parts[count + 1 :]
+        if len(self.tail) == len(_TAIL) and len(rest) > len(_TAIL):  # a doubled tab stands before the last heading
+            rest = [*rest[:2], *(part for part in rest[2:] if part)]
+            rest += [""] * (len(_TAIL) - len(rest))
+        return self._checked(label, parts[1 : count + 1], rest)
+
+    def _by_words(self, label: str, line: str) -> Row | None:
+        at, cells = line.index(label) + len(label), []
+        for _ in self.columns:
+            while at < len(line) and line[at].isspace():
+                at += 1
+            match = self.cell.match(line, at)
+            if match is None:
+                return None
+            cells.append(match.group())
+            at = match.end()
+        if line[at : at + 1].strip():
+            return None
+        return self._checked(label, cells, line[at:].split())
+
+    def _checked(self, label: str, cells: Sequence[str], rest: Sequence[str]) -> Row | None:
+        if len(cells) != len(self.columns):
+            return None
+        if [name for name, word in zip(self.columns, cells, strict=True) if word == "X"] != [label]:
+            return None
+        others = {name: word for name, word in zip(self.columns, cells, strict=True) if name != label}
+        if _ACCELERATOR.fullmatch(label) and self.tail:
+            return Row(label, others, tuple(rest) if len(rest) == len(self.tail) else None)
+        return None if any(rest) else Row(label, others, None)
+
+
+def _joined(physical: Sequence[str]) -> tuple[str, ...]:
+    """The readings of a line that may have been wrapped: between words, or at a column, within a word."""
+    if len(physical) == 1:
+        return (physical[0],)
+    return "\t".join(part.strip("\n") for part in physical), "".join(physical)
