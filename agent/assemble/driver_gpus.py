@@ -1,0 +1,92 @@
+"""What the driver says of its GPUs: NVML and nvidia-smi joined, each GPU with its place on the bus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+from agent.assemble.facts import Facts
+from agent.platforms.devices import is_accelerator
+from probes.gpu import Gpu, GpuFacts, PairCell
+from probes.pci import PciFunction
+
+_FILLED = tuple(f.name for f in fields(Gpu) if f.default is None and f.name != "error")
+
+
+@dataclass(frozen=True)
+class DriverGpus:
+    """The driver's list. `whole`: it names the place of every GPU that it has, so that one left out is known to be."""
+
+    gpus: tuple[Gpu, ...] = ()
+    answered: bool = False
+    whole: bool = False
+    cells: tuple[tuple[str, PairCell], ...] = ()  # (source, cell), NVML first
+    nic_names: Mapping[str, str] | None = None
+    p2p: Mapping[tuple[int, int], Mapping[str, str]] | None = None
+    bandwidth_mode: str | None = None
+
+
+def driver_gpus(facts: Facts, functions: Sequence[PciFunction]) -> DriverGpus:
+    """NVML wins, nvidia-smi fills what NVML does not say."""
+    nvml = facts.of("nvml", GpuFacts)
+    tool = facts.of("nvidia_smi", GpuFacts)
+    sources = [(name, said) for name, said in (("nvml", nvml), ("nvidia-smi", tool)) if said]
+    gpus = _placed(_joined(nvml.gpus if nvml else (), tool.gpus if tool else ()), functions)
+    attached = max((said.attached for _, said in sources if said.attached is not None), default=None)
+    return DriverGpus(
+        gpus=gpus,
+        answered=bool(sources),
+        whole=bool(sources) and all(g.address for g in gpus) and (attached is None or attached <= len(gpus)),
+        cells=tuple((name, cell) for name, said in sources for cell in said.pairs),
+        nic_names=next((said.nic_names for _, said in sources if said.nic_names), None),
+        p2p=next((said.p2p for _, said in sources if said.p2p), None),
+        bandwidth_mode=next((said.bandwidth_mode for _, said in sources if said.bandwidth_mode), None),
+    )
+
+
+def _joined(nvml: Sequence[Gpu], tool: Sequence[Gpu]) -> list[Gpu]:
+    left = list(tool)
+    found: list[Gpu] = []
+    for gpu in nvml:
+        other = next((each for each in left if _same(gpu, each)), None)
+        if other:
+            left.remove(other)
+        found.append(_filled(gpu, other) if other else gpu)
+    return found + left
+
+
+def _same(one: Gpu, other: Gpu) -> bool:
+    for name in ("address", "uuid", "index"):
+        a, b = getattr(one, name), getattr(other, name)
+        if a is not None and b is not None:
+            return bool(a == b)
+    return False
+
+
+def _filled(gpu: Gpu, other: Gpu) -> Gpu:
+    changes = {name: getattr(other, name) for name in _FILLED if getattr(gpu, name) is None}
+    if not gpu.nvlinks and gpu.nvlink_supported is None:
+        changes["nvlinks"] = other.nvlinks
+    for name in ("mig_instances", "c2c_links"):
+        changes[name] = getattr(gpu, name) or getattr(other, name)
+    return replace(gpu, **changes)
+
+
+def _placed(gpus: Sequence[Gpu], functions: Sequence[PciFunction]) -> tuple[Gpu, ...]:
+    """Give a place to GPUs that the driver names by index only, where the bus has exactly as many left.
+
+    The driver counts in bus order, so the order decides which is which.
+    """
+    named = {g.address for g in gpus if g.address}
+    free = [f.address for f in functions if _could_be_listed(f) and f.address not in named]
+    nameless = sorted((g for g in gpus if not g.address and g.index is not None), key=lambda g: g.index or 0)
+    if not nameless or len(nameless) != len(free):
+        return tuple(gpus)
+    places = {g.index: address for g, address in zip(nameless, free, strict=True)}
+    return tuple(g if g.address else replace(g, address=places.get(g.index)) for g in gpus)
+
+
+def _could_be_listed(function: PciFunction) -> bool:
+    """An NVIDIA GPU that no other driver holds."""
+    nvidia = function.vendor == "0x10de" and is_accelerator(function.vendor, function.device, function.class_code)
+    return nvidia and not function.physical_function and function.driver in (None, "nvidia")

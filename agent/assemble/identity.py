@@ -1,0 +1,27 @@
+"""How rows are ordered: by identity, numbers as numbers, PCI domains too."""
+
+from __future__ import annotations
+
+import re
+
+_ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])")
+_NUMBER = re.compile(r"([0-9]+)")
+
+Key = tuple[int, tuple[tuple[int, str], ...]]
+
+
+def identity(name: str) -> Key:
+    """A sort key: PCI addresses first, by domain, bus, device and function; then names, their numbers as numbers.
+
+    >>> sorted(["mlx5_10", "10000:00:00.0", "mlx5_9", "0000:e1:00.0"], key=identity)
+    ['0000:e1:00.0', '10000:00:00.0', 'mlx5_9', 'mlx5_10']
+    """
+    address = _ADDRESS.fullmatch(name)
+    if address:
+        return 0, tuple((int(part, 16), "") for part in address.groups())
+    return 1, tuple((int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBER.split(name) if part)
+
+
+def slot_of(address: str) -> str:
+    """The card of a function: its address without the function number."""
+    return address.rpartition(".")[0]

@@ -1,0 +1,42 @@
+"""The node of the report: names, processors, NUMA nodes, where it sits."""
+
+from __future__ import annotations
+
+from agent.assemble.facts import Facts
+from agent.model.node import Chassis, Cpu, Node, NumaNode
+from probes import cpu, dmi, kernel, numa
+
+
+def node_of(facts: Facts) -> Node:
+    """What this machine is. Null: the source does not say."""
+    system = facts.of("kernel", kernel.KernelFacts) or kernel.KernelFacts()
+    firmware = facts.of("dmi", dmi.DmiFacts) or dmi.DmiFacts()
+    nodes = facts.of("numa", numa.NumaFacts)
+    return Node(
+        hostname=system.hostname,
+        machine_id=system.machine_id,
+        boot_id=system.boot_id,
+        kernel=system.kernel,
+        os=system.os,
+        arch=system.arch,
+        virtualization=system.virtualization,
+        virtualization_known=system.virtualization_known,
+        container=system.container,
+        vendor=firmware.vendor,
+        product=firmware.product,
+        chassis=Chassis(serial=firmware.chassis_serial),
+        serial=firmware.serial,
+        cmdline=system.cmdline,
+        cpu=_cpu(facts.of("cpu", cpu.Cpu) or cpu.Cpu()),
+        numa_nodes=[_numa_node(node) for node in sorted(nodes.nodes, key=lambda n: n.id)] if nodes else [],
+        memory_mib=system.memory_mib,
+        uptime_seconds=round(system.uptime_seconds, 3) if system.uptime_seconds is not None else None,
+    )
+
+
+def _cpu(said: cpu.Cpu) -> Cpu:
+    return Cpu(vendor=said.vendor, family=said.family, model=said.model, name=said.name, sockets=said.sockets)
+
+
+def _numa_node(node: numa.NumaNode) -> NumaNode:
+    return NumaNode(id=node.id, cpus=node.cpus, memory_mib=node.memory_mib, distances=list(node.distances))

@@ -1,0 +1,192 @@
+"""How every GPU reaches every other GPU and every NIC: kind, hops, bandwidth, and the hop that limits it.
+
+The kind is derived from the PCI tree and set against what the driver says of the same pair:
+
+PIX   the nearest common bridge is one PCIe switch, no second switch between (or one port with both below it)
+PXB   more than one switch, no host bridge
+PHB   the same host bridge
+NODE  host bridges of one NUMA node
+SYS   between NUMA nodes
+
+An interconnect that only the driver knows (NV<n>, C2C, XGMI, HCCS) is the kind; `pcie_kind` and `hops` stay those of
+the way over PCIe. Bandwidth is that of the slowest link whose numbers can be believed: an idle GPU link counts with
+what it can reach, an untrusted, sleeping or unreadable one not at all. What links the host bridges is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agent.assemble.identity import identity
+from agent.assemble.link_rate import bandwidth_gbyte_s
+from agent.assemble.pcie_tree import PcieTree, Port
+from agent.model.gpu import Gpu
+from agent.model.nic import Nic
+from agent.model.node import NumaNode
+from agent.model.pci import PciFunction
+from agent.model.topology import Disagreement, Path
+from probes.gpu import PairCell
+
+PCIE_KINDS = ("PIX", "PXB", "PHB", "NODE", "SYS")
+_SPELLED = {"SOC": "SYS", "PSB": "PIX"}  # of old drivers; two GPUs of one board share its switch
+# Payload of one NVLink in one direction (GB/s) by the signalling rate that the driver reports: NVLink 2 and 3 print
+# 25.781 for 25, from NVLink 4 on 16/17 of the signalling rate is payload
+_NVLINK_PAYLOAD = {25.781: 25.0, 26.562: 25.0, 53.125: 50.0}
+
+
+@dataclass(frozen=True)
+class _Hop:
+    """A function whose link to the port above it is on the way."""
+
+    id: str
+    depth: int  # bridges above it
+    gbyte_s: float
+
+
+class Matrix:
+    """What the driver says of pairs, by the ids of the report's rows."""
+
+    def __init__(
+        self,
+        cells: Iterable[tuple[str, PairCell]],
+        gpus: Sequence[Gpu],
+        nics: Sequence[Nic],
+        nic_names: Mapping[str, str] | None,
+    ) -> None:
+        by_device = {nic.rdma_device: nic.id for nic in nics if nic.rdma_device}
+        ids = {gpu.label: gpu.id for gpu in gpus} | by_device
+        ids |= {short: by_device[name] for short, name in (nic_names or {}).items() if name in by_device}
+        self._said: dict[frozenset[str], list[tuple[str, str]]] = {}
+        for source, cell in cells:
+            if cell.a in ids and cell.b in ids:
+                kind = _SPELLED.get(cell.kind, cell.kind)
+                self._said.setdefault(frozenset((ids[cell.a], ids[cell.b])), []).append((source, kind))
+
+    def said(self, a: str, b: str) -> Sequence[tuple[str, str]]:
+        """(source, kind) as every source says it of a pair, NVML first."""
+        return self._said.get(frozenset((a, b)), ())
+
+    def neighbours(self, kind: str) -> dict[str, frozenset[str]]:
+        """For every row, those of which some source says this kind."""
+        found: dict[str, set[str]] = {}
+        for pair, said in self._said.items():
+            if any(each == kind for _, each in said):
+                for one in pair:
+                    found.setdefault(one, set()).update(pair - {one})
+        return {one: frozenset(others) for one, others in found.items()}
+
+
+class Paths:
+    """Finds the paths of one host."""
+
+    def __init__(self, tree: PcieTree, rows: Sequence[PciFunction], nodes: Sequence[NumaNode]) -> None:
+        self.tree = tree
+        self.rows = {row.id: row for row in rows}
+        self.single_node = sum(node.cpus != "" for node in nodes) == 1
+        self._hops: dict[str, _Hop | None] = {}
+
+    def between(self, a: str, b: str) -> tuple[str | None, list[str], float | None, str | None]:
+        """Kind, hops (a's side first), bandwidth and limiting function of the way over PCIe."""
+        if a not in self.rows or b not in self.rows:
+            return None, [], None, None
+        up_a, up_b = self.tree.above(a), self.tree.above(b)
+        common = next((bridge for bridge in up_a if bridge in set(up_b)), None)
+        side_a = up_a[: up_a.index(common)] if common else up_a
+        side_b = up_b[: up_b.index(common)] if common else up_b
+        kind = self._below_bridge(common, (*side_a, *side_b)) if common else self._over_host(a, b)
+        if kind is None:
+            return None, [], None, None
+        hops = [*side_a, *([common] if common else []), *reversed(side_b)]
+        bandwidth, limiting = self._slowest((a, *side_a, b, *side_b))
+        return kind, hops, bandwidth, limiting
+
+    def _below_bridge(self, common: str, between: Iterable[str]) -> str:
+        switches = [place for place in (common, *between) if self.tree.port(place) is Port.UP]
+        return "PIX" if len(switches) <= 1 else "PXB"
+
+    def _over_host(self, a: str, b: str) -> str | None:
+        root_a, root_b = self.tree.root_bus(a), self.tree.root_bus(b)
+        if root_a is None or root_b is None:
+            return None
+        if root_a == root_b:
+            return "PHB"
+        node_a, node_b = self.rows[a].numa_node, self.rows[b].numa_node
+        if self.single_node or (node_a is not None and node_a == node_b):
+            return "NODE"
+        return None if node_a is None or node_b is None else "SYS"
+
+    def _slowest(self, places: Iterable[str]) -> tuple[float | None, str | None]:
+        """The slowest hop; of equal ones that nearest to the root, as the kernel does."""
+        hops = [hop for place in places if (hop := self._hop(place))]
+        if not hops:
+            return None, None
+        least = min(hops, key=lambda hop: (hop.gbyte_s, hop.depth, identity(hop.id)))
+        return least.gbyte_s, least.id
+
+    def _hop(self, place: str) -> _Hop | None:
+        if place not in self._hops:
+            gbyte_s = self._capacity(place)
+            self._hops[place] = None if gbyte_s is None else _Hop(place, len(self.tree.above(place)), gbyte_s)
+        return self._hops[place]
+
+    def _capacity(self, place: str) -> float | None:
+        """What the link above a function carries; root and downstream ports are told by the device below them."""
+        row = self.rows[place]
+        if self.tree.port(place) in (Port.ROOT, Port.DOWN) or row.link is None:
+            return None
+        if row.link.quality.state == "conclusive":
+            return row.link.bandwidth_gbyte_s
+        if row.link.quality.state != "idle":
+            return None
+        above = self.rows.get(row.parent or "")
+        ends = [link for link in (row.link, above.link if above else None) if link]
+        speeds = [link.max_speed_gt_s for link in ends if link.max_speed_gt_s is not None]
+        widths = [link.max_width for link in ends if link.max_width is not None]
+        return bandwidth_gbyte_s(min(speeds, default=None), min(widths, default=None))
+
+
+def paths_of(finder: Paths, gpus: Sequence[Gpu], nics: Sequence[Nic], matrix: Matrix) -> list[Path]:
+    """A row for every GPU-GPU and GPU-NIC pair."""
+    pairs: list[tuple[Gpu, Gpu | Nic]] = [(a, b) for place, a in enumerate(gpus) for b in gpus[place + 1 :]]
+    pairs += [(a, b) for a in gpus for b in with_paths(nics)]
+    return [_path(finder, a, b, matrix.said(a.id, b.id)) for a, b in pairs]
+
+
+def with_paths(nics: Sequence[Nic]) -> list[Nic]:
+    """Physical functions; virtual ones only where a host has nothing else. Software devices have no place."""
+    hardware = [nic for nic in nics if not nic.software]
+    return [nic for nic in hardware if not nic.virtual_function] or hardware
+
+
+def _path(finder: Paths, a: Gpu, b: Gpu | Nic, said: Sequence[tuple[str, str]]) -> Path:
+    pcie, hops, bandwidth, limiting = finder.between(a.pci or "", b.pci or "")
+    other = next(((source, kind) for source, kind in said if kind in PCIE_KINDS), None)
+    link = next(((source, kind) for source, kind in said if kind not in PCIE_KINDS), None)
+    differs = next(((source, kind) for source, kind in said if kind in PCIE_KINDS and kind != pcie), None)
+    pcie_kind = pcie or (other[1] if other else None)
+    source = "pci-tree" if pcie else other[0] if other else None
+    kind = pcie_kind
+    if link:
+        source, kind = link
+        bandwidth, limiting = _of_nvlinks(a, kind), None
+    return Path(
+        a=a.id,
+        b=b.id,
+        kind=kind,
+        pcie_kind=pcie_kind,
+        hops=hops,
+        bandwidth_gbyte_s=bandwidth,
+        limiting=limiting,
+        source=source,
+        disagrees=Disagreement(source=differs[0], kind=differs[1]) if pcie and differs else None,
+    )
+
+
+def _of_nvlinks(gpu: Gpu, kind: str) -> float | None:
+    """Payload of the NVLinks of a pair, as far as the driver says how fast they signal."""
+    rates = [link.signal_gbyte_s for link in gpu.links if link.state == "active" and link.signal_gbyte_s]
+    if not kind.startswith("NV") or not kind[2:].isdecimal() or not rates:
+        return None
+    slowest = min(rates)
+    return round(int(kind[2:]) * _NVLINK_PAYLOAD.get(slowest, slowest), 3)

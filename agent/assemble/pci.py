@@ -1,0 +1,139 @@
+"""PCI functions of the report: sysfs and lspci joined by address, each with its link and the link's quality."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+
+from agent.assemble.facts import Facts
+from agent.assemble.identity import identity
+from agent.assemble.link_quality import LinkJudge, asleep, gone, lanes
+from agent.assemble.link_rate import bandwidth_gbyte_s
+from agent.model.pci import Acs, Link, PciFunction
+from agent.platforms.devices import known
+from probes import pci
+from probes.numa import NumaFacts
+
+_ACS_ORDER = ("SV", "TB", "RR", "CR", "UF", "EC", "DT")
+_FILLED = tuple(f.name for f in fields(pci.PciFunction) if f.default is None)
+_PLACE = ("parent", "root_bus")
+
+
+def joined_functions(facts: Facts) -> tuple[pci.PciFunction, ...]:
+    """Every function once: sysfs wins, the text of lspci fills what sysfs does not say (config space without root)."""
+    live = facts.of("pci", pci.PciFacts)
+    text = facts.of("lspci", pci.PciFacts)
+    by_address = {f.address: f for f in text.functions} if text else {}
+    for function in live.functions if live else ():
+        other = by_address.get(function.address)
+        by_address[function.address] = _filled(function, other) if other else function
+    return tuple(sorted(by_address.values(), key=lambda f: identity(f.address)))
+
+
+def pci_rows(functions: Iterable[pci.PciFunction], judge: LinkJudge, numa: NumaFacts | None) -> list[PciFunction]:
+    """The report's rows, in the order of the functions."""
+    nodes = _nodes_by_cpus(numa)
+    return [_row(function, judge, nodes) for function in functions]
+
+
+def _filled(function: pci.PciFunction, text: pci.PciFunction) -> pci.PciFunction:
+    changes = {
+        name: getattr(text, name)
+        for name in _FILLED
+        if getattr(function, name) is None and getattr(text, name) is not None and name != "acs"
+    }
+    if function.root_bus is None:
+        changes |= {name: getattr(text, name) for name in _PLACE}
+    if not function.acs_known:
+        changes |= {"acs": text.acs, "acs_known": text.acs_known}
+    return replace(function, **changes) if changes else function
+
+
+def _row(function: pci.PciFunction, judge: LinkJudge, nodes: Mapping[str, int]) -> PciFunction:
+    device = known(function.vendor, function.device)
+    numa_node, declared = _numa(function, nodes)
+    return PciFunction(
+        id=function.address,
+        parent=function.parent,
+        root_bus=function.root_bus,
+        class_code=function.class_code,
+        vendor=function.vendor,
+        device=function.device,
+        subsystem_vendor=function.subsystem_vendor,
+        subsystem_device=function.subsystem_device,
+        revision=function.revision,
+        name=function.name or (device.name if device else None),
+        driver=function.driver,
+        numa_node=numa_node,
+        numa_declared=declared,
+        slot=function.slot,
+        port_type=function.port_type,
+        iommu_group=function.iommu_group,
+        iommu_type=function.iommu_type,
+        physical_function=function.physical_function,
+        virtual_functions=function.virtual_functions,
+        power_state=function.power_state or function.runtime_status,
+        serial=function.serial,
+        acs=_acs(function.acs),
+        ats=function.ats,
+        aer={kind: dict(sorted(counts.items())) for kind, counts in sorted(function.aer.items())}
+        if function.aer is not None
+        else None,
+        max_payload_bytes=function.max_payload_bytes,
+        max_payload_supported_bytes=function.max_payload_supported_bytes,
+        max_read_request_bytes=function.max_read_request_bytes,
+        relaxed_ordering=function.relaxed_ordering,
+        extended_tags=function.extended_tags,
+        aspm=function.aspm,
+        bars_bytes=dict(sorted(function.bars_bytes.items())) if function.bars_bytes is not None else None,
+        config_bytes=function.config_bytes,
+        state=_state(function),
+        link=_link(function, judge),
+    )
+
+
+def _link(function: pci.PciFunction, judge: LinkJudge) -> Link | None:
+    quality = judge.quality(function)
+    if quality is None:
+        return None
+    width = lanes(function.current_link_width)
+    return Link(
+        speed_gt_s=function.current_link_speed_gt_s,
+        width=width,
+        max_speed_gt_s=function.max_link_speed_gt_s,
+        max_width=lanes(function.max_link_width),
+        target_speed_gt_s=function.target_link_speed_gt_s,
+        bandwidth_gbyte_s=bandwidth_gbyte_s(function.current_link_speed_gt_s, width),
+        quality=quality,
+    )
+
+
+def _state(function: pci.PciFunction) -> str:
+    if function.vanished:
+        return "changed_during_scan"
+    if asleep(function):
+        return "asleep"
+    return "gone" if gone(function) else "present"
+
+
+def _numa(function: pci.PciFunction, nodes: Mapping[str, int]) -> tuple[int | None, bool | None]:
+    """The node and whether the firmware declared it. Kernels that have no `numa_node` file say it by local CPUs."""
+    if function.numa_node is not None:
+        return (function.numa_node, True) if function.numa_node >= 0 else (None, False)
+    node = nodes.get(function.local_cpus) if function.local_cpus else None
+    return node, None if node is None else True
+
+
+def _nodes_by_cpus(numa: NumaFacts | None) -> dict[str, int]:
+    """Node by its cpulist. With a single node the list says nothing: it is that of all CPUs, declared or not."""
+    with_cpus = [node for node in numa.nodes if node.cpus] if numa else []
+    return {node.cpus: node.id for node in with_cpus if node.cpus} if len(with_cpus) > 1 else {}
+
+
+def _acs(acs: pci.Acs | None) -> Acs | None:
+    if acs is None:
+        return None
+    return Acs(
+        capability=[bit for bit in _ACS_ORDER if bit in acs.capability],
+        control=[bit for bit in _ACS_ORDER if bit in acs.control],
+    )

@@ -1,0 +1,66 @@
+"""RDMA devices of all sources joined by name, each with its place on the bus where one can be told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import fields, replace
+
+from agent.assemble.facts import Facts
+from agent.assemble.identity import identity
+from probes.rdma import RdmaDevice, RdmaFacts, RdmaPort
+
+_DEVICE_FIELDS = tuple(f.name for f in fields(RdmaDevice) if f.default is None)
+_PORT_FIELDS = tuple(f.name for f in fields(RdmaPort) if f.default is None)
+# rdma-core kernel-boot/rdma_rename: type, P<domain>, p<bus>, s<slot>, f<function>, all decimal
+_NAMED_BY_PLACE = re.compile(
+    r"(?:ib|roce|iw|opa|rdma)(?:P(?P<domain>[0-9]{1,9}))?p(?P<bus>[0-9]{1,3})s(?P<slot>[0-9]{1,2})(?:f(?P<fn>[0-7]))?"
+)
+
+
+def rdma_devices(facts: Facts, addresses: Collection[str]) -> list[RdmaDevice]:
+    """Every RDMA device once. sysfs wins, the tools fill what it does not say. `addresses`: functions on the bus."""
+    live = facts.of("rdma", RdmaFacts)
+    tools = facts.of("rdma_tools", RdmaFacts)
+    by_name = {d.name: d for d in tools.devices} if tools else {}
+    for device in live.devices if live else ():
+        other = by_name.get(device.name)
+        by_name[device.name] = _filled(device, other) if other else device
+    devices = [_placed(device, addresses) for device in by_name.values()]
+    return sorted(devices, key=lambda d: identity(d.name))
+
+
+def place_in_name(name: str) -> str | None:
+    """The PCI address that a name by udev's rule holds; None for other names.
+
+    >>> place_in_name("rocep49s0f1"), place_in_name("rocep4096s0"), place_in_name("mlx5_0")
+    ('0000:31:00.1', None, None)
+    """
+    match = _NAMED_BY_PLACE.fullmatch(name)
+    if not match or int(match["bus"]) > 255 or int(match["slot"]) > 31:
+        return None
+    return f"{int(match['domain'] or 0):04x}:{int(match['bus']):02x}:{int(match['slot']):02x}.{match['fn'] or 0}"
+
+
+def _placed(device: RdmaDevice, addresses: Collection[str]) -> RdmaDevice:
+    if device.address or device.software:
+        return device
+    place = place_in_name(device.name)
+    return replace(device, address=place) if place in addresses else device
+
+
+def _filled(device: RdmaDevice, other: RdmaDevice) -> RdmaDevice:
+    changes = {name: getattr(other, name) for name in _DEVICE_FIELDS if getattr(device, name) is None}
+    ports = {port.port: port for port in other.ports}
+    for port in device.ports:
+        ports[port.port] = _filled_port(port, ports.get(port.port))
+    return replace(device, **changes, ports=tuple(ports[number] for number in sorted(ports)))
+
+
+def _filled_port(port: RdmaPort, other: RdmaPort | None) -> RdmaPort:
+    if other is None:
+        return port
+    changes = {name: getattr(other, name) for name in _PORT_FIELDS if getattr(port, name) is None}
+    if not port.gids_known:
+        changes |= {"gids": other.gids, "gids_known": other.gids_known}
+    return replace(port, **changes, pkeys=port.pkeys or other.pkeys, netdevs=port.netdevs or other.netdevs)

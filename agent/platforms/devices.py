@@ -1,0 +1,243 @@
+"""PCI devices that this tool must know by id: what they are called, and what they are. Names for people only.
+
+A module, not a TOML file: it is needed on every run, and its import costs a hundredth of parsing the same as TOML.
+Sources: [ids] pci.ids of 2026-08; [rm] open-gpu-kernel-modules 595 (NVSwitch id ranges); [dump] seen in a dump of a
+real machine (DGX A100, DGX B200, HGX H100, HGX B300); [drv] the id tables of the Linux drivers bnxt_en, ice, hns3,
+efa, ionic, mana, erdma, cxgb4, qib, hfi1.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Device(NamedTuple):
+    """What a device id stands for."""
+
+    name: str
+    architecture: str | None = None  # of a GPU, as NVML names them
+    virtual_function: bool = False
+
+
+def _ids(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NVIDIA = {  # vendor 10de [ids]; SXM, NVL and GB ids also [dump]
+    "1db1": Device("Tesla V100 SXM2 16GB", "Volta"),
+    "1db4": Device("Tesla V100 PCIe 16GB", "Volta"),
+    "1db5": Device("Tesla V100 SXM2 32GB", "Volta"),
+    "1db6": Device("Tesla V100 PCIe 32GB", "Volta"),
+    "1db8": Device("Tesla V100 SXM3 32GB", "Volta"),
+    "1eb8": Device("Tesla T4", "Turing"),
+    "20b0": Device("A100 SXM4 40GB", "Ampere"),
+    "20b2": Device("A100 SXM4 80GB", "Ampere"),
+    "20b5": Device("A100 PCIe 80GB", "Ampere"),
+    "20b7": Device("A30", "Ampere"),
+    "20f1": Device("A100 PCIe 40GB", "Ampere"),
+    "20f3": Device("A800 SXM4 80GB", "Ampere"),
+    "2204": Device("GeForce RTX 3090", "Ampere"),
+    "2230": Device("RTX A6000", "Ampere"),
+    "2235": Device("A40", "Ampere"),
+    "2236": Device("A10", "Ampere"),
+    "2237": Device("A10G", "Ampere"),
+    "25b6": Device("A16/A2", "Ampere"),
+    "2321": Device("H100 NVL", "Hopper"),
+    "2322": Device("H800 PCIe", "Hopper"),
+    "2324": Device("H800 SXM5", "Hopper"),
+    "2329": Device("H20", "Hopper"),
+    "232c": Device("H20", "Hopper"),
+    "2330": Device("H100 SXM5 80GB", "Hopper"),
+    "2331": Device("H100 PCIe", "Hopper"),
+    "2335": Device("H200 SXM", "Hopper"),
+    "2337": Device("H100 SXM5 64GB", "Hopper"),
+    "2338": Device("H100 SXM5 96GB", "Hopper"),
+    "2339": Device("H100 SXM5 94GB", "Hopper"),
+    "233b": Device("H200 NVL", "Hopper"),
+    "2342": Device("GH200 480GB", "Hopper"),
+    "2345": Device("GH200", "Hopper"),
+    "2348": Device("GH200 144GB", "Hopper"),
+    "237f": Device("GH200", "Hopper"),
+    "2684": Device("GeForce RTX 4090", "Ada Lovelace"),
+    "2685": Device("GeForce RTX 4090 D", "Ada Lovelace"),
+    "26b1": Device("RTX 6000 Ada Generation", "Ada Lovelace"),
+    "26b5": Device("L40", "Ada Lovelace"),
+    "26b9": Device("L40S", "Ada Lovelace"),
+    "26ba": Device("L20", "Ada Lovelace"),
+    "27b8": Device("L4", "Ada Lovelace"),
+    "2901": Device("B200", "Blackwell"),
+    "2909": Device("HGX B200", "Blackwell"),
+    "2920": Device("B100", "Blackwell"),
+    "2941": Device("GB200", "Blackwell"),
+    "29bc": Device("B100", "Blackwell"),
+    "2b85": Device("GeForce RTX 5090", "Blackwell"),
+    "2bb1": Device("RTX PRO 6000 Blackwell Workstation Edition", "Blackwell"),
+    "2bb4": Device("RTX PRO 6000 Blackwell Max-Q Workstation Edition", "Blackwell"),
+    "2bb5": Device("RTX PRO 6000 Blackwell Server Edition", "Blackwell"),
+    "3182": Device("B300 SXM6", "Blackwell"),
+    "31c2": Device("GB300", "Blackwell"),
+    "31c3": Device("GB300", "Blackwell"),
+    "1ac2": Device("NVSwitch 1"),
+    "1af1": Device("NVSwitch 2"),
+    "22a3": Device("NVSwitch 3"),
+    "22b1": Device("Grace root port"),
+}
+_AMD = {  # vendor 1002 [ids]
+    "7408": Device("Instinct MI250X", "CDNA2"),
+    "740c": Device("Instinct MI250X", "CDNA2"),
+    "740f": Device("Instinct MI210", "CDNA2"),
+    "66a0": Device("Radeon Instinct MI60", "Vega"),
+    "66a1": Device("Radeon Instinct MI50", "Vega"),
+    "738c": Device("Instinct MI100", "CDNA"),
+    "74a0": Device("Instinct MI300A", "CDNA3"),
+    "74a1": Device("Instinct MI300X", "CDNA3"),
+    "74a2": Device("Instinct MI308X", "CDNA3"),
+    "74a5": Device("Instinct MI325X", "CDNA3"),
+    "74b5": Device("Instinct MI300X VF", "CDNA3", virtual_function=True),
+    "75a0": Device("Instinct MI350X", "CDNA4"),
+    "75a3": Device("Instinct MI355X", "CDNA4"),
+}
+_HUAWEI = {  # vendor 19e5 [ids]
+    "d100": Device("Ascend 310"),
+    "d500": Device("Ascend 310P"),
+    "d801": Device("Ascend 910"),
+    "d802": Device("Ascend 910B (Atlas A2)"),
+    "d803": Device("Ascend 910_93 (Atlas A3)"),
+}
+_MELLANOX = {  # vendor 15b3 [ids]; the MT number of an HCA is its device id in decimal (MT4129 is 1021)
+    "1003": Device("ConnectX-3"),
+    "1004": Device("ConnectX-3 VF", virtual_function=True),
+    "1007": Device("ConnectX-3 Pro"),
+    "1011": Device("Connect-IB"),
+    "1012": Device("Connect-IB VF", virtual_function=True),
+    "1013": Device("ConnectX-4"),
+    "1014": Device("ConnectX-4 VF", virtual_function=True),
+    "1015": Device("ConnectX-4 Lx"),
+    "1016": Device("ConnectX-4 Lx VF", virtual_function=True),
+    "1017": Device("ConnectX-5"),
+    "1018": Device("ConnectX-5 VF", virtual_function=True),
+    "1019": Device("ConnectX-5 Ex"),
+    "101a": Device("ConnectX-5 Ex VF", virtual_function=True),
+    "101b": Device("ConnectX-6"),
+    "101c": Device("ConnectX-6 VF", virtual_function=True),
+    "101d": Device("ConnectX-6 Dx"),
+    "101e": Device("ConnectX VF", virtual_function=True),
+    "101f": Device("ConnectX-6 Lx"),
+    "1021": Device("ConnectX-7"),
+    "1023": Device("ConnectX-8"),
+    "1025": Device("ConnectX-9"),
+    "a2d2": Device("BlueField"),
+    "a2d6": Device("BlueField-2"),
+    "a2dc": Device("BlueField-3"),
+    "a2df": Device("BlueField-4"),
+}
+_AMAZON = {  # vendor 1d0f [drv] efa
+    "efa0": Device("EFA"),
+    "efa1": Device("EFA 2"),
+    "efa2": Device("EFA 3"),
+    "efa3": Device("EFA 4"),
+    "efa4": Device("EFA 5"),
+}
+_OTHERS = {
+    ("0x14e4", "0x1750"): Device("BCM57508"),  # [drv]
+    ("0x14e4", "0x1760"): Device("BCM57608 (Thor2)"),
+    ("0x1dd8", "0x1002"): Device("Pensando DSC Ethernet"),
+    ("0x1dd8", "0x1003"): Device("Pensando DSC Ethernet VF", virtual_function=True),
+    ("0x1414", "0x00ba"): Device("Azure Network Adapter VF (MANA)"),
+}
+
+DEVICES: dict[tuple[str, str], Device] = {
+    (f"0x{vendor}", f"0x{device}"): known
+    for vendor, table in (
+        ("10de", _NVIDIA),
+        ("1002", _AMD),
+        ("19e5", _HUAWEI),
+        ("15b3", _MELLANOX),
+        ("1d0f", _AMAZON),
+    )
+    for device, known in table.items()
+} | _OTHERS
+
+# Switches on a GPU card: the endpoint behind them shows an internal link [ids]
+CARD_SWITCHES = frozenset({("0x1002", "0x1478"), ("0x1002", "0x1479"), ("0x1022", "0x1500")})
+
+# Root ports of Grace and Vera CPUs: their GPUs are attached by NVLink-C2C, and PCIe only manages them [ids]
+_COHERENT_PORTS = _ids("22b1 22b2 22b8")
+
+# Generation 1; 2 ("LR10"); 3 ("LS10"), whose 22a8 to 22af are bridges. Later ones are no PCI devices of the host [rm]
+_NVSWITCHES = frozenset(f"0x{n:04x}" for n in (0x1AC2, 0x1AE8, *range(0x1AF0, 0x1B00), *range(0x22A0, 0x22A8)))
+
+# bnxt_en, without the Ethernet-only BCM573xx; its neighbours in the same id range are tg3 and cannot RDMA [drv]
+_BROADCOM = _ids(
+    "16d6 16d7 16d8 16d9 16de 16df 16e0 16e2 16e3 16e4 16e7 16e8 16e9 16ec 16ee 16ef 16f0 16f1 1614 1606 "
+    "1609 16c1 16cb 16d3 16dc 16e1 16e5 16ed 1750 1751 1752 1760 1761 1762 1763 1800 1801 1802 1803 1804 "
+    "1805 1806 1807 1808 1809 1819 d800 d802 d804"
+)
+_INTEL = frozenset(
+    {"1591", "1592", "1593", "1599", "159a", "159b", "24f0", "24f1"}
+)  # E810 (ice); Omni-Path (hfi1) [drv]
+_HUAWEI_RDMA = frozenset(
+    {"a222", "a223", "a224", "a225", "a226", "a227", "a228", "a22f"}
+)  # hns3 with RoCE, and its VF [drv]
+_CAPABLE: dict[str, frozenset[str] | None] = {  # None: every network function of that vendor
+    "0x15b3": None,
+    "0x14e4": _BROADCOM,
+    "0x8086": _INTEL,
+    "0x19e5": _HUAWEI_RDMA,
+    "0x1dd8": _ids("1002 1003"),  # ionic
+    "0x1414": _ids("00ba"),  # mana
+    "0x1ded": _ids("107f"),  # erdma
+    "0x1425": None,  # cxgb4
+    "0x1077": _ids("7220 7322 1654 1656 8070 8090"),  # qib; qedr
+}
+
+
+def known(vendor: str | None, device: str | None) -> Device | None:
+    """What is known of a device id; ids as sysfs prints them ("0x10de")."""
+    return DEVICES.get((vendor or "", device or ""))
+
+
+def is_accelerator(vendor: str | None, device: str | None, class_code: str | None) -> bool:
+    """Whether a PCI function is a GPU or accelerator that this tool reports.
+
+    NVIDIA: display controllers (0x0300, 0x0302); AMD: processing accelerators, and the Instinct cards among display
+    controllers; Huawei: processing accelerators. Display chips of board management controllers are none of these.
+    """
+    kind = (class_code or "")[:6]
+    if vendor == "0x10de":
+        return kind in ("0x0300", "0x0302")
+    if vendor == "0x1002":
+        return kind == "0x1200" or (kind in ("0x0300", "0x0302", "0x0380") and known(vendor, device) is not None)
+    return vendor == "0x19e5" and kind == "0x1200"
+
+
+def is_nvswitch(vendor: str | None, device: str | None, class_code: str | None) -> bool:
+    """An NVSwitch as a PCI function: class 0x0680 and its id; bridges and root ports of NVIDIA are none. [rm]"""
+    if vendor != "0x10de" or not (class_code or "").startswith("0x0680"):
+        return False
+    return (device or "") in _NVSWITCHES
+
+
+def is_coherent_port(vendor: str | None, device: str | None) -> bool:
+    """A root port of a CPU whose GPUs hang on it by NVLink-C2C."""
+    return vendor == "0x10de" and (device or "").removeprefix("0x") in _COHERENT_PORTS
+
+
+def is_nvlink_management(vendor: str | None, device: str | None, name: str | None) -> bool:
+    """A ConnectX function through which a fabric manager reaches the NVLink switches of HGX B200 and B300.
+
+    `vendor`, `device`: of the subsystem (15b3:0087 on DGX B200 [dump]); `name`: the product name, "... mezz internal".
+    """
+    return (vendor, device) == ("0x15b3", "0x0087") or "mezz internal" in (name or "").lower()
+
+
+def can_rdma(vendor: str | None, device: str | None, class_code: str | None) -> bool:
+    """Whether a network function has, or with its driver could have, an RDMA device."""
+    if not (class_code or "").startswith(("0x02", "0x0c06")):
+        return False
+    if vendor == "0x1d0f":
+        return (device or "").startswith("0xefa")
+    if vendor not in _CAPABLE:
+        return False
+    devices = _CAPABLE[vendor]
+    return devices is None or (device or "").removeprefix("0x") in devices

@@ -1,0 +1,147 @@
+"""What kind of node this is: first what the firmware calls it, then what its PCI devices look like.
+
+Sources: DMI strings of real machines (DGX-1, DGX-2H, DGX A100, DGX B200, GB10), cloud-init's ds-identify for clouds,
+pci.ids and real dumps for the fingerprints. A name that no dump confirms gives `likely`, never `exact`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.model.node import Node, Platform
+from agent.model.pci import PciFunction
+from agent.platforms.devices import is_accelerator, is_nvswitch
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A product name of NVIDIA, and whether a dump of a real machine confirms it."""
+
+    pattern: re.Pattern[str]
+    profile: str
+    seen: bool
+
+
+@dataclass(frozen=True)
+class _Fingerprint:
+    """`devices` in any of `counts`, with as many NVSwitches as `switches` says (None: any)."""
+
+    profile: str
+    vendor: str
+    devices: frozenset[str]
+    counts: tuple[int, ...]
+    switches: tuple[int, ...] | None = None
+    arch: str | None = None
+
+
+def _product(pattern: str, profile: str, seen: bool = False) -> _Product:
+    return _Product(re.compile(pattern, re.IGNORECASE), profile, seen)
+
+
+def _print(
+    profile: str,
+    ids: str,
+    counts: tuple[int, ...],
+    switches: tuple[int, ...] | None = None,
+    arch: str | None = None,
+    vendor: str = "0x10de",
+) -> _Fingerprint:
+    return _Fingerprint(profile, vendor, frozenset(f"0x{each}" for each in ids.split()), counts, switches, arch)
+
+
+_PRODUCTS = (
+    _product(r"DGX-1 with V100", "dgx1v", seen=True),
+    _product(r"NVIDIA DGX-2H", "dgx2", seen=True),
+    _product(r"DGXA100", "dgx-a100", seen=True),
+    _product(r"DGXB200", "dgx-b200", seen=True),
+    _product(r"NVIDIA_DGX_Spark", "gb10", seen=True),
+    _product(r"DGX[ _-]?H100", "dgx-h100"),
+    _product(r"DGX[ _-]?H200", "dgx-h200"),
+    _product(r"DGX[ _-]?B300", "dgx-b300"),
+)
+_ANY = tuple(range(1, 33))
+_FINGERPRINTS = (
+    _print("dgx2", "1db8 1db5", (16,), switches=(12,)),
+    _print("sxm2-v100-8", "1db1 1db5", (8,), switches=(0,)),
+    _print("hgx-a100-8", "20b0 20b2 20f3", (8,), switches=(6,)),
+    _print("hgx-a100-4", "20b0 20b2", (4,), switches=(0,)),
+    _print("hgx-h100-8", "2330 2324 2329 232c", (8,), switches=(4,)),
+    _print("hgx-h100-4", "2330 2337 2338 2339", (4,)),
+    _print("hgx-h200-8", "2335", (8,), switches=(4,)),
+    _print("hgx-b200-8", "2901 2909", (8,), switches=(0,)),
+    _print("hgx-b300-8", "3182", (8,), switches=(0,)),
+    _print("gh200", "2342 2345 2348 237f", (1, 2, 3, 4), arch="aarch64"),
+    _print("gb200-tray", "2941", (4,), arch="aarch64"),
+    _print("gb300-tray", "31c2 31c3", (4,), arch="aarch64"),
+    _print("mi300x-8", "74a1", (8,), vendor="0x1002"),
+    _print("mi325x-8", "74a5", (8,), vendor="0x1002"),
+    _print("mi350x-8", "75a0 75a3", (8,), vendor="0x1002"),
+    _print("ascend-a2", "d802", (8,), vendor="0x19e5"),
+    _print("ascend-a3", "d803", (16,), vendor="0x19e5"),
+    _print("l40s", "26b9", _ANY),
+    _print("geforce", "2684 2685 2b85 2204", _ANY),
+)
+_AWS_SHAPE = re.compile(r"(?:p[3-9]|g[4-9])[a-z0-9-]*\.(?:[0-9]*xlarge|metal[a-z0-9-]*)")
+_CLOUDS_BY_TAG = {"7783-7084-3265-9085-8269-3286-77": "Azure", "OracleCloud.com": "OCI"}
+
+
+def recognize(node: Node, rows: Sequence[PciFunction], asset_tag: str | None = None) -> Platform:
+    """The profile and how sure that is. `asset_tag`: of the chassis, where a cloud writes its name."""
+    evidence: list[str] = []
+    cloud = _cloud(node, asset_tag)
+    if cloud:
+        evidence.append(f"cloud: {cloud}")
+    found, print_told = _by_devices(node, rows)
+    if cloud == "AWS" and node.product and _AWS_SHAPE.fullmatch(node.product):
+        told = f"DMI product {node.product!r} is the instance type"
+        return Platform(profile=node.product, confidence="exact", evidence=[*evidence, told, *print_told])
+    product = _by_product(node)
+    if product:
+        told = f"DMI product {node.product!r}"
+        sure = product.seen and (not print_told or found is not None)
+        return Platform(profile=product.profile, confidence="exact" if sure else "likely", evidence=[told, *print_told])
+    if found:
+        return Platform(profile=found, confidence="likely", evidence=[*evidence, *print_told])
+    return Platform(evidence=[*evidence, *print_told])
+
+
+def _by_product(node: Node) -> _Product | None:
+    if (node.vendor or "").strip().upper() != "NVIDIA" or not node.product:
+        return None
+    return next((each for each in _PRODUCTS if each.pattern.match(node.product)), None)
+
+
+def _cloud(node: Node, asset_tag: str | None) -> str | None:
+    if asset_tag in _CLOUDS_BY_TAG:
+        return _CLOUDS_BY_TAG[asset_tag]
+    if node.vendor == "Amazon EC2":
+        return "AWS"
+    return "GCP" if node.product == "Google Compute Engine" else None
+
+
+def _by_devices(node: Node, rows: Sequence[PciFunction]) -> tuple[str | None, list[str]]:
+    """The profile whose devices these are, and what was counted."""
+    gpus = Counter(
+        (row.vendor, row.device)
+        for row in rows
+        if is_accelerator(row.vendor, row.device, row.class_code) and not row.physical_function
+    )
+    switches = sum(is_nvswitch(row.vendor, row.device, row.class_code) for row in rows)
+    if not gpus:
+        return None, []
+    counted = sorted(f"{(vendor or '')[2:]}:{(device or '')[2:]} x{count}" for (vendor, device), count in gpus.items())
+    told = ["PCI: " + ", ".join(counted) + (f", NVSwitch x{switches}" if switches else "")]
+    for each in _FINGERPRINTS:
+        of_kind = sum(
+            count for (vendor, device), count in gpus.items() if vendor == each.vendor and device in each.devices
+        )
+        if of_kind not in each.counts or of_kind != sum(gpus.values()):
+            continue
+        if each.switches is not None and switches not in each.switches:
+            continue
+        if each.arch is None or node.arch in (None, each.arch):
+            return each.profile, told
+    return None, told
