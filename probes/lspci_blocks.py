@@ -71,7 +71,7 @@ def blocks(text: str) -> Iterator[Block]:
         if row is not None:
             block.add_bytes(int(row.group(1), 16), bytes.fromhex(row.group(2)))
             continue
-        words = line.strip(_MARGIN)
+        words = line.lstrip(_MARGIN).rstrip()
         opened = _FIELD.match(words)
         if opened is not None:
             texts = block.texts_of(opened.group(1) or opened.group(2))
