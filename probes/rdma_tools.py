@@ -120,4 +120,4 @@ def _lacks(value: object) -> bool:
     return value is None or value is False or value == ()
 
 
-PROBE = Probe("rdma_tools", read, fallback_for="rdma")
+PROBE = Probe("rdma_tools", read, fallback_for="rdma", evidence=evidence)

@@ -72,6 +72,7 @@ def test_any_of_the_outputs_is_evidence(argv: tuple[str, ...]) -> None:
     """A recorded source is asked for each of them; a live host never."""
     host = Machine(kind="dump").says(*argv, stdout="")
 
+    assert PROBE.evidence is evidence
     assert evidence(host)
     assert not evidence(Machine(kind="dump"))
     host.live = True
