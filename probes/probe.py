@@ -58,13 +58,15 @@ class Probe:
     """One line of the catalogue.
 
     `fallback_for`: on a live host it runs only where that probe did not answer; on a recorded source it runs
-    wherever the evidence is. `bound_seconds`: how long its child may take before it is left behind.
+    wherever the evidence is: `evidence` says whether a host holds what this probe reads, without asking a device.
+    `bound_seconds`: how long its child may take before it is left behind.
     """
 
     name: str
     read: Callable[[Host], Reading]
     bound_seconds: float = 10.0
     fallback_for: str | None = None
+    evidence: Callable[[Host], bool] | None = None
 
 
 def outcome_of(probe: Probe, host: Host) -> Outcome:

@@ -17,7 +17,7 @@ OUTPUT_LIMIT_BYTES = 16 << 20  # one command's stdout
 
 
 class Unanswered(Exception):
-    """There is no answer; `status` is how, `reason` a line for people, `code` an errno or NVML name where one was given."""
+    """There is no answer; `status` is how, `reason` a line for people, `code` an errno or NVML name or None."""
 
     status = "failed"
 
@@ -54,6 +54,10 @@ class Failed(Unanswered):
     status = "failed"
 
 
+class BadSource(Exception):
+    """The source is unreadable, truncated, hostile or not recognized: one line that names the file and the fault."""
+
+
 def unanswered(error: OSError, path: str) -> Unanswered:
     """The reason for an errno: EINVAL and EIO are answers of a driver, never "not there"."""
     code = errno.errorcode.get(error.errno or 0, "EIO")
@@ -69,7 +73,7 @@ def unanswered(error: OSError, path: str) -> Unanswered:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """One finished command. stdout and stderr are decoded as UTF-8 with replacement and cut at the limit."""
+    """One finished command, as UTF-8 with replacement. stdout is whole; stderr may be cut."""
 
     argv: tuple[str, ...]
     returncode: int
@@ -91,7 +95,7 @@ class Host(Protocol):
 
     def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | Unanswered]:
         """Many small files of one directory in one go: name -> content, or the reason. A name that is not there is
-        left out. Raises Unanswered where the directory itself cannot be entered. Content is at most READ_LIMIT_BYTES."""
+        left out. Raises Unanswered where the directory cannot be entered. Content is at most READ_LIMIT_BYTES."""
 
     def listdir(self, path: str) -> list[str]:
         """Sorted names. Raises Unanswered."""
@@ -107,7 +111,7 @@ class Host(Protocol):
         A non-zero exit is an answer, not an exception."""
 
     def has_output(self, *argv: str) -> bool:
-        """Whether a recorded source holds this command's output. Always False on a live host, where running is a cost."""
+        """Whether a recorded source holds this command's output. Always False on a live host: there it has a cost."""
 
     def nvml(self, function: str, *arguments: Any) -> Any:
         """One NVML call by its C name; a device is its NVML index. Plain data back: see `probes/host/nvml_calls.py`.

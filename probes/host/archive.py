@@ -1,0 +1,47 @@
+"""A tar archive into memory, within stated limits: more than they allow is refused with one line, never cut."""
+
+from __future__ import annotations
+
+from probes.host.inflate import Inflated
+from probes.host.memory import Link, MemoryFiles, Node, Odd
+from probes.host.tar import BLOCK_BYTES, DIRECTORY, FILE, HARD_LINK, SYMBOLIC_LINK, Member, is_tar, members
+
+ENTRIES_LIMIT = 200_000  # members, and the directories that their names imply
+KEPT_LIMIT_BYTES = 128 << 20  # contents and names
+
+
+def load(path: str) -> MemoryFiles | None:
+    """The files of a tar, or None where the file is none. Raises BadSource."""
+    with Inflated(path) as stream:
+        if not is_tar(stream.peek(BLOCK_BYTES)):
+            return None
+        files = MemoryFiles()
+        entries = kept = 0
+        for member in members(stream):
+            node = _node(files, member)
+            try:
+                new = files.add(member.name, node)
+            except ValueError as error:
+                raise stream.bad(f"is refused: its member {member.name[:120]!a} {error}") from None
+            entries += max(1, new)
+            kept += len(member.content) + len(member.name) + len(member.link)
+            if entries > ENTRIES_LIMIT:
+                raise stream.bad(f"is refused: it holds more than {ENTRIES_LIMIT:,} files")
+            if kept > KEPT_LIMIT_BYTES:
+                raise stream.bad(f"is refused: it holds more than {KEPT_LIMIT_BYTES >> 20} MiB")
+        return files
+
+
+def _node(files: MemoryFiles, member: Member) -> Node:
+    if member.kind == FILE:
+        return member.content
+    if member.kind == DIRECTORY:
+        return {}
+    if member.kind == SYMBOLIC_LINK:
+        return Link(member.link)
+    if member.kind == HARD_LINK:
+        twin = files.find(member.link)
+        return (
+            twin if isinstance(twin, bytes) else Odd("a hard link to a file that the archive does not hold before it")
+        )
+    return Odd(f"a {member.kind}")

@@ -1,0 +1,179 @@
+"""Files of a folder: as another host's root, confined to that folder, or as this host's own root.
+
+Only regular files are opened, and none of them so that it can block: a FIFO, a socket or a device node has an
+answer of its own.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from probes.host.door import OUTPUT_LIMIT_BYTES, READ_LIMIT_BYTES, Absent, Failed, Unanswered, unanswered
+from probes.host.files import gone_or
+from probes.host.links import follow, locate, parent_and_name
+
+OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+FIRST_CHUNK_BYTES = 8192  # holds any sysfs attribute and a whole config space
+CHUNK_BYTES = 1 << 18
+KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a character device",
+    stat.S_IFBLK: "a block device",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFLNK: "a symbolic link",
+}
+
+
+class FolderFiles:
+    """A folder as a root. Links are followed here, inside the folder; what they lead to is remembered, so that a
+    device is resolved once. The folder may be hostile, but is not changed by an enemy while it is read."""
+
+    def __init__(self, root: str) -> None:
+        self._root = os.path.abspath(root).rstrip("/")
+        self._links: dict[str, str | None] = {}
+        self._last = os.O_NOFOLLOW
+
+    def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
+        """See Host.read."""
+        with reasons(path):
+            place = self._place(path)
+            mode = os.stat(place, follow_symlinks=not self._last).st_mode
+            if not stat.S_ISREG(mode):
+                raise not_read(path, mode)
+            descriptor = os.open(place, OPEN | self._last)
+            try:
+                return _content(descriptor, limit)
+            finally:
+                os.close(descriptor)
+
+    def attributes(self, directory: str, names: Iterable[str]) -> dict[str, bytes | Unanswered]:
+        """See Host.attributes. One look at the directory tells which names are there and are regular files."""
+        wanted = dict.fromkeys(names)
+        tops = {name.partition("/")[0] for name in wanted}
+        answers: dict[str, bytes | Unanswered] = {}
+        with reasons(directory):
+            descriptor = os.open(self._place(directory), DIRECTORY | self._last)
+            try:
+                with os.scandir(descriptor) as entries:
+                    found = {
+                        entry.name: entry.is_file(follow_symlinks=False) for entry in entries if entry.name in tops
+                    }
+                for name in wanted:
+                    if name.partition("/")[0] in found:
+                        answer = self._attribute(directory, name, descriptor if found.get(name) else None)
+                        if answer is not None:
+                            answers[name] = answer
+            finally:
+                os.close(descriptor)
+        return answers
+
+    def listdir(self, path: str) -> list[str]:
+        """See Host.listdir."""
+        with reasons(path):
+            return sorted(os.listdir(self._place(path)))
+
+    def readlink(self, path: str) -> str:
+        """See Host.readlink."""
+        directory, name = parent_and_name(path)
+        with reasons(path):
+            try:
+                return os.readlink(f"{self._place(directory)}/{name}")
+            except OSError as error:
+                if error.errno == errno.EINVAL:
+                    raise Absent(f"{path}: not a symbolic link", "EINVAL") from None
+                raise
+
+    def resolve(self, path: str) -> str:
+        """See Host.resolve."""
+        with reasons(path):
+            return follow(path, self._link_text)
+
+    def locate(self, path: str) -> str:
+        """See Files.locate."""
+        return locate(path, self._link_text)
+
+    def below(self, directory: str) -> FolderFiles | None:
+        """See Files.below."""
+        place = self._root + locate(directory, lambda _: None)
+        return FolderFiles(place) if os.path.isdir(place) and not os.path.islink(place) else None
+
+    def _place(self, path: str) -> str:
+        """Where the path lies on this machine, with no link left in it."""
+        return self._root + follow(path, self._link_text)
+
+    def _link_text(self, here: str) -> str | None:
+        try:
+            return self._links[here]
+        except KeyError:
+            pass
+        try:
+            text: str | None = os.readlink(self._root + here)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            text = None
+        self._links[here] = text
+        return text
+
+    def _attribute(self, directory: str, name: str, descriptor: int | None) -> bytes | Unanswered | None:
+        """One file: of an open directory, or by its path where it is a link, lies deeper or is nothing to be opened."""
+        try:
+            if descriptor is None:
+                return self.read(f"{directory}/{name}")
+            try:
+                opened = os.open(name, OPEN | os.O_NOFOLLOW, dir_fd=descriptor)
+                try:
+                    return _content(opened, READ_LIMIT_BYTES)
+                finally:
+                    os.close(opened)
+            except OSError as error:
+                return gone_or(unanswered(error, f"{directory}/{name}"))
+        except Unanswered as why:
+            return gone_or(why)
+
+
+class LiveFiles(FolderFiles):
+    """This machine's own files: the kernel follows the links, also those that have no text (/proc/PID/root)."""
+
+    def __init__(self) -> None:
+        super().__init__("/")
+        self._last = 0
+
+    def _place(self, path: str) -> str:
+        return path if path.startswith("/") else f"/{path}"
+
+
+@contextmanager
+def reasons(path: str) -> Iterator[None]:
+    """Any error of the system as the reason why there is no answer."""
+    try:
+        yield
+    except OSError as error:
+        raise unanswered(error, path) from None
+    except ValueError:  # a NUL, or a character that no file name can hold
+        raise Absent(f"{path!a}: no file can have this name", "EINVAL") from None
+
+
+def not_read(path: str, mode: int) -> Failed:
+    """The answer for what is no regular file."""
+    return Failed(f"{path}: is {KINDS.get(stat.S_IFMT(mode), 'not a file')}, which is not read", "EINVAL")
+
+
+def _content(descriptor: int, limit: int) -> bytes:
+    """To the end or the limit. A short read is no end: seq files give a page at a time."""
+    limit = min(limit, OUTPUT_LIMIT_BYTES)
+    content = os.read(descriptor, min(limit, FIRST_CHUNK_BYTES))
+    if not content or len(content) == limit:
+        return content
+    parts = [content]
+    left = limit - len(content)
+    while left and (chunk := os.read(descriptor, min(left, CHUNK_BYTES))):
+        parts.append(chunk)
+        left -= len(chunk)
+    return b"".join(parts) if len(parts) > 1 else content

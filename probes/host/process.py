@@ -1,0 +1,28 @@
+"""What another process is doing, for the reason of one that does not end."""
+
+from __future__ import annotations
+
+STATES = {"D": "uninterruptible sleep", "R": "running", "S": "sleeping", "T": "stopped", "Z": "ended", "t": "traced"}
+
+
+def condition(pid: int) -> str:
+    """Pid, state and the kernel function it waits in, as far as /proc tells: "pid 4711, state D, in nvidia_ioctl".
+
+    >>> condition(-1)
+    'pid -1, gone'
+    """
+    status = _first_line(f"/proc/{pid}/stat")
+    state = status.rpartition(")")[2].split()
+    if not state:
+        return f"pid {pid}, gone"
+    place = _first_line(f"/proc/{pid}/wchan")
+    waiting = f", in {place}" if place not in ("", "0") else ""
+    return f"pid {pid}, state {state[0]} ({STATES.get(state[0], 'other')}){waiting}"
+
+
+def _first_line(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(4096).strip()
+    except OSError:
+        return ""

@@ -1,0 +1,210 @@
+"""A tee on the door: every question passes through to a host, and stays here with its answer or its refusal.
+
+What a probe asked is what a capture holds, so a capture can never forget a file.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from probes.host.door import READ_LIMIT_BYTES, Absent, Completed, Host, Unanswered
+from probes.host.links import locate, parent_and_name
+from probes.host.netlink import same_question
+from probes.host.refusal import Refusal
+from probes.host.udev import record, record_of
+
+Call = tuple[str, str]  # NVML function, arguments as JSON
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(slots=True)
+class Recording:
+    """Questions and answers as plain data, so that the recordings of many children become one.
+
+    Paths are real paths of that host: the links on the way to them are in `links`. `directories` are known to be
+    there, without a listing. `lost` are probes whose child ended without an answer: its questions are not known.
+    """
+
+    observed_at: str | None = None
+    links: dict[str, str] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
+    directories: set[str] = field(default_factory=set)
+    listings: dict[str, list[str]] = field(default_factory=dict)
+    refusals: dict[str, Refusal] = field(default_factory=dict)
+    commands: dict[tuple[str, ...], Completed | Refusal] = field(default_factory=dict)
+    nvml: dict[Call, Any] = field(default_factory=dict)  # plain data or Refusal
+    netlink: dict[tuple[int, bytes], bytes | Refusal] = field(default_factory=dict)
+    lost: dict[str, Refusal] = field(default_factory=dict)
+
+    def merge(self, other: Recording) -> None:
+        """Take over what another one knows. Of two answers the first stays; of two files the longer one."""
+        for path, content in other.files.items():
+            self.keep(path, content)
+        self.directories |= other.directories
+        _fill(self.links, other.links)
+        _fill(self.listings, other.listings)
+        _fill(self.refusals, other.refusals)
+        _fill(self.commands, other.commands)
+        _fill(self.nvml, other.nvml)
+        _fill(self.netlink, other.netlink)
+        _fill(self.lost, other.lost)
+
+    def keep(self, path: str, content: bytes) -> None:
+        """A file as far as it was read: the same file may have been asked for with different limits."""
+        if len(content) > len(self.files.get(path, b"")) or path not in self.files:
+            self.files[path] = content
+
+
+class RecordingHost:
+    """Any host, with a memory. Answers are those of the host, errors too."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.kind = host.kind
+        self.path = host.path
+        self.live = host.live
+        self.observed_at = host.observed_at
+        self.recording = Recording(observed_at=host.observed_at)
+        self._no_links: set[str] = set()
+
+    def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
+        """See Host.read."""
+        try:
+            content = self._host.read(path, limit)
+        except Unanswered as why:
+            self._refused(self._real(path), path, why)
+            raise
+        self.recording.keep(self._real(path), content)
+        return content
+
+    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | Unanswered]:
+        """See Host.attributes."""
+        try:
+            answers = self._host.attributes(directory, names)
+        except Unanswered as why:
+            self._refused(self._real(directory), directory, why)
+            raise
+        real = self._real(directory)
+        self.recording.directories.add(real)
+        for name, answer in answers.items():
+            place = self._real(f"{real}/{name}")
+            if isinstance(answer, Unanswered):
+                self._refused(place, f"{directory}/{name}", answer)
+            else:
+                self.recording.keep(place, answer)
+        return answers
+
+    def listdir(self, path: str) -> list[str]:
+        """See Host.listdir."""
+        try:
+            names = self._host.listdir(path)
+        except Unanswered as why:
+            self._refused(self._real(path), path, why)
+            raise
+        self.recording.listings.setdefault(self._real(path), names)
+        return names
+
+    def readlink(self, path: str) -> str:
+        """See Host.readlink."""
+        directory, name = parent_and_name(path)
+        place = f"{self._real(directory).rstrip('/')}/{name}"
+        try:
+            text = self._host.readlink(path)
+        except Unanswered as why:
+            if why.code == "EINVAL":  # it is there, and no link
+                self.recording.directories.add(place)
+            else:
+                self._refused(place, path, why)
+            raise
+        self.recording.links.setdefault(place, text)
+        return text
+
+    def resolve(self, path: str) -> str:
+        """See Host.resolve."""
+        try:
+            real = self._host.resolve(path)
+        except Unanswered as why:
+            self._refused(self._real(path), path, why)
+            raise
+        self.recording.directories.add(self._real(path))
+        return real
+
+    def run(self, *argv: str) -> Completed:
+        """See Host.run."""
+        try:
+            completed = self._host.run(*argv)
+        except Unanswered as why:
+            self.recording.commands.setdefault(argv, Refusal.of(why))
+            raise
+        self.recording.commands.setdefault(argv, completed)
+        return completed
+
+    def has_output(self, *argv: str) -> bool:
+        """See Host.has_output."""
+        return self._host.has_output(*argv)
+
+    def nvml(self, function: str, *arguments: Any) -> Any:
+        """See Host.nvml."""
+        call = function, json.dumps(arguments)
+        try:
+            answer = self._host.nvml(function, *arguments)
+        except Unanswered as why:
+            self.recording.nvml.setdefault(call, Refusal.of(why))
+            raise
+        self.recording.nvml.setdefault(call, answer)
+        return answer
+
+    def netlink(self, protocol: int, request: bytes) -> bytes:
+        """See Host.netlink."""
+        question = protocol, same_question(request)
+        try:
+            reply = self._host.netlink(protocol, request)
+        except Unanswered as why:
+            self.recording.netlink.setdefault(question, Refusal.of(why))
+            raise
+        self.recording.netlink.setdefault(question, reply)
+        return reply
+
+    def udev(self, path: str) -> Mapping[str, str]:
+        """See Host.udev. It is kept as the record of udev's own database."""
+        place = record_of(path)
+        try:
+            answer = self._host.udev(path)
+        except Unanswered as why:
+            self._refused(place, place, why)
+            raise
+        self.recording.keep(place, record(answer))
+        return answer
+
+    def _real(self, path: str) -> str:
+        """Where the path leads; every link on the way is kept."""
+        return locate(path, self._link_text)
+
+    def _link_text(self, here: str) -> str | None:
+        if here in self._no_links:
+            return None
+        text = self.recording.links.get(here)
+        if text is None:
+            try:
+                text = self._host.readlink(here)
+            except Unanswered:
+                self._no_links.add(here)
+                return None
+            self.recording.links[here] = text
+        return text
+
+    def _refused(self, place: str, path: str, why: Unanswered) -> None:
+        """What a replay would answer by itself, because nothing is there, needs no record."""
+        if not (isinstance(why, Absent) and why.reason == f"{path}: {os.strerror(errno.ENOENT)}"):
+            self.recording.refusals.setdefault(place, Refusal.of(why))
+
+
+def _fill(known: dict[K, V], more: Mapping[K, V]) -> None:
+    for key, value in more.items():
+        known.setdefault(key, value)

@@ -1,0 +1,28 @@
+"""A reason why there is no answer, as plain data: what a recording keeps and a capture holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from probes.host.door import Absent, Denied, Failed, TimedOut, Unanswered
+
+KINDS: Mapping[str, type[Unanswered]] = {kind.status: kind for kind in (Absent, Denied, TimedOut, Failed)}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """`status` is one of absent, denied, timed_out, failed."""
+
+    status: str
+    reason: str
+    code: str | None = None
+
+    @staticmethod
+    def of(why: Unanswered) -> Refusal:
+        """The same reason as data."""
+        return Refusal(why.status, why.reason, why.code)
+
+    def error(self) -> Unanswered:
+        """The same reason to be raised again."""
+        return KINDS[self.status](self.reason, self.code)

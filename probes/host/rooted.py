@@ -1,0 +1,67 @@
+"""`--root DIR`: this host's filesystem seen elsewhere, as a container sees it under /host.
+
+The report's source is `live` with the folder as its path: its files are a running kernel's. NVML, netlink and
+commands belong to the kernel that runs here; they are mixed in only where the folder's boot id is that kernel's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from probes.host.door import Absent, Completed, Unanswered
+from probes.host.folder import FolderFiles, LiveFiles
+from probes.host.live import LiveHost
+from probes.host.udev import properties_in
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+class RootedHost(FolderFiles):
+    """This machine through a folder. Links are confined to the folder: they are another root's."""
+
+    kind = "live"
+    live = True
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.path: str | None = root
+        self._here = LiveHost()
+        self.observed_at = self._here.observed_at
+        self._why_not = _other_kernel(self, root)
+
+    def run(self, *argv: str) -> Completed:
+        """See Host.run: this container's tools, where the kernel is the same."""
+        return self._kernel().run(*argv)
+
+    def has_output(self, *argv: str) -> bool:
+        """See Host.has_output."""
+        return False
+
+    def nvml(self, function: str, *arguments: Any) -> Any:
+        """See Host.nvml."""
+        return self._kernel().nvml(function, *arguments)
+
+    def netlink(self, protocol: int, request: bytes) -> bytes:
+        """See Host.netlink."""
+        return self._kernel().netlink(protocol, request)
+
+    def udev(self, path: str) -> Mapping[str, str]:
+        """See Host.udev: the folder's own database."""
+        return properties_in(self, path)
+
+    def _kernel(self) -> LiveHost:
+        if self._why_not is not None:
+            raise Absent(self._why_not)
+        return self._here
+
+
+def _other_kernel(folder: FolderFiles, root: str) -> str | None:
+    """Why the running kernel is not the one that the folder shows; None where it is."""
+    try:
+        there = folder.read(BOOT_ID).strip()
+    except Unanswered as why:
+        return f"not asked: {root} does not show which kernel it belongs to ({why.reason})"
+    if there != LiveFiles().read(BOOT_ID).strip():
+        return f"not asked: {root} belongs to another boot than the kernel that runs here"
+    return None

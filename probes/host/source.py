@@ -1,0 +1,100 @@
+"""Opens what `--source` and `--root` name: recognized by what it holds, never by its name."""
+
+from __future__ import annotations
+
+import os
+
+from probes.host.door import OUTPUT_LIMIT_BYTES, BadSource, Host, Unanswered
+from probes.host.files import Files, is_directory, is_file
+
+__all__ = ["BadSource", "open_source"]
+
+LOOKED_FOR = (
+    "neither manifest.json of a capture, nor a folder sys/ of a machine's files, nor a saved command output "
+    "(such as nvidia-smi_topo_-m.txt, lspci_-vvv.txt, ibstat.txt)"
+)
+
+
+def open_source(path: str | None, root: str | None = None) -> Host:
+    """This host, this host seen through a folder, or saved evidence. Raises BadSource."""
+    if root is not None:
+        return _rooted(path, root)
+    if path is None:
+        from probes.host.live import LiveHost
+
+        return LiveHost()
+    if os.path.isdir(path):
+        return _recognized(path, _folder(path))
+    from probes.host.archive import load
+
+    store = load(path)
+    if store is None:
+        return _single_output(path)
+    return _recognized(path, store)
+
+
+def _rooted(path: str | None, root: str) -> Host:
+    from probes.host.rooted import RootedHost
+
+    if path is not None:
+        raise BadSource(f"{path}: --source and --root exclude each other")
+    if not os.path.isdir(root):
+        raise BadSource(f"{root}: is not a folder that can be read")
+    return RootedHost(root)
+
+
+def _folder(path: str) -> Files:
+    from probes.host.folder import FolderFiles
+
+    files = FolderFiles(path)
+    try:
+        files.listdir("/")
+    except Unanswered as why:
+        raise BadSource(f"{path}: cannot be read: {why}") from None
+    return files
+
+
+def _recognized(path: str, store: Files) -> Host:
+    """The host that a store holds, where need be in its one leading folder."""
+    host = _host(path, store)
+    if host is None:
+        names = store.listdir("/")
+        inner = store.below(f"/{names[0]}") if len(names) == 1 else None
+        host = _host(path, inner) if inner is not None else None
+    if host is None:
+        raise BadSource(f"{path}: is not recognized: it holds {LOOKED_FOR}")
+    return host
+
+
+def _host(path: str, store: Files) -> Host | None:
+    if is_file(store, "/manifest.json"):
+        from probes.host.recorded import RecordedHost
+
+        files = store.below("/files")
+        if files is not None:
+            return RecordedHost(path, store, files)
+    from probes.host.dump import SavedOutputs
+    from probes.host.tree import TreeHost
+
+    outputs = SavedOutputs(store)
+    if is_directory(store, "/sys"):
+        return TreeHost("tree", path, store, outputs)
+    return TreeHost("dump", path, store, outputs) if outputs.commands else None
+
+
+def _single_output(path: str) -> Host:
+    """One file: a saved output, by its name or by what it holds."""
+    from probes.host.dump import SavedOutputs
+    from probes.host.folder import LiveFiles
+    from probes.host.memory import MemoryFiles
+    from probes.host.tree import TreeHost
+
+    name = os.path.basename(path)
+    try:
+        content = LiveFiles().read(os.path.abspath(path), OUTPUT_LIMIT_BYTES)
+    except Unanswered as why:
+        raise BadSource(f"{path}: cannot be read: {why}") from None
+    outputs = SavedOutputs(MemoryFiles({name: content}))
+    if not outputs.commands:
+        raise BadSource(f"{path}: is not recognized: it is no archive, and {LOOKED_FOR}")
+    return TreeHost("dump", path, MemoryFiles(), outputs)
