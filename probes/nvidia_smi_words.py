@@ -152,8 +152,8 @@ def _fabric(said: Mapping[str, str]) -> Fabric | None:
     )
 
 
-def _health(said: Mapping[str, str]) -> dict[str, str]:
-    """In the words of `nvml_words`. "Bandwidth: Full" is degraded_bandwidth "false"."""
+def _health(said: Mapping[str, str]) -> dict[str, str] | None:
+    """In the words of `nvml_words`; None where all are N/A. "Bandwidth: Full" is degraded_bandwidth "false"."""
     bandwidth = {"full": "false", "degraded": "true"}.get(said.get("health_bandwidth", "").lower())
     words = {
         "degraded_bandwidth": bandwidth,
@@ -164,4 +164,4 @@ def _health(said: Mapping[str, str]) -> dict[str, str]:
         "partition_assigned": _TRUE_FALSE.get(said.get("health_partition", "").lower()),
         "summary": _slug(said["health_summary"]) if "health_summary" in said else None,
     }
-    return {name: word or "not_supported" for name, word in words.items()}
+    return {name: word or "not_supported" for name, word in words.items()} if any(words.values()) else None
