@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from agent.assemble.facts import Facts
 from agent.platforms.devices import is_accelerator
 from probes.gpu import Gpu, GpuFacts, PairCell
+from probes.modules import ModuleFacts
 from probes.pci import PciFunction
 
 _FILLED = tuple(f.name for f in fields(Gpu) if f.default is None and f.name != "error")
@@ -24,12 +25,14 @@ class DriverGpus:
     nic_names: Mapping[str, str] | None = None
     p2p: Mapping[tuple[int, int], Mapping[str, str]] | None = None
     bandwidth_mode: str | None = None
+    held: frozenset[str] = frozenset()  # functions that the driver holds, whether they work or not (/proc)
 
 
 def driver_gpus(facts: Facts, functions: Sequence[PciFunction]) -> DriverGpus:
     """NVML wins, nvidia-smi fills what NVML does not say."""
     nvml = facts.of("nvml", GpuFacts)
     tool = facts.of("nvidia_smi", GpuFacts)
+    loaded = facts.of("modules", ModuleFacts)
     sources = [(name, said) for name, said in (("nvml", nvml), ("nvidia-smi", tool)) if said]
     gpus = _placed(_joined(nvml.gpus if nvml else (), tool.gpus if tool else ()), functions)
     attached = max((said.attached for _, said in sources if said.attached is not None), default=None)
@@ -40,6 +43,7 @@ def driver_gpus(facts: Facts, functions: Sequence[PciFunction]) -> DriverGpus:
         cells=tuple((name, cell) for name, said in sources for cell in said.pairs),
         nic_names=next((said.nic_names for _, said in sources if said.nic_names), None),
         p2p=next((said.p2p for _, said in sources if said.p2p), None),
+        held=frozenset(loaded.nvidia_gpus) if loaded else frozenset(),
         bandwidth_mode=next((said.bandwidth_mode for _, said in sources if said.bandwidth_mode), None),
     )
 

@@ -26,13 +26,17 @@ class _Seen:
 
 def gpus_of(rows: Sequence[PciFunction], driver: DriverGpus, container: str | None) -> list[Gpu]:
     """One row for every accelerator on the bus, and for every GPU that only the driver names."""
-    on_bus = {r.id: r for r in rows if is_accelerator(r.vendor, r.device, r.class_code) and not r.physical_function}
+    on_bus = {r.id: r for r in rows if _is_gpu(r, driver) and not r.physical_function}
     listed = {g.address: g for g in driver.gpus if g.address}
     seen = [_Seen(row.id, row, listed.get(row.id)) for row in on_bus.values()]
     only_listed = [g for g in driver.gpus if g.address not in on_bus]
     seen += [_Seen(_identity(gpu, place), None, gpu) for place, gpu in enumerate(only_listed)]
     seen.sort(key=lambda each: identity(each.id))
     return _Rows(seen, rows, driver, container).made()
+
+
+def _is_gpu(row: PciFunction, driver: DriverGpus) -> bool:
+    return is_accelerator(row.vendor, row.device, row.class_code) or row.id in driver.held
 
 
 def _identity(gpu: said.Gpu, place: int) -> str:
@@ -75,7 +79,7 @@ class _Rows:
             serial=told.serial,
             minor=told.minor,
             name=told.name or (device.name if device else row.name if row else None),
-            vendor=_VENDORS.get(row.vendor or "") if row else "NVIDIA",
+            vendor=_VENDORS.get(row.vendor or "0x10de") if row else "NVIDIA",
             pci=row.id if row else None,
             numa_node=row.numa_node if row and row.numa_node is not None else told.numa_node,
             memory_numa_node=told.memory_numa_node,

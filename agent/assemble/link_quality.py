@@ -80,17 +80,18 @@ class LinkJudge:
         above = self.tree.parent(function)
         if _overdriven(function):
             yield "faster or wider than the maximum that it states: its capability register means nothing"
-        if self.virtual and not (self._is_gpu(function) and self._at_most(function, None)):
-            yield "virtual machine: ports are emulated, and what the slot can do is not visible"
-        if any(f and f.vendor in (_QEMU, _AMAZON) and is_bridge(f) for f in (function, above)):
-            yield "an emulated port"
+        if not (self._is_gpu(function) and self._at_most(function, None)):  # a GPU passed through shows its own link
+            if self.virtual:
+                yield "virtual machine: ports are emulated, and what the slot can do is not visible"
+            if any(f and f.vendor in (_QEMU, _AMAZON) and is_bridge(f) for f in (function, above)):
+                yield "an emulated port"
         if function.address in self.management:
             yield "management link of an NVSwitch"
         if above and _inside_a_card(function, above):
             yield f"a link inside a card: the one that counts leads to the card, above {above.address}"
         if _on_root_bus(function) and function.port_type in ("endpoint", "legacy_endpoint", None):
             yield "no port above it on the root bus"
-        if above and _nothing_read(above) and not above.link_error and not self._at_most(function, None):
+        if above and _nothing_read(above) and not above.link_error and _below_its_own_maximum(function):
             yield f"the port above it, {above.address}, has no link registers: a link inside a chip"
         if self._synthetic(function, above):
             yield "a synthetic port of a switch: far slower than what is above and below it"
@@ -191,12 +192,19 @@ def _unreadable(function: PciFunction) -> str | None:
     return None
 
 
+def _below_its_own_maximum(function: PciFunction) -> bool:
+    return any(now is not None and most is not None and now < most for now, most in _now_and_most(function))
+
+
 def _overdriven(function: PciFunction) -> bool:
-    pairs = (
+    return any(now is not None and most is not None and now > most for now, most in _now_and_most(function))
+
+
+def _now_and_most(function: PciFunction) -> tuple[tuple[float | None, float | None], ...]:
+    return (
         (function.current_link_speed_gt_s, function.max_link_speed_gt_s),
         (lanes(function.current_link_width), lanes(function.max_link_width)),
     )
-    return any(now is not None and most is not None and now > most for now, most in pairs)
 
 
 def _inside_a_card(function: PciFunction, above: PciFunction) -> bool:

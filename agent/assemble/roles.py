@@ -76,7 +76,7 @@ def _too_slow(candidate: Candidate) -> Decision:
 def _by_place(candidates: Sequence[Candidate], around: Surroundings) -> dict[str, Decision]:
     """Lines 4 to 11."""
     if not around.gpus:
-        return {c.nic.id: ("unknown", ["no GPU here that could use it"]) for c in candidates}
+        return {c.nic.id: ("unknown", ["no GPU is seen here that could use it"]) for c in candidates}
     if not any(c.distance for c in candidates):
         return {c.nic.id: ("unknown", ["nothing says how near it is to any GPU"]) for c in candidates}
     near = [c for c in candidates if c.near]
@@ -156,6 +156,8 @@ def _slower(candidate: Candidate, rails: Sequence[Candidate]) -> str | None:
     if candidate.gbit_s is not None and rail_rates:
         rate = max(rail_rates)
         return f"slower than the rails: {candidate.gbit_s:g} of {rate:g} Gb/s" if candidate.gbit_s < rate else ""
+    if candidate.nic.pci and candidate.model[:2] in {rail.model[:2] for rail in rails}:
+        return ""  # the same chip
     hosts = [rail.host_gbyte_s for rail in rails if rail.host_gbyte_s is not None]
     if candidate.host_gbyte_s is None or not hosts:
         return None
