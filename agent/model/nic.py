@@ -43,6 +43,7 @@ class Nic(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     pci: str | None = None
     rdma_device: str | None = None
+    node_type: str | None = None  # "CA"; "RNIC" is iWARP, where nothing of RoCE applies
     numa_node: int | None = None
     driver: str | None = None
     firmware: str | None = None

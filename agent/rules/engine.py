@@ -33,12 +33,16 @@ def summarize(checks: Iterable[Check], findings: Iterable[Finding], essential: s
     for finding in findings:
         counts[finding.severity] += 1
     unknown = sorted(c.rule for c in checks if c.state == "unknown" or (c.unknown and c.rule in essential))
-    worst = next((s for s in reversed(SEVERITIES) if counts[s]), "info")
-    if worst != "info":
-        verdict = worst
-    else:
+    verdict = next((s for s in reversed(SEVERITIES) if counts[s]), "info")
+    if verdict == "info":
         verdict = "unknown" if essential.intersection(unknown) else "ok"
     return Summary(verdict=verdict, counts=counts, unknown_rules=unknown)
+
+
+def fingerprint(rule: str, fault: Fail, case: Case) -> str:
+    """Stable over reboots, renames and slots: rule, the most lasting identity of the subject, cause."""
+    text = "\n".join((rule, _identity(fault.subject, case), fault.cause))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _silence(each: Rule, case: Case) -> Answer:
@@ -71,13 +75,7 @@ def _tally(each: Rule, answers: Sequence[Answer]) -> Check:
 
 def _findings(faults: Sequence[tuple[Rule, Fail]], case: Case) -> Iterable[Finding]:
     """Fold consequences into their causes, then write the findings out."""
-    folded: dict[int, list[str]] = {}
-    swallowed: set[int] = set()
-    for i, (cause_rule, cause) in enumerate(faults):
-        for j, (rule, fault) in enumerate(faults):
-            if rule.name in cause_rule.absorbs and i != j and cause.places & fault.places:
-                swallowed.add(j)
-                folded.setdefault(i, []).append(f"{rule.name} {fault.subject}")
+    consequences, swallowed = _consequences(faults)
     for i, (rule, fault) in enumerate(faults):
         if i in swallowed:
             continue
@@ -91,33 +89,65 @@ def _findings(faults: Sequence[tuple[Rule, Fail]], case: Case) -> Iterable[Findi
             impact=fault.impact,
             remedy=fault.remedy,
             confidence=fault.confidence,
-            absorbs=sorted(set(folded.get(i, ()))),
+            absorbs=sorted({f"{faults[j][0].name} {faults[j][1].subject}" for j in _all_below(i, consequences)}),
             fingerprint=fingerprint(rule.name, fault, case),
         )
 
 
-def fingerprint(rule: str, fault: Fail, case: Case) -> str:
-    """Stable over reboots, renames and slots: rule, the most lasting identity of the subject, cause."""
-    text = "\n".join((rule, _identity(fault.subject, case), fault.cause))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def _consequences(faults: Sequence[tuple[Rule, Fail]]) -> tuple[dict[int, set[int]], set[int]]:
+    """For each cause the faults that it explains directly, and all faults that anything explains.
+
+    A fault is explained where its rule is one that the cause absorbs, and both are about one place.
+    """
+    at: dict[tuple[str, str], list[int]] = {}
+    for i, (rule, fault) in enumerate(faults):
+        for place in fault.places:
+            at.setdefault((rule.name, place), []).append(i)
+    direct: dict[int, set[int]] = {}
+    for i, (rule, fault) in enumerate(faults):
+        hit = {j for name in rule.absorbs for place in fault.places for j in at.get((name, place), ())} - {i}
+        if hit:
+            direct[i] = hit
+    return direct, set().union(*direct.values())
+
+
+def _all_below(cause: int, direct: dict[int, set[int]]) -> set[int]:
+    """Consequences, and what they in turn explain: the chain ends at the cause that stands."""
+    found: set[int] = set()
+    todo = [cause]
+    while todo:
+        new = direct.get(todo.pop(), set()) - found - {cause}
+        found |= new
+        todo += new
+    return found
 
 
 def _identity(subject: str, case: Case) -> str:
+    """What stays the same of a subject when it is renamed or moved: UUID, GUID, serial, MAC; else its id."""
     kind, _, rest = subject.partition(":")
     if kind == "pair":
-        return "+".join(sorted(_identity("gpu:" + end, case) for end in rest.split("+")))
+        return "+".join(sorted(_identity("pci:" + end, case) for end in rest.split("+")))
     device, slash, part = rest.partition("/")
     gpu = case.gpus.get(device) or case.gpu_by_pci.get(device)
     nic = case.nics.get(device) or case.nic_by_pci.get(device)
-    function = case.functions.get(device)
+    netdev = next((n for n in case.topology.netdevs if n.id == device), None) if kind == "netdev" else None
     lasting = (
-        (gpu and (gpu.uuid or gpu.serial))
+        (netdev and netdev.mac)
+        or (gpu and (gpu.uuid or gpu.serial))
         or (nic and nic.node_guid)
-        or (function and function.serial)
+        or _serial(case, device)
         or device
     )
     return f"{lasting}{slash}{part}"
 
 
-def _finding_order(finding: Finding) -> tuple[int, str, str]:
-    return -SEVERITIES.index(finding.severity), finding.rule, finding.subject
+def _serial(case: Case, device: str) -> str | None:
+    """Serial number and function number: all functions of a card have one serial, all ports of a switch too."""
+    function = case.functions.get(device)
+    if function is None or not function.serial or (function.class_code or "").startswith("0x0604"):
+        return None
+    return f"{function.serial}.{function.id.rpartition('.')[2]}"
+
+
+def _finding_order(finding: Finding) -> tuple[int, str, str, str]:
+    return -SEVERITIES.index(finding.severity), finding.rule, finding.subject, finding.fingerprint

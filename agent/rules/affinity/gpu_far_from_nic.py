@@ -1,0 +1,150 @@
+"""affinity-gpu-far-from-nic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.model.finding import Evidence
+from agent.model.gpu import Gpu
+from agent.model.topology import Path
+from agent.rules.case import Case
+from agent.rules.counting import named
+from agent.rules.devices import away, function_of, on_c2c
+from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+
+_NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
+_NEAR = ("PIX", "PXB")
+
+
+@rule(
+    "affinity-gpu-far-from-nic",
+    "error",
+    needs=("pci|lspci",),
+    references=("gdr-path-too-far", "PCIE-025"),
+)
+def affinity_gpu_far_from_nic(case: Case) -> Iterator[Answer]:
+    """A GPU reaches its nearest rail through the CPU, while others have one behind a switch.
+
+    ## What it checks
+    The PCIe distance of every GPU to its nearest rail, beside that of the other GPUs of the node.
+
+    ## Why it matters
+    NCCL uses GPUDirect RDMA up to PXB only. Farther away the data takes two copies through host memory, about half of
+    the bandwidth, with no warning but a line at log level INFO; across the sockets it takes their link as well.
+
+    ## How it is decided
+    Some GPU has a rail at PIX or PXB, and this one has none nearer than PHB, NODE or SYS. Either most GPUs have one
+    near, or the node has as many rails as groups of GPUs below one root port, so that each could have its own: error;
+    warning where the GPU has NVLinks, because NCCL can then send through another GPU's rail (PXN).
+    Else the node has few NICs by design: one info for the node.
+
+    ## What keeps it silent
+    - No GPU has a rail behind a switch: the platform is built so, not applicable. So is a node without rails.
+    - GPUs that hang on their CPU by C2C, where NCCL allows the way over it: SYS is normal there, not applicable.
+    - Virtual machines, whose tree is the hypervisor's; GPUs that sleep, are gone, or came or went during the scan: not
+      applicable.
+    - The way to the rails is not known: unknown.
+
+    ## How to confirm
+    `nvidia-smi topo -m`, and `lspci -tv`
+
+    ## How to fix
+    Move the NIC or the GPU to slots below one switch, bring back the rail that is missing there, or accept the distance
+    and measure with `NCCL_NET_GDR_LEVEL=PHB`.
+
+    ## Source
+    NCCL `src/graph/paths.cc` (default distance PXB; P2C on C2C systems from 2.27.3); NCCL issues 1151 and 1579.
+    """
+    if not case.rails:
+        if case.probe_failure("pci|lspci") is None:
+            yield NotApplicable("node", "no rail")
+        return
+    near: list[Gpu] = []
+    far: list[tuple[Gpu, Path]] = []
+    for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
+        answer = _unjudged(case, gpu)
+        best = None if answer else _best(case, gpu)
+        if answer or best is None:
+            yield answer or Unknown(f"gpu:{gpu.id}", "its way to the rails is not known")
+        elif best.pcie_kind in _NEAR:
+            near.append(gpu)
+            yield Pass(f"gpu:{gpu.id}")
+        else:
+            far.append((gpu, best))
+    if not near:
+        yield from (NotApplicable(f"gpu:{gpu.id}", "no GPU here has a rail behind a switch") for gpu, _ in far)
+    elif len(near) > len(far) or len(case.rails) >= _groups(case, [*near, *(gpu for gpu, _ in far)]):
+        yield from (_fault(case, gpu, best) for gpu, best in far)
+    elif far:
+        yield _few_nics(case, far)
+
+
+def _unjudged(case: Case, gpu: Gpu) -> Answer | None:
+    subject = f"gpu:{gpu.id}"
+    absent = away(function_of(case, gpu))
+    if case.virtual_machine:
+        return NotApplicable(subject, "virtual machine: the tree is the hypervisor's")
+    if absent:
+        return NotApplicable(subject, absent)
+    if on_c2c(case, gpu) or any(p.kind == "C2C" for p in case.paths_of.get(gpu.id, ())):
+        return NotApplicable(subject, "a superchip: its GPU reaches NICs by C2C")
+    return None
+
+
+def _best(case: Case, gpu: Gpu) -> Path | None:
+    rails = {nic.id for nic in case.rails}
+    ways = [p for p in case.paths_of.get(gpu.id, ()) if p.pcie_kind in _NEAREST_FIRST and rails & {p.a, p.b}]
+    return min(ways, key=lambda p: (_NEAREST_FIRST.index(p.pcie_kind or ""), p.a, p.b), default=None)
+
+
+def _groups(case: Case, gpus: list[Gpu]) -> int:
+    """How many root ports the GPUs hang from: each could have a rail of its own."""
+    tops = set()
+    for gpu in gpus:
+        function = function_of(case, gpu)
+        above = case.ancestors(function) if function else []
+        tops.add(above[-1].id if above else gpu.id)
+    return len(tops)
+
+
+def _fault(case: Case, gpu: Gpu, best: Path) -> Fail:
+    linked = any(link.state in ("active", "sleep") for link in gpu.links)
+    return Fail(
+        subject=f"gpu:{gpu.id}",
+        label=gpu.label,
+        summary=f"nearest rail is {_rail(case, best)} at {best.pcie_kind}; other GPUs have one behind a switch",
+        impact="no GPUDirect RDMA by default: about 50 % of the bandwidth through host memory"
+        + (", unless NCCL sends through another GPU's rail (PXN)." if linked else "."),
+        remedy="Move NIC or GPU below one switch, or bring back the rail that is missing there.",
+        evidence=(_evidence(case, gpu, best),),
+        severity="warning" if linked else "error",
+        confidence="medium" if best.disagrees or not case.node.virtualization_known else "high",
+        places=frozenset({gpu.id, gpu.pci or gpu.id}) | {f.id for f in case.topology.pci if f.state == "gone"},
+    )
+
+
+def _few_nics(case: Case, far: list[tuple[Gpu, Path]]) -> Fail:
+    labels = named([gpu.label for gpu, _ in far])
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"{len(case.rails)} rails for {len(case.topology.gpus)} GPUs; {labels} reach one through the CPU only",
+        impact="no GPUDirect RDMA by default for these: about 50 % of the bandwidth, through host memory.",
+        remedy="Nothing, where the node is built so; use the GPUs near a NIC for traffic between nodes.",
+        evidence=tuple(_evidence(case, gpu, best) for gpu, best in far),
+        severity="info",
+        confidence="medium",
+        cause="few-nics",
+        places=frozenset(gpu.id for gpu, _ in far),
+    )
+
+
+def _evidence(case: Case, gpu: Gpu, best: Path) -> Evidence:
+    return Evidence(
+        what=f"{gpu.label} to {_rail(case, best)}", value=best.pcie_kind or "not known", source="nvidia-smi topo -m"
+    )
+
+
+def _rail(case: Case, path: Path) -> str:
+    nic = case.nics.get(path.a) or case.nics.get(path.b)
+    return nic.label if nic else path.b

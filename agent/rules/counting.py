@@ -1,0 +1,41 @@
+"""Votes among devices that should be alike, and lists that people can read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+NAMED = 8  # how many devices a sentence names
+
+
+def majority(values: Iterable[T]) -> T | None:
+    """The value of more than half; None where there is none, or only one value to vote.
+
+    >>> majority([18, 18, 16]), majority([18, 16]), majority([18])
+    (18, None, None)
+    """
+    counts = Counter(values)
+    total = sum(counts.values())
+    return next((value for value, count in counts.items() if total > 1 and 2 * count > total), None)
+
+
+def named(labels: Sequence[str]) -> str:
+    """Labels for a sentence, cut where nobody would read on.
+
+    >>> named(["GPU0", "GPU1"]), named([f"GPU{n}" for n in range(10)])
+    ('GPU0, GPU1', 'GPU0, GPU1, GPU2, GPU3, GPU4, GPU5, GPU6, GPU7 and 2 more')
+    """
+    more = len(labels) - NAMED
+    return ", ".join(labels[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def share_lost(now: float, full: float) -> str:
+    """How much of a bandwidth is gone, in words.
+
+    >>> share_lost(15.754, 31.508), share_lost(3.938, 63.015)
+    ('50 %', '94 %')
+    """
+    return f"{100 * (1 - now / full):.0f} %"

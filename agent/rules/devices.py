@@ -1,0 +1,103 @@
+"""What a device of a case is, and how much a fault on it matters: what rules of several families ask."""
+
+from __future__ import annotations
+
+from agent.model.finding import Evidence
+from agent.model.gpu import Gpu
+from agent.model.nic import Nic
+from agent.model.pci import PciFunction
+from agent.rules.case import Case
+
+NVIDIA, AMD, MELLANOX = "0x10de", "0x1002", "0x15b3"
+
+# GPUs that hang on their CPU by NVLink-C2C (GH200, GB200, GB300), where PCIe is a side way, and the B300 board, for
+# which DCGM accepts x1 and nobody says why: their PCIe width proves nothing (diag-skus.yaml of DCGM; pci.ids).
+C2C_GPUS = frozenset({"0x2342", "0x2345", "0x2348", "0x237f", "0x2941", "0x31c2", "0x31c3"})
+WIDTH_PROVES_NOTHING = C2C_GPUS | {"0x3182"}
+
+_LOWER = {"critical": "error", "error": "warning", "warning": "info", "info": "info"}
+
+
+def by_role(severity: str, nic: Nic) -> str | None:
+    """How grave a fault of that severity is on this NIC; None where nobody would notice it.
+
+    Rails as the rule says; storage and management NICs, and those of unknown use, one lower; unused and auxiliary
+    ones, and those that a fabric manager or software owns, not at all.
+    """
+    if nic.software or nic.limited or nic.role in ("unused", "auxiliary"):
+        return None
+    return severity if nic.role == "rail" else lowered(severity)
+
+
+def lowered(severity: str) -> str:
+    """One step less grave."""
+    return _LOWER[severity]
+
+
+def function_of(case: Case, device: Gpu | Nic) -> PciFunction | None:
+    """The PCI function of a GPU or NIC, where the report holds it."""
+    return case.functions.get(device.pci or "")
+
+
+def is_nvidia(case: Case, gpu: Gpu) -> bool:
+    """Whether NVIDIA made this GPU: its PCI vendor, else what the driver calls it."""
+    function = function_of(case, gpu)
+    if function and function.vendor:
+        return function.vendor == NVIDIA
+    return (gpu.vendor or "nvidia").lower() in ("nvidia", NVIDIA)
+
+
+def device_id(case: Case, device: Gpu | Nic) -> str:
+    """PCI device id ("0x2330"); "" where it is not known."""
+    function = function_of(case, device)
+    return (function.device or "").lower() if function else ""
+
+
+def model_of(case: Case, gpu: Gpu) -> str:
+    """What two GPUs have in common that are the same product: device and subsystem, else the name."""
+    function = function_of(case, gpu)
+    if function and function.device:
+        return f"{function.vendor}:{function.device}"
+    return gpu.name or ""
+
+
+def on_c2c(case: Case, gpu: Gpu) -> bool:
+    """A GPU of a superchip: its way to the CPU and to NICs is NVLink-C2C, not PCIe."""
+    return device_id(case, gpu) in C2C_GPUS or bool(gpu.c2c and gpu.c2c.enabled)
+
+
+def label_of(case: Case, pci: str) -> str:
+    """What people call a PCI function."""
+    known = case.gpu_by_pci.get(pci) or case.nic_by_pci.get(pci)
+    if known:
+        return known.label
+    function = case.functions.get(pci)
+    kind = (function.class_code or "")[:6] if function else ""
+    return f"{_KINDS.get(kind, 'device')} {pci}"
+
+
+def away(function: PciFunction | None) -> str | None:
+    """Why a function cannot be asked at all; None where it is there and awake."""
+    if function is None or function.state == "present":
+        return None
+    return {
+        "asleep": "asleep, and not woken to be looked at",
+        "gone": "it does not answer: see pcie-device-gone",
+        "changed_during_scan": "it came or went while the scan ran",
+    }.get(function.state, function.state)
+
+
+def pci_source(case: Case, pci: str, attribute: str) -> str:
+    """Where a person finds a PCI fact again: the file of sysfs, or lspci where that was the source."""
+    if case.probe_failure("pci") is None:
+        return f"/sys/bus/pci/devices/{pci}/{attribute}"
+    return f"lspci -vvv -s {pci}"
+
+
+def kernel_log(case: Case, pci: str) -> tuple[Evidence, ...]:
+    """The last two lines that the kernel log has of a device."""
+    said = [event for event in case.events if event.subject in (pci, f"pci:{pci}")]
+    return tuple(Evidence(what="kernel log", value=event.text, source=event.source) for event in said[-2:])
+
+
+_KINDS = {"0x0604": "PCIe port", "0x0108": "drive", "0x0680": "NVSwitch", "0x0207": "NIC", "0x0200": "NIC"}

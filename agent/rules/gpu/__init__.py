@@ -1,0 +1,1 @@
+"""Rules about GPUs and their driver."""

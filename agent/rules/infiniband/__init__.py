@@ -1,0 +1,1 @@
+"""Rules about InfiniBand ports and their subnet."""

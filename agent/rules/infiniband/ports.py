@@ -1,0 +1,130 @@
+"""InfiniBand ports of one node: which of them are judged, and why the others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agent.model.finding import Evidence
+from agent.model.nic import Nic, Port
+from agent.rules.case import Case
+from agent.rules.devices import MELLANOX, away, device_id, function_of
+from agent.rules.rule import Answer, NotApplicable, Unknown
+
+_SETTLED_SECONDS = 240.0  # gpud waits 4 minutes for a port after boot
+_CONNECTX_5 = 0x1017
+_INFINIBAND_CLASS = "0x0207"
+
+
+@dataclass(frozen=True, slots=True)
+class IbPort:
+    """One port of a NIC that carries GPU or storage traffic."""
+
+    nic: Nic
+    port: Port
+    board: str  # of one board and role, ports should run alike
+    position: tuple[int, str]  # port number and function number: the second ports of all cards are alike, too
+
+    @property
+    def subject(self) -> str:
+        """The port."""
+        return f"port:{self.nic.id}/{self.port.port}"
+
+    @property
+    def label(self) -> str:
+        """The port for people."""
+        return f"{self.nic.label}/{self.port.port}"
+
+    @property
+    def places(self) -> frozenset[str]:
+        """What a fault of this port is about."""
+        return frozenset({f"{self.nic.id}/{self.port.port}", self.nic.id, self.nic.pci or self.nic.id})
+
+    def evidence(self, what: str, value: str, file: str) -> Evidence:
+        """One observation, with the file of sysfs that holds it."""
+        source = f"/sys/class/infiniband/{self.nic.rdma_device or self.nic.label}/ports/{self.port.port}/{file}"
+        return Evidence(what=f"{what} of {self.label}", value=value, source=source)
+
+
+def ib_ports(case: Case) -> Iterator[IbPort | Answer]:
+    """Every InfiniBand port of a rail or storage NIC, in the order of NICs; an answer for every other."""
+    seen = False
+    for nic in sorted(case.topology.nics, key=lambda each: each.id):
+        for port in nic.ports:
+            if port.link_layer in ("InfiniBand", None):
+                seen = True
+                yield _unjudged(case, nic, port) or _ib_port(case, nic, port)
+        if not nic.ports and _of_infiniband(case, nic):
+            seen = True
+            yield Unknown(f"pci:{nic.pci}", _why_no_ports(case, nic))
+    if not seen and (case.probe_failure("pci|lspci") is None or case.probe_failure("rdma|rdma_tools") is None):
+        yield NotApplicable("node", "no InfiniBand port")
+
+
+def settling(case: Case) -> str | None:
+    """Why a port that is not up proves nothing yet; None where it had the time."""
+    uptime = case.node.uptime_seconds
+    if uptime is not None and uptime < _SETTLED_SECONDS:
+        return f"up for {uptime:.0f} s: ports have 4 minutes to come up after boot"
+    return None
+
+
+def rate_unparsed(case: Case, each: IbPort) -> bool:
+    """An active port of a ConnectX-5 or later that says SDR: the kernel has no name for its speed."""
+    if each.port.speed != "SDR":
+        return False
+    number = device_number(case, each.nic)
+    return number is not None and number >= _CONNECTX_5
+
+
+def device_number(case: Case, nic: Nic) -> int | None:
+    """PCI device id of an NVIDIA NIC as a number; the HCA type (MT4129) is the same in decimal."""
+    function = function_of(case, nic)
+    if function and function.vendor not in (MELLANOX, None):
+        return None
+    text, base = (
+        (device_id(case, nic), 16) if function and function.device else ((nic.model or "").removeprefix("MT"), 10)
+    )
+    try:
+        return int(text, base)
+    except ValueError:
+        return None
+
+
+def _unjudged(case: Case, nic: Nic, port: Port) -> Answer | None:
+    subject, function = f"port:{nic.id}/{port.port}", function_of(case, nic)
+    absent = away(function)
+    if nic.software:
+        return NotApplicable(subject, "a software device")
+    if nic.limited:
+        return NotApplicable(subject, f"not a NIC for jobs: {nic.limited}")
+    if absent:
+        return NotApplicable(subject, absent)
+    if function and function.physical_function in case.functions:
+        return NotApplicable(subject, "a virtual function, for guests")
+    if nic.role not in ("rail", "storage"):
+        return NotApplicable(subject, f"role {nic.role}: nothing is expected of it")
+    if port.link_layer is None:
+        return Unknown(subject, "whether it is InfiniBand or Ethernet is not known")
+    if port.state is None:
+        return Unknown(subject, "its state could not be read")
+    return None
+
+
+def _ib_port(case: Case, nic: Nic, port: Port) -> IbPort:
+    board = nic.board_id or device_id(case, nic) or nic.model or ""
+    return IbPort(nic, port, board, (port.port, (nic.pci or "").rpartition(".")[2]))
+
+
+def _of_infiniband(case: Case, nic: Nic) -> bool:
+    """A physical function that is an InfiniBand controller by its PCI class, and that a job could have used."""
+    function = function_of(case, nic)
+    if function is None or not (function.class_code or "").startswith(_INFINIBAND_CLASS):
+        return False
+    owned = nic.state == "vfio" or function.driver == "vfio-pci" or nic.limited or nic.virtual_function
+    return not owned and away(function) is None
+
+
+def _why_no_ports(case: Case, nic: Nic) -> str:
+    why = case.probe_failure("rdma|rdma_tools")
+    return why or ("no driver is bound to it" if nic.state == "no_driver" else "it has no RDMA device")

@@ -1,0 +1,116 @@
+"""ib-rate-degraded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.rules.case import Case
+from agent.rules.counting import majority, share_lost
+from agent.rules.devices import by_role
+from agent.rules.infiniband.ports import IbPort, device_number, ib_ports, rate_unparsed
+from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+
+# Gb/s that a port of each generation can do: ConnectX-4, 5, 6, 7, 8, BlueField-2, BlueField-3 (PCI device ids)
+_GENERATION = {0x1013: 100, 0x1017: 100, 0x1019: 100, 0x101B: 200, 0x1021: 400, 0x1023: 800, 0xA2D6: 200, 0xA2DC: 400}
+_SPLITTER = "2X"
+
+
+@rule(
+    "ib-rate-degraded",
+    "error",
+    needs=("rdma|rdma_tools",),
+    references=("ib-rate-degraded",),
+    absorbs=("ib-rate-mixed",),
+)
+def ib_rate_degraded(case: Case) -> Iterator[Answer]:
+    """An active InfiniBand port runs slower than its siblings.
+
+    ## What it checks
+    The rate of every active InfiniBand port of a rail or storage NIC.
+
+    ## Why it matters
+    An NDR port (400 Gb/s, 50 GB/s) that came up at 2X or at HDR moves half; a collective over eight rails then runs at
+    twice the time, because every rail waits for the slowest.
+
+    ## How it is decided
+    Ports of the same board and role on this node should run alike. Below the rate of more than half of them, or, where
+    none has a majority, below the fastest of them: a fault. Rails: error. Storage: warning.
+    A port without siblings that runs at one lane (1X) is a fault as well; one that is merely below what its generation
+    can do is info, because slower fabrics and slower products of the same chip exist.
+
+    ## What keeps it silent
+    - All ports of the board run alike: a slower switch, or splitter cables (2X HDR, 2X NDR) by design.
+    - Ports that are not active say SDR: not applicable. So are ports without a role, software devices, functions that a
+      fabric manager owns, and virtual functions beside their physical one.
+    - An active ConnectX-5 or later that says SDR: the kernel is too old to name its speed; unknown.
+    - A rate that could not be read: unknown.
+
+    ## How to confirm
+    `ibstat` or `cat /sys/class/infiniband/*/ports/*/rate`; `mlxlink -d DEVICE -m -c` shows cable and errors.
+
+    ## How to fix
+    Reseat or replace the cable or module; look at the switch port's profile (splitter) and its errors.
+
+    ## Source
+    Linux `rate_show` in `drivers/infiniband/core/sysfs.c`; Azure and gpud InfiniBand checks.
+    """
+    ports: list[IbPort] = []
+    for each in ib_ports(case):
+        if not isinstance(each, IbPort):
+            yield each
+        elif each.port.state != "ACTIVE":
+            yield NotApplicable(each.subject, f"{each.port.state}: a rate is told of active ports only")
+        elif rate_unparsed(case, each):
+            yield Unknown(each.subject, "SDR on an active port: the kernel has no name for its speed")
+        elif each.port.rate_gbit_s is None:
+            yield Unknown(each.subject, "its rate could not be read")
+        else:
+            ports.append(each)
+    for each in ports:
+        yield _judge(case, each, [o for o in ports if (o.nic.role, o.board) == (each.nic.role, each.board)])
+
+
+def _judge(case: Case, each: IbPort, alike: list[IbPort]) -> Answer:
+    rate = each.port.rate_gbit_s or 0.0
+    rates = [other.port.rate_gbit_s or 0.0 for other in alike]
+    usual = majority(rates)
+    if usual is not None and rate < usual:
+        return _fault(each, usual, f"most ports of this board run at {usual:g}", "high")
+    if usual is None and rate < max(rates):
+        return _fault(each, max(rates), f"another port of this board runs at {max(rates):g}", "medium")
+    due = _GENERATION.get(device_number(case, each.nic) or 0)
+    if len(alike) == 1 and due and rate < due and each.port.width != _SPLITTER:
+        fault = _fault(each, due, f"its generation can do {due}", "low")
+        return fault if each.port.width == "1X" else _only_info(fault)
+    return Pass(each.subject)
+
+
+def _fault(each: IbPort, due: float, because: str, confidence: str) -> Fail:
+    port, rate = each.port, each.port.rate_gbit_s or 0.0
+    lanes = f" ({port.width} {port.speed})" if port.width and port.speed else ""
+    return Fail(
+        subject=each.subject,
+        label=each.label,
+        summary=f"runs at {rate:g} Gb/s{lanes}; {because}",
+        impact=f"{rate / 8:g} instead of {due / 8:g} GB/s in each direction ({share_lost(rate, due)} less); "
+        "collectives wait for the slowest rail.",
+        remedy="Reseat or replace cable or module; look at the switch port's profile and errors (mlxlink -m -c).",
+        evidence=(each.evidence("rate", f"{rate:g} Gb/s{lanes}", "rate"),),
+        severity=by_role("error", each.nic),
+        confidence=confidence,
+        places=each.places,
+    )
+
+
+def _only_info(fault: Fail) -> Fail:
+    return Fail(
+        subject=fault.subject,
+        label=fault.label,
+        summary=fault.summary,
+        impact=fault.impact + " Where the fabric is slower by design, nothing is lost.",
+        remedy=fault.remedy,
+        evidence=fault.evidence,
+        severity="info",
+        confidence=fault.confidence,
+        places=fault.places,
+    )

@@ -1,0 +1,1 @@
+"""Rules about NICs, whatever their fabric."""

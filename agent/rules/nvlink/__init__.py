@@ -1,0 +1,1 @@
+"""Rules about NVLinks between GPUs, and to NVSwitches."""

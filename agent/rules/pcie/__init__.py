@@ -1,0 +1,1 @@
+"""Rules about PCIe links and the devices on them."""

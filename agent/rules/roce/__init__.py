@@ -1,0 +1,1 @@
+"""Rules about RDMA over Ethernet."""

@@ -1,0 +1,111 @@
+"""RoCE ports of one node: which of them are judged, and why the others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agent.model.nic import Netdev, Nic, Port
+from agent.rules.case import Case
+from agent.rules.counting import named
+from agent.rules.devices import away, by_role, function_of
+from agent.rules.rule import Answer, Fail, NotApplicable, Unknown
+
+# Drivers whose RDMA is not RoCE (iWARP, SRD, eRDMA), or whose network is the cloud's and not the guest's to set
+_NOT_ROCE = frozenset({"efa", "erdma", "iw_cxgb4", "cxgb4", "siw", "mana", "gve", "ena"})
+
+
+@dataclass(frozen=True, slots=True)
+class RocePort:
+    """One active port of a NIC that speaks RoCE, with its interface where this namespace shows it."""
+
+    nic: Nic
+    port: Port
+    netdev: Netdev | None
+
+    @property
+    def subject(self) -> str:
+        """The port."""
+        return f"port:{self.nic.id}/{self.port.port}"
+
+    @property
+    def label(self) -> str:
+        """The port for people, with its interface."""
+        port = f"{self.nic.label}/{self.port.port}"
+        return f"{port} ({self.netdev.label})" if self.netdev else port
+
+    @property
+    def places(self) -> frozenset[str]:
+        """What a fault of this port is about."""
+        return frozenset({f"{self.nic.id}/{self.port.port}", self.nic.id, self.nic.pci or self.nic.id})
+
+    @property
+    def folder(self) -> str:
+        """Where sysfs describes the port."""
+        return f"/sys/class/infiniband/{self.nic.rdma_device or self.nic.label}/ports/{self.port.port}"
+
+    def severity(self, rail: str) -> str:
+        """How grave a fault is here that has severity `rail` on a rail."""
+        return by_role(rail, self.nic) or "info"
+
+
+def roce_ports(case: Case) -> Iterator[RocePort | Answer]:
+    """Every active RoCE port of a rail or storage NIC, in the order of NICs; an answer for every other."""
+    seen = False
+    for nic in sorted(case.topology.nics, key=lambda each: each.id):
+        for port in nic.ports:
+            if port.link_layer != "InfiniBand":
+                seen = True
+                yield _unjudged(case, nic, port) or RocePort(nic, port, _netdev(case, port))
+    if not seen and (case.probe_failure("pci|lspci") is None or case.probe_failure("rdma|rdma_tools") is None):
+        yield NotApplicable("node", "no RoCE port")
+
+
+def as_one(faults: Sequence[Fail], judged: int, summary: str) -> Iterator[Fail]:
+    """One finding for the node where every port has the fault: somebody set them all so."""
+    if len(faults) < 2 or len(faults) < judged or len({(f.severity, f.cause) for f in faults}) > 1:
+        yield from faults
+        return
+    first = faults[0]
+    yield Fail(
+        subject="node",
+        label="node",
+        summary=f"{summary}: {named([fault.label for fault in faults])}",
+        impact=first.impact,
+        remedy=first.remedy,
+        evidence=tuple(row for fault in faults for row in fault.evidence),
+        severity=first.severity,
+        confidence=first.confidence,
+        cause=first.cause,
+        places=frozenset().union(*(fault.places for fault in faults)),
+    )
+
+
+def _unjudged(case: Case, nic: Nic, port: Port) -> Answer | None:
+    subject, function = f"port:{nic.id}/{port.port}", function_of(case, nic)
+    driver = nic.driver or (function.driver if function else None)
+    absent = away(function)
+    if nic.software:
+        return NotApplicable(subject, "a software device")
+    if nic.node_type == "RNIC" or driver in _NOT_ROCE or port.link_layer not in ("Ethernet", None):
+        return NotApplicable(subject, "RDMA, but not RoCE (iWARP, EFA or a cloud's own)")
+    if nic.limited:
+        return NotApplicable(subject, f"not a NIC for jobs: {nic.limited}")
+    if absent:
+        return NotApplicable(subject, absent)
+    if function and function.physical_function in case.functions:
+        return NotApplicable(subject, "a virtual function, for guests")
+    if nic.role not in ("rail", "storage"):
+        return NotApplicable(subject, f"role {nic.role}: nothing is expected of it")
+    if port.link_layer is None:
+        return Unknown(subject, "whether it is InfiniBand or Ethernet is not known")
+    if port.state != "ACTIVE":
+        return NotApplicable(subject, "not active") if port.state else Unknown(subject, "its state could not be read")
+    return None
+
+
+def _netdev(case: Case, port: Port) -> Netdev | None:
+    """The interface of a port; of several (VLANs above it) the one that has a MTU of its own is the first by name."""
+    shown = [case.netdevs[name] for name in sorted(port.netdevs) if name in case.netdevs]
+    plain = [netdev for netdev in shown if not netdev.vlan]
+    return next(iter(plain or shown), None)
