@@ -111,7 +111,8 @@ def natural(name: str) -> tuple[tuple[int, str], ...]:
     ['bond0', 'ens9', 'ens10']
     """
     parts = re.findall(r"[0-9]{1,18}|[^0-9]+", name)
-    return tuple((int(part), "") if part.isascii() and part.isdigit() else (-1, part) for part in parts)
+    key = [(int(part), "") if part.isascii() and part.isdigit() else (-1, part) for part in parts]
+    return (*key, (-2, name))  # "ens01" and "ens1" differ
 
 
 def _links(asking: Asking) -> tuple[Link, ...]:

@@ -1,14 +1,13 @@
-"""A host made of files, in memory or unpacked, and of recorded netlink answers: it notes what it was asked."""
+"""A host made of files in memory and of recorded netlink answers: it notes what it was asked."""
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from probes.host.archive import load
 from probes.host.door import Absent, Completed, Unanswered
-from probes.host.folder import FolderFiles
 from probes.host.memory import Link, MemoryFiles
 
 
@@ -18,7 +17,7 @@ class Machine:
     path: str | None = None
     observed_at: str | None = None
 
-    def __init__(self, files: MemoryFiles | FolderFiles | None = None, *, live: bool = False) -> None:
+    def __init__(self, files: MemoryFiles | None = None, *, live: bool = False) -> None:
         self.files = files or MemoryFiles()
         self.kind = "live" if live else "tree"
         self.live = live
@@ -29,7 +28,6 @@ class Machine:
 
     def put(self, texts: Mapping[str, str | Link]) -> Machine:
         """Add files and links to a machine in memory."""
-        assert isinstance(self.files, MemoryFiles)
         for path, text in texts.items():
             self.files.add(path, text if isinstance(text, Link) else text.encode())
         return self
@@ -85,9 +83,8 @@ class Machine:
             raise self.refused[path]
 
 
-def tree(corpus: Path, name: str, where: Path) -> Path:
-    """A tree of the corpus, unpacked; its folder that holds sys/ and proc/."""
-    with tarfile.open(corpus / "trees" / f"{name}.tar.xz") as archive:
-        archive.extractall(where, filter="tar")
-    (root,) = (path for path in where.iterdir() if path.is_dir())
-    return root
+def recorded(corpus: Path, name: str) -> Machine:
+    """A tree of the corpus, in memory."""
+    files = load(str(corpus / "trees" / f"{name}.tar.xz"))
+    assert files is not None
+    return Machine(files)
