@@ -1,0 +1,191 @@
+"""GPUs: the bus and the driver joined; who is missing where, and how that is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.model.gpu import Gpu as Row
+from probes.gpu import Gpu, GpuFacts, NvLink
+from probes.kernel import KernelFacts
+from probes.modules import ModuleFacts
+from probes.pci import PciFacts, PciFunction
+from tests.agent.assemble.hosts import Board, assembled, driver, hgx
+
+A, B, C = "0000:13:00.0", "0000:23:00.0", "0000:33:00.0"
+
+
+def gpus(**facts: object) -> list[Row]:
+    """The rows of a machine."""
+    return assembled(**facts).topology.gpus
+
+
+def test_bus_and_driver_meet_at_the_address() -> None:
+    """The driver's words win over the table of ids; the node comes from the bus."""
+    nvml = driver([Gpu(index=1, address=A, name="NVIDIA H100 80GB HBM3", pstate=0), Gpu(index=0, address=B)])
+    first, second = gpus(pci=hgx(2).facts(), nvml=nvml)
+
+    assert (A, "GPU1", "NVIDIA H100 80GB HBM3", "P0", "open", 0) == (
+        first.id,
+        first.label,
+        first.name,
+        first.pstate,
+        first.driver_state,
+        first.numa_node,
+    )
+    assert ("GPU0", "H100 SXM5 80GB", "Hopper", 1) == (second.label, second.name, second.architecture, second.numa_node)
+
+
+def test_nvidia_smi_fills_what_nvml_does_not_say() -> None:
+    """Matched by address, and NVML wins."""
+    nvml = driver([Gpu(index=0, address=A, serial=None, vbios="96.00.1")], driver_version="570.1")
+    tool = GpuFacts((Gpu(index=0, address=A, serial="165", vbios="95.00.9"),), driver_version="570.1")
+    row = gpus(pci=hgx(1).facts(), nvml=nvml, nvidia_smi=tool)[0]
+
+    assert ("165", "96.00.1") == (row.serial, row.vbios)
+
+
+@pytest.mark.parametrize(
+    ("bound", "nvml", "container", "state"),
+    [
+        ("nvidia", [Gpu(index=0, address=B)], None, "not_open"),
+        (None, [Gpu(index=0, address=B)], None, "not_open"),
+        ("nvidia", [Gpu(index=0, address=B)], "docker", "unknown"),
+        ("nvidia", None, None, "unknown"),
+        ("", [Gpu(index=0, address=B)], None, "no_driver"),
+        ("", None, None, "no_driver"),
+        ("vfio-pci", None, None, "vfio"),
+        ("nouveau", None, None, "no_driver"),
+        ("nvidia", [Gpu(index=0, address=A, error="GPU_IS_LOST"), Gpu(index=1, address=B)], None, "error"),
+        ("nvidia", [Gpu(index=0, address=A), Gpu(index=1, address=B)], None, "open"),
+    ],
+)
+def test_a_gpu_that_the_driver_does_not_list_is_told_apart(
+    bound: str | None, nvml: list[Gpu] | None, container: str | None, state: str
+) -> None:
+    """Not open, no driver, vfio, lost, or not known; a container sees only what it was given."""
+    board = hgx(2)
+    board.change(A, driver=bound)
+    facts = driver(nvml) if nvml is not None else None
+
+    assert state == gpus(pci=board.facts(), nvml=facts, kernel=KernelFacts(container=container))[0].driver_state
+
+
+def test_a_list_without_places_proves_nothing_about_who_is_missing() -> None:
+    """Three on the bus, two by index only: which one is missing cannot be said."""
+    rows = gpus(pci=hgx(3).facts(), nvidia_smi=GpuFacts((Gpu(index=0), Gpu(index=1))))
+
+    assert ["unknown"] * 3 == [row.driver_state for row in rows if row.pci]
+    assert ["gpu-index-0", "gpu-index-1"] == [row.id for row in rows if not row.pci]
+
+
+def test_as_many_by_index_as_on_the_bus_are_the_same_in_order() -> None:
+    """A saved matrix names no addresses; the driver counts in bus order. A lost GPU has no address either."""
+    rows = gpus(pci=hgx(2).facts(), nvidia_smi=GpuFacts((Gpu(index=0), Gpu(index=1))))
+    lost = gpus(pci=hgx(2).facts(), nvml=driver([Gpu(index=1, address=B), Gpu(index=0, error="GPU_IS_LOST")]))
+
+    assert [(A, "GPU0"), (B, "GPU1")] == [(row.id, row.label) for row in rows]
+    assert [(A, "GPU0", "error"), (B, "GPU1", "open")] == [(r.id, r.label, r.driver_state) for r in lost]
+
+
+def test_labels_never_pretend_to_be_the_driver_s() -> None:
+    """Bus order numbers GPUs only where the driver numbers none."""
+    some = gpus(pci=hgx(2).facts(), nvml=driver([Gpu(index=0, address=B)]))
+    none = gpus(pci=hgx(2).facts())
+
+    assert [f"GPU@{A}", "GPU0"] == [row.label for row in some]
+    assert ["GPU0", "GPU1"] == [row.label for row in none]
+
+
+def test_display_chips_of_boards_and_bridges_of_grace_are_no_gpus() -> None:
+    """ASPEED, Matrox, an AMD desktop card; AMD and Huawei accelerators are."""
+    board = Board()
+    root = board.root_port("0000:60:01.0", vendor="0x10de", device="0x22b1")
+    for number, (kind, vendor, device) in enumerate(
+        [
+            ("0x030000", "0x1a03", "0x2000"),
+            ("0x030000", "0x102b", "0x0536"),
+            ("0x030000", "0x1002", "0x744c"),
+            ("0x120000", "0x1002", "0x74a1"),
+            ("0x038000", "0x1002", "0x7408"),
+            ("0x120000", "0x19e5", "0xd802"),
+            ("0x120000", "0x1bcf", "0x001c"),
+        ]
+    ):
+        board.device(f"0000:61:{number:02x}.0", root, kind, vendor, device, driver=None)
+    rows = gpus(pci=board.facts())
+
+    assert [("0000:61:03.0", "AMD"), ("0000:61:04.0", "AMD"), ("0000:61:05.0", "Huawei")] == [
+        (row.id, row.vendor) for row in rows
+    ]
+    assert ["unknown"] * 3 == [row.driver_state for row in rows]
+
+
+def test_virtual_gpus_of_a_host_are_not_counted_as_gpus() -> None:
+    """An SR-IOV host shows dozens of functions for one card."""
+    board = hgx(1)
+    board.gpu("0000:13:00.4", "0000:12:00.0", physical_function=A)
+
+    assert [A] == [row.id for row in gpus(pci=board.facts())]
+
+
+def test_a_gpu_without_ids_is_known_by_the_driver_that_holds_it() -> None:
+    """Some recorded trees hold no vendor files."""
+    bare = PciFacts((PciFunction("0004:05:00.0", None, None, class_code="0x030200"),))
+
+    assert [("0004:05:00.0", "NVIDIA")] == [
+        (row.id, row.vendor) for row in gpus(pci=bare, modules=ModuleFacts((), nvidia_gpus=("0004:05:00.0",)))
+    ]
+
+
+def test_links_name_their_far_ends_and_missing_ones_say_why() -> None:
+    """A GPU or an NVSwitch of this host by its id; 'no NVLink' is known, 'MIG' is not."""
+    board = hgx(3)
+    board.device("0000:83:00.0", board.root_port("0000:80:01.0"), "0x068000", "0x10de", "0x22a3")
+    links = (
+        NvLink(10, "active", speed_gbyte_s=26.5625, remote_address=B, remote_link=3),
+        NvLink(2, "inactive", remote_kind="unknown", remote_address="0000:83:00.0", errors={"replay": 0, "crc": 1}),
+        NvLink(3, "active"),
+    )
+    nvml = driver(
+        [
+            Gpu(index=0, address=A, nvlinks=links, nvlink_supported=True),
+            Gpu(index=1, address=B, nvlink_supported=False),
+            Gpu(index=2, address=C, nvlink_reason="MIG"),
+        ]
+    )
+    first, second, third = gpus(pci=board.facts(), nvml=nvml)
+
+    assert [2, 3, 10] == [link.link for link in first.links]
+    assert ("switch", "0000:83:00.0", ["crc", "replay"]) == (
+        first.links[0].remote.kind,
+        first.links[0].remote.id,
+        list(first.links[0].errors),
+    )
+    assert first.links[1].remote is None
+    assert ("gpu", B, 3, 26.562) == (
+        first.links[2].remote.kind,
+        first.links[2].remote.id,
+        first.links[2].remote.link,
+        first.links[2].signal_gbyte_s,
+    )
+    assert (True, "no NVLink") == (second.links_known, second.links_reason)
+    assert (False, "MIG") == (third.links_known, third.links_reason)
+
+
+def test_peers_are_named_by_id() -> None:
+    """The matrix of nvidia-smi counts; the report refers."""
+    nvml = driver(
+        [Gpu(index=0, address=A), Gpu(index=1, address=B)],
+        p2p={(0, 1): {"write": "OK", "read": "OK"}, (1, 0): {"read": "CNS"}, (0, 9): {"read": "OK"}},
+    )
+    first, second = gpus(pci=hgx(2).facts(), nvml=nvml)
+
+    assert {B: {"read": "OK", "write": "OK"}} == first.p2p
+    assert {A: {"read": "CNS"}} == second.p2p
+
+
+def test_without_a_bus_the_driver_s_gpus_are_rows() -> None:
+    """A saved nvidia-smi and nothing else: the address is the id, and refers to no PCI row."""
+    row = gpus(nvidia_smi=GpuFacts((Gpu(index=0, address=A, numa_node=1),)))[0]
+
+    assert (A, None, "NVIDIA", 1, "open") == (row.id, row.pci, row.vendor, row.numa_node, row.driver_state)

@@ -1,0 +1,30 @@
+"""Rows are ordered by identity, numbers as numbers."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.assemble.identity import identity, slot_of
+
+
+def test_addresses_come_first_by_domain_as_a_number() -> None:
+    """A five-digit domain is greater than every four-digit one, whatever its letters."""
+    names = ["mlx5_2", "10000:00:02.0", "0009:01:00.0", "ffff:00:00.0", "0009:01:00.1", "mlx5_10"]
+
+    assert ["0009:01:00.0", "0009:01:00.1", "ffff:00:00.0", "10000:00:02.0", "mlx5_2", "mlx5_10"] == sorted(
+        names, key=identity
+    )
+
+
+@given(st.lists(st.text(max_size=12), unique=True), st.randoms())
+def test_any_names_have_one_order(names: list[str], random: object) -> None:
+    """The order does not depend on the order in which names come, and no name is too odd to be ordered."""
+    shuffled = sorted(names)
+
+    assert sorted(shuffled, key=lambda n: (identity(n), n)) == sorted(names, key=lambda n: (identity(n), n))
+
+
+def test_functions_of_one_card_share_their_slot() -> None:
+    """The card is the address without its function."""
+    assert slot_of("0000:1b:00.0") == slot_of("0000:1b:00.1")

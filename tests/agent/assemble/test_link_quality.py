@@ -1,0 +1,248 @@
+"""How far a link may be believed: every state, and what keeps a slow link from being taken for a broken one."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.assemble.link_quality import LinkJudge, expected
+from agent.assemble.pcie_tree import PcieTree
+from agent.model.pci import LinkQuality
+from probes.gpu import Gpu
+from tests.agent.assemble.hosts import GEN1, GEN3, GEN4, GEN5, Board, hgx
+
+GPU, NIC = "0000:13:00.0", "0000:14:00.0"
+ROOT, UP, DOWN = "0000:10:01.0", "0000:11:00.0", "0000:12:00.0"
+
+
+def judged(board: Board, address: str, gpu: Gpu | None = None, virtual: bool = False) -> LinkQuality:
+    """The quality of one link of a machine."""
+    tree = PcieTree(board.functions)
+    found = LinkJudge(tree, {GPU: gpu} if gpu else {}, virtual).quality(tree.functions[address])
+    assert found is not None, f"{address} has no link"
+    return found
+
+
+def slow_gpu(speed: float = GEN1, width: int = 16) -> Board:
+    """A switch with a GPU whose link runs below what it can do."""
+    board = hgx(1)
+    board.change(GPU, current_link_speed_gt_s=speed, current_link_width=width)
+    return board
+
+
+@pytest.mark.parametrize(
+    ("said", "state"),
+    [
+        (Gpu(pstate=0, link_generation=1), "conclusive"),
+        (Gpu(pstate=0), "conclusive"),
+        (Gpu(pstate=2, utilization_percent=40), "conclusive"),
+        (Gpu(pstate=2, utilization_percent=0), "idle"),
+        (Gpu(pstate=2), "idle"),
+        (Gpu(pstate=3, utilization_percent=90), "idle"),
+        (Gpu(pstate=8, utilization_percent=0), "idle"),
+        (Gpu(utilization_percent=5), "conclusive"),
+        (Gpu(utilization_percent=0), "idle"),
+        (Gpu(), "idle"),
+        (None, "idle"),
+        (Gpu(pstate=0, link_generation=5), "idle"),  # NVML saw another speed: the link changed between the reads
+    ],
+)
+def test_a_slow_gpu_link_proves_something_only_where_the_gpu_was_busy(said: Gpu | None, state: str) -> None:
+    """P0, or P2 and better under load, around the read; without a P-state, load."""
+    assert state == judged(slow_gpu(), GPU, said).state
+
+
+def test_a_narrow_gpu_link_is_treated_as_a_slow_one() -> None:
+    """Width may drop when idle, too."""
+    assert "idle" == judged(slow_gpu(GEN5, 8), GPU, Gpu(pstate=8)).state
+    assert "conclusive" == judged(slow_gpu(GEN5, 8), GPU, Gpu(pstate=0, link_generation=5)).state
+
+
+def test_an_idle_gpu_at_full_speed_is_conclusive_whatever_its_p_state() -> None:
+    """Nothing slowed it. What the port above can do counts, not what the card alone can do."""
+    board = hgx(1)
+    slot = slow_gpu(GEN4)
+    for place in (ROOT, UP, DOWN):
+        slot.change(place, max_link_speed_gt_s=GEN4, current_link_speed_gt_s=GEN4)
+
+    assert "conclusive" == judged(board, GPU).state
+    assert "conclusive" == judged(slot, GPU).state
+
+
+def test_the_port_above_an_idle_gpu_tells_of_the_same_wire() -> None:
+    """So does the audio function beside the GPU."""
+    board = slow_gpu()
+    board.change(DOWN, current_link_speed_gt_s=GEN1)
+    board.device("0000:13:00.1", DOWN, "0x040300", "0x10de", "0x228b", speed=GEN1, max_speed=GEN5)
+
+    assert "idle" == judged(board, DOWN).state
+    assert GPU in (judged(board, DOWN).reason or "")
+    assert "idle" == judged(board, "0000:13:00.1").state
+    assert "conclusive" == judged(board, UP).state
+
+
+def test_a_slow_nic_is_conclusive_at_once() -> None:
+    """NICs do not idle down."""
+    board = hgx(1)
+    board.change(NIC, current_link_speed_gt_s=GEN3)
+
+    assert "conclusive" == judged(board, NIC).state
+
+
+@pytest.mark.parametrize(
+    ("fields", "state", "word"),
+    [
+        ({"asleep": True, "runtime_status": "suspended"}, "asleep", "suspended"),
+        ({"power_state": "D3hot"}, "asleep", "D3hot"),
+        ({"power_state": "D3cold", "gone": True, "current_link_width": 63}, "asleep", "D3cold"),
+        ({"gone": True}, "unreadable", "all-ones"),
+        ({"current_link_width": 63}, "unreadable", "all-ones"),
+        ({"link_error": "EINVAL"}, "unreadable", "EINVAL"),
+        ({"current_link_width": 0}, "unreadable", "width 0"),
+        ({"current_link_speed_gt_s": None}, "unreadable", "not known"),
+        ({"current_link_width": None}, "unreadable", "not known"),
+        ({"current_link_speed_gt_s": 64.0}, "untrusted", "maximum"),
+        ({"current_link_width": 16, "max_link_width": 8}, "untrusted", "maximum"),
+    ],
+)
+def test_what_registers_cannot_say_is_not_taken_for_health(fields: dict[str, object], state: str, word: str) -> None:
+    """Each state says why."""
+    board = hgx(1)
+    board.change(NIC, **fields)
+    found = judged(board, NIC)
+
+    assert state == found.state
+    assert word in (found.reason or "")
+
+
+def test_a_function_below_a_port_of_which_nothing_is_said_is_unreadable_not_without_a_link() -> None:
+    """lspci without root prints no capabilities."""
+    board = hgx(1)
+    nothing = dict.fromkeys(("current_link_speed_gt_s", "current_link_width", "max_link_speed_gt_s", "max_link_width"))
+    board.change(NIC, **nothing)
+
+    assert "unreadable" == judged(board, NIC).state
+
+
+def test_virtual_functions_and_what_sits_in_the_root_complex_have_no_link() -> None:
+    """The link is that of the physical function; an integrated device has none."""
+    board = hgx(1)
+    board.change(NIC, physical_function="0000:14:00.1")
+    board.device("0000:10:00.0", None, "0x088000", "0x8086", "0x09a2", speed=None, width=None)
+    tree = PcieTree(board.functions)
+    judge = LinkJudge(tree, {}, False)
+
+    assert judge.quality(tree.functions[NIC]) is None
+    assert judge.quality(tree.functions["0000:10:00.0"]) is None
+
+
+def test_in_a_virtual_machine_only_a_gpu_at_its_own_maximum_is_believed() -> None:
+    """Ports are emulated; what the host's slot can do is not visible, so a slower GPU link proves nothing either."""
+    board = hgx(1)
+    busy = Gpu(pstate=0, link_generation=4)
+
+    assert "conclusive" == judged(board, GPU, virtual=True).state
+    assert "untrusted" == judged(slow_gpu(GEN4), GPU, busy, virtual=True).state
+    assert "untrusted" == judged(board, NIC, virtual=True).state
+    assert "untrusted" == judged(board, ROOT, virtual=True).state
+
+
+def test_an_emulated_port_gives_itself_away_even_where_the_hypervisor_does_not() -> None:
+    """QEMU's root ports have a vendor of their own."""
+    board = hgx(1)
+    board.change(DOWN, vendor="0x1b36")
+
+    assert "untrusted" == judged(board, DOWN).state
+    assert "conclusive" == judged(board, GPU).state
+    assert "untrusted" == judged(slow_gpu_below_qemu(), GPU, Gpu(pstate=0, link_generation=1)).state
+
+
+def slow_gpu_below_qemu() -> Board:
+    """A GPU at generation 1 below an emulated port."""
+    board = slow_gpu()
+    board.change(DOWN, vendor="0x1b36")
+    return board
+
+
+def test_an_endpoint_on_the_root_bus_without_a_port_is_not_believed() -> None:
+    """As hypervisors place devices."""
+    board = Board()
+    board.nic("0001:00:00.0", None, speed=GEN1, max_speed=GEN4)
+
+    assert "untrusted" == judged(board, "0001:00:00.0").state
+
+
+def test_behind_the_switch_of_an_amd_card_the_link_that_counts_is_the_card_s() -> None:
+    """1478 leads to the slot, 1479 and the GPU are inside; the card slows down when idle like any GPU."""
+    board = Board()
+    root = board.root_port("0000:60:01.0", speed=GEN4)
+    up = board.upstream("0000:61:00.0", root, vendor="0x1002", device="0x1478", speed=GEN1, max_speed=GEN4)
+    down = board.downstream("0000:62:00.0", up, vendor="0x1002", device="0x1479", speed=GEN4)
+    gpu = board.device("0000:63:00.0", down, "0x120000", "0x1002", "0x74a1", speed=GEN1, max_speed=GEN4)
+
+    assert "untrusted" == judged(board, gpu).state
+    assert "untrusted" == judged(board, down).state
+    assert "idle" == judged(board, up).state
+    board.change(up, current_link_speed_gt_s=GEN4)
+    assert "conclusive" == judged(board, up).state
+
+
+def test_inside_a_connectx_the_nic_s_link_is_no_wire_but_the_gpu_s_is() -> None:
+    """On HGX B200 the GPU hangs below the NIC's switch."""
+    board = Board()
+    root = board.root_port("0000:15:01.0")
+    up = board.upstream("0000:16:00.0", root, vendor="0x15b3", device="0x1979")
+    to_nic = board.downstream("0000:17:00.0", up, vendor="0x15b3", device="0x1979")
+    to_gpu = board.downstream("0000:17:01.0", up, vendor="0x15b3", device="0x1979")
+    nic = board.nic("0000:18:00.0", to_nic, speed=GEN4, max_speed=GEN5)
+    gpu = board.gpu("0000:1b:00.0", to_gpu, device="0x2901")
+
+    assert ["untrusted", "conclusive", "conclusive"] == [judged(board, each).state for each in (nic, gpu, up)]
+
+
+def test_nvswitches_and_what_leads_only_to_them_are_management() -> None:
+    """Narrow by design; a switch that leads to a GPU too is not."""
+    board = hgx(1)
+    root = board.root_port("0000:80:01.0")
+    up = board.upstream("0000:81:00.0", root, width=2, max_width=16)
+    down = board.downstream("0000:82:00.0", up)
+    board.device("0000:83:00.0", down, "0x068000", "0x10de", "0x22a3", width=2)
+
+    assert ["untrusted"] * 4 == [judged(board, each).state for each in (root, up, down, "0000:83:00.0")]
+    assert "conclusive" == judged(board, UP).state
+
+
+def test_a_synthetic_port_is_told_from_a_slow_switch() -> None:
+    """At most two generations below both neighbours, at full width; an x8 upstream port or a Gen3 switch is real."""
+    board = hgx(1)
+    board.change(UP, vendor="0x1000", device="0xc030", max_link_speed_gt_s=5.0, current_link_speed_gt_s=5.0)
+    slow = hgx(1)
+    slow.change(UP, vendor="0x1000", device="0xc030", current_link_speed_gt_s=5.0)
+    named = hgx(1)
+    named.change(DOWN, vendor="0x1000", device="0xc034", subsystem_vendor="0x1000", subsystem_device="0x100b")
+
+    assert "untrusted" == judged(board, UP).state
+    assert "conclusive" == judged(slow, UP).state
+    assert "untrusted" == judged(named, DOWN).state
+
+
+def test_a_slow_link_below_a_port_without_registers_is_inside_a_chip() -> None:
+    """The X722 of an Intel chipset shows 2.5 GT/s of 8: nothing is wrong with it. At its maximum it is believed."""
+    board = Board()
+    root = board.root_port("0000:5d:02.0", speed=GEN3)
+    down = board.downstream("0000:5f:03.0", root, speed=None, width=None, current_link_width=None)
+    nic = board.device("0000:60:00.0", down, "0x020000", "0x8086", "0x37d2", speed=GEN1, max_speed=GEN3, width=1)
+
+    assert "untrusted" == judged(board, nic).state
+    board.change(nic, current_link_speed_gt_s=GEN3)
+    assert "conclusive" == judged(board, nic).state
+
+
+def test_the_expectation_is_the_lesser_end_as_far_as_known() -> None:
+    """A Gen5 card in a Gen4 x8 slot."""
+    board = hgx(1)
+    board.change(DOWN, max_link_speed_gt_s=GEN4, max_link_width=8)
+    tree = PcieTree(board.functions)
+    gpu, port = tree.functions[GPU], tree.functions[DOWN]
+
+    assert (GEN4, 8) == expected(gpu, port)
+    assert (GEN5, 16) == expected(gpu, None)

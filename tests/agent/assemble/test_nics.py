@@ -1,0 +1,172 @@
+"""NICs: functions and RDMA devices joined, and the states in which a function has no RDMA device."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.model.nic import Nic
+from probes.gpu import GpuFacts
+from probes.netdev import Netdev, NetdevFacts
+from probes.rdma import RdmaDevice, RdmaFacts, RdmaPort
+from tests.agent.assemble.hosts import Board, assembled, hgx
+
+NIC = "0000:14:00.0"
+ETHERNET = RdmaPort(1, link_layer="Ethernet", state="ACTIVE")
+
+
+def nics(**facts: object) -> dict[str, Nic]:
+    """The rows of a machine by id."""
+    return {nic.id: nic for nic in assembled(**facts).topology.nics}
+
+
+def rdma(*devices: RdmaDevice) -> RdmaFacts:
+    """What the RDMA probe would say."""
+    return RdmaFacts(devices)
+
+
+def netdevs(*interfaces: Netdev) -> NetdevFacts:
+    """What the interface probe would say."""
+    return NetdevFacts(interfaces)
+
+
+def test_a_function_and_its_rdma_device_are_one_row() -> None:
+    """The address is the id, the device's name the label."""
+    device = RdmaDevice("mlx5_0", NIC, firmware="28.41.1000", board_id="MT_0000000838", node_guid="b83f:d203:0:1")
+    row = nics(pci=hgx(1).facts(), rdma=rdma(device))[NIC]
+
+    assert ("mlx5_0", "mlx5_0", NIC, "ConnectX-7", "28.41.1000", "mlx5_core", "present") == (
+        row.label,
+        row.rdma_device,
+        row.pci,
+        row.model,
+        row.firmware,
+        row.driver,
+        row.state,
+    )
+
+
+@pytest.mark.parametrize(
+    ("bound", "kind", "device", "interfaces", "state"),
+    [
+        ("", "0x020000", None, None, "no_driver"),
+        ("vfio-pci", "0x020000", None, None, "vfio"),
+        ("mlx5_core", "0x020000", None, netdevs(Netdev("ens1", NIC)), "no_rdma_device"),
+        ("mlx5_core", "0x020000", None, netdevs(Netdev("eno1", "0000:01:00.0")), "other_namespace"),
+        ("mlx5_core", "0x020700", None, netdevs(), "no_rdma_device"),
+        (None, "0x020000", None, None, "present"),
+        ("mlx5_core", "0x020000", RdmaDevice("mlx5_0", NIC, ports=(ETHERNET,)), netdevs(), "other_namespace"),
+        ("mlx5_core", "0x020000", RdmaDevice("mlx5_0", NIC, ports=(ETHERNET,)), None, "present"),
+        (
+            "mlx5_core",
+            "0x020000",
+            RdmaDevice("mlx5_0", NIC, ports=(ETHERNET,)),
+            netdevs(Netdev("ens1", NIC)),
+            "present",
+        ),
+    ],
+)
+def test_why_a_function_has_no_rdma_device_or_no_interface(
+    bound: str | None, kind: str, device: RdmaDevice | None, interfaces: NetdevFacts | None, state: str
+) -> None:
+    """Absent, unbound, handed away and moved into a container are four things."""
+    board = hgx(1)
+    board.change(NIC, driver=bound, class_code=kind)
+    found = nics(pci=board.facts(), rdma=rdma(*([device] if device else [])), netdev=interfaces)
+
+    assert state == found[NIC].state
+
+
+def test_without_an_answer_about_rdma_nothing_is_said_to_be_missing() -> None:
+    """A tree that holds no class folder, or a saved list of devices without their places."""
+    nameless = rdma(RdmaDevice("mlx5_7"))
+
+    assert "present" == nics(pci=hgx(1).facts())[NIC].state
+    assert "present" == nics(pci=hgx(1).facts(), rdma_tools=nameless)[NIC].state
+    assert ["mlx5_7"] == [row.id for row in nics(rdma_tools=nameless).values()]
+
+
+def test_software_devices_and_devices_without_a_place_are_rows_by_name() -> None:
+    """rxe is never a NIC for GPUs; an HCA type names its model."""
+    found = nics(rdma=rdma(RdmaDevice("rxe0", software=True), RdmaDevice("mlx5_1", hca_type="MT4129")))
+
+    assert ["mlx5_1", "rxe0"] == list(found)
+    assert ("ConnectX-7", False, True) == (found["mlx5_1"].model, found["mlx5_1"].software, found["rxe0"].software)
+
+
+def test_ordinary_network_cards_are_no_nics_of_ours_unless_they_have_a_device() -> None:
+    """The BCM5720 of every server cannot do RDMA; an unknown card with an RDMA device can."""
+    board = Board()
+    root = board.root_port("0000:00:0c.0")
+    board.device("0000:01:00.0", root, "0x020000", "0x14e4", "0x165f")
+    board.device("0000:02:00.0", root, "0x020000", "0x14e4", "0x1750")
+    board.device("0000:03:00.0", root, "0x020000", "0x8086", "0x37d2")
+    found = nics(pci=board.facts(), rdma=rdma(RdmaDevice("irdma0", "0000:03:00.0")))
+
+    assert ["0000:02:00.0", "0000:03:00.0"] == list(found)
+
+
+def test_tools_fill_what_sysfs_does_not_say_port_by_port() -> None:
+    """Only ibv_devinfo knows the active MTU."""
+    live = RdmaDevice("mlx5_0", NIC, ports=(RdmaPort(1, link_layer="InfiniBand", state="ACTIVE"),))
+    tool = RdmaDevice(
+        "mlx5_0", firmware="28.1", ports=(RdmaPort(1, state="DOWN", active_mtu=4096), RdmaPort(2, state="DOWN"))
+    )
+    row = nics(pci=hgx(1).facts(), rdma=rdma(live), rdma_tools=rdma(tool))[NIC]
+
+    assert ("28.1", [(1, "ACTIVE", 4096), (2, "DOWN", None)]) == (
+        row.firmware,
+        [(port.port, port.state, port.active_mtu) for port in row.ports],
+    )
+
+
+def test_a_name_by_udev_s_rule_holds_the_place() -> None:
+    """rocep20s0 is bus 0x14, slot 0."""
+    board = hgx(1)
+    found = nics(pci=board.facts(), rdma_tools=rdma(RdmaDevice("rocep20s0"), RdmaDevice("rocep99s0")))
+
+    assert {NIC: "rocep20s0", "rocep99s0": "rocep99s0"} == {row.id: row.rdma_device for row in found.values()}
+
+
+def test_the_second_port_of_a_bonded_card_is_not_without_rdma() -> None:
+    """RoCE LAG: one device stands for both ports."""
+    board = hgx(1)
+    board.change(NIC, class_code="0x020000")
+    board.nic("0000:14:00.1", "0000:12:01.0", kind="0x020000")
+    bonded = RdmaDevice("mlx5_bond_0", NIC, ports=(RdmaPort(1, link_layer="Ethernet", netdevs=("bond0",)),))
+    interfaces = netdevs(
+        Netdev("bond0", virtual=True, bond={"mode": "802.3ad", "slaves": ("ens1f0", "ens1f1")}),
+        Netdev("ens1f0", NIC, master="bond0"),
+        Netdev("ens1f1", "0000:14:00.1", master="bond0"),
+    )
+    found = nics(pci=board.facts(), rdma=rdma(bonded), netdev=interfaces)
+    second = found["0000:14:00.1"]
+
+    assert ("bond0", "present") == (found[NIC].bond, found[NIC].state)
+    assert ("bond0", "present", "auxiliary", None) == (second.bond, second.state, second.role, second.rdma_device)
+
+
+def test_a_matrix_alone_still_names_nics() -> None:
+    """A saved `nvidia-smi topo -m` and nothing else."""
+    matrix = GpuFacts((), nic_names={"NIC1": "mlx5_10", "NIC0": "mlx5_9"})
+
+    assert ["mlx5_9", "mlx5_10"] == list(nics(nvidia_smi=matrix))
+    assert [NIC] == list(nics(pci=hgx(1).facts(), nvidia_smi=matrix))
+
+
+def test_virtual_functions_are_marked_by_their_link_or_their_id() -> None:
+    """In a guest there is no link to the physical function."""
+    board = hgx(1)
+    board.nic("0000:14:00.1", "0000:12:01.0", physical_function=NIC)
+    guest = hgx(1, nic="0x101e")
+
+    assert [False, True] == [row.virtual_function for row in nics(pci=board.facts()).values()]
+    assert [True] == [row.virtual_function for row in nics(pci=guest.facts()).values()]
+
+
+def test_functions_of_the_fabric_manager_are_marked_without_any_rdma_source() -> None:
+    """By subsystem (DGX B200) or by product name."""
+    board = hgx(1, nics_per_switch=2)
+    board.change(NIC, subsystem_vendor="0x15b3", subsystem_device="0x0087")
+    board.change("0000:15:00.0", name="ConnectX-7 mezz internal for Nvidia Umbriel system")
+
+    assert ["auxiliary", "auxiliary"] == [row.role for row in nics(pci=board.facts()).values()]

@@ -1,0 +1,111 @@
+"""PCI rows: sysfs and lspci joined, NUMA declared or not, links and states."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from probes.numa import NumaFacts, NumaNode
+from probes.pci import Acs, PciFacts, PciFunction
+from tests.agent.assemble.hosts import GEN1, GEN5, assembled, hgx
+
+GPU, NIC, DOWN = "0000:13:00.0", "0000:14:00.0", "0000:12:00.0"
+
+
+def rows(**facts: object) -> dict[str, object]:
+    """PCI rows by id."""
+    return {row.id: row for row in assembled(**facts).topology.pci}
+
+
+def test_text_fills_what_sysfs_may_not_say_and_never_overrules_it() -> None:
+    """sysfs without privilege, and an lspci that root has run."""
+    live = hgx(1, privileged=False).facts()
+    text = PciFacts(
+        tuple(
+            replace(
+                function,
+                max_payload_bytes=256,
+                current_link_speed_gt_s=GEN1,
+                acs=Acs(frozenset({"SV", "RR"}), frozenset({"RR"})),
+                acs_known=True,
+                port_type="endpoint",
+                numa_node=None,
+            )
+            for function in hgx(1).functions
+        )
+    )
+    row = rows(pci=live, lspci=text)[NIC]
+
+    assert (256, "endpoint", 0) == (row.max_payload_bytes, row.port_type, row.numa_node)
+    assert row.link.speed_gt_s == GEN5
+    assert (["SV", "RR"], ["RR"]) == (row.acs.capability, row.acs.control)
+
+
+def test_hierarchy_is_taken_whole_from_one_source() -> None:
+    """A parent of one source and a root bus of another would be a tree that nobody saw."""
+    live = PciFunction(NIC, None, None)
+    text = PciFunction(NIC, DOWN, "0000:10")
+
+    assert (DOWN, "0000:10") == (lambda r: (r.parent, r.root_bus))(
+        rows(pci=PciFacts((live,)), lspci=PciFacts((text,)))[NIC]
+    )
+
+
+def test_functions_of_either_source_are_rows_in_numeric_order() -> None:
+    """Five-digit domains last."""
+    live = PciFacts((PciFunction("10000:00:00.0", None, None), PciFunction("0000:0a:00.0", None, None)))
+    text = PciFacts((PciFunction("0000:09:00.0", None, None),))
+
+    assert ["0000:09:00.0", "0000:0a:00.0", "10000:00:00.0"] == list(rows(pci=live, lspci=text))
+
+
+def test_a_node_of_minus_one_is_undeclared_and_an_unread_one_is_unknown() -> None:
+    """The kernel says -1 where the firmware is silent."""
+    board = hgx(1)
+    board.change(GPU, numa_node=-1)
+    board.change(NIC, numa_node=None)
+    found = rows(pci=board.facts())
+
+    assert (None, False) == (found[GPU].numa_node, found[GPU].numa_declared)
+    assert (None, None) == (found[NIC].numa_node, found[NIC].numa_declared)
+    assert (0, True) == (found[DOWN].numa_node, found[DOWN].numa_declared)
+
+
+def test_local_cpus_name_the_node_where_the_kernel_has_no_file_for_it() -> None:
+    """Only where they are those of one node among several: one node's CPUs are all CPUs."""
+    board = hgx(1)
+    board.change(NIC, numa_node=None, local_cpus="8-15")
+    board.change(GPU, numa_node=None, local_cpus="0-15")
+    two = NumaFacts((NumaNode(0, "0-7"), NumaNode(1, "8-15"), NumaNode(2, "")))
+    found = rows(pci=board.facts(), numa=two)
+    alone = rows(pci=board.facts(), numa=NumaFacts((NumaNode(0, "8-15"),)))
+
+    assert (1, True) == (found[NIC].numa_node, found[NIC].numa_declared)
+    assert found[GPU].numa_node is None
+    assert alone[NIC].numa_node is None
+
+
+def test_impossible_widths_become_null_and_the_state_says_what_happened() -> None:
+    """63 is all-ones; the device is gone, and its width is not 63."""
+    board = hgx(3)
+    board.change(GPU, gone=True, current_link_width=63, max_link_width=63)
+    board.change("0000:23:00.0", asleep=True, runtime_status="suspended")
+    board.change("0000:33:00.0", vanished=True, max_link_width=255)
+    found = rows(pci=board.facts())
+
+    assert ("gone", None, None) == (found[GPU].state, found[GPU].link.width, found[GPU].link.max_width)
+    assert ("asleep", "suspended") == (found["0000:23:00.0"].state, found["0000:23:00.0"].power_state)
+    assert "changed_during_scan" == found["0000:33:00.0"].state
+    assert found["0000:33:00.0"].link.max_width is None
+    assert "present" == found[NIC].state
+
+
+def test_the_row_tells_the_link_in_one_direction_after_coding() -> None:
+    """And what the kernel reads, the report keeps."""
+    link = rows(pci=hgx(1).facts())[NIC].link
+
+    assert (GEN5, 16, 63.015, "conclusive") == (
+        link.speed_gt_s,
+        link.width,
+        link.bandwidth_gbyte_s,
+        link.quality.state,
+    )
