@@ -82,6 +82,8 @@ def _table(text: str) -> tuple[list[str], list[list[str]]]:
         rows = [row for row in csv.reader(text.splitlines(), skipinitialspace=True) if row]
     except csv.Error as error:
         raise Unparsable(f"not CSV: {error}") from None
+    if rows and not text.endswith(("\n", "\r")):
+        rows[-1][-1] = ""  # it may be cut
     fields = {field for fields in _FIELDS.values() for field in fields}
     for at, row in enumerate(rows):
         heading = [name.partition(" [")[0].strip() for name in row]

@@ -92,7 +92,10 @@ def _sections(text: str) -> tuple[dict[str, str], dict[str, dict[str, str]], boo
     sections: dict[str, dict[str, str]] = {}
     headings: list[tuple[int, str]] = []
     current, cut = top, False
-    for line in text.splitlines():
+    lines = text.splitlines()
+    if not text.endswith(("\n", "\r")):
+        lines = lines[:-1]  # its value may be cut
+    for line in lines:
         words = line.expandtabs().strip()
         if not words or len(words) > _LIMIT_LINE:
             continue

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from probes.text import Unparsable
 
 _LIMIT_CHARACTERS = 1 << 20
 _LIMIT_COLUMNS = 1024
+_LIMIT_PIECES = 16  # of a wrapped heading
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _LABEL = re.compile(r"(?:GPU|NIC)\d{1,4}|(?!GPU\d|NIC\d)(?=\D*\d)[A-Za-z][\w.\-]{1,63}", re.ASCII)
 _ACCELERATOR = re.compile(r"GPU\d{1,4}", re.ASCII)
+_BEGINS = re.compile(r"\s*(?:GPU|NIC)\d", re.ASCII)
 _CONTINUED = re.compile(r"[A-Z0-9,/\-\s]+", re.ASCII)
 _TAIL = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 
@@ -78,19 +80,13 @@ def parse_table(text: str, words: Iterable[str]) -> Table:
     if not found:
         raise Unparsable(f"a heading of {len(reader.columns)} columns and no row")
     read = {label: reader.row(label, physical) for label, physical in reversed(found)}  # the first of a name stays
-    rows = [row for label, _ in found if (row := read.pop(label, None))]
-    good = {row.label for row in rows}
-    table = Table(reader.columns, reader.tail, tuple(rows), tuple(dict.fromkeys(x for x, _ in found if x not in good)))
-    if to_the_end and rows and rows[-1].label == found[-1][0] and table.missing:
-        return replace(table, rows=(*rows[:-1], _without_doubtful_end(rows[-1])))
-    return table
-
-
-def _without_doubtful_end(row: Row) -> Row:
-    """The text is cut right after this row: its last word may be the beginning of a longer one."""
-    if not row.tail or row.tail[-1] == "N/A":
-        return row
-    return replace(row, tail=(*row.tail[:-1], ""))
+    ended = text.endswith(("\n", "\r")) and all(gpu in read for gpu in filter(_ACCELERATOR.fullmatch, reader.columns))
+    if to_the_end and not ended:  # the last word of the last row may be the beginning of a longer one
+        last, physical = found[-1]
+        read[last] = reader.row(last, reader.without_doubtful_word(physical))
+    rows = tuple(row for label in dict(found) if (row := read[label]))
+    unreadable = tuple(label for label in dict(found) if read[label] is None)
+    return Table(reader.columns, reader.tail, rows, unreadable)
 
 
 class _Reader:
@@ -104,15 +100,16 @@ class _Reader:
     def read_heading(self, lines: Sequence[str]) -> int:
         """Find the heading, and return the number of the line after it."""
         for at, line in enumerate(lines):
-            if not self._is_heading(line):
+            if not _BEGINS.match(line):
                 continue
             after = at + 1
-            while after < len(lines) and not self._starts_row(lines[after]) and lines[after].strip():
+            while after < min(at + _LIMIT_PIECES, len(lines)) and self._continues(lines[after]):
                 after += 1
-            for text in (line, *_joined(lines[at:after])):
-                if self._is_heading(text):  # a wrapped heading is the longest that makes sense
+            for text in (line, *reversed(_joined(lines[at:after]))):
+                if self._is_heading(text):  # a wrapped heading is the last of these that makes sense
                     self.columns, self.tail = self._split(text)
-            return at + 1
+            if self.columns:
+                return at + 1
         first = next((line.strip() for line in lines if line.strip()), "nothing")
         raise Unparsable(f"no heading with GPUs; it begins with: {first[:120]}")
 
@@ -134,6 +131,16 @@ class _Reader:
             row for text in _joined(physical) if (row := self._by_tabs(label, text) or self._by_words(label, text))
         ]
         return next((row for row in readings if row.tail is not None), readings[0] if readings else None)
+
+    def without_doubtful_word(self, physical: Sequence[str]) -> list[str]:
+        """The pieces of a row without their last word, unless that is whole: no other word begins with it."""
+        *before, end = physical
+        word = (end.split() or [""])[-1]
+        whole = self.cell.fullmatch(word) and not word.startswith("NV")
+        return [*before, end if whole else end.rstrip()[: -len(word)]]
+
+    def _continues(self, line: str) -> bool:
+        return bool(line.strip()) and not self._starts_row(line)
 
     def _is_heading(self, line: str) -> bool:
         columns, _ = self._split(line)

@@ -14,7 +14,7 @@ _WORDS = (r"NV\d{1,2}", "PIX", "PXB", "PHB", "NODE", "SYS", "SOC", "C2C", "PSB",
 _SAYS_NOTHING = ("ERR", "N/A")
 _CPULIST = re.compile(r"\d{1,6}(?:-\d{1,6})?(?:,\d{1,6}(?:-\d{1,6})?)*", re.ASCII)
 _NUMBER = re.compile(r"\d{1,6}", re.ASCII)
-_NIC = re.compile(r"^\s*(NIC\d{1,4}):\s+(\S{1,64})\s*$", re.ASCII | re.MULTILINE)
+_NIC = re.compile(r"^[ \t]*(NIC\d{1,4}): (\S{1,64})[ \t\r]*\n", re.ASCII | re.MULTILINE)  # without an end it may be cut
 
 
 @dataclass(frozen=True, slots=True)

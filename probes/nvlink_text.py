@@ -97,7 +97,10 @@ def _parse(text: str, fact: Fact) -> NvLinks:
         raise Unparsable(f"longer than {_LIMIT_CHARACTERS} characters")
     sections: list[_Section] = []
     cut = False
-    for line in map(str.strip, text.splitlines()):
+    lines = [line.strip() for line in text.splitlines()]
+    if lines and not text.endswith(("\n", "\r")) and (lines[-1][-1:].isdigit() or lines[-1].startswith("GPU ")):
+        lines[-1] = lines[-1] if lines[-1].endswith(")") else ""  # a number or a name may be cut
+    for line in lines:
         if not line or len(line) > _LIMIT_LINE:
             continue
         if heading := _GPU.fullmatch(line):
