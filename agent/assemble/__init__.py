@@ -55,7 +55,7 @@ def assemble(outcomes: Iterable[Outcome]) -> Assembled:
     nics = nics_of(pci, network_facts(facts, pci, driver.nic_names))
     matrix = Matrix(driver.cells, gpus, nics, driver.nic_names)
     paths = paths_of(Paths(tree, pci, node.numa_nodes), gpus, nics, matrix)
-    nics = with_roles(nics, surroundings(node, pci, gpus, paths, matrix, netdevs))
+    nics = with_roles(nics, surroundings(node, pci, gpus, nics, paths, matrix, netdevs))
 
     return Assembled(
         node=node,

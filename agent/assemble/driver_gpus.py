@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 
 from agent.assemble.facts import Facts
 from agent.platforms.devices import is_accelerator
@@ -11,6 +12,7 @@ from probes.gpu import Gpu, GpuFacts, PairCell
 from probes.modules import ModuleFacts
 from probes.pci import PciFunction
 
+_GPU = re.compile(r"GPU[0-9]+")
 _FILLED = tuple(f.name for f in fields(Gpu) if f.default is None and f.name != "error")
 
 
@@ -22,7 +24,7 @@ class DriverGpus:
     answered: bool = False
     whole: bool = False
     cells: tuple[tuple[str, PairCell], ...] = ()  # (source, cell), NVML first
-    nic_names: Mapping[str, str] | None = None
+    nic_names: Mapping[str, str] = field(default_factory=dict)  # RDMA device by the name that the matrix uses
     p2p: Mapping[tuple[int, int], Mapping[str, str]] | None = None
     bandwidth_mode: str | None = None
     held: frozenset[str] = frozenset()  # functions that the driver holds, whether they work or not (/proc)
@@ -41,11 +43,20 @@ def driver_gpus(facts: Facts, functions: Sequence[PciFunction]) -> DriverGpus:
         answered=bool(sources),
         whole=bool(sources) and all(g.address for g in gpus) and (attached is None or attached <= len(gpus)),
         cells=tuple((name, cell) for name, said in sources for cell in said.pairs),
-        nic_names=next((said.nic_names for _, said in sources if said.nic_names), None),
+        nic_names=_nic_names(said for _, said in sources),
         p2p=next((said.p2p for _, said in sources if said.p2p), None),
         held=frozenset(loaded.nvidia_gpus) if loaded else frozenset(),
         bandwidth_mode=next((said.bandwidth_mode for _, said in sources if said.bandwidth_mode), None),
     )
+
+
+def _nic_names(sources: Iterable[GpuFacts]) -> dict[str, str]:
+    """What a matrix calls its NICs: by a legend, or by the device's own name; "NIC3" where a legend is missing."""
+    names: dict[str, str] = {}
+    for said in sources:
+        used = {name for cell in said.pairs for name in (cell.a, cell.b) if not _GPU.fullmatch(name)}
+        names |= {name: name for name in used if name not in names} | dict(said.nic_names or {})
+    return names
 
 
 def _joined(nvml: Sequence[Gpu], tool: Sequence[Gpu]) -> list[Gpu]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from agent.platforms.devices import can_rdma, is_nvlink_management, known
 from probes.netdev import Netdev, NetdevFacts
 from probes.rdma import RdmaDevice, RdmaFacts
 
+_NUMBERED = re.compile(r"NIC[0-9]+")  # a column of a matrix whose legend is missing
+
 
 @dataclass(frozen=True)
 class NetworkFacts:
@@ -23,17 +26,17 @@ class NetworkFacts:
     devices: Sequence[RdmaDevice]
     devices_known: bool
     netdevs: Sequence[Netdev] | None
-    names: Sequence[str] = ()  # RDMA device names that only a topology matrix gives
+    names: Sequence[str] = ()  # of a topology matrix
 
 
-def network_facts(facts: Facts, rows: Sequence[PciFunction], names: Mapping[str, str] | None) -> NetworkFacts:
-    """Gathers what the network probes say. `names`: what a topology matrix calls its NICs."""
+def network_facts(facts: Facts, rows: Sequence[PciFunction], names: Mapping[str, str]) -> NetworkFacts:
+    """Gathers what the network probes say. `names`: RDMA devices by what a topology matrix calls them."""
     netdevs = facts.of("netdev", NetdevFacts)
     return NetworkFacts(
         devices=rdma_devices(facts, {row.id for row in rows}),
         devices_known=facts.of("rdma", RdmaFacts) is not None or facts.of("rdma_tools", RdmaFacts) is not None,
         netdevs=netdevs.netdevs if netdevs else None,
-        names=sorted(set((names or {}).values()), key=identity),
+        names=sorted(set(names.values()), key=identity),
     )
 
 
@@ -45,7 +48,9 @@ def nics_of(rows: Sequence[PciFunction], facts: NetworkFacts) -> list[Nic]:
     made = [_of_function(row, by_place.get(row.id), functions, facts) for row in on_bus]
     made += [_of_device(device) for device in facts.devices if device.address not in functions]
     if not made:
-        made = [Nic(id=name, label=name, rdma_device=name) for name in facts.names]
+        made = [
+            Nic(id=name, label=name, rdma_device=None if _NUMBERED.fullmatch(name) else name) for name in facts.names
+        ]
     return sorted(made, key=lambda nic: identity(nic.id))
 
 

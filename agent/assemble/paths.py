@@ -52,29 +52,20 @@ class Matrix:
         cells: Iterable[tuple[str, PairCell]],
         gpus: Sequence[Gpu],
         nics: Sequence[Nic],
-        nic_names: Mapping[str, str] | None,
+        nic_names: Mapping[str, str],
     ) -> None:
-        by_device = {nic.rdma_device: nic.id for nic in nics if nic.rdma_device}
-        ids = {gpu.label: gpu.id for gpu in gpus} | by_device
-        ids |= {short: by_device[name] for short, name in (nic_names or {}).items() if name in by_device}
-        self._said: dict[frozenset[str], list[tuple[str, str]]] = {}
+        by_name = {nic.rdma_device or nic.label: nic.id for nic in nics}
+        ids = {gpu.label: gpu.id for gpu in gpus}
+        ids |= {short: by_name[name] for short, name in nic_names.items() if name in by_name}
+        self.pairs: dict[frozenset[str], list[tuple[str, str]]] = {}
         for source, cell in cells:
             if cell.a in ids and cell.b in ids:
                 kind = _SPELLED.get(cell.kind, cell.kind)
-                self._said.setdefault(frozenset((ids[cell.a], ids[cell.b])), []).append((source, kind))
+                self.pairs.setdefault(frozenset((ids[cell.a], ids[cell.b])), []).append((source, kind))
 
     def said(self, a: str, b: str) -> Sequence[tuple[str, str]]:
         """(source, kind) as every source says it of a pair, NVML first."""
-        return self._said.get(frozenset((a, b)), ())
-
-    def neighbours(self, kind: str) -> dict[str, frozenset[str]]:
-        """For every row, those of which some source says this kind."""
-        found: dict[str, set[str]] = {}
-        for pair, said in self._said.items():
-            if any(each == kind for _, each in said):
-                for one in pair:
-                    found.setdefault(one, set()).update(pair - {one})
-        return {one: frozenset(others) for one, others in found.items()}
+        return self.pairs.get(frozenset((a, b)), ())
 
 
 class Paths:

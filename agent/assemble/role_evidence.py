@@ -33,7 +33,7 @@ class Surroundings:
     gpus: Sequence[Gpu]
     distances: Mapping[str, Mapping[str, int]]  # place in PCIE_KINDS by NIC and GPU
     speeds: Mapping[str, float]  # Gb/s of the interfaces on a PCI function
-    neighbours: Mapping[str, frozenset[str]]  # NICs on one switch, as a topology matrix says
+    neighbours: Mapping[str, int]  # how many NICs are on the same switch, where a topology matrix tells
     virtual: bool
     coherent: bool  # GPUs hang on their CPUs by C2C
 
@@ -73,6 +73,7 @@ def surroundings(
     node: Node,
     rows: Sequence[PciFunction],
     gpus: Sequence[Gpu],
+    nics: Sequence[Nic],
     paths: Sequence[Path],
     matrix: Matrix,
     netdevs: NetdevFacts | None,
@@ -91,11 +92,20 @@ def surroundings(
         gpus=gpus,
         distances=distances,
         speeds=speeds,
-        neighbours=matrix.neighbours("PIX"),
+        neighbours=_neighbours(frozenset(nic.id for nic in nics), matrix),
         virtual=node.virtualization is not None,
-        coherent=any(gpu.c2c is not None and gpu.c2c.enabled for gpu in gpus)
+        coherent=any(gpu.memory_numa_node is not None or (gpu.c2c and gpu.c2c.enabled) for gpu in gpus)
         or any(is_coherent_port(row.vendor, row.device) for row in rows),
     )
+
+
+def _neighbours(nics: frozenset[str], matrix: Matrix) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for pair, said in matrix.pairs.items():
+        if pair <= nics:
+            for one in pair:
+                found[one] = found.get(one, 0) + any(kind == "PIX" for _, kind in said)
+    return found
 
 
 def candidates_of(nics: Sequence[Nic], around: Surroundings) -> list[Candidate]:
@@ -108,19 +118,14 @@ def _candidate(nic: Nic, functions_on_card: int, around: Surroundings) -> Candid
     row = around.rows.get(nic.pci or "")
     link = row.link if row else None
     rates = [p.rate_gbit_s for p in nic.ports if p.state == "ACTIVE" and p.rate_gbit_s]
-    if row:
-        model: Model = (row.vendor, row.device, functions_on_card)
-        board: Model = (*model, row.subsystem_vendor, row.subsystem_device)
-    else:
-        on_switch = around.neighbours.get(nic.id, frozenset()) - {gpu.id for gpu in around.gpus}
-        model = (nic.model, len(on_switch))
-        board = (*model, nic.board_id)
+    model: Model = (row.vendor, row.device, functions_on_card) if row else (nic.model, around.neighbours.get(nic.id))
     if nic.virtual_function:  # alike by id, whatever they are for
         model = (*model, *sorted({port.link_layer or "" for port in nic.ports}))
+    board = (row.subsystem_vendor, row.subsystem_device) if row else (nic.board_id,)
     return Candidate(
         nic=nic,
         model=model,
-        board=board,
+        board=(*model, *board),
         ports_on_card=max(functions_on_card, len(nic.ports)),
         distance=around.distances.get(nic.id, {}),
         gbit_s=max(rates, default=around.speeds.get(nic.pci or "")),

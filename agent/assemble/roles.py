@@ -35,6 +35,7 @@ from agent.assemble.role_evidence import Candidate, Model, Surroundings, candida
 from agent.model.nic import Nic
 
 Decision = tuple[str, list[str]]
+_NOTHING_KNOWN: Model = (None, None)
 
 
 def with_roles(nics: Sequence[Nic], around: Surroundings) -> list[Nic]:
@@ -106,13 +107,12 @@ def _near_to_most(near: Sequence[Candidate], gpus: int) -> tuple[Model | None, s
 
 def _without_switch(candidates: Sequence[Candidate], around: Surroundings) -> tuple[Model | None, str]:
     cards = Counter(c.model for c in {_card(c.nic): c for c in candidates}.values())
+    if cards.total() > 1 and _NOTHING_KNOWN in cards:
+        return None, "no switch is shared with a GPU, and nothing says what models they are"
     if around.coherent:
-        return _first(
-            candidates, lambda c: cards[c.model]
-        ), "GPUs hang on their CPUs by C2C: most cards are of one model"
+        return _most(candidates, cards, "GPUs hang on their CPUs by C2C", "cards")
     if around.virtual:
-        functions = Counter(c.model for c in candidates)
-        return _first(candidates, lambda c: functions[c.model]), "a virtual machine: most functions are of one model"
+        return _most(candidates, Counter(c.model for c in candidates), "a virtual machine", "functions")
     if len(cards) == 1:
         return candidates[0].model, "no switch is shared with a GPU, and there is no other model"
     least = min(min(c.distance.values()) for c in candidates if c.distance)
@@ -120,6 +120,13 @@ def _without_switch(candidates: Sequence[Candidate], around: Surroundings) -> tu
     if len(nearest) == 1:
         return nearest.pop(), "no switch is shared with a GPU, and this model is the nearest"
     return None, "no switch is shared with a GPU, and several models are as near"
+
+
+def _most(candidates: Sequence[Candidate], counts: Counter[Model], where: str, what: str) -> tuple[Model | None, str]:
+    model = _first(candidates, lambda c: counts[c.model])
+    if model is None:
+        return None, f"{where}, and several models have as many {what}"
+    return model, f"{where}: {counts[model]} of {counts.total()} {what} are of this model"
 
 
 def _first(candidates: Iterable[Candidate], weight: Callable[[Candidate], int]) -> Model | None:
