@@ -62,6 +62,7 @@ _ACS_FLAGS = {
     "EgressCtrl": "EC",
     "DirectTrans": "DT",
 }
+_EMPTY_TARGET_GT_S = 2.5
 _GONE_HEADER = "Unknown header type 7f"
 
 
@@ -187,7 +188,7 @@ def _whole(block: Block, express: bool) -> bool:
 def _link(block: Block, port: str | None) -> dict[str, Any]:
     capability, status, control = block.first("LnkCap"), block.first("LnkSta"), block.first("LnkCtl")
     device, control_flags, status_flags = block.first("DevCtl"), _flags(control), _flags(status)
-    target = _speed(block.first("LnkCtl2")) if has_link_control_2(port, block.address) else None
+    target = _target(block, _speed(status)) if has_link_control_2(port, block.address) else None
     aspm = _ASPM.search(control)
     port_flags = status_flags if port in ("root_port", "downstream") else {}
     return {
@@ -206,6 +207,12 @@ def _link(block: Block, port: str | None) -> dict[str, Any]:
         "bandwidth_management_status": port_flags.get("BWMgmt"),
         "autonomous_bandwidth_status": port_flags.get("ABWMgmt"),
     }
+
+
+def _target(block: Block, current: float | None) -> float | None:
+    """LnkCtl2. An empty register is printed as 2.5 GT/s: on a link that runs faster it says nothing."""
+    target = _speed(block.first("LnkCtl2"))
+    return None if target == _EMPTY_TARGET_GT_S and current and current > target else target
 
 
 def _acs(block: Block) -> Acs | None:

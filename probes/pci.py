@@ -5,7 +5,7 @@ Kernel pages: Documentation/ABI/testing/sysfs-bus-pci, sysfs-bus-pci-devices-aer
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from probes.config_space import HEADER_BYTES, decode
@@ -13,7 +13,7 @@ from probes.host.door import Absent, Host, Unanswered
 from probes.pci_attributes import aer_counters, bars, decimal, identifier, link_speed
 from probes.pci_draft import Draft, functions
 from probes.pci_function import Acs, PciFacts, PciFunction
-from probes.pci_tree import UNPLACED, Place, bus_of, is_address, place_in_path
+from probes.pci_tree import Place, bus_of, is_address, place_in_path
 from probes.probe import Probe, Reading
 
 __all__ = ["PROBE", "Acs", "PciFacts", "PciFunction", "read_pci"]
@@ -71,21 +71,17 @@ def _found(host: Host) -> dict[str, tuple[list[str], Place]]:
     The kernel's entries are links that tell the place. Trees made by other tools may hold plain folders, or keep
     some functions only below the bus they sit on.
     """
-    found: dict[str, tuple[list[str], Place]] = {}
-    linked = False
-    for name in filter(is_address, _names_in(host, DEVICES)):
-        place = _place_of_link(host, f"{DEVICES}/{name}")
-        linked |= place is not None
-        found[name] = ([f"{DEVICES}/{name}"], place or UNPLACED)
-    if not linked:
+    folders = {name: [f"{DEVICES}/{name}"] for name in filter(is_address, _names_in(host, DEVICES))}
+    paths = {name: _answer(host.readlink, folder) for name, (folder,) in folders.items()}
+    if not any(paths.values()):
         for bus in _names_in(host, BUSES):
             for name in filter(is_address, _names_in(host, f"{BUSES}/{bus}/device")):
                 folder = f"{BUSES}/{bus}/device/{name}"
-                folders, place = found.get(name, ([], UNPLACED))
-                found[name] = ([*folders, folder], place if place[1] else _place_resolved(host, folder))
-    if not found:
+                folders.setdefault(name, []).append(folder)
+                paths[name] = _answer(host.resolve, folder)
+    if not folders:
         host.listdir(DEVICES)  # an empty bus is a fact; the reason why there is none is raised
-    return found
+    return {name: (places, place_in_path(paths[name] or "", folders)) for name, places in folders.items()}
 
 
 def _names_in(host: Host, path: str) -> list[str]:
@@ -95,18 +91,11 @@ def _names_in(host: Host, path: str) -> list[str]:
         return []
 
 
-def _place_of_link(host: Host, path: str) -> Place | None:
+def _answer(ask: Callable[[str], str], path: str) -> str | None:
     try:
-        return place_in_path(host.readlink(path))
+        return ask(path)
     except Unanswered:
         return None
-
-
-def _place_resolved(host: Host, path: str) -> Place:
-    try:
-        return place_in_path(host.resolve(path))
-    except Unanswered:
-        return UNPLACED
 
 
 def _draft(host: Host, address: str, folders: list[str], place: Place) -> Draft:
@@ -218,10 +207,8 @@ def _names(host: Host, address: str) -> dict[str, str | None]:
 
 
 def _link_name(host: Host, path: str) -> str | None:
-    try:
-        return host.readlink(path).rsplit("/", 1)[-1]
-    except Unanswered:
-        return None
+    text = _answer(host.readlink, path)
+    return text and text.rstrip("/").rsplit("/", 1)[-1]
 
 
 def _text(answers: Mapping[str, bytes | Unanswered], name: str) -> str | None:

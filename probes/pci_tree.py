@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from probes.text import Unparsable
 
@@ -61,22 +61,24 @@ def neighbour(address: str, distance: int) -> str | None:
     return f"{domain:04x}:{routing_id >> 8:02x}:{routing_id >> 3 & 0x1F:02x}.{routing_id & 7}"
 
 
-def place_in_path(path: str) -> Place:
+def place_in_path(path: str, listed: Container[str]) -> Place:
     """The place that the resolved path of a function says (UNPLACED where the path holds no root bus).
 
-    A domain behind a VMD controller starts a tree of its own: its root bus is the last one in the path.
+    The bridge above is the nearest one that is `listed`: a pruned tree may name bridges that it does not hold. A
+    domain behind a VMD controller starts a tree of its own: its root bus is the last one in the path.
 
-    >>> place_in_path("/sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0")
+    >>> place_in_path("/sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0", {"0000:15:01.0"})
     ('0000:15:01.0', '0000:15')
-    >>> place_in_path("/sys/devices/pci0000:80/0000:80:05.5/pci10000:e0/10000:e0:06.0")
+    >>> place_in_path("/sys/devices/pci0000:80/0000:80:05.5/pci10000:e0/10000:e0:06.0", {"0000:80:05.5"})
     (None, '10000:e0')
     """
-    parts = path.split("/")
-    above = parts[-2] if len(parts) > 1 else ""
-    for part in reversed(parts[:-1]):
+    above = None
+    for part in reversed(path.rstrip("/").split("/")[:-1]):
         root = _ROOT.fullmatch(part)
         if root is not None:
-            return (above if is_address(above) else None), root.group(1)
+            return above, root.group(1)
+        if above is None and part in listed:
+            above = part
     return UNPLACED
 
 

@@ -207,7 +207,7 @@ def test_any_bytes_decode(data: bytes) -> None:
 
 
 def test_damaged_bytes_decode() -> None:
-    """2,000 mutations of real-looking bytes, overwritten and cut: none raises, and sizes stay what a register can hold."""
+    """2,000 mutations of real-looking bytes, overwritten and cut: none raises, sizes stay what a register holds."""
     chance = random.Random(23)
     sizes = {None, *(128 << code for code in range(8))}
 

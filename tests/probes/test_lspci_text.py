@@ -163,6 +163,16 @@ def test_marks_behind_values_are_not_read() -> None:
         assert (8.0, 4) == (function.current_link_speed_gt_s, function.current_link_width)
 
 
+def test_an_empty_target_speed_is_unknown() -> None:
+    """lspci prints an empty LnkCtl2 as 2.5 GT/s; on a link that does run at that speed it may be true."""
+    fast, slow = (
+        one(f"19:00.0 Bridge: x\n\tLnkSta: Speed {speed}, Width x1\n\tLnkCtl2: Target Link Speed: 2.5GT/s\n")
+        for speed in ("8GT/s", "2.5GT/s")
+    )
+
+    assert (None, 2.5) == (fast.target_link_speed_gt_s, slow.target_link_speed_gt_s)
+
+
 def test_capabilities_that_were_denied_are_unknown() -> None:
     """lspci without privilege: nothing is off because it is not printed."""
     listing = parse_lspci(

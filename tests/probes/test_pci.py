@@ -245,10 +245,11 @@ def test_functions_below_their_bus_only() -> None:
     host.put(f"{DEVICES}/0000:54:00.0/infiniband/mlx5_3/node_guid", "x").put(f"{bus}:pcie001/x", "no function")
     host.put("/sys/class/pci_bus/0000:05/device", Link("../../../devices/pci0000:00/0000:00:03.0"))
     host.put("/sys/devices/pci0000:00/0000:00:03.0/0000:05:00.0/current_link_width", "4\n")
+    host.put("/sys/class/pci_bus/0000:00/device/0000:00:03.0/current_link_width", "4\n")
 
     found = functions(host)
 
-    assert ["0000:05:00.0", "0000:54:00.0"] == list(found)
+    assert ["0000:00:03.0", "0000:05:00.0", "0000:54:00.0"] == list(found)
     assert (16.0, 8, None, None) == (
         found["0000:54:00.0"].current_link_speed_gt_s,
         found["0000:54:00.0"].current_link_width,
