@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 
 import msgspec
 
 from agent.diagnose import Plan, diagnose
 from agent.model.report import Report
 from fixtures.build import build
+from probes.host.memory import Link, MemoryFiles
 from probes.host.recorded import RecordedHost
 from tests.conftest import ROOT
 
@@ -25,8 +25,20 @@ def scanned(shape: str, fault: str | None = None) -> Report:
 
 
 def machine(shape: str, fault: str | None = None) -> RecordedHost:
-    """A fixture machine as a host."""
-    raise NotImplementedError((shape, fault, build, Path))
+    """A fixture machine as a host, in memory."""
+    made = build(shape or None, fault)
+    evidence = MemoryFiles()
+    for name, text in made.documents().items():
+        evidence.add(f"/{name}", text.encode())
+    for path, content in made.tree.files.items():
+        evidence.add(f"/files{path}", content)
+    for path, target in made.tree.links.items():
+        evidence.add(f"/files{path}", Link(target))
+    for path in made.tree.directories:
+        evidence.add(f"/files{path}", {})
+    files = evidence.below("/files")
+    assert files is not None
+    return RecordedHost(fault or shape, evidence, files)
 
 
 def still(report: Report) -> Report:

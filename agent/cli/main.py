@@ -35,7 +35,7 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return _told("interrupted", INTERRUPTED)
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # SystemExit: the command-line library's own answer to a closed pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes stdout once more at exit
         return _told("stdout was closed before all was written", failed)
     except (Refused, OSError) as error:

@@ -1,0 +1,108 @@
+"""This host, for real: a live scan as the user that runs the tests, as nobody, and its replay from the capture."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from agent.diagnose import Plan, diagnose
+from agent.model.report import Report
+from agent.reports import encode, read
+from probes.host.capture import write_capture
+from probes.host.source import open_source
+from tests.conftest import ROOT
+from tests.machines import still
+
+pytestmark = pytest.mark.usefixtures("real_commands")
+NOBODY = 65534
+
+
+def scan(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    """`fabricscope scan` as a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "fabricscope", "scan", "--format", "json", *arguments],
+        capture_output=True, text=True, cwd=ROOT, check=True, timeout=60,
+    )  # fmt: skip
+
+
+def test_this_host_is_scanned() -> None:
+    """What the kernel says of itself is in the report, and every PCI function of sysfs."""
+    report = json.loads(scan([]).stdout)
+
+    assert "live" == report["source"]["kind"]
+    assert os.uname().release == report["node"]["kernel"]
+    functions = Path("/sys/bus/pci/devices")
+    there = sorted(os.listdir(functions)) if functions.is_dir() else []
+    assert there == sorted(row["id"] for row in report["topology"]["pci"])
+    assert [] == [run for run in report["probes"] if run["status"] in ("failed", "timed_out")]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become nobody")
+def test_an_ordinary_user_gets_a_report_too() -> None:
+    """Less is known, and it is said what; nothing fails for want of privilege."""
+    report = as_nobody()
+    pci = next(run for run in report["probes"] if run["name"] == "pci")
+
+    assert [] == [run for run in report["probes"] if run["status"] in ("failed", "timed_out")]
+    if any(row["config_bytes"] for row in report["topology"]["pci"]):
+        assert "partial" == pci["status"]
+        assert "CAP_SYS_ADMIN" in pci["reason"]
+
+
+def as_nobody() -> dict[str, Any]:
+    """A live scan after all privilege is dropped, in a child: the interpreter itself may lie where nobody cannot read,
+    so everything is imported by a first scan before that."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        diagnose(open_source(None, None), Plan())
+        os.environ["FABRICSCOPE_RUN_DIR"] = ""
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+        report, _ = diagnose(open_source(None, None), Plan())
+        with os.fdopen(writer, "wb") as pipe:
+            pipe.write(encode(report))
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        data = pipe.read()
+    assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    found: dict[str, Any] = json.loads(data)
+    return found
+
+
+def test_the_replay_of_a_capture_is_the_same_report(tmp_path: Path) -> None:
+    """But for source, generated_at and durations: as a folder and as an archive."""
+    report, recording = diagnose(open_source(None, None), Plan(record=True))
+    assert recording is not None
+    for name in ("capture", "capture.tar.gz", "capture.tar.zst"):
+        place = tmp_path / name
+        write_capture(recording, str(place))
+        again, _ = diagnose(open_source(str(place), None), Plan())
+
+        assert "capture" == again.source.kind
+        assert report.observed_at == again.observed_at
+        assert comparable(report) == comparable(again)
+
+
+def comparable(report: Report) -> bytes:
+    """The bytes of a report but for where and when."""
+    kept = still(report)
+    return encode(msgspec.structs.replace(kept, source=msgspec.structs.replace(kept.source, kind="")))
+
+
+def test_capture_and_scan_in_one_run(tmp_path: Path) -> None:
+    """`scan --capture FILE` does both."""
+    place, out = tmp_path / "c.tar.gz", tmp_path / "r.json"
+    scan(["--capture", str(place), "-o", str(out)])
+
+    assert "capture" == open_source(str(place), None).kind
+    assert "live" == read(str(out)).source.kind
