@@ -87,6 +87,11 @@ def away(function: PciFunction | None) -> str | None:
     }.get(function.state, function.state)
 
 
+def gone(function: PciFunction | None) -> bool:
+    """Fallen off the bus: what else is wrong with the device follows from that, and is folded into it."""
+    return function is not None and function.state == "gone"
+
+
 def pci_source(case: Case, pci: str, attribute: str) -> str:
     """Where a person finds a PCI fact again: the file of sysfs, or lspci where that was the source."""
     if case.probe_failure("pci") is None:

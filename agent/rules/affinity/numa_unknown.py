@@ -45,10 +45,10 @@ def numa_unknown(case: Case) -> Iterator[Answer]:
     """
     nodes = case.node.numa_nodes
     devices = {gpu.pci for gpu in case.topology.gpus if gpu.pci} | {nic.pci for nic in case.rails if nic.pci}
-    if not nodes:
-        return
-    if not devices:
+    if not devices and case.probe_failure("pci|lspci") is None:
         yield NotApplicable("node", "no GPU and no rail")
+    elif not devices or not nodes:
+        return
     elif any(node.cpus is None for node in nodes):
         yield Unknown("node", "which NUMA nodes have CPUs is not known")
     elif len(case.cpu_nodes) < 2:

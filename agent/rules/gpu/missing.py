@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.rules.case import Case
-from agent.rules.devices import away, function_of, is_nvidia, kernel_log
+from agent.rules.devices import away, function_of, gone, is_nvidia, kernel_log
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _EXCLUDED = "NVreg_ExcludedGpus"
@@ -17,7 +17,7 @@ _EXCLUDED = "NVreg_ExcludedGpus"
     "gpu-missing",
     "critical",
     needs=("pci|lspci",),
-    references=("PCIE-027", "PCIE-026"),
+    references=("PCIE-027",),
     essential=True,
     absorbs=("nvlink-inactive", "nvlink-speed-low", "nvlink-asymmetric", "affinity-gpu-far-from-nic"),
 )
@@ -36,8 +36,9 @@ def gpu_missing(case: Case) -> Iterator[Answer]:
 
     ## What keeps it silent
     - No driver is bound, another one is (nouveau), or the GPU waits for a virtual machine (vfio-pci): not applicable.
-    - The GPU sleeps, is gone (see pcie-device-gone), or came or went during the scan: not applicable.
+    - The GPU sleeps, or came or went during the scan: not applicable. It is gone: pcie-device-gone stands for this one.
     - The driver was asked to leave GPUs out (`NVreg_ExcludedGpus` on the kernel command line): unknown.
+    - In a container that was given other GPUs than this one: not applicable.
     - In a virtual machine a GPU that is merely not listed is unknown: the hypervisor says what a guest may use.
     - Neither NVML nor nvidia-smi answered, or the PCI bus could not be read: unknown.
     - Accelerators of other vendors: their drivers are not asked yet.
@@ -62,7 +63,7 @@ def _judge(case: Case, gpu: Gpu) -> Answer:
     if not is_nvidia(case, gpu):
         return NotApplicable(subject, "not of NVIDIA: its driver is not asked")
     absent = away(function)
-    if absent:
+    if absent and not gone(function):
         return NotApplicable(subject, absent)
     if function is None and (unread := case.probe_failure("pci|lspci")):
         return Unknown(subject, f"whether others are on the bus: {unread}")
@@ -75,8 +76,11 @@ def _judge(case: Case, gpu: Gpu) -> Answer:
         return NotApplicable(subject, "bound to vfio-pci: it waits for a virtual machine")
     if gpu.driver_state == "no_driver" or (driver is not None and driver != "nvidia"):
         return NotApplicable(subject, f"no NVIDIA driver is bound to it{f' but {driver}' if driver else ''}")
+    unread = case.probe_failure("nvml|nvidia_smi")
+    if case.node.container and not unread:
+        return NotApplicable(subject, "a container sees only the GPUs that it was given")
     if gpu.driver_state != "not_open":
-        return Unknown(subject, case.probe_failure("nvml|nvidia_smi") or "the driver's list does not tell")
+        return Unknown(subject, unread or gpu.driver_error or "the driver's list does not tell")
     if case.virtual_machine:
         return Unknown(subject, "not listed by the driver, in a virtual machine")
     if driver is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from agent.rules.case import Case
 from agent.rules.counting import named
 from agent.rules.devices import by_role
-from agent.rules.infiniband.ports import IbPort, ib_ports, settling
+from agent.rules.infiniband.ports import PLUGGED, IbPort, ib_ports, settling
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _NO_LID = (0, 0xFFFF)
@@ -18,7 +18,7 @@ def ib_no_sm(case: Case) -> Iterator[Answer]:
     """An InfiniBand link is up, and no subnet manager has configured it.
 
     ## What it checks
-    InfiniBand ports of rail and storage NICs whose wire is up.
+    InfiniBand ports whose wire is up, whatever they are for: somebody plugged them.
 
     ## Why it matters
     Without a subnet manager a port has no address: 0 bytes move, however good the cable.
@@ -26,11 +26,11 @@ def ib_no_sm(case: Case) -> Iterator[Answer]:
     ## How it is decided
     The physical state is LinkUp and the port stays in INIT or ARMED; or an active port of a physical machine has no
     LID or no subnet manager's LID. Every port whose wire is up: critical, one finding for the node. Some ports: error
-    for each, storage warning.
+    for each, warning where it is no rail.
 
     ## What keeps it silent
     - Ethernet ports, ports whose wire is not up (see ib-port-down), software devices, functions that a fabric manager
-      owns, ports without a role: not applicable.
+      owns, NICs that are unused: not applicable.
     - LIDs of virtual functions and virtual machines, which may be 0 by design: only the state counts there.
     - The first four minutes after boot, and a physical state that could not be read: unknown.
     - Two nodes back to back without a subnet manager look the same: switch this rule off there.
@@ -46,7 +46,7 @@ def ib_no_sm(case: Case) -> Iterator[Answer]:
     Linux `Documentation/ABI/stable/sysfs-class-infiniband`; InfiniBand Architecture Specification, port states.
     """
     ports: list[IbPort] = []
-    for each in ib_ports(case):
+    for each in ib_ports(case, PLUGGED):
         if isinstance(each, IbPort):
             ports.append(each)
         else:

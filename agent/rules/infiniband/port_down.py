@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.rules.case import Case
+from agent.rules.counting import named
 from agent.rules.devices import by_role
-from agent.rules.infiniband.ports import IbPort, ib_ports, settling
+from agent.rules.infiniband.ports import EXPECTED, IbPort, ib_ports, settling
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _CABLED = ("LinkUp", "PortConfigurationTraining", "LinkErrorRecovery")
@@ -33,7 +34,8 @@ def ib_port_down(case: Case) -> Iterator[Answer]:
     ## How it is decided
     The port is not ACTIVE four minutes after boot, and it is meant to be: a port of another NIC with the same role and
     position (for storage: the same board, too) is active, or its physical state shows that something is plugged
-    (training, error recovery, link up). Rails: error. Storage: warning.
+    (training, error recovery, link up). Rails: error. Storage: warning. No port of several rails active: critical, one
+    finding for the node.
 
     ## What keeps it silent
     - Ports of NICs that are no rail and no storage NIC, of functions that a fabric manager owns ("mezz internal"
@@ -41,8 +43,8 @@ def ib_port_down(case: Case) -> Iterator[Answer]:
       applicable. So are nodes without InfiniBand.
     - A port without signal where all ports in its position are (the second ports of all cards), while others of its
       role are active: not cabled, not applicable.
-    - A port without signal where no port of its role is active: not cabled, or the fabric is down; this node cannot
-      tell, so it is unknown.
+    - A single rail, or storage ports, without signal where no port of that role is active: not cabled, or the fabric is
+      down; this node cannot tell, so it is unknown.
     - The first four minutes after boot, and a state that could not be read: unknown.
     - The link is up and no subnet manager came: ib-no-sm is the cause and stands for this one.
 
@@ -62,12 +64,20 @@ def ib_port_down(case: Case) -> Iterator[Answer]:
             ports.append(each)
         else:
             yield each
+    for role in EXPECTED:
+        yield from _of_role(case, [each for each in ports if each.nic.role == role])
+
+
+def _of_role(case: Case, ports: list[IbPort]) -> Iterator[Answer]:
     active = [each for each in ports if each.port.state == "ACTIVE"]
-    for each in ports:
-        yield _judge(case, each, [other for other in active if other.nic.role == each.nic.role])
+    dark = not active and len({each.nic.id for each in ports if each.nic.role == "rail"}) > 1
+    answers = [_judge(case, each, active, dark) for each in ports]
+    faults = [answer for answer in answers if isinstance(answer, Fail)]
+    yield from (answer for answer in answers if not isinstance(answer, Fail))
+    yield from [_whole_node(faults)] if dark and len(faults) == len(ports) else faults
 
 
-def _judge(case: Case, each: IbPort, active: list[IbPort]) -> Answer:
+def _judge(case: Case, each: IbPort, active: list[IbPort], dark: bool) -> Answer:
     port, role = each.port, each.nic.role
     alike = [o for o in active if o.position == each.position and (role == "rail" or o.board == each.board)]
     if port.state == "ACTIVE":
@@ -75,7 +85,7 @@ def _judge(case: Case, each: IbPort, active: list[IbPort]) -> Answer:
     waiting = settling(case)
     if waiting:
         return Unknown(each.subject, f"{port.state}; {waiting}")
-    if not alike and port.phys_state not in _CABLED:
+    if not alike and not dark and port.phys_state not in _CABLED:
         if active:
             return NotApplicable(each.subject, "not cabled, as every port in its position")
         return Unknown(each.subject, f"{port.state}, as every port of its role: not cabled, or the fabric is down")
@@ -92,6 +102,21 @@ def _judge(case: Case, each: IbPort, active: list[IbPort]) -> Answer:
         ),
         severity=by_role("error", each.nic),
         places=each.places,
+    )
+
+
+def _whole_node(faults: list[Fail]) -> Fail:
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"none of {len(faults)} InfiniBand rail ports is active: {named([fault.label for fault in faults])}",
+        impact="100 % of what this node exchanges with others: it takes part in no job.",
+        remedy="Look at the leaf switches and the cabling of this node; Disabled: enable the ports (ibportstate).",
+        evidence=tuple(row for fault in faults for row in fault.evidence),
+        severity="critical",
+        confidence="medium",
+        cause="all-rails",
+        places=frozenset().union(*(fault.places for fault in faults)),
     )
 
 

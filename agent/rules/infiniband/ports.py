@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from agent.model.finding import Evidence
 from agent.model.nic import Nic, Port
 from agent.rules.case import Case
-from agent.rules.devices import MELLANOX, away, device_id, function_of
+from agent.rules.devices import MELLANOX, away, device_id, function_of, gone
 from agent.rules.rule import Answer, NotApplicable, Unknown
 
 _SETTLED_SECONDS = 240.0  # gpud waits 4 minutes for a port after boot
 _CONNECTX_5 = 0x1017
 _INFINIBAND_CLASS = "0x0207"
+EXPECTED = ("rail", "storage")  # roles that have a cable
+PLUGGED = (*EXPECTED, "management", "unknown")  # roles that may have one
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +48,29 @@ class IbPort:
         return Evidence(what=f"{what} of {self.label}", value=value, source=source)
 
 
-def ib_ports(case: Case) -> Iterator[IbPort | Answer]:
-    """Every InfiniBand port of a rail or storage NIC, in the order of NICs; an answer for every other."""
+def ib_ports(case: Case, roles: tuple[str, ...] = EXPECTED) -> Iterator[IbPort | Answer]:
+    """Every InfiniBand port of NICs in these roles, in the order of NICs; an answer for every other."""
     seen = False
     for nic in sorted(case.topology.nics, key=lambda each: each.id):
         for port in nic.ports:
             if port.link_layer in ("InfiniBand", None):
                 seen = True
-                yield _unjudged(case, nic, port) or _ib_port(case, nic, port)
+                yield _unjudged(case, nic, port, roles) or _ib_port(case, nic, port)
         if not nic.ports and _of_infiniband(case, nic):
             seen = True
             yield Unknown(f"pci:{nic.pci}", _why_no_ports(case, nic))
     if not seen and (case.probe_failure("pci|lspci") is None or case.probe_failure("rdma|rdma_tools") is None):
         yield NotApplicable("node", "no InfiniBand port")
+
+
+def no_infiniband(case: Case) -> bool:
+    """Known to have none: the PCI bus was read, and holds no InfiniBand function; nor is there a port of it."""
+    if case.probe_failure("pci|lspci") is not None:
+        return False
+    ports = (port for nic in case.topology.nics for port in nic.ports)
+    return not any(_of_infiniband(case, nic) for nic in case.topology.nics) and not any(
+        port.link_layer in ("InfiniBand", None) for port in ports
+    )
 
 
 def settling(case: Case) -> str | None:
@@ -91,18 +103,18 @@ def device_number(case: Case, nic: Nic) -> int | None:
         return None
 
 
-def _unjudged(case: Case, nic: Nic, port: Port) -> Answer | None:
+def _unjudged(case: Case, nic: Nic, port: Port, roles: tuple[str, ...]) -> Answer | None:
     subject, function = f"port:{nic.id}/{port.port}", function_of(case, nic)
     absent = away(function)
     if nic.software:
         return NotApplicable(subject, "a software device")
     if nic.limited:
         return NotApplicable(subject, f"not a NIC for jobs: {nic.limited}")
-    if absent:
+    if absent and not gone(function):
         return NotApplicable(subject, absent)
     if function and function.physical_function in case.functions:
         return NotApplicable(subject, "a virtual function, for guests")
-    if nic.role not in ("rail", "storage"):
+    if nic.role not in roles:
         return NotApplicable(subject, f"role {nic.role}: nothing is expected of it")
     if port.link_layer is None:
         return Unknown(subject, "whether it is InfiniBand or Ethernet is not known")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from agent.rules.case import Case
 from agent.rules.counting import named, share_lost
-from agent.rules.infiniband.ports import IbPort, ib_ports, rate_unparsed
+from agent.rules.infiniband.ports import IbPort, ib_ports, no_infiniband, rate_unparsed
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 
@@ -50,7 +50,7 @@ def ib_rate_mixed(case: Case) -> Iterator[Answer]:
             else:
                 ports.append(each)
     if len(ports) < 2:
-        if not case.probe_failure("rdma|rdma_tools"):
+        if case.probe_failure("rdma|rdma_tools") is None or no_infiniband(case):
             yield NotApplicable("node", "fewer than two active InfiniBand rails")
         return
     rates = {each.port.rate_gbit_s or 0.0 for each in ports}

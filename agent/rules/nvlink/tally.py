@@ -9,7 +9,7 @@ from enum import Enum
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
 from agent.rules.case import Case
-from agent.rules.devices import C2C_GPUS, away, device_id, function_of, is_nvidia, model_of
+from agent.rules.devices import C2C_GPUS, away, device_id, function_of, gone, is_nvidia, model_of
 from agent.rules.rule import Answer, NotApplicable, Unknown
 
 
@@ -88,16 +88,13 @@ def lost_ends(case: Case, tally: Tally) -> frozenset[str]:
     lost: set[str] = set()
     if "gpu" in kinds:
         lost |= {
-            gpu.id for gpu in case.topology.gpus if _out(case, gpu.pci) or gpu.driver_state in ("not_open", "error")
+            gpu.id
+            for gpu in case.topology.gpus
+            if gone(case.functions.get(gpu.pci or "")) or gpu.driver_state in ("not_open", "error")
         }
     if "switch" in kinds:
-        lost |= {switch.id for switch in case.topology.nvswitches if _out(case, switch.pci)}
+        lost |= {switch.id for switch in case.topology.nvswitches if gone(case.functions.get(switch.pci))}
     return frozenset(lost)
-
-
-def _out(case: Case, pci: str | None) -> bool:
-    function = case.functions.get(pci or "")
-    return function is not None and function.state == "gone"
 
 
 def _unjudged(case: Case, gpu: Gpu) -> Answer | None:

@@ -10,7 +10,7 @@ from agent.model.pci import PciFunction
 from agent.model.topology import Path
 from agent.rules.case import Case
 from agent.rules.counting import named, share_lost
-from agent.rules.devices import label_of, on_c2c, pci_source
+from agent.rules.devices import kernel_log, label_of, on_c2c, pci_source
 from agent.rules.pcie.wires import Wire, bandwidth, expected_speed, expected_width, faces_up, unjudged
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
@@ -18,7 +18,7 @@ _NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
 _NOISE = 0.98  # two ways to round the same bandwidth differ by less
 
 
-@rule("pcie-path-bottleneck", "warning", needs=("pci|lspci",), references=("PCIE-008",))
+@rule("pcie-path-bottleneck", "warning", needs=("pci|lspci",), references=("PCIE-008", "PCIE-032"))
 def pcie_path_bottleneck(case: Case) -> Iterator[Answer]:
     """A hop between a GPU and its rail is slower than the links of both.
 
@@ -155,6 +155,7 @@ def _fault(case: Case, hop: PciFunction, found: list[tuple[Path, float]]) -> Fai
                 )
                 for path, _ in found[:2]
             ),
+            *kernel_log(case, hop.id),
         ),
         severity="error" if now < full / 2 else "warning",
         places=frozenset({hop.id}),

@@ -26,7 +26,7 @@ from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
     "pcie-speed-downgraded",
     "error",
     needs=("pci|lspci",),
-    references=("PCIE-002", "gdr-nic-pcie-degraded"),
+    references=("PCIE-002",),
     absorbs=("pcie-path-bottleneck",),
 )
 def pcie_speed_downgraded(case: Case) -> Iterator[Answer]:
