@@ -45,7 +45,7 @@ class Express:
     max_read_request_bytes: int | None  # DevCtl
     relaxed_ordering: bool | None  # DevCtl
     extended_tags: bool | None  # DevCtl
-    max_speed_gt_s: float | None  # LnkCap2, where that is empty LnkCap: as the kernel's max_link_speed
+    max_speed_gt_s: float | None  # LnkCap
     max_width: int | None  # LnkCap
     speed_gt_s: float | None  # LnkSta; None too where the code is none that is defined
     width: int | None  # LnkSta; 0: no link
@@ -188,7 +188,6 @@ def _express(data: bytes, at: int) -> Express:
     link_status = _u16(data, at + 0x12) if has_link else None
     slot = _u32(data, at + 0x14) if flags is not None and flags & 0x100 and kind in _PORTS else None
     link_control_2 = _u16(data, at + 0x30) if has_link and version >= 2 else None
-    speeds = _u32(data, at + 0x2C) if has_link and version >= 2 else None
     port_status = link_status if kind in _PORTS else None
     return Express(
         port_type=kind,
@@ -198,7 +197,7 @@ def _express(data: bytes, at: int) -> Express:
         max_read_request_bytes=None if device_control is None else 128 << (device_control >> 12 & 7),
         relaxed_ordering=None if device_control is None else bool(device_control & 0x10),
         extended_tags=None if device_control is None else bool(device_control & 0x100),
-        max_speed_gt_s=None if link_capability is None else _max_speed(link_capability, speeds),
+        max_speed_gt_s=None if link_capability is None else _SPEED_GT_S.get(link_capability & 0xF),
         max_width=None if link_capability is None else link_capability >> 4 & 0x3F,
         speed_gt_s=None if link_status is None else _SPEED_GT_S.get(link_status & 0xF),
         width=None if link_status is None else link_status >> 4 & 0x3F,
@@ -208,11 +207,6 @@ def _express(data: bytes, at: int) -> Express:
         autonomous_bandwidth_status=None if port_status is None else bool(port_status & 0x8000),
         target_speed_gt_s=None if link_control_2 is None else _SPEED_GT_S.get(link_control_2 & 0xF),
     )
-
-
-def _max_speed(link_capability: int, link_capability_2: int | None) -> float | None:
-    vector = (link_capability_2 or 0) >> 1 & 0x7F
-    return _SPEED_GT_S.get(vector.bit_length() if vector else link_capability & 0xF)
 
 
 def _subsystem_at(header_type: int | None, found: Mapping[int, int]) -> int | None:

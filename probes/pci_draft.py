@@ -25,11 +25,15 @@ class Draft:
     virtual_functions: VirtualFunctions | None = None
 
     def add_config(self, space: ConfigSpace) -> None:
-        """Take over what config space says. Fields that are there already stay: the kernel's word comes first."""
+        """Take over what config space says. Fields that are there already stay: the kernel's word comes first.
+
+        But for the speed that a port is capable of: the kernel takes the highest of LnkCap2, which may list speeds
+        that LnkCap, and so the port, does not go to (Thunderbolt bridges, ports that are strapped down).
+        """
         self.secondary_bus = space.secondary_bus
         self.virtual_functions = space.virtual_functions
         for name, value in _config_fields(space, self.address).items():
-            if self.fields.get(name) is None:
+            if self.fields.get(name) is None or (name == "max_link_speed_gt_s" and value is not None):
                 self.fields[name] = value
 
 

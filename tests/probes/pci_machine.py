@@ -37,12 +37,12 @@ def express(
     bridge: tuple[int, int, int] | None = None,
     device: tuple[int, int] = (0, 0),
     link: tuple[int, int, int] = (0, 0, 0),
-    second: tuple[int, int] = (0, 0),
+    target: int = 0,
     extended: Mapping[int, bytes] | None = None,
 ) -> bytes:
     """4096 bytes of a PCI Express function in D0.
 
-    `device`: DevCap, DevCtl. `link`: LnkCap, LnkCtl, LnkSta. `second`: LnkCap2, LnkCtl2.
+    `device`: DevCap, DevCtl. `link`: LnkCap, LnkCtl, LnkSta. `target`: LnkCtl2.
     `extended`: capability id -> what follows its header; they are chained in the order given, 0x40 bytes apart.
     """
     data = conventional(bridge=bridge) + bytearray(4096 - 256)
@@ -57,8 +57,7 @@ def express(
         (0x0C, link[0], 4),
         (0x10, link[1], 2),
         (0x12, link[2], 2),
-        (0x2C, second[0], 4),
-        (0x30, second[1], 2),
+        (0x30, target, 2),
     ):
         put(data, EXPRESS_AT + register, value, size)
     chain = list((extended or {}).items())

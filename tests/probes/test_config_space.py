@@ -17,7 +17,7 @@ ACS, ATS, AER, SERIAL, SRIOV = 0x000D, 0x000F, 0x0001, 0x0003, 0x0010
 GPU = express(
     device=(0x0001, 0x5130),  # 256 bytes supported; 256 in use, 4096 to read, relaxed ordering, extended tags
     link=(0x0105, 0x0002, 0x1103),  # 32 GT/s x16; L1; 8 GT/s x16
-    second=(0x3E, 0x0003),  # 2.5 to 32 GT/s; capped at 8 GT/s
+    target=0x0003,  # capped at 8 GT/s
     extended={
         AER: bytes(0x20),
         SERIAL: bytes.fromhex("01 00 00 ff ff d2 3f b8"),

@@ -108,6 +108,15 @@ def test_config_space_adds_what_the_kernel_does_not_say() -> None:
     assert (True, None, 4096) == (gpu.acs_known, gpu.ats, gpu.config_bytes)
 
 
+def test_a_port_is_capable_of_what_its_own_register_says() -> None:
+    """The kernel's max_link_speed is the highest of a list that may go beyond it; lspci reads LnkCap too."""
+    host = PciHost().function(GPU, GPU_FILES | {"config": express(link=(0x0104, 0, 0x1104))})
+
+    gpu = functions(host)["0000:16:00.0"]
+
+    assert (32.0, 16.0) == (gpu.current_link_speed_gt_s, gpu.max_link_speed_gt_s)
+
+
 @pytest.mark.parametrize("power", [{"power/runtime_status": "suspended\n"}, {"power_state": "D3cold\n"}])
 def test_a_sleeping_device_is_asked_nothing_that_can_reach_it(power: dict[str, str]) -> None:
     """The power state is the first question about a device, and after it only the kernel's memory is read."""
