@@ -36,6 +36,7 @@ class Board:
 
     def __init__(self, privileged: bool = True) -> None:
         self.functions: list[PciFunction] = []
+        self.upstreams: set[str] = set()
         self.privileged = privileged  # config space is readable, so port types are known
 
     def root_port(self, address: str, numa: int | None = 0, **fields: Any) -> str:
@@ -44,6 +45,7 @@ class Board:
 
     def upstream(self, address: str, parent: str, **fields: Any) -> str:
         """The upstream port of a switch."""
+        self.upstreams.add(address)
         return self._add(address, parent, "0x060400", "upstream", **fields)
 
     def downstream(self, address: str, parent: str, **fields: Any) -> str:

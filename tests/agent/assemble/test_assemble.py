@@ -1,0 +1,101 @@
+"""The whole assembly: the same facts give the same bytes, whatever order they come in."""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import msgspec
+import pytest
+
+from agent.assemble import Assembled, assemble
+from agent.model.topology import Topology
+from probes.gpu import Gpu, GpuFacts, PairCell
+from probes.netdev import Netdev, NetdevFacts
+from probes.pci import PciFacts
+from probes.probe import Outcome, Status
+from probes.rdma import RdmaDevice, RdmaFacts, RdmaPort
+from tests.agent.assemble.hosts import assembled, driver, hgx, outcome
+
+
+def encoded(made: Assembled) -> bytes:
+    """The body of a report."""
+    return msgspec.json.encode([made.node, made.platform, made.software, made.events, made.topology])
+
+
+def facts(shuffle: random.Random | None = None) -> list[Outcome]:
+    """A machine of every kind of row; shuffled, the same in another order."""
+    functions = list(hgx(8, nics_per_switch=2).functions)
+    addresses = [f"0000:{0x10 * n + 3:02x}:00.0" for n in range(1, 9)]
+    gpus = [Gpu(index=n, address=address) for n, address in enumerate(addresses)]
+    nics = [f"0000:{0x10 * n + 4:02x}:00.0" for n in range(1, 9)]
+    devices = [RdmaDevice(f"mlx5_{n}", a, ports=(RdmaPort(1, state="ACTIVE"),)) for n, a in enumerate(nics)]
+    interfaces = [Netdev(f"ib{n}", address) for n, address in enumerate(nics)]
+    cells = [PairCell(f"GPU{a}", f"GPU{b}", "NV18") for a in range(8) for b in range(a + 1, 8)]
+    for rows in (functions, gpus, devices, interfaces, cells) if shuffle else ():
+        shuffle.shuffle(rows)  # type: ignore[arg-type]  # lists of several kinds
+    outcomes = [
+        outcome("pci", PciFacts(tuple(functions))),
+        outcome("nvml", driver(gpus, pairs=tuple(cells))),
+        outcome("rdma", RdmaFacts(tuple(devices))),
+        outcome("netdev", NetdevFacts(tuple(interfaces))),
+    ]
+    if shuffle:
+        shuffle.shuffle(outcomes)
+    return outcomes
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_order_of_facts_does_not_show(seed: int) -> None:
+    """Lists are sorted by identity, not by arrival."""
+    assert encoded(assemble(facts())) == encoded(assemble(facts(random.Random(seed))))
+
+
+def test_nothing_known_is_an_empty_topology() -> None:
+    """No probe answered."""
+    failed = Outcome("pci", Status.FAILED, None, "broken", (), 0.0)
+
+    assert Topology() == assemble([failed]).topology
+    assert Topology() == assemble([]).topology
+
+
+def test_every_reference_leads_to_a_row() -> None:
+    """By id."""
+    made = assemble(facts()).topology
+    functions = {row.id for row in made.pci}
+    ends = {row.id for row in (*made.gpus, *made.nics)}
+
+    assert {row.pci for row in (*made.gpus, *made.nics, *made.netdevs)} <= functions
+    assert {row.parent for row in made.pci if row.parent} <= functions
+    assert {end for path in made.paths for end in (path.a, path.b)} <= ends
+    assert {row.nic for row in made.netdevs} <= ends
+    assert len(made.paths) == 8 * 7 / 2 + 8 * 16
+
+
+def test_the_bandwidth_mode_is_the_driver_s() -> None:
+    """Of either source."""
+    assert "half" == assembled(nvidia_smi=GpuFacts((), bandwidth_mode="half")).topology.bandwidth_mode
+
+
+def test_the_cost_of_all_pairs_stays_small() -> None:
+    """Parent walks are cached: a third more functions a pair would show as a square."""
+    small, large = (_steps(hgx(n, nics_per_switch=4).functions) for n in (5, 15))
+
+    assert large <= small * 12  # nine times the pairs, three times the functions
+
+
+def _steps(functions: object) -> int:
+    """Python calls that one assembly makes: what a clock would measure, without its noise."""
+    count = 0
+
+    def counted(*_: object) -> None:
+        nonlocal count
+        count += 1
+
+    outcomes = [outcome("pci", PciFacts(tuple(functions)))]  # type: ignore[arg-type]  # a list of functions
+    sys.setprofile(counted)
+    try:
+        assemble(outcomes)
+    finally:
+        sys.setprofile(None)
+    return count

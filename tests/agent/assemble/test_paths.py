@@ -1,0 +1,357 @@
+"""Paths: kinds, hops, bandwidth and what limits it; and what other sources say of the same pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path as File
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.assemble import Assembled, assemble
+from agent.assemble.paths import Paths
+from agent.assemble.pcie_tree import PcieTree
+from agent.model.topology import Disagreement, Path
+from probes import numa, pci
+from probes.gpu import Gpu, GpuFacts, NvLink, PairCell
+from probes.host.source import open_source
+from probes.numa import NumaFacts, NumaNode
+from probes.nvidia_smi_topo import parse
+from probes.pci import PciFacts
+from probes.probe import outcome_of
+from probes.rdma import RdmaDevice, RdmaFacts
+from tests.agent.assemble.hosts import GEN1, GEN3, GEN4, GEN5, Board, assembled, driver, hgx, paths_by_pair
+from tests.agent.assemble.lspci_tree import parse_tree
+
+GPU, NIC, OTHER, FAR_NIC = "0000:13:00.0", "0000:14:00.0", "0000:23:00.0", "0000:24:00.0"
+ROOT, UP, DOWN, NIC_PORT = "0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000:12:01.0"
+
+
+def path(board: Board, a: str = GPU, b: str = NIC, **facts: object) -> Path:
+    """One path of a machine."""
+    return paths_by_pair(assembled(pci=board.facts(), **facts))[a, b]
+
+
+def test_one_switch_is_pix_and_its_ports_are_the_hops() -> None:
+    """From a's side."""
+    found = path(hgx(1))
+
+    assert ("PIX", "PIX", [DOWN, UP, NIC_PORT], "pci-tree") == (
+        found.kind,
+        found.pcie_kind,
+        found.hops,
+        found.source,
+    )
+
+
+def test_a_second_switch_is_pxb() -> None:
+    """A switch on the board of the GPU, below the switch of the chassis, as in a DGX A100."""
+    board = hgx(1)
+    inner = board.upstream("0000:17:00.0", DOWN)
+    board.change(GPU, parent=board.downstream("0000:18:00.0", inner))
+    found = path(board)
+
+    assert ("PXB", ["0000:18:00.0", "0000:17:00.0", DOWN, UP, NIC_PORT]) == (found.kind, found.hops)
+
+
+def test_ports_of_one_card_and_what_shares_a_port_are_pix() -> None:
+    """Directly below a root port there is no switch at all."""
+    board = Board()
+    root = board.root_port("0000:20:03.1")
+    board.gpu("0000:21:00.0", root)
+    board.nic("0000:21:00.1", root)
+    found = path(board, "0000:21:00.0", "0000:21:00.1")
+
+    assert ("PIX", [root]) == (found.kind, found.hops)
+
+
+@pytest.mark.parametrize(
+    ("other_root", "node", "nodes", "kind"),
+    [
+        ("0000:10:02.0", 0, ("0-7", "8-15"), "PHB"),
+        ("0000:20:01.0", 0, ("0-7", "8-15"), "NODE"),
+        ("0000:20:01.0", 1, ("0-7", "8-15"), "SYS"),
+        ("0000:20:01.0", -1, ("0-7", "8-15"), None),
+        ("0000:20:01.0", -1, ("0-15",), "NODE"),
+        ("0000:20:01.0", -1, ("0-15", ""), "NODE"),  # the second node is memory
+        ("0000:20:01.0", None, (), None),
+    ],
+)
+def test_over_host_bridges(other_root: str, node: int | None, nodes: tuple[str, ...], kind: str | None) -> None:
+    """One host bridge; two of one node; two of two nodes; not known, unless there is only one node."""
+    board = Board()
+    board.gpu(GPU, board.root_port("0000:10:01.0"))
+    board.nic(NIC, board.root_port(other_root, numa=node))
+    found = path(board, numa=NumaFacts(tuple(NumaNode(n, cpus) for n, cpus in enumerate(nodes))))
+
+    assert (kind, kind) == (found.kind, found.pcie_kind)
+    assert (["0000:10:01.0", other_root] if kind else []) == found.hops
+
+
+def test_without_a_hierarchy_nothing_is_derived() -> None:
+    """A listing that says neither parents nor root buses."""
+    board = hgx(1)
+    for function in list(board.functions):
+        board.change(function.address, parent=None, root_bus=None)
+    found = path(board)
+
+    assert (None, None, [], None, None, None) == (
+        found.kind,
+        found.pcie_kind,
+        found.hops,
+        found.bandwidth_gbyte_s,
+        found.limiting,
+        found.source,
+    )
+
+
+def test_the_slowest_link_limits() -> None:
+    """Of the two below one switch."""
+    board = hgx(1)
+    board.change(NIC, current_link_width=8)
+    found = path(board)
+
+    assert (31.508, NIC) == (found.bandwidth_gbyte_s, found.limiting)
+
+
+def test_the_link_above_the_common_switch_is_not_on_the_way() -> None:
+    """Traffic between the two turns at the switch; to another switch it does not."""
+    board = hgx(2)
+    board.change(UP, current_link_width=4)
+
+    assert 63.015 == path(board).bandwidth_gbyte_s
+    assert (15.754, UP) == (lambda p: (p.bandwidth_gbyte_s, p.limiting))(path(board, GPU, FAR_NIC))
+
+
+def test_of_equal_links_the_one_nearest_to_the_root_limits() -> None:
+    """As the kernel blames."""
+    assert UP == path(hgx(2), GPU, FAR_NIC).limiting
+
+
+def test_hops_that_cannot_be_believed_do_not_count() -> None:
+    """A synthetic upstream port at Gen2 between two Gen5 links; a sleeping NIC."""
+    board = hgx(2)
+    board.change(UP, vendor="0x1000", device="0xc030", current_link_speed_gt_s=5.0, max_link_speed_gt_s=5.0)
+    board.change(FAR_NIC, asleep=True, current_link_width=1)
+    found = path(board, GPU, FAR_NIC)
+
+    assert (63.015, "0000:21:00.0") == (found.bandwidth_gbyte_s, found.limiting)
+
+
+def test_an_idle_gpu_counts_with_what_its_link_can_reach() -> None:
+    """Gen1 at rest, Gen4 by its slot."""
+    board = hgx(1)
+    board.change(GPU, current_link_speed_gt_s=GEN1)
+    board.change(DOWN, max_link_speed_gt_s=GEN4)
+    found = path(board)
+
+    assert (31.508, GPU) == (found.bandwidth_gbyte_s, found.limiting)
+
+
+def test_the_driver_s_interconnect_is_the_kind_and_the_tree_s_stays_beside_it() -> None:
+    """NV18 for the pair, SYS over PCIe; 18 links carry 450 GB/s of payload in one direction."""
+    links = tuple(NvLink(n, "active", speed_gbyte_s=26.562) for n in range(18))
+    nvml = driver(
+        [Gpu(index=0, address=GPU, nvlinks=links), Gpu(index=1, address=OTHER)],
+        pairs=(PairCell("GPU0", "GPU1", "NV18"),),
+    )
+    found = path(hgx(2), GPU, OTHER, nvml=nvml)
+
+    assert ("NV18", "SYS", "nvml", 450.0, None, None) == (
+        found.kind,
+        found.pcie_kind,
+        found.source,
+        found.bandwidth_gbyte_s,
+        found.limiting,
+        found.disagrees,
+    )
+
+
+def test_a_pcie_kind_of_another_source_that_differs_is_recorded() -> None:
+    """Ours is shown; SOC is SYS; agreement leaves no trace."""
+    names = {"NIC0": "mlx5_0", "NIC1": "mlx5_1"}
+    rdma = RdmaFacts((RdmaDevice("mlx5_0", NIC), RdmaDevice("mlx5_1", FAR_NIC)))
+    tool = GpuFacts(
+        (Gpu(index=0, address=GPU), Gpu(index=1, address=OTHER)),
+        pairs=(PairCell("GPU0", "NIC0", "PHB"), PairCell("GPU0", "NIC1", "SOC"), PairCell("NIC0", "NIC1", "SYS")),
+        nic_names=names,
+    )
+    board = hgx(2)
+    differs, agrees = (path(board, GPU, nic, nvidia_smi=tool, rdma=rdma) for nic in (NIC, FAR_NIC))
+
+    assert ("PIX", Disagreement(source="nvidia-smi", kind="PHB")) == (differs.kind, differs.disagrees)
+    assert ("SYS", None) == (agrees.kind, agrees.disagrees)
+
+
+def test_where_the_tree_is_silent_the_matrix_speaks() -> None:
+    """And is named as the source."""
+    tool = GpuFacts((Gpu(index=0),), pairs=(PairCell("GPU0", "mlx5_0", "PXB"),))
+    (found,) = assembled(nvidia_smi=tool).topology.paths
+
+    assert ("gpu-index-0", "mlx5_0", "PXB", "PXB", "nvidia-smi", None) == (
+        found.a,
+        found.b,
+        found.kind,
+        found.pcie_kind,
+        found.source,
+        found.disagrees,
+    )
+
+
+def test_every_pair_has_a_row_and_virtual_functions_only_where_there_is_nothing_else() -> None:
+    """GPUs first, in order."""
+    board = hgx(2)
+    board.nic("0000:14:00.1", NIC_PORT, physical_function=NIC)
+    guest = hgx(2, nic="0x101e")
+
+    assert [(GPU, OTHER), (GPU, NIC), (GPU, FAR_NIC), (OTHER, NIC), (OTHER, FAR_NIC)] == list(
+        paths_by_pair(assembled(pci=board.facts()))
+    )
+    assert 5 == len(assembled(pci=guest.facts()).topology.paths)
+
+
+SPEEDS = st.sampled_from([GEN1, GEN3, GEN4, GEN5])
+WIDTHS = st.sampled_from([1, 4, 8, 16, 0, 63])
+
+
+@st.composite
+def boards(draw: st.DrawFn) -> Board:
+    """Random machines: some root buses, switches below switches, NICs at random places, links of all sorts."""
+    board = Board(privileged=draw(st.booleans()))
+    ports = []
+    for bus in range(draw(st.integers(1, 3))):
+        numa = draw(st.sampled_from([0, 1, -1]))
+        ports += [
+            board.root_port(f"0000:{0x40 * bus:02x}:{n:02x}.0", numa=numa) for n in range(draw(st.integers(1, 2)))
+        ]
+    fresh = iter(range(0xC0, 0x100))
+    for _ in range(draw(st.integers(0, 4))):
+        parent = draw(st.sampled_from(ports))
+        up = board.upstream(
+            f"0000:{next(fresh):02x}:00.0", parent, speed=draw(SPEEDS), width=draw(WIDTHS), max_width=16
+        )
+        ports += [board.downstream(f"0000:{next(fresh):02x}:{n:02x}.0", up) for n in range(draw(st.integers(1, 2)))]
+    for place in range(draw(st.integers(2, 5))):
+        fields = {"speed": draw(SPEEDS), "max_speed": GEN5, "width": draw(WIDTHS), "max_width": 16}
+        add = board.nic if place else board.gpu
+        if draw(st.booleans()):
+            fields["power_state"] = draw(st.sampled_from(["D0", "D3hot"]))
+        add(f"0001:{place:02x}:00.0", draw(st.sampled_from(ports)), **fields)
+        board.change(f"0001:{place:02x}:00.0", link_error=draw(st.sampled_from([None, None, "EINVAL"])))
+    return board
+
+
+@given(boards())
+def test_any_tree_gives_paths_that_hold(board: Board) -> None:
+    """Symmetric; the limiting hop is on the way; no link that can be believed on the way is slower."""
+    made = assembled(pci=board.facts())
+    rows = {row.id: row for row in made.topology.pci}
+    tree = PcieTree(board.functions)
+    finder = Paths(tree, made.topology.pci, made.node.numa_nodes)
+    for found in made.topology.paths:
+        kind, hops, bandwidth, limiting = finder.between(found.b, found.a)
+        turn = (
+            min(found.hops, key=lambda hop: len(tree.above(hop)), default=None)
+            if found.kind in ("PIX", "PXB")
+            else None
+        )
+        crossed = [found.a, found.b, *(hop for hop in found.hops if hop in board.upstreams and hop != turn)]
+        links = [link for place in crossed if (link := rows[place].link) and link.quality.state == "conclusive"]
+
+        assert (found.kind, found.hops[::-1], found.bandwidth_gbyte_s, found.limiting) == (
+            kind,
+            hops,
+            bandwidth,
+            limiting,
+        )
+        assert set(found.hops) <= set(rows)
+        assert found.limiting in (found.a, found.b, *found.hops, None)
+        assert (found.bandwidth_gbyte_s is None) == (found.limiting is None)
+        if found.kind:
+            assert all((found.bandwidth_gbyte_s or 0.0) <= (link.bandwidth_gbyte_s or 0.0) for link in links)
+            assert found.bandwidth_gbyte_s or not links
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes"),
+    [
+        ("asus-esc8000a-e12", {bus: int(bus >= "80") for bus in ("00", "20", "40", "60", "80", "a0", "c0", "e0")}),
+        ("puget-threadripper-pro-wrx90", dict.fromkeys(("00", "20", "c0", "e0"), 0)),
+    ],
+)
+def test_our_kinds_are_those_of_nvidia_smi_on_the_same_machine(
+    corpus: File, name: str, nodes: Mapping[str, int]
+) -> None:
+    """Two servers of which both `lspci -tv` and `nvidia-smi topo -m` were saved: every pair, no disagreement."""
+    text = (corpus / "misc" / "stelline" / f"{name}.md").read_text()
+    functions = parse_tree(text.split("lspci -tv\n", 1)[1].split("```", 1)[0], dict(nodes))
+    said = parse(text.split("nvidia-smi topo -m\n", 1)[1].split("```", 1)[0])
+    nics = [f.address for f in functions if f.vendor == "0x15b3"]
+    made = assembled(
+        pci=PciFacts(tuple(functions)),
+        numa=NumaFacts(tuple(NumaNode(n, f"{n}") for n in sorted(set(nodes.values())))),
+        nvidia_smi=GpuFacts(said.gpus, pairs=said.pairs, nic_names=said.nic_names),
+        rdma=RdmaFacts(tuple(RdmaDevice(f"mlx5_{n}", address) for n, address in enumerate(nics))),
+    )
+    gpus = [gpu.id for gpu in made.topology.gpus]
+    names = {f"GPU{n}": each for n, each in enumerate(gpus)} | {f"NIC{n}": each for n, each in enumerate(nics)}
+    theirs = {frozenset((names[cell.a], names[cell.b])): cell.kind for cell in said.pairs}
+    ours = {frozenset((p.a, p.b)): p.pcie_kind for p in made.topology.paths}
+
+    assert len(ours) == len(gpus) * (len(gpus) - 1) / 2 + len(gpus) * len(nics)
+    assert {pair: theirs[pair] for pair in ours} == ours
+    assert [] == [p for p in made.topology.paths if p.disagrees]
+    finder = Paths(PcieTree(functions), made.topology.pci, made.node.numa_nodes)
+    assert "PIX" == theirs[frozenset(nics[:2])] == finder.between(nics[0], nics[1])[0]
+
+
+def test_a_virtual_machine_s_matrix_that_differs_from_its_bus_is_recorded(corpus: File) -> None:
+    """A guest whose four GPUs sit on one virtual root bus, and whose nvidia-smi says SYS between all of them."""
+    said = parse((corpus / "text" / "nvidia-smi-topo-m" / "4gpu-sys-but-same-numa.txt").read_text())
+    board = Board()
+    for place in range(4):
+        board.gpu(f"0000:{place + 1:02x}:00.0", board.root_port(f"0000:00:{place + 2:02x}.0", vendor="0x1b36"))
+    made = assembled(pci=board.facts(), nvidia_smi=GpuFacts(said.gpus, pairs=said.pairs))
+
+    assert [("PHB", Disagreement(source="nvidia-smi", kind="SYS"))] * 6 == [
+        (p.kind, p.disagrees) for p in made.topology.paths
+    ]
+
+
+def _tree(corpus: File, name: str) -> Assembled:
+    host = open_source(str(corpus / "trees" / f"{name}.tar.xz"))
+    return assemble([outcome_of(probe, host) for probe in (pci.PROBE, numa.PROBE)])
+
+
+def test_every_gpu_of_an_xe9680_shares_a_switch_with_one_connectx_7(corpus: File) -> None:
+    """As the index of the corpus states it; the front-end cards on two of these switches are no rails."""
+    made = _tree(corpus, "lspci-xe9680-h100")
+    rails = {nic.id for nic in made.topology.nics if nic.role == "rail"}
+    near = [(p.a, p.b, p.bandwidth_gbyte_s) for p in made.topology.paths if p.kind == "PIX" and p.b in rails]
+    gpus, nics = ("19", "3b", "4c", "5d", "9b", "bb", "cb", "db"), ("1a", "3c", "4d", "5e", "9c", "bc", "cc", "dc")
+
+    assert [(f"0000:{gpu}:00.0", f"0000:{nic}:00.0", 63.015) for gpu, nic in zip(gpus, nics, strict=True)] == near
+    assert ["management"] * 4 == [nic.role for nic in made.topology.nics if nic.id not in rails]
+    assert [] == [p.kind for p in made.topology.paths if p.kind not in ("PIX", "NODE", "SYS")]
+
+
+def test_pairs_of_gpus_and_rails_of_a_dgx_a100_are_pxb(corpus: File) -> None:
+    """Two GPUs and two rails below one pair of switches; the dual-port card for storage is near to nobody."""
+    made = _tree(corpus, "merged-dgx-a100")
+    roles = {nic.id: nic.role for nic in made.topology.nics}
+    pairs: dict[tuple[str, ...], set[str]] = {}
+    for gpu in made.topology.gpus:
+        near = tuple(
+            sorted(p.b[5:7] for p in made.topology.paths if p.a == gpu.id and p.kind == "PXB" and p.b in roles)
+        )
+        pairs.setdefault(near, set()).add(gpu.id[5:7])
+
+    assert {
+        ("0c", "12"): {"07", "0f"},
+        ("4b", "54"): {"47", "4e"},
+        ("8d", "94"): {"87", "90"},
+        ("ba", "cc"): {"b7", "bd"},
+    } == pairs
+    assert ["storage", "storage"] == [roles[f"0000:e1:00.{n}"] for n in (0, 1)]
+    assert 8 == sum(role == "rail" for role in roles.values())

@@ -1,0 +1,47 @@
+"""Software: driver, modules, services, RDMA stack."""
+
+from __future__ import annotations
+
+from agent.model.node import Software
+from probes.gpu import GpuFacts
+from probes.modules import Module, ModuleFacts
+from probes.services import Service, ServiceFacts
+from tests.agent.assemble.hosts import assembled
+
+
+def test_the_running_driver_speaks_before_a_tool() -> None:
+    """NVML, then /proc, then what nvidia-smi printed; the flavour is known from /proc."""
+    loaded = ModuleFacts((), nvidia_version="570.86.15", nvidia_open=True)
+    tool = GpuFacts((), driver_version="560.1", cuda_version="12.6")
+    live = assembled(nvml=GpuFacts((), driver_version="570.86.15"), modules=loaded, nvidia_smi=tool).software
+    proc = assembled(modules=loaded, nvidia_smi=tool).software
+    text = assembled(nvidia_smi=tool).software
+
+    assert ("570.86.15", True, "12.6") == (live.driver.version, live.driver.open, live.driver.cuda)
+    assert "570.86.15" == proc.driver.version
+    assert ("560.1", None) == (text.driver.version, text.driver.open)
+
+
+def test_modules_of_both_sources_are_one_sorted_list() -> None:
+    """lsmod knows names, sysfs knows versions."""
+    facts = assembled(
+        modules=ModuleFacts(
+            (Module("nvidia", "570.1"),), rdma_stack="ofed", ofed="24.10", peer_memory_clients=("b", "a")
+        ),
+        lsmod=ModuleFacts((Module("nvidia"), Module("mlx5_ib"))),
+        services=ServiceFacts(
+            (Service("nvidia-persistenced", "active"), Service("nvidia-fabricmanager", "failed", "1"))
+        ),
+    ).software
+
+    assert [("mlx5_ib", None), ("nvidia", "570.1")] == [(m.name, m.version) for m in facts.modules]
+    assert ("ofed", "24.10") == (facts.rdma_stack.kind, facts.rdma_stack.version)
+    assert ["a", "b"] == facts.peer_memory_clients
+    assert [("nvidia-fabricmanager", "failed", "1"), ("nvidia-persistenced", "active", None)] == [
+        (s.name, s.state, s.version) for s in facts.services
+    ]
+
+
+def test_silence_is_unknown() -> None:
+    """Nothing answered."""
+    assert Software() == assembled().software

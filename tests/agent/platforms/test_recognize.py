@@ -1,0 +1,89 @@
+"""Which kind of node: exact only where a name is confirmed by a real machine and its devices."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.model.node import Node
+from agent.model.pci import PciFunction
+from agent.platforms.recognize import recognize
+
+
+def functions(
+    device: str, count: int, switch: str = "", switches: int = 0, vendor: str = "0x10de"
+) -> list[PciFunction]:
+    """GPUs and NVSwitches of one model each."""
+    kind = "0x030200" if vendor == "0x10de" else "0x120000"
+    gpus = [PciFunction(id=f"0000:{n:02x}:00.0", class_code=kind, vendor=vendor, device=device) for n in range(count)]
+    return gpus + [
+        PciFunction(id=f"0001:{n:02x}:00.0", class_code="0x068000", vendor="0x10de", device=switch)
+        for n in range(switches)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("product", "profile", "confidence"),
+    [
+        ("DGXA100 920-23687-2530-000", "dgx-a100", "exact"),
+        ("DGXB200", "dgx-b200", "exact"),
+        ("NVIDIA_DGX_Spark", "gb10", "exact"),
+        ("DGX-1 with V100-32", "dgx1v", "exact"),
+        ("DGXH100", "dgx-h100", "likely"),
+        ("DGX B300", "dgx-b300", "likely"),
+        ("HGX", None, "none"),
+    ],
+)
+def test_product_names_of_nvidia(product: str, profile: str | None, confidence: str) -> None:
+    """A name that no dump confirms is likely at most; another vendor's name says nothing."""
+    found = recognize(Node(vendor="NVIDIA", product=product), [])
+
+    assert (profile, confidence) == (found.profile, found.confidence)
+    assert recognize(Node(vendor="Supermicro", product=product), []).profile is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "arch", "profile"),
+    [
+        (functions("0x2330", 8, "0x22a3", 4), "x86_64", "hgx-h100-8"),
+        (functions("0x2330", 8), "x86_64", None),
+        (functions("0x2330", 4), "x86_64", "hgx-h100-4"),
+        (functions("0x2330", 7, "0x22a3", 4), "x86_64", None),
+        (functions("0x20b2", 8, "0x1af1", 6), "x86_64", "hgx-a100-8"),
+        (functions("0x20b2", 4), "x86_64", "hgx-a100-4"),
+        (functions("0x1db8", 16, "0x1ac2", 12), "x86_64", "dgx2"),
+        (functions("0x2901", 8), "x86_64", "hgx-b200-8"),
+        (functions("0x2941", 4), "aarch64", "gb200-tray"),
+        (functions("0x2941", 4), "x86_64", None),
+        (functions("0x2342", 1), "aarch64", "gh200"),
+        (functions("0x26b9", 3), None, "l40s"),
+        (functions("0x74a1", 8, vendor="0x1002"), "x86_64", "mi300x-8"),
+        (functions("0xd802", 8, vendor="0x19e5"), "aarch64", "ascend-a2"),
+        (functions("0x26b9", 2) + functions("0x1eb8", 1), None, None),
+        ([], "x86_64", None),
+    ],
+)
+def test_devices_are_a_fingerprint(rows: list[PciFunction], arch: str | None, profile: str | None) -> None:
+    """Counts, switches and architecture must fit; a fingerprint is never exact."""
+    found = recognize(Node(vendor="Supermicro", arch=arch), rows)
+
+    assert (profile, "likely" if profile else "none") == (found.profile, found.confidence)
+    assert bool(rows) == bool(found.evidence)
+
+
+def test_a_confirmed_name_with_other_devices_is_only_likely() -> None:
+    """A DGX A100 with seven GPUs left is still called one, with what was counted."""
+    found = recognize(Node(vendor="NVIDIA", product="DGXA100"), functions("0x20b0", 7, "0x1af1", 6))
+
+    assert ("dgx-a100", "likely") == (found.profile, found.confidence)
+    assert "PCI: 10de:20b0 x7, NVSwitch x6" in found.evidence
+
+
+def test_clouds_are_named() -> None:
+    """On AWS the product is the instance type; elsewhere the shape is not in the firmware."""
+    aws = recognize(Node(vendor="Amazon EC2", product="p5.48xlarge"), functions("0x2330", 8))
+    azure = recognize(Node(vendor="Microsoft Corporation"), [], "7783-7084-3265-9085-8269-3286-77")
+    other = recognize(Node(vendor="Amazon EC2", product="m5.large"), [])
+
+    assert ("p5.48xlarge", "exact") == (aws.profile, aws.confidence)
+    assert (None, ["cloud: Azure"]) == (azure.profile, azure.evidence)
+    assert (None, ["cloud: AWS"]) == (other.profile, other.evidence)
