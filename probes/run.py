@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import selectors
-import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from probes.child import KILL_SECONDS, TERM_SECONDS, Child, how_it_ended
-from probes.host.door import Host, Unanswered
-from probes.host.process import condition
+from probes.host.door import Host
 from probes.host.recording import Recording, RecordingHost
 from probes.host.refusal import Refusal
-from probes.locks import Holder, Lock, run_folder, take
 from probes.probe import Outcome, Probe, Status, outcome_of
-
-AT_ONCE = 4  # children; more would only wait for the same drivers
-TICK_SECONDS = 0.05
-PROGRESS_SECONDS = 1.0  # a run shorter than this says nothing
-ANSWERED = (Status.OK, Status.PARTIAL)
-Progress = Callable[[str], None]
-
-_left_behind: list[Child] = []  # reaped by a later run of this process, once the kernel lets them go
+from probes.turns import Progress, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,84 +30,24 @@ def run_probes(
 ) -> Ran:
     """Every probe has an outcome, whatever happens. `timeout_seconds` bounds the whole run; after it, a live run takes
     at most the time to end its children (1.3 s). This process must have one thread only: it forks."""
-    run = _ChildrenRun if host.live else _InProcessRun
-    return run(probes, host, timeout_seconds, record, progress).ran()
+    run = _way(host)(probes, host, timeout_seconds, record, progress)
+    run.run()
+    return Ran([run.outcomes[probe.name] for probe in probes], run.recording)
 
 
-class _Run:
-    """What both ways of running share: the outcomes, and which probe stands in for which."""
+def _way(host: Host) -> type[Run]:
+    if not host.live:
+        return InProcessRun
+    from probes.children import ChildrenRun
 
-    def __init__(
-        self, probes: Sequence[Probe], host: Host, timeout_seconds: float, record: bool, progress: Progress | None
-    ) -> None:
-        self.probes = probes
-        self.host = host
-        self.record = record
-        self.timeout_seconds = timeout_seconds
-        self.started = time.monotonic()
-        self.deadline = self.started + timeout_seconds
-        self.outcomes: dict[str, Outcome] = {}
-        self.waiting = list(probes)
-        self.recording = Recording(observed_at=host.observed_at) if record else None
-        self._names = {probe.name for probe in probes}
-        self._progress = progress
-        self._shown = ""
-
-    def ran(self) -> Ran:
-        """Run everything."""
-        self.run()
-        return Ran([self.outcomes[probe.name] for probe in self.probes], self.recording)
-
-    def run(self) -> None:
-        """Give every probe an outcome."""
-        raise NotImplementedError
-
-    def settle(self, probe: Probe, status: Status, reason: str, seconds: float = 0.0) -> None:
-        """An outcome that the probe itself did not give."""
-        self.outcomes[probe.name] = Outcome(probe.name, status, None, reason, (), seconds)
-        if self.recording is not None and status in (Status.TIMED_OUT, Status.FAILED):
-            self.recording.lost[probe.name] = Refusal(status.value, reason)
-
-    def settle_unreached(self, probe: Probe) -> None:
-        """The outcome of a probe for which there was no time."""
-        self.settle(probe, Status.TIMED_OUT, f"not reached within the {self.timeout_seconds:g} s of the whole run")
-
-    def is_turn(self, probe: Probe) -> bool:
-        """Whether it may run now: a fall-back waits for what it falls back for."""
-        first = probe.fallback_for
-        return first is None or first not in self._names or first in self.outcomes
-
-    def is_superfluous(self, probe: Probe) -> bool:
-        """Whether the probe that it falls back for has answered; then it has its outcome."""
-        first = self.outcomes.get(probe.fallback_for or "")
-        if first is None or first.status not in ANSWERED or self.has_evidence(probe):
-            return False
-        self.settle(probe, Status.SKIPPED, f"{first.name} answered")
-        return True
-
-    def has_evidence(self, probe: Probe) -> bool:
-        """Whether a recorded host holds what this probe reads, so that it tells more at no cost."""
-        if self.host.live or probe.evidence is None:
-            return False
-        try:
-            return probe.evidence(self.host)
-        except Unanswered:
-            return False
-
-    def show(self, running: Sequence[str]) -> None:
-        """Tell how far it is."""
-        if not running:
-            return
-        text = f"{len(self.outcomes)} of {len(self.probes)} probes; asking {', '.join(running)}"
-        if self._progress and text != self._shown and time.monotonic() - self.started > PROGRESS_SECONDS:
-            self._shown = text
-            self._progress(text)
+    return ChildrenRun
 
 
-class _InProcessRun(_Run):
+class InProcessRun(Run):
     """A recorded host answers from memory and files: nothing can hang."""
 
     def run(self) -> None:
+        """See Run.run."""
         host: Host = self.host
         if self.recording is not None:
             tee = RecordingHost(host)
@@ -135,132 +63,3 @@ class _InProcessRun(_Run):
                 self.settle(probe, Status(lost[probe.name].status), lost[probe.name].reason)
             elif not self.is_superfluous(probe):
                 self.outcomes[probe.name] = outcome_of(probe, host)
-
-
-class _ChildrenRun(_Run):
-    """A live host: every probe in a child that can be left behind, a few at once."""
-
-    def run(self) -> None:
-        for child in list(_left_behind):
-            if child.reap() is not None:
-                _left_behind.remove(child)
-        self.selector = selectors.DefaultSelector()
-        self.running: list[Child] = []
-        self.leaving: list[Child] = []
-        self.folder = run_folder()
-        self.asked_for_lock: dict[str, float] = {}
-        self.suspects: dict[str, Holder] = {}
-        try:
-            while self.waiting or self.running:
-                self._start_some()
-                for key, _ in self.selector.select(TICK_SECONDS):
-                    self._receive(key.data)
-                self._press_the_late()
-                self.show([child.probe.name for child in self.running])
-        finally:
-            self._end_all()
-            self.selector.close()
-
-    def _start_some(self) -> None:
-        over = time.monotonic() > self.deadline
-        for probe in list(self.waiting):
-            if over:
-                self.waiting.remove(probe)
-                self.settle_unreached(probe)
-            elif self.is_turn(probe) and (self.is_superfluous(probe) or self._start(probe)):
-                self.waiting.remove(probe)
-
-    def _start(self, probe: Probe) -> bool:
-        """Start it, unless its lock is held; whether it needs to wait no more."""
-        if len(self.running) == AT_ONCE:
-            return False
-        lock = self._lock(probe)
-        if isinstance(lock, Holder):
-            return self._held(probe, lock)
-        foreign = [child.descriptor for child in self.running]
-        child = Child(probe, self.host, self.record, lock, [*foreign, self.selector.fileno()])
-        self.running.append(child)
-        self.selector.register(child.descriptor, selectors.EVENT_READ, child)
-        return True
-
-    def _lock(self, probe: Probe) -> Lock | Holder | None:
-        try:
-            return take(self.folder, probe.name) if self.folder else None
-        except OSError:  # no place for locks: better a probe without one than no probe
-            return None
-
-    def _held(self, probe: Probe, holder: Holder) -> bool:
-        """Somebody has the lock. A healthy run is waited for; a stuck child is told at once, when it is seen twice:
-        between taking the lock and writing its name a new holder shows the name of the one before."""
-        now = time.monotonic()
-        since = self.asked_for_lock.setdefault(probe.name, now)
-        if holder.is_stuck and self.suspects.get(probe.name) == holder:
-            self.settle(probe, Status.TIMED_OUT, f"an earlier run's child is {holder.story}")
-            return True
-        self.suspects[probe.name] = holder
-        if now - since > probe.bound_seconds:
-            why = f"another run is still at it ({condition(holder.pid)})"
-            self.settle(probe, Status.TIMED_OUT, why, round(now - since, 3))
-            return True
-        return False
-
-    def _receive(self, child: Child) -> None:
-        if child.receive():
-            self._finish(child)
-
-    def _press_the_late(self) -> None:
-        now = time.monotonic()
-        for child in list(self.running):
-            whole_run = now > self.deadline and child.overdue is None
-            if not whole_run and now < child.due:
-                continue
-            limit = self.timeout_seconds if now > self.deadline else child.probe.bound_seconds
-            of_what = " of the whole run" if whole_run else ""
-            if child.press(now, f"no answer within {limit:g} s{of_what}"):
-                self._finish(child)
-                self.leaving.remove(child)
-                _left_behind.append(child)
-
-    def _finish(self, child: Child) -> None:
-        """Its outcome is known: from its answer, from its death, or from its silence."""
-        self.selector.unregister(child.descriptor)
-        child.close()
-        self.running.remove(child)
-        self.leaving.append(child)
-        if child.answer is not None:
-            outcome, recording = child.answer
-            self.outcomes[outcome.name] = outcome
-            if self.recording is not None and recording is not None:
-                self.recording.merge(recording)
-        elif child.overdue is not None:
-            self.settle(child.probe, Status.TIMED_OUT, child.overdue, child.seconds)
-        else:
-            self.settle(child.probe, Status.FAILED, self._death_of(child), child.seconds)
-
-    def _death_of(self, child: Child) -> str:
-        """Its pipe is closed: how it ended is known at once, or it hangs in its exit."""
-        until = time.monotonic() + KILL_SECONDS
-        while (status := child.reap()) is None:
-            if time.monotonic() > until:
-                return f"its process ended without an answer ({condition(child.pid)})"
-            time.sleep(TICK_SECONDS / 10)
-        self.leaving.remove(child)
-        return how_it_ended(status)
-
-    def _end_all(self) -> None:
-        """No child outlives the run, but for one that the kernel does not let go: that one is left behind."""
-        for child in self.running:
-            child.signal(signal.SIGTERM)
-            child.close()
-        left = _not_gone([*self.running, *self.leaving], TERM_SECONDS if self.running else KILL_SECONDS)
-        for child in left:
-            child.signal(signal.SIGKILL)
-        _left_behind.extend(_not_gone(left, KILL_SECONDS))
-
-
-def _not_gone(children: list[Child], seconds: float) -> list[Child]:
-    """Those that are still there after a bounded wait."""
-    until = time.monotonic() + seconds
-    while (children := [child for child in children if child.reap() is None]) and time.monotonic() < until:
-        time.sleep(TICK_SECONDS / 10)
-    return children

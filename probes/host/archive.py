@@ -13,7 +13,10 @@ KEPT_LIMIT_BYTES = 128 << 20  # contents and names
 def load(path: str) -> MemoryFiles | None:
     """The files of a tar, or None where the file is none. Raises BadSource."""
     with Inflated(path) as stream:
-        if not is_tar(stream.peek(BLOCK_BYTES)):
+        start = stream.peek(BLOCK_BYTES)
+        if stream.compressed and len(start) < BLOCK_BYTES:
+            raise stream.bad("is cut short, or is no archive")
+        if not is_tar(start):
             return None
         files = MemoryFiles()
         entries = kept = 0

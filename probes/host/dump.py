@@ -10,7 +10,7 @@ import re
 
 from probes.host.commands import COMMANDS
 from probes.host.door import OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, Unanswered
-from probes.host.files import Files
+from probes.host.files import Files, is_file
 from probes.host.held import LOOK_CHARACTERS, held_by
 
 FILES_LIMIT = 1000  # of one folder that are looked into
@@ -91,7 +91,11 @@ def best_name(argv: tuple[str, ...], names: list[str]) -> str | None:
 
 
 def _file_names(files: Files) -> list[str]:
-    return [name for name in files.listdir("/")[:FILES_LIMIT] if "/" not in name]
+    try:
+        names = files.listdir("/")
+    except Unanswered:
+        return []
+    return [name for name in names[:FILES_LIMIT] if is_file(files, f"/{name}")]
 
 
 def _stem(name: str) -> str:

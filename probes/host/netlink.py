@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import socket
 import struct
 import time
 from collections.abc import Iterator
@@ -60,6 +59,8 @@ def messages(data: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _asked(protocol: int, request: bytes, dump: bool, subject: str, deadline: float) -> tuple[bytes, bool]:
+    import socket
+
     parts: list[bytes] = []
     size = 0
     interrupted = False

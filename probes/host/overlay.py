@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from probes.host.door import READ_LIMIT_BYTES, Absent, Completed, Failed, Host, Unanswered
 from probes.host.files import each_read
 from probes.host.links import follow, locate, parent_and_name
 from probes.host.memory import Link, absent
+from probes.host.refusal import Refusal
 from probes.host.udev import properties_in, record_of
 
 Change = bytes | str | Link | Unanswered | None
@@ -49,7 +51,8 @@ class OverlayHost:
         if real not in self._files:
             if real in self._added:
                 raise Failed(f"{path}: is a directory, which is not read", "EINVAL")
-            return self._base.read(real, limit)
+            with _named(real, path):
+                return self._base.read(real, limit)
         change = self._files[real]
         if isinstance(change, Unanswered):
             raise change
@@ -59,9 +62,8 @@ class OverlayHost:
 
     def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | Unanswered]:
         """See Host.attributes."""
-        real = self.resolve(directory)
-        self.listdir(real)
-        return each_read(self.read, real, dict.fromkeys(names))
+        self.listdir(directory)
+        return each_read(self.read, directory, dict.fromkeys(names))
 
     def listdir(self, path: str) -> list[str]:
         """See Host.listdir."""
@@ -70,7 +72,8 @@ class OverlayHost:
             raise absent(path, errno.ENOTDIR)
         added = self._added.get(real, set())
         try:
-            names = set(self._base.listdir(real))
+            with _named(real, path):
+                names = set(self._base.listdir(real))
         except Absent:
             if not added:
                 raise
@@ -82,14 +85,25 @@ class OverlayHost:
         """See Host.readlink."""
         directory, name = parent_and_name(path)
         place = f"{self.resolve(directory).rstrip('/')}/{name}"
-        text = self._link_text(place)
+        with _named(place, path):
+            text = self._link_text(place)
         if text is None:
             raise Absent(f"{path}: not a symbolic link", "EINVAL")
         return text
 
     def resolve(self, path: str) -> str:
         """See Host.resolve."""
-        return follow(path, self._link_text)
+        here = ""
+
+        def text(place: str) -> str | None:
+            nonlocal here
+            here = place
+            return self._link_text(place)
+
+        try:
+            return follow(path, text)
+        except Unanswered as why:
+            raise Refusal.of(why).renamed(here, path).error() from None
 
     def run(self, *argv: str) -> Completed:
         """See Host.run."""
@@ -148,3 +162,12 @@ class OverlayHost:
             if why.code == "EINVAL":
                 return None
             raise
+
+
+@contextmanager
+def _named(real: str, path: str) -> Iterator[None]:
+    """A reason names the path that was asked for, not the place where it leads."""
+    try:
+        yield
+    except Unanswered as why:
+        raise Refusal.of(why).renamed(real, path).error() from None

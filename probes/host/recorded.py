@@ -86,6 +86,8 @@ class RecordedHost:
         try:
             return self._files.readlink(path)
         except Unanswered as why:
+            if why.code == "EINVAL":  # it is there and no link: what was refused is its content
+                raise
             raise self._refusal(path) or why from None
 
     def resolve(self, path: str) -> str:
@@ -132,7 +134,12 @@ class RecordedHost:
         return properties_in(self, path)
 
     def _refusal(self, path: str) -> Unanswered | None:
-        refusal = self._refusals.get(self._files.locate(path)) or self._refusals.get(path)
+        """What was refused at this place, by whatever name it was asked for."""
+        place = self._files.locate(path)
+        refusal = self._refusals.get(place)
+        if refusal is not None:
+            return refusal.renamed(place, path).error()
+        refusal = self._refusals.get(path)
         return refusal.error() if refusal else None
 
 

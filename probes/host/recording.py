@@ -6,7 +6,6 @@ What a probe asked is what a capture holds, so a capture can never forget a file
 from __future__ import annotations
 
 import errno
-import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -151,6 +150,8 @@ class RecordingHost:
 
     def nvml(self, function: str, *arguments: Any) -> Any:
         """See Host.nvml."""
+        import json
+
         call = function, json.dumps(arguments)
         try:
             answer = self._host.nvml(function, *arguments)
@@ -202,7 +203,7 @@ class RecordingHost:
     def _refused(self, place: str, path: str, why: Unanswered) -> None:
         """What a replay would answer by itself, because nothing is there, needs no record."""
         if not (isinstance(why, Absent) and why.reason == f"{path}: {os.strerror(errno.ENOENT)}"):
-            self.recording.refusals.setdefault(place, Refusal.of(why))
+            self.recording.refusals.setdefault(place, Refusal.of(why).renamed(path, place))
 
 
 def _fill(known: dict[K, V], more: Mapping[K, V]) -> None:

@@ -26,3 +26,9 @@ class Refusal:
     def error(self) -> Unanswered:
         """The same reason to be raised again."""
         return KINDS[self.status](self.reason, self.code)
+
+    def renamed(self, old: str, new: str) -> Refusal:
+        """The same reason for the same file under another of its names."""
+        if not self.reason.startswith(f"{old}:"):
+            return self
+        return Refusal(self.status, new + self.reason[len(old) :], self.code)

@@ -1,0 +1,148 @@
+"""Probes on a live host: each in a child of its own, a few at once, none waited for without a bound."""
+
+from __future__ import annotations
+
+import selectors
+import signal
+import time
+
+from probes.child import KILL_SECONDS, TERM_SECONDS, Child, how_it_ended
+from probes.host.process import condition
+from probes.locks import Holder, Lock, run_folder, take
+from probes.probe import Probe, Status
+from probes.turns import Run
+
+AT_ONCE = 4  # children; more would only wait for the same drivers
+TICK_SECONDS = 0.05
+
+_left_behind: list[Child] = []  # reaped by a later run of this process, once the kernel lets them go
+
+
+class ChildrenRun(Run):
+    """A live host: every probe in a child that can be left behind, a few at once."""
+
+    def run(self) -> None:
+        """See Run.run."""
+        for child in list(_left_behind):
+            if child.reap() is not None:
+                _left_behind.remove(child)
+        self.selector = selectors.DefaultSelector()
+        self.running: list[Child] = []
+        self.leaving: list[Child] = []
+        self.folder = run_folder()
+        self.asked_for_lock: dict[str, float] = {}
+        self.suspects: dict[str, Holder] = {}
+        try:
+            while self.waiting or self.running:
+                self._start_some()
+                for key, _ in self.selector.select(TICK_SECONDS):
+                    self._receive(key.data)
+                self._press_the_late()
+                self.show([child.probe.name for child in self.running])
+        finally:
+            self._end_all()
+            self.selector.close()
+
+    def _start_some(self) -> None:
+        over = time.monotonic() > self.deadline
+        for probe in list(self.waiting):
+            if over:
+                self.waiting.remove(probe)
+                self.settle_unreached(probe)
+            elif self.is_turn(probe) and (self.is_superfluous(probe) or self._start(probe)):
+                self.waiting.remove(probe)
+
+    def _start(self, probe: Probe) -> bool:
+        """Start it, unless its lock is held; whether it needs to wait no more."""
+        if len(self.running) == AT_ONCE:
+            return False
+        lock = self._lock(probe)
+        if isinstance(lock, Holder):
+            return self._held(probe, lock)
+        foreign = [child.descriptor for child in self.running]
+        child = Child(probe, self.host, self.record, lock, [*foreign, self.selector.fileno()])
+        self.running.append(child)
+        self.selector.register(child.descriptor, selectors.EVENT_READ, child)
+        return True
+
+    def _lock(self, probe: Probe) -> Lock | Holder | None:
+        try:
+            return take(self.folder, probe.name) if self.folder else None
+        except OSError:  # no place for locks: better a probe without one than no probe
+            return None
+
+    def _held(self, probe: Probe, holder: Holder) -> bool:
+        """Somebody has the lock. A healthy run is waited for; a stuck child is told at once, when it is seen twice:
+        between taking the lock and writing its name a new holder shows the name of the one before."""
+        now = time.monotonic()
+        since = self.asked_for_lock.setdefault(probe.name, now)
+        if holder.is_stuck and self.suspects.get(probe.name) == holder:
+            self.settle(probe, Status.TIMED_OUT, f"an earlier run's child is {holder.story}")
+            return True
+        self.suspects[probe.name] = holder
+        if now - since > probe.bound_seconds:
+            why = f"another run is still at it ({condition(holder.pid)})"
+            self.settle(probe, Status.TIMED_OUT, why, round(now - since, 3))
+            return True
+        return False
+
+    def _receive(self, child: Child) -> None:
+        if child.receive():
+            self._finish(child)
+
+    def _press_the_late(self) -> None:
+        now = time.monotonic()
+        for child in list(self.running):
+            whole_run = now > self.deadline and child.overdue is None
+            if not whole_run and now < child.due:
+                continue
+            limit = self.timeout_seconds if now > self.deadline else child.probe.bound_seconds
+            of_what = " of the whole run" if whole_run else ""
+            if child.press(now, f"no answer within {limit:g} s{of_what}"):
+                self._finish(child)
+                self.leaving.remove(child)
+                _left_behind.append(child)
+
+    def _finish(self, child: Child) -> None:
+        """Its outcome is known: from its answer, from its death, or from its silence."""
+        self.selector.unregister(child.descriptor)
+        child.close()
+        self.running.remove(child)
+        self.leaving.append(child)
+        if child.answer is not None:
+            outcome, recording = child.answer
+            self.outcomes[outcome.name] = outcome
+            if self.recording is not None and recording is not None:
+                self.recording.merge(recording)
+        elif child.overdue is not None:
+            self.settle(child.probe, Status.TIMED_OUT, child.overdue, child.seconds)
+        else:
+            self.settle(child.probe, Status.FAILED, self._death_of(child), child.seconds)
+
+    def _death_of(self, child: Child) -> str:
+        """Its pipe is closed: how it ended is known at once, or it hangs in its exit."""
+        until = time.monotonic() + KILL_SECONDS
+        while (status := child.reap()) is None:
+            if time.monotonic() > until:
+                return f"its process ended without an answer ({condition(child.pid)})"
+            time.sleep(TICK_SECONDS / 10)
+        self.leaving.remove(child)
+        return how_it_ended(status)
+
+    def _end_all(self) -> None:
+        """No child outlives the run, but for one that the kernel does not let go: that one is left behind."""
+        for child in self.running:
+            child.signal(signal.SIGTERM)
+            child.close()
+        left = _not_gone([*self.running, *self.leaving], TERM_SECONDS if self.running else KILL_SECONDS)
+        for child in left:
+            child.signal(signal.SIGKILL)
+        _left_behind.extend(_not_gone(left, KILL_SECONDS))
+
+
+def _not_gone(children: list[Child], seconds: float) -> list[Child]:
+    """Those that are still there after a bounded wait."""
+    until = time.monotonic() + seconds
+    while (children := [child for child in children if child.reap() is None]) and time.monotonic() < until:
+        time.sleep(TICK_SECONDS / 10)
+    return children

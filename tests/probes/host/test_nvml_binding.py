@@ -1,0 +1,82 @@
+"""The real binding has every wrapper, structure and constant that `nvml_calls` uses: without a GPU nothing else shows."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pynvml
+
+from probes.host import nvml_calls
+
+
+def test_every_wrapper_that_is_used_is_in_the_binding_with_the_arguments_that_are_passed() -> None:
+    """A renamed wrapper would read as FUNCTION_NOT_FOUND for ever, and nobody would see it."""
+    signatures = {
+        "nvmlInitWithFlags": 1,
+        "nvmlSystemGetDriverVersion": 0,
+        "nvmlSystemGetCudaDriverVersion_v2": 0,
+        "nvmlSystemGetNvlinkBwMode": 0,
+        "nvmlDeviceGetCount": 0,
+        "nvmlDeviceGetHandleByIndex": 1,
+        "nvmlDeviceGetModuleId": 2,
+        "nvmlDeviceGetMigDeviceHandleByIndex": 2,
+        "nvmlDeviceGetFieldValues": 2,
+        "nvmlDeviceGetGpuFabricInfoV": 2,
+        "nvmlDeviceGetGpuFabricInfo": 2,
+        "nvmlDeviceGetTopologyCommonAncestor": 2,
+        "nvmlDeviceGetP2PStatus": 3,
+        "nvmlDeviceGetNvLinkRemotePciInfo": 2,
+        "nvmlDeviceGetNvLinkState": 2,
+        "nvmlDeviceGetNvLinkVersion": 2,
+        "nvmlDeviceGetNvLinkRemoteDeviceType": 2,
+        "nvmlDeviceGetNvLinkErrorCounter": 3,
+        "nvmlDeviceGetCpuAffinity": 2,
+    }
+    special = {"nvmlInit_v2", "nvmlDeviceGetCount_v2", "nvmlDeviceGetNvLinkRemotePciInfo_v2"}
+    of_one_device = set(nvml_calls.ADAPTERS) - set(signatures) - special
+
+    assert signatures == {name: arguments_of(name) for name in signatures}
+    assert {} == {name: arguments_of(name) for name in sorted(of_one_device) if arguments_of(name) != 1}
+
+
+def arguments_of(name: str) -> int:
+    function: Callable[..., Any] = getattr(pynvml, name)
+    parameters = inspect.signature(inspect.unwrap(function)).parameters.values()
+    optional_in_the_middle = {"nvmlDeviceGetModuleId"}  # passed on purpose: the default is shared between calls
+    return len([p for p in parameters if p.default is p.empty or name in optional_in_the_middle])
+
+
+def test_every_structure_and_constant_that_is_used_is_in_the_binding() -> None:
+    """Fields of structures are read by name."""
+    fields = {
+        "nvmlPciInfo_t": {"busId", "pciDeviceId", "pciSubSystemId"},
+        "c_nvmlUtilization_t": {"gpu", "memory"},
+        "c_nvmlBAR1Memory_t": {"bar1Total"},
+        "c_nvmlMemory_t": {"total"},
+        "c_nvmlC2cModeInfo_v1_t": {"isC2cEnabled"},
+        "c_nvmlFieldValue_t": {"fieldId", "scopeId", "valueType", "nvmlReturn", "value"},
+        "c_nvmlGpuFabricInfo_v3_t": {"clusterUuid", "status", "cliqueId", "state", "healthMask", "healthSummary"},
+        "c_nvmlGpuFabricInfo_v2_t": {"clusterUuid", "status", "cliqueId", "state", "healthMask"},
+    }
+
+    assert {} == {name: lacks for name, used in fields.items() if (lacks := used - fields_of(name))}
+    assert (1, 13, 25) == (
+        pynvml.NVML_INIT_FLAG_NO_GPUS,
+        pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+        pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
+    )
+    assert list(range(7)) == [
+        pynvml.NVML_VALUE_TYPE_DOUBLE,
+        pynvml.NVML_VALUE_TYPE_UNSIGNED_INT,
+        pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG,
+        pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG,
+        pynvml.NVML_VALUE_TYPE_SIGNED_LONG_LONG,
+        pynvml.NVML_VALUE_TYPE_SIGNED_INT,
+        pynvml.NVML_VALUE_TYPE_UNSIGNED_SHORT,
+    ]
+
+
+def fields_of(structure: str) -> set[str]:
+    return {field[0] for field in getattr(pynvml, structure)._fields_}
