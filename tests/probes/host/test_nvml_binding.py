@@ -1,4 +1,4 @@
-"""The real binding has every wrapper, structure and constant that `nvml_calls` uses: without a GPU nothing else shows."""
+"""The real binding has every wrapper, structure and constant that `nvml_calls` uses: no GPU is needed to see it."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import inspect
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,39 +13,9 @@ import pytest
 
 from probes.host import nvml_calls
 from probes.host.door import Absent, Denied, Failed, TimedOut, Unanswered
+from tests.probes.host.nvml_library import Library, put
 
 H100, LOST = 0, 1  # indexes of the made-up GPUs
-
-
-class Library:
-    """libnvidia-ml as ctypes shows it: attributes are C functions that fill references and return an nvmlReturn_t.
-    A symbol that is not here raises AttributeError, as ctypes does."""
-
-    def __init__(self) -> None:
-        self.calls: list[str] = []
-
-    def answers(self, symbol: str, *values: Any, code: int = 0, at: int = 1) -> None:
-        """Let a symbol put `values` behind its references, from argument `at` on."""
-
-        def function(*arguments: Any) -> int:
-            self.calls.append(symbol)
-            for argument, value in zip(arguments[at:], values, strict=False):
-                put(argument, value)
-            return code
-
-        setattr(self, symbol, function)
-        pynvml._nvmlGetFunctionPointer_cache.pop(symbol, None)
-
-
-def put(reference: Any, value: Any) -> None:
-    target = getattr(reference, "_obj", reference)
-    if isinstance(value, dict):
-        for name, member in value.items():
-            setattr(target, name, member)
-    elif isinstance(target, ctypes.Array) and not isinstance(value, bytes):
-        target[:] = value
-    else:
-        target.value = value
 
 
 @pytest.fixture
@@ -77,77 +46,6 @@ def test_anything_else_is_a_bug_of_the_caller(function: str) -> None:
     """Not a failing answer: a wrong call must not look like a driver that says no."""
     with pytest.raises(ValueError, match="not one of the NVML getters"):
         nvml_calls.call(function, 0)
-
-
-def test_every_wrapper_that_is_used_is_in_the_binding_with_the_arguments_that_are_passed() -> None:
-    """A renamed wrapper would read as FUNCTION_NOT_FOUND for ever, and nobody would see it."""
-    signatures = {
-        "nvmlInitWithFlags": 1,
-        "nvmlSystemGetDriverVersion": 0,
-        "nvmlSystemGetCudaDriverVersion_v2": 0,
-        "nvmlSystemGetNvlinkBwMode": 0,
-        "nvmlDeviceGetCount": 0,
-        "nvmlDeviceGetHandleByIndex": 1,
-        "nvmlDeviceGetModuleId": 2,
-        "nvmlDeviceGetMigDeviceHandleByIndex": 2,
-        "nvmlDeviceGetFieldValues": 2,
-        "nvmlDeviceGetGpuFabricInfoV": 2,
-        "nvmlDeviceGetGpuFabricInfo": 2,
-        "nvmlDeviceGetTopologyCommonAncestor": 2,
-        "nvmlDeviceGetP2PStatus": 3,
-        "nvmlDeviceGetNvLinkRemotePciInfo": 2,
-        "nvmlDeviceGetNvLinkState": 2,
-        "nvmlDeviceGetNvLinkVersion": 2,
-        "nvmlDeviceGetNvLinkRemoteDeviceType": 2,
-        "nvmlDeviceGetNvLinkErrorCounter": 3,
-        "nvmlDeviceGetCpuAffinity": 2,
-    }
-    special = {"nvmlInit_v2", "nvmlDeviceGetCount_v2", "nvmlDeviceGetNvLinkRemotePciInfo_v2"}
-    of_one_device = set(nvml_calls.ADAPTERS) - set(signatures) - special
-
-    assert signatures == {name: arguments_of(name) for name in signatures}
-    assert {} == {name: arguments_of(name) for name in sorted(of_one_device) if arguments_of(name) != 1}
-
-
-def arguments_of(name: str) -> int:
-    function: Callable[..., Any] = getattr(pynvml, name)
-    parameters = inspect.signature(inspect.unwrap(function)).parameters.values()
-    optional_in_the_middle = {"nvmlDeviceGetModuleId"}  # passed on purpose: the default is shared between calls
-    return len([p for p in parameters if p.default is p.empty or name in optional_in_the_middle])
-
-
-def test_every_structure_and_constant_that_is_used_is_in_the_binding() -> None:
-    """Fields of structures are read by name."""
-    fields = {
-        "nvmlPciInfo_t": {"busId", "pciDeviceId", "pciSubSystemId"},
-        "c_nvmlUtilization_t": {"gpu", "memory"},
-        "c_nvmlBAR1Memory_t": {"bar1Total"},
-        "c_nvmlMemory_t": {"total"},
-        "c_nvmlC2cModeInfo_v1_t": {"isC2cEnabled"},
-        "c_nvmlFieldValue_t": {"fieldId", "scopeId", "valueType", "nvmlReturn", "value"},
-        "c_nvmlGpuFabricInfo_v3_t": {"clusterUuid", "status", "cliqueId", "state", "healthMask", "healthSummary"},
-        "c_nvmlGpuFabricInfo_v2_t": {"clusterUuid", "status", "cliqueId", "state", "healthMask"},
-    }
-
-    assert {} == {name: lacks for name, used in fields.items() if (lacks := used - fields_of(name))}
-    assert (1, 13, 25) == (
-        pynvml.NVML_INIT_FLAG_NO_GPUS,
-        pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
-        pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
-    )
-    assert list(range(7)) == [
-        pynvml.NVML_VALUE_TYPE_DOUBLE,
-        pynvml.NVML_VALUE_TYPE_UNSIGNED_INT,
-        pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG,
-        pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG,
-        pynvml.NVML_VALUE_TYPE_SIGNED_LONG_LONG,
-        pynvml.NVML_VALUE_TYPE_SIGNED_INT,
-        pynvml.NVML_VALUE_TYPE_UNSIGNED_SHORT,
-    ]
-
-
-def fields_of(structure: str) -> set[str]:
-    return {field[0] for field in getattr(pynvml, structure)._fields_}
 
 
 @pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="this machine has an NVIDIA driver: its NVML would answer")
