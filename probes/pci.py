@@ -34,12 +34,12 @@ _IN_MEMORY = (  # answered from the kernel's memory: safe on a device that sleep
     "numa_node",
     "local_cpulist",
     "resource",
-    "sriov_numvfs",
     "sriov_totalvfs",
     "aer_dev_correctable",
     "aer_dev_nonfatal",
     "aer_dev_fatal",
 )
+_BEHIND_A_LOCK = ("sriov_numvfs",)  # waits for a driver that is stuck in its probe: read from recordings only
 _LINK = ("current_link_speed", "current_link_width", "max_link_speed", "max_link_width")
 _FROM_DEVICE = (*_LINK, "config")  # these read the device's registers, and wake it
 _ASLEEP = ("suspended", "suspending")
@@ -116,10 +116,14 @@ def _fill(host: Host, draft: Draft, folders: list[str]) -> None:
     fields["runtime_status"], fields["power_state"] = (_text(power, name) for name in _POWER)
     asleep = fields["runtime_status"] in _ASLEEP or fields["power_state"] == "D3cold"
     fields["asleep"] = asleep
-    answers = _answers(host, folders, _IN_MEMORY if asleep else _IN_MEMORY + _FROM_DEVICE)
+    names = _IN_MEMORY + (() if host.live else _BEHIND_A_LOCK) + (() if asleep else _FROM_DEVICE)
+    answers = _answers(host, folders, names)
     fields["vanished"] = any(isinstance(answer, Unanswered) and answer.code == "ENODEV" for answer in answers.values())
     _add_attributes(fields, answers)
     _add_links(host, fields, folders)
+    if fields["virtual_functions"] is None and fields["virtual_functions_supported"] is not None:
+        links = {name for folder in folders for name in _names_in(host, folder) if name.startswith("virtfn")}
+        fields["virtual_functions"] = len(links)
     if not asleep:
         _add_registers(draft, answers)
 
@@ -218,8 +222,8 @@ def _text(answers: Mapping[str, bytes | Unanswered], name: str) -> str | None:
 
 def _missing(found: Iterable[PciFunction]) -> str | None:
     awake = [function for function in found if not (function.asleep or function.gone or function.vanished)]
-    unread = sum(function.config_bytes is None for function in awake)
-    short = sum(function.config_bytes is not None and function.config_bytes <= HEADER_BYTES for function in awake)
+    unread = sum(not function.config_bytes for function in awake)
+    short = sum(0 < (function.config_bytes or 0) <= HEADER_BYTES and not function.acs_known for function in awake)
     reasons = [
         f"config space past byte {HEADER_BYTES} needs CAP_SYS_ADMIN ({short} of {len(awake)} functions)"
         if short

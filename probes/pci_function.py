@@ -22,9 +22,7 @@ class PciFunction:
     """One PCI function. None: could not be read, or the source does not say."""
 
     address: str  # "0000:19:00.0", as the kernel prints it, lower case
-    parent: (
-        str | None
-    )  # address of the bridge above; None: directly on a root bus, or hierarchy unknown (root_bus None)
+    parent: str | None  # address of the bridge above; None: directly on a root bus, or (root_bus None) not known
     root_bus: str | None  # "0000:15": the root bus it hangs from (its host bridge); None: the source does not tell
     class_code: str | None = None  # class: "0x030200"
     vendor: str | None = None  # vendor: "0x10de"
@@ -41,7 +39,7 @@ class PciFunction:
     iommu_group: int | None = None
     iommu_type: str | None = None  # "DMA", "DMA-FQ", "identity"
     physical_function: str | None = None  # physfn
-    virtual_functions: int | None = None  # sriov_numvfs
+    virtual_functions: int | None = None  # virtfn* links, sriov_numvfs
     virtual_functions_supported: int | None = None  # sriov_totalvfs
     runtime_status: str | None = None  # power/runtime_status: read before anything that reaches the device
     power_state: str | None = None  # power_state: "D0"
@@ -51,9 +49,8 @@ class PciFunction:
     max_link_speed_gt_s: float | None = None
     max_link_width: int | None = None  # raw
     link_error: str | None = None  # "EINVAL": the kernel could not read the registers
-    port_type: str | None = (
-        None  # endpoint | legacy_endpoint | root_port | upstream | downstream | bridge | rciep | rcec
-    )
+    # endpoint | legacy_endpoint | root_port | upstream | downstream | bridge | rciep | rcec
+    port_type: str | None = None
     target_link_speed_gt_s: float | None = None  # LnkCtl2
     link_disabled: bool | None = None  # LnkCtl bit 4
     max_payload_bytes: int | None = None  # DevCtl

@@ -224,6 +224,16 @@ def test_a_virtual_function_names_its_physical_one() -> None:
     assert "0000:16:00.4" == functions(host)["0000:16:00.0"].physical_function
 
 
+def test_virtual_functions_of_a_live_host_are_counted_without_its_lock() -> None:
+    """sriov_numvfs waits for a driver that hangs; the links to the virtual functions say the same."""
+    host = PciHost(live=True).function(GPU, GPU_FILES, virtfn0="../0000:16:00.4", virtfn1="../0000:16:00.5")
+
+    gpu = functions(host)["0000:16:00.0"]
+
+    assert (2, 32) == (gpu.virtual_functions, gpu.virtual_functions_supported)
+    assert not [path for path in host.asked if path.endswith("sriov_numvfs")]
+
+
 def test_short_config_space_says_what_would_make_it_whole() -> None:
     """64 bytes are the answer to a reader without privilege: partial, with the number of functions."""
     host = PciHost().function(ROOT_PORT, {"config": bytes(express()[:64])})
