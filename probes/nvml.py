@@ -51,7 +51,7 @@ class Asker:
             return self.host.nvml(function, *arguments)
         except Unanswered as why:
             self.code = why.code
-            if why.code == "GPU_IS_LOST":
+            if why.code == "GPU_IS_LOST" and arguments:
                 self.lost.add(arguments[0])
             note = why.reason if isinstance(why, (Denied, TimedOut)) else None
             if note and note not in self.notes:

@@ -9,7 +9,7 @@ import pytest
 
 from probes import nvml
 from probes.gpu import Gpu
-from probes.host.door import Absent, Denied, Failed, Unanswered
+from probes.host.door import Absent, Denied, Failed, TimedOut, Unanswered
 from probes.probe import Status, outcome_of
 from tests.probes.gpu_machine import (
     FUNCTION_NOT_FOUND,
@@ -212,6 +212,23 @@ def test_a_call_that_needs_privilege_is_named() -> None:
     assert Status.PARTIAL == outcome.status
     assert "nvmlSystemGetNvlinkBwMode: Insufficient Permissions" == outcome.reason
     assert outcome.facts.bandwidth_mode is None
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [NOT_SUPPORTED, GPU_IS_LOST, Denied("Insufficient Permissions", "NO_PERMISSION"), TimedOut("Timeout", "TIMEOUT")],
+)
+def test_every_call_may_fail_alone(refusal: Unanswered) -> None:
+    """Whichever it is and however it fails, all eight GPUs stay; only init and count end the probe."""
+    calls = [
+        call for call in hgx_h100().nvml_answers if call[0] not in ("field", "nvmlInit_v2", "nvmlDeviceGetCount_v2")
+    ]
+    one_of_each = {call[0]: call for call in calls}
+
+    for call in one_of_each.values():
+        machine = hgx_h100()
+        machine.nvml_answers[call] = refusal
+        assert 8 == len(facts_of(machine).gpus), call
 
 
 @pytest.mark.parametrize("code", ["LIB_RM_VERSION_MISMATCH", "UNKNOWN"])
