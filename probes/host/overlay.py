@@ -84,7 +84,8 @@ class OverlayHost:
     def readlink(self, path: str) -> str:
         """See Host.readlink."""
         directory, name = parent_and_name(path)
-        place = f"{self.resolve(directory).rstrip('/')}/{name}"
+        with _named(directory, path):
+            place = f"{self.resolve(directory).rstrip('/')}/{name}"
         with _named(place, path):
             text = self._link_text(place)
         if text is None:

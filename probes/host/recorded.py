@@ -16,6 +16,7 @@ from probes.host.door import OUTPUT_LIMIT_BYTES, READ_LIMIT_BYTES, Absent, BadSo
 from probes.host.files import Files, gone_or
 from probes.host.links import parent_and_name
 from probes.host.netlink import same_question
+from probes.host.recorded_nvml import RecordedNvml
 from probes.host.refusal import KINDS, Refusal
 from probes.host.udev import properties_in
 
@@ -43,7 +44,7 @@ class RecordedHost:
         self._refusals: dict[str, Refusal] = reader.table(manifest, "errors", _refusal)
         self.lost: dict[str, Refusal] = reader.table(manifest, "lost", _refusal)
         self._commands: dict[tuple[str, ...], Completed | Refusal] = dict(reader.each("/commands", _command))
-        self._nvml = dict(reader.calls("/nvml.json"))
+        self._nvml: RecordedNvml = reader.calls("/nvml.json")
         self._netlink: dict[tuple[int, bytes], bytes | Refusal] = dict(reader.each("/netlink", _exchange))
         self._refused_names: dict[str, list[str]] = {}
         for place in self._refusals:
@@ -112,13 +113,7 @@ class RecordedHost:
 
     def nvml(self, function: str, *arguments: Any) -> Any:
         """See Host.nvml."""
-        call = function, json.dumps(arguments)
-        if call not in self._nvml:
-            raise Absent(f"{function}: not recorded")
-        answer = self._nvml[call]
-        if isinstance(answer, Refusal):
-            raise answer.error()
-        return answer
+        return self._nvml.answer(function, arguments)
 
     def netlink(self, protocol: int, request: bytes) -> bytes:
         """See Host.netlink."""
@@ -182,13 +177,14 @@ class _Reader:
             raise self.bad(f"is a capture that cannot be read: {why}") from None
         return [self._made(partial(made, self.document(f"{folder}/{name}")), f"{folder[1:]}/{name}") for name in names]
 
-    def calls(self, place: str) -> list[tuple[Any, Any]]:
+    def calls(self, place: str) -> RecordedNvml:
         try:
             self._evidence.read(place, 1)
         except Absent:
-            return []
+            return RecordedNvml()
         rows = self.document(place)
-        return list(self._made(lambda: [_call(row) for row in rows], place[1:]))
+        made: RecordedNvml = self._made(lambda: RecordedNvml([_call(row) for row in rows]), place[1:])
+        return made
 
     def _made(self, made: Callable[[], Any], place: str) -> Any:
         try:

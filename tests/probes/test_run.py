@@ -1,0 +1,569 @@
+"""Probes on a live host run in children that can be left behind; no probe takes another along, whatever it does."""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from probes import child, children, locks
+from probes.child import Child
+from probes.host.capture import write_capture
+from probes.host.door import Absent, Denied, Host
+from probes.host.live import LiveHost
+from probes.host.memory import MemoryFiles
+from probes.host.recorded import RecordedHost
+from probes.host.source import open_source
+from probes.host.tool import run_tool
+from probes.probe import Outcome, Probe, Reading, Skipped, Status
+from probes.run import Ran, run_probes
+
+pytestmark = pytest.mark.usefixtures("real_commands")
+HOSTNAME = "/proc/sys/kernel/hostname"
+
+
+@pytest.fixture(autouse=True)
+def lock_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Locks of the tests' own, and no probe of theirs left behind."""
+    folder = tmp_path / "run"
+    monkeypatch.setenv(locks.FOLDER_VARIABLE, str(folder))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def nothing_leaks() -> Iterator[None]:
+    """No descriptor and no child is left after a run."""
+    before = sorted(os.listdir("/proc/self/fd"))
+
+    yield
+
+    assert before == sorted(os.listdir("/proc/self/fd"))
+    assert [] == children._left_behind
+
+
+def name(host: Host) -> Reading:
+    return Reading(host.read(HOSTNAME).decode().strip(), (HOSTNAME,))
+
+
+def sleep(_host: Host) -> Reading:
+    time.sleep(60)
+    raise AssertionError("nobody waits so long")
+
+
+def stubborn(_host: Host) -> Reading:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(60)
+    raise AssertionError("nobody waits so long")
+
+
+def ran(*probes: Probe, host: Host | None = None, seconds: float = 20.0, record: bool = False) -> Ran:
+    return run_probes(probes, host or LiveHost(), seconds, record=record)
+
+
+def one(read: Callable[[Host], Reading], bound: float = 10.0) -> Outcome:
+    return ran(Probe("one", read, bound)).outcomes[0]
+
+
+def test_outcomes_stand_in_the_order_of_the_catalogue() -> None:
+    """Whichever ends first; facts and sources come whole out of the children."""
+
+    def slow(host: Host) -> Reading:
+        time.sleep(0.3)
+        return name(host)
+
+    outcomes = ran(Probe("a", slow), Probe("b", name), Probe("c", slow)).outcomes
+
+    assert [("a", Status.OK), ("b", Status.OK), ("c", Status.OK)] == [(o.name, o.status) for o in outcomes]
+    assert {os.uname().nodename} == {o.facts for o in outcomes}
+    assert {(HOSTNAME,)} == {o.sources for o in outcomes}
+
+
+def test_nothing_of_a_probe_happens_in_the_parent() -> None:
+    """Each has a process of its own."""
+    outcomes = ran(*(Probe(n, lambda _: Reading((os.getpid(), os.getsid(0)), ())) for n in "abcdef")).outcomes
+    pids = {o.facts[0] for o in outcomes}
+
+    assert 6 == len(pids)
+    assert os.getpid() not in pids
+    assert all(pid == session for pid, session in (o.facts for o in outcomes))
+
+
+def test_every_way_to_fail_is_an_outcome() -> None:
+    """Refusals, bugs, facts that cannot be sent, an exit in the middle."""
+
+    def refused(_: Host) -> Reading:
+        raise Denied("needs root")
+
+    def leaves(_: Host) -> Reading:
+        raise Skipped("asleep")
+
+    def broken(_: Host) -> Reading:
+        return Reading({}["x"], ())
+
+    def unsendable(_: Host) -> Reading:
+        return Reading(lambda: None, ())
+
+    def exits(_: Host) -> Reading:
+        os._exit(7)
+
+    probes = [Probe(f.__name__, f) for f in (refused, leaves, broken, unsendable, exits, name)]
+    outcomes = {o.name: (o.status, o.reason or "") for o in ran(*probes).outcomes}
+
+    assert (Status.DENIED, "needs root") == outcomes["refused"]
+    assert (Status.SKIPPED, "asleep") == outcomes["leaves"]
+    assert (Status.FAILED, "its process ended with exit code 7 and no answer") == outcomes["exits"]
+    for probe, why in (("broken", "KeyError at broken:"), ("unsendable", "cannot be handed over")):
+        assert Status.FAILED == outcomes[probe][0]
+        assert why in outcomes[probe][1]
+    assert Status.OK == outcomes["name"][0]
+
+
+def test_a_child_that_dies_of_a_signal_says_which() -> None:
+    """A segmentation fault in a driver's library takes nothing along."""
+
+    def crash(_: Host) -> Reading:
+        faulthandler.disable()  # pytest's, which would print over the test's own output
+        ctypes.string_at(0)
+        raise AssertionError("address 0 was read")
+
+    outcome = one(crash)
+
+    assert (Status.FAILED, "its process died of SIGSEGV") == (outcome.status, outcome.reason)
+
+
+def test_an_answer_that_is_too_long_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is not read into the parent."""
+    monkeypatch.setattr(child, "ANSWER_LIMIT_BYTES", 1000)
+    outcome = one(lambda _: Reading("x" * 2000, ()))
+
+    assert Status.FAILED == outcome.status
+    assert "bytes; 1000 are the most" in (outcome.reason or "")
+
+
+def test_a_long_answer_comes_whole() -> None:
+    """Much more than a pipe holds."""
+    facts = one(lambda _: Reading(bytes(range(256)) * 40_000, ())).facts
+
+    assert bytes(range(256)) * 40_000 == facts
+
+
+def test_what_a_library_prints_does_not_reach_our_output(capfd: pytest.CaptureFixture[str]) -> None:
+    """stdout carries data only."""
+
+    def chatty(_: Host) -> Reading:
+        os.write(1, b"hello from the driver")
+        os.write(2, b"and its errors")
+        return Reading(1, ())
+
+    assert Status.OK == one(chatty).status
+    assert ("", "") == capfd.readouterr()
+
+
+@pytest.mark.parametrize("read", [sleep, stubborn])
+def test_a_probe_has_its_bound(read: Callable[[Host], Reading]) -> None:
+    """TERM, then KILL; its outcome says what it was doing, and the others have answered."""
+    began = time.monotonic()
+    slow, other = ran(Probe("slow", read, 0.4), Probe("other", name)).outcomes
+
+    assert time.monotonic() - began < 3
+    assert (Status.TIMED_OUT, Status.OK) == (slow.status, other.status)
+    assert "no answer within 0.4 s: pid " in (slow.reason or "")
+    assert "state S (sleeping)" in (slow.reason or "")
+
+
+def test_an_answer_in_the_last_moment_counts() -> None:
+    """A child that still answers after TERM has answered."""
+
+    def late(host: Host) -> Reading:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        time.sleep(0.6)
+        return name(host)
+
+    assert Status.OK == ran(Probe("late", late, 0.3)).outcomes[0].status
+
+
+def test_the_whole_run_has_its_bound() -> None:
+    """What runs is ended, what waits was not reached; each has an outcome."""
+    began = time.monotonic()
+    outcomes = ran(*(Probe(f"p{i}", sleep) for i in range(9)), seconds=0.5).outcomes
+
+    assert time.monotonic() - began < 3
+    assert {Status.TIMED_OUT} == {o.status for o in outcomes}
+    reasons = [o.reason or "" for o in outcomes]
+    assert children.AT_ONCE == sum("no answer within 0.5 s of the whole run" in reason for reason in reasons)
+    assert 5 == sum(reason == "not reached within the 0.5 s of the whole run" for reason in reasons)
+
+
+def test_a_tool_ends_with_its_probe(tmp_path: Path) -> None:
+    """The child ends what it has started before it goes."""
+    mark = tmp_path / "pid"
+    (tmp_path / "ibstat").write_text(f"#!/bin/sh\necho $$ > {mark}\nexec sleep 60\n")
+    (tmp_path / "ibstat").chmod(0o755)
+
+    def asks(_: Host) -> Reading:
+        return Reading(run_tool(("ibstat",), 30, (str(tmp_path),)), ())
+
+    assert Status.TIMED_OUT == one(asks, 0.6).status
+    assert ended(int(mark.read_text()))
+
+
+def test_an_interrupt_ends_the_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C in the parent: no child outlives it."""
+
+    def mark(_: Host) -> Reading:
+        (tmp_path / "pid").write_text(str(os.getpid()))
+        time.sleep(60)
+        return Reading(None, ())
+
+    class Impatient(children.ChildrenRun):
+        """Somebody presses Ctrl-C once the child runs."""
+
+        def show(self, running: object) -> None:
+            """See Run.show."""
+            if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text():
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(children, "ChildrenRun", Impatient)
+    with pytest.raises(KeyboardInterrupt):
+        ran(Probe("one", mark))
+
+    assert ended(int((tmp_path / "pid").read_text()))
+
+
+class Unkillable(Child):
+    """A stand-in for a child in an uninterruptible sleep: signals do nothing, and it never ends."""
+
+    asleep = True
+
+    def signal(self, number: signal.Signals) -> None:
+        """Nothing, to the one that is stuck."""
+        if self.probe.name != "stuck":
+            super().signal(number)
+
+    def reap(self) -> int | None:
+        """Not while it sleeps."""
+        return None if self.asleep and self.probe.name == "stuck" else super().reap()
+
+
+@pytest.fixture
+def unkillable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Children of this test cannot be killed, until its end."""
+    monkeypatch.setattr(children, "Child", Unkillable)
+    monkeypatch.setattr(locks, "GRACE_SECONDS", 0.0)
+
+    yield
+
+    Unkillable.asleep = False
+    for stuck in children._left_behind:
+        os.kill(stuck.pid, signal.SIGKILL)
+        os.waitpid(stuck.pid, 0)
+    children._left_behind.clear()
+    Unkillable.asleep = True
+
+
+def test_a_child_that_cannot_be_killed_is_left_behind(unkillable: None) -> None:
+    """The run goes on, ends in time, and says so; the next run says since when, at once, and adds no other."""
+    began = time.monotonic()
+    first, other = ran(Probe("stuck", stubborn, 0.3), Probe("other", name)).outcomes
+    assert time.monotonic() - began < 3
+    (left,) = children._left_behind
+    began = time.monotonic()
+    second, again = ran(Probe("stuck", name, 0.3), Probe("other", name)).outcomes
+
+    assert "it cannot be killed and was left behind" in (first.reason or "")
+    assert time.monotonic() - began < 0.3 + 0.5
+    assert (Status.TIMED_OUT, Status.OK) == (second.status, again.status)
+    assert f"an earlier run's child is stuck since {time.gmtime().tm_year}-" in (second.reason or "")
+    assert f"pid {left.pid}, state S" in (second.reason or "")
+    assert [left] == children._left_behind
+    assert Status.OK == other.status
+
+
+def test_a_lock_ends_with_the_child(unkillable: None) -> None:
+    """Once the kernel lets go, nothing is left to clean up: the next run asks again."""
+    ran(Probe("stuck", stubborn, 0.3))
+    (left,) = children._left_behind
+    Unkillable.asleep = False
+    os.kill(left.pid, signal.SIGKILL)
+    assert ended(left.pid)
+
+    assert Status.OK == ran(Probe("stuck", name, 0.3)).outcomes[0].status
+
+
+def test_a_healthy_run_at_the_same_time_is_waited_for() -> None:
+    """It is not stuck: both answer."""
+
+    def slow(host: Host) -> Reading:
+        time.sleep(0.8)
+        return name(host)
+
+    def both(_: Host) -> Reading:
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0 if Status.OK == ran(Probe("same", slow, 5)).outcomes[0].status else 1)
+        time.sleep(0.3)
+        outcome = ran(Probe("same", slow, 5)).outcomes[0]
+        return Reading((outcome.status, os.waitpid(pid, 0)[1]), ())
+
+    began = time.monotonic()
+
+    assert (Status.OK, 0) == one(both, 15).facts
+    assert time.monotonic() - began > 1.5
+
+
+def test_a_lock_that_stays_held_by_the_healthy_is_timed_out(lock_folder: Path) -> None:
+    """After the probe's own bound, in words that blame nobody."""
+    os.mkdir(lock_folder, 0o700)
+    held = locks.take(str(lock_folder), "one")
+    assert isinstance(held, locks.Lock)
+    held.name_holder(os.getpid(), 100.0)
+    outcome = one(name, 0.4)
+    held.close()
+
+    assert Status.TIMED_OUT == outcome.status
+    assert f"another run is still at it (pid {os.getpid()}, " in (outcome.reason or "")
+
+
+def test_a_tool_that_cannot_be_killed_keeps_the_lock(tmp_path: Path, lock_folder: Path) -> None:
+    """The probe's child is gone, its tool is not: no second one joins it."""
+    mark = tmp_path / "pid"
+    (tmp_path / "ibstat").write_text(f"#!/bin/sh\necho $$ > {mark}\nexec sleep 60\n")
+    (tmp_path / "ibstat").chmod(0o755)
+
+    def abandons(_: Host) -> Reading:
+        os.killpg = lambda *_: None  # type: ignore[assignment]  # in this child: as if the kernel did not let go
+        return Reading(run_tool(("ibstat",), 0.3, (str(tmp_path),)), ())
+
+    assert Status.TIMED_OUT == one(abandons, 5).status
+    held = locks.take(str(lock_folder), "one")
+    os.kill(int(mark.read_text()), signal.SIGKILL)
+
+    assert isinstance(held, locks.Holder)
+
+
+@pytest.mark.parametrize("place", ["/proc/nowhere", "{tmp}/file", "{tmp}/open"])
+def test_without_a_place_for_locks_probes_run_all_the_same(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No folder, no folder possible, or one that others can write to."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    monkeypatch.setenv(locks.FOLDER_VARIABLE, place.format(tmp=tmp_path))
+
+    assert Status.OK == one(name).status
+    assert locks.run_folder() is None
+    assert [] == os.listdir(tmp_path / "open")
+
+
+def test_a_lock_file_that_is_a_link_is_not_followed(lock_folder: Path, tmp_path: Path) -> None:
+    """Nothing is written through it."""
+    os.mkdir(lock_folder, 0o700)
+    (tmp_path / "victim").write_text("mine")
+    (lock_folder / "one.lock").symlink_to(tmp_path / "victim")
+
+    assert Status.OK == one(name).status
+    assert "mine" == (tmp_path / "victim").read_text()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '["a", "b", "c", "d"]', json.dumps([1, 2]) * 3])
+def test_a_lock_file_that_says_nothing_is_no_stuck_child(text: str, lock_folder: Path) -> None:
+    """Its holder has just begun, as far as anybody knows."""
+    os.mkdir(lock_folder, 0o700)
+    held = locks.take(str(lock_folder), "one")
+    assert isinstance(held, locks.Lock)
+    os.pwrite(held.descriptor, text.encode(), 0)
+    holder = locks.take(str(lock_folder), "one")
+    held.close()
+
+    assert isinstance(holder, locks.Holder)
+    assert not holder.is_stuck
+
+
+def ibstat(_: Host) -> bool:
+    return True
+
+
+def fails(_: Host) -> Reading:
+    raise Absent("no driver")
+
+
+def test_a_fall_back_runs_only_where_it_is_needed() -> None:
+    """On a live host: after its primary, where that has not answered. Partial is an answer."""
+    partial = Probe("partial", lambda _: Reading(1, (), "half"))
+    outcomes = ran(
+        Probe("for_good", name, fallback_for="good", evidence=ibstat),
+        Probe("for_bad", name, fallback_for="bad"),
+        Probe("for_partial", name, fallback_for="partial"),
+        Probe("for_nobody", name, fallback_for="left out"),
+        Probe("good", name),
+        Probe("bad", fails),
+        partial,
+    ).outcomes
+    said = {o.name: (o.status, o.reason) for o in outcomes}
+
+    assert (Status.SKIPPED, "good answered") == said["for_good"]
+    assert (Status.SKIPPED, "partial answered") == said["for_partial"]
+    assert (Status.OK, None) == said["for_bad"] == said["for_nobody"]
+
+
+def recorded(**files: bytes) -> RecordedHost:
+    manifest = {"manifest.json": b'{"format": "fabricscope.capture/1"}'}
+    memory = MemoryFiles()
+    memory.add(HOSTNAME, b"replayed\n")
+    return RecordedHost("x", MemoryFiles({**manifest, **files}), memory)
+
+
+def test_a_recorded_host_is_asked_in_this_process() -> None:
+    """Nothing can hang; a fall-back tells what its evidence holds, also where the primary has answered."""
+    here = os.getpid()
+    outcomes = ran(
+        Probe("second", name, fallback_for="first", evidence=lambda _: True),
+        Probe("third", name, fallback_for="first", evidence=lambda _: False),
+        Probe("fourth", name, fallback_for="first", evidence=fails),  # type: ignore[arg-type]  # it raises a refusal
+        Probe("first", lambda _: Reading(os.getpid(), ())),
+        host=recorded(),
+    ).outcomes
+    said = {o.name: (o.status, o.facts) for o in outcomes}
+
+    assert (Status.OK, here) == said["first"]
+    assert (Status.OK, "replayed") == said["second"]
+    assert (Status.SKIPPED, None) == said["third"] == said["fourth"]
+    assert ["second", "third", "fourth", "first"] == [o.name for o in outcomes]
+
+
+def test_a_run_over_its_time_ends_on_a_recorded_host_too() -> None:
+    """Between two probes."""
+    outcomes = ran(Probe("a", name), Probe("b", name), host=recorded(), seconds=-1).outcomes
+
+    assert {Status.TIMED_OUT} == {o.status for o in outcomes}
+
+
+def test_a_live_run_and_its_replay_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers, refusals, fall-backs, and the child that hung."""
+    probes = (
+        Probe("name", name),
+        Probe("twice", name),
+        Probe("refused", lambda host: Reading(host.read("/proc/nothing"), ())),
+        Probe("hangs", sleep, 0.3),
+        Probe("for_name", name, fallback_for="name"),
+        Probe("for_hangs", name, fallback_for="hangs"),
+        Probe("links", lambda host: Reading((host.listdir("/sys/class/net"), host.resolve("/sys/class/net/lo")), ())),
+    )
+    live = ran(*probes, record=True)
+    assert live.recording is not None
+    write_capture(live.recording, str(tmp_path / "c.tar.gz"))
+
+    replay = ran(*probes, host=open_source(str(tmp_path / "c.tar.gz")))
+
+    assert [Status.OK, Status.OK, Status.ABSENT, Status.TIMED_OUT, Status.SKIPPED, Status.OK, Status.OK] == [
+        o.status for o in live.outcomes
+    ]
+    assert [(o.name, o.status, o.facts, o.reason, o.sources) for o in live.outcomes] == [
+        (o.name, o.status, o.facts, o.reason, o.sources) for o in replay.outcomes
+    ]
+
+
+def test_recording_a_replay_gives_the_same_capture(tmp_path: Path) -> None:
+    """A tee on a capture: what is copied is what was asked, lost probes with it."""
+    probes = (Probe("name", name), Probe("hangs", sleep, 0.3))
+    live = ran(*probes, record=True)
+    assert live.recording is not None
+    write_capture(live.recording, str(tmp_path / "1.tar"))
+    again = ran(*probes, host=open_source(str(tmp_path / "1.tar")), record=True)
+    assert again.recording is not None
+    write_capture(again.recording, str(tmp_path / "2.tar"))
+
+    assert (tmp_path / "1.tar").read_bytes() == (tmp_path / "2.tar").read_bytes()
+
+
+def test_progress_is_told_when_it_takes_long() -> None:
+    """Names what is still asked; silent for a second."""
+    lines: list[str] = []
+
+    def slow(host: Host) -> Reading:
+        time.sleep(1.4)
+        return name(host)
+
+    run_probes([Probe("quick", name)], LiveHost(), 10, progress=lines.append)
+    assert [] == lines
+    run_probes([Probe("quick", name), Probe("slow", slow)], LiveHost(), 10, progress=lines.append)
+
+    assert ["1 of 2 probes; asking slow"] == lines
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("fsfreeze"), reason="needs root and fsfreeze")
+def test_a_real_uninterruptible_sleep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ext4 on a loop device, frozen: a child that writes there can be killed by nobody. The run comes back."""
+    monkeypatch.setattr(locks, "GRACE_SECONDS", 0.0)
+    with frozen(tmp_path) as mount:
+
+        def write(_: Host) -> Reading:
+            (mount / "file").write_bytes(b"x")
+            return Reading(1, ())
+
+        began = time.monotonic()
+        first = ran(Probe("disk", write, 0.5)).outcomes[0]
+        first_took = time.monotonic() - began
+        began = time.monotonic()
+        second = ran(Probe("disk", write, 0.5)).outcomes[0]
+        second_took = time.monotonic() - began
+        (left,) = children._left_behind
+    assert ended(left.pid)
+    third = ran(Probe("disk", lambda host: Reading(1, ()), 0.5)).outcomes[0]
+
+    assert (Status.TIMED_OUT, Status.TIMED_OUT, Status.OK) == (first.status, second.status, third.status)
+    assert "state D (uninterruptible sleep)" in (first.reason or "")
+    assert "it cannot be killed and was left behind" in (first.reason or "")
+    assert "an earlier run's child is stuck since 20" in (second.reason or "")
+    assert f"pid {left.pid}, state D" in (second.reason or "")
+    assert first_took < 4
+    assert second_took < 1
+
+
+class frozen:  # noqa: N801 - reads as a context manager
+    """A mounted filesystem that takes no writes until the end."""
+
+    def __init__(self, folder: Path) -> None:
+        self.image, self.mount = folder / "image", folder / "mount"
+
+    def __enter__(self) -> Path:
+        with self.image.open("wb") as file:
+            file.truncate(16 << 20)
+        self.mount.mkdir()
+        for argv in (["mkfs.ext4", "-q", self.image], ["mount", "-o", "loop", self.image, self.mount]):
+            done = subprocess.run(argv, capture_output=True, text=True, check=False)
+            if done.returncode:
+                pytest.skip(f"no loop device here: {done.stderr.strip()}")
+        subprocess.run(["fsfreeze", "-f", self.mount], check=True)
+        return self.mount
+
+    def __exit__(self, *_: object) -> None:
+        subprocess.run(["fsfreeze", "-u", self.mount], check=True)
+        for _ in range(50):
+            if subprocess.run(["umount", self.mount], capture_output=True, check=False).returncode == 0:
+                return
+            time.sleep(0.1)
+
+
+def ended(pid: int) -> bool:
+    """Whether a process ends within three seconds; a zombie has ended."""
+    for _ in range(300):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.01)
+    return False
