@@ -39,13 +39,11 @@ def _listing(host: Host, argv: tuple[str, ...]) -> Listing:
 
 
 def _merged(listings: list[Listing]) -> list[Draft]:
-    """One draft a function; what the first output does not say is taken from the next."""
+    """One draft a function: the first output's, completed by the next."""
     found: dict[str, Draft] = {}
     for draft in (draft for listing in listings for draft in listing.drafts):
-        known = found.setdefault(draft.address, draft)
-        known.fields = draft.fields | known.fields
-        known.secondary_bus = draft.secondary_bus if known.secondary_bus is None else known.secondary_bus
-        known.virtual_functions = known.virtual_functions or draft.virtual_functions
+        if found.setdefault(draft.address, draft) is not draft:
+            found[draft.address].add(draft)
     return list(found.values())
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 _HEAD = re.compile(r"[>\s]{0,40}(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?:\s+(\S.*))?\s*")
 _HEX = re.compile(r"[>\s]{0,40}([0-9a-f]{2,3}): ((?:[0-9a-f]{2}\s){0,15}[0-9a-f]{2})\s*")
 _FIELD = re.compile(r"([A-Z][A-Za-z0-9/ -]{0,30}):(?:\s+|$)|(Expansion ROM|\[virtual\]|!!!)")
+_LONGEST_FIELD = 4096
 _MARGIN = "> \t\r\n"
 
 _CAPABILITY = re.compile(r"\[([0-9a-f]{2,3})(?: v\d{1,2})?\]\s+")
@@ -77,9 +78,14 @@ def blocks(text: str) -> Iterator[Block]:
             texts = block.texts_of(opened.group(1) or opened.group(2))
             texts.append(words[opened.end() :])
         elif words and texts is not None:
-            texts[-1] += " " + words
+            texts[-1] = _longer(texts[-1], words)
         elif words:
-            block.head += " " + words  # a head line that was wrapped
+            block.head = _longer(block.head, words)
     if block is not None:
         block.closed = block.closed or "Kernel driver in use" in block.fields or "Kernel modules" in block.fields
         yield block
+
+
+def _longer(text: str, words: str) -> str:
+    """A wrapped line goes on, up to more than any field of lspci is long: the cost stays linear."""
+    return f"{text} {words}" if len(text) < _LONGEST_FIELD else text

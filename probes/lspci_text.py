@@ -81,10 +81,13 @@ def parse_lspci(text: str) -> Listing:
     >>> listing.drafts[0].address, listing.drafts[0].fields["class_code"], listing.drafts[0].fields["device"]
     ('0000:19:00.0', '0x030200', '0x2330')
     """
-    drafts, denied = {}, 0
+    drafts: dict[str, Draft] = {}
+    denied = 0
     for block in blocks(text):
         denied += "<access denied>" in block.fields.get("Capabilities", ())
-        drafts[block.address] = _draft(block)
+        draft = _draft(block)
+        if drafts.setdefault(draft.address, draft) is not draft:
+            drafts[draft.address].add(draft)  # two listings in one file
     if not drafts:
         raise Unparsable("no line that begins with a PCI address and a device, as lspci prints")
     return Listing(list(drafts.values()), denied)

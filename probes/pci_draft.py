@@ -24,6 +24,12 @@ class Draft:
     secondary_bus: int | None = None
     virtual_functions: VirtualFunctions | None = None
 
+    def add(self, other: Draft) -> None:
+        """Take from another output of the same function what this one does not say."""
+        self.fields = other.fields | self.fields
+        self.secondary_bus = other.secondary_bus if self.secondary_bus is None else self.secondary_bus
+        self.virtual_functions = self.virtual_functions or other.virtual_functions
+
     def add_config(self, space: ConfigSpace) -> None:
         """Take over what config space says. Fields that are there already stay: the kernel's word comes first.
 

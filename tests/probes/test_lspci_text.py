@@ -210,6 +210,21 @@ def test_bytes_go_to_the_decoder() -> None:
     assert 320 == part.config_bytes
 
 
+def test_two_listings_in_one_file_complete_each_other() -> None:
+    """A short one behind a long one takes nothing away."""
+    short = "16:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2331]\n17:00.0 Bridge [0680]: x [10de:22a3]\n"
+
+    found = parsed(SAMPLE + "\n" + short)
+
+    assert parsed(SAMPLE)["0000:16:00.0"] == found["0000:16:00.0"]
+    assert "0x22a3" == found["0000:17:00.0"].device
+
+
+def test_endless_lines_cost_no_more_than_their_length() -> None:
+    """A million lines that open no field are read in linear time."""
+    assert "0x030200" == one("16:00.0 3D controller: x\n\tNUMA node: 1\n" + "y\n" * 1_000_000).class_code
+
+
 def test_a_text_without_functions_is_unparsable() -> None:
     """Other commands' outputs, trees, nothing."""
     for text in ("", "\n\n", "-+-[0000:00]-+-00.0  Intel Corporation Device 09a2\n", "GPU0\tX\tNV18\n", "19:00.0: x"):
