@@ -6,6 +6,8 @@ import pytest
 
 from tests.machines import HOSTS, scanned
 
+IDLE = {"2xa10-2xt4-1s-idle", "4xrtx3090-1s-nvlink-pairs"}  # their speed can only be judged under load
+
 
 @pytest.mark.parametrize("shape", HOSTS)
 def test_a_healthy_machine_gives_no_finding_above_info(shape: str) -> None:
@@ -18,7 +20,9 @@ def test_a_healthy_machine_gives_no_finding_above_info(shape: str) -> None:
 
 @pytest.mark.parametrize("shape", HOSTS)
 def test_no_rule_is_unknown_on_a_machine_whose_evidence_is_whole(shape: str) -> None:
-    """Fixtures hold all evidence: what stays unknown there would be unknown everywhere."""
+    """Fixtures hold all evidence: what stays unknown there would be unknown everywhere. But an idle GPU slows its link
+    down, and what it could do cannot be seen then."""
     report = scanned(shape)
+    allowed = {"pcie-speed-downgraded"} if shape in IDLE else set()
 
-    assert {} == {check.rule: check.unknown_subjects for check in report.checks if check.unknown}
+    assert {} == {c.rule: c.unknown_subjects for c in report.checks if c.unknown and c.rule not in allowed}

@@ -1,0 +1,55 @@
+"""Each fault is found by its one rule, on its one subject, and nothing else is said of that machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.machines import FAULTS, scanned
+
+EXPECTED: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = {  # fault -> verdict, (rule, severity, subject)
+    "config-unreadable": ("ok", ()),
+    "gpu-asleep": ("unknown", ()),
+    "gpu-far-from-nic": ("warning", (("affinity-gpu-far-from-nic", "warning", "gpu:0000:19:00.0"),)),
+    "gpu-gone": ("critical", (("pcie-device-gone", "critical", "pci:0000:19:00.0"),)),
+    "gpu-idle-gen1": ("ok", ()),
+    "gpu-idle-x8": ("unknown", ()),
+    "gpu-link-einval": ("unknown", ()),
+    "gpu-lost": ("critical", (("gpu-missing", "critical", "gpu:0000:9b:00.0"),)),
+    "gpu-not-in-nvml": ("critical", (("gpu-missing", "critical", "gpu:0000:cb:00.0"),)),
+    "gpu-speed-gen3": ("error", (("pcie-speed-downgraded", "error", "pci:0000:bb:00.0"),)),
+    "gpu-width-x8": ("error", (("pcie-width-downgraded", "error", "pci:0000:4c:00.0"),)),
+    "ib-no-sm": ("critical", (("ib-no-sm", "critical", "node"),)),
+    "ib-port-down": ("error", (("ib-port-down", "error", "port:0000:3c:00.0/1"),)),
+    "ib-rate-2x": ("error", (("ib-rate-degraded", "error", "port:0000:cc:00.0/1"),)),
+    "ib-rate-hdr": ("error", (("ib-rate-degraded", "error", "port:0000:4d:00.0/1"),)),
+    "netdev-in-container": ("ok", ()),
+    "nic-fw-mixed": ("warning", (("nic-fw-mixed", "warning", "pci:0000:dc:00.0"),)),
+    "nic-no-driver": ("unknown", ()),
+    "nic-width-x8": ("error", (("pcie-width-downgraded", "error", "pci:0000:5e:00.0"),)),
+    "no-peermem": ("error", (("gdr-no-path", "error", "node"),)),
+    "numa-minus-one": ("warning", (("numa-unknown", "warning", "node"),)),
+    "nvlink-asymmetric": ("error", (("nvlink-asymmetric", "error", "gpu:0000:bb:00.0"),)),
+    "nvlink-half-speed": ("error", (("nvlink-speed-low", "error", "gpu:0000:9b:00.0"),)),
+    "nvlink-one-inactive": ("error", (("nvlink-inactive", "error", "gpu:0000:4c:00.0"),)),
+    "nvml-denied": ("unknown", ()),
+    "roce-gid-v1-only": ("error", (("roce-gid-v1-only", "error", "port:0000:45:00.1/1"),)),
+    "roce-mtu-1500": ("warning", (("roce-mtu-small", "warning", "netdev:0000:2e:00.0"),)),
+    "slot-narrow": ("ok", ()),
+    "switch-uplink-x4": ("error", (("pcie-width-downgraded", "error", "pci:0000:38:00.0"),)),
+}
+
+
+def test_every_fault_is_expected_to_be_found_or_to_stay_silent() -> None:
+    """A new overlay is not forgotten here."""
+    assert FAULTS == sorted(EXPECTED)
+
+
+@pytest.mark.parametrize("fault", EXPECTED)
+def test_a_fault_is_found_once_and_by_name(fault: str) -> None:
+    """One fault, one rule, one finding."""
+    report = scanned("", fault)
+    verdict, findings = EXPECTED[fault]
+
+    told = tuple((f.rule, f.severity, f.subject) for f in report.findings if f.severity != "info")
+    assert findings == told
+    assert verdict == report.summary.verdict
