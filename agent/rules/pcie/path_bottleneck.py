@@ -157,7 +157,7 @@ def _fault(case: Case, hop: PciFunction, found: list[tuple[Path, float]]) -> Fai
             ),
             *kernel_log(case, hop.id),
         ),
-        severity="error" if now < full / 2 else "warning",
+        severity="error" if now < full / 2 * _NOISE else "warning",
         places=frozenset({hop.id}),
     )
 

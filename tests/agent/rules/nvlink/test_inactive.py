@@ -1,0 +1,202 @@
+"""nvlink-inactive: when it fires, when it must not, and every guard alone."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from agent.model.gpu import Mig, NvSwitch, Remote
+from agent.rules.catalogue import RULES
+from agent.rules.engine import judge
+from agent.rules.nvlink.inactive import nvlink_inactive as rule
+from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import (
+    B200,
+    GB200,
+    H100_PCIE,
+    H800,
+    answers,
+    bridge,
+    changed_gpu,
+    changed_gpus,
+    fails,
+    function,
+    gpu_id,
+    models,
+    nvlinks,
+    probe,
+    server,
+    topology,
+    virtual,
+)
+
+GPU = gpu_id(2)
+
+
+def dead(count: int, state: str = "inactive", remote: str = "switch", total: int = 18):
+    """The links of one GPU, the first of them not active."""
+    return [
+        msgspec.structs.replace(each, state=state, remote=None) if each.link < count else each
+        for each in nvlinks(total, remote)
+    ]
+
+
+def one_lost(gpus: int = 4, remote: str = "switch"):
+    case = changed_gpus(server(gpus), links=nvlinks(18, remote))
+    return changed_gpu(case, 2, links=dead(2, remote=remote))
+
+
+def all_lost(gpus: int, count: int = 2, remote: str = "switch"):
+    return changed_gpus(server(gpus), links=dead(count, remote=remote))
+
+
+def test_a_gpu_with_fewer_active_links_than_others_is_an_error() -> None:
+    """One finding a GPU, not one a link; the links are in the evidence."""
+    (fault,) = fails(rule, one_lost())
+
+    assert (f"gpu:{GPU}", "GPU2", "error", "") == (fault.subject, fault.label, fault.severity, fault.cause)
+    assert "2 of 18 NVLinks inactive; others of its model have 18 active" == fault.summary
+    assert "16 of 18 active; inactive: 0, 1" == fault.evidence[0].value
+    assert "nvidia-smi nvlink -s -i 2" == fault.evidence[0].source
+    assert fault.impact.startswith("53 GB/s less")
+
+
+def test_a_gpu_without_any_link_is_critical() -> None:
+    """It talks PCIe with all its peers."""
+    (fault,) = fails(rule, changed_gpu(server(), 2, links=dead(18)))
+
+    assert "critical" == fault.severity
+
+
+@pytest.mark.parametrize(("count", "severity"), [(4, "error"), (18, "critical")])
+@pytest.mark.parametrize("guest", [False, True])
+def test_a_whole_board_that_lost_links_is_one_finding(count: int, severity: str, guest: bool) -> None:
+    """Eight SXM GPUs, all with the same links down: a switch, or the fabric manager; guests of eight, too."""
+    case = all_lost(8, count)
+    (fault,) = fails(rule, virtual(case) if guest else case)
+
+    assert ("node", "node", severity) == (fault.subject, fault.label, fault.severity)
+    assert {gpu_id(n) for n in range(8)} <= fault.places
+
+
+def test_a_small_board_without_any_link_is_critical() -> None:
+    """Four SXM modules are wired; none of their links is up."""
+    (fault,) = fails(rule, all_lost(4, 18))
+
+    assert ("node", "critical") == (fault.subject, fault.severity)
+
+
+def test_one_wire_between_two_gpus_is_one_finding() -> None:
+    """Both report it; the pair is the subject."""
+    case = changed_gpu(one_lost(remote="gpu"), 3, links=dead(2, remote="gpu"))
+    (fault,) = fails(rule, case)
+
+    assert f"pair:{gpu_id(2)}+{gpu_id(3)}" == fault.subject
+    assert "GPU2 - GPU3" == fault.label
+
+
+def test_two_gpus_of_a_switch_do_not_share_a_wire() -> None:
+    """Each has lost links of its own."""
+    case = changed_gpu(one_lost(), 3, links=dead(2))
+
+    assert [f"gpu:{gpu_id(2)}", f"gpu:{gpu_id(3)}"] == [fault.subject for fault in fails(rule, case)]
+
+
+def test_a_bridge_that_connects_in_part_is_a_warning() -> None:
+    """Two PCIe cards, four of twelve links: one of the bridges is not seated."""
+    case = models(changed_gpus(server(2), links=dead(4, remote="gpu", total=12)), H100_PCIE)
+    (fault,) = fails(rule, case)
+
+    assert ("warning", f"pair:{gpu_id(0)}+{gpu_id(1)}") == (fault.severity, fault.subject)
+
+
+def test_it_stands_for_the_asymmetry_that_it_causes() -> None:
+    """Fewer active links than others is the same fault."""
+    _, findings, _ = judge(one_lost(), RULES)
+
+    assert [("nvlink-inactive", [f"nvlink-asymmetric gpu:{GPU}"])] == [(f.rule, f.absorbs) for f in findings]
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(lambda c: changed_gpu(c, 2, mig=Mig(current=True)), NotApplicable, id="MIG"),
+        pytest.param(lambda c: topology(c, bandwidth_mode="half"), NotApplicable, id="bandwidth mode"),
+        pytest.param(lambda c: changed_gpu(c, 2, driver_state="no_driver"), NotApplicable, id="no driver"),
+        pytest.param(lambda c: changed_gpu(c, 2, driver_state="vfio"), NotApplicable, id="vfio"),
+        pytest.param(lambda c: changed_gpu(c, 2, driver_state="not_open"), NotApplicable, id="not offered"),
+        pytest.param(lambda c: changed_gpu(c, 2, driver_state="error"), NotApplicable, id="lost"),
+        pytest.param(lambda c: function(c, GPU, state="asleep"), NotApplicable, id="asleep"),
+        pytest.param(lambda c: function(c, GPU, state="gone"), NotApplicable, id="gone"),
+        pytest.param(lambda c: function(c, GPU, vendor="0x1002"), NotApplicable, id="another vendor"),
+        pytest.param(lambda c: changed_gpu(c, 2, links_known=False), Unknown, id="links not known"),
+        pytest.param(lambda c: changed_gpu(c, 2, links=dead(2, "unknown")), Unknown, id="state not known"),
+        pytest.param(lambda c: changed_gpu(c, 2, links=dead(2, "sleep")), Pass, id="asleep is healthy"),
+        pytest.param(lambda c: changed_gpu(c, 2, links=[]), NotApplicable, id="no NVLink"),
+        pytest.param(lambda c: function(c, GPU, device=B200), NotApplicable, id="the only one of its model"),
+        pytest.param(
+            lambda c: models(changed_gpu(c, 2, links=dead(18)), H100_PCIE), NotApplicable, id="card without a bridge"
+        ),
+        pytest.param(
+            lambda c: models(changed_gpu(c, 2, links=dead(10)), H800), Pass, id="H800 has 8 links"
+        ),
+        pytest.param(lambda c: changed_gpus(c, links=dead(2)), NotApplicable, id="small board, wired so"),
+        pytest.param(
+            lambda c: models(changed_gpus(c, links=dead(18)), GB200), NotApplicable, id="superchips without a rack"
+        ),
+        pytest.param(
+            lambda c: virtual(changed_gpus(c, links=dead(18))), NotApplicable, id="small guest without links"
+        ),
+    ],
+)  # fmt: skip
+def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
+    """The firing case and this circumstance: no fault, and the answer that the page promises."""
+    case = circumstance(one_lost())
+    (answer,) = answers(rule, case, f"gpu:{GPU}")
+
+    assert isinstance(answer, kind), answer
+
+
+def test_superchips_of_a_full_node_may_have_no_links() -> None:
+    """Eight and more of them are no baseboard."""
+    assert [] == fails(rule, models(all_lost(8, 18), GB200))
+
+
+def test_h800_below_its_eight_links_is_a_fault() -> None:
+    """The reduced count is a count, not a blind eye."""
+    case = changed_gpu(models(changed_gpus(server(8), links=dead(10)), H800), 2, links=dead(11))
+
+    assert [f"gpu:{GPU}"] == [fault.subject for fault in fails(rule, case)]
+
+
+def test_a_single_card_with_a_part_of_its_links_has_no_peer_here() -> None:
+    """The other end of the bridge is not on this node, or hidden from it."""
+    case = models(changed_gpus(server(1), links=dead(4, remote="gpu", total=12)), H100_PCIE)
+
+    assert {NotApplicable} == {type(answer) for answer in rule.check(case)}
+
+
+def test_links_to_a_switch_that_is_gone_are_folded_into_it() -> None:
+    """The NVSwitch fell off the bus: one finding."""
+    switch = msgspec.structs.replace(bridge("0000:83:00.0", None, "endpoint"), class_code="0x068000", state="gone")
+    case = all_lost(8, 5)
+    case = topology(case, pci=[*case.topology.pci, switch], nvswitches=[NvSwitch(id=switch.id, pci=switch.id)])
+    _, findings, _ = judge(case, RULES)
+
+    assert [("pcie-device-gone", ["nvlink-inactive node"])] == [(f.rule, f.absorbs) for f in findings]
+
+
+def test_a_dead_link_that_names_its_far_end_is_about_both() -> None:
+    """Where the driver still knows the peer, the fault is one on that place too."""
+    links = [msgspec.structs.replace(each, remote=Remote(kind="gpu", id=gpu_id(3))) for each in dead(2)]
+    (fault,) = fails(rule, changed_gpu(server(), 2, links=links))
+
+    assert gpu_id(3) in fault.places
+
+
+def test_no_gpu_is_not_applicable_even_where_no_driver_answers() -> None:
+    """A node without GPUs has no NVML, and nothing to hide."""
+    bare = probe(topology(server(1), pci=[], gpus=[], nics=[]), "nvml", "absent", "no driver")
+
+    assert [NotApplicable("node", "no GPU")] == list(rule.check(bare))
+    assert "unknown" == judge(probe(bare, "pci", "failed", "broken"), [rule])[0][0].state

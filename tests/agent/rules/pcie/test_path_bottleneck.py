@@ -1,0 +1,153 @@
+"""pcie-path-bottleneck: when it fires, when it must not, and every guard alone."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from agent.model.topology import Path
+from agent.rules.catalogue import RULES
+from agent.rules.engine import judge
+from agent.rules.pcie.path_bottleneck import pcie_path_bottleneck as rule
+from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import (
+    GB200,
+    answers,
+    bridge,
+    changed_gpu,
+    fails,
+    function,
+    gpu_id,
+    link,
+    models,
+    nic_id,
+    probe,
+    relinked,
+    server,
+    topology,
+    virtual,
+)
+
+GPU, NIC, RISER_UP, RISER_DOWN = gpu_id(0), nic_id(0), "0000:13:00.0", "0000:13:01.0"
+
+
+def riser(width: int = 8, max_width: int = 8):
+    """GPU 0 sits on a riser with a switch of its own, whose uplink has 8 lanes and can have no more."""
+    case = server()
+    up = msgspec.structs.replace(
+        bridge(RISER_UP, "0000:12:00.0", "upstream"), link=link(width=width, max_width=max_width)
+    )
+    down = bridge(RISER_DOWN, RISER_UP, "downstream")
+    case = function(topology(case, pci=[*case.topology.pci, up, down]), GPU, parent=RISER_DOWN)
+    paths = [_longer(path) if path.a == GPU else path for path in case.topology.paths]
+    return topology(case, paths=paths)
+
+
+def _longer(path: Path) -> Path:
+    kind = "PXB" if path.pcie_kind == "PIX" else path.pcie_kind
+    return msgspec.structs.replace(path, hops=[RISER_DOWN, RISER_UP, *path.hops], pcie_kind=kind)
+
+
+def test_the_limiting_hop_is_named_once() -> None:
+    """The hop is the subject; the pairs that it slows are in the text, with the loss."""
+    (fault,) = fails(rule, riser())
+
+    assert (f"pci:{RISER_UP}", "warning", "", frozenset({RISER_UP})) == (
+        fault.subject, fault.severity, fault.cause, fault.places,
+    )  # fmt: skip
+    assert "GPU0 and mlx5_0" in fault.summary
+    assert "31.5 GB/s" in fault.summary
+    assert fault.impact.startswith("50 %")
+
+
+def test_less_than_half_is_an_error() -> None:
+    """A hop with 4 of 16 lanes."""
+    (fault,) = fails(rule, riser(width=4, max_width=4))
+
+    assert "error" == fault.severity
+
+
+def test_several_pairs_over_one_hop_are_one_finding() -> None:
+    """Two rails as near as each other: the hop is still one."""
+    case = riser()
+    nic = msgspec.structs.replace(case.topology.nics[1], role="storage")
+    second = msgspec.structs.replace(case.topology.paths[0], b=nic_id(1))
+    paths = [second if (p.a, p.b) == (GPU, nic_id(1)) else p for p in case.topology.paths]
+
+    assert 1 == len(fails(rule, topology(case, paths=paths)))
+    assert 1 == len(
+        fails(rule, topology(case, nics=[case.topology.nics[0], nic, *case.topology.nics[2:]], paths=paths))
+    )
+
+
+def test_lost_lanes_of_the_hop_stand_for_it() -> None:
+    """The hop is below what its own ends can do: that finding absorbs this one."""
+    _, findings, _ = judge(riser(width=8, max_width=16), RULES)
+
+    assert ["pcie-width-downgraded"] == [finding.rule for finding in findings]
+    assert [f"pcie-path-bottleneck pci:{RISER_UP}"] == findings[0].absorbs
+
+
+def test_lost_speed_of_the_hop_stands_for_it() -> None:
+    """The same with the speed."""
+    case = relinked(riser(), RISER_UP, link(speed=8.0))
+    _, findings, _ = judge(case, RULES)
+
+    assert ["pcie-speed-downgraded"] == [finding.rule for finding in findings]
+    assert [f"pcie-path-bottleneck pci:{RISER_UP}"] == findings[0].absorbs
+
+
+def test_an_idle_gpu_counts_with_what_it_can() -> None:
+    """Its own slow link does not hide a slow hop, and is none."""
+    idle = relinked(riser(), GPU, link(speed=2.5, quality="idle"))
+    whole = relinked(server(), GPU, link(speed=2.5, quality="idle"))
+
+    assert [f"pci:{RISER_UP}"] == [fault.subject for fault in fails(rule, idle)]
+    assert [Pass(f"gpu:{GPU}")] == answers(rule, whole, f"gpu:{GPU}")
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(
+            lambda c: function(c, gpu_id(1), parent=RISER_DOWN), Pass, id="two GPUs share a hop that is at its most"
+        ),
+        pytest.param(
+            lambda c: relinked(c, RISER_UP, link(width=8, max_width=8, quality="untrusted")), Pass, id="untrusted hop"
+        ),
+        pytest.param(
+            lambda c: relinked(c, RISER_UP, link(width=8, max_width=8, quality="unreadable")), Unknown, id="unread hop"
+        ),
+        pytest.param(virtual, NotApplicable, id="virtual machine"),
+        pytest.param(lambda c: models(c, GB200), NotApplicable, id="superchip"),
+        pytest.param(lambda c: topology(c, paths=[]), Unknown, id="no way known"),
+        pytest.param(lambda c: changed_gpu(c, 0, pci=None), Unknown, id="GPU without a place"),
+    ],
+)
+def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
+    """The firing case and this circumstance: no fault, and the answer that the page promises."""
+    case = circumstance(riser())
+    (answer,) = answers(rule, case, f"gpu:{GPU}")
+
+    assert isinstance(answer, kind), answer
+    assert [] == fails(rule, case)
+
+
+def test_a_farther_rail_is_not_the_way() -> None:
+    """Only the nearest rails count: a slow hop on the way to a far one slows nobody."""
+    case = relinked(server(), "0000:21:00.0", link(width=4, max_width=4))
+    alone = topology(case, gpus=[case.topology.gpus[0]])
+
+    assert [] == fails(rule, alone)
+
+
+def test_no_rail_is_not_applicable() -> None:
+    """Nothing to reach."""
+    assert [NotApplicable("node", "no rail")] == list(rule.check(topology(riser(), nics=[])))
+
+
+def test_no_pci_is_unknown() -> None:
+    """The probe did not answer: nothing of it is clean."""
+    (check,), _, _ = judge(probe(topology(server(), pci=[], gpus=[], paths=[]), "pci", "failed", "no sysfs"), [rule])
+
+    assert "unknown" == check.state
