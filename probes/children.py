@@ -111,7 +111,7 @@ class ChildrenRun(Run):
         self.leaving.append(child)
         if child.answer is not None:
             outcome, recording = child.answer
-            self.outcomes[outcome.name] = outcome
+            self.keep(outcome)
             if self.recording is not None and recording is not None:
                 self.recording.merge(recording)
         elif child.overdue is not None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from probes.host.door import Host
 from probes.host.recording import Recording, RecordingHost
@@ -52,7 +52,8 @@ class InProcessRun(Run):
         if self.recording is not None:
             tee = RecordingHost(host)
             host, self.recording = tee, tee.recording
-        lost: dict[str, Refusal] = getattr(self.host, "lost", {})
+        lost: Mapping[str, Refusal] = getattr(self.host, "lost", {})
+        unanswered: Mapping[str, Refusal] = getattr(self.host, "unanswered", {})
         while self.waiting:
             probe = next((p for p in self.waiting if self.is_turn(p)), self.waiting[0])
             self.waiting.remove(probe)
@@ -62,4 +63,11 @@ class InProcessRun(Run):
             elif probe.name in lost:
                 self.settle(probe, Status(lost[probe.name].status), lost[probe.name].reason)
             elif not self.is_superfluous(probe):
-                self.outcomes[probe.name] = outcome_of(probe, host)
+                self.keep(_as_recorded(outcome_of(probe, host), unanswered.get(probe.name)))
+
+
+def _as_recorded(outcome: Outcome, why: Refusal | None) -> Outcome:
+    """A probe that finds no facts in a capture has none for the reason that it had on the live host."""
+    if why is None or outcome.facts is not None:
+        return outcome
+    return replace(outcome, status=Status(why.status), reason=why.reason)

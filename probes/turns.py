@@ -44,6 +44,12 @@ class Run:
         if self.recording is not None and status in (Status.TIMED_OUT, Status.FAILED):
             self.recording.lost[probe.name] = Refusal(status.value, reason)
 
+    def keep(self, outcome: Outcome) -> None:
+        """The outcome that a probe gave; a recording keeps why it has no facts."""
+        self.outcomes[outcome.name] = outcome
+        if self.recording is not None and outcome.facts is None:
+            self.recording.unanswered[outcome.name] = Refusal(outcome.status.value, outcome.reason or "")
+
     def settle_unreached(self, probe: Probe) -> None:
         """The outcome of a probe for which there was no time."""
         self.settle(probe, Status.TIMED_OUT, f"not reached within the {self.timeout_seconds:g} s of the whole run")

@@ -61,6 +61,7 @@ def _manifest(recording: Recording, version: str | None) -> dict[str, Any]:
         "missing": [f"{name}: {recording.lost[name].reason}" for name in sorted(recording.lost)],
         "listings": {path: recording.listings[path] for path in sorted(recording.listings)},
         "errors": {path: _error(recording.refusals[path]) for path in sorted(recording.refusals)},
+        "unanswered": {name: _error(recording.unanswered[name]) for name in sorted(recording.unanswered)},
         "lost": {name: _error(recording.lost[name]) for name in sorted(recording.lost)},
     }
 

@@ -26,7 +26,8 @@ MANIFEST = "/manifest.json"
 
 
 class RecordedHost:
-    """One capture. `lost`: the probes whose child did not answer when it was taken, and why."""
+    """One capture. `lost`: the probes whose child did not answer when it was taken, and why; `unanswered`: those that
+    gave no facts, and why."""
 
     kind = "capture"
     live = False
@@ -43,6 +44,7 @@ class RecordedHost:
         self._listings: dict[str, list[str]] = reader.table(manifest, "listings", _names)
         self._refusals: dict[str, Refusal] = reader.table(manifest, "errors", _refusal)
         self.lost: dict[str, Refusal] = reader.table(manifest, "lost", _refusal)
+        self.unanswered: dict[str, Refusal] = reader.table(manifest, "unanswered", _ending)
         self._commands: dict[tuple[str, ...], Completed | Refusal] = dict(reader.each("/commands", _command))
         self._nvml: RecordedNvml = reader.calls("/nvml.json")
         self._netlink: dict[tuple[int, bytes], bytes | Refusal] = dict(reader.each("/netlink", _exchange))
@@ -191,6 +193,10 @@ class _Reader:
             return made()
         except (KeyError, TypeError, ValueError, AttributeError):
             raise self.bad(f"is a damaged capture: {place}") from None
+
+
+def _ending(row: Any) -> Refusal:
+    return Refusal("skipped", _text(row["reason"])) if row["status"] == "skipped" else _refusal(row)
 
 
 def _refusal(row: Any) -> Refusal:

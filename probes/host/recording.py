@@ -28,6 +28,7 @@ class Recording:
 
     Paths are real paths of that host: the links on the way to them are in `links`. `directories` are known to be
     there, without a listing. `lost` are probes whose child ended without an answer: its questions are not known.
+    `unanswered` are probes that gave no facts, and why: on a live host some leave before they ask anything.
     """
 
     observed_at: str | None = None
@@ -40,6 +41,7 @@ class Recording:
     nvml: dict[Call, Any] = field(default_factory=dict)  # plain data or Refusal
     netlink: dict[tuple[int, bytes], bytes | Refusal] = field(default_factory=dict)
     lost: dict[str, Refusal] = field(default_factory=dict)
+    unanswered: dict[str, Refusal] = field(default_factory=dict)
 
     def merge(self, other: Recording) -> None:
         """Take over what another one knows. Of two answers the first stays; of two files the longer one."""
@@ -53,6 +55,7 @@ class Recording:
         _fill(self.nvml, other.nvml)
         _fill(self.netlink, other.netlink)
         _fill(self.lost, other.lost)
+        _fill(self.unanswered, other.unanswered)
 
     def keep(self, path: str, content: bytes) -> None:
         """A file as far as it was read: the same file may have been asked for with different limits."""

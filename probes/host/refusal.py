@@ -12,7 +12,7 @@ KINDS: Mapping[str, type[Unanswered]] = {kind.status: kind for kind in (Absent, 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """`status` is one of absent, denied, timed_out, failed."""
+    """`status` is one of absent, denied, timed_out, failed; a probe's own may be skipped."""
 
     status: str
     reason: str

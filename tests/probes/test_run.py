@@ -450,9 +450,16 @@ def test_a_run_over_its_time_ends_on_a_recorded_host_too() -> None:
 
 def test_a_live_run_and_its_replay_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers, refusals, fall-backs, and the child that hung."""
+
+    def gated(host: Host) -> Reading:
+        if host.live:
+            raise Skipped("asleep")
+        return Reading(host.nvml("nvmlInit_v2"), ())
+
     probes = (
         Probe("name", name),
         Probe("twice", name),
+        Probe("gated", gated),
         Probe("refused", lambda host: Reading(host.read("/proc/nothing"), ())),
         Probe("hangs", sleep, 0.3),
         Probe("for_name", name, fallback_for="name"),
@@ -465,9 +472,16 @@ def test_a_live_run_and_its_replay_say_the_same(tmp_path: Path, monkeypatch: pyt
 
     replay = ran(*probes, host=open_source(str(tmp_path / "c.tar.gz")))
 
-    assert [Status.OK, Status.OK, Status.ABSENT, Status.TIMED_OUT, Status.SKIPPED, Status.OK, Status.OK] == [
-        o.status for o in live.outcomes
-    ]
+    assert [
+        Status.OK,
+        Status.OK,
+        Status.SKIPPED,
+        Status.ABSENT,
+        Status.TIMED_OUT,
+        Status.SKIPPED,
+        Status.OK,
+        Status.OK,
+    ] == [o.status for o in live.outcomes]
     assert [(o.name, o.status, o.facts, o.reason, o.sources) for o in live.outcomes] == [
         (o.name, o.status, o.facts, o.reason, o.sources) for o in replay.outcomes
     ]
