@@ -1,0 +1,174 @@
+"""ib-port-down: when it fires, when it must not, and every guard alone."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from agent.rules.catalogue import RULES
+from agent.rules.engine import judge
+from agent.rules.infiniband.port_down import ib_port_down as rule
+from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import (
+    answers,
+    changed_nic,
+    changed_nics,
+    changed_port,
+    changed_ports,
+    fails,
+    function,
+    kinds,
+    nic_id,
+    node,
+    probe,
+    server,
+    topology,
+)
+
+NIC = nic_id(1)
+PORT = f"port:{NIC}/1"
+DARK = {"state": "DOWN", "phys_state": "Polling", "rate_gbit_s": None}
+
+
+def down():
+    return changed_port(server(), 1, **DARK)
+
+
+def second_ports(case, **changes):
+    """A second function on every card, uncabled unless told otherwise."""
+    twins = [_second(each, **({**DARK} | changes)) for each in case.topology.nics]
+    functions = [
+        msgspec.structs.replace(case.functions[each.pci], id=f"{each.pci[:-1]}1") for each in case.topology.nics
+    ]
+    return topology(case, nics=[*case.topology.nics, *twins], pci=[*case.topology.pci, *functions])
+
+
+def _second(nic, **changes):
+    place = f"{nic.pci[:-1]}1"
+    ports = [msgspec.structs.replace(port, **changes) for port in nic.ports]
+    return msgspec.structs.replace(nic, id=place, pci=place, label=f"{nic.label}b", ports=ports)
+
+
+def test_a_dark_rail_among_bright_ones_is_an_error() -> None:
+    """State and physical state are the evidence; the share of the rails is the cost."""
+    (fault,) = fails(rule, down())
+
+    assert (PORT, "mlx5_1/1", "error", "") == (fault.subject, fault.label, fault.severity, fault.cause)
+    assert fault.summary.startswith("DOWN, physical state Polling: no signal")
+    assert "1 of 4 rails: this node injects 25 % less" in fault.impact
+    assert ["DOWN", "Polling"] == [row.value for row in fault.evidence]
+    assert "/sys/class/infiniband/mlx5_1/ports/1/state" == fault.evidence[0].source
+
+
+@pytest.mark.parametrize("phys_state", ["PortConfigurationTraining", "LinkErrorRecovery", "LinkUp"])
+def test_a_plugged_storage_port_needs_no_sibling(phys_state: str) -> None:
+    """Training, recovery and link up show a cable; storage is a warning."""
+    case = changed_port(changed_nic(server(), 1, role="storage"), 1, state="DOWN", phys_state=phys_state)
+
+    assert [(PORT, "warning")] == [(fault.subject, fault.severity) for fault in fails(rule, case)]
+
+
+def test_rails_of_different_boards_are_siblings() -> None:
+    """What one rail has, all have, whatever card they are on."""
+    assert [PORT] == [fault.subject for fault in fails(rule, changed_nic(down(), 1, board_id="MT_OTHER"))]
+
+
+def test_all_rails_dark_are_one_critical_finding() -> None:
+    """The fabric, or nobody cabled this node: it takes part in no job either way."""
+    (fault,) = fails(rule, changed_ports(server(), **DARK))
+
+    assert ("node", "critical", "all-rails", "medium") == (fault.subject, fault.severity, fault.cause, fault.confidence)
+    assert {f"{nic_id(n)}/1" for n in range(4)} <= fault.places
+
+
+def test_no_subnet_manager_is_the_cause() -> None:
+    """The wire is up and the port is not: ib-no-sm stands for it."""
+    _, findings, _ = judge(changed_port(server(), 1, state="INIT"), RULES)
+
+    assert [("ib-no-sm", [f"ib-port-down {PORT}"])] == [(f.rule, f.absorbs) for f in findings]
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(lambda c: changed_nic(c, 1, limited="mezz internal"), NotApplicable, id="fabric manager's"),
+        pytest.param(lambda c: changed_nic(c, 1, software=True), NotApplicable, id="software"),
+        pytest.param(lambda c: changed_nic(c, 1, role="unused"), NotApplicable, id="unused"),
+        pytest.param(lambda c: changed_nic(c, 1, role="management"), NotApplicable, id="management"),
+        pytest.param(lambda c: changed_nic(c, 1, role="unknown"), NotApplicable, id="role unknown"),
+        pytest.param(lambda c: changed_nic(c, 1, role="auxiliary"), NotApplicable, id="auxiliary"),
+        pytest.param(lambda c: function(c, NIC, physical_function=nic_id(0)), NotApplicable, id="virtual function"),
+        pytest.param(lambda c: function(c, NIC, state="asleep"), NotApplicable, id="asleep"),
+        pytest.param(lambda c: function(c, NIC, state="changed_during_scan"), NotApplicable, id="vanished"),
+        pytest.param(lambda c: node(c, uptime_seconds=239.0), Unknown, id="just booted"),
+        pytest.param(lambda c: changed_port(c, 1, state=None), Unknown, id="state not read"),
+        pytest.param(lambda c: changed_port(c, 1, link_layer=None), Unknown, id="link layer not read"),
+        pytest.param(lambda c: changed_nic(c, 1, role="storage"), Unknown, id="storage without a sibling"),
+        pytest.param(lambda c: changed_port(c, 1, state="ACTIVE"), Pass, id="active"),
+    ],
+)
+def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
+    """The firing case and this circumstance: no fault, and the answer that the page promises."""
+    (answer,) = answers(rule, circumstance(down()), PORT)
+
+    assert isinstance(answer, kind), answer
+
+
+def test_an_ethernet_port_is_not_judged() -> None:
+    """RoCE has rules of its own."""
+    assert [] == answers(rule, changed_port(down(), 1, link_layer="Ethernet"), PORT)
+
+
+def test_a_single_dark_rail_is_unknown() -> None:
+    """Not cabled, or the fabric is down: one port cannot tell."""
+    assert {Unknown} == kinds(rule, changed_ports(server(1), **DARK))
+
+
+def test_second_ports_that_nobody_cabled_are_not_applicable() -> None:
+    """All second ports are dark while the first ones shine."""
+    assert {Pass, NotApplicable} == kinds(rule, second_ports(server()))
+
+
+def test_storage_of_another_board_is_no_sibling() -> None:
+    """An optional second storage card is not cabled as the first one."""
+    case = changed_nic(changed_nic(down(), 1, role="storage"), 0, role="storage")
+    (same,) = fails(rule, case)
+    (answer,) = answers(rule, changed_nic(case, 1, board_id="MT_OTHER"), PORT)
+
+    assert (PORT, "warning") == (same.subject, same.severity)
+    assert isinstance(answer, NotApplicable)
+
+
+@pytest.mark.parametrize(
+    ("changes", "pci", "kind"),
+    [
+        ({"state": "no_driver"}, {}, Unknown),
+        ({"state": "vfio"}, {}, NotApplicable),
+        ({}, {"driver": "vfio-pci"}, NotApplicable),
+        ({"limited": "mezz internal"}, {}, NotApplicable),
+        ({"virtual_function": True}, {}, NotApplicable),
+        ({}, {"class_code": "0x020000"}, NotApplicable),
+        ({}, {"state": "asleep"}, NotApplicable),
+    ],
+)
+def test_an_infiniband_function_without_an_rdma_device_is_not_clean(changes, pci, kind) -> None:
+    """Unknown, where a job could have used it; one answer for the node where nothing of InfiniBand is left."""
+    case = changed_nics(server(1), ports=[], rdma_device=None, **changes)
+
+    assert {kind} == kinds(rule, function(case, nic_id(0), **pci))
+
+
+def test_no_infiniband_is_not_applicable_even_without_the_class() -> None:
+    """A node without RDMA has no /sys/class/infiniband; PCI tells that nothing is missing."""
+    bare = probe(topology(server(1), nics=[]), "rdma", "absent", "no /sys/class/infiniband")
+    blind = probe(probe(bare, "pci", "failed", "broken"), "rdma", "failed", "broken")
+
+    assert [NotApplicable("node", "no InfiniBand port")] == list(rule.check(bare))
+    assert "unknown" == judge(blind, [rule])[0][0].state
+
+
+def test_the_reason_of_the_probe_is_told() -> None:
+    """An InfiniBand function is there and nobody could read its ports."""
+    case = probe(changed_nics(server(1), ports=[]), "rdma", "denied", "needs root")
+
+    assert [Unknown(f"pci:{nic_id(0)}", "rdma: denied: needs root")] == list(rule.check(case))
