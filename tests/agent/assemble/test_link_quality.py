@@ -11,7 +11,7 @@ from probes.gpu import Gpu
 from tests.agent.assemble.hosts import GEN1, GEN3, GEN4, GEN5, Board, hgx
 
 GPU, NIC = "0000:13:00.0", "0000:14:00.0"
-ROOT, UP, DOWN = "0000:10:01.0", "0000:11:00.0", "0000:12:00.0"
+ROOT, UP, DOWN, NIC_PORT = "0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000:12:01.0"
 
 
 def judged(board: Board, address: str, gpu: Gpu | None = None, virtual: bool = False) -> LinkQuality:
@@ -202,6 +202,7 @@ def test_inside_a_connectx_the_nic_s_link_is_no_wire_but_the_gpu_s_is() -> None:
 def test_nvswitches_and_what_leads_only_to_them_are_management() -> None:
     """Narrow by design; a switch that leads to a GPU too is not."""
     board = hgx(1)
+    board.device("0000:19:00.0", board.downstream("0000:12:0f.0", UP), "0x068000", "0x10de", "0x22a3", width=2)
     root = board.root_port("0000:80:01.0")
     up = board.upstream("0000:81:00.0", root, width=2, max_width=16)
     down = board.downstream("0000:82:00.0", up)
@@ -220,8 +221,17 @@ def test_a_synthetic_port_is_told_from_a_slow_switch() -> None:
     named = hgx(1)
     named.change(DOWN, vendor="0x1000", device="0xc034", subsystem_vendor="0x1000", subsystem_device="0x100b")
 
+    old_switch = hgx(1)
+    old_slot = hgx(1)
+    for place in (UP, DOWN, NIC_PORT, NIC, GPU):
+        old_switch.change(
+            place, vendor="0x1000", device="0xc010", max_link_speed_gt_s=GEN3, current_link_speed_gt_s=GEN3
+        )
+    for place in (ROOT, UP):
+        old_slot.change(place, vendor="0x1000", device="0xc030", max_link_speed_gt_s=GEN3, current_link_speed_gt_s=GEN3)
+
     assert "untrusted" == judged(board, UP).state
-    assert "conclusive" == judged(slow, UP).state
+    assert ["conclusive"] * 3 == [judged(each, UP).state for each in (slow, old_switch, old_slot)]
     assert "untrusted" == judged(named, DOWN).state
 
 

@@ -32,9 +32,10 @@ def test_two_ports_on_one_function_are_told_apart_by_port_or_by_name() -> None:
     """As ConnectX-3 has them."""
     by_port = rows(Netdev("a", NIC, dev_port=0), Netdev("b", NIC, dev_port=1))
     by_name = rows(Netdev("a", NIC), Netdev("b", NIC, dev_port=1))
+    alike = rows(Netdev("a", NIC, dev_port=0), Netdev("b", NIC, dev_port=0))
 
     assert [f"{NIC}/0", f"{NIC}/1"] == [row.id for row in by_port]
-    assert ["a", "b"] == [row.id for row in by_name]
+    assert ["a", "b"] == [row.id for row in by_name] == [row.id for row in alike]
 
 
 def test_what_is_stacked_on_a_port_does_not_take_its_identity() -> None:

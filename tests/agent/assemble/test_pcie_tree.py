@@ -40,8 +40,10 @@ def test_parents_in_a_circle_end_the_climb() -> None:
     """A hostile source cannot make it climb for ever."""
     a = PciFunction("0000:00:00.0", "0000:00:01.0", None, class_code="0x060400")
     b = PciFunction("0000:00:01.0", "0000:00:00.0", None, class_code="0x060400")
-    tree = PcieTree([a, b, PciFunction("0000:00:02.0", "0000:00:02.0", None)])
+    own, led = PciFunction("0000:00:02.0", "0000:00:02.0", None), PciFunction("0000:00:03.0", "0000:00:00.0", None)
+    tree = PcieTree([a, b, own, led])
 
+    assert ("0000:00:00.0", "0000:00:01.0") == tree.above("0000:00:03.0")
     assert len(tree.above("0000:00:00.0")) <= 2
     assert () == tree.above("0000:00:02.0")
     assert tree.port("0000:00:00.0") in Port

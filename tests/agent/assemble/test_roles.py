@@ -86,6 +86,16 @@ def test_a_far_dual_port_card_of_another_board_is_for_storage() -> None:
     assert {"rail"} == set(found.values())
 
 
+def test_a_near_card_of_another_model_as_fast_is_ambiguous() -> None:
+    """Storage is told by its distance; a fast card beside a rail may be anything."""
+    board = hgx(4)
+    port = board.downstream("0000:12:09.0", "0000:11:00.0")
+    cards = [board.nic(f"0000:19:00.{n}", port, "0xa2dc") for n in (0, 1)]
+    found = roles(pci=board.facts())
+
+    assert ["unknown", "unknown"] == [found[each] for each in cards]
+
+
 def test_a_far_card_like_the_rails_is_ambiguous() -> None:
     """A spare, a storage NIC, or a rail in the wrong slot: it is not called a rail."""
     board = hgx(4)
@@ -190,6 +200,19 @@ def test_on_c2c_platforms_the_model_of_most_cards_is_the_rail() -> None:
 
     assert ["rail"] * 4 == [found[each] for each in rails]
     assert ["management"] * 4 == [found[each] for each in dpus]
+
+
+def test_gpu_memory_that_is_a_numa_node_tells_a_c2c_platform() -> None:
+    """Where neither NVML nor the bus says C2C, as in a saved matrix: GPU NUMA ID is a number."""
+    board = plain({}, gpus=1)
+    rails = [with_card(board, bus, "0x1021", 1)[0] for bus in ("80", "90")]
+    (dpu,) = with_card(board, "c0", "0xa2dc", 1)
+    gpu = Gpu(index=0, address="0000:01:00.0", memory_numa_node=1)
+    found = roles(pci=board.facts(), nvml=driver([gpu]))
+    otherwise = roles(pci=board.facts())
+
+    assert (["rail", "rail"], "unknown") == ([found[each] for each in rails], found[dpu])
+    assert {"unknown"} == set(otherwise.values())
 
 
 def test_in_a_virtual_machine_most_functions_are_the_rails() -> None:
