@@ -29,7 +29,7 @@ def affinity_gpu_far_from_nic(case: Case) -> Iterator[Answer]:
     The PCIe distance of every GPU to its nearest rail, beside that of the other GPUs of the node.
 
     ## Why it matters
-    NCCL uses GPUDirect RDMA up to PXB only. Farther away the data takes two copies through host memory, about half of
+    NCCL uses GPUDirect RDMA up to PXB only. Farther away the data takes two copies through host memory, about 50 % of
     the bandwidth, with no warning but a line at log level INFO; across the sockets it takes their link as well.
 
     ## How it is decided

@@ -19,7 +19,7 @@ def numa_unknown(case: Case) -> Iterator[Answer]:
     `numa_node` of every GPU and rail on a node with more than one NUMA node with CPUs.
 
     ## Why it matters
-    Processes, interrupts and buffers land on the wrong socket half of the time (on two sockets); every copy then
+    Processes, interrupts and buffers land on the wrong one of two sockets 50 % of the time; every copy then
     crosses the link between the sockets, and NCCL and `nvidia-smi topo` draw a wrong topology.
 
     ## How it is decided

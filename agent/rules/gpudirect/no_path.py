@@ -29,8 +29,8 @@ def gdr_no_path(case: Case) -> Iterator[Answer]:
     write GPU memory.
 
     ## Why it matters
-    Without either, NCCL copies everything through host memory: about half the bandwidth between nodes, and neither
-    SHARP nor GPUDirect Storage over RDMA works.
+    Without either, NCCL copies everything through host memory: about 50 % of the bandwidth between nodes, and
+    neither SHARP nor GPUDirect Storage over RDMA works.
 
     ## How it is decided
     Neither (a) a peer-memory client: `nvidia_peermem` or `nv_peer_mem` is loaded or registered; nor (b) all that

@@ -1,0 +1,135 @@
+"""affinity-gpu-far-from-nic: when it fires, when it must not, and every guard alone."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from agent.model.gpu import C2c
+from agent.model.topology import Disagreement
+from agent.rules.affinity.gpu_far_from_nic import affinity_gpu_far_from_nic as rule
+from agent.rules.catalogue import RULES
+from agent.rules.engine import judge
+from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import (
+    GB200,
+    answers,
+    changed_gpu,
+    changed_gpus,
+    changed_nic,
+    changed_nics,
+    fails,
+    function,
+    gpu_id,
+    kinds,
+    models,
+    nic_id,
+    node,
+    server,
+    topology,
+    virtual,
+)
+
+GPU = gpu_id(1)
+
+
+def moved(case, n: int, kind: str = "NODE"):
+    """The rail of GPU n is no longer below its switch."""
+    near = (gpu_id(n), nic_id(n))
+    paths = [
+        msgspec.structs.replace(p, pcie_kind=kind, kind=kind) if (p.a, p.b) == near else p for p in case.topology.paths
+    ]
+    return topology(case, paths=paths)
+
+
+def far(kind: str = "NODE"):
+    """One of four GPUs, without NVLinks, has no rail behind a switch."""
+    return changed_gpus(moved(server(), 1, kind), links=[])
+
+
+@pytest.mark.parametrize("kind", ["PHB", "NODE"])
+def test_one_far_gpu_among_near_ones_is_an_error(kind: str) -> None:
+    """Named with its nearest rail and how far that is."""
+    (fault,) = fails(rule, far(kind))
+
+    assert (f"gpu:{GPU}", "GPU1", "error", "", "high") == (
+        fault.subject, fault.label, fault.severity, fault.cause, fault.confidence,
+    )  # fmt: skip
+    assert f" at {kind}; " in fault.summary
+    assert "50 %" in fault.impact
+    assert kind == fault.evidence[0].value
+
+
+def test_with_nvlinks_another_gpu_can_send_for_it() -> None:
+    """PXN: a warning, and said so."""
+    (fault,) = fails(rule, moved(server(), 1))
+
+    assert "warning" == fault.severity
+    assert "PXN" in fault.impact
+
+
+def test_another_opinion_or_an_unknown_host_makes_it_less_certain() -> None:
+    """The driver says otherwise, or nobody knows whether this is a guest."""
+    said = Disagreement(source="nvml", kind="PIX")
+    paths = [msgspec.structs.replace(p, disagrees=said) for p in far().topology.paths]
+
+    assert ["medium"] == [fault.confidence for fault in fails(rule, topology(far(), paths=paths))]
+    assert ["medium"] == [fault.confidence for fault in fails(rule, node(far(), virtualization_known=False))]
+
+
+def test_a_misplaced_rail_counts_even_where_half_the_gpus_are_far() -> None:
+    """As many rails as groups of GPUs: each could have its own."""
+    case = moved(far(), 2)
+
+    assert [f"gpu:{gpu_id(1)}", f"gpu:{gpu_id(2)}"] == [fault.subject for fault in fails(rule, case)]
+
+
+def test_few_nics_by_design_are_one_info() -> None:
+    """Two rails for four GPUs: the rest reach them through the CPU."""
+    case = moved(far(), 2)
+    for n in (1, 2):
+        case = changed_nic(case, n, role="unused")
+    (fault,) = fails(rule, case)
+
+    assert ("node", "info", "few-nics") == (fault.subject, fault.severity, fault.cause)
+    assert "2 rails for 4 GPUs; GPU1, GPU2" in fault.summary
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(virtual, NotApplicable, id="virtual machine"),
+        pytest.param(lambda c: models(c, GB200), NotApplicable, id="superchip by its id"),
+        pytest.param(lambda c: changed_gpu(c, 1, c2c=C2c(enabled=True)), NotApplicable, id="superchip by C2C"),
+        pytest.param(
+            lambda c: topology(c, paths=[msgspec.structs.replace(p, kind="C2C") for p in c.topology.paths]),
+            NotApplicable,
+            id="superchip by its paths",
+        ),
+        pytest.param(lambda c: function(c, GPU, state="asleep"), NotApplicable, id="asleep"),
+        pytest.param(lambda c: function(c, GPU, state="gone"), NotApplicable, id="gone"),
+        pytest.param(lambda c: topology(c, paths=[]), Unknown, id="no way known"),
+        pytest.param(
+            lambda c: moved(moved(moved(c, 0), 2), 3), NotApplicable, id="nobody has a rail behind a switch"
+        ),
+        pytest.param(lambda c: moved(c, 1, "PXB"), Pass, id="several switches are near enough"),
+    ],
+)  # fmt: skip
+def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
+    """The firing case and this circumstance: no fault, and the answer that the page promises."""
+    (answer,) = answers(rule, circumstance(far()), f"gpu:{GPU}")
+
+    assert isinstance(answer, kind), answer
+
+
+def test_no_rail_is_not_applicable() -> None:
+    """Nothing to be far from."""
+    assert {NotApplicable} == kinds(rule, changed_nics(far(), role="unused"))
+
+
+def test_a_rail_that_fell_off_explains_it() -> None:
+    """Its GPU is far from all others because its own is gone."""
+    case = changed_nic(function(moved(server(), 1), nic_id(1), state="gone"), 1, role="unknown", ports=[])
+    _, findings, _ = judge(case, RULES)
+
+    assert [("pcie-device-gone", [f"affinity-gpu-far-from-nic gpu:{GPU}"])] == [(f.rule, f.absorbs) for f in findings]

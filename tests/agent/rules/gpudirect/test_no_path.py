@@ -1,0 +1,112 @@
+"""gdr-no-path: when it fires, when it must not, and every guard alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.model.node import Driver, Module
+from agent.rules.gpudirect.no_path import gdr_no_path as rule
+from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import (
+    all_functions,
+    changed_gpus,
+    changed_nics,
+    changed_ports,
+    fails,
+    node,
+    probe,
+    server,
+    software,
+    topology,
+    virtual,
+)
+
+CLOSED = Driver(version="550.54", open=False, cuda="12.4")
+OPEN = Driver(version="570.124.06", open=True, cuda="12.8")
+
+
+def blocked():
+    """No peer-memory client, and a driver whose modules cannot export DMA-BUFs."""
+    return software(server(), modules=[Module(name="nvidia"), Module(name="mlx5_core")], driver=CLOSED)
+
+
+def test_neither_way_is_an_error_of_the_node() -> None:
+    """It names what DMA-BUF lacks."""
+    (fault,) = fails(rule, blocked())
+
+    assert ("node", "node", "error", "") == (fault.subject, fault.label, fault.severity or rule.severity, fault.cause)
+    assert fault.summary.endswith("DMA-BUF lacks: open kernel modules of the NVIDIA driver")
+    assert "50 %" in fault.impact
+    assert "/proc/modules" == fault.evidence[0].source
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "lacks"),
+    [
+        pytest.param(lambda c: node(c, kernel="5.4.0-42-generic"), "kernel 5.12 or later", id="kernel"),
+        pytest.param(
+            lambda c: software(c, driver=Driver(version="470", open=True, cuda="11.4")), "CUDA 11.7", id="CUDA"
+        ),
+        pytest.param(
+            lambda c: changed_gpus(c, compute_capability="7.0", architecture="Volta"), "Turing or newer", id="Volta"
+        ),
+        pytest.param(
+            lambda c: changed_gpus(c, compute_capability=None, architecture="Volta"), "Turing", id="Volta by its name"
+        ),
+    ],
+)
+def test_each_need_of_dmabuf_is_looked_at(circumstance, lacks: str) -> None:
+    """All else is there."""
+    (fault,) = fails(rule, circumstance(software(blocked(), driver=OPEN)))
+
+    assert lacks in fault.summary
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(lambda c: software(c, modules=[Module(name="nvidia_peermem")]), Pass, id="peermem"),
+        pytest.param(lambda c: software(c, modules=[Module(name="nv_peer_mem")]), Pass, id="legacy module"),
+        pytest.param(lambda c: software(c, peer_memory_clients=["nv_mem"]), Pass, id="registered client"),
+        pytest.param(lambda c: software(c, driver=OPEN), Pass, id="DMA-BUF"),
+        pytest.param(
+            lambda c: changed_gpus(software(c, driver=OPEN), compute_capability=None), Pass, id="Hopper by its name"
+        ),
+        pytest.param(lambda c: probe(c, "modules", "failed", "broken"), Unknown, id="modules not read"),
+        pytest.param(
+            lambda c: software(c, driver=Driver(version="1", open=None, cuda="12.4")), Unknown, id="flavour not read"
+        ),
+        pytest.param(
+            lambda c: changed_nics(software(c, driver=OPEN), driver="newnic"),
+            Unknown,
+            id="NIC driver not known to do it",
+        ),
+        pytest.param(
+            lambda c: all_functions(changed_gpus(c, name=None), "0x030200", name=None),
+            Unknown,
+            id="GPUs without a name",
+        ),
+        pytest.param(lambda c: changed_gpus(c, name="NVIDIA GeForce RTX 4090"), NotApplicable, id="GeForce"),
+        pytest.param(lambda c: changed_gpus(c, name="NVIDIA TITAN RTX"), NotApplicable, id="TITAN"),
+        pytest.param(
+            lambda c: all_functions(changed_gpus(c, name=None), "0x030200", name="GeForce RTX 3090"),
+            NotApplicable,
+            id="GeForce by the bus",
+        ),
+        pytest.param(lambda c: all_functions(c, "0x030200", vendor="0x1002"), NotApplicable, id="another vendor"),
+        pytest.param(lambda c: changed_gpus(c, driver_state="vfio"), NotApplicable, id="GPUs of guests"),
+        pytest.param(lambda c: all_functions(c, "0x030200", state="asleep"), NotApplicable, id="GPUs asleep"),
+        pytest.param(lambda c: topology(c, gpus=[]), NotApplicable, id="no GPU"),
+        pytest.param(virtual, NotApplicable, id="virtual machine"),
+        pytest.param(lambda c: changed_nics(c, role="storage"), NotApplicable, id="no rail"),
+        pytest.param(lambda c: changed_nics(c, software=True), NotApplicable, id="software rail"),
+        pytest.param(lambda c: changed_nics(c, limited="mezz internal"), NotApplicable, id="fabric manager's rail"),
+        pytest.param(lambda c: changed_nics(c, driver="efa"), NotApplicable, id="EFA"),
+        pytest.param(lambda c: changed_ports(c, state="DOWN"), NotApplicable, id="no active rail"),
+    ],
+)
+def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
+    """The firing case and this circumstance: no fault, and the answer that the page promises."""
+    (answer,) = rule.check(circumstance(blocked()))
+
+    assert isinstance(answer, kind), answer

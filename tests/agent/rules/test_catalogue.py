@@ -1,0 +1,158 @@
+"""The catalogue: nothing is orphaned, every page is whole, and the map of references agrees with it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+
+import pytest
+
+import agent.rules
+from agent.rules import pages
+from agent.rules.catalogue import RULES
+from agent.rules.rule import Rule
+from tests.conftest import ROOT
+
+PROBES = {"kernel", "dmi", "cpu", "numa", "pci", "nvml", "rdma", "netdev", "modules", "services", "lspci", "nvidia_smi"}
+PROBES |= {"rdma_tools", "lsmod"}
+NAMES = {rule.name: rule for rule in RULES}
+IDS = [f"PCIE-{n:03}" for n in range(1, 35)] + [f"NVL-{n:03}" for n in range(1, 29)] + ["NCCL-001"]
+
+
+def every_rule() -> list[Rule]:
+    """All rules that any module of the package makes."""
+    found = {}
+    for module in pkgutil.walk_packages(agent.rules.__path__, "agent.rules."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, Rule):
+                found[value.name] = value
+    return list(found.values())
+
+
+def rows() -> list[list[str]]:
+    """The table of docs/rules-map.md."""
+    lines = (ROOT / "docs" / "rules-map.md").read_text().splitlines()
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
+    return [row for row in cells if row[0] != "reference"]
+
+
+def test_every_rule_is_listed_once() -> None:
+    """A rule that is not in the list does not run."""
+    assert sorted(rule.name for rule in every_rule()) == sorted(rule.name for rule in RULES)
+    assert len(NAMES) == len(RULES)
+
+
+def test_a_rule_lies_in_the_file_of_its_name() -> None:
+    """pcie-width-downgraded is agent/rules/pcie/width_downgraded.py, so that a person finds it."""
+    for rule in RULES:
+        family, _, rest = rule.check.__module__.removeprefix("agent.rules.").partition(".")
+
+        assert rule.name.replace("-", "_").endswith(rest), (family, rest)
+
+
+def test_causes_are_rules_and_go_in_no_circle() -> None:
+    """Two rules that absorb each other would both be silent."""
+    order: list[str] = []
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        assert name not in above, above
+        for below in NAMES[name].absorbs:
+            assert below in NAMES, below
+            visit(below, (*above, name))
+        order.append(name)
+
+    for name in NAMES:
+        visit(name, ())
+
+
+def test_needs_are_probes() -> None:
+    """A misspelt need would always be unmet."""
+    for rule in RULES:
+        assert {each for need in rule.needs for each in need.split("|")} <= PROBES
+
+
+def test_essential_rules_are_those_that_need_no_privilege() -> None:
+    """The verdict hangs on these; a change here is a change of the contract."""
+    assert {"pcie-device-gone", "pcie-width-downgraded", "gpu-missing", "nvlink-inactive", "ib-port-down"} == {
+        rule.name for rule in RULES if rule.essential
+    }
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_page_is_whole(rule: Rule) -> None:
+    """A title of one sentence, then the fixed headings in order, each with text; the cost has a number."""
+    parts = re.split(r"^## (.*)$", rule.page, flags=re.MULTILINE)
+    sections = dict(zip(parts[1::2], (text.strip() for text in parts[2::2]), strict=True))
+
+    assert rule.title.endswith(".")
+    assert list(pages.HEADINGS) == parts[1::2]
+    assert all(sections.values())
+    assert re.search(r"\d", sections["Why it matters"])
+    assert "`" in sections["How to confirm"]
+    assert all(len(line) <= 120 for line in rule.page.splitlines())
+
+
+def test_the_committed_pages_are_those_of_the_docstrings() -> None:
+    """`python -m agent.rules.pages --write docs/rules` renews them."""
+    assert [] == pages.differences(str(ROOT / "docs" / "rules"))
+
+
+def test_the_check_finds_what_differs(tmp_path) -> None:
+    """Missing, changed and left-over pages, and a folder that is not there."""
+    pages.write(str(tmp_path))
+    assert [] == pages.differences(str(tmp_path))
+    (tmp_path / "old-rule.md").write_text("gone")
+    (tmp_path / "ib-no-sm.md").write_text("changed")
+    (tmp_path / "README.md").unlink()
+
+    assert ["old-rule.md: of no rule", "README.md: missing", "ib-no-sm.md: differs from the rule's docstring"] == (
+        pages.differences(str(tmp_path))
+    )
+    assert 1 == pages.main(["--check", str(tmp_path)])
+    assert 0 == pages.main(["--write", str(tmp_path)])
+    assert 0 == pages.main(["--check", str(tmp_path)])
+    assert not (tmp_path / "old-rule.md").exists()
+    assert len(RULES) + 1 == len(pages.differences(str(tmp_path / "nowhere")))
+    assert 2 == pages.main(["--nonsense"])
+
+
+def test_the_map_holds_every_reference_once() -> None:
+    """PCIe, NVLink and NCCL by number; 120 of the network side by name."""
+    references = [row[0] for row in rows()]
+
+    assert len(set(references)) == len(references)
+    assert set(IDS) <= set(references)
+    assert 120 == len(set(references) - set(IDS))
+
+
+def test_the_map_says_one_thing_of_a_rule() -> None:
+    """Two references of one rule agree on all of it."""
+    said: dict[str, set[tuple[str, ...]]] = {}
+    for row in rows():
+        said.setdefault(row[1], set()).add(tuple(row[2:]))
+
+    assert [] == [name for name, each in said.items() if len(each) > 1]
+
+
+def test_the_map_agrees_with_the_catalogue() -> None:
+    """References, severity, what absorbs it, essential; a planned rule does not exist yet."""
+    mapped: dict[str, set[str]] = {}
+    for reference, name, severity, absorbed, essential, state in rows():
+        assert (state == "") == (name in NAMES), name
+        if name not in NAMES:
+            continue
+        causes = {rule.name for rule in RULES if name in rule.absorbs}
+        mapped.setdefault(name, set()).add(reference)
+
+        assert (NAMES[name].severity, NAMES[name].essential) == (severity, essential == "yes")
+        assert causes == set(absorbed.split(", ")) - {"-"}, name
+    assert {rule.name: set(rule.references) for rule in RULES} == mapped
+
+
+def test_what_absorbs_a_planned_rule_is_a_rule_of_the_map() -> None:
+    """No cause that nobody will write."""
+    names = {row[1] for row in rows()}
+    causes = {cause for row in rows() for cause in row[3].split(", ") if row[3] != "-"}
+
+    assert causes <= names
