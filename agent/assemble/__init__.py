@@ -35,7 +35,7 @@ class Assembled:
     node: Node
     platform: Platform
     software: Software
-    events: tuple[Event, ...]
+    events: list[Event]
     topology: Topology
 
 
@@ -61,7 +61,7 @@ def assemble(outcomes: Iterable[Outcome]) -> Assembled:
         node=node,
         platform=recognize(node, pci, dmi.chassis_asset_tag if dmi else None),
         software=software_of(facts),
-        events=(),
+        events=[],
         topology=Topology(
             pci=pci,
             gpus=gpus,

@@ -2,7 +2,7 @@
 
 The states, in the order in which they are decided:
 
-asleep      the device is suspended, or in a power state other than D0: a sleeping link says nothing
+asleep      the device is suspended, or in D3: a sleeping link says nothing
 unreadable  the device does not answer, the kernel could not read the registers, the source does not say, no link
 untrusted   the registers do not describe a wire between two parts that a person can reseat or that carries traffic:
             emulated ports of a virtual machine, links inside a card or chip, management links of NVSwitches,
