@@ -191,7 +191,7 @@ class _Reader:
     def _made(self, made: Callable[[], Any], place: str) -> Any:
         try:
             return made()
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
             raise self.bad(f"is a damaged capture: {place}") from None
 
 

@@ -58,7 +58,7 @@ class Machine(OverlayHost):
         nvml = {
             ("nvmlInit_v2",): None,
             ("nvmlDeviceGetName", 0): "NVIDIA H100",
-            ("nvmlDeviceGetFieldValues", 0, ((11, 0),)): [{"id": 11, "value": 1.5}],
+            ("nvmlDeviceGetFieldValues", 0, ((11, 0),)): [{"id": 11, "scope": 0, "return": 0, "value": 1.5}],
             ("nvmlDeviceGetSerial", 0): Failed("Not Supported", "NOT_SUPPORTED"),
         }
         super().__init__(tree, files, commands, nvml)
@@ -295,6 +295,8 @@ DAMAGES = [
     ("commands/000.json", b"7", "commands/000.json"),
     ("nvml.json", b'{"function": 1}', "nvml.json"),
     ("nvml.json", b'[{"function": "nvmlInit_v2", "arguments": []}]', "nvml.json"),
+    ("nvml.json", b'[{"function": "nvmlDeviceGetFieldValues", "arguments": [], "answer": []}]', "nvml.json"),
+    ("commands/000.json", b'{"argv": ["lsmod"], "returncode": 1e999, "seconds": 0}', "commands/000.json"),
     ("netlink/000.json", b'{"protocol": 0, "request": "!!", "reply": ""}', "netlink/000.json"),
 ]
 
