@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from probes.probe import Probe
+from collections.abc import Callable
+
+from probes.host.commands import NVIDIA_SMI, NVIDIA_SMI_SAVED, PCI, RDMA, RDMA_SAVED, SYSTEM
+from probes.host.door import Host
+from probes.probe import Probe, Reading
 
 
 def probes() -> tuple[Probe, ...]:
     """The catalogue. A function, because commands that probe nothing must not import what reads machines."""
-    from probes import cpu, dmi, kernel, lspci, modules, netdev, numa, nvidia_smi, nvml, pci, rdma, rdma_tools, services
+    from probes import cpu, dmi, kernel, modules, netdev, numa, nvml, pci, rdma, services
 
     return (
         kernel.PROBE,
@@ -20,8 +24,39 @@ def probes() -> tuple[Probe, ...]:
         netdev.PROBE,
         modules.PROBE,
         services.PROBE,
-        lspci.PROBE,
-        nvidia_smi.PROBE,
-        rdma_tools.PROBE,
-        modules.LSMOD,
+        Probe("lspci", _lspci, fallback_for="pci", evidence=_saved(*PCI)),
+        Probe("nvidia_smi", _nvidia_smi, 30.0, fallback_for="nvml", evidence=_saved(*NVIDIA_SMI, *NVIDIA_SMI_SAVED)),
+        Probe("rdma_tools", _rdma_tools, fallback_for="rdma", evidence=_saved(*RDMA, *RDMA_SAVED)),
+        Probe("lsmod", modules.read_lsmod, fallback_for="modules", evidence=_saved(*SYSTEM)),
     )
+
+
+def probe(name: str) -> Probe:
+    """The probe of that name."""
+    return next(each for each in probes() if each.name == name)
+
+
+def _saved(*commands: tuple[str, ...]) -> Callable[[Host], bool]:
+    """Whether a recorded source holds the output of any of these commands."""
+    return lambda host: any(host.has_output(*argv) for argv in commands)
+
+
+# Parsers of tools' outputs are a third of all probes' code, and few runs need one: each is imported when asked.
+
+
+def _lspci(host: Host) -> Reading:
+    from probes.lspci import read
+
+    return read(host)
+
+
+def _nvidia_smi(host: Host) -> Reading:
+    from probes.nvidia_smi import read
+
+    return read(host)
+
+
+def _rdma_tools(host: Host) -> Reading:
+    from probes.rdma_tools import read
+
+    return read(host)

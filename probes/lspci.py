@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from probes.host.door import Absent, Failed, Host
+from probes.host.door import Failed, Host
 from probes.lspci_text import Listing, parse_lspci
 from probes.pci_draft import Draft, functions
 from probes.pci_function import PciFacts
-from probes.probe import Probe, Reading
+from probes.probe import Reading
 from probes.text import Unparsable
 
 TEXT = ("lspci", "-D", "-nn", "-vvv")
 HEX = ("lspci", "-D", "-nn", "-xxxx")
 
 
-def read_lspci(host: Host) -> Reading:
+def read(host: Host) -> Reading:
     """The functions of the outputs that the source holds; a live host is asked once. Raises Absent, Failed."""
-    recorded = [argv for argv in (TEXT, HEX) if host.has_output(*argv)]
-    if not recorded and not host.live:
-        raise Absent("no saved output of lspci")
-    listings = [_listing(host, argv) for argv in recorded or [TEXT]]
+    asked = [argv for argv in (TEXT, HEX) if host.has_output(*argv)] or [TEXT]
+    listings = [_listing(host, argv) for argv in asked]
     return Reading(
         PciFacts(functions(_merged(listings))),
-        sources=tuple(" ".join(argv) for argv in recorded or [TEXT]),
+        sources=tuple(" ".join(argv) for argv in asked),
         missing=_missing(listings),
     )
-
-
-PROBE = Probe("lspci", read_lspci, fallback_for="pci")
 
 
 def _listing(host: Host, argv: tuple[str, ...]) -> Listing:

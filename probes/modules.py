@@ -106,13 +106,7 @@ def read_lsmod(host: Host) -> Reading:
     return Reading(ModuleFacts(modules), ("lsmod",), "lsmod names no versions: the RDMA stack's kind is not known")
 
 
-def lsmod_is_saved(host: Host) -> bool:
-    """Whether a recorded source holds what lsmod printed."""
-    return host.has_output("lsmod")
-
-
 PROBE = Probe("modules", read)
-LSMOD = Probe("lsmod", read_lsmod, fallback_for="modules", evidence=lsmod_is_saved)
 
 
 def of_interest(name: str) -> bool:

@@ -20,17 +20,15 @@ from probes import (
     nvlink_text,
 )
 from probes.gpu import Gpu, GpuFacts, NvLink, PairCell, with_known_remotes
+from probes.host.commands import NVIDIA_SMI_SAVED
 from probes.host.door import Absent, Denied, Failed, Host, TimedOut, Unanswered
-from probes.nvidia_gate import require_driver
-from probes.probe import Probe, Reading
+from probes.nvidia_gate import missing_driver, require_driver
+from probes.probe import Reading
 from probes.text import Unparsable
 
 _XML: tuple[str, ...] = ("nvidia-smi", "-q", "-x")
 _TEXT: tuple[str, ...] = ("nvidia-smi", "-q")
-_CSV: tuple[str, ...] = (
-    "nvidia-smi",
-    "--query-gpu",
-)  # a recorded source answers it with any --query-gpu=... --format=csv that it holds
+(_CSV,) = NVIDIA_SMI_SAVED
 _LIST = ("nvidia-smi", "-L")
 _TOPO = ("nvidia-smi", "topo", "-m")
 _P2P: Mapping[str, tuple[str, ...]] = {
@@ -47,16 +45,14 @@ _NVLINK: Mapping[tuple[str, ...], Callable[[str], nvlink_text.NvLinks]] = {
 COMMANDS: tuple[tuple[str, ...], ...] = (_XML, _TEXT, _CSV, _LIST, _TOPO, *_P2P.values(), *_NVLINK)
 
 
-def evidence(host: Host) -> bool:
-    """Whether a recorded source holds any of what this probe reads."""
-    return any(host.has_output(*argv) for argv in COMMANDS)
-
-
 def read(host: Host) -> Reading:
     """Everything that nvidia-smi says of the GPUs. Raises what the gate says on a live host; Absent where there is no
     output; Failed where there is one, and none of it is about a GPU: then the reason is nvidia-smi's own sentence."""
-    if host.live:
+    if not any(host.has_output(*argv) for argv in COMMANDS):
         require_driver(host)
+        missing = missing_driver(host) if host.kind == "capture" else None  # what stopped it on the live host, too
+        if missing:
+            raise Absent(missing)
     said = _Said(host)
     for argv, parse in ((_XML, nvidia_smi_xml.parse), (_TEXT, nvidia_smi_query.parse), (_CSV, nvidia_smi_csv.parse)):
         if not said.queried and (argv is not _CSV or host.has_output(*argv)):
@@ -68,9 +64,6 @@ def read(host: Host) -> Reading:
     for argv, links in _NVLINK.items():
         said.ask(argv, partial(_links, links), said.take_gpus)
     return said.reading()
-
-
-PROBE = Probe("nvidia_smi", read, bound_seconds=30.0, fallback_for="nvml")
 
 
 def _gpus(text: str) -> tuple[tuple[Gpu, ...], str | None]:

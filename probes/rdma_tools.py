@@ -18,7 +18,7 @@ from probes.ibdev2netdev import parse_ibdev2netdev
 from probes.ibstat import parse_ibstat
 from probes.ibstatus import parse_ibstatus
 from probes.ibv_devinfo import parse_ibv_devices, parse_ibv_devinfo
-from probes.probe import Probe, Reading
+from probes.probe import Reading
 from probes.rdma import Gid, RdmaDevice, RdmaFacts, RdmaPort
 from probes.rdma_link import parse_rdma_link
 from probes.rdma_words import Parsed
@@ -40,11 +40,6 @@ TOOLS: tuple[tuple[tuple[str, ...], Callable[[str], Parsed]], ...] = (
     (("show_gids",), parse_show_gids),
     (("ibv_devices",), parse_ibv_devices),
 )
-
-
-def evidence(host: Host) -> bool:
-    """Whether a recorded source holds the output of any of these tools."""
-    return any(host.has_output(*argv) for argv, _ in TOOLS)
 
 
 def read(host: Host) -> Reading:
@@ -118,6 +113,3 @@ def _completed(first: Row, second: Row) -> Row:
 
 def _lacks(value: object) -> bool:
     return value is None or value is False or value == ()
-
-
-PROBE = Probe("rdma_tools", read, fallback_for="rdma", evidence=evidence)

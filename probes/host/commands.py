@@ -30,9 +30,10 @@ RDMA = (
     ("ibdev2netdev",),
     ("show_gids",),
 )
-SYSTEM = (
-    ("lsmod",),
-    ("systemctl", "show", "--property=Id,LoadState,ActiveState,SubState", "nvidia-fabricmanager.service"),
-)
+SYSTEM = (("lsmod",),)
 
 COMMANDS: tuple[tuple[str, ...], ...] = NVIDIA_SMI + PCI + RDMA + SYSTEM
+
+# Never run by us; their outputs are read where a recorded source holds them.
+NVIDIA_SMI_SAVED = (("nvidia-smi", "--query-gpu"),)  # any --query-gpu=... with any format
+RDMA_SAVED = (("ibv_devinfo",), ("rdma", "link", "show"), ("ibdev2netdev", "-v"), ("ibv_devices",))

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes import modules
+from probes.catalogue import probe
 from probes.host.door import Completed
 from probes.modules import (
     Module,
@@ -106,7 +107,7 @@ def test_lsmod_names_modules_but_not_the_stack():
     host = Machine()
     text = "Module                  Size  Used by\nmlx5_core 1 0\nib_core 442368 2 rdma_cm,mlx5_ib\n"
     host.outputs[("lsmod",)] = Completed(("lsmod",), 0, text, "", 0.0)
-    outcome = outcome_of(modules.LSMOD, host)
+    outcome = outcome_of(probe("lsmod"), host)
 
     assert Status.PARTIAL == outcome.status
     assert (Module("ib_core", None, ("mlx5_ib", "rdma_cm")), Module("mlx5_core")) == outcome.facts.modules
@@ -118,7 +119,7 @@ def test_lsmod_that_fails_is_a_failure():
     host = Machine()
     host.outputs[("lsmod",)] = Completed(("lsmod",), 1, "", "lsmod: ERROR", 0.0)
 
-    assert Status.FAILED == outcome_of(modules.LSMOD, host).status
+    assert Status.FAILED == outcome_of(probe("lsmod"), host).status
 
 
 @given(st.text() | st.lists(st.sampled_from([*LOADED.splitlines(), *OPEN.splitlines(), "a 1 0", "x:y"])).map("\n".join))

@@ -7,10 +7,10 @@ import itertools
 import pytest
 
 from probes import nvidia_smi
+from probes.catalogue import probe
 from probes.gpu import GpuFacts
 from probes.host.commands import COMMANDS
 from probes.host.door import Absent, Completed, Failed, TimedOut
-from probes.nvidia_smi import PROBE, evidence
 from probes.probe import Reading, Status, outcome_of
 from tests.probes.gpu_machine import GpuMachine
 from tests.probes.nvidia_smi_texts import (
@@ -29,6 +29,7 @@ from tests.probes.nvidia_smi_texts import (
     XML,
 )
 
+PROBE = probe("nvidia_smi")
 SMI = "nvidia-smi"
 ALL = {
     (SMI, "-q", "-x"): XML,
@@ -110,7 +111,7 @@ def test_any_subset_is_evidence_of_four_gpus(left: tuple[tuple[str, ...], ...]) 
     reading = nvidia_smi.read(machine)
 
     only_p2p = all("-p2p" in argv for argv in left)
-    assert evidence(machine)
+    assert PROBE.evidence(machine)
     assert (0 if only_p2p else 4) == len(reading.facts.gpus)
     assert set(reading.sources) <= {" ".join(argv) for argv in left}
     assert reading.missing is None
@@ -203,17 +204,20 @@ def test_numbers_alone_do_not_invent_gpus() -> None:
 
 
 def test_no_output_at_all_is_absent() -> None:
-    """A source without nvidia-smi."""
+    """A source without nvidia-smi; a capture of a host without its driver says that, as the host did."""
     machine = GpuMachine()
+    machine.kind = "tree"
 
-    assert not evidence(machine)
+    assert not PROBE.evidence(machine)
     with pytest.raises(Absent, match="no output of nvidia-smi"):
         nvidia_smi.read(machine)
+    with pytest.raises(Absent, match="driver not loaded"):
+        nvidia_smi.read(GpuMachine())
 
 
 def test_how_a_command_failed_is_kept() -> None:
     """A time-out is a time-out."""
-    machine = GpuMachine()
+    machine = GpuMachine().with_driver()
     machine.run = lambda *argv: (_ for _ in ()).throw(TimedOut(f"{argv[0]}: no answer within 30 s"))  # type: ignore[method-assign]
 
     outcome = outcome_of(PROBE, machine)

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from probes.catalogue import probe
 from probes.host.door import TimedOut
 from probes.probe import Status, outcome_of
 from probes.rdma import Gid
-from probes.rdma_tools import PROBE, TOOLS, evidence
+from probes.rdma_tools import TOOLS
 from tests.probes.rdma_machine import Machine
 from tests.probes.test_ibdev2netdev import TEXT as IBDEV2NETDEV
 from tests.probes.test_ibstat import TWO_PORTS as IBSTAT
@@ -17,6 +18,8 @@ from tests.probes.test_ibstatus import TEXT as IBSTATUS
 from tests.probes.test_ibv_devinfo import VERBOSE
 from tests.probes.test_rdma_link import TEXT as RDMA_LINK
 from tests.probes.test_show_gids import TEXT as SHOW_GIDS
+
+PROBE = probe("rdma_tools")
 
 
 def test_two_views_of_one_host_are_one_device(corpus: Path) -> None:
@@ -72,11 +75,10 @@ def test_any_of_the_outputs_is_evidence(argv: tuple[str, ...]) -> None:
     """A recorded source is asked for each of them; a live host never."""
     host = Machine(kind="dump").says(*argv, stdout="")
 
-    assert PROBE.evidence is evidence
-    assert evidence(host)
-    assert not evidence(Machine(kind="dump"))
+    assert PROBE.evidence(host)
+    assert not PROBE.evidence(Machine(kind="dump"))
     host.live = True
-    assert not evidence(host)
+    assert not PROBE.evidence(host)
 
 
 def test_a_live_host_is_asked_for_committed_commands_only() -> None:
