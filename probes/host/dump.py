@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from probes.host.commands import COMMANDS
+from probes.host.commands import COMMANDS, NVIDIA_SMI_SAVED, RDMA_SAVED
 from probes.host.door import OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, Unanswered
 from probes.host.files import Files, is_file
 from probes.host.held import LOOK_CHARACTERS, held_by
@@ -26,7 +26,7 @@ class SavedOutputs:
         self._names = _file_names(files)
         self._places: dict[tuple[str, ...], str] = {}
         taken: set[str] = set()
-        for argv in COMMANDS:
+        for argv in COMMANDS + NVIDIA_SMI_SAVED + RDMA_SAVED:
             name = best_name(argv, self._names)
             if name is not None:
                 self._places[argv] = name
@@ -79,8 +79,10 @@ def best_name(argv: tuple[str, ...], names: list[str]) -> str | None:
     >>> best_name(("nvidia-smi", "-q"), ["nvidia-smi_-q_-x.xml"])
     """
     wanted_words, wanted = _parts(saved_name(argv))
-    ranked = []
+    ranked: list[tuple[int, str]] = []
     for name in names:
+        if argv in NVIDIA_SMI_SAVED and name.startswith(saved_name(argv)):
+            ranked.append((0, name))
         words, options = _parts(_stem(name))
         if words != wanted_words:
             continue

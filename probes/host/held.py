@@ -26,6 +26,7 @@ _HEX = ("lspci", "-D", "-nn", "-xxxx")
 MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (((_SMI, "-q", "-x"),), (r"^<nvidia_smi_log>",)),
     (((_SMI, "-q"),), (r"^=+NVSMI LOG=+",)),
+    (((_SMI, "--query-gpu"),), (r"\A[a-z_.]+(?: \[[\w/%]+\])?, ", r"\A[^\n]*\b(?:uuid|pci\.bus_id|pcie\.link\.\w+)\b")),
     (((_SMI, "topo", "-p2p", "r"),), (_P2P_LINE, _P2P_HEADING)),
     (((_SMI, "topo", "-m"),), (r"^[ \t]*GPU\d+[ \t]", _MATRIX_LINE, r"^[ \t]+GPU\d+\b")),
     (((_SMI, "nvlink", "-e"),), (_GPU_LINE, r"^[ \t]+Link \d+: (?:Replay|Recovery|CRC) ")),
@@ -40,6 +41,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("ibstatus",),), (r"^Infiniband device '[^'\n]+' port \d+ status:",)),
     ((("ibstat",),), (r"^CA '[^'\n]+'", r"^[ \t]*CA type:")),
     ((("ibv_devinfo", "-v"),), (r"^hca_id:[ \t]",)),
+    ((("ibv_devices",),), (r"\A[ \t]*device[ \t]+node GUID",)),
     ((("rdma", "link"),), (r"^(?:link |\d+/\d+: )\S+/\d+:? [^\n]*\bstate [A-Z]",)),
     ((("ibdev2netdev",),), (r"^(?:\S+ )?\S+ port \d+ (?:\([^\n]*\) )?==> \S+ \(",)),
     ((("show_gids",),), (r"^DEV[ \t]+PORT[ \t]+INDEX[ \t]+GID",)),

@@ -87,6 +87,7 @@ def test_a_dump_answers_commands(tmp_path: Path) -> None:
     """Saved outputs, by their names; options count as a set, and more of lspci serves for less."""
     (tmp_path / "nvidia-smi_topo_-m.txt").write_text(TOPO)
     (tmp_path / "lspci_-nnvvv").write_text("0000:00:00.0 Host bridge [0600]: x [8086:1]\n")
+    (tmp_path / "nvidia-smi_--query-gpu_name_--format_csv").write_text("name\nH100\n")
     (tmp_path / "nvidia-smi_-x_-q").write_text("<nvidia_smi_log>\n")
     host = open_source(str(tmp_path))
 
@@ -98,6 +99,7 @@ def test_a_dump_answers_commands(tmp_path: Path) -> None:
     )
     assert host.has_output("lspci", "-D", "-nn", "-vvv")
     assert host.has_output("nvidia-smi", "-q", "-x")
+    assert "name\nH100\n" == host.run("nvidia-smi", "--query-gpu").stdout
     for argv in (("nvidia-smi", "-q"), ("lspci", "-D", "-nn", "-xxxx"), ("ibstat",)):
         assert not host.has_output(*argv)
         with pytest.raises(Absent, match="no saved output"):
@@ -227,12 +229,14 @@ MARKED = {
     "text/rdma-link": 5,
     "text/lsmod": 2,
 }
+MARKED |= {"text/nvidia-smi-query-csv": 3, "text/ib-ibv_devices": 2}
 MARKED |= {"text/ib-ibstatus": 4, "text/ib-ibv_devinfo": 5, "text/ib-ibdev2netdev": 3, "text/nvidia-smi-L": 2}
 
 
 def test_real_outputs_are_recognized(corpus: Path) -> None:
     """Of each command's folder in the corpus, what has this many texts of that command."""
     names = {"nvidia-smi-topo-m": ("nvidia-smi", "topo", "-m"), "ib-ibv_devinfo": ("ibv_devinfo", "-v")}
+    names |= {"nvidia-smi-query-csv": ("nvidia-smi", "--query-gpu")}
     names |= {"rdma-link": ("rdma", "link"), "nvidia-smi-L": ("nvidia-smi", "-L")}
 
     for folder, count in MARKED.items():
