@@ -7,7 +7,7 @@ serves sysfs `config` and `lspci -xxxx`. A register past the end of the data is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 HEADER_BYTES = 64  # what the kernel gives to a reader without CAP_SYS_ADMIN
 CONVENTIONAL_BYTES = 256  # extended capabilities start here
@@ -34,8 +34,7 @@ _EXT_AER, _EXT_SERIAL, _EXT_ACS, _EXT_ATS, _EXT_SRIOV = 0x0001, 0x0003, 0x000D, 
 _ALL_ONES = 0xFFFFFFFF
 
 
-@dataclass(frozen=True, slots=True)
-class Express:
+class Express(NamedTuple):
     """The PCI Express capability. None: past the end of the data, or this kind of function has no such register."""
 
     port_type: str | None
@@ -56,8 +55,7 @@ class Express:
     target_speed_gt_s: float | None  # LnkCtl2
 
 
-@dataclass(frozen=True, slots=True)
-class VirtualFunctions:
+class VirtualFunctions(NamedTuple):
     """The SR-IOV capability: VF n of an enabled set is `offset + n * stride` routing ids further."""
 
     total: int
@@ -66,8 +64,7 @@ class VirtualFunctions:
     stride: int
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigSpace:
+class ConfigSpace(NamedTuple):
     """What the bytes say. `*_known`: whether None in that part means "has no such capability"."""
 
     size: int  # bytes that could be read

@@ -7,7 +7,7 @@ Arm implementer and part numbers: arch/arm64/include/asm/cputype.h.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from probes.asking import Asking
 from probes.host.door import Absent, Host
@@ -47,8 +47,7 @@ ARM_PARTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Cpu:
+class Cpu(NamedTuple):
     """The processors, as /proc/cpuinfo names them."""
 
     vendor: str | None = None  # "GenuineIntel", "AuthenticAMD", "ARM"
@@ -75,10 +74,10 @@ def read(host: Host) -> Reading:
         except Unparsable as why:
             asking.gap(str(why))
     if cpu.sockets is None and online:
-        cpu = replace(cpu, sockets=_packages(asking, online))
+        cpu = cpu._replace(sockets=_packages(asking, online))
     if cpu.sockets is None:
         asking.gap("sockets: neither physical ids nor packages are named")
-    return Reading(replace(cpu, online=online), asking.sources, asking.missing)
+    return Reading(cpu._replace(online=online), asking.sources, asking.missing)
 
 
 PROBE = Probe("cpu", read)
@@ -99,7 +98,7 @@ def parse_cpuinfo(text: str) -> Cpu:
     first = {key: next(iter(seen)) for key, seen in values.items()}
     sockets = len(values["physical id"]) if "physical id" in values else None
     if "CPU implementer" in values:
-        return replace(_arm(values), sockets=sockets)
+        return _arm(values)._replace(sockets=sockets)
     if "vendor_id" in values:
         return Cpu(
             vendor=first["vendor_id"] or None,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from probes.asking import Asking, as_text
 from probes.host.door import Absent, Denied, Host, Unanswered
@@ -44,8 +44,7 @@ FILLERS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DmiFacts:
+class DmiFacts(NamedTuple):
     """DMI strings. None: not there, not readable, or the firmware's own filler ("To be filled by O.E.M.")."""
 
     vendor: str | None = None  # sys_vendor

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from probes.text import Unparsable
 
 
-@dataclass(frozen=True, slots=True)
-class NvLink:
+class NvLink(NamedTuple):
     """One NVLink of one GPU, by link number."""
 
     link: int
@@ -24,8 +23,7 @@ class NvLink:
     capabilities: Mapping[str, bool] | None = None  # nvidia-smi nvlink -c: {"P2P is supported": True}
 
 
-@dataclass(frozen=True, slots=True)
-class Fabric:
+class Fabric(NamedTuple):
     """Fabric registration (nvmlGpuFabricInfo)."""
 
     state: str | None  # not_supported | not_started | in_progress | completed
@@ -37,11 +35,10 @@ class Fabric:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(NamedTuple):
     """One GPU as the driver or nvidia-smi sees it. None: not supported, or not said."""
 
-    index: int | None = None
+    index: int | None = None  # type: ignore[assignment]  # hides tuple.index, which no fact needs
     address: str | None = None  # "0000:1b:00.0"
     uuid: str | None = None
     serial: str | None = None
@@ -82,8 +79,7 @@ class Gpu:
     error: str | None = None  # the GPU is there and the driver could not open it: "GPU_IS_LOST"
 
 
-@dataclass(frozen=True, slots=True)
-class PairCell:
+class PairCell(NamedTuple):
     """One cell of a topology matrix: `a` and `b` are "GPU0", "NIC3" or a device name ("mlx5_0")."""
 
     a: str
@@ -91,8 +87,7 @@ class PairCell:
     kind: str  # NV<n> PIX PXB PHB NODE SYS C2C PSB
 
 
-@dataclass(frozen=True, slots=True)
-class GpuFacts:
+class GpuFacts(NamedTuple):
     """GPUs of one source, with the driver it speaks for."""
 
     gpus: tuple[Gpu, ...]
@@ -138,9 +133,9 @@ def with_known_remotes(gpus: Iterable[Gpu]) -> list[Gpu]:
 
     def marked(link: NvLink) -> NvLink:
         known = link.remote_kind is None and link.remote_address in addresses
-        return replace(link, remote_kind="gpu") if known else link
+        return link._replace(remote_kind="gpu") if known else link
 
-    return [replace(gpu, nvlinks=tuple(map(marked, gpu.nvlinks))) for gpu in gpus]
+    return [gpu._replace(nvlinks=tuple(map(marked, gpu.nvlinks))) for gpu in gpus]
 
 
 def normal_address(text: str) -> str:

@@ -7,7 +7,7 @@ machine-id(5).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from probes.asking import Asking
 from probes.cpu import CPUINFO, CPUINFO_LIMIT_BYTES
@@ -25,8 +25,7 @@ CMDLINE_LIMIT_BYTES = 16 << 10
 MACHINE_SUFFIXES = ("x86_64", "aarch64", "ppc64le")  # how Red Hat ends a kernel's release
 
 
-@dataclass(frozen=True, slots=True)
-class KernelFacts:
+class KernelFacts(NamedTuple):
     """One running system. None: the source does not say."""
 
     hostname: str | None = None  # /proc/sys/kernel/hostname, /etc/hostname

@@ -12,7 +12,7 @@ import json
 import os
 import stat
 import time
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from probes.host.process import condition
 
@@ -21,8 +21,7 @@ GRACE_SECONDS = 3.0  # between a child's bound and the end of its killing
 HOLDER_LIMIT_BYTES = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(NamedTuple):
     """Who has the lock. Times are of CLOCK_BOOTTIME, which no one can set."""
 
     pid: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from probes.asking import Asking
 from probes.host.door import Absent, Failed, Host
@@ -32,8 +32,7 @@ RDMA_STACK = ("ib_core", "mlx5_core", "mlx4_core")  # whose presence says that t
 OFED_VERSION = re.compile(r"\d{1,3}\.\d{1,3}-\d{1,3}\.\d{1,3}\.\d{1,3}(?:\.\d{1,5})*")
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+class Module(NamedTuple):
     """One loaded kernel module."""
 
     name: str
@@ -41,8 +40,7 @@ class Module:
     users: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleFacts:
+class ModuleFacts(NamedTuple):
     """Loaded modules of interest, and what they say of the RDMA stack and the NVIDIA driver."""
 
     modules: tuple[Module, ...]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from probes import netdev_sysfs as sysfs
 from probes import netlink, rtnetlink
@@ -24,8 +24,7 @@ SLEEPING = ("suspended", "suspending")
 PORTS_OF_A_DEVICE = ("ipoib",)  # the one kind of software interface that is a device's own port
 
 
-@dataclass(frozen=True, slots=True)
-class Netdev:
+class Netdev(NamedTuple):
     """One network interface of the host's network namespace."""
 
     name: str
@@ -56,15 +55,13 @@ class Netdev:
     counters: Mapping[str, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NetdevFacts:
+class NetdevFacts(NamedTuple):
     """Every interface, sorted by name (numbers as numbers)."""
 
     netdevs: tuple[Netdev, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """One interface with what sysfs adds to it."""
 
     link: Link

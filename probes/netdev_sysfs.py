@@ -7,7 +7,7 @@ lock and can wait long on a busy host; the other attributes that are read here t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from probes.asking import Asking
 from probes.rtnetlink import ADMIN_UP, Link
@@ -26,8 +26,7 @@ ATTRIBUTES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where an interface sits. Both None and not virtual: sysfs does not say."""
 
     pci: str | None = None  # address of the PCI function below it

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from probes.text import Unparsable
 
@@ -32,8 +32,7 @@ ADDRESS = struct.Struct("=BBBBI")
 STATISTICS = struct.Struct("=BxHII")
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """One message: its type, its flags and what follows the header."""
 
     type: int

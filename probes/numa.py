@@ -6,7 +6,7 @@ Kernel page: Documentation/ABI/stable/sysfs-devices-node.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from probes.asking import Asking
 from probes.cpu import parse_cpulist
@@ -20,8 +20,7 @@ MEMORY = re.compile(r"^(?:Node +\d{1,6} +)?MemTotal: +(\d{1,15}) kB", re.MULTILI
 MOST_DISTANCES = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class NumaNode:
+class NumaNode(NamedTuple):
     """One NUMA node. Without CPUs it is GPU or CXL memory, not a socket."""
 
     id: int
@@ -30,8 +29,7 @@ class NumaNode:
     distances: tuple[int, ...] = ()  # to every node, in id order
 
 
-@dataclass(frozen=True, slots=True)
-class NumaFacts:
+class NumaFacts(NamedTuple):
     """Every NUMA node, by id."""
 
     nodes: tuple[NumaNode, ...]

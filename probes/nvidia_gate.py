@@ -6,7 +6,7 @@ root and loads modules. So PCI is asked first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from probes.host.door import Absent, Host, Unanswered
 from probes.probe import Skipped
@@ -36,8 +36,7 @@ def require_driver(host: Host) -> None:
         raise Absent(missing)
 
 
-@dataclass(frozen=True, slots=True)
-class PciGpu:
+class PciGpu(NamedTuple):
     """One NVIDIA display function of the bus."""
 
     address: str

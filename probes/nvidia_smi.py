@@ -6,7 +6,6 @@ Any of its commands may be there; each gives what it holds, and they are joined 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
@@ -155,8 +154,7 @@ class _Said:
         """All of it, or the reason why there is nothing."""
         if not self.gpus and not self.sources:
             raise self.failure or Absent("no output of nvidia-smi")
-        facts = replace(
-            self.facts,
+        facts = self.facts._replace(
             gpus=tuple(with_known_remotes(self.gpus)),
             pairs=self.pairs,
             nic_names=self.nic_names,
@@ -206,14 +204,14 @@ def _differ(known: Gpu, gpu: Gpu) -> bool:
 def _joined(known: Gpu, more: Gpu) -> Gpu:
     """What was known stays; what was not is added. NVLinks are joined by number."""
     new = {}
-    for one in fields(Gpu):
-        old, said = getattr(known, one.name), getattr(more, one.name)
+    for name in Gpu._fields:
+        old, said = getattr(known, name), getattr(more, name)
         if old in (None, ()) and said not in (None, ()):
-            new[one.name] = said
+            new[name] = said
     if known.nvlinks and more.nvlinks:
         new["nvlinks"] = _joined_links(known.nvlinks, more.nvlinks)
-    joined = replace(known, **new)
-    return replace(joined, nvlink_reason=None) if joined.nvlinks else joined
+    joined = known._replace(**new)
+    return joined._replace(nvlink_reason=None) if joined.nvlinks else joined
 
 
 def _joined_links(known: tuple[NvLink, ...], more: tuple[NvLink, ...]) -> tuple[NvLink, ...]:
@@ -223,7 +221,7 @@ def _joined_links(known: tuple[NvLink, ...], more: tuple[NvLink, ...]) -> tuple[
         if old is None:
             links[link.link] = link
             continue
-        new = {one.name: getattr(link, one.name) for one in fields(NvLink) if getattr(old, one.name) is None}
+        new = {name: getattr(link, name) for name in NvLink._fields if getattr(old, name) is None}
         state = link.state if old.state == "unknown" else old.state
-        links[link.link] = replace(old, **new, state=state)
+        links[link.link] = old._replace(**new, state=state)
     return tuple(links[number] for number in sorted(links))

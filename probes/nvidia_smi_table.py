@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from probes.text import Unparsable
 
@@ -24,8 +24,7 @@ _CONTINUED = re.compile(r"[A-Z0-9,/\-\s]+", re.ASCII)
 _TAIL = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One readable row. `tail` holds one text for every heading behind the columns ("" for an empty cell); None where
     the line has more or fewer than that, and for rows that are not of a GPU."""
 
@@ -34,8 +33,7 @@ class Row:
     tail: tuple[str, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """`columns` are the names of the heading, `tail` the headings behind them."""
 
     columns: tuple[str, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from probes.gpu import Gpu, PairCell
 from probes.nvidia_smi_table import Row, Table, parse_table
@@ -17,8 +17,7 @@ _NUMBER = re.compile(r"\d{1,6}", re.ASCII)
 _NIC = re.compile(r"^[ \t]*(NIC\d{1,4}): (\S{1,64})[ \t\r]*\n", re.ASCII | re.MULTILINE)  # without an end it may be cut
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(NamedTuple):
     """One matrix: its GPUs (index, affinity, NUMA), every pair once, and the devices behind "NIC0", "NIC1"."""
 
     gpus: tuple[Gpu, ...]

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from probes.gpu import LINK_ERRORS, Gpu, NvLink, normal_address
 from probes.text import Unparsable
@@ -33,8 +34,7 @@ _DOWN = re.compile(r"<\w{1,40}>", re.ASCII)
 _CUTS = ("...", "[...]", "…")
 
 
-@dataclass(frozen=True, slots=True)
-class NvLinks:
+class NvLinks(NamedTuple):
     """GPUs with index, name, UUID (where it is not masked) and what the text says of their links."""
 
     gpus: tuple[Gpu, ...]
@@ -136,7 +136,7 @@ def _gpu(section: _Section) -> Gpu:
     """A GPU without links carries the sentence that stands in their place, and what that means."""
     if section.links:
         links = tuple(section.links[number] for number in sorted(section.links))
-        return replace(section.gpu, nvlink_supported=True, nvlinks=links)
+        return section.gpu._replace(nvlink_supported=True, nvlinks=links)
     reason = section.sentences[0] if section.sentences else "nvidia-smi says nothing of its links"
     said = reason.lower()
     supported = None
@@ -144,15 +144,15 @@ def _gpu(section: _Section) -> Gpu:
         supported = False
     elif "all links are inactive" in said:
         supported = True
-    return replace(section.gpu, nvlink_supported=supported, nvlink_reason=reason)
+    return section.gpu._replace(nvlink_supported=supported, nvlink_reason=reason)
 
 
 def _status(link: NvLink, said: str) -> NvLink | None:
     if speed := _SPEED.fullmatch(said):
-        return replace(link, state="active", speed_gbyte_s=float(speed[1]))
+        return link._replace(state="active", speed_gbyte_s=float(speed[1]))
     if _DOWN.fullmatch(said):
         word = said[1:-1].lower()
-        return replace(link, state=word if word in ("inactive", "sleep") else "unknown")
+        return link._replace(state=word if word in ("inactive", "sleep") else "unknown")
     return None
 
 
@@ -164,7 +164,7 @@ def _errors(link: NvLink, said: str) -> NvLink | None:
     number = int(counter[2])
     if counter[3]:
         number = number << 8 | int(counter[3])
-    return replace(link, errors={**(link.errors or {}), name: number})
+    return link._replace(errors={**(link.errors or {}), name: number})
 
 
 def _remote(link: NvLink, said: str) -> NvLink | None:
@@ -172,14 +172,14 @@ def _remote(link: NvLink, said: str) -> NvLink | None:
     if far is None:
         return None
     try:
-        return replace(link, remote_address=normal_address(far[1]), remote_link=int(far[2]))
+        return link._replace(remote_address=normal_address(far[1]), remote_link=int(far[2]))
     except Unparsable:
         return None
 
 
 def _capability(link: NvLink, said: str) -> NvLink | None:
     known = _CAPABILITY.fullmatch(said)
-    return replace(link, capabilities={**(link.capabilities or {}), known[1]: known[2] == "true"}) if known else None
+    return link._replace(capabilities={**(link.capabilities or {}), known[1]: known[2] == "true"}) if known else None
 
 
 def _whole(uuid: str | None) -> str | None:

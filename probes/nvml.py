@@ -7,7 +7,6 @@ Every call may fail alone (not supported, an older driver, no permission); what 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from probes.gpu import Gpu, GpuFacts, PairCell, normal_address, with_known_remotes
@@ -198,7 +197,7 @@ def _with_addresses(host: Host, gpus: list[Gpu]) -> list[Gpu]:
     if len(free) != len(lost) or len({gpu.error for gpu in lost}) != 1:
         return gpus
     sure = len(lost) == 1
-    named = (replace(gpu, address=at, index=gpu.index if sure else None) for gpu, at in zip(lost, free, strict=True))
+    named = (gpu._replace(address=at, index=gpu.index if sure else None) for gpu, at in zip(lost, free, strict=True))
     return [gpu for gpu in gpus if gpu not in lost] + list(named)
 
 

@@ -6,8 +6,7 @@ Field ids and their scopes: nvml.h, NVML_FI_DEV_NVLINK_*; of a per-link field th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from probes.gpu import Gpu, NvLink, normal_address
 from probes.nvml_words import BLACKWELL, HOPPER, NVLINK_REMOTE_KINDS, NVLINK_STATES, NVLINK_VERSIONS
@@ -53,8 +52,7 @@ class Asks(Protocol):
         """Field values by (id, scope); a field that failed is left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Links:
+class Links(NamedTuple):
     """`supported`: False where the GPU has no NVLink, None where that is not known; then `reason` says why."""
 
     supported: bool | None

@@ -6,19 +6,17 @@ Kernel pages: Documentation/ABI/testing/sysfs-bus-pci, sysfs-bus-pci-devices-aer
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Acs:
+class Acs(NamedTuple):
     """ACS extended capability: bit sets as the field names them (SV TB RR CR UF EC DT)."""
 
     capability: frozenset[str]
     control: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class PciFunction:
+class PciFunction(NamedTuple):
     """One PCI function. None: could not be read, or the source does not say."""
 
     address: str  # "0000:19:00.0", as the kernel prints it, lower case
@@ -74,8 +72,7 @@ class PciFunction:
     vanished: bool = False  # it went away while it was read
 
 
-@dataclass(frozen=True, slots=True)
-class PciFacts:
+class PciFacts(NamedTuple):
     """Every PCI function, sorted by address (numbers as numbers)."""
 
     functions: tuple[PciFunction, ...]

@@ -9,9 +9,8 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from probes.host.door import Host, Unanswered
 
@@ -28,8 +27,7 @@ class Status(str, Enum):
     SKIPPED = "skipped"  # not asked, on purpose: the reason says why
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """The facts of one probe, where they came from, and what is missing from them."""
 
     facts: Any
@@ -37,8 +35,7 @@ class Reading:
     missing: str | None = None  # None: whole; else why not, and what would make it whole
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """One probe's answer. `facts` is None exactly where nothing could be read; `reason` then says why."""
 
     name: str
@@ -53,8 +50,7 @@ class Skipped(Exception):
     """A probe leaves on purpose, before it has touched anything: the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(NamedTuple):
     """One line of the catalogue.
 
     `fallback_for`: on a live host it runs only where that probe did not answer; on a recorded source it runs

@@ -6,24 +6,22 @@ Kernel page: Documentation/ABI/stable/sysfs-class-infiniband.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from probes.host.door import Host
 from probes.probe import Probe, Reading
 
 
-@dataclass(frozen=True, slots=True)
-class Gid:
+class Gid(NamedTuple):
     """One used entry of a GID table (empty ones are left out)."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no fact needs
     gid: str  # "fe80:0000:..." as sysfs prints it (eight groups of four)
     type: str | None = None  # "IB/RoCE v1" | "RoCE v2"
     netdev: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RdmaPort:
+class RdmaPort(NamedTuple):
     """One port. Texts are the source's own words; numbers are made in assemble."""
 
     port: int
@@ -43,8 +41,7 @@ class RdmaPort:
     hw_counters: Mapping[str, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RdmaDevice:
+class RdmaDevice(NamedTuple):
     """One RDMA device."""
 
     name: str  # "mlx5_0"
@@ -62,8 +59,7 @@ class RdmaDevice:
     ports: tuple[RdmaPort, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RdmaFacts:
+class RdmaFacts(NamedTuple):
     """Every RDMA device, sorted by name (numbers as numbers)."""
 
     devices: tuple[RdmaDevice, ...]

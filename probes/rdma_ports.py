@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import islice
 
 from probes import rdma_words
@@ -39,7 +38,7 @@ def read_ports(ask: RdmaFiles, place: str, below: str | None, limited: bool) -> 
     if len(ports) == 1 and not limited:
         extra = _counters(ask, f"{place}/hw_counters")  # some drivers count by device
         if extra:
-            ports[0] = replace(ports[0], hw_counters={**extra, **(ports[0].hw_counters or {})})
+            ports[0] = ports[0]._replace(hw_counters={**extra, **(ports[0].hw_counters or {})})
     return tuple(ports)
 
 

@@ -7,7 +7,6 @@ Tools: infiniband-diags (ibstat, ibstatus), rdma-core (ibv_devinfo, ibv_devices)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import fields, replace
 from typing import TypeVar
 
 from probes import rdma_words
@@ -94,7 +93,7 @@ def _completed_device(first: RdmaDevice, second: RdmaDevice) -> RdmaDevice:
     ports = {port.port: port for port in first.ports}
     for port in second.ports:
         ports[port.port] = _completed_port(ports[port.port], port) if port.port in ports else port
-    return replace(_completed(first, second), ports=tuple(port for _, port in sorted(ports.items())))
+    return _completed(first, second)._replace(ports=tuple(port for _, port in sorted(ports.items())))
 
 
 def _completed_port(first: RdmaPort, second: RdmaPort) -> RdmaPort:
@@ -103,12 +102,12 @@ def _completed_port(first: RdmaPort, second: RdmaPort) -> RdmaPort:
         gids[gid.index] = _completed(gids[gid.index], gid) if gid.index in gids else gid
     netdevs = sorted({*first.netdevs, *second.netdevs}, key=rdma_words.in_order)
     whole = _completed(first, second)
-    return replace(whole, gids=tuple(gid for _, gid in sorted(gids.items())), netdevs=tuple(netdevs))
+    return whole._replace(gids=tuple(gid for _, gid in sorted(gids.items())), netdevs=tuple(netdevs))
 
 
 def _completed(first: Row, second: Row) -> Row:
-    lacking = [field.name for field in fields(first) if _lacks(getattr(first, field.name))]
-    return replace(first, **{name: getattr(second, name) for name in lacking})
+    lacking = [name for name in first._fields if _lacks(getattr(first, name))]
+    return first._replace(**{name: getattr(second, name) for name in lacking})
 
 
 def _lacks(value: object) -> bool:

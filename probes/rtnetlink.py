@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from probes.netlink import ADDRESS, LINK, STATISTICS, STATISTICS_64, attributes
 from probes.text import Unparsable
@@ -34,12 +34,11 @@ BOND_MODE, BOND_ACTIVE, BOND_MIIMON, BOND_HASH = 1, 2, 3, 14
 IFA_ADDRESS, IFA_LOCAL = 1, 2
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """One network interface, from whatever source. None: the source does not say."""
 
     name: str
-    index: int | None = None
+    index: int | None = None  # type: ignore[assignment]  # hides tuple.index, which no fact needs
     type: int | None = None  # ARPHRD
     flags: int | None = None  # IFF_*
     mac: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from probes.host.door import Host
 from probes.host.recording import Recording, RecordingHost
@@ -13,8 +13,7 @@ from probes.probe import Outcome, Probe, Status, outcome_of
 from probes.turns import Progress, Run
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(NamedTuple):
     """The outcomes in the order of the probes, and what was asked and answered, where that was wanted."""
 
     outcomes: list[Outcome]
@@ -70,4 +69,4 @@ def _as_recorded(outcome: Outcome, why: Refusal | None) -> Outcome:
     """A probe that finds no facts in a capture has none for the reason that it had on the live host."""
     if why is None or outcome.facts is not None:
         return outcome
-    return replace(outcome, status=Status(why.status), reason=why.reason)
+    return outcome._replace(status=Status(why.status), reason=why.reason)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from probes.asking import Asking, as_text
 from probes.host.door import Absent, Host, Unanswered
@@ -63,8 +63,7 @@ PROCESSES = {
 COMM_LENGTH = 15  # the kernel cuts a process's name here
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(NamedTuple):
     """One system service of interest."""
 
     name: str  # "nvidia-fabricmanager"
@@ -72,15 +71,13 @@ class Service:
     version: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceFacts:
+class ServiceFacts(NamedTuple):
     """Services that a GPU node needs or may need."""
 
     services: tuple[Service, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Traces:
+class Traces(NamedTuple):
     """What one service left. None: that trace could not be looked for."""
 
     unit: str | None  # the unit file's text; None: no unit file

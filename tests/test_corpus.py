@@ -19,7 +19,7 @@ from agent.diagnose import Plan, diagnose, judged
 from agent.model.report import REPORT_LIMIT_BYTES, Report
 from agent.model.schema import schema_text
 from agent.reports import encode
-from probes.host.door import BadSource
+from probes.host.door import BadSource, Host
 from probes.host.source import open_source
 from tests.conftest import CORPUS
 from tests.machines import still
@@ -31,6 +31,21 @@ TEXTS = sorted(
     for path in (CORPUS / folder).rglob("*")
     if path.is_file() and path.name != "INDEX.tsv"
 )
+OURS = (  # folders of outputs that some probe of ours reads: each file of them is recognized, but for NOT_OURS
+    "blocks/ib", "blocks/nvidia-smi-topo", "blocks/nvlink-s", "blocks/rdma-link", "lspci", "nvidia-smi",
+    "text/ib-ibdev2netdev", "text/ib-ibstat", "text/ib-ibstatus", "text/ib-ibv_dev", "text/ib-show_gids", "text/lsmod",
+    "text/lspci", "text/nvidia-smi", "text/rdma-link",
+)  # fmt: skip
+NOT_OURS = {
+    "text/lspci/acsctl-grep-all-off.txt",  # lines cut out of an lspci -vvv: no function is named
+    "text/lspci/lnk-4x-mi50-x8-gen1.txt",  # likewise
+    "text/lspci/lnk-4x-mi50-x8-gen4.txt",  # likewise
+    "text/lspci/tv-asus-esc8000a-e12.txt",  # lspci -tv: a drawing
+    "text/lspci/tvnn-dell-2s-broadwell.txt",  # likewise
+    "text/nvidia-smi-nvlink/dcgmi-nvlink-s-8h100.txt",  # dcgmi, not nvidia-smi
+    "text/nvidia-smi-q/a100-remap-pending-excerpt.txt",  # an excerpt without its head
+    "text/nvidia-smi-topo-m/win-591-error-option-m.txt",  # an error text of Windows
+}
 NOT_A_HOST = {"gpud-infiniband-h100.tar.xz"}  # a class folder without its sys/: no source kind of ours
 
 
@@ -38,6 +53,17 @@ NOT_A_HOST = {"gpud-infiniband-h100.tar.xz"}  # a class folder without its sys/:
 def validator() -> jsonschema.Draft202012Validator:
     """Of the schema as it is now."""
     return jsonschema.Draft202012Validator(json.loads(schema_text()))
+
+
+def opened(place: str) -> Host | None:
+    """The host that a file holds; None where it is refused, in one line that names it."""
+    try:
+        return open_source(place, None)
+    except BadSource as why:
+        refused = str(why)
+    assert refused.startswith(place)
+    assert 1 == len(refused.splitlines())
+    return None
 
 
 def check(report: Report) -> None:
@@ -59,7 +85,7 @@ def test_every_tree_is_scanned_packed_and_unpacked_alike(tree: str, corpus: Path
         return
     report, _ = diagnose(open_source(str(packed), None), Plan())
     with tarfile.open(packed) as archive:
-        archive.extractall(tmp_path, filter="data")
+        archive.extractall(tmp_path, filter="tar")  # "data" would refuse links that are absolute in the other host
     unpacked, _ = diagnose(open_source(str(tmp_path), None), Plan())
 
     check(report)
@@ -69,11 +95,9 @@ def test_every_tree_is_scanned_packed_and_unpacked_alike(tree: str, corpus: Path
 @pytest.mark.parametrize("text", TEXTS)
 def test_every_saved_output_is_scanned_or_refused_in_one_line(text: str, corpus: Path) -> None:
     """A single file is recognized by what it holds; one that holds nothing of ours is refused, never a traceback."""
-    try:
-        host = open_source(str(corpus / text), None)
-    except BadSource as refused:
-        assert str(corpus / text) in str(refused)
-        assert "\n" not in str(refused)
+    host = opened(str(corpus / text))
+    if host is None:
+        assert text in NOT_OURS or not text.startswith(OURS)
         return
     report, _ = diagnose(host, Plan())
     check(report)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent.assemble.driver_gpus import driver_gpus
 from agent.assemble.facts import Facts
@@ -28,8 +28,7 @@ from probes.numa import NumaFacts
 from probes.probe import Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class Assembled:
+class Assembled(NamedTuple):
     """What one host is: the body of a report, before anybody judges it."""
 
     node: Node

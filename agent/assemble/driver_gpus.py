@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 
 from agent.assemble.facts import Facts
 from agent.platforms.devices import is_accelerator
@@ -13,7 +13,7 @@ from probes.modules import ModuleFacts
 from probes.pci import PciFunction
 
 _GPU = re.compile(r"GPU[0-9]+")
-_FILLED = tuple(f.name for f in fields(Gpu) if f.default is None and f.name != "error")
+_FILLED = tuple(n for n, default in Gpu._field_defaults.items() if default is None and n != "error")
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _filled(gpu: Gpu, other: Gpu) -> Gpu:
         changes["nvlinks"] = other.nvlinks
     for name in ("mig_instances", "c2c_links"):
         changes[name] = getattr(gpu, name) or getattr(other, name)
-    return replace(gpu, **changes)
+    return gpu._replace(**changes)
 
 
 def _placed(gpus: Sequence[Gpu], functions: Sequence[PciFunction]) -> tuple[Gpu, ...]:
@@ -98,7 +98,7 @@ def _placed(gpus: Sequence[Gpu], functions: Sequence[PciFunction]) -> tuple[Gpu,
     if not nameless or len(nameless) != len(free):
         return tuple(gpus)
     places = {g.index: address for g, address in zip(nameless, free, strict=True)}
-    return tuple(g if g.address else replace(g, address=places.get(g.index)) for g in gpus)
+    return tuple(g if g.address else g._replace(address=places.get(g.index)) for g in gpus)
 
 
 def _could_be_listed(function: PciFunction) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
 
 from agent.assemble.facts import Facts
 from agent.assemble.identity import identity
@@ -15,7 +14,7 @@ from probes import pci
 from probes.numa import NumaFacts
 
 _ACS_ORDER = ("SV", "TB", "RR", "CR", "UF", "EC", "DT")
-_FILLED = tuple(f.name for f in fields(pci.PciFunction) if f.default is None)
+_FILLED = tuple(n for n, default in pci.PciFunction._field_defaults.items() if default is None)
 _PLACE = ("parent", "root_bus")
 
 
@@ -46,7 +45,7 @@ def _filled(function: pci.PciFunction, text: pci.PciFunction) -> pci.PciFunction
         changes |= {name: getattr(text, name) for name in _PLACE}
     if not function.acs_known:
         changes |= {"acs": text.acs, "acs_known": text.acs_known}
-    return replace(function, **changes) if changes else function
+    return function._replace(**changes) if changes else function
 
 
 def _row(function: pci.PciFunction, judge: LinkJudge, nodes: Mapping[str, int]) -> PciFunction:

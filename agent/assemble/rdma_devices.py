@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import fields, replace
 
 from agent.assemble.facts import Facts
 from agent.assemble.identity import identity
 from probes.rdma import RdmaDevice, RdmaFacts, RdmaPort
 
-_DEVICE_FIELDS = tuple(f.name for f in fields(RdmaDevice) if f.default is None)
-_PORT_FIELDS = tuple(f.name for f in fields(RdmaPort) if f.default is None)
+_DEVICE_FIELDS = tuple(n for n, default in RdmaDevice._field_defaults.items() if default is None)
+_PORT_FIELDS = tuple(n for n, default in RdmaPort._field_defaults.items() if default is None)
 # rdma-core kernel-boot/rdma_rename: type, P<domain>, p<bus>, s<slot>, f<function>, all decimal
 _NAMED_BY_PLACE = re.compile(
     r"(?:ib|roce|iw|opa|rdma)(?:P(?P<domain>[0-9]{1,9}))?p(?P<bus>[0-9]{1,3})s(?P<slot>[0-9]{1,2})(?:f(?P<fn>[0-7]))?"
@@ -46,7 +45,7 @@ def _placed(device: RdmaDevice, addresses: Collection[str]) -> RdmaDevice:
     if device.address or device.software:
         return device
     place = place_in_name(device.name)
-    return replace(device, address=place) if place in addresses else device
+    return device._replace(address=place) if place in addresses else device
 
 
 def _filled(device: RdmaDevice, other: RdmaDevice) -> RdmaDevice:
@@ -54,7 +53,7 @@ def _filled(device: RdmaDevice, other: RdmaDevice) -> RdmaDevice:
     ports = {port.port: port for port in other.ports}
     for port in device.ports:
         ports[port.port] = _filled_port(port, ports.get(port.port))
-    return replace(device, **changes, ports=tuple(ports[number] for number in sorted(ports)))
+    return device._replace(**changes, ports=tuple(ports[number] for number in sorted(ports)))
 
 
 def _filled_port(port: RdmaPort, other: RdmaPort | None) -> RdmaPort:
@@ -63,4 +62,4 @@ def _filled_port(port: RdmaPort, other: RdmaPort | None) -> RdmaPort:
     changes = {name: getattr(other, name) for name in _PORT_FIELDS if getattr(port, name) is None}
     if not port.gids_known:
         changes |= {"gids": other.gids, "gids_known": other.gids_known}
-    return replace(port, **changes, pkeys=port.pkeys or other.pkeys, netdevs=port.netdevs or other.netdevs)
+    return port._replace(**changes, pkeys=port.pkeys or other.pkeys, netdevs=port.netdevs or other.netdevs)

@@ -14,6 +14,7 @@ from agent.cli.refused import Refused
 from agent.version import VERSION
 
 USAGE, CHECK_UNKNOWN, INTERRUPTED = 2, 3, 130
+USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]  # typer hands out UsageError by no public name
 
 app = typer.Typer(
     name="fabricscope",
@@ -42,7 +43,7 @@ def run(arguments: Sequence[str]) -> int:
         if debug:
             raise
         return _told(str(error), failed)
-    except typer.BadParameter.__bases__[0] as error:  # UsageError: typer hands out its base by no public name
+    except USAGE_ERROR as error:
         return _usage(error, failed)
     except typer.Abort:
         return _told("interrupted", INTERRUPTED)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from agent.model.finding import SEVERITIES, Evidence
 from agent.rules.case import Case
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fail:
+class Fail(NamedTuple):
     """A fault, with everything that a person needs to believe it and to mend it."""
 
     subject: str  # "pci:0000:19:00.0", "gpu:..", "link:GPU-ID/7", "port:NIC-ID/1", "netdev:..", "pair:A+B", "node"
@@ -29,23 +29,20 @@ class Fail:
     places: frozenset[str] = frozenset()  # ids that this fault is about; two rules on one place may be one fault
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(NamedTuple):
     """Looked at, and as it should be."""
 
     subject: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(NamedTuple):
     """Could not be judged, and why; never shown as clean."""
 
     subject: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class NotApplicable:
+class NotApplicable(NamedTuple):
     """A guard says that the fault cannot exist here."""
 
     subject: str

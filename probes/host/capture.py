@@ -8,8 +8,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple, cast
 
 from probes.host.door import Completed
 from probes.host.memory import Link
@@ -43,8 +42,7 @@ def write_capture(recording: Recording, path: str, version: str | None = None) -
         _write_tar(entries, path, compression)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One name in a capture: a file's bytes, a link, or None for a directory."""
 
     name: str

@@ -9,8 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 READ_LIMIT_BYTES = 1 << 20  # one attribute, one file: no fact of ours is longer
 OUTPUT_LIMIT_BYTES = 16 << 20  # one command's stdout
@@ -71,8 +70,7 @@ def unanswered(error: OSError, path: str) -> Unanswered:
     return Failed(text, code)
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(NamedTuple):
     """One finished command, as UTF-8 with replacement. stdout is whole; stderr may be cut."""
 
     argv: tuple[str, ...]

@@ -5,23 +5,20 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from probes.host.door import READ_LIMIT_BYTES, Absent, Failed, Unanswered
 from probes.host.files import each_read
 from probes.host.links import follow, locate, parent_and_name
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """A symbolic link: its text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Odd:
+class Odd(NamedTuple):
     """What is no file, link or directory: a device, a FIFO. `what` says it with its article."""
 
     what: str

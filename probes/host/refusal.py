@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from probes.host.door import Absent, Denied, Failed, TimedOut, Unanswered
 
 KINDS: Mapping[str, type[Unanswered]] = {kind.status: kind for kind in (Absent, Denied, TimedOut, Failed)}
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """`status` is one of absent, denied, timed_out, failed; a probe's own may be skipped."""
 
     status: str

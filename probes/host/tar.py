@@ -8,7 +8,7 @@ Format: POSIX.1-2017 pax, "ustar Interchange Format"; the GNU tar manual, "Basic
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from probes.host.door import OUTPUT_LIMIT_BYTES
 from probes.host.inflate import Inflated
@@ -36,8 +36,7 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """One member. `link` is a link's target; `content` the first CONTENT_LIMIT_BYTES of a file."""
 
     name: str
@@ -46,8 +45,7 @@ class Member:
     content: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
+class _Header(NamedTuple):
     name: bytes
     type: bytes
     size: int

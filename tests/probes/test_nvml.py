@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,7 +35,7 @@ def test_an_hgx_with_switches_is_whole() -> None:
         facts.attached,
     )
     assert HGX == [gpu.address for gpu in facts.gpus]
-    assert replace(third, nvlinks=(), fabric=None) == Gpu(
+    assert third._replace(nvlinks=(), fabric=None) == Gpu(
         index=2,
         address="0000:52:00.0",
         uuid="GPU-00000000-0000-0000-0000-000000000002",

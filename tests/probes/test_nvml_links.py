@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -86,8 +85,8 @@ def test_bridges_join_only_their_pairs() -> None:
 def test_the_path_of_a_bridge_counts_the_links_that_both_ends_have() -> None:
     """A link that one side calls inactive carries nothing."""
     gpus = list(facts_of(bridged_pairs()).gpus)
-    down = replace(
-        gpus[2], nvlinks=tuple(replace(link, state="inactive") for link in gpus[2].nvlinks[:1]) + gpus[2].nvlinks[1:]
+    down = gpus[2]._replace(
+        nvlinks=tuple(link._replace(state="inactive") for link in gpus[2].nvlinks[:1]) + gpus[2].nvlinks[1:]
     )
 
     assert "NV3" == pair_kind(gpus[0], down, "OK", [gpus[0], down])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent.model.finding import Evidence
 from agent.model.nic import Nic, Port
@@ -18,8 +18,7 @@ EXPECTED = ("rail", "storage")  # roles that have a cable
 PLUGGED = (*EXPECTED, "management", "unknown")  # roles that may have one
 
 
-@dataclass(frozen=True, slots=True)
-class IbPort:
+class IbPort(NamedTuple):
     """One port of a NIC that carries GPU or storage traffic."""
 
     nic: Nic

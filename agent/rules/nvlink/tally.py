@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
@@ -29,8 +29,7 @@ _BOARD = frozenset({
 _FEWER_ON_PURPOSE = {"0x20f3": 8, "0x2324": 8}  # A800 and H800 SXM: 8 links
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(NamedTuple):
     """The NVLinks of one GPU by state. A sleeping link is a healthy one."""
 
     gpu: Gpu

@@ -9,7 +9,7 @@ them, which is the device's; virtual functions have none.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.pci import PciFunction
@@ -26,8 +26,7 @@ _CARD_SWITCH_BELOW = frozenset({(AMD, "0x1479"), ("0x1022", "0x1500")})  # what 
 GBYTE_S_PER_LANE = {2.5: 0.25, 5.0: 0.5, 8.0: 0.9846, 16.0: 1.9692, 32.0: 3.9385, 64.0: 7.375, 128.0: 14.75}
 
 
-@dataclass(frozen=True, slots=True)
-class Wire:
+class Wire(NamedTuple):
     """One link between a port and what is below it."""
 
     child: PciFunction

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent.model.nic import Netdev, Nic, Port
 from agent.rules.case import Case
@@ -15,8 +15,7 @@ from agent.rules.rule import Answer, Fail, NotApplicable, Unknown
 _NOT_ROCE = frozenset({"efa", "erdma", "iw_cxgb4", "cxgb4", "siw", "mana", "gve", "ena"})
 
 
-@dataclass(frozen=True, slots=True)
-class RocePort:
+class RocePort(NamedTuple):
     """One active port of a NIC that speaks RoCE, with its interface where this namespace shows it."""
 
     nic: Nic

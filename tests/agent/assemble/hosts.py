@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from agent.assemble import Assembled, assemble
@@ -77,7 +76,7 @@ class Board:
 
     def change(self, address: str, **fields: Any) -> None:
         """Other values for a function that stands already."""
-        self.functions = [replace(f, **fields) if f.address == address else f for f in self.functions]
+        self.functions = [f._replace(**fields) if f.address == address else f for f in self.functions]
 
     def _add(self, address: str, parent: str | None, kind: str, port: str, **fields: Any) -> str:
         above = next((f for f in self.functions if f.address == parent), None)

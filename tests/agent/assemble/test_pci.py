@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from probes.numa import NumaFacts, NumaNode
 from probes.pci import Acs, PciFacts, PciFunction
 from tests.agent.assemble.hosts import GEN1, GEN5, assembled, hgx
@@ -21,8 +19,7 @@ def test_text_fills_what_sysfs_may_not_say_and_never_overrules_it() -> None:
     live = hgx(1, privileged=False).facts()
     text = PciFacts(
         tuple(
-            replace(
-                function,
+            function._replace(
                 max_payload_bytes=256,
                 current_link_speed_gt_s=GEN1,
                 acs=Acs(frozenset({"SV", "RR"}), frozenset({"RR"})),
