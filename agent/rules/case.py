@@ -6,8 +6,10 @@ No probe, file, clock or subprocess is reachable from here: judging a report aga
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
 
 from agent.model.gpu import Gpu
 from agent.model.nic import Netdev, Nic
@@ -17,13 +19,12 @@ from agent.model.report import ProbeRun
 from agent.model.topology import Path, Topology
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What the operator declared: rules switched off, thresholds, facts. Each change is a line of the report."""
 
     disabled: frozenset[str] = frozenset()
-    thresholds: Mapping[str, float] = field(default_factory=dict)
-    facts: Mapping[str, str | bool | int | float] = field(default_factory=dict)
+    thresholds: Mapping[str, float] = MappingProxyType({})
+    facts: Mapping[str, str | bool | int | float] = MappingProxyType({})
 
 
 @dataclass(frozen=True)

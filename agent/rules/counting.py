@@ -32,6 +32,21 @@ def named(labels: Sequence[str]) -> str:
     return ", ".join(labels[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers as people write them.
+
+    >>> ranges([0, 1, 2, 5]), ranges([7]), ranges([])
+    ('0-2, 5', '7', 'none')
+    """
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs) or "none"
+
+
 def share_lost(now: float, full: float) -> str:
     """How much of a bandwidth is gone, in words.
 

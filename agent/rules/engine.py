@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 
 from agent.model.finding import SEVERITIES, Check, Finding, Summary, UnknownSubject
@@ -41,6 +40,8 @@ def summarize(checks: Iterable[Check], findings: Iterable[Finding], essential: s
 
 def fingerprint(rule: str, fault: Fail, case: Case) -> str:
     """Stable over reboots, renames and slots: rule, the most lasting identity of the subject, cause."""
+    import hashlib  # it loads OpenSSL, and a healthy node has nothing to fingerprint
+
     text = "\n".join((rule, _identity(fault.subject, case), fault.cause))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

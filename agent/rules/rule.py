@@ -7,7 +7,6 @@ reads nothing but the case; the engine counts, folds and sorts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agent.model.finding import SEVERITIES, Evidence
@@ -53,8 +52,7 @@ Answer = Fail | Pass | Unknown | NotApplicable
 Check = Callable[[Case], Iterator[Answer]]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """One line of the catalogue."""
 
     name: str
@@ -64,7 +62,7 @@ class Rule:
     needs: tuple[str, ...]  # probes without whose facts nothing can be said; "nvml|nvidia_smi": either
     absorbs: tuple[str, ...]  # rules whose finding on the same place is a consequence of this one
     references: tuple[str, ...]  # ids in the rule references: "PCIE-001"
-    page: str = field(repr=False)
+    page: str
 
     @property
     def title(self) -> str:

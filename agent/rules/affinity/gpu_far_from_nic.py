@@ -75,7 +75,7 @@ def affinity_gpu_far_from_nic(case: Case) -> Iterator[Answer]:
         yield from (NotApplicable(f"gpu:{gpu.id}", "no GPU here has a rail behind a switch") for gpu, _ in far)
     elif len(near) > len(far) or len(case.rails) >= _groups(case, [*near, *(gpu for gpu, _ in far)]):
         yield from (_fault(case, gpu, best) for gpu, best in far)
-    elif far:
+    else:
         yield _few_nics(case, far)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
 from agent.rules.case import Case
-from agent.rules.counting import share_lost
+from agent.rules.counting import ranges, share_lost
 from agent.rules.nvlink.tally import Tally, tallies
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
@@ -92,7 +92,7 @@ def _generation(gpu: Gpu, link: GpuLink) -> int | None:
 def _fault(tally: Tally, slow: list[tuple[GpuLink, float]]) -> Fail:
     gpu, (worst, due) = tally.gpu, min(slow, key=lambda each: each[0].signal_gbyte_s or 0.0)
     now = worst.signal_gbyte_s or 0.0
-    numbers = ", ".join(str(link.link) for link, _ in slow)
+    numbers = ranges(link.link for link, _ in slow)
     which = f" -i {gpu.index}" if gpu.index is not None else ""
     return Fail(
         subject=tally.subject,

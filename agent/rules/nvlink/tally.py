@@ -9,6 +9,7 @@ from typing import NamedTuple
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
 from agent.rules.case import Case
+from agent.rules.counting import ranges
 from agent.rules.devices import C2C_GPUS, away, device_id, function_of, gone, is_nvidia, model_of
 from agent.rules.rule import Answer, NotApplicable, Unknown
 
@@ -53,7 +54,7 @@ class Tally(NamedTuple):
     @property
     def evidence(self) -> Evidence:
         """What a person sees, and with which command."""
-        numbers = ", ".join(str(link.link) for link in self.inactive) or "none"
+        numbers = ranges(link.link for link in self.inactive)
         which = f" -i {self.gpu.index}" if self.gpu.index is not None else ""
         return Evidence(
             what=f"NVLinks of {self.gpu.label}",

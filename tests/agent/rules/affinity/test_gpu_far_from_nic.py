@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agent.model.gpu import C2c
-from agent.model.topology import Disagreement
+from agent.model.topology import Disagreement, Path
 from agent.rules.affinity.gpu_far_from_nic import affinity_gpu_far_from_nic as rule
 from agent.rules.catalogue import RULES
 from agent.rules.engine import judge
@@ -25,6 +25,7 @@ from tests.agent.rules.build import (
     models,
     nic_id,
     node,
+    probe,
     server,
     topology,
     virtual,
@@ -133,3 +134,37 @@ def test_a_rail_that_fell_off_explains_it() -> None:
     _, findings, _ = judge(case, RULES)
 
     assert [("pcie-device-gone", [f"affinity-gpu-far-from-nic gpu:{GPU}"])] == [(f.rule, f.absorbs) for f in findings]
+
+
+def test_only_rails_bring_a_gpu_near() -> None:
+    """Neither a NIC for something else behind the same switch, nor another GPU."""
+    other = msgspec.structs.replace(far().topology.nics[0], id="0000:16:00.0", pci="0000:16:00.0", role="storage")
+    ways = [Path(a=GPU, b=end, kind="PIX", pcie_kind="PIX") for end in (other.id, gpu_id(0))]
+    case = topology(far(), nics=[*far().topology.nics, other], paths=[*far().topology.paths, *ways])
+
+    assert [f"gpu:{GPU}"] == [fault.subject for fault in fails(rule, case)]
+
+
+def test_gpus_below_one_root_port_share_their_rails() -> None:
+    """Two rails for two groups of two: each group could have its own, so a far group is a fault."""
+    case = moved(moved(changed_gpus(server(), links=[]), 2), 3)
+    for n, to in ((1, "0000:12:00.0"), (3, "0000:32:00.0")):
+        case = changed_nic(function(case, gpu_id(n), parent=to), n, role="unused")
+    ways = [Path(a=GPU, b=nic_id(0), kind="PIX", pcie_kind="PIX")]
+    case = topology(case, paths=[*case.topology.paths, *ways])
+
+    assert [f"gpu:{gpu_id(2)}", f"gpu:{gpu_id(3)}"] == [fault.subject for fault in fails(rule, case)]
+
+
+def test_dead_nvlinks_carry_nothing_for_it() -> None:
+    """No other GPU can send for a GPU whose links are down."""
+    links = [msgspec.structs.replace(each, state="inactive") for each in server().topology.gpus[1].links]
+    (fault,) = fails(rule, changed_gpu(far(), 1, links=links))
+
+    assert "error" == fault.severity
+    assert frozenset({GPU}) == fault.places
+
+
+def test_an_unread_bus_is_unknown() -> None:
+    """No rail is known because nobody looked."""
+    assert "unknown" == judge(probe(topology(server(1), nics=[]), "pci", "failed", "broken"), [rule])[0][0].state

@@ -47,7 +47,7 @@ def test_several_are_one_finding_for_the_node() -> None:
     """The firmware is the cause of all."""
     (fault,) = fails(rule, function(lost(), NIC, **NOWHERE))
 
-    assert ("node", frozenset({GPU, NIC})) == (fault.subject, fault.places)
+    assert ("node", "node", frozenset({GPU, NIC})) == (fault.subject, fault.label, fault.places)
     assert "GPU1, mlx5_1" in fault.summary
 
 
@@ -93,3 +93,4 @@ def test_nothing_to_judge_and_nothing_read() -> None:
 
     assert {NotApplicable} == kinds(rule, bare)
     assert "unknown" == judge(unread, [rule])[0][0].state
+    assert "unknown" == judge(probe(bare, "pci", "failed", "broken"), [rule])[0][0].state

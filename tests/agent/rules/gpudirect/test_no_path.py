@@ -72,6 +72,11 @@ def test_each_need_of_dmabuf_is_looked_at(circumstance, lacks: str) -> None:
         pytest.param(
             lambda c: changed_gpus(software(c, driver=OPEN), compute_capability=None), Pass, id="Hopper by its name"
         ),
+        pytest.param(
+            lambda c: all_functions(changed_gpus(software(c, driver=OPEN), name=None), "0x030200", name=None),
+            Pass,
+            id="DMA-BUF, whatever the GPUs are called",
+        ),
         pytest.param(lambda c: probe(c, "modules", "failed", "broken"), Unknown, id="modules not read"),
         pytest.param(
             lambda c: software(c, driver=Driver(version="1", open=None, cuda="12.4")), Unknown, id="flavour not read"

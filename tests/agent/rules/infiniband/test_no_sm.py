@@ -112,3 +112,16 @@ def test_lids_of_guests_prove_nothing(circumstance) -> None:
 def test_an_ethernet_port_is_not_judged() -> None:
     """It has no subnet manager."""
     assert [] == answers(rule, changed_port(waiting(), 1, link_layer="Ethernet"), PORT)
+
+
+def test_a_single_port_and_a_part_of_the_ports_stand_for_themselves() -> None:
+    """The node is named only where the subnet is the cause."""
+    part = changed_port(waiting(), 2, state="INIT")
+
+    assert [f"port:{nic_id(0)}/1"] == [fault.subject for fault in fails(rule, changed_ports(server(1), state="INIT"))]
+    assert [PORT, f"port:{nic_id(2)}/1"] == [fault.subject for fault in fails(rule, part)]
+
+
+def test_an_unknown_uptime_is_no_excuse() -> None:
+    """A capture without it is of a machine that ran."""
+    assert [PORT] == [fault.subject for fault in fails(rule, node(waiting(), uptime_seconds=None))]

@@ -172,3 +172,40 @@ def test_the_reason_of_the_probe_is_told() -> None:
     case = probe(changed_nics(server(1), ports=[]), "rdma", "denied", "needs root")
 
     assert [Unknown(f"pci:{nic_id(0)}", "rdma: denied: needs root")] == list(rule.check(case))
+
+
+def test_dark_storage_ports_are_unknown_and_cost_what_they_carry() -> None:
+    """Two storage NICs without signal: nobody knows whether they were cabled; a trained one is no rail."""
+    case = changed_ports(server(2), **DARK)
+    for n in range(2):
+        case = changed_nic(case, n, role="storage")
+    plugged = changed_port(changed_nic(server(), 1, role="storage"), 1, state="DOWN", phys_state="LinkErrorRecovery")
+
+    assert {Unknown} == kinds(rule, case)
+    assert fails(rule, plugged)[0].impact.startswith("100 % of what this port carries")
+
+
+def test_rails_of_which_one_could_not_be_read_stand_for_themselves() -> None:
+    """Not all of them are known to be dark."""
+    case = changed_port(changed_ports(server(2), **DARK), 1, phys_state="LinkUp")
+    booting = node(case, uptime_seconds=10.0)
+
+    assert {"node"} == {fault.subject for fault in fails(rule, case)}
+    assert [] == fails(rule, booting)
+
+
+def test_rdma_that_answered_is_enough() -> None:
+    """No PCI bus, and an RDMA class without InfiniBand ports."""
+    case = probe(topology(server(1), nics=[]), "pci", "failed", "broken")
+
+    assert [NotApplicable("node", "no InfiniBand port")] == list(rule.check(case))
+
+
+def test_what_lacks_is_told() -> None:
+    """A driver, or the RDMA device of a driver that is there."""
+    bare = changed_nics(server(1), ports=[])
+
+    assert [Unknown(f"pci:{nic_id(0)}", "it has no RDMA device")] == list(rule.check(bare))
+    assert [Unknown(f"pci:{nic_id(0)}", "no driver is bound to it")] == list(
+        rule.check(changed_nics(bare, state="no_driver"))
+    )

@@ -174,3 +174,26 @@ def test_no_rdma_class_is_unknown_where_infiniband_is_on_the_bus() -> None:
 
     assert {Unknown} == kinds(mixed, case)
     assert {NotApplicable} == kinds(mixed, topology(case, nics=[]))
+
+
+def test_ports_that_run_as_most_do_are_not_measured_by_the_fastest() -> None:
+    """Three at 200 and one at 400: the one is the exception."""
+    case = changed_port(changed_ports(server(), **HDR), 1, rate_gbit_s=400.0, speed="NDR")
+
+    assert [] == fails(degraded, case)
+    assert ["node"] == [fault.subject for fault in fails(mixed, case)]
+
+
+def test_sdr_of_another_vendor_is_what_it_says() -> None:
+    """Its device ids are others' numbers."""
+    case = function(changed_port(server(), 1, **SDR), NIC, vendor="0x8086", device="0x24f0")
+
+    assert [PORT] == [fault.subject for fault in fails(degraded, case)]
+
+
+def test_nobody_looked_is_unknown() -> None:
+    """Neither the bus nor the RDMA class was read."""
+    case = probe(topology(server(1), nics=[]), "rdma", "failed", "broken")
+
+    assert "not_applicable" == judge(case, [mixed])[0][0].state
+    assert "unknown" == judge(probe(case, "pci", "failed", "broken"), [mixed])[0][0].state

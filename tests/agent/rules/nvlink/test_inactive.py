@@ -56,7 +56,7 @@ def test_a_gpu_with_fewer_active_links_than_others_is_an_error() -> None:
 
     assert (f"gpu:{GPU}", "GPU2", "error", "") == (fault.subject, fault.label, fault.severity, fault.cause)
     assert "2 of 18 NVLinks inactive; others of its model have 18 active" == fault.summary
-    assert "16 of 18 active; inactive: 0, 1" == fault.evidence[0].value
+    assert "16 of 18 active; inactive: 0-1" == fault.evidence[0].value
     assert "nvidia-smi nvlink -s -i 2" == fault.evidence[0].source
     assert fault.impact.startswith("53 GB/s less")
 
@@ -200,3 +200,52 @@ def test_no_gpu_is_not_applicable_even_where_no_driver_answers() -> None:
 
     assert [NotApplicable("node", "no GPU")] == list(rule.check(bare))
     assert "unknown" == judge(probe(bare, "pci", "failed", "broken"), [rule])[0][0].state
+
+
+def test_gpus_that_lost_different_links_do_not_share_one() -> None:
+    """Two with different numbers, or three: more than one wire."""
+    uneven = changed_gpu(one_lost(remote="gpu"), 3, links=dead(3, remote="gpu"))
+    three = changed_gpu(
+        changed_gpu(one_lost(8, remote="gpu"), 3, links=dead(2, remote="gpu")), 4, links=dead(2, remote="gpu")
+    )
+
+    assert 2 == len(fails(rule, uneven))
+    assert 3 == len(fails(rule, three))
+    assert {frozenset({gpu_id(n)}) for n in (2, 3, 4)} == {fault.places for fault in fails(rule, three)}
+
+
+def test_cards_are_no_board() -> None:
+    """Four of them with partial bridges: nobody says that one part explains all."""
+    case = models(changed_gpus(server(4), links=dead(4, remote="gpu", total=12)), H100_PCIE)
+
+    assert 4 == len(fails(rule, case))
+
+
+def test_the_gravest_gpu_decides_for_the_board() -> None:
+    """One of eight has no link left."""
+    (fault,) = fails(rule, changed_gpu(all_lost(8), 5, links=dead(18)))
+
+    assert ("node", "critical") == (fault.subject, fault.severity)
+
+
+def test_a_lost_gpu_does_not_explain_links_to_a_switch() -> None:
+    """On a switched board the links of others stay up when a GPU drops."""
+    _, findings, _ = judge(changed_gpu(one_lost(), 0, driver_state="not_open"), RULES)
+
+    assert {"gpu-missing", "nvlink-inactive"} == {finding.rule for finding in findings}
+
+
+def test_mig_that_is_off_and_links_of_others_change_nothing() -> None:
+    """The mode counts, not the capability; other protocols are other rules'."""
+    off = changed_gpu(one_lost(), 2, mig=Mig(current=False))
+    others = [msgspec.structs.replace(each, protocol="xgmi") for each in dead(2)]
+
+    assert 1 == len(fails(rule, off))
+    assert [] == fails(rule, changed_gpu(server(), 2, links=others))
+
+
+def test_a_gpu_of_another_vendor_is_never_unknown() -> None:
+    """Its links are not NVIDIA's to tell."""
+    amd = function(changed_gpu(server(), 2, links=[], links_known=False, driver_state="unknown"), GPU, vendor="0x1002")
+
+    assert [NotApplicable(f"gpu:{GPU}", "not of NVIDIA: no NVLink")] == answers(rule, amd, f"gpu:{GPU}")

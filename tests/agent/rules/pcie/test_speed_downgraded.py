@@ -131,3 +131,10 @@ def test_no_speed_is_unknown() -> None:
     )  # fmt: skip
 
     assert isinstance(answer, Unknown)
+
+
+def test_a_cap_does_not_make_a_warning_less() -> None:
+    """A storage NIC is a warning, capped or not."""
+    case = changed_nic(relinked(server(), NIC, link(speed=16.0, target_speed_gt_s=16.0)), 0, role="storage")
+
+    assert [("warning", "target-link-speed")] == [(fault.severity, fault.cause) for fault in fails(rule, case)]

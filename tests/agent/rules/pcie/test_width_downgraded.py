@@ -90,6 +90,15 @@ def test_without_privilege_the_structure_tells_the_ports(place: str) -> None:
     assert ([f"pci:{UP}"] if place == UP else []) == [fault.subject for fault in found]
 
 
+def test_the_port_type_counts_more_than_the_structure() -> None:
+    """A switch below a bridge that the source does not hold: its upstream port stands on the root bus."""
+    case = relinked(function(server(), UP, parent=None, port_type="upstream"), UP, link(width=8))
+    alone = function(case, UP, port_type=None)
+
+    assert [Unknown] == [type(answer) for answer in answers(rule, case, f"pci:{UP}")]
+    assert [] == answers(rule, alone, f"pci:{UP}")
+
+
 def test_a_card_in_a_narrower_slot_is_no_fault() -> None:
     """The expectation is the lesser of both ends."""
     slot = relinked(narrow_gpu(), DOWN, link(width=8, max_width=8))

@@ -101,6 +101,10 @@ def test_the_same_on_every_port_is_one_finding() -> None:
             lambda c: changed_nic(c, 1, state="other_namespace"), Unknown, id="another namespace, says assemble"
         ),
         pytest.param(lambda c: changed_port(c, 1, netdevs=[]), Unknown, id="no interface in sight"),
+        pytest.param(lambda c: changed_port(c, 1, netdevs=["moved0"]), Unknown, id="its interface went away"),
+        pytest.param(
+            lambda c: function(changed_nic(c, 1, driver=None), NIC, driver="efa"), NotApplicable, id="EFA by the bus"
+        ),
         pytest.param(lambda c: changed_netdev(c, 1, mtu=None), Unknown, id="MTU not read"),
         pytest.param(lambda c: changed_netdev(c, 1, mtu=4220), Pass, id="large enough"),
     ],
