@@ -80,7 +80,7 @@ def _judge(case: Case, wire: Wire) -> Answer:
     if link is None or link.speed_gt_s is None:
         return Unknown(wire.subject, "the source gives no link speed")
     if expected is None:
-        return Unknown(wire.subject, "below its maximum, and what the port above can do is not known")
+        return Unknown(wire.subject, "what both its ends can do is not known")
     if link.max_speed_gt_s is not None and link.speed_gt_s > link.max_speed_gt_s:
         return NotApplicable(wire.subject, "faster than the maximum that it states: its registers mean nothing")
     if link.speed_gt_s >= expected:

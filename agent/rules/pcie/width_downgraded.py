@@ -83,7 +83,7 @@ def _judge(case: Case, wire: Wire) -> Answer:
     if link is None or link.width not in LANES:
         return Unknown(wire.subject, "the source gives no lane count")
     if expected is None:
-        return Unknown(wire.subject, "below its maximum, and what the port above can do is not known")
+        return Unknown(wire.subject, "what both its ends can do is not known")
     if link.max_width is not None and link.width > link.max_width:
         return NotApplicable(wire.subject, "wider than the maximum that it states: its registers mean nothing")
     if link.width >= expected:
