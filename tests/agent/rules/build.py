@@ -8,163 +8,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from agent.model.gpu import Gpu, GpuLink, Remote
-from agent.model.nic import Gid, Netdev, Nic, Port
 from agent.model.node import Driver, Module, Node, NumaNode, Platform, Software
-from agent.model.pci import Link, LinkQuality, PciFunction
+from agent.model.pci import Link
 from agent.model.report import ProbeRun
 from agent.model.topology import Path, Topology
 from agent.rules.case import Case
 from agent.rules.rule import Answer, Fail, Rule
+from tests.agent.rules.rows import bridge, gpu, gpu_function, netdev, nic, nic_function
 
 PROBES = ("kernel", "numa", "pci", "nvml", "rdma", "netdev", "modules")
-H100, B200, GB200, RTX3090, H100_PCIE, H800 = "0x2330", "0x2901", "0x2941", "0x2204", "0x2331", "0x2324"
 S = TypeVar("S", bound=msgspec.Struct)
-
-
-def link(speed: float = 32.0, width: int = 16, quality: str = "conclusive", **more: Any) -> Link:
-    """A Gen 5 x16 link that runs at what it can, unless told otherwise."""
-    values = {"max_speed_gt_s": 32.0, "max_width": 16} | more
-    reason = None if quality == "conclusive" else f"{quality} for the test"
-    lane = {2.5: 0.25, 8.0: 0.985, 16.0: 1.969, 32.0: 3.938}[speed]
-    return Link(
-        speed_gt_s=speed,
-        width=width,
-        bandwidth_gbyte_s=round(lane * width, 3),
-        quality=LinkQuality(state=quality, reason=reason),
-        **values,
-    )
-
-
-def bridge(address: str, parent: str | None, kind: str) -> PciFunction:
-    """A root port, or a port of a switch."""
-    return PciFunction(
-        id=address,
-        parent=parent,
-        class_code="0x060400",
-        vendor="0x1000",
-        device="0xc030",
-        port_type=kind,
-        numa_node=0,
-        numa_declared=True,
-        link=link(),
-    )
-
-
-def gpu_function(address: str, parent: str | None, device: str = H100) -> PciFunction:
-    """An NVIDIA GPU on the bus, its driver bound."""
-    return PciFunction(
-        id=address,
-        parent=parent,
-        class_code="0x030200",
-        vendor="0x10de",
-        device=device,
-        driver="nvidia",
-        port_type="endpoint",
-        numa_node=0,
-        numa_declared=True,
-        serial="00-00-00-00-00-00-00-01",
-        link=link(),
-    )
-
-
-def nic_function(address: str, parent: str | None) -> PciFunction:
-    """A ConnectX-7 on the bus, its driver bound."""
-    return PciFunction(
-        id=address,
-        parent=parent,
-        class_code="0x020700",
-        vendor="0x15b3",
-        device="0x1021",
-        driver="mlx5_core",
-        port_type="endpoint",
-        numa_node=0,
-        numa_declared=True,
-        link=link(),
-    )
-
-
-def nvlinks(count: int = 18, remote: str = "switch", rate: float = 26.562) -> list[GpuLink]:
-    """Active NVLinks of one GPU."""
-    return [
-        GpuLink(link=n, state="active", version="4.0", signal_gbyte_s=rate, remote=Remote(kind=remote))
-        for n in range(count)
-    ]
-
-
-def gpu(address: str, number: int) -> Gpu:
-    """An H100 that the driver offers."""
-    return Gpu(
-        id=address,
-        label=f"GPU{number}",
-        index=number,
-        uuid=f"GPU-{number:08d}",
-        name="NVIDIA H100 80GB HBM3",
-        vendor="NVIDIA",
-        pci=address,
-        architecture="Hopper",
-        compute_capability="9.0",
-        driver_state="open",
-        links=nvlinks(),
-        links_known=True,
-    )
-
-
-def nic(address: str, number: int, ethernet: bool = False) -> Nic:
-    """A rail at 400 Gb/s, InfiniBand or RoCE, its port active."""
-    name = f"mlx5_{number}"
-    return Nic(
-        id=address,
-        label=name,
-        pci=address,
-        rdma_device=name,
-        driver="mlx5_core",
-        firmware="28.43.2026",
-        board_id="MT_0000000838",
-        node_guid=f"0000:0000:0000:{number:04x}",
-        model="ConnectX-7",
-        role="rail",
-        ports=[ethernet_port(number) if ethernet else ib_port(number)],
-    )
-
-
-def ib_port(number: int) -> Port:
-    """An active NDR port."""
-    return Port(
-        port=1,
-        link_layer="InfiniBand",
-        state="ACTIVE",
-        phys_state="LinkUp",
-        rate_gbit_s=400.0,
-        width="4X",
-        speed="NDR",
-        lid=10 + number,
-        sm_lid=1,
-    )
-
-
-def ethernet_port(number: int) -> Port:
-    """An active RoCE port with an address."""
-    gids = [
-        ("fe80:0000:0000:0000:0000:0000:0000:0001", "IB/RoCE v1"),
-        ("fe80:0000:0000:0000:0000:0000:0000:0001", "RoCE v2"),
-    ]
-    gids += [(f"0000:0000:0000:0000:0000:ffff:0a00:000{number}", kind) for kind in ("IB/RoCE v1", "RoCE v2")]
-    return Port(
-        port=1,
-        link_layer="Ethernet",
-        state="ACTIVE",
-        phys_state="LinkUp",
-        rate_gbit_s=400.0,
-        netdevs=[f"eth{number}"],
-        gids=[Gid(index=n, gid=gid, type=kind, netdev=f"eth{number}") for n, (gid, kind) in enumerate(gids)],
-        gids_known=True,
-    )
-
-
-def netdev(address: str, number: int) -> Netdev:
-    """The interface of a RoCE rail, ready for packets of 4096 bytes."""
-    return Netdev(id=address, label=f"eth{number}", pci=address, nic=address, mac=f"02:00:00:00:00:0{number}", mtu=4200)
 
 
 def server(gpus: int = 4, ethernet: bool = False) -> Case:

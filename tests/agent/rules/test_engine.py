@@ -23,7 +23,6 @@ from tests.agent.rules.build import (
     changed_port,
     function,
     gpu_id,
-    link,
     nic_id,
     probe,
     relinked,
@@ -31,6 +30,7 @@ from tests.agent.rules.build import (
     topology,
     virtual,
 )
+from tests.agent.rules.rows import link
 
 
 def fault(subject: str = "node", places: tuple[str, ...] = (), **more) -> Fail:

@@ -12,7 +12,6 @@ from agent.rules.catalogue import RULES
 from agent.rules.engine import judge
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
-    GB200,
     answers,
     changed_gpu,
     changed_gpus,
@@ -30,6 +29,7 @@ from tests.agent.rules.build import (
     topology,
     virtual,
 )
+from tests.agent.rules.rows import GB200
 
 GPU = gpu_id(1)
 

@@ -8,8 +8,6 @@ from agent.model.gpu import Mig
 from agent.rules.nvlink.asymmetric import nvlink_asymmetric as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
-    B200,
-    H100_PCIE,
     answers,
     changed_gpu,
     changed_gpus,
@@ -17,11 +15,11 @@ from tests.agent.rules.build import (
     function,
     gpu_id,
     models,
-    nvlinks,
     server,
     topology,
 )
 from tests.agent.rules.nvlink.test_inactive import dead
+from tests.agent.rules.rows import B200, H100_PCIE, nvlinks
 
 GPU = gpu_id(2)
 

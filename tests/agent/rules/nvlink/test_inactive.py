@@ -11,24 +11,19 @@ from agent.rules.engine import judge
 from agent.rules.nvlink.inactive import nvlink_inactive as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
-    B200,
-    GB200,
-    H100_PCIE,
-    H800,
     answers,
-    bridge,
     changed_gpu,
     changed_gpus,
     fails,
     function,
     gpu_id,
     models,
-    nvlinks,
     probe,
     server,
     topology,
     virtual,
 )
+from tests.agent.rules.rows import B200, GB200, H100_PCIE, H800, bridge, nvlinks
 
 GPU = gpu_id(2)
 

@@ -21,12 +21,12 @@ from tests.agent.rules.build import (
     fails,
     function,
     gpu_id,
-    link,
     nic_id,
     relinked,
     server,
     topology,
 )
+from tests.agent.rules.rows import link
 
 GPU, NIC, UP = gpu_id(0), nic_id(0), "0000:11:00.0"
 

@@ -11,14 +11,11 @@ from agent.rules.engine import judge
 from agent.rules.pcie.path_bottleneck import pcie_path_bottleneck as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
-    GB200,
     answers,
-    bridge,
     changed_gpu,
     fails,
     function,
     gpu_id,
-    link,
     models,
     nic_id,
     probe,
@@ -27,6 +24,7 @@ from tests.agent.rules.build import (
     topology,
     virtual,
 )
+from tests.agent.rules.rows import GB200, bridge, link
 
 GPU, NIC, RISER_UP, RISER_DOWN = gpu_id(0), nic_id(0), "0000:13:00.0", "0000:13:01.0"
 

@@ -8,20 +8,19 @@ from agent.model.gpu import C2c, GpuPcie
 from agent.rules.pcie.speed_downgraded import pcie_speed_downgraded as rule
 from agent.rules.rule import Fail, NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
-    GB200,
     answers,
     changed_gpu,
     changed_nic,
     fails,
     function,
     gpu_id,
-    link,
     models,
     nic_id,
     relinked,
     server,
     virtual,
 )
+from tests.agent.rules.rows import GB200, link
 
 GPU, NIC, DOWN = gpu_id(0), nic_id(0), "0000:12:00.0"
 

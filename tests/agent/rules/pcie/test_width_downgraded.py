@@ -9,14 +9,12 @@ from agent.model.gpu import GpuPcie
 from agent.rules.pcie.width_downgraded import pcie_width_downgraded as rule
 from agent.rules.rule import Fail, NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
-    GB200,
     answers,
     changed_gpu,
     changed_nic,
     fails,
     function,
     gpu_id,
-    link,
     models,
     nic_id,
     relinked,
@@ -24,6 +22,7 @@ from tests.agent.rules.build import (
     topology,
     virtual,
 )
+from tests.agent.rules.rows import GB200, link
 
 GPU, NIC, DOWN, UP, ROOT = gpu_id(0), nic_id(0), "0000:12:00.0", "0000:11:00.0", "0000:10:01.0"
 
