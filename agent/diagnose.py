@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from datetime import datetime, timezone
+from typing import NamedTuple
 
 import msgspec
 
@@ -26,8 +26,7 @@ from probes.run import run_probes
 NOT_JUDGED = Summary(verdict="unknown", counts={})
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What a run shall do: which probes, how long, and how it is judged."""
 
     only: Collection[str] = ()

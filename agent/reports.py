@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-import zlib
 
 import msgspec
 
@@ -52,7 +50,7 @@ def read(path: str) -> Report:
 
 def write(path: str, data: bytes) -> None:
     """Write a file whole or not at all: temporary name beside it, sync, rename. Raises OSError."""
-    temporary = f"{path}.{secrets.token_hex(4)}.tmp"
+    temporary = f"{path}.{os.urandom(4).hex()}.tmp"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -66,6 +64,8 @@ def write(path: str, data: bytes) -> None:
 
 
 def _inflated(path: str, data: bytes) -> bytes:
+    import zlib
+
     inflate = zlib.decompressobj(wbits=31)
     try:
         out = inflate.decompress(data, REPORT_LIMIT_BYTES + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from probes.host.commands import NVIDIA_SMI, NVIDIA_SMI_SAVED, PCI, RDMA, RDMA_SAVED, SYSTEM
-from probes.host.door import Host
+from probes.host.door import Absent, Host
 from probes.probe import Probe, Reading
 
 
@@ -45,18 +45,27 @@ def _saved(*commands: tuple[str, ...]) -> Callable[[Host], bool]:
 
 
 def _lspci(host: Host) -> Reading:
+    _require_saved(host, PCI)
     from probes.lspci import read
 
     return read(host)
 
 
 def _nvidia_smi(host: Host) -> Reading:
+    _require_saved(host, NVIDIA_SMI + NVIDIA_SMI_SAVED)
     from probes.nvidia_smi import read
 
     return read(host)
 
 
 def _rdma_tools(host: Host) -> Reading:
+    _require_saved(host, RDMA + RDMA_SAVED)
     from probes.rdma_tools import read
 
     return read(host)
+
+
+def _require_saved(host: Host, commands: tuple[tuple[str, ...], ...]) -> None:
+    """Raises Absent for a source of saved outputs without any of these; a live host or its capture is asked."""
+    if not host.live and host.kind != "capture" and not any(host.has_output(*argv) for argv in commands):
+        raise Absent(f"no saved output of {', '.join(sorted({argv[0] for argv in commands}))}")

@@ -74,6 +74,8 @@ class Asker:
 def read(host: Host) -> Reading:
     """GPUs, their links, and how they reach each other. Raises Skipped and Absent as the gate says, and what
     nvmlInit answers where it fails."""
+    if not host.live and host.kind != "capture":
+        raise Absent(f"a {host.kind} holds no NVML answers")
     require_driver(host)
     _init(host)
     ask = Asker(host)

@@ -14,7 +14,7 @@ HEAVY = {
     "agent.assemble", "agent.diagnose", "agent.outputs", "agent.rules", "agent.model", "msgspec", "probes", "psutil",
     "pynvml", "pyudev", "rich", "tarfile", "tomllib", "zstandard", "ctypes", "xml", "json", "socket", "asyncio",
 }  # fmt: skip
-SCAN = {"agent.assemble", "agent.diagnose", "agent.rules", "agent.model", "msgspec", "probes"}
+SCAN = {"agent.assemble", "agent.diagnose", "agent.rules", "agent.model", "msgspec", "probes", "socket"}  # rtnetlink's
 ALLOWED = {
     ("--version",): set(),
     ("--help",): set(),

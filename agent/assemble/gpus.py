@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent.assemble.driver_gpus import DriverGpus
 from agent.assemble.identity import identity
@@ -15,8 +15,7 @@ from probes import gpu as said
 _VENDORS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x19e5": "Huawei"}
 
 
-@dataclass(frozen=True)
-class _Seen:
+class _Seen(NamedTuple):
     """One GPU from both sides: `row` of the bus, `gpu` of the driver."""
 
     id: str

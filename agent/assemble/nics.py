@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent.assemble.facts import Facts
 from agent.assemble.identity import identity, slot_of
@@ -19,8 +19,7 @@ from probes.rdma import RdmaDevice, RdmaFacts
 _NUMBERED = re.compile(r"NIC[0-9]+")  # a column of a matrix whose legend is missing
 
 
-@dataclass(frozen=True)
-class NetworkFacts:
+class NetworkFacts(NamedTuple):
     """What is said of the network. None: nobody answered; empty: there are none."""
 
     devices: Sequence[RdmaDevice]

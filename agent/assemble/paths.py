@@ -16,7 +16,7 @@ what it can reach, an untrusted, sleeping or unreadable one not at all. What lin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent.assemble.identity import identity
 from agent.assemble.link_rate import bandwidth_gbyte_s
@@ -35,8 +35,7 @@ _SPELLED = {"SOC": "SYS", "PSB": "PIX"}  # of old drivers; two GPUs of one board
 _NVLINK_PAYLOAD = {25.781: 25.0, 26.562: 25.0, 53.125: 50.0}
 
 
-@dataclass(frozen=True)
-class _Hop:
+class _Hop(NamedTuple):
     """A function whose link to the port above it is on the way."""
 
     id: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent.assemble.identity import slot_of
 from agent.assemble.link_rate import bandwidth_gbyte_s
@@ -25,8 +25,7 @@ _NO_SIGNAL = ("Polling", "Disabled", "Sleep")
 Model = tuple[str | int | None, ...]
 
 
-@dataclass(frozen=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """What roles are decided from, beside the NICs."""
 
     rows: Mapping[str, PciFunction]
@@ -38,8 +37,7 @@ class Surroundings:
     coherent: bool  # GPUs hang on their CPUs by C2C
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """One NIC and what its role hangs on."""
 
     nic: Nic

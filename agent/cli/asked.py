@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent.cli.refused import Refused
 from agent.config import BadConfiguration, Configuration, load
@@ -17,8 +17,7 @@ from probes.host.recording import Recording
 from probes.host.source import BadSource, open_source
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """The options that choose the evidence and how it is judged."""
 
     source: str | None

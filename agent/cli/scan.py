@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from typing import TYPE_CHECKING
 
 from agent.cli.asked import Asked
 from agent.cli.refused import Refused
 from agent.model.report import Report
 from agent.reports import encode, write
-from probes.host.capture import write_capture
-from probes.host.recording import Recording
+from agent.version import VERSION
+
+if TYPE_CHECKING:
+    from probes.host.recording import Recording
 
 FILE_WIDTH = 100  # a text report in a file or a pipe has no terminal to fit
 
@@ -76,8 +79,10 @@ def _deliver(data: bytes, output: str | None) -> None:
 
 def _keep(recording: Recording | None, place: str, report: Report) -> None:
     assert recording is not None, "a run that records gives a recording"
+    from probes.host.capture import write_capture
+
     try:
-        write_capture(recording, place)
+        write_capture(recording, place, VERSION)
     except OSError as error:
         raise Refused(f"{place}: {error.strerror}") from error
 

@@ -6,7 +6,7 @@ three states, a Slurm prolog drains the node on any exit but 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent.model.finding import SEVERITIES, Finding
 from agent.model.report import Report
@@ -17,8 +17,7 @@ NPD_OK, NPD_PROBLEM, NPD_UNKNOWN = 0, 1, 2
 NPD_LIMIT = 80  # characters: node-problem-detector's max_output_length
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What to print and how to exit."""
 
     text: str

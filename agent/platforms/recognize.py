@@ -9,15 +9,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent.model.node import Node, Platform
 from agent.model.pci import PciFunction
 from agent.platforms.devices import is_accelerator, is_nvswitch
 
 
-@dataclass(frozen=True)
-class _Product:
+class _Product(NamedTuple):
     """A product name of NVIDIA, and whether a dump of a real machine confirms it."""
 
     pattern: re.Pattern[str]
@@ -25,8 +24,7 @@ class _Product:
     seen: bool
 
 
-@dataclass(frozen=True)
-class _Fingerprint:
+class _Fingerprint(NamedTuple):
     """`devices` in any of `counts`, with as many NVSwitches as `switches` says (None: any)."""
 
     profile: str

@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from probes.host.door import OUTPUT_LIMIT_BYTES, READ_LIMIT_BYTES, Absent, Failed, Unanswered, unanswered
 from probes.host.files import gone_or
@@ -20,6 +20,8 @@ OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FIRST_CHUNK_BYTES = 8192  # holds any sysfs attribute and a whole config space
 CHUNK_BYTES = 1 << 18
+PAGE_BYTES = 4096  # sysfs gives an attribute in one read, of a page at most: less than that is its end
+FEW = 4  # names that are looked up one by one, not in a listing of their directory
 KINDS = {
     stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a FIFO",
@@ -37,6 +39,7 @@ class FolderFiles:
     def __init__(self, root: str) -> None:
         self._root = os.path.abspath(root).rstrip("/")
         self._links: dict[str, str | None] = {}
+        self._directories: dict[str, str] = {}
         self._last = os.O_NOFOLLOW
 
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
@@ -48,22 +51,18 @@ class FolderFiles:
                 raise not_read(path, mode)
             descriptor = os.open(place, OPEN | self._last)
             try:
-                return _content(descriptor, limit)
+                return _content(descriptor, limit, path)
             finally:
                 os.close(descriptor)
 
     def attributes(self, directory: str, names: Iterable[str]) -> dict[str, bytes | Unanswered]:
-        """See Host.attributes. One look at the directory tells which names are there and are regular files."""
+        """See Host.attributes. What is there, and what of it is a regular file, is known before anything is opened."""
         wanted = dict.fromkeys(names)
-        tops = {name.partition("/")[0] for name in wanted}
         answers: dict[str, bytes | Unanswered] = {}
         with reasons(directory):
-            descriptor = os.open(self._place(directory), DIRECTORY | self._last)
+            descriptor = os.open(self._directory(directory), DIRECTORY | self._last)
             try:
-                with os.scandir(descriptor) as entries:
-                    found = {
-                        entry.name: entry.is_file(follow_symlinks=False) for entry in entries if entry.name in tops
-                    }
+                found = _found(descriptor, {name.partition("/")[0] for name in wanted})
                 for name in wanted:
                     if name.partition("/")[0] in found:
                         answer = self._attribute(directory, name, descriptor if found.get(name) else None)
@@ -76,14 +75,14 @@ class FolderFiles:
     def listdir(self, path: str) -> list[str]:
         """See Host.listdir."""
         with reasons(path):
-            return sorted(os.listdir(self._place(path)))
+            return sorted(os.listdir(self._directory(path)))
 
     def readlink(self, path: str) -> str:
         """See Host.readlink."""
         directory, name = parent_and_name(path)
         with reasons(path):
             try:
-                return os.readlink(f"{self._place(directory)}/{name}")
+                return os.readlink(f"{self._directory(directory)}/{name}")
             except OSError as error:
                 if error.errno == errno.EINVAL:
                     raise Absent(f"{path}: not a symbolic link", "EINVAL") from None
@@ -107,6 +106,12 @@ class FolderFiles:
         """Where the path lies on this machine, with no link left in it."""
         return self._root + follow(path, self._link_text)
 
+    def _directory(self, path: str) -> str:
+        """The place of a directory, which is asked for many of its files: walked to once."""
+        if path not in self._directories:
+            self._directories[path] = self._place(path)
+        return self._directories[path]
+
     def _link_text(self, here: str) -> str | None:
         try:
             return self._links[here]
@@ -129,7 +134,7 @@ class FolderFiles:
             try:
                 opened = os.open(name, OPEN | os.O_NOFOLLOW, dir_fd=descriptor)
                 try:
-                    return _content(opened, READ_LIMIT_BYTES)
+                    return _content(opened, READ_LIMIT_BYTES, directory)
                 finally:
                     os.close(opened)
             except OSError as error:
@@ -165,11 +170,23 @@ def not_read(path: str, mode: int) -> Failed:
     return Failed(f"{path}: is {KINDS.get(stat.S_IFMT(mode), 'not a file')}, which is not read", "EINVAL")
 
 
-def _content(descriptor: int, limit: int) -> bytes:
+def _found(descriptor: int, names: set[str]) -> dict[str, bool]:
+    """Which of the names an open directory holds, and whether they are regular files."""
+    if len(names) > FEW:
+        with os.scandir(descriptor) as entries:
+            return {entry.name: entry.is_file(follow_symlinks=False) for entry in entries if entry.name in names}
+    found = {}
+    for name in names:
+        with suppress(OSError):
+            found[name] = stat.S_ISREG(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode)
+    return found
+
+
+def _content(descriptor: int, limit: int, path: str) -> bytes:
     """To the end or the limit. A short read is no end: seq files give a page at a time."""
     limit = min(limit, OUTPUT_LIMIT_BYTES)
     content = os.read(descriptor, min(limit, FIRST_CHUNK_BYTES))
-    if not content or len(content) == limit:
+    if not content or len(content) == limit or (len(content) < PAGE_BYTES and path.startswith("/sys/")):
         return content
     parts = [content]
     left = limit - len(content)
