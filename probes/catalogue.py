@@ -11,7 +11,7 @@ from probes.probe import Probe, Reading
 
 def probes() -> tuple[Probe, ...]:
     """The catalogue. A function, because commands that probe nothing must not import what reads machines."""
-    from probes import cpu, dmi, kernel, modules, netdev, numa, nvml, pci, rdma, services
+    from probes import cpu, dmi, kernel, modules, netdev, numa, nvml, pci, rdma_sysfs, services
 
     return (
         kernel.PROBE,
@@ -20,7 +20,7 @@ def probes() -> tuple[Probe, ...]:
         numa.PROBE,
         pci.PROBE,
         nvml.PROBE,
-        rdma.PROBE,
+        rdma_sysfs.PROBE,
         netdev.PROBE,
         modules.PROBE,
         services.PROBE,

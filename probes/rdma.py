@@ -1,4 +1,4 @@
-"""RDMA devices and their ports: the facts, and the probe that finds them in /sys/class/infiniband.
+"""RDMA devices and their ports, as facts, whoever says them: sysfs (`rdma_sysfs.py`) or tools (`rdma_tools.py`).
 
 Kernel page: Documentation/ABI/stable/sysfs-class-infiniband.
 """
@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
-
-from probes.host.door import Host
-from probes.probe import Probe, Reading
 
 
 class Gid(NamedTuple):
@@ -63,13 +60,3 @@ class RdmaFacts(NamedTuple):
     """Every RDMA device, sorted by name (numbers as numbers)."""
 
     devices: tuple[RdmaDevice, ...]
-
-
-def read(host: Host) -> Reading:
-    """`RdmaFacts` of a host's sysfs. Raises Absent where the source holds no RDMA class and cannot say "none"."""
-    from probes import rdma_sysfs  # here, because it builds the facts above
-
-    return rdma_sysfs.read(host)
-
-
-PROBE = Probe("rdma", read, bound_seconds=10.0)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from probes import rdma_words
 from probes.host.door import Absent, Host, Unanswered
-from probes.probe import Reading
+from probes.probe import Probe, Reading
 from probes.rdma import RdmaDevice, RdmaFacts
 from probes.rdma_attributes import RdmaFiles
 from probes.rdma_ports import read_ports
@@ -65,6 +65,9 @@ def read(host: Host) -> Reading:
     if bare:
         ask.gap(f"the source holds no ports of {', '.join(bare[:16])}")
     return Reading(RdmaFacts(tuple(ordered)), (source,), ask.missing)
+
+
+PROBE = Probe("rdma", read, bound_seconds=10.0)
 
 
 def _places(ask: RdmaFiles) -> tuple[str, list[tuple[str, str]]]:

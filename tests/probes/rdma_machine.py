@@ -9,7 +9,8 @@ from probes.host.archive import load
 from probes.host.door import Absent, Completed, Unanswered
 from probes.host.memory import Link, MemoryFiles
 from probes.probe import Outcome, outcome_of
-from probes.rdma import PROBE, RdmaDevice, RdmaPort
+from probes.rdma import RdmaDevice, RdmaPort
+from probes.rdma_sysfs import PROBE
 
 CLASS = "/sys/class/infiniband"
 ADDRESS = "0000:19:00.0"

@@ -170,3 +170,12 @@ def test_functions_of_the_fabric_manager_are_marked_without_any_rdma_source() ->
     board.change("0000:15:00.0", name="ConnectX-7 mezz internal for Nvidia Umbriel system")
 
     assert ["auxiliary", "auxiliary"] == [row.role for row in nics(pci=board.facts()).values()]
+
+
+def test_iwarp_is_told_apart_by_the_node_type() -> None:
+    """Nothing of RoCE applies to it: with a PCI function and without."""
+    found = nics(
+        pci=hgx(1).facts(), rdma=rdma(RdmaDevice("iw0", NIC, node_type="RNIC"), RdmaDevice("iw1", node_type="RNIC"))
+    )
+
+    assert ["RNIC", "RNIC"] == [found[NIC].node_type, found["iw1"].node_type]
