@@ -41,11 +41,15 @@ def network_facts(facts: Facts, rows: Sequence[PciFunction], names: Mapping[str,
 
 def nics_of(rows: Sequence[PciFunction], facts: NetworkFacts) -> list[Nic]:
     """One row for every function and every RDMA device, sorted by identity; roles are not decided yet."""
-    by_place: dict[str, RdmaDevice] = {d.address: d for d in facts.devices if d.address}
+    by_place: dict[str, RdmaDevice] = {}
+    for each in facts.devices:
+        if each.address:
+            by_place.setdefault(each.address, each)  # the function's own comes before those of its sub-functions
     functions = {r.id: r for r in rows}
     on_bus = [r for r in rows if can_rdma(r.vendor, r.device, r.class_code) or r.id in by_place]
     made = [_of_function(row, by_place.get(row.id), functions, facts) for row in on_bus]
-    made += [_of_device(device) for device in facts.devices if device.address not in functions]
+    placed = {d.name for address, d in by_place.items() if address in functions}
+    made += [_of_device(device, functions) for device in facts.devices if device.name not in placed]
     if not made:
         made = [
             Nic(id=name, label=name, rdma_device=None if _NUMBERED.fullmatch(name) else name) for name in facts.names
@@ -91,10 +95,14 @@ def _of_function(
     )
 
 
-def _of_device(device: RdmaDevice) -> Nic:
+def _of_device(device: RdmaDevice, functions: Mapping[str, PciFunction]) -> Nic:
+    """A device that no function stands for; or a sub-function, which shares the PCI function of its parent."""
+    shared = device.address in functions
     return Nic(
-        id=device.address or device.name,
+        id=device.name if shared or not device.address else device.address,
         label=device.name,
+        pci=device.address if shared else None,
+        virtual_function=shared,
         rdma_device=device.name,
         firmware=device.firmware,
         board_id=device.board_id,

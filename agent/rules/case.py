@@ -61,8 +61,8 @@ class Case:
 
     @cached_property
     def nic_by_pci(self) -> Mapping[str, Nic]:
-        """NICs by the id of their PCI function."""
-        return {n.pci: n for n in self.topology.nics if n.pci}
+        """NICs by the id of their PCI function; a sub-function is not what its parent's function is."""
+        return {n.pci: n for n in self.topology.nics if n.pci and n.id == n.pci}
 
     @cached_property
     def netdevs(self) -> Mapping[str, Netdev]:

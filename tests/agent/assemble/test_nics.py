@@ -179,3 +179,11 @@ def test_iwarp_is_told_apart_by_the_node_type() -> None:
     )
 
     assert ["RNIC", "RNIC"] == [found[NIC].node_type, found["iw1"].node_type]
+
+
+def test_a_sub_function_is_a_row_of_its_own() -> None:
+    """It shares its parent's PCI function; neither takes the other's place, and it is no physical function."""
+    found = nics(pci=hgx(1).facts(), rdma=rdma(RdmaDevice("mlx5_0", NIC), RdmaDevice("mlx5_9", NIC)))
+
+    assert ("mlx5_0", False) == (found[NIC].label, found[NIC].virtual_function)
+    assert ("mlx5_9", NIC, True) == (found["mlx5_9"].label, found["mlx5_9"].pci, found["mlx5_9"].virtual_function)
