@@ -12,7 +12,7 @@ from probes import netdev
 
 def netdevs_of(said: Sequence[netdev.Netdev], nics: Sequence[Nic]) -> list[Netdev]:
     """One row an interface, sorted by identity."""
-    nic_at = {nic.pci: nic.id for nic in nics if nic.pci}
+    nic_at = {nic.pci: nic.id for nic in nics if nic.pci and nic.id == nic.pci}
     return sorted((_row(each, said, nic_at) for each in said), key=lambda row: (identity(row.id), row.label))
 
 
