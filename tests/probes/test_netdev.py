@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fixtures.netlink import address, info, link, refusal, statistics, text, u32
 from probes import netdev, netlink, rtnetlink
 from probes.host.door import Denied, Failed
 from probes.host.memory import Link
@@ -16,7 +17,6 @@ from probes.netdev_sysfs import mac, parse_vlans, place_of, whole
 from probes.netlink import attribute
 from probes.probe import Status, outcome_of
 from probes.text import Unparsable
-from tests.probes.links import address, info, link, refusal, statistics, text, u32
 from tests.probes.system_machine import Machine
 
 MAC = "b8:3f:d2:00:00:01"

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fixtures.netlink import link, refusal
 from probes import netlink
 from probes.netlink import Refused, attribute, attributes, messages, request
 from probes.text import Unparsable
-from tests.probes.links import link, refusal
 
 
 def test_requests_only_ask():

@@ -7,11 +7,11 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fixtures.netlink import address, info, link, statistics, text, u32
 from probes import rtnetlink
 from probes.netlink import attribute, messages
 from probes.rtnetlink import Link, parse_address, parse_links, parse_statistics
 from probes.text import Unparsable
-from tests.probes.links import address, info, link, statistics, text, u32
 
 
 def links(*replies: bytes) -> dict[str, Link]:
@@ -46,7 +46,7 @@ def test_physical_port():
 
 def test_carrier_of_an_interface_that_is_off_is_not_known():
     """The kernel keeps an old carrier for an interface that nobody switched on."""
-    assert links(link(4, "ens1", up=False, operstate=2, carrier=1))["ens1"].carrier is None
+    assert links(link(4, "ens1", flags=0x1002, operstate=2, carrier=1))["ens1"].carrier is None
 
 
 def test_bond_and_its_slaves():
