@@ -42,10 +42,12 @@ def nvlink_inactive(case: Case) -> Iterator[Answer]:
     - A sleeping link is healthy. MIG is on, the NVLink bandwidth mode is not full, no driver is bound, the GPU sleeps
       or is gone: not applicable.
     - A card (PCIe) without any active link has no bridge: not applicable.
-    - A800 and H800 SXM with the 8 links that they are sold with pass.
+    - A800 and H800 with the 8 links that they are sold with pass; so do H100 PCIe and NVL with the 12 of their bridges.
     - Every GPU of a smaller board (4 GPUs and fewer), of a superchip or of a small virtual machine misses the same
-      links: wired so. One GPU of its model has nothing to be compared with. Not applicable.
-    - The driver did not say: unknown.
+      links: wired so, not applicable.
+    - One GPU of its model has nothing to be compared with: unknown for an SXM module of a physical machine, else not
+      applicable.
+    - The driver did not say, or nothing says what GPU it is: unknown.
 
     ## How to confirm
     `nvidia-smi nvlink -s`; on NVSwitch machines also `systemctl status nvidia-fabricmanager`.
@@ -77,8 +79,12 @@ def _judge(case: Case, tally: Tally, group: list[Tally]) -> Answer:
         return Unknown(tally.subject, "the state of a link is not known") if tally.unknown else Pass(tally.subject)
     if tally.form is Form.CARD and not tally.active:
         return NotApplicable(tally.subject, "a card without a bridge: no link is active")
+    if tally.form is Form.UNKNOWN:
+        return Unknown(tally.subject, "what GPU it is is not known, nor whether all its NVLinks are wired")
     if len(group) < 2:
-        return NotApplicable(tally.subject, "the only GPU of its model: nothing to compare with")
+        nothing = "the only GPU of its model: nothing to compare with"
+        wired = tally.form is Form.BOARD and not case.virtual_machine
+        return Unknown(tally.subject, nothing) if wired else NotApplicable(tally.subject, nothing)
     if tally.form is Form.CARD:
         return _fault(case, tally, "warning", f"its bridge connects {len(tally.active)} of {tally.total} NVLinks")
     most = max(len(other.active) for other in group)

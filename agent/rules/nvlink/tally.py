@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
@@ -20,6 +21,7 @@ class Form(Enum):
     BOARD = "board"  # SXM: wired on a baseboard, to switches or to each other
     SUPERCHIP = "superchip"  # wired by whoever built the tray or rack
     CARD = "card"  # by bridges that somebody plugs, or does not
+    UNKNOWN = "unknown"  # neither its id nor its name says
 
 
 # SXM modules (pci.ids): V100, A100 and A800, H100 and H200 with H800 and H20, B200, B300
@@ -27,7 +29,18 @@ _BOARD = frozenset({
     "0x1db1", "0x1db5", "0x1db8", "0x20b0", "0x20b2", "0x20f3", "0x2324", "0x2329", "0x232c", "0x2330", "0x2335",
     "0x2337", "0x2338", "0x2339", "0x2901", "0x2909", "0x3182",
 })  # fmt: skip
-_FEWER_ON_PURPOSE = {"0x20f3": 8, "0x2324": 8}  # A800 and H800 SXM: 8 links
+# Links that a product has, where its chip can do more: A800 and H800 SXM; bridges of H100 PCIe, H100 NVL and H800 PCIe
+_FEWER_ON_PURPOSE = {"0x20f3": 8, "0x2324": 8, "0x2331": 12, "0x2321": 12, "0x2322": 8}
+# The same by name, where no PCI id is known: saved outputs of nvidia-smi alone
+_NAMED = (
+    (re.compile(r"\b(GH200|GB[123]00)\b"), Form.SUPERCHIP),
+    (re.compile(r"PCIe\b|\bNVL\b", re.IGNORECASE), Form.CARD),
+    (re.compile(r"\bSXM|\bHBM3|\b(H20|H200|H800|B[123]00)\b"), Form.BOARD),
+)
+_NAMED_FEWER = (
+    (re.compile(r"\b[AH]800\b"), 8),
+    (re.compile(r"\bH100 (PCIe|NVL)\b", re.IGNORECASE), 12),
+)
 
 
 class Tally(NamedTuple):
@@ -123,13 +136,27 @@ def _unjudged(case: Case, gpu: Gpu) -> Answer | None:
 def _tally(case: Case, gpu: Gpu) -> Tally:
     device = device_id(case, gpu)
     links = sorted((link for link in gpu.links if link.protocol == "nvlink"), key=lambda link: link.link)
-    form = Form.BOARD if device in _BOARD else Form.SUPERCHIP if device in C2C_GPUS else Form.CARD
     return Tally(
         gpu=gpu,
-        form=form,
+        form=_form(gpu, device),
         model=model_of(case, gpu),
-        enough=_FEWER_ON_PURPOSE.get(device),
+        enough=_FEWER_ON_PURPOSE.get(device) if device else _fewer_by_name(gpu),
         active=tuple(link for link in links if link.state in ("active", "sleep")),
         inactive=tuple(link for link in links if link.state == "inactive"),
         unknown=tuple(link for link in links if link.state not in ("active", "sleep", "inactive")),
     )
+
+
+def _form(gpu: Gpu, device: str) -> Form:
+    if device in _BOARD:
+        return Form.BOARD
+    if device in C2C_GPUS:
+        return Form.SUPERCHIP
+    if device:
+        return Form.CARD
+    named = next((form for pattern, form in _NAMED if pattern.search(gpu.name or "")), None)
+    return named or (Form.CARD if gpu.name else Form.UNKNOWN)
+
+
+def _fewer_by_name(gpu: Gpu) -> int | None:
+    return next((links for pattern, links in _NAMED_FEWER if pattern.search(gpu.name or "")), None)

@@ -128,7 +128,10 @@ def test_it_stands_for_the_asymmetry_that_it_causes() -> None:
         pytest.param(lambda c: changed_gpu(c, 2, links=dead(2, "unknown")), Unknown, id="state not known"),
         pytest.param(lambda c: changed_gpu(c, 2, links=dead(2, "sleep")), Pass, id="asleep is healthy"),
         pytest.param(lambda c: changed_gpu(c, 2, links=[]), NotApplicable, id="no NVLink"),
-        pytest.param(lambda c: function(c, GPU, device=B200), NotApplicable, id="the only one of its model"),
+        pytest.param(lambda c: function(c, GPU, device=B200), Unknown, id="the only one of its model"),
+        pytest.param(
+            lambda c: virtual(function(c, GPU, device=B200)), NotApplicable, id="the only one of its model in a guest"
+        ),
         pytest.param(
             lambda c: models(changed_gpu(c, 2, links=dead(18)), H100_PCIE), NotApplicable, id="card without a bridge"
         ),
@@ -244,3 +247,38 @@ def test_a_gpu_of_another_vendor_is_never_unknown() -> None:
     amd = function(changed_gpu(server(), 2, links=[], links_known=False, driver_state="unknown"), GPU, vendor="0x1002")
 
     assert [NotApplicable(f"gpu:{GPU}", "not of NVIDIA: no NVLink")] == answers(rule, amd, f"gpu:{GPU}")
+
+
+def unplaced(name: str | None, gpus: int = 2, lost: int = 2):
+    """GPUs of a saved `nvidia-smi nvlink -s`: no PCI function, a name at most; one has lost links."""
+    case = topology(changed_gpus(server(gpus), links=nvlinks(), pci=None, name=name), pci=[])
+    return changed_gpu(case, gpus - 1, links=dead(lost))
+
+
+@pytest.mark.parametrize(
+    "name", ["Tesla V100-SXM2-32GB", "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "NVIDIA H200", "NVIDIA B200"]
+)
+def test_without_a_pci_id_the_name_says_what_is_wired(name) -> None:
+    """An SXM module that lost links is an error, and without any it is critical: never "a card without a bridge"."""
+    (some,), (every,) = fails(rule, unplaced(name)), fails(rule, unplaced(name, lost=18))
+
+    assert ("error", "critical") == (some.severity, every.severity)
+
+
+@pytest.mark.parametrize("name", ["NVIDIA A100-PCIE-40GB", "NVIDIA H100 NVL", "NVIDIA H200 NVL", "NVIDIA RTX A6000"])
+def test_without_a_pci_id_a_card_without_a_bridge_is_none_either(name) -> None:
+    """PCIe cards are named so."""
+    assert [] == fails(rule, unplaced(name, lost=18))
+
+
+def test_links_of_a_gpu_that_nothing_names_are_not_judged() -> None:
+    """Neither id nor name: whether its links are wired is not known, and that is not clean."""
+    assert {Pass, Unknown} == {type(answer) for answer in rule.check(unplaced(None))}
+
+
+@pytest.mark.parametrize(("device", "lost", "found"), [("0x2321", 6, 0), ("0x2331", 6, 0), ("0x2321", 7, 1)])
+def test_bridges_of_hopper_cards_carry_twelve_of_eighteen_links(device, lost, found) -> None:
+    """H100 PCIe and NVL: the chip has more links than its three bridges."""
+    case = models(changed_gpus(server(2), links=dead(lost, remote="gpu")), device)
+
+    assert found == len(fails(rule, case))
