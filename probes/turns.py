@@ -29,7 +29,7 @@ class Run:
         self.deadline = self.started + timeout_seconds
         self.outcomes: dict[str, Outcome] = {}
         self.waiting = list(probes)
-        self.recording = Recording(observed_at=host.observed_at) if record else None
+        self.recording = Recording(observed_at=host.observed_at, source_kind=host.kind) if record else None
         self._names = {probe.name for probe in probes}
         self._progress = progress
         self._shown = ""

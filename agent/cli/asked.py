@@ -16,6 +16,8 @@ from probes.catalogue import probes
 from probes.host.recording import Recording
 from probes.host.source import BadSource, open_source
 
+EXTRAS_SECONDS = 20.0  # what a capture may take beyond its probes
+
 
 class Asked(NamedTuple):
     """The options that choose the evidence and how it is judged."""
@@ -49,6 +51,10 @@ class Asked(NamedTuple):
             with Progress(live=host.live and not self.quiet) as progress:
                 plan = Plan(only, skip, self.timeout, configuration, record, progress)
                 report, recording = diagnose(host, plan)
+                if recording is not None:
+                    from probes.extras import record_extras
+
+                    record_extras(recording, host, EXTRAS_SECONDS, progress)
         except BadSource as error:
             raise Refused(str(error)) from error
         if self.verbose:

@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple, cast
 
 from probes.host.door import Completed
 from probes.host.memory import Link
-from probes.host.recorded import FORMAT
+from probes.host.recorded import FORMAT, RECAPTURED
 from probes.host.recording import Recording
 from probes.host.refusal import Refusal
 
@@ -49,6 +49,11 @@ class Entry(NamedTuple):
     content: bytes | Link | None
 
 
+def missing(recording: Recording) -> list[str]:
+    """What a whole capture would hold besides, a line each."""
+    return [f"{name}: {recording.lost[name].reason}" for name in sorted(recording.lost)] + recording.missing
+
+
 def _manifest(recording: Recording, version: str | None) -> dict[str, Any]:
     hostname = recording.files.get(HOSTNAME, b"").decode("utf-8", "replace").strip()
     return {
@@ -56,7 +61,8 @@ def _manifest(recording: Recording, version: str | None) -> dict[str, Any]:
         "generator": {"name": "fabricscope", "version": version},
         "captured_at": recording.observed_at,
         "hostname": hostname or None,
-        "missing": [f"{name}: {recording.lost[name].reason}" for name in sorted(recording.lost)],
+        "source_kind": recording.source_kind if recording.source_kind in RECAPTURED else "live",
+        "missing": missing(recording),
         "listings": {path: recording.listings[path] for path in sorted(recording.listings)},
         "errors": {path: _error(recording.refusals[path]) for path in sorted(recording.refusals)},
         "unanswered": {name: _error(recording.unanswered[name]) for name in sorted(recording.unanswered)},

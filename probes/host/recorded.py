@@ -23,13 +23,14 @@ from probes.host.udev import properties_in
 FORMAT = "fabricscope.capture/1"
 FAMILY = FORMAT.partition("/")[0]
 MANIFEST = "/manifest.json"
+RECAPTURED = ("tree", "dump", "sosreport", "bug-report")  # kinds that hold less than their machine did
 
 
 class RecordedHost:
     """One capture. `lost`: the probes whose child did not answer when it was taken, and why; `unanswered`: those that
-    gave no facts, and why."""
+    gave no facts, and why. `kind` is that of the source that was captured, where that was no host: what a pruned tree
+    lacks is not known to be absent."""
 
-    kind = "capture"
     live = False
 
     def __init__(self, path: str, evidence: Files, files: Files) -> None:
@@ -40,6 +41,8 @@ class RecordedHost:
         manifest = reader.document(MANIFEST)
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
             raise reader.bad(f"is a capture of another format; this version reads {FORMAT}")
+        of = manifest.get("source_kind")
+        self.kind: str = of if of in RECAPTURED else "capture"
         self.observed_at: str | None = reader.typed(manifest, "captured_at", (str, type(None)), MANIFEST)
         self._listings: dict[str, list[str]] = reader.table(manifest, "listings", _names)
         self._refusals: dict[str, Refusal] = reader.table(manifest, "errors", _refusal)

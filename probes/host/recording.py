@@ -29,6 +29,7 @@ class Recording:
     Paths are real paths of that host: the links on the way to them are in `links`. `directories` are known to be
     there, without a listing. `lost` are probes whose child ended without an answer: its questions are not known.
     `unanswered` are probes that gave no facts, and why: on a live host some leave before they ask anything.
+    `missing` are lines for people: what a capture should hold and does not. `source_kind` is the host's own kind.
     """
 
     observed_at: str | None = None
@@ -42,6 +43,18 @@ class Recording:
     netlink: dict[tuple[int, bytes], bytes | Refusal] = field(default_factory=dict)
     lost: dict[str, Refusal] = field(default_factory=dict)
     unanswered: dict[str, Refusal] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    source_kind: str = "live"
+
+    def add(self, later: Recording) -> None:
+        """Take over what was asked after the probes: only where the probes asked nothing, so that a replay answers
+        them as the host did."""
+        known = self.files.keys() | self.refusals.keys() | self.links.keys() | self.listings.keys()
+        _fill(self.links, {path: text for path, text in later.links.items() if path not in known})
+        _fill(self.files, {path: content for path, content in later.files.items() if path not in known})
+        _fill(self.listings, {path: names for path, names in later.listings.items() if path not in known})
+        _fill(self.refusals, {path: why for path, why in later.refusals.items() if path not in known})
+        self.directories |= later.directories - self.files.keys() - self.links.keys()
 
     def merge(self, other: Recording) -> None:
         """Take over what another one knows. Of two answers the first stays; of two files the longer one."""
@@ -72,7 +85,7 @@ class RecordingHost:
         self.path = host.path
         self.live = host.live
         self.observed_at = host.observed_at
-        self.recording = Recording(observed_at=host.observed_at)
+        self.recording = Recording(observed_at=host.observed_at, source_kind=host.kind)
         self._no_links: set[str] = set()
 
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
