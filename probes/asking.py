@@ -70,6 +70,16 @@ class Asking:
             self.answered(f"{source or directory}/{name}")
         return texts
 
+    def output(self, *argv: str) -> str | None:
+        """What a command printed."""
+        try:
+            done = self.host.run(*argv)
+        except Unanswered as why:
+            self._note(why)
+            return None
+        self.answered(" ".join(argv))
+        return done.stdout
+
     def names(self, directory: str) -> list[str] | None:
         """What a directory holds, sorted."""
         try:

@@ -48,6 +48,8 @@ def read(host: Host) -> Reading:
     gathered = parse_gathered(asking.text(GATHERED) or "") if not host.live else {}
     cpuinfo = asking.text(CPUINFO, CPUINFO_LIMIT_BYTES)
     version = asking.text("/proc/sys/kernel/osrelease") or parse_version(asking.text("/proc/version") or "")
+    if not host.live and host.has_output("uname", "-a"):
+        gathered |= parse_uname(asking.output("uname", "-a") or "")
     kernel = version or gathered.get("OSRelease")
     kind, known = virtualization(_signs(asking, cpuinfo))
     meminfo = asking.text("/proc/meminfo")
@@ -109,6 +111,20 @@ def parse_gathered(text: str) -> dict[str, str]:
     """
     pairs = (line.partition(":") for line in text.splitlines())
     return {key.strip(): value.strip() for key, _, value in pairs if value.strip()}
+
+
+def parse_uname(text: str) -> dict[str, str]:
+    """`uname -a`, in the words of `parse_gathered`.
+
+    >>> parse_uname("Linux dgx-07 5.15.0-1040-nvidia #40-Ubuntu SMP Fri Oct 6 2023 x86_64 x86_64 x86_64 GNU/Linux")
+    {'HostName': 'dgx-07', 'OSRelease': '5.15.0-1040-nvidia', 'Architecture': 'x86_64'}
+    """
+    words = text[:1024].split()
+    if words[:1] != ["Linux"] or len(words) < 4:
+        return {}
+    said = {"HostName": words[1], "OSRelease": words[2]}
+    arch = next((word for word in reversed(words) if word in MACHINE_SUFFIXES), None)
+    return said | {"Architecture": arch} if arch else said
 
 
 def parse_uptime_seconds(text: str) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from probes.host.inflate import Inflated
 from probes.host.memory import Link, MemoryFiles, Node, Odd
+from probes.host.sos import is_of_sos, is_read
 from probes.host.tar import BLOCK_BYTES, DIRECTORY, FILE, HARD_LINK, SYMBOLIC_LINK, Member, is_tar, members
 
 ENTRIES_LIMIT = 200_000  # members, and the directories that their names imply
@@ -20,7 +21,11 @@ def load(path: str) -> MemoryFiles | None:
             return None
         files = MemoryFiles()
         entries = kept = 0
+        of_sos = False
         for member in members(stream):
+            of_sos = of_sos or is_of_sos(member.name)
+            if of_sos and member.kind == FILE and not is_read(member.name):
+                member = Member(member.name, "log or output that no probe asks for")
             node = _node(files, member)
             try:
                 new = files.add(member.name, node)

@@ -7,8 +7,10 @@ Names are those of sos: each run of characters outside [A-Za-z0-9_./-] is one "_
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Protocol
 
-from probes.host.commands import COMMANDS, NVIDIA_SMI_SAVED, RDMA_SAVED
+from probes.host.commands import COMMANDS, NVIDIA_SMI_SAVED, SAVED
 from probes.host.door import OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, Unanswered
 from probes.host.files import Files, is_file
 from probes.host.held import LOOK_CHARACTERS, held_by
@@ -16,48 +18,76 @@ from probes.host.held import LOOK_CHARACTERS, held_by
 FILES_LIMIT = 1000  # of one folder that are looked into
 SUFFIXES = (".txt", ".xml", ".log", ".out")
 LSPCI_EXTRAS = frozenset("Dnkbvx")  # options of lspci that only add to what it prints
+LONG_OPTIONS = {  # of nvidia-smi
+    "--query": "-q",
+    "--xml-format": "-x",
+    "--list-gpus": "-L",
+    "--matrix": "-m",
+    "--status": "-s",
+    "--errorcounters": "-e",
+    "--capabilities": "-c",
+    "--remotelinkinfo": "-R",
+}
+
+
+class Outputs(Protocol):
+    """Saved outputs of any kind of source."""
+
+    def completed(self, argv: tuple[str, ...]) -> Completed:
+        """See Host.run."""
+
+    def holds(self, argv: tuple[str, ...]) -> bool:
+        """See Host.has_output."""
 
 
 class SavedOutputs:
-    """The outputs that a folder (or a single file) holds, by their commands."""
+    """The outputs that a folder (or a single file) holds, by their commands. `named`: where they lie, by the names
+    that sos would give them; without it, every file at the top is looked at."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, named: Mapping[str, str] | None = None) -> None:
         self._files = files
-        self._names = _file_names(files)
-        self._places: dict[tuple[str, ...], str] = {}
+        self._paths = {name: f"/{name}" for name in _file_names(files)} if named is None else named
+        names = list(self._paths)
+        self._names: dict[tuple[str, ...], str | None] = {}
         taken: set[str] = set()
-        for argv in COMMANDS + NVIDIA_SMI_SAVED + RDMA_SAVED:
-            name = best_name(argv, self._names)
+        for argv in COMMANDS + SAVED:
+            name = best_name(argv, names)
             if name is not None:
-                self._places[argv] = name
+                self._names[argv] = name
                 taken.add(name)
-        for name in self._names:
+        for name in names if named is None else ():
             if name not in taken:
                 for argv in held_by(self._start(name)):
-                    self._places.setdefault(argv, name)
+                    self._names.setdefault(argv, name)
 
     @property
     def commands(self) -> list[tuple[str, ...]]:
         """What there is an output of."""
-        return sorted(self._places)
+        return sorted(argv for argv, name in self._names.items() if name is not None)
+
+    def name_of(self, argv: tuple[str, ...]) -> str | None:
+        """Which output serves where this command's is wanted."""
+        if argv not in self._names:
+            self._names[argv] = best_name(argv, list(self._paths))
+        return self._names[argv]
 
     def completed(self, argv: tuple[str, ...]) -> Completed:
         """The saved output, as if the command had ended well: how it ended is not saved. Raises Unanswered."""
-        name = self._places.get(argv) or best_name(argv, self._names)
+        name = self.name_of(argv)
         if name is None:
             raise Absent(f"{' '.join(argv)}: no saved output")
-        content = self._files.read(f"/{name}", OUTPUT_LIMIT_BYTES)
+        content = self._files.read(self._paths[name], OUTPUT_LIMIT_BYTES)
         if len(content) == OUTPUT_LIMIT_BYTES:
             raise Failed(f"{name}: longer than {OUTPUT_LIMIT_BYTES >> 20} MiB", "EFBIG")
         return Completed(argv, 0, content.decode("utf-8", "replace"), "", 0.0)
 
     def holds(self, argv: tuple[str, ...]) -> bool:
         """Whether there is a saved output."""
-        return argv in self._places or best_name(argv, self._names) is not None
+        return self.name_of(argv) is not None
 
     def _start(self, name: str) -> str:
         try:
-            return self._files.read(f"/{name}", LOOK_CHARACTERS).decode("utf-8", "replace")
+            return self._files.read(self._paths[name], LOOK_CHARACTERS).decode("utf-8", "replace")
         except Unanswered:
             return ""
 
@@ -68,7 +98,8 @@ def saved_name(argv: tuple[str, ...]) -> str:
     >>> saved_name(("nvidia-smi", "topo", "-m")), saved_name(("systemctl", "show", "--property=Id,Sub", "a.service"))
     ('nvidia-smi_topo_-m', 'systemctl_show_--property_Id_Sub_a.service')
     """
-    return re.sub(r"[^A-Za-z0-9_./-]+", "_", " ".join(argv)).replace("/", ".").strip("._")
+    line = re.sub(r"^/(?:usr/)?s?bin/", "", " ".join(argv))
+    return re.sub(r"[^A-Za-z0-9_./-]+", "_", line).replace("/", ".").strip("._")
 
 
 def best_name(argv: tuple[str, ...], names: list[str]) -> str | None:
@@ -76,6 +107,8 @@ def best_name(argv: tuple[str, ...], names: list[str]) -> str | None:
 
     >>> best_name(("lspci", "-D", "-nn", "-vvv"), ["lspci_-nnvvv", "lspci_-t", "lspci_-vv.txt"])
     'lspci_-nnvvv'
+    >>> best_name(("nvidia-smi", "-L"), ["nvidia-smi_--list-gpus", "nvidia-smi"])
+    'nvidia-smi_--list-gpus'
     >>> best_name(("nvidia-smi", "-q"), ["nvidia-smi_-q_-x.xml"])
     """
     wanted_words, wanted = _parts(saved_name(argv))
@@ -106,6 +139,8 @@ def _stem(name: str) -> str:
 
 def _parts(stem: str) -> tuple[list[str], list[str]]:
     tokens = [token for token in stem.split("_") if token]
+    if tokens[:1] == ["nvidia-smi"]:
+        tokens = [LONG_OPTIONS.get(token, token) for token in tokens]
     return [t for t in tokens if not t.startswith("-")], [t for t in tokens if t.startswith("-")]
 
 

@@ -17,8 +17,9 @@ CHUNK_BYTES = 1 << 16
 class Inflated:
     """A context manager over one open file. Every error of the file or of its compression is a BadSource."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, limit: int | None = None) -> None:
         self.path = path
+        self._limit = INFLATED_LIMIT_BYTES if limit is None else limit
         self._ahead = b""
         self._taken = 0
         try:
@@ -61,8 +62,8 @@ class Inflated:
             left -= len(chunk)
         data = b"".join(parts)
         self._taken += len(data)
-        if self.compressed and self._taken > INFLATED_LIMIT_BYTES:
-            raise self.bad(f"decompresses to more than {INFLATED_LIMIT_BYTES >> 20} MiB")
+        if self.compressed and self._taken > self._limit:
+            raise self.bad(f"decompresses to more than {self._limit >> 20} MiB")
         return data
 
     def skip(self, size: int) -> None:

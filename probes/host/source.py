@@ -10,7 +10,8 @@ from probes.host.files import Files, is_directory, is_file
 __all__ = ["BadSource", "open_source"]
 
 LOOKED_FOR = (
-    "neither manifest.json of a capture, nor a folder sys/ of a machine's files, nor a saved command output "
+    "neither manifest.json of a capture, nor sos_commands/ of a sosreport, nor a folder sys/ of a machine's files, "
+    "nor the start of an nvidia-bug-report.log, nor a saved command output "
     "(such as nvidia-smi_topo_-m.txt, lspci_-vvv.txt, ibstat.txt)"
 )
 
@@ -29,7 +30,7 @@ def open_source(path: str | None, root: str | None = None) -> Host:
 
     store = load(path)
     if store is None:
-        return _single_output(path)
+        return _bug_report(path) or _single_output(path)
     return _recognized(path, store)
 
 
@@ -74,12 +75,21 @@ def _host(path: str, store: Files) -> Host | None:
         if files is not None:
             return RecordedHost(path, store, files)
     from probes.host.dump import SavedOutputs
+    from probes.host.sos import is_sosreport, sos_host
     from probes.host.tree import TreeHost
 
+    if is_sosreport(store):
+        return sos_host(path, store)
     outputs = SavedOutputs(store)
     if is_directory(store, "/sys"):
         return TreeHost("tree", path, store, outputs)
     return TreeHost("dump", path, store, outputs) if outputs.commands else None
+
+
+def _bug_report(path: str) -> Host | None:
+    from probes.host.bug_report import bug_report_host
+
+    return bug_report_host(path)
 
 
 def _single_output(path: str) -> Host:

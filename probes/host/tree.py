@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from probes.host.door import READ_LIMIT_BYTES, Absent, Completed, Unanswered
-from probes.host.dump import SavedOutputs
+from probes.host.dump import Outputs
 from probes.host.files import Files
 from probes.host.udev import properties_in
 
@@ -20,7 +20,7 @@ class TreeHost:
     live = False
     observed_at: str | None = None
 
-    def __init__(self, kind: str, path: str, files: Files, outputs: SavedOutputs) -> None:
+    def __init__(self, kind: str, path: str, files: Files, outputs: Outputs) -> None:
         self.kind = kind
         self.path: str | None = path
         self._files = files

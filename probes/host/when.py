@@ -1,0 +1,51 @@
+"""When a bundle was made: what `date` printed, as RFC 3339 in UTC; None where its zone is not said or not known."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_WORD = r"[A-Z][a-z]{2}"
+_CLOCK = r"(\d{1,2}):(\d\d):(\d\d)(?: ([AP]M))?"
+_ZONE = r"(?: (UTC|GMT|[+-]\d\d(?:\d\d)?|[A-Z]{3,5}))?"
+_DATE = re.compile(rf"\s*{_WORD},? (?:({_WORD}) +(\d{{1,2}})|(\d{{1,2}}) ({_WORD})) {_CLOCK}{_ZONE} (\d{{4}})\s*")
+_DATE_YEAR_FIRST = re.compile(rf"\s*{_WORD},? (?:({_WORD}) +(\d{{1,2}}),?|(\d{{1,2}}) ({_WORD})) (\d{{4}}),? {_CLOCK}{_ZONE}\s*")
+_OFFSET = re.compile(r"([+-])(\d\d)(\d\d)?")
+
+
+def instant(text: str, offset: str | None = None) -> str | None:
+    """The moment that a line of `date` names. `offset`: the zone ("-0300") where the line only has letters for it.
+
+    >>> instant("Thu Oct 27 08:50:11 PM -03 2022"), instant("Sat Nov 21 00:53:57 UTC 2026")
+    ('2022-10-27T23:50:11Z', '2026-11-21T00:53:57Z')
+    >>> instant("Tue Oct 27 14:31:54 EDT 2009"), instant("Tue Oct 27 14:31:54 EDT 2009", "-0400")
+    (None, '2009-10-27T18:31:54Z')
+    """
+    found = _DATE.fullmatch(text)
+    if found is not None:
+        month, day, day_first, month_first, hour, minute, second, half, zone, year = found.groups()
+    else:
+        found = _DATE_YEAR_FIRST.fullmatch(text)
+        if found is None:
+            return None
+        month, day, day_first, month_first, year, hour, minute, second, half, zone = found.groups()
+    hours = int(hour) % 12 + (12 if half == "PM" else 0) if half else int(hour)
+    try:
+        local = datetime(
+            int(year), _MONTHS.index(month or month_first) + 1, int(day or day_first), hours, int(minute), int(second)
+        )
+        east = _east(zone if zone in ("UTC", "GMT") or _OFFSET.fullmatch(zone or "") else offset)
+        return None if east is None else (local - east).replace(tzinfo=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError):
+        return None
+
+
+def _east(zone: str | None) -> timedelta | None:
+    if zone in ("UTC", "GMT"):
+        return timedelta(0)
+    found = _OFFSET.fullmatch(zone or "")
+    if found is None:
+        return None
+    size = timedelta(hours=int(found[2]), minutes=int(found[3] or 0))
+    return -size if found[1] == "-" else size
