@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from probes.host.bundle import BundleHost
+from probes.host.commands import COMMANDS, SAVED
 from probes.host.dump import SavedOutputs, saved_name
 from probes.host.inflate import Inflated
 from probes.host.memory import MemoryFiles, Odd
@@ -22,6 +23,7 @@ START = b"Start of NVIDIA bug report log file"
 END = b"End of NVIDIA bug report log file"
 CONTAINER_ROOT = "/.bottlerocket/rootfs"
 
+_TOOLS = {argv[0] for argv in COMMANDS + SAVED} | {"dmesg"}
 _FILE = re.compile(rb"\*\*\* (/[^\n]{1,1000}?)( does not exist| is not readable)?\n")
 _LISTED = re.compile(rb"\*\*\* ls: [^\n]*? (?P<zone>[+-]\d{4}) (?P<path>/[^\n]*)\n|\*\*\* ls: [^\n]*\n")
 _KEPT = re.compile(r"/(?:proc|etc)/(?!.*\.\.)[ -~]*")
@@ -76,7 +78,9 @@ class _Log:
         filtered = self._outputs.pop("filtered", None)
         if filtered is not None and not any("x" in name for name in self._outputs if name.startswith("lspci_")):
             self._outputs["lspci_-xxx"] = filtered  # only with -nn beside it are these all of the machine
-        store = MemoryFiles({name: text for name, text in self._outputs.items()})
+        store = MemoryFiles()
+        for name, text in self._outputs.items():
+            store.add(f"/{name}", text)
         return BundleHost(
             "bug-report",
             path,
@@ -132,11 +136,10 @@ class _Log:
                 break
             output = text[command.end() + 2 : len(text) if last else found[at + 1].start()]
             words = _text(command[1] or command[2] or b"").replace('"', "").split()
-            if not words:
+            if not words or (tool := words[0].rpartition("/")[2]) not in _TOOLS:
                 continue
-            words[0] = words[0].rpartition("/")[2]
-            name = saved_name(tuple(words))
-            if words[0] == "lspci" and "-d" in words:
+            name = saved_name((tool, *words[1:]))
+            if tool == "lspci" and "-d" in words:
                 self._outputs["filtered"] = self._outputs.get("filtered", b"") + self._counted(output)
             else:
                 self._keep(name, output.removesuffix(b"\n"))

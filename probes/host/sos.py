@@ -58,9 +58,7 @@ def sos_host(path: str, files: Files) -> BundleHost:
     runs = _from_manifest(files)
     outputs = _SosOutputs(files, _from_names(files) | {name: run for name, run in runs.items() if run.place})
     notes = {run.tool: "sos found no such command" for run in runs.values() if not run.place}
-    return BundleHost(
-        "sosreport", path, files, outputs, noun="sosreport", observed_at=_observed_at(files), notes=notes
-    )
+    return BundleHost("sosreport", path, files, outputs, noun="sosreport", observed_at=_observed_at(files), notes=notes)
 
 
 class _Run(NamedTuple):

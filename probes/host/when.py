@@ -7,10 +7,11 @@ from datetime import datetime, timedelta, timezone
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _WORD = r"[A-Z][a-z]{2}"
-_CLOCK = r"(\d{1,2}):(\d\d):(\d\d)(?: ([AP]M))?"
-_ZONE = r"(?: (UTC|GMT|[+-]\d\d(?:\d\d)?|[A-Z]{3,5}))?"
-_DATE = re.compile(rf"\s*{_WORD},? (?:({_WORD}) +(\d{{1,2}})|(\d{{1,2}}) ({_WORD})) {_CLOCK}{_ZONE} (\d{{4}})\s*")
-_DATE_YEAR_FIRST = re.compile(rf"\s*{_WORD},? (?:({_WORD}) +(\d{{1,2}}),?|(\d{{1,2}}) ({_WORD})) (\d{{4}}),? {_CLOCK}{_ZONE}\s*")
+_CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d\d):(?P<second>\d\d)(?: (?P<half>[AP]M))?"
+_ZONE = r"(?: (?P<zone>UTC|GMT|[+-]\d\d(?:\d\d)?|[A-Z]{3,5}))?"
+_DAY = rf"{_WORD},? (?:({_WORD}) +(\d{{1,2}}),?|(\d{{1,2}}) ({_WORD}))"
+_DATE = re.compile(rf"\s*{_DAY} {_CLOCK}{_ZONE} (?P<year>\d{{4}})\s*")
+_YEAR_BEFORE = re.compile(rf"\s*{_DAY} (?P<year>\d{{4}}),? {_CLOCK}{_ZONE}\s*")
 _OFFSET = re.compile(r"([+-])(\d\d)(\d\d)?")
 
 
@@ -22,21 +23,20 @@ def instant(text: str, offset: str | None = None) -> str | None:
     >>> instant("Tue Oct 27 14:31:54 EDT 2009"), instant("Tue Oct 27 14:31:54 EDT 2009", "-0400")
     (None, '2009-10-27T18:31:54Z')
     """
-    found = _DATE.fullmatch(text)
-    if found is not None:
-        month, day, day_first, month_first, hour, minute, second, half, zone, year = found.groups()
-    else:
-        found = _DATE_YEAR_FIRST.fullmatch(text)
-        if found is None:
-            return None
-        month, day, day_first, month_first, year, hour, minute, second, half, zone = found.groups()
-    hours = int(hour) % 12 + (12 if half == "PM" else 0) if half else int(hour)
+    found = _DATE.fullmatch(text) or _YEAR_BEFORE.fullmatch(text)
+    if found is None:
+        return None
+    zone, half = found["zone"] or "", found["half"]
+    east = _east(zone if zone in ("UTC", "GMT") or _OFFSET.fullmatch(zone) else offset)
+    if east is None:
+        return None
+    hour = int(found["hour"]) % 12 + (12 if half == "PM" else 0) if half else int(found["hour"])
     try:
+        month, day = _MONTHS.index(found[1] or found[4]) + 1, int(found[2] or found[3])
         local = datetime(
-            int(year), _MONTHS.index(month or month_first) + 1, int(day or day_first), hours, int(minute), int(second)
+            int(found["year"]), month, day, hour, int(found["minute"]), int(found["second"]), tzinfo=timezone(east)
         )
-        east = _east(zone if zone in ("UTC", "GMT") or _OFFSET.fullmatch(zone or "") else offset)
-        return None if east is None else (local - east).replace(tzinfo=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return local.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError):
         return None
 

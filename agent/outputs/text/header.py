@@ -24,7 +24,7 @@ def header(report: Report, width: int) -> list[Line]:
 def _hardware(report: Report) -> str:
     node, topology = report.node, report.topology
     cpu_nodes = [n for n in node.numa_nodes if n.cpus]
-    memory_nodes = len(node.numa_nodes) - len(cpu_nodes)
+    memory_nodes = sum(n.cpus == "" for n in node.numa_nodes)
     nics = [n for n in topology.nics if not n.virtual_function and not n.software]
     return joined(
         (
