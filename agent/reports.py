@@ -48,6 +48,23 @@ def read(path: str) -> Report:
         raise BadReport(f"{path}: a damaged report: {error}") from error
 
 
+def is_report(path: str) -> bool:
+    """Whether a file holds a report, whole or damaged: JSON that names our schema. False where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(REPORT_LIMIT_BYTES)
+    except OSError:
+        return False
+    if data[:2] == b"\x1f\x8b":
+        import zlib
+
+        try:
+            data = zlib.decompressobj(wbits=31).decompress(data, REPORT_LIMIT_BYTES)
+        except zlib.error:
+            return False
+    return data.lstrip()[:1] == b"{" and SCHEMA.partition("/")[0].encode() in data
+
+
 def write(path: str, data: bytes) -> None:
     """Write a file whole or not at all: temporary name beside it, sync, rename. Raises OSError."""
     temporary = f"{path}.{os.urandom(4).hex()}.tmp"

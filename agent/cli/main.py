@@ -155,6 +155,28 @@ def capture(
 
 
 @app.command()
+def diff(
+    old: Annotated[str, typer.Argument(help="A report (.json, .gz), or what --source takes.", show_default=False)],
+    new: Annotated[str, typer.Argument(help="The same, of later or of another host.", show_default=False)],
+    form: Annotated[
+        opt.ScanFormat | None, typer.Option("--format", help="text (default) or json.", show_default=False)
+    ] = None,
+    output: opt.Output = None,
+    timeout: opt.Timeout = 30.0,
+    config: opt.ConfigFile = None,
+    no_color: opt.NoColor = False,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = False,
+) -> None:
+    """What changed between two reports: devices, links, settings, findings. Exit 0 nothing, 1 something."""
+    from agent.cli.asked import Asked
+    from agent.cli.diff import diff as do
+
+    asked = Asked(None, None, None, None, None, timeout, config, quiet, verbose)
+    raise typer.Exit(do(old, new, asked, form.value if form else None, output, no_color))
+
+
+@app.command()
 def rules(
     form: Annotated[opt.ListFormat, typer.Option("--format", help="text or json.")] = opt.ListFormat.TEXT,
 ) -> None:

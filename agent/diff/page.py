@@ -1,0 +1,159 @@
+"""A diff for people: notes first, then a section a group, a line a change, folded where it is long."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from agent.diff.change import GROUPS, Change, Diff, Side, Value
+from agent.diff.ledger import natural, subject_kind
+from agent.outputs.text.lines import BLANK, Line, heading, line, paragraph
+
+SHOWN = 6  # subjects of one change, and changes of one kind, before the rest is only counted
+MARKS = {"gone": "-", "lost": "?", "gained": "?", "new": "+", "grew": "^"}
+STYLES = {"gone": "error", "replaced": "warning", "moved": "warning", "new": "info", "lost": "dim", "gained": "dim"}
+WORDS = {"lost": "no longer known", "gained": "known now", "reset": "reset"}
+
+
+def page(diff: Diff, width: int = 80) -> list[Line]:
+    """The whole comparison, at most `width` columns wide where it can be folded."""
+    lines = [*paragraph(f"OLD  {_side(diff.old)}", width, "     ", "dim", first=""), *_new(diff, width)]
+    for note in diff.notes:
+        lines += paragraph(note, width, "  ", "warning", first="! ")
+    if not diff.changes:
+        return [*lines, line(("no differences", "ok"))]
+    for group in GROUPS:
+        changes = [change for change in diff.changes if change.group == group]
+        if changes:
+            lines += [BLANK, heading(group.capitalize())]
+            for similar in _similar(changes):
+                lines += _told(similar, width)
+    return lines
+
+
+def _new(diff: Diff, width: int) -> list[Line]:
+    return paragraph(f"NEW  {_side(diff.new)}", width, "     ", "dim", first="")
+
+
+def _side(side: Side) -> str:
+    when = f", observed {side.observed_at}" if side.observed_at else ""
+    return f"{side.hostname or '(host name not known)'}, {side.source}{when}: {side.verdict}"
+
+
+def _similar(changes: Sequence[Change]) -> Iterable[list[Change]]:
+    """Changes of one kind of thing side by side, as a machine that changed as a whole has one for each device."""
+    found: dict[tuple[str, ...], list[Change]] = {}
+    for change in changes:
+        alike = "" if change.kind in ("lost", "gained") else change.what
+        found.setdefault((change.kind, alike, subject_kind(change.subjects[0]), change.note or ""), []).append(change)
+    return found.values()
+
+
+def _told(changes: list[Change], width: int) -> list[Line]:
+    lines: list[Line] = []
+    shown = changes if len(changes) <= SHOWN else changes[: SHOWN - 1]
+    for change in shown:
+        mark = MARKS.get(change.kind, "~")
+        lines += paragraph(_sentence(change), width, "      ", STYLES.get(change.kind, ""), first=f"  {mark} ")
+    rest = changes[len(shown) :]
+    if rest:
+        labels = [place.label for change in rest for place in change.subjects]
+        text = f"{rest[0].what} {rest[0].kind} otherwise on {folded(labels)}"
+        lines += paragraph(text, width, "      ", "dim", first="    ")
+    return lines
+
+
+def _sentence(change: Change) -> str:
+    who = folded([place.label for place in change.subjects])
+    values = f"{_value(change.old)} -> {_value(change.new)}"
+    note = f" ({change.note})" if change.note else ""
+    if change.kind in ("gone", "new", "renamed", "renumbered"):
+        told = f"{change.what} {change.kind}: {who}"
+    elif change.kind in ("lost", "gained"):
+        told = f"{WORDS[change.kind]} of {who}: {change.what}"
+    elif change.kind == "changed" and isinstance(change.old, list) and isinstance(change.new, list):
+        told = f"{who}  {change.what}: {_words(change.old, change.new)}"
+    elif change.kind == "grew":
+        rate = f", {change.per_second:g}/s" if change.per_second is not None else ""
+        told = f"{who}  {change.what} {values} (+{_more(change)}{rate})"
+    else:
+        verb = "" if change.kind == "changed" else f" {change.kind}"
+        told = f"{who}  {change.what}{verb}: {values}"
+    return told + note
+
+
+def _more(change: Change) -> str:
+    both = isinstance(change.old, (int, float)) and isinstance(change.new, (int, float))
+    return str(change.new - change.old) if both else "?"  # type: ignore[operator]  # both are numbers
+
+
+def _words(old: list[str], new: list[str]) -> str:
+    """Two lists: as they are where they are rows of the same things, else what went and what came."""
+    parts = [f"- {', '.join(old)}" if old else "", f"+ {', '.join(new)}" if new else ""]
+    return "  ".join(part for part in parts if part)
+
+
+def _value(value: Value) -> str:
+    if isinstance(value, list):
+        return ", ".join(value) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "none" if value in (None, "") else str(value)
+
+
+def folded(labels: Sequence[str]) -> str:
+    """Many names in few words.
+
+    >>> folded(["GPU4/0", "GPU4/1", "GPU4/2", "GPU5/7"])
+    'GPU4/0-2, GPU5/7'
+    >>> folded(["GPU2 - mlx5_0", "GPU2 - mlx5_1", "GPU2 - mlx5_2"])
+    'GPU2 with mlx5_0-2'
+    """
+    names = sorted(set(labels), key=natural)
+    ends = [name.split(" - ") for name in names]
+    if len(names) > 2 and all(len(each) == 2 for each in ends):
+        return _pairs([(a, b) for a, b in ends])
+    runs = _runs(names)
+    shown = runs if len(runs) <= SHOWN else runs[: SHOWN - 1]
+    rest = len(names) - sum(run.last - run.first + 1 for run in shown)
+    return ", ".join(run.text for run in shown) + (f" and {rest} more" if rest else "")
+
+
+def _pairs(ends: list[tuple[str, str]]) -> str:
+    """Pairs that share an end are told by it."""
+    everyone = {end for pair in ends for end in pair}
+    for common in sorted(everyone, key=natural):
+        if all(common in pair for pair in ends):
+            return f"{common} with {folded([b if a == common else a for a, b in ends])}"
+    most = max(sorted(everyone, key=natural), key=lambda end: sum(end in pair for pair in ends))
+    return f"{len(ends)} pairs, most of them of {most}"
+
+
+class _Run(NamedTuple):
+    """`stem` with the numbers from first to last; -1: the name ends in no number."""
+
+    stem: str
+    first: int
+    last: int
+
+    @property
+    def text(self) -> str:
+        if self.first < 0:
+            return self.stem
+        return f"{self.stem}{self.first}" + (f"-{self.last}" if self.last > self.first else "")
+
+
+def _runs(names: Sequence[str]) -> list[_Run]:
+    """Names that differ in their last number only, as a range."""
+    runs: list[_Run] = []
+    for name in names:
+        found = re.fullmatch(r"(.*?)([0-9]{1,6})", name, re.DOTALL)
+        stem, number = (found[1], int(found[2])) if found and str(int(found[2])) == found[2] else (name, -1)
+        if runs and number > 0 and runs[-1].stem == stem and runs[-1].last == number - 1:
+            runs[-1] = runs[-1]._replace(last=number)
+        else:
+            runs.append(_Run(stem, number, number))
+    return runs

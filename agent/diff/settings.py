@@ -1,0 +1,225 @@
+"""What two rows of one device say otherwise: links, firmware, drivers, settings. Load and warmth are no difference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent.diff.change import Place, Value
+from agent.diff.ledger import Ledger, plain
+from agent.diff.pairing import Pairing
+from agent.model.gpu import Gpu, GpuLink
+from agent.model.nic import Netdev, Port
+from agent.model.pci import Link
+from agent.model.report import Report
+
+PCI_FIELDS = {
+    "state": "devices", "revision": "devices", "driver": "software", "numa_node": "settings",
+    "iommu_type": "settings", "ats": "settings", "max_payload_bytes": "settings",
+    "max_read_request_bytes": "settings", "relaxed_ordering": "settings", "extended_tags": "settings",
+    "aspm": "settings", "bars_bytes": "settings", "virtual_functions": "settings",
+}  # fmt: skip
+LINK_FIELDS = {"max_speed_gt_s": "links", "max_width": "links"}
+GPU_FIELDS = {
+    "vbios": "software",
+    "memory_mib": "devices", "bar1_mib": "settings", "memory_numa_node": "settings", "virtualization": "settings",
+    "addressing_mode": "settings", "recovery_action": "devices",
+}  # fmt: skip
+FABRIC_FIELDS = {"state": "links", "status": "links", "clique": "links", "cluster_uuid": "links", "health": "links"}
+NVLINK_FIELDS = {"version": "links", "signal_gbyte_s": "links"}
+NIC_FIELDS = {
+    "state": "devices", "model": "devices", "board_id": "devices", "firmware": "software", "role": "settings",
+    "node_type": "settings", "limited": "settings", "bond": "settings",
+}  # fmt: skip
+PORT_FIELDS = {
+    "link_layer": "links", "state": "links", "phys_state": "links", "sm_lid": "links", "active_mtu": "settings",
+}  # fmt: skip
+RATE_FIELDS = {"rate_gbit_s": "links", "width": "links", "speed": "links"}  # of active ports only
+NETDEV_FIELDS = {
+    "operstate": "links", "max_speed_gbit_s": "links", "fec": "links", "neighbor": "links",
+    "admin_up": "settings", "mtu": "settings", "master": "settings", "bond": "settings", "vlan": "settings",
+}  # fmt: skip
+QOS_FIELDS = ("trust", "pfc", "prio_tc", "dscp_prio", "tc_bandwidth", "tc_tsa", "buffers", "dcbx", "ecn")
+SURE = "conclusive"
+READABLE = (SURE, "idle", "untrusted")
+
+
+def pci(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
+    """Functions and their links. A link is told of its lower end; a function that is asleep or gone says no more."""
+    called = {
+        row.pci: pairs.place(kind, one, row)
+        for kind, table in (("nic", pairs.nics), ("gpu", pairs.gpus))
+        for one, row in table.pairs
+        if row.pci and pairs.ids.get(one.pci or "") == row.pci
+    }
+    upper_old, upper_new = _upper_ends(old), _upper_ends(new)
+    for a, b in pairs.pci.pairs:
+        place = called.get(b.id) or pairs.place("pci", a, b)
+        if a.state != b.state:
+            ledger.compare("devices", "state", place, a.state, b.state)
+            continue
+        ledger.fields(place, a, b, PCI_FIELDS)
+        if a.acs and b.acs:
+            ledger.compare("settings", "acs", place, sorted(a.acs.control), sorted(b.acs.control))
+        elif (a.acs or b.acs) and (a.config_bytes or 0) != (b.config_bytes or 0):
+            ledger.unknown("lost" if a.acs else "gained", "acs", place)
+        _link(ledger, place, a.link, b.link, upper=a.id in upper_old or b.id in upper_new)
+
+
+def gpus(ledger: Ledger, pairs: Pairing) -> None:
+    """GPUs, their NVLinks and their fabric."""
+    for a, b in pairs.gpus.pairs:
+        place = pairs.place("gpu", a, b)
+        _driver(ledger, place, a, b)
+        ledger.fields(place, a, b, GPU_FIELDS)
+        if not (a.pci in pairs.ids and b.pci):
+            ledger.compare("settings", "numa_node", place, a.numa_node, b.numa_node)
+            _driver_link(ledger, place, a, b)
+        if a.mig and b.mig:
+            ledger.fields(place, a.mig, b.mig, dict.fromkeys(("current", "pending", "instances"), "settings"), "mig ")
+        if a.fabric and b.fabric:
+            ledger.fields(place, a.fabric, b.fabric, FABRIC_FIELDS, "fabric ")
+        elif a.fabric or b.fabric:
+            ledger.unknown("lost" if a.fabric else "gained", "fabric", place)
+        if a.c2c and b.c2c:
+            ledger.fields(place, a.c2c, b.c2c, {"enabled": "links", "links": "links"}, "c2c ")
+        _nvlinks(ledger, pairs, a, b)
+
+
+def nics(ledger: Ledger, pairs: Pairing) -> None:
+    """NICs and their ports."""
+    for a, b in pairs.nics.pairs:
+        place = pairs.place("nic", a, b)
+        if a.state != b.state:
+            ledger.fields(place, a, b, {"state": "devices", "role": "settings"})
+            continue
+        ledger.fields(place, a, b, NIC_FIELDS)
+        if not (a.pci in pairs.ids and b.pci):
+            ledger.fields(place, a, b, {"numa_node": "settings", "driver": "software"})
+        ports_old, ports_new = {port.port: port for port in a.ports}, {port.port: port for port in b.ports}
+        for number in sorted(ports_old.keys() | ports_new.keys()):
+            one, other = ports_old.get(number), ports_new.get(number)
+            where = pairs.place("nic", a, b, f"/{number}")
+            if one and other:
+                _port(ledger, pairs, where, one, other)
+            else:
+                ledger.add("devices", "gone" if one else "new", "port", where)
+
+
+def netdevs(ledger: Ledger, pairs: Pairing) -> None:
+    """Interfaces."""
+    for a, b in pairs.netdevs.pairs:
+        place = pairs.place("netdev", a, b)
+        ledger.fields(place, a, b, NETDEV_FIELDS)
+        if a.operstate == b.operstate:  # without a signal there is no speed
+            ledger.fields(place, a, b, {"speed_gbit_s": "links"})
+        if a.module and b.module:
+            ledger.compare("devices", "module", place, _module(a), _module(b))
+        if a.pause and b.pause:
+            ledger.fields(place, a.pause, b.pause, {"rx": "settings", "tx": "settings"}, "pause ")
+        if a.qos and b.qos:
+            for name in QOS_FIELDS:
+                before, after = plain(getattr(a.qos, name)), plain(getattr(b.qos, name))
+                ledger.compare("settings", f"qos {name}", place, before or None, after or None)
+        elif a.qos or b.qos:
+            ledger.unknown("lost" if a.qos else "gained", "qos", place)
+        if pairs.same_host:
+            _sets(ledger, "settings", "addresses", place, a.addresses, b.addresses)
+            if not (a.mac or "").count(":") > 5:  # an IPoIB address begins with a number that is dealt out anew
+                ledger.compare("settings", "mac", place, a.mac, b.mac)
+
+
+def _upper_ends(report: Report) -> set[str]:
+    """Ports whose link is that of a function below them."""
+    return {row.parent for row in report.topology.pci if row.parent and row.link}
+
+
+def _link(ledger: Ledger, place: Place, a: Link | None, b: Link | None, upper: bool) -> None:
+    if a is None or b is None:
+        if a is not b:
+            ledger.unknown("gained" if a is None else "lost", "link", place)
+        return
+    before, after = a.quality.state, b.quality.state
+    if (before in READABLE) != (after in READABLE):
+        ledger.unknown(*(("lost", f"link ({after})") if before in READABLE else ("gained", f"link ({before})")), place)
+    if before not in READABLE or after not in READABLE:
+        return
+    ledger.fields(place, a, b, LINK_FIELDS)
+    if upper:
+        return
+    if before == after == SURE:
+        ledger.fields(place, a, b, {"speed_gt_s": "links", "width": "links"})
+    else:  # speed follows load; the width of an idle link is worth a word
+        unsure = after if after != SURE else before
+        ledger.compare("links", "width", place, a.width, b.width, note=f"the link is {unsure}")
+
+
+def _driver(ledger: Ledger, place: Place, a: Gpu, b: Gpu) -> None:
+    """What the driver makes of it; where it cannot tell, the name comes from elsewhere, too."""
+    before, after = (None if gpu.driver_state == "unknown" else gpu.driver_state for gpu in (a, b))
+    ledger.compare("software", "driver_state", place, before, after, note=b.driver_error or a.driver_error)
+    if before == after == "open":
+        ledger.compare("devices", "name", place, a.name, b.name)
+
+
+def _driver_link(ledger: Ledger, place: Place, a: Gpu, b: Gpu) -> None:
+    """The driver's view, where there is no other."""
+    if a.pcie and b.pcie:
+        fields = {"width": "links", "max_width": "links", "max_generation": "links"}
+        if a.pstate == b.pstate == "P0":
+            fields["generation"] = "links"
+        ledger.fields(place, a.pcie, b.pcie, fields, "pcie ")
+
+
+def _nvlinks(ledger: Ledger, pairs: Pairing, a: Gpu, b: Gpu) -> None:
+    if not (a.links_known and b.links_known):
+        if a.links_known != b.links_known:
+            ledger.unknown("lost" if a.links_known else "gained", "nvlinks", pairs.place("gpu", a, b))
+        return
+    before, after = {each.link: each for each in a.links}, {each.link: each for each in b.links}
+    for number in sorted(before.keys() | after.keys()):
+        one, other = before.get(number), after.get(number)
+        place = pairs.place("gpu", a, b, f"/{number}")
+        if one is None or other is None:
+            ledger.add("links", "gone" if one else "new", "nvlink", place)
+            continue
+        ledger.compare("links", "nvlink state", place, one.state, other.state)
+        if one.state == other.state:
+            ledger.fields(place, one, other, NVLINK_FIELDS, "nvlink ")
+            ledger.compare("links", "nvlink remote", place, _far_end(one, pairs.ids), _far_end(other, {}))
+
+
+def _far_end(link: GpuLink, ids: Any) -> str | None:
+    """The device at the other end, by its id in NEW; its link number is the driver's business."""
+    if link.remote is None or link.remote.kind == "unknown":
+        return None
+    end = link.remote.id or ""
+    return f"{link.remote.kind} {ids.get(end, end)}".strip()
+
+
+def _port(ledger: Ledger, pairs: Pairing, place: Place, a: Port, b: Port) -> None:
+    ledger.fields(place, a, b, PORT_FIELDS)
+    if a.state == b.state:
+        ledger.fields(place, a, b, RATE_FIELDS)
+    _sets(ledger, "settings", "pkeys", place, a.pkeys, b.pkeys)
+    if a.gids_known and b.gids_known:
+        _sets(ledger, "settings", "gids", place, _gids(a, pairs.same_host), _gids(b, pairs.same_host))
+    elif a.gids_known or b.gids_known:
+        ledger.unknown("lost" if a.gids_known else "gained", "gids", place)
+
+
+def _gids(port: Port, addresses: bool) -> list[str]:
+    return [f"{gid.index}: {gid.type or '?'}{f' {gid.gid}' if addresses else ''}" for gid in port.gids]
+
+
+def _sets(ledger: Ledger, group: str, what: str, place: Place, old: list[str], new: list[str]) -> None:
+    """Two lists of words: only what one of them has and the other has not."""
+    before: Value = [word for word in old if word not in set(new)]
+    after: Value = [word for word in new if word not in set(old)]
+    if before or after:
+        ledger.add(group, "changed", what, place, before, after)
+
+
+def _module(netdev: Netdev) -> Value:
+    """The plugged module: what it is, not how warm it is."""
+    words = {key: value for key, value in (netdev.module or {}).items() if isinstance(value, str)}
+    return plain(words)
