@@ -75,6 +75,19 @@ class Case:
         return tuple(n for n in self.topology.nics if n.role == "rail")
 
     @cached_property
+    def maybe_rails(self) -> tuple[Nic, ...]:
+        """NICs that GPUs could use, and of which nothing says what they are for."""
+        could = (n for n in self.topology.nics if n.role == "unknown" and n.state != "vfio" and not n.virtual_function)
+        return tuple(could) if self.topology.gpus else ()
+
+    @cached_property
+    def no_rail_known(self) -> str | None:
+        """Why it is not known which NICs are rails, where none is one; None where it is known."""
+        if self.rails or not self.maybe_rails:
+            return None
+        return f"which NICs are rails is not known: {'; '.join(self.maybe_rails[0].role_evidence) or 'no evidence'}"
+
+    @cached_property
     def paths_of(self) -> Mapping[str, tuple[Path, ...]]:
         """Paths by either end."""
         found: dict[str, list[Path]] = {}

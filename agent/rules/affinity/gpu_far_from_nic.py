@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
+from agent.model.nic import Nic
 from agent.model.topology import Path
 from agent.rules.case import Case
 from agent.rules.counting import named
@@ -14,6 +15,8 @@ from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
 _NEAR = ("PIX", "PXB")
+_OTHER_SOCKET = 20  # ACPI SLIT: 20 and more is another socket; nodes of one socket (NPS, SNC) are 11 to 16 apart
+_UNSURE = "whether the way crosses the sockets of a physical machine is not known"
 
 
 @rule(
@@ -37,13 +40,17 @@ def affinity_gpu_far_from_nic(case: Case) -> Iterator[Answer]:
     near, or the node has as many rails as groups of GPUs below one root port, so that each could have its own: error;
     warning where the GPU has NVLinks, because NCCL can then send through another GPU's rail (PXN).
     Else the node has few NICs by design: one info for the node.
+    Where no GPU has a rail behind a switch and every GPU's nearest one is on another socket (SYS, NUMA distance 20 and
+    more), the NIC is in the wrong slot: one warning for the node.
 
     ## What keeps it silent
-    - No GPU has a rail behind a switch: the platform is built so, not applicable. So is a node without rails.
+    - No GPU has a rail behind a switch, and some have one on their socket: the platform is built so, not applicable.
+      So is a node without rails.
+    - A NIC near the GPU of which nothing says what it is for may be its rail: unknown.
     - GPUs that hang on their CPU by C2C, where NCCL allows the way over it: SYS is normal there, not applicable.
     - Virtual machines, whose tree is the hypervisor's; GPUs that sleep, are gone, or came or went during the scan: not
       applicable.
-    - The way to the rails is not known: unknown.
+    - The way to the rails is not known, or not what the sockets are: unknown.
 
     ## How to confirm
     `nvidia-smi topo -m`, and `lspci -tv`
@@ -56,7 +63,9 @@ def affinity_gpu_far_from_nic(case: Case) -> Iterator[Answer]:
     NCCL `src/graph/paths.cc` (default distance PXB; P2C on C2C systems from 2.27.3); NCCL issues 1151 and 1579.
     """
     if not case.rails:
-        if case.probe_failure("pci|lspci") is None:
+        if case.no_rail_known and not case.virtual_machine:
+            yield Unknown("node", case.no_rail_known)
+        elif case.probe_failure("pci|lspci") is None:
             yield NotApplicable("node", "no rail")
         return
     near: list[Gpu] = []
@@ -69,10 +78,12 @@ def affinity_gpu_far_from_nic(case: Case) -> Iterator[Answer]:
         elif best.pcie_kind in _NEAR:
             near.append(gpu)
             yield Pass(f"gpu:{gpu.id}")
+        elif undecided := _undecided(case, gpu):
+            yield Unknown(f"gpu:{gpu.id}", f"{undecided.label} is near it, and whether that is a rail is not known")
         else:
             far.append((gpu, best))
     if not near:
-        yield from (NotApplicable(f"gpu:{gpu.id}", "no GPU here has a rail behind a switch") for gpu, _ in far)
+        yield from _without_switches(case, far)
     elif len(near) > len(far) or len(case.rails) >= _groups(case, [*near, *(gpu for gpu, _ in far)]):
         yield from (_fault(case, gpu, best) for gpu, best in far)
     else:
@@ -95,6 +106,39 @@ def _best(case: Case, gpu: Gpu) -> Path | None:
     rails = {nic.id for nic in case.rails}
     ways = [p for p in case.paths_of.get(gpu.id, ()) if p.pcie_kind in _NEAREST_FIRST and rails & {p.a, p.b}]
     return min(ways, key=lambda p: (_NEAREST_FIRST.index(p.pcie_kind or ""), p.a, p.b), default=None)
+
+
+def _undecided(case: Case, gpu: Gpu) -> Nic | None:
+    """A NIC behind a switch with this GPU, of which nothing says what it is for, and which answers."""
+    near = {end for p in case.paths_of.get(gpu.id, ()) if p.pcie_kind in _NEAR for end in (p.a, p.b)}
+    return next((nic for nic in case.maybe_rails if nic.id in near and away(function_of(case, nic)) is None), None)
+
+
+def _without_switches(case: Case, far: list[tuple[Gpu, Path]]) -> Iterator[Answer]:
+    """Everything hangs on the CPUs: what can be wrong is the socket."""
+    across = [_across_sockets(case, best) for _, best in far]
+    if far and all(across):
+        yield _other_socket(case, far)
+        return
+    for (gpu, _), crossed in zip(far, across, strict=True):
+        reason = "no GPU here has a rail behind a switch"
+        yield (
+            Unknown(f"gpu:{gpu.id}", f"{reason}; {_UNSURE}")
+            if crossed is None
+            else NotApplicable(f"gpu:{gpu.id}", reason)
+        )
+
+
+def _across_sockets(case: Case, best: Path) -> bool | None:
+    """Whether a way leads from one socket to another; None where it may. Nodes of one socket are SYS to each other."""
+    if best.pcie_kind != "SYS":
+        return False
+    ends = [device.numa_node for end in (best.a, best.b) if (device := case.gpus.get(end) or case.nics.get(end))]
+    rows = {row.id: row for row in case.node.numa_nodes}
+    here, there = (rows.get(-1 if node is None else node) for node in (ends if len(ends) == 2 else (None, None)))
+    if not case.node.virtualization_known or here is None or there is None or there.id >= len(here.distances):
+        return None
+    return here.distances[there.id] >= _OTHER_SOCKET
 
 
 def _groups(case: Case, gpus: list[Gpu]) -> int:
@@ -135,6 +179,21 @@ def _few_nics(case: Case, far: list[tuple[Gpu, Path]]) -> Fail:
         severity="info",
         confidence="medium",
         cause="few-nics",
+        places=frozenset(gpu.id for gpu, _ in far),
+    )
+
+
+def _other_socket(case: Case, far: list[tuple[Gpu, Path]]) -> Fail:
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"every rail is on another socket than {named([gpu.label for gpu, _ in far])}",
+        impact="100 % of the traffic between nodes crosses the link between the sockets, through host memory.",
+        remedy="Move the NIC to a slot of the GPUs' socket.",
+        evidence=tuple(_evidence(case, gpu, best) for gpu, best in far),
+        severity="warning",
+        confidence="medium",
+        cause="other-socket",
         places=frozenset(gpu.id for gpu, _ in far),
     )
 

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.rules.case import Case
-from agent.rules.devices import away, function_of, is_nvidia
+from agent.rules.devices import away, function_of, is_nvidia, on_c2c
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _PEER_MODULES = ("nvidia_peermem", "nv_peer_mem")
 _DMABUF_DRIVERS = ("mlx5", "irdma", "ice", "bnxt")  # whose kernel modules can register a DMA-BUF
 _OWN_WAY = ("efa", "gve", "mana", "erdma")  # their providers bring a GPUDirect of their own, or none
+_NO_RAIL = "no rail"
+_NEAR = ("PIX", "PXB")
 _TURING = 7.5
 _KERNEL = re.compile(r"(\d{1,3})\.(\d{1,3})")
 _CUDA = re.compile(r"(\d{1,3})\.(\d{1,3})")
@@ -35,14 +37,16 @@ def gdr_no_path(case: Case) -> Iterator[Answer]:
     ## How it is decided
     Neither (a) a peer-memory client: `nvidia_peermem` or `nv_peer_mem` is loaded or registered; nor (b) all that
     DMA-BUF needs: kernel 5.12, open kernel modules of the driver, CUDA 11.7, Turing or newer, a NIC driver that
-    registers DMA-BUFs (mlx5, irdma, bnxt). One finding for the node; it names what DMA-BUF lacks.
+    registers DMA-BUFs (mlx5, irdma, bnxt). One finding for the node; it names what DMA-BUF lacks. Where no GPU has a
+    rail behind a switch, NCCL would not use it either: info.
 
     ## What keeps it silent
     - GeForce and TITAN cards, which cannot do it; GPUs of other vendors; nodes without a rail, or without an active
       one: not applicable.
     - EFA, gVNIC, MANA and eRDMA, which have ways of their own; virtual machines: not applicable.
     - No GPU that the driver offers: not applicable.
-    - Modules could not be listed, or something that decides between the two could not be read: unknown.
+    - Which NICs are rails is not known, modules could not be listed, or something that decides between the two could
+      not be read: unknown.
 
     ## How to confirm
     `lsmod | grep -E 'nvidia_peermem|nv_peer_mem'`; `cat /proc/driver/nvidia/version` says "Open Kernel Module".
@@ -56,6 +60,9 @@ def gdr_no_path(case: Case) -> Iterator[Answer]:
     """
     gpus = [gpu for gpu in case.topology.gpus if _could(case, gpu)]
     silent = _not_applicable(case, gpus)
+    if silent == _NO_RAIL and case.no_rail_known:
+        yield Unknown("node", case.no_rail_known)
+        return
     if silent:
         yield NotApplicable("node", silent)
         return
@@ -88,7 +95,7 @@ def _not_applicable(case: Case, gpus: list[Gpu]) -> str | None:
         return "virtual machine: the provider's stack decides"
     rails = [nic for nic in case.rails if not (nic.software or nic.limited)]
     if not rails:
-        return "no rail"
+        return _NO_RAIL
     if all((nic.driver or "").startswith(_OWN_WAY) for nic in rails):
         return "rails of a cloud with a GPUDirect of its own"
     if not any(port.state == "ACTIVE" for nic in rails for port in nic.ports):
@@ -114,11 +121,14 @@ def _dmabuf(case: Case, gpus: list[Gpu]) -> Answer:
             if unread
             else Pass("node")
         )
+    used = _near_enough(case)
     return Fail(
         subject="node",
         label="node",
         summary=f"no peer-memory client is loaded, and DMA-BUF lacks: {', '.join(lacking)}",
-        impact="traffic between nodes goes through host memory: about 50 % of the bandwidth of every rail.",
+        impact="traffic between nodes goes through host memory: about 50 % of the bandwidth of every rail."
+        if used
+        else "0 % for NCCL, which would not use it at this distance; libraries that do lose about 50 %.",
         remedy="Install the open kernel modules of the driver (DMA-BUF), or modprobe nvidia-peermem.",
         evidence=(
             Evidence(what="peer-memory clients", value="none of " + ", ".join(_PEER_MODULES), source="/proc/modules"),
@@ -130,8 +140,17 @@ def _dmabuf(case: Case, gpus: list[Gpu]) -> Answer:
                 source="/proc/driver/nvidia/version",
             ),
         ),
+        severity=None if used else "info",
         places=frozenset({"node"}),
     )
+
+
+def _near_enough(case: Case) -> bool:
+    """Whether NCCL would use GPUDirect RDMA at all: up to PXB, or over C2C; True where the ways are not known."""
+    rails = {nic.id for nic in case.rails}
+    ways = [p for gpu in case.topology.gpus for p in case.paths_of.get(gpu.id, ()) if rails & {p.a, p.b}]
+    coherent = any(on_c2c(case, gpu) for gpu in case.topology.gpus)
+    return coherent or not ways or any(p.pcie_kind in (*_NEAR, None) or p.kind == "C2C" for p in ways)
 
 
 def _at_least(pattern: re.Pattern[str], text: str | None, least: tuple[int, int]) -> bool | None:

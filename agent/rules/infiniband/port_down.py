@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.rules.case import Case
-from agent.rules.counting import named
+from agent.rules.counting import majority, named
 from agent.rules.devices import by_role
 from agent.rules.infiniband.ports import EXPECTED, IbPort, ib_ports, settling
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
@@ -43,9 +43,12 @@ def ib_port_down(case: Case) -> Iterator[Answer]:
       applicable. So are nodes without InfiniBand.
     - A port without signal where all ports in its position are (the second ports of all cards), while others of its
       role are active: not cabled, not applicable.
+    - A port without signal on a card that has as many active ports as most cards of its board: which of two ports is
+      cabled is the builder's choice, not applicable.
     - A single rail, or storage ports, without signal where no port of that role is active: not cabled, or the fabric is
       down; this node cannot tell, so it is unknown.
-    - The first four minutes after boot, and a state that could not be read: unknown.
+    - The first four minutes after boot, a state that could not be read, and ports that are down where nothing says
+      which NICs are rails: unknown.
     - The link is up and no subnet manager came: ib-no-sm is the cause and stands for this one.
 
     ## How to confirm
@@ -71,14 +74,15 @@ def ib_port_down(case: Case) -> Iterator[Answer]:
 def _of_role(case: Case, ports: list[IbPort]) -> Iterator[Answer]:
     active = [each for each in ports if each.port.state == "ACTIVE"]
     dark = not active and len({each.nic.id for each in ports if each.nic.role == "rail"}) > 1
-    answers = [_judge(case, each, active, dark) for each in ports]
+    answers = [_judge(case, each, ports, dark) for each in ports]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
     yield from [_whole_node(faults)] if dark and len(faults) == len(ports) else faults
 
 
-def _judge(case: Case, each: IbPort, active: list[IbPort], dark: bool) -> Answer:
+def _judge(case: Case, each: IbPort, ports: list[IbPort], dark: bool) -> Answer:
     port, role = each.port, each.nic.role
+    active = [o for o in ports if o.port.state == "ACTIVE"]
     alike = [o for o in active if o.position == each.position and (role == "rail" or o.board == each.board)]
     if port.state == "ACTIVE":
         return Pass(each.subject)
@@ -89,6 +93,8 @@ def _judge(case: Case, each: IbPort, active: list[IbPort], dark: bool) -> Answer
         if active:
             return NotApplicable(each.subject, "not cabled, as every port in its position")
         return Unknown(each.subject, f"{port.state}, as every port of its role: not cabled, or the fabric is down")
+    if port.phys_state not in _CABLED and _lacks_none(each, ports):
+        return NotApplicable(each.subject, "not cabled: its card has as many active ports as cards like it")
     return Fail(
         subject=each.subject,
         label=each.label,
@@ -103,6 +109,16 @@ def _judge(case: Case, each: IbPort, active: list[IbPort], dark: bool) -> Answer
         severity=by_role("error", each.nic),
         places=each.places,
     )
+
+
+def _lacks_none(each: IbPort, ports: list[IbPort]) -> bool:
+    """Whether another port of its card is active, and that is as much as most cards of its board have."""
+    counts: dict[str, int] = {}
+    for other in ports:
+        if other.board == each.board:
+            counts[other.card] = counts.get(other.card, 0) + (other.port.state == "ACTIVE")
+    usual = majority(counts.values()) or max(counts.values())
+    return counts[each.card] >= max(usual, 1)
 
 
 def _whole_node(faults: list[Fail]) -> Fail:

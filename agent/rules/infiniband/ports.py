@@ -37,6 +37,11 @@ class IbPort(NamedTuple):
         return f"{self.nic.label}/{self.port.port}"
 
     @property
+    def card(self) -> str:
+        """What all ports of its card have in common."""
+        return (self.nic.pci or self.nic.id).rpartition(".")[0] or self.nic.id
+
+    @property
     def places(self) -> frozenset[str]:
         """What a fault of this port is about."""
         return frozenset({f"{self.nic.id}/{self.port.port}", self.nic.id, self.nic.pci or self.nic.id})
@@ -113,6 +118,8 @@ def _unjudged(case: Case, nic: Nic, port: Port, roles: tuple[str, ...]) -> Answe
         return NotApplicable(subject, absent)
     if function and function.physical_function in case.functions:
         return NotApplicable(subject, "a virtual function, for guests")
+    if nic in case.maybe_rails and case.no_rail_known and port.state != "ACTIVE" and "unknown" not in roles:
+        return Unknown(subject, f"{port.state or 'its state could not be read'}; {case.no_rail_known}")
     if nic.role not in roles:
         return NotApplicable(subject, f"role {nic.role}: nothing is expected of it")
     if port.link_layer is None:

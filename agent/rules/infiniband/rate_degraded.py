@@ -33,8 +33,9 @@ def ib_rate_degraded(case: Case) -> Iterator[Answer]:
     twice the time, because every rail waits for the slowest.
 
     ## How it is decided
-    Ports of the same board and role on this node should run alike. Below the rate of more than half of them, or, where
-    none has a majority, below the fastest of them: a fault. Rails: error. Storage: warning.
+    Ports of the same board, role and position (all first ports, all second ones) on this node should run alike. Below
+    the rate of more than half of them, or, where none has a majority, below the fastest of them: a fault. Rails: error.
+    Storage: warning.
     A port without siblings that runs at one lane (1X) is a fault as well; one that is merely below what its generation
     can do is info, because slower fabrics and slower products of the same chip exist.
 
@@ -67,7 +68,12 @@ def ib_rate_degraded(case: Case) -> Iterator[Answer]:
         else:
             ports.append(each)
     for each in ports:
-        yield _judge(case, each, [o for o in ports if (o.nic.role, o.board) == (each.nic.role, each.board)])
+        yield _judge(case, each, [other for other in ports if _kind(other) == _kind(each)])
+
+
+def _kind(each: IbPort) -> tuple[object, ...]:
+    """What ports have in common that should run alike: second ports of all cards may be on a slower fabric."""
+    return each.nic.role, each.board, each.position
 
 
 def _judge(case: Case, each: IbPort, alike: list[IbPort]) -> Answer:

@@ -27,6 +27,7 @@ def ib_rate_mixed(case: Case) -> Iterator[Answer]:
 
     ## What keeps it silent
     - Storage, management and other NICs are not compared; nor are ports that are not active.
+    - Rails that answer to different subnet managers (LID): two fabrics may differ by design.
     - A rate that the kernel has no name for (SDR on ConnectX-5 and later): unknown, and left out.
     - Fewer than two active InfiniBand rails: not applicable.
 
@@ -53,11 +54,21 @@ def ib_rate_mixed(case: Case) -> Iterator[Answer]:
         if case.probe_failure("rdma|rdma_tools") is None or no_infiniband(case):
             yield NotApplicable("node", "fewer than two active InfiniBand rails")
         return
-    rates = {each.port.rate_gbit_s or 0.0 for each in ports}
-    yield _fault(ports, min(rates), max(rates)) if len(rates) > 1 else Pass("node")
+    mixed = [fabric for fabric in _fabrics(ports) if len({each.port.rate_gbit_s for each in fabric}) > 1]
+    yield _fault(mixed[0]) if mixed else Pass("node")
 
 
-def _fault(ports: list[IbPort], slowest: float, fastest: float) -> Fail:
+def _fabrics(ports: list[IbPort]) -> list[list[IbPort]]:
+    """Ports by the subnet manager that they answer to: a second fabric may be slower by design."""
+    found: dict[int | None, list[IbPort]] = {}
+    for each in ports:
+        found.setdefault(each.port.sm_lid, []).append(each)
+    return list(found.values())
+
+
+def _fault(ports: list[IbPort]) -> Fail:
+    rates = [each.port.rate_gbit_s or 0.0 for each in ports]
+    slowest, fastest = min(rates), max(rates)
     slow = [each for each in ports if (each.port.rate_gbit_s or 0.0) < fastest]
     return Fail(
         subject="node",

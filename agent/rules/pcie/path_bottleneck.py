@@ -40,7 +40,7 @@ def pcie_path_bottleneck(case: Case) -> Iterator[Answer]:
     - A hop that runs at all it can and that several GPUs or rails share: built so.
     - Hops whose registers describe no real wire (synthetic switch ports, virtual machines): left out.
     - GPUs of superchips, which reach their NICs by C2C; nodes without rails: not applicable.
-    - A hop that could not be read: unknown.
+    - A hop that could not be read, or which NICs are rails is not known: unknown.
 
     ## How to confirm
     `lspci -tv`, then `lspci -vv -s ADDRESS | grep -E 'LnkCap:|LnkSta:'` on the hop.
@@ -53,7 +53,8 @@ def pcie_path_bottleneck(case: Case) -> Iterator[Answer]:
     slowest hop).
     """
     if not case.rails:
-        yield NotApplicable("node", "no rail")
+        undecided = None if case.virtual_machine else case.no_rail_known
+        yield Unknown("node", undecided) if undecided else NotApplicable("node", "no rail")
         return
     slow: dict[str, list[tuple[Path, float]]] = {}
     for gpu in case.topology.gpus:

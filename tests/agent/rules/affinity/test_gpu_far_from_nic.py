@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from agent.model.gpu import C2c
+from agent.model.node import NumaNode
 from agent.model.topology import Disagreement, Path
 from agent.rules.affinity.gpu_far_from_nic import affinity_gpu_far_from_nic as rule
 from agent.rules.catalogue import RULES
@@ -168,3 +169,60 @@ def test_dead_nvlinks_carry_nothing_for_it() -> None:
 def test_an_unread_bus_is_unknown() -> None:
     """No rail is known because nobody looked."""
     assert "unknown" == judge(probe(topology(server(1), nics=[]), "pci", "failed", "broken"), [rule])[0][0].state
+
+
+def test_a_nic_nearby_that_may_be_its_rail_is_no_fault() -> None:
+    """Of three NICs on its switch none could be told to be the rail; a dead one or a guest's is none."""
+    other = msgspec.structs.replace(far().topology.nics[0], id="0000:16:00.0", pci=None, label="mlx5_9", role="unknown")
+    way = Path(a=GPU, b=other.id, kind="PIX", pcie_kind="PIX")
+    case = topology(far(), nics=[*far().topology.nics, other], paths=[*far().topology.paths, way])
+    given = msgspec.structs.replace(other, state="vfio")
+
+    assert [Unknown(f"gpu:{GPU}", "mlx5_9 is near it, and whether that is a rail is not known")] == answers(
+        rule, case, f"gpu:{GPU}"
+    )
+    assert 1 == len(fails(rule, topology(case, nics=[*far().topology.nics, given])))
+
+
+def test_rails_that_are_not_known_are_not_absent() -> None:
+    """Several models are as near: which are rails is not known."""
+    assert {Unknown} == kinds(rule, changed_nics(far(), role="unknown"))
+    assert {NotApplicable} == kinds(rule, virtual(changed_nics(far(), role="unknown")))
+
+
+def one_socket_off(distance: int = 21, gpus: int = 2):
+    """Every GPU on NUMA node 0, the only rail on node 1, and no switches."""
+    case = topology(server(gpus), nics=server(1).topology.nics)
+    ways = [Path(a=gpu_id(n), b=nic_id(0), kind="SYS", pcie_kind="SYS") for n in range(gpus)]
+    nodes = [NumaNode(id=0, cpus="0-1", distances=[10, distance]), NumaNode(id=1, cpus="2-3", distances=[distance, 10])]
+    placed = changed_nic(changed_gpus(case, numa_node=0), 0, numa_node=1)
+    return node(topology(placed, paths=ways), numa_nodes=nodes)
+
+
+def test_the_only_rail_on_the_other_socket_is_a_warning() -> None:
+    """One finding for the node: the NIC is in the wrong slot."""
+    (fault,) = fails(rule, one_socket_off())
+
+    assert ("node", "warning", "other-socket") == (fault.subject, fault.severity, fault.cause)
+    assert "every rail is on another socket than GPU0, GPU1" == fault.summary
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(lambda c: one_socket_off(12), NotApplicable, id="another node of the same socket (NPS, SNC)"),
+        pytest.param(lambda c: node(c, virtualization_known=False), Unknown, id="perhaps a guest"),
+        pytest.param(lambda c: changed_nics(c, numa_node=None), Unknown, id="node of the NIC not known"),
+        pytest.param(lambda c: node(c, numa_nodes=[]), Unknown, id="distances not known"),
+        pytest.param(virtual, NotApplicable, id="virtual machine"),
+        pytest.param(lambda c: models(c, GB200), NotApplicable, id="superchip"),
+        pytest.param(
+            lambda c: topology(c, paths=[msgspec.structs.replace(p, pcie_kind="NODE") for p in c.topology.paths]),
+            NotApplicable,
+            id="on its socket",
+        ),
+    ],
+)  # fmt: skip
+def test_a_guard_keeps_the_other_socket_silent(circumstance, kind) -> None:
+    """The same machine and this circumstance."""
+    assert {kind} == kinds(rule, circumstance(one_socket_off()))

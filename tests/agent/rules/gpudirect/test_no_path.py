@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from agent.model.gpu import C2c
 from agent.model.node import Driver, Module
 from agent.rules.gpudirect.no_path import gdr_no_path as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
@@ -22,6 +24,7 @@ from tests.agent.rules.build import (
 )
 
 CLOSED = Driver(version="550.54", open=False, cuda="12.4")
+ON = C2c(enabled=True)
 OPEN = Driver(version="570.124.06", open=True, cuda="12.8")
 
 
@@ -115,3 +118,19 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     (answer,) = rule.check(circumstance(blocked()))
 
     assert isinstance(answer, kind), answer
+
+
+def test_where_no_rail_is_near_nccl_would_not_use_it() -> None:
+    """Everything hangs on the CPUs: worth knowing, not an error."""
+    ways = [msgspec.structs.replace(p, kind="NODE", pcie_kind="NODE") for p in blocked().topology.paths]
+    (fault,) = fails(rule, topology(blocked(), paths=ways))
+
+    assert "info" == fault.severity
+    assert [None] == [fault.severity for fault in fails(rule, changed_gpus(topology(blocked(), paths=ways), c2c=ON))]
+
+
+def test_rails_that_are_not_known_are_not_absent() -> None:
+    """Several models are as near to the GPUs: which of them are rails decides."""
+    (answer,) = rule.check(changed_nics(blocked(), role="unknown"))
+
+    assert isinstance(answer, Unknown)

@@ -209,3 +209,42 @@ def test_what_lacks_is_told() -> None:
     assert [Unknown(f"pci:{nic_id(0)}", "no driver is bound to it")] == list(
         rule.check(changed_nics(bare, state="no_driver"))
     )
+
+
+def one_second_port_lit(first_of_that_card: dict[str, str | None] | None = None):
+    """Dual-port cards with one cable each; on card 0 the second port is lit, and the first is as told."""
+    case = second_ports(server())
+    lit = [
+        msgspec.structs.replace(nic, ports=[msgspec.structs.replace(p, state="ACTIVE") for p in nic.ports])
+        if nic.id == f"{nic_id(0)[:-1]}1" else nic
+        for nic in case.topology.nics
+    ]  # fmt: skip
+    case = topology(case, nics=lit)
+    return changed_port(case, 0, **first_of_that_card) if first_of_that_card else case
+
+
+@pytest.mark.parametrize("first", [None, DARK], ids=["both of card 0", "its other port only"])
+def test_which_port_of_a_card_is_cabled_is_the_builders_choice(first) -> None:
+    """One lit second port does not make seven dark ones a fault."""
+    assert [] == fails(rule, one_second_port_lit(first))
+
+
+def test_a_card_with_fewer_lit_ports_than_its_siblings_lacks_one() -> None:
+    """All cards have two cables; the second of one is dark."""
+    case = second_ports(server(), state="ACTIVE", phys_state="LinkUp")
+    dark = f"{NIC[:-1]}1"
+    nics = [_second(case.topology.nics[1], **DARK) if nic.id == dark else nic for nic in case.topology.nics]
+
+    assert [f"port:{dark}/1"] == [fault.subject for fault in fails(rule, topology(case, nics=nics))]
+
+
+def test_a_dark_port_is_unknown_where_nothing_says_which_nics_are_rails() -> None:
+    """GPUs are here, and no NIC could be told to be theirs: not clean; without GPUs nobody expects anything of it."""
+    case = changed_nics(down(), role="unknown", role_evidence=["several models are as near"])
+    (answer,) = answers(rule, case, PORT)
+
+    assert (
+        Unknown("port:" + NIC + "/1", "DOWN; which NICs are rails is not known: several models are as near") == answer
+    )
+    assert {NotApplicable} == kinds(rule, topology(case, gpus=[]))
+    assert {NotApplicable} == kinds(rule, changed_nics(case, state="vfio"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from agent.rules.catalogue import RULES
@@ -197,3 +198,28 @@ def test_nobody_looked_is_unknown() -> None:
 
     assert "not_applicable" == judge(case, [mixed])[0][0].state
     assert "unknown" == judge(probe(case, "pci", "failed", "broken"), [mixed])[0][0].state
+
+
+def test_two_fabrics_may_differ_in_rate() -> None:
+    """Rails that answer to another subnet manager are on another fabric; on the same one it is a mixture."""
+    case = different()
+    apart = changed_port(changed_port(case, 0, sm_lid=344), 1, sm_lid=344)
+
+    assert [] == fails(mixed, apart)
+    assert 1 == len(fails(mixed, changed_port(apart, 3, rate_gbit_s=100.0)))
+
+
+def test_second_ports_are_not_measured_by_the_first() -> None:
+    """All second ports of dual-port cards on a slower fabric: the same board, and no fault."""
+    case = server()
+    twins = [
+        msgspec.structs.replace(
+            nic,
+            id=f"{nic.id[:-1]}1",
+            pci=f"{nic.pci[:-1]}1",
+            ports=[msgspec.structs.replace(p, **HDR) for p in nic.ports],
+        )
+        for nic in case.topology.nics[:3]
+    ]
+
+    assert [] == fails(degraded, topology(case, nics=[*case.topology.nics, *twins]))

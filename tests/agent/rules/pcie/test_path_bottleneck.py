@@ -13,9 +13,11 @@ from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,
     changed_gpu,
+    changed_nics,
     fails,
     function,
     gpu_id,
+    kinds,
     models,
     nic_id,
     probe,
@@ -149,3 +151,11 @@ def test_no_pci_is_unknown() -> None:
     (check,), _, _ = judge(probe(topology(server(), pci=[], gpus=[], paths=[]), "pci", "failed", "no sysfs"), [rule])
 
     assert "unknown" == check.state
+
+
+def test_rails_that_are_not_known_are_not_absent() -> None:
+    """NICs that could be rails, and nothing that says which: unknown; in a guest nothing is judged."""
+    case = changed_nics(server(), role="unknown")
+
+    assert {Unknown} == kinds(rule, case)
+    assert {NotApplicable} == kinds(rule, virtual(case))
