@@ -102,4 +102,5 @@ def _probe_run(outcome: Outcome) -> ProbeRun:
         reason=outcome.reason,
         sources=list(outcome.sources),
         duration_seconds=outcome.seconds,
+        hung=outcome.hung,
     )

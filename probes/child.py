@@ -46,6 +46,7 @@ class Child:
         self.answer: Answer | None = None
         self.ended: str | None = None
         self.overdue: str | None = None
+        self.left_behind = False
         self._killed = False
         self._data = bytearray()
         self.descriptor, send = os.pipe()
@@ -90,6 +91,7 @@ class Child:
             self.due = now + KILL_SECONDS
             return False
         self.overdue += "; it cannot be killed and was left behind"
+        self.left_behind = True
         return True
 
     def reap(self) -> int | None:

@@ -77,7 +77,7 @@ class ChildrenRun(Run):
         now = time.monotonic()
         since = self.asked_for_lock.setdefault(probe.name, now)
         if holder.is_stuck and self.suspects.get(probe.name) == holder:
-            self.settle(probe, Status.TIMED_OUT, f"an earlier run's child is {holder.story}")
+            self.settle(probe, Status.TIMED_OUT, f"an earlier run's child is {holder.story}", hung=True)
             return True
         self.suspects[probe.name] = holder
         if now - since > probe.bound_seconds:
@@ -115,7 +115,7 @@ class ChildrenRun(Run):
             if self.recording is not None and recording is not None:
                 self.recording.merge(recording)
         elif child.overdue is not None:
-            self.settle(child.probe, Status.TIMED_OUT, child.overdue, child.seconds)
+            self.settle(child.probe, Status.TIMED_OUT, child.overdue, child.seconds, child.left_behind)
         else:
             self.settle(child.probe, Status.FAILED, self._death_of(child), child.seconds)
 

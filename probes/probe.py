@@ -44,6 +44,7 @@ class Outcome(NamedTuple):
     reason: str | None
     sources: tuple[str, ...]
     seconds: float
+    hung: bool = False  # its process could not be killed and was left behind, now or by an earlier run
 
 
 class Skipped(Exception):

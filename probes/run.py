@@ -10,7 +10,7 @@ from probes.host.door import Host
 from probes.host.recording import Recording, RecordingHost
 from probes.host.refusal import Refusal
 from probes.probe import Outcome, Probe, Status, outcome_of
-from probes.turns import Progress, Run
+from probes.turns import HUNG, Progress, Run
 
 
 class Ran(NamedTuple):
@@ -60,7 +60,8 @@ class InProcessRun(Run):
             if time.monotonic() > self.deadline:
                 self.settle_unreached(probe)
             elif probe.name in lost:
-                self.settle(probe, Status(lost[probe.name].status), lost[probe.name].reason)
+                why = lost[probe.name]
+                self.settle(probe, Status(why.status), why.reason, hung=why.code == HUNG)
             elif not self.is_superfluous(probe):
                 self.keep(_as_recorded(outcome_of(probe, host), unanswered.get(probe.name)))
 

@@ -11,6 +11,7 @@ from probes.host.refusal import Refusal
 from probes.probe import Outcome, Probe, Status
 
 PROGRESS_SECONDS = 1.0  # a run shorter than this says nothing
+HUNG = "HUNG"  # the code of a refusal in a capture
 ANSWERED = (Status.OK, Status.PARTIAL)
 Progress = Callable[[str], None]
 
@@ -38,11 +39,11 @@ class Run:
         """Give every probe an outcome."""
         raise NotImplementedError
 
-    def settle(self, probe: Probe, status: Status, reason: str, seconds: float = 0.0) -> None:
+    def settle(self, probe: Probe, status: Status, reason: str, seconds: float = 0.0, hung: bool = False) -> None:
         """An outcome that the probe itself did not give."""
-        self.outcomes[probe.name] = Outcome(probe.name, status, None, reason, (), seconds)
+        self.outcomes[probe.name] = Outcome(probe.name, status, None, reason, (), seconds, hung)
         if self.recording is not None and status in (Status.TIMED_OUT, Status.FAILED):
-            self.recording.lost[probe.name] = Refusal(status.value, reason)
+            self.recording.lost[probe.name] = Refusal(status.value, reason, HUNG if hung else None)
 
     def keep(self, outcome: Outcome) -> None:
         """The outcome that a probe gave; a recording keeps why it has no facts."""

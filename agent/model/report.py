@@ -44,6 +44,7 @@ class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
     sources: list[str] = []
     duration_seconds: float = 0.0
+    hung: bool = False  # its process could not be killed and was left behind, now or by an earlier run
 
 
 class CountersWindow(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from agent.rules.affinity.gpu_far_from_nic import affinity_gpu_far_from_nic
 from agent.rules.affinity.numa_unknown import numa_unknown
 from agent.rules.gpu.missing import gpu_missing
 from agent.rules.gpudirect.no_path import gdr_no_path
+from agent.rules.host.probe_hung import probe_hung
 from agent.rules.infiniband.no_sm import ib_no_sm
 from agent.rules.infiniband.port_down import ib_port_down
 from agent.rules.infiniband.rate_degraded import ib_rate_degraded
@@ -41,4 +42,5 @@ RULES: tuple[Rule, ...] = (
     affinity_gpu_far_from_nic,
     numa_unknown,
     gdr_no_path,
+    probe_hung,
 )

@@ -176,6 +176,7 @@ def test_a_probe_has_its_bound(read: Callable[[Host], Reading]) -> None:
 
     assert time.monotonic() - began < 3
     assert (Status.TIMED_OUT, Status.OK) == (slow.status, other.status)
+    assert not slow.hung
     assert "no answer within 0.4 s: pid " in (slow.reason or "")
     assert "state S (sleeping)" in (slow.reason or "")
 
@@ -280,9 +281,11 @@ def test_a_child_that_cannot_be_killed_is_left_behind(unkillable: None) -> None:
     second, again = ran(Probe("stuck", name, 0.3), Probe("other", name)).outcomes
 
     assert "it cannot be killed and was left behind" in (first.reason or "")
+    assert first.hung
     assert time.monotonic() - began < 0.3 + 0.5
     assert (Status.TIMED_OUT, Status.OK) == (second.status, again.status)
     assert f"an earlier run's child is stuck since {time.gmtime().tm_year}-" in (second.reason or "")
+    assert second.hung
     assert f"pid {left.pid}, state S" in (second.reason or "")
     assert [left] == children._left_behind
     assert Status.OK == other.status
@@ -540,6 +543,8 @@ def test_a_real_uninterruptible_sleep(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "state D (uninterruptible sleep)" in (first.reason or "")
     assert "it cannot be killed and was left behind" in (first.reason or "")
     assert "an earlier run's child is stuck since 20" in (second.reason or "")
+    assert first.hung
+    assert second.hung
     assert f"pid {left.pid}, state D" in (second.reason or "")
     assert first_took < 4
     assert second_took < 1
