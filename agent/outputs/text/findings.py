@@ -1,71 +1,74 @@
-"""The verdict, the findings with their evidence, and what could not be judged and why."""
+"""The verdict with the findings in a line each, and further down each finding with evidence, cost and remedy."""
 
 from __future__ import annotations
 
 from agent.model.finding import SEVERITIES, Finding
-from agent.model.report import ProbeRun, Report
+from agent.model.report import Report
 from agent.outputs.text.lines import BLANK, Line, line, paragraph
+from agent.outputs.text.names import Names
 
-UNANSWERED = ("partial", "absent", "denied", "timed_out", "failed")
-SUBJECTS_SHOWN = 6
+DIGEST = 8  # findings that the top of the page names
+EVIDENCE = 12
+NAMED = 4  # rules that keep a verdict from ok, by name
 
 
 def verdict(report: Report, width: int) -> list[Line]:
-    """One line that a person reads first."""
+    """What a person reads first."""
     summary = report.summary
     counts = [f"{summary.counts.get(s, 0)} {s}" for s in reversed(SEVERITIES) if summary.counts.get(s)]
-    style = "ok" if summary.verdict == "ok" else "warning" if summary.verdict == "unknown" else summary.verdict
-    judged = sum(check.state in ("fail", "pass") for check in report.checks)
-    told = f"  {', '.join(counts) or 'no findings'}  ·  {judged} of {len(report.checks)} rules judged"
-    unknown = len(summary.unknown_rules)
-    return [line((summary.verdict.upper(), style), told, f", {unknown} unknown" if unknown else "")]
+    style = summary.verdict if summary.verdict != "unknown" else "warning"
+    told = f"  {', '.join(counts) or 'no findings'}  ·  {_judged(report)}"
+    lines = [line((summary.verdict.upper(), style), told)]
+    if summary.verdict == "unknown":
+        rules = summary.unknown_rules
+        which = ", ".join(rules) if len(rules) <= NAMED else f"{len(rules)} essential rules (at the end)"
+        lines += paragraph(f"not called ok: could not judge {which}", width)
+    loud = [finding for finding in report.findings if finding.severity != "info"]
+    for finding in loud[:DIGEST]:
+        lines += paragraph(f"{finding.label}: {finding.summary}", width, indent="      ", first="  ! ")
+    if len(loud) > DIGEST:
+        lines.append(line(f"  and {len(loud) - DIGEST} more, below"))
+    return lines
 
 
 def findings(report: Report, width: int) -> list[Line]:
     """Every finding, worst first: what, evidence, cost, mend."""
     lines: list[Line] = []
+    names = Names(report)
     for finding in report.findings:
-        lines += [*([BLANK] if lines else []), *_finding(finding, width)]
+        lines += [*([BLANK] if lines else []), *_finding(finding, names, width)]
     return lines
 
 
-def _finding(finding: Finding, width: int) -> list[Line]:
-    lines = [line((finding.severity.upper(), finding.severity), "  ", (finding.label, "bold"), f"  {finding.rule}")]
+def _judged(report: Report) -> str:
+    states = [check.state for check in report.checks]
+    told = [f"{sum(state in ('fail', 'pass') for state in states)} of {len(states)} rules judged"]
+    for word, text in (("unknown", "unknown"), ("not_applicable", "not for this machine"), ("disabled", "disabled")):
+        told += [f"{states.count(word)} {text}"] if word in states else []
+    return ", ".join(told)
+
+
+def _finding(finding: Finding, names: Names, width: int) -> list[Line]:
+    place = names.short(finding.subject.partition(":")[2])
+    where = f" ({place})" if place and place not in finding.label and "+" not in place else ""
+    sure = "" if finding.confidence == "high" else f"  confidence {finding.confidence}"
+    head = (finding.severity.upper(), finding.severity)
+    lines = [line(head, "  ", (finding.label, "bold"), f"{where}  {finding.rule}{sure}")]
     lines += paragraph(finding.summary, width)
-    for seen in finding.evidence:
+    for seen in finding.evidence[:EVIDENCE]:
         lines += paragraph(
             f"{seen.what}: {seen.value}  [{seen.source}]", width, indent="      ", first="    - ", style="dim"
         )
-    lines += paragraph(finding.impact, width, indent="          ", first="  costs   ")
-    lines += paragraph(finding.remedy, width, indent="          ", first="  remedy  ")
+    if len(finding.evidence) > EVIDENCE:
+        lines.append(line((f"    - and {len(finding.evidence) - EVIDENCE} more (--format json)", "dim")))
+    lines += paragraph(finding.impact, width, indent="           ", first="  impact   ")
+    lines += paragraph(finding.remedy, width, indent="           ", first="  remedy   ")
     if finding.absorbs:
-        lines += paragraph(", ".join(finding.absorbs), width, indent="          ", first="  so too  ", style="dim")
+        told = ", ".join(_absorbed(each, names) for each in finding.absorbs)
+        lines += paragraph(told, width, indent="           ", first="  explains ", style="dim")
     return lines
 
 
-def not_judged(report: Report, width: int) -> list[Line]:
-    """Rules that are unknown with their reasons, then the probes that could not say all, with what would help."""
-    lines: list[Line] = []
-    for check in report.checks:
-        if check.unknown or check.state == "unknown":
-            reasons: dict[str, list[str]] = {}
-            for each in check.unknown_subjects:
-                reasons.setdefault(each.reason, []).append(each.subject)
-            for reason, subjects in reasons.items():
-                lines += paragraph(f"{check.rule}: {_subjects(subjects)}{reason}", width, indent="      ", first="  ? ")
-    for run in report.probes:
-        if run.status in UNANSWERED and run.reason:
-            lines += paragraph(_probe(run), width, indent="      ", first="  - ", style="dim")
-    return lines
-
-
-def _probe(run: ProbeRun) -> str:
-    return f"probe {run.name} {run.status.replace('_', ' ')}: {run.reason}"
-
-
-def _subjects(subjects: list[str]) -> str:
-    if subjects == ["node"]:
-        return ""
-    shown = ", ".join(subjects[:SUBJECTS_SHOWN])
-    more = len(subjects) - SUBJECTS_SHOWN
-    return f"{shown}{f' and {more} more' if more > 0 else ''}: "
+def _absorbed(text: str, names: Names) -> str:
+    rule, _, subject = text.partition(" ")
+    return f"{rule} of {names.subject(subject)}" if subject else rule

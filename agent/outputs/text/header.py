@@ -7,65 +7,30 @@ from collections.abc import Iterable
 
 from agent.model.report import Report
 from agent.outputs.text.lines import Line, joined, paragraph
+from agent.outputs.text.names import model, shown_nics
+
+HANGING = 12  # columns before the text of a row
 
 
 def header(report: Report, width: int) -> list[Line]:
-    """Three short paragraphs: the machine, its software, the source."""
+    """The machine's name, then a row each of what is known of it."""
     node = report.node
     title = joined((node.hostname or "(host name not known)", joined((node.vendor, node.product), " ")))
-    return [
-        *paragraph(title, width, indent="", style="bold"),
-        *paragraph(_hardware(report), width, indent=""),
-        *paragraph(_software(report), width, indent=""),
-        *paragraph(_source(report), width, indent="", style="dim"),
-    ]
-
-
-def _hardware(report: Report) -> str:
-    node, topology = report.node, report.topology
-    cpu_nodes = [n for n in node.numa_nodes if n.cpus]
-    memory_nodes = sum(n.cpus == "" for n in node.numa_nodes)
-    nics = [n for n in topology.nics if not n.virtual_function and not n.software]
-    return joined(
-        (
-            counted(g.name or "GPU" for g in topology.gpus) or "no GPU",
-            f"{len(topology.nvswitches)}x NVSwitch" if topology.nvswitches else None,
-            counted(n.model or "RDMA NIC" for n in nics) or "no RDMA NIC",
-            f"{node.cpu.sockets} sockets" if (node.cpu.sockets or 0) > 1 else node.cpu.name,
-            f"{len(cpu_nodes)} NUMA nodes" if len(cpu_nodes) > 1 else None,
-            f"{memory_nodes} memory-only NUMA nodes" if memory_nodes else None,
-            f"{node.memory_mib / 1024:.0f} GiB" if node.memory_mib else None,
-        )
-    )
-
-
-def _software(report: Report) -> str:
-    node, driver, stack = report.node, report.software.driver, report.software.rdma_stack
-    flavour = {True: " (open)", False: " (proprietary)", None: ""}[driver.open]
-    where = f"{node.virtualization} guest" if node.virtualization else None
-    return joined(
-        (
-            node.os,
-            f"kernel {node.kernel}" if node.kernel else None,
-            f"driver {driver.version}{flavour}" if driver.version else None,
-            f"CUDA {driver.cuda}" if driver.cuda else None,
-            f"OFED {stack.version or ''}".strip() if stack.kind == "ofed" else None,
-            where,
-            f"in a {node.container} container" if node.container else None,
-        )
-    )
-
-
-def _source(report: Report) -> str:
-    platform = report.platform
-    return joined(
-        (
-            f"platform {platform.profile} ({platform.confidence})" if platform.profile else None,
-            f"source {report.source.kind}" + (f" {report.source.path}" if report.source.path else ""),
-            f"observed {report.observed_at}" if report.observed_at else None,
-            f"fabricscope {report.generator.version}",
-        )
-    )
+    lines = paragraph(title, width, indent="", style="bold")
+    for name, text, style in (
+        ("platform", _platform(report), ""),
+        ("GPUs", _gpus(report), ""),
+        ("NICs", counted(model(nic.model) or "RDMA NIC" for nic in shown_nics(report)) or "none with RDMA", ""),
+        ("CPUs", _processors(report), ""),
+        ("system", _system(report), ""),
+        ("software", _software(report), ""),
+        ("source", _source(report), "dim"),
+        ("changed", "; ".join(report.config.changed), "warning"),
+    ):
+        if text:
+            first = f"  {name}".ljust(HANGING)
+            lines += paragraph(text, width, indent=" " * HANGING, style=style, first=first)
+    return lines
 
 
 def counted(names: Iterable[str]) -> str:
@@ -75,3 +40,69 @@ def counted(names: Iterable[str]) -> str:
     '2x H100, 1x L4'
     """
     return ", ".join(f"{n}x {name}" for name, n in sorted(Counter(names).items(), key=lambda each: (-each[1], each[0])))
+
+
+def _platform(report: Report) -> str:
+    platform = report.platform
+    return f"{platform.profile} ({platform.confidence})" if platform.profile else ""
+
+
+def _gpus(report: Report) -> str:
+    topology = report.topology
+    switches = len(topology.nvswitches)
+    gpus = counted(model(g.name) or joined((g.vendor, "GPU"), " ") for g in topology.gpus)
+    return joined((gpus or "none", f"{switches}x NVSwitch" if switches else None), ", ")
+
+
+def _processors(report: Report) -> str:
+    node = report.node
+    with_cpus = len([each for each in node.numa_nodes if each.cpus])
+    memory_only = len([each for each in node.numa_nodes if each.cpus == ""])
+    return joined(
+        (
+            f"{node.cpu.sockets}x {node.cpu.name or 'CPU'}" if node.cpu.sockets else node.cpu.name,
+            f"{with_cpus} NUMA nodes" if with_cpus > 1 else None,
+            f"{memory_only} memory-only NUMA nodes" if memory_only else None,
+            f"{node.memory_mib / 1024:.0f} GiB" if node.memory_mib else None,
+        ),
+        ", ",
+    )
+
+
+def _system(report: Report) -> str:
+    node = report.node
+    return joined(
+        (
+            node.os,
+            f"kernel {node.kernel}" if node.kernel else None,
+            f"virtual machine ({node.virtualization})" if node.virtualization else None,
+            f"in a container ({node.container})" if node.container else None,
+        ),
+        ", ",
+    )
+
+
+def _software(report: Report) -> str:
+    driver, stack = report.software.driver, report.software.rdma_stack
+    flavour = {True: " (open)", False: " (proprietary)", None: ""}[driver.open]
+    rdma = f"OFED {stack.version or ''}".strip() if stack.kind == "ofed" else None
+    return joined(
+        (
+            f"NVIDIA driver {driver.version}{flavour}" if driver.version else None,
+            f"CUDA {driver.cuda}" if driver.cuda else None,
+            rdma or ("inbox RDMA" if stack.kind == "inbox" else None),
+        ),
+        ", ",
+    )
+
+
+def _source(report: Report) -> str:
+    source = "this host" if report.source.kind == "live" else report.source.kind
+    return joined(
+        (
+            source + (f" {report.source.path}" if report.source.path else ""),
+            f"observed {report.observed_at}" if report.observed_at else None,
+            f"fabricscope {report.generator.version}",
+        ),
+        ", ",
+    )

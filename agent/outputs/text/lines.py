@@ -9,6 +9,7 @@ Span = tuple[str, str]  # text, style: "" dim bold head ok info warning error cr
 Line = tuple[Span, ...]
 
 BLANK: Line = ()
+PLAIN = str.maketrans("├└─│·…×µ→–", "|`-|-.xu>-")
 
 
 def line(*spans: Span | str) -> Line:
@@ -51,6 +52,19 @@ def clean(text: str) -> str:
 def plain(lines: Sequence[Line]) -> str:
     """The page without styles, as a pipe or a file gets it."""
     return "".join("".join(text for text, _ in each).rstrip() + "\n" for each in lines)
+
+
+def ascii_only(lines: Sequence[Line]) -> list[Line]:
+    """The same page for a terminal or a file that cannot show more; columns stay where they are.
+
+    >>> ascii_only([line("└─ GPU0  ·  1…")])
+    [(('`- GPU0  -  1.', ''),)]
+    """
+    return [tuple((_ascii(text), style) for text, style in each) for each in lines]
+
+
+def _ascii(text: str) -> str:
+    return text.translate(PLAIN).encode("ascii", "replace").decode()
 
 
 def length(each: Line) -> int:

@@ -1,57 +1,95 @@
-"""Who is how far from whom: GPU x GPU, and GPU x NIC with the nearest rails marked. Folds by columns."""
+"""Who is how far from whom: GPU x GPU, and GPU x NIC with the nearest rails marked. Folds by columns.
+
+What is alike is said once: one sentence where all pairs are, one row or column for neighbours that differ in nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from agent.model.report import Report
 from agent.model.topology import Path
-from agent.outputs.text.lines import BLANK, Line, Span, line, paragraph
+from agent.outputs.text.lines import BLANK, Line, Span, length, line, paragraph
+from agent.outputs.text.names import Names, ranged, shown_nics
 
 NEAR = ("C2C", "PIX", "PXB", "PHB", "NODE", "SYS")  # nearest first
-Cells = Mapping[tuple[str, str], Path]
+BETWEEN = 4  # columns between two matrices that stand side by side
+SENTENCE = 4  # lines that a block has at least to be more than one
+Pairs = Mapping[tuple[str, str], Path]
+
+
+class Table(NamedTuple):
+    """Names of rows and columns, and what stands where they meet: text and style."""
+
+    rows: list[str]
+    columns: list[str]
+    cells: list[list[Span]]
 
 
 def gpu_matrix(report: Report, width: int) -> list[Line]:
     """One sentence where all pairs are alike; else the matrix."""
     labels = {g.id: g.label for g in report.topology.gpus}
-    cells = _cells(report, labels, labels)
-    if not cells:
+    pairs = _pairs(report, labels, labels)
+    if not pairs:
         return []
-    kinds = {path.kind or "?" for path in cells.values()}
-    pcie = sorted({p.pcie_kind for p in cells.values() if p.pcie_kind and p.pcie_kind != p.kind}, key=_distance)
+    kinds = {path.kind or "?" for path in pairs.values()}
+    pcie = sorted({p.pcie_kind for p in pairs.values() if p.pcie_kind and p.pcie_kind != p.kind}, key=_distance)
     under = f"; over PCIe it would be {', '.join(pcie)}" if pcie else ""
-    if len(kinds) == 1 and len(labels) > 2:
-        lines = paragraph(f"{min(kinds)} between all {len(labels)} GPUs{under}", width)
+    names = Names(report)
+    if len(kinds) == 1:
+        lines = paragraph(
+            f"{min(kinds)} between {'both' if len(labels) == 2 else f'all {len(labels)}'} GPUs{under}", width
+        )
     else:
-        lines = _table(labels, labels, cells, width, marks={})
+        cells = [[("X", "dim") if a == b else _cell(pairs.get((a, b))) for b in labels] for a in labels]
+        shown = [names.labels[each] for each in labels]
+        lines = _drawn(Table(shown, shown, cells), width)
     return lines + _disagreements(report, labels, labels, width)
 
 
 def rail_matrix(report: Report, width: int) -> list[Line]:
-    """Every GPU with every NIC; `*` marks the nearest rails."""
-    topology = report.topology
-    gpus = {g.id: g.label for g in topology.gpus}
+    """Every GPU with every NIC, rails first; `*` marks the nearest rails."""
     order = {"rail": 0, "unknown": 1}
-    shown = sorted((n for n in topology.nics if not n.software), key=lambda n: order.get(n.role, 2))
+    shown = sorted(shown_nics(report), key=lambda n: order.get(n.role, 2))
+    gpus = {g.id: g.label for g in report.topology.gpus}
     nics = {n.id: n.label for n in shown}
-    cells = _cells(report, gpus, nics)
-    nics = {key: label for key, label in nics.items() if any((gpu, key) in cells for gpu in gpus)}
-    if not cells:
+    pairs = _pairs(report, gpus, nics)
+    nics = {key: label for key, label in nics.items() if any((gpu, key) in pairs for gpu in gpus)}
+    if not pairs:
         return []
-    rails = {n.id for n in shown if n.role == "rail"}
-    marks: dict[tuple[str, str], str] = {}
-    for gpu in gpus:
-        mine = [(_distance(cells[gpu, nic].kind), nic) for nic in rails if (gpu, nic) in cells]
-        best = min((distance for distance, _ in mine), default=None)
-        marks.update({(gpu, nic): "*" for distance, nic in mine if distance == best and distance < len(NEAR)})
-    lines = _table(gpus, nics, cells, width, marks)
-    if marks:
+    rails = [n.id for n in shown if n.role == "rail" and n.id in nics]
+    marked = _nearest(pairs, gpus, rails)
+    kinds = {path.kind or "?" for path in pairs.values()}
+    if len(kinds) == 1 and len(gpus) * len(nics) > 1:
+        whom = "every rail" if len(rails) == len(nics) else "every NIC"
+        return paragraph(f"{min(kinds)} between every GPU and {whom}", width) + _disagreements(
+            report, gpus, nics, width
+        )
+    names = Names(report)
+    cells = [[_cell(pairs.get((g, n)), "*" if (g, n) in marked else "") for n in nics] for g in gpus]
+    whole = Table([names.labels[g] for g in gpus], [names.labels[n] for n in nics], cells)
+    roles = [n.role for n in shown if n.id in nics]
+    lines = _drawn(_folded(whole, roles), width)
+    if marked:
         lines.append(line(("  * nearest rail", "dim")))
     return lines + _disagreements(report, gpus, nics, width)
 
 
-def _cells(report: Report, rows: Mapping[str, str], columns: Mapping[str, str]) -> Cells:
+def beside(left: Sequence[Line], right: Sequence[Line], width: int) -> list[Line] | None:
+    """Two tables side by side; None where they do not fit, or where the left one is only a sentence."""
+    edge = max((length(each) for each in left), default=0) + BETWEEN
+    if len(left) < SENTENCE or edge + max(length(each) for each in right) > width:
+        return None
+    lines = []
+    for k in range(max(len(left), len(right))):
+        mine = left[k] if k < len(left) else BLANK
+        other = right[k] if k < len(right) else BLANK
+        lines.append((*mine, (" " * (edge - length(mine)), ""), *other) if other else mine)
+    return lines
+
+
+def _pairs(report: Report, rows: Mapping[str, str], columns: Mapping[str, str]) -> Pairs:
     found: dict[tuple[str, str], Path] = {}
     for path in report.topology.paths:
         for a, b in ((path.a, path.b), (path.b, path.a)):
@@ -60,45 +98,86 @@ def _cells(report: Report, rows: Mapping[str, str], columns: Mapping[str, str]) 
     return found
 
 
-def _table(
-    rows: Mapping[str, str], columns: Mapping[str, str], cells: Cells, width: int, marks: Mapping[tuple[str, str], str]
-) -> list[Line]:
-    head = max(len(label) for label in rows.values()) + 4
-    wide = max(*(len(label) for label in columns.values()), 4) + 2
-    fit = max((width - head) // wide, 1)
-    keys = list(columns)
+def _nearest(pairs: Pairs, gpus: Iterable[str], rails: Sequence[str]) -> set[tuple[str, str]]:
+    """Each GPU's nearest rails."""
+    marked: set[tuple[str, str]] = set()
+    for gpu in gpus:
+        mine = [(_distance(pairs[gpu, nic].kind), nic) for nic in rails if (gpu, nic) in pairs]
+        best = min((distance for distance, _ in mine), default=len(NEAR))
+        marked |= {(gpu, nic) for distance, nic in mine if distance == best < len(NEAR)}
+    return marked
+
+
+def _cell(path: Path | None, mark: str = "") -> Span:
+    return ((path.kind or "?") + mark, "ok" if mark else "") if path else ("-", "dim")
+
+
+def _folded(table: Table, roles: Sequence[str]) -> Table:
+    """Neighbouring columns of one role, and neighbouring rows, that hold the same become one."""
+    columns = _runs([(role, *(row[k] for row in table.cells)) for k, role in enumerate(roles)])
+    rows = _runs([tuple(row) for row in table.cells])
+    return Table(
+        [ranged(table.rows[k] for k in run) for run in rows],
+        [ranged(table.columns[k] for k in run) for run in columns],
+        [[table.cells[run[0]][column[0]] for column in columns] for run in rows],
+    )
+
+
+def _runs(keys: Sequence[tuple[object, ...]]) -> list[list[int]]:
+    runs: list[list[int]] = []
+    for k, key in enumerate(keys):
+        if runs and keys[runs[-1][0]] == key:
+            runs[-1].append(k)
+        else:
+            runs.append([k])
+    return runs
+
+
+def _drawn(table: Table, width: int) -> list[Line]:
+    head = max(len(label) for label in table.rows) + 4
+    wide = [max(len(name), *(len(row[k][0]) for row in table.cells)) + 2 for k, name in enumerate(table.columns)]
     lines: list[Line] = []
-    for start in range(0, len(keys), fit):
-        part = keys[start : start + fit]
+    for part in _parts(wide, width - head):
         lines += [BLANK] if lines else []
-        lines.append(line((" " * head + "".join(columns[k].ljust(wide) for k in part), "dim")))
-        lines += [_row(rows[row], row, part, cells, marks, head, wide) for row in rows]
+        lines.append(line((" " * head + "".join(table.columns[k].ljust(wide[k]) for k in part).rstrip(), "dim")))
+        for label, row in zip(table.rows, table.cells, strict=True):
+            lines.append(line(("  " + label.ljust(head - 2), "bold"), *_padded(row, part, wide)))
     return lines
 
 
-def _row(
-    label: str, row: str, part: Sequence[str], cells: Cells, marks: Mapping[tuple[str, str], str], head: int, wide: int
-) -> Line:
-    spans: list[Span] = [("  " + label.ljust(head - 2), "bold")]
-    for column in part:
-        path = cells.get((row, column))
-        text = "X" if row == column else (path.kind or "?") if path else "-"
-        mark = marks.get((row, column), "")
-        spans.append(((text + mark).ljust(wide), "ok" if mark else ""))
-    return line(*spans)
+def _padded(row: Sequence[Span], part: Sequence[int], wide: Sequence[int]) -> list[Span]:
+    return [(row[k][0] if k == part[-1] else row[k][0].ljust(wide[k]), row[k][1]) for k in part]
+
+
+def _parts(wide: Sequence[int], width: int) -> list[list[int]]:
+    """Columns in blocks, each as wide as the page at most."""
+    parts: list[list[int]] = []
+    used = width
+    for k, columns in enumerate(wide):
+        if used + columns > width + 2 or not parts:
+            parts.append([])
+            used = 0
+        parts[-1].append(k)
+        used += columns
+    return parts
 
 
 def _disagreements(report: Report, rows: Mapping[str, str], columns: Mapping[str, str], width: int) -> list[Line]:
     """Pairs of which the driver says something else than the PCI tree, grouped by what is said."""
     said: dict[str, list[str]] = {}
+    names = Names(report)
     for path in report.topology.paths:
         if path.disagrees and path.a in rows and path.b in columns:
             text = f"{path.disagrees.source} says {path.disagrees.kind}, the PCI tree {path.pcie_kind}"
-            said.setdefault(text, []).append(f"{rows[path.a]}-{columns[path.b]}")
+            said.setdefault(text, []).append(f"{names.labels[path.a]}-{names.labels[path.b]}")
     return [
         each
         for text, pairs in sorted(said.items())
-        for each in paragraph(f"{text}: {', '.join(pairs[:8])}{' ..' if len(pairs) > 8 else ''}", width, style="dim")
+        for each in paragraph(
+            f"{text}: {', '.join(pairs[:8])}{f' and {len(pairs) - 8} more' if len(pairs) > 8 else ''}",
+            width,
+            style="dim",
+        )
     ]
 
 
