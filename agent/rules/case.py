@@ -19,6 +19,9 @@ from agent.model.report import ProbeRun
 from agent.model.topology import Path, Topology
 
 
+_HOST_BRIDGE = "0x0600"
+
+
 class Settings(NamedTuple):
     """What the operator declared: rules switched off, thresholds, facts. Each change is a line of the report."""
 
@@ -115,6 +118,21 @@ class Case:
             above.append(parent)
             function = parent
         return above
+
+    @cached_property
+    def bus_unread(self) -> str | None:
+        """Why a device that is not among the PCI functions may be there all the same; None where all were seen."""
+        failure = self.probe_failure("pci|lspci")
+        if failure:
+            return failure
+        functions = self.topology.pci
+        nameless = sum(f.class_code is None and f.state != "changed_during_scan" for f in functions)
+        if nameless:
+            return f"what {nameless} of {len(functions)} PCI functions are is not known"
+        listed_whole = any((f.class_code or "").startswith(_HOST_BRIDGE) for f in functions)
+        if self.probe_failure("pci") and not listed_whole:
+            return "a listing of some PCI functions only: it has no host bridge"
+        return None
 
     def probe_failure(self, *needs: str) -> str | None:
         """Why the first unmet need has no facts; None where all are met. "a|b" is met by either."""

@@ -8,6 +8,7 @@ from agent.model.finding import SEVERITIES, Check, Finding, Summary, UnknownSubj
 from agent.rules.case import Case
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Rule, Unknown
 
+_BUS = frozenset({"pci", "pci|lspci"})
 UNKNOWN_SUBJECTS_SHOWN = 64  # per check; the count is always whole
 
 
@@ -48,7 +49,7 @@ def fingerprint(rule: str, fault: Fail, case: Case) -> str:
 
 def _silence(each: Rule, case: Case) -> Answer:
     """A rule that looked at nothing: because its facts are missing, or because there is nothing of its kind here."""
-    why = case.probe_failure(*each.needs)
+    why = case.probe_failure(*each.needs) or (case.bus_unread if _BUS.intersection(each.needs) else None)
     return Unknown("node", why) if why else NotApplicable("node", "nothing here that this rule judges")
 
 

@@ -65,7 +65,7 @@ def affinity_gpu_far_from_nic(case: Case) -> Iterator[Answer]:
     if not case.rails:
         if case.no_rail_known and not case.virtual_machine:
             yield Unknown("node", case.no_rail_known)
-        elif case.probe_failure("pci|lspci") is None:
+        elif case.bus_unread is None:
             yield NotApplicable("node", "no rail")
         return
     near: list[Gpu] = []

@@ -45,7 +45,7 @@ def numa_unknown(case: Case) -> Iterator[Answer]:
     """
     nodes = case.node.numa_nodes
     devices = {gpu.pci for gpu in case.topology.gpus if gpu.pci} | {nic.pci for nic in case.rails if nic.pci}
-    if not devices and case.probe_failure("pci|lspci") is None:
+    if not devices and case.bus_unread is None:
         yield NotApplicable("node", "no GPU and no rail")
     elif not devices or not nodes:
         return

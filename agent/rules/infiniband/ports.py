@@ -63,13 +63,13 @@ def ib_ports(case: Case, roles: tuple[str, ...] = EXPECTED) -> Iterator[IbPort |
         if not nic.ports and _of_infiniband(case, nic):
             seen = True
             yield Unknown(f"pci:{nic.pci}", _why_no_ports(case, nic))
-    if not seen and (case.probe_failure("pci|lspci") is None or case.probe_failure("rdma|rdma_tools") is None):
+    if not seen and (case.bus_unread is None or case.probe_failure("rdma|rdma_tools") is None):
         yield NotApplicable("node", "no InfiniBand port")
 
 
 def no_infiniband(case: Case) -> bool:
     """Known to have none: the PCI bus was read, and holds no InfiniBand function; nor is there a port of it."""
-    if case.probe_failure("pci|lspci") is not None:
+    if case.bus_unread is not None:
         return False
     ports = (port for nic in case.topology.nics for port in nic.ports)
     return not any(_of_infiniband(case, nic) for nic in case.topology.nics) and not any(

@@ -50,7 +50,7 @@ def nic_fw_mixed(case: Case) -> Iterator[Answer]:
             yield silent
         else:
             boards.setdefault(nic.board_id or "", []).append(nic)
-    if not case.rails and (case.probe_failure("pci|lspci") is None or case.probe_failure("rdma|rdma_tools") is None):
+    if not case.rails and (case.bus_unread is None or case.probe_failure("rdma|rdma_tools") is None):
         yield NotApplicable("node", "no rail")
     for board, nics in sorted(boards.items()):
         yield from _judge(board, nics)

@@ -78,7 +78,7 @@ class Tally(NamedTuple):
 
 def tallies(case: Case) -> Iterator[Tally | Answer]:
     """For every GPU its links, or why they are not judged."""
-    if not case.topology.gpus and case.probe_failure("pci|lspci") is None:
+    if not case.topology.gpus and case.bus_unread is None:
         yield NotApplicable("node", "no GPU")
     for gpu in case.topology.gpus:
         yield _unjudged(case, gpu) or _tally(case, gpu)

@@ -56,7 +56,7 @@ def roce_ports(case: Case) -> Iterator[RocePort | Answer]:
             if port.link_layer != "InfiniBand":
                 seen = True
                 yield _unjudged(case, nic, port) or RocePort(nic, port, _netdev(case, port))
-    if not seen and (case.probe_failure("pci|lspci") is None or case.probe_failure("rdma|rdma_tools") is None):
+    if not seen and (case.bus_unread is None or case.probe_failure("rdma|rdma_tools") is None):
         yield NotApplicable("node", "no RoCE port")
 
 
