@@ -18,7 +18,6 @@ from agent.model.pci import PciFunction
 from agent.model.report import ProbeRun
 from agent.model.topology import Path, Topology
 
-
 _HOST_BRIDGE = "0x0600"
 
 
