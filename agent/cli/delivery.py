@@ -32,16 +32,27 @@ def deliver(data: bytes, output: str | None) -> None:
 
 def show(page: Callable[[int], list[Line]], output: str | None, no_color: bool) -> None:
     """Print a page that is made for a width."""
-    from agent.outputs.text.lines import plain
+    from agent.outputs.text.lines import ascii_only, plain
 
     terminal = output is None and sys.stdout.isatty()
     lines = page(shutil.get_terminal_size((FILE_WIDTH, 24)).columns if terminal else FILE_WIDTH)
+    if output is None and not _lines_can_be_shown(sys.stdout.encoding):
+        lines = ascii_only(lines)
     if terminal and not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
         from agent.outputs.terminal import show as in_colours
 
         in_colours(lines, sys.stdout)
     else:
         deliver(plain(lines).encode("utf-8", "replace"), output)
+
+
+def _lines_can_be_shown(encoding: str | None) -> bool:
+    """Whether what reads stdout can show the lines of a tree."""
+    try:
+        "├└─│·…".encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return os.environ.get("LC_ALL") not in ("C", "POSIX")  # Python speaks UTF-8 there all the same
 
 
 def form_of(output: str | None) -> str:
