@@ -33,7 +33,7 @@ def paths(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
         ends = _mapped(path.a, path.b, pairs)
         other = after.get(ends) if ends else None
         if ends and other:
-            _path(ledger, sides, ends, path, other)
+            _path(ledger, sides, path, other)
 
 
 def gpudirect(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
@@ -44,14 +44,14 @@ def gpudirect(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
         ends = _mapped(each.gpu, each.nic, pairs)
         other = after.get(ends) if ends else None
         if ends and other:
-            place = _place("pair", each.gpu, each.nic, ends, labels)
+            place = _place((each.gpu, each.nic), (other.gpu, other.nic), labels)
             ledger.compare("links", "gpudirect", place, each.verdict, other.verdict)
             if each.verdict == other.verdict:
                 ledger.compare("links", "gpudirect via", place, each.via, other.via)
 
 
-def _path(ledger: Ledger, sides: _Sides, ends: tuple[str, str], old: Path, new: Path) -> None:
-    place = _place("pair", old.a, old.b, ends, sides.labels)
+def _path(ledger: Ledger, sides: _Sides, old: Path, new: Path) -> None:
+    place = _place((old.a, old.b), (new.a, new.b), sides.labels)
     if (old.source == TREE) != (new.source == TREE):  # the tree knows no NVLink: that is less evidence, not less link
         if old.kind != new.kind:
             ledger.unknown("gained" if old.source == TREE else "lost", "path by the driver", place)
@@ -86,6 +86,6 @@ def _mapped(a: str, b: str, pairs: Pairing) -> tuple[str, str] | None:
     return _ends(one, other) if one and other else None
 
 
-def _place(kind: str, a: str, b: str, ends: tuple[str, str], labels: Mapping[str, str]) -> Place:
-    label = BETWEEN.join(labels.get(end, end) for end in ends)
-    return Place(old=f"{kind}:{a}+{b}", new=f"{kind}:{ends[0]}+{ends[1]}", label=label)
+def _place(old: tuple[str, str], new: tuple[str, str], labels: Mapping[str, str]) -> Place:
+    label = BETWEEN.join(labels.get(end, end) for end in new)
+    return Place(old=f"pair:{'+'.join(old)}", new=f"pair:{'+'.join(new)}", label=label)

@@ -129,8 +129,9 @@ def netdevs(ledger: Ledger, pairs: Pairing) -> None:
 
 
 def _upper_ends(report: Report) -> set[str]:
-    """Ports whose link is that of a function below them."""
-    return {row.parent for row in report.topology.pci if row.parent and row.link}
+    """Ports whose link is that of a function below them; a switch's own upward link is not."""
+    above = {row.parent for row in report.topology.pci if row.link}
+    return {row.id for row in report.topology.pci if row.id in above and row.port_type != "upstream"}
 
 
 def _link(ledger: Ledger, place: Place, a: Link | None, b: Link | None, upper: bool) -> None:

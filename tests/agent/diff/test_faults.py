@@ -1,0 +1,208 @@
+"""Every fault of the fixtures against its healthy machine: the diff names what changed, and little else."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.diff import diff
+from agent.diff.page import folded, page
+from agent.outputs.text.lines import plain
+from fixtures.machine import base_of
+from tests.machines import FAULTS, scanned
+
+EXPECTED = {
+    "config-unreadable": [
+        "lost aspm, ats, extended_tags, max_payload_bytes, max_read_request_bytes, relaxed_ordering: GPU0-7",
+        "lost chassis serial, serial: node",
+        "lost acs, aspm, extended_tags, max_payload_bytes, max_read_request_bytes, relaxed_ordering: 0000:4a:00.0, 0000:4a:01.0, 0000:4a:02.0, 0000:5b:00.0, 0000:5b:01.0 and 44 more",  # noqa: E501  # a line a change
+        "lost aspm, extended_tags, max_payload_bytes, max_read_request_bytes, relaxed_ordering: 0000:3a:00.0, 0000:5a:00.0, 0000:9a:00.0, 0000:01:00.0, 0000:16:00.0 and 13 more",  # noqa: E501  # a line a change
+        "lost extended_tags, max_payload_bytes, max_read_request_bytes, relaxed_ordering: 0000:00:00.0",
+    ],
+    "gpu-asleep": [
+        "changed state: 0000:61:00.1, GPU3",
+        "changed check: nvlink-asymmetric",
+        "lost bar1_mib, driver_state, memory_mib, nvlinks, recovery_action, vbios, virtualization: GPU0-3",
+        "lost driver cuda: node",
+        "lost link (asleep): 0000:60:01.1",
+        "lost path by the driver: GPU0 - GPU1, GPU2 - GPU3",
+    ],
+    "gpu-far-from-nic": [
+        "gone nic: mlx5_0 (0000:1a:00.0)",
+        "gone bridge: 0000:17:02.0",
+        "new nic: mlx5_9 (0000:e8:00.0)",
+        "new bridge: 0000:e7:01.0",
+        "renamed nic: mlx5_1 -> mlx5_0, mlx5_2 -> mlx5_1, mlx5_3 -> mlx5_2, mlx5_4 -> mlx5_3, mlx5_5 -> mlx5_4 and 4 more",  # noqa: E501  # a line a change
+        "new affinity-gpu-far-from-nic: GPU0",
+    ],
+    "gpu-gone": [
+        "changed state: GPU0",
+        "changed driver_state: GPU0",
+        "new pcie-device-gone: GPU0",
+        "changed check: pcie-path-bottleneck",
+        "lost bar1_mib, fabric, memory_mib, nvlinks, recovery_action, vbios, virtualization: GPU0",
+        "lost link (unreadable): 0000:17:01.0",
+        "lost path by the driver: GPU0 with GPU1-7",
+    ],
+    "gpu-idle-gen1": [],
+    "gpu-idle-x8": [
+        "changed width: GPU1",
+    ],
+    "gpu-link-einval": [
+        "changed check: pcie-speed-downgraded, pcie-width-downgraded",
+        "lost link (unreadable): 0000:d9:01.0, GPU7",
+    ],
+    "gpu-lost": [
+        "changed driver_state: GPU4",
+        "new gpu-missing: GPU4",
+        "lost bar1_mib, fabric, memory_mib, nvlinks, recovery_action, vbios, virtualization: GPU4",
+        "lost path by the driver: GPU4 with GPU0-3, GPU5-7",
+    ],
+    "gpu-not-in-nvml": [
+        "renamed gpu: GPU6 -> GPU@0000:cb:00.0, GPU7 -> GPU6",
+        "changed driver_state: GPU@0000:cb:00.0",
+        "new gpu-missing: GPU@0000:cb:00.0",
+        "lost bar1_mib, fabric, memory_mib, nvlinks, recovery_action, vbios, virtualization: GPU@0000:cb:00.0",
+        "lost path by the driver: GPU@0000:cb:00.0 with GPU0-6",
+    ],
+    "gpu-speed-gen3": [
+        "changed speed_gt_s: GPU5",
+        "changed path gbyte_s: GPU5 with mlx5_0, mlx5_3-9",
+        "changed path gbyte_s: GPU5 - mlx5_1-2",
+        "new pcie-speed-downgraded: GPU5",
+    ],
+    "gpu-width-x8": [
+        "changed width: GPU2",
+        "changed path gbyte_s: GPU2 with mlx5_0, mlx5_3-9",
+        "new pcie-width-downgraded: GPU2",
+    ],
+    "ib-no-sm": [
+        "changed operstate: ibp26s0, ibp60s0, ibp77s0, ibp94s0, ibp156s0 and 3 more",
+        "changed sm_lid: mlx5_0/1, mlx5_3/1, mlx5_4/1, mlx5_5/1, mlx5_6/1 and 3 more",
+        "changed state: mlx5_0/1, mlx5_3/1, mlx5_4/1, mlx5_5/1, mlx5_6/1 and 3 more",
+        "changed admin_up: ibp26s0, ibp60s0, ibp77s0, ibp94s0, ibp156s0 and 3 more",
+        "new ib-no-sm: node",
+        "changed check: gdr-no-path",
+        "changed check: ib-rate-degraded",
+        "changed check: ib-rate-mixed",
+    ],
+    "ib-port-down": [
+        "changed operstate: ibp60s0",
+        "changed phys_state: mlx5_3/1",
+        "changed sm_lid: mlx5_3/1",
+        "changed state: mlx5_3/1",
+        "changed admin_up: ibp60s0",
+        "new ib-port-down: mlx5_3/1",
+    ],
+    "ib-rate-2x": [
+        "changed speed_gbit_s: ibp204s0",
+        "changed rate_gbit_s: mlx5_8/1",
+        "changed width: mlx5_8/1",
+        "new ib-rate-degraded: mlx5_8/1",
+    ],
+    "ib-rate-hdr": [
+        "changed speed_gbit_s: ibp77s0",
+        "changed rate_gbit_s: mlx5_4/1",
+        "changed speed: mlx5_4/1",
+        "new ib-rate-degraded: mlx5_4/1",
+    ],
+    "netdev-in-container": [
+        "gone netdev: enp138s0f0np0 (0000:8a:00.0)",
+        "changed state: mlx5_10",
+        "changed check: roce-mtu-small",
+    ],
+    "nic-fw-mixed": [
+        "changed firmware: mlx5_9",
+        "new nic-fw-mixed: mlx5_9",
+    ],
+    "nic-no-driver": [
+        "gone netdev: ibp188s0 (0000:bc:00.0)",
+        "renamed nic: mlx5_7 -> 0000:bc:00.0",
+        "changed state: 0000:bc:00.0",
+        "changed driver: 0000:bc:00.0",
+        "changed check: ib-no-sm, ib-port-down, ib-rate-degraded, ib-rate-mixed",
+        "changed check: nic-fw-mixed",
+    ],
+    "nic-width-x8": [
+        "changed width: mlx5_5",
+        "changed path gbyte_s: mlx5_5 with GPU0-7",
+        "new pcie-width-downgraded: mlx5_5",
+    ],
+    "no-peermem": [
+        "gone module: nvidia_peermem",
+        "changed driver open: node",
+        "changed peer memory clients: node",
+        "new gdr-no-path: node",
+    ],
+    "numa-minus-one": [
+        "new numa-unknown: node",
+        "lost numa_node: 0000:15:01.0, 0000:16:00.0, 0000:17:00.0, 0000:17:01.0, 0000:17:02.0 and 3 more",
+        "lost path by PCIe: 23 pairs, most of them of GPU0",
+        "gained path by the driver: 16 pairs, most of them of GPU0",
+    ],
+    "nvlink-asymmetric": [
+        "gone nvlink: GPU5/14-17",
+        "changed path: GPU5 with GPU0-4, GPU6-7",
+        "changed path gbyte_s: GPU5 with GPU0-4, GPU6-7",
+        "new nvlink-asymmetric: GPU5",
+    ],
+    "nvlink-half-speed": [
+        "changed nvlink signal_gbyte_s: GPU4/0-17",
+        "changed path gbyte_s: GPU4 with GPU5-7",
+        "new nvlink-speed-low: GPU4",
+    ],
+    "nvlink-one-inactive": [
+        "changed nvlink state: GPU2/7",
+        "changed path: GPU2 with GPU0-1, GPU3-7",
+        "changed path gbyte_s: GPU2 with GPU0-1, GPU3-7",
+        "new nvlink-inactive: GPU2",
+    ],
+    "nvml-denied": [
+        "changed check: gpu-missing, nvlink-asymmetric, nvlink-inactive, nvlink-speed-low",
+        "changed probe: nvml",
+        "lost bar1_mib, driver_state, fabric, memory_mib, nvlinks, recovery_action, vbios, virtualization: GPU0-7",
+        "lost driver cuda: node",
+        "lost path by the driver: 28 pairs, most of them of GPU0",
+    ],
+    "roce-gid-v1-only": [
+        "changed gids: mlx5_5/1",
+        "new roce-gid-v1-only: mlx5_5/1 (enp69s0f1np0)",
+    ],
+    "roce-mtu-1500": [
+        "changed mtu: enp46s0f0np0",
+        "changed active_mtu: mlx5_2/1",
+        "new roce-mtu-small: mlx5_2/1 (enp46s0f0np0)",
+    ],
+    "slot-narrow": [
+        "changed width: GPU2",
+        "changed max_width: 0000:42:00.0",
+        "changed path gbyte_s: GPU2 with GPU0-1, GPU3-7, mlx5_0-1",
+    ],
+    "switch-uplink-x4": [
+        "changed width: 0000:38:00.0",
+        "changed path gbyte_s: 14 pairs, most of them of GPU1",
+        "changed path gbyte_s: GPU1 - mlx5_1-2",
+        "new pcie-width-downgraded: PCIe port 0000:38:00.0 above GPU1, drive 0000:3a:00.0, mlx5_3",
+    ],
+}
+
+
+def test_every_fault_has_its_row() -> None:
+    """A new fault says here what its diff is."""
+    assert FAULTS == sorted(EXPECTED)
+
+
+@pytest.mark.parametrize("fault", EXPECTED)
+def test_a_fault_is_a_small_difference(fault: str) -> None:
+    """One line a cause; an idle GPU that slowed its link down is none."""
+    made = diff(scanned(base_of(fault)), scanned("", fault))
+
+    assert EXPECTED[fault] == [f"{c.kind} {c.what}: {folded([p.label for p in c.subjects])}" for c in made.changes]
+
+
+@pytest.mark.parametrize("fault", EXPECTED)
+def test_the_page_of_a_fault_fits_a_terminal(fault: str) -> None:
+    """Folded at 80 columns, and shorter than a screen."""
+    lines = plain(page(diff(scanned(base_of(fault)), scanned("", fault)), 80)).splitlines()
+
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= 40
