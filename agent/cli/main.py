@@ -95,16 +95,18 @@ def scan(
         str | None,
         typer.Option(help="Write all the evidence of this run there, too.", metavar="FILE", show_default=False),
     ] = None,
+    redact: opt.Redact = False,
     no_color: opt.NoColor = False,
     quiet: opt.Quiet = False,
     verbose: opt.Verbose = False,
 ) -> None:
     """Probe a host, build its topology, judge it, write one report. Exit 0 once the report is written."""
     from agent.cli.asked import Asked
+    from agent.cli.scan import Kept
     from agent.cli.scan import scan as do
 
     asked = Asked(source, root, report, only, skip, timeout, config, quiet, verbose)
-    do(asked, form.value if form else None, output, capture, no_color)
+    do(asked, form.value if form else None, output, Kept(capture, redact), no_color)
 
 
 @app.command()
@@ -144,14 +146,16 @@ def capture(
     root: opt.Root = None,
     source: opt.Source = None,
     timeout: opt.Timeout = 60.0,
+    redact: opt.Redact = False,
     quiet: opt.Quiet = False,
     verbose: opt.Verbose = False,
 ) -> None:
     """Record all the evidence of this host into one archive that replays anywhere."""
     from agent.cli.asked import Asked
+    from agent.cli.scan import Kept
     from agent.cli.scan import capture as do
 
-    do(Asked(source, root, None, None, None, timeout, None, quiet, verbose), output)
+    do(Asked(source, root, None, None, None, timeout, None, quiet, verbose), Kept(output, redact))
 
 
 @app.command()

@@ -70,6 +70,9 @@ Output = Annotated[
     str | None,
     typer.Option("--output", "-o", metavar="FILE", help="Write here, whole or not at all.", show_default=False),
 ]
+Redact = Annotated[
+    bool, typer.Option("--redact", help="In the capture, pseudonyms instead of names, serials and addresses.")
+]
 NoColor = Annotated[bool, typer.Option("--no-color", help="No colours (NO_COLOR too).")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr how every probe ended.")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent.cli.asked import Asked
 from agent.cli.delivery import deliver, form_of, show
@@ -15,13 +15,24 @@ from agent.version import VERSION
 if TYPE_CHECKING:
     from probes.host.recording import Recording
 
+LINE_CHARACTERS = 1000  # of one line on stderr
 
-def scan(asked: Asked, wanted: str | None, output: str | None, capture_to: str | None, no_color: bool) -> None:
+
+class Kept(NamedTuple):
+    """Where a run's evidence goes, and whether with pseudonyms."""
+
+    place: str | None
+    redact: bool
+
+
+def scan(asked: Asked, wanted: str | None, output: str | None, kept: Kept, no_color: bool) -> None:
     """Write one report to stdout or a file."""
     form = wanted or form_of(output)
-    report, recording = asked.reported(record=capture_to is not None)
-    if capture_to is not None:
-        _keep(recording, capture_to, report)
+    if kept.redact and kept.place is None:
+        raise Refused("--redact is about what --capture writes; the report itself names everything")
+    report, recording = asked.reported(record=kept.place is not None)
+    if kept.place is not None:
+        _keep(recording, kept, report)
     if form == "json":
         deliver(encode(report), output)
     else:
@@ -30,24 +41,36 @@ def scan(asked: Asked, wanted: str | None, output: str | None, capture_to: str |
         show(lambda width: page(report, width), output, no_color)
 
 
-def capture(asked: Asked, output: str | None) -> None:
+def capture(asked: Asked, kept: Kept) -> None:
     """Write the evidence of one run, and say on stderr where it is."""
     report, recording = asked.reported(record=True)
-    stamp = report.generated_at.replace("-", "").replace(":", "")
-    place = output or f"fabricscope-{_file_name(report.node.hostname)}-{stamp}.tar.gz"
-    _keep(recording, place, report)
-    print(f"fabricscope: wrote {place}", file=sys.stderr)
+    print(f"fabricscope: wrote {_keep(recording, kept, report)}", file=sys.stderr)
 
 
-def _keep(recording: Recording | None, place: str, report: Report) -> None:
+def _keep(recording: Recording | None, kept: Kept, report: Report) -> str:
+    """Write it; where it is. Without a place it lies here, by a name that sorts by host and time."""
     assert recording is not None, "a run that records gives a recording"
-    from probes.host.capture import write_capture
+    from probes.host.capture import missing, write_capture
 
+    host = report.node.hostname or "unknown-host"
+    if kept.redact:
+        from probes.host.redact import Unredactable, redacted
+
+        try:
+            recording, texts = redacted(recording)
+        except Unredactable as error:
+            raise Refused(str(error)) from error
+        host = texts.names.host(host)
+    stamp = report.generated_at.replace("-", "").replace(":", "")
+    place = kept.place or f"fabricscope-{_file_name(host)}-{stamp}.tar.gz"
     try:
         write_capture(recording, place, VERSION)
     except OSError as error:
         raise Refused(f"{place}: {error.strerror}") from error
+    if lines := missing(recording):
+        print(f"fabricscope: {place} is not whole: {'; '.join(lines)}"[:LINE_CHARACTERS], file=sys.stderr)
+    return place
 
 
-def _file_name(host: str | None) -> str:
-    return "".join(c if c.isalnum() or c in "-." else "_" for c in host or "unknown-host")[:80]
+def _file_name(host: str) -> str:
+    return "".join(c if c.isalnum() or c in "-." else "_" for c in host)[:80]
