@@ -75,7 +75,7 @@ def write(path: str, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException:  # also an interrupt leaves nothing half-written
         os.unlink(temporary)
         raise
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from probes.host.door import Host, Unanswered
@@ -16,7 +17,7 @@ ANSWERED = (Status.OK, Status.PARTIAL)
 Progress = Callable[[str], None]
 
 
-class Run:
+class Run(ABC):
     """What both ways of running share: the outcomes, and which probe stands in for which."""
 
     def __init__(
@@ -35,9 +36,9 @@ class Run:
         self._progress = progress
         self._shown = ""
 
+    @abstractmethod
     def run(self) -> None:
         """Give every probe an outcome."""
-        raise NotImplementedError
 
     def settle(self, probe: Probe, status: Status, reason: str, seconds: float = 0.0, hung: bool = False) -> None:
         """An outcome that the probe itself did not give."""
