@@ -8,7 +8,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from agent.outputs.text.lines import Line
+from agent.outputs.text.lines import Line, clean
 
 STYLES = {
     "": "",
@@ -27,4 +27,4 @@ def show(lines: Sequence[Line], stream: TextIO) -> None:
     """Print a page with colours, as wide as its lines are."""
     console = Console(file=stream, force_terminal=True, highlight=False, soft_wrap=True, width=500)
     for each in lines:
-        console.print(Text.assemble(*((text, STYLES[style]) for text, style in each)))
+        console.print(Text.assemble(*((clean(text), STYLES[style]) for text, style in each)))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agent.model.finding import SEVERITIES, Finding
 from agent.model.report import Report
-from agent.outputs.text.lines import BLANK, Line, line, paragraph
+from agent.outputs.text.lines import BLANK, Line, Span, length, line, paragraph
 from agent.outputs.text.names import Names
 
 DIGEST = 8  # findings that the top of the page names
@@ -17,8 +19,8 @@ def verdict(report: Report, width: int) -> list[Line]:
     summary = report.summary
     counts = [f"{summary.counts.get(s, 0)} {s}" for s in reversed(SEVERITIES) if summary.counts.get(s)]
     style = summary.verdict if summary.verdict != "unknown" else "warning"
-    told = f"  {', '.join(counts) or 'no findings'}  ·  {_judged(report)}"
-    lines = [line((summary.verdict.upper(), style), told)]
+    told = (summary.verdict.upper(), style), f"  {', '.join(counts) or 'no findings'}"
+    lines = _fitting([*told, f"  ·  {_judged(report)}"], [line(*told), line(f"  {_judged(report)}")], width)
     if summary.verdict == "unknown":
         rules = summary.unknown_rules
         which = ", ".join(rules) if len(rules) <= NAMED else f"{len(rules)} essential rules (at the end)"
@@ -43,7 +45,7 @@ def findings(report: Report, width: int) -> list[Line]:
 def _judged(report: Report) -> str:
     states = [check.state for check in report.checks]
     told = [f"{sum(state in ('fail', 'pass') for state in states)} of {len(states)} rules judged"]
-    for word, text in (("unknown", "unknown"), ("not_applicable", "not for this machine"), ("disabled", "disabled")):
+    for word, text in (("unknown", "unknown"), ("not_applicable", "do not apply"), ("disabled", "disabled")):
         told += [f"{states.count(word)} {text}"] if word in states else []
     return ", ".join(told)
 
@@ -53,7 +55,9 @@ def _finding(finding: Finding, names: Names, width: int) -> list[Line]:
     where = f" ({place})" if place and place not in finding.label and "+" not in place else ""
     sure = "" if finding.confidence == "high" else f"  confidence {finding.confidence}"
     head = (finding.severity.upper(), finding.severity)
-    lines = [line(head, "  ", (finding.label, "bold"), f"{where}  {finding.rule}{sure}")]
+    told = [head, "  ", (finding.label, "bold"), where]
+    rule = f"{finding.rule}{sure}"
+    lines = _fitting([*told, f"  {rule}"], [line(*told), line(f"  {rule}")], width)
     lines += paragraph(finding.summary, width)
     for seen in finding.evidence[:EVIDENCE]:
         lines += paragraph(
@@ -67,6 +71,12 @@ def _finding(finding: Finding, names: Names, width: int) -> list[Line]:
         told = ", ".join(_absorbed(each, names) for each in finding.absorbs)
         lines += paragraph(told, width, indent="           ", first="  explains ", style="dim")
     return lines
+
+
+def _fitting(one: Sequence[Span | str], two: list[Line], width: int) -> list[Line]:
+    """One line where it fits, else two."""
+    whole = line(*one)
+    return [whole] if length(whole) <= width else two
 
 
 def _absorbed(text: str, names: Names) -> str:

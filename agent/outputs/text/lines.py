@@ -51,7 +51,7 @@ def clean(text: str) -> str:
 
 def plain(lines: Sequence[Line]) -> str:
     """The page without styles, as a pipe or a file gets it."""
-    return "".join("".join(text for text, _ in each).rstrip() + "\n" for each in lines)
+    return "".join(clean("".join(text for text, _ in each)).rstrip() + "\n" for each in lines)
 
 
 def ascii_only(lines: Sequence[Line]) -> list[Line]:

@@ -67,13 +67,13 @@ def _runs(numbers: list[int]) -> str:
 
 
 def model(name: str | None) -> str:
-    """What is in brackets at the end of a database name is what people say.
+    """What people say: without the vendor, and of a database name what is in brackets at its end.
 
-    >>> model("MT2910 Family [ConnectX-7]"), model("ConnectX-7"), model(None)
-    ('ConnectX-7', 'ConnectX-7', '')
+    >>> model("MT2910 Family [ConnectX-7]"), model("NVIDIA H100 80GB HBM3"), model(None)
+    ('ConnectX-7', 'H100 80GB HBM3', '')
     """
     found = _BRACKETED.fullmatch(name or "")
-    return found[1] if found else name or ""
+    return (found[1] if found else name or "").removeprefix("NVIDIA ")
 
 
 def shown_nics(report: Report) -> list[Nic]:

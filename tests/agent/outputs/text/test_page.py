@@ -1,0 +1,91 @@
+"""The whole page of a small machine, and what holds on every machine: nothing is wider than the page."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from agent.model.finding import Check, Summary
+from agent.outputs.text import page
+from agent.outputs.text.lines import length, plain
+from tests.agent.outputs.text.reports import GPUS, below_one_switch, finding, probe, report, unknown
+from tests.agent.rules import rows
+from tests.machines import FAULTS, HOSTS, scanned
+
+EXPECTED = """\
+node-1
+  GPUs      2x H100 80GB HBM3
+  NICs      2x ConnectX-7
+  CPUs      1x CPU
+  source    this host, fabricscope 1.2.3
+
+ERROR  1 error  ·  1 of 2 rules judged, 1 unknown
+  ! GPU0: Half the lanes
+
+Topology
+NUMA 0  cpus 0-15  64 GiB
+└─ switch 16:00.0     Gen5 x16        PEX890xx
+   ├─ GPU0 18:00.0    Gen5 x8 of x16  NVLink 18/18  <- pcie-width-downgraded  H…
+   ├─ GPU1 19:00.0    Gen5 x16        NVLink 18/18  H100 80GB HBM3
+   ├─ mlx5_0 1a:00.0  Gen5 x16        RoCE 400G up GID 3  rail  ConnectX-7
+   └─ mlx5_1 1b:00.0  Gen5 x16        RoCE 400G up GID 3  rail  ConnectX-7
+
+GPU to GPU
+  NV18 between both GPUs; over PCIe it would be PIX
+
+GPU to NIC
+  PIX between every GPU and every rail
+
+Findings
+ERROR  GPU0 (18:00.0)  pcie-width-downgraded
+  Half the lanes
+    - width: x8  [/sys/a]
+    - could be: x16  [/sys/b]
+  impact   Half the bandwidth.
+  remedy   Reseat it.
+  explains pcie-path-bottleneck of GPU0+mlx5_0
+
+Not judged
+  ? numa-unknown: GPU0,1
+      not said
+  - probe pci: config space past byte 64 needs CAP_SYS_ADMIN
+
+  To judge more: scan as root.
+"""
+
+
+def test_the_page_of_a_small_machine() -> None:
+    """Head, verdict, tree, matrices, findings, what is not judged and what would help."""
+    topology = below_one_switch()
+    functions = [msgspec.structs.replace(f, link=rows.link(width=8)) if f.id == GPUS[0] else f for f in topology.pci]
+    told = report(
+        msgspec.structs.replace(topology, pci=functions),
+        findings=[finding(f"pci:{GPUS[0]}", "GPU0")],
+        checks=[
+            Check(rule="pcie-width-downgraded", state="fail", failed=1),
+            unknown("numa-unknown", "not said", *(f"gpu:{each}" for each in GPUS)),
+        ],
+        probes=[probe("pci", "partial", "config space past byte 64 needs CAP_SYS_ADMIN")],
+        summary=Summary(verdict="error", counts={"error": 1}),
+    )
+
+    assert EXPECTED == plain(page(told, 80))
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("machine", [*HOSTS, *FAULTS])
+def test_no_line_is_wider_than_the_page(machine: str, width: int) -> None:
+    """But for a single word (a path) that cannot be folded."""
+    told = scanned(machine) if machine in HOSTS else scanned("", machine)
+    wide = [each for each in page(told, width) if length(each) > width]
+
+    assert [] == [plain([each]) for each in wide if len(plain([each]).split()) > 1]
+
+
+def test_colour_says_nothing_that_the_text_does_not() -> None:
+    """Of a finding, a mark and the verdict: each has a word of its own."""
+    text = plain(page(scanned("", "ib-port-down"), 80))
+
+    assert "ERROR  1 error" in text
+    assert "IB down Polling" in text
+    assert "<- ib-port-down" in text

@@ -1,0 +1,67 @@
+"""What is not judged: by reason, in words of the source, with what would help."""
+
+from __future__ import annotations
+
+from agent.model.finding import Summary
+from agent.model.report import Report, Source
+from agent.model.topology import Topology
+from agent.outputs.text.findings import verdict
+from agent.outputs.text.lines import plain
+from agent.outputs.text.unjudged import not_judged
+from tests.agent.outputs.text.reports import probe, report, unknown
+from tests.agent.rules import rows
+
+GPUS = [rows.gpu(f"0000:{n:02x}:00.0", n) for n in range(8)]
+ALL = [f"gpu:{each.id}" for each in GPUS]
+
+
+def told(made: Report) -> str:
+    """The section as a pipe gets it."""
+    return plain(not_judged(made, 80))
+
+
+def test_rules_with_one_reason_are_one_entry() -> None:
+    """And eight GPUs are a range."""
+    reason = "nvml: absent: no driver"
+    checks = [unknown("nvlink-inactive", reason, *ALL), unknown("gpu-missing", reason, *ALL)]
+
+    assert "  ? nvlink-inactive, gpu-missing: GPU0-7\n      nvml absent: no driver\n" == told(
+        report(Topology(gpus=GPUS), checks=checks)
+    )
+
+
+def test_a_rule_of_the_whole_node_names_no_subject() -> None:
+    """`node` says nothing."""
+    assert "  ? numa-unknown\n      why\n" == told(report(Topology(), checks=[unknown("numa-unknown", "why", "node")]))
+
+
+def test_probes_that_a_dump_cannot_feed_are_one_line() -> None:
+    """On a live host each has its reason."""
+    probes = [probe("kernel", "absent", "no file"), probe("dmi", "absent", "no folder"), probe("pci", "ok")]
+
+    assert "  - nothing in these outputs for the probes kernel, dmi\n" == told(
+        report(Topology(), probes=probes, source=Source(kind="dump"))
+    )
+    assert "  - probe kernel absent: no file\n  - probe dmi absent: no folder\n" == told(
+        report(Topology(), probes=probes)
+    )
+
+
+def test_what_would_help_is_said() -> None:
+    """Root, time, another output."""
+    probes = [probe("pci", "denied", "EACCES"), probe("nvml", "timed_out", "no answer")]
+    live = told(report(Topology(), probes=probes))
+    checks = [unknown("gpu-missing", "why", "node")]
+    saved = told(report(Topology(), probes=[probe("nvidia_smi", "absent")], source=Source(kind="dump"), checks=checks))
+
+    assert "To judge more: scan as root; give nvml more time (--timeout)" in live
+    assert "To judge more: save also nvidia-smi -q," in saved
+
+
+def test_a_verdict_that_is_not_ok_for_what_is_unknown_says_for_what() -> None:
+    """A few rules by name, many by their number."""
+    few = report(Topology(), summary=Summary(verdict="unknown", counts={}, unknown_rules=["a", "b"]))
+    many = report(Topology(), summary=Summary(verdict="unknown", counts={}, unknown_rules=list("abcdef")))
+
+    assert "not called ok: could not judge a, b" in plain(verdict(few, 80))
+    assert "could not judge 6 essential rules (at the end)" in plain(verdict(many, 80))
