@@ -43,9 +43,25 @@ def read(path: str) -> Report:
         said = f"its schema is {head.schema!r:.60}" if head.schema else "it has no schema field"
         raise BadReport(f"{path}: not a report that this version reads ({SCHEMA}): {said}")
     try:
-        return msgspec.json.decode(data, type=Report)
+        report = msgspec.json.decode(data, type=Report)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadReport(f"{path}: a damaged report: {error}") from error
+    twice = _twice(report)
+    if twice:
+        raise BadReport(f"{path}: a damaged report: it has {twice!r:.60} twice")
+    return report
+
+
+def _twice(report: Report) -> str | None:
+    """An id that two rows of one kind have: everything else of the report refers to rows by it."""
+    topology = report.topology
+    for rows in (topology.pci, topology.gpus, topology.nvswitches, topology.nics):
+        seen: set[str] = set()
+        for row in rows:
+            if row.id in seen:
+                return row.id
+            seen.add(row.id)
+    return None
 
 
 def is_report(path: str) -> bool:

@@ -13,7 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.model.finding import Summary
+from agent.model.gpu import Gpu, NvSwitch
+from agent.model.nic import Nic
 from agent.model.node import Node
+from agent.model.pci import PciFunction
 from agent.model.report import Generator, Report, Source
 from agent.model.topology import Topology
 from agent.reports import BadReport, encode, read, write
@@ -100,3 +103,15 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="directory"):
         write(str(target), b"x")
     assert os.listdir(tmp_path) == ["folder"]
+
+
+@pytest.mark.parametrize("kind", ["pci", "gpus", "nics", "nvswitches"])
+def test_a_report_with_two_rows_of_one_id_is_damaged(tmp_path: Path, kind: str) -> None:
+    """Paths, ports and findings refer to rows by id: two of one name make a page of neither."""
+    rows = {"pci": PciFunction(id="0000:00:00.0"), "gpus": Gpu(id="GPU0", label="GPU0"), "nics": Nic(id="m", label="m")}
+    row = rows.get(kind, NvSwitch(id="0000:00:00.0", pci="0000:00:00.0"))
+    place = tmp_path / "r.json"
+    place.write_bytes(encode(msgspec.structs.replace(REPORT, topology=Topology(**{kind: [row, row]}))))
+
+    with pytest.raises(BadReport, match="twice"):
+        read(str(place))
