@@ -141,7 +141,13 @@ def check(
 def capture(
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="A folder to be made, or .tar, .tar.gz, .tar.zst.", show_default=False),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="A folder to be made, or .tar, .tar.gz, .tar.zst.",
+            show_default=False,
+        ),
     ] = None,
     root: opt.Root = None,
     source: opt.Source = None,

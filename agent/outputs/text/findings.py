@@ -68,8 +68,8 @@ def _finding(finding: Finding, names: Names, width: int) -> list[Line]:
     lines += paragraph(finding.impact, width, indent="           ", first="  impact   ")
     lines += paragraph(finding.remedy, width, indent="           ", first="  remedy   ")
     if finding.absorbs:
-        told = ", ".join(_absorbed(each, names) for each in finding.absorbs)
-        lines += paragraph(told, width, indent="           ", first="  explains ", style="dim")
+        explained = ", ".join(_absorbed(each, names) for each in finding.absorbs)
+        lines += paragraph(explained, width, indent="           ", first="  explains ", style="dim")
     return lines
 
 
