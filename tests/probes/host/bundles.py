@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import io
+import re
 import subprocess
 import tarfile
 import tempfile
@@ -36,6 +37,9 @@ command line flags:{blank}
 END = f"{RULE}\n\nEnd of NVIDIA bug report log file.\n"
 DATE = "Thu Jan 15 09:00:00 CET 2026"
 PROC = ("/proc/cpuinfo", "/proc/meminfo", "/proc/modules", "/proc/cmdline", "/proc/driver/nvidia/version")
+READ_BY_LSPCI = re.compile(
+    r"/pci[^/]*/(?:.*/)?(?:vendor|device|class|config|revision|subsystem_\w+|resource|irq|numa_node|address|rom|label)$"
+)
 COPIED_BY_SOS = (*PROC, "/proc/sys/kernel/random/boot_id", "/etc/hostname", "/etc/os-release", "/etc/machine-id")
 COPIED_BY_SOS += ("/sys/class/dmi/id/", "/sys/devices/virtual/dmi/", "/sys/module/")
 
@@ -54,12 +58,19 @@ def tree_of(shape: str) -> Tree:
 @functools.cache
 def lspci(shape: str, *options: str) -> str:
     """What the real lspci says of a machine's tree."""
-    with tempfile.TemporaryDirectory() as folder:
-        made = tree_of(shape)
-        pci = {path: content for path, content in made.files.items() if "/pci" in path and "/ports/" not in path}
-        Tree(pci, made.links, made.directories).write(Path(folder))
-        command = ["lspci", "-A", "linux-sysfs", "-O", f"sysfs.path={folder}/sys/bus/pci", *options]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    command = ["lspci", "-A", "linux-sysfs", "-O", f"sysfs.path={_bus(shape).name}/sys/bus/pci", *options]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@functools.cache
+def _bus(shape: str) -> tempfile.TemporaryDirectory[str]:
+    """What lspci reads of a machine's tree; it goes when the tests end."""
+    made = tree_of(shape)
+    pci = {path: content for path, content in made.files.items() if READ_BY_LSPCI.search(path)}
+    links = {path: target for path, target in made.links.items() if "/pci" in path}
+    folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory()
+    Tree(pci, links, set()).write(Path(folder.name))
+    return folder
 
 
 def query(shape: str) -> str:
