@@ -55,7 +55,7 @@ def _finding(finding: Finding, names: Names, width: int) -> list[Line]:
     where = f" ({place})" if place and place not in finding.label and "+" not in place else ""
     sure = "" if finding.confidence == "high" else f"  confidence {finding.confidence}"
     head = (finding.severity.upper(), finding.severity)
-    told = [head, "  ", (finding.label, "bold"), where]
+    told: list[Span | str] = [head, "  ", (finding.label, "bold"), where]
     rule = f"{finding.rule}{sure}"
     lines = _fitting([*told, f"  {rule}"], [line(*told), line(f"  {rule}")], width)
     lines += paragraph(finding.summary, width)
