@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from probes.asking import Asking, as_text
-from probes.host.door import Absent, Denied, Host, Unanswered
+from probes.host.door import Absent, Denied, Failed, Host, Unanswered
 from probes.probe import Probe, Reading
+from probes.text import Unparsable
 
 FOLDERS = ("/sys/class/dmi/id", "/sys/devices/virtual/dmi/id")
 DEVICE_TREE = "/proc/device-tree"
@@ -72,6 +73,8 @@ def read(host: Host) -> Reading:
     if modalias:
         asking.gap("only the modalias is here: strings without their blanks, and no serial numbers")
         return Reading(parse_modalias(modalias), asking.sources, asking.missing)
+    if not host.live and host.has_output("dmidecode"):
+        return _from_dmidecode(asking)
     model = asking.text(f"{DEVICE_TREE}/model")
     if not model:
         raise Absent(f"neither {FOLDERS[0]} nor {DEVICE_TREE}/model is here")
@@ -124,3 +127,15 @@ def _from_dmi(folder: str, answers: Mapping[str, bytes | Unanswered]) -> Reading
     reasons = ([f"serial numbers need root ({', '.join(denied)})"] if denied else []) + others
     sources = tuple(f"{folder}/{name}" for name in answers if FIELDS[name] in said)
     return Reading(DmiFacts(**said), sources, "; ".join(reasons) or None)
+
+
+def _from_dmidecode(asking: Asking) -> Reading:
+    from probes.dmidecode import parse_dmidecode
+
+    text = asking.output("dmidecode")
+    if text is None:
+        raise Failed(asking.missing or "dmidecode: no output")
+    try:
+        return Reading(parse_dmidecode(text), asking.sources, asking.missing)
+    except Unparsable as why:
+        raise Failed(str(why)) from None
