@@ -28,10 +28,10 @@ $(BIN)/pytest: $(BIN)/fabricscope
 
 scan: $(BIN)/fabricscope
 	@$(BIN)/fabricscope scan
-	@$(BIN)/python -m fixtures.build $(DEMO) build/$(DEMO)
+	@$(BIN)/python -m fixtures.build $(DEMO) --fault gpu-width-x8 build/demo.tar.gz
 	@echo
-	@echo "That is this host. A bundled machine with 8 GPUs, 8 InfiniBand rails and 4 NVSwitches:"
-	@echo "    $(BIN)/fabricscope scan --source build/$(DEMO)"
+	@echo "That is this host. A bundled machine with 8 GPUs, 8 InfiniBand rails and 4 NVSwitches, one link of it degraded:"
+	@echo "    $(BIN)/fabricscope scan --source build/demo.tar.gz"
 
 test: $(BIN)/pytest
 	$(BIN)/pytest -q -n auto
