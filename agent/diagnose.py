@@ -21,7 +21,8 @@ from probes.catalogue import probes
 from probes.host.door import Host
 from probes.host.recording import Recording
 from probes.probe import Outcome, Status
-from probes.run import run_probes
+from probes.readers.told import FactsSource
+from probes.run import Ran, run_probes
 
 NOT_JUDGED = Summary(verdict="unknown", counts={})
 
@@ -37,12 +38,18 @@ class Plan(NamedTuple):
     progress: Callable[[str], None] | None = None
 
 
-def diagnose(host: Host, plan: Plan) -> tuple[Report, Recording | None]:
-    """Probe a host, build its topology, judge it. The recording is what `capture` writes, where one was asked for."""
+def diagnose(host: Host | FactsSource, plan: Plan) -> tuple[Report, Recording | None]:
+    """Probe a host, build its topology, judge it. The recording is what `capture` writes, where one was asked for.
+
+    A source that is already facts is not probed: it gives the outcomes itself.
+    """
     started = time.monotonic()
     catalogue = probes()
     chosen = [p for p in catalogue if (not plan.only or p.name in plan.only) and p.name not in plan.skip]
-    ran = run_probes(chosen, host, plan.timeout_seconds, record=plan.record, progress=plan.progress)
+    if isinstance(host, FactsSource):
+        ran = Ran(host.outcomes(chosen), None)
+    else:
+        ran = run_probes(chosen, host, plan.timeout_seconds, record=plan.record, progress=plan.progress)
     answered = {outcome.name: outcome for outcome in ran.outcomes}
     outcomes = [answered.get(probe.name) or _left_out(probe.name) for probe in catalogue]
     made = assemble(outcomes)

@@ -98,6 +98,7 @@ class GpuFacts(NamedTuple):
     p2p: Mapping[tuple[int, int], Mapping[str, str]] | None = None  # (i, j) -> {"read": "OK", "write": "CNS", ...}
     bandwidth_mode: str | None = None  # NVLink bandwidth mode: full | off | min | half | 3quarter
     attached: int | None = None  # how many GPUs the source says there are (may be more than it describes)
+    told_by: str | None = None  # "nccl-topo": a file about some GPUs; None: the driver's own list of all that it has
 
 
 # The names in NvLink.errors, by the label of `nvidia-smi nvlink -e`. The first three are of links up to Hopper, the

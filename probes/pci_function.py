@@ -21,7 +21,8 @@ class PciFunction(NamedTuple):
 
     address: str  # "0000:19:00.0", as the kernel prints it, lower case
     parent: str | None  # address of the bridge above; None: directly on a root bus, or (root_bus None) not known
-    root_bus: str | None  # "0000:15": the root bus it hangs from (its host bridge); None: the source does not tell
+    # "0000:15": the root bus it hangs from (its host bridge); "": it is not told which; None: the place is not known
+    root_bus: str | None
     class_code: str | None = None  # class: "0x030200"
     vendor: str | None = None  # vendor: "0x10de"
     device: str | None = None
@@ -47,6 +48,8 @@ class PciFunction(NamedTuple):
     max_link_speed_gt_s: float | None = None
     max_link_width: int | None = None  # raw
     link_error: str | None = None  # "EINVAL": the kernel could not read the registers
+    link_gbyte_s: float | None = None  # what it carries one way now, where speed and width are not told apart (hwloc)
+    link_doubt: str | None = None  # why the source's own numbers describe no link of this machine that was read
     # endpoint | legacy_endpoint | root_port | upstream | downstream | bridge | rciep | rcec
     port_type: str | None = None
     target_link_speed_gt_s: float | None = None  # LnkCtl2

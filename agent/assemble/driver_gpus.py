@@ -18,7 +18,10 @@ _FILLED = tuple(n for n, default in Gpu._field_defaults.items() if default is No
 
 @dataclass(frozen=True)
 class DriverGpus:
-    """The driver's list. `whole`: it names the place of every GPU that it has, so that one left out is known to be."""
+    """The driver's list. `whole`: it names the place of every GPU that it has, so that one left out is known to be.
+
+    `told_by`: the list is none of the driver's, but of a file about GPUs; nothing in it says that they can be used.
+    """
 
     gpus: tuple[Gpu, ...] = ()
     answered: bool = False
@@ -27,6 +30,7 @@ class DriverGpus:
     nic_names: Mapping[str, str] = field(default_factory=dict)  # RDMA device by the name that the matrix uses
     p2p: Mapping[tuple[int, int], Mapping[str, str]] | None = None
     bandwidth_mode: str | None = None
+    told_by: str | None = None
     held: frozenset[str] = frozenset()  # functions that the driver holds, whether they work or not (/proc)
 
 
@@ -35,13 +39,18 @@ def driver_gpus(facts: Facts, functions: Sequence[PciFunction]) -> DriverGpus:
     nvml = facts.of("nvml", GpuFacts)
     tool = facts.of("nvidia_smi", GpuFacts)
     loaded = facts.of("modules", ModuleFacts)
-    sources = [(name, said) for name, said in (("nvml", nvml), ("nvidia-smi", tool)) if said]
+    sources = [(said.told_by or name, said) for name, said in (("nvml", nvml), ("nvidia-smi", tool)) if said]
+    told_by = next((said.told_by for _, said in sources), None)
     gpus = _placed(_joined(nvml.gpus if nvml else (), tool.gpus if tool else ()), functions)
     attached = max((said.attached for _, said in sources if said.attached is not None), default=None)
     return DriverGpus(
         gpus=gpus,
         answered=bool(sources),
-        whole=bool(sources) and all(g.address for g in gpus) and (attached is None or attached <= len(gpus)),
+        whole=bool(sources)
+        and told_by is None
+        and all(g.address for g in gpus)
+        and (attached is None or attached <= len(gpus)),
+        told_by=told_by,
         cells=tuple((name, cell) for name, said in sources for cell in said.pairs),
         nic_names=_nic_names(said for _, said in sources),
         p2p=next((said.p2p for _, said in sources if said.p2p), None),

@@ -25,8 +25,8 @@ class _Seen(NamedTuple):
 
 def gpus_of(rows: Sequence[PciFunction], driver: DriverGpus, container: str | None) -> list[Gpu]:
     """One row for every accelerator on the bus, and for every GPU that only the driver names."""
-    on_bus = {r.id: r for r in rows if _is_gpu(r, driver) and not r.physical_function}
     listed = {g.address: g for g in driver.gpus if g.address}
+    on_bus = {r.id: r for r in rows if (_is_gpu(r, driver) or r.id in listed) and not r.physical_function}
     seen = [_Seen(row.id, row, listed.get(row.id)) for row in on_bus.values()]
     only_listed = [g for g in driver.gpus if g.address not in on_bus]
     seen += [_Seen(_identity(gpu, place), None, gpu) for place, gpu in enumerate(only_listed)]
@@ -106,6 +106,8 @@ class _Rows:
 
     def _driver_state(self, each: _Seen) -> tuple[str, str | None]:
         """How the driver stands to a GPU, and what there is to say about it."""
+        if each.gpu and self.driver.told_by:
+            return "unknown", f"{self.driver.told_by}: not the driver's own list"
         if each.gpu:
             return ("error", each.gpu.error) if each.gpu.error else ("open", None)
         row = each.row

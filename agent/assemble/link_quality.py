@@ -78,6 +78,8 @@ class LinkJudge:
 
     def _distrust(self, function: PciFunction) -> Iterator[str]:
         above = self.tree.parent(function)
+        if function.link_doubt:
+            yield function.link_doubt
         if _overdriven(function):
             yield "faster or wider than the maximum that it states: its capability register means nothing"
         if not (self._is_gpu(function) and self._at_most(function, None)):  # a GPU passed through shows its own link
@@ -177,6 +179,7 @@ def _nothing_read(function: PciFunction) -> bool:
         and function.max_link_speed_gt_s is None
         and lanes(function.current_link_width) is None
         and lanes(function.max_link_width) is None
+        and function.link_gbyte_s is None
     )
 
 
@@ -187,6 +190,8 @@ def _unreadable(function: PciFunction) -> str | None:
         return f"the kernel could not read its link registers ({function.link_error})"
     if function.current_link_width == 0:
         return "no link (width 0)"
+    if function.link_gbyte_s is not None:
+        return "what it carries is known, and not at what speed and width"
     if function.current_link_speed_gt_s is None or lanes(function.current_link_width) is None:
         return "its current speed or width is not known"
     return None
@@ -216,7 +221,7 @@ def _inside_a_card(function: PciFunction, above: PciFunction) -> bool:
 
 
 def _on_root_bus(function: PciFunction) -> bool:
-    return function.parent is None and function.root_bus is not None and not is_bridge(function)
+    return function.parent is None and bool(function.root_bus) and not is_bridge(function)
 
 
 def _only_nvswitches_below(tree: PcieTree) -> frozenset[str]:

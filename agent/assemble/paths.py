@@ -8,6 +8,7 @@ PHB   the same host bridge
 NODE  host bridges of one NUMA node
 SYS   between NUMA nodes
 
+A source that leaves out which host bridge it is (a NCCL topology) gives NODE for PHB: no farther is known.
 An interconnect that only the driver knows (NV<n>, C2C, XGMI, HCCS) is the kind; `pcie_kind` and `hops` stay those of
 the way over PCIe. Bandwidth is that of the slowest link whose numbers can be believed: an idle GPU link counts with
 what it can reach, an untrusted, sleeping or unreadable one not at all. What links the host bridges is not known here.
@@ -99,7 +100,7 @@ class Paths:
         root_a, root_b = self.tree.root_bus(a), self.tree.root_bus(b)
         if root_a is None or root_b is None:
             return None
-        if root_a == root_b:
+        if root_a and root_a == root_b:
             return "PHB"
         node_a, node_b = self.rows[a].numa_node, self.rows[b].numa_node
         if self.single_node or (node_a is not None and node_a == node_b):

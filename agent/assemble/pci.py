@@ -102,7 +102,7 @@ def _link(function: pci.PciFunction, judge: LinkJudge) -> Link | None:
         max_speed_gt_s=function.max_link_speed_gt_s,
         max_width=lanes(function.max_link_width),
         target_speed_gt_s=function.target_link_speed_gt_s,
-        bandwidth_gbyte_s=bandwidth_gbyte_s(function.current_link_speed_gt_s, width),
+        bandwidth_gbyte_s=bandwidth_gbyte_s(function.current_link_speed_gt_s, width) or function.link_gbyte_s,
         quality=quality,
     )
 

@@ -15,6 +15,7 @@ from agent.rules.catalogue import RULES
 from probes.catalogue import probes
 from probes.host.recording import Recording
 from probes.host.source import BadSource, open_source
+from probes.readers.told import FactsSource
 
 EXTRAS_SECONDS = 20.0  # what a capture may take beyond its probes
 
@@ -48,10 +49,12 @@ class Asked(NamedTuple):
         only, skip = _names("--only", self.only), _names("--skip", self.skip)
         try:
             host = open_source(self.source, self.root)
+            if record and isinstance(host, FactsSource):
+                raise Refused(f"--capture records a host: {host.path} is read, and cannot be asked")
             with Progress(live=host.live and not self.quiet) as progress:
                 plan = Plan(only, skip, self.timeout, configuration, record, progress)
                 report, recording = diagnose(host, plan)
-                if recording is not None:
+                if recording is not None and not isinstance(host, FactsSource):
                     from probes.extras import record_extras
 
                     record_extras(recording, host, EXTRAS_SECONDS, progress)

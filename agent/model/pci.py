@@ -36,7 +36,8 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     parent: str | None = None
-    root_bus: str | None = None  # "0000:15": the root bus (host bridge) it hangs from; null: hierarchy not known
+    # "0000:15": the root bus (host bridge) it hangs from; "": the source does not say which; null: hierarchy not known
+    root_bus: str | None = None
     class_code: str | None = msgspec.field(name="class", default=None)
     vendor: str | None = None
     device: str | None = None

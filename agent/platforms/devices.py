@@ -236,6 +236,8 @@ def can_rdma(vendor: str | None, device: str | None, class_code: str | None) -> 
     """Whether a network function has, or with its driver could have, an RDMA device."""
     if not (class_code or "").startswith(("0x02", "0x0c06")):
         return False
+    if vendor is None:  # a topology for a kind of machine: an InfiniBand controller is one, whoever makes it
+        return (class_code or "").startswith("0x0207")
     if vendor == "0x1d0f":
         return (device or "").startswith("0xefa")
     if vendor not in _CAPABLE:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from probes.host.door import OUTPUT_LIMIT_BYTES, BadSource, Host, Unanswered
 from probes.host.files import Files, is_directory, is_file
+
+if TYPE_CHECKING:
+    from probes.readers.told import FactsSource
 
 __all__ = ["BadSource", "open_source"]
 
 LOOKED_FOR = (
     "neither manifest.json of a capture, nor sos_commands/ of a sosreport, nor a folder sys/ of a machine's files, "
     "nor the start of an nvidia-bug-report.log, nor a saved command output "
-    "(such as nvidia-smi_topo_-m.txt, lspci_-vvv.txt, ibstat.txt)"
+    "(such as nvidia-smi_topo_-m.txt, lspci_-vvv.txt, ibstat.txt), nor a topology of NCCL, hwloc or rdma_topo"
 )
 
 
-def open_source(path: str | None, root: str | None = None) -> Host:
-    """This host, this host seen through a folder, or saved evidence. Raises BadSource."""
+def open_source(path: str | None, root: str | None = None) -> Host | FactsSource:
+    """This host, this host seen through a folder, saved evidence, or a file that is already facts. Raises BadSource."""
     if root is not None:
         return _rooted(path, root)
     if path is None:
@@ -92,18 +96,22 @@ def _bug_report(path: str) -> Host | None:
     return bug_report_host(path)
 
 
-def _single_output(path: str) -> Host:
-    """One file: a saved output, by its name or by what it holds."""
+def _single_output(path: str) -> Host | FactsSource:
+    """One file: a topology that some tool wrote, or a saved output, by its name or by what it holds."""
     from probes.host.dump import SavedOutputs
     from probes.host.folder import LiveFiles
     from probes.host.memory import MemoryFiles
     from probes.host.tree import TreeHost
+    from probes.readers.recognize import facts_source
 
     name = os.path.basename(path)
     try:
         content = LiveFiles().read(os.path.abspath(path), OUTPUT_LIMIT_BYTES)
     except Unanswered as why:
         raise BadSource(f"{path}: cannot be read: {why}") from None
+    told = facts_source(path, content)
+    if told is not None:
+        return told
     outputs = SavedOutputs(MemoryFiles({name: content}))
     if not outputs.commands:
         raise BadSource(f"{path}: is not recognized: it is no archive, and {LOOKED_FOR}")
