@@ -5,6 +5,7 @@ What is alike is said once: one sentence where all pairs are, one row or column 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from agent.outputs.text.lines import BLANK, Line, Span, length, line, paragraph
 from agent.outputs.text.names import Names, ranged, shown_nics
 
 NEAR = ("C2C", "PIX", "PXB", "PHB", "NODE", "SYS")  # nearest first
+MOST = 32  # rows or columns of a matrix that somebody still reads
 BETWEEN = 4  # columns between two matrices that stand side by side
 SENTENCE = 4  # lines that a block has at least to be more than one
 Pairs = Mapping[tuple[str, str], Path]
@@ -41,6 +43,8 @@ def gpu_matrix(report: Report, width: int) -> list[Line]:
         lines = paragraph(
             f"{min(kinds)} between {'both' if len(labels) == 2 else f'all {len(labels)}'} GPUs{under}", width
         )
+    elif len(labels) > MOST:
+        lines = paragraph(_counts(path for (a, b), path in pairs.items() if a < b), width)
     else:
         cells = [[("X", "dim") if a == b else _cell(pairs.get((a, b))) for b in labels] for a in labels]
         shown = [names.labels[each] for each in labels]
@@ -69,8 +73,10 @@ def rail_matrix(report: Report, width: int) -> list[Line]:
     names = Names(report)
     cells = [[_cell(pairs.get((g, n)), "*" if (g, n) in marked else "") for n in nics] for g in gpus]
     whole = Table([names.labels[g] for g in gpus], [names.labels[n] for n in nics], cells)
-    roles = [n.role for n in shown if n.id in nics]
-    lines = _drawn(_folded(whole, roles), width)
+    folded = _folded(whole, [n.role for n in shown if n.id in nics])
+    if max(len(folded.rows), len(folded.columns)) > MOST:
+        return paragraph(_counts(pairs.values()), width) + _disagreements(report, gpus, nics, width)
+    lines = _drawn(folded, width)
     if marked:
         lines.append(line(("  * nearest rail", "dim")))
     return lines + _disagreements(report, gpus, nics, width)
@@ -87,6 +93,13 @@ def beside(left: Sequence[Line], right: Sequence[Line], width: int) -> list[Line
         other = right[k] if k < len(right) else BLANK
         lines.append((*mine, (" " * (edge - length(mine)), ""), *other) if other else mine)
     return lines
+
+
+def _counts(paths: Iterable[Path]) -> str:
+    """What can still be said where a matrix could not be read."""
+    found = Counter(path.kind or "?" for path in paths)
+    told = ", ".join(f"{kind} {found[kind]}" for kind in sorted(found, key=_distance))
+    return f"pairs of each kind: {told} (each pair: --format json)"
 
 
 def _pairs(report: Report, rows: Mapping[str, str], columns: Mapping[str, str]) -> Pairs:

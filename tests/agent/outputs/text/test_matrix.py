@@ -67,3 +67,13 @@ def test_side_by_side_only_where_both_are_tables_and_fit() -> None:
     assert plain(both).splitlines()[1] == "  GPU0  X     PXB   SYS   SYS       GPU0,1  PXB*      SYS"
     assert beside(*tables, 40) is None
     assert beside(tables[0][:1], tables[1], 200) is None
+
+
+def test_a_hundred_gpus_are_counted() -> None:
+    """Nobody reads a matrix of a hundred columns."""
+    gpus = [rows.gpu(f"{n:04x}:00:00.0", n) for n in range(100)]
+    paths = [path(g.id, o.id, near(g.index or 0, o.index or 0)) for g in gpus for o in gpus if g.id < o.id]
+
+    assert "  pairs of each kind: PXB 50, SYS 4900 (each pair: --format json)\n" == plain(
+        gpu_matrix(report(Topology(gpus=gpus, paths=paths)), 80)
+    )
