@@ -82,7 +82,15 @@ def is_report(path: str) -> bool:
 
 
 def write(path: str, data: bytes) -> None:
-    """Write a file whole or not at all: temporary name beside it, sync, rename. Raises OSError."""
+    """Write a file whole or not at all: temporary name beside it, sync, rename. Raises OSError.
+
+    A link is followed. What is no file (/dev/stdout, /dev/null, a named pipe) is written to, and never replaced.
+    """
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        with open(path, "wb") as device:
+            device.write(data)
+        return
+    path = os.path.realpath(path)
     temporary = f"{path}.{os.urandom(4).hex()}.tmp"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from agent.cli import options as opt
 from agent.cli.refused import Refused
 from agent.version import VERSION
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 USAGE, CHECK_UNKNOWN, INTERRUPTED = 2, 3, 130
 USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]  # typer hands out UsageError by no public name
 
@@ -28,6 +30,7 @@ app = typer.Typer(
 
 def run(arguments: Sequence[str]) -> int:
     """The whole program: every expected failure is one line on stderr and an exit code, never a traceback."""
+    _open_streams()
     debug = "--debug" in arguments
     arguments = [each for each in arguments if each != "--debug"]
     failed = CHECK_UNKNOWN if arguments[:1] == ["check"] else USAGE
@@ -42,12 +45,32 @@ def run(arguments: Sequence[str]) -> int:
     except (Refused, OSError) as error:
         if debug:
             raise
-        return _told(str(error), failed)
+        full = isinstance(error, OSError) and error.filename is None and error.errno in _FULL
+        return _told(f"stdout: {error.strerror}" if full else str(error), failed)
     except USAGE_ERROR as error:
         return _usage(error, failed)
     except typer.Abort:
         return _told("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else 0
+
+
+def _open_streams() -> None:
+    """Give the program the streams that its caller closed: else the next file that it opens is one of them.
+
+    A closed stdout becomes a pipe that nobody reads: an error for what writes to it, and none for what does not.
+    """
+    for number, mode in enumerate("rww"):
+        try:
+            os.fstat(number)
+        except OSError:
+            reader, writer = os.pipe()
+            os.dup2(reader if mode == "r" else writer, number)
+            for each in {reader, writer} - {number}:
+                os.close(each)
+            if number == 2:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            stream = open(number, mode, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115  # until the end
+            setattr(sys, ("stdin", "stdout", "stderr")[number], stream)
 
 
 def _told(text: str, code: int) -> int:
@@ -123,7 +146,12 @@ def check(
     ] = None,
     max_age: Annotated[
         float | None,
-        typer.Option(help="With --report: older than this many seconds is unknown.", min=0, metavar="SECONDS"),
+        typer.Option(
+            help="With --report: older than this many seconds is unknown.",
+            min=0,
+            metavar="SECONDS",
+            callback=opt.a_number,
+        ),
     ] = None,
     as_: Annotated[opt.CheckAs, typer.Option("--as", help="Whose contract to answer by.")] = opt.CheckAs.NAGIOS,
     quiet: opt.Quiet = False,

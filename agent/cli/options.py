@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 from typing import Annotated
 
@@ -38,6 +39,13 @@ class CheckAs(str, Enum):
     SLURM_PROLOG = "slurm-prolog"
 
 
+def a_number(value: float | None) -> float | None:
+    """Refuse "nan", which is neither below nor above any bound."""
+    if value is not None and math.isnan(value):
+        raise typer.BadParameter("nan is no number of seconds")
+    return value
+
+
 Source = Annotated[
     str | None,
     typer.Option(
@@ -60,7 +68,9 @@ Only = Annotated[str | None, typer.Option(metavar="PROBE,...", help="Run only th
 Skip = Annotated[str | None, typer.Option(metavar="PROBE,...", help="Leave out these probes.", show_default=False)]
 Timeout = Annotated[
     float,
-    typer.Option(metavar="SECONDS", help="Bound on the whole run; what is not reached is timed_out.", min=0.1),
+    typer.Option(
+        metavar="SECONDS", help="Bound on the whole run; what is not reached is timed_out.", min=0.1, callback=a_number
+    ),
 ]
 ConfigFile = Annotated[
     str | None,

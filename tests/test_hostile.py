@@ -1,0 +1,181 @@
+"""The program against its surroundings: closed streams, full disks, devices as output, limits, hostile sources."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+
+from fixtures.build import write
+from tests.conftest import ROOT
+from tests.machines import HOSTS
+
+pytestmark = pytest.mark.usefixtures("real_commands")
+
+PROGRAM = (sys.executable, "-m", "fabricscope")
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A healthy machine's capture as a folder."""
+    place = tmp_path_factory.mktemp("captures") / HOSTS[0]
+    write(HOSTS[0], None, place)
+    return place
+
+
+def ran(arguments: Sequence[str], shell: str = "", **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """The program in a shell; `shell`: redirections and limits, around "$@"."""
+    script = shell or 'exec "$@"'
+    env = {"PATH": os.defpath, **environment}
+    return subprocess.run(
+        ["sh", "-c", script, "sh", *PROGRAM, *arguments],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def one_line(said: bytes) -> str:
+    """What stood on stderr: one line of the program, no traceback."""
+    (line,) = said.decode().splitlines()
+    assert line.startswith("fabricscope: ")
+    return line
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize(
+    ("redirected", "told"),
+    [('exec "$@" >&-', "stdout was closed"), ('exec "$@" >/dev/full', "stdout: No space left on device")],
+)
+def test_a_stdout_that_takes_nothing_is_one_line(capture: Path, form: str, redirected: str, told: str) -> None:
+    """Closed or full: exit 2, and nothing is said to be written."""
+    done = ran(["scan", "--source", str(capture), "--format", form], redirected)
+
+    assert 2 == done.returncode
+    assert told in one_line(done.stderr)
+
+
+def test_check_answers_unknown_where_nobody_can_read_it(capture: Path) -> None:
+    """A monitoring plugin without a stdout is 3."""
+    assert [3, 3] == [
+        ran(["check", "--source", str(capture)], f'exec "$@" {to}').returncode for to in (">&-", ">/dev/full")
+    ]
+
+
+def test_closed_streams_are_no_files(capture: Path, tmp_path: Path) -> None:
+    """Without stdin, stdout and stderr a report to a file is whole, and nothing else is written into it."""
+    place = tmp_path / "r.json"
+    done = ran(["scan", "--source", str(capture), "-o", str(place)], 'exec "$@" <&- >&- 2>&-')
+
+    assert 0 == done.returncode
+    assert "ok" == json.loads(place.read_bytes())["summary"]["verdict"]
+
+
+def test_what_is_no_file_is_written_to_and_not_replaced(capture: Path, tmp_path: Path) -> None:
+    """`--output` names a pipe, a link or a device as well; a rename would put a file in its place."""
+    pipe, link, real = tmp_path / "pipe", tmp_path / "link", tmp_path / "real.json"
+    os.mkfifo(pipe)
+    link.symlink_to(real)
+    arguments = ["scan", "--source", str(capture), "--format", "json", "--output"]
+    piped = ran([*arguments, str(pipe)], 'cat "$PIPE" & "$@"; wait', PIPE=str(pipe))
+    ran([*arguments, str(link)])
+    printed = ran([*arguments, "/dev/stdout"])
+
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    reports = [json.loads(each)["topology"] for each in (piped.stdout, printed.stdout, real.read_bytes())]
+    assert reports[0] == reports[1] == reports[2]
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"PATH": ""},
+        {"LC_ALL": "C"},
+        {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        {"LANG": "tr_TR.UTF-8", "LC_ALL": "tr_TR.UTF-8"},
+        {"TERM": "dumb", "COLUMNS": "20"},
+        {"HOME": "/nonexistent", "TMPDIR": "/nonexistent"},
+    ],
+    ids=str,
+)
+def test_the_environment_changes_no_report(capture: Path, environment: dict[str, str]) -> None:
+    """Neither locale nor terminal nor a missing HOME decides what is seen; the page is drawn in what can be shown."""
+    env = {"PATH": os.defpath} | environment
+    page = subprocess.run(
+        [*PROGRAM, "scan", "--source", str(capture)], cwd=ROOT, env=env, capture_output=True, timeout=60, check=True
+    )
+    report = subprocess.run(
+        [*PROGRAM, "scan", "--source", str(capture), "--format", "json"],
+        cwd=ROOT, env=env, capture_output=True, timeout=60, check=True,
+    )  # fmt: skip
+
+    assert b"" == page.stderr
+    assert page.stdout.decode()
+    assert "ok" == json.loads(report.stdout)["summary"]["verdict"]
+
+
+@pytest.mark.parametrize("limit", ["ulimit -n 16", "ulimit -v 400000", "ulimit -f 0"])
+def test_small_limits_are_enough(capture: Path, limit: str) -> None:
+    """16 files, 400 MB of address space, no file of any size: a report all the same."""
+    done = ran(["scan", "--source", str(capture), "--format", "json"], f'{limit}; "$@" | cat')
+
+    assert "ok" == json.loads(done.stdout)["summary"]["verdict"]
+
+
+@pytest.mark.parametrize("seconds", ["nan", "-1", "0", "soon"])
+def test_a_bound_that_is_none_is_refused(capture: Path, seconds: str) -> None:
+    """Not a number is neither below nor above any bound."""
+    done = ran(["scan", "--source", str(capture), "--timeout", seconds])
+
+    assert 2 == done.returncode
+    assert "--timeout" in one_line(done.stderr)
+
+
+def test_a_source_that_is_no_evidence_is_one_line(tmp_path: Path) -> None:
+    """Pipes, sockets, devices, loops, holes of 10 GB, a folder nobody may read, nothing at all: exit 2, soon."""
+    named = {name: tmp_path / name for name in ("pipe", "socket", "loop", "hole", "empty", "folder")}
+    os.mkfifo(named["pipe"])
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(named["socket"]))
+    named["loop"].symlink_to(named["loop"])
+    named["empty"].touch()
+    named["folder"].mkdir(mode=0)
+    with named["hole"].open("wb") as file:
+        file.truncate(10 * 2**30)
+
+    for source in (*map(str, named.values()), "/dev/null", "/dev/zero", "/sys", str(tmp_path / "none")):
+        done = ran(["scan", "--source", source])
+
+        assert 2 == done.returncode, source
+        assert source in one_line(done.stderr)
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("after_seconds", [0.05, 0.15, 0.25, 0.4])
+def test_stopped_at_any_moment_it_leaves_no_half_file_and_no_child(
+    tmp_path: Path, stop: signal.Signals, after_seconds: float
+) -> None:
+    """A live scan of this host: the report is whole or not there."""
+    place = tmp_path / "r.json"
+    scan = psutil.Popen([*PROGRAM, "scan", "-o", str(place)], cwd=ROOT, stderr=subprocess.DEVNULL)
+    time.sleep(after_seconds)
+    children = scan.children(recursive=True) if scan.is_running() else []
+    scan.send_signal(stop)
+    scan.wait(20)
+    _, left = psutil.wait_procs(children, timeout=5)
+
+    assert [] == left
+    assert set(os.listdir(tmp_path)) <= {"r.json"}
+    assert not place.exists() or json.loads(place.read_bytes())["schema"]
