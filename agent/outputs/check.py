@@ -75,7 +75,9 @@ def _headline(report: Report, counted: list[Finding], stale: str | None) -> str:
     if report.summary.verdict == "unknown":
         return f"not judged: {', '.join(report.summary.unknown_rules)}"
     judged = sum(check.state in ("pass", "fail") for check in report.checks)
-    return f"{judged} of {len(report.checks)} rules judged, nothing wrong"
+    less = [f"{report.summary.counts[s]} {s}" for s in reversed(SEVERITIES[1:]) if report.summary.counts.get(s)]
+    told = f"{', '.join(less)}, below --fail-on" if less else "nothing wrong"
+    return f"{judged} of {len(report.checks)} rules judged, {told}"
 
 
 def _first_reason(report: Report, rule: str) -> str:

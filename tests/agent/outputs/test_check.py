@@ -120,3 +120,9 @@ def test_hostile_text_reaches_no_terminal() -> None:
 
     assert "\x1b" not in text
     assert len(text.splitlines()) == 2
+
+
+def test_a_finding_that_does_not_count_is_not_called_nothing() -> None:
+    """A prolog that drains on critical only still says that there is an error."""
+    assert ("1 of 1 rules judged, 1 error, below --fail-on\n", 0) == slurm_prolog(report("error"))
+    assert ("1 of 1 rules judged, nothing wrong\n", 0) == slurm_prolog(report("info"))
