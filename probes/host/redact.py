@@ -72,7 +72,7 @@ def _gather(texts: Texts, recording: Recording) -> None:
         elif path.endswith("/node_desc") and (found := NODE_DESCRIPTION.match(text)):
             hosts.add(found[1])
         elif path.endswith("/config") and (at := binary.serial_at(content)) is not None:
-            texts.guids.add(content[at : at + binary.SERIAL_BYTES][::-1])
+            texts.learn_guid(content[at : at + binary.SERIAL_BYTES][::-1])
         if path in BOOT_TEXTS:
             texts.ipv4.update(addresses_in(text))
     for (function, _), answer in recording.nvml.items():
@@ -83,7 +83,8 @@ def _gather(texts: Texts, recording: Recording) -> None:
             _gather_netlink(texts, protocol, reply)
     for text in _texts(recording):
         texts.learn(text)
-        texts.guids.update(bytes.fromhex(digits) for digits in _GUID_FIELD.findall(text))
+        for digits in _GUID_FIELD.findall(text):
+            texts.learn_guid(bytes.fromhex(digits))
         serials.update(found for pattern in _SERIALS for found in pattern.findall(text))
         hosts.update(found for pattern in _HOSTS for found in pattern.findall(text))
     texts.know(_words(texts.names, recording, hosts, serials))

@@ -10,7 +10,7 @@ import re
 import struct
 from collections.abc import Callable, Iterator
 
-from probes.host.netlink import HEADER, ROUTE, messages
+from probes.host.netlink import DONE, ERROR, HEADER, ROUTE, messages
 from probes.host.redact_text import Texts
 
 ATTRIBUTE = struct.Struct("=HH")
@@ -49,6 +49,9 @@ def netlink(texts: Texts, protocol: int, reply: bytes) -> bytes | None:
     """The reply with pseudonyms; None where it is of a kind that is not understood."""
     parts = []
     for kind, _, message in messages(reply):
+        if kind in (ERROR, DONE):  # an errno, and in an error the question
+            parts.append(message + bytes(-len(message) % 4))
+            continue
         if protocol != ROUTE or kind not in BODY_BYTES:
             return None
         start = HEADER.size + BODY_BYTES[kind]

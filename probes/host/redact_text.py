@@ -9,7 +9,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterable
 
-from probes.host.redact_names import Pseudonyms
+from probes.host.redact_names import INFIXES, Pseudonyms
 
 _HEX = "[0-9A-Fa-f]"
 _SHAPES = re.compile(
@@ -21,6 +21,8 @@ _SHAPES = re.compile(
 )
 _GUID_GROUPS = re.compile(rf"{_HEX}{{4}}(?::{_HEX}{{4}}){{3}}")
 _IPV4, _MAC, _GUID, _UUID, _IPV6, _INFINIBAND = 4, 6, 8, 16, 16, 20  # bytes
+
+FEW_BYTES = 3  # different ones in a round number
 
 
 class Texts:
@@ -44,14 +46,19 @@ class Texts:
 
     def learn_hardware(self, raw: bytes) -> None:
         """A MAC, a GUID, an address of IPoIB; others are not known."""
-        if len(raw) == _MAC:
+        if len(raw) == _MAC + 1:  # BOOTIF=01-b8-3f-d2-...: the hardware type, then the MAC
+            raw = raw[1:]
+        if len(raw) == _MAC and any(raw):
             self.names.macs.add(raw)
-        elif len(raw) == _MAC + 1:  # BOOTIF=01-b8-3f-d2-...: the hardware type, then the MAC
-            self.names.macs.add(raw[1:])
         elif len(raw) == _GUID:
-            self.guids.add(raw)
+            self.learn_guid(raw)
         elif len(raw) == _INFINIBAND:
             self.learn_address(raw[4:])
+
+    def learn_guid(self, raw: bytes) -> None:
+        """A GUID, unless it could as well be a number: those stand everywhere with sixteen digits."""
+        if any(raw[:3]) and len(set(raw)) > FEW_BYTES:
+            self.guids.add(raw)
 
     def learn_address(self, raw: bytes) -> None:
         """An IPv4 or IPv6 address, a GID."""
@@ -59,7 +66,7 @@ class Texts:
             self.ipv4.add(raw)
         elif len(raw) == _IPV6:
             self.ipv6.add(raw)
-            self.guids.add(raw[8:])
+            self.learn_guid(raw[8:])
             mapped = ipaddress.IPv6Address(raw).ipv4_mapped
             if mapped is not None:
                 self.ipv4.add(mapped.packed)
@@ -83,9 +90,14 @@ class Texts:
 
     def _learn_groups(self, text: str) -> None:
         if _GUID_GROUPS.fullmatch(text):
-            self.guids.add(bytes.fromhex(text.replace(":", "")))
-        elif (raw := _ipv6(text)) is not None:
+            self.learn_guid(bytes.fromhex(text.replace(":", "")))
+        elif (raw := self._address(text)) is not None:
             self.learn_address(raw)
+
+    def _address(self, text: str) -> bytes | None:
+        """An IPv6 address: "0::" of a cgroup is none, unless it is known to be one."""
+        raw = _ipv6(text)
+        return raw if raw in self.ipv6 or any(len(group) > 2 for group in text.split(":")) else None
 
     def _written(self, match: re.Match[str]) -> str:
         text = match[0]
@@ -118,10 +130,10 @@ class Texts:
         if _GUID_GROUPS.fullmatch(bare):
             digits = self.names.guid(bytes.fromhex(bare.replace(":", ""))).hex()
             return _cased(":".join(digits[i : i + 4] for i in range(0, 16, 4)), bare) + text[len(bare) :]
-        raw = _ipv6(bare)
-        if raw is None:
+        raw = self._address(bare)
+        if raw is None or (hidden := self.names.ipv6(raw)) == raw:
             return text
-        new = ipaddress.IPv6Address(self.names.ipv6(raw))
+        new = ipaddress.IPv6Address(hidden)
         written = new.exploded if len(bare) == 39 else _like(new, bare)
         return _cased(written, bare) + text[len(bare) :]
 
@@ -136,7 +148,7 @@ class Texts:
         raw = b"" if odd else bytes.fromhex(text)
         if size == _MAC and raw in self.names.macs:
             return _cased(self.names.mac(raw).hex(), text)
-        if size == _GUID and (raw in self.guids or raw[:3] + raw[5:] in self.names.macs):
+        if size == _GUID and (raw in self.guids or self._is_made_of_a_mac(raw)):
             return _cased(self.names.guid(raw).hex(), text)
         if size == _UUID and not odd:
             is_address = raw in self.ipv6 or raw.startswith(b"\xfe\x80" + bytes(6))
@@ -144,6 +156,9 @@ class Texts:
         if size == _INFINIBAND and raw[4:] in self.ipv6:
             return _cased(self.names.infiniband(raw).hex(), text)
         return text
+
+    def _is_made_of_a_mac(self, raw: bytes) -> bool:
+        return raw[3:5] in INFIXES and raw[:3] + raw[5:] in self.names.macs
 
 
 def addresses_in(text: str) -> Iterable[bytes]:
