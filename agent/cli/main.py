@@ -45,8 +45,9 @@ def run(arguments: Sequence[str]) -> int:
     except (Refused, OSError) as error:
         if debug:
             raise
-        full = isinstance(error, OSError) and error.filename is None and error.errno in _FULL
-        return _told(f"stdout: {error.strerror}" if full else str(error), failed)
+        if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
+            return _told(f"stdout: {error.strerror}", failed)
+        return _told(str(error), failed)
     except USAGE_ERROR as error:
         return _usage(error, failed)
     except typer.Abort:
