@@ -1,0 +1,63 @@
+"""Damage: bytes flipped, cut, doubled, spliced with another seed, and tokens put in that parsers trip on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+LONGEST_BYTES = 64 << 10
+TOKENS = (
+    b"", b"\n", b"\r\n", b"\t", b"\0", b" ", b":", b"=", b",", b"-", b".", b"/", b"../", b'"', b"'", b"\\", b"{", b"[",
+    b"<", b"&x;", b"<!ENTITY x 'y'>", b"0", b"-1", b"9" * 40, b"1e999", b"0x", b"nan", b"\xff", b"\xff" * 8, b"\x80",
+    "²".encode(), "٣".encode(), "\u2028".encode(), b"\x1b[31m", b"GPU0", b"0000:00:00.0", b"[N/A]", b"\x1f\x8b",
+    b"(" * 50, b"a" * 300, b"null", b"true", b"0-4294967295", b" : ",
+)  # fmt: skip
+
+
+def mutated(random: Random, seeds: Sequence[bytes]) -> bytes:
+    """One damaged input of at most 64 KiB."""
+    data = bytearray(random.choice(seeds))
+    for _ in range(random.choice((1, 1, 2, 3, 8))):
+        random.choice(_DAMAGES)(random, data, seeds)
+    return bytes(data[:LONGEST_BYTES])
+
+
+def _flip(random: Random, data: bytearray, _: Sequence[bytes]) -> None:
+    for _each in range(random.choice((1, 1, 4, 16)) if data else 0):
+        data[random.randrange(len(data))] = random.randrange(256)
+
+
+def _cut(random: Random, data: bytearray, _: Sequence[bytes]) -> None:
+    del data[random.randrange(len(data) + 1) :]
+
+
+def _drop(random: Random, data: bytearray, _: Sequence[bytes]) -> None:
+    at = random.randrange(len(data) + 1)
+    del data[at : at + random.choice((1, 8, 80, 800))]
+
+
+def _double(random: Random, data: bytearray, _: Sequence[bytes]) -> None:
+    at = random.randrange(len(data) + 1)
+    piece = data[at : at + random.choice((1, 8, 80, 800))]
+    data[at:at] = piece * min(random.choice((1, 2, 50, 2000)), LONGEST_BYTES // max(len(piece), 1))
+
+
+def _insert(random: Random, data: bytearray, _: Sequence[bytes]) -> None:
+    at = random.randrange(len(data) + 1)
+    data[at : at + random.choice((0, 0, 1, 4))] = random.choice(TOKENS)
+
+
+def _number(random: Random, data: bytearray, _: Sequence[bytes]) -> None:
+    """Another number in the place of one, where a text has any."""
+    digits = [at for at in range(min(len(data), 4096)) if 48 <= data[at] <= 57]
+    if digits:
+        at = random.choice(digits)
+        data[at : at + 1] = random.choice((b"0", b"65536", b"4294967295", b"18446744073709551616", b"-5", b"1.5"))
+
+
+def _splice(random: Random, data: bytearray, seeds: Sequence[bytes]) -> None:
+    other = random.choice(seeds)
+    data[random.randrange(len(data) + 1) :] = other[random.randrange(len(other) + 1) :]
+
+
+_DAMAGES = (_flip, _cut, _drop, _double, _insert, _insert, _number, _splice)

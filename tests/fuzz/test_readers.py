@@ -1,0 +1,81 @@
+"""No reader ends otherwise than by its answer or its declared refusal, whatever the bytes, and soon."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import os
+import resource
+import time
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import ROOT
+from tests.fuzz.mutations import LONGEST_BYTES, mutated
+from tests.fuzz.readers import NOT_READERS, READERS, Reader
+
+MUTATIONS = {"ci": 2000, "fuzz": 50_000}.get(os.environ.get("HYPOTHESIS_PROFILE", ""), 100)
+SECONDS = 2.0  # for one input
+GROWTH_BYTES = 250 << 20  # of the whole process, over all inputs of one reader
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
+def test_any_damage_is_read_or_refused(reader: Reader) -> None:
+    """A mutation is made from its number alone, so a failure can be repeated."""
+    read, seeds = reader.call(), reader.seeds()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert seeds
+    assert all(seeds), "an empty seed damages nothing"
+
+    @settings(max_examples=MUTATIONS, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(st.integers(0, 2**64 - 1))
+    def survives(number: int) -> None:
+        data = mutated(Random(number), seeds)
+        started = time.perf_counter()
+        with contextlib.suppress(*reader.refuses):
+            read(data)
+        assert time.perf_counter() - started < SECONDS
+        assert len(data) <= LONGEST_BYTES
+
+    survives()
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10 < GROWTH_BYTES
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
+def test_seeds_are_read(reader: Reader) -> None:
+    """At least one of them: damage to what is no input at all finds nothing."""
+    read = reader.call()
+    ended = []
+    for seed in reader.seeds():
+        try:
+            read(seed)
+        except reader.refuses as why:
+            ended.append(str(why))
+
+    assert len(ended) < len(reader.seeds()), ended
+
+
+def test_every_reader_is_in_the_table() -> None:
+    """Public functions whose first argument is text or bytes: read, or listed with why they are not fuzzed."""
+    found = set()
+    for path in [*(ROOT / "probes").rglob("*.py"), ROOT / "agent" / "config.py", ROOT / "agent" / "reports.py"]:
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and _reads(node):
+                found.add(f"{module}.{node.name}")
+    table = {reader.name for reader in READERS}
+
+    assert set() == found - table - NOT_READERS.keys()
+    assert set() == NOT_READERS.keys() - found
+    assert set() == table & NOT_READERS.keys()
+
+
+def _reads(node: ast.FunctionDef) -> bool:
+    if not node.args.args:
+        return False
+    annotation = node.args.args[0].annotation
+    said = ast.unparse(annotation) if annotation else ""
+    return node.name.startswith("parse") or said in ("str", "bytes", "str | None", "bytes | None", "Iterable[str]")
