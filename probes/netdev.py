@@ -15,6 +15,7 @@ from probes import netdev_sysfs as sysfs
 from probes import netlink, rtnetlink
 from probes.asking import Asking, as_text
 from probes.host.door import Absent, Failed, Host, Unanswered
+from probes.ip_link import LOOPBACK, saved_links
 from probes.probe import Probe, Reading
 from probes.rtnetlink import Link
 from probes.text import Unparsable
@@ -80,10 +81,13 @@ def read(host: Host) -> Reading:
         links = _links(asking)
     except Unanswered as why:
         folders = sysfs.folders(asking)
-        if not folders:
+        printed = saved_links(asking)
+        if not folders and not printed:
             raise Absent(f"no network interface: {why.reason}; nothing in {sysfs.CLASS}") from why
-        links = sysfs.links(asking, folders)
+        links = tuple(_filled(link, printed.pop(link.name, None)) for link in sysfs.links(asking, folders))
         seen = [_beside(asking, link, folders[link.name]) for link in links]
+        seen += [Seen(link, None, _place_as_printed(link)) for link in printed.values()]
+        links += tuple(printed.values())
         asking.gap(f"addresses, and kinds but bond and vlan: {why.reason}")
         count = _counters_of_sysfs
     else:
@@ -122,6 +126,18 @@ def _links(asking: Asking) -> tuple[Link, ...]:
     if not links:
         raise Failed("RTM_GETLINK: no link in the answer")  # there is a loopback interface in every namespace
     return links
+
+
+def _filled(link: Link, printed: Link | None) -> Link:
+    """A link of sysfs, and what only ip says of it."""
+    if printed is None:
+        return link
+    return link._replace(**{name: getattr(printed, name) for name in Link._fields if getattr(link, name) is None})
+
+
+def _place_as_printed(link: Link) -> sysfs.Place:
+    virtual = link.type == LOOPBACK or bool(link.kind and link.kind not in PORTS_OF_A_DEVICE)
+    return sysfs.Place(link.parent_pci, virtual)
 
 
 def _addresses(asking: Asking) -> dict[int, tuple[str, ...]] | None:
@@ -207,6 +223,8 @@ def _counters_of_netlink(asking: Asking, one: Seen) -> dict[str, int] | None:
 
 def _counters_of_sysfs(asking: Asking, one: Seen) -> dict[str, int] | None:
     names = rtnetlink.COUNTERS.split()
+    if one.folder is None:
+        return None
     said = asking.attributes(f"{one.folder}/statistics", names, source=f"{sysfs.CLASS}/*/statistics")
     return {name: number for name in names if (number := sysfs.whole(said.get(name))) is not None} or None
 

@@ -27,6 +27,13 @@ class NetworkFacts(NamedTuple):
     netdevs: Sequence[Netdev] | None
     names: Sequence[str] = ()  # of a topology matrix
 
+    @property
+    def netdevs_placed(self) -> bool:
+        """Whether the interfaces are known, each with the device that it belongs to."""
+        return self.netdevs is not None and not any(
+            n.address is None and n.driver is None and n.kind is None and not n.virtual for n in self.netdevs
+        )
+
 
 def network_facts(facts: Facts, rows: Sequence[PciFunction], names: Mapping[str, str]) -> NetworkFacts:
     """Gathers what the network probes say. `names`: RDMA devices by what a topology matrix calls them."""
@@ -154,13 +161,13 @@ def _state(
     if device:
         ethernet = any(port.link_layer == "Ethernet" for port in ports)
         named = any(port.netdevs for port in ports)
-        hidden = ethernet and facts.netdevs is not None and not netdevs and not named
+        hidden = ethernet and facts.netdevs_placed and not netdevs and not named
         return "other_namespace" if hidden else "present"
     nameless = any(not d.address and not d.software for d in facts.devices)
     if not facts.devices_known or nameless or row.driver is None or (bond and _has_partner(row, facts)):
         return "present"
     ethernet_function = (row.class_code or "").startswith("0x0200")
-    if ethernet_function and facts.netdevs is not None and not netdevs:
+    if ethernet_function and facts.netdevs_placed and not netdevs:
         return "other_namespace"
     return "no_rdma_device"
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 
 from agent.assemble.facts import Facts
 from agent.assemble.identity import identity
+from probes.netdev import Netdev, NetdevFacts
 from probes.rdma import RdmaDevice, RdmaFacts, RdmaPort
 
 _DEVICE_FIELDS = tuple(n for n, default in RdmaDevice._field_defaults.items() if default is None)
@@ -25,7 +26,9 @@ def rdma_devices(facts: Facts, addresses: Collection[str]) -> list[RdmaDevice]:
     for device in live.devices if live else ():
         other = by_name.get(device.name)
         by_name[device.name] = _filled(device, other) if other else device
-    devices = [_placed(device, addresses) for device in by_name.values()]
+    netdevs = facts.of("netdev", NetdevFacts)
+    by_guid = _places_by_guid(netdevs.netdevs if netdevs else ())
+    devices = [_placed(device, addresses, by_guid) for device in by_name.values()]
     return sorted(devices, key=lambda d: identity(d.name))
 
 
@@ -41,10 +44,34 @@ def place_in_name(name: str) -> str | None:
     return f"{int(match['domain'] or 0):04x}:{int(match['bus']):02x}:{int(match['slot']):02x}.{match['fn'] or 0}"
 
 
-def _placed(device: RdmaDevice, addresses: Collection[str]) -> RdmaDevice:
+def guid_of(mac: str) -> str | None:
+    """The port GUID that an interface's link-layer address holds: the end of IPoIB's, the EUI-64 of Ethernet's.
+
+    >>> guid_of("b8:3f:d2:12:34:56"), guid_of("00:00:10:29:fe:80:00:00:00:00:00:00:b8:3f:d2:03:00:12:34:56")
+    ('ba3f:d2ff:fe12:3456', 'b83f:d203:0012:3456')
+    """
+    parts = mac.split(":")
+    if len(parts) == 6:
+        parts = [f"{int(parts[0], 16) ^ 2:02x}", *parts[1:3], "ff", "fe", *parts[3:]]
+    words = parts[-8:]
+    return ":".join(words[at] + words[at + 1] for at in range(0, 8, 2)) if len(parts) in (8, 20) else None
+
+
+def _places_by_guid(netdevs: Iterable[Netdev]) -> dict[str, str | None]:
+    """Port GUID -> the PCI function of the interface that has it; None: of two."""
+    places: dict[str, str | None] = {}
+    for netdev in netdevs:
+        guid = guid_of(netdev.mac) if netdev.mac and netdev.address and netdev.vlan is None else None
+        if guid is not None and places.setdefault(guid, netdev.address) != netdev.address:
+            places[guid] = None
+    return places
+
+
+def _placed(device: RdmaDevice, addresses: Collection[str], by_guid: Mapping[str, str | None]) -> RdmaDevice:
     if device.address or device.software:
         return device
-    place = place_in_name(device.name)
+    places = {by_guid[guid] for port in device.ports if (guid := port.port_guid) and guid in by_guid}
+    place = next(iter(places)) if len(places) == 1 else place_in_name(device.name)
     return device._replace(address=place) if place in addresses else device
 
 

@@ -37,6 +37,6 @@ COMMANDS: tuple[tuple[str, ...], ...] = NVIDIA_SMI + PCI + RDMA + SYSTEM
 # Never run by us; their outputs are read where a recorded source holds them.
 NVIDIA_SMI_SAVED = (("nvidia-smi", "--query-gpu"),)  # any --query-gpu=... with any format
 RDMA_SAVED = (("ibv_devinfo",), ("rdma", "link", "show"), ("ibdev2netdev", "-v"), ("ibv_devices",))
-SYSTEM_SAVED = (("uname", "-a"), ("dmidecode",))
+SYSTEM_SAVED = (("uname", "-a"), ("dmidecode",), ("ip", "-s", "-d", "link"), ("ip", "-d", "link"))
 
 SAVED: tuple[tuple[str, ...], ...] = NVIDIA_SMI_SAVED + RDMA_SAVED + SYSTEM_SAVED

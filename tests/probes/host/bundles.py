@@ -95,7 +95,23 @@ def nvlink_status(shape: str) -> str:
 
 def ibstat(shape: str) -> str:
     """`ibstat`."""
-    return "".join(map(_stated, scanned(shape).topology.nics))
+    macs = {netdev.pci: netdev.mac for netdev in scanned(shape).topology.netdevs}
+    return "".join(_stated(nic, macs.get(nic.pci) or "") for nic in scanned(shape).topology.nics if nic.rdma_device)
+
+
+def ip_link(shape: str) -> str:
+    """`ip -s -d link`, as iproute2 6 prints it."""
+    said = []
+    for index, netdev in enumerate(scanned(shape).topology.netdevs, 2):
+        kind, blank = ("infiniband", "ff:ff") if len(netdev.mac or "") > 20 else ("ether", "ff:ff:ff:ff:ff:ff")
+        said.append(
+            f"{index}: {netdev.label}: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu {netdev.mtu} qdisc mq state "
+            f"{(netdev.operstate or 'unknown').upper()} mode DEFAULT group default qlen 1000\n"
+            f"    link/{kind} {netdev.mac} brd {blank} promiscuity 0 minmtu 68 maxmtu 9978 addrgenmode eui64 "
+            f"numtxqueues 1 parentbus pci parentdev {netdev.pci} \n"
+            "    RX:  bytes packets errors dropped  missed   mcast           \n          3193      29      0 0 0 0 \n"
+        )
+    return "".join(said)
 
 
 def sosreport(shape: str) -> dict[str, bytes | str]:
@@ -107,6 +123,7 @@ def sosreport(shape: str) -> dict[str, bytes | str]:
         "nvidia/nvidia-smi_-q_-d_ECC": "\n==============NVSMI LOG==============\n",
         "nvidia/nvidia-smi_nvlink_-s": nvlink_status(shape),
         "infiniband/ibstat": ibstat(shape),
+        "networking/ip_-s_-d_link": ip_link(shape),
         "kernel/uname_-a": uname(shape),
         "date/date_--utc": "Thu Jan 15 08:00:00 UTC 2026\n",
     }
@@ -201,12 +218,19 @@ GPU 0000{gpu.pci.upper()}
 """
 
 
-def _stated(nic: Nic) -> str:
+def _stated(nic: Nic, mac: str) -> str:
     head = f"CA '{nic.rdma_device}'\n\tCA type: {nic.model}\n\tNumber of ports: {len(nic.ports)}\n"
     head += f"\tFirmware version: {nic.firmware}\n\tNode GUID: 0x{(nic.node_guid or '').replace(':', '')}\n"
+    guids = {port.port: (port.port_guid or "").replace(":", "") or _eui64(mac) for port in nic.ports}
     return head + "".join(
         f"\tPort {port.port}:\n\t\tState: {(port.state or '').capitalize()}\n\t\tPhysical state: {port.phys_state}\n"
         f"\t\tRate: {port.rate_gbit_s:g}\n\t\tBase lid: {port.lid}\n\t\tSM lid: {port.sm_lid}\n"
-        f"\t\tLink layer: {port.link_layer}\n"
+        f"\t\tPort GUID: 0x{guids[port.port]}\n\t\tLink layer: {port.link_layer}\n"
         for port in nic.ports
     )
+
+
+def _eui64(mac: str) -> str:
+    """As mlx5 makes the port GUID of an Ethernet port."""
+    number = int(mac.replace(":", ""), 16)
+    return f"{(number >> 24 << 40 | 0xFFFE << 24 | number & 0xFFFFFF) ^ 1 << 57:016x}"

@@ -66,6 +66,8 @@ def test_the_same_machine_through_two_doors(tmp_path: Path, real_commands: None)
             assert getattr(whole.node, name) == getattr(report.node, name)
         assert whole.software.driver == report.software.driver
         assert [] == report.findings
+        rails = [[(nic.id, nic.label, nic.model, nic.role) for nic in each.topology.nics] for each in (whole, report)]
+        assert rails[0] == rails[1]
 
 
 def said(report: Report) -> dict[str, object]:
