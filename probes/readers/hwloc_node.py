@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -63,8 +64,7 @@ def numa_nodes(machine: Element) -> list[Node]:
         number = decimal(said.said("os_index") or "")
         if number is None or number < 0 or number in found or len(found) >= _NODES_LIMIT:
             raise Unparsable("NUMA nodes without a number of their own")
-        memory = decimal((said.said("local_memory") or "")[-18:]) if said.said("local_memory") else None
-        found[number] = Node(number, _members(said.said("cpuset")), True, None if memory is None else memory >> 20)
+        found[number] = Node(number, _members(said.said("cpuset")), True, _mib(said.said("local_memory")))
     taken: set[int] = set()
     for number in sorted(found):
         node = found[number]
@@ -164,6 +164,11 @@ def _members(mask: str | None) -> frozenset[int] | None:
         return frozenset(masks.members(mask)) if mask else None
     except Unparsable:
         return None
+
+
+def _mib(text: str | None) -> int | None:
+    """From bytes."""
+    return int(text) >> 20 if text is not None and re.fullmatch(r"[0-9]{1,18}", text) else None
 
 
 def _cpus(node: Node) -> str | None:

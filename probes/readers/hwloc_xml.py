@@ -59,8 +59,9 @@ def parse(content: bytes) -> Told:
     if machine is None:
         raise Unparsable("a topology without an object")
     nodes = hwloc_node.numa_nodes(machine)
-    walk = _Walk(hwloc_node.Locality(nodes), _version(root))
-    walk.through(machine, None, None, None)
+    locality = hwloc_node.Locality(nodes)
+    walk = _Walk(locality, _version(root))
+    walk.through(machine, locality.node(machine, None), None, None)
     facts: dict[str, Any] = {
         "numa": hwloc_node.numa_facts(root, machine, nodes),
         "pci": PciFacts(tuple(sorted(walk.functions.values(), key=lambda f: address_key(f.address)))),
@@ -111,16 +112,17 @@ class _Walk:
         if len(self.functions) >= FUNCTIONS_LIMIT:
             raise Unparsable(f"more than {FUNCTIONS_LIMIT:,} PCI functions")
         ids = _IDS.fullmatch(said.said("pci_type") or "")
+        known = ids if ids and ids[2] + ids[3] != "00000000" else None  # zeros: hwloc could not read them
         info = hwloc_node.infos(said)
         function = PciFunction(
             address,
             parent,
             bus,
             class_code=class_code("", ids[1], ids[7]) if ids else None,
-            vendor=_id(ids, 2),
-            device=_id(ids, 3),
-            subsystem_vendor=_id(ids, 4),
-            subsystem_device=_id(ids, 5),
+            vendor=f"0x{known[2]}" if known else None,
+            device=f"0x{known[3]}" if known else None,
+            subsystem_vendor=f"0x{known[4]}" if known else None,
+            subsystem_device=f"0x{known[5]}" if known else None,
             revision=f"0x{ids[6]}" if ids else None,
             name=info.get("PCIDevice"),
             vendor_name=info.get("PCIVendor"),
@@ -135,13 +137,6 @@ class _Walk:
 def _version(root: Element) -> int:
     """The format's major number; the first had none."""
     return decimal((root.said("version") or "1").partition(".")[0]) or 1
-
-
-def _id(ids: re.Match[str] | None, number: int) -> str | None:
-    """An id; None where hwloc could read none and wrote a pair of zeros."""
-    if ids is None or {ids[number], ids[number + 1 - number % 2 * 2]} == {"0000"}:
-        return None
-    return f"0x{ids[number]}"
 
 
 def _gbyte_s(text: str | None) -> float | None:

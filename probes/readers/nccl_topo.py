@@ -59,15 +59,12 @@ class _Found:
         self.functions: dict[str, PciFunction] = {}
         self.gpus: list[Linked] = []
         self.nets: list[tuple[str | None, Element]] = []
-        self.repeated: list[str] = []
 
-    def add(self, function: PciFunction) -> bool:
-        """One more function. The first of one address stands: files that were written by hand repeat some."""
+    def add(self, function: PciFunction) -> None:
+        """One more function. Raises Unparsable for a second of the same address."""
         if function.address in self.functions:
-            self.repeated.append(function.address)
-            return False
+            raise Unparsable(f"contradicts itself: {function.address} is in two places")
         self.functions[function.address] = function
-        return True
 
     def check(self) -> None:
         """It is one machine, and no more than one can have. Raises Unparsable."""
@@ -109,8 +106,6 @@ def parse(content: bytes) -> Told:
     unsaid = dict(_UNSAID)
     if version is None or version > 2:
         unsaid["pci"] += f"; its version ({system.said('version')!r:.20}) is newer than 2, and was read as that"
-    if found.repeated:
-        unsaid["pci"] += f"; functions named twice are left out the second time ({found.repeated[0]})"
     return Told({name: said for name, said in facts.items() if said is not None}, unsaid)
 
 
@@ -133,8 +128,8 @@ def _walk(found: _Found, node: _Node, element: Element, above: str | None) -> No
     for child in element.children:
         if child.tag == "pci":
             function = _function(found, node, child, above)
-            if found.add(function):
-                _walk(found, node, child, function.address)
+            found.add(function)
+            _walk(found, node, child, function.address)
         elif child.tag == "gpu" and above is not None:
             found.gpus.append(Linked(above, child))
         elif child.tag == "nic":
