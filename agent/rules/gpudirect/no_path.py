@@ -20,6 +20,7 @@ _TURING = 7.5
 _KERNEL = re.compile(r"(\d{1,3})\.(\d{1,3})")
 _CUDA = re.compile(r"(\d{1,3})\.(\d{1,3})")
 _NEW_ENOUGH = ("Turing", "Ampere", "Ada", "Hopper", "Blackwell", "Rubin")
+_TOO_OLD = ("Kepler", "Maxwell", "Pascal", "Volta")
 
 
 @rule("gdr-no-path", "error", needs=("modules|lsmod",), references=("gdr-no-path", "PCIE-031"))
@@ -166,7 +167,8 @@ def _new_enough(gpu: Gpu) -> bool | None:
     try:
         return float(gpu.compute_capability or "") >= _TURING
     except ValueError:
-        return gpu.architecture in _NEW_ENOUGH if gpu.architecture else None
+        named = gpu.architecture or ""  # "Ada Lovelace": the first word decides, and a new word is no old GPU
+        return True if named.startswith(_NEW_ENOUGH) else False if named.startswith(_TOO_OLD) else None
 
 
 def _registers(driver: str | None) -> bool | None:

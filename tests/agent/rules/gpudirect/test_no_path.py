@@ -134,3 +134,13 @@ def test_rails_that_are_not_known_are_not_absent() -> None:
     (answer,) = rule.check(changed_nics(blocked(), role="unknown"))
 
     assert isinstance(answer, Unknown)
+
+
+@pytest.mark.parametrize(("architecture", "answer"), [("Ada Lovelace", Pass), ("Feynman", Unknown), (None, Unknown)])
+def test_a_gpu_is_too_old_only_where_its_name_says_so(architecture: str | None, answer: type) -> None:
+    """The driver says "Ada Lovelace", and will say words that nobody knows today."""
+    case = software(server(), modules=[Module(name="nvidia"), Module(name="mlx5_core")], driver=OPEN)
+
+    (given,) = list(rule(changed_gpus(case, compute_capability=None, architecture=architecture)))
+
+    assert isinstance(given, answer)
