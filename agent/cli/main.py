@@ -39,7 +39,9 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return _told("interrupted", INTERRUPTED)
-    except (BrokenPipeError, SystemExit):  # SystemExit: the command-line library's own answer to a closed pipe
+    except (BrokenPipeError, SystemExit) as error:  # SystemExit: the library's own end, of completion or a closed pipe
+        if isinstance(error, SystemExit) and not error.code:
+            return 0
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes stdout once more at exit
         return _told("stdout was closed before all was written", failed)
     except (Refused, OSError) as error:

@@ -45,7 +45,7 @@ def findings(report: Report, width: int) -> list[Line]:
 def _judged(report: Report) -> str:
     states = [check.state for check in report.checks]
     told = [f"{sum(state in ('fail', 'pass') for state in states)} of {len(states)} rules judged"]
-    for word, text in (("unknown", "unknown"), ("not_applicable", "do not apply"), ("disabled", "disabled")):
+    for word, text in (("unknown", "unknown"), ("not_applicable", "not applicable"), ("disabled", "disabled")):
         told += [f"{states.count(word)} {text}"] if word in states else []
     return ", ".join(told)
 

@@ -181,3 +181,25 @@ def test_a_pipe_gets_no_colour_and_text_has_no_escape(capture: Path) -> None:
 
     assert "\x1b" not in done.stdout
     assert "" == done.stderr
+
+
+def test_completion_ends_without_a_word_on_stderr() -> None:
+    """The shell asks at every TAB."""
+    asked = {"_FABRICSCOPE_COMPLETE": "complete_bash", "COMP_WORDS": "fabricscope sc", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "fabricscope"], env={**os.environ, **asked}, capture_output=True, text=True, cwd=ROOT
+    )
+
+    assert (0, "scan\nschema", "") == (done.returncode, done.stdout.strip(), done.stderr)
+
+
+@pytest.mark.parametrize("setting", [{"PYTHONIOENCODING": "latin-1"}, {"LC_ALL": "C"}])
+def test_a_terminal_of_another_time_gets_ascii(capture: Path, setting: dict[str, str]) -> None:
+    """Lines of the tree are drawn with what it can show."""
+    done = subprocess.run(
+        [sys.executable, "-m", "fabricscope", "scan", "--source", str(capture)],
+        env={**os.environ, **setting}, capture_output=True, cwd=ROOT,
+    )  # fmt: skip
+
+    assert done.stdout.isascii()
+    assert b"`- " in done.stdout
