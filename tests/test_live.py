@@ -15,6 +15,7 @@ import pytest
 from agent.diagnose import Plan, diagnose
 from agent.model.report import Report
 from agent.reports import encode, read
+from probes.extras import record_extras
 from probes.host.capture import write_capture
 from probes.host.source import open_source
 from tests.conftest import ROOT
@@ -81,8 +82,11 @@ def as_nobody() -> dict[str, Any]:
 
 def test_the_replay_of_a_capture_is_the_same_report(tmp_path: Path) -> None:
     """But for source, generated_at and durations: as a folder and as an archive."""
-    report, recording = diagnose(open_source(None, None), Plan(record=True))
+    host = open_source(None, None)
+    report, recording = diagnose(host, Plan(record=True))
     assert recording is not None
+    record_extras(recording, host, 20)
+    assert not [line for line in recording.missing if not line.startswith("kernel log")]
     for name in ("capture", "capture.tar.gz", "capture.tar.zst"):
         place = tmp_path / name
         write_capture(recording, str(place))

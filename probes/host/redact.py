@@ -28,8 +28,8 @@ NODE_DESCRIPTION = re.compile(r"(\S+) (?:HCA-\d+|\w*_\d+|mlx\w+)\s*\Z")  # "gpu-
 NO_HOSTS = frozenset({"localhost", "(none)", "unknown", ""})
 
 _SERIALS = (
-    re.compile(r"(?i)\bserial[ _]?(?:number|no\.?)[ \t]*[:=][ \t]*\"?([^\s\"<]{2,64})"),
-    re.compile(r"(?i)\b(?:ID_SERIAL(?:_SHORT)?|asset tag)[ \t]*[:=][ \t]*\"?([^\s\"<]{2,64})"),
+    re.compile(r"(?i)(?<![a-z])serial[ _]?(?:number|no\.?)[ \t]*[:=][ \t]*\"?([^\s\"<]{2,64})"),
+    re.compile(r"(?i)(?<![a-z])(?:ID_SERIAL(?:_SHORT)?|asset[ _]tag)[ \t]*[:=][ \t]*\"?([^\s\"<]{2,64})"),
     re.compile(r"(?i)<(?:\w*serial\w*|\w*asset_tag)>([^<]{2,64})<"),
     re.compile(r"\b(?:PART)?UUID=([0-9A-Fa-f-]{4,35})\b"),  # those of FAT and of partitions; whole ones have a shape
     re.compile(r"(?i)\b(?:GPU PDI|PDI)[ \t]*:[ \t]*0x([0-9a-f]{16})\b"),
