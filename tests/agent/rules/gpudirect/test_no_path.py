@@ -141,6 +141,6 @@ def test_a_gpu_is_too_old_only_where_its_name_says_so(architecture: str | None, 
     """The driver says "Ada Lovelace", and will say words that nobody knows today."""
     case = software(server(), modules=[Module(name="nvidia"), Module(name="mlx5_core")], driver=OPEN)
 
-    (given,) = list(rule(changed_gpus(case, compute_capability=None, architecture=architecture)))
+    (given,) = rule.check(changed_gpus(case, compute_capability=None, architecture=architecture))
 
     assert isinstance(given, answer)
