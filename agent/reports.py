@@ -10,7 +10,7 @@ from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA, Report
 
 
 class BadReport(Exception):
-    """The file is no report that can be judged; the message names it and what is wrong."""
+    """No report that can be kept or judged; the message names the file and what is wrong."""
 
 
 class _Head(msgspec.Struct):
@@ -20,8 +20,18 @@ class _Head(msgspec.Struct):
 
 
 def encode(report: Report) -> bytes:
-    """JSON, indented by 2, keys in the order of the schema, maps sorted by key, a newline at the end."""
-    return msgspec.json.format(msgspec.json.encode(report, order="deterministic"), indent=2) + b"\n"
+    """JSON, keys in the order of the schema, maps sorted by key, a newline at the end. Raises BadReport.
+
+    Indented by 2; on one line where that is what makes it small enough to be read again (some 3,000 functions).
+    """
+    compact = msgspec.json.encode(report, order="deterministic") + b"\n"
+    indented = msgspec.json.format(compact, indent=2) + b"\n"
+    data = indented if len(indented) <= REPORT_LIMIT_BYTES else compact
+    if len(data) > REPORT_LIMIT_BYTES:
+        raise BadReport(
+            f"the report of this machine has {len(data)} bytes, and at most {REPORT_LIMIT_BYTES} can be kept"
+        )
+    return data
 
 
 def read(path: str) -> Report:

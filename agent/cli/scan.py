@@ -9,7 +9,7 @@ from agent.cli.asked import Asked
 from agent.cli.delivery import deliver, form_of, show
 from agent.cli.refused import Refused
 from agent.model.report import Report
-from agent.reports import encode
+from agent.reports import BadReport, encode
 from agent.version import VERSION
 
 if TYPE_CHECKING:
@@ -34,7 +34,11 @@ def scan(asked: Asked, wanted: str | None, output: str | None, kept: Kept, no_co
     if kept.place is not None:
         _keep(recording, kept, report)
     if form == "json":
-        deliver(encode(report), output)
+        try:
+            data = encode(report)
+        except BadReport as error:
+            raise Refused(str(error)) from error
+        deliver(data, output)
     else:
         from agent.outputs.text import page
 

@@ -115,3 +115,20 @@ def test_a_report_with_two_rows_of_one_id_is_damaged(tmp_path: Path, kind: str) 
 
     with pytest.raises(BadReport, match="twice"):
         read(str(place))
+
+
+def of_size(functions: int) -> Report:
+    """A machine with so many functions."""
+    rows = [PciFunction(id=f"0000:{n >> 8:02x}:{n & 255:02x}.0") for n in range(functions)]
+    return msgspec.structs.replace(REPORT, topology=Topology(pci=rows))
+
+
+def test_every_report_that_is_written_can_be_read(tmp_path: Path) -> None:
+    """Beyond the limit it stands on one line; a report that is larger still is refused, never cut."""
+    place = tmp_path / "r.json"
+    place.write_bytes(data := encode(of_size(4500)))
+
+    assert 1 == data.count(b"\n")
+    assert 4500 == len(read(str(place)).topology.pci)
+    with pytest.raises(BadReport, match="at most"):
+        encode(of_size(20_000))
