@@ -80,14 +80,14 @@ def query(shape: str) -> str:
     head = (
         f"\n==============NVSMI LOG==============\n\nDriver Version : {driver.version}\nCUDA Version : {driver.cuda}\n"
     )
-    gpus = report.topology.gpus
+    gpus = [gpu for gpu in report.topology.gpus if gpu.uuid]  # one in vfio is none of the driver's
     return f"{head}\nAttached GPUs : {len(gpus)}\n" + "".join(map(_queried, gpus)) + "\n"
 
 
 def nvlink_status(shape: str) -> str:
     """`nvidia-smi nvlink -s`."""
     said = []
-    for gpu in scanned(shape).topology.gpus:
+    for gpu in (gpu for gpu in scanned(shape).topology.gpus if gpu.uuid):
         said.append(f"GPU {gpu.index}: {gpu.name} (UUID: {gpu.uuid})\n")
         said += [f"\t Link {link.link}: {link.signal_gbyte_s} GB/s\n" for link in gpu.links]
     return "".join(said)
@@ -224,7 +224,7 @@ def _stated(nic: Nic, mac: str) -> str:
     guids = {port.port: (port.port_guid or "").replace(":", "") or _eui64(mac) for port in nic.ports}
     return head + "".join(
         f"\tPort {port.port}:\n\t\tState: {(port.state or '').capitalize()}\n\t\tPhysical state: {port.phys_state}\n"
-        f"\t\tRate: {port.rate_gbit_s:g}\n\t\tBase lid: {port.lid}\n\t\tSM lid: {port.sm_lid}\n"
+        f"\t\tRate: {port.rate_gbit_s or 10:g}\n\t\tBase lid: {port.lid}\n\t\tSM lid: {port.sm_lid}\n"
         f"\t\tPort GUID: 0x{guids[port.port]}\n\t\tLink layer: {port.link_layer}\n"
         for port in nic.ports
     )
