@@ -9,9 +9,12 @@ import pytest
 import typer.main
 
 from agent.cli.main import app
+from agent.outputs.text import page
+from agent.outputs.text.lines import plain
 from agent.rules.catalogue import RULES
 from probes.catalogue import probes
 from tests.conftest import ROOT
+from tests.machines import scanned
 
 README = (ROOT / "README.md").read_text()
 COMMAND = typer.main.get_command(app)
@@ -37,6 +40,15 @@ def test_every_probe_is_in_the_readme(probe: str) -> None:
 def test_every_rule_has_its_page(rule: object) -> None:
     """docs/rules holds a page for each rule, and no other page."""
     assert (ROOT / "docs" / "rules" / f"{rule.name}.md").is_file()  # type: ignore[attr-defined]  # a Rule
+
+
+def test_the_sample_in_the_readme_is_what_is_printed() -> None:
+    """Line for line, in this order; `...` stands for what is left out."""
+    sample = next(each for each in re.findall(r"```\n(.*?)```", README, re.DOTALL) if each.startswith("h100-01"))
+    printed = iter(plain(page(scanned("", "gpu-width-x8"), 80)).splitlines())
+
+    assert "ERROR" in sample
+    assert [] == [each for each in sample.splitlines() if each != "..." and each not in printed]
 
 
 def test_links_between_documents_lead_somewhere() -> None:
