@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, NamedTuple, cast
 
+from probes.host.archive import ENTRIES_LIMIT, KEPT_LIMIT_BYTES
 from probes.host.door import Completed
 from probes.host.memory import Link
 from probes.host.recorded import FORMAT, RECAPTURED
@@ -36,10 +37,19 @@ def write_capture(recording: Recording, path: str, version: str | None = None) -
         calls = [_call(*call, recording.nvml[call]) for call in sorted(recording.nvml)]
         entries.append(Entry("nvml.json", _json(calls)))
     entries += _numbered("netlink", [_exchange(*q, recording.netlink[q]) for q in sorted(recording.netlink)])
+    _check_size(entries, path)
     if compression is None:
         _write_folder(entries, path)
     else:
         _write_tar(entries, path, compression)
+
+
+def _check_size(entries: list[Entry], path: str) -> None:
+    """What no reader would accept is not written."""
+    size = sum(len(e.name) + (len(e.content) if isinstance(e.content, bytes) else 0) for e in entries)
+    if len(entries) > ENTRIES_LIMIT or size > KEPT_LIMIT_BYTES:
+        why = f"{len(entries):,} files and {size >> 20} MiB of evidence: more than a capture may hold"
+        raise OSError(errno.EFBIG, why, path)
 
 
 class Entry(NamedTuple):

@@ -10,7 +10,7 @@ import os
 import time
 from collections import deque
 
-from probes.host.door import TimedOut, unanswered
+from probes.host.door import Denied, TimedOut, unanswered
 
 PLACE = "/dev/kmsg"
 TAIL_BYTES = 1 << 20
@@ -22,6 +22,8 @@ def tail() -> bytes:
     """The newest records, oldest first, as many as fit into TAIL_BYTES. Raises Unanswered: Denied without privilege."""
     try:
         descriptor = os.open(PLACE, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except PermissionError:
+        raise Denied(f"{PLACE}: needs CAP_SYSLOG (root)", "EPERM") from None
     except OSError as error:
         raise unanswered(error, PLACE) from None
     try:

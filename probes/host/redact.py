@@ -134,7 +134,17 @@ class _Written:
 
     def __init__(self, texts: Texts) -> None:
         self.texts = texts
-        self.text = texts.text
+
+    def text(self, text: str) -> str:
+        """Names behind a label first, however short they are; then what is known wherever it stands."""
+        for pattern in _HOSTS:
+            text = pattern.sub(self.labelled, text)
+        return self.texts.text(text)
+
+    def labelled(self, match: re.Match[str]) -> str:
+        name = match[1]
+        start, end = match.start(1) - match.start(), match.end(1) - match.start()
+        return match[0] if name in NO_HOSTS else match[0][:start] + self.texts.names.host(name) + match[0][end:]
 
     def recording(self, old: Recording) -> Recording:
         text = self.text
@@ -165,7 +175,9 @@ class _Written:
             return said.replace(bare, self.texts.names.domain(bare)).encode("latin-1")
         if SERIAL_FILES.search(path) and meaning(bare) and self.text(bare) == bare:
             return said.replace(bare, self.texts.names.serial(bare)).encode("latin-1")
-        return self.texts.content(content)
+        if path.endswith("/node_desc"):
+            said = NODE_DESCRIPTION.sub(self.labelled, said)
+        return self.text(said).encode("latin-1")
 
     def command(
         self, argv: tuple[str, ...], answer: Completed | Refusal

@@ -151,6 +151,24 @@ def said(recording: Recording, *argv: str) -> str:
     return answer.stdout
 
 
+def test_a_short_name_is_hidden_where_it_is_known_to_be_one() -> None:
+    """A host called "vm" is not written anew in /proc/sys/vm, but behind every label."""
+    files = {
+        "/proc/sys/kernel/hostname": b"vm\n",
+        "/proc/cmdline": b"root=/dev/vm systemd.hostname=vm ip=::::vm:eth0\n",
+        "/proc/hwloc-nofile-info": b"OSName: Linux\nHostName: vm\n",
+        "/sys/class/infiniband/mlx5_0/node_desc": b"vm mlx5_0\n",
+        "/proc/sys/vm/swappiness": b"60\n",
+    }
+    new = redacted(Recording(files=dict(files)))[0].files
+    host = new["/proc/sys/kernel/hostname"].strip().decode()
+
+    assert f"root=/dev/vm systemd.hostname={host} ip=::::{host}:eth0\n" == new["/proc/cmdline"].decode()
+    assert f"OSName: Linux\nHostName: {host}\n" == new["/proc/hwloc-nofile-info"].decode()
+    assert f"{host} mlx5_0\n" == new["/sys/class/infiniband/mlx5_0/node_desc"].decode()
+    assert "/proc/sys/vm/swappiness" in new
+
+
 def test_two_captures_share_no_pseudonym() -> None:
     """The key is made anew, and kept nowhere."""
     first, second = (redacted(recorded())[0].files["/proc/sys/kernel/hostname"] for _ in range(2))
