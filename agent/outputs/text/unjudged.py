@@ -13,7 +13,7 @@ COMMANDS = {  # what to save into a folder of outputs, where a probe of it found
     "rdma_tools": "ibstat, ibv_devinfo -v, show_gids",
     "lsmod": "lsmod",
 }
-RECORDED = {"tree": "this tree", "dump": "these outputs", "capture": "this capture"}
+NAMED = 10  # subjects, or ranges of them, that a line names
 
 
 def not_judged(report: Report, width: int) -> list[Line]:
@@ -40,12 +40,17 @@ def _by_reason(report: Report) -> dict[str, str]:
         for each in check.unknown_subjects:
             subjects.setdefault(each.reason, []).append(names.subject(each.subject))
         for reason, which in (subjects or {check.reason or "no reason given": []}).items():
-            told = "" if which in ([], ["node"]) else ranged(which)
+            told = "" if which in ([], ["node"]) else _some(ranged(which).split(", "))
             found.setdefault(_plain(reason), {}).setdefault(told, []).append(check.rule)
     return {
         reason: "; ".join(", ".join(rules) + (f": {told}" if told else "") for told, rules in groups.items())
         for reason, groups in found.items()
     }
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _plain(reason: str) -> str:
@@ -58,7 +63,8 @@ def _plain(reason: str) -> str:
 def _probes(report: Report, width: int) -> list[Line]:
     """On a recorded source what is absent is one line: nobody expects a saved output to hold everything."""
     lines: list[Line] = []
-    recorded = RECORDED.get(report.source.kind)
+    kind = report.source.kind
+    recorded = kind != "live"
     absent = [run.name for run in report.probes if run.status == "absent"] if recorded else []
     for run in report.probes:
         if run.status in ("partial", "denied", "timed_out", "failed") or (run.status == "absent" and not recorded):
@@ -66,14 +72,15 @@ def _probes(report: Report, width: int) -> list[Line]:
             told = f"probe {run.name}{status}: {run.reason or 'no reason given'}"
             lines += paragraph(told, width, indent="    ", first="  - ", style="dim")
     if absent:
-        told = f"nothing in {recorded} for the probes {', '.join(absent)}"
+        told = f"nothing in {'these outputs' if kind == 'dump' else f'this {kind}'} for: {', '.join(absent)}"
         lines += paragraph(told, width, indent="    ", first="  - ", style="dim")
     return lines
 
 
 def _wanted(report: Report) -> list[str]:
     """What a person can do about it."""
-    wanted = ["scan as root"] if any(_privilege(run) for run in report.probes) else []
+    as_root = "scan as root" if report.source.kind == "live" else "take the evidence as root"
+    wanted = [as_root] if any(_privilege(run) for run in report.probes) else []
     late = [run.name for run in report.probes if run.status == "timed_out"]
     if late:
         wanted.append(f"give {', '.join(late)} more time (--timeout), or see why the driver hangs")

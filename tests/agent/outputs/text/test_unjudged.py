@@ -30,6 +30,13 @@ def test_rules_with_one_reason_are_one_entry() -> None:
     )
 
 
+def test_a_long_list_of_subjects_is_cut() -> None:
+    """Twelve switches have no common name."""
+    places = [f"pci:0000:{n:02x}:00.0" for n in range(12)]
+
+    assert ", 09:00.0 and 2 more\n" in told(report(Topology(), checks=[unknown("numa-unknown", "why", *places)]))
+
+
 def test_a_rule_of_the_whole_node_names_no_subject() -> None:
     """`node` says nothing."""
     assert "  ? numa-unknown\n      why\n" == told(report(Topology(), checks=[unknown("numa-unknown", "why", "node")]))
@@ -39,7 +46,7 @@ def test_probes_that_a_dump_cannot_feed_are_one_line() -> None:
     """On a live host each has its reason."""
     probes = [probe("kernel", "absent", "no file"), probe("dmi", "absent", "no folder"), probe("pci", "ok")]
 
-    assert "  - nothing in these outputs for the probes kernel, dmi\n" == told(
+    assert "  - nothing in these outputs for: kernel, dmi\n" == told(
         report(Topology(), probes=probes, source=Source(kind="dump"))
     )
     assert "  - probe kernel absent: no file\n  - probe dmi absent: no folder\n" == told(
