@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from agent.model.nic import Nic
 from agent.model.report import Report
 from agent.outputs.text.lines import Line, joined, paragraph
 from agent.outputs.text.names import model, shown_nics
@@ -20,7 +21,7 @@ def header(report: Report, width: int) -> list[Line]:
     for name, text, style in (
         ("platform", _platform(report), ""),
         ("GPUs", _gpus(report), ""),
-        ("NICs", counted(model(nic.model) or "RDMA NIC" for nic in shown_nics(report)) or "none with RDMA", ""),
+        ("NICs", counted(model(nic.model) or "RDMA NIC" for nic in _cards(report)) or "none with RDMA", ""),
         ("CPUs", _processors(report), ""),
         ("system", _system(report), ""),
         ("software", _software(report), ""),
@@ -31,6 +32,12 @@ def header(report: Report, width: int) -> list[Line]:
             first = f"  {name}".ljust(HANGING)
             lines += paragraph(text, width, indent=" " * HANGING, style=style, first=first)
     return lines
+
+
+def _cards(report: Report) -> list[Nic]:
+    """Each NIC once: where a function has no RDMA device, a device without a place may be its own."""
+    nics = shown_nics(report)
+    return [nic for nic in nics if nic.pci] if any(nic.pci and not nic.rdma_device for nic in nics) else nics
 
 
 def counted(names: Iterable[str]) -> str:

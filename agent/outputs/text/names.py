@@ -42,14 +42,14 @@ class Names:
 def ranged(labels: Iterable[str]) -> str:
     """Names that differ in their last number, shortened; in the order of their first member.
 
-    >>> ranged(["GPU0", "GPU1", "GPU2", "GPU5", "mlx5_0", "4c:00.0"])
-    'GPU0-2,5, mlx5_0, 4c:00.0'
+    >>> ranged(["GPU0", "GPU1", "GPU2", "GPU5", "mlx5_0", "4c:00.0", "4c:00.1"])
+    'GPU0-2,5, mlx5_0, 4c:00.0,1'
     """
     families: dict[str, list[int]] = {}
     alone: dict[str, None] = {}
     for label in labels:
         found = _NUMBERED.fullmatch(label)
-        if found and ":" not in label and str(int(found[2])) == found[2]:
+        if found and str(int(found[2])) == found[2]:
             families.setdefault(found[1], []).append(int(found[2]))
         else:
             alone[label] = None
