@@ -161,6 +161,8 @@ def _path(finder: Paths, a: Gpu, b: Gpu | Nic, said: Sequence[tuple[str, str]]) 
     if link:
         source, kind = link
         bandwidth, limiting = _of_nvlinks(a, kind), None
+    elif not said and isinstance(b, Gpu) and _lead_somewhere(a) and _lead_somewhere(b):
+        kind = source = bandwidth = limiting = None
     return Path(
         a=a.id,
         b=b.id,
@@ -172,6 +174,12 @@ def _path(finder: Paths, a: Gpu, b: Gpu | Nic, said: Sequence[tuple[str, str]]) 
         source=source,
         disagrees=Disagreement(source=differs[0], kind=differs[1]) if pcie and differs else None,
     )
+
+
+def _lead_somewhere(gpu: Gpu) -> bool:
+    """Whether links of a GPU may lead to any other: where no matrix says so, PCIe need not be the way."""
+    known = ("gpu", "cpu")
+    return any(link.state == "active" and (link.remote is None or link.remote.kind not in known) for link in gpu.links)
 
 
 def _of_nvlinks(gpu: Gpu, kind: str) -> float | None:

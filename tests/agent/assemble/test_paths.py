@@ -168,6 +168,19 @@ def test_the_driver_s_interconnect_is_the_kind_and_the_tree_s_stays_beside_it() 
     )
 
 
+def test_links_to_places_that_are_not_told_leave_the_kind_open() -> None:
+    """`nvlink -s` without a matrix: PCIe need not be the way. Links that are down, or lead to a CPU, decide nothing."""
+
+    def kind(*links: NvLink) -> tuple[str | None, str | None, str | None]:
+        gpus = [Gpu(index=0, address=GPU, nvlinks=links), Gpu(index=1, address=OTHER, nvlinks=links)]
+        found = path(hgx(2), GPU, OTHER, nvidia_smi=driver(gpus))
+        return found.kind, found.pcie_kind, found.source
+
+    assert (None, "SYS", None) == kind(NvLink(0, "active", speed_gbyte_s=26.562))
+    assert (None, "SYS", None) == kind(NvLink(0, "active", remote_kind="switch"))
+    assert ("SYS", "SYS", "pci-tree") == kind(NvLink(0, "inactive")) == kind(NvLink(0, "active", remote_kind="cpu"))
+
+
 def test_a_pcie_kind_of_another_source_that_differs_is_recorded() -> None:
     """Ours is shown; SOC is SYS; agreement leaves no trace."""
     names = {"NIC0": "mlx5_0", "NIC1": "mlx5_1"}

@@ -89,3 +89,15 @@ def test_colour_says_nothing_that_the_text_does_not() -> None:
     assert "ERROR  1 error" in text
     assert "IB down Polling" in text
     assert "<- ib-port-down" in text
+
+
+def test_a_card_is_counted_once() -> None:
+    """ibstat names devices without their functions, lspci functions without their devices: both are one card."""
+    replace = msgspec.structs.replace
+    known = below_one_switch()
+    functions = [replace(nic, rdma_device=None, label=nic.id) for nic in known.nics]
+    devices = [replace(nic, pci=None, id=nic.label) for nic in known.nics]
+
+    for nics in (functions + devices, functions, devices):
+        lines = [plain(line) for line in page(report(replace(known, nics=nics)))]
+        assert "  NICs      2x ConnectX-7" in lines
