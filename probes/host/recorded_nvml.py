@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from probes.host.door import Absent
+from probes.host.nvml_shapes import check_shape
 from probes.host.refusal import Refusal
 
 FIELD_VALUES = "nvmlDeviceGetFieldValues"
@@ -19,8 +20,11 @@ class RecordedNvml:
 
     def __init__(self, calls: Iterable[tuple[tuple[str, str], Any]] = ()) -> None:
         """`calls`: (function, arguments as JSON) -> answer or Refusal. Raises KeyError, TypeError or ValueError where
-        a row of field values is not one."""
+        an answer is not what that function gives."""
         self._answers = dict(calls)
+        for (function, _), answer in self._answers.items():
+            if not isinstance(answer, Refusal):
+                check_shape(function, answer)
         self._fields: dict[tuple[Any, int, int], dict[str, Any]] = {}
         for (function, arguments), answer in self._answers.items():
             if function == FIELD_VALUES and not isinstance(answer, Refusal):

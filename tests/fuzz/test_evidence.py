@@ -1,0 +1,107 @@
+"""Whole captures with damage in them: every probe ends with facts or a reason, and there is a report at the end."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+import os
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent.config import Configuration
+from agent.diagnose import Plan, diagnose, judged
+from agent.diff import diff
+from agent.model.report import Report
+from agent.outputs.text import page
+from agent.outputs.text.lines import plain
+from agent.reports import encode
+from fixtures.build import build
+from probes.host.door import BadSource
+from probes.host.memory import Link, MemoryFiles, Node
+from probes.host.recorded import RecordedHost
+from tests.fuzz.mutations import mutated
+from tests.machines import scanned
+
+MACHINES = ("2xa10-2xt4-1s-idle", "4xrtx3090-1s-nvlink-pairs", "8xl40s-pcie-2s-2xcx7-roce")
+RUNS = {"ci": 150, "fuzz": 20_000}.get(os.environ.get("HYPOTHESIS_PROFILE", ""), 10)
+VALUES = (None, "", "x", -1, 0, 1, 2**31, 2**64, 1e308, True, [], {}, [None], {"x": 1}, "0000:00:00.0", "²", "\x00")
+
+
+@functools.cache
+def evidence(shape: str) -> tuple[dict[str, bytes], dict[str, Node]]:
+    """A machine's documents and files by path, and its links and folders."""
+    made = build(shape)
+    contents = {f"/{name}": text.encode() for name, text in made.documents().items()}
+    contents |= {f"/files{path}": content for path, content in made.tree.files.items()}
+    others: dict[str, Node] = {f"/files{path}": Link(target) for path, target in made.tree.links.items()}
+    return contents, others | {f"/files{path}": {} for path in made.tree.directories}
+
+
+def damaged(shape: str, random: Random) -> RecordedHost:
+    """The machine with up to a few hundred files damaged, cut short, exchanged or gone, and NVML's answers too."""
+    contents, others = evidence(shape)
+    contents = dict(contents)
+    files = [path for path in contents if path.startswith("/files")]
+    for path in random.sample(files, random.choice((1, 5, 50, 300))):
+        other = contents[random.choice(files)]
+        contents[path] = mutated(random, [contents[path] or b"0", other or b"0"])
+    for path in random.sample(files, random.choice((0, 0, 5, 50))):
+        del contents[path]
+    calls = json.loads(contents["/nvml.json"])
+    for _ in range(random.choice((0, 1, 10))):
+        _spoil(random, calls)
+    contents["/nvml.json"] = json.dumps(calls).encode()
+    store = MemoryFiles()
+    for path, node in [*others.items(), *contents.items()]:
+        store.add(path, node)
+    below = store.below("/files")
+    assert below is not None
+    return RecordedHost("damaged", store, below)
+
+
+def _spoil(random: Random, document: Any) -> None:
+    """Another value, somewhere."""
+    while True:
+        keys = list(document) if isinstance(document, dict) else list(range(len(document)))
+        key = random.choice(keys)
+        inner = document[key]
+        if not isinstance(inner, (dict, list)) or not inner or random.random() < 0.05:
+            document[key] = copy.deepcopy(random.choice(VALUES))
+            return
+        document = inner
+
+
+@pytest.mark.parametrize("shape", MACHINES)
+def test_damaged_evidence_makes_a_report(shape: str) -> None:
+    """No probe breaks, no rule breaks; the report is read back, judged alike, printed and compared."""
+
+    @settings(max_examples=RUNS, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(st.integers(0, 2**64 - 1))
+    def survives(number: int) -> None:
+        try:
+            host = damaged(shape, Random(number))
+        except BadSource:
+            return
+        report, _ = diagnose(host, Plan())
+        broken = [
+            f"{run.name}: {run.reason}"
+            for run in report.probes
+            if " at " in (run.reason or "") and run.status == "failed"
+        ]
+        data = encode(report)
+        again = judged(msgspec.json.decode(data, type=Report), Configuration())
+
+        assert [] == broken
+        assert report.checks == again.checks
+        assert report.findings == again.findings
+        assert plain(page(report, 80))
+        assert not [check for check in report.checks if "Error" in (check.reason or "")]
+        assert diff(scanned(shape), report).schema
+
+    survives()
