@@ -23,7 +23,7 @@ COMMANDS_FOLDER = "sos_commands"
 MANIFEST = "/sos_reports/manifest.json"
 LOG = "/sos_logs/sos.log"
 DATES = ("/sos_commands/date/date_--utc", "/sos_commands/date/date", "/date")
-MANIFEST_LIMIT_BYTES = 6 << 20  # of the largest servers 2 MiB; parsed, it takes thirty times as much
+MANIFEST_LIMIT_BYTES = 4 << 20  # a line a command and a file; parsed, a hostile one takes thirty times as much
 NAMES_LIMIT = 5000
 TIMED_OUT, NOT_RUNNABLE, NOT_FOUND = 124, 126, 127  # exit statuses as sos notes them
 

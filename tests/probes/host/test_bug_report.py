@@ -184,7 +184,7 @@ def test_hostile_logs_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.slow
 def test_two_gigabytes_take_little_memory_and_time(tmp_path: Path, real_commands: None) -> None:
-    """A kernel log that fills a log: streamed. Measured: 9 s and 45 MB on two cores."""
+    """A kernel log that fills a log: streamed. Measured: 6 s and 17 MB on two cores."""
     line = b"[12345.678901] NVRM: Xid (PCI:0000:19:00): 79, GPU has fallen off the bus.\n"
     block = gzip.compress(line * ((16 << 20) // len(line)), 9)
     with (tmp_path / "log.gz").open("wb") as log:
@@ -203,7 +203,7 @@ def test_two_gigabytes_take_little_memory_and_time(tmp_path: Path, real_commands
         cwd=ROOT, capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
 
-    assert 150 << 10 > int(done.stdout)
+    assert 64 << 10 > int(done.stdout)
 
 
 SMALL = (
