@@ -14,7 +14,7 @@ help:
 	@echo "make check   format, lint, types, layers, docs, tests"
 	@echo "make docs    write the generated pages (rules, schema, goldens) anew"
 	@echo "make bench   what it costs, beside lspci and lstopo"
-	@echo "make fuzz    the property tests, for long"
+	@echo "make fuzz    damaged input to every reader, and the property tests, for long"
 
 $(BIN)/fabricscope: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no python3 (3.10 or later) with venv and pip found"; exit 1; }
@@ -59,7 +59,9 @@ bench: $(BIN)/pytest
 	$(BIN)/python -m bench.run
 
 fuzz: $(BIN)/pytest
-	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -q -n auto --timeout=3600 -k 'mutat or hostile or any_ or property'
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -q -n auto --timeout=7200 tests/fuzz
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -q -n auto --timeout=7200 tests -k 'mutat or hostile or any_ or property'
+	@! $(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m tests.fuzz.guided
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -23,6 +23,8 @@ ALLOWED = {
     ("explain", "gpu-missing"): {"agent.rules", "agent.model", "msgspec"},
     ("schema",): {"agent.rules", "agent.model", "msgspec"},
     ("scan", "--source", "{tree}", "--format", "json"): SCAN,
+    ("diff", "{tree}", "{tree}"): SCAN | {"agent.outputs"},
+    ("diff", "{tree}", "{tree}", "--format", "json"): SCAN,
     ("scan", "--source", "{tree}"): SCAN | {"agent.outputs"},
     ("check", "--source", "{tree}"): SCAN | {"agent.outputs"},
 }

@@ -17,7 +17,7 @@ from agent.reports import BadReport
 from agent.rules.catalogue import RULES
 from probes.host.door import BadSource
 from probes.text import Unparsable
-from tests.fuzz import seeds
+from tests.fuzz import mutations, seeds
 from tests.probes import nvidia_smi_texts as smi
 from tests.probes import test_ibdev2netdev, test_ibstat, test_ibstatus, test_ibv_devinfo, test_rdma_link, test_show_gids
 from tests.probes.lspci_sample import SAMPLE
@@ -32,6 +32,7 @@ class Reader(NamedTuple):
     seeds: Callable[[], Sequence[bytes]]
     refuses: tuple[type[Exception], ...] = ()
     adapt: Callable[[Callable[..., Any]], Callable[[bytes], Any]] = lambda read: lambda data: read(data)
+    mend: Callable[[bytes], bytes] | None = None  # makes a checksum true again, else damage gets no further
 
     @property
     def name(self) -> str:
@@ -191,6 +192,7 @@ READERS: tuple[Reader, ...] = (
     parser("probes.show_gids:parse_show_gids", test_show_gids.TEXT),
     # whole documents
     parser("probes.dmidecode:parse_dmidecode", seeds.DMIDECODE),
+    parser("probes.ip_link:parse_ip_link", seeds.IP_LINK),
     parser("probes.readers.masks:members", "00000000,0000000f"),
     Reader("probes.readers.nccl_topo:parse", seeds.texts(seeds.NCCL), (Unparsable,)),
     Reader("probes.readers.hwloc_xml:parse", seeds.texts(seeds.HWLOC), (Unparsable,)),
@@ -209,9 +211,9 @@ READERS: tuple[Reader, ...] = (
         lambda read: lambda data: read(data, "system"),
     ),
     Reader("probes.host.tar:is_tar", seeds.archives),
-    Reader("probes.host.archive:load", seeds.archives, (BadSource,), _file()),
+    Reader("probes.host.archive:load", seeds.archives, (BadSource,), _file(), mutations.with_checksums),
     Reader("probes.host.bug_report:bug_report_host", seeds.bug_reports, (BadSource,), _file()),
-    Reader("probes.host.source:open_source", seeds.archives, (BadSource,), _file()),
+    Reader("probes.host.source:open_source", seeds.archives, (BadSource,), _file(), mutations.with_checksums),
     Reader("agent.reports:read", seeds.reports, (BadReport,), _file()),
     Reader("agent.reports:is_report", seeds.reports, (), _file()),
     Reader(
@@ -233,6 +235,7 @@ NOT_READERS = {
     "probes.host.memory.absent": "a path that was asked for",
     "probes.host.netlink.same_question": "a request that we made",
     "probes.host.nvml_calls.call": "a function's name",
+    "probes.host.nvml_shapes.check_shape": "a function's name; fuzzed as nvml.json, test_evidence.py",
     "probes.host.redact_text.addresses_in": "takes out what looks like an address; every text is one",
     "probes.host.sos.is_of_sos": "a member's name; fuzzed as an archive",
     "probes.host.sos.is_read": "the same",

@@ -133,6 +133,15 @@ def config_spaces() -> Sequence[bytes]:
     return [content for path, content in sorted(build(LARGE).tree.files.items()) if path.endswith("/config")][::9]
 
 
+IP_LINK = """4: ens1f0np0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq master bond0 state UP mode DEFAULT
+    link/ether b8:3f:d2:00:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0 portname p0 parentbus pci parentdev 0000:1a:00.0
+9: bond0: <BROADCAST,MULTICAST,MASTER,UP,LOWER_UP> mtu 9000 qdisc noqueue state UP mode DEFAULT group default
+    link/ether b8:3f:d2:00:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0
+    bond mode 802.3ad miimon 100 updelay 0
+10: ens1f0np0.100@ens1f0np0: <BROADCAST,UP,LOWER_UP> mtu 9000 qdisc noqueue state UP
+    link/ether b8:3f:d2:00:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0
+    vlan protocol 802.1Q id 100 <REORDER_HDR>
+"""
 DMIDECODE = """# dmidecode 3.3
 Handle 0x0100, DMI type 1, 27 bytes
 System Information

@@ -34,6 +34,8 @@ def test_any_damage_is_read_or_refused(reader: Reader) -> None:
     @given(st.integers(0, 2**64 - 1))
     def survives(number: int) -> None:
         data = mutated(Random(number), seeds)
+        if reader.mend is not None and number % 4:
+            data = reader.mend(data)
         started = time.perf_counter()
         with contextlib.suppress(*reader.refuses):
             read(data)
