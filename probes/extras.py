@@ -24,7 +24,8 @@ def record_extras(recording: Recording, host: Host, timeout_seconds: float, prog
     """Add to a recording what stands in the allow-list. What could not be had is in `recording.missing`."""
     passes = [Probe(group.name, partial(_read, group), BOUND_SECONDS) for group in GROUPS]
     if host.live:
-        passes.append(Probe(KERNEL_LOG, _kernel_log, BOUND_SECONDS))
+        why_not: str | None = getattr(host, "other_kernel", None)
+        passes.append(Probe(KERNEL_LOG, partial(_kernel_log, why_not), BOUND_SECONDS))
     ran = run_probes(passes, host, timeout_seconds, record=True, progress=progress)
     if ran.recording is not None:
         recording.add(ran.recording)
@@ -39,9 +40,9 @@ def _read(group: Group, host: Host) -> Reading:
     return Reading((), (), extra.ask(host, group))
 
 
-def _kernel_log(host: Host) -> Reading:
-    if host.path is not None:
-        raise Absent("with --root, the log of the running kernel is not taken for that of the folder's")
+def _kernel_log(why_not: str | None, _host: Host) -> Reading:
+    if why_not is not None:
+        raise Absent(why_not)
     return Reading(kernel_log.tail(), (kernel_log.PLACE,))
 
 

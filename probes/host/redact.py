@@ -24,13 +24,14 @@ HOSTS = ("/proc/sys/kernel/hostname", "/etc/hostname")
 DOMAIN = "/proc/sys/kernel/domainname"
 BOOT_TEXTS = ("/proc/cmdline", "/dev/kmsg")
 SERIAL_FILES = re.compile(r"/(?:\w+_serial|\w+_asset_tag|serial|serial[-_]number)\Z")
-NODE_DESCRIPTION = re.compile(r"(\S+) (?:HCA-\d+|\w*_\d+|mlx\w+)\s*\Z")  # "gpu-7 mlx5_0", as rdma-ndd writes it
+# "gpu-7 mlx5_0", as rdma-ndd writes it
+NODE_DESCRIPTION = re.compile(r"(\S{1,64}) (?:HCA-\d{1,4}|\w{0,32}_\d{1,4}|mlx\w{1,32})\s*\Z")
 NO_HOSTS = frozenset({"localhost", "(none)", "unknown", ""})
 
 _SERIALS = (
     re.compile(r"(?i)(?<![a-z])serial[ _]?(?:number|no\.?)[ \t]*[:=][ \t]*\"?([^\s\"<]{2,64})"),
     re.compile(r"(?i)(?<![a-z])(?:ID_SERIAL(?:_SHORT)?|asset[ _]tag)[ \t]*[:=][ \t]*\"?([^\s\"<]{2,64})"),
-    re.compile(r"(?i)<(?:\w*serial\w*|\w*asset_tag)>([^<]{2,64})<"),
+    re.compile(r"(?i)<(?:\w{0,40}serial\w{0,40}|\w{0,40}asset_tag)>([^<]{2,64})<"),
     re.compile(r"\b(?:PART)?UUID=([0-9A-Fa-f-]{4,35})\b"),  # those of FAT and of partitions; whole ones have a shape
     re.compile(r"(?i)\b(?:GPU PDI|PDI)[ \t]*:[ \t]*0x([0-9a-f]{16})\b"),
 )

@@ -30,6 +30,11 @@ class RootedHost(FolderFiles):
         self.observed_at = self._here.observed_at
         self._why_not = _other_kernel(self, root)
 
+    @property
+    def other_kernel(self) -> str | None:
+        """Why the running kernel is not asked; None where the folder belongs to it."""
+        return self._why_not
+
     def run(self, *argv: str) -> Completed:
         """See Host.run: this container's tools, where the kernel is the same."""
         return self._kernel().run(*argv)
