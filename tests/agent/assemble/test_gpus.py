@@ -189,3 +189,21 @@ def test_without_a_bus_the_driver_s_gpus_are_rows() -> None:
     row = gpus(nvidia_smi=GpuFacts((Gpu(index=0, address=A, numa_node=1),)))[0]
 
     assert (A, None, "NVIDIA", 1, "open") == (row.id, row.pci, row.vendor, row.numa_node, row.driver_state)
+
+
+def test_a_file_about_gpus_is_no_driver_s_list() -> None:
+    """One that it describes need not be open, and one that it leaves out may be."""
+    listed = GpuFacts((Gpu(index=0, address=A),), told_by="nccl-topo")
+    made = gpus(pci=hgx(2).facts(), nvml=listed)
+
+    assert {"unknown"} == {gpu.driver_state for gpu in made}
+    assert "nccl-topo: not the driver's own list" == made[0].driver_error
+    assert "GPU0" == made[0].label
+
+
+def test_what_is_listed_as_a_gpu_is_one_whatever_its_ids_are() -> None:
+    """A file that names no devices lists its GPUs."""
+    board = hgx(1)
+    board.change(A, device=None, vendor="0x1002", class_code="0x038000")
+
+    assert [A] == [gpu.pci for gpu in gpus(pci=board.facts(), nvml=GpuFacts((Gpu(index=0, address=A),)))]

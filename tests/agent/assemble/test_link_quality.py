@@ -256,3 +256,31 @@ def test_the_expectation_is_the_lesser_end_as_far_as_known() -> None:
 
     assert (GEN4, 8) == expected(gpu, port)
     assert (GEN5, 16) == expected(gpu, None)
+
+
+def test_what_a_source_says_against_its_own_numbers_makes_them_untrusted() -> None:
+    """A placeholder, a file for a kind of machine: no wire was read."""
+    board = hgx(1)
+    board.change(NIC, link_doubt="written by hand")
+
+    assert LinkQuality(state="untrusted", reason="written by hand") == judged(board, NIC)
+
+
+def test_a_bandwidth_alone_is_told_and_not_judged() -> None:
+    """It may be many lanes that are slow, or few that are fast."""
+    board = hgx(1)
+    nothing = dict.fromkeys(
+        ("current_link_speed_gt_s", "current_link_width", "max_link_speed_gt_s", "max_link_width"), None
+    )
+    board.change(NIC, link_gbyte_s=15.754, **nothing)
+
+    assert "unreadable" == judged(board, NIC).state
+    assert "what it carries is known, and not at what speed and width" == judged(board, NIC).reason
+
+
+def test_a_root_bus_that_is_not_named_says_nothing_of_a_port() -> None:
+    """A NCCL topology leaves root ports out: what hangs from the processor is not for that an emulated device."""
+    board = hgx(1)
+    board.change(NIC, parent=None, root_bus="", port_type=None)
+
+    assert "conclusive" == judged(board, NIC).state

@@ -89,6 +89,17 @@ def test_over_host_bridges(other_root: str, node: int | None, nodes: tuple[str, 
     assert (["0000:10:01.0", other_root] if kind else []) == found.hops
 
 
+def test_host_bridges_that_are_not_told_apart_are_as_far_as_they_may_be() -> None:
+    """The place is known, and which root bus it is not: PHB and NODE look alike, and NODE is the farther."""
+    board = Board()
+    board.gpu(GPU, board.root_port("0000:10:01.0"))
+    board.nic(NIC, board.root_port("0000:10:02.0"))
+    for function in list(board.functions):
+        board.change(function.address, root_bus="")
+
+    assert "NODE" == path(board).kind
+
+
 def test_without_a_hierarchy_nothing_is_derived() -> None:
     """A listing that says neither parents nor root buses."""
     board = hgx(1)

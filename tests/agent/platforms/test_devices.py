@@ -34,6 +34,8 @@ def test_every_id_is_written_as_sysfs_prints_it() -> None:
         ("0x1077", "0x7322", "0x0c0600", True),
         ("0x1af4", "0x1041", "0x020000", False),
         (None, None, None, False),
+        (None, None, "0x020700", True),  # InfiniBand, whoever makes it
+        (None, None, "0x020000", False),
     ],
 )
 def test_network_functions_that_could_have_an_rdma_device(
