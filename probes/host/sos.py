@@ -8,7 +8,6 @@ Layout: sos/report/plugins/__init__.py of sosreport/sos, as its versions 4.0 to 
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, NamedTuple
 
@@ -136,6 +135,8 @@ def _is_cut(files: Files, place: str) -> bool:
 
 
 def _document(files: Files) -> Any:
+    import json  # a scan of no sosreport does not pay for it
+
     try:
         content = files.read(MANIFEST, MANIFEST_LIMIT_BYTES)
         return json.loads(content) if len(content) < MANIFEST_LIMIT_BYTES else None
