@@ -12,9 +12,11 @@ from probes.rdma import RdmaDevice, RdmaFacts, RdmaPort
 
 _DEVICE_FIELDS = tuple(n for n, default in RdmaDevice._field_defaults.items() if default is None)
 _PORT_FIELDS = tuple(n for n, default in RdmaPort._field_defaults.items() if default is None)
-# rdma-core kernel-boot/rdma_rename: type, P<domain>, p<bus>, s<slot>, f<function>, all decimal
+# rdma-core kernel-boot/rdma_rename: type, P<domain>, p<bus>, s<slot>, f<function>, all decimal; systemd names
+# interfaces alike, with np<port> or d<port> behind (systemd.net-naming-scheme)
 _NAMED_BY_PLACE = re.compile(
-    r"(?:ib|roce|iw|opa|rdma)(?:P(?P<domain>[0-9]{1,9}))?p(?P<bus>[0-9]{1,3})s(?P<slot>[0-9]{1,2})(?:f(?P<fn>[0-7]))?"
+    r"(?:(?P<netdev>en)|ib|roce|iw|opa|rdma)(?:P(?P<domain>[0-9]{1,9}))?p(?P<bus>[0-9]{1,3})s(?P<slot>[0-9]{1,2})"
+    r"(?:f(?P<fn>[0-7]))?(?(netdev)(?:np[0-9]{1,2}|d[0-9]{1,2})?)"
 )
 
 
@@ -37,6 +39,8 @@ def place_in_name(name: str) -> str | None:
 
     >>> place_in_name("rocep49s0f1"), place_in_name("rocep4096s0"), place_in_name("mlx5_0")
     ('0000:31:00.1', None, None)
+    >>> place_in_name("enp25s0f1np1"), place_in_name("enp25s0f0v3"), place_in_name("enp25s0f0npf0vf1")
+    ('0000:19:00.1', None, None)
     """
     match = _NAMED_BY_PLACE.fullmatch(name)
     if not match or int(match["bus"]) > 255 or int(match["slot"]) > 31:
@@ -71,7 +75,10 @@ def _placed(device: RdmaDevice, addresses: Collection[str], by_guid: Mapping[str
     if device.address or device.software:
         return device
     places = {by_guid[guid] for port in device.ports if (guid := port.port_guid) and guid in by_guid}
-    place = next(iter(places)) if len(places) == 1 else place_in_name(device.name)
+    if not places:
+        names = (device.name, *(name for port in device.ports for name in port.netdevs))
+        places = {place for name in names if (place := place_in_name(name))}
+    place = next(iter(places)) if len(places) == 1 else None
     return device._replace(address=place) if place in addresses else device
 
 

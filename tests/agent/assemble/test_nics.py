@@ -187,3 +187,19 @@ def test_a_sub_function_is_a_row_of_its_own() -> None:
 
     assert ("mlx5_0", False) == (found[NIC].label, found[NIC].virtual_function)
     assert ("mlx5_9", NIC, True) == (found["mlx5_9"].label, found["mlx5_9"].pci, found["mlx5_9"].virtual_function)
+
+
+def test_a_nameless_device_is_where_its_interface_is_named_to_be() -> None:
+    """ibdev2netdev beside lspci: "enp20s0np0" is 0000:14:00.0. Two places, and other names, tell none."""
+    board = hgx(2)
+
+    def placed(*names: str) -> list[str | None]:
+        ports = tuple(RdmaPort(port=number, netdevs=(name,)) for number, name in enumerate(names, start=1))
+        made = assembled(lspci=board.facts(), rdma_tools=RdmaFacts((RdmaDevice(name="mlx5_0", ports=ports),)))
+        return [nic.pci for nic in made.topology.nics if nic.rdma_device == "mlx5_0"]
+
+    assert ["0000:14:00.0"] == placed("enp20s0np0")
+    assert ["0000:14:00.0"] == placed("enp20s0", "enp20s0d1")
+    assert [None] == placed("enp20s0np0", "enp36s0np0")
+    assert [None] == placed("ens14np0")
+    assert [None] == placed("enp99s0np0")
