@@ -26,5 +26,5 @@ def test_a_machine_without_gpus_and_nics_is_ok() -> None:
     checks, findings, summary = judge(bare, RULES)
 
     assert [] == findings
-    assert {"not_applicable"} == {check.state for check in checks}
+    assert {"not_applicable"} == {check.state for check in checks if check.rule != "probe-hung"}  # of the scan itself
     assert "ok" == summary.verdict
