@@ -39,7 +39,7 @@ def pcie_device_gone(case: Case) -> Iterator[Answer]:
     """A GPU, NIC, drive or switch is on the bus and does not answer any more.
 
     ## What it checks
-    GPUs, NVSwitches, NICs that can do RDMA, NVMe drives, and every port above them.
+    GPUs, NVSwitches, NICs that can do RDMA, NVMe drives, and every port above them; ports that are gone by themselves.
 
     ## Why it matters
     The device has fallen off the bus: an 8-GPU node without one GPU runs no 8-GPU job, and jobs that use it hang or
@@ -48,7 +48,8 @@ def pcie_device_gone(case: Case) -> Iterator[Answer]:
     ## How it is decided
     The kernel lists the function, and its config space reads all-ones (a link width of 63 is the same). A port that is
     gone takes everything below it along: that is one finding, on the topmost port; so are the functions of one card.
-    GPUs, NVSwitches and rails: critical. Other NICs and drives: error. NICs without a use: warning.
+    GPUs, NVSwitches and rails: critical. Other NICs and drives: error. NICs without a use, and ports below which
+    nothing is left that says what was lost: warning.
 
     ## What keeps it silent
     - A sleeping device (D3cold, suspended) reads all-ones too, and is healthy: not applicable.
@@ -96,6 +97,8 @@ def _gear(case: Case) -> dict[str, str]:
             severity = by_role("critical", nic) or "warning"
         elif (function.class_code or "").startswith("0x010802"):
             severity = "error"
+        elif function.state == "gone" and (function.class_code or "").startswith("0x0604"):
+            severity = "warning"
         else:
             continue
         for place in (function, *case.ancestors(function)):

@@ -26,7 +26,7 @@ from tests.agent.rules.build import (
     server,
     topology,
 )
-from tests.agent.rules.rows import link
+from tests.agent.rules.rows import bridge, link
 
 GPU, NIC, UP = gpu_id(0), nic_id(0), "0000:11:00.0"
 
@@ -143,3 +143,13 @@ def test_links_that_led_to_it_are_folded() -> None:
 
     assert ["pcie-device-gone"] == [finding.rule for finding in findings]
     assert {"nvlink-inactive", "nvlink-asymmetric"} <= {line.partition(" ")[0] for line in findings[0].absorbs}
+
+
+def test_a_dead_port_with_nothing_below_it_is_a_warning() -> None:
+    """What hung there left with it; a port that sleeps is no fault."""
+    lone = msgspec.structs.replace(bridge("0000:f1:00.0", None, "upstream"), state="gone")
+    case = topology(server(1), pci=[*server(1).topology.pci, lone])
+    (fault,) = fails(rule, case)
+
+    assert ("pci:0000:f1:00.0", "warning") == (fault.subject, fault.severity)
+    assert [] == fails(rule, function(case, lone.id, state="asleep"))
