@@ -12,7 +12,7 @@ from agent.model.pci import PciFunction
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
     """What another source says of the same pair."""
 
-    source: str  # nvml | nvidia-smi
+    source: str  # nvml | nvidia-smi | nccl-topo | hwloc-xml
     kind: str
 
 
@@ -26,7 +26,7 @@ class Path(msgspec.Struct, frozen=True, kw_only=True):
     hops: list[str] = []  # PCI ids between a and b, a's side first
     bandwidth_gbyte_s: float | None = None
     limiting: str | None = None  # id of the function whose link (to its port above) is the slowest
-    source: str | None = None  # nvml | nvidia-smi | pci-tree
+    source: str | None = None  # nvml | nvidia-smi | pci-tree | nccl-topo | hwloc-xml
     disagrees: Disagreement | None = None
 
 

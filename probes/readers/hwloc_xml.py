@@ -17,7 +17,7 @@ from probes.lspci_names import class_code
 from probes.pci_attributes import decimal
 from probes.pci_function import PciFacts, PciFunction
 from probes.pci_tree import address_key, is_address
-from probes.readers import hwloc_devices, hwloc_node
+from probes.readers import hwloc_devices, hwloc_node, limits
 from probes.readers.told import Told
 from probes.readers.xml_tree import Element
 from probes.readers.xml_tree import parse as parse_xml
@@ -25,7 +25,6 @@ from probes.text import Unparsable
 
 NAME = "hwloc-xml"
 SAID = "a hwloc topology"
-FUNCTIONS_LIMIT = 16_384
 _PLACE = re.compile(r"([0-9a-f]{4,8}):\[([0-9a-f]{2})-[0-9a-f]{2}\]")
 _IDS = re.compile(
     r"([0-9a-f]{4}) \[([0-9a-f]{4}):([0-9a-f]{4})\] \[([0-9a-f]{4}):([0-9a-f]{4})\] ([0-9a-f]{2})(?: ([0-9a-f]{2}))?"
@@ -62,6 +61,7 @@ def parse(content: bytes) -> Told:
     locality = hwloc_node.Locality(nodes)
     walk = _Walk(locality, _version(root))
     walk.through(machine, locality.node(machine, None), None, None)
+    limits.check(walk.functions.values())
     facts: dict[str, Any] = {
         "numa": hwloc_node.numa_facts(root, machine, nodes),
         "pci": PciFacts(tuple(sorted(walk.functions.values(), key=lambda f: address_key(f.address)))),
@@ -109,8 +109,6 @@ class _Walk:
             raise Unparsable(f"not a PCI address: {address[:40]!r}")
         if address in self.functions:
             raise Unparsable(f"names {address} twice")
-        if len(self.functions) >= FUNCTIONS_LIMIT:
-            raise Unparsable(f"more than {FUNCTIONS_LIMIT:,} PCI functions")
         ids = _IDS.fullmatch(said.said("pci_type") or "")
         known = ids if ids and ids[2] + ids[3] != "00000000" else None  # zeros: hwloc could not read them
         info = hwloc_node.infos(said)

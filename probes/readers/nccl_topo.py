@@ -25,7 +25,7 @@ from probes.pci_attributes import decimal, identifier, link_speed
 from probes.pci_function import PciFacts, PciFunction
 from probes.pci_tree import address_key
 from probes.rdma import RdmaDevice, RdmaFacts, RdmaPort
-from probes.readers import masks
+from probes.readers import limits, masks
 from probes.readers.nccl_links import Linked, pairs
 from probes.readers.told import Told
 from probes.readers.xml_tree import Element
@@ -38,7 +38,6 @@ _AMD, _NVIDIA = "0x1002", "0x10de"
 _PLACEHOLDER = "ffff:ff:"  # no machine has this bus in this domain
 _ARCHITECTURES = {"arm64": "aarch64"}
 _LEAST_GUID = 1 << 40  # an EUI-64 has a vendor in it; smaller ones are places in a list
-_FUNCTIONS_LIMIT, _GPUS_LIMIT = 1024, 256  # of one machine; every pair of GPUs becomes a path
 
 _GPU_LINK = "a NCCL topology says what a GPU's link runs at or only what it can do, by NCCL's version"
 _BY_HAND = "written by hand for a kind of machine: the topology does not name the device"
@@ -66,14 +65,6 @@ class _Found:
             raise Unparsable(f"contradicts itself: {function.address} is in two places")
         self.functions[function.address] = function
 
-    def check(self) -> None:
-        """It is one machine, and no more than one can have. Raises Unparsable."""
-        if not self.functions and not self.nets:
-            raise Unparsable("no <cpu> with a device in it")
-        gpus = sum(_is_gpu(each.class_code) for each in self.functions.values())
-        if len(self.functions) > _FUNCTIONS_LIMIT or max(gpus, len(self.gpus)) > _GPUS_LIMIT:
-            raise Unparsable(f"more than {_FUNCTIONS_LIMIT} functions or {_GPUS_LIMIT} GPUs")
-
 
 def parse(content: bytes) -> Told:
     """Everything that one topology says. Raises Unparsable.
@@ -93,7 +84,9 @@ def parse(content: bytes) -> Told:
     found = _Found(amd=version is not None and version >= 2)
     for node in nodes:
         _walk(found, node, node.element, None)
-    found.check()
+    if not found.functions and not found.nets:
+        raise Unparsable("no <cpu> with a device in it")
+    limits.check(found.functions.values())
     facts = {
         "pci": PciFacts(tuple(sorted(found.functions.values(), key=lambda f: address_key(f.address)))),
         "numa": _numa(nodes),
@@ -130,7 +123,7 @@ def _walk(found: _Found, node: _Node, element: Element, above: str | None) -> No
             function = _function(found, node, child, above)
             found.add(function)
             _walk(found, node, child, function.address)
-        elif child.tag == "gpu" and above is not None:
+        elif child.tag == "gpu" and above is not None and len(found.gpus) < limits.GPUS_LIMIT:
             found.gpus.append(Linked(above, child))
         elif child.tag == "nic":
             found.nets += [(above, net) for net in child.each("net")]
@@ -142,7 +135,7 @@ def _function(found: _Found, node: _Node, element: Element, above: str | None) -
     vendor = _id(element, "vendor")
     nested = any(child.tag == "pci" for child in element.children)
     port = nested or (class_code or "").startswith("0x0604")
-    gpu = not port and (_is_gpu(class_code) or any(element.each("gpu")))
+    gpu = not port and (limits.is_gpu(class_code) or any(element.each("gpu")))
     speed = link_speed(element.said("link_speed") or "")
     width = decimal(element.said("link_width") or "") or None  # 0: sysfs had no number
     placeholder = address.startswith(_PLACEHOLDER)
@@ -165,10 +158,6 @@ def _function(found: _Found, node: _Node, element: Element, above: str | None) -
         port_type="upstream" if port else None,
         link_doubt=_doubt(vendor, said_by_driver) if (speed or width) and not placeholder else None,
     )
-
-
-def _is_gpu(class_code: str | None) -> bool:
-    return (class_code or "").startswith(("0x03", "0x12"))
 
 
 def _doubt(vendor: str | None, said_by_driver: bool) -> str | None:

@@ -22,13 +22,13 @@ from probes.pci_draft import Draft, functions
 from probes.pci_function import PciFacts
 from probes.pci_tree import is_address, place_in_path
 from probes.rdma import RdmaDevice, RdmaFacts
+from probes.readers import limits
 from probes.readers.told import Told
 from probes.text import Unparsable
 
 NAME = "rdma-topo"
 SAID = "an rdma_topo dump"
 LIMIT_BYTES = 16 << 20
-FUNCTIONS_LIMIT = 16_384
 _CONFIG_BYTES = 4096
 _NAMES_LIMIT = 1024  # of one function: virtual functions have functions of their own
 _MODALIAS = re.compile(
@@ -68,6 +68,7 @@ def parse(content: bytes) -> Told:
             raise Unparsable(f"names {draft.address} twice")
         drafts[draft.address] = draft
     facts: dict[str, Any] = {"pci": PciFacts(functions(list(drafts.values())))}
+    limits.check(facts["pci"].functions)
     devices = [RdmaDevice(name, address=place) for name, place in _names(items, "infiniband")]
     interfaces = [Netdev(name, address=place) for name, place in _names(items, "net")]
     if devices:
@@ -86,8 +87,8 @@ def _items(content: bytes) -> list[Mapping[str, Any]]:
         raise Unparsable(f"not JSON: {str(error)[:120]}") from None
     if not isinstance(items, list) or not items or not all(isinstance(item, dict) for item in items):
         raise Unparsable("not a list of PCI functions")
-    if len(items) > FUNCTIONS_LIMIT:
-        raise Unparsable(f"more than {FUNCTIONS_LIMIT:,} functions")
+    if len(items) > limits.FUNCTIONS_LIMIT:
+        raise Unparsable(f"more than {limits.FUNCTIONS_LIMIT:,} functions")
     return items
 
 

@@ -161,8 +161,9 @@ def test_a_newer_version_is_read_aloud() -> None:
         (system(), "no <cpu>"),
         (b'<system version="1"/>', "no <cpu>"),
         (b'<system><cpu host_hash="1"><pci busid="0000:01:00.0"/></cpu><cpu host_hash="2"/></system>', "2 hosts"),
-        (system(*(f'<pci busid="{n:04x}:00:00.0"/>' for n in range(1025))), "more than"),
-        (system(*(f'<pci busid="{n:04x}:00:00.0" class="0x030200"/>' for n in range(257))), "more than"),
+        (system(*(f'<pci busid="{n:04x}:00:00.0" class="0x030200"/>' for n in range(129))), "more than one machine"),
+        (system(*(f'<pci busid="{n:04x}:00:00.0" class="0x020700"/>' for n in range(4097))), "more than one machine"),
+        (system(*(f'<pci busid="{n:04x}:00:00.0"/>' for n in range(16385))), "more than one machine"),
     ],
 )
 def test_what_is_no_single_machine_is_refused(text: bytes, fault: str) -> None:

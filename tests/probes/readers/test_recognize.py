@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from agent.cli.main import run
 from agent.diagnose import Plan, diagnose
 from probes.catalogue import probes
 from probes.host.door import BadSource
@@ -89,3 +92,37 @@ def test_other_xml_is_left_to_others(tmp_path: Path) -> None:
     place.write_text('<?xml version="1.0" ?>\n<nvidia_smi_log>\n<attached_gpus>0</attached_gpus></nvidia_smi_log>')
 
     assert not isinstance(open_source(str(place)), FactsSource)
+
+
+@pytest.mark.usefixtures("real_commands")
+def test_there_is_nothing_to_capture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line, exit 2, no file."""
+    place, wanted = tmp_path / "t.xml", tmp_path / "c.tar.gz"
+    place.write_bytes(NCCL)
+
+    assert 2 == run(["scan", "--source", str(place), "--capture", str(wanted)])
+    assert "cannot be asked" in capsys.readouterr().err
+    assert not wanted.exists()
+
+
+WORDS = st.sampled_from(
+    [b"0", b"-1", b"1", b"999999999999", b"0000:19:00.0", b"mlx5_0", b"GPU0", b"0x030200", b"\xc3\xa9"]
+)
+
+
+@given(st.sampled_from([NCCL, HWLOC, RDMA]), st.lists(st.tuples(st.integers(0, 200), WORDS), max_size=4))
+def test_whatever_values_a_file_holds_a_report_comes_of_it(content: bytes, changes: list[tuple[int, bytes]]) -> None:
+    """Values put in the place of others: what is read assembles, and is judged."""
+    parts = content.split(b'"')
+    for place, word in changes:
+        at = 2 * place + 1
+        if at < len(parts):
+            parts[at] = word
+    try:
+        source = facts_source("t", b'"'.join(parts))
+    except BadSource:
+        return
+    if source is not None:
+        report, _ = diagnose(source, Plan())
+
+        assert report.checks
