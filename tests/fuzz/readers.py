@@ -251,6 +251,7 @@ NOT_READERS = {
     "probes.pci_tree.places_from_buses": "the same",
     "probes.rdma_words.in_order": "a sort key",
     "probes.rdma_words.is_software": "a name that was parsed",
+    "probes.readers.limits.is_gpu": "a class code that was parsed",
     "probes.services.is_oneshot": "a unit's name of ours",
     "agent.reports.write": "writes",
 }
