@@ -23,7 +23,9 @@ def verdict(report: Report, width: int) -> list[Line]:
     lines = _fitting([*told, f"  ·  {_judged(report)}"], [line(*told), line(f"  {_judged(report)}")], width)
     if summary.verdict == "unknown":
         rules = summary.unknown_rules
-        which = ", ".join(rules) if len(rules) <= NAMED else f"{len(rules)} essential rules (at the end)"
+        which = (
+            ", ".join(rules) if len(rules) <= NAMED else f"{len(rules)} rules, essential ones among them (at the end)"
+        )
         lines += paragraph(f"not called ok: could not judge {which}", width)
     loud = [finding for finding in report.findings if finding.severity != "info"]
     for finding in loud[:DIGEST]:

@@ -38,7 +38,7 @@ def affinity_gpu_far_from_nic(case: Case) -> Iterator[Answer]:
     ## How it is decided
     Some GPU has a rail at PIX or PXB, and this one has none nearer than PHB, NODE or SYS. Either most GPUs have one
     near, or the node has as many rails as groups of GPUs below one root port, so that each could have its own: error;
-    warning where the GPU has NVLinks, because NCCL can then send through another GPU's rail (PXN).
+    warning where the GPU has NVLinks, because NCCL can then send through another GPU's rail (PXN), or may have them.
     Else the node has few NICs by design: one info for the node.
     Where no GPU has a rail behind a switch and every GPU's nearest one is on another socket (SYS, NUMA distance 20 and
     more), the NIC is in the wrong slot: one warning for the node.
@@ -152,7 +152,7 @@ def _groups(case: Case, gpus: list[Gpu]) -> int:
 
 
 def _fault(case: Case, gpu: Gpu, best: Path) -> Fail:
-    linked = any(link.state in ("active", "sleep") for link in gpu.links)
+    linked = any(link.state in ("active", "sleep") for link in gpu.links) or not gpu.links_known
     return Fail(
         subject=f"gpu:{gpu.id}",
         label=gpu.label,

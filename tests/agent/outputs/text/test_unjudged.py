@@ -71,4 +71,4 @@ def test_a_verdict_that_is_not_ok_for_what_is_unknown_says_for_what() -> None:
     many = report(Topology(), summary=Summary(verdict="unknown", counts={}, unknown_rules=list("abcdef")))
 
     assert "not called ok: could not judge a, b" in plain(verdict(few, 80))
-    assert "could not judge 6 essential rules (at the end)" in plain(verdict(many, 80))
+    assert "could not judge 6 rules, essential ones among them" in plain(verdict(many, 80))

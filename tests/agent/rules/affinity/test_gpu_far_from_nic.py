@@ -70,6 +70,13 @@ def test_with_nvlinks_another_gpu_can_send_for_it() -> None:
     assert "PXN" in fault.impact
 
 
+def test_where_nvlinks_are_not_known_they_may_be_there() -> None:
+    """A topology file that is silent on NVLink does not prove their absence."""
+    (fault,) = fails(rule, changed_gpus(far(), links_known=False))
+
+    assert "warning" == fault.severity
+
+
 def test_another_opinion_or_an_unknown_host_makes_it_less_certain() -> None:
     """The driver says otherwise, or nobody knows whether this is a guest."""
     said = Disagreement(source="nvml", kind="PIX")
