@@ -100,7 +100,8 @@ def gid(text: str | None) -> str | None:
         address = IPv6Address((text or "").strip())
     except AddressValueError:
         return None
-    return None if address.scope_id or not int(address) & (1 << 64) - 1 else address.exploded
+    raw = address.packed  # not `exploded`: from Python 3.13 on that writes a mapped IPv4 address with dots
+    return None if address.scope_id or not any(raw[8:]) else raw.hex(":", 2)
 
 
 def number(text: str | None) -> int | None:

@@ -133,8 +133,7 @@ class Texts:
         raw = self._address(bare)
         if raw is None or (hidden := self.names.ipv6(raw)) == raw:
             return text
-        new = ipaddress.IPv6Address(hidden)
-        written = new.exploded if len(bare) == 39 else _like(new, bare)
+        written = hidden.hex(":", 2) if len(bare) == 39 else _like(ipaddress.IPv6Address(hidden), bare)
         return _cased(written, bare) + text[len(bare) :]
 
     def _ipv4(self, text: str) -> str:
@@ -182,8 +181,15 @@ def _packed_ipv4(text: str) -> bytes | None:
 
 
 def _like(new: ipaddress.IPv6Address, old: str) -> str:
-    """Dotted at its end where the old one was."""
-    return f"::ffff:{new.ipv4_mapped}" if "." in old and new.ipv4_mapped else new.compressed
+    """Dotted at its end where the old one was; Python's own text of a mapped address is so only from 3.13 on."""
+    if new.ipv4_mapped is None:
+        return new.compressed
+    high, low = new.packed[12:14], new.packed[14:]
+    return (
+        f"::ffff:{new.ipv4_mapped}"
+        if "." in old
+        else f"::ffff:{int.from_bytes(high, 'big'):x}:{int.from_bytes(low, 'big'):x}"
+    )
 
 
 def _cased(new: str, old: str) -> str:
