@@ -142,7 +142,7 @@ def _write_tar(entries: list[Entry], path: str, compression: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
-    except BaseException:
+    except BaseException:  # also an interrupt leaves no half-written archive
         os.unlink(part)
         raise
     _sync_directory(path)
@@ -199,7 +199,7 @@ def _write_folder(entries: list[Entry], path: str) -> None:
                     file.flush()
                     os.fsync(file.fileno())
         os.rename(part, path)
-    except BaseException:
+    except BaseException:  # also an interrupt leaves no half-written archive
         _remove_tree(part)
         raise
     _sync_directory(path)

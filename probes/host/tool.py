@@ -60,7 +60,7 @@ def run_tool(argv: tuple[str, ...], seconds: float, directories: tuple[str, ...]
         raise unanswered(error, place) from None
     try:
         stdout, stderr = _drain(process, argv, started + seconds)
-    except BaseException:
+    except BaseException:  # also an interrupt leaves no tool running
         _end(process)
         raise
     finally:

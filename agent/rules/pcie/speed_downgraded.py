@@ -14,6 +14,7 @@ from agent.rules.pcie.wires import (
     both_ends,
     expected_speed,
     expected_width,
+    loss,
     not_conclusive,
     unjudged,
     wire_label,
@@ -94,16 +95,13 @@ def _judge(case: Case, wire: Wire) -> Answer:
 def _fault(case: Case, wire: Wire, speed: float, expected: float) -> Fail:
     cap = _cap(case, wire, speed, expected)
     now, full = bandwidth(speed, wire.child.link.width if wire.child.link else None), _full(case, wire, expected)
-    impact = f"{share_lost(speed, expected)} of the link's speed."
-    if now and full and now < full:
-        impact = f"{now:.1f} instead of {full:.1f} GB/s in each direction: {share_lost(now, full)} less."
     severity = wire.severity or "error"
     return Fail(
         subject=wire.subject,
         label=wire_label(case, wire),
         summary=f"PCIe link runs at {speed:g} GT/s; both its ends can do {expected:g} GT/s"
         + (": capped by target link speed" if cap else ""),
-        impact=impact,
+        impact=loss(now, full) or f"{share_lost(speed, expected)} of the link's speed.",
         remedy="Lift the limit on this slot's link speed in the BIOS, or whatever wrote LnkCtl2."
         if cap
         else "Reseat the card or its riser, update firmware of card and switch, look for correctable errors (AER).",

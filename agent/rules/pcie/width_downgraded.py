@@ -14,6 +14,7 @@ from agent.rules.pcie.wires import (
     both_ends,
     expected_speed,
     expected_width,
+    loss,
     not_conclusive,
     unjudged,
     wire_label,
@@ -112,6 +113,4 @@ def _impact(case: Case, wire: Wire, width: int, expected: int) -> str:
     link = wire.child.link
     now = bandwidth(link.speed_gt_s if link else None, width)
     full = bandwidth(expected_speed(case, wire), expected)
-    if now is None or full is None or now >= full:
-        return f"{share_lost(width, expected)} of the link's bandwidth, in each direction."
-    return f"{now:.1f} instead of {full:.1f} GB/s in each direction: {share_lost(now, full)} less."
+    return loss(now, full) or f"{share_lost(width, expected)} of the link's bandwidth, in each direction."

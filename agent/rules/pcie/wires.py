@@ -14,7 +14,7 @@ from typing import NamedTuple
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.pci import PciFunction
 from agent.rules.case import Case
-from agent.rules.counting import named
+from agent.rules.counting import named, share_lost
 from agent.rules.devices import AMD, away, by_role, label_of, pci_source
 from agent.rules.rule import NotApplicable, Unknown
 
@@ -141,6 +141,13 @@ def bandwidth(speed_gt_s: float | None, width: int | None) -> float | None:
     """GB/s in one direction, after line coding; None where either is not known."""
     lane = GBYTE_S_PER_LANE.get(speed_gt_s) if speed_gt_s is not None else None
     return lane * width if lane and width else None
+
+
+def loss(now: float | None, full: float | None) -> str | None:
+    """What a link carries beside what it could, for people; None where that is not known or is no loss."""
+    if now is None or full is None or now >= full:
+        return None
+    return f"{now:.1f} instead of {full:.1f} GB/s in each direction: {share_lost(now, full)} less."
 
 
 def wire_label(case: Case, wire: Wire) -> str:
