@@ -14,7 +14,7 @@ from agent.config import Configuration
 from agent.model.finding import Summary
 from agent.model.report import Config, Generator, ProbeRun, Report, Source
 from agent.rules.case import Case
-from agent.rules.catalogue import RULES
+from agent.rules.catalogue import rules_for
 from agent.rules.engine import judge
 from agent.version import VERSION
 from probes.catalogue import probes
@@ -80,8 +80,10 @@ def judged(report: Report, configuration: Configuration) -> Report:
         events=tuple(report.events),
         topology=report.topology,
         settings=configuration.settings,
+        window=report.counters_window,
+        history=report.history,
     )
-    checks, findings, summary = judge(case, RULES)
+    checks, findings, summary = judge(case, rules_for(case))
     return msgspec.structs.replace(
         report,
         generated_at=now(),

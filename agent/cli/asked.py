@@ -11,7 +11,7 @@ from agent.config import BadConfiguration, Configuration, load
 from agent.diagnose import Plan, diagnose, judged
 from agent.model.report import Report
 from agent.reports import BadReport, read
-from agent.rules.catalogue import RULES
+from agent.rules.catalogue import names
 from probes.catalogue import probes
 from probes.host.recording import Recording
 from probes.host.source import BadSource, open_source
@@ -71,7 +71,7 @@ class Asked(NamedTuple):
         if not self.config:
             return Configuration()
         try:
-            return load(self.config, frozenset(rule.name for rule in RULES))
+            return load(self.config, names())
         except BadConfiguration as error:
             raise Refused(str(error)) from error
 

@@ -6,7 +6,7 @@ import difflib
 import sys
 
 from agent.cli.refused import Refused
-from agent.rules.catalogue import RULES
+from agent.rules.catalogue import every_rule
 
 
 def rules(form: str) -> None:
@@ -17,12 +17,12 @@ def rules(form: str) -> None:
         rows = [
             {"rule": r.name, "severity": r.severity, "essential": r.essential, "title": r.title,
              "needs": list(r.needs), "absorbs": list(r.absorbs), "references": list(r.references)}
-            for r in RULES
+            for r in every_rule()
         ]  # fmt: skip
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode() + "\n")
         return
-    wide = max(len(rule.name) for rule in RULES)
-    for rule in RULES:
+    wide = max(len(rule.name) for rule in every_rule())
+    for rule in every_rule():
         sys.stdout.write(
             f"{rule.name:{wide}}  {rule.severity:8}  {'essential' if rule.essential else '':9}  {rule.title}\n"
         )
@@ -30,12 +30,12 @@ def rules(form: str) -> None:
 
 def explain(name: str) -> None:
     """Print one rule's page."""
-    for rule in RULES:
+    for rule in every_rule():
         if rule.name == name:
             essential = ", essential" if rule.essential else ""
             sys.stdout.write(f"{rule.name} ({rule.severity}{essential})\n\n{rule.page}\n")
             return
-    near = difflib.get_close_matches(name, [rule.name for rule in RULES], n=1, cutoff=0)
+    near = difflib.get_close_matches(name, [rule.name for rule in every_rule()], n=1, cutoff=0)
     raise Refused(f"no rule {name!r}" + (f"; the nearest is {near[0]}" if near else ""))
 
 

@@ -47,7 +47,8 @@ def software(ledger: Ledger, old: Report, new: Report) -> None:
     if states[0] and states[1]:
         _named(ledger, "service", states[0], states[1])
     _words(ledger, "software", "peer memory clients", a.peer_memory_clients, b.peer_memory_clients)
-    _words(ledger, "software", "nccl libraries", a.nccl.libraries, b.nccl.libraries)
+    libraries = [[f"{each.path} {each.version or ''}".strip() for each in side.nccl.libraries] for side in (a, b)]
+    _words(ledger, "software", "nccl libraries", libraries[0], libraries[1])
     settings = [[f"{each.key}={each.value} ({each.source})" for each in side.nccl.settings] for side in (a, b)]
     _words(ledger, "settings", "nccl settings", settings[0], settings[1])
     for name in sorted(a.limits.keys() & b.limits.keys()):

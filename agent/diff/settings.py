@@ -222,5 +222,8 @@ def _sets(ledger: Ledger, group: str, what: str, place: Place, old: list[str], n
 
 def _module(netdev: Netdev) -> Value:
     """The plugged module: what it is, not how warm it is."""
-    words = {key: value for key, value in (netdev.module or {}).items() if isinstance(value, str)}
-    return plain(words)
+    module = netdev.module
+    if module is None:
+        return plain({})
+    named = {"identifier": module.identifier, "vendor": module.vendor, "part": module.part, "serial": module.serial}
+    return plain({key: value for key, value in named.items() if value})

@@ -56,7 +56,9 @@ class C2c(msgspec.Struct, frozen=True, kw_only=True):
     """NVLink-C2C between a Grace CPU and its GPU."""
 
     enabled: bool | None = None
-    links: list[str] = []
+    links: list[str] = []  # state of each: active | inactive | ..
+    max_gbyte_s: float | None = None  # of all links together, one direction
+    errors: dict[str, int] = {}  # cumulative
 
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +97,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     addressing_mode: str | None = None
     p2p: dict[str, dict[str, str]] | None = None
     recovery_action: str | None = None
+    nvlink_bandwidth_mode: str | None = None  # full | off | min | half | 3quarter
+    pcie_counters: dict[str, int] = {}  # of the GPU's own PCIe link, cumulative since the driver was loaded
 
 
 class NvSwitch(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,6 +28,9 @@ class Port(msgspec.Struct, frozen=True, kw_only=True):
     sm_lid: int | None = None
     port_guid: str | None = None
     netdevs: list[str] = []
+    protocol: str | None = None  # roce | ib | iw | opa | usnic, as RDMA netlink says
+    traffic_class: int | None = None  # a vendor's forced traffic class (ToS byte) for every QP; null: none, or not read
+    default_roce_mode: str | None = None  # of rdma-cm, where configfs already shows it: "RoCE v2"
     active_mtu: int | None = None
     gids: list[Gid] = []
     gids_known: bool = False
@@ -67,20 +70,81 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True):
 
     rx: bool | None = None
     tx: bool | None = None
+    autoneg: bool | None = None
 
 
 class Qos(msgspec.Struct, frozen=True, kw_only=True):
-    """DCB state of one interface."""
+    """DCB state of one interface. Lists are by priority or traffic class 0 to 7; empty: not known."""
 
-    trust: str | None = None
-    pfc: list[bool] = []
+    trust: str | None = None  # dscp | pcp
+    trust_source: str | None = None  # "APP table", "trust table", "qos/trust", "mlnx_qos": how it is known
+    pfc: list[bool] = []  # by priority
     prio_tc: list[int] = []
-    dscp_prio: dict[str, int] = {}
+    dscp_prio: dict[str, int] = {}  # "26" -> 3; a DSCP that is not here lands in priority 0
+    tc_bandwidth: list[int] = []  # percent
+    tc_tsa: list[str] = []  # strict | cbs | ets | vendor
+    max_rate_kbit_s: list[int] = []  # by traffic class; 0: no limit
+    buffers: dict[str, list[int]] = {}  # "prio_buffer": buffer of every priority; "size_bytes": size of every buffer
+    cable_metres: int | None = None  # what headroom was computed for (mlx5)
+    dcbx: str | None = None  # host | firmware
+    dcbx_modes: list[str] = []  # host lld_managed cee ieee static
+    peer_pfc: list[bool] = []  # what the neighbour told the driver by DCBX
+    pfc_frames_sent: list[int] = []  # by priority, cumulative
+    pfc_frames_received: list[int] = []
+    ecn: dict[str, list[bool]] = {}  # "np" (notification point), "rp" (reaction point): by priority
+    cnp_dscp: int | None = None
+    cnp_priority: int | None = None
+
+
+class Fec(msgspec.Struct, frozen=True, kw_only=True):
+    """Forward error correction: off | baser | rs | llrs."""
+
+    active: str | None = None
+    configured: list[str] = []
+    supported: list[str] = []
+    auto: bool | None = None
+
+
+class Lane(msgspec.Struct, frozen=True, kw_only=True):
+    """One lane of an optical module, as the module measures it."""
+
+    lane: int
+    rx_power_dbm: float | None = None
+    tx_power_dbm: float | None = None
+    tx_bias_ma: float | None = None
+    flags: list[str] = []  # what the module itself flags: rx_los, tx_fault, rx_lol, rx_power_low_alarm, ..
+
+
+class TransceiverModule(msgspec.Struct, frozen=True, kw_only=True):
+    """The cable or optical module in a port. Thresholds are the module's own; null: it has none."""
+
+    identifier: str | None = None  # "QSFP28", "OSFP", "QSFP-DD"
+    media: str | None = None  # copper | active_copper | optical | unknown
+    vendor: str | None = None
+    part: str | None = None
+    serial: str | None = None
+    length_m: float | None = None
+    state: str | None = None  # CMIS: low_power | ready | fault | ..
+    temperature_c: float | None = None
+    voltage_v: float | None = None
+    thresholds: dict[str, float] = {}  # "temperature_high_alarm_c", "rx_power_low_warning_dbm", "tx_power_..", ..
+    flags: list[str] = []
+    lanes: list[Lane] = []
+
+
+class Neighbor(msgspec.Struct, frozen=True, kw_only=True):
+    """The switch port at the far end, as LLDP tells."""
+
+    system: str | None = None
+    chassis: str | None = None
+    port: str | None = None
+    port_description: str | None = None
+    max_frame_bytes: int | None = None
+    vlan: int | None = None
+    pfc: list[bool] = []  # by priority; empty: not told
+    applications: dict[str, int] = {}  # "udp:4791" -> priority, "dscp:26" -> priority
     tc_bandwidth: list[int] = []
-    tc_tsa: list[str] = []
-    buffers: dict[str, list[int]] = {}
-    dcbx: str | None = None
-    ecn: dict[str, bool] = {}
+    prio_tc: list[int] = []
 
 
 class Netdev(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,11 +163,14 @@ class Netdev(msgspec.Struct, frozen=True, kw_only=True):
     mtu: int | None = None
     driver: str | None = None
     master: str | None = None
+    autoneg: bool | None = None
     bond: dict[str, str | list[str]] | None = None
-    vlan: dict[str, int | str] | None = None
-    fec: str | None = None
-    module: dict[str, str | float | None] | None = None
-    neighbor: dict[str, str | None] | None = None
-    counters: dict[str, int] = {}
+    vlan: dict[str, int | str] | None = None  # id, parent, egress_map ("0:3,4:3")
+    fec: Fec | None = None
+    module: TransceiverModule | None = None
+    module_reason: str | None = None  # why nothing is known of the module
+    neighbor: Neighbor | None = None
+    counters: dict[str, int] = {}  # kernel's and driver's, cumulative; carrier_down_count and such among them
     pause: Pause | None = None
     qos: Qos | None = None
+    qos_reason: str | None = None  # why DCB is not known: "EOPNOTSUPP: the driver has no DCB here"

@@ -69,6 +69,8 @@ class Driver(msgspec.Struct, frozen=True, kw_only=True):
     version: str | None = None
     open: bool | None = None  # open kernel modules
     cuda: str | None = None
+    parameters: dict[str, str] = {}  # /proc/driver/nvidia/params, those that matter for links
+    confidential_computing: bool | None = None
 
 
 class Module(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,18 +96,38 @@ class RdmaStack(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NcclSetting(msgspec.Struct, frozen=True, kw_only=True):
-    """One NCCL setting and where it was found."""
+    """One setting of NCCL or its kin (UCX, libfabric, NVSHMEM), as the program that reads the file takes it.
+
+    `key` and `value` are the literal text before and after the first "=": a stray blank stays where it is.
+    """
 
     key: str
     value: str
-    source: str
+    source: str  # "/etc/nccl.conf:3", "environment of pid 4711 (python3)"
+    scope: str = "system"  # system | user | service | job
+    line: str | None = None  # the whole line of a file; null for an environment
+
+
+class NcclLibrary(msgspec.Struct, frozen=True, kw_only=True):
+    """One libnccl (or network plugin) that is installed or that a process has mapped."""
+
+    path: str
+    version: str | None = None
+    used_by: int = 0  # how many running processes have it mapped
 
 
 class Nccl(msgspec.Struct, frozen=True, kw_only=True):
-    """NCCL on this node."""
+    """NCCL on this node. What was looked at, so that a missing setting can be told from an unread one."""
 
-    libraries: list[str] = []
+    libraries: list[NcclLibrary] = []
+    plugins: list[NcclLibrary] = []
     settings: list[NcclSetting] = []
+    not_settings: list[NcclSetting] = []  # lines of its files that set nothing: key is "", line the text
+    searched: list[str] = []  # files and environments that were read, or are not there
+    unread: list[str] = []  # what could not be read, and why
+    jobs: int | None = None  # running processes that use a GPU or NCCL; null: not known
+    jobs_unread: int | None = None  # of these, how many may not be looked into
+    files: list[str] = []  # files that settings name (NCCL_TOPO_FILE) and that are there
 
 
 class Software(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,16 +139,24 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
     rdma_stack: RdmaStack = RdmaStack()
     peer_memory_clients: list[str] = []
     nccl: Nccl = Nccl()
-    limits: dict[str, str] = {}
-    kernel_log_since: str | None = None
+    limits: dict[str, str] = {}  # "memlock slurmd.service" -> bytes or "unlimited"; "memlock pid 4711 (python3)"
+    device_nodes: list[str] | None = None  # of /dev: infiniband/uverbs0, gdrdrv, nvidia-caps-imex-channels/channel0
+    shared_memory_mib: int | None = None  # size of /dev/shm
+    rdma_namespaces: str | None = None  # shared | exclusive
+    imex: dict[str, str] = {}  # NVLink over several nodes: "domain", "node", "nodes_config"
+    kernel_log_since: str | None = None  # the oldest line that is left of this boot, RFC 3339 or seconds since boot
+    kernel_log_whole: bool | None = None  # from the first line of this boot on
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """One dated line of evidence since boot."""
+    """Dated lines of evidence since boot; equal ones are one row."""
 
-    kind: str  # xid | sxid | aer | mlx5 | nvlink | peermem | ...
-    text: str
+    kind: str  # xid | sxid | aer | dpc | pcie_bandwidth | mlx5 | nvlink | peermem | link_down | link_up | ...
+    text: str  # the last of them
     source: str
-    at: str | None = None
-    subject: str | None = None
-    code: str | None = None
+    at: str | None = None  # the last of them, RFC 3339; null: the log has no date
+    subject: str | None = None  # PCI address as ours, or an interface's name
+    code: str | None = None  # Xid or SXid number, the word of the message
+    count: int = 1
+    first_at: str | None = None
+    detail: dict[str, str] = {}  # what else the line says: link, severity, "fatal"

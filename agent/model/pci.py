@@ -64,6 +64,11 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     max_read_request_bytes: int | None = None
     relaxed_ordering: bool | None = None
     extended_tags: bool | None = None
+    extended_tags_supported: bool | None = None
+    ten_bit_tags: bool | None = None  # requester enabled
+    ten_bit_tags_supported: bool | None = None  # as requester; a port's: as completer
+    retrained: list[str] | None = None  # of a port's link status: "bandwidth_managed", "autonomous"; sticky, undated
+    link_disabled: bool | None = None
     aspm: str | None = None
     bars_bytes: dict[str, int] | None = None
     config_bytes: int | None = None

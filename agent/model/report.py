@@ -48,11 +48,37 @@ class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CountersWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """The span over which counters were compared."""
+    """By how much counters moved between an earlier sample and this one.
 
-    since: str | None = None
-    seconds: float | None = None
-    reset_reason: str | None = None
+    Subjects are those of findings ("pci:..", "gpu:..", "link:GPU/7", "port:NIC/1", "netdev:.."). A counter that both
+    samples hold and that is in neither table did not move.
+    """
+
+    since: str | None = None  # of the earlier sample, RFC 3339
+    seconds: float | None = None  # between the two, of a clock that does not jump
+    reset_reason: str | None = None  # why there is nothing to compare with: "the host was started anew"
+    moved: dict[str, dict[str, int]] = {}
+    not_compared: dict[str, dict[str, str]] = {}  # subject -> counter -> reason; counter "*": the whole subject
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that the last good run saw."""
+
+    subject: str  # "gpu:0000:19:00.0", "nic:..", "nvswitch:..", "link:GPU/7", "port:NIC/1"
+    label: str
+    identity: str | None = None  # UUID, GUID, serial: what stays when it is moved or renamed
+    detail: str | None = None  # "NVIDIA H100 80GB HBM3", "ConnectX-7": what to look for
+
+
+class History(msgspec.Struct, frozen=True, kw_only=True):
+    """What earlier runs left in the state directory."""
+
+    last_good: str | None = None  # when the inventory was taken, RFC 3339
+    last_run: str | None = None
+    runs: int = 0
+    inventory: list[Known] = []
+    link_downs: dict[str, list[str]] = {}  # "port:..", "netdev:.." -> times at which a run saw that it had gone down
+    settings: dict[str, dict[str, str]] = {}  # subject -> what it was in the last run, where it is another now
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +99,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     events: list[Event] = []
     topology: Topology
     counters_window: CountersWindow | None = None
+    history: History | None = None
     gpudirect: list[Gpudirect] = []
     checks: list[Check] = []
     findings: list[Finding] = []

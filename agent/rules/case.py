@@ -15,10 +15,13 @@ from agent.model.gpu import Gpu
 from agent.model.nic import Netdev, Nic
 from agent.model.node import Event, Node, Platform, Software
 from agent.model.pci import PciFunction
-from agent.model.report import ProbeRun
+from agent.model.profile import Profile
+from agent.model.report import CountersWindow, History, ProbeRun
 from agent.model.topology import Path, Topology
+from agent.rules.threshold import Threshold
 
 _HOST_BRIDGE = "0x0600"
+SETTLE_SECONDS = 900.0  # after boot; the shortest that peers use (OCI waits 30 min, gpud 5)
 
 
 class Settings(NamedTuple):
@@ -40,6 +43,9 @@ class Case:
     events: tuple[Event, ...]
     topology: Topology
     settings: Settings = Settings()
+    window: CountersWindow | None = None
+    history: History | None = None
+    profile: Profile | None = None
 
     @cached_property
     def functions(self) -> Mapping[str, PciFunction]:
@@ -107,6 +113,40 @@ class Case:
     def cpu_nodes(self) -> tuple[int, ...]:
         """NUMA nodes that have CPUs: memory-only ones are GPU or CXL memory."""
         return tuple(n.id for n in self.node.numa_nodes if n.cpus)
+
+    @property
+    def settling(self) -> str | None:
+        """Why links may still come up; None where the host has run long enough, or where nobody says how long."""
+        up = self.node.uptime_seconds
+        if up is None or up >= SETTLE_SECONDS:
+            return None
+        return f"the host started {up / 60:.0f} min ago: links, drivers and counters still settle"
+
+    @property
+    def not_counted(self) -> str | None:
+        """Why no counter can be compared with an earlier sample; None where there is one."""
+        if self.window is None or not self.window.seconds:
+            why = self.window.reset_reason if self.window else None
+            return why or "no earlier sample to compare counters with: --state-dir keeps one, --interval takes two"
+        return self.settling
+
+    def moved(self, subject: str, counter: str, now: Mapping[str, int]) -> int | None:
+        """By how much a counter moved over the window; None where that is not known. `now`: what it stands at."""
+        if self.window is None or counter not in now:
+            return None
+        gaps = self.window.not_compared.get(subject, {})
+        if "*" in gaps or counter in gaps:
+            return None
+        return self.window.moved.get(subject, {}).get(counter, 0)
+
+    def not_moved(self, subject: str, counter: str) -> str:
+        """Why `moved` does not know."""
+        gaps = self.window.not_compared.get(subject, {}) if self.window else {}
+        return gaps.get(counter) or gaps.get("*") or self.not_counted or f"{counter} is not among its counters"
+
+    def threshold(self, limit: Threshold) -> float:
+        """A limit as the operator set it, else its default."""
+        return self.settings.thresholds.get(limit.name, limit.value)
 
     def ancestors(self, function: PciFunction) -> list[PciFunction]:
         """Bridges above a function, nearest first. Bounded: a hostile report may hold a circle."""

@@ -1,46 +1,80 @@
-"""Every rule, in the order in which they are judged and listed. What is not here does not run; a test finds it."""
+"""Every rule by family, in the order in which they are judged and listed. A test finds what is not here.
+
+A family's rules are imported where something of its kind is on the node: most nodes have no RoCE or no NVLink, and a
+hundred modules cost more than the scan. Where a gate is shut, the checks of its rules say why.
+"""
 
 from __future__ import annotations
 
-from agent.rules.affinity.gpu_far_from_nic import affinity_gpu_far_from_nic
-from agent.rules.affinity.numa_unknown import numa_unknown
-from agent.rules.gpu.missing import gpu_missing
-from agent.rules.gpudirect.no_path import gdr_no_path
-from agent.rules.host.probe_hung import probe_hung
-from agent.rules.infiniband.no_sm import ib_no_sm
-from agent.rules.infiniband.port_down import ib_port_down
-from agent.rules.infiniband.rate_degraded import ib_rate_degraded
-from agent.rules.infiniband.rate_mixed import ib_rate_mixed
-from agent.rules.nic.fw_mixed import nic_fw_mixed
-from agent.rules.nvlink.asymmetric import nvlink_asymmetric
-from agent.rules.nvlink.inactive import nvlink_inactive
-from agent.rules.nvlink.speed_low import nvlink_speed_low
-from agent.rules.pcie.device_gone import pcie_device_gone
-from agent.rules.pcie.path_bottleneck import pcie_path_bottleneck
-from agent.rules.pcie.speed_downgraded import pcie_speed_downgraded
-from agent.rules.pcie.width_downgraded import pcie_width_downgraded
-from agent.rules.roce.gid_v1_only import roce_gid_v1_only
-from agent.rules.roce.mtu_small import roce_mtu_small
-from agent.rules.rule import Rule
+import importlib
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import NamedTuple
 
-RULES: tuple[Rule, ...] = (
-    pcie_device_gone,
-    pcie_width_downgraded,
-    pcie_speed_downgraded,
-    pcie_path_bottleneck,
-    gpu_missing,
-    nvlink_inactive,
-    nvlink_asymmetric,
-    nvlink_speed_low,
-    ib_port_down,
-    ib_no_sm,
-    ib_rate_degraded,
-    ib_rate_mixed,
-    roce_mtu_small,
-    roce_gid_v1_only,
-    nic_fw_mixed,
-    affinity_gpu_far_from_nic,
-    numa_unknown,
-    gdr_no_path,
-    probe_hung,
+from agent.rules import gates
+from agent.rules.case import Case
+from agent.rules.rule import Answer, Rule
+
+
+class Family(NamedTuple):
+    """A package of rules: `agent/rules/NAME/catalogue.py` holds them as `RULES`, in this order."""
+
+    name: str
+    gate: Callable[[Case], Answer | None]  # the answer of every rule where none of them need be asked
+    rules: tuple[str, ...]
+
+
+FAMILIES: tuple[Family, ...] = (
+    Family(
+        "pcie",
+        gates.always,
+        (
+            "pcie-device-gone",
+            "pcie-width-downgraded",
+            "pcie-speed-downgraded",
+            "pcie-path-bottleneck",
+        ),
+    ),
+    Family("gpu", gates.always, ("gpu-missing",)),
+    Family("nvlink", gates.always, ("nvlink-inactive", "nvlink-asymmetric", "nvlink-speed-low")),
+    Family("infiniband", gates.infiniband, ("ib-port-down", "ib-no-sm", "ib-rate-degraded", "ib-rate-mixed")),
+    Family("roce", gates.roce, ("roce-mtu-small", "roce-gid-v1-only")),
+    Family("nic", gates.always, ("nic-fw-mixed",)),
+    Family("affinity", gates.always, ("affinity-gpu-far-from-nic", "numa-unknown")),
+    Family("gpudirect", gates.always, ("gdr-no-path",)),
+    Family("host", gates.always, ("probe-hung",)),
 )
+
+
+def rules_for(case: Case) -> list[Rule]:
+    """The rules to judge a node with: whole families, or a stand-in for each rule whose family's gate is shut."""
+    chosen: list[Rule] = []
+    for family in FAMILIES:
+        answer = family.gate(case)
+        chosen += rules_of(family) if answer is None else [_stand_in(name, answer) for name in family.rules]
+    return chosen
+
+
+@cache
+def rules_of(family: Family) -> tuple[Rule, ...]:
+    """A family's rules, imported."""
+    rules: tuple[Rule, ...] = importlib.import_module(f"agent.rules.{family.name}.catalogue").RULES
+    return rules
+
+
+@cache
+def every_rule() -> tuple[Rule, ...]:
+    """The whole catalogue: for listings, pages and tests, not for a scan."""
+    return tuple(rule for family in FAMILIES for rule in rules_of(family))
+
+
+def names() -> frozenset[str]:
+    """The names of all rules, without importing them."""
+    return frozenset(name for family in FAMILIES for name in family.rules)
+
+
+def _stand_in(name: str, answer: Answer) -> Rule:
+    def check(case: Case) -> Iterator[Answer]:
+        yield answer
+
+    return Rule(name, "info", check, essential=False, needs=(), absorbs=(), references=(), page="")

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from agent.rules.catalogue import RULES
+from agent.rules.catalogue import every_rule
 from agent.rules.rule import Rule
 
 HEADINGS = (
@@ -47,7 +47,7 @@ def index(rules: Sequence[Rule]) -> str:
 
 def pages() -> dict[str, str]:
     """Every file of docs/rules by name."""
-    return {"README.md": index(RULES)} | {f"{rule.name}.md": page(rule) for rule in RULES}
+    return {"README.md": index(every_rule())} | {f"{rule.name}.md": page(rule) for rule in every_rule()}
 
 
 def write(folder: str) -> None:

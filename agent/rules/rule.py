@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from agent.model.finding import SEVERITIES, Evidence
 from agent.rules.case import Case
+from agent.rules.threshold import Threshold
 
 
 class Fail(NamedTuple):
@@ -63,6 +64,7 @@ class Rule(NamedTuple):
     absorbs: tuple[str, ...]  # rules whose finding on the same place is a consequence of this one
     references: tuple[str, ...]  # ids in the rule references: "PCIE-001"
     page: str
+    thresholds: tuple[Threshold, ...] = ()
 
     @property
     def title(self) -> str:
@@ -78,6 +80,7 @@ def rule(
     references: tuple[str, ...],
     essential: bool = False,
     absorbs: tuple[str, ...] = (),
+    thresholds: tuple[Threshold, ...] = (),
 ) -> Callable[[Check], Rule]:
     """Make a rule of a function; its docstring becomes its page."""
     assert severity in SEVERITIES, severity
@@ -85,6 +88,7 @@ def rule(
     def of(check: Check) -> Rule:
         import inspect  # already loaded by typer where a page is shown; not needed to judge
 
-        return Rule(name, severity, check, essential, needs, absorbs, references, inspect.cleandoc(check.__doc__ or ""))
+        page = inspect.cleandoc(check.__doc__ or "")
+        return Rule(name, severity, check, essential, needs, absorbs, references, page, thresholds)
 
     return of

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from agent.config import BadConfiguration
 from agent.reports import BadReport
-from agent.rules.catalogue import RULES
+from agent.rules.catalogue import every_rule
 from probes.host.door import BadSource
 from probes.text import Unparsable
 from tests.fuzz import mutations, seeds
@@ -220,7 +220,7 @@ READERS: tuple[Reader, ...] = (
         "agent.config:load",
         seeds.texts('[rules]\noff = ["roce-mtu-small"]\n\n[facts]\nroce_mode = "lossy"\n'),
         (BadConfiguration,),
-        _file(frozenset(rule.name for rule in RULES)),
+        _file(frozenset(rule.name for rule in every_rule())),
     ),
 )
 

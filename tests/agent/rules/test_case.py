@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from agent.rules.catalogue import RULES
+from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from tests.agent.rules.build import probe, server, topology
 from tests.agent.rules.rows import bridge
@@ -41,7 +41,9 @@ def test_absence_needs_a_whole_bus(case, why) -> None:
 
 def test_no_gpu_on_a_bus_that_was_not_seen_whole_is_not_ok() -> None:
     """The verdict is unknown: an essential rule looked at nothing, and nothing says that there is nothing."""
-    verdicts = [judge(case, RULES)[2].verdict for case in (bare("0x060400"), bare(None), listed(bare("0x060400")))]
+    verdicts = [
+        judge(case, every_rule())[2].verdict for case in (bare("0x060400"), bare(None), listed(bare("0x060400")))
+    ]
 
     assert ["ok", "unknown", "unknown"] == verdicts
 

@@ -10,18 +10,18 @@ import pytest
 
 import agent.rules
 from agent.rules import pages
-from agent.rules.catalogue import RULES
+from agent.rules.catalogue import FAMILIES, every_rule, rules_of
 from agent.rules.rule import Rule
 from tests.conftest import ROOT
 
 PROBES = {"kernel", "dmi", "cpu", "numa", "pci", "nvml", "rdma", "netdev", "modules", "services", "lspci", "nvidia_smi"}
 PROBES |= {"rdma_tools", "lsmod"}
-NAMES = {rule.name: rule for rule in RULES}
+NAMES = {rule.name: rule for rule in every_rule()}
 IDS = [f"PCIE-{n:03}" for n in range(1, 35)] + [f"NVL-{n:03}" for n in range(1, 29)] + ["NCCL-001"]
 OWN = ["CONTRACT-5"]  # not of a reference: "a hang is a finding"
 
 
-def every_rule() -> list[Rule]:
+def made_anywhere() -> list[Rule]:
     """All rules that any module of the package makes."""
     found = {}
     for module in pkgutil.walk_packages(agent.rules.__path__, "agent.rules."):
@@ -40,13 +40,13 @@ def rows() -> list[list[str]]:
 
 def test_every_rule_is_listed_once() -> None:
     """A rule that is not in the list does not run."""
-    assert sorted(rule.name for rule in every_rule()) == sorted(rule.name for rule in RULES)
-    assert len(NAMES) == len(RULES)
+    assert sorted(rule.name for rule in made_anywhere()) == sorted(rule.name for rule in every_rule())
+    assert len(NAMES) == len(every_rule())
 
 
 def test_a_rule_lies_in_the_file_of_its_name() -> None:
     """pcie-width-downgraded is agent/rules/pcie/width_downgraded.py, so that a person finds it."""
-    for rule in RULES:
+    for rule in every_rule():
         family, _, rest = rule.check.__module__.removeprefix("agent.rules.").partition(".")
 
         assert rule.name.replace("-", "_").endswith(rest), (family, rest)
@@ -69,18 +69,18 @@ def test_causes_are_rules_and_go_in_no_circle() -> None:
 
 def test_needs_are_probes() -> None:
     """A misspelt need would always be unmet."""
-    for rule in RULES:
+    for rule in every_rule():
         assert {each for need in rule.needs for each in need.split("|")} <= PROBES
 
 
 def test_essential_rules_are_those_that_need_no_privilege() -> None:
     """The verdict hangs on these; a change here is a change of the contract."""
     assert {"pcie-device-gone", "pcie-width-downgraded", "gpu-missing", "nvlink-inactive", "ib-port-down"} == {
-        rule.name for rule in RULES if rule.essential
+        rule.name for rule in every_rule() if rule.essential
     }
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", every_rule(), ids=lambda rule: rule.name)
 def test_a_page_is_whole(rule: Rule) -> None:
     """A title of one sentence, then the fixed headings in order, each with text; the cost has a number."""
     parts = re.split(r"^## (.*)$", rule.page, flags=re.MULTILINE)
@@ -114,7 +114,7 @@ def test_the_check_finds_what_differs(tmp_path) -> None:
     assert 0 == pages.main(["--write", str(tmp_path)])
     assert 0 == pages.main(["--check", str(tmp_path)])
     assert not (tmp_path / "old-rule.md").exists()
-    assert len(RULES) + 1 == len(pages.differences(str(tmp_path / "nowhere")))
+    assert len(every_rule()) + 1 == len(pages.differences(str(tmp_path / "nowhere")))
     assert 2 == pages.main(["--nonsense"])
 
 
@@ -143,12 +143,12 @@ def test_the_map_agrees_with_the_catalogue() -> None:
         assert (state == "") == (name in NAMES), name
         if name not in NAMES:
             continue
-        causes = {rule.name for rule in RULES if name in rule.absorbs}
+        causes = {rule.name for rule in every_rule() if name in rule.absorbs}
         mapped.setdefault(name, set()).add(reference)
 
         assert (NAMES[name].severity, NAMES[name].essential) == (severity, essential == "yes")
         assert causes == set(absorbed.split(", ")) - {"-"}, name
-    assert {rule.name: set(rule.references) for rule in RULES} == mapped
+    assert {rule.name: set(rule.references) for rule in every_rule()} == mapped
 
 
 def test_what_absorbs_a_planned_rule_is_a_rule_of_the_map() -> None:
@@ -157,3 +157,17 @@ def test_what_absorbs_a_planned_rule_is_a_rule_of_the_map() -> None:
     causes = {cause for row in rows() for cause in row[3].split(", ") if row[3] != "-"}
 
     assert causes <= names
+
+
+def test_a_family_has_the_rules_that_the_catalogue_names() -> None:
+    """The names stand in the catalogue so that a shut gate imports nothing."""
+    for family in FAMILIES:
+        assert family.rules == tuple(rule.name for rule in rules_of(family)), family.name
+
+
+def test_thresholds_are_named_after_their_rule() -> None:
+    """`[thresholds]` of the configuration says which rule a limit belongs to."""
+    for rule in every_rule():
+        for limit in rule.thresholds:
+            assert limit.name.startswith(f"{rule.name}.")
+            assert limit.what

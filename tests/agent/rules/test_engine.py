@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agent.model.finding import Check
 from agent.rules.case import Case, Settings
-from agent.rules.catalogue import RULES
+from agent.rules.catalogue import every_rule
 from agent.rules.engine import UNKNOWN_SUBJECTS_SHOWN, fingerprint, judge, summarize
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Rule, Unknown, rule
 from tests.agent.rules.build import (
@@ -234,8 +234,8 @@ def test_the_order_of_lists_changes_nothing(seed: int) -> None:
 
     parts = {name: shuffled(getattr(case.topology, name)) for name in ("pci", "gpus", "nics", "netdevs", "paths")}
 
-    assert len(judge(case, RULES)[1]) >= 7
-    assert judge(case, RULES) == judge(topology(case, **parts), RULES)
+    assert len(judge(case, every_rule())[1]) >= 7
+    assert judge(case, every_rule()) == judge(topology(case, **parts), every_rule())
 
 
 def test_parents_in_a_circle_end() -> None:
@@ -244,7 +244,7 @@ def test_parents_in_a_circle_end() -> None:
     case = function(case, "0000:10:01.0", parent="0000:12:00.0")
     case = function(case, "0000:20:01.0", parent="0000:20:01.0", state="gone")
 
-    assert judge(case, RULES)[2].verdict in ("error", "critical")
+    assert judge(case, every_rule())[2].verdict in ("error", "critical")
 
 
 NOTHING = st.one_of(
@@ -268,9 +268,9 @@ def test_no_report_breaks_a_rule(data: st.DataObject) -> None:
             rows[which], **{field: _nonsense(data, getattr(rows[which], field), field)}
         )
         case = topology(case, **{part: rows})
-    checks, findings, _ = judge(case if data.draw(st.booleans()) else virtual(case), RULES)
+    checks, findings, _ = judge(case if data.draw(st.booleans()) else virtual(case), every_rule())
 
-    assert len(RULES) == len(checks)
+    assert len(every_rule()) == len(checks)
     assert all(finding.fingerprint and finding.impact and finding.remedy for finding in findings)
 
 

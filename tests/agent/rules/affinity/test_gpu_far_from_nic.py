@@ -9,7 +9,7 @@ from agent.model.gpu import C2c
 from agent.model.node import NumaNode
 from agent.model.topology import Disagreement, Path
 from agent.rules.affinity.gpu_far_from_nic import affinity_gpu_far_from_nic as rule
-from agent.rules.catalogue import RULES
+from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
@@ -139,7 +139,7 @@ def test_no_rail_is_not_applicable() -> None:
 def test_a_rail_that_fell_off_explains_it() -> None:
     """Its GPU is far from all others because its own is gone."""
     case = changed_nic(function(moved(server(), 1), nic_id(1), state="gone"), 1, role="unknown", ports=[])
-    _, findings, _ = judge(case, RULES)
+    _, findings, _ = judge(case, every_rule())
 
     assert [("pcie-device-gone", [f"affinity-gpu-far-from-nic gpu:{GPU}"])] == [(f.rule, f.absorbs) for f in findings]
 

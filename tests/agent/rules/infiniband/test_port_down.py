@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from agent.rules.catalogue import RULES
+from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.infiniband.port_down import ib_port_down as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
@@ -83,7 +83,7 @@ def test_all_rails_dark_are_one_critical_finding() -> None:
 
 def test_no_subnet_manager_is_the_cause() -> None:
     """The wire is up and the port is not: ib-no-sm stands for it."""
-    _, findings, _ = judge(changed_port(server(), 1, state="INIT"), RULES)
+    _, findings, _ = judge(changed_port(server(), 1, state="INIT"), every_rule())
 
     assert [("ib-no-sm", [f"ib-port-down {PORT}"])] == [(f.rule, f.absorbs) for f in findings]
 

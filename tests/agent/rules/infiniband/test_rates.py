@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from agent.rules.catalogue import RULES
+from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.infiniband.rate_degraded import ib_rate_degraded as degraded
 from agent.rules.infiniband.rate_mixed import ib_rate_mixed as mixed
@@ -65,7 +65,7 @@ def test_storage_is_a_warning_and_compared_with_storage() -> None:
 
 def test_it_stands_for_the_mixture_that_it_causes() -> None:
     """One slow port is one finding."""
-    _, findings, _ = judge(slow(), RULES)
+    _, findings, _ = judge(slow(), every_rule())
 
     assert [("ib-rate-degraded", ["ib-rate-mixed node"])] == [(f.rule, f.absorbs) for f in findings]
 
@@ -141,7 +141,7 @@ def test_rails_of_different_rates_are_one_warning() -> None:
 
 def test_it_remains_where_no_board_is_degraded() -> None:
     """Nothing stands for it."""
-    _, findings, _ = judge(different(), RULES)
+    _, findings, _ = judge(different(), every_rule())
 
     assert ["ib-rate-mixed"] == [finding.rule for finding in findings]
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agent.model.gpu import Mig, NvSwitch, Remote
-from agent.rules.catalogue import RULES
+from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.nvlink.inactive import nvlink_inactive as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
@@ -107,7 +107,7 @@ def test_a_bridge_that_connects_in_part_is_a_warning() -> None:
 
 def test_it_stands_for_the_asymmetry_that_it_causes() -> None:
     """Fewer active links than others is the same fault."""
-    _, findings, _ = judge(one_lost(), RULES)
+    _, findings, _ = judge(one_lost(), every_rule())
 
     assert [("nvlink-inactive", [f"nvlink-asymmetric gpu:{GPU}"])] == [(f.rule, f.absorbs) for f in findings]
 
@@ -179,7 +179,7 @@ def test_links_to_a_switch_that_is_gone_are_folded_into_it() -> None:
     switch = msgspec.structs.replace(bridge("0000:83:00.0", None, "endpoint"), class_code="0x068000", state="gone")
     case = all_lost(8, 5)
     case = topology(case, pci=[*case.topology.pci, switch], nvswitches=[NvSwitch(id=switch.id, pci=switch.id)])
-    _, findings, _ = judge(case, RULES)
+    _, findings, _ = judge(case, every_rule())
 
     assert [("pcie-device-gone", ["nvlink-inactive node"])] == [(f.rule, f.absorbs) for f in findings]
 
@@ -228,7 +228,7 @@ def test_the_gravest_gpu_decides_for_the_board() -> None:
 
 def test_a_lost_gpu_does_not_explain_links_to_a_switch() -> None:
     """On a switched board the links of others stay up when a GPU drops."""
-    _, findings, _ = judge(changed_gpu(one_lost(), 0, driver_state="not_open"), RULES)
+    _, findings, _ = judge(changed_gpu(one_lost(), 0, driver_state="not_open"), every_rule())
 
     assert {"gpu-missing", "nvlink-inactive"} == {finding.rule for finding in findings}
 

@@ -9,7 +9,7 @@ import pytest
 
 from agent.model.gpu import NvSwitch
 from agent.model.node import Event
-from agent.rules.catalogue import RULES
+from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.pcie.device_gone import pcie_device_gone as rule
 from agent.rules.rule import NotApplicable, Pass
@@ -119,8 +119,8 @@ def test_what_follows_on_that_device_is_folded() -> None:
     """A GPU that fell off is missing from the driver's list; a rail that fell off has no port."""
     gpu = changed_gpu(gone(server(), GPU), 0, driver_state="error", driver_error="GPU_IS_LOST")
     nic = changed_port(gone(server(), NIC), 0, state="DOWN", phys_state="Polling")
-    _, of_gpu, _ = judge(gpu, RULES)
-    _, of_nic, _ = judge(nic, RULES)
+    _, of_gpu, _ = judge(gpu, every_rule())
+    _, of_nic, _ = judge(nic, every_rule())
 
     assert [("pcie-device-gone", [f"gpu-missing gpu:{GPU}"])] == [(f.rule, f.absorbs) for f in of_gpu]
     assert [("pcie-device-gone", [f"ib-port-down port:{NIC}/1"])] == [(f.rule, f.absorbs) for f in of_nic]
@@ -139,7 +139,7 @@ def test_links_that_led_to_it_are_folded() -> None:
             for each in case.topology.gpus[n].links
         ]
         case = changed_gpu(case, n, links=links)
-    _, findings, _ = judge(changed_gpu(gone(case, GPU), 0, driver_state="error"), RULES)
+    _, findings, _ = judge(changed_gpu(gone(case, GPU), 0, driver_state="error"), every_rule())
 
     assert ["pcie-device-gone"] == [finding.rule for finding in findings]
     assert {"nvlink-inactive", "nvlink-asymmetric"} <= {line.partition(" ")[0] for line in findings[0].absorbs}

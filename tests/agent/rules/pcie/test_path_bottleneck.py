@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agent.model.topology import Path
-from agent.rules.catalogue import RULES
+from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.pcie.path_bottleneck import pcie_path_bottleneck as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
@@ -82,7 +82,7 @@ def test_several_pairs_over_one_hop_are_one_finding() -> None:
 
 def test_lost_lanes_of_the_hop_stand_for_it() -> None:
     """The hop is below what its own ends can do: that finding absorbs this one."""
-    _, findings, _ = judge(riser(width=8, max_width=16), RULES)
+    _, findings, _ = judge(riser(width=8, max_width=16), every_rule())
 
     assert ["pcie-width-downgraded"] == [finding.rule for finding in findings]
     assert [f"pcie-path-bottleneck pci:{RISER_UP}"] == findings[0].absorbs
@@ -91,7 +91,7 @@ def test_lost_lanes_of_the_hop_stand_for_it() -> None:
 def test_lost_speed_of_the_hop_stands_for_it() -> None:
     """The same with the speed."""
     case = relinked(riser(), RISER_UP, link(speed=8.0))
-    _, findings, _ = judge(case, RULES)
+    _, findings, _ = judge(case, every_rule())
 
     assert ["pcie-speed-downgraded"] == [finding.rule for finding in findings]
     assert [f"pcie-path-bottleneck pci:{RISER_UP}"] == findings[0].absorbs

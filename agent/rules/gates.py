@@ -1,0 +1,57 @@
+"""Whether a family of rules has anything to judge on a node. A gate is shut only where that is certain."""
+
+from __future__ import annotations
+
+from agent.rules.case import Case
+from agent.rules.rule import Answer, NotApplicable, Unknown
+
+
+def always(case: Case) -> Answer | None:
+    """Judged on every node."""
+    del case
+    return None
+
+
+def roce(case: Case) -> Answer | None:
+    """Shut where every port is known to be another kind than Ethernet."""
+    return _kind(case, "Ethernet", "no RoCE port")
+
+
+def infiniband(case: Case) -> Answer | None:
+    """Shut where every port is known to be another kind than InfiniBand."""
+    return _kind(case, "InfiniBand", "no InfiniBand port")
+
+
+def roce_runtime(case: Case) -> Answer | None:
+    """Shut without RoCE, and without an earlier sample of its counters."""
+    return roce(case) or counted(case)
+
+
+def infiniband_runtime(case: Case) -> Answer | None:
+    """Shut without InfiniBand, and without an earlier sample of its counters."""
+    return infiniband(case) or counted(case)
+
+
+def device_runtime(case: Case) -> Answer | None:
+    """Shut without GPUs and NICs, and without an earlier sample of their counters."""
+    if not case.topology.gpus and not case.topology.nics and case.bus_unread is None:
+        return NotApplicable("node", "no GPU and no NIC")
+    return counted(case)
+
+
+def counted(case: Case) -> Answer | None:
+    """Shut where there is no earlier sample: what a counter stands at says nothing."""
+    why = case.not_counted
+    return Unknown("node", why) if why else None
+
+
+def _kind(case: Case, link_layer: str, nothing: str) -> Answer | None:
+    """Not judged where no port is, or could be, of that kind; NICs without a driver could be anything."""
+    if case.bus_unread is not None or case.probe_failure("rdma|rdma_tools") is not None:
+        return None
+    if any(not nic.ports for nic in case.topology.nics):
+        return None
+    ports = [port for nic in case.topology.nics for port in nic.ports]
+    if any(port.link_layer in (link_layer, None) for port in ports):
+        return None
+    return NotApplicable("node", nothing)

@@ -1,0 +1,8 @@
+"""Rules of this family: GPUs."""
+
+from __future__ import annotations
+
+from agent.rules.gpu.missing import gpu_missing
+from agent.rules.rule import Rule
+
+RULES: tuple[Rule, ...] = (gpu_missing,)

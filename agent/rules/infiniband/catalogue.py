@@ -1,0 +1,16 @@
+"""Rules of this family: InfiniBand ports and subnets."""
+
+from __future__ import annotations
+
+from agent.rules.infiniband.no_sm import ib_no_sm
+from agent.rules.infiniband.port_down import ib_port_down
+from agent.rules.infiniband.rate_degraded import ib_rate_degraded
+from agent.rules.infiniband.rate_mixed import ib_rate_mixed
+from agent.rules.rule import Rule
+
+RULES: tuple[Rule, ...] = (
+    ib_port_down,
+    ib_no_sm,
+    ib_rate_degraded,
+    ib_rate_mixed,
+)

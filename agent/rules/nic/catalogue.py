@@ -1,0 +1,8 @@
+"""Rules of this family: NICs of any kind."""
+
+from __future__ import annotations
+
+from agent.rules.nic.fw_mixed import nic_fw_mixed
+from agent.rules.rule import Rule
+
+RULES: tuple[Rule, ...] = (nic_fw_mixed,)
