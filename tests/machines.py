@@ -8,7 +8,7 @@ import msgspec
 
 from agent.diagnose import Plan, diagnose
 from agent.model.report import Report
-from fixtures.build import build
+from fixtures.build import Capture, build
 from probes.host.memory import Link, MemoryFiles
 from probes.host.recorded import RecordedHost
 from tests.conftest import ROOT
@@ -26,7 +26,11 @@ def scanned(shape: str, fault: str | None = None) -> Report:
 
 def machine(shape: str, fault: str | None = None) -> RecordedHost:
     """A fixture machine as a host, in memory."""
-    made = build(shape or None, fault)
+    return in_memory(build(shape or None, fault), fault or shape)
+
+
+def in_memory(made: Capture, path: str) -> RecordedHost:
+    """A built capture as a host, without a file on disk."""
     evidence = MemoryFiles()
     for name, text in made.documents().items():
         evidence.add(f"/{name}", text.encode())
@@ -38,7 +42,7 @@ def machine(shape: str, fault: str | None = None) -> RecordedHost:
         evidence.add(f"/files{path}", {})
     files = evidence.below("/files")
     assert files is not None
-    return RecordedHost(fault or shape, evidence, files)
+    return RecordedHost(path, evidence, files)
 
 
 def still(report: Report) -> Report:

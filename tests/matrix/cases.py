@@ -1,0 +1,137 @@
+"""Faults that are told once and laid over every machine that they apply to: the tables of tests/matrix/*.toml.
+
+A cause names devices by what they are on the healthy machine: `{gpu1}` the PCI address of the second GPU, `{rail0}`
+of the first rail, `{storage0}`, `{nvswitch0}`; `{above:rail0}` the port above it, `{top:rail0}` its root port,
+`{netdev:rail0}` its interface, `{rdma:rail0}` its RDMA device. What a machine does not have keeps the cause off it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from agent.model.report import Report
+from fixtures.build import capture
+from fixtures.machine import machine as described
+from fixtures.reading import merged, toml
+from probes.host.recorded import RecordedHost
+from tests.conftest import ROOT
+from tests.machines import HOSTS, in_memory, scanned
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PLACEHOLDER = re.compile(r"\{(?:(above|top|netdev|rdma):)?(gpu|rail|storage|nvswitch)(\d+)\}")
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One root cause. `on`: machines by name, or of a kind: all, roce, infiniband, nvswitch, gpus, bare_metal."""
+
+    about: str
+    on: list[str]
+    without: list[str] = []  # machines that `on` would take, and why not stands in the remark beside it
+    overlay: dict[str, Any] = {}
+    earlier: dict[str, Any] | None = None  # an overlay too: what the machine was when the last run looked
+    seconds: int = 3600  # between that run and this one
+    config: dict[str, Any] = {}  # the operator's configuration, as its TOML
+    finds: list[tuple[str, str, str]] = []  # rule, severity, subject: all that is above info
+    informs: list[tuple[str, str]] = []  # rule, subject: infos that must be among them
+    unknown: list[str] = []  # rules that must say unknown
+
+
+class NotHere(Exception):
+    """The machine has no such device."""
+
+
+@cache
+def causes() -> dict[str, Cause]:
+    """Every cause by name ("roce/pfc-off-one-rail")."""
+    found = {}
+    for path in sorted((ROOT / "tests" / "matrix").glob("*.toml")):
+        for name, table in tomllib.loads(path.read_text()).items():
+            found[f"{path.stem}/{name}"] = msgspec.convert(table, Cause)
+    return found
+
+
+def pairs() -> list[tuple[str, str]]:
+    """Every cause on every machine that it applies to."""
+    return [(name, shape) for name, cause in causes().items() for shape in machines_of(cause)]
+
+
+def machines_of(cause: Cause) -> list[str]:
+    """The machines on which a cause can be."""
+    named = [shape for shape in HOSTS if shape in cause.on or any(_is(shape, kind) for kind in cause.on)]
+    return [shape for shape in named if shape not in cause.without and _fits(cause, shape)]
+
+
+def overlaid(shape: str, overlay: dict[str, Any]) -> RecordedHost:
+    """A machine with an overlay whose placeholders are filled in, in memory."""
+    made = capture(described(merged(toml("hosts", shape), filled(overlay, shape)), shape))
+    return in_memory(made, shape)
+
+
+def filled(value: Any, shape: str) -> Any:
+    """The same with every placeholder replaced. Raises NotHere."""
+    if isinstance(value, dict):
+        return {filled(key, shape): filled(each, shape) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(filled(each, shape) for each in value)
+    if isinstance(value, str):
+        return PLACEHOLDER.sub(lambda found: _device(scanned(shape), *found.groups()), value)
+    return value
+
+
+def _fits(cause: Cause, shape: str) -> bool:
+    try:
+        filled(msgspec.structs.astuple(cause), shape)
+    except NotHere:
+        return False
+    return True
+
+
+def _is(shape: str, kind: str) -> bool:
+    report = scanned(shape)
+    rails = [nic for nic in report.topology.nics if nic.role == "rail"]
+    layers = {port.link_layer for nic in rails for port in nic.ports}
+    return {
+        "all": True,
+        "gpus": bool(report.topology.gpus),
+        "roce": "Ethernet" in layers,
+        "infiniband": "InfiniBand" in layers,
+        "nvswitch": bool(report.topology.nvswitches),
+        "bare_metal": report.node.virtualization is None,
+    }.get(kind, False)
+
+
+def _device(report: Report, how: str | None, kind: str, number: str) -> str:
+    n = int(number)
+    rows = {
+        "gpu": [gpu.pci for gpu in report.topology.gpus],
+        "rail": [nic.pci for nic in report.topology.nics if nic.role == "rail"],
+        "storage": [nic.pci for nic in report.topology.nics if nic.role == "storage"],
+        "nvswitch": [switch.pci for switch in report.topology.nvswitches],
+    }[kind]
+    if n >= len(rows) or rows[n] is None:
+        raise NotHere(f"{kind}{n}")
+    address = str(rows[n])
+    if how in ("netdev", "rdma"):
+        if how == "rdma":
+            return next(nic.label for nic in report.topology.nics if nic.pci == address)
+        found = [netdev.label for netdev in report.topology.netdevs if netdev.pci == address]
+    elif how in ("above", "top"):
+        parents = {function.id: function.parent for function in report.topology.pci}
+        above = parents.get(address)
+        while how == "top" and above and parents.get(above):
+            above = parents[above]
+        found = [above] if above else []
+    else:
+        return address
+    if not found:
+        raise NotHere(f"{how}:{kind}{n}")
+    return found[0]

@@ -1,0 +1,26 @@
+"""Each cause, on each machine that it applies to, gives exactly the findings that it should."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.diagnose import Plan, diagnose
+from tests.matrix.cases import causes, filled, overlaid, pairs
+
+
+@pytest.mark.parametrize(("name", "shape"), pairs())
+def test_a_cause_is_found_once_and_by_name(name: str, shape: str) -> None:
+    """Nothing else is said of that machine above info."""
+    cause = causes()[name]
+    report, _ = diagnose(overlaid(shape, cause.overlay), Plan())
+    told = [(f.rule, f.severity, f.subject) for f in report.findings if f.severity != "info"]
+
+    assert sorted(filled(cause.finds, shape)) == sorted(told)
+    infos = {(f.rule, f.subject) for f in report.findings if f.severity == "info"}
+    assert set(filled(cause.informs, shape)) <= infos
+    assert set(cause.unknown) <= {check.rule for check in report.checks if check.state == "unknown"}
+
+
+def test_every_cause_is_on_a_machine() -> None:
+    """A cause that fits nowhere tests nothing."""
+    assert set(causes()) == {name for name, _ in pairs()}
