@@ -1,0 +1,1 @@
+"""NCCL: its settings, what they select on this node, and what jobs may use."""

@@ -1,0 +1,129 @@
+"""Settings of NCCL and its kin as they are in force: what every rule asks that depends on one.
+
+NCCL takes a variable from the process's environment, else from the user's file (`~/.nccl.conf`, or `$NCCL_CONF_FILE`
+in its place since 2.23.4), else from `/etc/nccl.conf`; within a file the first line counts (setenv without overwrite).
+Source: NCCL `src/misc/param.cc`.
+
+    for each in effective(case, "NCCL_IB_TC"):   # [] is "not set" only where known(case)
+        each.value, each.source, each.scope      # "106", "/etc/nccl.conf:3", "system"
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from agent.model.finding import Evidence
+from agent.model.node import NcclSetting
+from agent.rules.case import Case
+
+PROBE = "nccl"
+SYSTEM_FILE = "/etc/nccl.conf"
+_ORDER = {"job": 0, "user": 1, "service": 2, "system": 3}
+_NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))")
+
+
+class Effective(NamedTuple):
+    """One value that is in force for somebody: for one job, one user, or all that set nothing themselves."""
+
+    value: str
+    source: str  # "/etc/nccl.conf:3", "environment of pid 4711 (python3)"
+    scope: str  # job | user | service | system
+
+    @property
+    def unit(self) -> str:
+        """The file or process that sets it."""
+        return unit_of(self.source)
+
+    @property
+    def persistent(self) -> bool:
+        """Whether it stays when the job ends: somebody set it for all, not to try something."""
+        return self.scope != "job"
+
+    def evidence(self, key: str) -> Evidence:
+        """The setting for people."""
+        return Evidence(what=key, value=self.value, source=self.source)
+
+
+def effective(case: Case, key: str) -> list[Effective]:
+    """Every value of a variable that is in force, jobs first, then users, then the system's.
+
+    Empty: nobody who could be looked at sets it. Whether that is all of them, `files_unread` and `jobs_unread` say.
+    """
+    return list(_in_force(case, key))
+
+
+def files_unread(case: Case) -> str | None:
+    """Why it is not known what NCCL's files set; None where they were read, or are not there."""
+    why = case.probe_failure(PROBE)
+    if why:
+        return why
+    nccl = case.software.nccl
+    if SYSTEM_FILE not in nccl.searched:
+        return next((reason for reason in nccl.unread if SYSTEM_FILE in reason), f"{SYSTEM_FILE} was not looked for")
+    return None
+
+
+def jobs_unread(case: Case) -> str | None:
+    """Why it is not known what running jobs set; None where every one was looked into, or none runs."""
+    why = case.probe_failure(PROBE)
+    if why:
+        return why
+    nccl = case.software.nccl
+    if nccl.jobs is None:
+        return "which processes use a GPU could not be seen"
+    if nccl.jobs_unread:
+        return f"the environment of {nccl.jobs_unread} of {nccl.jobs} jobs may not be read: root may"
+    return None
+
+
+def known(case: Case) -> bool:
+    """Whether a variable that `effective` does not find is set nowhere: files and all jobs were read."""
+    return files_unread(case) is None and jobs_unread(case) is None
+
+
+def unit_of(source: str) -> str:
+    """The file or process of a source, without the line.
+
+    >>> unit_of("/etc/nccl.conf:3"), unit_of("environment of pid 4711 (python3)")
+    ('/etc/nccl.conf', 'environment of pid 4711 (python3)')
+    """
+    file, colon, line = source.rpartition(":")
+    return file if colon and line.isdigit() else source
+
+
+def number(value: str) -> int | None:
+    """An integer setting as NCCL reads it: strtoll with any base, which stops at what is no digit and begins with 0.
+    None: empty or too large, for which NCCL takes its default.
+
+    >>> number("106"), number(" 0x6a # DSCP 26"), number('"106"'), number("Yes"), number(""), number("-1")
+    (106, 106, 0, 0, None, -1)
+    """
+    if not value:
+        return None
+    found = _NUMBER.match(value)
+    if not found:
+        return 0
+    sign, sixteen, eight, ten = found.groups()
+    digits, base = (sixteen, 16) if sixteen else (eight, 8) if eight else (ten, 10)
+    if len(digits) > 22:
+        return None
+    read = int(digits, base) * (-1 if sign == "-" else 1)
+    return read if -(1 << 63) <= read < 1 << 63 else None
+
+
+def _in_force(case: Case, key: str) -> Iterator[Effective]:
+    """The first setting of every unit: within a file or an environment what comes later is not taken."""
+    mine = [setting for setting in case.software.nccl.settings if setting.key == key]
+    seen: set[str] = set()
+    for setting in sorted(mine, key=_rank):
+        unit = unit_of(setting.source)
+        if unit not in seen:
+            seen.add(unit)
+            yield Effective(setting.value, setting.source, setting.scope)
+
+
+def _rank(setting: NcclSetting) -> tuple[int, str, int]:
+    _, _, line = setting.source.rpartition(":")
+    return _ORDER.get(setting.scope, 1), unit_of(setting.source), int(line) if line.isdigit() else 0
