@@ -50,8 +50,9 @@ class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
 class CountersWindow(msgspec.Struct, frozen=True, kw_only=True):
     """By how much counters moved between an earlier sample and this one.
 
-    Subjects are those of findings ("pci:..", "gpu:..", "link:GPU/7", "port:NIC/1", "netdev:.."). A counter that both
-    samples hold and that is in neither table did not move.
+    Subjects are those of findings ("pci:..", "gpu:..", "link:GPU/7", "port:NIC/1", "netdev:.."), names those of
+    agent/model/counters.py ("correctable.RxErr"). A counter that both samples hold and that is in neither table did
+    not move.
     """
 
     since: str | None = None  # of the earlier sample, RFC 3339
@@ -68,6 +69,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     identity: str | None = None  # UUID, GUID, serial: what stays when it is moved or renamed
     detail: str | None = None  # "NVIDIA H100 80GB HBM3", "ConnectX-7": what to look for
+    above: list[str] = []  # ports above it, the nearest first: what is lost with one of them is one fault
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +81,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     inventory: list[Known] = []
     link_downs: dict[str, list[str]] = {}  # "port:..", "netdev:.." -> times at which a run saw that it had gone down
     settings: dict[str, dict[str, str]] = {}  # subject -> what it was in the last run, where it is another now
+    reason: str | None = None  # why there is nothing of an earlier run: the first one, another host, a damaged file
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

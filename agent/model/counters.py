@@ -1,0 +1,65 @@
+"""Which counters of a report are compared between two samples, and what each is called there.
+
+A window knows a counter by subject and name. Rules ask by the same functions: `case.moved(f"pci:{f.id}",
+"correctable.RxErr", aer_counters(f))`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from agent.model.gpu import Gpu
+from agent.model.nic import Netdev, Port
+from agent.model.pci import PciFunction
+from agent.model.topology import Topology
+
+AER, GPU, LINK, PORT, NETDEV = "pci", "gpu", "link", "port", "netdev"
+
+
+class Counted(NamedTuple):
+    """The counters of one subject of findings."""
+
+    subject: str  # "pci:ID", "gpu:ID", "link:GPU-ID/7", "port:NIC-ID/1", "netdev:ID"
+    counters: Mapping[str, int]
+    twice: frozenset[str] = frozenset()  # names that two of its tables have: neither is compared
+
+
+def aer_counters(function: PciFunction) -> dict[str, int]:
+    """ "correctable.RxErr" and its kin: names alone are those of two lists ("fatal.DLP", "nonfatal.DLP")."""
+    return {f"{kind}.{name}": count for kind, row in (function.aer or {}).items() for name, count in row.items()}
+
+
+def gpu_counters(gpu: Gpu) -> dict[str, int]:
+    """Those of its PCIe link by their names ("replays"), those of NVLink-C2C as "c2c_replays"."""
+    errors = gpu.c2c.errors if gpu.c2c else {}
+    return {**gpu.pcie_counters, **{f"c2c_{name}": count for name, count in errors.items()}}
+
+
+def port_counters(port: Port) -> dict[str, int]:
+    """`counters` and `hw_counters` of a port in one: no driver that we read of has a name in both."""
+    return {**port.counters, **port.hw_counters}
+
+
+def netdev_counters(netdev: Netdev) -> dict[str, int]:
+    """Those of the kernel and the driver, and PFC frames by priority as DCB counts them ("dcb_pfc_sent_3")."""
+    if netdev.qos is None:
+        return netdev.counters
+    rows = (("dcb_pfc_sent", netdev.qos.pfc_frames_sent), ("dcb_pfc_received", netdev.qos.pfc_frames_received))
+    return {**netdev.counters, **{f"{name}_{n}": count for name, row in rows for n, count in enumerate(row)}}
+
+
+def counted(topology: Topology) -> Iterator[Counted]:
+    """Every subject that has counters; those that matter most come first."""
+    for function in topology.pci:
+        yield Counted(f"{AER}:{function.id}", aer_counters(function))
+    for gpu in topology.gpus:
+        yield Counted(f"{GPU}:{gpu.id}", gpu_counters(gpu))
+        for link in gpu.links:
+            yield Counted(f"{LINK}:{gpu.id}/{link.link}", link.errors)
+    for nic in topology.nics:
+        for port in nic.ports:
+            twice = frozenset(port.counters.keys() & port.hw_counters.keys())
+            yield Counted(f"{PORT}:{nic.id}/{port.port}", port_counters(port), twice)
+    for netdev in sorted(topology.netdevs, key=lambda each: each.nic is None):
+        yield Counted(f"{NETDEV}:{netdev.id}", netdev_counters(netdev))
