@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from probes.host.door import OUTPUT_LIMIT_BYTES, READ_LIMIT_BYTES, Absent, Failed, Unanswered, unanswered
 from probes.host.files import gone_or
 from probes.host.links import follow, locate, parent_and_name
+from probes.host.private import kept
 
 OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -51,7 +52,7 @@ class FolderFiles:
                 raise not_read(path, mode)
             descriptor = os.open(place, OPEN | self._last)
             try:
-                return _content(descriptor, limit, path)
+                return kept(path, _content(descriptor, limit, path))
             finally:
                 os.close(descriptor)
 
@@ -134,7 +135,7 @@ class FolderFiles:
             try:
                 opened = os.open(name, OPEN | os.O_NOFOLLOW, dir_fd=descriptor)
                 try:
-                    return _content(opened, READ_LIMIT_BYTES, directory)
+                    return kept(f"{directory}/{name}", _content(opened, READ_LIMIT_BYTES, directory))
                 finally:
                     os.close(opened)
             except OSError as error:

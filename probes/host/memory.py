@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 from probes.host.door import READ_LIMIT_BYTES, Absent, Failed, Unanswered
 from probes.host.files import each_read
 from probes.host.links import follow, locate, parent_and_name
+from probes.host.private import kept
 
 
 class Link(NamedTuple):
@@ -79,7 +80,7 @@ class MemoryFiles:
         """See Host.read."""
         node = self._at(path)
         if isinstance(node, bytes):
-            return node[:limit]
+            return kept(path, node[:limit])
         what = node.what if isinstance(node, Odd) else "a directory"
         raise Failed(f"{path}: is {what}, which is not read", "EINVAL")
 
@@ -92,7 +93,7 @@ class MemoryFiles:
         for name in dict.fromkeys(names):
             node = folder.get(name)
             if isinstance(node, bytes):
-                answers[name] = node[:READ_LIMIT_BYTES]
+                answers[name] = kept(f"{directory}/{name}", node[:READ_LIMIT_BYTES])
             elif node is not None or "/" in name:
                 answers.update(each_read(self.read, directory, (name,)))
         return answers

@@ -1,0 +1,53 @@
+"""What of a file may leave the process that reads it: of environments, maps and files of users, what is asked of NCCL.
+
+The filter sits where a file is read, so that nothing else reaches a recording, a report or a log. It is a pure function
+of path and content, and what is filtered already it leaves as it is: a capture replays as it was taken.
+"""
+
+from __future__ import annotations
+
+import re
+
+SYSTEM_FILE = "/etc/nccl.conf"
+LINE_BYTES = 4096  # a longer line of a user's file is no setting
+
+_VARIABLE = re.compile(rb"(?<![A-Za-z0-9_])(?:NCCL|UCX|FI|OMPI|NVSHMEM)_")
+_MAPPED = re.compile(rb"/lib(?:nccl|nvshmem|gdrapi|cufile|fabric|ibverbs|ucs)[-_.]|/dev/(?:nvidia|infiniband/)")
+_ADDRESSES = re.compile(rb"^[0-9a-f]+-[0-9a-f]+ ")  # of a map: they are random, and nobody asks for them
+_SHARED_MEMORY = re.compile(rb"\s/dev/shm\s")
+_PROCESS = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?(environ|maps|mounts|mountinfo)\Z")
+_USERS = re.compile(r"\A/(?:home/[^/]+|root)/[^/]+\Z|/[^/]*nccl[^/]*\.conf\Z")
+
+
+def kept(path: str, content: bytes) -> bytes:
+    r"""The content without what nobody may see.
+
+    >>> kept("/proc/7/environ", b"SECRET=x\0NCCL_IB_TC=106\0")
+    b'NCCL_IB_TC=106\x00'
+    >>> kept("/root/.nccl.conf", b"# NCCL_DEBUG\nNCCL_IB_TC = 106\nPASSWORD=x\n")
+    b'# NCCL_DEBUG\nNCCL_IB_TC = 106\n\n'
+    """
+    if path.startswith("/sys/") or path == SYSTEM_FILE:  # the system's file is written by root for everybody
+        return content
+    process = _PROCESS.search(path)
+    if process:
+        return _of_process(process[1], content)
+    if _USERS.search(path):
+        return b"\n".join(line if _is_of_nccl(line) else b"" for line in content.split(b"\n"))
+    return content
+
+
+def _of_process(name: str, content: bytes) -> bytes:
+    if name == "environ":
+        whole = content.rpartition(b"\0")[0]  # what is cut off has no end
+        return b"".join(part + b"\0" for part in whole.split(b"\0") if _VARIABLE.match(part))
+    if name == "maps":
+        found = {_ADDRESSES.sub(b"0-0 ", line) for line in content.split(b"\n") if _MAPPED.search(line)}
+        return b"".join(line + b"\n" for line in sorted(found))
+    return b"".join(line + b"\n" for line in content.split(b"\n") if _SHARED_MEMORY.search(line))
+
+
+def _is_of_nccl(line: bytes) -> bool:
+    """Whether a line names a variable: a setting, one that is meant as one, or a remark about one. A user may have
+    made a link of the file: what has NULs is another file's content."""
+    return len(line) < LINE_BYTES and b"\0" not in line and _VARIABLE.search(line) is not None
