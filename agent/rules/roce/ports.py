@@ -48,14 +48,17 @@ class RocePort(NamedTuple):
         return by_role(rail, self.nic) or "info"
 
 
-def roce_ports(case: Case) -> Iterator[RocePort | Answer]:
-    """Every active RoCE port of a rail or storage NIC, in the order of NICs; an answer for every other."""
+def roce_ports(case: Case, down: bool = False) -> Iterator[RocePort | Answer]:
+    """Every active RoCE port of a rail or storage NIC, in the order of NICs; an answer for every other.
+
+    `down`: ports that are not active, too.
+    """
     seen = False
     for nic in sorted(case.topology.nics, key=lambda each: each.id):
         for port in nic.ports:
             if port.link_layer != "InfiniBand":
                 seen = True
-                yield _unjudged(case, nic, port) or RocePort(nic, port, _netdev(case, port))
+                yield _unjudged(case, nic, port, down) or RocePort(nic, port, _netdev(case, port))
     if not seen and (case.bus_unread is None or case.probe_failure("rdma|rdma_tools") is None):
         yield NotApplicable("node", "no RoCE port")
 
@@ -80,7 +83,7 @@ def as_one(faults: Sequence[Fail], judged: int, summary: str) -> Iterator[Fail]:
     )
 
 
-def _unjudged(case: Case, nic: Nic, port: Port) -> Answer | None:
+def _unjudged(case: Case, nic: Nic, port: Port, down: bool) -> Answer | None:
     subject, function = f"port:{nic.id}/{port.port}", function_of(case, nic)
     driver = nic.driver or (function.driver if function else None)
     absent = away(function)
@@ -98,7 +101,7 @@ def _unjudged(case: Case, nic: Nic, port: Port) -> Answer | None:
         return NotApplicable(subject, f"role {nic.role}: nothing is expected of it")
     if port.link_layer is None:
         return Unknown(subject, "whether it is InfiniBand or Ethernet is not known")
-    if port.state != "ACTIVE":
+    if port.state != "ACTIVE" and not (down and port.state):
         return NotApplicable(subject, "not active") if port.state else Unknown(subject, "its state could not be read")
     return None
 
