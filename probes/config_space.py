@@ -44,6 +44,9 @@ class Express(NamedTuple):
     max_read_request_bytes: int | None  # DevCtl
     relaxed_ordering: bool | None  # DevCtl
     extended_tags: bool | None  # DevCtl
+    extended_tags_supported: bool | None  # DevCap
+    ten_bit_tags: bool | None  # DevCtl2: the requester may use them
+    ten_bit_tags_supported: bool | None  # DevCap2: of a port as completer, of others as requester
     max_speed_gt_s: float | None  # LnkCap
     max_width: int | None  # LnkCap
     speed_gt_s: float | None  # LnkSta; None too where the code is none that is defined
@@ -185,6 +188,9 @@ def _express(data: bytes, at: int) -> Express:
     link_status = _u16(data, at + 0x12) if has_link else None
     slot = _u32(data, at + 0x14) if flags is not None and flags & 0x100 and kind in _PORTS else None
     link_control_2 = _u16(data, at + 0x30) if has_link and version >= 2 else None
+    device_capability_2 = _u32(data, at + 0x24) if version >= 2 else None
+    device_control_2 = _u16(data, at + 0x28) if version >= 2 else None
+    ten_bit = 0x10000 if kind in (*_PORTS, "upstream") else 0x20000
     port_status = link_status if kind in _PORTS else None
     return Express(
         port_type=kind,
@@ -194,6 +200,9 @@ def _express(data: bytes, at: int) -> Express:
         max_read_request_bytes=None if device_control is None else 128 << (device_control >> 12 & 7),
         relaxed_ordering=None if device_control is None else bool(device_control & 0x10),
         extended_tags=None if device_control is None else bool(device_control & 0x100),
+        extended_tags_supported=None if device_capability is None else bool(device_capability & 0x20),
+        ten_bit_tags=None if device_control_2 is None else bool(device_control_2 & 0x1000),
+        ten_bit_tags_supported=None if device_capability_2 is None else bool(device_capability_2 & ten_bit),
         max_speed_gt_s=None if link_capability is None else _SPEED_GT_S.get(link_capability & 0xF),
         max_width=None if link_capability is None else link_capability >> 4 & 0x3F,
         speed_gt_s=None if link_status is None else _SPEED_GT_S.get(link_status & 0xF),

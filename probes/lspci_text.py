@@ -40,7 +40,7 @@ _MAX_READ = re.compile(r"MaxReadReq\s+(\d{1,4})\s+bytes")
 _ASPM = re.compile(r"ASPM\s+(?:(Disabled)|((?:L0s|L1)(?:\s+L1)?)\s+Enabled)")
 _VIRTUAL = re.compile(r"Total VFs:\s+(\d{1,5}),\s+Number of VFs:\s+(\d{1,5})")
 _VIRTUAL_AT = re.compile(r"(\d{1,5}),\s+stride:\s+(\d{1,5})")
-_FLAG = re.compile(r"\b([A-Za-z]+)([+-])")
+_FLAG = re.compile(r"\b([A-Za-z0-9]+)([+-])")
 
 _PORT_TYPES = (  # the beginning of what lspci calls a port; the longer one first
     ("Endpoint", "endpoint"),
@@ -193,6 +193,8 @@ def _link(block: Block, port: str | None) -> dict[str, Any]:
     device, control_flags, status_flags = block.first("DevCtl"), _flags(control), _flags(status)
     target = _target(block, _speed(status)) if has_link_control_2(port, block.address) else None
     aspm = _ASPM.search(control)
+    tags = _flags(f"{block.first('DevCtl2')} {block.first('AtomicOpsCtl')}")  # that line is wrapped after AtomicOpsCtl
+    ten_bit = "10BitTagComp" if port in ("root_port", "upstream", "downstream") else "10BitTagReq"
     port_flags = status_flags if port in ("root_port", "downstream") else {}
     return {
         "current_link_speed_gt_s": _speed(status),
@@ -206,6 +208,9 @@ def _link(block: Block, port: str | None) -> dict[str, Any]:
         "max_read_request_bytes": _found(_MAX_READ, device),
         "relaxed_ordering": _flags(device).get("RlxdOrd"),
         "extended_tags": _flags(device).get("ExtTag"),
+        "extended_tags_supported": _flags(block.first("DevCap")).get("ExtTag"),
+        "ten_bit_tags": tags.get("10BitTagReq"),
+        "ten_bit_tags_supported": _flags(block.first("DevCap2")).get(ten_bit),
         "aspm": ("off" if aspm.group(1) else " ".join(aspm.group(2).split())) if aspm else None,
         "bandwidth_management_status": port_flags.get("BWMgmt"),
         "autonomous_bandwidth_status": port_flags.get("ABWMgmt"),

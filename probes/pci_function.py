@@ -59,6 +59,9 @@ class PciFunction(NamedTuple):
     max_read_request_bytes: int | None = None  # DevCtl
     relaxed_ordering: bool | None = None  # DevCtl bit 4
     extended_tags: bool | None = None  # DevCtl bit 8
+    extended_tags_supported: bool | None = None  # DevCap bit 5
+    ten_bit_tags: bool | None = None  # DevCtl2 bit 12: requester enabled
+    ten_bit_tags_supported: bool | None = None  # DevCap2: of a port as completer, of others as requester
     aspm: str | None = None  # LnkCtl: "off" | "L0s" | "L1" | "L0s L1"
     bandwidth_management_status: bool | None = None  # LnkSta LBMS (ports)
     autonomous_bandwidth_status: bool | None = None  # LnkSta LABS (ports)

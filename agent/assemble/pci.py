@@ -83,6 +83,11 @@ def _row(function: pci.PciFunction, judge: LinkJudge, nodes: Mapping[str, int]) 
         max_read_request_bytes=function.max_read_request_bytes,
         relaxed_ordering=function.relaxed_ordering,
         extended_tags=function.extended_tags,
+        extended_tags_supported=function.extended_tags_supported,
+        ten_bit_tags=function.ten_bit_tags,
+        ten_bit_tags_supported=function.ten_bit_tags_supported,
+        retrained=_retrained(function),
+        link_disabled=function.link_disabled,
         aspm=function.aspm,
         bars_bytes=dict(sorted(function.bars_bytes.items())) if function.bars_bytes is not None else None,
         config_bytes=function.config_bytes,
@@ -98,13 +103,21 @@ def _link(function: pci.PciFunction, judge: LinkJudge) -> Link | None:
     width = lanes(function.current_link_width)
     return Link(
         speed_gt_s=function.current_link_speed_gt_s,
-        width=width,
+        width=0 if function.current_link_width == 0 else width,
         max_speed_gt_s=function.max_link_speed_gt_s,
         max_width=lanes(function.max_link_width),
         target_speed_gt_s=function.target_link_speed_gt_s,
         bandwidth_gbyte_s=bandwidth_gbyte_s(function.current_link_speed_gt_s, width) or function.link_gbyte_s,
         quality=quality,
     )
+
+
+def _retrained(function: pci.PciFunction) -> list[str] | None:
+    said = {
+        "bandwidth_managed": function.bandwidth_management_status,
+        "autonomous": function.autonomous_bandwidth_status,
+    }
+    return None if None in said.values() else [name for name, is_set in said.items() if is_set]
 
 
 def _state(function: pci.PciFunction) -> str:

@@ -23,7 +23,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     """The link between this function and the port above it. Bandwidth: one direction, after line coding."""
 
     speed_gt_s: float | None = None
-    width: int | None = None
+    width: int | None = None  # 0: no link
     max_speed_gt_s: float | None = None
     max_width: int | None = None
     target_speed_gt_s: float | None = None

@@ -79,6 +79,49 @@ def test_a_downstream_port_has_bus_numbers_a_slot_and_retrain_bits() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "capability", "control", "expected"),
+    [
+        (0, 0x20000, 0x1000, (True, True)),  # an endpoint: as requester
+        (0, 0x10000, 0x0000, (False, False)),
+        (4, 0x10000, 0x0000, (True, False)),  # ports: as completer
+        (5, 0x20000, 0x0000, (False, False)),
+        (6, 0x10000, 0x0000, (True, False)),
+    ],
+)
+def test_ten_bit_tags_are_of_a_requester_or_of_a_completer(kind: int, capability: int, control: int, expected) -> None:
+    """DevCap2 has a bit for either; what counts of a port is that it completes."""
+    data = bytearray(express(kind=kind, link=(0x0105, 0, 0x1103)))
+    put(data, EXPRESS_AT + 0x24, capability, 4)
+    put(data, EXPRESS_AT + 0x28, control)
+
+    link = decode(bytes(data)).pcie
+
+    assert link is not None
+    assert expected == (link.ten_bit_tags_supported, link.ten_bit_tags)
+
+
+def test_a_capability_of_version_1_has_no_ten_bit_tags() -> None:
+    """It ends before DevCap2: what lies there belongs to something else."""
+    data = bytearray(GPU)
+    put(data, EXPRESS_AT + 0x02, 1)
+    put(data, EXPRESS_AT + 0x24, 0x30000, 4)
+
+    link = decode(bytes(data)).pcie
+
+    assert link is not None
+    assert (None, None) == (link.ten_bit_tags_supported, link.ten_bit_tags)
+
+
+@pytest.mark.parametrize(("capability", "supported"), [(0x0001, False), (0x0021, True)])
+def test_whether_extended_tags_are_possible(capability: int, supported: bool) -> None:
+    """DevCap bit 5."""
+    link = decode(express(device=(capability, 0))).pcie
+
+    assert link is not None
+    assert supported is link.extended_tags_supported
+
+
 def test_an_integrated_endpoint_has_no_link() -> None:
     """What lies in the link registers of a function inside the root complex is nothing."""
     space = decode(express(kind=9, link=(0x0105, 0x0002, 0x1105), device=(0, 0x2810)))

@@ -87,6 +87,30 @@ def test_a_gpu() -> None:
     assert (0, 32) == (gpu.virtual_functions, gpu.virtual_functions_supported)
 
 
+@pytest.mark.parametrize(
+    ("kind", "capability", "control", "expected"),
+    [
+        ("Endpoint", "10BitTagComp+ 10BitTagReq- OBFF", "LTR- 10BitTagReq- OBFF Disabled,", (False, False)),
+        ("Endpoint", "10BitTagComp- 10BitTagReq+ OBFF", "LTR- 10BitTagReq+ OBFF Disabled,", (True, True)),
+        ("Root Port (Slot+)", "10BitTagComp+ 10BitTagReq- OBFF", "LTR- 10BitTagReq- OBFF", (True, False)),
+        ("Endpoint", "10BitTagComp+, 10BitTagReq-, OBFF", "LTR-, OBFF Disabled", (False, None)),  # 3.6 did not print it
+        ("Endpoint", "", "\n\t\t\t AtomicOpsCtl: ReqEn-\n\t\t\t IDOReq- LTR-\n\t\t\t 10BitTagReq+ OBFF", (None, True)),
+    ],
+)
+def test_ten_bit_tags_in_every_form(kind: str, capability: str, control: str, expected) -> None:
+    """They moved from line to line over the versions of pciutils."""
+    output = (
+        f"19:00.0 3D controller: NVIDIA\n\tCapabilities: [60] Express (v2) {kind}, MSI 00\n"
+        f"\t\tDevCap:\tMaxPayload 256 bytes, PhantFunc 0\n\t\t\tExtTag+ RBE+\n"
+        f"\t\tDevCap2: Completion Timeout: Range AB, TimeoutDis+\n\t\t\t {capability}\n"
+        f"\t\tDevCtl2: Completion Timeout: 50us to 50ms, {control}\n"
+    )
+    (function,) = parsed(output).values()
+
+    assert expected == (function.ten_bit_tags_supported, function.ten_bit_tags)
+    assert (True, None) == (function.extended_tags_supported, function.extended_tags)
+
+
 def test_a_virtual_function_is_known_by_the_routing_ids_of_its_physical_one() -> None:
     """Its link registers say nothing: unknown speed, no lanes."""
     found = parsed(SAMPLE)
