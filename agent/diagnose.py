@@ -82,6 +82,7 @@ def judged(report: Report, configuration: Configuration) -> Report:
         settings=configuration.settings,
         window=report.counters_window,
         history=report.history,
+        observed_at=report.observed_at,
     )
     checks, findings, summary = judge(case, rules_for(case))
     return msgspec.structs.replace(

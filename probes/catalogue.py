@@ -11,7 +11,7 @@ from probes.probe import Probe, Reading
 
 def probes() -> tuple[Probe, ...]:
     """The catalogue. A function, because commands that probe nothing must not import what reads machines."""
-    from probes import cpu, dmi, kernel, modules, netdev, numa, nvml, pci, rdma_sysfs, services
+    from probes import cpu, dmi, kernel, kernel_log, modules, netdev, numa, nvml, pci, rdma_sysfs, services
 
     return (
         kernel.PROBE,
@@ -24,6 +24,7 @@ def probes() -> tuple[Probe, ...]:
         netdev.PROBE,
         modules.PROBE,
         services.PROBE,
+        kernel_log.PROBE,
         Probe("lspci", _lspci, fallback_for="pci", evidence=_saved(*PCI)),
         Probe("nvidia_smi", _nvidia_smi, 30.0, fallback_for="nvml", evidence=_saved(*NVIDIA_SMI, *NVIDIA_SMI_SAVED)),
         Probe("rdma_tools", _rdma_tools, fallback_for="rdma", evidence=_saved(*RDMA, *RDMA_SAVED)),

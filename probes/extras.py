@@ -8,11 +8,10 @@ from __future__ import annotations
 from functools import partial
 
 from probes.host import extra, kernel_log
-from probes.host.door import Absent, Host
+from probes.host.door import Host
 from probes.host.extra_names import GROUPS, Group
 from probes.host.recording import Recording
-from probes.host.refusal import Refusal
-from probes.probe import Outcome, Probe, Reading
+from probes.probe import Probe, Reading
 from probes.run import run_probes
 from probes.turns import Progress
 
@@ -23,15 +22,12 @@ KERNEL_LOG = "kernel log"
 def record_extras(recording: Recording, host: Host, timeout_seconds: float, progress: Progress | None = None) -> None:
     """Add to a recording what stands in the allow-list. What could not be had is in `recording.missing`."""
     passes = [Probe(group.name, partial(_read, group), BOUND_SECONDS) for group in GROUPS]
-    if host.live:
-        why_not: str | None = getattr(host, "other_kernel", None)
-        passes.append(Probe(KERNEL_LOG, partial(_kernel_log, why_not), BOUND_SECONDS))
+    if host.live and kernel_log.PLACE not in recording.files | recording.refusals:  # the probe of it was left out
+        passes.append(Probe(KERNEL_LOG, _kernel_log, BOUND_SECONDS))
     ran = run_probes(passes, host, timeout_seconds, record=True, progress=progress)
     if ran.recording is not None:
         recording.add(ran.recording)
     for outcome in ran.outcomes:
-        if outcome.name == KERNEL_LOG:
-            _keep_log(recording, outcome)
         if outcome.reason:
             recording.missing.append(f"{outcome.name}: {outcome.reason}")
 
@@ -40,14 +36,6 @@ def _read(group: Group, host: Host) -> Reading:
     return Reading((), (), extra.ask(host, group))
 
 
-def _kernel_log(why_not: str | None, _host: Host) -> Reading:
-    if why_not is not None:
-        raise Absent(why_not)
-    return Reading(kernel_log.tail(), (kernel_log.PLACE,))
-
-
-def _keep_log(recording: Recording, outcome: Outcome) -> None:
-    if isinstance(outcome.facts, bytes):
-        recording.keep(kernel_log.PLACE, outcome.facts)
-    else:
-        recording.refusals.setdefault(kernel_log.PLACE, Refusal(outcome.status.value, outcome.reason or ""))
+def _kernel_log(host: Host) -> Reading:
+    host.read(kernel_log.PLACE)  # what it says is in the recording
+    return Reading((), (kernel_log.PLACE,))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from agent.assemble.driver_gpus import driver_gpus
+from agent.assemble.events import events_of
 from agent.assemble.facts import Facts
 from agent.assemble.gpus import gpus_of
 from agent.assemble.link_quality import LinkJudge
@@ -60,7 +61,7 @@ def assemble(outcomes: Iterable[Outcome]) -> Assembled:
         node=node,
         platform=recognize(node, pci, dmi.chassis_asset_tag if dmi else None),
         software=software_of(facts),
-        events=[],
+        events=events_of(facts),
         topology=Topology(
             pci=pci,
             gpus=gpus,

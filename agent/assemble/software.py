@@ -6,6 +6,7 @@ from agent.assemble.facts import Facts
 from agent.assemble.identity import identity
 from agent.model.node import Driver, Module, RdmaStack, Service, Software
 from probes import gpu, modules, services
+from probes.kernel_log_facts import KernelLogFacts
 
 
 def software_of(facts: Facts) -> Software:
@@ -13,12 +14,16 @@ def software_of(facts: Facts) -> Software:
     loaded = facts.of("modules", modules.ModuleFacts)
     listed = facts.of("lsmod", modules.ModuleFacts)
     either = loaded or listed
+    log = facts.of("kernel_log", KernelLogFacts)
     return Software(
         driver=_driver(facts, either),
         modules=_modules(loaded, listed),
         services=_services(facts.of("services", services.ServiceFacts)),
         rdma_stack=RdmaStack(kind=either.rdma_stack, version=either.ofed) if either else RdmaStack(),
+        imex=_imex(facts.of("services", services.ServiceFacts)),
         peer_memory_clients=sorted(either.peer_memory_clients) if either else [],
+        kernel_log_since=log.since if log else None,
+        kernel_log_whole=log.whole if log else None,
     )
 
 
@@ -29,6 +34,7 @@ def _driver(facts: Facts, loaded: modules.ModuleFacts | None) -> Driver:
         version=nvml.driver_version or (loaded.nvidia_version if loaded else None) or tool.driver_version,
         open=loaded.nvidia_open if loaded else None,
         cuda=nvml.cuda_version or tool.cuda_version,
+        confidential_computing=nvml.confidential_computing,
     )
 
 
@@ -37,6 +43,10 @@ def _modules(*sources: modules.ModuleFacts | None) -> list[Module]:
     for module in (module for source in sources if source for module in source.modules):
         versions[module.name] = versions.get(module.name) or module.version
     return [Module(name=name, version=versions[name]) for name in sorted(versions, key=identity)]
+
+
+def _imex(found: services.ServiceFacts | None) -> dict[str, str]:
+    return dict(sorted(found.imex.items())) if found and found.imex else {}
 
 
 def _services(found: services.ServiceFacts | None) -> list[Service]:

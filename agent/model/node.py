@@ -159,4 +159,5 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     code: str | None = None  # Xid or SXid number, the word of the message
     count: int = 1
     first_at: str | None = None
+    logged: str | None = None  # what the log says of the last one's time, where that gives no moment
     detail: dict[str, str] = {}  # what else the line says: link, severity, "fatal"

@@ -46,6 +46,7 @@ class Case:
     window: CountersWindow | None = None
     history: History | None = None
     profile: Profile | None = None
+    observed_at: str | None = None  # RFC 3339; when the node was as it is described
 
     @cached_property
     def functions(self) -> Mapping[str, PciFunction]:

@@ -31,12 +31,25 @@ RDMA = (
     ("show_gids",),
 )
 SYSTEM = (("lsmod",),)
+FABRIC = (
+    ("nv-fabricmanager", "--version"),
+    ("nvidia-imex-ctl", "-q"),  # the state of the local daemon, no other node is asked
+)
+KERNEL_LOG = (("journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-iso-precise"),)
 
-COMMANDS: tuple[tuple[str, ...], ...] = NVIDIA_SMI + PCI + RDMA + SYSTEM
+COMMANDS: tuple[tuple[str, ...], ...] = NVIDIA_SMI + PCI + RDMA + SYSTEM + FABRIC + KERNEL_LOG
 
 # Never run by us; their outputs are read where a recorded source holds them.
 NVIDIA_SMI_SAVED = (("nvidia-smi", "--query-gpu"),)  # any --query-gpu=... with any format
 RDMA_SAVED = (("ibv_devinfo",), ("rdma", "link", "show"), ("ibdev2netdev", "-v"), ("ibv_devices",))
 SYSTEM_SAVED = (("uname", "-a"), ("dmidecode",), ("ip", "-s", "-d", "link"), ("ip", "-d", "link"))
 
-SAVED: tuple[tuple[str, ...], ...] = NVIDIA_SMI_SAVED + RDMA_SAVED + SYSTEM_SAVED
+KERNEL_LOG_SAVED = (
+    ("dmesg",),
+    ("dmesg", "-T"),
+    ("journalctl", "-k", "-b"),
+    ("journalctl", "--no-pager", "--catalog", "--boot"),
+    ("journalctl", "--no-pager", "--boot"),
+)
+
+SAVED: tuple[tuple[str, ...], ...] = NVIDIA_SMI_SAVED + RDMA_SAVED + SYSTEM_SAVED + KERNEL_LOG_SAVED

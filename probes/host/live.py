@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
+from probes.host import kernel_log
 from probes.host.commands import COMMANDS
-from probes.host.door import Completed
+from probes.host.door import READ_LIMIT_BYTES, Completed
 from probes.host.folder import LiveFiles
 from probes.host.netlink import ask
 from probes.host.tool import run_tool
@@ -27,6 +28,10 @@ class LiveHost(LiveFiles):
         super().__init__()
         self.observed_at: str | None = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         self._udev = Udev()
+
+    def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
+        """See Host.read. The kernel's log is no file: a plain read would give one record, and wait for the next."""
+        return kernel_log.tail() if path == kernel_log.PLACE else super().read(path, limit)
 
     def run(self, *argv: str) -> Completed:
         """See Host.run. Raises ValueError for what is not in the committed list: that is a bug, not an answer."""

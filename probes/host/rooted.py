@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from probes.host.door import Absent, Completed, Unanswered
+from probes.host import kernel_log
+from probes.host.door import READ_LIMIT_BYTES, Absent, Completed, Unanswered
 from probes.host.folder import FolderFiles, LiveFiles
 from probes.host.live import LiveHost
 from probes.host.udev import properties_in
@@ -34,6 +35,10 @@ class RootedHost(FolderFiles):
     def other_kernel(self) -> str | None:
         """Why the running kernel is not asked; None where the folder belongs to it."""
         return self._why_not
+
+    def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
+        """See Host.read: the kernel's log is the running kernel's, whatever the folder shows below /dev."""
+        return self._kernel().read(path, limit) if path == kernel_log.PLACE else super().read(path, limit)
 
     def run(self, *argv: str) -> Completed:
         """See Host.run: this container's tools, where the kernel is the same."""

@@ -199,13 +199,13 @@ def test_a_log_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_log_without_privilege_is_missing_and_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     """A later version finds the same reason."""
 
-    def refuse() -> bytes:
-        raise Denied("/dev/kmsg: Operation not permitted", "EPERM")
+    def refuse(path: str, limit: int = 0) -> bytes:
+        raise Denied(f"{path}: Operation not permitted", "EPERM")
 
-    monkeypatch.setattr(kernel_log, "tail", refuse)
     monkeypatch.setattr(extras, "GROUPS", ())
     recording = Recording()
     live = host()
+    monkeypatch.setattr(live, "read", refuse)
     monkeypatch.setattr(extras, "run_probes", in_this_process)
     live.live, live.path = True, None
     record_extras(recording, live, 5)
