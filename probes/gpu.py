@@ -76,6 +76,13 @@ class Gpu(NamedTuple):
     c2c_links: tuple[str, ...] = ()  # state of every C2C link
     addressing_mode: str | None = None  # none | hmm | ats
     recovery_action: str | None = None  # none | reset | reboot | drain_p2p | drain_and_reset | ...: nvml_words
+    pcie_counters: Mapping[str, int] | None = None  # cumulative since the driver was loaded; names: nvml_words
+    c2c_max_gbyte_s: float | None = None  # of all C2C links together, one direction
+    c2c_errors: Mapping[str, int] | None = None  # of all C2C links together, cumulative
+    nvlink_bandwidth_mode: str | None = None  # of this GPU (Blackwell and later): full | off | min | ... | reduced
+    chassis_serial: str | None = None  # of the rack's chassis
+    slot: str | None = None  # in that chassis, switch trays counted
+    tray: str | None = None  # among compute trays
     error: str | None = None  # the GPU is there and the driver could not open it: "GPU_IS_LOST"
 
 
@@ -97,6 +104,7 @@ class GpuFacts(NamedTuple):
     nic_names: Mapping[str, str] | None = None  # {"NIC0": "mlx5_0"}
     p2p: Mapping[tuple[int, int], Mapping[str, str]] | None = None  # (i, j) -> {"read": "OK", "write": "CNS", ...}
     bandwidth_mode: str | None = None  # NVLink bandwidth mode: full | off | min | half | 3quarter
+    confidential_computing: bool | None = None
     attached: int | None = None  # how many GPUs the source says there are (may be more than it describes)
     told_by: str | None = None  # "nccl-topo": a file about some GPUs; None: the driver's own list of all that it has
 

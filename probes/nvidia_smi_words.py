@@ -78,6 +78,10 @@ def gpu(values: Mapping[str, str], index: int | None = None, mig_instances: tupl
         gpu_max_generation=as_(number, "gpu_max_generation"),
         host_max_generation=as_(number, "host_max_generation"),
         replays=as_(number, "replays"),
+        pcie_counters=_counted(as_(number, "rollovers")),
+        chassis_serial=said.get("chassis_serial"),
+        slot=said.get("slot") if "chassis_serial" in said else None,
+        tray=said.get("tray") if "chassis_serial" in said else None,
         persistence=as_(_enabled, "persistence"),
         mig_current=as_(_enabled, "mig_current"),
         mig_pending=as_(_enabled, "mig_pending"),
@@ -135,6 +139,10 @@ def _enabled(word: str) -> bool | None:
 def _slug(word: str) -> str:
     """ "Drain and Reset" as "drain_and_reset"."""
     return "_".join(re.findall(r"[a-z0-9]+", word.lower()))
+
+
+def _counted(rollovers: int | None) -> dict[str, int] | None:
+    return None if rollovers is None else {"replay_rollovers": rollovers}
 
 
 def _fabric(said: Mapping[str, str]) -> Fabric | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from probes import nvml_parts
 from probes.gpu import Gpu, GpuFacts, PairCell, normal_address, with_known_remotes
 from probes.host.door import Absent, Denied, Host, TimedOut, Unanswered
 from probes.nvidia_gate import missing_driver, require_driver
@@ -17,7 +18,6 @@ from probes.nvml_words import (
     ADDRESSING_MODES,
     ARCHITECTURES,
     BANDWIDTH_MODES,
-    C2C_STATES,
     P2P_INDEXES,
     P2P_STATUSES,
     RECOVERY_ACTIONS,
@@ -29,7 +29,7 @@ from probes.nvml_words import (
 from probes.probe import Probe, Reading
 from probes.text import Unparsable
 
-_C2C_COUNT, _C2C_STATUS, _RECOVERY = 170, 171, 230
+_RECOVERY = 230
 _MIB = 1 << 20
 _NO_HANDLE = {"NOT_SUPPORTED", "FUNCTION_NOT_FOUND", None}  # of GetPciInfo: says nothing about the GPU's health
 
@@ -90,6 +90,7 @@ def read(host: Host) -> Reading:
         pairs=_pairs(ask, gpus, p2p),
         p2p=p2p,
         bandwidth_mode=ask.word(BANDWIDTH_MODES, "nvmlSystemGetNvlinkBwMode"),
+        confidential_computing=_flag((ask("nvmlSystemGetConfComputeState") or {}).get("ccFeature")),
         attached=count,
     )
     lost = [f"{gpu.address or f'GPU{gpu.index}'}: {gpu.error}" for gpu in gpus if gpu.error]
@@ -148,9 +149,12 @@ def _gpu(ask: Asker, index: int) -> Gpu:
         nvlinks=links.links,
         fabric=fabric(fabric_info) if fabric_info else None,
         c2c_enabled=_flag(c2c["isC2cEnabled"]) if c2c else None,
-        c2c_links=_c2c_links(ask, index) if c2c and c2c["isC2cEnabled"] else (),
         addressing_mode=_word(ADDRESSING_MODES, of("AddressingMode")),
         recovery_action=_word(RECOVERY_ACTIONS, ask.fields(index, [(_RECOVERY, 0)]).get((_RECOVERY, 0))),
+        pcie_counters=nvml_parts.pcie_counters(ask, index),
+        nvlink_bandwidth_mode=nvml_parts.bandwidth_mode(of("NvlinkBwMode")),
+        **nvml_parts.place(of("PlatformInfo")),
+        **(nvml_parts.c2c_links(ask, index) if c2c and c2c["isC2cEnabled"] else {}),
         **_pcie(ask, index),
         error="GPU_IS_LOST" if index in ask.lost else None,
     )
@@ -177,12 +181,6 @@ def _mig_instances(ask: Asker, index: int) -> tuple[str, ...]:
     count = ask("nvmlDeviceGetMaxMigDeviceCount", index) or 0
     uuids = (ask("nvmlDeviceGetMigDeviceHandleByIndex", index, instance) for instance in range(count))
     return tuple(uuid for uuid in uuids if uuid)  # places without an instance are NOT_FOUND
-
-
-def _c2c_links(ask: Asker, index: int) -> tuple[str, ...]:
-    count = int(ask.fields(index, [(_C2C_COUNT, 0)]).get((_C2C_COUNT, 0), 0))
-    said = ask.fields(index, [(_C2C_STATUS, link) for link in range(count)]) if count else {}
-    return tuple(_word(C2C_STATES, said.get((_C2C_STATUS, link))) or "unknown" for link in range(count))
 
 
 def _with_addresses(host: Host, gpus: list[Gpu]) -> list[Gpu]:

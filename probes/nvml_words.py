@@ -45,6 +45,25 @@ C2C_STATES: Mapping[int, str] = {0: "inactive", 1: "active"}
 TOPOLOGY_LEVELS: Mapping[int, str] = {0: "PSB", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
 # nvmlGpuP2PStatus_t, as nvidia-smi topo -p2p spells it
 P2P_STATUSES: Mapping[int, str] = {0: "OK", 1: "CNS", 2: "GNS", 3: "TNS", 4: "DR", 5: "NS", 6: "U"}
+# NVML_FI_DEV_PCIE_*: counters of the GPU's own PCIe link
+PCIE_COUNTERS: Mapping[int, str] = {
+    94: "replays",
+    95: "replay_rollovers",
+    169: "l0_to_recovery",
+    173: "correctable",
+    174: "nak_received",
+    175: "receiver_errors",
+    176: "bad_tlp",
+    177: "nak_sent",
+    178: "bad_dllp",
+    179: "nonfatal",
+    180: "fatal",
+    181: "unsupported_request",
+    182: "lcrc",
+    183: "lane_errors",
+}
+# NVML_FI_DEV_C2C_LINK_ERROR_*, of a link
+C2C_ERRORS: Mapping[int, str] = {231: "interrupts", 232: "replays", 233: "replays_back_to_back"}
 # nvmlGpuP2PCapsIndex_t: the binding's constant for READ is a tuple, so the numbers stand here
 P2P_INDEXES: Mapping[str, int] = {"read": 0, "write": 1, "nvlink": 2, "atomics": 3}
 

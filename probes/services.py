@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from probes import fabric_daemons
 from probes.asking import Asking, as_text
 from probes.host.door import Absent, Host, Unanswered
 from probes.probe import Probe, Reading
@@ -75,6 +76,7 @@ class ServiceFacts(NamedTuple):
     """Services that a GPU node needs or may need."""
 
     services: tuple[Service, ...]
+    imex: Mapping[str, str] | None = None  # "nodes_config": how many nodes; "node": READY | ..
 
 
 class Traces(NamedTuple):
@@ -104,12 +106,25 @@ def read(host: Host) -> Reading:
             process=_process(asking, name),
         )
         services.append(Service(name, state_of(traces)))
+    services, imex = _with_fabric(asking, services)
     if any(service.state == "unknown" for service in services):
         asking.gap("some states: no control groups of system.slice are readable here")
-    return Reading(ServiceFacts(tuple(services)), asking.sources, asking.missing)
+    return Reading(ServiceFacts(tuple(services), imex), asking.sources, asking.missing)
 
 
 PROBE = Probe("services", read)
+
+
+def _with_fabric(asking: Asking, services: list[Service]) -> tuple[list[Service], dict[str, str] | None]:
+    """The same, and what the daemons of the NVLink fabric say of themselves, where they are installed."""
+    states = {service.name: service.state for service in services}
+    installed = {name for name, state in states.items() if state != "not_installed"}
+    if "nvidia-fabricmanager" in installed:
+        version = fabric_daemons.fabric_manager_version(asking)
+        services = [s._replace(version=version) if s.name == "nvidia-fabricmanager" else s for s in services]
+    if "nvidia-imex" not in installed:
+        return services, None
+    return services, fabric_daemons.imex(asking, states["nvidia-imex"] == "active") or None
 
 
 def state_of(traces: Traces) -> str:

@@ -102,6 +102,8 @@ class _Rows:
             addressing_mode=told.addressing_mode,
             p2p=self._p2p(told.index),
             recovery_action=told.recovery_action,
+            nvlink_bandwidth_mode=told.nvlink_bandwidth_mode,
+            pcie_counters=_pcie_counters(told),
         )
 
     def _driver_state(self, each: _Seen) -> tuple[str, str | None]:
@@ -185,4 +187,15 @@ def _fabric(told: said.Fabric | None) -> Fabric | None:
 def _c2c(told: said.Gpu) -> C2c | None:
     if told.c2c_enabled is None and not told.c2c_links:
         return None
-    return C2c(enabled=told.c2c_enabled, links=list(told.c2c_links))
+    return C2c(
+        enabled=told.c2c_enabled,
+        links=list(told.c2c_links),
+        max_gbyte_s=told.c2c_max_gbyte_s,
+        errors=dict(sorted(told.c2c_errors.items())) if told.c2c_errors else {},
+    )
+
+
+def _pcie_counters(told: said.Gpu) -> dict[str, int]:
+    """By field, and the replays that every driver tells."""
+    replays = {"replays": told.replays} if told.replays is not None else {}
+    return dict(sorted({**replays, **(told.pcie_counters or {})}.items()))

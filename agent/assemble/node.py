@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent.assemble.facts import Facts
 from agent.model.node import Chassis, Cpu, Node, NumaNode
-from probes import cpu, dmi, kernel, numa
+from probes import cpu, dmi, gpu, kernel, numa
 
 
 def node_of(facts: Facts) -> Node:
@@ -24,7 +24,7 @@ def node_of(facts: Facts) -> Node:
         container=system.container,
         vendor=firmware.vendor,
         product=firmware.product,
-        chassis=Chassis(serial=firmware.chassis_serial),
+        chassis=_chassis(facts, firmware.chassis_serial),
         serial=firmware.serial,
         cmdline=system.cmdline,
         cpu=_cpu(facts.of("cpu", cpu.Cpu) or cpu.Cpu()),
@@ -32,6 +32,14 @@ def node_of(facts: Facts) -> Node:
         memory_mib=system.memory_mib,
         uptime_seconds=round(system.uptime_seconds, 3) if system.uptime_seconds is not None else None,
     )
+
+
+def _chassis(facts: Facts, serial: str | None) -> Chassis:
+    """Slot and tray as the GPUs of a rack say them, where they agree; the serial number of firmware comes first."""
+    sources = (facts.of(name, gpu.GpuFacts) for name in ("nvml", "nvidia_smi"))
+    said = {(g.chassis_serial, g.slot, g.tray) for found in sources if found for g in found.gpus if g.chassis_serial}
+    rack, slot, tray = said.pop() if len(said) == 1 else (None, None, None)
+    return Chassis(serial=serial or rack, slot=slot, tray=tray)
 
 
 def _cpu(said: cpu.Cpu) -> Cpu:

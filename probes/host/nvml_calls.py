@@ -183,6 +183,40 @@ def _oldest_fabric_info(nvml: ModuleType, device: Any) -> dict[str, Any]:
     return {**answer, "healthMask": 0, "healthSummary": None}
 
 
+def _device_bandwidth_mode(nvml: ModuleType, index: int) -> dict[str, int]:
+    """R570 and later, Blackwell and later."""
+    device = _device(nvml, index)
+    info = _function(nvml, "c_nvmlNvlinkGetBwMode_v1_t")()
+    _function(nvml, "nvmlDeviceGetNvlinkBwMode")(device, ctypes.byref(info))
+    return {"bIsBest": int(info.bIsBest), "bwMode": int(info.bwMode)}
+
+
+# version (4 bytes), GUID of the fabric (16), serial number of the chassis (16; a GUID in version 1), five numbers
+_PLATFORM_INFO = "=36x5B"
+
+
+def _platform_info(nvml: ModuleType, index: int) -> dict[str, Any]:
+    """R570 and later, racks. Read from the raw bytes: the binding cuts its members at the first NUL. The fabric's GUID
+    is left out: it names the machine, and nobody needs it."""
+    device = _device(nvml, index)
+    info = _function(nvml, "c_nvmlPlatformInfo_v2_t")()
+    _function(nvml, "nvmlDeviceGetPlatformInfo")(device, ctypes.byref(info))
+    raw = bytes(info)
+    slot, tray, host, peer, module = struct.unpack_from(_PLATFORM_INFO, raw)
+    return {
+        "chassisSerialNumber": raw[20:36].partition(b"\0")[0].decode("ascii").strip(),
+        "slotNumber": slot,
+        "trayIndex": tray,
+        "hostId": host,
+        "peerType": peer,
+        "moduleId": module,
+    }
+
+
+def _confidential_computing(nvml: ModuleType) -> dict[str, int]:
+    return {"ccFeature": int(_function(nvml, "nvmlSystemGetConfComputeState")().ccFeature)}
+
+
 def _plain_device_getters(*names: str) -> dict[str, Adapter]:
     return {f"nvmlDevice{name}": _of_device(f"nvmlDevice{name}") for name in names}
 
@@ -192,6 +226,7 @@ ADAPTERS: Mapping[str, Adapter] = {
     "nvmlSystemGetDriverVersion": _system("nvmlSystemGetDriverVersion"),
     "nvmlSystemGetCudaDriverVersion_v2": _system("nvmlSystemGetCudaDriverVersion_v2"),
     "nvmlSystemGetNvlinkBwMode": _system("nvmlSystemGetNvlinkBwMode"),
+    "nvmlSystemGetConfComputeState": _confidential_computing,
     "nvmlDeviceGetCount_v2": _system("nvmlDeviceGetCount"),
     "nvmlDeviceGetPciInfo_v3": _of_device("nvmlDeviceGetPciInfo_v3", "busId", "pciDeviceId", "pciSubSystemId"),
     "nvmlDeviceGetUtilizationRates": _of_device("nvmlDeviceGetUtilizationRates", "gpu", "memory"),
@@ -203,6 +238,8 @@ ADAPTERS: Mapping[str, Adapter] = {
     "nvmlDeviceGetMigDeviceHandleByIndex": _mig_uuid,
     "nvmlDeviceGetFieldValues": _field_values,
     "nvmlDeviceGetGpuFabricInfoV": _fabric_info,
+    "nvmlDeviceGetNvlinkBwMode": _device_bandwidth_mode,
+    "nvmlDeviceGetPlatformInfo": _platform_info,
     "nvmlDeviceGetTopologyCommonAncestor": _of_pair("nvmlDeviceGetTopologyCommonAncestor"),
     "nvmlDeviceGetP2PStatus": _of_pair("nvmlDeviceGetP2PStatus"),
     **_plain_device_getters(

@@ -99,6 +99,9 @@ _STRUCTURES: Mapping[str, Shape] = {
     "nvmlDeviceGetCudaComputeCapability": _numbers(2),
     "nvmlDeviceGetMigMode": _numbers(2),
     "nvmlDeviceGetCpuAffinity": _numbers(),
+    "nvmlSystemGetConfComputeState": _table(ccFeature=_number),
+    "nvmlDeviceGetNvlinkBwMode": _table(bIsBest=_number, bwMode=_number),
+    "nvmlDeviceGetPlatformInfo": _table(chassisSerialNumber=_text, slotNumber=_number, trayIndex=_number),
     "nvmlDeviceGetGpuFabricInfoV": _table(
         state=_number,
         status=_number,

@@ -79,6 +79,8 @@ def _gather(texts: Texts, recording: Recording) -> None:
     for (function, _), answer in recording.nvml.items():
         if "Serial" in function and isinstance(answer, str):
             serials.add(answer)
+        elif isinstance(answer, dict):
+            serials.update(said for name, said in answer.items() if "Serial" in name and isinstance(said, str))
     for (protocol, _), reply in recording.netlink.items():
         if isinstance(reply, bytes):
             _gather_netlink(texts, protocol, reply)
@@ -194,6 +196,8 @@ class _Written:
             return self.refusal(answer)
         if "Serial" in function and isinstance(answer, str) and meaning(answer):
             return self.texts.names.serial(answer)
+        if isinstance(answer, dict):
+            return {name: self.nvml(name, said) for name, said in answer.items()}
         return self.plain(answer)
 
     def plain(self, value: Any) -> Any:

@@ -29,6 +29,8 @@ else:
 
 PLACEHOLDER = re.compile(r"\{(?:(above|top|netdev|rdma):)?(gpu|rail|storage|nvswitch)(\d+)\}")
 
+EVERY_GPU = "{gpus}"  # a key of `overlay.device`: the same words for every GPU of the machine
+
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One root cause. `on`: machines by name, or of a kind: all, roce, infiniband, nvswitch, gpus, bare_metal."""
@@ -79,6 +81,9 @@ def overlaid(shape: str, overlay: dict[str, Any]) -> RecordedHost:
 def filled(value: Any, shape: str) -> Any:
     """The same with every placeholder replaced. Raises NotHere."""
     if isinstance(value, dict):
+        if EVERY_GPU in value:
+            each = {str(gpu.pci): value[EVERY_GPU] for gpu in scanned(shape).topology.gpus}
+            value = merged(each, {key: table for key, table in value.items() if key != EVERY_GPU})
         return {filled(key, shape): filled(each, shape) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(filled(each, shape) for each in value)
