@@ -23,6 +23,7 @@ class Counted(NamedTuple):
     subject: str  # "pci:ID", "gpu:ID", "link:GPU-ID/7", "port:NIC-ID/1", "netdev:ID"
     counters: Mapping[str, int]
     twice: frozenset[str] = frozenset()  # names that two of its tables have: neither is compared
+    wraps: frozenset[str] = frozenset()  # 32-bit ones, which go on from 0: mlx5's (drivers/infiniband/hw/mlx5)
 
 
 def aer_counters(function: PciFunction) -> dict[str, int]:
@@ -60,6 +61,7 @@ def counted(topology: Topology) -> Iterator[Counted]:
     for nic in topology.nics:
         for port in nic.ports:
             twice = frozenset(port.counters.keys() & port.hw_counters.keys())
-            yield Counted(f"{PORT}:{nic.id}/{port.port}", port_counters(port), twice)
+            wraps = frozenset(port.hw_counters if (nic.driver or "").startswith("mlx5") else ())
+            yield Counted(f"{PORT}:{nic.id}/{port.port}", port_counters(port), twice, wraps)
     for netdev in sorted(topology.netdevs, key=lambda each: each.nic is None):
         yield Counted(f"{NETDEV}:{netdev.id}", netdev_counters(netdev))

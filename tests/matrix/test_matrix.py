@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from agent.diagnose import Plan, diagnose
-from tests.matrix.cases import causes, filled, overlaid, pairs
+from agent.config import Configuration
+from agent.diagnose import Plan, diagnose, judged
+from agent.history.state import compared, remember
+from agent.model.report import Report
+from fixtures.reading import merged
+from tests.matrix.cases import Cause, causes, filled, overlaid, pairs
 
 
 @pytest.mark.parametrize(("name", "shape"), pairs())
 def test_a_cause_is_found_once_and_by_name(name: str, shape: str) -> None:
     """Nothing else is said of that machine above info."""
     cause = causes()[name]
-    report, _ = diagnose(overlaid(shape, cause.overlay), Plan())
+    report = seen(cause, shape)
     told = [(f.rule, f.severity, f.subject) for f in report.findings if f.severity != "info"]
 
     assert sorted(filled(cause.finds, shape)) == sorted(told)
     infos = {(f.rule, f.subject) for f in report.findings if f.severity == "info"}
     assert set(filled(cause.informs, shape)) <= infos
     assert set(cause.unknown) <= {check.rule for check in report.checks if check.state == "unknown"}
+
+
+def seen(cause: Cause, shape: str) -> Report:
+    """The report of a machine that has this cause, with what a run on it as it was earlier knows."""
+    plan = Plan(configuration=msgspec.convert(cause.config, Configuration))
+    if cause.earlier is None:
+        return diagnose(overlaid(shape, cause.overlay), plan)[0]
+    was, _ = diagnose(overlaid(shape, cause.earlier), plan)
+    later = {"system": {"uptime_seconds": round(was.node.uptime_seconds or 0) + cause.seconds}}
+    now, _ = diagnose(overlaid(shape, merged(later, cause.overlay)), plan)
+    return judged(compared(remember(None, was), now), plan.configuration)
 
 
 def test_every_cause_is_on_a_machine() -> None:

@@ -1,0 +1,59 @@
+"""What stays the same of a subject when it is moved or renamed: UUID, GUID, serial number, MAC."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from agent.model.nic import Netdev, Nic
+from agent.model.pci import PciFunction
+from agent.model.topology import Topology
+
+_NO_GUIDS = ("", "0000:0000:0000:0000")
+_BRIDGE = "0x0604"
+
+
+def identities(topology: Topology) -> dict[str, str]:
+    """Subject -> lasting identity, of subjects that have one which no other of their kind has."""
+    functions = {function.id: function for function in topology.pci}
+    found: dict[str, str | None] = {f"pci:{f.id}": function_identity(f) for f in topology.pci}
+    for gpu in topology.gpus:
+        own = gpu.uuid or gpu.serial
+        found[f"gpu:{gpu.id}"] = own
+        found |= {f"link:{gpu.id}/{link.link}": own and f"{own}/{link.link}" for link in gpu.links}
+    for switch in topology.nvswitches:
+        found[f"nvswitch:{switch.id}"] = function_identity(functions.get(switch.pci))
+    guids: dict[str, str | None] = {}
+    for nic in topology.nics:
+        own = guids[nic.id] = nic_identity(nic, functions.get(nic.pci or ""))
+        found[f"nic:{nic.id}"] = own
+        found |= {f"port:{nic.id}/{port.port}": own and f"{own}/{port.port}" for port in nic.ports}
+    for netdev in topology.netdevs:
+        found[f"netdev:{netdev.id}"] = _netdev(netdev, guids)
+    times = Counter((subject.partition(":")[0], own) for subject, own in found.items())
+    return {subject: own for subject, own in found.items() if own and times[subject.partition(":")[0], own] == 1}
+
+
+def function_identity(function: PciFunction | None) -> str | None:
+    """Serial and function number; all ports of a switch have one serial, and a virtual function its parent's."""
+    if function is None or not function.serial or function.physical_function:
+        return None
+    if (function.class_code or "").startswith(_BRIDGE):
+        return None
+    return f"{function.serial}.{function.id.rpartition('.')[2]}"
+
+
+def nic_identity(nic: Nic, function: PciFunction | None) -> str | None:
+    """The node GUID, else the card's serial; virtual and software functions make theirs up."""
+    if nic.virtual_function or nic.software:
+        return None
+    return nic.node_guid if (nic.node_guid or "") not in _NO_GUIDS else function_identity(function)
+
+
+def _netdev(netdev: Netdev, guids: dict[str, str | None]) -> str | None:
+    """That of its NIC with the port number; else its MAC, which members of a bond borrow from each other."""
+    own = guids.get(netdev.nic or "")
+    if own and netdev.id.startswith(netdev.nic or " "):
+        return f"{own}/{netdev.id.partition('/')[2]}"
+    if netdev.nic or netdev.master or not netdev.mac:
+        return None
+    return netdev.mac if netdev.pci else f"{netdev.label} {netdev.mac}"
