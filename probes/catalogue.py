@@ -11,7 +11,21 @@ from probes.probe import Probe, Reading
 
 def probes() -> tuple[Probe, ...]:
     """The catalogue. A function, because commands that probe nothing must not import what reads machines."""
-    from probes import cpu, dmi, kernel, kernel_log, modules, netdev, numa, nvml, pci, rdma_sysfs, services
+    from probes import (
+        cpu,
+        dmi,
+        kernel,
+        kernel_log,
+        limits,
+        modules,
+        nccl,
+        netdev,
+        numa,
+        nvml,
+        pci,
+        rdma_sysfs,
+        services,
+    )
 
     return (
         kernel.PROBE,
@@ -24,6 +38,8 @@ def probes() -> tuple[Probe, ...]:
         netdev.PROBE,
         modules.PROBE,
         services.PROBE,
+        limits.PROBE,
+        nccl.PROBE,
         kernel_log.PROBE,
         Probe("lspci", _lspci, fallback_for="pci", evidence=_saved(*PCI)),
         Probe("nvidia_smi", _nvidia_smi, 30.0, fallback_for="nvml", evidence=_saved(*NVIDIA_SMI, *NVIDIA_SMI_SAVED)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agent.assemble.facts import Facts
 from agent.assemble.identity import identity
+from agent.assemble.nccl import device_nodes_of, limits_of, nccl_of, parameters_of, shared_memory_of
 from agent.model.node import Driver, Module, RdmaStack, Service, Software
 from probes import gpu, modules, services
 from probes.kernel_log_facts import KernelLogFacts
@@ -21,6 +22,10 @@ def software_of(facts: Facts) -> Software:
         services=_services(facts.of("services", services.ServiceFacts)),
         rdma_stack=RdmaStack(kind=either.rdma_stack, version=either.ofed) if either else RdmaStack(),
         imex=_imex(facts.of("services", services.ServiceFacts)),
+        nccl=nccl_of(facts),
+        limits=limits_of(facts),
+        device_nodes=device_nodes_of(facts),
+        shared_memory_mib=shared_memory_of(facts),
         peer_memory_clients=sorted(either.peer_memory_clients) if either else [],
         kernel_log_since=log.since if log else None,
         kernel_log_whole=log.whole if log else None,
@@ -34,6 +39,7 @@ def _driver(facts: Facts, loaded: modules.ModuleFacts | None) -> Driver:
         version=nvml.driver_version or (loaded.nvidia_version if loaded else None) or tool.driver_version,
         open=loaded.nvidia_open if loaded else None,
         cuda=nvml.cuda_version or tool.cuda_version,
+        parameters=parameters_of(loaded),
         confidential_computing=nvml.confidential_computing,
     )
 

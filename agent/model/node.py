@@ -121,13 +121,15 @@ class Nccl(msgspec.Struct, frozen=True, kw_only=True):
 
     libraries: list[NcclLibrary] = []
     plugins: list[NcclLibrary] = []
+    helpers: list[NcclLibrary] = []  # libraries that say what jobs use besides: gdrapi, cufile, NVSHMEM, libfabric
     settings: list[NcclSetting] = []
     not_settings: list[NcclSetting] = []  # lines of its files that set nothing: key is "", line the text
     searched: list[str] = []  # files and environments that were read, or are not there
     unread: list[str] = []  # what could not be read, and why
     jobs: int | None = None  # running processes that use a GPU or NCCL; null: not known
     jobs_unread: int | None = None  # of these, how many may not be looked into
-    files: list[str] = []  # files that settings name (NCCL_TOPO_FILE) and that are there
+    files: list[str] = []  # files that settings name (NCCL_TOPO_FILE) and that are there; searched: looked for
+    topology_devices: dict[str, list[str]] = {}  # of topology files: "0x0302 0001:00:00.0", GPUs and NICs
 
 
 class Software(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +141,7 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
     rdma_stack: RdmaStack = RdmaStack()
     peer_memory_clients: list[str] = []
     nccl: Nccl = Nccl()
-    limits: dict[str, str] = {}  # "memlock slurmd.service" -> bytes or "unlimited"; "memlock pid 4711 (python3)"
+    limits: dict[str, str] = {}  # "memlock slurmd.service" -> bytes or "unlimited"; "memlock pid 4711 (python3)"; "exempt .."
     device_nodes: list[str] | None = None  # of /dev: infiniband/uverbs0, gdrdrv, nvidia-caps-imex-channels/channel0
     shared_memory_mib: int | None = None  # size of /dev/shm
     rdma_namespaces: str | None = None  # shared | exclusive

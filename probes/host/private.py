@@ -14,7 +14,7 @@ LINE_BYTES = 4096  # a longer line of a user's file is no setting
 _VARIABLE = re.compile(rb"(?<![A-Za-z0-9_])(?:NCCL|UCX|FI|OMPI|NVSHMEM)_")
 _MAPPED = re.compile(rb"/lib(?:nccl|nvshmem|gdrapi|cufile|fabric|ibverbs|ucs)[-_.]|/dev/(?:nvidia|infiniband/)")
 _ADDRESSES = re.compile(rb"^[0-9a-f]+-[0-9a-f]+ ")  # of a map: they are random, and nobody asks for them
-_SHARED_MEMORY = re.compile(rb"\s/dev/shm\s")
+_MOUNTS = re.compile(rb"\s/(?:dev/shm|home(?:/\S*)?)\s")  # the size of shared memory; homes that a server holds
 _PROCESS = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?(environ|maps|mounts|mountinfo)\Z")
 _USERS = re.compile(r"\A/(?:home/[^/]+|root)/[^/]+\Z|/[^/]*nccl[^/]*\.conf\Z")
 
@@ -44,7 +44,7 @@ def _of_process(name: str, content: bytes) -> bytes:
     if name == "maps":
         found = {_ADDRESSES.sub(b"0-0 ", line) for line in content.split(b"\n") if _MAPPED.search(line)}
         return b"".join(line + b"\n" for line in sorted(found))
-    return b"".join(line + b"\n" for line in content.split(b"\n") if _SHARED_MEMORY.search(line))
+    return b"".join(line + b"\n" for line in content.split(b"\n") if _MOUNTS.search(line))
 
 
 def _is_of_nccl(line: bytes) -> bool:
