@@ -35,7 +35,7 @@ FAMILIES: tuple[Family, ...] = (
             "pcie-path-bottleneck",
         ),
     ),
-    Family("gpu", gates.always, ("gpu-missing",)),
+    Family("gpu", gates.always, ("gpu-missing", "gpu-xid")),
     Family("nvlink", gates.always, ("nvlink-inactive", "nvlink-asymmetric", "nvlink-speed-low")),
     Family("infiniband", gates.infiniband, ("ib-port-down", "ib-no-sm", "ib-rate-degraded", "ib-rate-mixed")),
     Family("roce", gates.roce, ("roce-mtu-small", "roce-gid-v1-only")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent.rules.gpu.missing import gpu_missing
+from agent.rules.gpu.xid import gpu_xid
 from agent.rules.rule import Rule
 
-RULES: tuple[Rule, ...] = (gpu_missing,)
+RULES: tuple[Rule, ...] = (gpu_missing, gpu_xid)

@@ -18,7 +18,10 @@ _WHOLE_BOARD = 8  # so many GPUs of one model fill a baseboard: all their links 
     needs=("nvml|nvidia_smi",),
     references=("NVL-001", "NVL-002", "NVL-011"),
     essential=True,
-    absorbs=("nvlink-asymmetric",),
+    absorbs=(
+        "nvlink-asymmetric",
+        "gpu-xid",
+    ),
 )
 def nvlink_inactive(case: Case) -> Iterator[Answer]:
     """NVLinks of a GPU are down that should be up.

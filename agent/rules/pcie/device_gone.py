@@ -23,6 +23,7 @@ from agent.rules.rule import Answer, Fail, NotApplicable, Pass, rule
         "pcie-speed-downgraded",
         "pcie-path-bottleneck",
         "gpu-missing",
+        "gpu-xid",
         "nvlink-inactive",
         "nvlink-speed-low",
         "nvlink-asymmetric",

@@ -1,0 +1,121 @@
+"""gpu-xid: the gravest of each GPU, what is long ago, what is unknown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agent.model.gpu import NvSwitch
+from agent.model.node import Event
+from agent.rules.gpu.xid import gpu_xid as rule
+from agent.rules.gpu.xids import XIDS
+from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import answers, changed_gpu, fails, gpu_id, kinds, probe, server, topology
+
+GPU = gpu_id(1)
+NOW, HOUR_AGO, LONG_AGO = "2026-01-15T08:00:00Z", "2026-01-15T07:00:00Z", "2026-01-13T07:00:00Z"
+
+
+def said(code: str = "79", at: str | None = HOUR_AGO, subject: str = GPU, kind: str = "xid", **more: Any) -> Event:
+    """A line of the log."""
+    return Event(kind=kind, text=f"NVRM: {kind} {code}", source="/dev/kmsg", at=at, subject=subject, code=code, **more)
+
+
+def logged(*events: Event):
+    """A machine that observed them."""
+    return replace(probe(server(), "kernel_log", "ok"), events=events, observed_at=NOW)
+
+
+def test_a_lost_gpu_is_critical() -> None:
+    """The line, its date and what to do."""
+    (fault,) = fails(rule, logged(said()))
+
+    assert (f"gpu:{GPU}", "GPU1", "critical", "Xid 79") == (fault.subject, fault.label, fault.severity, fault.cause)
+    assert "Xid 79: the GPU fell off the bus" == fault.summary
+    assert ("NVRM: xid 79", "/dev/kmsg") == (fault.evidence[0].value, fault.evidence[0].source)
+    assert HOUR_AGO in fault.evidence[0].what
+    assert {GPU} == fault.places
+
+
+@pytest.mark.parametrize("code", XIDS)
+def test_every_number_of_the_catalogue_has_its_severity(code: str) -> None:
+    """As the table says, with an action."""
+    (fault,) = fails(rule, logged(said(code)))
+
+    assert (XIDS[code].severity, XIDS[code].action) == (fault.severity, fault.remedy)
+
+
+def test_the_gravest_leads_and_the_others_are_named() -> None:
+    """One finding for a GPU, whatever order the lines have; links by their number."""
+    nvlink = said("149", detail={"link": "08", "severity": "Fatal"}, count=3)
+    (fault,) = fails(rule, logged(said("45"), nvlink, said("13")))
+
+    assert ("Xid 149 on NVLink 8: NVLink 5: NETIR error; also Xid 45, Xid 13", "error") == (
+        fault.summary,
+        fault.severity,
+    )
+    assert "last of 3" in fault.evidence[0].what
+    assert "NVLink" not in fails(rule, logged(said("149", detail={"link": "-1"})))[0].cause
+
+
+@pytest.mark.parametrize(
+    ("events", "severity"),
+    [
+        ((said(at=LONG_AGO),), "error"),
+        ((said("119", at=LONG_AGO),), "warning"),
+        ((said(at=LONG_AGO), said("119", at=HOUR_AGO)), "critical"),
+        ((said(at=LONG_AGO), said("45", at=HOUR_AGO)), "error"),
+        ((said(at=None, logged="Jan 13 07:00:00"),), "critical"),
+        ((said(at="yesterday"),), "critical"),
+    ],
+)
+def test_what_is_long_ago_is_less_grave_where_the_gpu_works(events: tuple[Event, ...], severity: str) -> None:
+    """A date that is not known is not long ago; an application's error does not renew an old one."""
+    case = logged(*events)
+
+    assert [severity] == [fault.severity for fault in fails(rule, case)]
+    broken = changed_gpu(case, 1, driver_state="error")
+    assert fails(rule, broken)[0].severity in ("critical", "error")
+    assert ["critical"] == [f.severity for f in fails(rule, replace(logged(said(at=LONG_AGO)), observed_at=None))]
+    assert ["critical"] == [
+        f.severity for f in fails(rule, changed_gpu(logged(said(at=LONG_AGO)), 1, driver_state="error"))
+    ]
+
+
+def test_lost_without_an_xid_and_not_initialized() -> None:
+    """The driver has other words for it, too."""
+    assert ["critical"] == [fault.severity for fault in fails(rule, logged(said("", kind="gpu_lost")))]
+    assert ["critical"] == [fault.severity for fault in fails(rule, logged(said("x", kind="gpu_init")))]
+
+
+def test_switches_have_errors_of_their_own() -> None:
+    """A fatal SXid is an error of the switch, any other is worth knowing."""
+    switch = "0000:c1:00.0"
+    case = topology(
+        logged(said("24007", subject=switch, kind="sxid", detail={"severity": "Fatal"})),
+        nvswitches=[NvSwitch(id=switch, pci=switch)],
+    )
+    (fault,) = fails(rule, case)
+
+    assert (f"nvswitch:{switch}", "error", "SXid 24007") == (fault.subject, fault.severity, fault.cause)
+    soft = said("11001", subject=switch, kind="sxid", detail={"severity": "Non-fatal"})
+    assert ["info"] == [fault.severity for fault in fails(rule, replace(case, events=(soft,)))]
+
+
+def test_a_gpu_that_is_no_longer_there_is_named_by_its_address() -> None:
+    """It fell off, and was removed."""
+    (fault,) = fails(rule, logged(said(subject="0000:99:00.0")))
+
+    assert ("pci:0000:99:00.0", "critical") == (fault.subject, fault.severity)
+
+
+def test_what_keeps_it_silent() -> None:
+    """Numbers that nobody knows, lines of other devices, a log that was not read, a node without GPUs."""
+    assert {Pass} == kinds(rule, logged(said("9999"), said("x", kind="aer"), said("x", kind="mlx5")))
+    unread = probe(logged(), "kernel_log", "denied", "needs CAP_SYSLOG")
+    (answer,) = answers(rule, unread, f"gpu:{GPU}")
+    assert isinstance(answer, Unknown)
+    assert "CAP_SYSLOG" in answer.reason
+    assert {NotApplicable} == kinds(rule, topology(logged(), gpus=[]))
