@@ -64,12 +64,8 @@ def jobs_of(host: Host) -> Jobs:
         job = _job(host, pid, mapped, len(found) < ENVIRONMENTS_LIMIT)
         if job:
             found.append(job)
-    return Jobs(
-        tuple(found),
-        f"of {denied} processes it is not known: they are others', and may not be looked into without root"
-        if denied
-        else None,
-    )
+    hidden = f"{denied} processes of others may not be looked into: only root may"
+    return Jobs(tuple(found), hidden if denied else None)
 
 
 def _job(host: Host, pid: str, mapped: Mapped, ask: bool) -> Job | None:
