@@ -68,7 +68,7 @@ def family_request() -> bytes:
 def parse_family(reply: bytes) -> int:
     """The message type of the family that was asked for. Raises Unparsable."""
     said = _answer(reply, NEW_FAMILY)
-    number = _unsigned(said.get(FAMILY_ID))
+    number = unsigned(said.get(FAMILY_ID))
     if not number:
         raise Unparsable("nlctrl: no family id")
     return number
@@ -81,7 +81,7 @@ def get_request(family: int, command: int, index: int) -> bytes:
 
 
 def eeprom_request(family: int, index: int, page: int, offset: int, length: int, address: int = 0x50) -> bytes:
-    """Bytes of one page of the module, of bank 0; those of a page are 128 to 255, those of the lower memory 0 to 127."""
+    """Bytes of one page of the module; those of a page are 128 to 255, those of the lower memory 0 to 127."""
     numbers = struct.pack("=I", offset), struct.pack("=I", length), bytes([page]), bytes(1), bytes([address])
     asked = b"".join(attribute(kind, value) for kind, value in enumerate(numbers, EEPROM_OFFSET))
     return request(family, IS_REQUEST, HEAD.pack(EEPROM_GET, 1, 0) + _header(index, 0) + asked)
@@ -112,7 +112,7 @@ def parse_fec(reply: bytes) -> Fec:
             (number,) = struct.unpack_from("=Q", value)
             counters |= {FEC_COUNTERS[kind]: number} if number != NOT_KNOWN else {}
     return Fec(
-        active=FEC_MODES.get(_unsigned(said.get(FEC_ACTIVE)) or 0),
+        active=FEC_MODES.get(unsigned(said.get(FEC_ACTIVE)) or 0),
         configured=tuple(word for bit, word in FEC_MODES.items() if bit in modes),
         auto=_flag(said.get(FEC_AUTO)),
         counters=counters,
@@ -141,11 +141,12 @@ def _answer(reply: bytes, command: int) -> dict[int, bytes]:
     raise Unparsable(f"generic netlink: no message {command} in the answer")
 
 
-def _unsigned(raw: bytes | None) -> int | None:
+def unsigned(raw: bytes | None) -> int | None:
+    """A number of one, two, four or eight bytes."""
     form = {1: "=B", 2: "=H", 4: "=I", 8: "=Q"}.get(len(raw)) if raw is not None else None
     return int(struct.unpack(form, raw)[0]) if form and raw is not None else None
 
 
 def _flag(raw: bytes | None) -> bool | None:
-    number = _unsigned(raw)
+    number = unsigned(raw)
     return None if number is None else bool(number)

@@ -10,6 +10,11 @@ Read = tuple[int, int, int, int]
 
 MEMORY, DIAGNOSTICS = 0x50, 0x51  # I2C addresses; the second of SFF-8472 only
 
+# identifiers (SFF-8024), by the document that lays out their memory
+SFF8472 = frozenset({0x03})
+SFF8636 = frozenset({0x0C, 0x0D, 0x11})
+CMIS = frozenset({0x18, 0x19, 0x1B, 0x1E})
+
 FIRST: Read = (0, 0, 16, MEMORY)  # identifier and state; with SFF-8636 and CMIS also all or some flags
 LOWER: Read = (0, 0, 128, MEMORY)
 UPPER: Read = (0, 128, 128, MEMORY)

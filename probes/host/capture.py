@@ -37,6 +37,7 @@ def write_capture(recording: Recording, path: str, version: str | None = None) -
         calls = [_call(*call, recording.nvml[call]) for call in sorted(recording.nvml)]
         entries.append(Entry("nvml.json", _json(calls)))
     entries += _numbered("netlink", [_exchange(*q, recording.netlink[q]) for q in sorted(recording.netlink)])
+    entries += _numbered("ethtool", [_asked(*q, recording.ethtool[q]) for q in sorted(recording.ethtool)])
     _check_size(entries, path)
     if compression is None:
         _write_folder(entries, path)
@@ -119,6 +120,13 @@ def _call(function: str, arguments: str, answer: Any) -> dict[str, Any]:
 
 def _exchange(protocol: int, request: bytes, answer: bytes | Refusal) -> dict[str, Any]:
     question: dict[str, Any] = {"protocol": protocol, "request": base64.b64encode(request).decode()}
+    if isinstance(answer, Refusal):
+        return question | {"error": _error(answer)}
+    return question | {"reply": base64.b64encode(answer).decode()}
+
+
+def _asked(interface: str, request: bytes, answer: bytes | Refusal) -> dict[str, Any]:
+    question: dict[str, Any] = {"interface": interface, "request": base64.b64encode(request).decode()}
     if isinstance(answer, Refusal):
         return question | {"error": _error(answer)}
     return question | {"reply": base64.b64encode(answer).decode()}

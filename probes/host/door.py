@@ -57,9 +57,12 @@ class BadSource(Exception):
     """The source is unreadable, truncated, hostile or not recognized: one line that names the file and the fault."""
 
 
+_NAMES = dict(errno.errorcode) | {errno.EOPNOTSUPP: "EOPNOTSUPP"}  # one number with two names; the kernel's drivers say this
+
+
 def unanswered(error: OSError, path: str) -> Unanswered:
     """The reason for an errno: EINVAL and EIO are answers of a driver, never "not there"."""
-    code = errno.errorcode.get(error.errno or 0, "EIO")
+    code = _NAMES.get(error.errno or 0, "EIO")
     text = f"{path}: {os.strerror(error.errno or errno.EIO)}"
     if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
         return Absent(text, code)
@@ -117,6 +120,9 @@ class Host(Protocol):
 
     def netlink(self, protocol: int, request: bytes) -> bytes:
         """One netlink request (header included), all reply messages joined. Raises Unanswered."""
+
+    def ethtool(self, interface: str, request: bytes) -> bytes:
+        """One ethtool command by ioctl (SIOCETHTOOL): its struct, back as the kernel filled it. Raises Unanswered."""
 
     def udev(self, path: str) -> Mapping[str, str]:
         """udev's properties of a device path under /sys (names from the hwdb). Raises Unanswered."""

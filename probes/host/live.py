@@ -53,6 +53,12 @@ class LiveHost(LiveFiles):
         """See Host.netlink."""
         return ask(protocol, request)
 
+    def ethtool(self, interface: str, request: bytes) -> bytes:
+        """See Host.ethtool. Raises ValueError for a command that is not in the committed list."""
+        from probes.host import ethtool
+
+        return ethtool.ask(interface, request)
+
     def udev(self, path: str) -> Mapping[str, str]:
         """See Host.udev."""
         return self._udev.properties(path)

@@ -6,11 +6,12 @@ import errno
 import struct
 import time
 from collections.abc import Iterator
+from functools import partial
 
 from probes.host.door import Failed, TimedOut, unanswered
 
 HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
-ROUTE = 0
+ROUTE, GENERIC = 0, 16
 ERROR, DONE = 2, 3
 MULTI, DUMP_INTERRUPTED, DUMP = 0x2, 0x10, 0x300
 SECONDS = 3.0
@@ -21,12 +22,22 @@ TRIES = 3  # of a dump during which the kernel's list changed
 
 def ask(protocol: int, request: bytes, seconds: float = SECONDS) -> bytes:
     """All messages of the answer, joined, without the final DONE or acknowledgement. Only questions: raises ValueError
-    for a routing request that changes something. Raises Unanswered by the errno that the kernel gives."""
+    for a routing request that changes something, and for a generic one that is no question to ethtool. Raises
+    Unanswered by the errno that the kernel gives."""
     if len(request) < HEADER.size:
         raise ValueError("a netlink request has a header of 16 bytes")
-    kind, flags = HEADER.unpack_from(request)[1:3]
+    kind = HEADER.unpack_from(request)[1]
     if protocol == ROUTE and kind % 4 != 2:  # rtnetlink numbers NEW, DEL, GET, SET
         raise ValueError(f"rtnetlink message type {kind} is no question")
+    if protocol == GENERIC:
+        from probes.host.ethtool import check_netlink
+
+        check_netlink(request, partial(_ask, GENERIC, seconds=seconds))
+    return _ask(protocol, request, seconds)
+
+
+def _ask(protocol: int, request: bytes, seconds: float) -> bytes:
+    kind, flags = HEADER.unpack_from(request)[1:3]
     subject = f"netlink protocol {protocol}, message {kind}"
     for _ in range(TRIES):
         try:

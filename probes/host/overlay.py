@@ -134,6 +134,10 @@ class OverlayHost:
         """See Host.netlink."""
         return self._base.netlink(protocol, request)
 
+    def ethtool(self, interface: str, request: bytes) -> bytes:
+        """See Host.ethtool."""
+        return self._base.ethtool(interface, request)
+
     def udev(self, path: str) -> Mapping[str, str]:
         """See Host.udev."""
         return properties_in(self, path) if record_of(path) in self._files else self._base.udev(path)

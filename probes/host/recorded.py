@@ -51,6 +51,7 @@ class RecordedHost:
         self._commands: dict[tuple[str, ...], Completed | Refusal] = dict(reader.each("/commands", _command))
         self._nvml: RecordedNvml = reader.calls("/nvml.json")
         self._netlink: dict[tuple[int, bytes], bytes | Refusal] = dict(reader.each("/netlink", _exchange))
+        self._ethtool: dict[tuple[str, bytes], bytes | Refusal] = dict(reader.each("/ethtool", _asked))
         self._refused_names: dict[str, list[str]] = {}
         for place in self._refusals:
             directory, name = parent_and_name(place)
@@ -125,6 +126,15 @@ class RecordedHost:
         answer = self._netlink.get((protocol, same_question(request)))
         if answer is None:
             raise Absent(f"netlink protocol {protocol}: not recorded")
+        if isinstance(answer, Refusal):
+            raise answer.error()
+        return answer
+
+    def ethtool(self, interface: str, request: bytes) -> bytes:
+        """See Host.ethtool."""
+        answer = self._ethtool.get((interface, request))
+        if answer is None:
+            raise Absent(f"ethtool of {interface}: not recorded")
         if isinstance(answer, Refusal):
             raise answer.error()
         return answer
@@ -227,6 +237,11 @@ def _call(row: Any) -> tuple[tuple[str, str], Any]:
 
 def _exchange(row: Any) -> tuple[tuple[int, bytes], bytes | Refusal]:
     question = int(row["protocol"]), same_question(_bytes(row["request"]))
+    return question, _refusal(row["error"]) if "error" in row else _bytes(row["reply"])
+
+
+def _asked(row: Any) -> tuple[tuple[str, bytes], bytes | Refusal]:
+    question = _text(row["interface"]), _bytes(row["request"])
     return question, _refusal(row["error"]) if "error" in row else _bytes(row["reply"])
 
 

@@ -41,6 +41,7 @@ class Recording:
     commands: dict[tuple[str, ...], Completed | Refusal] = field(default_factory=dict)
     nvml: dict[Call, Any] = field(default_factory=dict)  # plain data or Refusal
     netlink: dict[tuple[int, bytes], bytes | Refusal] = field(default_factory=dict)
+    ethtool: dict[tuple[str, bytes], bytes | Refusal] = field(default_factory=dict)
     lost: dict[str, Refusal] = field(default_factory=dict)
     unanswered: dict[str, Refusal] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
@@ -67,6 +68,7 @@ class Recording:
         _fill(self.commands, other.commands)
         _fill(self.nvml, other.nvml)
         _fill(self.netlink, other.netlink)
+        _fill(self.ethtool, other.ethtool)
         _fill(self.lost, other.lost)
         _fill(self.unanswered, other.unanswered)
 
@@ -186,6 +188,17 @@ class RecordingHost:
             self.recording.netlink.setdefault(question, Refusal.of(why))
             raise
         self.recording.netlink.setdefault(question, reply)
+        return reply
+
+    def ethtool(self, interface: str, request: bytes) -> bytes:
+        """See Host.ethtool."""
+        question = interface, request
+        try:
+            reply = self._host.ethtool(interface, request)
+        except Unanswered as why:
+            self.recording.ethtool.setdefault(question, Refusal.of(why))
+            raise
+        self.recording.ethtool.setdefault(question, reply)
         return reply
 
     def udev(self, path: str) -> Mapping[str, str]:

@@ -12,7 +12,9 @@ from typing import Any
 
 from probes.dmi import meaning
 from probes.host import redact_binary as binary
+from probes.host import redact_ethtool
 from probes.host.door import Completed
+from probes.host.netlink import GENERIC
 from probes.host.recording import Recording
 from probes.host.redact_names import Pseudonyms
 from probes.host.redact_text import Texts, addresses_in
@@ -81,8 +83,10 @@ def _gather(texts: Texts, recording: Recording) -> None:
             serials.add(answer)
         elif isinstance(answer, dict):
             serials.update(said for name, said in answer.items() if "Serial" in name and isinstance(said, str))
-    for (protocol, _), reply in recording.netlink.items():
-        if isinstance(reply, bytes):
+    for (protocol, request), reply in recording.netlink.items():
+        if isinstance(reply, bytes) and protocol == GENERIC:
+            serials.add(redact_ethtool.serial(request, reply) or "")
+        elif isinstance(reply, bytes):
             _gather_netlink(texts, protocol, reply)
     for text in _texts(recording):
         texts.learn(text)
@@ -160,7 +164,8 @@ class _Written:
             refusals={text(path): self.refusal(why) for path, why in old.refusals.items()},
             commands=dict(self.command(argv, answer) for argv, answer in old.commands.items()),
             nvml={(function, text(given)): self.nvml(function, said) for (function, given), said in old.nvml.items()},
-            netlink={question: self.netlink(question[0], said) for question, said in old.netlink.items()},
+            netlink={question: self.netlink(*question, said) for question, said in old.netlink.items()},
+            ethtool={(text(name), q): self.ethtool(q, said) for (name, q), said in old.ethtool.items()},
             lost={name: self.refusal(why) for name, why in old.lost.items()},
             unanswered={name: self.refusal(why) for name, why in old.unanswered.items()},
             missing=[text(line) for line in old.missing],
@@ -207,10 +212,18 @@ class _Written:
             return {key: self.plain(each) for key, each in value.items()}
         return [self.plain(each) for each in value] if isinstance(value, (list, tuple)) else value
 
-    def netlink(self, protocol: int, answer: bytes | Refusal) -> bytes | Refusal:
+    def ethtool(self, request: bytes, answer: bytes | Refusal) -> bytes | Refusal:
         if isinstance(answer, Refusal):
             return self.refusal(answer)
-        new = binary.netlink(self.texts, protocol, answer)
+        return redact_ethtool.ioctl(self.texts, request, answer)
+
+    def netlink(self, protocol: int, request: bytes, answer: bytes | Refusal) -> bytes | Refusal:
+        if isinstance(answer, Refusal):
+            return self.refusal(answer)
+        if protocol == GENERIC:
+            new = redact_ethtool.netlink(self.texts, request, answer)
+        else:
+            new = binary.netlink(self.texts, protocol, answer)
         if new is None:
             return Refusal("absent", "left out by --redact: an answer of a kind that is not understood")
         return new

@@ -56,6 +56,10 @@ class RootedHost(FolderFiles):
         """See Host.netlink."""
         return self._kernel().netlink(protocol, request)
 
+    def ethtool(self, interface: str, request: bytes) -> bytes:
+        """See Host.ethtool."""
+        return self._kernel().ethtool(interface, request)
+
     def udev(self, path: str) -> Mapping[str, str]:
         """See Host.udev: the folder's own database."""
         return properties_in(self, path)

@@ -62,6 +62,10 @@ class TreeHost:
         """See Host.netlink."""
         raise Absent(f"a {self.kind} holds no netlink answers")
 
+    def ethtool(self, interface: str, request: bytes) -> bytes:
+        """See Host.ethtool."""
+        raise Absent(f"a {self.kind} holds no ethtool answers")
+
     def udev(self, path: str) -> Mapping[str, str]:
         """See Host.udev."""
         return properties_in(self._files, path)

@@ -37,6 +37,9 @@ class TreeHost(MemoryFiles):
     def netlink(self, protocol: int, request: bytes) -> bytes:
         raise Absent("no netlink")
 
+    def ethtool(self, interface: str, request: bytes) -> bytes:
+        raise Absent(f"{interface}: no ethtool here")
+
 
 def in_memory(corpus: Path, name: str) -> TreeHost:
     """One tree as a host."""

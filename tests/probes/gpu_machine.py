@@ -106,6 +106,9 @@ class GpuMachine:
     def netlink(self, protocol: int, request: bytes) -> bytes:
         raise Absent("no netlink")
 
+    def ethtool(self, interface: str, request: bytes) -> bytes:
+        raise Absent(f"{interface}: no ethtool here")
+
     def udev(self, path: str) -> dict[str, str]:
         raise Absent("no udev")
 

@@ -149,6 +149,9 @@ class PciHost:
     def netlink(self, protocol: int, request: bytes) -> bytes:
         raise Absent("no netlink here")
 
+    def ethtool(self, interface: str, request: bytes) -> bytes:
+        raise Absent(f"{interface}: no ethtool here")
+
     def _ask(self, path: str) -> None:
         self.asked.append(path)
         if path in self.refused:

@@ -85,6 +85,9 @@ class Machine:
     def netlink(self, protocol: int, request: bytes) -> bytes:
         raise Absent("netlink: not here")
 
+    def ethtool(self, interface: str, request: bytes) -> bytes:
+        raise Absent(f"{interface}: no ethtool here")
+
     def udev(self, path: str) -> Mapping[str, str]:
         raise Absent(f"{path}: no udev here")
 

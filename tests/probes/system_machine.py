@@ -74,6 +74,9 @@ class Machine:
             raise answer
         return answer
 
+    def ethtool(self, interface: str, request: bytes) -> bytes:
+        raise Absent(f"{interface}: no ethtool here")
+
     def udev(self, path: str) -> Mapping[str, str]:
         raise Absent(f"no udev answer for {path}")
 

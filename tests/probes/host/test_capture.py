@@ -70,6 +70,12 @@ class Machine(OverlayHost):
             return b"\x10\0\0\0" + bytes(12)
         raise Denied("netlink protocol 16: Operation not permitted", "EPERM")
 
+    def ethtool(self, interface: str, request: bytes) -> bytes:
+        """One answer, and a refusal."""
+        if interface == "eth0":
+            return request + b"\x01"
+        raise Failed("ethtool command 0x12 of eth1: Operation not supported", "EOPNOTSUPP")
+
     def udev(self, path: str) -> Mapping[str, str]:
         """One device that it knows."""
         record_of(path)
@@ -113,6 +119,9 @@ QUESTIONS: list[Question] = [
     ("nvml", "nvmlDeviceGetSerial", 1),
     ("netlink", 0, REQUEST),
     ("netlink", 16, REQUEST),
+    ("ethtool", "eth0", b"\x12\0\0\0"),
+    ("ethtool", "eth1", b"\x12\0\0\0"),
+    ("ethtool", "eth2", b"\x12\0\0\0"),
     ("udev", LINK),
     ("udev", "/sys/class/net/eth0"),
     ("udev", "/nowhere"),
