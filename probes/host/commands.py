@@ -31,13 +31,14 @@ RDMA = (
     ("show_gids",),
 )
 SYSTEM = (("lsmod",),)
+LLDP = (("lldpctl", "-f", "json"),)  # what lldpd heard; nothing is sent
 FABRIC = (
     ("nv-fabricmanager", "--version"),
     ("nvidia-imex-ctl", "-q"),  # the state of the local daemon, no other node is asked
 )
 KERNEL_LOG = (("journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-iso-precise"),)
 
-COMMANDS: tuple[tuple[str, ...], ...] = NVIDIA_SMI + PCI + RDMA + SYSTEM + FABRIC + KERNEL_LOG
+COMMANDS: tuple[tuple[str, ...], ...] = NVIDIA_SMI + PCI + RDMA + SYSTEM + FABRIC + KERNEL_LOG + LLDP
 
 # Never run by us; their outputs are read where a recorded source holds them.
 NVIDIA_SMI_SAVED = (("nvidia-smi", "--query-gpu"),)  # any --query-gpu=... with any format
@@ -52,4 +53,10 @@ KERNEL_LOG_SAVED = (
     ("journalctl", "--no-pager", "--boot"),
 )
 
-SAVED: tuple[tuple[str, ...], ...] = NVIDIA_SMI_SAVED + RDMA_SAVED + SYSTEM_SAVED + KERNEL_LOG_SAVED
+LLDP_SAVED = (("lldpctl", "-f", "json0"), ("lldpcli", "show", "neighbors", "-f", "json"))
+DCB_SAVED = (("mlnx_qos", "-i"), ("dcb", "show"))  # of any interface: probes/dcb.py asks for each by name
+RDMA_SYSTEM_SAVED = (("rdma", "system"), ("rdma", "system", "show"), ("rdma", "dev"), ("rdma", "dev", "show"))
+
+SAVED: tuple[tuple[str, ...], ...] = (
+    NVIDIA_SMI_SAVED + RDMA_SAVED + SYSTEM_SAVED + KERNEL_LOG_SAVED + LLDP_SAVED + DCB_SAVED + RDMA_SYSTEM_SAVED
+)

@@ -45,6 +45,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("rdma", "link"),), (r"^(?:link |\d+/\d+: )\S+/\d+:? [^\n]*\bstate [A-Z]",)),
     ((("ibdev2netdev",),), (r"^(?:\S+ )?\S+ port \d+ (?:\([^\n]*\) )?==> \S+ \(",)),
     ((("show_gids",),), (r"^DEV[ \t]+PORT[ \t]+INDEX[ \t]+GID",)),
+    ((("lldpctl", "-f", "json"),), (r"\A\s*\{\s*\"lldp\":",)),
     ((("lsmod",),), (r"\A(?:Module +Size +Used by|\w+ +\d+ +\d+(?: [\w,\[\]-]*)?)$",)),
     ((("dmesg",),), (r"\A(?:\[[ \d]+\.\d{6}\] |<\d+>\[|\d+,\d+,\d+,-;)",)),
 )  # fmt: skip

@@ -29,6 +29,8 @@ def ask(protocol: int, request: bytes, seconds: float = SECONDS) -> bytes:
     kind = HEADER.unpack_from(request)[1]
     if protocol == ROUTE and kind % 4 != 2:  # rtnetlink numbers NEW, DEL, GET, SET
         raise ValueError(f"rtnetlink message type {kind} is no question")
+    if protocol == RDMA and kind not in RDMA_QUESTIONS:
+        raise ValueError(f"RDMA netlink message type {kind} is no question of ours")
     if protocol == GENERIC:
         from probes.host.ethtool import check_netlink
 
