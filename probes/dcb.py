@@ -13,20 +13,21 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from probes import dcb_netlink, interfaces, netlink
+from probes import dcb_netlink, netlink
 from probes import netdev_sysfs as sysfs
 from probes.asking import Asking
 from probes.dcb_facts import Dcb, DcbFacts, Interface, Marking
 from probes.dcb_tool import OBJECTS, parse_dcb
 from probes.host.door import Absent, Failed, Host, Unanswered
 from probes.mlnx_qos import parse_mlnx_qos
-from probes.netdev import natural
+from probes.netdev import natural, on_pci
 from probes.probe import Probe, Reading
 from probes.text import Unparsable
 
 T = TypeVar("T")
 INFINIBAND = "/sys/class/infiniband"
 CONFIGURED = "/sys/kernel/config/rdma_cm"
+ETHERNET = 1  # ARPHRD_ETHER
 MOST = 1024  # interfaces, RDMA devices: more are no machine's
 NO_DCB = ("EOPNOTSUPP", "ENOTSUP")  # one number on Linux
 PRIORITIES = tuple(str(priority) for priority in range(8))
@@ -34,10 +35,10 @@ SAVED = re.compile(r"[A-Za-z0-9_.:-]{1,15}")
 
 
 def read(host: Host) -> Reading:
-    """Every Ethernet interface. Raises Absent where there is none, and nothing marks traffic."""
+    """Every Ethernet interface whose device is awake. Raises Absent where there is none, and nothing marks traffic."""
     asking = Asking(host)
-    here = [each for each in interfaces.of_pci(asking)[:MOST] if each.type in (None, interfaces.ETHERNET)]
-    rows = tuple(_interface(asking, each) for each in here)
+    here = [each for each in on_pci(asking)[:MOST] if each.link.type in (None, ETHERNET)]
+    rows = tuple(_interface(asking, each.link.name, each.place.pci or "", each.folder) for each in here)
     markings = tuple(_markings(asking))
     if not rows and not markings:
         raise Absent("no Ethernet interface of a PCI device is seen here")
@@ -47,20 +48,18 @@ def read(host: Host) -> Reading:
 PROBE = Probe("dcb", read)
 
 
-def _interface(asking: Asking, here: interfaces.Interface) -> Interface:
-    if not here.awake:
-        return Interface(here.name, here.pci, reason="not asked: the device sleeps")
+def _interface(asking: Asking, name: str, pci: str, folder: str | None) -> Interface:
     said: list[Dcb] = []
     reason = None
     try:
-        said.append(_driver(asking, here.name))
+        said.append(_driver(asking, name))
     except Unanswered as why:
         reason = _reason(why)
-    row = Interface(here.name, here.pci)
-    if here.known_folder:
-        said += _ofed(asking, here.folder)
-        row = _with_ecn(asking, here.folder, row)
-    said += _saved(asking, here.name)
+    row = Interface(name, pci)
+    if folder:
+        said += _ofed(asking, folder)
+        row = _with_ecn(asking, folder, row)
+    said += _saved(asking, name)
     return row._replace(said=tuple(said), reason=reason)
 
 

@@ -12,6 +12,7 @@ from probes.host.door import Failed, TimedOut, unanswered
 
 HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
 ROUTE, GENERIC = 0, 16
+RDMA, RDMA_QUESTIONS = 20, (5121, 5125, 5126)  # nldev: GET, PORT_GET, SYS_GET
 ERROR, DONE = 2, 3
 MULTI, DUMP_INTERRUPTED, DUMP = 0x2, 0x10, 0x300
 SECONDS = 3.0
