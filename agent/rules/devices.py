@@ -61,6 +61,13 @@ def model_of(case: Case, gpu: Gpu) -> str:
     return gpu.name or ""
 
 
+def is_consumer(case: Case, gpu: Gpu) -> bool:
+    """A card for games and desktops, by its name: made for other uses than this one, and left alone."""
+    function = function_of(case, gpu)
+    name = f"{gpu.name or ''} {(function.name if function else None) or ''}".lower()
+    return any(line in name for line in ("geforce", "titan"))
+
+
 def on_c2c(case: Case, gpu: Gpu) -> bool:
     """A GPU of a superchip: its way to the CPU and to NICs is NVLink-C2C, not PCIe."""
     return device_id(case, gpu) in C2C_GPUS or bool(gpu.c2c and gpu.c2c.enabled)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from agent.rules.gpu.missing import gpu_missing
+from agent.rules.gpu.siblings_differ import gpu_siblings_differ
 from agent.rules.gpu.xid import gpu_xid
 from agent.rules.rule import Rule
 
-RULES: tuple[Rule, ...] = (gpu_missing, gpu_xid)
+RULES: tuple[Rule, ...] = (gpu_missing, gpu_xid, gpu_siblings_differ)

@@ -22,6 +22,8 @@ from agent.rules.rule import Answer, Fail, NotApplicable, Pass, rule
         "pcie-width-downgraded",
         "pcie-speed-downgraded",
         "pcie-path-bottleneck",
+        "pcie-link-down",
+        "pcie-containment",
         "gpu-missing",
         "gpu-xid",
         "nvlink-inactive",
@@ -34,6 +36,7 @@ from agent.rules.rule import Answer, Fail, NotApplicable, Pass, rule
         "roce-mtu-small",
         "roce-gid-v1-only",
         "affinity-gpu-far-from-nic",
+        "inventory-lost",
     ),
 )
 def pcie_device_gone(case: Case) -> Iterator[Answer]:
@@ -123,11 +126,19 @@ def _fault(case: Case, members: list[PciFunction], gear: dict[str, str]) -> Fail
         remedy="Drain the node and power cycle it. If it stays gone, reseat the card, try another slot, replace it.",
         evidence=(
             Evidence(what=f"config space of {first.id}", value="all-ones", source=pci_source(case, first.id, "config")),
+            *_switched_off(case, first),
             *kernel_log(case, first.id),
         ),
         severity=max((gear[f.id] for f in members), key=SEVERITIES.index),
         places=_places(case, ids),
     )
+
+
+def _switched_off(case: Case, function: PciFunction) -> tuple[Evidence, ...]:
+    port = case.functions.get(function.parent or "")
+    if port is None or not port.link_disabled:
+        return ()
+    return (Evidence(what=f"Link Disable of {port.id}", value="set", source=f"lspci -vv -s {port.id} (LnkCtl; root)"),)
 
 
 def _places(case: Case, ids: set[str]) -> frozenset[str]:

@@ -11,14 +11,20 @@ from agent.model.topology import Path
 from agent.rules.case import Case
 from agent.rules.counting import named, share_lost
 from agent.rules.devices import kernel_log, label_of, on_c2c, pci_source
-from agent.rules.pcie.wires import Wire, bandwidth, expected_speed, expected_width, faces_up, unjudged
+from agent.rules.pcie.wires import Wire, bandwidth, expected_speed, expected_width, faces_up, kernel_said, unjudged
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
 _NOISE = 0.98  # two ways to round the same bandwidth differ by less
 
 
-@rule("pcie-path-bottleneck", "warning", needs=("pci|lspci",), references=("PCIE-008", "PCIE-032"))
+@rule(
+    "pcie-path-bottleneck",
+    "warning",
+    needs=("pci|lspci",),
+    references=("PCIE-008", "PCIE-032"),
+    absorbs=("pcie-nic-starved",),
+)
 def pcie_path_bottleneck(case: Case) -> Iterator[Answer]:
     """A hop between a GPU and its rail is slower than the links of both.
 
@@ -157,6 +163,7 @@ def _fault(case: Case, hop: PciFunction, found: list[tuple[Path, float]]) -> Fai
                 for path, _ in found[:2]
             ),
             *kernel_log(case, hop.id),
+            *kernel_said(case, hop.id),
         ),
         severity="error" if now < full / 2 * _NOISE else "warning",
         places=frozenset({hop.id}),

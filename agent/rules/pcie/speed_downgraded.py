@@ -14,8 +14,10 @@ from agent.rules.pcie.wires import (
     both_ends,
     expected_speed,
     expected_width,
+    kernel_said,
     loss,
     not_conclusive,
+    retrained,
     unjudged,
     wire_label,
     wires,
@@ -28,7 +30,13 @@ from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
     "error",
     needs=("pci|lspci",),
     references=("PCIE-002",),
-    absorbs=("pcie-path-bottleneck",),
+    absorbs=(
+        "pcie-path-bottleneck",
+        "pcie-ends-disagree",
+        "pcie-slower-than-siblings",
+        "pcie-nic-starved",
+        "roce-rt-host-bound",
+    ),
 )
 def pcie_speed_downgraded(case: Case) -> Iterator[Answer]:
     """A PCIe link runs at a lower speed than both its ends can do.
@@ -105,7 +113,7 @@ def _fault(case: Case, wire: Wire, speed: float, expected: float) -> Fail:
         remedy="Lift the limit on this slot's link speed in the BIOS, or whatever wrote LnkCtl2."
         if cap
         else "Reseat the card or its riser, update firmware of card and switch, look for correctable errors (AER).",
-        evidence=(*both_ends(case, wire, "speed"), *cap),
+        evidence=(*both_ends(case, wire, "speed"), *cap, *retrained(wire), *kernel_said(case, wire.child.id)),
         severity=lowered(severity) if cap and severity == "error" else severity,
         cause="target-link-speed" if cap else "",
         places=wire.places,

@@ -9,21 +9,21 @@ from agent.rules.counting import share_lost
 from agent.rules.devices import WIDTH_PROVES_NOTHING, device_id
 from agent.rules.pcie.wires import (
     LANES,
+    OFTEN_HALF,
     Wire,
     bandwidth,
     both_ends,
     expected_speed,
     expected_width,
+    kernel_said,
     loss,
     not_conclusive,
+    retrained,
     unjudged,
     wire_label,
     wires,
 )
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
-
-# Boards that some servers wire with half the lanes on purpose: DCGM accepts x8 (T4, A10G, L40S, A800)
-_OFTEN_HALF = frozenset({"0x1eb8", "0x2237", "0x26b9", "0x20f3"})
 
 
 @rule(
@@ -32,7 +32,14 @@ _OFTEN_HALF = frozenset({"0x1eb8", "0x2237", "0x26b9", "0x20f3"})
     needs=("pci|lspci",),
     references=("PCIE-001", "gdr-nic-pcie-degraded"),
     essential=True,
-    absorbs=("pcie-speed-downgraded", "pcie-path-bottleneck"),
+    absorbs=(
+        "pcie-speed-downgraded",
+        "pcie-path-bottleneck",
+        "pcie-ends-disagree",
+        "pcie-slower-than-siblings",
+        "pcie-nic-starved",
+        "roce-rt-host-bound",
+    ),
 )
 def pcie_width_downgraded(case: Case) -> Iterator[Answer]:
     """A PCIe link trained with fewer lanes than both its ends can do.
@@ -95,14 +102,14 @@ def _judge(case: Case, wire: Wire) -> Answer:
 
 def _fault(case: Case, wire: Wire, width: int, expected: int) -> Fail:
     gpu = case.gpu_by_pci.get(wire.child.id)
-    often_half = gpu is not None and device_id(case, gpu) in _OFTEN_HALF and width >= 8
+    often_half = gpu is not None and device_id(case, gpu) in OFTEN_HALF and width >= 8
     return Fail(
         subject=wire.subject,
         label=wire_label(case, wire),
         summary=f"PCIe link has {width} lanes; both its ends can do {expected}",
         impact=_impact(case, wire, width, expected),
         remedy="Reseat the card or its riser, check the slot's bifurcation in the BIOS, then try another slot.",
-        evidence=both_ends(case, wire, "width"),
+        evidence=(*both_ends(case, wire, "width"), *retrained(wire), *kernel_said(case, wire.child.id)),
         severity=wire.severity,
         confidence="medium" if often_half else "high",
         places=wire.places,

@@ -19,6 +19,9 @@ from agent.rules.devices import AMD, away, by_role, label_of, pci_source
 from agent.rules.rule import NotApplicable, Unknown
 
 LANES = frozenset({1, 2, 4, 8, 12, 16, 32})
+# Boards that some servers wire with half the lanes on purpose: DCGM accepts x8 (T4, A10G, L40S, A800)
+OFTEN_HALF = frozenset({"0x1eb8", "0x2237", "0x26b9", "0x20f3"})
+NO_LINK = "no link at all: see pcie-link-down"
 _CARD_SWITCH = "0x1478"  # upstream port of the switch on an AMD GPU card
 _CARD_SWITCH_BELOW = frozenset({(AMD, "0x1479"), ("0x1022", "0x1500")})  # what the GPU hangs from inside its card
 
@@ -93,6 +96,8 @@ def unjudged(case: Case, wire: Wire) -> Unknown | NotApplicable | None:
     for end in (link, parent.link if parent else None):
         if end and end.quality.state == "untrusted":
             return NotApplicable(wire.subject, end.quality.reason or "its link registers describe no real wire")
+    if link.width == 0:
+        return NotApplicable(wire.subject, NO_LINK)
     if link.quality.state == "unreadable":
         return Unknown(wire.subject, link.quality.reason or "its link registers could not be read")
     return None
@@ -148,6 +153,27 @@ def loss(now: float | None, full: float | None) -> str | None:
     if now is None or full is None or now >= full:
         return None
     return f"{now:.1f} instead of {full:.1f} GB/s in each direction: {share_lost(now, full)} less."
+
+
+def reach(case: Case, wire: Wire) -> float | None:
+    """What both ends of a wire can carry together, GB/s in one direction; None where one of them does not say."""
+    return bandwidth(expected_speed(case, wire), expected_width(case, wire))
+
+
+def retrained(wire: Wire) -> tuple[Evidence, ...]:
+    """That the link came down to other lanes or another speed, as the port above remembers: sticky, and undated."""
+    said = wire.parent.retrained if wire.parent else None
+    if not said or wire.parent is None:
+        return ()
+    words = " and ".join(each.replace("_", " ") for each in said)
+    source = f"lspci -vv -s {wire.parent.id} (LnkSta: BWMgmt, ABWMgmt; root)"
+    return (Evidence(what=f"{wire.parent.id} says that the link was retrained", value=words, source=source),)
+
+
+def kernel_said(case: Case, *places: str) -> tuple[Evidence, ...]:
+    """What the kernel wrote of a limited link when a driver bound: it names the hop, and may be of an older state."""
+    lines = [e for e in case.events if e.kind == "pcie_bandwidth" and any(place in e.text for place in places)]
+    return tuple(Evidence(what="kernel log", value=line.text, source=line.source) for line in lines[-2:])
 
 
 def wire_label(case: Case, wire: Wire) -> str:

@@ -1,0 +1,44 @@
+"""What a NIC's ports need of the PCIe link below them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from agent.model.nic import Nic
+from agent.model.pci import PciFunction
+from agent.rules.case import Case
+
+USABLE = 0.87  # of the bandwidth after line coding that copies get: 55.1 of 63 GB/s, 8 x H200 with nvbandwidth
+
+
+class Need(NamedTuple):
+    """What the ports of a card send at most, Gb/s."""
+
+    fastest: float  # one port alone
+    together: float  # all of the card
+
+
+def needed(case: Case, nic: Nic) -> Need | None:
+    """The rates of the active ports of the card that a NIC is on; None where no port is active."""
+    rates: list[float] = []
+    alone: list[float] = []
+    for function in card_functions(case, case.functions.get(nic.pci or "")):
+        other = case.nic_by_pci.get(function.id)
+        for port in other.ports if other and not other.virtual_function else ():
+            if port.state == "ACTIVE" and port.rate_gbit_s:
+                rates.append(port.rate_gbit_s)
+                alone += [] if other and other.bond else [port.rate_gbit_s]  # a bond has the rate of all its ports
+    return Need(max(alone, default=0.0), sum(rates)) if rates else None
+
+
+def card_functions(case: Case, function: PciFunction | None) -> list[PciFunction]:
+    """All functions of a card, which share its link."""
+    if function is None:
+        return []
+    slot = function.id.rpartition(".")[0]
+    return [f for f in case.topology.pci if f.id.rpartition(".")[0] == slot and not f.physical_function]
+
+
+def carries(gbyte_s: float | None, need: Need) -> bool:
+    """Whether a link is enough for the fastest port alone; unknown counts as enough."""
+    return gbyte_s is None or USABLE * gbyte_s >= need.fastest / 8
