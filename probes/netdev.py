@@ -49,7 +49,7 @@ class Netdev(NamedTuple):
     bond: Mapping[str, str | tuple[str, ...]] | None = (
         None  # {"mode": "802.3ad", "slaves": ("a", "b"), "miimon": "100"}
     )
-    vlan: Mapping[str, int | str] | None = None  # {"id": 100, "parent": "ens1"}
+    vlan: Mapping[str, int | str] | None = None  # {"id": 100, "parent": "ens1", "egress_map": "0:3"}
     virtual: bool = False  # no device below it (bridge, veth, dummy)
     kind: str | None = None  # of a software interface: "bond", "vlan", "veth", "ipoib"
     port_name: str | None = None  # "p0"; "pf0vf3": a representor, not the port itself
@@ -57,7 +57,7 @@ class Netdev(NamedTuple):
 
 
 class NetdevFacts(NamedTuple):
-    """Every interface, sorted by name (numbers as numbers)."""
+    """Every interface, sorted by name."""
 
     netdevs: tuple[Netdev, ...]
 
@@ -103,6 +103,16 @@ def read(host: Host) -> Reading:
 
 
 PROBE = Probe("netdev", read)
+
+
+def on_pci(asking: Asking) -> list[Seen]:
+    """The interfaces of PCI devices that are awake, sorted by name."""
+    try:
+        seen = [_seen(asking, link) for link in _links(asking)]
+    except Unanswered:
+        folders = sysfs.folders(asking)
+        seen = [_beside(asking, link, folders[link.name]) for link in sysfs.links(asking, folders)]
+    return sorted((one for one in seen if one.place.pci and one.awake), key=lambda one: natural(one.link.name))
 
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:
@@ -178,8 +188,8 @@ def _seen(asking: Asking, link: Link) -> Seen:
 
 def _note_other_namespace(asking: Asking, links: tuple[Link, ...]) -> None:
     """Say which devices' interfaces sysfs shows that are not in our network namespace."""
-    others = set(asking.names(sysfs.CLASS) or ()) - {link.name for link in links}
-    names = [name for name in sorted(others, key=natural) if sysfs.place(asking, f"{sysfs.CLASS}/{name}").pci]
+    others = sorted(set(asking.names(sysfs.CLASS) or ()) - {link.name for link in links}, key=natural)
+    names = [name for name in others if sysfs.place(asking, f"{sysfs.CLASS}/{name}").pci]
     if names:
         asking.gap(f"in another network namespace, and not described: {', '.join(names)}")
 
@@ -204,11 +214,8 @@ def _beside(asking: Asking, link: Link, folder: str) -> Seen:
 
 
 def _awake(asking: Asking, pci: str | None) -> bool:
-    return (
-        pci is None
-        or asking.text(f"{sysfs.PCI}/{pci}/power/runtime_status", source=f"{sysfs.PCI}/*/power/runtime_status")
-        not in SLEEPING
-    )
+    status = f"{sysfs.PCI}/*/power/runtime_status"
+    return pci is None or asking.text(status.replace("*", pci), source=status) not in SLEEPING
 
 
 def _counters_of_netlink(asking: Asking, one: Seen) -> dict[str, int] | None:
@@ -263,7 +270,8 @@ def _netdev(
         bond = {**(link.bond or {}), "slaves": tuple(sorted(slaves, key=natural))}
     vlan: dict[str, int | str] | None = None
     if link.vlan_id is not None:
-        vlan = {"id": link.vlan_id, **({"parent": link.lower} if link.lower else {})}
+        told = {"parent": link.lower or None, "egress_map": link.vlan_egress}
+        vlan = {"id": link.vlan_id, **{key: value for key, value in told.items() if value is not None}}
     return Netdev(
         name=link.name,
         address=one.place.pci,

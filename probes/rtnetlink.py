@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from probes.netlink import ADDRESS, LINK, STATISTICS, STATISTICS_64, attributes
+from probes.netlink import ADDRESS, LINK, STATISTICS, STATISTICS_64, attributes, each_attribute
 from probes.text import Unparsable
 
 ADMIN_UP = 0x1  # IFF_UP
@@ -29,9 +29,10 @@ MAC, NAME, MTU, LOWER, MASTER, OPERSTATE, LINKINFO = 1, 3, 4, 5, 10, 16, 18
 CARRIER, CARRIER_CHANGES, LOWER_NAMESPACE, PORT_NAME = 33, 35, 37, 38
 CARRIER_UP, CARRIER_DOWN, PARENT, PARENT_BUS = 47, 48, 56, 57
 # IFLA_INFO_*, IFLA_VLAN_*, IFLA_BOND_*, IFA_*
-KIND, DATA, VLAN_ID = 1, 2, 1
+KIND, DATA, VLAN_ID, VLAN_EGRESS, VLAN_MAPPING = 1, 2, 1, 3, 1
 BOND_MODE, BOND_ACTIVE, BOND_MIIMON, BOND_HASH = 1, 2, 3, 14
 IFA_ADDRESS, IFA_LOCAL = 1, 2
+MAPPING = struct.Struct("=II")  # from, to
 
 
 class Link(NamedTuple):
@@ -52,6 +53,7 @@ class Link(NamedTuple):
     master: str | None = None
     lower: str | None = None  # below a VLAN
     vlan_id: int | None = None
+    vlan_egress: str | None = None  # "0:3,4:3": from the socket's priority to the tag's; "": none
     bond: Mapping[str, str] | None = None  # without its slaves
     port_name: str | None = None  # "p0"; "pf0vf3" of a representor
     parent_pci: str | None = None  # PCI address of the device, where the kernel names it (5.14)
@@ -128,10 +130,19 @@ def _link(header: tuple[int, int, int], said: Mapping[int, bytes], names: Mappin
         master=names.get(_number(said.get(MASTER)) or 0),
         lower=names.get(lower or 0),
         vlan_id=_number(data.get(VLAN_ID)) if software == "vlan" else None,
+        vlan_egress=_mappings(data.get(VLAN_EGRESS, b"")) if software == "vlan" else None,
         bond=_bond(data, names) if software == "bond" else None,
         port_name=_text(said.get(PORT_NAME)),
         parent_pci=_text(said.get(PARENT)) if _text(said.get(PARENT_BUS)) == "pci" else None,
     )
+
+
+def _mappings(raw: bytes) -> str:
+    """IFLA_VLAN_EGRESS_QOS: a struct ifla_vlan_qos_mapping each."""
+    pairs = [
+        MAPPING.unpack_from(value) for kind, value in each_attribute(raw) if kind == VLAN_MAPPING and len(value) >= 8
+    ]
+    return ",".join(f"{priority}:{tag}" for priority, tag in sorted(pairs))
 
 
 def _bond(data: Mapping[int, bytes], names: Mapping[int, str | None]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from agent.assemble.nvswitches import nvswitches_of
 from agent.assemble.paths import Matrix, Paths, paths_of
 from agent.assemble.pci import joined_functions, pci_rows
 from agent.assemble.pcie_tree import PcieTree
+from agent.assemble.qos import QosOf, with_markings
 from agent.assemble.role_evidence import surroundings
 from agent.assemble.roles import with_roles
 from agent.assemble.software import software_of
@@ -52,7 +53,7 @@ def assemble(outcomes: Iterable[Outcome]) -> Assembled:
     pci = pci_rows(functions, judge, facts.of("numa", NumaFacts))
 
     gpus = gpus_of(pci, driver, node.container)
-    nics = nics_of(pci, network_facts(facts, pci, driver.nic_names))
+    nics = with_markings(nics_of(pci, network_facts(facts, pci, driver.nic_names)), facts)
     matrix = Matrix(driver.cells, gpus, nics, driver.nic_names)
     paths = paths_of(Paths(tree, pci, node.numa_nodes), gpus, nics, matrix)
     nics = with_roles(nics, surroundings(node, pci, gpus, nics, paths, matrix, netdevs))
@@ -67,7 +68,7 @@ def assemble(outcomes: Iterable[Outcome]) -> Assembled:
             gpus=gpus,
             nvswitches=nvswitches_of(functions),
             nics=nics,
-            netdevs=netdevs_of(netdevs.netdevs if netdevs else (), nics),
+            netdevs=netdevs_of(netdevs.netdevs if netdevs else (), nics, QosOf(facts)),
             paths=paths,
             bandwidth_mode=driver.bandwidth_mode,
         ),

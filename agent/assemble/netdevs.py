@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 from agent.assemble.identity import identity
 from agent.assemble.nics import physical_netdevs
+from agent.assemble.qos import QosOf
 from agent.model.nic import Netdev, Nic
 from probes import netdev
 
 
-def netdevs_of(said: Sequence[netdev.Netdev], nics: Sequence[Nic]) -> list[Netdev]:
+def netdevs_of(said: Sequence[netdev.Netdev], nics: Sequence[Nic], qos: QosOf) -> list[Netdev]:
     """One row an interface, sorted by identity."""
     nic_at = {nic.pci: nic.id for nic in nics if nic.pci and nic.id == nic.pci}
-    return sorted((_row(each, said, nic_at) for each in said), key=lambda row: (identity(row.id), row.label))
+    return sorted((_row(each, said, nic_at, qos) for each in said), key=lambda row: (identity(row.id), row.label))
 
 
 def _identity(each: netdev.Netdev, said: Sequence[netdev.Netdev]) -> str:
@@ -28,7 +29,7 @@ def _identity(each: netdev.Netdev, said: Sequence[netdev.Netdev]) -> str:
     return f"{each.address}/{each.dev_port}" if alone else each.name
 
 
-def _row(each: netdev.Netdev, said: Sequence[netdev.Netdev], nic_at: dict[str, str]) -> Netdev:
+def _row(each: netdev.Netdev, said: Sequence[netdev.Netdev], nic_at: dict[str, str], qos: QosOf) -> Netdev:
     return Netdev(
         id=_identity(each, said),
         label=each.name,
@@ -47,4 +48,5 @@ def _row(each: netdev.Netdev, said: Sequence[netdev.Netdev], nic_at: dict[str, s
         else None,
         vlan=dict(sorted(each.vlan.items())) if each.vlan is not None else None,
         counters=dict(sorted(each.counters.items())) if each.counters else {},
+        **qos.words(each),
     )

@@ -6,7 +6,7 @@ from agent.assemble.facts import Facts
 from agent.assemble.identity import identity
 from agent.assemble.nccl import device_nodes_of, limits_of, nccl_of, parameters_of, shared_memory_of
 from agent.model.node import Driver, Module, RdmaStack, Service, Software
-from probes import gpu, modules, services
+from probes import gpu, modules, rdma_netlink, services
 from probes.kernel_log_facts import KernelLogFacts
 
 
@@ -15,6 +15,7 @@ def software_of(facts: Facts) -> Software:
     loaded = facts.of("modules", modules.ModuleFacts)
     listed = facts.of("lsmod", modules.ModuleFacts)
     either = loaded or listed
+    rdma = facts.of("rdma_netlink", rdma_netlink.RdmaNetlinkFacts)
     log = facts.of("kernel_log", KernelLogFacts)
     return Software(
         driver=_driver(facts, either),
@@ -27,6 +28,7 @@ def software_of(facts: Facts) -> Software:
         device_nodes=device_nodes_of(facts),
         shared_memory_mib=shared_memory_of(facts),
         peer_memory_clients=sorted(either.peer_memory_clients) if either else [],
+        rdma_namespaces=rdma.namespaces if rdma else None,
         kernel_log_since=log.since if log else None,
         kernel_log_whole=log.whole if log else None,
     )

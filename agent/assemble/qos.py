@@ -1,0 +1,161 @@
+"""DCB of an interface, neighbours, and what marks the traffic of a port: facts of several sources made one row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from agent.assemble.facts import Facts
+from agent.model.nic import Neighbor, Nic, Port, Qos
+from probes import lldp
+from probes.dcb_facts import Dcb, DcbFacts, Interface, Marking
+from probes.lldp import LldpFacts
+from probes.netdev import Netdev
+from probes.rdma_netlink import NetlinkDevice, RdmaNetlinkFacts
+
+ETHERNET = 1
+_METRES = "mlx5"  # drivers for whom ieee_pfc's delay is the cable's length; others count bit times
+
+
+class QosOf:
+    """DCB and neighbours by interface."""
+
+    def __init__(self, facts: Facts) -> None:
+        dcb, heard = facts.of("dcb", DcbFacts), facts.of("lldp", LldpFacts)
+        outcome = facts.outcomes.get("dcb")
+        self._known = {(row.name, row.pci): row for row in dcb.interfaces} if dcb else None
+        self._reason = (outcome.reason if outcome else None) or "DCB was not asked for"
+        self._neighbors: dict[str, list[lldp.Neighbor]] = {}
+        for each in heard.neighbors if heard else ():
+            self._neighbors.setdefault(each.interface, []).append(each)
+
+    def words(self, netdev: Netdev) -> dict[str, Any]:
+        """What a row of the report says: qos, qos_reason, neighbor."""
+        told = self._neighbors.get(netdev.name, [])
+        words: dict[str, Any] = {"neighbor": _neighbor(told[0]) if len(told) == 1 else None}  # several: not one link
+        if not netdev.address or netdev.virtual or netdev.type not in (None, ETHERNET) or netdev.vlan is not None:
+            return words
+        if self._known is None:
+            return words | {"qos_reason": self._reason}
+        row = self._known.get((netdev.name, netdev.address))
+        if row is None:
+            return words | {"qos_reason": "not asked: the device sleeps"}
+        qos = _qos(row, netdev.driver)
+        reason = row.reason or "the driver does not tell its PFC" if qos is None or not qos.pfc else None
+        return words | {"qos": qos, "qos_reason": reason}
+
+
+def with_markings(nics: Sequence[Nic], facts: Facts) -> list[Nic]:
+    """The same NICs, their ports with the protocol and with what marks traffic on the way out."""
+    dcb, kernel = facts.of("dcb", DcbFacts), facts.of("rdma_netlink", RdmaNetlinkFacts)
+    devices = {device.name: device for device in kernel.devices} if kernel else {}
+    markings = {(marking.device, marking.port): marking for marking in dcb.markings} if dcb else {}
+    return [
+        msgspec.structs.replace(
+            nic, ports=[_port(nic.rdma_device or "", port, devices, markings) for port in nic.ports]
+        )
+        for nic in nics
+    ]
+
+
+def _port(device: str, port: Port, devices: dict[str, NetlinkDevice], markings: dict[tuple[str, int], Marking]) -> Port:
+    kernel, marking = devices.get(device), markings.get((device, port.port))
+    interfaces = [name for number, name in kernel.interfaces if number == port.port] if kernel else []
+    return msgspec.structs.replace(
+        port,
+        protocol=kernel.protocol if kernel else None,
+        netdevs=port.netdevs or sorted(interfaces),
+        traffic_class=marking.traffic_class if marking else None,
+        default_roce_mode=marking.default_roce_mode if marking else None,
+    )
+
+
+def _qos(row: Interface, driver: str | None) -> Qos | None:
+    """One row of all sources, the best first; None where none says anything."""
+    metres = [said.delay for said in row.said if (driver or said.source).startswith((_METRES, "mlnx")) and said.delay]
+    modes = _first(row, "dcbx")
+    trust, source = _trust(row.said, driver)
+    qos = Qos(
+        trust=trust,
+        trust_source=source,
+        pfc=_list(row, "pfc"),
+        prio_tc=_list(row, "prio_tc"),
+        dscp_prio=_dscp_prio(row),
+        tc_bandwidth=_list(row, "tc_bandwidth"),
+        tc_tsa=_list(row, "tc_tsa"),
+        max_rate_kbit_s=_list(row, "max_rate_kbit_s"),
+        buffers=_buffers(row),
+        cable_metres=metres[0] if metres else None,
+        dcbx=_owner(modes) or _first(row, "dcbx_owner"),
+        dcbx_modes=list(modes or ()),
+        peer_pfc=_list(row, "peer_pfc"),
+        pfc_frames_sent=_list(row, "frames_sent"),
+        pfc_frames_received=_list(row, "frames_received"),
+        ecn={point: [bool(on) for on in of] for point, of in sorted((row.ecn or {}).items()) if None not in of},
+        cnp_dscp=row.cnp_dscp,
+        cnp_priority=row.cnp_priority,
+    )
+    return qos if qos != Qos() else None
+
+
+def _trust(said: Sequence[Dcb], driver: str | None) -> tuple[str | None, str | None]:
+    """What a frame's priority is taken from, and how that is known.
+
+    A word comes first, then a trust table. Of an APP table, entries for DSCP mean that DSCP is trusted; that there
+    are none means PCP on mlx5 only, whose driver fills and empties the table with the trust state.
+    """
+    for each in said:
+        if each.trust:
+            return each.trust, each.source
+    for each in said:
+        words = [word for word in each.trust_order or () if word in ("dscp", "pcp")]
+        if words:
+            return "dscp" if "dscp" in words else "pcp", "trust table"  # IP packets have a DSCP, whatever the order
+    for each in said:
+        if each.applications is not None:
+            if any(entry.selector == "dscp" for entry in each.applications):
+                return "dscp", "APP table"
+            if (driver or "").startswith(_METRES):
+                return "pcp", "APP table"
+    return None, None
+
+
+def _dscp_prio(row: Interface) -> dict[str, int]:
+    """Of several entries for a DSCP, the kernel takes the highest priority."""
+    entries = sorted(entry for entry in _first(row, "applications") or () if entry.selector == "dscp")
+    return {str(entry.protocol): entry.priority for entry in entries}
+
+
+def _buffers(row: Interface) -> dict[str, list[int]]:
+    both = {"prio_buffer": _list(row, "prio_buffer"), "size_bytes": _list(row, "buffer_bytes")}
+    return {name: values for name, values in both.items() if values}
+
+
+def _owner(modes: Sequence[str] | None) -> str | None:
+    return ("host" if "host" in modes else "firmware") if modes else None
+
+
+def _first(row: Interface, name: str) -> Any:
+    """Of several sources, the first that says it."""
+    return next((value for said in row.said if (value := getattr(said, name)) is not None), None)
+
+
+def _list(row: Interface, name: str) -> list[Any]:
+    return list(_first(row, name) or ())
+
+
+def _neighbor(said: lldp.Neighbor) -> Neighbor:
+    return Neighbor(
+        system=said.system,
+        chassis=said.chassis,
+        port=said.port,
+        port_description=said.port_description,
+        max_frame_bytes=said.max_frame_bytes,
+        vlan=said.vlan,
+        pfc=list(said.pfc or ()),
+        applications=dict(said.applications),
+        tc_bandwidth=list(said.tc_bandwidth or ()),
+        prio_tc=list(said.prio_tc or ()),
+    )
