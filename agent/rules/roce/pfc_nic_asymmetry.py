@@ -27,15 +27,14 @@ _GRAVE = ("PFC", "trust", "DSCP table", "traffic class queues")  # these lose pa
         "roce-pfc-on-cnp-or-default",
         "roce-global-pause",
         "roce-pause-and-pfc",
-        "roce-headroom-small",
     ),
 )
 def roce_pfc_nic_asymmetry(case: Case) -> Iterator[Answer]:
     """A rail's lossless classes are set otherwise than those of the other rails.
 
     ## What it checks
-    PFC, trust, DSCP table, traffic class queues, receive buffers, global pause and the owner of DCBX of every active
-    RoCE rail, against the rails of the same device id.
+    PFC, trust, DSCP table, traffic class queues, which receive buffer a priority has, global pause and the owner of
+    DCBX of every active RoCE rail, against the rails of the same device id.
 
     ## Why it matters
     Collectives run at the speed of the slowest rail: 1 rail of 8 that drops packets slows all 8. It is what a replaced
@@ -44,7 +43,7 @@ def roce_pfc_nic_asymmetry(case: Case) -> Iterator[Answer]:
     ## How it is decided
     A rail differs from what more than half of its kind have. PFC, trust, DSCP table and queues: error; buffers, pause
     and DCBX owner: warning. Where no value has a majority, one finding for all of them. A rail that roce-lossy tells of
-    is told there. The MTU is judged by roce-mtu-small.
+    is told there. The MTU is judged by roce-mtu-small, the size of buffers by roce-headroom-small.
 
     ## What keeps it silent
     - Storage and other NICs, and other device ids: not compared. Ports that are not active: not applicable.
@@ -104,7 +103,7 @@ def _settings(each: Chain) -> dict[str, str | None]:
         "trust": qos.trust,
         "DSCP table": _table(qos.dscp_prio),
         "traffic class queues": ",".join(map(str, qos.prio_tc)) or None,
-        "receive buffers": "; ".join(f"{name} {row}" for name, row in sorted(qos.buffers.items())) or None,
+        "receive buffers": ",".join(map(str, qos.buffers.get("prio_buffer", []))) or None,
         "global pause": f"rx {pause.rx}, tx {pause.tx}" if pause and None not in (pause.rx, pause.tx) else None,
         "DCBX owner": qos.dcbx,
     }
