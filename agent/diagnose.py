@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timezone
 from typing import NamedTuple
 
@@ -20,10 +20,11 @@ from agent.version import VERSION
 from probes.catalogue import probes
 from probes.host.door import Host
 from probes.host.recording import Recording
-from probes.probe import Outcome, Status
+from probes.probe import Outcome, Probe, Status
 from probes.readers.told import FactsSource
 from probes.run import Ran, run_probes
 
+_FIRST_SHARE = 2 / 3  # of the time that is left beside an interval, for the first reading: it asks everything
 NOT_JUDGED = Summary(verdict="unknown", counts={})
 
 
@@ -36,6 +37,8 @@ class Plan(NamedTuple):
     configuration: Configuration = Configuration()
     record: bool = False
     progress: Callable[[str], None] | None = None
+    interval_seconds: float | None = None  # read counters twice, so long apart; of a live host only
+    history: Callable[[Report], Report] | None = None  # adds what earlier runs know of this host, before it is judged
 
 
 def diagnose(host: Host | FactsSource, plan: Plan) -> tuple[Report, Recording | None]:
@@ -49,11 +52,23 @@ def diagnose(host: Host | FactsSource, plan: Plan) -> tuple[Report, Recording | 
     if isinstance(host, FactsSource):
         ran = Ran(host.outcomes(chosen), None)
     else:
-        ran = run_probes(chosen, host, plan.timeout_seconds, record=plan.record, progress=plan.progress)
-    answered = {outcome.name: outcome for outcome in ran.outcomes}
-    outcomes = [answered.get(probe.name) or _left_out(probe.name) for probe in catalogue]
+        first_seconds = plan.timeout_seconds
+        if plan.interval_seconds is not None:
+            first_seconds = (plan.timeout_seconds - plan.interval_seconds) * _FIRST_SHARE
+        ran = run_probes(chosen, host, first_seconds, record=plan.record, progress=plan.progress)
+    report = _report(host, _in_order(catalogue, ran.outcomes))
+    if plan.interval_seconds is not None and not isinstance(host, FactsSource):
+        report = _again(host, plan, ran.outcomes, report, started + plan.timeout_seconds)
+    if plan.history is not None:
+        report = plan.history(report)
+    whole = judged(report, plan.configuration)
+    return msgspec.structs.replace(whole, duration_seconds=round(time.monotonic() - started, 3)), ran.recording
+
+
+def _report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Report:
+    """What was seen, not judged yet."""
     made = assemble(outcomes)
-    report = Report(
+    return Report(
         generated_at=now(),
         observed_at=host.observed_at,
         generator=Generator(name="fabricscope", version=VERSION),
@@ -66,8 +81,25 @@ def diagnose(host: Host | FactsSource, plan: Plan) -> tuple[Report, Recording | 
         topology=made.topology,
         summary=NOT_JUDGED,
     )
-    whole = judged(report, plan.configuration)
-    return msgspec.structs.replace(whole, duration_seconds=round(time.monotonic() - started, 3)), ran.recording
+
+
+def _again(host: Host, plan: Plan, first: Sequence[Outcome], report: Report, deadline: float) -> Report:
+    """The report of a second reading of all counters, with the window between the two."""
+    from agent.history.interval import counting, joined, windowed
+
+    if plan.progress:
+        plan.progress(f"waiting {plan.interval_seconds:.0f} s for the second reading of all counters")
+    time.sleep(plan.interval_seconds or 0)
+    catalogue = probes()
+    asked = [probe for probe in counting(catalogue) if any(probe.name == outcome.name for outcome in first)]
+    second = run_probes(asked, host, max(deadline - time.monotonic(), 1.0), progress=plan.progress).outcomes
+    return windowed(report, _report(host, _in_order(catalogue, joined(first, second))), second)
+
+
+def _in_order(catalogue: Sequence[Probe], outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """An outcome for every probe there is, those that did not run included."""
+    answered = {outcome.name: outcome for outcome in outcomes}
+    return [answered.get(probe.name) or _left_out(probe.name) for probe in catalogue]
 
 
 def judged(report: Report, configuration: Configuration) -> Report:

@@ -20,6 +20,14 @@ from probes.readers.told import FactsSource
 EXTRAS_SECONDS = 20.0  # what a capture may take beyond its probes
 
 
+class Earlier(NamedTuple):
+    """The options that bring in what was at another time."""
+
+    state_dir: str | None = None
+    accept: bool = False  # what is here now is the inventory
+    interval: float | None = None  # seconds
+
+
 class Asked(NamedTuple):
     """The options that choose the evidence and how it is judged."""
 
@@ -32,6 +40,7 @@ class Asked(NamedTuple):
     config: str | None
     quiet: bool
     verbose: bool
+    earlier: Earlier = Earlier()
 
     def reported(self, record: bool = False) -> tuple[Report, Recording | None]:
         """One report, from a host or from a finished report. Raises Refused."""
@@ -42,6 +51,9 @@ class Asked(NamedTuple):
         if self.report:
             if record:
                 raise Refused("--capture records a host: there is none with --report")
+            self._check_earlier(live=False, record=False)
+            if self.earlier.state_dir:
+                _say("--state-dir is not used with --report: it is judged by what it holds")
             try:
                 return judged(read(self.report), configuration), None
             except BadReport as error:
@@ -51,8 +63,18 @@ class Asked(NamedTuple):
             host = open_source(self.source, self.root)
             if record and isinstance(host, FactsSource):
                 raise Refused(f"--capture records a host: {host.path} is read, and cannot be asked")
+            self._check_earlier(live=host.live, record=record)
             with Progress(live=host.live and not self.quiet) as progress:
-                plan = Plan(only, skip, self.timeout, configuration, record, progress)
+                plan = Plan(
+                    only,
+                    skip,
+                    self.timeout,
+                    configuration,
+                    record,
+                    progress,
+                    self.earlier.interval,
+                    self._history(only),
+                )
                 report, recording = diagnose(host, plan)
                 if recording is not None and not isinstance(host, FactsSource):
                     from probes.extras import record_extras
@@ -67,6 +89,31 @@ class Asked(NamedTuple):
                 )
         return report, recording
 
+    def _check_earlier(self, live: bool, record: bool) -> None:
+        """Raises Refused where options about other times do not go together."""
+        state_dir, accept, interval = self.earlier
+        if accept and not state_dir:
+            raise Refused("--accept-inventory is about what --state-dir keeps")
+        if accept and self.report:
+            raise Refused("--accept-inventory takes what a host has now: there is none with --report")
+        if interval is None:
+            return
+        if not live:
+            raise Refused("--interval reads a live host twice: this source does not change")
+        if record:
+            raise Refused("--interval reads twice, and a capture holds one reading: take --capture or --interval")
+        if interval >= self.timeout:
+            raise Refused(f"--interval {interval:g} leaves no time to probe: --timeout is {self.timeout:g}")
+
+    def _history(self, only: tuple[str, ...]) -> Callable[[Report], Report] | None:
+        """What adds the state directory's knowledge to a report; a run of a few probes is compared, not remembered."""
+        state_dir, accept, _ = self.earlier
+        if not state_dir:
+            return None
+        from agent.history.store import remembered
+
+        return lambda report: remembered(state_dir, report, _say, keep=not only, accept=accept)
+
     def _configuration(self) -> Configuration:
         if not self.config:
             return Configuration()
@@ -74,6 +121,10 @@ class Asked(NamedTuple):
             return load(self.config, names())
         except BadConfiguration as error:
             raise Refused(str(error)) from error
+
+
+def _say(text: str) -> None:
+    print(f"fabricscope: {text}"[:1000], file=sys.stderr)
 
 
 class Progress:

@@ -112,6 +112,9 @@ def scan(
     only: opt.Only = None,
     skip: opt.Skip = None,
     timeout: opt.Timeout = 30.0,
+    state_dir: opt.StateDir = None,
+    accept_inventory: opt.AcceptInventory = False,
+    interval: opt.Interval = None,
     config: opt.ConfigFile = None,
     form: Annotated[
         opt.ScanFormat | None, typer.Option("--format", help="text (default) or json.", show_default=False)
@@ -127,11 +130,12 @@ def scan(
     verbose: opt.Verbose = False,
 ) -> None:
     """Probe a host, build its topology, judge it, write one report. Exit 0 once the report is written."""
-    from agent.cli.asked import Asked
+    from agent.cli.asked import Asked, Earlier
     from agent.cli.scan import Kept
     from agent.cli.scan import scan as do
 
-    asked = Asked(source, root, report, only, skip, timeout, config, quiet, verbose)
+    earlier = Earlier(state_dir, accept_inventory, interval)
+    asked = Asked(source, root, report, only, skip, timeout, config, quiet, verbose, earlier)
     do(asked, form.value if form else None, output, Kept(capture, redact), no_color)
 
 
@@ -143,6 +147,9 @@ def check(
     only: opt.Only = None,
     skip: opt.Skip = None,
     timeout: opt.Timeout = 30.0,
+    state_dir: opt.StateDir = None,
+    accept_inventory: opt.AcceptInventory = False,
+    interval: opt.Interval = None,
     config: opt.ConfigFile = None,
     fail_on: Annotated[
         opt.FailOn | None, typer.Option(help="From which severity on a finding counts.", show_default=False)
@@ -161,10 +168,11 @@ def check(
     verbose: opt.Verbose = False,
 ) -> None:
     """The same as a monitoring plugin: one summary line, a line a finding. Exit 0 ok, 1 warning, 2 error, 3 unknown."""
-    from agent.cli.asked import Asked
+    from agent.cli.asked import Asked, Earlier
     from agent.cli.check import check as do
 
-    asked = Asked(source, root, report, only, skip, timeout, config, quiet, verbose)
+    earlier = Earlier(state_dir, accept_inventory, interval)
+    asked = Asked(source, root, report, only, skip, timeout, config, quiet, verbose, earlier)
     raise typer.Exit(do(asked, fail_on.value if fail_on else None, max_age, as_.value))
 
 

@@ -72,6 +72,28 @@ Timeout = Annotated[
         metavar="SECONDS", help="Bound on the whole run; what is not reached is timed_out.", min=0.1, callback=a_number
     ),
 ]
+StateDir = Annotated[
+    str | None,
+    typer.Option(
+        "--state-dir",
+        metavar="DIR",
+        help="Keep counters and inventory here, and compare with earlier runs.",
+        show_default=False,
+    ),
+]
+AcceptInventory = Annotated[
+    bool, typer.Option("--accept-inventory", help="With --state-dir: what was taken out is no longer missed.")
+]
+Interval = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        help="Read all counters twice, so long apart, within --timeout.",
+        min=1,
+        callback=a_number,
+        show_default=False,
+    ),
+]
 ConfigFile = Annotated[
     str | None,
     typer.Option("--config", metavar="FILE", help="TOML: rules off, declared facts.", show_default=False),

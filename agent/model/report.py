@@ -69,6 +69,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     identity: str | None = None  # UUID, GUID, serial: what stays when it is moved or renamed
     detail: str | None = None  # "NVIDIA H100 80GB HBM3", "ConnectX-7": what to look for
+    role: str | None = None  # of a NIC, and of its ports
     above: list[str] = []  # ports above it, the nearest first: what is lost with one of them is one fault
 
 

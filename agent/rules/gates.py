@@ -22,6 +22,15 @@ def infiniband(case: Case) -> Answer | None:
     return _kind(case, "InfiniBand", "no InfiniBand port")
 
 
+def gpudirect(case: Case) -> Answer | None:
+    """Shut without a GPU, and without anything that could be a rail: both must be known."""
+    if case.bus_unread is not None:
+        return None
+    if not case.topology.gpus:
+        return NotApplicable("node", "no GPU")
+    return None if case.topology.nics else NotApplicable("node", "no NIC that could have RDMA")
+
+
 def roce_runtime(case: Case) -> Answer | None:
     """Shut without RoCE, and without an earlier sample of its counters."""
     return roce(case) or counted(case)
@@ -43,6 +52,15 @@ def counted(case: Case) -> Answer | None:
     """Shut where there is no earlier sample: what a counter stands at says nothing."""
     why = case.not_counted
     return Unknown("node", why) if why else None
+
+
+def remembered(case: Case) -> Answer | None:
+    """Shut where no earlier run left an inventory."""
+    if case.history is None:
+        return Unknown("node", "no earlier run is known: --state-dir keeps what one saw")
+    if case.history.reason:
+        return Unknown("node", case.history.reason)
+    return None if case.history.inventory else NotApplicable("node", "the inventory of the last run is empty")
 
 
 def _kind(case: Case, link_layer: str, nothing: str) -> Answer | None:

@@ -1,8 +1,12 @@
-"""What stays the same of a subject when it is moved or renamed: UUID, GUID, serial number, MAC."""
+"""What stays the same of a subject when it is moved or renamed: UUID, GUID, serial number, MAC.
+
+An identity begins with its kind ("guid b83f:d203:.."): two of different kinds say nothing of each other.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container, Mapping
 
 from agent.model.nic import Netdev, Nic
 from agent.model.pci import PciFunction
@@ -17,7 +21,7 @@ def identities(topology: Topology) -> dict[str, str]:
     functions = {function.id: function for function in topology.pci}
     found: dict[str, str | None] = {f"pci:{f.id}": function_identity(f) for f in topology.pci}
     for gpu in topology.gpus:
-        own = gpu.uuid or gpu.serial
+        own = f"uuid {gpu.uuid}" if gpu.uuid else f"serial {gpu.serial}" if gpu.serial else None
         found[f"gpu:{gpu.id}"] = own
         found |= {f"link:{gpu.id}/{link.link}": own and f"{own}/{link.link}" for link in gpu.links}
     for switch in topology.nvswitches:
@@ -33,20 +37,47 @@ def identities(topology: Topology) -> dict[str, str]:
     return {subject: own for subject, own in found.items() if own and times[subject.partition(":")[0], own] == 1}
 
 
+class Earlier:
+    """Finds the subjects of a topology among those of an earlier run."""
+
+    def __init__(self, identity: Mapping[str, str], there: Container[str], topology: Topology) -> None:
+        self._then = identity  # subject then -> what lasts of it
+        self._there = there  # subjects then
+        self._now = identities(topology)
+        self._by_identity = {(subject.partition(":")[0], own): subject for subject, own in identity.items()}
+
+    def subject(self, now: str) -> str | None:
+        """What it was called then; None where it was not there, or another stood in its place."""
+        own, other = self._now.get(now), self._then.get(now)
+        moved = self._by_identity.get((now.partition(":")[0], own)) if own else None
+        if moved in self._there:
+            return moved
+        return now if now in self._there and not differ(own, other) else None
+
+
+def differ(one: str | None, other: str | None) -> bool:
+    """Whether two identities are certainly those of two devices.
+
+    >>> differ("guid 1", "guid 2"), differ("guid 1", "serial 2"), differ("guid 1", None)
+    (True, False, False)
+    """
+    return bool(one and other and one != other and one.split(" ")[0] == other.split(" ")[0])
+
+
 def function_identity(function: PciFunction | None) -> str | None:
     """Serial and function number; all ports of a switch have one serial, and a virtual function its parent's."""
     if function is None or not function.serial or function.physical_function:
         return None
     if (function.class_code or "").startswith(_BRIDGE):
         return None
-    return f"{function.serial}.{function.id.rpartition('.')[2]}"
+    return f"serial {function.serial}.{function.id.rpartition('.')[2]}"
 
 
 def nic_identity(nic: Nic, function: PciFunction | None) -> str | None:
     """The node GUID, else the card's serial; virtual and software functions make theirs up."""
     if nic.virtual_function or nic.software:
         return None
-    return nic.node_guid if (nic.node_guid or "") not in _NO_GUIDS else function_identity(function)
+    return f"guid {nic.node_guid}" if (nic.node_guid or "") not in _NO_GUIDS else function_identity(function)
 
 
 def _netdev(netdev: Netdev, guids: dict[str, str | None]) -> str | None:
@@ -56,4 +87,4 @@ def _netdev(netdev: Netdev, guids: dict[str, str | None]) -> str | None:
         return f"{own}/{netdev.id.partition('/')[2]}"
     if netdev.nic or netdev.master or not netdev.mac:
         return None
-    return netdev.mac if netdev.pci else f"{netdev.label} {netdev.mac}"
+    return f"mac {netdev.mac}" if netdev.pci else f"mac {netdev.mac} {netdev.label}"

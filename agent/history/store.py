@@ -1,0 +1,181 @@
+"""The state directory: one file a host, written whole or not at all, by one run at a time.
+
+State is a convenience: whatever is wrong with it is one line, and the scan goes on without.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from agent.history.state import STATE, State, accepted, compared, remember
+from agent.model.report import CountersWindow, History, Report
+
+STATE_LIMIT_BYTES = 8 << 20
+LOCK_SECONDS = 5.0  # how long another run may hold the directory
+_FAMILY = STATE.partition("/")[0]
+_OPEN = os.O_CLOEXEC | os.O_NOFOLLOW
+Say = Callable[[str], None]
+
+
+class _Head(msgspec.Struct):
+    schema: str = ""
+
+
+class Unusable(Exception):
+    """Why a state cannot be used; `replace`: it is damaged, and may be put aside for a new one."""
+
+    def __init__(self, why: str, replace: bool = False) -> None:
+        super().__init__(why)
+        self.replace = replace
+
+
+def remembered(directory: str, report: Report, say: Say, keep: bool = True, accept: bool = False) -> Report:
+    """The report with what earlier runs left in the directory; this run is left there too, where `keep`.
+
+    `accept`: what is here now is the inventory. `say` gets one line for whatever keeps the state from being used.
+    """
+    name = _name(report)
+    if name is None:
+        return _without(report, "nothing says which host this is: it is not remembered", say)
+    path = os.path.join(directory, name)
+    try:
+        if keep:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(directory)
+        with _locked(directory) as writable:
+            return _turned(path, report, say, keep and writable, accept)
+    except (OSError, Unusable) as error:
+        text = f"{directory}: {error.strerror}" if isinstance(error, OSError) else str(error)
+        return _without(report, f"the state cannot be used: {text}", say)
+
+
+def _turned(path: str, report: Report, say: Say, keep: bool, accept: bool) -> Report:
+    """Read, compare, write, while nobody else does."""
+    state, damage = None, None
+    try:
+        state = load(path)
+    except Unusable as error:
+        damage = f"the state cannot be used: {error}"
+        if not error.replace:
+            return _without(report, damage, say)
+        if keep:
+            with contextlib.suppress(OSError):
+                os.replace(path, f"{path}.damaged")
+                damage += f"; it is kept as {os.path.basename(path)}.damaged, and a new one begun"
+    if accept:
+        state = accepted(state, report)
+    made = compared(state, report)
+    if damage:
+        made = _without(report, damage, say)
+    if keep:
+        try:
+            save(path, remember(state, report))
+        except (OSError, Unusable) as error:
+            text = error.strerror if isinstance(error, OSError) else error
+            say(f"this run is not remembered: {path}: {text}")
+    return made
+
+
+def load(path: str) -> State | None:
+    """The state of a file; None where there is none. Raises Unusable, OSError."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _OPEN)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Unusable(f"{path}: {error.strerror}") from error
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise Unusable(f"{path}: no file")
+        data = file.read(STATE_LIMIT_BYTES + 1)
+    if len(data) > STATE_LIMIT_BYTES:
+        raise Unusable(f"{path}: larger than a state can be ({STATE_LIMIT_BYTES} bytes)", replace=True)
+    try:
+        schema = msgspec.json.decode(data, type=_Head).schema
+        if schema == STATE:
+            return msgspec.json.decode(data, type=State)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Unusable(f"{path}: damaged: {error}", replace=True) from error
+    if schema.startswith(f"{_FAMILY}/"):
+        raise Unusable(f"{path}: {schema[:40]} is of another version, which reads {STATE}; it is left alone")
+    raise Unusable(f"{path}: no state of ours; it is left alone")
+
+
+def save(path: str, state: State) -> None:
+    """Write the file whole or not at all. Raises OSError, Unusable. Only under the lock: the temporary name is fixed,
+    so that a run that is killed leaves one file at most, which the next one writes over."""
+    data = msgspec.json.encode(state, order="deterministic")
+    if len(data) > STATE_LIMIT_BYTES:
+        data = msgspec.json.encode(msgspec.structs.replace(state, samples=state.samples[-1:]), order="deterministic")
+    if len(data) > STATE_LIMIT_BYTES:
+        raise Unusable(f"{len(data)} bytes, more than a state can be ({STATE_LIMIT_BYTES})")
+    new = f"{path}.new"
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _OPEN, 0o644)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+    except BaseException:  # also an interrupt leaves nothing half-written
+        with contextlib.suppress(OSError):
+            os.unlink(new)
+        raise
+
+
+@contextlib.contextmanager
+def _locked(directory: str) -> Iterator[bool]:
+    """Hold the directory. False where it can be read and not written. Raises OSError, Unusable."""
+    try:
+        descriptor = os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | _OPEN, 0o644)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EROFS, errno.EPERM) or not os.path.isdir(directory):
+            raise
+        yield False
+        return
+    try:
+        _wait(descriptor, directory)
+        yield True
+    finally:
+        os.close(descriptor)
+
+
+def _wait(descriptor: int, directory: str) -> None:
+    until = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise Unusable(f"{directory}: another run holds it for more than {LOCK_SECONDS:.0f} s") from None
+            time.sleep(0.05)
+
+
+def _name(report: Report) -> str | None:
+    """The file of a host: by machine id, never by a name that may change; a container is a host of its own.
+
+    The machine id itself is not to be shown around (machine-id(5)).
+    """
+    node = report.node
+    own = node.machine_id or node.serial or node.hostname
+    if not own:
+        return None
+    seen_from = f"\n{node.container}\n{node.hostname}" if node.container else ""
+    return f"host-{hashlib.sha256(f'fabricscope {own}{seen_from}'.encode()).hexdigest()[:16]}.json"
+
+
+def _without(report: Report, why: str, say: Say) -> Report:
+    """The report of a run that knows of no earlier one, and why."""
+    say(why)
+    window = report.counters_window or CountersWindow(reset_reason=why)
+    return msgspec.structs.replace(report, counters_window=window, history=History(reason=why))

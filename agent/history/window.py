@@ -1,0 +1,102 @@
+"""Counters of one moment, and by how much they moved until another. Time is the host's own since boot: no clock jumps.
+
+A window is over a minute at least, against the newest earlier sample that is as old as that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from agent.history.deltas import ALL, Moves, is_count, moves
+from agent.model.counters import Counted, counted
+from agent.model.identity import Earlier, identities
+from agent.model.report import CountersWindow, Report
+
+WINDOW_SECONDS = 60.0  # counters are compared over this time at least
+SPACING_SECONDS = 30.0  # samples are kept this far apart: four are enough for runs of any frequency
+MOST_ROWS = 8000  # of the window's two tables together: a report has a limit
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """The counters of one run."""
+
+    uptime_seconds: float
+    at: str  # RFC 3339
+    counters: dict[str, dict[str, int]]  # subject -> counter -> value
+    identity: dict[str, str]  # subject -> what lasts of it
+
+
+def sample(report: Report) -> Sample | None:
+    """The counters of a report; None where it does not say for how long its host had run."""
+    up = report.node.uptime_seconds
+    if up is None:
+        return None
+    rows = {each.subject: _counts(each) for each in counted(report.topology)}
+    lasting = identities(report.topology)
+    return Sample(
+        uptime_seconds=up,
+        at=seen_at(report),
+        counters={subject: counters for subject, counters in rows.items() if counters},
+        identity={subject: own for subject, own in lasting.items() if rows.get(subject)},
+    )
+
+
+def seen_at(report: Report) -> str:
+    """When the host was seen, by its own clock where the source has it. RFC 3339."""
+    return report.observed_at or report.generated_at
+
+
+def between(base: Sample, report: Report, kinds: Collection[str] = ()) -> CountersWindow:
+    """The counters of a report against an earlier sample of the same boot. `kinds`: of these subjects only."""
+    moved: dict[str, dict[str, int]] = {}
+    gaps: dict[str, dict[str, str]] = {}
+    earlier = Earlier(base.identity, base.counters, report.topology)
+    rows = 0
+    for now in counted(report.topology):
+        if not now.counters or (kinds and now.subject.partition(":")[0] not in kinds):
+            continue
+        was = earlier.subject(now.subject)
+        if was is None:
+            made = Moves({}, {ALL: "not in the earlier sample, or another device stands there now"})
+        else:
+            made = moves(base.counters[was], now)
+        if rows + len(made.moved) + len(made.gaps) > MOST_ROWS:
+            made = Moves({}, {ALL: "more counters moved than a report can hold"})
+        rows += len(made.moved) + len(made.gaps)
+        if made.moved:
+            moved[now.subject] = dict(sorted(made.moved.items()))
+        if made.gaps:
+            gaps[now.subject] = dict(sorted(made.gaps.items()))
+    seconds = (report.node.uptime_seconds or 0.0) - base.uptime_seconds
+    return CountersWindow(since=base.at, seconds=round(seconds, 3), moved=moved, not_compared=gaps)
+
+
+def window(samples: Sequence[Sample], report: Report) -> CountersWindow:
+    """The counters of a report against the samples of its boot, the oldest first; else why there is no window."""
+    up = report.node.uptime_seconds
+    if up is None:
+        return CountersWindow(reset_reason="the source does not say for how long its host has run")
+    ready = [each for each in samples if up - each.uptime_seconds >= WINDOW_SECONDS]
+    if ready:
+        return between(ready[-1], report)
+    if not samples:
+        return CountersWindow(reset_reason="no earlier sample of this boot")
+    ago = up - samples[0].uptime_seconds
+    least = f"counters are compared over {WINDOW_SECONDS:.0f} s at least"
+    return CountersWindow(reset_reason=f"the last run was {ago:.0f} s ago: {least}")
+
+
+def kept(samples: Sequence[Sample], new: Sample) -> list[Sample]:
+    """The samples that a later run may need: the newest that is old enough, and what will be in time."""
+    older = [each for each in samples if each.uptime_seconds < new.uptime_seconds]
+    recent = bool(older) and new.uptime_seconds - older[-1].uptime_seconds < WINDOW_SECONDS
+    if recent and len(older) > 1 and older[-1].uptime_seconds - older[-2].uptime_seconds < SPACING_SECONDS:
+        older.pop()
+    ready = [each for each in older if new.uptime_seconds - each.uptime_seconds >= WINDOW_SECONDS]
+    return [*ready[-1:], *older[len(ready) :], new]
+
+
+def _counts(each: Counted) -> dict[str, int]:
+    return {name: count for name, count in each.counters.items() if is_count(count)}

@@ -1,0 +1,1 @@
+"""Rules that compare with what an earlier run saw."""

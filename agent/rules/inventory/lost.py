@@ -1,0 +1,210 @@
+"""inventory-lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from agent.model.finding import SEVERITIES, Evidence
+from agent.model.nic import Nic
+from agent.model.report import Known
+from agent.rules.case import Case
+from agent.rules.counting import named
+from agent.rules.inventory.matching import DEVICES, Matched, inventory, matched, owner
+from agent.rules.nvlink.tally import Tally, tallies
+from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+
+_SEVERITY = {"gpu": "critical", "nvswitch": "critical"}
+_WITHOUT_USE = ("unused", "auxiliary")
+_ON_PURPOSE = {
+    "vfio": "bound to vfio-pci: it waits for a virtual machine",
+    "no_driver": "no driver is bound to its NIC",
+    "other_namespace": "its RDMA device is in another network namespace",
+}
+
+
+@rule("inventory-lost", "critical", needs=("pci|lspci",), references=("CONTRACT-3",))
+def inventory_lost(case: Case) -> Iterator[Answer]:
+    """A device, port or NVLink that an earlier run saw is gone.
+
+    ## What it checks
+    The inventory in the state directory (`--state-dir`) against what is here: every GPU, NVSwitch and NIC of the PCI
+    bus, the ports of the NICs, the NVLinks that were up.
+
+    ## Why it matters
+    A GPU that is not on the bus after a reboot leaves 7 of 8, and nothing on the node says that there was another one:
+    no driver complains, and no counter moves.
+
+    ## How it is decided
+    A device is found again by its UUID, GUID or serial number wherever it sits, else by its PCI address. One that is
+    nowhere is lost; what it took along (ports, NVLinks) is part of it. Devices that went with one port above them are
+    one finding. GPU and NVSwitch: critical. NIC, port, NVLink: error; NICs without a use: warning.
+
+    ## What keeps it silent
+    - Another device of its kind stands in its place, or came for it elsewhere: it was replaced. Pass.
+    - A device of its kind is new elsewhere, and nothing tells whether it is the same: unknown.
+    - A device that is listed and does not answer, came or went during the scan: pcie-device-gone judges it.
+    - The PCI bus, or RDMA devices, or NVLinks could not be read whole: unknown.
+    - In a virtual machine, whose devices the hypervisor gives and takes: unknown.
+    - A NIC bound to vfio-pci or to no driver, or in another network namespace, shows no port: not applicable.
+    - NVLinks of a GPU in MIG mode, with a reduced bandwidth mode, without a driver or asleep: not applicable.
+    - Virtual functions, software devices and those of a fabric manager are in no inventory.
+
+    ## How to confirm
+    `lspci -s ADDRESS` prints nothing; `fabricscope diff` of a report of that time and one of now; `dmesg | grep -i pci`
+
+    ## How to fix
+    Power cycle the node; if it stays away, reseat or replace it. Where it was taken out on purpose, run once with
+    `--accept-inventory`: what is here then is the inventory.
+
+    ## Source
+    The contract of fabricscope, section 3: a device of the last run's inventory that is gone is a finding.
+    """
+    known = case.history.inventory if case.history else []
+    match = matched(known, inventory(case.topology))
+    unread = case.bus_unread
+    tallied = {one.subject: one for one in tallies(case)}
+    lost: list[Known] = []
+    for each in known:
+        kind = each.subject.partition(":")[0]
+        if kind in DEVICES:
+            answer = _device(case, each, match, unread)
+        elif owner(each.subject) not in match.at:
+            answer = NotApplicable(each.subject, "a part of a device that is not here: it is judged with that")
+        elif kind == "port":
+            answer = _port(case, each, match)
+        else:
+            answer = _link(case, each, tallied.get(match.at[owner(each.subject)]))
+        if answer is None:
+            lost.append(_as_of_now(each, match))
+        else:
+            yield answer
+    for group in _together(case, lost):
+        yield _fault(case, group)
+
+
+def _device(case: Case, each: Known, match: Matched, unread: str | None) -> Answer | None:
+    """A GPU, NVSwitch or NIC; None: it is lost."""
+    if each.subject in match.at or each.subject in match.replaced:
+        return Pass(each.subject)
+    if each.subject.partition(":")[2] in case.functions:
+        return NotApplicable(each.subject, "a function is listed at its address, and other rules judge it")
+    if unread:
+        return Unknown(each.subject, unread)
+    if case.virtual_machine:
+        return Unknown(each.subject, "not here, in a virtual machine: the hypervisor gives and takes devices")
+    if each.subject in match.unsure:
+        where = match.unsure[each.subject].partition(":")[2]
+        return Unknown(each.subject, f"not at its address; nothing tells whether it is the one that is new at {where}")
+    return None
+
+
+def _port(case: Case, each: Known, match: Matched) -> Answer | None:
+    """A port of a NIC that is here; None: it is lost."""
+    if each.subject in match.at:
+        return Pass(each.subject)
+    nic = case.nics[match.at[owner(each.subject)].partition(":")[2]]
+    if nic.state in _ON_PURPOSE:
+        return NotApplicable(each.subject, _ON_PURPOSE[nic.state])
+    unread = case.probe_failure("rdma|rdma_tools") or _partly(case, nic)
+    if unread:
+        return Unknown(each.subject, unread)
+    if case.software.rdma_namespaces == "exclusive" and not nic.ports:
+        return Unknown(each.subject, "RDMA devices of other network namespaces are not seen here")
+    if case.virtual_machine:
+        return Unknown(each.subject, "not here, in a virtual machine: the hypervisor gives and takes devices")
+    return None
+
+
+def _partly(case: Case, nic: Nic) -> str | None:
+    """Why ports of a NIC may be there that are not told."""
+    function = case.functions.get(nic.pci or "")
+    if function and function.state != "present":
+        return f"its NIC is {function.state}"
+    runs = [case.probes[name] for name in ("rdma", "rdma_tools") if name in case.probes]
+    if any(run.status == "ok" for run in runs):
+        return None
+    return next((f"{run.name}: {run.reason or run.status}" for run in runs if run.status == "partial"), None)
+
+
+def _link(case: Case, each: Known, tally: Tally | Answer | None) -> Answer | None:
+    """An NVLink of a GPU that is here; None: it is lost."""
+    if not isinstance(tally, Tally):
+        return tally._replace(subject=each.subject) if tally else Unknown(each.subject, "its GPU tells nothing of it")
+    number = each.subject.rpartition("/")[2]
+    if any(str(link.link) == number for link in tally.active):
+        return Pass(each.subject)
+    if any(str(link.link) == number for link in tally.unknown):
+        return Unknown(each.subject, "the state of this link is not known")
+    if case.virtual_machine:
+        return Unknown(each.subject, "down, in a virtual machine: the hypervisor switches NVLinks by partition")
+    return None
+
+
+def _as_of_now(each: Known, match: Matched) -> Known:
+    """A part of a device under the id that the device has now."""
+    kind, _, rest = each.subject.partition(":")
+    if kind in DEVICES:
+        return each
+    now = match.at[owner(each.subject)].partition(":")[2]
+    return msgspec.structs.replace(each, subject=f"{kind}:{now}/{rest.rpartition('/')[2]}")
+
+
+def _together(case: Case, lost: Sequence[Known]) -> list[list[Known]]:
+    """What was lost as one: all below a port that is gone too, functions of a card, links of a GPU, ports of a NIC."""
+    groups: dict[str, list[Known]] = {}
+    for each in lost:
+        gone = [port for port in each.above if port not in case.functions]
+        kind, _, rest = each.subject.partition(":")
+        place = rest.rpartition("." if kind in DEVICES else "/")[0]
+        groups.setdefault(gone[-1] if gone else f"{kind in DEVICES} {place}", []).append(each)
+    return list(groups.values())
+
+
+def _fault(case: Case, group: Sequence[Known]) -> Fail:
+    first = max(group, key=lambda each: (SEVERITIES.index(_severity(each)), each.subject))
+    first = min((each for each in group if _severity(each) == _severity(first)), key=lambda each: each.subject)
+    taken = case.history.last_good if case.history else None
+    others = sorted(each.label for each in group if each is not first)
+    kinds = {each.subject.partition(":")[0] for each in group}
+    places = {each.subject.partition(":")[2] for each in group if each.subject.partition(":")[0] in DEVICES}
+    places |= {owner(each.subject).partition(":")[2] for each in group if not places}
+    places |= {port for each in group for port in each.above if port not in case.functions}
+    return Fail(
+        subject=first.subject,
+        label=first.label,
+        summary=f"{'was up' if kinds == {'link'} else 'was here'} when the inventory was taken, and is not now"
+        + (f"; nor {named(others)}" if others else ""),
+        impact=_impact(case, group, kinds),
+        remedy="Power cycle the node; if it stays away, reseat or replace it. Taken out on purpose: run once with "
+        "--accept-inventory.",
+        evidence=tuple(
+            Evidence(
+                what=f"{each.label}, inventory of {taken or 'an earlier run'}",
+                value=", ".join(filter(None, (each.subject.partition(":")[2], each.detail, each.identity))),
+                source="the state directory (--state-dir)",
+            )
+            for each in group[:8]
+        ),
+        severity=_severity(first),
+        cause=first.identity or "",
+        places=frozenset(places),
+    )
+
+
+def _impact(case: Case, group: Sequence[Known], kinds: set[str]) -> str:
+    known = case.history.inventory if case.history else []
+    words = {"gpu": "GPUs", "nvswitch": "NVSwitches", "nic": "NICs", "port": "ports", "link": "NVLinks"}
+    parts = [
+        f"{sum(each.subject.startswith(f'{kind}:') for each in group)} of "
+        f"{sum(each.subject.startswith(f'{kind}:') for each in known)} {words[kind]}"
+        for kind in words
+        if kind in kinds
+    ]
+    return f"{' and '.join(parts)} lost; jobs that ask for the whole node do not start, or run slower."
+
+
+def _severity(each: Known) -> str:
+    kind = each.subject.partition(":")[0]
+    return _SEVERITY.get(kind, "warning" if each.role in _WITHOUT_USE else "error")
