@@ -73,7 +73,7 @@ def _row(function: pci.PciFunction, judge: LinkJudge, nodes: Mapping[str, int]) 
         virtual_functions=function.virtual_functions,
         power_state=function.power_state or function.runtime_status,
         serial=function.serial,
-        acs=_acs(function.acs),
+        acs=_acs(function.acs, function.acs_known),
         ats=function.ats,
         aer={kind: dict(sorted(counts.items())) for kind, counts in sorted(function.aer.items())}
         if function.aer is not None
@@ -142,9 +142,10 @@ def _nodes_by_cpus(numa: NumaFacts | None) -> dict[str, int]:
     return {node.cpus: node.id for node in with_cpus if node.cpus} if len(with_cpus) > 1 else {}
 
 
-def _acs(acs: pci.Acs | None) -> Acs | None:
+def _acs(acs: pci.Acs | None, known: bool) -> Acs | None:
+    """Null: not readable; an empty one: the function is known to have no ACS."""
     if acs is None:
-        return None
+        return Acs() if known else None
     return Acs(
         capability=[bit for bit in _ACS_ORDER if bit in acs.capability],
         control=[bit for bit in _ACS_ORDER if bit in acs.control],

@@ -6,7 +6,7 @@ import msgspec
 
 
 class Acs(msgspec.Struct, frozen=True, kw_only=True):
-    """ACS: what the function can do and what is switched on, as SV TB RR CR UF EC DT."""
+    """ACS: what the function can do and what is switched on, as SV TB RR CR UF EC DT. Both empty: it has no ACS."""
 
     capability: list[str] = []
     control: list[str] = []

@@ -9,13 +9,13 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.rules.case import Case
 from agent.rules.devices import away, function_of, is_nvidia, on_c2c
+from agent.rules.gpudirect.ways import NEAR, peer_memory
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _PEER_MODULES = ("nvidia_peermem", "nv_peer_mem")
 _DMABUF_DRIVERS = ("mlx5", "irdma", "ice", "bnxt")  # whose kernel modules can register a DMA-BUF
 _OWN_WAY = ("efa", "gve", "mana", "erdma")  # their providers bring a GPUDirect of their own, or none
 _NO_RAIL = "no rail"
-_NEAR = ("PIX", "PXB")
 _TURING = 7.5
 _KERNEL = re.compile(r"(\d{1,3})\.(\d{1,3})")
 _CUDA = re.compile(r"(\d{1,3})\.(\d{1,3})")
@@ -59,15 +59,15 @@ def gdr_no_path(case: Case) -> Iterator[Answer]:
     ## Source
     NCCL `src/transport/net_ib/gdr.cc` and `init.cc`; NVIDIA GPU Operator, GPUDirect RDMA; CUDA GPUDirect RDMA guide.
     """
-    gpus = [gpu for gpu in case.topology.gpus if _could(case, gpu)]
-    silent = _not_applicable(case, gpus)
+    gpus = gpus_that_could(case)
+    silent = why_not_applicable(case, gpus)
     if silent == _NO_RAIL and case.no_rail_known:
         yield Unknown("node", case.no_rail_known)
         return
     if silent:
         yield NotApplicable("node", silent)
         return
-    loaded = sorted({m.name for m in case.software.modules} & set(_PEER_MODULES)) + case.software.peer_memory_clients
+    loaded = peer_memory(case)
     why = case.probe_failure("modules|lsmod")
     if loaded:
         yield Pass("node")
@@ -75,6 +75,11 @@ def gdr_no_path(case: Case) -> Iterator[Answer]:
         yield Unknown("node", why)
     else:
         yield _dmabuf(case, gpus)
+
+
+def gpus_that_could(case: Case) -> list[Gpu]:
+    """NVIDIA GPUs of data centres that the driver offers, or may."""
+    return [gpu for gpu in case.topology.gpus if _could(case, gpu)]
 
 
 def _could(case: Case, gpu: Gpu) -> bool:
@@ -89,7 +94,8 @@ def _name(case: Case, gpu: Gpu) -> str:
     return f"{gpu.name or ''}{(function.name if function else None) or ''}".lower()
 
 
-def _not_applicable(case: Case, gpus: list[Gpu]) -> str | None:
+def why_not_applicable(case: Case, gpus: list[Gpu]) -> str | None:
+    """Why the kernel's ways to GPU memory do not matter here; None where they do."""
     if not gpus:
         return "no NVIDIA data-centre GPU in use"
     if case.virtual_machine:
@@ -104,14 +110,24 @@ def _not_applicable(case: Case, gpus: list[Gpu]) -> str | None:
     return None
 
 
-def _dmabuf(case: Case, gpus: list[Gpu]) -> Answer:
-    needs = {
+def dmabuf_ready(case: Case) -> bool | None:
+    """Whether DMA-BUF has all that it needs; None where that is not known."""
+    return _all(list(dmabuf_needs(case, gpus_that_could(case)).values()))
+
+
+def dmabuf_needs(case: Case, gpus: list[Gpu]) -> dict[str, bool | None]:
+    """What DMA-BUF needs, and whether it is so; None: not known."""
+    return {
         "kernel 5.12 or later": _at_least(_KERNEL, case.node.kernel, (5, 12)),
         "open kernel modules of the NVIDIA driver": case.software.driver.open,
         "CUDA 11.7 or later in the driver": _at_least(_CUDA, case.software.driver.cuda, (11, 7)),
         "Turing or newer": _all([_new_enough(gpu) for gpu in gpus]),
         "a NIC driver that registers DMA-BUFs": _all([_registers(nic.driver) for nic in case.rails]),
     }
+
+
+def _dmabuf(case: Case, gpus: list[Gpu]) -> Answer:
+    needs = dmabuf_needs(case, gpus)
     lacking = [need for need, met in needs.items() if met is False]
     unread = [need for need, met in needs.items() if met is None]
     if lacking and not any(_name(case, gpu) for gpu in gpus):
@@ -151,7 +167,7 @@ def _near_enough(case: Case) -> bool:
     rails = {nic.id for nic in case.rails}
     ways = [p for gpu in case.topology.gpus for p in case.paths_of.get(gpu.id, ()) if rails & {p.a, p.b}]
     coherent = any(on_c2c(case, gpu) for gpu in case.topology.gpus)
-    return coherent or not ways or any(p.pcie_kind in (*_NEAR, None) or p.kind == "C2C" for p in ways)
+    return coherent or not ways or any(p.pcie_kind in (*NEAR, None) or p.kind == "C2C" for p in ways)
 
 
 def _at_least(pattern: re.Pattern[str], text: str | None, least: tuple[int, int]) -> bool | None:
