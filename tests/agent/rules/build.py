@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from agent.model.node import Driver, Module, Node, NumaNode, Platform, Software
+from agent.model.node import Driver, Module, Nccl, NcclSetting, Node, NumaNode, Platform, Software
 from agent.model.pci import Link
 from agent.model.report import ProbeRun
 from agent.model.topology import Path, Topology
@@ -16,7 +16,7 @@ from agent.rules.case import Case
 from agent.rules.rule import Answer, Fail, Rule
 from tests.agent.rules.rows import bridge, gpu, gpu_function, netdev, nic, nic_function
 
-PROBES = ("kernel", "numa", "pci", "nvml", "rdma", "netdev", "modules")
+PROBES = ("kernel", "numa", "pci", "nvml", "rdma", "netdev", "modules", "nccl")
 S = TypeVar("S", bound=msgspec.Struct)
 
 
@@ -52,11 +52,22 @@ def server(gpus: int = 4, ethernet: bool = False) -> Case:
         platform=Platform(),
         probes={name: ProbeRun(name=name, status="ok") for name in PROBES},
         software=Software(
-            driver=Driver(version="570.124.06", open=True, cuda="12.8"), modules=[Module(name="nvidia_peermem")]
+            driver=Driver(version="570.124.06", open=True, cuda="12.8"),
+            modules=[Module(name="nvidia_peermem")],
+            nccl=nccl(NCCL_IB_TC="106"),
         ),
         events=(),
         topology=Topology(pci=functions, gpus=devices, nics=nics, netdevs=netdevs if ethernet else [], paths=paths),
     )
+
+
+def nccl(**settings: str) -> Nccl:
+    """NCCL whose only file sets these; no job runs."""
+    lines = [
+        NcclSetting(key=key, value=value, source=f"/etc/nccl.conf:{n}", line=f"{key}={value}")
+        for n, (key, value) in enumerate(settings.items(), 1)
+    ]
+    return Nccl(settings=lines, searched=["/etc/nccl.conf"], jobs=0, jobs_unread=0)
 
 
 def way(a: int, b: int) -> Path:

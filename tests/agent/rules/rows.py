@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agent.model.gpu import Gpu, GpuLink, Remote
-from agent.model.nic import Gid, Netdev, Nic, Port
+from agent.model.nic import Gid, Neighbor, Netdev, Nic, Pause, Port, Qos
 from agent.model.pci import Link, LinkQuality, PciFunction
 
 H100, B200, GB200, RTX3090, H100_PCIE, H800 = "0x2330", "0x2901", "0x2941", "0x2204", "0x2331", "0x2324"
@@ -152,5 +152,45 @@ def ethernet_port(number: int) -> Port:
 
 
 def netdev(address: str, number: int) -> Netdev:
-    """The interface of a RoCE rail, ready for packets of 4096 bytes."""
-    return Netdev(id=address, label=f"eth{number}", pci=address, nic=address, mac=f"02:00:00:00:00:0{number}", mtu=4200)
+    """The interface of a RoCE rail, ready for packets of 4096 bytes, lossless in priority 3."""
+    return Netdev(
+        id=address,
+        label=f"eth{number}",
+        pci=address,
+        nic=address,
+        mac=f"02:00:00:00:00:0{number}",
+        mtu=4200,
+        operstate="up",
+        speed_gbit_s=400.0,
+        driver="mlx5_core",
+        counters={f"{way}_prio{n}_bytes": 0 for way in ("rx", "tx") for n in range(8)},
+        pause=Pause(rx=False, tx=False, autoneg=False),
+        qos=qos(),
+        neighbor=Neighbor(system=f"leaf{number}", port="swp1", pfc=only(3), applications={"udp:4791": 3}),
+    )
+
+
+def only(*priorities: int) -> list[bool]:
+    """A row by priority with these on."""
+    return [n in priorities for n in range(8)]
+
+
+def qos() -> Qos:
+    """DCB of an mlx5 port: trust in DSCP, PFC on priority 3 with a buffer of its own, ECN on, CNPs in priority 6."""
+    return Qos(
+        trust="dscp",
+        trust_source="APP table",
+        pfc=only(3),
+        prio_tc=[1, 0, 2, 3, 4, 5, 6, 7],
+        dscp_prio={str(dscp): dscp // 8 for dscp in range(64)},
+        tc_bandwidth=[100] * 8,
+        tc_tsa=["vendor"] * 8,
+        max_rate_kbit_s=[0] * 8,
+        buffers={"prio_buffer": [0, 0, 0, 1, 0, 0, 0, 0], "size_bytes": [156_096, 262_272, 0, 0, 0, 0, 0, 0]},
+        cable_metres=7,
+        dcbx="host",
+        dcbx_modes=["host", "ieee"],
+        ecn={"np": [True] * 8, "rp": [True] * 8},
+        cnp_dscp=48,
+        cnp_priority=6,
+    )
