@@ -4,13 +4,19 @@
 off = ["roce-mtu-small"]
 
 [facts]
-roce_mode = "lossy"
+roce_mode = "lossy"        # no PFC, and meant so; or "lossless"
+roce_traffic_class = 106   # what job launchers set as NCCL_IB_TC: DSCP 26 and ECT(0)
+cable_metres = 30.0        # the longest cable between a NIC and its switch
+
+[thresholds]
+roce-ets-starved.percent = 20
 """
 
 from __future__ import annotations
 
+import math
 import sys
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -33,6 +39,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What the operator declares, because no host can tell."""
 
     roce_mode: Literal["lossless", "lossy"] | None = None
+    roce_traffic_class: Annotated[int, msgspec.Meta(ge=0, le=255)] | None = None  # of RDMA, as launchers set it
+    cable_metres: Annotated[float, msgspec.Meta(gt=0, le=100_000)] | None = None  # the longest from a NIC to its switch
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,18 +48,30 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     rules: RuleSwitches = RuleSwitches()
     facts: Facts = Facts()
+    thresholds: dict[str, float | dict[str, float]] = {}  # rule -> word -> limit, as TOML reads "rule.word = 20"
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """Limits by the whole name of their threshold: "roce-ets-starved.percent"."""
+        flat: dict[str, float] = {}
+        for name, value in self.thresholds.items():
+            flat.update(
+                {f"{name}.{word}": limit for word, limit in value.items()} if isinstance(value, dict) else {name: value}
+            )
+        return flat
 
     @property
     def settings(self) -> Settings:
         """The same as rules get it."""
         facts = {key: value for key, value in msgspec.structs.asdict(self.facts).items() if value is not None}
-        return Settings(disabled=frozenset(self.rules.off), facts=facts)
+        return Settings(disabled=frozenset(self.rules.off), thresholds=self.limits, facts=facts)
 
     @property
     def changed(self) -> list[str]:
         """One line for each departure from the defaults, for the report."""
         lines = [f"rules.off: {name}" for name in sorted(set(self.rules.off))]
-        return lines + [f"facts.{key} = {value}" for key, value in sorted(self.settings.facts.items())]
+        lines += [f"facts.{key} = {value}" for key, value in sorted(self.settings.facts.items())]
+        return lines + [f"thresholds.{name} = {value:g}" for name, value in sorted(self.limits.items())]
 
 
 def load(path: str, rule_names: frozenset[str]) -> Configuration:
@@ -74,4 +94,17 @@ def load(path: str, rule_names: frozenset[str]) -> Configuration:
     for name in made.rules.off:
         if name not in rule_names:
             raise BadConfiguration(f"{path}: rules.off names no rule of ours: {name!r}")
+    if made.thresholds:
+        _check_limits(path, made.limits)
     return made
+
+
+def _check_limits(path: str, limits: dict[str, float]) -> None:
+    from agent.rules.catalogue import every_rule  # every rule's module: only where a limit is named
+
+    known = {limit.name for rule in every_rule() for limit in rule.thresholds}
+    for name, value in limits.items():
+        if name not in known:
+            raise BadConfiguration(f"{path}: thresholds names no limit of ours: {name!r}")
+        if not 0 <= value < math.inf:
+            raise BadConfiguration(f"{path}: thresholds.{name} is no limit: {value}")

@@ -27,6 +27,27 @@ def test_every_change_is_a_line_of_the_report(tmp_path: Path) -> None:
     assert frozenset({"ib-port-down", "roce-mtu-small"}) == made.settings.disabled
 
 
+def test_facts_and_limits_reach_the_rules(tmp_path: Path) -> None:
+    """As they are written, and each is told; a limit may stand below a table of its rule, or quoted."""
+    made = load(
+        write(
+            tmp_path,
+            "[facts]\nroce_traffic_class = 106\ncable_metres = 30\n"
+            '[thresholds]\nroce-ets-starved.percent = 20\n"roce-pfc-multi.classes" = 3\n',
+        ),
+        NAMES,
+    )
+
+    assert {"roce_traffic_class": 106, "cable_metres": 30.0} == dict(made.settings.facts)
+    assert {"roce-ets-starved.percent": 20.0, "roce-pfc-multi.classes": 3.0} == dict(made.settings.thresholds)
+    assert made.changed == [
+        "facts.cable_metres = 30.0",
+        "facts.roce_traffic_class = 106",
+        "thresholds.roce-ets-starved.percent = 20",
+        "thresholds.roce-pfc-multi.classes = 3",
+    ]
+
+
 def test_the_default_changes_nothing() -> None:
     """Without a file nothing is switched off."""
     assert Configuration().changed == []
@@ -40,6 +61,17 @@ def test_the_default_changes_nothing() -> None:
         ("[rule]\noff = []\n", "rule"),
         ('[facts]\nroce_mode = "maybe"\n', "maybe"),
         ("[rules]\noff = 3\n", "rules.off"),
+        ("[facts]\nroce_traffic_class = 256\n", "roce_traffic_class"),
+        ("[facts]\nroce_traffic_class = -1\n", "roce_traffic_class"),
+        ("[facts]\nroce_traffic_class = true\n", "roce_traffic_class"),
+        ("[facts]\ncable_metres = 0\n", "cable_metres"),
+        ("[facts]\ncable_metres = inf\n", "cable_metres"),
+        ("[thresholds]\nno-such-rule.percent = 3\n", "no-such-rule.percent"),
+        ("[thresholds]\nroce-ets-starved.no_word = 3\n", "no_word"),
+        ("[thresholds]\nroce-ets-starved = 3\n", "roce-ets-starved"),
+        ("[thresholds]\nroce-ets-starved.percent = -1\n", "roce-ets-starved.percent"),
+        ("[thresholds]\nroce-ets-starved.percent = nan\n", "roce-ets-starved.percent"),
+        ('[thresholds]\nroce-ets-starved.percent = "3"\n', "roce-ets-starved"),
         ("not toml", "config.toml"),
         ("\udcff", "config.toml"),
     ],
