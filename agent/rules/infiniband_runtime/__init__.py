@@ -1,0 +1,1 @@
+"""Rules about how the counters of InfiniBand ports moved."""

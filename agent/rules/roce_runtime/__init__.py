@@ -1,0 +1,1 @@
+"""Rules about how the counters of RoCE ports and their interfaces moved."""
