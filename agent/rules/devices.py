@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.pci import PciFunction
 from agent.rules.case import Case
+from agent.rules.rule import Answer, NotApplicable
 
 NVIDIA, AMD, MELLANOX = "0x10de", "0x1002", "0x15b3"
 
@@ -53,6 +56,12 @@ def device_id(case: Case, device: Gpu | Nic) -> str:
     return (function.device or "").lower() if function else ""
 
 
+def no_gpu(case: Case) -> Iterator[Answer]:
+    """The answer of a rule about GPUs where it is certain that there is none."""
+    if not case.topology.gpus and case.bus_unread is None:
+        yield NotApplicable("node", "no GPU")
+
+
 def model_of(case: Case, gpu: Gpu) -> str:
     """What two GPUs have in common that are the same product: device and subsystem, else the name."""
     function = function_of(case, gpu)
@@ -92,6 +101,11 @@ def away(function: PciFunction | None) -> str | None:
         "gone": "it does not answer: see pcie-device-gone",
         "changed_during_scan": "it came or went while the scan ran",
     }.get(function.state, function.state)
+
+
+def rail_of(gpu: str) -> str:
+    """The place of a GPU's near NIC, which has no id of its own where there is none any more."""
+    return f"rail of {gpu}"
 
 
 def gone(function: PciFunction | None) -> bool:

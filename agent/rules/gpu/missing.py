@@ -19,7 +19,15 @@ _EXCLUDED = "NVreg_ExcludedGpus"
     needs=("pci|lspci",),
     references=("PCIE-027",),
     essential=True,
-    absorbs=("nvlink-inactive", "nvlink-speed-low", "nvlink-asymmetric", "affinity-gpu-far-from-nic", "gpu-xid"),
+    absorbs=(
+        "nvlink-inactive",
+        "nvlink-speed-low",
+        "nvlink-asymmetric",
+        "affinity-gpu-far-from-nic",
+        "gpu-xid",
+        "gpu-recovery-needed",
+        "gpu-p2p-blocked",
+    ),
 )
 def gpu_missing(case: Case) -> Iterator[Answer]:
     """A GPU is on the PCI bus, and the driver does not offer it.

@@ -10,7 +10,9 @@ from agent.rules.nvlink.tally import Form, Tally, by_model, lost_ends, tallies
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 
-@rule("nvlink-asymmetric", "error", needs=("nvml|nvidia_smi",), references=("NVL-003",))
+@rule(
+    "nvlink-asymmetric", "error", needs=("nvml|nvidia_smi",), references=("NVL-003",), absorbs=("nvlink-matrix-uneven",)
+)
 def nvlink_asymmetric(case: Case) -> Iterator[Answer]:
     """A GPU has fewer active NVLinks than the other GPUs of its model.
 

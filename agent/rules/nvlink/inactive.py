@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agent.rules.case import Case
 from agent.rules.counting import named
+from agent.rules.nvlink.fabric import PLACE
 from agent.rules.nvlink.tally import Form, Tally, by_model, lost_ends, tallies
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
@@ -18,10 +19,7 @@ _WHOLE_BOARD = 8  # so many GPUs of one model fill a baseboard: all their links 
     needs=("nvml|nvidia_smi",),
     references=("NVL-001", "NVL-002", "NVL-011"),
     essential=True,
-    absorbs=(
-        "nvlink-asymmetric",
-        "gpu-xid",
-    ),
+    absorbs=("nvlink-asymmetric", "gpu-xid", "nvlink-matrix-uneven", "nvlink-path-missing", "gpu-p2p-blocked"),
 )
 def nvlink_inactive(case: Case) -> Iterator[Answer]:
     """NVLinks of a GPU are down that should be up.
@@ -125,7 +123,9 @@ def _grouped(group: list[Tally], faults: list[tuple[Tally, Fail]]) -> Iterator[F
     """One finding where one part explains all: a switch below a whole board, one wire between two GPUs."""
     tallied = [tally for tally, _ in faults]
     if len(faults) == len(group) and len(group) > 2 and group[0].form is Form.BOARD:
-        yield _as_one(faults, "node", "node", f"inactive NVLinks on every one of {len(group)} GPUs")
+        whole = _as_one(faults, "node", "node", f"inactive NVLinks on every one of {len(group)} GPUs")
+        none_left = not any(tally.active for tally in group)
+        yield whole._replace(places=whole.places | {PLACE}) if none_left else whole
     elif len(faults) == 2 and len({len(t.inactive) for t in tallied}) == 1 and not any(_to_switch(t) for t in tallied):
         ends = "+".join(sorted(t.gpu.id for t in tallied))
         labels = " - ".join(t.gpu.label for t in tallied)

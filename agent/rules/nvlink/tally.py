@@ -11,7 +11,7 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
 from agent.rules.case import Case
 from agent.rules.counting import ranges
-from agent.rules.devices import C2C_GPUS, away, device_id, function_of, gone, is_nvidia, model_of
+from agent.rules.devices import C2C_GPUS, away, device_id, function_of, gone, is_nvidia, model_of, no_gpu
 from agent.rules.rule import Answer, NotApplicable, Unknown
 
 
@@ -78,8 +78,7 @@ class Tally(NamedTuple):
 
 def tallies(case: Case) -> Iterator[Tally | Answer]:
     """For every GPU its links, or why they are not judged."""
-    if not case.topology.gpus and case.bus_unread is None:
-        yield NotApplicable("node", "no GPU")
+    yield from no_gpu(case)
     for gpu in case.topology.gpus:
         yield _unjudged(case, gpu) or _tally(case, gpu)
 
@@ -110,7 +109,8 @@ def lost_ends(case: Case, tally: Tally) -> frozenset[str]:
     return frozenset(lost)
 
 
-def _unjudged(case: Case, gpu: Gpu) -> Answer | None:
+def not_offered(case: Case, gpu: Gpu) -> Answer | None:
+    """Why the driver says nothing of a GPU here; None where it does."""
     subject = f"gpu:{gpu.id}"
     absent = away(function_of(case, gpu))
     if not is_nvidia(case, gpu):
@@ -121,6 +121,13 @@ def _unjudged(case: Case, gpu: Gpu) -> Answer | None:
         return NotApplicable(subject, "the driver does not offer it: see gpu-missing")
     if gpu.driver_state in ("no_driver", "vfio"):
         return NotApplicable(subject, "no NVIDIA driver is bound to it")
+    return None
+
+
+def _unjudged(case: Case, gpu: Gpu) -> Answer | None:
+    subject = f"gpu:{gpu.id}"
+    if answer := not_offered(case, gpu):
+        return answer
     if gpu.mig and gpu.mig.current:
         return NotApplicable(subject, "MIG is on: NVLink is not used, and not to be queried")
     if not gpu.links_known:
@@ -128,8 +135,9 @@ def _unjudged(case: Case, gpu: Gpu) -> Answer | None:
         return Unknown(subject, why)
     if not any(link.protocol == "nvlink" for link in gpu.links):
         return NotApplicable(subject, gpu.links_reason or "a GPU without NVLink")
-    if case.topology.bandwidth_mode not in (None, "full"):
-        return NotApplicable(subject, f"NVLink bandwidth mode {case.topology.bandwidth_mode}: links are off on purpose")
+    for mode in (case.topology.bandwidth_mode, gpu.nvlink_bandwidth_mode):
+        if mode not in (None, "full"):
+            return NotApplicable(subject, f"NVLink bandwidth mode {mode}: links are off on purpose")
     return None
 
 
@@ -138,7 +146,7 @@ def _tally(case: Case, gpu: Gpu) -> Tally:
     links = sorted((link for link in gpu.links if link.protocol == "nvlink"), key=lambda link: link.link)
     return Tally(
         gpu=gpu,
-        form=_form(gpu, device),
+        form=form_of(case, gpu),
         model=model_of(case, gpu),
         enough=_FEWER_ON_PURPOSE.get(device) if device else _fewer_by_name(gpu),
         active=tuple(link for link in links if link.state in ("active", "sleep")),
@@ -147,7 +155,9 @@ def _tally(case: Case, gpu: Gpu) -> Tally:
     )
 
 
-def _form(gpu: Gpu, device: str) -> Form:
+def form_of(case: Case, gpu: Gpu) -> Form:
+    """By PCI id, else by name: saved outputs of nvidia-smi alone have no other."""
+    device = device_id(case, gpu)
     if device in _BOARD:
         return Form.BOARD
     if device in C2C_GPUS:

@@ -37,11 +37,14 @@ def server(gpus: int = 4, ethernet: bool = False) -> Case:
             gpu_function(f"{b}4:00.0", f"{b}2:00.0"),
             nic_function(f"{b}5:00.0", f"{b}2:01.0"),
         ]
-        devices.append(gpu(f"{b}4:00.0", n))
+        devices.append(msgspec.structs.replace(gpu(f"{b}4:00.0", n), p2p=_peers(n, gpus)))
         nics.append(nic(f"{b}5:00.0", n, ethernet))
         netdevs.append(netdev(f"{b}5:00.0", n))
     for a in range(gpus):
         paths += [way(a, b) for b in range(gpus)]
+        paths += [
+            Path(a=gpu_id(a), b=gpu_id(b), kind="NV18", pcie_kind="NODE", source="nvml") for b in range(a + 1, gpus)
+        ]
     return Case(
         node=Node(
             kernel="6.8.0-60-generic",
@@ -57,7 +60,14 @@ def server(gpus: int = 4, ethernet: bool = False) -> Case:
             nccl=nccl(NCCL_IB_TC="106"),
         ),
         events=(),
-        topology=Topology(pci=functions, gpus=devices, nics=nics, netdevs=netdevs if ethernet else [], paths=paths),
+        topology=Topology(
+            pci=functions,
+            gpus=devices,
+            nics=nics,
+            netdevs=netdevs if ethernet else [],
+            paths=paths,
+            bandwidth_mode="full",
+        ),
     )
 
 
@@ -193,6 +203,11 @@ def answers(rule: Rule, case: Case, subject: str) -> list[Answer]:
 def kinds(rule: Rule, case: Case) -> set[type[Answer]]:
     """The kinds of all answers of a rule."""
     return {type(answer) for answer in rule.check(case)}
+
+
+def _peers(n: int, gpus: int) -> dict[str, dict[str, str]]:
+    words = {"read": "OK", "write": "OK", "nvlink": "OK", "atomics": "OK"}
+    return {gpu_id(peer): words for peer in range(gpus) if peer != n}
 
 
 def _changed(rows: Iterable[S], which: str, changes: dict[str, Any]) -> list[S]:

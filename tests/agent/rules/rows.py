@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent.model.gpu import Gpu, GpuLink, Remote
+from agent.model.gpu import Fabric, Gpu, GpuLink, Remote
 from agent.model.nic import Gid, Neighbor, Netdev, Nic, Pause, Port, Qos
 from agent.model.pci import Link, LinkQuality, PciFunction
 
+NO_CLUSTER = "00000000-0000-0000-0000-000000000000"
+HEALTHY = {"degraded_bandwidth": "false", "route_unhealthy": "false", "summary": "healthy"}
 H100, B200, GB200, RTX3090, H100_PCIE, H800 = "0x2330", "0x2901", "0x2941", "0x2204", "0x2331", "0x2324"
 
 
@@ -96,6 +98,8 @@ def gpu(address: str, number: int) -> Gpu:
         driver_state="open",
         links=nvlinks(),
         links_known=True,
+        fabric=Fabric(state="completed", status="success", clique=0, cluster_uuid=NO_CLUSTER, health=HEALTHY),
+        recovery_action="none",
     )
 
 

@@ -1,0 +1,122 @@
+"""nvlink-matrix-uneven."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+
+from agent.model.finding import Evidence
+from agent.model.gpu import Gpu
+from agent.rules.case import Case
+from agent.rules.counting import majority, named
+from agent.rules.devices import model_of, no_gpu
+from agent.rules.nvlink.fabric import places
+from agent.rules.nvlink.tally import Form, form_of, not_offered
+from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+
+Pair = tuple[str, str]  # ids of GPUs
+
+_NV = re.compile(r"NV\d{1,3}", re.ASCII)
+_SWITCHED = 8  # links of one pair that no wiring of three GPUs and more has without switches
+
+
+@rule("nvlink-matrix-uneven", "error", needs=("nvml|nvidia_smi",), references=("NVL-005",))
+def nvlink_matrix_uneven(case: Case) -> Iterator[Answer]:
+    """NVLink does not join all pairs of GPUs alike.
+
+    ## What it checks
+    The NV# of every pair of GPUs of one model on a baseboard, as the driver or a saved matrix says it.
+
+    ## Why it matters
+    NCCL's rings run at the speed of the thinnest pair: NV16 among NV18 costs all 8 GPUs 11 % of 450 GB/s.
+
+    ## How it is decided
+    On switches every pair has the same number. GPUs wired to each other have equal sums: a DGX-1 has pairs of NV1, NV2
+    and none, and 6 links for every GPU.
+
+    ## What keeps it silent
+    - Cards with bridges, fewer than three GPUs, no NV# at all: not applicable. So are MIG and no driver.
+    - GPUs wired to each other in a container or a virtual machine, or with a GPU that the driver does not offer: the
+      links to the others are not in the matrix: not applicable.
+    - A cell that is not known, or GPUs that nothing names: unknown.
+    - Links that are down, or fewer than another GPU has: nvlink-inactive and nvlink-asymmetric stand for this one.
+
+    ## How to confirm
+    `nvidia-smi topo -m`
+
+    ## How to fix
+    Find the links that are down with `nvidia-smi nvlink -s`; see nvlink-inactive.
+
+    ## Source
+    NVIDIA Fabric Manager user guide; matrices of DGX-1, HGX A100, H100, H200 and B200 machines.
+    """
+    yield from no_gpu(case)
+    groups: dict[str, list[Gpu]] = {}
+    for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
+        if answer := not_offered(case, gpu):
+            yield answer
+        elif gpu.mig and gpu.mig.current:
+            yield NotApplicable(f"gpu:{gpu.id}", "MIG is on: NVLink is not used")
+        else:
+            groups.setdefault(model_of(case, gpu), []).append(gpu)
+    ways = {frozenset((path.a, path.b)): path.kind for path in case.topology.paths}
+    for group in groups.values():
+        ids = [gpu.id for gpu in group]
+        yield _judge(case, group, {pair: ways.get(frozenset(pair)) for pair in combinations(ids, 2)})
+
+
+def _judge(case: Case, group: list[Gpu], cells: Mapping[Pair, str | None]) -> Answer:
+    subject = f"gpu:{group[0].id}" if len(group) < len(case.topology.gpus) else "node"
+    counts = {pair: int(kind[2:]) for pair, kind in cells.items() if kind and _NV.fullmatch(kind)}
+    forms = {form_of(case, gpu) for gpu in group}
+    if len(group) < 3 or not counts:
+        return NotApplicable(subject, "fewer than three GPUs, or no NVLink between any")
+    if Form.CARD in forms:
+        return NotApplicable(subject, "cards: which NVLinks are bridged is the builder's choice")
+    if None in cells.values():
+        return Unknown(subject, "how some pairs reach each other is not known")
+    whole = len(counts) == len(cells)
+    if whole and max(counts.values()) >= _SWITCHED:
+        usual = majority(counts.values()) or max(counts.values())
+        thin = [pair for pair, links in counts.items() if links < usual]
+        return _fault(case, thin, counts, f"NV{usual}") if thin else Pass(subject)
+    if Form.UNKNOWN in forms and not whole:
+        return Unknown(subject, "what GPUs these are is not known, nor how they are wired")
+    return _wired(case, group, counts, subject)
+
+
+def _wired(case: Case, group: list[Gpu], counts: Mapping[Pair, int], subject: str) -> Answer:
+    """GPUs wired to each other: each has as many links as the others."""
+    if case.node.container or case.virtual_machine or any(g.driver_state != "open" for g in case.topology.gpus):
+        return NotApplicable(subject, "wired to each other, and not all GPUs of the board are seen here")
+    sums = {gpu.id: sum(links for pair, links in counts.items() if gpu.id in pair) for gpu in group}
+    few = [gpu for gpu, links in sums.items() if links < max(sums.values())]
+    if not few:
+        return Pass(subject)
+    thin = [pair for pair in counts if set(pair) <= set(few)] or [(few[0], few[0])]
+    return _fault(case, thin, counts, f"{max(sums.values())} links in each row")
+
+
+def _fault(case: Case, thin: list[Pair], counts: Mapping[Pair, int], due: str) -> Fail:
+    name = {gpu.id: gpu.label for gpu in case.topology.gpus}
+    labels = [f"{name[a]} - {name[b]} NV{counts[a, b]}" if a != b else name[a] for a, b in thin]
+    ends = {end for pair in thin for end in pair}
+    common = (
+        [end for end in sorted(ends) if all(end in pair for pair in thin)] if len(thin) > 1 or len(ends) == 1 else []
+    )
+    if common:
+        subject, label = f"gpu:{common[0]}", name[common[0]]
+    elif len(thin) == 1:
+        subject, label = f"pair:{thin[0][0]}+{thin[0][1]}", labels[0]
+    else:
+        subject, label = "node", "node"
+    return Fail(
+        subject=subject,
+        label=label,
+        summary=f"fewer NVLinks than between the others ({due}): {named(labels)}",
+        impact="Collectives of all GPUs run at the speed of the thinnest pair.",
+        remedy="Find the links that are down: nvidia-smi nvlink -s; reset the GPUs or power cycle.",
+        evidence=tuple(Evidence(what="pair", value=label, source="nvidia-smi topo -m") for label in labels[:8]),
+        places=frozenset().union(*(places(case, case.gpus[end]) for end in ends)),
+    )
