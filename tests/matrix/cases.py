@@ -1,7 +1,8 @@
 """Faults that are told once and laid over every machine that they apply to: the tables of tests/matrix/*.toml.
 
 A cause names devices by what they are on the healthy machine: `{gpu1}` the PCI address of the second GPU, `{rail0}`
-of the first rail, `{storage0}`, `{nvswitch0}`; `{above:rail0}` the port above it, `{top:rail0}` its root port,
+of the first rail, `{storage0}`, `{nvswitch0}`; `{above:rail0}` the port above it, `{uplink:rail0}` the upstream port of
+the switch that it is below, `{top:rail0}` its root port,
 `{netdev:rail0}` its interface, `{rdma:rail0}` its RDMA device. What a machine does not have keeps the cause off it.
 """
 
@@ -27,7 +28,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-PLACEHOLDER = re.compile(r"\{(?:(above|top|netdev|rdma):)?(gpu|rail|storage|nvswitch)(\d+)\}")
+PLACEHOLDER = re.compile(r"\{(?:(above|uplink|top|netdev|rdma):)?(gpu|rail|storage|nvswitch)(\d+)\}")
 
 EVERY_GPU = "{gpus}"  # a key of `overlay.device`: the same words for every GPU of the machine
 
@@ -129,14 +130,27 @@ def _device(report: Report, how: str | None, kind: str, number: str) -> str:
         if how == "rdma":
             return next(nic.label for nic in report.topology.nics if nic.pci == address)
         found = [netdev.label for netdev in report.topology.netdevs if netdev.pci == address]
+    elif how == "uplink":
+        found = [each for each in _above(report, address) if _is_upstream(report, each)][:1]
     elif how in ("above", "top"):
-        parents = {function.id: function.parent for function in report.topology.pci}
-        above = parents.get(address)
-        while how == "top" and above and parents.get(above):
-            above = parents[above]
-        found = [above] if above else []
+        found = _above(report, address)[:1] if how == "above" else _above(report, address)[-1:]
     else:
         return address
     if not found:
         raise NotHere(f"{how}:{kind}{n}")
     return found[0]
+
+
+def _above(report: Report, address: str) -> list[str]:
+    """Bridges above a function, nearest first."""
+    parents = {function.id: function.parent for function in report.topology.pci}
+    found = []
+    while above := parents.get(address):
+        found.append(above)
+        address = above
+    return found
+
+
+def _is_upstream(report: Report, address: str) -> bool:
+    """A switch's upstream port: below a root port, or below a downstream port; told by how deep it stands."""
+    return len(_above(report, address)) % 2 == 1

@@ -23,9 +23,8 @@ def pcie_aspm_on(case: Case) -> Iterator[Answer]:
     can also raise receiver errors.
 
     ## How it is decided
-    ASPM (LnkCtl) is on at the device, and at the port above it where that is known (L0s at either). It is information;
-    on a node whose profile says that it is built for collective communication: warning on GPUs and rails, info on
-    others. Where all are so, it is one finding for the node.
+    ASPM (LnkCtl) is on at the device, and at the port above it where that is known (L0s at either). It is information.
+    Where all are so, it is one finding for the node.
 
     ## What keeps it silent
     - Cards for games, virtual functions and machines, NICs without a use, devices that sleep or are gone.
@@ -73,7 +72,6 @@ def _judge(case: Case, each: Gear) -> Answer:
         else "less than 4 µs to wake the link, at every first transfer after a pause.",
         remedy="Switch ASPM off in the BIOS, or boot with pcie_aspm.policy=performance.",
         evidence=tuple(register(end, "ASPM", end.aspm, "LnkCtl") for end in (function, port) if end and end.aspm),
-        severity=each.severity("warning") if case.profile else None,
         places=each.places,
     )
 

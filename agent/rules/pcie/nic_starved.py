@@ -30,7 +30,7 @@ class _Hop(NamedTuple):
     "error",
     needs=("pci|lspci", "rdma|rdma_tools"),
     references=("PCIE-009",),
-    absorbs=("roce-rt-host-bound",),
+    absorbs=("pcie-slower-than-siblings", "roce-rt-host-bound"),
     thresholds=(_USABLE,),
 )
 def pcie_nic_starved(case: Case) -> Iterator[Answer]:
