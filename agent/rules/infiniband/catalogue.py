@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from agent.rules.infiniband.counter_saturated import ib_counter_saturated
 from agent.rules.infiniband.no_sm import ib_no_sm
 from agent.rules.infiniband.port_down import ib_port_down
 from agent.rules.infiniband.rate_degraded import ib_rate_degraded
 from agent.rules.infiniband.rate_mixed import ib_rate_mixed
+from agent.rules.infiniband.sm_changed import ib_sm_changed
 from agent.rules.rule import Rule
 
 RULES: tuple[Rule, ...] = (
@@ -13,4 +15,6 @@ RULES: tuple[Rule, ...] = (
     ib_no_sm,
     ib_rate_degraded,
     ib_rate_mixed,
+    ib_counter_saturated,
+    ib_sm_changed,
 )

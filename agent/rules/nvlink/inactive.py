@@ -19,7 +19,14 @@ _WHOLE_BOARD = 8  # so many GPUs of one model fill a baseboard: all their links 
     needs=("nvml|nvidia_smi",),
     references=("NVL-001", "NVL-002", "NVL-011"),
     essential=True,
-    absorbs=("nvlink-asymmetric", "gpu-xid", "nvlink-matrix-uneven", "nvlink-path-missing", "gpu-p2p-blocked"),
+    absorbs=(
+        "inventory-lost",
+        "nvlink-asymmetric",
+        "gpu-xid",
+        "nvlink-matrix-uneven",
+        "nvlink-path-missing",
+        "gpu-p2p-blocked",
+    ),
 )
 def nvlink_inactive(case: Case) -> Iterator[Answer]:
     """NVLinks of a GPU are down that should be up.
