@@ -20,7 +20,7 @@ _REQUEST = "UnsupReq"  # what a driver that probes a device provokes, too
     "critical",
     needs=("pci",),
     references=("PCIE-018",),
-    absorbs=("pcie-errors-correctable", "pcie-replays"),
+    absorbs=("pcie-errors-correctable", "pcie-replays", "pcie-containment"),
     thresholds=(_EVENTS,),
 )
 def pcie_errors_uncorrectable(case: Case) -> Iterator[Answer]:

@@ -35,6 +35,8 @@ def ends(case: Case) -> Iterator[End | Answer]:
     if shut is not None:
         yield shut
         return
+    if not case.topology.pci and case.bus_unread:
+        yield Unknown("node", case.bus_unread)
     devices = [function for function in case.topology.pci if _matters(case, function)]
     above = {port.id for function in devices for port in case.ancestors(function)}
     wanted = above | {function.id for function in devices}

@@ -22,6 +22,7 @@ _WHOLE_BOARD = 8  # so many GPUs of one model fill a baseboard: all their links 
     absorbs=(
         "inventory-lost",
         "nvlink-asymmetric",
+        "nvlink-errors",
         "gpu-xid",
         "nvlink-matrix-uneven",
         "nvlink-path-missing",

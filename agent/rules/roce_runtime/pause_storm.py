@@ -30,7 +30,7 @@ def roce_rt_pause_storm(case: Case) -> Iterator[Answer]:
 
     ## Why it matters
     A host that stopped taking packets pauses its switch, the switch pauses its neighbours: one node can freeze a rail
-    or a pod of hundreds. After some seconds firmware gives up, switches pause off and drops.
+    or a pod of 100 nodes. After some seconds firmware gives up, switches pause off and drops.
 
     ## How it is decided
     One warning event and more in the window: error. One error event (firmware switched pause off and drops): critical.
