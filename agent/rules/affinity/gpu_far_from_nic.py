@@ -10,7 +10,7 @@ from agent.model.nic import Nic
 from agent.model.topology import Path
 from agent.rules.case import Case
 from agent.rules.counting import named
-from agent.rules.devices import away, function_of, on_c2c
+from agent.rules.devices import away, function_of, on_c2c, rail_of
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
@@ -163,7 +163,8 @@ def _fault(case: Case, gpu: Gpu, best: Path) -> Fail:
         evidence=(_evidence(case, gpu, best),),
         severity="warning" if linked else "error",
         confidence="medium" if best.disagrees or not case.node.virtualization_known else "high",
-        places=frozenset({gpu.id, gpu.pci or gpu.id}) | {f.id for f in case.topology.pci if f.state == "gone"},
+        places=frozenset({gpu.id, gpu.pci or gpu.id, rail_of(gpu.id)})
+        | {f.id for f in case.topology.pci if f.state == "gone"},
     )
 
 
@@ -179,7 +180,7 @@ def _few_nics(case: Case, far: list[tuple[Gpu, Path]]) -> Fail:
         severity="info",
         confidence="medium",
         cause="few-nics",
-        places=frozenset(gpu.id for gpu, _ in far),
+        places=frozenset(place for gpu, _ in far for place in (gpu.id, rail_of(gpu.id))),
     )
 
 
@@ -194,7 +195,7 @@ def _other_socket(case: Case, far: list[tuple[Gpu, Path]]) -> Fail:
         severity="warning",
         confidence="medium",
         cause="other-socket",
-        places=frozenset(gpu.id for gpu, _ in far),
+        places=frozenset(place for gpu, _ in far for place in (gpu.id, rail_of(gpu.id))),
     )
 
 

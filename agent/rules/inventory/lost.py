@@ -11,6 +11,7 @@ from agent.model.nic import Nic
 from agent.model.report import Known
 from agent.rules.case import Case
 from agent.rules.counting import named
+from agent.rules.devices import rail_of
 from agent.rules.inventory.matching import DEVICES, Matched, inventory, matched, owner
 from agent.rules.nvlink.tally import Tally, tallies
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
@@ -24,7 +25,13 @@ _ON_PURPOSE = {
 }
 
 
-@rule("inventory-lost", "critical", needs=("pci|lspci",), references=("CONTRACT-3",))
+@rule(
+    "inventory-lost",
+    "critical",
+    needs=("pci|lspci",),
+    references=("CONTRACT-3",),
+    absorbs=("affinity-gpu-far-from-nic",),
+)
 def inventory_lost(case: Case) -> Iterator[Answer]:
     """A device, port or NVLink that an earlier run saw is gone.
 
@@ -171,6 +178,7 @@ def _fault(case: Case, group: Sequence[Known]) -> Fail:
     places = {each.subject.partition(":")[2] for each in group if each.subject.partition(":")[0] in DEVICES}
     places |= {owner(each.subject).partition(":")[2] for each in group if not places}
     places |= {port for each in group for port in each.above if port not in case.functions}
+    places |= {rail_of(gpu) for each in group if each.subject.startswith("nic:") for gpu in _near(case, each)}
     return Fail(
         subject=first.subject,
         label=first.label,
@@ -191,6 +199,13 @@ def _fault(case: Case, group: Sequence[Known]) -> Fail:
         cause=first.identity or "",
         places=frozenset(places),
     )
+
+
+def _near(case: Case, nic: Known) -> list[str]:
+    """GPUs that shared a PCIe switch with a NIC."""
+    known = case.history.inventory if case.history else []
+    gpus = [each for each in known if each.subject.startswith("gpu:")]
+    return [each.subject.partition(":")[2] for each in gpus if set(each.above) & set(nic.above)]
 
 
 def _impact(case: Case, group: Sequence[Known], kinds: set[str]) -> str:

@@ -170,7 +170,7 @@ def test_dead_nvlinks_carry_nothing_for_it() -> None:
     (fault,) = fails(rule, changed_gpu(far(), 1, links=links))
 
     assert "error" == fault.severity
-    assert frozenset({GPU}) == fault.places
+    assert frozenset({GPU, f"rail of {GPU}"}) == fault.places
 
 
 def test_an_unread_bus_is_unknown() -> None:
