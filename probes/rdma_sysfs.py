@@ -70,6 +70,16 @@ def read(host: Host) -> Reading:
 PROBE = Probe("rdma", read, bound_seconds=10.0)
 
 
+def functions(host: Host) -> dict[str, str | None]:
+    """PCI functions with an RDMA device that is awake -> why their counters must not be read, or None."""
+    ask = RdmaFiles(host)
+    try:
+        found = [_found(ask, name, place) for name, place in _places(ask)[1]]
+    except Unanswered:
+        return {}
+    return {each.address: _limited(each, found) for each in found if each.address and not each.asleep}
+
+
 def _places(ask: RdmaFiles) -> tuple[str, list[tuple[str, str]]]:
     """(Where they were looked for, (name, folder) of every device)."""
     try:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from agent.assemble.driver_gpus import driver_gpus
+from agent.assemble.ethernet import with_ethernet
 from agent.assemble.events import events_of
 from agent.assemble.facts import Facts
 from agent.assemble.gpus import gpus_of
@@ -68,7 +69,7 @@ def assemble(outcomes: Iterable[Outcome]) -> Assembled:
             gpus=gpus,
             nvswitches=nvswitches_of(functions),
             nics=nics,
-            netdevs=netdevs_of(netdevs.netdevs if netdevs else (), nics, QosOf(facts)),
+            netdevs=with_ethernet(netdevs_of(netdevs.netdevs if netdevs else (), nics, QosOf(facts)), facts),
             paths=paths,
             bandwidth_mode=driver.bandwidth_mode,
         ),

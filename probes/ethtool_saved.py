@@ -1,0 +1,51 @@
+"""Saved outputs of ethtool, found by the names of the interfaces that the source shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from probes import ethtool_text, netdev_sysfs
+from probes.asking import Asking
+from probes.ethtool import MOST_INTERFACES, Ethernet, EthtoolFacts
+from probes.host.door import Absent, Host
+from probes.ip_link import saved_links
+from probes.netdev import natural
+from probes.probe import Reading
+
+T = TypeVar("T")
+
+
+def names(asking: Asking) -> list[str]:
+    """Interfaces that sysfs or a saved `ip link` shows, without the loopback."""
+    found = set(netdev_sysfs.folders(asking)) | set(saved_links(asking))
+    return sorted(found - {"lo"}, key=natural)[:MOST_INTERFACES]
+
+
+def read_saved(host: Host) -> Reading:
+    """What was saved of every interface. Raises Absent where nothing was."""
+    asking = Asking(host)
+    found = []
+    for name in names(asking):
+        driver = said(asking, ethtool_text.parse_driver, "ethtool", "-i", name)
+        each = Ethernet(
+            name=name,
+            pause=said(asking, ethtool_text.parse_pause, "ethtool", "-a", name),
+            fec=said(asking, ethtool_text.parse_fec, "ethtool", "--show-fec", name),
+            modes=said(asking, ethtool_text.parse_settings, "ethtool", name),
+            counters=said(asking, ethtool_text.parse_statistics, "ethtool", "-S", name),
+            driver=driver.driver if driver else None,
+            version=driver.version if driver else None,
+            firmware=driver.firmware if driver else None,
+        )
+        if each != Ethernet(name):
+            found.append(each)
+    if not found:
+        raise Absent("no saved output of ethtool")
+    return Reading(EthtoolFacts(tuple(found)), asking.sources, asking.missing)
+
+
+def said(asking: Asking, parse: Callable[[str], T | None], *argv: str) -> T | None:
+    """What a saved output says; None where there is none, or where it says nothing."""
+    text = asking.output(*argv) if asking.host.has_output(*argv) else None
+    return parse(text) if text else None
