@@ -164,7 +164,10 @@ class _Written:
             refusals={text(path): self.refusal(why) for path, why in old.refusals.items()},
             commands=dict(self.command(argv, answer) for argv, answer in old.commands.items()),
             nvml={(function, text(given)): self.nvml(function, said) for (function, given), said in old.nvml.items()},
-            netlink={question: self.netlink(*question, said) for question, said in old.netlink.items()},
+            netlink={
+                (protocol, binary.question(self.texts, protocol, request)): self.netlink(protocol, request, said)
+                for (protocol, request), said in old.netlink.items()
+            },
             ethtool={(text(name), q): self.ethtool(q, said) for (name, q), said in old.ethtool.items()},
             lost={name: self.refusal(why) for name, why in old.lost.items()},
             unanswered={name: self.refusal(why) for name, why in old.unanswered.items()},

@@ -10,20 +10,24 @@ import re
 import struct
 from collections.abc import Callable, Iterator
 
-from probes.host.netlink import DONE, ERROR, HEADER, ROUTE, messages
+from probes.host.netlink import DONE, ERROR, HEADER, RDMA, RDMA_QUESTIONS, ROUTE, messages
 from probes.host.redact_text import Texts
 
 ATTRIBUTE = struct.Struct("=HH")
 TYPE_BITS = 0x3FFF
-NEW_LINK, NEW_ADDRESS, NEW_STATISTICS = 16, 20, 92
-BODY_BYTES = {NEW_LINK: 16, NEW_ADDRESS: 8, NEW_STATISTICS: 12}
+NEW_LINK, NEW_ADDRESS, NEW_STATISTICS, GET_DCB = 16, 20, 92, 78
+BODY_BYTES = {NEW_LINK: 16, NEW_ADDRESS: 8, NEW_STATISTICS: 12, GET_DCB: 4, **dict.fromkeys(RDMA_QUESTIONS, 0)}
 # linux/if_link.h, linux/if_addr.h: attributes that say numbers and words
 LINK_NUMBERS = frozenset({4, 5, 10, 13, 16, 17, 27, 30, 31, 32, 33, 35, 37, 39, 43, 44, 47, 48, 50, 51, 57})
 LINK_TEXTS = frozenset({3, 6, 38, 56})  # IFLA_IFNAME, QDISC, PHYS_PORT_NAME, PARENT_DEV_NAME
 LINK_HARDWARE = frozenset({1, 2, 54})  # IFLA_ADDRESS, BROADCAST, PERM_ADDRESS
 LINKINFO, INFO_KIND, INFO_DATA, ALT_NAMES, ALT_NAME = 18, 1, 2, 52, 53
 INFO_NUMBERS = {b"bond": frozenset(range(1, 23)), b"vlan": frozenset({1, 2, 5})}
+VLAN_MAPS = frozenset({3, 4})  # IFLA_VLAN_EGRESS_QOS, INGRESS_QOS: pairs of priorities
 ADDRESS_TEXTS, ADDRESS_NUMBERS, ADDRESS_VALUES = frozenset({3}), frozenset({6, 8, 9, 11}), frozenset({1, 2, 4, 5, 7})
+# linux/dcbnl.h: DCB_ATTR_IFNAME; IEEE, DCBX, CEE. rdma/rdma_netlink.h: no GUIDs, which nobody reads here
+DCB_TEXTS, DCB_NUMBERS = frozenset({1}), frozenset({13, 14, 16})
+RDMA_TEXTS, RDMA_NUMBERS = frozenset({2, 5, 51, 67}), frozenset({1, 3, 9, 10, 11, 12, 13, 50, 66})
 
 EXTENDED_AT, SERIAL_CAPABILITY, SERIAL_BYTES = 0x100, 0x0003, 8
 DUMP_LINE = re.compile(r"^([0-9a-f]{2,3}): ((?:[0-9a-f]{2} ){15}[0-9a-f]{2})$", re.MULTILINE)
@@ -45,6 +49,12 @@ def network_addresses(protocol: int, reply: bytes) -> Iterator[bytes]:
             yield from (value for number, value in _attributes(body) if number in ADDRESS_VALUES)
 
 
+def question(texts: Texts, protocol: int, request: bytes) -> bytes:
+    """The request, where it names an interface, with that name as it is written now."""
+    named = protocol == ROUTE and len(request) >= HEADER.size and HEADER.unpack_from(request)[1] == GET_DCB
+    return netlink(texts, protocol, request) or request if named else request
+
+
 def netlink(texts: Texts, protocol: int, reply: bytes) -> bytes | None:
     """The reply with pseudonyms; None where it is of a kind that is not understood."""
     parts = []
@@ -52,7 +62,7 @@ def netlink(texts: Texts, protocol: int, reply: bytes) -> bytes | None:
         if kind in (ERROR, DONE):  # an errno, and in an error the question
             parts.append(message + bytes(-len(message) % 4))
             continue
-        if protocol != ROUTE or kind not in BODY_BYTES:
+        if not _is_understood(protocol, kind):
             return None
         start = HEADER.size + BODY_BYTES[kind]
         rest = _written(message[start:], _values(texts)[kind])
@@ -114,7 +124,16 @@ def _values(texts: Texts) -> dict[int, Value]:
             return texts.content(value)
         return value if number in ADDRESS_NUMBERS else None
 
-    return {NEW_LINK: link, NEW_ADDRESS: address, NEW_STATISTICS: lambda _, value: value}
+    def named(names: frozenset[int], numbers: frozenset[int]) -> Value:
+        return lambda number, value: texts.content(value) if number in names else value if number in numbers else None
+
+    rdma = dict.fromkeys(RDMA_QUESTIONS, named(RDMA_TEXTS, RDMA_NUMBERS))
+    own = {NEW_LINK: link, NEW_ADDRESS: address, NEW_STATISTICS: lambda _, value: value}
+    return own | rdma | {GET_DCB: named(DCB_TEXTS, DCB_NUMBERS)}
+
+
+def _is_understood(protocol: int, kind: int) -> bool:
+    return kind in BODY_BYTES and protocol == (RDMA if kind in RDMA_QUESTIONS else ROUTE)
 
 
 def _hardware(texts: Texts, value: bytes) -> bytes | None:
@@ -125,11 +144,12 @@ def _hardware(texts: Texts, value: bytes) -> bytes | None:
 def _information(value: bytes) -> bytes:
     """What kind of software interface it is, and the numbers of bonds and VLANs: others hold addresses."""
     kind = dict(_attributes(value)).get(INFO_KIND, b"").rstrip(b"\0")
-    numbers = INFO_NUMBERS.get(kind, frozenset())
+    maps = VLAN_MAPS if kind == b"vlan" else frozenset[int]()
+    numbers = INFO_NUMBERS.get(kind, frozenset()) | maps
 
     def inner(number: int, data: bytes) -> bytes | None:
         if number == INFO_DATA:
-            return _written(data, lambda each, it: it if each in numbers and len(it) <= 8 else None)
+            return _written(data, lambda each, it: it if each in numbers and (len(it) <= 8 or each in maps) else None)
         return data if number == INFO_KIND else None
 
     return _written(value, inner)
@@ -137,7 +157,7 @@ def _information(value: bytes) -> bytes:
 
 def _bodies(protocol: int, reply: bytes) -> Iterator[tuple[int, bytes]]:
     for kind, _, message in messages(reply):
-        if protocol == ROUTE and kind in BODY_BYTES:
+        if _is_understood(protocol, kind):
             yield kind, message[HEADER.size + BODY_BYTES[kind] :]
 
 
