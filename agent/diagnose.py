@@ -11,11 +11,11 @@ import msgspec
 
 from agent.assemble import assemble
 from agent.config import Configuration
-from agent.model.finding import Summary
+from agent.model.finding import Check, Gpudirect, Summary
 from agent.model.report import Config, Generator, ProbeRun, Report, Source
 from agent.rules.case import Case
 from agent.rules.catalogue import rules_for
-from agent.rules.engine import judge
+from agent.rules.engine import Faults, asked, told
 from agent.version import VERSION
 from probes.catalogue import probes
 from probes.host.door import Host
@@ -116,16 +116,27 @@ def judged(report: Report, configuration: Configuration) -> Report:
         history=report.history,
         observed_at=report.observed_at,
     )
-    checks, findings, summary = judge(case, rules_for(case))
+    rules = rules_for(case)
+    checks, faults = asked(case, rules)
+    findings, summary = told(case, rules, checks, faults)
     return msgspec.structs.replace(
         report,
         generated_at=now(),
         generator=Generator(name="fabricscope", version=VERSION),
         config=Config(changed=configuration.changed),
+        gpudirect=_gpudirect(case, checks, faults),
         checks=checks,
         findings=findings,
         summary=summary,
     )
+
+
+def _gpudirect(case: Case, checks: list[Check], faults: Faults) -> list[Gpudirect]:
+    if not case.topology.gpus or not case.rails:
+        return []
+    from agent.rules.gpudirect.rows import gpudirect_rows  # most nodes that are looked at have no rail
+
+    return gpudirect_rows(case, checks, faults)
 
 
 def now() -> str:

@@ -12,10 +12,19 @@ _BUS = frozenset({"pci", "pci|lspci"})
 UNKNOWN_SUBJECTS_SHOWN = 64  # per check; the count is always whole
 
 
+Faults = list[tuple[Rule, Fail]]
+
+
 def judge(case: Case, rules: Sequence[Rule]) -> tuple[list[Check], list[Finding], Summary]:
     """Checks in catalogue order, findings by severity, rule, subject; and the verdict."""
+    checks, faults = asked(case, rules)
+    return checks, *told(case, rules, checks, faults)
+
+
+def asked(case: Case, rules: Sequence[Rule]) -> tuple[list[Check], Faults]:
+    """What every rule answers: its tally, and every fault, those too that another one explains."""
     checks: list[Check] = []
-    faults: list[tuple[Rule, Fail]] = []
+    faults: Faults = []
     for each in rules:
         if each.name in case.settings.disabled:
             checks.append(Check(rule=each.name, state="disabled", reason="switched off by the configuration"))
@@ -23,8 +32,13 @@ def judge(case: Case, rules: Sequence[Rule]) -> tuple[list[Check], list[Finding]
         answers = list(each.check(case)) or [_silence(each, case)]
         checks.append(_tally(each, answers))
         faults += [(each, answer) for answer in answers if isinstance(answer, Fail)]
+    return checks, faults
+
+
+def told(case: Case, rules: Sequence[Rule], checks: Sequence[Check], faults: Faults) -> tuple[list[Finding], Summary]:
+    """The findings that stand, and the verdict."""
     findings = sorted(_findings(faults, case), key=_finding_order)
-    return checks, findings, summarize(checks, findings, {r.name for r in rules if r.essential})
+    return findings, summarize(checks, findings, {r.name for r in rules if r.essential})
 
 
 def summarize(checks: Iterable[Check], findings: Iterable[Finding], essential: set[str]) -> Summary:

@@ -16,7 +16,7 @@ from agent.rules.case import Case
 from agent.rules.rule import Answer, Fail, Rule
 from tests.agent.rules.rows import bridge, gpu, gpu_function, netdev, nic, nic_function
 
-PROBES = ("kernel", "numa", "pci", "nvml", "rdma", "netdev", "modules", "nccl")
+PROBES = ("kernel", "numa", "pci", "nvml", "rdma", "netdev", "modules", "nccl", "limits", "kernel_log")
 S = TypeVar("S", bound=msgspec.Struct)
 
 
@@ -57,7 +57,11 @@ def server(gpus: int = 4, ethernet: bool = False) -> Case:
         software=Software(
             driver=Driver(version="570.124.06", open=True, cuda="12.8"),
             modules=[Module(name="nvidia_peermem")],
+            rdma_namespaces="shared",
             nccl=nccl(NCCL_IB_TC="106"),
+            device_nodes=[*(f"infiniband/uverbs{n}" for n in range(gpus)), "gdrdrv"],
+            shared_memory_mib=65536,
+            limits={"memlock slurmd.service": "unlimited"},
         ),
         events=(),
         topology=Topology(

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.model.gpu import Fabric, Gpu, GpuLink, Remote
 from agent.model.nic import Gid, Neighbor, Netdev, Nic, Pause, Port, Qos
-from agent.model.pci import Link, LinkQuality, PciFunction
+from agent.model.pci import Acs, Link, LinkQuality, PciFunction
 
 NO_CLUSTER = "00000000-0000-0000-0000-000000000000"
 HEALTHY = {"degraded_bandwidth": "false", "route_unhealthy": "false", "summary": "healthy"}
@@ -39,6 +39,7 @@ def bridge(address: str, parent: str | None, kind: str) -> PciFunction:
         numa_node=0,
         numa_declared=True,
         link=link(),
+        acs=Acs(capability=["SV", "RR", "CR", "UF"]) if kind != "upstream" else Acs(),
     )
 
 

@@ -1,0 +1,67 @@
+"""Machines of other kinds for GPUDirect rules: a Grace board with data-direct functions, a guest, a host of guests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from agent.model.node import NcclSetting
+from agent.model.pci import Acs, PciFunction
+from agent.rules.case import Case
+from tests.agent.rules.build import all_functions, function, gpu_id, models, node, software, topology
+from tests.agent.rules.rows import GB200
+
+DMA = "0000:16:00.0"  # beside GPU 0, below its switch
+PORT_DMA, PORT_GPU, ROOT = "0000:12:02.0", "0000:12:00.0", "0000:10:01.0"
+
+
+def acs(*control: str) -> Acs:
+    """A port that can do all, with these switched on."""
+    return Acs(capability=["SV", "TB", "RR", "CR", "UF", "EC", "DT"], control=list(control))
+
+
+def direct_nic(case: Case) -> Case:
+    """The same machine as a Grace board: GPU 0 and a data-direct function meet at a switch, ACS as it must be."""
+    more = [
+        PciFunction(id=PORT_DMA, parent="0000:11:00.0", class_code="0x060400", vendor="0x15b3", port_type="downstream"),
+        PciFunction(
+            id=DMA, parent=PORT_DMA, class_code="0x080100", vendor="0x15b3", device="0x2100", driver="mlx5_core",
+            iommu_group=7,
+        ),
+    ]  # fmt: skip
+    case = topology(case, pci=[*case.topology.pci, *more])
+    case = function(case, PORT_DMA, acs=acs("SV", "CR", "UF"))
+    case = function(case, PORT_GPU, acs=acs("SV", "RR", "UF"))
+    case = function(case, ROOT, acs=acs("RR", "CR", "UF"))
+    return function(models(node(case, arch="aarch64"), GB200), gpu_id(0), iommu_group=7)
+
+
+def grace(case: Case) -> Case:
+    """GPUs on C2C, rails behind the CPU."""
+    return models(node(case, arch="aarch64"), GB200)
+
+
+def hosting(case: Case) -> Case:
+    """A host that keeps a device for a guest."""
+    more = PciFunction(id="0000:f0:00.0", class_code="0x030200", vendor="0x10de", driver="vfio-pci")
+    return topology(case, pci=[*case.topology.pci, more])
+
+
+def grouped(case: Case, kind: str | None) -> Case:
+    """Every GPU and NIC in an IOMMU group of that type."""
+    for code in ("0x030200", "0x020700"):
+        case = all_functions(case, code, iommu_group=3, iommu_type=kind)
+    return case
+
+
+def setting(case: Case, key: str, value: str, **more: Any) -> Case:
+    """A line of /etc/nccl.conf."""
+    row = NcclSetting(key=key, value=value, source="/etc/nccl.conf:1", **more)
+    nccl = msgspec.structs.replace(case.software.nccl, settings=[*case.software.nccl.settings, row])
+    return software(case, nccl=nccl)
+
+
+def unread_jobs(case: Case) -> Case:
+    """Jobs run, and their environments may not be read."""
+    return software(case, nccl=msgspec.structs.replace(case.software.nccl, jobs=3, jobs_unread=3))
