@@ -79,7 +79,18 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "infiniband",
         gates.infiniband,
-        ("ib-port-down", "ib-no-sm", "ib-rate-degraded", "ib-rate-mixed", "ib-counter-saturated", "ib-sm-changed"),
+        (
+            "ib-port-down",
+            "ib-no-sm",
+            "ib-rate-degraded",
+            "ib-rate-mixed",
+            "ib-mixed-linklayer",
+            "ib-pkey-mismatch",
+            "ib-ar-disabled",
+            "ib-sharp-not-ready",
+            "ib-counter-saturated",
+            "ib-sm-changed",
+        ),
     ),
     Family(
         "roce",
@@ -108,6 +119,8 @@ FAMILIES: tuple[Family, ...] = (
             "roce-cnp-class",
             "roce-mtu-small",
             "roce-gid-v1-only",
+            "roce-gid-index-wrong",
+            "roce-nccl-gid-default-old",
         ),
     ),
     Family(
@@ -189,6 +202,26 @@ FAMILIES: tuple[Family, ...] = (
         ),
     ),
     Family("inventory", gates.remembered, ("inventory-lost",)),
+    Family(
+        "nccl",
+        gates.always,
+        (
+            "gdr-disabled-by-env",
+            "gdr-nccl-conf-syntax",
+            "gdr-nccl-conf-shadowed",
+            "gdr-nccl-hca-mismatch",
+            "gdr-nccl-socket-ifname",
+            "gdr-nccl-debug-leftover",
+            "nccl-topo-file-stale",
+            "gdr-memlock-low",
+            "gdr-devnodes-missing",
+            "gdr-shm-small",
+            "gdr-ibgda-regkey",
+            "gdr-gdrcopy-missing",
+            "gdr-gds-not-ready",
+            "gdr-efa-stack",
+        ),
+    ),
     Family("host", gates.always, ("probe-hung",)),
 )
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from agent.rules.infiniband.ar_disabled import ib_ar_disabled
 from agent.rules.infiniband.counter_saturated import ib_counter_saturated
+from agent.rules.infiniband.mixed_linklayer import ib_mixed_linklayer
 from agent.rules.infiniband.no_sm import ib_no_sm
+from agent.rules.infiniband.pkey_mismatch import ib_pkey_mismatch
 from agent.rules.infiniband.port_down import ib_port_down
 from agent.rules.infiniband.rate_degraded import ib_rate_degraded
 from agent.rules.infiniband.rate_mixed import ib_rate_mixed
+from agent.rules.infiniband.sharp_not_ready import ib_sharp_not_ready
 from agent.rules.infiniband.sm_changed import ib_sm_changed
 from agent.rules.rule import Rule
 
@@ -15,6 +19,10 @@ RULES: tuple[Rule, ...] = (
     ib_no_sm,
     ib_rate_degraded,
     ib_rate_mixed,
+    ib_mixed_linklayer,
+    ib_pkey_mismatch,
+    ib_ar_disabled,
+    ib_sharp_not_ready,
     ib_counter_saturated,
     ib_sm_changed,
 )

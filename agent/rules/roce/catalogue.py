@@ -8,12 +8,14 @@ from agent.rules.roce.dcb_unreadable import roce_dcb_unreadable
 from agent.rules.roce.dcbx_firmware_owned import roce_dcbx_firmware_owned
 from agent.rules.roce.ecn_off import roce_ecn_off
 from agent.rules.roce.ets_starved import roce_ets_starved
+from agent.rules.roce.gid_index_wrong import roce_gid_index_wrong
 from agent.rules.roce.gid_v1_only import roce_gid_v1_only
 from agent.rules.roce.global_pause import roce_global_pause
 from agent.rules.roce.headroom_small import roce_headroom_small
 from agent.rules.roce.lossy import roce_lossy
 from agent.rules.roce.marking_unset import roce_marking_unset
 from agent.rules.roce.mtu_small import roce_mtu_small
+from agent.rules.roce.nccl_gid_default_old import roce_nccl_gid_default_old
 from agent.rules.roce.nccl_tc_suspect import roce_nccl_tc_suspect
 from agent.rules.roce.pause_and_pfc import roce_pause_and_pfc
 from agent.rules.roce.pfc_multi import roce_pfc_multi
@@ -51,4 +53,6 @@ RULES: tuple[Rule, ...] = (
     roce_cnp_class,
     roce_mtu_small,
     roce_gid_v1_only,
+    roce_gid_index_wrong,
+    roce_nccl_gid_default_old,
 )

@@ -13,7 +13,13 @@ _V2 = "RoCE v2"
 _LINK_LOCAL = "fe80:"
 
 
-@rule("roce-gid-v1-only", "error", needs=("rdma|rdma_tools",), references=("roce-gid-v1-only",))
+@rule(
+    "roce-gid-v1-only",
+    "error",
+    needs=("rdma|rdma_tools",),
+    references=("roce-gid-v1-only",),
+    absorbs=("roce-gid-index-wrong",),
+)
 def roce_gid_v1_only(case: Case) -> Iterator[Answer]:
     """An active RoCE port has addresses of RoCE v1 only.
 

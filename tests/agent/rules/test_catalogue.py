@@ -15,7 +15,7 @@ from agent.rules.rule import Rule
 from tests.conftest import ROOT
 
 PROBES = {"kernel", "dmi", "cpu", "numa", "pci", "nvml", "rdma", "netdev", "modules", "services", "lspci", "nvidia_smi"}
-PROBES |= {"rdma_tools", "lsmod", "kernel_log"}
+PROBES |= {"rdma_tools", "lsmod", "nccl", "limits", "kernel_log"}
 NAMES = {rule.name: rule for rule in every_rule()}
 IDS = [f"PCIE-{n:03}" for n in range(1, 35)] + [f"NVL-{n:03}" for n in range(1, 29)] + ["NCCL-001"]
 OWN = ["CONTRACT-3", "CONTRACT-5", "CONTRACT-NVML230"]  # not of a reference: "a device that is gone", "a hang is a finding"
