@@ -39,6 +39,6 @@ def card_functions(case: Case, function: PciFunction | None) -> list[PciFunction
     return [f for f in case.topology.pci if f.id.rpartition(".")[0] == slot and not f.physical_function]
 
 
-def carries(gbyte_s: float | None, need: Need) -> bool:
-    """Whether a link is enough for the fastest port alone; unknown counts as enough."""
-    return gbyte_s is None or USABLE * gbyte_s >= need.fastest / 8
+def carries(gbyte_s: float | None, gbit_s: float) -> bool:
+    """Whether a link is enough for a rate; unknown counts as enough."""
+    return gbyte_s is None or USABLE * gbyte_s >= gbit_s / 8

@@ -97,7 +97,8 @@ def _judge(case: Case, nic: Nic, own: Wire, links: dict[str, Wire]) -> Answer:
     if usable >= need.together / 8:
         return Pass(own.subject)
     if usable >= need.fastest / 8 and not _could_do_more(own, need):
-        return _fault(case, nic, own, slowest, need, usable, "info")
+        # so by design: not a cause of anything else
+        return _fault(case, nic, own, slowest, need, usable, "info")._replace(places=frozenset())
     severity = "error" if usable < need.fastest / 8 else "warning"
     if slowest.wire.child.id != own.child.id:
         severity = lowered(severity)
@@ -131,10 +132,9 @@ def _second_links(case: Case, nic: Nic, links: dict[str, Wire]) -> Iterator[floa
 
 
 def _could_do_more(own: Wire, need: Need) -> bool:
+    """Whether the card itself could carry all its ports, in a better slot."""
     link = own.child.link
-    return bool(link) and carries(
-        bandwidth(link.max_speed_gt_s, link.max_width) if link else None, Need(need.together, need.together)
-    )
+    return link is not None and carries(bandwidth(link.max_speed_gt_s, link.max_width), need.together)
 
 
 def _fault(case: Case, nic: Nic, own: Wire, slowest: _Hop, need: Need, usable: float, severity: str) -> Fail:

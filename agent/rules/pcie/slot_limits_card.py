@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from agent.model.finding import Evidence
+from agent.model.nic import Nic
 from agent.model.pci import Link
 from agent.rules.case import Case
 from agent.rules.counting import share_lost
@@ -52,10 +53,11 @@ def pcie_slot_limits_card(case: Case) -> Iterator[Answer]:
     in each direction at Gen 5. One such GPU slows the collective of all.
 
     ## How it is decided
-    A NIC that cannot carry the rate of its ports because of it: error on rails, one step less on others; a NIC that can
-    carry it all the same: info. A GPU with fewer lanes or a slower slot than other GPUs of its kind on this node have,
-    and a lone GPU with fewer lanes than it could have: warning. Where every GPU of its kind sits in a slot like that,
-    the board was built so: info.
+    A NIC that cannot carry the rate of one port because of it: error on rails, one step less on others. One that cannot
+    carry those of all its ports together, and could in a better slot: warning. A NIC that can all the same: info.
+    A GPU with fewer lanes or a slower slot than other GPUs of its kind on this node have, and a lone GPU with fewer
+    lanes than it could have: warning. Where every GPU of its kind sits in a slot like that, the board was built so:
+    info.
 
     ## What keeps it silent
     - A host of an older generation than the card, and nothing to compare with: info.
@@ -127,13 +129,7 @@ def _severity(case: Case, wire: Wire, limit: _Limit) -> tuple[str, str]:
     """How grave it is, and in words why."""
     nic = case.nic_by_pci.get(wire.child.id)
     if nic:
-        need = needed(case, nic)
-        starved = need is not None and not carries(reach(case, wire), need)
-        return (
-            (by_role("error", nic) or "info", "too little for its ports")
-            if starved
-            else ("info", "enough for its ports")
-        )
+        return _of_a_nic(case, wire, limit, nic)
     gpu = case.gpu_by_pci.get(wire.child.id)
     if gpu is None:
         return "info", "a switch that belongs to the card"
@@ -148,6 +144,18 @@ def _severity(case: Case, wire: Wire, limit: _Limit) -> tuple[str, str]:
     if others:
         return "info", "all GPUs of its kind sit so: the board was built like that"
     return ("warning", "it has fewer lanes than it could") if limit.narrow else ("info", "an older generation")
+
+
+def _of_a_nic(case: Case, wire: Wire, limit: _Limit, nic: Nic) -> tuple[str, str]:
+    need, slot = needed(case, nic), reach(case, wire)
+    if need is None:
+        return "info", "no port of it is active"
+    if not carries(slot, need.fastest):
+        return by_role("error", nic) or "info", "too little for its port"
+    card = bandwidth(limit.card.max_speed_gt_s, limit.card.max_width)
+    if not carries(slot, need.together) and carries(card, need.together):
+        return by_role("warning", nic) or "info", "too little for all its ports together"
+    return "info", "enough for its ports"
 
 
 def _said(link: Link) -> str:
