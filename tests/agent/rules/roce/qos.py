@@ -1,0 +1,89 @@
+"""Ways to change the DCB of one RoCE rail, or of all, of the healthy node; and what must hold of every such rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from agent.model.report import CountersWindow
+from agent.rules.case import Case, Settings
+from agent.rules.rule import Answer, Rule
+from tests.agent.rules.build import answers, changed_netdev, fails, nccl, nic_id, server, software
+
+NIC = nic_id(1)
+PORT, NETDEV = f"port:{NIC}/1", f"netdev:{NIC}"
+
+
+def roce(gpus: int = 4) -> Case:
+    """The healthy RoCE node."""
+    return server(gpus, ethernet=True)
+
+
+def dcb(case: Case, n: int = 1, **changes: Any) -> Case:
+    """The same machine with DCB of rail n changed."""
+    netdev = case.topology.netdevs[n]
+    assert netdev.qos
+    return changed_netdev(case, n, qos=msgspec.structs.replace(netdev.qos, **changes))
+
+
+def dcb_everywhere(case: Case, **changes: Any) -> Case:
+    """The same machine with DCB of all rails changed."""
+    for n in range(len(case.topology.netdevs)):
+        case = dcb(case, n, **changes)
+    return case
+
+
+def netdevs(case: Case, **changes: Any) -> Case:
+    """The same machine with all interfaces changed."""
+    for n in range(len(case.topology.netdevs)):
+        case = changed_netdev(case, n, **changes)
+    return case
+
+
+def nccl_sets(case: Case, **settings: str) -> Case:
+    """The same machine with another /etc/nccl.conf."""
+    return software(case, nccl=nccl(**settings))
+
+
+def facts(case: Case, **declared: Any) -> Case:
+    """The same machine with facts that the operator declares."""
+    return replace(case, settings=Settings(facts=declared))
+
+
+def limited(case: Case, name: str, value: float) -> Case:
+    """The same machine with a limit of the operator's."""
+    return replace(case, settings=Settings(thresholds={name: value}))
+
+
+def window(case: Case, moved: Mapping[str, Mapping[str, int]], seconds: float = 600.0) -> Case:
+    """The same machine with counters that moved since an earlier sample."""
+    made = CountersWindow(seconds=seconds, moved={subject: dict(row) for subject, row in moved.items()})
+    return replace(case, window=made)
+
+
+def traffic(case: Case, priority: int, n: int = 1, gbyte: float = 20.0, rdma: float = 1.0, way: str = "tx") -> Case:
+    """The same machine with rail n's bytes of the window in one priority, a share of them RDMA."""
+    netdev = case.topology.netdevs[n]
+    sent = {f"{way}_prio{priority}_bytes": int(gbyte * 1e9), "tx_vport_rdma_unicast_bytes": int(gbyte * rdma * 1e9)}
+    case = changed_netdev(case, n, counters={**netdev.counters, "tx_vport_rdma_unicast_bytes": 0})
+    return window(case, {f"netdev:{netdev.id}": sent})
+
+
+def lost(case: Case, n: int = 1, counter: str = "packet_seq_err", by: int = 5) -> Case:
+    """The same machine with lost packets counted at rail n in the window."""
+    nic = case.topology.nics[n]
+    ports = [msgspec.structs.replace(port, hw_counters={counter: 100}) for port in nic.ports]
+    nics = [msgspec.structs.replace(each, ports=ports) if each.id == nic.id else each for each in case.topology.nics]
+    case = replace(case, topology=msgspec.structs.replace(case.topology, nics=nics))
+    return window(case, {f"port:{nic.id}/1": {counter: by}})
+
+
+def silent(rule: Rule, case: Case, kind: type[Answer]) -> None:
+    """No fault anywhere, and this answer for rail 1."""
+    (answer,) = answers(rule, case, PORT)
+
+    assert isinstance(answer, kind), answer
+    assert [] == fails(rule, case)

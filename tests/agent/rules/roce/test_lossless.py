@@ -1,0 +1,315 @@
+"""The chain of a port: marking, DSCP, trust, priority, PFC; every link of it, and what is known without one."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from agent.model.nic import Gid, Neighbor, Pause
+from agent.model.node import NcclLibrary, NcclSetting
+from agent.rules.roce.lossless import Chain, chains
+from agent.rules.roce.marking import Marking
+from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, probe, software, topology
+from tests.agent.rules.roce.qos import NETDEV, NIC, dcb, dcb_everywhere, facts, lost, nccl_sets, netdevs, roce, traffic
+from tests.agent.rules.rows import only
+
+ODD = {str(dscp): 5 if dscp == 10 else 0 for dscp in range(64)}
+
+
+def of(case, nic: str = NIC) -> Chain:
+    (found,) = [each for each in chains(case) if isinstance(each, Chain) and each.each.nic.id == nic]
+    return found
+
+
+def settings(case, *rows: tuple[str, str, str], **more):
+    """NCCL with settings of (scope, source, value) for the traffic class."""
+    made = [NcclSetting(key="NCCL_IB_TC", value=value, source=source, scope=scope) for scope, source, value in rows]
+    return software(case, nccl=msgspec.structs.replace(case.software.nccl, settings=made, **more))
+
+
+def test_the_healthy_port_is_lossless() -> None:
+    """106 is DSCP 26, which goes to priority 3, which has PFC."""
+    found = of(roce())
+
+    assert ("lossless", 3, "DSCP 26", "") == (found.verdict, found.priority, found.how, found.cause)
+    assert Marking(106, "106", "/etc/nccl.conf:1", "file") == found.marking
+
+
+@pytest.mark.parametrize(
+    ("value", "traffic_class"),
+    [("106", 106), ("0x6a", 106), ("0152", 106), (" 106", 106), ("362", 106), ("-1", 0), ("abc", 0), ("9" * 30, 0)],
+)
+def test_a_value_is_read_as_nccl_does(value: str, traffic_class: int) -> None:
+    """strtoll, a byte, and 0 for what is no number."""
+    marking = of(nccl_sets(roce(), NCCL_IB_TC=value)).marking
+
+    assert marking
+    assert traffic_class == marking.traffic_class
+
+
+def test_who_sets_the_class_in_which_order() -> None:
+    """The driver forces, then jobs, then the operator's word, then users, then the system; 0 where nobody does."""
+    system = ("system", "/etc/nccl.conf:1", "4")
+    user = ("user", "/home/a/.nccl.conf:1", "8")
+    job = ("job", "environment of pid 7 (python3)", "12")
+    case = settings(roce(), system, user, job)
+    kinds = []
+    for each in (
+        changed_port(facts(case, roce_traffic_class=16), 1, traffic_class=20),
+        facts(case, roce_traffic_class=16),
+        facts(settings(case, system, user), roce_traffic_class=16),
+        settings(case, system, user),
+        settings(case, system),
+        settings(case),
+    ):
+        marking = of(each).marking
+        assert marking
+        kinds.append((marking.kind, marking.traffic_class))
+
+    assert [("forced", 20), ("job", 12), ("declared", 16), ("file", 8), ("file", 4), ("default", 0)] == kinds
+
+
+def test_of_several_jobs_the_worst_counts() -> None:
+    """One job that is not lossless is a fault."""
+    case = settings(roce(), ("job", "environment of pid 7 (a)", "106"), ("job", "environment of pid 8 (b)", "40"))
+    found = of(case)
+
+    assert ("lossy", 1) == (found.verdict, found.priority)
+    assert found.marking
+    assert "environment of pid 8 (b)" == found.marking.source
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        pytest.param(
+            lambda c: probe(c, "nccl", "denied", "EPERM"), "how RDMA packets are marked is not known", id="probe"
+        ),
+        pytest.param(
+            lambda c: settings(c, searched=[], unread=["/etc/nccl.conf: EACCES"]), "/etc/nccl.conf: EACCES", id="file"
+        ),
+        pytest.param(lambda c: settings(c, jobs=2, jobs_unread=1), "1 of 2 jobs", id="jobs unread"),
+        pytest.param(lambda c: settings(c, jobs=None), "which processes use a GPU", id="jobs not known"),
+        pytest.param(
+            lambda c: settings(c, plugins=[NcclLibrary(path="/opt/libnccl-net.so")]),
+            "may mark by itself: /opt/libnccl-net.so",
+            id="plugin",
+        ),
+        pytest.param(lambda c: dcb(c, trust=None), "whether the port trusts", id="trust"),
+        pytest.param(lambda c: dcb(c, dscp_prio={}), "to which priority a DSCP goes", id="table"),
+        pytest.param(lambda c: dcb(c, pfc=[]), "PFC state of eth1", id="PFC"),
+        pytest.param(lambda c: changed_netdev(c, 1, qos=None, qos_reason="EOPNOTSUPP"), "EOPNOTSUPP", id="no DCB"),
+        pytest.param(lambda c: changed_netdev(c, 1, qos=None), "was not asked for", id="not asked"),
+        pytest.param(lambda c: changed_nic(c, 1, virtual_function=True), "a virtual function", id="virtual function"),
+        pytest.param(lambda c: changed_nic(c, 1, state="other_namespace"), "another network namespace", id="namespace"),
+        pytest.param(lambda c: changed_port(c, 1, netdevs=[]), "no interface of it", id="no interface"),
+    ],
+)
+def test_what_is_not_known_is_unknown(change, reason: str) -> None:
+    """Nothing set in the files that were read, and one more thing that cannot be known."""
+    found = of(change(settings(roce())))
+
+    assert "unknown" == found.verdict
+    assert reason in found.reason
+
+
+def test_plugins_by_name_leave_doubt() -> None:
+    """NCCL_NET_PLUGIN names one; the built-in transport does not."""
+    plugin = NcclSetting(key="NCCL_NET_PLUGIN", value="gib", source="/etc/nccl.conf:1")
+    case = settings(roce())
+    named = software(case, nccl=msgspec.structs.replace(case.software.nccl, settings=[plugin]))
+    built_in = NcclSetting(key="NCCL_NET", value="IB", source="/etc/nccl.conf:1")
+    own = software(case, nccl=msgspec.structs.replace(case.software.nccl, settings=[built_in]))
+
+    assert "gib (/etc/nccl.conf:1)" in of(named).reason
+    assert "lossy" == of(own).verdict
+
+
+def test_without_a_marking_pfc_alone_can_tell() -> None:
+    """On for all eight: any class is lossless; off for all: none is."""
+    case = probe(roce(), "nccl", "absent")
+
+    assert "lossless" == of(dcb(case, pfc=[True] * 8)).verdict
+    assert ("lossy", "roce-pfc-off") == (of(dcb(case, pfc=only())).verdict, of(dcb(case, pfc=only())).cause)
+
+
+def test_the_table_decides_and_what_is_not_in_it_is_priority_0() -> None:
+    """A site's own table; OCI marks 41 (DSCP 10)."""
+    case = dcb(nccl_sets(roce(), NCCL_IB_TC="41"), dscp_prio=ODD, pfc=only(5))
+
+    assert ("lossless", 5) == (of(case).verdict, of(case).priority)
+    assert 0 == of(dcb(case, dscp_prio={"26": 3})).priority
+
+
+@pytest.mark.parametrize(
+    ("pause", "verdict"),
+    [
+        (Pause(rx=True, tx=True), "pause"),
+        (Pause(rx=True, tx=False), "lossy"),
+        (Pause(rx=False, tx=None), "lossy"),
+        (Pause(rx=None, tx=False), "lossy"),
+        (Pause(rx=True, tx=None), "unknown"),
+        (Pause(rx=None, tx=True), "unknown"),
+        (None, "unknown"),
+    ],
+)
+def test_without_pfc_global_pause_decides(pause, verdict: str) -> None:
+    """Both directions: nothing is lost; not known: nothing is said."""
+    assert verdict == of(changed_netdev(dcb(roce(), pfc=only()), 1, pause=pause)).verdict
+
+
+def test_why_pfc_is_meant() -> None:
+    """The switch, another rail, the operator; else nothing says so."""
+    case = netdevs(dcb_everywhere(roce(), pfc=only()), neighbor=None)
+
+    assert "" == of(case).meant
+    assert (
+        "leaf9 announces PFC on priority 3"
+        == of(changed_netdev(case, 1, neighbor=Neighbor(system="leaf9", pfc=only(3)))).meant
+    )
+    assert "it is on at eth2" == of(dcb(case, 2, pfc=only(3))).meant
+    assert "declared lossless" in of(facts(case, roce_mode="lossless")).meant
+    assert "" == of(changed_nic(dcb(case, 2, pfc=only(3)), 2, role="storage")).meant
+
+
+def test_lossy_by_design() -> None:
+    """Declared, or a class for RoCE without PFC at the switch; not where PFC is meant all the same."""
+    off = dcb_everywhere(roce(), pfc=only())
+    announced = netdevs(off, neighbor=Neighbor(system="leaf", applications={"udp:4791": 3}))
+
+    assert "by_design" == of(facts(roce(), roce_mode="lossy")).verdict
+    assert ("by_design", "") == (of(facts(off, roce_mode="lossy")).verdict, of(facts(off, roce_mode="lossy")).cause)
+    assert "by_design" == of(announced).verdict
+    assert "lossy" == of(netdevs(off, neighbor=Neighbor(system="leaf", applications={"tcp:3260": 4}))).verdict
+    assert "lossy" == of(facts(announced, roce_mode="lossless")).verdict
+
+
+def test_bytes_of_the_window_count_more_than_marking() -> None:
+    """At least 10 GB, 80 % of them RDMA, more than half in one priority."""
+    assert ("lossy", 0, "roce-class-mismatch") == (lambda c: (c.verdict, c.priority, c.cause))(of(traffic(roce(), 0)))
+    assert "lossless" == of(traffic(settings(roce()), 3)).verdict
+    assert "lossless" == of(traffic(roce(), 0, gbyte=9.9)).verdict
+    assert "lossless" == of(traffic(roce(), 0, rdma=0.79)).verdict
+    assert "lossy" == of(traffic(roce(), 0, gbyte=10.0)).verdict
+    assert "lossy" == of(traffic(roce(), 0, gbyte=12.5, rdma=0.8)).verdict
+    assert "lossless" == of(traffic(dcb(roce(), trust="pcp"), 3)).verdict
+    half = traffic(roce(), 0)
+    assert half.window
+    half.window.moved[NETDEV]["tx_prio1_bytes"] = half.window.moved[NETDEV]["tx_prio0_bytes"]
+    half.window.moved[NETDEV]["tx_vport_rdma_unicast_bytes"] *= 2
+    assert "lossless" == of(half).verdict
+
+
+def test_bytes_that_agree_keep_the_cause() -> None:
+    """What is known of the marking says more than the bytes."""
+    assert "roce-nccl-tc-suspect" == of(traffic(nccl_sets(roce(), NCCL_IB_TC="26"), 0)).cause
+
+
+def vlan(case, egress: str | None, **gid):
+    """Rail 1 with its routable addresses on a VLAN, trust in PCP."""
+    row = {"id": 5, "parent": "eth1"} | ({} if egress is None else {"egress_map": egress})
+    tagged = msgspec.structs.replace(case.topology.netdevs[1], id="eth1.5", label="eth1.5", vlan=row, qos=None)
+    case = topology(case, netdevs=[*case.topology.netdevs, tagged])
+    gids = [
+        msgspec.structs.replace(each, netdev="eth1.5") if not each.gid.startswith("fe80") else each
+        for each in case.topology.nics[1].ports[0].gids
+    ]
+    return dcb(changed_port(case, 1, gids=gids, **gid), trust="pcp")
+
+
+@pytest.mark.parametrize(
+    ("egress", "level", "verdict", "priority"),
+    [
+        ("0:3", None, "lossless", 3),
+        ("0:3,4:3", None, "lossless", 3),
+        ("", None, "lossy", 0),
+        ("0:2", None, "lossy", 0),
+        ("", "3", "lossless", 3),
+        ("", "11", "lossless", 3),
+        ("", "2", "lossy", 2),
+        (None, None, "unknown", None),
+        (None, "3", "lossless", 3),
+    ],
+)
+def test_a_vlan_tag_decides_with_trust_in_pcp(egress, level, verdict: str, priority) -> None:
+    """The egress map or NCCL's service level; DSCP means nothing."""
+    case = vlan(roce(), egress)
+    if level:
+        case = nccl_sets(case, NCCL_IB_SL=level)
+    found = of(case)
+
+    assert (verdict, priority) == (found.verdict, found.priority)
+    assert ("roce-vlan-no-egress-map" if verdict == "lossy" else "") == found.cause
+
+
+def test_which_addresses_are_in_use() -> None:
+    """Routable ones; the one that NCCL is told to take; on the VLAN and beside it it is not known."""
+    case = vlan(roce(), "0:3")
+    both = case.topology.nics[1].ports[0].gids
+    mixed = changed_port(case, 1, gids=[*both, Gid(index=9, gid="2001:db8::1", type="RoCE v2", netdev="eth1")])
+
+    assert "some of its addresses have a VLAN tag" in of(mixed).reason
+    assert "lossless" == of(nccl_sets(mixed, NCCL_IB_GID_INDEX="3")).verdict
+    assert "roce-trust-pcp-untagged" == of(nccl_sets(mixed, NCCL_IB_GID_INDEX="9")).cause
+    assert "roce-trust-pcp-untagged" == of(dcb(roce(), trust="pcp")).cause
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: changed_port(c, 1, gids_known=False),
+        lambda c: changed_port(c, 1, gids=[]),
+        lambda c: changed_port(c, 1, gids=[Gid(index=3, gid="::ffff:10.0.0.1", type="RoCE v2", netdev="gone0")]),
+        lambda c: changed_port(c, 1, gids=[Gid(index=3, gid="::ffff:10.0.0.1", type="RoCE v2")]),
+    ],
+)
+def test_addresses_that_are_not_known_say_nothing(change) -> None:
+    """With trust in PCP the tag is all that decides."""
+    found = of(change(dcb(roce(), trust="pcp")))
+
+    assert ("unknown", "") == (found.verdict, found.cause)
+
+
+def test_pfc_on_priority_0_is_consistent_with_untagged_packets() -> None:
+    """Trust in PCP, no tag, PFC on 0: lossless."""
+    assert "lossless" == of(dcb(roce(), trust="pcp", pfc=only(0))).verdict
+
+
+def test_below_a_bond_the_worst_member_counts() -> None:
+    """DCB is the members'; the bond has none."""
+    case = roce()
+    bond = msgspec.structs.replace(
+        case.topology.netdevs[1], id="bond0", label="bond0", qos=None, bond={"mode": "802.3ad"}
+    )
+    members = [
+        msgspec.structs.replace(case.topology.netdevs[n], id=f"m{n}", label=f"m{n}", master="bond0") for n in (0, 1)
+    ]
+    case = changed_port(topology(case, netdevs=[*case.topology.netdevs, bond, *members]), 1, netdevs=["bond0"])
+
+    assert "lossless" == of(case).verdict
+    worse = msgspec.structs.replace(members[1], qos=msgspec.structs.replace(members[1].qos, pfc=only()))
+    case = topology(case, netdevs=[*case.topology.netdevs[:-1], worse])
+    assert ("lossy", "m1") == (of(case).verdict, of(case).each.netdev.label)
+
+
+def test_a_vlan_interface_has_the_dcb_of_its_parent() -> None:
+    """Where a VLAN is all that is listed for the port."""
+    case = roce()
+    tagged = msgspec.structs.replace(
+        case.topology.netdevs[1], id="v", label="v", vlan={"id": 5, "parent": "eth1"}, qos=None
+    )
+    case = changed_port(topology(case, netdevs=[*case.topology.netdevs, tagged]), 1, netdevs=["v"])
+
+    assert "lossless" == of(case).verdict
+
+
+def test_losses_make_it_grave() -> None:
+    """Counters that moved over the window; none without one."""
+    off = netdevs(dcb_everywhere(roce(), pfc=only()), neighbor=None)
+
+    assert "warning" == of(off).severity
+    assert "error" == of(lost(off)).severity
+    assert (("out_of_sequence", 5),) == of(lost(off, counter="out_of_sequence")).losses
+    assert "warning" == of(lost(off, by=0)).severity
+    assert "warning" == of(lost(off, counter="duplicate_request")).severity
+    assert "info" == of(changed_nic(off, 1, role="storage")).severity
