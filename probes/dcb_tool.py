@@ -134,11 +134,16 @@ def _applications(said: Mapping[str, Any]) -> tuple[Application, ...]:
         rows = said.get(name)
         for row in rows if isinstance(rows, list) else ():
             if isinstance(row, list) and len(row) >= 2:
-                protocol = dscp_of(row[0]) if selector == "dscp" else _number(row[0])
+                protocol = _PROTOCOLS.get(selector, _number)(row[0])
                 priority = _number(row[1])
                 if protocol is not None and priority is not None and priority < 8 and protocol < 1 << 16:
                     found.append(Application(selector, protocol, priority))
     return tuple(sorted(set(found)))
+
+
+def _ethertype(value: Any) -> int | None:
+    """Text has it in hexadecimal, JSON as a number."""
+    return int(value, 16) if isinstance(value, str) and re.fullmatch("[0-9a-fA-F]{1,4}", value) else _number(value)
 
 
 def dscp_of(word: Any) -> int | None:
@@ -155,3 +160,6 @@ def dscp_of(word: Any) -> int | None:
         word = {"EF": "46", "VA": "44", "LE": "1"}.get(word, word)
     number = _number(word)
     return number if number is not None and number < 64 else None
+
+
+_PROTOCOLS = {"dscp": dscp_of, "ethertype": _ethertype}
