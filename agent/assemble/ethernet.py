@@ -24,9 +24,11 @@ def with_ethernet(rows: Sequence[Netdev], facts: Facts) -> list[Netdev]:
     told = {each.name: each for each in ethtool.interfaces} if ethtool else {}
     sockets = {each.name: each for each in optics.sockets} if optics else {}
     carriers = {each.name: each for each in netdevs.netdevs} if netdevs else {}
+    why_none = facts.outcomes["optics"].reason if optics is None and "optics" in facts.outcomes else None
     made = []
     for row in rows:
-        said, socket = told.get(row.label, Ethernet(row.label)), sockets.get(row.label, Socket(row.label))
+        nothing = Socket(row.label, reason=None if row.pci is None else why_none)
+        said, socket = told.get(row.label, Ethernet(row.label)), sockets.get(row.label, nothing)
         fec_counters = said.fec.counters if said.fec else {}
         changes = {name: getattr(carriers.get(row.label), name, None) for name in CARRIER}
         kernel = {name: number for name, number in changes.items() if number is not None and not _software(row)}

@@ -116,6 +116,7 @@ def made_up(hostname: str, recording: Recording) -> Iterator[str]:
     }
     for address in functions:
         yield from (names.gpu_uuid(hostname, address), names.serial(hostname, address))
+        yield names.serial(hostname, address, "module")
     yield names.plain_uuid(hostname, "boot")
     yield names.plain_uuid(hostname, "machine")
 
@@ -129,7 +130,7 @@ def left(capture: Path, originals: list[str] | Iterator[str]) -> list[str]:
             file = tar.extractfile(member) if member.isreg() else None
             content = file.read() if file else b""
             parts.append(content)
-            if member.name.startswith("netlink/"):
+            if member.name.startswith(("netlink/", "ethtool/")):
                 parts.append(base64.b64decode(json.loads(content).get("reply", "")))
     whole = b"\n".join(parts)
     lower = whole.lower()
