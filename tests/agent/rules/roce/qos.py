@@ -11,7 +11,17 @@ import msgspec
 from agent.model.report import CountersWindow
 from agent.rules.case import Case, Settings
 from agent.rules.rule import Answer, Rule
-from tests.agent.rules.build import answers, changed_netdev, fails, nccl, nic_id, server, software
+from tests.agent.rules.build import (
+    answers,
+    changed_netdev,
+    changed_port,
+    fails,
+    nccl,
+    nic_id,
+    server,
+    software,
+    topology,
+)
 
 NIC = nic_id(1)
 PORT, NETDEV = f"port:{NIC}/1", f"netdev:{NIC}"
@@ -79,6 +89,18 @@ def lost(case: Case, n: int = 1, counter: str = "packet_seq_err", by: int = 5) -
     nics = [msgspec.structs.replace(each, ports=ports) if each.id == nic.id else each for each in case.topology.nics]
     case = replace(case, topology=msgspec.structs.replace(case.topology, nics=nics))
     return window(case, {f"port:{nic.id}/1": {counter: by}})
+
+
+def vlan(case: Case, egress: str | None) -> Case:
+    """Rail 1 with its routable addresses on a VLAN, trust in PCP."""
+    row = {"id": 5, "parent": "eth1"} | ({} if egress is None else {"egress_map": egress})
+    tagged = msgspec.structs.replace(case.topology.netdevs[1], id="eth1.5", label="eth1.5", vlan=row, qos=None)
+    case = topology(case, netdevs=[*case.topology.netdevs, tagged])
+    gids = [
+        msgspec.structs.replace(each, netdev="eth1.5") if not each.gid.startswith("fe80") else each
+        for each in case.topology.nics[1].ports[0].gids
+    ]
+    return dcb(changed_port(case, 1, gids=gids), trust="pcp")
 
 
 def silent(rule: Rule, case: Case, kind: type[Answer]) -> None:

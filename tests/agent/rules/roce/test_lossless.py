@@ -10,7 +10,19 @@ from agent.model.node import NcclLibrary, NcclSetting
 from agent.rules.roce.lossless import Chain, chains
 from agent.rules.roce.marking import Marking
 from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, probe, software, topology
-from tests.agent.rules.roce.qos import NETDEV, NIC, dcb, dcb_everywhere, facts, lost, nccl_sets, netdevs, roce, traffic
+from tests.agent.rules.roce.qos import (
+    NETDEV,
+    NIC,
+    dcb,
+    dcb_everywhere,
+    facts,
+    lost,
+    nccl_sets,
+    netdevs,
+    roce,
+    traffic,
+    vlan,
+)
 from tests.agent.rules.rows import only
 
 ODD = {str(dscp): 5 if dscp == 10 else 0 for dscp in range(64)}
@@ -203,18 +215,6 @@ def test_bytes_of_the_window_count_more_than_marking() -> None:
 def test_bytes_that_agree_keep_the_cause() -> None:
     """What is known of the marking says more than the bytes."""
     assert "roce-nccl-tc-suspect" == of(traffic(nccl_sets(roce(), NCCL_IB_TC="26"), 0)).cause
-
-
-def vlan(case, egress: str | None, **gid):
-    """Rail 1 with its routable addresses on a VLAN, trust in PCP."""
-    row = {"id": 5, "parent": "eth1"} | ({} if egress is None else {"egress_map": egress})
-    tagged = msgspec.structs.replace(case.topology.netdevs[1], id="eth1.5", label="eth1.5", vlan=row, qos=None)
-    case = topology(case, netdevs=[*case.topology.netdevs, tagged])
-    gids = [
-        msgspec.structs.replace(each, netdev="eth1.5") if not each.gid.startswith("fe80") else each
-        for each in case.topology.nics[1].ports[0].gids
-    ]
-    return dcb(changed_port(case, 1, gids=gids, **gid), trust="pcp")
 
 
 @pytest.mark.parametrize(
