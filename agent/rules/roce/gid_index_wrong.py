@@ -30,12 +30,13 @@ def roce_gid_index_wrong(case: Case) -> Iterator[Answer]:
 
     ## Why it matters
     Indexes are given out as addresses come and go: index 3 is RoCE v2 on one port and nothing on the next. From an
-    empty one no connection comes about (error 12, after 7 retries of 4.3 s each); from one of RoCE v1 0 % passes a router.
+    empty one no connection comes about (error 12, after 7 retries of 4.3 s each); from one of RoCE v1 0 % passes a
+    router.
 
     ## How it is decided
     The variable is set to 0 or more, the port's GID table was read, and the entry at that index is not there or is of
-    type `IB/RoCE v1`. Set in a file: error. In a running job only: one step less, for its table may be another one. Where
-    every port has it: one finding for the node.
+    type `IB/RoCE v1`. Set in a file: error. In a running job only: one step less, for its table may be another one.
+    Where every port has it: one finding for the node.
 
     ## What keeps it silent
     - It is not set, or -1: NCCL chooses itself (2.21 and later: a RoCE v2 one). Not applicable.
