@@ -3,7 +3,7 @@
 A cause names devices by what they are on the healthy machine: `{gpu1}` the PCI address of the second GPU, `{rail0}`
 of the first rail, `{storage0}`, `{nvswitch0}`; `{above:rail0}` the port above it, `{uplink:rail0}` the upstream port of
 the switch that it is below, `{top:rail0}` its root port,
-`{netdev:rail0}` its interface, `{rdma:rail0}` its RDMA device. What a machine does not have keeps the cause off it.
+`{near:gpu1}` the first rail that is nearest to it, `{netdev:rail0}` its interface, `{rdma:rail0}` its RDMA device. What a machine does not have keeps the cause off it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-PLACEHOLDER = re.compile(r"\{(?:(above|uplink|top|netdev|rdma):)?(gpu|rail|storage|nvswitch)(\d+)\}")
+PLACEHOLDER = re.compile(r"\{(?:(above|uplink|top|near|netdev|rdma):)?(gpu|rail|storage|nvswitch)(\d+)\}")
 
 EVERY_GPU = "{gpus}"  # a key of `overlay.device`: the same words for every GPU of the machine
 
@@ -84,7 +84,8 @@ def filled(value: Any, shape: str) -> Any:
     if isinstance(value, dict):
         if EVERY_GPU in value:
             each = {str(gpu.pci): value[EVERY_GPU] for gpu in scanned(shape).topology.gpus}
-            value = merged(each, {key: table for key, table in value.items() if key != EVERY_GPU})
+            own = {filled(key, shape): table for key, table in value.items() if key != EVERY_GPU}
+            value = merged(each, own)
         return {filled(key, shape): filled(each, shape) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(filled(each, shape) for each in value)
@@ -126,6 +127,8 @@ def _device(report: Report, how: str | None, kind: str, number: str) -> str:
     if n >= len(rows) or rows[n] is None:
         raise NotHere(f"{kind}{n}")
     address = str(rows[n])
+    if how == "near":
+        return _nearest(report, address)
     if how in ("netdev", "rdma"):
         if how == "rdma":
             return next(nic.label for nic in report.topology.nics if nic.pci == address)
@@ -154,3 +157,12 @@ def _above(report: Report, address: str) -> list[str]:
 def _is_upstream(report: Report, address: str) -> bool:
     """A switch's upstream port: below a root port, or below a downstream port; told by how deep it stands."""
     return len(_above(report, address)) % 2 == 1
+
+
+def _nearest(report: Report, gpu: str) -> str:
+    rails = {nic.id for nic in report.topology.nics if nic.role == "rail"}
+    for kind in ("PIX", "PXB", "PHB", "NODE", "SYS"):
+        for path in report.topology.paths:
+            if path.pcie_kind == kind and gpu in (path.a, path.b) and rails & {path.a, path.b}:
+                return path.b if path.a == gpu else path.a
+    raise NotHere(f"near:{gpu}")

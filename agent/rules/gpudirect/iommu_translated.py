@@ -20,7 +20,7 @@ def gdr_iommu_translated(case: Case) -> Iterator[Answer]:
     """The IOMMU translates the addresses of GPUs and rails, on bare metal.
 
     ## What it checks
-    The type of the IOMMU groups of every GPU and of its rails on x86 without guests.
+    The type of the IOMMU groups of every GPU and of its rails behind one switch, on x86 without guests.
 
     ## Why it matters
     Translated traffic between a GPU and a NIC must go up to the root port, and the kernel switches ACS on with the
@@ -33,7 +33,8 @@ def gdr_iommu_translated(case: Case) -> Iterator[Answer]:
 
     ## What keeps it silent
     - Virtual machines; hosts that hand devices to guests (vfio-pci); Grace, where the SMMU must translate; clouds
-      with a GPUDirect of their own; confidential computing: not applicable.
+      with a GPUDirect of their own; confidential computing; GPUs that meet their rails at a host bridge: not
+      applicable.
     - No IOMMU: pass. A group whose type could not be read: unknown.
 
     ## How to confirm
@@ -52,7 +53,11 @@ def gdr_iommu_translated(case: Case) -> Iterator[Answer]:
     if case.software.driver.confidential_computing:
         silent = "confidential computing needs it"
     ends: dict[str, PciFunction] = {}
-    for pair in pairs(case):
+    near = [pair for pair in pairs(case) if pair.near]
+    if not near:
+        yield NotApplicable("node", "no GPU has a rail behind its switch: nothing goes between them directly")
+        return
+    for pair in near:
         for function in (function_of(case, pair.gpu), function_of(case, pair.nic)):
             if function is not None and away(function) is None:
                 ends[function.id] = function

@@ -182,6 +182,13 @@ def test_what_keeps_translation_silent(circumstance, kinds_expected) -> None:
     assert kinds_expected == kinds(gdr_iommu_translated, case)
 
 
+def test_translation_does_not_matter_where_nothing_goes_directly() -> None:
+    """GPUs that meet their rails at a host bridge."""
+    far = [p for p in server().topology.paths if p.pcie_kind == "NODE"]
+
+    assert {NotApplicable} == kinds(gdr_iommu_translated, topology(grouped(server(), "DMA"), paths=far))
+
+
 def test_no_iommu_is_right() -> None:
     """No group, no translation."""
     assert {Pass} == kinds(gdr_iommu_translated, server())
