@@ -144,7 +144,8 @@ def _window(state: State, report: Report) -> CountersWindow:
         return CountersWindow(reset_reason="the source does not say of which boot its counters are")
     if not _same_boot(state, report):
         return CountersWindow(reset_reason="the host was started anew since the last run")
-    if state.samples and (report.node.uptime_seconds or 0) < state.samples[-1].uptime_seconds:
+    up = report.node.uptime_seconds
+    if up is not None and state.samples and up < state.samples[-1].uptime_seconds:
         return CountersWindow(reset_reason="the clock since boot went back: not the same system as in the last run")
     return window(state.samples, report)
 

@@ -52,6 +52,8 @@ def remembered(directory: str, report: Report, say: Say, keep: bool = True, acce
             with contextlib.suppress(FileExistsError):
                 os.mkdir(directory)
         with _locked(directory) as writable:
+            if keep and not writable:
+                say(f"this run is not remembered: {directory} cannot be written")
             return _turned(path, report, say, keep and writable, accept)
     except (OSError, Unusable) as error:
         text = f"{directory}: {error.strerror}" if isinstance(error, OSError) else str(error)

@@ -1,0 +1,50 @@
+"""Reports of a small machine at different times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from agent.model.finding import Summary
+from agent.model.report import Generator, Report, Source
+from agent.rules.case import Case
+from tests.agent.rules.build import changed_gpus, changed_netdev, changed_nic, changed_port, function, server
+
+DAY = 86_400.0
+
+
+def report(case: Case | None = None, uptime: float | None = DAY, kind: str = "live", **node: Any) -> Report:
+    """The report of a machine that has run so many seconds; its wall clock says the same."""
+    case = case or counting()
+    named = {"boot_id": "boot-1", "machine_id": "machine-1", "hostname": "gpu-1", **node}
+    return Report(
+        generated_at=f"2026-01-{1 + int((uptime or 0) // DAY):02}T00:00:{int((uptime or 0) % 60):02}Z",
+        generator=Generator(name="fabricscope", version="0"),
+        source=Source(kind=kind),
+        node=msgspec.structs.replace(case.node, uptime_seconds=uptime, **named),
+        probes=list(case.probes.values()),
+        software=case.software,
+        topology=case.topology,
+        summary=Summary(verdict="unknown", counts={}),
+    )
+
+
+def counting(errors: int = 5, downs: int = 0, case: Case | None = None) -> Case:
+    """Four GPUs and four RoCE rails, of which GPU 0, rail 0 and its interface have counted so many errors."""
+    case = case or server(ethernet=True)
+    rail = case.topology.nics[0]
+    case = changed_nic(case, 0, node_guid="b83f:d203:0000:0001")
+    case = function(case, rail.id, aer={"correctable": {"RxErr": errors}, "fatal": {"DLP": 0}, "nonfatal": {"DLP": 0}})
+    case = changed_gpus(case, pcie_counters={"replays": errors})
+    case = changed_port(
+        case, 0, counters={"link_downed": downs, "port_rcv_data": 1000}, hw_counters={"out_of_sequence": errors}
+    )
+    return changed_netdev(case, 0, counters={"rx_packets": 1000, "rx_crc_errors": errors, "carrier_down_count": downs})
+
+
+def moved_rail(case: Case, pci: str) -> Case:
+    """The same machine with rail 0 and its interface at another address."""
+    rail = case.topology.nics[0].id
+    case = changed_nic(changed_netdev(case, 0, id=pci, pci=pci, nic=pci), 0, id=pci, pci=pci)
+    return function(case, rail, id=pci)

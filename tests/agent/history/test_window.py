@@ -1,0 +1,164 @@
+"""Samples, what is kept of them, and the window between two."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.history.deltas import ALL
+from agent.history.window import MOST_ROWS, WINDOW_SECONDS, Sample, between, kept, sample, window
+from agent.model.report import Report
+from tests.agent.history.build import DAY, counting, moved_rail, report
+from tests.agent.rules.build import changed_gpu, changed_netdev, changed_nic, function, gpu_id, nic_id, topology
+
+RAIL, GPU = nic_id(0), gpu_id(0)
+
+
+def taken(of: Report) -> Sample:
+    made = sample(of)
+    assert made is not None
+    return made
+
+
+def test_every_kind_of_subject_is_compared() -> None:
+    """PCI, GPU, port and interface, each under the subject of its findings; what stood still is in no table."""
+    made = between(taken(report(counting(5))), report(counting(8), DAY + 3600))
+
+    assert 3600.0 == made.seconds
+    assert {} == made.not_compared
+    assert {
+        f"pci:{RAIL}": {"correctable.RxErr": 3},
+        **{f"gpu:{gpu_id(n)}": {"replays": 3} for n in range(4)},
+        f"port:{RAIL}/1": {"out_of_sequence": 3},
+        f"netdev:{RAIL}": {"rx_crc_errors": 3},
+    } == made.moved
+
+
+def test_a_device_that_moved_is_compared_with_itself() -> None:
+    """By its GUID: port and interface come along, and the PCI function, which has no serial, is not compared."""
+    made = between(taken(report(counting(5))), report(moved_rail(counting(8), "0000:99:00.0"), DAY + 3600))
+
+    assert {"out_of_sequence": 3} == made.moved["port:0000:99:00.0/1"]
+    assert {"rx_crc_errors": 3} == made.moved["netdev:0000:99:00.0"]
+    assert [ALL] == list(made.not_compared["pci:0000:99:00.0"])
+
+
+def test_another_device_in_the_same_place_is_not_compared() -> None:
+    """A GPU that was exchanged counts for itself."""
+    made = between(taken(report(counting(5))), report(changed_gpu(counting(8), 0, uuid="GPU-other"), DAY + 3600))
+
+    assert "another device" in made.not_compared[f"gpu:{GPU}"][ALL]
+    assert f"gpu:{GPU}" not in made.moved
+
+
+def test_an_identity_that_is_not_told_now_leaves_the_place() -> None:
+    """The driver did not give the UUID this time: the GPU at that address is still that GPU."""
+    made = between(taken(report(counting(5))), report(changed_gpu(counting(8), 0, uuid=None), DAY + 3600))
+
+    assert {"replays": 3} == made.moved[f"gpu:{GPU}"]
+
+
+def test_a_borrowed_mac_does_not_make_two_one() -> None:
+    """Members of a bond have one MAC: their places tell them apart."""
+    bond = changed_netdev(changed_netdev(counting(8), 0, mac="02:aa", master="bond0"), 1, mac="02:aa", master="bond0")
+    made = between(taken(report(counting(5))), report(bond, DAY + 3600))
+
+    assert {"rx_crc_errors": 3} == made.moved[f"netdev:{RAIL}"]
+
+
+def test_a_subject_that_is_new_is_not_compared() -> None:
+    """It may have counted for years."""
+    bare = topology(counting(5), nics=[])
+    made = between(taken(report(bare)), report(counting(8), DAY + 3600))
+
+    assert [ALL] == list(made.not_compared[f"port:{RAIL}/1"])
+
+
+def test_mlx5_wraps_and_a_name_that_stands_twice_is_not_compared() -> None:
+    """What the report knows of a counter reaches the comparison."""
+    case = counting(2**32 - 5)
+    (port,) = case.topology.nics[0].ports
+    twice = msgspec.structs.replace(port, hw_counters={"out_of_sequence": 3, "port_rcv_data": 2})
+    base = taken(report(function(case, RAIL, aer=None)))
+
+    wrapped = between(base, report(changed_nic(counting(7), 0, driver="mlx5_core"), DAY + 60))
+    other = between(base, report(changed_nic(counting(7), 0, driver="bnxt_re"), DAY + 60))
+    clash = between(taken(report(counting(1))), report(changed_nic(counting(7), 0, ports=[twice]), DAY + 60))
+
+    assert {"out_of_sequence": 12} == wrapped.moved[f"port:{RAIL}/1"]
+    assert f"port:{RAIL}/1" not in other.moved
+    assert "have this name" in clash.not_compared[f"port:{RAIL}/1"]["port_rcv_data"]
+
+
+def test_a_window_has_a_limit() -> None:
+    """The report must stay small enough to be kept; what is left out is said to be."""
+    many = {f"c{n}": 1 for n in range(MOST_ROWS - 20)}
+    before, now = (
+        changed_netdev(changed_netdev(counting(), 0, counters=row), 1, counters=row)
+        for row in (many, dict.fromkeys(many, 2))
+    )
+    made = between(taken(report(before)), report(now, DAY + 60))
+
+    assert MOST_ROWS >= sum(map(len, made.moved.values())) + sum(map(len, made.not_compared.values()))
+    assert "more counters" in made.not_compared[f"netdev:{nic_id(1)}"][ALL]
+
+
+def test_hostile_numbers_are_not_kept() -> None:
+    """A counter below 0 or above 64 bits would not be written."""
+    made = taken(report(changed_gpu(counting(), 0, pcie_counters={"a": -1, "b": 2**64, "c": 3})))
+
+    assert {"c": 3} == made.counters[f"gpu:{GPU}"]
+
+
+@pytest.mark.parametrize(
+    ("uptimes", "now", "base"),
+    [
+        ([1000.0], 1060.0, 1000.0),
+        ([1000.0], 1059.9, None),
+        ([1000.0, 2000.0], 2059.0, 1000.0),
+        ([1000.0, 2000.0], 2060.0, 2000.0),
+        ([], 2000.0, None),
+    ],
+)
+def test_the_window_begins_at_the_newest_sample_that_is_old_enough(
+    uptimes: list[float], now: float, base: float | None
+) -> None:
+    """A minute at least: less says little of any rate."""
+    samples = [taken(report(uptime=up)) for up in uptimes]
+    made = window(samples, report(uptime=now))
+
+    assert (now - base if base else None) == made.seconds
+    assert (base is None) == bool(made.reset_reason)
+
+
+def test_a_source_that_knows_no_uptime_has_no_window() -> None:
+    """The wall clock jumps."""
+    assert sample(report(uptime=None)) is None
+    assert "how long" in (window([taken(report())], report(uptime=None)).reset_reason or "")
+
+
+@given(st.lists(st.floats(0.1, 500.0), min_size=1, max_size=40))
+def test_few_samples_serve_runs_of_any_frequency(pauses: list[float]) -> None:
+    """Never more than four; once the runs span two windows there is one to compare with, and never a stale one."""
+    samples: list[Sample] = []
+    up = first = 1000.0
+    for pause in pauses:
+        up += pause
+        made = Sample(uptime_seconds=up, at="", counters={}, identity={})
+        ready = [each.uptime_seconds for each in samples if up - each.uptime_seconds >= WINDOW_SECONDS]
+        if up - pause - (first + pauses[0]) >= WINDOW_SECONDS:
+            assert ready
+            assert up - max(ready) <= 2 * WINDOW_SECONDS + max(pauses)
+        samples = kept(samples, made)
+
+        assert samples[-1] is made
+        assert len(samples) <= 4
+
+
+def test_samples_of_a_later_time_are_dropped() -> None:
+    """A clock that went back."""
+    samples = [taken(report(uptime=up)) for up in (1000.0, 5000.0)]
+
+    assert [1000.0, 2000.0] == [each.uptime_seconds for each in kept(samples, taken(report(uptime=2000.0)))]
