@@ -16,7 +16,7 @@ from agent.rules.rule import Answer, Fail, Pass, Unknown, rule
     "critical",
     needs=("nvml|nvidia_smi",),
     references=("NVL-012",),
-    absorbs=("fabric-unhealthy", "fabric-clique-mixed", "nvls-unavailable"),
+    absorbs=("nvlink-path-missing", "fabric-unhealthy", "fabric-clique-mixed", "nvls-unavailable"),
 )
 def fabric_incomplete(case: Case) -> Iterator[Answer]:
     """A GPU has not completed its registration with the NVLink fabric.

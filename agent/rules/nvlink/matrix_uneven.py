@@ -36,10 +36,12 @@ def nvlink_matrix_uneven(case: Case) -> Iterator[Answer]:
     and none, and 6 links for every GPU.
 
     ## What keeps it silent
-    - Cards with bridges, fewer than three GPUs, no NV# at all: not applicable. So are MIG and no driver.
+    - Cards with bridges, fewer than three GPUs, no NV# at all: not applicable. So are MIG, no driver, and
+      a reduced bandwidth mode.
     - GPUs wired to each other in a container or a virtual machine, or with a GPU that the driver does not offer: the
       links to the others are not in the matrix: not applicable.
-    - A cell that is not known, or GPUs that nothing names: unknown.
+    - A cell or the state of a link that is not known, or GPUs that nothing names: unknown.
+    - Pairs on switches without any NVLink: nvlink-path-missing judges them.
     - Links that are down, or fewer than another GPU has: nvlink-inactive and nvlink-asymmetric stand for this one.
 
     ## How to confirm
@@ -76,13 +78,17 @@ def _judge(case: Case, group: list[Gpu], cells: Mapping[Pair, str | None]) -> An
         return NotApplicable(subject, "cards: which NVLinks are bridged is the builder's choice")
     if None in cells.values():
         return Unknown(subject, "how some pairs reach each other is not known")
+    if {case.topology.bandwidth_mode, *(gpu.nvlink_bandwidth_mode for gpu in group)} - {"full", None}:
+        return NotApplicable(subject, "a reduced NVLink bandwidth mode: links are off on purpose")
+    if any(link.state == "unknown" for gpu in group for link in gpu.links):
+        return Unknown(subject, "the state of a link is not known")
     whole = len(counts) == len(cells)
-    if whole and max(counts.values()) >= _SWITCHED:
+    if Form.UNKNOWN in forms and not whole:
+        return Unknown(subject, "what GPUs these are is not known, nor how they are wired")
+    if max(counts.values()) >= _SWITCHED:
         usual = majority(counts.values()) or max(counts.values())
         thin = [pair for pair, links in counts.items() if links < usual]
         return _fault(case, thin, counts, f"NV{usual}") if thin else Pass(subject)
-    if Form.UNKNOWN in forms and not whole:
-        return Unknown(subject, "what GPUs these are is not known, nor how they are wired")
     return _wired(case, group, counts, subject)
 
 

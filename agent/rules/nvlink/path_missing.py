@@ -39,6 +39,7 @@ def nvlink_path_missing(case: Case) -> Iterator[Answer]:
     - GPUs wired to each other or by bridges: which pairs are joined is the builder's choice: not applicable.
     - MIG, a reduced bandwidth mode, confidential computing, no driver, one GPU: not applicable.
     - Links that are down: nvlink-inactive stands for this one. The fabric manager does not run: fabric-manager-down.
+    - The host started less than 15 minutes ago: unknown.
     - A matrix without any NV# may be one of PCI paths alone (`topo -mp`): unknown. So is a driver that does not tell.
 
     ## How to confirm
@@ -77,7 +78,9 @@ def _judge(case: Case, group: list[Tally], ways: Mapping[frozenset[str], Path]) 
     for a, b in pairs:
         subject = f"pair:{a.gpu.id}+{b.gpu.id}"
         said = _pair(a, b, ways.get(_ends(a, b)), some)
-        if said is None:
+        if said is None and case.settling:
+            yield Unknown(subject, case.settling)
+        elif said is None:
             missing.append((a, b))
         else:
             yield Pass(subject) if said == "" else Unknown(subject, said)
