@@ -15,7 +15,7 @@ from agent.rules.threshold import Threshold
 
 MINUTE, HOUR = 60.0, 3600.0
 ANY = 0.0  # as the time of a limit: so many in a window of any length
-_UNITS = {MINUTE: "/min", HOUR: "/h", ANY: ""}
+_UNITS = {1.0: "/s", MINUTE: "/min", HOUR: "/h", ANY: ""}
 
 
 class Place(NamedTuple):
@@ -165,8 +165,9 @@ def of(place: Place, answer: Answer) -> Answer:
 
 
 def told(case: Case, limit: Limit) -> str:
-    """A limit in words: "10/h", "10/min", "1"."""
-    return f"{case.threshold(limit.threshold):g}{_UNITS[limit.seconds]}"
+    """A limit in words: "10/h", "10/min", "100 in 10 min", "1"."""
+    unit = _UNITS.get(limit.seconds, f" in {in_words(limit.seconds)}")
+    return f"{case.threshold(limit.threshold):g}{unit}"
 
 
 def span(case: Case) -> str:
