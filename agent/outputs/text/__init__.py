@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agent.model.report import Report
 from agent.outputs.text.findings import findings, verdict
+from agent.outputs.text.gpudirect import gpudirect
 from agent.outputs.text.header import header
 from agent.outputs.text.lines import BLANK, Line, heading
 from agent.outputs.text.matrix import beside, gpu_matrix, rail_matrix
@@ -18,7 +19,11 @@ def page(report: Report, width: int = 80) -> list[Line]:
     if drawn:
         lines += [BLANK, heading("Topology"), *drawn]
     lines += _matrices(report, width)
-    for title, part in (("Findings", findings(report, width)), ("Not judged", not_judged(report, width))):
+    for title, part in (
+        ("GPUDirect RDMA", gpudirect(report, width)),
+        ("Findings", findings(report, width)),
+        ("Not judged", not_judged(report, width)),
+    ):
         if part:
             lines += [BLANK, heading(title), *part]
     return lines

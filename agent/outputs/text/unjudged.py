@@ -13,6 +13,7 @@ COMMANDS = {  # what to save into a folder of outputs, where a probe of it found
     "rdma_tools": "ibstat, ibv_devinfo -v, show_gids",
     "lsmod": "lsmod",
 }
+RULES_NAMED = 5
 NAMED = 10  # subjects, or ranges of them, that a line names
 
 
@@ -43,9 +44,15 @@ def _by_reason(report: Report) -> dict[str, str]:
             told = "" if which in ([], ["node"]) else _some(ranged(which).split(", "))
             found.setdefault(_plain(reason), {}).setdefault(told, []).append(check.rule)
     return {
-        reason: "; ".join(", ".join(rules) + (f": {told}" if told else "") for told, rules in groups.items())
+        reason: "; ".join(_rules(rules) + (f": {told}" if told else "") for told, rules in groups.items())
         for reason, groups in found.items()
     }
+
+
+def _rules(names: list[str]) -> str:
+    """Rules by name; a whole family that waits for one thing by its first ones."""
+    more = len(names) - RULES_NAMED
+    return ", ".join(names) if more < 2 else f"{', '.join(names[:RULES_NAMED])} and {more} more"
 
 
 def _some(names: list[str]) -> str:

@@ -1,0 +1,37 @@
+"""Whether NICs reach GPU memory: GPUs and their rails by verdict, way and causes; one sentence where all are ready."""
+
+from __future__ import annotations
+
+from agent.model.finding import Gpudirect
+from agent.model.report import Report
+from agent.outputs.text.lines import Line, paragraph
+from agent.outputs.text.names import Names, ranged
+
+STYLES = {"ready": "ok", "degraded": "warning", "blocked": "error", "unknown": "dim"}
+WORST_FIRST = ("blocked", "degraded", "unknown", "ready")
+
+
+def gpudirect(report: Report, width: int) -> list[Line]:
+    """A line for each group of pairs that are alike, the worst first."""
+    names = Names(report)
+    groups: dict[tuple[str, str, tuple[str, ...]], list[Gpudirect]] = {}
+    for row in report.gpudirect:
+        causes = tuple(_cause(cause, names) for cause in row.causes)
+        groups.setdefault((row.verdict, row.via, causes), []).append(row)
+    lines: list[Line] = []
+    for (verdict, via, causes), rows in sorted(groups.items(), key=lambda each: WORST_FIRST.index(each[0][0])):
+        how = f" by {via}" if via not in ("none", "unknown") else ""
+        gpus = ranged(names.labels.get(row.gpu, row.gpu) for row in rows)
+        nics = ranged(names.labels.get(row.nic, row.nic) for row in rows)
+        lines += paragraph(f"{verdict}{how}: {gpus} with {nics}", width, style=STYLES[verdict])
+        lines += [each for cause in causes for each in paragraph(cause, width, indent="      ", first="    - ")]
+    return lines
+
+
+def _cause(text: str, names: Names) -> str:
+    """ "rule subject" with the subject as people call it; a reason as it stands."""
+    rule, _, subject = text.partition(" ")
+    kind = subject.partition(":")[0]
+    if kind not in ("pci", "gpu", "port", "pair", "netdev", "link", "nvswitch") or " " in subject:
+        return text.removesuffix(" node")
+    return rule if kind == "pair" else f"{rule} of {names.subject(subject)}"
