@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agent.model.gpu import Gpu
 from agent.model.nic import Netdev, Nic
@@ -104,6 +104,11 @@ class Case:
             found.setdefault(path.a, []).append(path)
             found.setdefault(path.b, []).append(path)
         return {end: tuple(paths) for end, paths in found.items()}
+
+    @cached_property
+    def memo(self) -> dict[str, Any]:
+        """What rules of one family work out once for all of them, by a name of the family's."""
+        return {}
 
     @property
     def virtual_machine(self) -> bool:
