@@ -12,7 +12,6 @@ from agent.rules.devices import label_of
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, rule
 
 _FATAL = ("(fatal)", "uncorrectable fatal", "containment event")
-_RECOVERED = ("recovery successful", "device recovery successful")
 
 
 @rule("pcie-containment", "error", needs=("kernel_log",), references=("PCIE-033",))
@@ -28,8 +27,8 @@ def pcie_containment(case: Case) -> Iterator[Answer]:
 
     ## How it is decided
     A containment event of DPC, or an error that AER calls fatal, of a GPU, a NIC in use, an NVSwitch or a port on the
-    way to one: error; warning where a later line says that recovery succeeded. A port below which there
-    is nothing any more: warning, because it may have been a drive that somebody pulled.
+    way to one: error. A port below which there is nothing any more: warning, because it may have been a drive that
+    somebody pulled.
 
     ## What keeps it silent
     - Ports with drives or anything else below them: taking out a drive contains its port. Not applicable.
@@ -68,20 +67,14 @@ def _judge(case: Case, place: str, events: list[Event]) -> Answer:
     hit = sorted(label_of(case, f.id) for f in ends if f.id in gear)
     if ends and not hit:
         return NotApplicable(subject, "nothing that runs jobs is below it")
-    recovered = any(
-        word in event.text.lower()
-        for event in case.events
-        for word in _RECOVERED
-        if (event.subject or "").removeprefix("pci:") == place
-    )
     lost = named(hit) or "what was below it"
     return Fail(
         subject=subject,
         label=label_of(case, place),
-        summary=f"a fatal PCIe error cut off {lost}" + (", which came back" if recovered else ""),
+        summary=f"a fatal PCIe error cut off {lost}",
         impact=f"{len(events)} time{'s' if len(events) > 1 else ''} since boot; each ends every job that uses {lost}.",
         remedy="Read in the kernel log which error came first; reseat card or cable, update firmware.",
         evidence=tuple(Evidence(what="kernel log", value=e.text, source=e.source) for e in events[-3:]),
-        severity="warning" if recovered or not hit else None,
+        severity=None if hit else "warning",
         places=frozenset({place, *(f.id for f in ends)}),
     )

@@ -11,6 +11,7 @@ from agent.model.pci import PciFunction
 from agent.rules.case import Case
 from agent.rules.counting import named
 from agent.rules.devices import AMD, MELLANOX, NVIDIA, away, by_role, function_of, is_nvidia, kernel_log
+from agent.rules.roce.ports import as_one
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _WRONG = {"nouveau": "nvidia", "nova_core": "nvidia", "nvidiafb": "nvidia"}  # drive the GPU's display, run no CUDA
@@ -31,7 +32,7 @@ def pci_driver_missing(case: Case) -> Iterator[Answer]:
     ## How it is decided
     No driver is bound, or a GPU of NVIDIA is held by nouveau: warning. A NIC without a driver has no role of its own,
     so it has that of the NICs of its kind: rails warning, others info. Bound to vfio-pci (or another driver that hands
-    it to a virtual machine): info, because somebody chose that.
+    it to a virtual machine): info, because somebody chose that. Where no GPU has a driver it is one finding.
 
     ## What keeps it silent
     - Which driver is bound could not be read: unknown.
@@ -48,8 +49,14 @@ def pci_driver_missing(case: Case) -> Iterator[Answer]:
     ## Source
     Linux `Documentation/ABI/testing/sysfs-bus-pci`; NVIDIA driver installation guide (nouveau).
     """
+    faults: list[Fail] = []
     for gpu in case.topology.gpus:
-        yield _judge(case, gpu, function_of(case, gpu), "warning")
+        answer = _judge(case, gpu, function_of(case, gpu), "warning")
+        if isinstance(answer, Fail):
+            faults.append(answer)
+        else:
+            yield answer
+    yield from as_one(faults, len(case.topology.gpus), "no GPU can be used, for want of its driver")
     for nic in case.topology.nics:
         if nic.software or nic.virtual_function:
             yield NotApplicable(f"pci:{nic.pci or nic.id}", "a virtual function or a software device")
@@ -69,6 +76,8 @@ def _judge(case: Case, device: Gpu | Nic, function: PciFunction | None, severity
     if severity is None:
         return NotApplicable(subject, "a NIC that no job uses")
     driver = function.driver
+    if isinstance(device, Gpu) and device.driver_state == "open" and not driver:
+        return Pass(subject)  # who listed it is its driver; sources differ in age
     if driver is None:
         return Unknown(subject, "whether a driver is bound to it is not known")
     wrong = _WRONG.get(driver) if isinstance(device, Gpu) and is_nvidia(case, device) else None

@@ -8,6 +8,8 @@ from agent.model.nic import Nic
 from agent.model.pci import PciFunction
 from agent.rules.case import Case
 
+# Of the rate that InfiniBand quotes, what is data: 8b/10b, then 64b/66b for FDR; later generations quote data
+_CODED = {"SDR": 0.8, "DDR": 0.8, "QDR": 0.8, "FDR": 64 / 66}
 USABLE = 0.87  # of the bandwidth after line coding that copies get: 55.1 of 63 GB/s, 8 x H200 with nvbandwidth
 
 
@@ -26,8 +28,9 @@ def needed(case: Case, nic: Nic) -> Need | None:
         other = case.nic_by_pci.get(function.id)
         for port in other.ports if other and not other.virtual_function else ():
             if port.state == "ACTIVE" and port.rate_gbit_s:
-                rates.append(port.rate_gbit_s)
-                alone += [] if other and other.bond else [port.rate_gbit_s]  # a bond has the rate of all its ports
+                rate = port.rate_gbit_s * _CODED.get(port.speed or "", 1.0)
+                rates.append(rate)
+                alone += [] if other and other.bond else [rate]  # a bond has the rate of all its ports
     return Need(max(alone, default=0.0), sum(rates)) if rates else None
 
 

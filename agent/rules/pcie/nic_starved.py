@@ -11,6 +11,7 @@ from agent.rules.case import Case
 from agent.rules.counting import share_lost
 from agent.rules.devices import by_role, lowered, pci_source
 from agent.rules.pcie.needs import USABLE, Need, card_functions, carries, needed
+from agent.rules.pcie.siblings import kind
 from agent.rules.pcie.wires import LANES, Wire, bandwidth, faces_up, kernel_said, unjudged, wires
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 from agent.rules.threshold import Threshold
@@ -46,11 +47,12 @@ def pcie_nic_starved(case: Case) -> Iterator[Answer]:
     ## How it is decided
     Of a link's bandwidth after line coding 87 % can be used (55 of 63 GB/s were measured on Gen 5 x16). Where that is
     less than the rate of one active port, the NIC starves: error on rails, warning on others. Where one port alone
-    fits, and all active ports of the card together do not: warning where the card itself could do more, info where no
-    slot would help. Where it is not the NIC's own link but the uplink of a switch above it, it is one step less grave,
-    because traffic with GPUs below that switch does not cross it.
+    fits, and all active ports of the card together do not: warning. Where no slot would help, because the card itself
+    cannot do more: info. Where it is not the NIC's own link but the uplink of a switch above it, it is one step less
+    grave, because traffic with GPUs below that switch does not cross it.
 
     ## What keeps it silent
+    - The line coding of InfiniBand up to FDR, which its rates include, is taken off.
     - Ports that are not active; NICs without a use; virtual functions and machines; software devices.
     - Socket-direct and multi-host NICs, which have a second PCIe link: the links of one board are added.
     - Hops whose registers describe no real wire (synthetic ports, links inside a card): left out.
@@ -96,7 +98,8 @@ def _judge(case: Case, nic: Nic, own: Wire, links: dict[str, Wire]) -> Answer:
     usable += sum(_second_links(case, nic, links)) * case.threshold(_USABLE)
     if usable >= need.together / 8:
         return Pass(own.subject)
-    if usable >= need.fastest / 8 and not _could_do_more(own, need):
+    rate = need.fastest if usable < need.fastest / 8 else need.together
+    if not _could_do_more(case, own, links, rate):
         # so by design: not a cause of anything else
         return _fault(case, nic, own, slowest, need, usable, "info")._replace(places=frozenset())
     severity = "error" if usable < need.fastest / 8 else "warning"
@@ -131,10 +134,11 @@ def _second_links(case: Case, nic: Nic, links: dict[str, Wire]) -> Iterator[floa
         yield (bandwidth(link.speed_gt_s, link.width) if link else None) or 0.0
 
 
-def _could_do_more(own: Wire, need: Need) -> bool:
-    """Whether the card itself could carry all its ports, in a better slot."""
-    link = own.child.link
-    return link is not None and carries(bandwidth(link.max_speed_gt_s, link.max_width), need.together)
+def _could_do_more(case: Case, own: Wire, links: dict[str, Wire], gbit_s: float) -> bool:
+    """Whether the card itself, or another of its kind, says that it could carry that rate, in a better slot."""
+    like = [wire for wire in links.values() if kind(case, wire) == kind(case, own)]
+    able = [wire.child.link for wire in (own, *like) if wire.child.link]
+    return any(carries(bandwidth(link.max_speed_gt_s, link.max_width), gbit_s) for link in able)
 
 
 def _fault(case: Case, nic: Nic, own: Wire, slowest: _Hop, need: Need, usable: float, severity: str) -> Fail:
