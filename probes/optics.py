@@ -62,7 +62,7 @@ def read(host: Host) -> Reading:
     functions = rdma_sysfs.functions(host)
     found: list[Socket] = []
     deadline = time.monotonic() + SECONDS
-    denied = False
+    denied: str | None = None  # why this process may not read any
     for one in netdev.on_pci(asking)[:MOST_INTERFACES]:
         name, index, pci = one.link.name, one.link.index, one.place.pci or ""
         if index is None or REPRESENTOR.fullmatch(one.link.port_name or ""):
@@ -71,15 +71,19 @@ def read(host: Host) -> Reading:
         if one.link.type == INFINIBAND:
             why_not = "the interface of an InfiniBand port cannot read a module's memory"
         elif denied:
-            why_not = f"EPERM: {NEEDS}"
+            why_not = denied
         elif time.monotonic() > deadline:
             why_not = f"not reached: the modules before it took {SECONDS:.0f} s"
             asking.gap(f"{name}: {why_not}")
         if why_not:
             found.append(Socket(name, reason=why_not))
             continue
-        socket, denied = _socket(asking, name, Memory(host, family, index))
-        found.append(socket)
+        try:
+            found.append(_socket(asking, name, Memory(host, family, index)))
+        except Denied as why:
+            asking.gap(NEEDS)
+            denied = f"{why.code or 'EPERM'}: {NEEDS}"
+            found.append(Socket(name, reason=denied))
     if not found:
         raise Absent("no interface of a PCI device that is awake")
     return Reading(OpticsFacts(tuple(found)), asking.sources, asking.missing)
@@ -139,24 +143,23 @@ def module_of(memory: Memory) -> Module:
     return optics_cmis.parse(lower, upper, {page: memory.page(part) for page, part in wanted.items()})
 
 
-def _socket(asking: Asking, name: str, memory: Memory) -> tuple[Socket, bool]:
-    """The socket, and whether this process may not read any."""
+def _socket(asking: Asking, name: str, memory: Memory) -> Socket:
+    """What is plugged in, or why that is not known. Raises Denied."""
     try:
         module = module_of(memory)
-    except Denied as why:
-        asking.gap(NEEDS)
-        return Socket(name, reason=f"{why.code or 'EPERM'}: {NEEDS}"), True
+    except Denied:
+        raise
     except Absent as why:
-        return Socket(name, reason=why.reason), False
+        return Socket(name, reason=why.reason)
     except Unanswered as why:
         if why.code not in ("EOPNOTSUPP", "EIO", "ENODEV", "EINVAL"):  # no such operation; no module plugged in
             asking.gap(f"{name}: {why.reason}")
-        return Socket(name, reason=f"{why.code}: {_meaning(why)}"), False
+        return Socket(name, reason=f"{why.code}: {_meaning(why)}")
     except Unparsable as why:
         asking.gap(f"{name}: {why}")
-        return Socket(name, reason=str(why)), False
+        return Socket(name, reason=str(why))
     asking.answered("ethtool -m")
-    return Socket(name, module), False
+    return Socket(name, module)
 
 
 def _meaning(why: Unanswered) -> str:

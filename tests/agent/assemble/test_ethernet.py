@@ -1,0 +1,137 @@
+"""What ethtool and the modules add to interfaces: nothing made up, the kernel's own names first."""
+
+from __future__ import annotations
+
+from agent.assemble import assemble
+from agent.model.nic import Fec, Lane, Pause, TransceiverModule
+from agent.model.nic import Netdev as Row
+from probes import ethtool_netlink as genl
+from probes.ethtool import Ethernet, EthtoolFacts
+from probes.netdev import Netdev, NetdevFacts
+from probes.optics import OpticsFacts, Socket
+from probes.optics_module import Lane as SeenLane
+from probes.optics_module import Module
+from probes.probe import Outcome, Status
+from tests.agent.assemble.hosts import assembled, hgx, outcome
+
+NIC = "0000:14:00.0"
+PLAIN = Netdev("ens1", NIC, counters={"rx_packets": 5, "rx_crc_errors": 2})
+
+
+def row(interface: Netdev = PLAIN, told: Ethernet | None = None, socket: Socket | None = None) -> Row:
+    """The row of an interface of which these were said."""
+    facts = {
+        "ethtool": EthtoolFacts((told,) if told else ()),
+        "optics": OpticsFacts((socket,) if socket else ()),
+    }
+    (made,) = assembled(pci=hgx(1).facts(), netdev=NetdevFacts((interface,)), **facts).topology.netdevs
+    return made
+
+
+def test_nothing_said_is_nothing_known() -> None:
+    """No pause that is off, no FEC, no module."""
+    for made in (row(), row(told=Ethernet("other", pause=genl.Pause(True, True, True)))):
+        assert (None, None, None, None, None, None) == (
+            made.pause,
+            made.fec,
+            made.max_speed_gbit_s,
+            made.autoneg,
+            made.module,
+            made.module_reason,
+        )
+        assert {"rx_packets": 5, "rx_crc_errors": 2} == made.counters
+
+
+def test_pause_fec_and_link_modes() -> None:
+    """In the report's units."""
+    said = Ethernet(
+        "ens1",
+        genl.Pause(False, True, None),
+        genl.Fec("rs", ("rs", "baser"), False),
+        genl.LinkModes(True, 2_500, ("off", "rs")),
+    )
+    made = row(told=said)
+
+    assert Pause(rx=False, tx=True, autoneg=None) == made.pause
+    assert Fec(active="rs", configured=["rs", "baser"], supported=["off", "rs"], auto=False) == made.fec
+    assert (2.5, True) == (made.max_speed_gbit_s, made.autoneg)
+
+
+def test_fec_that_a_port_supports_is_known_without_the_current_one() -> None:
+    """An older driver has no operation for it."""
+    assert Fec(supported=["rs"]) == row(told=Ethernet("ens1", modes=genl.LinkModes(None, None, ("rs",)))).fec
+    assert row(told=Ethernet("ens1", modes=genl.LinkModes(None, None, ()))).fec is None
+
+
+def test_counters_of_kernel_and_driver_are_one_table() -> None:
+    """Sorted; the kernel's value stands where both use a name; the carrier's too."""
+    interface = PLAIN._replace(carrier_changes=4, carrier_up_count=2, carrier_down_count=2)
+    fec = genl.Fec("rs", (), True, {"fec_corrected_blocks": 8})
+    made = row(
+        interface, Ethernet("ens1", fec=fec, counters={"rx_crc_errors": 9, "rx_discards_phy": 3, "carrier_changes": 77})
+    )
+
+    assert {
+        "carrier_changes": 4,
+        "carrier_down_count": 2,
+        "carrier_up_count": 2,
+        "fec_corrected_blocks": 8,
+        "rx_crc_errors": 2,
+        "rx_discards_phy": 3,
+        "rx_packets": 5,
+    } == made.counters
+    assert sorted(made.counters) == list(made.counters)
+    assert {} == row(Netdev("br0", virtual=True, carrier_changes=3)).counters
+
+
+def test_a_module_with_its_lanes() -> None:
+    """Field by field."""
+    lane = SeenLane(1, -1.5, 0.5, 7.5, ("rx_power_low_warning", "rx_los"))
+    seen = Module(
+        *("OSFP", "optical", "ACME", "P1", "S1", 3.0, "ready", 45.0, 3.3),
+        thresholds={"voltage_high_alarm_v": 3.6, "rx_power_low_alarm_dbm": -8.0},
+        flags=("voltage_low_alarm", "temperature_high_alarm"),
+        lanes=(lane,),
+    )
+    made = row(socket=Socket("ens1", seen))
+
+    assert made.module_reason is None
+    assert (
+        TransceiverModule(
+            identifier="OSFP",
+            media="optical",
+            vendor="ACME",
+            part="P1",
+            serial="S1",
+            length_m=3.0,
+            state="ready",
+            temperature_c=45.0,
+            voltage_v=3.3,
+            thresholds={"rx_power_low_alarm_dbm": -8.0, "voltage_high_alarm_v": 3.6},
+            flags=["temperature_high_alarm", "voltage_low_alarm"],
+            lanes=[
+                Lane(
+                    lane=1,
+                    rx_power_dbm=-1.5,
+                    tx_power_dbm=0.5,
+                    tx_bias_ma=7.5,
+                    flags=["rx_los", "rx_power_low_warning"],
+                )
+            ],
+        )
+        == made.module
+    )
+
+
+def test_why_a_module_is_not_known() -> None:
+    """The interface's own reason."""
+    assert "EIO: no module answers" == row(socket=Socket("ens1", reason="EIO: no module answers")).module_reason
+
+
+def test_a_probe_that_did_not_answer_is_the_reason() -> None:
+    """Of interfaces of devices: a bridge has no module."""
+    timed_out = Outcome("optics", Status.TIMED_OUT, None, "optics: no answer within 15 s", (), 15.0)
+    interfaces = NetdevFacts((PLAIN, Netdev("br0", virtual=True)))
+    made = assemble([outcome("pci", hgx(1).facts()), outcome("netdev", interfaces), timed_out]).topology.netdevs
+
+    assert {"ens1": "optics: no answer within 15 s", "br0": None} == {each.label: each.module_reason for each in made}
