@@ -33,7 +33,7 @@ def over_ports(case: Case, judge: Callable[[Chain], Answer]) -> Iterator[Answer]
     if len({one.summary for one in faults}) > 1:
         yield from faults
     elif faults:
-        for one in as_one(faults, judged, f"{faults[0].summary}; on every RoCE port"):
+        for one in as_one(faults, judged, f"{faults[0].summary}; the same on {len(faults)} ports"):
             yield one._replace(evidence=tuple(dict.fromkeys(one.evidence))[:_SHOWN])
 
 

@@ -1,0 +1,46 @@
+"""roce-cnp-class: where feedback travels; and every guard alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.rules.roce.cnp_class import roce_cnp_class as rule
+from agent.rules.rule import Pass, Unknown
+from tests.agent.rules.build import changed_netdev, changed_nic, fails
+from tests.agent.rules.roce.qos import PORT, dcb, dcb_everywhere, roce, silent
+
+
+@pytest.mark.parametrize(
+    ("dscp", "cause"),
+    [(24, "data"), (26, "data"), (0, "default"), (7, "default"), (48, None), (46, None), (56, None)],
+)
+def test_a_class_of_its_own_is_fine(dscp: int, cause) -> None:
+    """Whatever number it has, alike on all ports."""
+    found = fails(rule, dcb_everywhere(roce(), cnp_dscp=dscp))
+
+    assert ([("node", "info", cause)] if cause else []) == [(f.subject, f.severity, f.cause) for f in found]
+
+
+def test_one_port_that_differs() -> None:
+    """From more than half of its kind."""
+    (fault,) = fails(rule, dcb(roce(), cnp_dscp=46))
+
+    assert (PORT, "info", "differs") == (fault.subject, fault.severity, fault.cause)
+    assert "CNPs have DSCP 46, those of other ports 48" == fault.summary
+    assert "/sys/class/net/eth1/ecn/roce_np/cnp_dscp" == fault.evidence[0].source
+    assert [] == fails(rule, dcb(dcb(roce(), 0, cnp_dscp=46), cnp_dscp=46))
+    assert [] == fails(rule, changed_nic(dcb(roce(), cnp_dscp=46), 1, role="storage"))
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(lambda c: dcb(c, cnp_dscp=None, cnp_priority=None), Unknown, id="CNPs not known"),
+        pytest.param(lambda c: dcb(c, trust=None), Unknown, id="RDMA's class not known"),
+        pytest.param(lambda c: changed_netdev(c, 1, qos=None), Unknown, id="DCB not known"),
+        pytest.param(lambda c: c, Pass, id="healthy"),
+    ],
+)
+def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
+    """No fault, and the answer that the page promises."""
+    silent(rule, circumstance(roce()), kind)
