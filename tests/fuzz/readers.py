@@ -5,8 +5,10 @@ A function that reads text or bytes of a host and is not here fails `test_reader
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
+import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -15,11 +17,22 @@ from typing import Any, NamedTuple
 from agent.config import BadConfiguration
 from agent.reports import BadReport
 from agent.rules.catalogue import every_rule
-from probes.host.door import BadSource
+from probes.dcb_tool import OBJECTS
+from probes.host.door import BadSource, Failed
 from probes.text import Unparsable
 from tests.fuzz import mutations, seeds
 from tests.probes import nvidia_smi_texts as smi
-from tests.probes import test_ibdev2netdev, test_ibstat, test_ibstatus, test_ibv_devinfo, test_rdma_link, test_show_gids
+from tests.probes import (
+    test_dcb_tool,
+    test_ibdev2netdev,
+    test_ibstat,
+    test_ibstatus,
+    test_ibv_devinfo,
+    test_lldp,
+    test_mlnx_qos,
+    test_rdma_link,
+    test_show_gids,
+)
 from tests.probes.lspci_sample import SAMPLE
 
 ADDRESS, LINES = "0000:1a:00.0", "a b\nc: d\n"
@@ -77,6 +90,12 @@ def _file(*more: Any) -> Callable[[Callable[..., Any]], Callable[[bytes], Any]]:
     return adapted
 
 
+def _or_refused(read: Callable[..., Any], about: str, data: bytes) -> Any:
+    """Each object's text is refused by the readers of the others."""
+    with contextlib.suppress(Unparsable):
+        return read(about, data.decode("utf-8", "replace"))
+
+
 @functools.cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="fabricscope-fuzz-")
@@ -119,6 +138,25 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.netdev_sysfs:place_of", "../../devices/pci0000:15/0000:15:01.0/0000:16:00.0/net/ens1"),
     lenient("probes.netdev_sysfs:whole", "1500", "-1"),
     lenient("probes.netdev_sysfs:mac", "b8:3f:d2:00:00:01"),
+    Reader(
+        "probes.nccl_words:parse_conf", seeds.texts("NCCL_IB_TC = 106\n# x\nNCCL_DEBUG\n"), (), _then("file", "user")
+    ),
+    Reader("probes.nccl_words:parse_environ", seeds.texts("HOME=/root\0NCCL_IB_TC=106\0")),
+    lenient("probes.nccl_words:parse_maps", "7f-80 r-xp 00000000 08:02 1 /usr/lib/libnccl.so.2.21.5\n"),
+    lenient("probes.nccl_words:version_of", "/usr/lib/libnccl.so.2.21.5"),
+    lenient("probes.nccl:parse_shared_memory", "shm /dev/shm tmpfs rw,nosuid,size=65536k 0 0\n"),
+    lenient(
+        "probes.limits:parse_limits", "Max locked memory         8388608              8388608              bytes \n"
+    ),
+    lenient("probes.limits:parse_exempt", "CapEff:\t000001ffffffffff\n"),
+    lenient("probes.limits:bytes_of", "infinity", "64K"),
+    Reader("probes.limits:parse_pam", seeds.texts("*  soft memlock unlimited\n"), (), _then("limits.conf")),
+    Reader(
+        "probes.host.private:kept",
+        seeds.texts("HOME=/root\0NCCL_IB_TC=106\0", "7f-80 r-xp 0 08:02 1 /usr/lib/libnccl.so.2\n"),
+        (),
+        lambda read: lambda data: [read(f"/proc/1/{name}", data) for name in ("environ", "maps", "mounts")],
+    ),
     lenient("probes.services:parse_populated", "populated 1\nfrozen 0\n"),
     lenient("probes.fabric_daemons:parse_version", "Fabric Manager version is : 570.124.06\n"),
     lenient("probes.fabric_daemons:parse_nodes", "# nodes\n10.0.0.1\n10.0.0.2\n"),
@@ -157,6 +195,15 @@ READERS: tuple[Reader, ...] = (
     Reader("probes.rtnetlink:parse_address", seeds.payloads, (Unparsable,)),
     Reader("probes.rtnetlink:parse_statistics", seeds.payloads, (Unparsable,)),
     Reader("probes.rtnetlink:mac_text", seeds.payloads),
+    Reader("probes.dcb_netlink:parse_ieee", seeds.dcb_answers, (Unparsable,)),
+    Reader("probes.dcb_netlink:parse_dcbx", seeds.dcb_answers, (Unparsable,)),
+    Reader("probes.dcb_netlink:parse_cee", seeds.dcb_answers, (Unparsable,)),
+    Reader(
+        "probes.rdma_netlink:parse_devices", seeds.attributes, (Failed,), lambda read: lambda data: read([data, data])
+    ),
+    Reader(
+        "probes.rdma_netlink:parse_ports", seeds.attributes, (Failed,), lambda read: lambda data: read([data, data])
+    ),
     Reader("probes.asking:as_text", seeds.texts(LINES)),
     # outputs of tools
     parser("probes.lspci_text:parse_lspci", SAMPLE),
@@ -193,6 +240,18 @@ READERS: tuple[Reader, ...] = (
     ),
     parser("probes.rdma_link:parse_rdma_link", test_rdma_link.TEXT),
     parser("probes.show_gids:parse_show_gids", test_show_gids.TEXT),
+    parser("probes.mlnx_qos:parse_mlnx_qos", test_mlnx_qos.TEXT),
+    Reader(
+        "probes.dcb_tool:parse_dcb",
+        seeds.texts(*(text for _, text in test_dcb_tool.SAMPLES)),
+        (Unparsable,),
+        lambda read: lambda data: [_or_refused(read, about, data) for about in OBJECTS],
+    ),
+    lenient("probes.dcb_tool:dscp_of", "AF31", "26"),
+    lenient("probes.dcb:traffic_class", "Global tclass=106\n"),
+    lenient("probes.rdma_netlink:parse_system", "netns shared copy-on-fork on\n"),
+    lenient("probes.rdma_netlink:parse_dev", "0: mlx5_0: node_type ca protocol roce fw 28.43.2026\n"),
+    parser("probes.lldp:parse_lldp", json.dumps({"lldp": {"interface": {"eth0": test_lldp.ROW | test_lldp.DCBX}}})),
     # whole documents
     parser("probes.dmidecode:parse_dmidecode", seeds.DMIDECODE),
     parser("probes.ip_link:parse_ip_link", seeds.IP_LINK),
@@ -230,6 +289,7 @@ READERS: tuple[Reader, ...] = (
 # What takes a text or bytes and reads nothing of a host: names, paths and questions that are ours.
 NOT_READERS = {
     "probes.catalogue.probe": "a probe's name",
+    "probes.dcb_netlink.question": "an interface's name, in a request that we make",
     "probes.host.folder.not_read": "a path that was opened",
     "probes.host.folder.reasons": "a path that is opened",
     "probes.host.links.follow": "a path; fuzzed as entries of archives",
@@ -246,6 +306,8 @@ NOT_READERS = {
     "probes.host.udev.record_of": "a path that we make",
     "probes.locks.take": "a folder of ours",
     "probes.modules.of_interest": "a name that was parsed",
+    "probes.nccl_words.is_nccl": "a path that was parsed",
+    "probes.nccl_words.is_plugin": "the same",
     "probes.netdev.natural": "a sort key; tests/probes/test_netdev.py",
     "probes.pci_draft.has_link_control_2": "a word of ours",
     "probes.pci_tree.address_key": "an address that is_address accepted",

@@ -11,8 +11,10 @@ import tarfile
 from collections.abc import Callable, Sequence
 
 from agent.reports import encode
+from fixtures import dcb
 from fixtures import netlink as told
 from fixtures.build import build
+from fixtures.description import Qos
 from probes.netlink import HEADER, LINK, attribute, request
 from tests.machines import scanned
 from tests.probes import nvidia_smi_texts as smi
@@ -47,6 +49,11 @@ def netlink() -> Sequence[bytes]:
         told.statistics(4, range(25)),
         told.refusal(1),
     ]
+
+
+def dcb_answers() -> Sequence[bytes]:
+    words = Qos(pfc=[3], trust="dscp", app={"udp:4791": 3}, peer_pfc=[3], trust_table=["dscp"])
+    return [dcb.answer("eth0", words)[HEADER.size :]]
 
 
 def payloads() -> Sequence[bytes]:

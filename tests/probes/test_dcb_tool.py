@@ -35,6 +35,8 @@ buffer-size 0:20016b 1:262272b 2:0b 3:0b 4:0b 5:0b 6:0b 7:1Mb
 total-size 1330864b
 """
 BUFFER_JSON = '{"prio_buffer":[0,0,0,1,0,0,0,0],"buffer_size":[20016,262272,0,0,0,0,0,1048576],"total_size":1330864}'
+SAMPLES = [("pfc", PFC), ("pfc", PFC_JSON), ("ets", ETS), ("ets", ETS_JSON), ("app", APP), ("app", APP_JSON)]
+SAMPLES += [("buffer", BUFFER), ("buffer", BUFFER_JSON)]
 
 
 @pytest.mark.parametrize("text", [PFC, PFC_JSON])

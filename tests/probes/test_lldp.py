@@ -23,6 +23,7 @@ ROW_0 = {
     ],
     "vlan": [{"vlan-id": "7", "pvid": True, "value": "vlan7"}],
 }
+DCBX = {"unknown-tlvs": {"unknown-tlv": [ETS, PFC, APP, OTHER]}}
 EXPECTED = Neighbor("eth0", "leaf1", "0c:4f:9b:9e:24:61", "swp1", "to gpu-1", 9216, 7)
 
 
@@ -41,7 +42,7 @@ def test_the_shapes_say_the_same(said: object) -> None:
 @pytest.mark.parametrize(
     "tlvs",
     [
-        {"unknown-tlvs": {"unknown-tlv": [ETS, PFC, APP, OTHER]}},
+        DCBX,
         {"unknown-tlvs": [{"unknown-tlv": [OTHER, APP, PFC, ETS]}]},
     ],
 )
