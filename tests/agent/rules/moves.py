@@ -9,12 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from agent.model.gpu import C2c, GpuPcie
 from agent.model.nic import Netdev, Qos
 from agent.model.report import CountersWindow
 from agent.rules.case import Case
 from agent.rules.rule import Answer, Fail, NotApplicable, Rule, Unknown
 from tests.agent.rules.build import (
     answers,
+    changed_gpus,
     changed_netdev,
     changed_nic,
     changed_port,
@@ -27,6 +29,7 @@ from tests.agent.rules.build import (
     server,
     topology,
 )
+from tests.agent.rules.rows import nvlinks
 
 HOUR = 3600.0
 NIC, GPU = nic_id(1), gpu_id(1)
@@ -54,6 +57,17 @@ _ETHERNET = (
     *("tx_prio3_pause_duration", *(f"{way}_prio{n}_bytes" for way in ("rx", "tx") for n in range(8))),
     *(f"rx_prio{n}_discards" for n in range(8)),
 )
+_AER = {
+    "correctable": ("RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout", "NonFatalErr", "TOTAL_ERR_COR"),
+    "nonfatal": ("DLP", "SDES", "TLP", "UnsupReq", "TOTAL_ERR_NONFATAL"),
+    "fatal": ("DLP", "SDES", "TLP", "UnsupReq", "TOTAL_ERR_FATAL"),
+}
+_GPU_PCIE = ("replays", "replay_rollovers", "l0_to_recovery")
+_C2C = ("interrupts", "replays", "replays_back_to_back")
+_NVLINK = (
+    *("replay", "recovery", "crc", "malformed_packets", "local_link_integrity", "transmit_discards", "recoveries"),
+    *("recoveries_successful", "recoveries_failed", "symbol", "effective"),
+)
 
 
 def roce() -> Case:
@@ -68,6 +82,22 @@ def roce() -> Case:
 def infiniband() -> Case:
     """Four InfiniBand rails with all counters; an hour in which nothing moved."""
     return changed_ports(_quiet(server()), counters=_stand(_PORT), hw_counters=_stand(_MLX5))
+
+
+def gpus() -> Case:
+    """Four GPUs, their NVLinks, C2C and PCIe functions with all counters; an hour in which nothing moved."""
+    case = _quiet(server())
+    links = [msgspec.structs.replace(link, errors=_stand(_NVLINK)) for link in nvlinks()]
+    case = changed_gpus(
+        case,
+        pcie_counters=_stand(_GPU_PCIE),
+        c2c=C2c(enabled=True, errors=_stand(_C2C)),
+        links=links,
+        pstate="P0",
+        pcie=GpuPcie(generation=5, width=16, max_generation=5, max_width=16),
+    )
+    aer = {kind: _stand(names) for kind, names in _AER.items()}
+    return topology(case, pci=[msgspec.structs.replace(each, aer=aer) for each in case.topology.pci])
 
 
 def moved(case: Case, subject: str, counters: Mapping[str, int], seconds: float | None = None) -> Case:

@@ -1,0 +1,78 @@
+"""pcie-errors-uncorrectable: fatal and non-fatal errors that moved, and every guard alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agent.model.node import Event
+from agent.rules.device_runtime.errors_uncorrectable import pcie_errors_uncorrectable as rule
+from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import changed_nic, fails, function, node, probe, topology
+from tests.agent.rules.moves import GPU, HOUR, NIC, gpus, moved, one, reset, severities, without_window
+
+PCI, NIC_PCI, ABOVE = f"pci:{GPU}", f"pci:{NIC}", "pci:0000:22:00.0"
+FIRING = moved(gpus(), PCI, {"fatal.DLP": 1})
+
+
+def test_a_fatal_error_is_critical() -> None:
+    """With the kernel's own words."""
+    event = Event(kind="aer", text="AER: Uncorrectable (Fatal) error", source="dmesg", subject=GPU)
+    (fault,) = fails(rule, replace(FIRING, events=(event,)))
+
+    assert (PCI, "GPU1", "critical") == (fault.subject, fault.label, fault.severity)
+    assert fault.summary == "1 fatal PCIe errors in 60 min, limit 1"
+    assert ["fatal.DLP", "kernel log"] == [row.what for row in fault.evidence]
+    assert fault.evidence[0].source == f"/sys/bus/pci/devices/{GPU}/aer_dev_fatal"
+
+
+@pytest.mark.parametrize(
+    ("subject", "counters", "expected"),
+    [
+        (PCI, {"nonfatal.TLP": 1}, "error"),
+        (PCI, {"nonfatal.TLP": 1, "fatal.TLP": 1}, "critical"),
+        (PCI, {"nonfatal.UnsupReq": 9, "nonfatal.TOTAL_ERR_NONFATAL": 9}, "info"),
+        (PCI, {"nonfatal.UnsupReq": 9, "nonfatal.TLP": 1}, "error"),
+        (PCI, {"correctable.RxErr": 10**6}, None),
+        (PCI, {"nonfatal.TOTAL_ERR_NONFATAL": 9}, None),
+        (ABOVE, {"fatal.SDES": 1}, "critical"),
+        (NIC_PCI, {"fatal.SDES": 1}, "critical"),
+    ],
+)
+def test_what_is_grave(subject: str, counters: dict[str, int], expected: str | None) -> None:
+    """Unsupported requests alone are what a driver provokes; totals are no errors of their own."""
+    assert [(subject, expected)] * (expected is not None) == severities(rule, moved(gpus(), subject, counters))
+
+
+def test_a_nic_that_is_no_rail_is_less_grave() -> None:
+    """As everywhere."""
+    case = changed_nic(moved(gpus(), NIC_PCI, {"fatal.SDES": 1}), 1, role="storage")
+    assert [(NIC_PCI, "error")] == severities(rule, case)
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(lambda c: function(c, GPU, state="gone"), NotApplicable, id="gone"),
+        pytest.param(lambda c: function(c, GPU, state="asleep"), NotApplicable, id="asleep"),
+        pytest.param(lambda c: function(c, GPU, aer=None), NotApplicable, id="no AER"),
+        pytest.param(lambda c: reset(c, PCI), Unknown, id="counted anew"),
+        pytest.param(lambda c: node(c, uptime_seconds=HOUR + 899), Unknown, id="settling when the window began"),
+        pytest.param(lambda c: moved(gpus(), PCI, {}), Pass, id="nothing moved"),
+    ],
+)
+def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
+    """The firing case and this circumstance: no fault, and the answer that the page promises."""
+    case = circumstance(FIRING)
+
+    assert [] == fails(rule, case)
+    assert isinstance(one(rule, case, PCI), kind)
+
+
+def test_what_is_no_device_of_ours_is_not_judged() -> None:
+    """A virtual function beside its physical one, a management controller; a bus that was not read is unknown."""
+    assert [] == [a for a in rule.check(function(FIRING, GPU, physical_function=NIC)) if a.subject == PCI]
+    bare = probe(topology(FIRING, pci=[]), "pci", "failed", "broken")
+    assert isinstance(one(rule, bare, "node"), Unknown)
+    assert isinstance(one(rule, without_window(FIRING), "node"), Unknown)
