@@ -11,7 +11,7 @@ from agent.model.nic import Nic
 from agent.model.report import Known
 from agent.rules.case import Case
 from agent.rules.counting import named
-from agent.rules.devices import rail_of
+from agent.rules.devices import away, rail_of
 from agent.rules.inventory.matching import DEVICES, Matched, inventory, matched, owner
 from agent.rules.nvlink.tally import Tally, tallies
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
@@ -93,6 +93,9 @@ def inventory_lost(case: Case) -> Iterator[Answer]:
 
 def _device(case: Case, each: Known, match: Matched, unread: str | None) -> Answer | None:
     """A GPU, NVSwitch or NIC; None: it is lost."""
+    now = case.functions.get(match.at.get(each.subject, "").partition(":")[2])
+    if now and now.state in ("gone", "changed_during_scan"):
+        return NotApplicable(each.subject, away(now) or now.state)
     if each.subject in match.at or each.subject in match.replaced:
         return Pass(each.subject)
     if each.subject.partition(":")[2] in case.functions:
@@ -162,7 +165,7 @@ def _together(case: Case, lost: Sequence[Known]) -> list[list[Known]]:
     """What was lost as one: all below a port that is gone too, functions of a card, links of a GPU, ports of a NIC."""
     groups: dict[str, list[Known]] = {}
     for each in lost:
-        gone = [port for port in each.above if port not in case.functions]
+        gone = [port for port in each.above if _away(case, port)]
         kind, _, rest = each.subject.partition(":")
         place = rest.rpartition("." if kind in DEVICES else "/")[0]
         groups.setdefault(gone[-1] if gone else f"{kind in DEVICES} {place}", []).append(each)
@@ -170,14 +173,13 @@ def _together(case: Case, lost: Sequence[Known]) -> list[list[Known]]:
 
 
 def _fault(case: Case, group: Sequence[Known]) -> Fail:
-    first = max(group, key=lambda each: (SEVERITIES.index(_severity(each)), each.subject))
-    first = min((each for each in group if _severity(each) == _severity(first)), key=lambda each: each.subject)
+    first = min(group, key=lambda each: (-SEVERITIES.index(_severity(each)), each.subject))
     taken = case.history.last_good if case.history else None
     others = sorted(each.label for each in group if each is not first)
     kinds = {each.subject.partition(":")[0] for each in group}
     places = {each.subject.partition(":")[2] for each in group if each.subject.partition(":")[0] in DEVICES}
     places |= {owner(each.subject).partition(":")[2] for each in group if not places}
-    places |= {port for each in group for port in each.above if port not in case.functions}
+    places |= {port for each in group for port in each.above if _away(case, port)}
     places |= {rail_of(gpu) for each in group if each.subject.startswith("nic:") for gpu in _near(case, each)}
     return Fail(
         subject=first.subject,
@@ -199,6 +201,12 @@ def _fault(case: Case, group: Sequence[Known]) -> Fail:
         cause=first.identity or "",
         places=frozenset(places),
     )
+
+
+def _away(case: Case, port: str) -> bool:
+    """A port that is gone, whether it is still listed or not."""
+    function = case.functions.get(port)
+    return function is None or function.state == "gone"
 
 
 def _near(case: Case, nic: Known) -> list[str]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from agent.model.identity import differ, identities
 from agent.model.pci import PciFunction
 from agent.model.report import Known
@@ -58,11 +60,17 @@ def merged(known: Sequence[Known], topology: Topology) -> tuple[list[Known], boo
     certain = sound(topology)
     match = matched(known, rows)
     here = {row.subject: row for row in rows if row.subject in certain}
-    missing = [
-        each
-        for each in known
-        if match.at.get(each.subject) not in here and each.subject not in match.replaced and not _left(each, match)
-    ]
+    stood_in = match.replaced | match.unsure.keys()
+    missing = []
+    for each in known:
+        now = match.at.get(each.subject, "")
+        if now in here:
+            row = here[now]  # what is not told this time is still known
+            here[now] = msgspec.structs.replace(
+                row, identity=row.identity or each.identity, detail=row.detail or each.detail
+            )
+        elif each.subject not in stood_in and not (_kind(each) not in DEVICES and owner(each.subject) in stood_in):
+            missing.append(each)
     return sorted([*here.values(), *missing], key=lambda each: each.subject), not missing
 
 
@@ -129,11 +137,6 @@ def _devices(known: list[Known], rows: list[Known], match: Matched) -> set[str]:
         else:
             match.unsure[each.subject] = row.subject
     return replaced
-
-
-def _left(each: Known, match: Matched) -> bool:
-    """A part that left with its device when that was replaced."""
-    return _kind(each) not in DEVICES and owner(each.subject) in match.replaced
 
 
 def sound(topology: Topology) -> set[str]:

@@ -1,0 +1,172 @@
+"""Which devices of now are those of an earlier run."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.model.gpu import NvSwitch
+from agent.model.pci import PciFunction
+from agent.model.topology import Topology
+from agent.rules.case import Case
+from agent.rules.inventory.matching import inventory, matched, merged
+from tests.agent.rules.build import changed_gpu, changed_nic, function, gpu_id, nic_id, server, topology
+from tests.agent.rules.rows import nvlinks
+
+GPU, RAIL = gpu_id(1), nic_id(1)
+
+
+def at(case: Case, now: Case, subject: str) -> str | None:
+    return matched(inventory(case.topology), inventory(now.topology)).at.get(subject)
+
+
+def moved(case: Case, address: str) -> Case:
+    """GPU 1 at another address."""
+    return function(changed_gpu(case, 1, id=address, pci=address), GPU, id=address)
+
+
+def without(case: Case, n: int) -> Case:
+    """GPU n is gone without a trace."""
+    pci = [f for f in case.topology.pci if f.id != gpu_id(n)]
+    return topology(case, pci=pci, gpus=[g for g in case.topology.gpus if g.id != gpu_id(n)])
+
+
+def switches(*addresses: str) -> Topology:
+    """NVSwitches, which have no serial."""
+    return Topology(
+        pci=[PciFunction(id=each) for each in addresses], nvswitches=[NvSwitch(id=each, pci=each) for each in addresses]
+    )
+
+
+def test_an_inventory_holds_devices_and_their_parts() -> None:
+    """GPUs with links, NICs with ports; the ports above tell what would go together."""
+    rows = {each.subject: each for each in inventory(server(2).topology)}
+
+    assert 2 + 2 * 18 + 2 + 2 == len(rows)
+    assert ["0000:22:00.0", "0000:21:00.0", "0000:20:01.0"] == rows[f"gpu:{GPU}"].above
+    assert ("uuid GPU-00000001", "NVIDIA H100 80GB HBM3") == (rows[f"gpu:{GPU}"].identity, rows[f"gpu:{GPU}"].detail)
+    assert ("ConnectX-7", "rail") == (rows[f"nic:{RAIL}"].detail, rows[f"nic:{RAIL}"].role)
+    assert "mlx5_1/1" == rows[f"port:{RAIL}/1"].label
+
+
+@pytest.mark.parametrize(
+    "changes", [{"virtual_function": True}, {"software": True}, {"limited": "a fabric manager's"}, {"pci": None}]
+)
+def test_what_comes_and_goes_is_in_no_inventory(changes: dict[str, object]) -> None:
+    """Virtual, software and limited functions, and what is on no bus."""
+    assert f"nic:{RAIL}" not in {each.subject for each in inventory(changed_nic(server(), 1, **changes).topology)}
+
+
+def test_a_device_is_found_where_it_was_moved_to() -> None:
+    """With its links."""
+    now = moved(server(), "0000:99:00.0")
+
+    assert "gpu:0000:99:00.0" == at(server(), now, f"gpu:{GPU}")
+    assert "link:0000:99:00.0/3" == at(server(), now, f"link:{GPU}/3")
+
+
+def test_a_device_without_identity_is_found_in_its_place() -> None:
+    """The driver did not answer, then or now; or told a GUID then, and a serial now."""
+    silent = changed_gpu(server(), 1, uuid=None)
+
+    assert f"gpu:{GPU}" == at(server(), silent, f"gpu:{GPU}") == at(silent, server(), f"gpu:{GPU}")
+    serial = function(changed_nic(server(), 1, node_guid=None), RAIL, serial="00-11")
+    assert f"nic:{RAIL}" == at(server(), serial, f"nic:{RAIL}")
+
+
+def test_another_device_in_its_place_has_replaced_it() -> None:
+    """And so has one of its make that came elsewhere."""
+    new = changed_gpu(server(), 1, uuid="GPU-new")
+    for now in (new, moved(new, "0000:99:00.0")):
+        match = matched(inventory(server().topology), inventory(now.topology))
+
+        assert frozenset({f"gpu:{GPU}"}) == match.replaced
+        assert f"link:{GPU}/3" not in match.at
+
+
+def test_a_new_one_that_tells_nothing_may_be_it() -> None:
+    """Only one of its make."""
+    now = moved(changed_gpu(server(), 1, uuid=None), "0000:99:00.0")
+    other = moved(changed_gpu(server(), 1, uuid=None, name="NVIDIA T4"), "0000:99:00.0")
+
+    assert {f"gpu:{GPU}": "gpu:0000:99:00.0"} == matched(inventory(server().topology), inventory(now.topology)).unsure
+    assert {} == matched(inventory(server().topology), inventory(other.topology)).unsure
+
+
+def test_two_that_changed_places_are_both_found() -> None:
+    """By what lasts of them."""
+    now = changed_gpu(changed_gpu(server(), 0, uuid="GPU-00000001"), 1, uuid="GPU-00000000")
+
+    assert (f"gpu:{gpu_id(0)}", f"gpu:{GPU}") == (
+        at(server(), now, f"gpu:{GPU}"),
+        at(server(), now, f"gpu:{gpu_id(0)}"),
+    )
+
+
+def test_what_is_missing_stays_until_it_returns() -> None:
+    """With all that was part of it."""
+    first = inventory(server().topology)
+    later, whole = merged(first, without(server(), 1).topology)
+    again, healed = merged(later, server().topology)
+
+    assert not whole
+    assert {each.subject for each in first} == {each.subject for each in later}
+    assert healed
+    assert {each.subject for each in first} == {each.subject for each in again}
+
+
+def test_what_was_replaced_leaves_with_its_parts() -> None:
+    """A card without NVLink in its place: nobody misses the links."""
+    now = changed_gpu(server(), 1, uuid="GPU-new", links=[])
+    kept, whole = merged(inventory(server().topology), now.topology)
+
+    assert whole
+    assert not [each for each in kept if each.subject.startswith(f"link:{GPU}/")]
+
+
+def test_buses_that_are_numbered_anew_lose_nothing() -> None:
+    """Nothing lasts of an NVSwitch: after one run that cannot tell, the new addresses are the inventory."""
+    first, _ = merged([], switches("0000:83:00.0", "0000:84:00.0"))
+    second, whole = merged(first, switches("0000:85:00.0", "0000:86:00.0"))
+
+    assert whole
+    assert ["nvswitch:0000:85:00.0", "nvswitch:0000:86:00.0"] == [each.subject for each in second]
+
+
+@pytest.mark.parametrize("state", ["gone", "changed_during_scan"])
+def test_what_does_not_answer_is_not_taken_in_and_not_let_go(state: str) -> None:
+    """A device that is about to vanish."""
+    shaky = function(server(), GPU, state=state).topology
+    new, _ = merged([], shaky)
+    kept, whole = merged(inventory(server().topology), shaky)
+
+    assert f"gpu:{GPU}" not in {each.subject for each in new}
+    assert f"gpu:{GPU}" in {each.subject for each in kept}
+    assert not whole
+
+
+def test_only_links_that_are_up_are_taken_in() -> None:
+    """A bridge that was never plugged is not missed; a link that slept was up."""
+    links = [*nvlinks(1), *(link for link in nvlinks(3)[1:])]
+    links = [links[0], type(links[1])(link=1, state="inactive"), type(links[2])(link=2, state="sleep")]
+    kept, _ = merged([], changed_gpu(server(), 1, links=links).topology)
+
+    assert [f"link:{GPU}/0", f"link:{GPU}/2"] == [each.subject for each in kept if f"link:{GPU}" in each.subject]
+
+
+def test_what_is_not_told_this_time_is_still_known() -> None:
+    """Or a GPU that moves with the next reboot would not be found."""
+    kept, _ = merged(inventory(server().topology), changed_gpu(server(), 1, uuid=None, name=None).topology)
+    (row,) = [each for each in kept if each.subject == f"gpu:{GPU}"]
+
+    assert ("uuid GPU-00000001", "NVIDIA H100 80GB HBM3") == (row.identity, row.detail)
+
+
+def test_a_circle_of_bridges_ends() -> None:
+    """A hostile report."""
+    rows = inventory(
+        function(
+            function(server(1), "0000:12:00.0", parent="0000:11:00.0"), "0000:11:00.0", parent="0000:12:00.0"
+        ).topology
+    )
+
+    assert all(len(each.above) <= 3 for each in rows)
