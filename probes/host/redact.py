@@ -33,6 +33,7 @@ NO_HOSTS = frozenset({"localhost", "(none)", "unknown", ""})
 _SERIALS = (
     re.compile(r"(?i)(?<![a-z])serial[ _]?(?:number|no\.?)[ \t]*[:=][ \t]*\"?([^\s\"<]{2,64})"),
     re.compile(r"(?i)(?<![a-z])(?:ID_SERIAL(?:_SHORT)?|asset[ _]tag)[ \t]*[:=][ \t]*\"?([^\s\"<]{2,64})"),
+    re.compile(r"(?i)\bVendor SN[ \t]*:[ \t]*([^\s]{2,64})"),  # of a cable or module: ethtool -m, mlxlink -m
     re.compile(r"(?i)<(?:\w{0,40}serial\w{0,40}|\w{0,40}asset_tag)>([^<]{2,64})<"),
     re.compile(r"\b(?:PART)?UUID=([0-9A-Fa-f-]{4,35})\b"),  # those of FAT and of partitions; whole ones have a shape
     re.compile(r"(?i)\b(?:GPU PDI|PDI)[ \t]*:[ \t]*0x([0-9a-f]{16})\b"),

@@ -15,7 +15,7 @@ from probes.netlink import ATTRIBUTE, attributes
 from probes.optics_reads import CMIS, MEMORY, SFF8472, SFF8636
 from probes.text import Unparsable
 
-DRIVER_INFO, DRIVER_TEXT_BYTES, DRIVER_TEXTS = 0x03, 32, 4  # GDRVINFO: driver, version, firmware, bus
+DRIVER_INFO, DRIVER_TEXT_BYTES, DRIVER_TEXTS = 0x03, 32, 5  # GDRVINFO: driver, version, firmware, bus, ROM
 SERIAL_BYTES = 16
 UPPER = 128  # page 0, where the names and numbers of QSFP and later modules are
 KEPT = {  # attributes but the header and the module's memory, by the reply's command
@@ -79,7 +79,7 @@ def _body(texts: Texts, request: bytes, kind: int, head: bytes, body: bytes) -> 
     header += _one(genl.DEVICE_NAME, texts.content(inner.get(genl.DEVICE_NAME, b"")))
     new = _one(genl.HEADER | genl.NESTED, header) + _kept(body, KEPT[command])
     data = said.get(genl.EEPROM_DATA) if command == genl.EEPROM_REPLY else None
-    if data is None:
+    if not data:
         return new
     at = _serial_at(request, data)
     if at is None:

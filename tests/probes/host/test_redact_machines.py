@@ -90,6 +90,7 @@ def identities(recording: Recording, report: Report) -> Iterator[str]:
     topology = report.topology
     found |= {value for gpu in topology.gpus for value in (gpu.uuid, gpu.serial)}
     found |= {function.serial for function in topology.pci}
+    found |= {netdev.module.serial for netdev in topology.netdevs if netdev.module}
     found |= {value for nic in topology.nics for value in (nic.node_guid, nic.system_image_guid)}
     found |= {port.port_guid for nic in topology.nics for port in nic.ports}
     found |= {gid.gid for nic in topology.nics for port in nic.ports for gid in port.gids}
