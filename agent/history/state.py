@@ -20,7 +20,7 @@ MOST_KNOWN = 4096  # things of an inventory
 RUNNING = ("live", "rooted")  # sources that are a host as it is now, never an older one
 
 FIRST = "the first run that is remembered: the next one has something to compare with"
-OLDER = "the last run saw this host at a later time than this one"
+OLDER = "the last run saw this host at the time of this evidence, or later"
 
 
 class Down(msgspec.Struct, frozen=True, kw_only=True):
