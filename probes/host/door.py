@@ -57,7 +57,8 @@ class BadSource(Exception):
     """The source is unreadable, truncated, hostile or not recognized: one line that names the file and the fault."""
 
 
-_NAMES = dict(errno.errorcode) | {errno.EOPNOTSUPP: "EOPNOTSUPP"}  # one number with two names; the kernel's drivers say this
+# one number has two names; drivers mean this one
+_NAMES = dict(errno.errorcode) | {errno.EOPNOTSUPP: "EOPNOTSUPP"}
 
 
 def unanswered(error: OSError, path: str) -> Unanswered:

@@ -20,7 +20,7 @@ from agent.rules.catalogue import every_rule
 from probes.dcb_tool import OBJECTS
 from probes.host.door import BadSource, Failed
 from probes.text import Unparsable
-from tests.fuzz import mutations, seeds
+from tests.fuzz import ethernet, mutations, seeds
 from tests.probes import nvidia_smi_texts as smi
 from tests.probes import (
     test_dcb_tool,
@@ -195,6 +195,49 @@ READERS: tuple[Reader, ...] = (
     Reader("probes.rtnetlink:parse_address", seeds.payloads, (Unparsable,)),
     Reader("probes.rtnetlink:parse_statistics", seeds.payloads, (Unparsable,)),
     Reader("probes.rtnetlink:mac_text", seeds.payloads),
+    # ethtool, and memory of modules
+    Reader("probes.ethtool_netlink:parse_family", ethernet.replies(1), (Unparsable,)),
+    Reader("probes.ethtool_netlink:parse_link_modes", ethernet.replies(4), (Unparsable,)),
+    Reader("probes.ethtool_netlink:parse_pause", ethernet.replies(22), (Unparsable,)),
+    Reader("probes.ethtool_netlink:parse_fec", ethernet.replies(30), (Unparsable,)),
+    Reader("probes.ethtool_netlink:parse_eeprom", ethernet.replies(32), (Unparsable,)),
+    Reader("probes.ethtool_ioctl:parse_driver", ethernet.structs(0x03), (Unparsable,)),
+    Reader("probes.ethtool_ioctl:parse_count", ethernet.structs(0x37), (Unparsable,)),
+    Reader("probes.ethtool_ioctl:parse_pause", ethernet.counters, (Unparsable,)),
+    Reader("probes.ethtool_ioctl:parse_fec", ethernet.counters, (Unparsable,)),
+    Reader(
+        "probes.ethtool_ioctl:parse_counters",
+        ethernet.counters,
+        (Unparsable,),
+        lambda read: lambda data: read(data[:76], data[76:]),
+    ),
+    Reader("probes.link_modes:set_bits", ethernet.small),
+    lenient("probes.ethtool_text:parse_settings", ethernet.SETTINGS),
+    lenient("probes.ethtool_text:parse_pause", ethernet.PAUSE),
+    lenient("probes.ethtool_text:parse_fec", ethernet.FEC),
+    lenient("probes.ethtool_text:parse_statistics", ethernet.STATISTICS),
+    lenient("probes.ethtool_text:parse_driver", ethernet.DRIVER),
+    lenient("probes.optics_text:parse", ethernet.MODULE),
+    Reader("probes.optics_module:text", ethernet.small),
+    *(
+        Reader(f"probes.optics_module:{name}", ethernet.small, (), lambda read: lambda data: read(data[:2]))
+        for name in ("celsius", "volts", "milliamperes", "dbm")
+    ),
+    Reader("probes.optics_module:thresholds", ethernet.small, (), lambda read: lambda data: read("voltage", "v", data)),
+    Reader("probes.optics_cmis:parse", ethernet.memory("osfp"), (), ethernet.cmis),
+    Reader("probes.optics_cmis:is_paged", ethernet.memory("osfp"), (), ethernet.one_page),
+    Reader("probes.optics_sff8636:parse", ethernet.memory("qsfp28"), (), ethernet.sff8636),
+    Reader("probes.optics_sff8636:is_paged", ethernet.memory("qsfp28"), (), ethernet.one_page),
+    Reader("probes.optics_sff8472:parse", ethernet.memory("qsfp28"), (), ethernet.sff8472),
+    Reader("probes.optics_sff8472:has_monitors", ethernet.memory("qsfp28"), (), ethernet.one_page),
+    Reader(
+        "probes.host.redact_ethtool:serial",
+        ethernet.replies(32),
+        (),
+        lambda read: lambda data: read(ethernet.QUESTION, data),
+    ),
+    Reader("probes.host.redact_ethtool:netlink", ethernet.replies(32), (), ethernet.redacting),
+    Reader("probes.host.redact_ethtool:ioctl", ethernet.structs(0x03), (), ethernet.redacting),
     Reader("probes.dcb_netlink:parse_ieee", seeds.dcb_answers, (Unparsable,)),
     Reader("probes.dcb_netlink:parse_dcbx", seeds.dcb_answers, (Unparsable,)),
     Reader("probes.dcb_netlink:parse_cee", seeds.dcb_answers, (Unparsable,)),
@@ -290,6 +333,10 @@ READERS: tuple[Reader, ...] = (
 NOT_READERS = {
     "probes.catalogue.probe": "a probe's name",
     "probes.dcb_netlink.question": "an interface's name, in a request that we make",
+    "probes.ethtool_netlink.unsigned": "an attribute; fuzzed as messages",
+    "probes.host.ethtool.ask": "an interface's name",
+    "probes.host.ethtool.check": "a request that we made",
+    "probes.host.ethtool.check_netlink": "the same",
     "probes.host.folder.not_read": "a path that was opened",
     "probes.host.folder.reasons": "a path that is opened",
     "probes.host.links.follow": "a path; fuzzed as entries of archives",

@@ -99,6 +99,7 @@ def _capture() -> tuple[bytes, ...]:
         "nvml.json": calls,
         "commands/000.json": json.dumps(command).encode(),
         "netlink/000.json": json.dumps(exchange).encode(),
+        "ethtool/000.json": b'{"interface": "eth0", "request": "EgAAAA==", "reply": "AAAA"}',
         **{f"files{path}": content for path, content in chosen},
     }
     tar = _packed(documents, {"files/sys/link": "../proc/x", "files/sys/out": "/../../../etc/passwd"})
