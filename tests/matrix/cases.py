@@ -31,6 +31,7 @@ else:
 PLACEHOLDER = re.compile(r"\{(?:(above|uplink|top|near|netdev|rdma):)?(gpu|rail|storage|nvswitch)(\d+)\}")
 
 EVERY_GPU = "{gpus}"  # a key of `overlay.device`: the same words for every GPU of the machine
+EVERY_RAIL = "{rails}"  # likewise
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,9 +83,9 @@ def overlaid(shape: str, overlay: dict[str, Any]) -> RecordedHost:
 def filled(value: Any, shape: str) -> Any:
     """The same with every placeholder replaced. Raises NotHere."""
     if isinstance(value, dict):
-        if EVERY_GPU in value:
-            each = {str(gpu.pci): value[EVERY_GPU] for gpu in scanned(shape).topology.gpus}
-            own = {filled(key, shape): table for key, table in value.items() if key != EVERY_GPU}
+        for every in {EVERY_GPU, EVERY_RAIL} & value.keys():
+            each = {address: value[every] for address in _every(every, shape)}
+            own = {filled(key, shape): table for key, table in value.items() if key != every}
             value = merged(each, own)
         return {filled(key, shape): filled(each, shape) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -92,6 +93,13 @@ def filled(value: Any, shape: str) -> Any:
     if isinstance(value, str):
         return PLACEHOLDER.sub(lambda found: _device(scanned(shape), *found.groups()), value)
     return value
+
+
+def _every(kind: str, shape: str) -> list[str]:
+    topology = scanned(shape).topology
+    if kind == EVERY_GPU:
+        return [str(gpu.pci) for gpu in topology.gpus]
+    return [str(nic.pci) for nic in topology.nics if nic.role == "rail"]
 
 
 def _fits(cause: Cause, shape: str) -> bool:
