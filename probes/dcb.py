@@ -20,7 +20,7 @@ from probes.dcb_facts import Dcb, DcbFacts, Interface, Marking
 from probes.dcb_tool import OBJECTS, parse_dcb
 from probes.host.door import Absent, Failed, Host, Unanswered
 from probes.mlnx_qos import parse_mlnx_qos
-from probes.netdev import natural, on_pci
+from probes.netdev import SLEEPING, natural, on_pci
 from probes.probe import Probe, Reading
 from probes.text import Unparsable
 
@@ -172,6 +172,11 @@ def _markings(asking: Asking) -> list[Marking]:
     configured = set(asking.names(CONFIGURED) or ())
     found = []
     for device in sorted((asking.names(INFINIBAND) or [])[:MOST], key=natural):
+        status = asking.text(
+            f"{INFINIBAND}/{device}/device/power/runtime_status", source=f"{INFINIBAND}/*/device/power"
+        )
+        if status in SLEEPING:
+            continue
         ports = set(asking.names(f"{INFINIBAND}/{device}/tc") or ())
         folder = f"{CONFIGURED}/{device}/ports"
         modes = set(asking.names(folder) or ()) if device in configured else set[str]()

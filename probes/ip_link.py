@@ -23,6 +23,7 @@ _KINDS = frozenset(
 )
 _PCI = re.compile(r"\bparentbus pci parentdev ([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?: |$)")
 _WORDS = re.compile(r"\b(mtu|master|state|portname|id|mode|miimon) (\S{1,64})")
+_EGRESS = re.compile(r"\begress-qos-map \{ ((?:[0-9]{1,10}:[0-7] ){1,16})\}")
 _MOST_LINKS = 10_000
 
 
@@ -58,6 +59,8 @@ def parse_ip_link(text: str) -> tuple[Link, ...]:
         elif layer:
             found[-1] = _with_kind(found[-1], line.split())
             layer = False
+        elif found and found[-1].kind == "vlan" and (told := _EGRESS.search(line)):
+            found[-1] = found[-1]._replace(vlan_egress=",".join(told[1].split()))
     if not found:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
         raise Unparsable(f"ip printed no interface; it begins with: {first[:120]}")
@@ -99,7 +102,8 @@ def _with_kind(link: Link, words: list[str]) -> Link:
     kind = words[0]
     bond = {key: said[key] for key in ("mode", "miimon") if key in said} if kind == "bond" else None
     vlan = _whole(said.get("id")) if kind == "vlan" else None
-    return link._replace(kind=kind, bond=bond, vlan_id=vlan, lower=link.lower if kind == "vlan" else None)
+    lower, egress = (link.lower, "") if kind == "vlan" else (None, None)  # a map, if any, comes on the next line
+    return link._replace(kind=kind, bond=bond, vlan_id=vlan, lower=lower, vlan_egress=egress)
 
 
 def _whole(text: str | None) -> int | None:

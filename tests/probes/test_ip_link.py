@@ -44,7 +44,7 @@ def test_every_interface_is_told() -> None:
         Link("ib0", index=3, type=32, flags=1, mac=IPOIB, mtu=4092, operstate="down", carrier=False),
         Link("bond0", index=4, kind="bond", bond={"mode": "802.3ad", "miimon": "100"}, **up),
         Link(
-            *("bond0.7", 5, 1, 0, mac, 1500, "down"), kind="vlan", lower="bond0", vlan_id=7
+            *("bond0.7", 5, 1, 0, mac, 1500, "down"), kind="vlan", lower="bond0", vlan_id=7, vlan_egress=""
         ),
     )  # fmt: skip
 
@@ -65,7 +65,7 @@ def test_it_completes_sysfs_and_stands_for_it() -> None:
         found["ens1f0np0"].driver,
     )
     assert {"mode": "802.3ad", "miimon": "100", "slaves": ("ens1f0np0",)} == found["bond0"].bond
-    assert {"id": 7, "parent": "bond0"} == found["bond0.7"].vlan
+    assert {"id": 7, "parent": "bond0", "egress_map": ""} == found["bond0.7"].vlan
     assert [True, True, False, False, True] == [each.virtual for each in found.values()]
     assert not found["ib0"].addresses_known
 
@@ -84,3 +84,11 @@ def test_any_text_is_links_or_unparsable(text: str) -> None:
     except Unparsable:
         return
     assert all(link.name for link in links)
+
+
+def test_what_a_vlan_makes_of_priorities() -> None:
+    """A line of its own, as iproute2 prints it; without one there is no map."""
+    head = "7: ens1.5@ens1: <BROADCAST,UP> mtu 1500 state UP\n    link/ether b8:3f:d2:00:00:01 brd ff:ff:ff:ff:ff:ff\n"
+    kind = "    vlan protocol 802.1Q id 5 <REORDER_HDR> \n"
+    with_map, without = (parse_ip_link(head + kind + more)[0] for more in ("      egress-qos-map { 0:3 4:3 } \n", ""))
+    assert (with_map.vlan_egress, without.vlan_egress, with_map.vlan_id) == ("0:3,4:3", "", 5)

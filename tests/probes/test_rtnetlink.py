@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -129,3 +130,21 @@ def test_any_damage_to_a_link_is_read_or_the_declared_error(data: st.DataObject)
         return
 
     assert len(found) <= 1
+
+
+@pytest.mark.parametrize(
+    ("pairs", "told"),
+    [([], ""), ([(0, 3)], "0:3"), ([(4, 3), (0, 3)], "0:3,4:3")],
+)
+def test_what_a_vlan_makes_of_priorities(pairs: list[tuple[int, int]], told: str) -> None:
+    """IFLA_VLAN_EGRESS_QOS: one IFLA_VLAN_QOS_MAPPING each; without any, the kernel leaves the attribute out."""
+    mappings = b"".join(attribute(1, struct.pack("=II", *pair)) for pair in pairs)
+    data = [attribute(rtnetlink.VLAN_ID, struct.pack("=H", 7)), *([attribute(3 | 0x8000, mappings)] if pairs else [])]
+    (message,) = messages(link(9, "ens1.7", more=info("vlan", *data)))
+    (found,) = parse_links([message.payload])
+    assert (found.vlan_id, found.vlan_egress) == (7, told)
+
+
+def test_other_interfaces_have_no_such_map() -> None:
+    (message,) = messages(link(9, "ens1"))
+    assert parse_links([message.payload])[0].vlan_egress is None

@@ -276,3 +276,39 @@ def test_the_serial_number_of_a_configuration_space() -> None:
 def test_any_configuration_space_is_written_anew(content: bytes) -> None:
     """Also one whose capabilities are a loop."""
     assert len(content) == len(binary.config_space(texts(), content))
+
+
+def test_dcb_names_an_interface_in_question_and_answer() -> None:
+    """An interface may be named by its MAC; what DCB says are numbers."""
+    written = texts()
+    written.learn("b8:3f:d2:00:00:01")
+    name, numbers = attribute(1, b"enxb83fd2000001\0"), attribute(13, attribute(2, bytes(136)))
+    asked, answered = (
+        HEADER.pack(HEADER.size + 4 + len(body), 78, 1, 1, 0) + bytes(4) + body
+        for body in (name, name + numbers + attribute(8, RAW))
+    )
+    new = binary.netlink(written, 0, answered) or b""
+
+    assert b"b83fd2000001" not in binary.question(written, 0, asked)
+    assert binary.question(written, 0, asked)[20:] == new[20 : len(asked)]
+    assert numbers in new
+    assert RAW not in new
+    assert binary.question(written, 20, asked) == asked
+
+
+def test_rdma_netlink_keeps_names_and_leaves_guids_out() -> None:
+    body = attribute(1, bytes(4)) + attribute(2, b"mlx5_0\0") + attribute(6, RAW) + attribute(67, b"roce\0")
+    reply = HEADER.pack(HEADER.size + len(body), 5121, 2, 1, 0) + body
+    new = binary.netlink(texts(), 20, reply) or b""
+
+    assert b"mlx5_0\0" in new
+    assert b"roce\0" in new
+    assert RAW not in new
+    assert binary.netlink(texts(), 0, reply) is None
+
+
+def test_priorities_of_a_vlan_are_kept() -> None:
+    data = attribute(1, bytes(2)) + attribute(3, attribute(1, bytes([0, 0, 0, 0, 3, 0, 0, 0])) * 3)
+    body = bytes(16) + attribute(3, b"v\0") + attribute(18, attribute(1, b"vlan\0") + attribute(2, data))
+    reply = HEADER.pack(HEADER.size + len(body), 16, 2, 1, 0) + body
+    assert binary.netlink(texts(), 0, reply) == reply
