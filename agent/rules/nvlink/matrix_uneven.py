@@ -19,6 +19,7 @@ Pair = tuple[str, str]  # ids of GPUs
 
 _NV = re.compile(r"NV\d{1,3}", re.ASCII)
 _SWITCHED = 8  # links of one pair that no wiring of three GPUs and more has without switches
+_CUBE, _MESH = 8, 2  # GPUs of a cube mesh (DGX-1), and the most links that a pair of it has
 
 
 @rule("nvlink-matrix-uneven", "error", needs=("nvml|nvidia_smi",), references=("NVL-005",))
@@ -32,14 +33,14 @@ def nvlink_matrix_uneven(case: Case) -> Iterator[Answer]:
     NCCL's rings run at the speed of the thinnest pair: NV16 among NV18 costs all 8 GPUs 11 % of 450 GB/s.
 
     ## How it is decided
-    On switches every pair has the same number. GPUs wired to each other have equal sums: a DGX-1 has pairs of NV1, NV2
-    and none, and 6 links for every GPU.
+    On switches every pair has the same number. Four GPUs wired to each other with more than 2 links a pair are all
+    alike, too. The eight of a DGX-1 have pairs of NV1, NV2 and none, and equal sums: 6 links for every GPU.
 
     ## What keeps it silent
     - Cards with bridges, fewer than three GPUs, no NV# at all: not applicable. So are MIG, no driver, and
       a reduced bandwidth mode.
-    - GPUs wired to each other in a container or a virtual machine, or with a GPU that the driver does not offer: the
-      links to the others are not in the matrix: not applicable.
+    - Other meshes are their builders' own: not applicable. So is a DGX-1 in a container or a virtual machine, or with a
+      GPU that the driver does not offer: the links to the others are not in the matrix.
     - A cell or the state of a link that is not known, or GPUs that nothing names: unknown.
     - Pairs on switches without any NVLink: nvlink-path-missing judges them.
     - Links that are down, or fewer than another GPU has: nvlink-inactive and nvlink-asymmetric stand for this one.
@@ -89,11 +90,16 @@ def _judge(case: Case, group: list[Gpu], cells: Mapping[Pair, str | None]) -> An
         usual = majority(counts.values()) or max(counts.values())
         thin = [pair for pair, links in counts.items() if links < usual]
         return _fault(case, thin, counts, f"NV{usual}") if thin else Pass(subject)
-    return _wired(case, group, counts, subject)
+    return _wired(case, group, counts, subject, whole)
 
 
-def _wired(case: Case, group: list[Gpu], counts: Mapping[Pair, int], subject: str) -> Answer:
-    """GPUs wired to each other: each has as many links as the others."""
+def _wired(case: Case, group: list[Gpu], counts: Mapping[Pair, int], subject: str, whole: bool) -> Answer:
+    """GPUs wired to each other: four all alike, or the eight of a DGX-1. Other meshes are their builders' own."""
+    if whole and max(counts.values()) > _MESH:
+        thin = [pair for pair, links in counts.items() if links < max(counts.values())]
+        return _fault(case, thin, counts, f"NV{max(counts.values())}") if thin else Pass(subject)
+    if len(group) != _CUBE or max(counts.values()) > _MESH:
+        return NotApplicable(subject, "wired to each other, and not in one of the ways that are known")
     if case.node.container or case.virtual_machine or any(g.driver_state != "open" for g in case.topology.gpus):
         return NotApplicable(subject, "wired to each other, and not all GPUs of the board are seen here")
     sums = {gpu.id: sum(links for pair, links in counts.items() if gpu.id in pair) for gpu in group}

@@ -1,0 +1,112 @@
+"""fabric-manager-down: when it fires, when it must not, and every guard alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.rules.catalogue import every_rule
+from agent.rules.engine import judge
+from agent.rules.nvlink.fabric_manager_down import fabric_manager_down as rule
+from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import (
+    changed_gpu,
+    changed_gpus,
+    fails,
+    function,
+    models,
+    node,
+    probe,
+    server,
+    software,
+    topology,
+    virtual,
+)
+from tests.agent.rules.nvlink.fabric import FM, SWITCH, hgx, registration, service
+from tests.agent.rules.nvlink.test_inactive import dead
+from tests.agent.rules.rows import B200
+
+
+def stopped(state: str = "inactive"):
+    return service(hgx(), FM, state)
+
+
+def unregistered(case):
+    return changed_gpus(registration(case, None, state="not_started", status=None), p2p=None)
+
+
+def hidden(gpus: int = 8):
+    """B200: the switches are no PCI functions."""
+    return service(models(probe(server(gpus), "services", "ok"), B200), FM, "inactive")
+
+
+@pytest.mark.parametrize("state", ["inactive", "failed"])
+def test_a_stopped_manager_is_critical(state: str) -> None:
+    """Also where the fabric still stands."""
+    (fault,) = fails(rule, stopped(state))
+
+    assert ("node", "node", rule.severity) == (fault.subject, fault.label, "critical")
+    assert f"nvidia-fabricmanager does not run ({state}), and this host has NVSwitches" == fault.summary
+
+
+def test_one_that_is_not_installed_is_critical_where_nothing_is_registered() -> None:
+    """Nobody set the fabric up."""
+    assert "is not installed" in fails(rule, unregistered(stopped("not_installed")))[0].summary
+
+
+def test_hidden_switches_of_a_whole_board_need_one_too() -> None:
+    """B200; not of a part of a board, nor in a guest."""
+    assert 1 == len(fails(rule, hidden()))
+    assert [] == fails(rule, hidden(7))
+    assert [] == fails(rule, virtual(hidden()))
+
+
+def test_a_guest_that_sees_switches_manages_them() -> None:
+    """Full passthrough."""
+    assert 1 == len(fails(rule, virtual(stopped())))
+
+
+def test_it_stands_for_what_follows() -> None:
+    """Registration, paths and links that were never set up."""
+    case = changed_gpus(unregistered(stopped()), links=dead(18))
+    _, findings, _ = judge(case, every_rule())
+    told = {finding.rule for finding in findings if finding.severity in ("error", "critical")}
+
+    assert {"fabric-manager-down"} == told & {
+        "fabric-manager-down",
+        "fabric-incomplete",
+        "nvlink-inactive",
+        "nvls-unavailable",
+    }
+
+
+def test_one_dead_link_is_not_its_fault() -> None:
+    """Links of a whole board only."""
+    _, findings, _ = judge(changed_gpu(stopped(), 2, links=dead(1)), every_rule())
+
+    assert {"fabric-manager-down", "nvlink-inactive"} <= {finding.rule for finding in findings}
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(lambda c: service(c, FM, "active"), Pass, id="it runs"),
+        pytest.param(lambda c: service(c, FM, "unknown"), Unknown, id="state not known"),
+        pytest.param(lambda c: software(c, services=[]), Unknown, id="services not read"),
+        pytest.param(lambda c: node(c, container="docker"), Unknown, id="container"),
+        pytest.param(lambda c: node(c, uptime_seconds=300.0), Unknown, id="just booted"),
+        pytest.param(lambda c: service(c, FM, "not_installed"), Unknown, id="managed elsewhere: registered"),
+        pytest.param(
+            lambda c: registration(service(c, FM, "not_installed"), None, state=None), Unknown, id="elsewhere: P2P"
+        ),
+        pytest.param(lambda c: topology(c, nvswitches=[]), NotApplicable, id="no switch"),
+        pytest.param(lambda c: probe(topology(c, nvswitches=[]), "pci", "failed", "x"), Unknown, id="bus unread"),
+        pytest.param(lambda c: function(c, SWITCH, driver="vfio-pci"), NotApplicable, id="switches for a guest"),
+        pytest.param(lambda c: changed_gpus(c, driver_state="vfio"), NotApplicable, id="GPUs for a guest"),
+        pytest.param(lambda c: changed_gpus(c, driver_state="no_driver"), NotApplicable, id="no driver"),
+    ],
+)
+def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
+    """The firing case and this circumstance."""
+    (answer,) = rule.check(circumstance(stopped()))
+
+    assert isinstance(answer, kind), answer

@@ -1,0 +1,69 @@
+"""fabric-unhealthy: each word of the health, and every guard alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.rules.nvlink.fabric_unhealthy import fabric_unhealthy as rule
+from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import answers, changed_gpu, fails
+from tests.agent.rules.nvlink.fabric import SUBJECTS, health, hgx, registration
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "severity", "said"),
+    [
+        ("degraded_bandwidth", "true", "error", "degraded bandwidth"),
+        ("route_recovery", "true", "warning", "route recovery"),
+        ("route_unhealthy", "true", "critical", "route unhealthy"),
+        ("access_timeout_recovery", "true", "warning", "access timeout recovery"),
+        ("incorrect_configuration", "incorrect_chassis_sn", "critical", "incorrect configuration incorrect chassis sn"),
+        ("partition_assigned", "false", "error", "partition assigned false"),
+        ("fabric_manager", "disconnected", "error", "fabric manager disconnected"),
+        ("summary", "unhealthy", "error", "summary unhealthy"),
+        ("summary", "limited_capacity", "warning", "summary limited capacity"),
+    ],
+)
+def test_each_bad_word(name: str, word: str, severity: str, said: str) -> None:
+    """Of one GPU."""
+    (fault,) = fails(rule, health(hgx(), 2, **{name: word}))
+
+    assert (SUBJECTS[2], severity, f"NVLink fabric: {said}") == (fault.subject, fault.severity, fault.summary)
+
+
+def test_several_words_are_one_finding_as_grave_as_the_gravest() -> None:
+    """The summary repeats the others."""
+    words = {"degraded_bandwidth": "true", "route_unhealthy": "true", "summary": "unhealthy"}
+    (fault,) = fails(rule, health(hgx(), 2, **words))
+
+    assert ("critical", "NVLink fabric: degraded bandwidth, route unhealthy") == (fault.severity, fault.summary)
+    assert ("degraded_bandwidth,route_unhealthy", 3) == (fault.cause, len(fault.evidence))
+
+
+def test_the_same_of_every_gpu_is_one_finding() -> None:
+    """A switch."""
+    assert ["node"] == [fault.subject for fault in fails(rule, health(hgx(), None, route_recovery="true"))]
+    assert 2 == len(fails(rule, health(health(hgx(), 1, route_recovery="true"), 2, route_recovery="true")))
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(lambda c: registration(c, 2, state="in_progress"), NotApplicable, id="not completed"),
+        pytest.param(lambda c: registration(c, 2, health={}), NotApplicable, id="no health"),
+        pytest.param(
+            lambda c: registration(c, 2, health={"summary": "not_supported"}), NotApplicable, id="not supported"
+        ),
+        pytest.param(
+            lambda c: health(c, 2, degraded_bandwidth="not_supported"), Pass, id="that field is not supported"
+        ),
+        pytest.param(lambda c: health(c, 2, degraded_bandwidth="unknown_3"), Unknown, id="a newer word"),
+        pytest.param(lambda c: health(c, 2, something_new="true"), Pass, id="a newer field"),
+        pytest.param(lambda c: changed_gpu(c, 2, driver_state="error"), NotApplicable, id="lost"),
+    ],
+)
+def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
+    """The firing case and this circumstance."""
+    (answer,) = answers(rule, circumstance(health(hgx(), 2, degraded_bandwidth="true")), SUBJECTS[2])
+
+    assert isinstance(answer, kind), answer

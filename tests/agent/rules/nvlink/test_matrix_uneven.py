@@ -1,0 +1,156 @@
+"""nvlink-matrix-uneven: switches, four wired to each other, a cube mesh; and every guard alone."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+
+from agent.model.gpu import GpuLink, Mig
+from agent.model.topology import Path
+from agent.rules.nvlink.matrix_uneven import nvlink_matrix_uneven as rule
+from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import (
+    changed_gpu,
+    changed_gpus,
+    fails,
+    function,
+    gpu_id,
+    kinds,
+    models,
+    node,
+    server,
+    topology,
+    virtual,
+)
+from tests.agent.rules.rows import B200, H100_PCIE
+
+
+def matrix(cells: dict[tuple[int, int], int | None], gpus: int = 8, other: str | None = "SYS"):
+    """A machine of which only the matrix is known: "NV<n>", or `other`."""
+    pairs = combinations(range(gpus), 2)
+    kind = {pair: f"NV{cells[pair]}" if cells.get(pair) else other for pair in pairs}
+    paths = [Path(a=gpu_id(a), b=gpu_id(b), kind=each, source="nvidia-smi") for (a, b), each in kind.items()]
+    return topology(changed_gpus(server(gpus), links=[]), paths=paths)
+
+
+def mesh(links: int, gpus: int = 8, **changed: int):
+    cells = dict.fromkeys(combinations(range(gpus), 2), links)
+    return {**cells, **{tuple(map(int, pair[1:].split("_"))): n for pair, n in changed.items()}}
+
+
+def sums(cells):
+    return [sum(n for pair, n in cells.items() if gpu in pair) for gpu in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "gpus", "subject"),
+    [
+        (mesh(18, p1_2=16), 8, f"pair:{gpu_id(1)}+{gpu_id(2)}"),
+        ({pair: 16 if 3 in pair else 18 for pair in mesh(18)}, 8, f"gpu:{gpu_id(3)}"),
+        (mesh(18, p1_2=16, p3_4=16), 8, "node"),
+        (mesh(6, 4, p0_1=5), 4, f"pair:{gpu_id(0)}+{gpu_id(1)}"),
+        (mesh(18, 3, p0_1=17), 3, f"pair:{gpu_id(0)}+{gpu_id(1)}"),
+    ],
+)
+def test_thin_pairs(cells, gpus: int, subject: str) -> None:
+    """One pair, one GPU, or several."""
+    (fault,) = fails(rule, matrix(cells, gpus))
+
+    assert subject == fault.subject
+
+
+def test_most_decide_what_is_due() -> None:
+    """One pair with more is no fault of the others."""
+    assert [] == fails(rule, matrix(mesh(16, p1_2=18)))
+
+
+@pytest.mark.parametrize("cells", [mesh(18), mesh(8), mesh(6, 4), mesh(2, 4)])
+def test_even_matrices(cells) -> None:
+    """On switches, or wired to each other."""
+    gpus = 8 if len(cells) == 28 else 4
+
+    assert [] == fails(rule, matrix(cells, gpus))
+
+
+def cube(**changed: int):
+    """A DGX-1: 6 links in every row."""
+    cells = {(0, 1): 1, (0, 2): 1, (0, 3): 2, (1, 2): 2, (1, 3): 1, (2, 3): 1}
+    cells |= {(a + 4, b + 4): n for (a, b), n in cells.items()} | {(n, n + 4): 2 for n in range(4)}
+    return {**cells, **{tuple(map(int, pair[1:].split("_"))): n for pair, n in changed.items()}}
+
+
+def test_a_cube_mesh_has_equal_sums() -> None:
+    """NV1, NV2 and none; a pair that lost a link shows in two rows."""
+    assert {6} == set(sums(cube()))
+    assert {Pass} == kinds(rule, matrix(cube()))
+    assert [f"pair:{gpu_id(0)}+{gpu_id(4)}"] == [fault.subject for fault in fails(rule, matrix(cube(p0_4=1)))]
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(virtual, NotApplicable, id="a guest"),
+        pytest.param(lambda c: node(c, container="docker"), NotApplicable, id="container"),
+        pytest.param(lambda c: changed_gpu(c, 7, driver_state="error"), NotApplicable, id="one is not offered"),
+    ],
+)
+def test_a_guard_keeps_the_cube_silent(circumstance, kind) -> None:
+    """Not all of the board is seen."""
+    case = circumstance(matrix(cube(p0_4=1)))
+
+    assert [] == fails(rule, case)
+    assert kind in kinds(rule, case)
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(lambda c: models(c, H100_PCIE), NotApplicable, id="cards"),
+        pytest.param(lambda c: changed_gpus(c, mig=Mig(current=True)), NotApplicable, id="MIG"),
+        pytest.param(lambda c: changed_gpus(c, driver_state="no_driver"), NotApplicable, id="no driver"),
+        pytest.param(lambda c: topology(c, bandwidth_mode="half"), NotApplicable, id="bandwidth mode of the system"),
+        pytest.param(lambda c: changed_gpu(c, 2, nvlink_bandwidth_mode="min"), NotApplicable, id="of a GPU"),
+        pytest.param(lambda c: topology(c, paths=c.topology.paths[1:]), Unknown, id="a cell is missing"),
+        pytest.param(
+            lambda c: changed_gpu(c, 5, links=[GpuLink(link=0, state="unknown")]), Unknown, id="a link is not known"
+        ),
+        pytest.param(lambda c: topology(c, paths=[]), NotApplicable, id="no NVLink"),
+    ],
+)
+def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
+    """The firing case and this circumstance."""
+    case = circumstance(matrix(mesh(18, p1_2=16)))
+
+    assert [] == fails(rule, case)
+    assert kind in kinds(rule, case)
+
+
+def test_pairs_on_switches_without_nvlink_are_another_rules() -> None:
+    """Among NV18 one SYS."""
+    assert {Pass} == kinds(rule, matrix(mesh(18, p1_2=0)))
+
+
+def test_gpus_that_nothing_names() -> None:
+    """All of them NV#: judged; some of them not: bridges, perhaps."""
+    nameless = [
+        topology(changed_gpus(c, pci=None, name=None), pci=[])
+        for c in (matrix(mesh(18, p1_2=16)), matrix({(0, 1): 12}))
+    ]
+
+    assert 1 == len(fails(rule, nameless[0]))
+    assert {Unknown} == kinds(rule, nameless[1])
+
+
+def test_two_gpus_and_unlike_ones_are_not_compared() -> None:
+    """At least three of one model."""
+    two = matrix(mesh(18, 2), 2)
+    unlike = function(function(matrix(mesh(18, 4, p0_1=16), 4), gpu_id(0), device=B200), gpu_id(1), device=B200)
+
+    assert {NotApplicable} == kinds(rule, two)
+    assert [] == fails(rule, unlike)
+
+
+def test_other_meshes_are_their_builders_own() -> None:
+    """Half a cube mesh: five links in one row, four in another."""
+    assert {NotApplicable} == kinds(rule, matrix(mesh(2, 4, p0_1=1), 4))

@@ -1,0 +1,169 @@
+"""nvlink-bandwidth-mode-reduced, nvlink-unused-by-mig, nvlink-claimed and nvls-unavailable: what somebody set so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agent.model.gpu import Fabric, Mig
+from agent.rules.catalogue import every_rule
+from agent.rules.engine import judge
+from agent.rules.nvlink.bandwidth_mode_reduced import nvlink_bandwidth_mode_reduced as bandwidth
+from agent.rules.nvlink.claimed import nvlink_claimed as claimed
+from agent.rules.nvlink.nvls_unavailable import nvls_unavailable as nvls
+from agent.rules.nvlink.unused_by_mig import nvlink_unused_by_mig as unused
+from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import (
+    answers,
+    changed_gpu,
+    changed_gpus,
+    fails,
+    kinds,
+    models,
+    node,
+    probe,
+    topology,
+    virtual,
+)
+from tests.agent.rules.nvlink.fabric import SUBJECTS, hgx, profile, registration, tray
+from tests.agent.rules.rows import H100_PCIE
+
+
+@pytest.mark.parametrize("mode", ["half", "min", "off", "3quarter"])
+def test_a_mode_of_the_system(mode: str) -> None:
+    """One finding, whatever the GPUs say."""
+    (fault,) = fails(bandwidth, changed_gpus(topology(hgx(), bandwidth_mode=mode), nvlink_bandwidth_mode=mode))
+
+    assert ("node", f"NVLink bandwidth mode {mode}") == (fault.subject, fault.summary)
+
+
+def test_a_mode_of_gpus() -> None:
+    """One, or all."""
+    assert [SUBJECTS[2]] == [
+        f.subject for f in fails(bandwidth, changed_gpu(hgx(), 2, nvlink_bandwidth_mode="reduced"))
+    ]
+    assert ["node"] == [f.subject for f in fails(bandwidth, changed_gpus(hgx(), nvlink_bandwidth_mode="half"))]
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(lambda c: c, Unknown, id="not told"),
+        pytest.param(lambda c: topology(c, bandwidth_mode="full"), Pass, id="full system"),
+        pytest.param(lambda c: changed_gpu(c, 2, nvlink_bandwidth_mode="full"), Pass, id="full GPU"),
+        pytest.param(lambda c: changed_gpu(c, 2, architecture="Ampere"), NotApplicable, id="A100"),
+        pytest.param(lambda c: changed_gpu(c, 2, architecture=None), Unknown, id="architecture not known"),
+        pytest.param(lambda c: models(c, H100_PCIE), NotApplicable, id="a card"),
+        pytest.param(lambda c: changed_gpu(c, 2, mig=Mig(current=True)), NotApplicable, id="MIG"),
+        pytest.param(lambda c: changed_gpu(c, 2, mig=Mig(current=False)), Unknown, id="MIG is off"),
+        pytest.param(lambda c: changed_gpu(c, 2, driver_state="vfio"), NotApplicable, id="no driver"),
+    ],
+)
+def test_modes_that_are_full_or_not_told(circumstance, kind) -> None:
+    """Not told is never full."""
+    case = circumstance(topology(hgx(), bandwidth_mode=None))
+
+    assert [kind] == [type(answer) for answer in answers(bandwidth, case, SUBJECTS[2])]
+
+
+def test_a_gpu_without_a_driver_has_no_mode_to_judge() -> None:
+    """Though a stale one is told."""
+    case = changed_gpu(changed_gpu(hgx(), 2, nvlink_bandwidth_mode="half"), 2, driver_state="no_driver")
+
+    assert [] == fails(bandwidth, case)
+
+
+def test_mig_leaves_nvlink_idle() -> None:
+    """Info; it names the GPUs that are divided."""
+    (fault,) = fails(unused, changed_gpu(hgx(), 2, mig=Mig(current=True)))
+
+    assert ("node", "info") == (fault.subject, fault.severity or unused.severity)
+    assert "NVLink of GPU2 is" in fault.summary
+    assert 1 == len(fails(unused, changed_gpu(tray(), 2, mig=Mig(current=True))))
+
+
+@pytest.mark.parametrize(
+    ("case", "kind"),
+    [
+        (hgx(), Pass),
+        (changed_gpus(hgx(), mig=Mig(current=False, pending=True)), Pass),
+        (changed_gpus(hgx(1), mig=Mig(current=True)), NotApplicable),
+        (models(changed_gpus(hgx(), mig=Mig(current=True)), H100_PCIE), NotApplicable),
+        (changed_gpus(hgx(), mig=Mig(current=True), driver_state="error"), NotApplicable),
+    ],
+)
+def test_mig_that_is_off_or_divides_a_card(case, kind) -> None:
+    """Nothing to say."""
+    assert {kind} == kinds(unused, case)
+
+
+def no_nvlink(expected: float = 18):
+    return replace(changed_gpus(hgx(), links=[], links_known=True), profile=profile(nvlinks_per_gpu=expected))
+
+
+def test_a_profile_that_claims_nvlinks() -> None:
+    """The profile is wrong: info, once."""
+    (fault,) = fails(claimed, no_nvlink())
+
+    assert ("node", "info") == (fault.subject, fault.severity or claimed.severity)
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(lambda c: replace(c, profile=None), NotApplicable, id="no profile"),
+        pytest.param(lambda c: replace(c, profile=profile(gpus=8)), NotApplicable, id="it says nothing of NVLink"),
+        pytest.param(lambda c: replace(c, profile=profile(nvlinks_per_gpu=0)), NotApplicable, id="it expects none"),
+        pytest.param(lambda c: changed_gpus(c, links_known=False), Unknown, id="not known"),
+        pytest.param(lambda c: changed_gpus(c, links=hgx().topology.gpus[0].links), Pass, id="there are links"),
+        pytest.param(lambda c: changed_gpus(c, driver_state="no_driver"), NotApplicable, id="no driver"),
+    ],
+)
+def test_a_guard_keeps_the_claim_silent(circumstance, kind) -> None:
+    """The firing case and this circumstance."""
+    assert {kind} == kinds(claimed, circumstance(no_nvlink()))
+
+
+def unsummed(state: str | None = "not_supported", status: str | None = None):
+    return registration(hgx(), None, state=state, status=status)
+
+
+def test_gpus_on_switches_that_register_with_nothing() -> None:
+    """Warning; the GPUs are named."""
+    (fault,) = fails(nvls, unsummed())
+
+    assert ("node", "warning") == (fault.subject, fault.severity or nvls.severity)
+    assert "GPU0, GPU1" in fault.summary
+    assert "GPU2 not registered" in fails(nvls, registration(hgx(), 2, state="not_supported"))[0].summary
+
+
+def test_what_explains_it_stands_for_it() -> None:
+    """A registration that hangs."""
+    _, findings, _ = judge(unsummed("in_progress"), every_rule())
+
+    assert "nvls-unavailable" not in {finding.rule for finding in findings}
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(virtual, NotApplicable, id="a guest"),
+        pytest.param(lambda c: topology(c, nvswitches=[]), NotApplicable, id="no switch"),
+        pytest.param(lambda c: changed_gpus(c, architecture="Ampere"), NotApplicable, id="A100"),
+        pytest.param(lambda c: models(c, H100_PCIE), NotApplicable, id="cards"),
+        pytest.param(lambda c: changed_gpus(c, mig=Mig(current=True)), NotApplicable, id="MIG"),
+        pytest.param(lambda c: changed_gpus(c, driver_state="error"), NotApplicable, id="not offered"),
+        pytest.param(lambda c: node(c, uptime_seconds=60.0), Unknown, id="just booted"),
+        pytest.param(lambda c: changed_gpus(c, fabric=None), Unknown, id="not told"),
+        pytest.param(lambda c: registration(c, None, state=None), Unknown, id="no state"),
+        pytest.param(lambda c: registration(c, None, state="completed"), Unknown, id="no status"),
+        pytest.param(
+            lambda c: changed_gpus(c, fabric=Fabric(state="completed", status="success")), Pass, id="registered"
+        ),
+        pytest.param(lambda c: probe(topology(c, nvswitches=[]), "pci", "failed", "x"), Unknown, id="bus unread"),
+    ],
+)
+def test_a_guard_keeps_nvls_silent(circumstance, kind) -> None:
+    """The firing case and this circumstance."""
+    assert {kind} == kinds(nvls, circumstance(unsummed()))

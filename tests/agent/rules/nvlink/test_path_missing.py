@@ -1,0 +1,132 @@
+"""nvlink-path-missing: when it fires, when it must not, and every guard alone."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import msgspec
+import pytest
+
+from agent.model.gpu import Mig
+from agent.rules.catalogue import every_rule
+from agent.rules.engine import judge
+from agent.rules.nvlink.path_missing import nvlink_path_missing as rule
+from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import (
+    answers,
+    changed_gpu,
+    changed_gpus,
+    fails,
+    function,
+    gpu_id,
+    kinds,
+    models,
+    node,
+    topology,
+)
+from tests.agent.rules.nvlink.fabric import driver, hgx
+from tests.agent.rules.nvlink.test_inactive import dead
+from tests.agent.rules.rows import B200, H100_PCIE, nvlinks
+
+PAIR = f"pair:{gpu_id(1)}+{gpu_id(2)}"
+
+
+def cut(case, pairs, kind: str | None = "NODE", word: str | None = "NS", source: str = "nvml"):
+    """The same machine where some pairs have no NVLink."""
+    ends = [{gpu_id(a), gpu_id(b)} for a, b in pairs]
+    paths = [
+        msgspec.structs.replace(path, kind=kind, source=source) if {path.a, path.b} in ends else path
+        for path in case.topology.paths
+    ]
+    case = topology(case, paths=paths)
+    for a, b in [*pairs, *((b, a) for a, b in pairs)]:
+        words = {} if word is None else {"read": "OK", "write": "OK", "nvlink": word}
+        case = changed_gpu(case, a, p2p={**(case.topology.gpus[a].p2p or {}), gpu_id(b): words})
+    return case
+
+
+def fired():
+    return cut(hgx(), [(1, 2)])
+
+
+def test_a_pair_without_nvlink_is_critical() -> None:
+    """Its links are up."""
+    (fault,) = fails(rule, fired())
+
+    assert (PAIR, "GPU1 - GPU2") == (fault.subject, fault.label)
+    assert "NODE instead of NV18" in fault.summary
+    assert ["NODE", "NS"] == [row.value for row in fault.evidence]
+
+
+def test_a_gpu_that_none_reaches_is_one_finding_and_so_are_all() -> None:
+    """The others still reach each other."""
+    alone = cut(hgx(), [(2, n) for n in range(8) if n != 2])
+    every = cut(hgx(), list(combinations(range(8), 2)))
+
+    assert [f"gpu:{gpu_id(2)}"] == [fault.subject for fault in fails(rule, alone)]
+    assert ["node"] == [fault.subject for fault in fails(rule, every)]
+    assert gpu_id(3) not in fails(rule, alone)[0].places
+
+
+def test_two_gpus_are_a_pair() -> None:
+    """No third to compare with."""
+    assert [f"pair:{gpu_id(0)}+{gpu_id(1)}"] == [fault.subject for fault in fails(rule, cut(hgx(2), [(0, 1)]))]
+
+
+def test_a_saved_matrix_counts_where_others_are_nv() -> None:
+    """Nobody asked for P2P."""
+    assert 1 == len(fails(rule, cut(hgx(), [(1, 2)], word=None, source="nvidia-smi")))
+
+
+def test_dead_links_and_blocked_p2p_stand_for_it() -> None:
+    """One finding each."""
+    _, findings, _ = judge(changed_gpu(fired(), 1, links=dead(2)), every_rule())
+    assert "nvlink-path-missing" not in {finding.rule for finding in findings}
+    _, findings, _ = judge(cut(hgx(), [(1, 2)], word="DR", kind="NODE"), every_rule())
+    assert "nvlink-path-missing" in {finding.rule for finding in findings}
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(lambda c: cut(c, [(1, 2)], kind="NV18"), Pass, id="joined"),
+        pytest.param(lambda c: cut(c, [(1, 2)], kind=None), Unknown, id="kind not known"),
+        pytest.param(lambda c: cut(c, [(1, 2)], word=None), Unknown, id="no word of the driver"),
+        pytest.param(lambda c: cut(c, [(1, 2)], word="U"), Unknown, id="unknown word"),
+        pytest.param(lambda c: cut(c, [(1, 2)], word="OK"), Unknown, id="matrix and P2P differ"),
+        pytest.param(lambda c: topology(c, paths=[]), Unknown, id="no paths"),
+        pytest.param(lambda c: node(c, uptime_seconds=60.0), Unknown, id="just booted"),
+    ],
+)
+def test_a_guard_keeps_the_pair_silent(circumstance, kind) -> None:
+    """The firing case and this circumstance."""
+    assert [kind] == [type(answer) for answer in answers(rule, circumstance(fired()), PAIR)]
+
+
+@pytest.mark.parametrize(
+    "circumstance",
+    [
+        pytest.param(lambda c: driver(c, confidential_computing=True), id="confidential computing"),
+        pytest.param(lambda c: models(c, H100_PCIE), id="cards"),
+        pytest.param(lambda c: changed_gpus(c, links=nvlinks(18, "gpu")), id="wired to each other"),
+        pytest.param(lambda c: changed_gpus(c, links=nvlinks(18, "cpu")), id="wired to CPUs"),
+        pytest.param(lambda c: changed_gpu(c, 2, links=dead(18)), id="no link is up"),
+        pytest.param(lambda c: changed_gpu(c, 2, mig=Mig(current=True)), id="MIG"),
+        pytest.param(lambda c: function(c, gpu_id(2), device=B200), id="the only one of its model"),
+        pytest.param(lambda c: topology(c, bandwidth_mode="half"), id="bandwidth mode"),
+    ],
+)
+def test_a_guard_keeps_it_silent(circumstance) -> None:
+    """The firing case and this circumstance: no answer about the pair, and none is a fault."""
+    case = circumstance(fired())
+
+    assert [] == fails(rule, case)
+    assert NotApplicable in kinds(rule, case)
+
+
+def test_a_matrix_of_pci_paths_alone_is_unknown() -> None:
+    """`topo -mp` shows no NVLink at all."""
+    case = cut(hgx(), list(combinations(range(8), 2)), word=None, source="nvidia-smi")
+
+    assert [] == fails(rule, case)
+    assert Unknown in kinds(rule, case)
