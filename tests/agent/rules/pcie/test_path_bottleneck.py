@@ -84,8 +84,8 @@ def test_lost_lanes_of_the_hop_stand_for_it() -> None:
     """The hop is below what its own ends can do: that finding absorbs this one."""
     _, findings, _ = judge(riser(width=8, max_width=16), every_rule())
 
-    assert ["pcie-width-downgraded"] == [finding.rule for finding in findings]
-    assert [f"pcie-path-bottleneck pci:{RISER_UP}"] == findings[0].absorbs
+    assert ["pcie-width-downgraded"] == [finding.rule for finding in findings if finding.severity != "info"]
+    assert f"pcie-path-bottleneck pci:{RISER_UP}" in findings[0].absorbs
 
 
 def test_lost_speed_of_the_hop_stands_for_it() -> None:
@@ -93,8 +93,8 @@ def test_lost_speed_of_the_hop_stands_for_it() -> None:
     case = relinked(riser(), RISER_UP, link(speed=8.0))
     _, findings, _ = judge(case, every_rule())
 
-    assert ["pcie-speed-downgraded"] == [finding.rule for finding in findings]
-    assert [f"pcie-path-bottleneck pci:{RISER_UP}"] == findings[0].absorbs
+    assert ["pcie-speed-downgraded"] == [finding.rule for finding in findings if finding.severity != "info"]
+    assert f"pcie-path-bottleneck pci:{RISER_UP}" in findings[0].absorbs
 
 
 def test_an_idle_gpu_counts_with_what_it_can() -> None:

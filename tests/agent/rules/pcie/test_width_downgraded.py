@@ -135,7 +135,7 @@ def test_one_card_is_judged_once() -> None:
         pytest.param(
             lambda c: function(relinked(c, GPU, None), GPU, parent=None), NotApplicable, id="in the host bridge"
         ),
-        pytest.param(lambda c: relinked(c, GPU, link(width=0)), Unknown, id="no width"),
+        pytest.param(lambda c: relinked(c, GPU, link(width=0)), NotApplicable, id="no link at all"),
         pytest.param(lambda c: relinked(c, GPU, link(width=8, max_width=4)), NotApplicable, id="overdriven"),
         pytest.param(lambda c: relinked(c, DOWN, None), Unknown, id="port above not known"),
         pytest.param(lambda c: relinked(relinked(c, DOWN, None), GPU, link()), Pass, id="at its own maximum"),

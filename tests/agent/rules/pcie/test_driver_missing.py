@@ -1,0 +1,113 @@
+"""pci-driver-missing: when it fires, when it must not, and every guard alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.rules.pcie.driver_missing import pci_driver_missing as rule
+from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import (
+    all_functions,
+    answers,
+    changed_gpu,
+    changed_gpus,
+    changed_nic,
+    fails,
+    function,
+    gpu_id,
+    nic_id,
+    server,
+)
+
+GPU, NIC = gpu_id(0), nic_id(0)
+
+
+def gpu_with(driver: str | None):
+    return changed_gpu(function(server(), GPU, driver=driver), 0, driver_state="no_driver")
+
+
+def nic_with(driver: str | None):
+    return changed_nic(function(server(), NIC, driver=driver), 0, driver=driver or None, role="unknown", ports=[])
+
+
+@pytest.mark.parametrize(
+    ("driver", "severity", "cause"),
+    [
+        ("", "warning", "none"),
+        ("nouveau", "warning", "nouveau"),
+        ("nova_core", "warning", "nova_core"),
+        ("vfio-pci", "info", "vfio-pci"),
+        ("nvgrace_gpu_vfio_pci", "info", "nvgrace_gpu_vfio_pci"),
+    ],
+)
+def test_drivers_of_a_gpu(driver: str, severity: str, cause: str) -> None:
+    """None, one of no use, one that hands it out."""
+    (fault,) = fails(rule, gpu_with(driver))
+
+    assert (f"pci:{GPU}", severity, cause) == (fault.subject, fault.severity, fault.cause)
+    assert (driver or "none", "GPU1, GPU2, GPU3") == (fault.evidence[0].value, fault.evidence[1].value)
+
+
+def test_no_gpu_has_a_driver() -> None:
+    """It is not installed, or it did not load: one finding."""
+    case = changed_gpus(all_functions(server(), "0x030200", driver=""), driver_state="no_driver")
+
+    assert [("node", "warning")] == [(fault.subject, fault.severity) for fault in fails(rule, case)]
+
+
+@pytest.mark.parametrize(("driver", "severity"), [("", "warning"), ("vfio-pci", "info"), ("mlx5_vfio_pci", "info")])
+def test_a_nic_beside_rails_of_its_kind(driver: str, severity: str) -> None:
+    """Without a driver it has no role: that of its kind counts."""
+    assert [(f"pci:{NIC}", severity)] == [(f.subject, f.severity) for f in fails(rule, nic_with(driver))]
+
+
+def test_a_nic_of_another_kind_is_information() -> None:
+    """No rail is like it: what it is for nobody knows."""
+    for change in ({"device": "0x1017"}, {"subsystem_device": "0x9999"}, {"device": None}):
+        assert ["info"] == [f.severity for f in fails(rule, function(nic_with(""), NIC, **change))]
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(lambda c: function(c, GPU, driver=None), Unknown, id="driver not read"),
+        pytest.param(lambda c: changed_gpu(c, 0, pci="0000:ff:00.0"), Unknown, id="function not known"),
+        pytest.param(lambda c: changed_gpu(c, 0, driver_state="open"), Pass, id="its driver lists it"),
+        pytest.param(lambda c: function(c, GPU, driver="nvidia"), Pass, id="bound"),
+        pytest.param(lambda c: function(c, GPU, state="gone"), NotApplicable, id="gone"),
+        pytest.param(lambda c: function(c, GPU, state="asleep"), NotApplicable, id="asleep"),
+        pytest.param(
+            lambda c: function(c, GPU, physical_function="0000:14:00.1"), NotApplicable, id="virtual function"
+        ),
+    ],
+)
+def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
+    """The firing case and this circumstance."""
+    (answer,) = [a for a in rule.check(circumstance(gpu_with(""))) if a.subject in (f"pci:{GPU}", "pci:0000:ff:00.0")]
+
+    assert isinstance(answer, kind), answer
+
+
+def test_nouveau_is_wrong_for_nvidia_only() -> None:
+    """Another vendor's GPU with a driver of that name is not judged by it."""
+    case = function(gpu_with("nouveau"), GPU, vendor="0x1002")
+
+    assert [Pass(f"pci:{GPU}")] == answers(rule, case, f"pci:{GPU}")
+
+
+@pytest.mark.parametrize("changes", [{"virtual_function": True}, {"software": True}, {"limited": "fabric manager"}])
+def test_nics_that_are_none_of_ours(changes) -> None:
+    """Guests', software's, the fabric manager's."""
+    assert [NotApplicable] == [type(a) for a in answers(rule, changed_nic(nic_with(""), 0, **changes), f"pci:{NIC}")]
+
+
+def test_an_unused_nic_with_a_driver_is_left_alone() -> None:
+    """Its port is dark; its driver is there."""
+    case = changed_nic(server(), 0, role="unused")
+
+    assert [NotApplicable] == [type(answer) for answer in answers(rule, case, f"pci:{NIC}")]
+
+
+def test_a_sleeping_gpu_that_a_guest_holds_is_told() -> None:
+    """vfio lets what no guest uses sleep."""
+    assert ["info"] == [f.severity for f in fails(rule, function(gpu_with("vfio-pci"), GPU, state="asleep"))]

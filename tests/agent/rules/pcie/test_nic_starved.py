@@ -1,0 +1,177 @@
+"""pcie-nic-starved: when it fires, when it must not, and every guard alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from agent.rules.case import Case, Settings
+from agent.rules.pcie.nic_starved import pcie_nic_starved as rule
+from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import (
+    answers,
+    changed_nic,
+    changed_port,
+    fails,
+    function,
+    nic_id,
+    relinked,
+    server,
+    topology,
+    virtual,
+)
+from tests.agent.rules.rows import link
+
+NIC, UP = nic_id(0), "0000:11:00.0"
+
+
+def gen4():
+    return relinked(server(), NIC, link(16.0))
+
+
+def dual(rate: float = 200.0, case: Case | None = None):
+    """A second function of the card, with a port of its own; both at `rate`."""
+    case = changed_port(case or gen4(), 0, rate_gbit_s=rate)
+    other = NIC[:-1] + "1"
+    twin = msgspec.structs.replace(case.nics[NIC], id=other, pci=other, label="mlx5_9")
+    like = msgspec.structs.replace(case.functions[NIC], id=other)
+    return topology(case, pci=[*case.topology.pci, like], nics=[*case.topology.nics, twin])
+
+
+def severities(case: Case) -> list[tuple[str, str | None]]:
+    return [(fault.subject, fault.severity) for fault in fails(rule, case)]
+
+
+def test_400_gbit_on_gen_4() -> None:
+    """27.4 of 50 GB/s: an error on that rail, with link and rate as evidence."""
+    (fault,) = fails(rule, gen4())
+
+    assert (f"pci:{NIC}", "mlx5_0", "error", "own-link") == (fault.subject, fault.label, fault.severity, fault.cause)
+    assert "its port runs at 400 Gb/s (50 GB/s); the PCIe link can use 27.4 GB/s" == fault.summary
+    assert ["x16 at 16 GT/s: 31.5 GB/s", "400 Gb/s"] == [row.value for row in fault.evidence]
+
+
+@pytest.mark.parametrize(
+    ("speed", "width", "rate", "starves"),
+    [
+        (32.0, 16, 400.0, False),
+        (32.0, 8, 200.0, False),
+        (32.0, 8, 220.0, True),
+        (16.0, 16, 200.0, False),
+        (8.0, 16, 200.0, True),
+        (8.0, 16, 100.0, False),
+        (8.0, 8, 100.0, True),
+    ],
+)
+def test_rates_and_links(speed: float, width: int, rate: float, starves: bool) -> None:
+    """87 % of the bandwidth after line coding."""
+    case = changed_port(relinked(server(), NIC, link(speed, width)), 0, rate_gbit_s=rate)
+
+    assert starves == bool(fails(rule, case))
+
+
+def test_the_line_coding_of_old_infiniband_is_taken_off() -> None:
+    """QDR quotes 40 Gb/s and carries 32."""
+    case = changed_port(relinked(server(), NIC, link(2.5, 16)), 0, rate_gbit_s=40.0, speed="QDR")
+
+    assert "its port runs at 32 Gb/s (4 GB/s); the PCIe link can use 3.5 GB/s" == fails(rule, case)[0].summary
+
+
+@pytest.mark.parametrize(
+    ("role", "severity"), [("storage", "warning"), ("unknown", "warning"), ("management", "warning")]
+)
+def test_other_nics_are_less_grave(role: str, severity: str) -> None:
+    """One step less than a rail."""
+    assert [(f"pci:{NIC}", severity)] == severities(changed_nic(gen4(), 0, role=role))
+
+
+def test_two_ports_together() -> None:
+    """Either fits, both do not: a warning where the card could do more, info where no card of its kind could."""
+    built_so = dual(rate=300.0, case=relinked(server(1), NIC, link()))
+
+    assert [(f"pci:{NIC}", "warning")] == severities(dual())
+    assert [(f"pci:{NIC}", "info")] == severities(built_so)
+    assert frozenset() == fails(rule, built_so)[0].places
+
+
+def test_a_bond_has_the_rate_of_both() -> None:
+    """One device for two ports: that is their rate together."""
+    case = changed_nic(gen4(), 0, bond="bond0")
+
+    assert [(f"pci:{NIC}", "warning")] == severities(case)
+
+
+def test_no_slot_would_help() -> None:
+    """The card itself, and all of its kind, can do no more."""
+    case = server(1)
+    case = relinked(case, NIC, link(16.0, max_speed_gt_s=16.0))
+
+    assert [(f"pci:{NIC}", "info")] == severities(case)
+
+
+def test_an_uplink_is_less_grave() -> None:
+    """Traffic with GPUs below the switch does not cross it."""
+    (fault,) = fails(rule, relinked(server(), UP, link(width=8)))
+
+    assert ("warning", "uplink") == (fault.severity, fault.cause)
+    assert UP in fault.summary
+    assert UP in fault.places
+
+
+def test_socket_direct_has_two_links() -> None:
+    """The other half of the board is a device elsewhere, with the same system image."""
+    case = changed_nic(gen4(), 0, system_image_guid="b83f:d203:0000:0001")
+    second = changed_nic(relinked(case, nic_id(1), link(16.0)), 1, system_image_guid="b83f:d203:0000:0001")
+
+    assert [f"pci:{NIC}"] == [fault.subject for fault in fails(rule, case)]
+    assert [] == fails(rule, second)
+
+
+def test_the_share_can_be_set() -> None:
+    """An operator who measured more."""
+    case = changed_port(gen4(), 0, rate_gbit_s=240.0)
+
+    assert fails(rule, case)
+    assert [] == fails(rule, replace(case, settings=Settings(thresholds={"pcie-nic-starved.usable_share": 0.97})))
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(virtual, NotApplicable, id="virtual machine"),
+        pytest.param(lambda c: changed_nic(c, 0, role="unused"), NotApplicable, id="unused"),
+        pytest.param(lambda c: changed_nic(c, 0, limited="fabric manager"), NotApplicable, id="limited"),
+        pytest.param(lambda c: changed_port(c, 0, state="DOWN"), NotApplicable, id="port down"),
+        pytest.param(lambda c: changed_port(c, 0, rate_gbit_s=None), NotApplicable, id="no rate"),
+        pytest.param(lambda c: function(c, NIC, state="gone"), NotApplicable, id="gone"),
+        pytest.param(lambda c: relinked(c, NIC, link(width=0)), NotApplicable, id="no link"),
+        pytest.param(lambda c: relinked(c, NIC, link(16.0, quality="unreadable")), Unknown, id="unreadable"),
+        pytest.param(lambda c: relinked(c, NIC, None), Unknown, id="no link known"),
+    ],
+)
+def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
+    """The firing case and this circumstance."""
+    (answer,) = answers(rule, circumstance(gen4()), f"pci:{NIC}")
+
+    assert isinstance(answer, kind), answer
+
+
+def test_a_link_inside_the_card_is_left_out() -> None:
+    """The NIC of a ConnectX with a switch of its own: its uplink is what counts."""
+    case = server()
+    inside = link(8.0, 4)
+    inside = msgspec.structs.replace(
+        inside,
+        quality=msgspec.structs.replace(inside.quality, state="untrusted", reason="a link inside a card: no wire"),
+    )
+
+    assert [Pass(f"pci:{NIC}")] == answers(rule, relinked(case, NIC, inside), f"pci:{NIC}")
+
+
+def test_a_virtual_function_has_no_link() -> None:
+    """Nothing is said of it."""
+    case = function(changed_nic(gen4(), 0, virtual_function=True), NIC, physical_function="0000:15:00.1")
+
+    assert [] == answers(rule, case, f"pci:{NIC}")

@@ -1,0 +1,72 @@
+"""pcie-uplink-oversubscribed: a ratio, stated once, and when it is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agent.rules.case import Settings
+from agent.rules.pcie.uplink_oversubscribed import pcie_uplink_oversubscribed as rule
+from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import answers, changed_nic, fails, function, gpu_id, nic_id, relinked, server, virtual
+from tests.agent.rules.rows import link
+
+GPU, NIC, UP = gpu_id(0), nic_id(0), "0000:11:00.0"
+
+
+def test_two_devices_on_one_uplink() -> None:
+    """2:1, information."""
+    (fault,) = fails(rule, server(1))
+
+    assert (f"pci:{UP}", None) == (fault.subject, fault.severity)
+    assert "126.0 over 63.0 GB/s, 2.0:1" == fault.evidence[0].value
+
+
+def test_all_switches_are_one_finding() -> None:
+    """How the board was built is said once."""
+    (fault,) = fails(rule, server())
+
+    assert ("node", 4) == (fault.subject, len(fault.evidence))
+
+
+def test_an_idle_gpu_counts_with_what_it_can() -> None:
+    """Its link is slow now, and will not be under load."""
+    (fault,) = fails(rule, relinked(server(1), GPU, link(2.5, quality="idle")))
+
+    assert "2.0:1" in fault.evidence[0].value
+
+
+def test_the_ratio_can_be_set() -> None:
+    """An operator who knows the board."""
+    settings = Settings(thresholds={"pcie-uplink-oversubscribed.ratio": 2.0})
+
+    assert [] == fails(rule, replace(server(), settings=settings))
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(virtual, NotApplicable, id="virtual machine"),
+        pytest.param(lambda c: relinked(c, UP, link(quality="untrusted")), NotApplicable, id="synthetic"),
+        pytest.param(lambda c: relinked(c, UP, None), Unknown, id="unread"),
+        pytest.param(lambda c: relinked(c, GPU, None), Unknown, id="device unread"),
+        pytest.param(lambda c: relinked(c, NIC, link(width=1, max_width=1)), Pass, id="as good as alone"),
+    ],
+)
+def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
+    """The firing case and this circumstance."""
+    case = server(1)
+    if kind is Pass:
+        case = relinked(case, GPU, link(width=8, max_width=8))
+    (answer,) = answers(rule, circumstance(case), f"pci:{UP}")
+
+    assert isinstance(answer, kind), answer
+
+
+def test_a_switch_that_nothing_in_use_is_below() -> None:
+    """Nobody would notice."""
+    case = changed_nic(server(1), 0, role="unused")
+    case = function(case, GPU, parent="0000:10:01.0")
+
+    assert [NotApplicable] == [type(answer) for answer in answers(rule, case, f"pci:{UP}")]
