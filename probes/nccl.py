@@ -51,7 +51,7 @@ SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the mount point, not a file of ours
 NAMED_FILES = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE")
 _SAFE = re.compile(r"/(?:etc|opt|usr|var|run)/[^\0]{1,500}\.xml\Z")  # folders in which only root writes
 _BUS_ID = re.compile(
-    r'<pci\s[^>]*?busid="([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"[^>]*?class="(0x[0-9a-f]{4,6})'
+    r'<pci\s[^>]{0,400}?busid="([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"[^>]{0,400}?class="(0x[0-9a-f]{4,6})'
 )
 
 

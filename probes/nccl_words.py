@@ -7,7 +7,6 @@ every blank and quote; "#" begins a remark in the first column only. Source: NCC
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
 VALUE_CHARACTERS = 1023  # as much as NCCL takes of a name, and of a value
@@ -112,8 +111,3 @@ def is_nccl(path: str) -> bool:
 def is_plugin(path: str) -> bool:
     """Whether a library is a network plugin of NCCL, or one of those that say what a job uses besides."""
     return not is_nccl(path) and path.rpartition("/")[2].startswith("libnccl-")
-
-
-def values_of(settings: Iterable[Setting], key: str) -> list[Setting]:
-    """The settings of one variable."""
-    return [setting for setting in settings if setting.key == key]

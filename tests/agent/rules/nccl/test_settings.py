@@ -1,0 +1,68 @@
+"""Which setting is in force, and what is not known."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.model.node import NcclSetting
+from agent.rules.nccl.settings import effective, files_unread, jobs_unread, known, number
+from tests.agent.rules.build import probe, server
+from tests.agent.rules.nccl_case import JOB, SYSTEM, USER, changed, jobs_hidden, lines, said, unread
+
+
+def test_jobs_come_before_users_before_the_system() -> None:
+    """Each is in force for somebody; the line is told."""
+    case = said(server(1), {"NCCL_X": "0", "NCCL_A": "1"}, {"NCCL_A": "2"}, {"NCCL_A": "3"})
+
+    assert [("3", JOB, "job"), ("2", f"{USER}:1", "user"), ("1", f"{SYSTEM}:2", "system")] == effective(case, "NCCL_A")
+    assert [] == effective(case, "NCCL_B")
+    assert [False, True, True] == [each.persistent for each in effective(case, "NCCL_A")]
+
+
+def test_within_a_file_the_first_line_counts() -> None:
+    """setenv without overwrite; by number, not by text."""
+    rows = [*lines(SYSTEM, "system", {f"NCCL_{n}": "x" for n in range(10)}), *lines("/f", "user", {"NCCL_1": "y"})]
+    later = NcclSetting(key="NCCL_1", value="z", source=f"{SYSTEM}:12")
+    case = changed(server(1), settings=[later, *rows])
+
+    assert ["y", "x"] == [each.value for each in effective(case, "NCCL_1")]
+
+
+def test_what_is_not_known() -> None:
+    """Files, jobs, the probe itself."""
+    case = said(server(1))
+
+    assert known(case)
+    assert "Permission denied" in (files_unread(unread(case)) or "")
+    assert not known(unread(case))
+    assert "could not be seen" in (jobs_unread(jobs_hidden(case)) or "")
+    assert not known(jobs_hidden(case))
+    assert "2 of 3 jobs" in (jobs_unread(changed(case, jobs=3, jobs_unread=2)) or "")
+    assert None is jobs_unread(changed(case, jobs=3, jobs_unread=0))
+    assert None is not files_unread(probe(case, "nccl", "failed", "broken"))
+    assert None is not jobs_unread(probe(case, "nccl", "failed", "broken"))
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        ("106", 106),
+        (" 106", 106),
+        ("0x6A", 106),
+        ("010", 8),
+        ("0", 0),
+        ("106 # x", 106),
+        ("-1", -1),
+        ("+7", 7),
+        ('"106"', 0),
+        ("Yes", 0),
+        ("", None),
+        ("9" * 19, None),
+        ("9" * 30, None),
+        (str(2**63 - 1), 2**63 - 1),
+        (str(-(2**63)), -(2**63)),
+    ],
+)
+def test_numbers_are_read_as_strtoll_reads_them(value: str, read: int | None) -> None:
+    """What is too large gives NCCL's default."""
+    assert read == number(value)
