@@ -1,0 +1,45 @@
+"""Every healthy machine, an hour later and after a reboot: nothing above info that was not there before."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from agent.config import Configuration
+from agent.diagnose import judged
+from agent.history.state import compared, remember
+from agent.history.store import STATE_LIMIT_BYTES
+from agent.model.report import REPORT_LIMIT_BYTES, Report
+from agent.reports import encode
+from tests.machines import HOSTS, scanned
+
+
+def later(report: Report, boot_id: str | None = None) -> Report:
+    """The same machine after an hour, or an hour after it was started anew."""
+    up = 3600.0 + (0.0 if boot_id else report.node.uptime_seconds or 0.0)
+    node = msgspec.structs.replace(report.node, uptime_seconds=up, boot_id=boot_id or report.node.boot_id)
+    return msgspec.structs.replace(report, node=node, observed_at="2030-01-01T00:00:00Z")
+
+
+def grave(report: Report) -> set[tuple[str, str]]:
+    return {(each.rule, each.subject) for each in report.findings if each.severity != "info"}
+
+
+@pytest.mark.parametrize("shape", HOSTS)
+@pytest.mark.parametrize("boot_id", [None, "another"])
+def test_time_alone_is_no_fault(shape: str, boot_id: str | None) -> None:
+    """Inventory and settings are the same, and no counter moved."""
+    report = scanned(shape)
+    state = remember(None, report)
+    made = judged(compared(state, later(report, boot_id)), Configuration())
+    (lost,) = [check for check in made.checks if check.rule == "inventory-lost"]
+
+    assert grave(report) == grave(made)
+    assert made.history is not None
+    assert {} == made.history.settings == made.history.link_downs
+    assert ("pass" if made.history.inventory else "not_applicable") == lost.state
+    assert made.counters_window is not None
+    assert {} == made.counters_window.moved
+    assert (3600.0 if boot_id is None else None) == made.counters_window.seconds
+    assert len(encode(made)) < REPORT_LIMIT_BYTES / 2
+    assert len(msgspec.json.encode(state)) < STATE_LIMIT_BYTES / 8
