@@ -1,0 +1,92 @@
+"""gpu-siblings-differ: the odd one out, and when nothing is compared."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.model.gpu import Mig
+from agent.rules.gpu.siblings_differ import gpu_siblings_differ as rule
+from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import (
+    all_functions,
+    answers,
+    changed_gpu,
+    changed_gpus,
+    fails,
+    function,
+    gpu_id,
+    kinds,
+    server,
+)
+
+GPU = gpu_id(0)
+
+
+def alike(gpus: int = 4):
+    case = changed_gpus(server(gpus), vbios="96.00.99.00.01", bar1_mib=131072)
+    return all_functions(case, "0x030200", subsystem_vendor="0x10de", subsystem_device="0x16c1")
+
+
+def odd(**changes):
+    return changed_gpu(alike(), 0, **({"vbios": "96.00.11.00.01"} | changes))
+
+
+def test_gpus_that_are_alike_pass() -> None:
+    """All of them."""
+    assert {Pass} == kinds(rule, alike())
+
+
+@pytest.mark.parametrize(
+    ("case", "cause"),
+    [
+        (odd, "VBIOS"),
+        (lambda: changed_gpu(alike(), 0, bar1_mib=65536), "BAR1"),
+        (lambda: function(alike(), GPU, subsystem_device="0x9999"), "subsystem"),
+        (lambda: function(alike(), GPU, subsystem_vendor="0x1028"), "subsystem"),
+    ],
+)
+def test_the_odd_one_is_named(case, cause: str) -> None:
+    """Information, on that GPU, with what every other has."""
+    (fault,) = fails(rule, case())
+
+    assert (f"gpu:{GPU}", None, cause) == (fault.subject, fault.severity, fault.cause)
+    assert 4 == len(fault.evidence)
+    assert "1 of 4 GPUs" in fault.impact
+
+
+def test_two_against_two_is_of_the_node() -> None:
+    """Which of them is odd nobody knows."""
+    case = changed_gpu(odd(), 1, vbios="96.00.11.00.01")
+
+    assert ["node"] == [fault.subject for fault in fails(rule, case)]
+
+
+@pytest.mark.parametrize(
+    "circumstance",
+    [
+        pytest.param(lambda c: function(c, GPU, device="0x2331"), id="another product"),
+        pytest.param(lambda c: function(c, GPU, state="gone"), id="gone"),
+        pytest.param(lambda c: changed_gpu(c, 0, virtualization="vgpu"), id="virtual GPU"),
+        pytest.param(lambda c: changed_gpu(function(c, GPU, device=None), 0, name=None), id="product not known"),
+    ],
+)
+def test_a_guard_keeps_it_silent(circumstance) -> None:
+    """The firing case and this circumstance: the GPU is not compared, the others pass."""
+    case = circumstance(odd())
+
+    assert [NotApplicable] == [type(answer) for answer in answers(rule, case, f"gpu:{GPU}")]
+    assert [] == fails(rule, case)
+
+
+def test_the_window_of_a_gpu_in_mig_mode_is_an_instances() -> None:
+    """It is not compared."""
+    case = changed_gpu(alike(), 0, bar1_mib=4096, mig=Mig(current=True))
+
+    assert [] == fails(rule, case)
+
+
+def test_what_is_known_of_one_only_is_unknown() -> None:
+    """There is nothing to compare with."""
+    case = changed_gpus(alike(), vbios=None)
+
+    assert {Unknown} == kinds(rule, case)
