@@ -2,8 +2,8 @@
 
 A cause names devices by what they are on the healthy machine: `{gpu1}` the PCI address of the second GPU, `{rail0}`
 of the first rail, `{storage0}`, `{nvswitch0}`; `{above:rail0}` the port above it, `{uplink:rail0}` the upstream port of
-the switch that it is below, `{top:rail0}` its root port,
-`{near:gpu1}` the first rail that is nearest to it, `{netdev:rail0}` its interface, `{rdma:rail0}` its RDMA device. What a machine does not have keeps the cause off it.
+the switch that it is below, `{top:rail0}` its root port, `{near:gpu1}` the first rail that is nearest to it,
+`{netdev:rail0}` its interface, `{rdma:rail0}` its RDMA device. What a machine does not have keeps the cause off it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def filled(value: Any, shape: str) -> Any:
     """The same with every placeholder replaced. Raises NotHere."""
     if isinstance(value, dict):
         for every in {EVERY_GPU, EVERY_RAIL} & value.keys():
-            each = {address: value[every] for address in _every(every, shape)}
+            each = dict.fromkeys(_every(every, shape), value[every])
             own = {filled(key, shape): table for key, table in value.items() if key != every}
             value = merged(each, own)
         return {filled(key, shape): filled(each, shape) for key, each in value.items()}
