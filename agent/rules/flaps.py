@@ -99,7 +99,10 @@ def _earlier(case: Case, each: Downs) -> list[str]:
     start, seconds = _moment(case.window.since if case.window else None), case.window.seconds if case.window else None
     if case.history is None or start is None or seconds is None:
         return []
-    first = start + timedelta(seconds=seconds - _HALF_DAY)
+    try:
+        first = start + timedelta(seconds=seconds - _HALF_DAY)
+    except (OverflowError, ValueError):  # a report may hold any number
+        return []
     found: list[list[str]] = [[]]
     for subject in each.history:  # a port and its interface are one link: what one of them says, not both
         dated = [(_moment(at), at) for at in case.history.link_downs.get(subject, ())]

@@ -92,7 +92,7 @@ def _way(case: Case, each: Watched, count: Moved | Answer, received: bool, overt
         return Unknown(place.subject, f"{count.total} retransmissions, but its RDMA packets are not counted")
     if carried < case.threshold(_PACKETS):
         return Unknown(place.subject, f"{count.total} retransmissions in {carried} packets: too few for a ratio")
-    ratio = count.total / carried
+    ratio = count.total / max(carried, 1)
     if ratio < case.threshold(_WARN):
         return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
     grave = ratio >= case.threshold(_ERROR)
