@@ -274,3 +274,19 @@ def test_a_list_names_gpus_and_their_mig_instances() -> None:
 def test_gpus_that_could_not_be_opened(text: str, lost: Gpu) -> None:
     """Every spelling of the drivers."""
     assert (lost,) == nvidia_smi_list.lost_gpus(f"\nUnable to determine the device handle for {text}\n")
+
+
+def test_a_rack_and_rollovers_of_replays() -> None:
+    """Slot and tray mean something beside a chassis only."""
+    text = QUERY.replace("Replays Since Reset ", "Replay Number Rollovers : 2\n        Replays Since Reset ")
+    place = "Chassis Serial Number : 1824125002\n        Slot Number : 24\n        Tray Index : 15\n        X :"
+    rack, _ = nvidia_smi_query.parse(text.replace("Chassis Serial Number ", place))
+    none, _ = nvidia_smi_query.parse(text.replace("Chassis Serial Number ", "Slot Number : 24\n        X "))
+    xml = XML.replace("<chassis_serial_number>", "<slot_number>24</slot_number><chassis_serial_number>1824125002")
+    xml = xml.replace("<replay_counter>", "<replay_rollover_counter>2</replay_rollover_counter><replay_counter>")
+    other, _ = nvidia_smi_xml.parse(xml)
+
+    assert ("1824125002", "24", "15") == (rack.gpus[1].chassis_serial, rack.gpus[1].slot, rack.gpus[1].tray)
+    assert (None, None) == (none.gpus[1].chassis_serial, none.gpus[1].slot)
+    assert ("1824125002", "24") == (other.gpus[1].chassis_serial, other.gpus[1].slot)
+    assert {"replay_rollovers": 2} == rack.gpus[1].pcie_counters == other.gpus[1].pcie_counters

@@ -11,6 +11,7 @@ from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _FINE = frozenset({"READY", "UNAVAILABLE"})
 _JOINING = "DEGRADED"
+_DIGITS = 9  # of a number of nodes that can be one
 
 
 @rule(
@@ -65,7 +66,7 @@ def unneeded(case: Case) -> Answer | None:
     if said.state == "not_installed":
         return NotApplicable("node", "IMEX is not installed: no memory is shared with other nodes")
     nodes = case.software.imex.get("nodes_config")
-    if nodes is None or not nodes.isdecimal():
+    if nodes is None or not nodes.isdecimal() or len(nodes) > _DIGITS:
         return Unknown("node", "whether IMEX is configured is not known: nodes_config.cfg was not read")
     if int(nodes) < 2:
         return NotApplicable("node", "IMEX names no other node: a scheduler runs it, or nobody needs it")

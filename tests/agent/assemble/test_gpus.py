@@ -207,3 +207,16 @@ def test_what_is_listed_as_a_gpu_is_one_whatever_its_ids_are() -> None:
     board.change(A, device=None, vendor="0x1002", class_code="0x038000")
 
     assert [A] == [gpu.pci for gpu in gpus(pci=board.facts(), nvml=GpuFacts((Gpu(index=0, address=A),)))]
+
+
+def test_counters_and_modes_of_a_gpu() -> None:
+    """Every driver tells of replays; newer ones by field, which comes first. C2C only where something was said."""
+    told = Gpu(index=0, replays=3, nvlink_bandwidth_mode="half", c2c_enabled=True, c2c_max_gbyte_s=447.1)
+    old = Gpu(index=1, replays=3, pcie_counters={"replays": 4, "bad_tlp": 0}, c2c_errors={"replays": 2})
+    one, other = assembled(nvml=GpuFacts((told, old))).topology.gpus
+
+    assert ({"replays": 3}, "half") == (one.pcie_counters, one.nvlink_bandwidth_mode)
+    assert {"bad_tlp": 0, "replays": 4} == other.pcie_counters
+    assert one.c2c is not None
+    assert (447.1, {}) == (one.c2c.max_gbyte_s, one.c2c.errors)
+    assert other.c2c is None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from agent.model.node import Node
+from agent.model.node import Chassis, Node
 from probes.cpu import Cpu
 from probes.dmi import DmiFacts
+from probes.gpu import Gpu, GpuFacts
 from probes.kernel import KernelFacts
 from probes.numa import NumaFacts, NumaNode
 from tests.agent.assemble.hosts import assembled
@@ -33,3 +34,19 @@ def test_every_probe_gives_its_part() -> None:
 def test_silence_is_null() -> None:
     """Nothing answered."""
     assert Node() == assembled(kernel=None, dmi=None).node
+
+
+def rack(*places: tuple[str | None, str, str]) -> GpuFacts:
+    return GpuFacts(tuple(Gpu(index=n, chassis_serial=c, slot=s, tray=t) for n, (c, s, t) in enumerate(places)))
+
+
+def test_gpus_of_a_rack_say_where_they_sit() -> None:
+    """Where they agree; the serial number of firmware comes first."""
+    same = rack(("R1", "24", "15"), ("R1", "24", "15"))
+    alone = assembled(nvml=same).node.chassis
+    firmware = assembled(dmi=DmiFacts(chassis_serial="C1"), nvidia_smi=same).node.chassis
+
+    assert ("R1", "24", "15") == (alone.serial, alone.slot, alone.tray)
+    assert ("C1", "24", "15") == (firmware.serial, firmware.slot, firmware.tray)
+    assert Chassis() == assembled(nvml=rack(("R1", "24", "15"), ("R1", "25", "16"))).node.chassis
+    assert Chassis() == assembled(nvml=rack((None, "24", "15"))).node.chassis

@@ -45,3 +45,12 @@ def test_modules_of_both_sources_are_one_sorted_list() -> None:
 def test_silence_is_unknown() -> None:
     """Nothing answered."""
     assert Software() == assembled().software
+
+
+def test_the_fabric_s_daemons_and_confidential_computing() -> None:
+    """Not known is null, or nothing."""
+    said = ServiceFacts((), imex={"node": "READY", "nodes_config": "18"})
+    facts = assembled(nvml=GpuFacts((), confidential_computing=True), services=said).software
+
+    assert ({"node": "READY", "nodes_config": "18"}, True) == (facts.imex, facts.driver.confidential_computing)
+    assert {} == assembled(services=ServiceFacts(())).software.imex

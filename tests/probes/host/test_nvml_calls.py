@@ -162,6 +162,29 @@ def test_answers_are_plain_data(library: Library) -> None:
     } == json.loads(json.dumps(answers))
 
 
+def test_what_a_rack_says_is_read_from_the_raw_bytes(library: Library) -> None:
+    """The binding cuts its members at the first NUL: slot 0 would be no number."""
+
+    def platform(device: Any, reference: Any) -> int:
+        raw = b"\0" * 4 + b"\xaa" * 16 + b"1824125002\0\0\0\0\0\0" + bytes([24, 0, 1, 2, 3])
+        ctypes.memmove(ctypes.addressof(reference._obj), raw, len(raw))
+        return 0
+
+    library.nvmlDeviceGetPlatformInfo = platform
+    said = {"chassisSerialNumber": "1824125002", "slotNumber": 24, "trayIndex": 0, "hostId": 1}
+
+    assert {**said, "peerType": 2, "moduleId": 3} == nvml_calls.call("nvmlDeviceGetPlatformInfo", H100)
+
+
+def test_modes_are_numbers(library: Library) -> None:
+    """Of one GPU, and of the system."""
+    library.answers("nvmlDeviceGetNvlinkBwMode", {"bIsBest": 0, "bwMode": 3})
+    library.answers("nvmlSystemGetConfComputeState", {"ccFeature": 1}, at=0)
+
+    assert {"bIsBest": 0, "bwMode": 3} == nvml_calls.call("nvmlDeviceGetNvlinkBwMode", H100)
+    assert {"ccFeature": 1} == nvml_calls.call("nvmlSystemGetConfComputeState")
+
+
 def test_text_that_is_no_text_is_a_failure(library: Library) -> None:
     """A corrupted infoROM gives bytes that no encoding knows."""
     library.answers("nvmlDeviceGetSerial", b"\xff\xfe\xff")

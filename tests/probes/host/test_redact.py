@@ -77,6 +77,7 @@ def recorded() -> Recording:
         nvml={
             ("nvmlDeviceGetSerial", "[0]"): "1654922006123",
             ("nvmlDeviceGetUUID", "[0]"): UUID,
+            ("nvmlDeviceGetPlatformInfo", "[0]"): {"chassisSerialNumber": "1824125002", "slotNumber": 24},
             ("nvmlDeviceGetGpuFabricInfoV", "[0]"): {"clusterUuid": "aaaaaaaa0101bbbbcccc0123456789ab", "cliqueId": 1},
         },
         refusals={"/sys/x": Refusal("failed", f"no route to {MAC.upper()}")},
@@ -136,6 +137,9 @@ def test_sameness_survives_every_tongue() -> None:
     assert f"ip={address}::" in new.files["/dev/kmsg"].decode()
     assert new.nvml["nvmlDeviceGetSerial", "[0]"] in said(new, "nvidia-smi", "-q")
     uuid = new.nvml["nvmlDeviceGetUUID", "[0]"]
+    place = new.nvml["nvmlDeviceGetPlatformInfo", "[0]"]
+    assert ("1824125002", 24) != (place["chassisSerialNumber"], place["slotNumber"])
+    assert (10, 24) == (len(place["chassisSerialNumber"]), place["slotNumber"])
     assert uuid.startswith("GPU-")
     assert uuid in said(new, "nvidia-smi", "-q", "-x")
     assert uuid[4:].replace("-", "") == new.nvml["nvmlDeviceGetGpuFabricInfoV", "[0]"]["clusterUuid"]

@@ -46,6 +46,7 @@ NEEDLESS = [
     pytest.param(lambda c: imex(c, nodes_config="1"), NotApplicable, id="itself alone"),
     pytest.param(lambda c: imex(c, nodes_config="0"), NotApplicable, id="a scheduler runs it"),
     pytest.param(lambda c: imex(c), Unknown, id="configuration not read"),
+    pytest.param(lambda c: imex(c, nodes_config="9" * 5000), Unknown, id="more nodes than there are numbers"),
     pytest.param(lambda c: imex(c, nodes_config="many"), Unknown, id="configuration not understood"),
     pytest.param(lambda c: service(c, IMEX, "unknown"), Unknown, id="state not known"),
     pytest.param(lambda c: software(c, services=[]), Unknown, id="services not read"),

@@ -117,6 +117,7 @@ def test_it_stands_for_the_asymmetry_that_it_causes() -> None:
     [
         pytest.param(lambda c: changed_gpu(c, 2, mig=Mig(current=True)), NotApplicable, id="MIG"),
         pytest.param(lambda c: topology(c, bandwidth_mode="half"), NotApplicable, id="bandwidth mode"),
+        pytest.param(lambda c: changed_gpu(c, 2, nvlink_bandwidth_mode="half"), NotApplicable, id="mode of the GPU"),
         pytest.param(lambda c: changed_gpu(c, 2, driver_state="no_driver"), NotApplicable, id="no driver"),
         pytest.param(lambda c: changed_gpu(c, 2, driver_state="vfio"), NotApplicable, id="vfio"),
         pytest.param(lambda c: changed_gpu(c, 2, driver_state="not_open"), NotApplicable, id="not offered"),
