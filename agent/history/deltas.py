@@ -43,15 +43,19 @@ class Moves(NamedTuple):
 
 def moves(before: Mapping[str, int], now: Counted) -> Moves:
     """Compare one subject with its earlier sample."""
-    common = before.keys() & now.counters.keys()
-    if not common:
+    if before.keys().isdisjoint(now.counters):
         return Moves({}, {ALL: "the earlier sample has none of its counters"})
-    gaps = dict.fromkeys(now.counters.keys() - common, "not in the earlier sample")
-    for name in now.counters:
-        why = _unusable(name, now, before.get(name))
-        if why:
-            gaps[name] = why
-    usable = sorted(common - gaps.keys())
+    gaps: dict[str, str] = {}
+    usable: list[str] = []
+    for name, value in now.counters.items():
+        earlier = before.get(name)
+        if value == 0 == earlier and name not in now.twice:
+            continue  # most counters of a healthy machine
+        why = _unusable(name, now, earlier)
+        if why or earlier is None:
+            gaps[name] = why or "not in the earlier sample"
+        else:
+            usable.append(name)
     fell = [name for name in usable if now.counters[name] < before[name]]
     wrapped = _wrapped(before, now, usable, fell)
     fell = [name for name in fell if name not in wrapped]
@@ -92,6 +96,8 @@ def _wrapped(before: Mapping[str, int], now: Counted, usable: list[str], fell: l
     A reset takes all counters of a port along: all that fell must have stood in the upper half, and one that counted
     must have gone on.
     """
+    if not fell:
+        return {}
     stayed = any(before[name] > 0 for name in usable if name not in fell)
     around = {name: now.counters[name] - before[name] + TWO_32 for name in fell}
     sure = stayed and all(

@@ -29,13 +29,13 @@ def links_up(report: Report) -> dict[str, bool]:
     return {subject: up for subject, up in found.items() if up is not None}
 
 
-def went_down(was_up: Mapping[str, bool], last: Sample | None, report: Report, earlier: Earlier) -> dict[str, int]:
+def went_down(was_up: Mapping[str, bool], last: Sample, report: Report, earlier: Earlier) -> dict[str, int]:
     """How often each link went down since the last run of this boot: by its counters, else by its state.
 
     The counters of one link count the same events: the most that one of them says.
     """
     found: dict[str, int] = {}
-    moved = between(last, report, (PORT, NETDEV)).moved if last else {}
+    moved = between(last, report, (PORT, NETDEV)).moved
     off = {f"{NETDEV}:{netdev.id}" for netdev in report.topology.netdevs if netdev.admin_up is False or not netdev.nic}
     for subject, counters in moved.items():
         times = max((counters.get(name, 0) for name in _DOWN_COUNTERS), default=0)

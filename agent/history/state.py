@@ -11,6 +11,7 @@ from agent.history.happened import Settings, links_up, settings, went_down
 from agent.history.window import Sample, kept, sample, seen_at, window
 from agent.model.identity import Earlier, identities
 from agent.model.report import CountersWindow, History, Known, Report
+from agent.rules.case import SETTLE_SECONDS
 from agent.rules.inventory.matching import inventory, matched, merged, sound
 
 STATE = "fabricscope.state/1"
@@ -156,8 +157,10 @@ def _downs(state: State, report: Report) -> dict[str, list[Down]]:
     if up is None or not _same_boot(state, report):
         return {}
     earlier = Earlier(state.identity, {*state.links_up, *state.downs}, report.topology)
-    last = state.samples[-1] if state.samples and state.samples[-1].uptime_seconds < up else None
-    times = went_down(state.links_up, last, report, earlier)
+    last = state.samples[-1] if state.samples else None
+    times: dict[str, int] = {}
+    if last and SETTLE_SECONDS <= last.uptime_seconds < up:  # while a host starts, links go up and down
+        times = went_down(state.links_up, last, report, earlier)
     found: dict[str, list[Down]] = {}
     here = [f"port:{nic.id}/{port.port}" for nic in report.topology.nics for port in nic.ports]
     for subject in [*here, *(f"netdev:{netdev.id}" for netdev in report.topology.netdevs)]:

@@ -55,7 +55,7 @@ def test_a_link_that_went_down_is_remembered_with_its_time() -> None:
 
 def test_it_is_told_for_a_day_and_counted_once() -> None:
     """A later run knows it, too; a day later nobody does."""
-    state = after(report(uptime=60.0), report(counting(downs=1), 3600.0))
+    state = after(report(uptime=1000.0), report(counting(downs=1), 3600.0))
     soon, late = report(counting(downs=1), 7200.0), report(counting(downs=1), 3601.0 + DOWNS_SECONDS)
 
     assert 1 == len(history(state, soon).link_downs[NETDEV])
@@ -101,6 +101,8 @@ def test_a_state_that_is_down_now_counts_where_no_counter_does() -> None:
             id="taken down on purpose",
         ),
         pytest.param(report(), report(counting(downs=2), None), id="no uptime"),
+        pytest.param(report(uptime=899.0), report(counting(downs=2), DAY), id="while the host started"),
+        pytest.param(report(), report(counting(downs=2)), id="the same moment"),
     ],
 )
 def test_what_is_no_flap(was: Report, now: Report) -> None:

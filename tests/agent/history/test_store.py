@@ -10,14 +10,17 @@ import signal
 import stat
 import threading
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agent.config import Configuration
+from agent.diagnose import judged
 from agent.history import store
-from agent.history.state import FIRST, remember
+from agent.history.state import FIRST, State, compared, remember
 from agent.history.store import Unusable, load, remembered, save
 from agent.model.report import Report
 from tests.agent.history.build import DAY, counting, report
@@ -314,6 +317,29 @@ def test_any_bytes_are_one_line(tmp_path: Path, data: bytes) -> None:
     place.write_bytes(data)
     with pytest.raises(Unusable):
         load(str(place))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_state_that_somebody_changed_is_judged_or_refused(data: st.DataObject) -> None:
+    """Any value of it replaced by any other of JSON: no traceback, and a new state that can be written."""
+    table = msgspec.json.decode(msgspec.json.encode(remember(remember(None, report()), LATER)))
+    at: Any = table
+    while True:
+        key = data.draw(st.sampled_from(sorted(at) if isinstance(at, dict) else range(len(at))))
+        if not isinstance(at[key], dict | list) or not at[key] or data.draw(st.integers(0, 3)) == 0:
+            break
+        at = at[key]
+    numbers = st.one_of(st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False))
+    at[key] = data.draw(st.one_of(st.none(), st.booleans(), numbers, st.text(max_size=9), st.just([]), st.just({})))
+    try:
+        state = msgspec.convert(table, State)
+    except msgspec.ValidationError:
+        return
+    now = report(counting(10), DAY + 7200)
+
+    msgspec.json.encode(remember(state, now))
+    msgspec.json.encode(judged(compared(state, now), Configuration()))
 
 
 def test_threads_are_not_needed() -> None:
