@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fixtures.build import build
-from fixtures.description import Module
+from fixtures.network_words import Module
 from fixtures.optics import pages
 from probes import ethtool_ioctl, optics_reads
 from probes import ethtool_netlink as genl

@@ -14,7 +14,7 @@ from agent.reports import encode
 from fixtures import dcb
 from fixtures import netlink as told
 from fixtures.build import build
-from fixtures.description import Qos
+from fixtures.network_words import Qos
 from probes.netlink import HEADER, LINK, attribute, request
 from tests.machines import scanned
 from tests.probes import nvidia_smi_texts as smi

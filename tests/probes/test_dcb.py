@@ -7,8 +7,8 @@ import errno
 import pytest
 
 from fixtures import dcb as made
-from fixtures.description import Qos
 from fixtures.netlink import link, refusal
+from fixtures.network_words import Qos
 from probes import dcb, dcb_netlink, netlink
 from probes.dcb_facts import DcbFacts, Interface, Marking
 from probes.host.door import Completed, Failed, Unanswered, unanswered

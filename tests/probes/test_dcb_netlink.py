@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from fixtures import dcb as made
-from fixtures.description import Qos
+from fixtures.network_words import Qos
 from probes import dcb_netlink as dcb
 from probes import netlink
 from probes.dcb_facts import Application

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fixtures.description import Module as Words
+from fixtures.network_words import Module as Words
 from fixtures.optics import THRESHOLDS, pages
 from probes import optics, optics_cmis, optics_sff8472, optics_sff8636
 from probes.host.door import Absent, Denied, Failed, TimedOut

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from fixtures.description import Module
+from fixtures.network_words import Module
 from fixtures.optics import pages
 from probes import ethtool_ioctl as ioctl
 from probes import ethtool_netlink as genl
