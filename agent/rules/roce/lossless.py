@@ -5,7 +5,7 @@ Every rule about lossless classes asks here, so that a port has one verdict. Its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from agent.model.counters import netdev_counters, port_counters
@@ -60,10 +60,13 @@ def protected(qos: Qos) -> tuple[int, ...]:
     return tuple(n for n, on in enumerate(qos.pfc) if on)
 
 
-def chains(case: Case) -> Iterator[Chain | Answer]:
-    """The chain of every RoCE port that is judged; an answer for every other."""
-    for each in roce_ports(case):
-        yield chain(case, each) if isinstance(each, RocePort) else each
+def chains(case: Case) -> tuple[Chain | Answer, ...]:
+    """The chain of every RoCE port that is judged; an answer for every other. Worked out once for all rules."""
+    made: tuple[Chain | Answer, ...] | None = case.memo.get("roce.chains")
+    if made is None:
+        made = tuple(chain(case, each) if isinstance(each, RocePort) else each for each in roce_ports(case))
+        case.memo["roce.chains"] = made
+    return made
 
 
 def chain(case: Case, each: RocePort) -> Chain:
