@@ -26,6 +26,7 @@ def header(report: Report, width: int) -> list[Line]:
         ("system", _system(report), ""),
         ("software", _software(report), ""),
         ("source", _source(report), "dim"),
+        ("counters", _window(report), "dim"),
         ("changed", "; ".join(report.config.changed), "warning"),
     ):
         if text:
@@ -113,3 +114,19 @@ def _source(report: Report) -> str:
         ),
         ", ",
     )
+
+
+def _window(report: Report) -> str:
+    """Over what time counters were compared; why they were not stands under what is not judged."""
+    window = report.counters_window
+    if window is None or not window.seconds:
+        return ""
+    seconds = window.seconds
+    time = (
+        f"{seconds:.0f} s"
+        if seconds < 120
+        else f"{seconds / 60:.0f} min"
+        if seconds < 7200
+        else f"{seconds / 3600:.0f} h"
+    )
+    return f"compared over {time}" + (f", since {window.since}" if window.since else "")

@@ -84,7 +84,7 @@ def inventory_lost(case: Case) -> Iterator[Answer]:
         else:
             answer = _link(case, each, tallied.get(match.at[owner(each.subject)]))
         if answer is None:
-            lost.append(_as_of_now(each, match))
+            lost.append(_as_of_now(case, each, match))
         else:
             yield answer
     for group in _together(case, lost):
@@ -152,13 +152,14 @@ def _link(case: Case, each: Known, tally: Tally | Answer | None) -> Answer | Non
     return None
 
 
-def _as_of_now(each: Known, match: Matched) -> Known:
-    """A part of a device under the id that the device has now."""
+def _as_of_now(case: Case, each: Known, match: Matched) -> Known:
+    """A part under what its device is called now; a device by its old name, which another may have now."""
     kind, _, rest = each.subject.partition(":")
     if kind in DEVICES:
-        return each
-    now = match.at[owner(each.subject)].partition(":")[2]
-    return msgspec.structs.replace(each, subject=f"{kind}:{now}/{rest.rpartition('/')[2]}")
+        return msgspec.structs.replace(each, label=f"former {each.label}")
+    now, part = match.at[owner(each.subject)].partition(":")[2], rest.rpartition("/")[2]
+    label = f"{case.gpus[now].label} NVLink {part}" if kind == "link" else f"{case.nics[now].label}/{part}"
+    return msgspec.structs.replace(each, subject=f"{kind}:{now}/{part}", label=label)
 
 
 def _together(case: Case, lost: Sequence[Known]) -> list[list[Known]]:
@@ -174,7 +175,7 @@ def _together(case: Case, lost: Sequence[Known]) -> list[list[Known]]:
 
 def _fault(case: Case, group: Sequence[Known]) -> Fail:
     first = min(group, key=lambda each: (-SEVERITIES.index(_severity(each)), each.subject))
-    taken = case.history.last_good if case.history else None
+    taken = (case.history.last_good if case.history else None) or "an earlier run"
     others = sorted(each.label for each in group if each is not first)
     kinds = {each.subject.partition(":")[0] for each in group}
     places = {each.subject.partition(":")[2] for each in group if each.subject.partition(":")[0] in DEVICES}
@@ -184,14 +185,14 @@ def _fault(case: Case, group: Sequence[Known]) -> Fail:
     return Fail(
         subject=first.subject,
         label=first.label,
-        summary=f"{'was up' if kinds == {'link'} else 'was here'} when the inventory was taken, and is not now"
+        summary=f"{'was up' if kinds == {'link'} else 'was here'} in the inventory of {taken}, and is not now"
         + (f"; nor {named(others)}" if others else ""),
         impact=_impact(case, group, kinds),
         remedy="Power cycle the node; if it stays away, reseat or replace it. Taken out on purpose: run once with "
         "--accept-inventory.",
         evidence=tuple(
             Evidence(
-                what=f"{each.label}, inventory of {taken or 'an earlier run'}",
+                what=f"{each.label}, inventory of {taken}",
                 value=", ".join(filter(None, (each.subject.partition(":")[2], each.detail, each.identity))),
                 source="the state directory (--state-dir)",
             )

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from agent.model.finding import Check, Summary
+from agent.model.report import CountersWindow
 from agent.outputs.text import page
 from agent.outputs.text.lines import length, plain
 from tests.agent.outputs.text.reports import GPUS, below_one_switch, finding, probe, report, unknown
@@ -100,3 +101,13 @@ def test_a_card_is_counted_once() -> None:
 
     for nics in (functions + devices, functions, devices):
         assert "  NICs      2x ConnectX-7\n" in plain(page(report(replace(known, nics=nics))))
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(60.0, "60 s"), (3600.0, "60 min"), (86_400.0, "24 h")])
+def test_the_head_says_over_what_time_counters_were_compared(seconds: float, words: str) -> None:
+    """Where they were."""
+    window = CountersWindow(since="2026-01-01T00:00:00Z", seconds=seconds)
+    text = plain(page(msgspec.structs.replace(report(), counters_window=window), 100))
+
+    assert f"counters  compared over {words}, since 2026-01-01T00:00:00Z" in text
+    assert "compared over" not in plain(page(msgspec.structs.replace(report(), counters_window=CountersWindow()), 100))

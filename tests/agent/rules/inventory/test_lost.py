@@ -76,7 +76,7 @@ def test_a_gpu_that_is_gone_without_a_trace_is_critical() -> None:
     """One finding; its links went with it."""
     (fault,) = fails(rule, lost_gpu())
 
-    assert (f"gpu:{GPU}", "GPU1", "critical", "uuid GPU-00000001") == (
+    assert (f"gpu:{GPU}", "former GPU1", "critical", "uuid GPU-00000001") == (
         fault.subject, fault.label, fault.severity, fault.cause,
     )  # fmt: skip
     assert GPU in fault.places
@@ -104,7 +104,7 @@ def test_a_switch_is_critical_and_a_nic_an_error() -> None:
     (rail,) = fails(rule, lost_rail())
 
     assert (f"nvswitch:{SWITCH}", "critical") == (switch.subject, switch.severity)
-    assert (f"nic:{RAIL}", "mlx5_1", "error", "guid 0000:0000:0000:0001") == (
+    assert (f"nic:{RAIL}", "former mlx5_1", "error", "guid 0000:0000:0000:0001") == (
         rail.subject, rail.label, rail.severity, rail.cause,
     )  # fmt: skip
     assert f"rail of {GPU}" in rail.places
@@ -160,12 +160,16 @@ def test_links_of_one_gpu_are_one_fault(links: list[object]) -> None:
 
 
 def test_a_link_of_a_gpu_that_moved_is_told_under_its_new_id() -> None:
-    """A subject of now."""
+    """A subject of now, by the label of now."""
     now = function(
         changed_gpu(server(), 1, id="0000:99:00.0", pci="0000:99:00.0", links=nvlinks(17)), GPU, id="0000:99:00.0"
     )
 
-    assert ["link:0000:99:00.0/17"] == [fault.subject for fault in fails(rule, remembering(now))]
+    was = changed_gpu(server(), 1, label="GPU7")
+
+    assert [("link:0000:99:00.0/17", "GPU1 NVLink 17")] == [
+        (fault.subject, fault.label) for fault in fails(rule, remembering(now, was))
+    ]
 
 
 def test_a_whole_machine_passes() -> None:
