@@ -4,8 +4,11 @@ import json
 
 import pytest
 
-from probes.lldp import Neighbor, parse_lldp
+from probes.host.door import Completed
+from probes.lldp import COMMANDS, PROBE, Neighbor, parse_lldp
+from probes.probe import Status, outcome_of
 from probes.text import Unparsable
+from tests.probes.system_machine import Machine
 
 PFC = {"oui": "00,80,C2", "subtype": "11", "len": "2", "value": "08,08"}
 ETS = {"oui": "00,80,C2", "subtype": "9", "len": "21", "value": "00,00,03,00,00,32,00,00,32" + ",00" * 12}
@@ -89,3 +92,37 @@ def test_nobody_is_heard() -> None:
 def test_other_text_is_refused(text: str) -> None:
     with pytest.raises(Unparsable):
         parse_lldp(text)
+
+
+def saying(stdout: str, *, argv: tuple[str, ...] = COMMANDS[0], code: int = 0, live: bool = True) -> Machine:
+    """A host whose lldpctl says this."""
+    here = Machine(live=live)
+    here.outputs = {argv: Completed(argv, code, stdout, "", 0.0)}
+    return here
+
+
+@pytest.mark.parametrize("argv", COMMANDS)
+def test_every_saved_form_is_read(argv: tuple[str, ...]) -> None:
+    outcome = outcome_of(PROBE, saying(json.dumps({"lldp": {"interface": {"eth0": ROW}}}), argv=argv, live=False))
+    assert (outcome.status, outcome.sources) == (Status.OK, (" ".join(argv),))
+    assert outcome.facts.neighbors == (EXPECTED,)
+
+
+def test_a_live_host_is_asked_in_one_form() -> None:
+    text = json.dumps({"lldp": {"interface": {"eth0": ROW}}})
+    assert outcome_of(PROBE, saying(text)).facts.neighbors == (EXPECTED,)
+    assert outcome_of(PROBE, saying(text, argv=COMMANDS[1])).status is Status.ABSENT
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        (Machine(), Status.ABSENT),
+        (Machine(live=True), Status.ABSENT),
+        (saying("unable to connect to socket", code=1), Status.ABSENT),
+        (saying("not JSON"), Status.FAILED),
+    ],
+)
+def test_without_an_answer_there_is_a_reason(host: Machine, status: Status) -> None:
+    outcome = outcome_of(PROBE, host)
+    assert (outcome.status, outcome.facts, bool(outcome.reason)) == (status, None, True)
