@@ -107,7 +107,9 @@ def test_a_card_is_counted_once() -> None:
 def test_the_head_says_over_what_time_counters_were_compared(seconds: float, words: str) -> None:
     """Where they were."""
     window = CountersWindow(since="2026-01-01T00:00:00Z", seconds=seconds)
-    text = plain(page(msgspec.structs.replace(report(), counters_window=window), 100))
+    text = plain(page(msgspec.structs.replace(report(below_one_switch()), counters_window=window), 100))
 
     assert f"counters  compared over {words}, since 2026-01-01T00:00:00Z" in text
-    assert "compared over" not in plain(page(msgspec.structs.replace(report(), counters_window=CountersWindow()), 100))
+    assert "compared over" not in plain(
+        page(msgspec.structs.replace(report(below_one_switch()), counters_window=CountersWindow()), 100)
+    )
