@@ -54,9 +54,17 @@ KERNEL_LOG_SAVED = (
 )
 
 LLDP_SAVED = (("lldpctl", "-f", "json0"), ("lldpcli", "show", "neighbors", "-f", "json"))
+ETHTOOL_SAVED = (("ethtool",),)  # with its options, of any interface: probes/ethtool_saved.py asks for each by name
 DCB_SAVED = (("mlnx_qos", "-i"), ("dcb", "show"))  # of any interface: probes/dcb.py asks for each by name
 RDMA_SYSTEM_SAVED = (("rdma", "system"), ("rdma", "system", "show"), ("rdma", "dev"), ("rdma", "dev", "show"))
 
 SAVED: tuple[tuple[str, ...], ...] = (
-    NVIDIA_SMI_SAVED + RDMA_SAVED + SYSTEM_SAVED + KERNEL_LOG_SAVED + LLDP_SAVED + DCB_SAVED + RDMA_SYSTEM_SAVED
+    NVIDIA_SMI_SAVED
+    + RDMA_SAVED
+    + SYSTEM_SAVED
+    + KERNEL_LOG_SAVED
+    + LLDP_SAVED
+    + ETHTOOL_SAVED
+    + DCB_SAVED
+    + RDMA_SYSTEM_SAVED
 )

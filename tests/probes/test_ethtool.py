@@ -16,6 +16,7 @@ from probes.host.dump import SavedOutputs
 from probes.host.memory import MemoryFiles
 from probes.host.overlay import OverlayHost
 from probes.host.recorded import RecordedHost
+from probes.host.source import open_source
 from probes.host.tree import TreeHost
 from tests.machines import HOSTS, machine
 from tests.probes.ethernet_machines import HIDDEN, INTERFACE, NIC, Answering, told
@@ -231,3 +232,13 @@ def test_no_report_grows_without_bound() -> None:
     assert 512 == len(
         wanted({f"outbound_pci_{chr(97 + i % 26)}{chr(97 + i // 26)}{'x' * (i % 5)}": i for i in range(676)})
     )
+
+
+def test_a_sosreport_holds_them_too(tmp_path: Path) -> None:
+    """Where sos's networking plugin puts them."""
+    folder = tmp_path / "sos_commands" / "networking"
+    folder.mkdir(parents=True)
+    for name, text in SAVED.items():
+        (folder / name.removesuffix(".txt")).write_text(text)
+
+    assert Pause(True, False, False) == of(open_source(str(tmp_path)), "eth0").pause
