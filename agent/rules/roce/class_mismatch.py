@@ -53,7 +53,7 @@ def roce_class_mismatch(case: Case) -> Iterator[Answer]:
 
 def _fault(each: Chain) -> Fail:
     marking, priority = each.marking, each.priority or 0
-    by = f"{marking.text} from {marking.source} is DSCP {marking.dscp}: " if marking and "DSCP" in each.how else ""
+    by = f"traffic class {marking.text} is DSCP {marking.dscp}: " if marking and "DSCP" in each.how else ""
     return fault(
         each,
         f"{by}RDMA uses priority {priority} ({each.how}), PFC is on for {pfc_words(each.qos)}",

@@ -143,7 +143,7 @@ def _without_pfc(case: Case, known: Chain, netdev: Netdev) -> Chain:
     if receives and sends:
         return known._replace(verdict="pause")
     if not known.meant and netdev.neighbor and "udp:4791" in netdev.neighbor.applications:
-        told = f"lossy by design: {netdev.neighbor.system or 'the switch'} announces a class for RoCE, and no PFC"
+        told = "lossy by design: the switch announces a class for RoCE, and no PFC"
         return known._replace(verdict="by_design", reason=told)
     if (receives is None and sends is not False) or (sends is None and receives is not False):
         return known._replace(reason=f"PFC is off, and whether global pause of {netdev.label} is on could not be read")
@@ -157,7 +157,7 @@ def _meant(case: Case, each: RocePort, netdev: Netdev) -> str:
     neighbor = netdev.neighbor
     if neighbor and any(neighbor.pfc):
         on = ranges(n for n, is_on in enumerate(neighbor.pfc) if is_on)
-        return f"{neighbor.system or 'the switch'} announces PFC on priority {on}"
+        return f"the switch announces PFC on priority {on}"
     like = [other for other in roce_ports(case) if isinstance(other, RocePort) and other.nic.role == each.nic.role]
     on_at = [one for other in like for one in interfaces(case, other) if one and one.qos and any(one.qos.pfc)]
     return f"it is on at {named([one.label for one in on_at])}" if on_at else ""

@@ -61,6 +61,6 @@ def _fault(each: Chain) -> Fail:
     return fault(
         each,
         f"{slip}: RDMA uses priority {each.priority}, PFC is on for {pfc_words(each.qos)}",
-        f"{marking.source} should say {right}: {set_marking(right)}.",
+        f"It should be {right}: {set_marking(right)}.",
         cause="wrong" if marking.wrong else "",
     )

@@ -55,12 +55,13 @@ def roce_pfc_off(case: Case) -> Iterator[Answer]:
 def _fault(case: Case, each: Chain) -> Fail:
     why = each.meant or ("lost packets are counted" if each.losses else "")
     trust = "" if each.qos.trust == "dscp" else f"{set_trust()}, "
+    pause = each.each.netdev.pause if each.each.netdev else None
+    half = "; global pause off: ethtool -A INTERFACE rx off tx off" if pause and (pause.rx or pause.tx) else ""
     lossy = "" if each.meant else ' If loss is by design, declare it: roce_mode = "lossy" below [facts].'
     return fault(
         each,
         "PFC is off for every priority" + (f", and {why}" if why else "; lossy by design?"),
-        f"Drain the node, then {trust}{set_pfc(_wanted(case, each))}; global pause off: ethtool -A INTERFACE rx off "
-        f"tx off.{lossy}",
+        f"Drain the node, then {trust}{set_pfc(_wanted(case, each))}{half}.{lossy}",
         cause="meant" if each.meant else "",
     )
 

@@ -78,7 +78,7 @@ def _judge(each: Chain, netdev: Netdev) -> Answer:
     return fault(
         each,
         "; ".join(wrong),
-        f"Set the same class on {netdev.label} and on {where}.",
+        "Set the same class on the interface and on its switch port.",
         impact="PFC works per hop: 0 pauses reach the queue that overflows, and its packets are lost.",
         severity=each.each.severity("error"),
         evidence=(row, *evidence(each)),

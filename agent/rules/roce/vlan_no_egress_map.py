@@ -58,8 +58,8 @@ def _fault(case: Case, each: Chain) -> Fail:
     to = each.protected[0]
     return fault(
         each,
-        f"tags of {name} carry priority {each.priority}, PFC is on for {pfc_words(each.qos)}",
-        f"ip link set {name} type vlan egress 0:{to} 4:{to}, or NCCL_IB_SL={to}, or let the port trust DSCP.",
+        f"VLAN tags carry priority {each.priority}, PFC is on for {pfc_words(each.qos)}",
+        f"ip link set VLAN type vlan egress 0:{to} 4:{to}, or NCCL_IB_SL={to}, or let the port trust DSCP.",
         severity=each.each.severity("error" if each.losses else "warning"),
         confidence="medium",
         evidence=(

@@ -21,10 +21,7 @@ def test_marking_that_leads_elsewhere_is_an_error() -> None:
     (fault,) = fails(rule, other_class())
 
     assert (PORT, "error", "high") == (fault.subject, fault.severity, fault.confidence)
-    assert (
-        "106 from /etc/nccl.conf:1 is DSCP 26: RDMA uses priority 3 (DSCP 26), PFC is on for priority 4"
-        == fault.summary
-    )
+    assert "traffic class 106 is DSCP 26: RDMA uses priority 3 (DSCP 26), PFC is on for priority 4" == fault.summary
     assert fault.remedy.startswith("NCCL_IB_TC=130 in /etc/nccl.conf")
     assert "echo 130 > /sys/class/infiniband/DEVICE/tc/1/traffic_class" in fault.remedy
     assert "mlnx_qos -i INTERFACE --pfc 0,0,0,1,0,0,0,0" in fault.remedy
@@ -49,7 +46,8 @@ def test_the_forced_class_counts_for_its_port() -> None:
     """Over what NCCL is told."""
     (fault,) = fails(rule, changed_port(roce(), 1, traffic_class=160))
 
-    assert fault.summary.startswith("160 from /sys/class/infiniband/mlx5_1/tc/1/traffic_class is DSCP 40")
+    assert fault.summary.startswith("traffic class 160 is DSCP 40")
+    assert "/sys/class/infiniband/mlx5_1/tc/1/traffic_class" == fault.evidence[0].source
     assert PORT == fault.subject
 
 

@@ -176,7 +176,7 @@ def test_why_pfc_is_meant() -> None:
 
     assert "" == of(case).meant
     assert (
-        "leaf9 announces PFC on priority 3"
+        "the switch announces PFC on priority 3"
         == of(changed_netdev(case, 1, neighbor=Neighbor(system="leaf9", pfc=only(3)))).meant
     )
     assert "it is on at eth2" == of(dcb(case, 2, pfc=only(3))).meant

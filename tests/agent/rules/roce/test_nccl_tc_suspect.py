@@ -23,7 +23,7 @@ def test_26_is_dscp_6() -> None:
     assert fault.summary.startswith(
         "traffic class 26 is DSCP 6; DSCP 26 would be 106: RDMA uses priority 0, PFC is on for priority 3"
     )
-    assert fault.remedy.startswith("/etc/nccl.conf:1 should say 106")
+    assert fault.remedy.startswith("It should be 106: NCCL_IB_TC=106")
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_what_is_no_number_is_named_so() -> None:
     assert "wrong" == word.cause
     assert """traffic class '"106"' is no number of 0 to 255: NCCL takes 0""" in word.summary
     assert "is above 255" in large.summary
-    assert "should say 106" in word.remedy
+    assert "It should be 106" in word.remedy
 
 
 def test_the_forced_class_can_be_a_slip_too() -> None:
     """On its port only."""
     (fault,) = fails(rule, changed_port(roce(), 1, traffic_class=26))
 
-    assert "tc/1/traffic_class should say 106" in fault.remedy
+    assert fault.evidence[0].source.endswith("mlx5_1/tc/1/traffic_class")
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,15 @@ def test_one_rail_without_pfc_is_an_error() -> None:
     assert "mlnx_qos -i INTERFACE --pfc 0,0,0,1,0,0,0,0 (upstream: dcb pfc set dev INTERFACE" in fault.remedy
     assert "prio-pfc all:off 3:on" in fault.remedy
     assert "--trust" not in fault.remedy
+    assert "ethtool -A" not in fault.remedy
+
+
+@pytest.mark.parametrize("pause", [Pause(rx=True, tx=False), Pause(rx=False, tx=True)])
+def test_half_a_pause_is_to_be_switched_off(pause) -> None:
+    """It does not protect both directions, and PFC takes its place."""
+    (fault,) = fails(rule, changed_netdev(off(), 1, pause=pause))
+
+    assert "global pause off: ethtool -A INTERFACE rx off tx off" in fault.remedy
 
 
 def test_nowhere_and_nothing_known_asks() -> None:
