@@ -19,6 +19,7 @@ from probes.host.recording import Recording
 from probes.host.redact_names import Pseudonyms
 from probes.host.redact_text import Texts, addresses_in
 from probes.host.refusal import Refusal
+from probes.text import Unparsable
 
 TRIES = 32  # keys: two values may by chance get one pseudonym
 SHORTEST_WORD = 4  # characters: a shorter name or serial is written anew only where it is known to be one
@@ -89,6 +90,9 @@ def _gather(texts: Texts, recording: Recording) -> None:
             serials.add(redact_ethtool.serial(request, reply) or "")
         elif isinstance(reply, bytes):
             _gather_netlink(texts, protocol, reply)
+    for argv, answer in recording.commands.items():
+        if argv[0] in ("lldpctl", "lldpcli") and isinstance(answer, Completed):
+            hosts.update(_systems(answer.stdout))
     for text in _texts(recording):
         texts.learn(text)
         for digits in _GUID_FIELD.findall(text):
@@ -96,6 +100,16 @@ def _gather(texts: Texts, recording: Recording) -> None:
         serials.update(found for pattern in _SERIALS for found in pattern.findall(text))
         hosts.update(found for pattern in _HOSTS for found in pattern.findall(text))
     texts.know(_words(texts.names, recording, hosts, serials))
+
+
+def _systems(text: str) -> set[str]:
+    """The names of switches."""
+    from probes.lldp import parse_lldp  # a capture without neighbours does not pay for it
+
+    try:
+        return {neighbor.system for neighbor in parse_lldp(text).neighbors if neighbor.system}
+    except Unparsable:
+        return set()
 
 
 def _gather_netlink(texts: Texts, protocol: int, reply: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 
 import pytest
@@ -316,3 +317,26 @@ def test_priorities_of_a_vlan_are_kept() -> None:
     body = bytes(16) + attribute(3, b"v\0") + attribute(18, attribute(1, b"vlan\0") + attribute(2, data))
     reply = HEADER.pack(HEADER.size + len(body), 16, 2, 1, 0) + body
     assert binary.netlink(texts(), 0, reply) == reply
+
+
+def test_a_switch_is_named_nowhere() -> None:
+    """lldpctl has it as the key of a table."""
+    argv = ("lldpctl", "-f", "json")
+    row = {
+        "chassis": {"leaf-17.pod3.example.org": {"id": {"type": "mac", "value": MAC}}},
+        "port": {"descr": "leaf-17 p1"},
+    }
+    stdout = json.dumps({"lldp": {"interface": {"eth0": row}}})
+    recording = Recording(commands={argv: Completed(argv, 0, stdout, "", 0.0)})
+    new, _ = redacted(recording)
+    done = new.commands[argv]
+
+    assert isinstance(done, Completed)
+    assert [] == [name for name in ("leaf-17", "pod3", "example", MAC) if name in done.stdout]
+    assert "eth0" in done.stdout
+
+
+def test_what_lldpctl_says_otherwise_is_text() -> None:
+    argv = ("lldpctl", "-f", "json")
+    new, _ = redacted(Recording(commands={argv: Completed(argv, 0, "unable to connect", "", 0.0)}))
+    assert new.commands[argv] == Completed(argv, 0, "unable to connect", "", 0.0)
