@@ -1,0 +1,69 @@
+"""What lasts of a subject, and what only seems to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent.model.identity import Earlier, identities
+from tests.agent.rules.build import changed_gpu, changed_netdev, changed_nic, function, gpu_id, nic_id, server
+
+GPU, RAIL = gpu_id(1), nic_id(1)
+
+
+def of(subject: str, case: Any) -> str | None:
+    return identities(case.topology).get(subject)
+
+
+def test_each_subject_has_the_best_that_there_is() -> None:
+    """UUID before serial, GUID before serial; parts carry that of their device."""
+    case = server(ethernet=True)
+    serial = function(changed_nic(case, 1, node_guid=None), RAIL, serial="00-11")
+
+    assert "uuid GPU-00000001" == of(f"gpu:{GPU}", case)
+    assert "serial 1320" == of(f"gpu:{GPU}", changed_gpu(case, 1, uuid=None, serial="1320"))
+    assert "uuid GPU-00000001/7" == of(f"link:{GPU}/7", case)
+    assert "guid 0000:0000:0000:0001" == of(f"nic:{RAIL}", case)
+    assert "guid 0000:0000:0000:0001/1" == of(f"port:{RAIL}/1", case)
+    assert "serial 00-11.0" == of(f"nic:{RAIL}", serial) == of(f"pci:{RAIL}", serial)
+    assert "mac 02:00:00:00:00:01" == of(f"netdev:{RAIL}", changed_netdev(case, 1, nic=None))
+    assert "mac 02:00:00:00:00:01 eth1" == of("netdev:eth1", changed_netdev(case, 1, id="eth1", nic=None, pci=None))
+
+
+@pytest.mark.parametrize(
+    ("subject", "case"),
+    [
+        pytest.param(
+            f"pci:{RAIL}", function(server(), RAIL, serial="1", physical_function="x"), id="a virtual function's"
+        ),
+        pytest.param(f"pci:{RAIL}", function(server(), RAIL, serial="1", class_code="0x060400"), id="a switch port's"),
+        pytest.param(f"pci:{GPU}", server(), id="one that all have"),
+        pytest.param(f"nic:{RAIL}", changed_nic(server(), 1, virtual_function=True), id="a virtual NIC's"),
+        pytest.param(f"nic:{RAIL}", changed_nic(server(), 1, software=True), id="a software device's"),
+        pytest.param(f"nic:{RAIL}", changed_nic(server(), 1, node_guid="0000:0000:0000:0000"), id="no GUID"),
+        pytest.param(
+            f"nic:{RAIL}", changed_nic(server(), 1, node_guid="0000:0000:0000:0002"), id="a GUID that two have"
+        ),
+        pytest.param(
+            f"netdev:{RAIL}", changed_netdev(server(ethernet=True), 1, nic=None, master="bond0"), id="a bond's MAC"
+        ),
+        pytest.param(f"netdev:{RAIL}", changed_netdev(server(ethernet=True), 1, nic=None, mac=None), id="no MAC"),
+    ],
+)
+def test_what_does_not_last_is_no_identity(subject: str, case: Any) -> None:
+    """Made up, borrowed, shared or nothing."""
+    assert of(subject, case) is None
+
+
+def test_an_earlier_subject_is_found_by_identity_then_by_place() -> None:
+    """And not where another stands there now, or where nothing is known of it."""
+    now = server(ethernet=True).topology
+    there = {f"nic:{RAIL}", "nic:old", f"gpu:{GPU}"}
+
+    assert "nic:old" == Earlier({"nic:old": "guid 0000:0000:0000:0001"}, there, now).subject(f"nic:{RAIL}")
+    assert f"nic:{RAIL}" == Earlier({}, there, now).subject(f"nic:{RAIL}")
+    assert f"nic:{RAIL}" == Earlier({f"nic:{RAIL}": "serial 5"}, there, now).subject(f"nic:{RAIL}")
+    assert Earlier({f"nic:{RAIL}": "guid 5"}, there, now).subject(f"nic:{RAIL}") is None
+    assert Earlier({}, (), now).subject(f"nic:{RAIL}") is None
+    assert Earlier({"nic:gone": "guid 0000:0000:0000:0001"}, (), now).subject(f"nic:{RAIL}") is None
