@@ -48,7 +48,7 @@ def gpu_siblings_differ(case: Case) -> Iterator[Answer]:
     NVML `nvmlDeviceGetVbiosVersion`, `nvmlDeviceGetBAR1MemoryInfo`.
     """
     families: dict[str, list[Gpu]] = defaultdict(list)
-    for gpu in case.topology.gpus:
+    for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
         virtual = "vgpu" in (gpu.virtualization or "").lower()
         if away(function_of(case, gpu)) or virtual or not model_of(case, gpu):
             yield NotApplicable(f"gpu:{gpu.id}", "a virtual GPU, not awake, or of an unknown product")

@@ -48,6 +48,9 @@ def pcie_containment(case: Case) -> Iterator[Answer]:
     if case.virtual_machine:
         yield NotApplicable("node", "virtual machine: its ports are the hypervisor's")
         return
+    if not (case.topology.gpus or case.topology.nics or case.bus_unread):
+        yield NotApplicable("node", "no GPU and no NIC")
+        return
     worst: dict[str, list[Event]] = {}
     for event in case.events:
         if event.kind in ("dpc", "aer") and event.subject and any(word in event.text.lower() for word in _FATAL):

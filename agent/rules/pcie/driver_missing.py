@@ -50,7 +50,7 @@ def pci_driver_missing(case: Case) -> Iterator[Answer]:
     Linux `Documentation/ABI/testing/sysfs-bus-pci`; NVIDIA driver installation guide (nouveau).
     """
     faults: list[Fail] = []
-    for gpu in case.topology.gpus:
+    for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
         answer = _judge(case, gpu, function_of(case, gpu), "warning")
         if isinstance(answer, Fail):
             faults.append(answer)
@@ -115,7 +115,7 @@ def _fault(case: Case, device: Gpu | Nic, function: PciFunction, severity: str) 
     due = _RIGHT.get(function.vendor or "", "its driver")
     what = "GPUs" if isinstance(device, Gpu) else "NICs"
     rows = case.topology.gpus if isinstance(device, Gpu) else case.topology.nics
-    with_driver = [row.label for row in rows if (f := function_of(case, row)) and f.driver == due]
+    with_driver = sorted(row.label for row in rows if (f := function_of(case, row)) and f.driver == due)
     handed = _handed_out(driver)
     return Fail(
         subject=f"pci:{function.id}",

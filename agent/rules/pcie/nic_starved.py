@@ -69,7 +69,7 @@ def pcie_nic_starved(case: Case) -> Iterator[Answer]:
     """
     links = {wire.child.id: wire for wire in wires(case)}
     seen: set[str] = set()
-    for nic in case.topology.nics:
+    for nic in sorted(case.topology.nics, key=lambda each: each.id):
         function = case.functions.get(nic.pci or "")
         if function is None or nic.id != nic.pci:
             continue

@@ -41,9 +41,9 @@ class Gear(NamedTuple):
 
 def gear(case: Case) -> Iterator[Gear | Answer]:
     """Every GPU and NIC whose settings are its own and in use; an answer for every other."""
-    for gpu in case.topology.gpus:
+    for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
         yield _judged(case, gpu, function_of(case, gpu), Gear)
-    for nic in case.topology.nics:
+    for nic in sorted(case.topology.nics, key=lambda each: each.id):
         yield _judged(case, nic, function_of(case, nic), Gear)
 
 

@@ -55,7 +55,7 @@ def pcie_slower_than_siblings(case: Case) -> Iterator[Answer]:
     Linux `drivers/pci/pci-sysfs.c`.
     """
     families: dict[Hashable, list[Wire]] = defaultdict(list)
-    for wire in wires(case):
+    for wire in sorted(wires(case), key=lambda each: each.child.id):
         own = kind(case, wire)
         if own is None:
             continue

@@ -33,6 +33,7 @@ from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
     absorbs=(
         "pcie-path-bottleneck",
         "pcie-ends-disagree",
+        "profile-differs",
         "pcie-slower-than-siblings",
         "pcie-nic-starved",
         "roce-rt-host-bound",

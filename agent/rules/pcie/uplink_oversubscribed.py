@@ -13,7 +13,7 @@ from agent.rules.rule import Answer, Fail, Pass, Unknown, rule
 from agent.rules.threshold import Threshold
 
 _RATIO = Threshold(
-    "pcie-uplink-oversubscribed.ratio", 1.0, "devices' bandwidth over the uplink's, above which it is told"
+    "pcie-uplink-oversubscribed.ratio", 2.0, "devices' bandwidth over the uplink's, above which it is told"
 )
 _NOISE = 1.01
 
@@ -46,7 +46,8 @@ def pcie_uplink_oversubscribed(case: Case) -> Iterator[Answer]:
 
     ## How it is decided
     The bandwidth that the links of all devices below can reach is added up and divided by what the uplink can reach.
-    Above 1 it is told, in one finding for the node. Boards are built so: it is information.
+    Above 2 (a GPU and its rail on one uplink, as most boards are built) it is told, in one finding for the node. Boards
+    are built so, too: it is information.
 
     ## What keeps it silent
     - Virtual machines, synthetic ports, links inside a card or chip; uplinks that nothing in use depends on.
@@ -80,7 +81,7 @@ def pcie_uplink_oversubscribed(case: Case) -> Iterator[Answer]:
         else:
             yield Pass(wire.subject)
     if shared:
-        yield _fault(shared)
+        yield _fault(sorted(shared, key=lambda each: each.wire.child.id))
 
 
 def _is_port(wire: Wire) -> bool:

@@ -36,6 +36,7 @@ from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
         "pcie-speed-downgraded",
         "pcie-path-bottleneck",
         "pcie-ends-disagree",
+        "profile-differs",
         "pcie-slower-than-siblings",
         "pcie-nic-starved",
         "roce-rt-host-bound",

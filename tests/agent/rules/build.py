@@ -48,6 +48,7 @@ def server(gpus: int = 4, ethernet: bool = False) -> Case:
     return Case(
         node=Node(
             kernel="6.8.0-60-generic",
+            cmdline="ro quiet",
             virtualization_known=True,
             uptime_seconds=86_400.0,
             numa_nodes=[NumaNode(id=0, cpus="0-55"), NumaNode(id=1, cpus="56-111"), NumaNode(id=2, cpus="")],

@@ -13,6 +13,24 @@ HEALTHY = {"degraded_bandwidth": "false", "route_unhealthy": "false", "summary":
 H100, B200, GB200, RTX3090, H100_PCIE, H800 = "0x2330", "0x2901", "0x2941", "0x2204", "0x2331", "0x2324"
 
 
+# What config space says of a device that nobody has to tune
+SETTINGS: dict[str, Any] = {
+    "config_bytes": 4096,
+    "max_payload_bytes": 256,
+    "max_payload_supported_bytes": 512,
+    "max_read_request_bytes": 4096,
+    "relaxed_ordering": True,
+    "extended_tags": True,
+    "extended_tags_supported": True,
+    "ten_bit_tags": False,
+    "ten_bit_tags_supported": False,
+    "aspm": "off",
+    "link_disabled": False,
+    "subsystem_vendor": "0x10de",
+    "subsystem_device": "0x16c1",
+}
+
+
 def link(speed: float = 32.0, width: int = 16, quality: str = "conclusive", **more: Any) -> Link:
     """A Gen 5 x16 link that runs at what it can, unless told otherwise."""
     values = {"max_speed_gt_s": 32.0, "max_width": 16} | more
@@ -39,6 +57,7 @@ def bridge(address: str, parent: str | None, kind: str) -> PciFunction:
         numa_node=0,
         numa_declared=True,
         link=link(),
+        **SETTINGS,
         acs=Acs(capability=["SV", "RR", "CR", "UF"]) if kind != "upstream" else Acs(),
     )
 
@@ -57,6 +76,7 @@ def gpu_function(address: str, parent: str | None, device: str = H100) -> PciFun
         numa_declared=True,
         serial="00-00-00-00-00-00-00-01",
         link=link(),
+        **SETTINGS,
     )
 
 
@@ -73,6 +93,7 @@ def nic_function(address: str, parent: str | None) -> PciFunction:
         numa_node=0,
         numa_declared=True,
         link=link(),
+        **SETTINGS,
     )
 
 
@@ -96,6 +117,9 @@ def gpu(address: str, number: int) -> Gpu:
         pci=address,
         architecture="Hopper",
         compute_capability="9.0",
+        vbios="96.00.99.00.01",
+        memory_mib=81559,
+        bar1_mib=131072,
         driver_state="open",
         links=nvlinks(),
         links_known=True,

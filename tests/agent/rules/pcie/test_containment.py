@@ -84,6 +84,14 @@ def test_a_guest_does_not_see_its_ports() -> None:
     assert {NotApplicable} == kinds(rule, virtual(logged()))
 
 
+def test_a_node_without_gpus_and_nics() -> None:
+    """A port of such a node leads to nothing that is judged; where the bus was not read, nobody knows."""
+    bare = topology(logged(), gpus=[], nics=[])
+
+    assert {NotApplicable} == kinds(rule, bare)
+    assert ["warning"] == [f.severity for f in fails(rule, probe(topology(bare, pci=[]), "pci", "absent"))]
+
+
 def test_a_quiet_log_passes_and_an_unread_one_is_unknown() -> None:
     """Never clean where nobody looked."""
     quiet = replace(logged(), events=())

@@ -15,9 +15,13 @@ from tests.agent.rules.rows import link
 GPU, NIC, UP = gpu_id(0), nic_id(0), "0000:11:00.0"
 
 
+def told(gpus: int = 1, ratio: float = 1.0):
+    return replace(server(gpus), settings=Settings(thresholds={"pcie-uplink-oversubscribed.ratio": ratio}))
+
+
 def test_two_devices_on_one_uplink() -> None:
     """2:1, information."""
-    (fault,) = fails(rule, server(1))
+    (fault,) = fails(rule, told())
 
     assert (f"pci:{UP}", None) == (fault.subject, fault.severity)
     assert "126.0 over 63.0 GB/s, 2.0:1" == fault.evidence[0].value
@@ -25,23 +29,24 @@ def test_two_devices_on_one_uplink() -> None:
 
 def test_all_switches_are_one_finding() -> None:
     """How the board was built is said once."""
-    (fault,) = fails(rule, server())
+    (fault,) = fails(rule, told(4))
 
     assert ("node", 4) == (fault.subject, len(fault.evidence))
 
 
 def test_an_idle_gpu_counts_with_what_it_can() -> None:
     """Its link is slow now, and will not be under load."""
-    (fault,) = fails(rule, relinked(server(1), GPU, link(2.5, quality="idle")))
+    (fault,) = fails(rule, relinked(told(), GPU, link(2.5, quality="idle")))
 
     assert "2.0:1" in fault.evidence[0].value
 
 
-def test_the_ratio_can_be_set() -> None:
-    """An operator who knows the board."""
-    settings = Settings(thresholds={"pcie-uplink-oversubscribed.ratio": 2.0})
+def test_a_gpu_and_its_rail_are_how_boards_are_built() -> None:
+    """2:1 is not told unless the operator wants it; more is."""
+    narrow = relinked(server(1), UP, link(width=8, max_width=8))
 
-    assert [] == fails(rule, replace(server(), settings=settings))
+    assert [] == fails(rule, server())
+    assert [f"pci:{UP}"] == [fault.subject for fault in fails(rule, narrow)]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +61,7 @@ def test_the_ratio_can_be_set() -> None:
 )
 def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     """The firing case and this circumstance."""
-    case = server(1)
+    case = told()
     if kind is Pass:
         case = relinked(case, GPU, link(width=8, max_width=8))
     (answer,) = answers(rule, circumstance(case), f"pci:{UP}")
@@ -66,7 +71,7 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
 
 def test_a_switch_that_nothing_in_use_is_below() -> None:
     """Nobody would notice."""
-    case = changed_nic(server(1), 0, role="unused")
+    case = changed_nic(told(), 0, role="unused")
     case = function(case, GPU, parent="0000:10:01.0")
 
     assert [NotApplicable] == [type(answer) for answer in answers(rule, case, f"pci:{UP}")]
