@@ -9,6 +9,7 @@ from typing import NamedTuple
 from agent.cli.refused import Refused
 from agent.config import BadConfiguration, Configuration, load
 from agent.diagnose import Plan, diagnose, judged
+from agent.model.profile import BadProfile
 from agent.model.report import Report
 from agent.reports import BadReport, read
 from agent.rules.catalogue import names
@@ -41,6 +42,7 @@ class Asked(NamedTuple):
     quiet: bool
     verbose: bool
     earlier: Earlier = Earlier()
+    profile: str = "auto"
 
     def reported(self, record: bool = False) -> tuple[Report, Recording | None]:
         """One report, from a host or from a finished report. Raises Refused."""
@@ -52,12 +54,14 @@ class Asked(NamedTuple):
             if record:
                 raise Refused("--capture records a host: there is none with --report")
             self._check_earlier(live=False, record=False)
-            if self.earlier.state_dir:
+            if self.earlier.state_dir is not None:
                 _say("--state-dir is not used with --report: it is judged by what it holds")
             try:
-                return judged(read(self.report), configuration), None
-            except BadReport as error:
+                return judged(read(self.report), configuration, self.profile), None
+            except (BadReport, BadProfile) as error:
                 raise Refused(str(error)) from error
+        if self.profile not in ("auto", "none"):  # a bad one is told before anything is probed
+            self._check_profile()
         only, skip = _names("--only", self.only), _names("--skip", self.skip)
         try:
             host = open_source(self.source, self.root)
@@ -73,6 +77,7 @@ class Asked(NamedTuple):
                     record,
                     progress,
                     self.earlier.interval,
+                    self.profile,
                     self._history(only),
                 )
                 report, recording = diagnose(host, plan)
@@ -89,10 +94,19 @@ class Asked(NamedTuple):
                 )
         return report, recording
 
+    def _check_profile(self) -> None:
+        from agent.model.node import Platform
+        from agent.platforms.profiles import chosen
+
+        try:
+            chosen(self.profile, Platform())
+        except BadProfile as error:
+            raise Refused(str(error)) from error
+
     def _check_earlier(self, live: bool, record: bool) -> None:
         """Raises Refused where options about other times do not go together."""
         state_dir, accept, interval = self.earlier
-        if accept and not state_dir:
+        if accept and state_dir is None:
             raise Refused("--accept-inventory is about what --state-dir keeps")
         if accept and self.report:
             raise Refused("--accept-inventory takes what a host has now: there is none with --report")
@@ -108,7 +122,7 @@ class Asked(NamedTuple):
     def _history(self, only: tuple[str, ...]) -> Callable[[Report], Report] | None:
         """What adds the state directory's knowledge to a report; a run of a few probes is compared, not remembered."""
         state_dir, accept, _ = self.earlier
-        if not state_dir:
+        if state_dir is None:
             return None
         from agent.history.store import remembered
 
