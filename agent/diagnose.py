@@ -12,6 +12,8 @@ import msgspec
 from agent.assemble import assemble
 from agent.config import Configuration
 from agent.model.finding import Check, Gpudirect, Summary
+from agent.model.node import Platform
+from agent.model.profile import Profile
 from agent.model.report import Config, Generator, ProbeRun, Report, Source
 from agent.rules.case import Case
 from agent.rules.catalogue import rules_for
@@ -38,6 +40,7 @@ class Plan(NamedTuple):
     record: bool = False
     progress: Callable[[str], None] | None = None
     interval_seconds: float | None = None  # read counters twice, so long apart; of a live host only
+    profile: str = "auto"  # a name, a file, "none", or what is recognized
     history: Callable[[Report], Report] | None = None  # adds what earlier runs know of this host, before it is judged
 
 
@@ -61,7 +64,7 @@ def diagnose(host: Host | FactsSource, plan: Plan) -> tuple[Report, Recording | 
         report = _again(host, plan, ran.outcomes, report, started + plan.timeout_seconds)
     if plan.history is not None:
         report = plan.history(report)
-    whole = judged(report, plan.configuration)
+    whole = judged(report, plan.configuration, plan.profile)
     return msgspec.structs.replace(whole, duration_seconds=round(time.monotonic() - started, 3)), ran.recording
 
 
@@ -102,11 +105,15 @@ def _in_order(catalogue: Sequence[Probe], outcomes: Sequence[Outcome]) -> list[O
     return [answered.get(probe.name) or _left_out(probe.name) for probe in catalogue]
 
 
-def judged(report: Report, configuration: Configuration) -> Report:
-    """The same report with its checks, findings and verdict made anew: nothing but the report itself is looked at."""
+def judged(report: Report, configuration: Configuration, profile: str = "auto") -> Report:
+    """The same report with its checks, findings and verdict made anew: nothing but the report itself is looked at.
+
+    Raises BadProfile for a profile that is not there or cannot be read.
+    """
+    platform, expected, declared = _profile(report, profile)
     case = Case(
         node=report.node,
-        platform=report.platform,
+        platform=platform,
         probes={run.name: run for run in report.probes},
         software=report.software,
         events=tuple(report.events),
@@ -115,6 +122,7 @@ def judged(report: Report, configuration: Configuration) -> Report:
         window=report.counters_window,
         history=report.history,
         observed_at=report.observed_at,
+        profile=expected,
     )
     rules = rules_for(case)
     checks, faults = asked(case, rules)
@@ -123,12 +131,23 @@ def judged(report: Report, configuration: Configuration) -> Report:
         report,
         generated_at=now(),
         generator=Generator(name="fabricscope", version=VERSION),
-        config=Config(changed=configuration.changed),
+        config=Config(changed=[*configuration.changed, *declared]),
+        platform=platform,
         gpudirect=_gpudirect(case, checks, faults),
         checks=checks,
         findings=findings,
         summary=summary,
     )
+
+
+def _profile(report: Report, wanted: str) -> tuple[Platform, Profile | None, list[str]]:
+    """The platform as it is judged, its profile, and what the operator declared."""
+    if wanted == "auto" and report.platform.profile is None:
+        return report.platform, None, []
+    from agent.platforms.profiles import chosen
+
+    profile, platform, declared = chosen(wanted, report.platform)
+    return platform, profile, [declared] if declared else []
 
 
 def _gpudirect(case: Case, checks: list[Check], faults: Faults) -> list[Gpudirect]:

@@ -116,6 +116,7 @@ def scan(
     accept_inventory: opt.AcceptInventory = False,
     interval: opt.Interval = None,
     config: opt.ConfigFile = None,
+    profile: opt.ProfileName = "auto",
     form: Annotated[
         opt.ScanFormat | None, typer.Option("--format", help="text (default) or json.", show_default=False)
     ] = None,
@@ -135,7 +136,7 @@ def scan(
     from agent.cli.scan import scan as do
 
     earlier = Earlier(state_dir, accept_inventory, interval)
-    asked = Asked(source, root, report, only, skip, timeout, config, quiet, verbose, earlier)
+    asked = Asked(source, root, report, only, skip, timeout, config, quiet, verbose, earlier, profile)
     do(asked, form.value if form else None, output, Kept(capture, redact), no_color)
 
 
@@ -151,6 +152,7 @@ def check(
     accept_inventory: opt.AcceptInventory = False,
     interval: opt.Interval = None,
     config: opt.ConfigFile = None,
+    profile: opt.ProfileName = "auto",
     fail_on: Annotated[
         opt.FailOn | None, typer.Option(help="From which severity on a finding counts.", show_default=False)
     ] = None,
@@ -172,7 +174,7 @@ def check(
     from agent.cli.check import check as do
 
     earlier = Earlier(state_dir, accept_inventory, interval)
-    asked = Asked(source, root, report, only, skip, timeout, config, quiet, verbose, earlier)
+    asked = Asked(source, root, report, only, skip, timeout, config, quiet, verbose, earlier, profile)
     raise typer.Exit(do(asked, fail_on.value if fail_on else None, max_age, as_.value))
 
 
@@ -213,6 +215,7 @@ def diff(
     output: opt.Output = None,
     timeout: opt.Timeout = 30.0,
     config: opt.ConfigFile = None,
+    profile: opt.ProfileName = "auto",
     no_color: opt.NoColor = False,
     quiet: opt.Quiet = False,
     verbose: opt.Verbose = False,
@@ -251,3 +254,44 @@ def schema() -> None:
     from agent.cli.catalogue import schema as do
 
     do()
+
+
+profiles = typer.Typer(help="What platforms, or a site's good node, have: list, show, learn.", no_args_is_help=True)
+app.add_typer(profiles, name="profile")
+
+
+@profiles.command("list")
+def profile_list() -> None:
+    """The built-in profiles, a line each."""
+    from agent.cli.profile import listed
+
+    listed()
+
+
+@profiles.command("show")
+def profile_show(
+    name: Annotated[str, typer.Argument(help="A built-in profile, or a file.", show_default=False)],
+) -> None:
+    """One profile as TOML, with the source of each value."""
+    from agent.cli.profile import shown
+
+    shown(name)
+
+
+@profiles.command("learn")
+def profile_learn(
+    source: opt.Source = None,
+    root: opt.Root = None,
+    report: opt.ReportFile = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to call it; else the product.", show_default=False)
+    ] = None,
+    output: opt.Output = None,
+    timeout: opt.Timeout = 30.0,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Write a profile of what a good node has now, for `--profile FILE` on its siblings."""
+    from agent.cli.asked import Asked
+    from agent.cli.profile import learn
+
+    learn(Asked(source, root, report, None, None, timeout, None, quiet, False), name, output)

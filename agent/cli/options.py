@@ -94,6 +94,12 @@ Interval = Annotated[
         show_default=False,
     ),
 ]
+ProfileName = Annotated[
+    str,
+    typer.Option(
+        "--profile", metavar="NAME|FILE", help="What to expect of this node: auto, none, a built-in name, or a file."
+    ),
+]
 ConfigFile = Annotated[
     str | None,
     typer.Option("--config", metavar="FILE", help="TOML: rules off, declared facts.", show_default=False),

@@ -141,7 +141,9 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
     rdma_stack: RdmaStack = RdmaStack()
     peer_memory_clients: list[str] = []
     nccl: Nccl = Nccl()
-    limits: dict[str, str] = {}  # "memlock slurmd.service" -> bytes or "unlimited"; "memlock pid 4711 (python3)"; "exempt .."
+    limits: dict[
+        str, str
+    ] = {}  # "memlock slurmd.service" -> bytes or "unlimited"; "memlock pid 4711 (python3)"; "exempt .."
     device_nodes: list[str] | None = None  # of /dev: infiniband/uverbs0, gdrdrv, nvidia-caps-imex-channels/channel0
     shared_memory_mib: int | None = None  # size of /dev/shm
     rdma_namespaces: str | None = None  # shared | exclusive

@@ -5,6 +5,10 @@ from __future__ import annotations
 import msgspec
 
 
+class BadProfile(Exception):
+    """A profile that is not there or cannot be used; the message names it and what is wrong."""
+
+
 class Expected(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One expected number or word. A value of low confidence gives info at most."""
 

@@ -201,6 +201,11 @@ FAMILIES: tuple[Family, ...] = (
             "gdr-soft-rdma",
         ),
     ),
+    Family(
+        "profile",
+        gates.profiled,
+        ("device-count-low", "nvswitch-missing", "gpu-module-missing", "profile-differs"),
+    ),
     Family("inventory", gates.remembered, ("inventory-lost",)),
     Family(
         "nccl",

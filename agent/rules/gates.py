@@ -31,6 +31,11 @@ def gpudirect(case: Case) -> Answer | None:
     return None if case.topology.nics else NotApplicable("node", "no NIC that could have RDMA")
 
 
+def profiled(case: Case) -> Answer | None:
+    """Shut without a profile to compare with."""
+    return None if case.profile else NotApplicable("node", "no profile: none is recognized, and --profile names none")
+
+
 def roce_runtime(case: Case) -> Answer | None:
     """Shut without RoCE, and without an earlier sample of its counters."""
     return roce(case) or counted(case)

@@ -25,6 +25,7 @@ _EXCLUDED = "NVreg_ExcludedGpus"
         "nvlink-asymmetric",
         "affinity-gpu-far-from-nic",
         "gpu-xid",
+        "gpu-module-missing",
         "gpu-recovery-needed",
         "gpu-p2p-blocked",
     ),

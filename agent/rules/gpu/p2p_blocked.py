@@ -51,7 +51,7 @@ def gpu_p2p_blocked(case: Case) -> Iterator[Answer]:
     `nvidia-smi topo -p2p r; nvidia-smi topo -p2p w; grep RegistryDwords /proc/driver/nvidia/params`
 
     ## How to fix
-    DR: take the key (ForceP2P, PeerMappingOverride) out of the options of the module nvidia, and reload it. Else look
+    DR: take the key (ForceP2P and its kin) out of the options of the module nvidia, and reload it. Else look
     for what the driver dislikes: firmware of GPU and switch, ACS, driver version.
 
     ## Source

@@ -30,7 +30,7 @@ _ON_PURPOSE = {
     "critical",
     needs=("pci|lspci",),
     references=("CONTRACT-3",),
-    absorbs=("affinity-gpu-far-from-nic",),
+    absorbs=("affinity-gpu-far-from-nic", "device-count-low", "nvswitch-missing"),
 )
 def inventory_lost(case: Case) -> Iterator[Answer]:
     """A device, port or NVLink that an earlier run saw is gone.

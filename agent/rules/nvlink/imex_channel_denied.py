@@ -35,7 +35,7 @@ def imex_channel_denied(case: Case) -> Iterator[Answer]:
     `ls -l /dev/nvidia-caps-imex-channels`
 
     ## How to fix
-    Load the driver with `NVreg_CreateImexChannel0=1`, or `nvidia-modprobe -i 0:1`; let the scheduler do so for jobs.
+    Load the driver with `NVreg_CreateImexChannel0=1`, or let the scheduler make channels for jobs.
 
     ## Source
     NVIDIA IMEX guide (channels); NCCL documentation (error 800).

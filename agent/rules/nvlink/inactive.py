@@ -24,6 +24,7 @@ _WHOLE_BOARD = 8  # so many GPUs of one model fill a baseboard: all their links 
         "nvlink-asymmetric",
         "nvlink-errors",
         "gpu-xid",
+        "profile-differs",
         "nvlink-matrix-uneven",
         "nvlink-path-missing",
         "gpu-p2p-blocked",

@@ -1,0 +1,152 @@
+"""Profiles: what a platform, or a site, expects of a node. Built in as TOML files beside this one, or a file of a site.
+
+Loaded only where one is asked for or recognized: reading TOML costs some 7 ms.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NamedTuple
+
+import msgspec
+
+from agent.model.node import Platform
+from agent.model.profile import BadProfile, Device, Expected, Profile
+from agent.model.report import Report
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LIMIT_BYTES = 1 << 20
+AUTO, NONE = "auto", "none"
+
+
+class Chosen(NamedTuple):
+    """The profile to judge with, and how the report calls the platform then."""
+
+    profile: Profile | None
+    platform: Platform
+    declared: str | None = None  # what the operator asked for, for the report
+
+
+def chosen(wanted: str, platform: Platform) -> Chosen:
+    """`auto`: that of the recognized platform, if there is one; `none`; a name; a file. Raises BadProfile."""
+    if wanted == NONE:
+        return Chosen(None, platform, "profile: none")
+    if wanted == AUTO:
+        name = platform.profile
+        return Chosen(named(name) if name and name in names() else None, platform)
+    profile = named(wanted) if wanted in names() else _from_file(wanted)
+    evidence = [*platform.evidence, f"declared: --profile {wanted}"]
+    return Chosen(
+        profile, Platform(profile=profile.name, confidence="exact", evidence=evidence), f"profile: {profile.name}"
+    )
+
+
+def names() -> list[str]:
+    """The built-in profiles."""
+    return sorted(entry[:-5] for entry in os.listdir(HERE) if entry.endswith(".toml"))
+
+
+def named(name: str) -> Profile:
+    """A built-in profile. Raises BadProfile."""
+    return _read(os.path.join(HERE, f"{name}.toml"))
+
+
+def learnt(report: Report, name: str) -> Profile:
+    """What a good node of this kind has: counts, links, roles and places of its GPUs, NVSwitches and NICs."""
+    topology = report.topology
+    functions = {f.id: f for f in topology.pci}
+    where = f"learnt from {report.node.hostname or 'a node'} at {report.observed_at or 'a time that is not known'}"
+
+    def device(kind: str, pci: str | None, label: str, **more: object) -> Device:
+        function = functions.get(pci or "")
+        link = function.link if function and function.link and function.link.quality.state == "conclusive" else None
+        known = function and function.vendor and function.device
+        return Device(
+            kind=kind,
+            pci=pci,
+            slot=function.slot if function else None,
+            name=label,
+            vendor_device=f"{(function.vendor or '')[2:]}:{(function.device or '')[2:]}"
+            if function and known
+            else None,
+            link_gt_s=link.speed_gt_s if link else None,
+            link_width=link.width if link else None,
+            numa_node=function.numa_node if function else None,
+            **more,  # type: ignore[arg-type]  # words of Device, checked by msgspec's constructor
+        )
+
+    devices = [device("gpu", gpu.pci, gpu.label) for gpu in topology.gpus if gpu.pci]
+    devices += [device("nvswitch", switch.pci, f"NVSwitch {switch.pci}") for switch in topology.nvswitches]
+    for nic in topology.nics:
+        if nic.pci and not nic.virtual_function and not nic.software:
+            port = next((port for port in nic.ports if port.state == "ACTIVE"), None)
+            devices.append(
+                device(
+                    "nic", nic.pci, nic.label, role=nic.role, firmware=nic.firmware,
+                    rate_gbit_s=port.rate_gbit_s if port else None, link_layer=port.link_layer if port else None,
+                )
+            )  # fmt: skip
+    rails = [nic for nic in topology.nics if nic.role == "rail"]
+    links = {sum(link.state in ("active", "sleep") for link in gpu.links) for gpu in topology.gpus if gpu.links_known}
+    return Profile(
+        name=name,
+        title=f"{report.node.vendor or ''} {report.node.product or ''}".strip(),
+        gpu_devices=sorted({d.vendor_device for d in devices if d.kind == "gpu" and d.vendor_device}),
+        gpus=Expected(value=len(topology.gpus), source=where),
+        nvlinks_per_gpu=Expected(value=links.pop(), source=where) if len(links) == 1 else None,
+        nvswitches=Expected(value=len(topology.nvswitches), source=where),
+        rails=Expected(value=len(rails), source=where),
+        devices=devices,
+    )
+
+
+def toml(profile: Profile) -> str:
+    """The profile as a file of its own: keys in the order of the struct, a table for each device."""
+    rows = msgspec.to_builtins(profile)
+    lines = []
+    for key, value in rows.items():
+        if key == "devices" or value in (None, "", []):
+            continue
+        lines.append(f"{key} = {_inline(value)}")
+    for device in rows["devices"]:
+        lines += [
+            "",
+            "[[devices]]",
+            *(f"{key} = {_inline(value)}" for key, value in device.items() if value is not None),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _inline(value: object) -> str:
+    if isinstance(value, dict):
+        inner = ", ".join(f"{key} = {_inline(each)}" for key, each in value.items() if each is not None)
+        return "{ " + inner + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_inline(each) for each in value) + "]"
+    return msgspec.json.encode(value).decode()  # strings and numbers of JSON are those of TOML
+
+
+def _from_file(path: str) -> Profile:
+    if not os.path.exists(path):
+        known = ", ".join(names())
+        raise BadProfile(f"--profile {path}: no such file, and no built-in profile; these are {known}")
+    return _read(path)
+
+
+def _read(path: str) -> Profile:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        with open(path, "rb") as file:
+            data = file.read(LIMIT_BYTES + 1)
+    except OSError as error:
+        raise BadProfile(f"{path}: {error.strerror}") from error
+    if len(data) > LIMIT_BYTES:
+        raise BadProfile(f"{path}: larger than {LIMIT_BYTES} bytes")
+    try:
+        return msgspec.convert(tomllib.loads(data.decode()), Profile)
+    except (ValueError, RecursionError) as error:
+        raise BadProfile(f"{path}: {error}") from error
