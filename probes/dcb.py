@@ -19,6 +19,7 @@ from probes.asking import Asking
 from probes.dcb_facts import Dcb, DcbFacts, Interface, Marking
 from probes.dcb_tool import OBJECTS, parse_dcb
 from probes.host.door import Absent, Failed, Host, Unanswered
+from probes.ip_link import saved_links
 from probes.mlnx_qos import parse_mlnx_qos
 from probes.netdev import SLEEPING, natural, on_pci
 from probes.probe import Probe, Reading
@@ -28,7 +29,7 @@ T = TypeVar("T")
 INFINIBAND = "/sys/class/infiniband"
 CONFIGURED = "/sys/kernel/config/rdma_cm"
 ETHERNET = 1  # ARPHRD_ETHER
-MOST = 1024  # interfaces, RDMA devices: more are no machine's
+MOST, MOST_SAVED = 1024, 128  # interfaces, RDMA devices: more are no machine's; those with saved outputs
 NO_DCB = ("EOPNOTSUPP", "ENOTSUP")  # one number on Linux
 PRIORITIES = tuple(str(priority) for priority in range(8))
 SAVED = re.compile(r"[A-Za-z0-9_.:-]{1,15}")
@@ -37,8 +38,11 @@ SAVED = re.compile(r"[A-Za-z0-9_.:-]{1,15}")
 def read(host: Host) -> Reading:
     """Every Ethernet interface whose device is awake. Raises Absent where there is none, and nothing marks traffic."""
     asking = Asking(host)
-    here = [each for each in on_pci(asking)[:MOST] if each.link.type in (None, ETHERNET)]
-    rows = tuple(_interface(asking, each.link.name, each.place.pci or "", each.folder) for each in here)
+    here = [(each.link, each.place.pci, each.folder) for each in on_pci(asking)]
+    known = {link.name for link, _, _ in here}
+    here += [(link, link.parent_pci, None) for name, link in saved_links(asking).items() if name not in known]
+    ethernet = [(link.name, pci, folder) for link, pci, folder in here if pci and link.type in (None, ETHERNET)]
+    rows = tuple(_interface(asking, *each, number < MOST_SAVED) for number, each in enumerate(ethernet[:MOST]))
     markings = tuple(_markings(asking))
     if not rows and not markings:
         raise Absent("no Ethernet interface of a PCI device is seen here")
@@ -48,7 +52,7 @@ def read(host: Host) -> Reading:
 PROBE = Probe("dcb", read)
 
 
-def _interface(asking: Asking, name: str, pci: str, folder: str | None) -> Interface:
+def _interface(asking: Asking, name: str, pci: str, folder: str | None, with_saved: bool) -> Interface:
     said: list[Dcb] = []
     reason = None
     try:
@@ -59,7 +63,7 @@ def _interface(asking: Asking, name: str, pci: str, folder: str | None) -> Inter
     if folder:
         said += _ofed(asking, folder)
         row = _with_ecn(asking, folder, row)
-    said += _saved(asking, name)
+    said += _saved(asking, name) if with_saved else []
     return row._replace(said=tuple(said), reason=reason)
 
 

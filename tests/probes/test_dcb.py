@@ -199,3 +199,13 @@ def test_the_kernel_that_runs_here_understands_the_question() -> None:
     with pytest.raises(Failed) as why:
         LiveHost().netlink(netlink.ROUTE, dcb_netlink.question("lo", dcb_netlink.IEEE_GET))
     assert why.value.code in dcb.NO_DCB
+
+
+def test_an_interface_that_only_ip_names_has_its_saved_output() -> None:
+    here = Machine()
+    text = f"4: {NAME}: <BROADCAST,UP> mtu 9000\n"
+    text += f"    link/ether {MAC} brd ff:ff:ff:ff:ff:ff parentbus pci parentdev {PCI} \n"
+    for argv, said in ((("ip", "-d", "link"), text), (("mlnx_qos", "-i", NAME), TEXT)):
+        here.outputs[argv] = Completed(argv, 0, said, "", 0.0)
+    one = row(here)
+    assert (one.name, one.pci, [said.source for said in one.said]) == (NAME, PCI, ["mlnx_qos"])
