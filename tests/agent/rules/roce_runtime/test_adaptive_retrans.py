@@ -14,6 +14,7 @@ from tests.agent.rules.moves import (
     PORT_GUARDS,
     moved,
     one,
+    reset,
     roce,
     severities,
     silent,
@@ -88,3 +89,14 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
 def test_a_fabric_declared_lossy_is_not_judged() -> None:
     """The features do what they are for."""
     silent(rule, replace(FIRING, settings=Settings(facts={"roce_mode": "lossy"})), NotApplicable)
+
+
+def test_retransmissions_are_judged_where_timeouts_are_quiet() -> None:
+    """Both over: the timeouts are told. Not compared: unknown. Not counted, or no packets counted: timeouts alone."""
+    many = {"roce_adp_retrans": 5000, "port_xmit_packets": 1_000_000}
+    (fault,) = [answer for answer in rule.check(moved(FIRING, PORT, many)) if answer.subject == PORT]
+    assert fault.summary.startswith("10 adaptive timeouts")  # type: ignore[union-attr]  # a fault
+    assert isinstance(one(rule, reset(roce(), PORT, "roce_adp_retrans"), PORT), Unknown)
+    assert Pass(PORT) == one(rule, without(roce(), "roce_adp_retrans"), PORT)
+    assert Pass(PORT) == one(rule, without(moved(roce(), PORT, many), "port_xmit_packets"), PORT)
+    assert [(PORT, "info")] == severities(rule, moved(reset(roce(), PORT, "roce_slow_restart"), PORT, many))

@@ -11,6 +11,7 @@ from tests.agent.rules.moves import (
     PORT_GUARDS,
     moved,
     one,
+    reset,
     roce,
     severities,
     silent,
@@ -75,3 +76,12 @@ def test_a_driver_that_does_not_count_it_is_not_judged() -> None:
 def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     """The firing case and this circumstance: no fault, and the answer that the page promises."""
     silent(rule, circumstance(FIRING), kind)
+
+
+@pytest.mark.parametrize("counter", ["rp_cnp_ignored", "rp_cnp_handled"])
+def test_half_of_a_share_is_unknown(counter: str) -> None:
+    """One of the two was reset; where none was ignored the other does not matter."""
+    gap = reset(roce(), PORT, counter)
+    assert isinstance(one(rule, moved(gap, PORT, {"rp_cnp_ignored": 100}), PORT), Unknown)
+    assert (counter == "rp_cnp_handled") == isinstance(one(rule, gap, PORT), Pass)
+    assert isinstance(one(rule, without(FIRING, "rp_cnp_handled"), PORT), NotApplicable)

@@ -11,6 +11,7 @@ from tests.agent.rules.moves import (
     PORT_GUARDS,
     moved,
     one,
+    reset,
     roce,
     severities,
     silent,
@@ -80,3 +81,10 @@ def test_a_driver_that_does_not_count_it_is_not_judged() -> None:
 def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     """The firing case and this circumstance: no fault, and the answer that the page promises."""
     silent(rule, circumstance(FIRING), kind)
+
+
+def test_packets_that_are_not_counted_leave_it_unknown() -> None:
+    """Neither by the port nor by the interface; and a counter that was reset."""
+    bare = without(FIRING, "port_rcv_packets")
+    assert isinstance(one(rule, bare, PORT), Unknown)
+    assert isinstance(one(rule, reset(roce(), PORT, "np_cnp_sent"), PORT), Unknown)
