@@ -79,7 +79,7 @@ class Gpu(NamedTuple):
     pcie_counters: Mapping[str, int] | None = None  # cumulative since the driver was loaded; names: nvml_words
     c2c_max_gbyte_s: float | None = None  # of all C2C links together, one direction
     c2c_errors: Mapping[str, int] | None = None  # of all C2C links together, cumulative
-    nvlink_bandwidth_mode: str | None = None  # of this GPU (Blackwell and later): full | off | min | ... | reduced
+    nvlink_bandwidth_mode: str | None = None  # of this GPU (Blackwell and later): full | reduced
     chassis_serial: str | None = None  # of the rack's chassis
     slot: str | None = None  # in that chassis, switch trays counted
     tray: str | None = None  # among compute trays

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from probes.nvml_links import Asks, Fields
-from probes.nvml_words import BANDWIDTH_MODES, C2C_ERRORS, C2C_STATES, PCIE_COUNTERS
+from probes.nvml_words import C2C_ERRORS, C2C_STATES, PCIE_COUNTERS
 
 _C2C_COUNT, _C2C_STATUS, _C2C_MAX = 170, 171, 172
 
@@ -45,13 +45,11 @@ def _counters(said: Fields, names: Mapping[int, str]) -> dict[str, int] | None:
 
 
 def bandwidth_mode(said: Mapping[str, int] | None) -> str | None:
-    """What `bwMode` counts is documented for the system only; `bIsBest` says whether anything was taken away."""
+    """`bIsBest` says whether anything was taken away. `bwMode` is one of up to 23 that the GPU lists, not a number of
+    the system's five modes."""
     if said is None:
         return None
-    if said["bIsBest"]:
-        return "full"
-    word = BANDWIDTH_MODES.get(said["bwMode"])
-    return word if word not in (None, "full") else "reduced"
+    return "full" if said["bIsBest"] else "reduced"
 
 
 def place(said: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -97,7 +97,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     addressing_mode: str | None = None
     p2p: dict[str, dict[str, str]] | None = None
     recovery_action: str | None = None
-    nvlink_bandwidth_mode: str | None = None  # full | off | min | half | 3quarter
+    nvlink_bandwidth_mode: str | None = None  # of this GPU: full | reduced
     pcie_counters: dict[str, int] = {}  # of the GPU's own PCIe link, cumulative since the driver was loaded
 
 

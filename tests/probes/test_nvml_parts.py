@@ -60,10 +60,11 @@ def test_a_sum_of_some_links_is_no_sum() -> None:
 
 
 @pytest.mark.parametrize(
-    ("best", "mode", "word"), [(1, 0, "full"), (1, 22, "full"), (0, 3, "half"), (0, 0, "reduced"), (0, 22, "reduced")]
+    ("best", "mode", "word"),
+    [(1, 0, "full"), (1, 22, "full"), (0, 3, "reduced"), (0, 0, "reduced"), (0, 22, "reduced")],
 )
 def test_the_bandwidth_mode_of_a_gpu(best: int, mode: int, word: str) -> None:
-    """Whether it is the best counts; what the number means is documented for the system only."""
+    """Whether it is the best counts; its numbers are those that the GPU lists."""
     assert word == facts({}, GetNvlinkBwMode={"bIsBest": best, "bwMode": mode}).gpus[0].nvlink_bandwidth_mode
 
 

@@ -32,10 +32,10 @@ def nvlink_bandwidth_mode_reduced(case: Case) -> Iterator[Answer]:
     - The mode of a Hopper system is told to root only: unknown.
 
     ## How to confirm
-    `nvidia-smi nvlink --get-bandwidth-mode`
+    `nvidia-smi nvlink -gBwMode`
 
     ## How to fix
-    `nvidia-smi nvlink --set-bandwidth-mode FULL` with all jobs gone, unless the mode is meant.
+    `nvidia-smi nvlink -sBwMode FULL` with all jobs gone, unless the mode is meant.
 
     ## Source
     nvml.h (nvmlSystemGetNvlinkBwMode, nvmlDeviceGetNvlinkBwMode).
@@ -77,7 +77,7 @@ def _fault(subject: str, label: str, mode: str, at: frozenset[str]) -> Fail:
         label=label,
         summary=f"NVLink bandwidth mode {mode}",
         impact="NVLinks are switched off on purpose: HALF leaves an H100 225 of 450 GB/s, MIN and OFF less.",
-        remedy="With all jobs gone: nvidia-smi nvlink --set-bandwidth-mode FULL, unless the mode is meant.",
-        evidence=(Evidence(what="bandwidth mode", value=mode, source="nvidia-smi nvlink --get-bandwidth-mode"),),
+        remedy="With all jobs gone: nvidia-smi nvlink -sBwMode FULL, unless the mode is meant.",
+        evidence=(Evidence(what="bandwidth mode", value=mode, source="nvidia-smi nvlink -gBwMode"),),
         places=at,
     )
