@@ -20,10 +20,6 @@ NAMES = {rule.name: rule for rule in every_rule()}
 IDS = [f"PCIE-{n:03}" for n in range(1, 35)] + [f"NVL-{n:03}" for n in range(1, 29)] + ["NCCL-001"]
 # Not of a reference: "a device that is gone", "a hang is a finding", the recovery action, a learnt profile
 OWN = ["CONTRACT-3", "CONTRACT-5", "CONTRACT-NVML230", "CONTRACT-PROFILE"]
-    "CONTRACT-3",
-    "CONTRACT-5",
-    "CONTRACT-NVML230",
-]  # not of a reference: "a device that is gone", "a hang is a finding"
 
 
 def made_anywhere() -> list[Rule]:
