@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from probes.numa import NumaFacts, NumaNode
 from probes.pci import Acs, PciFacts, PciFunction
 from tests.agent.assemble.hosts import GEN1, GEN5, assembled, hgx
@@ -106,3 +108,53 @@ def test_the_row_tells_the_link_in_one_direction_after_coding() -> None:
         link.bandwidth_gbyte_s,
         link.quality.state,
     )
+
+
+@pytest.mark.parametrize(
+    ("managed", "autonomous", "expected"),
+    [
+        (True, True, ["bandwidth_managed", "autonomous"]),
+        (False, True, ["autonomous"]),
+        (False, False, []),
+        (None, None, None),
+        (True, None, None),
+    ],
+)
+def test_what_a_port_remembers_of_retraining(managed, autonomous, expected) -> None:
+    """Unknown is not "never"."""
+    port = PciFunction(
+        DOWN, None, "0000:10", bandwidth_management_status=managed, autonomous_bandwidth_status=autonomous
+    )
+
+    assert expected == rows(pci=PciFacts((port,)))[DOWN].retrained
+
+
+def test_settings_that_config_space_tells_are_fields() -> None:
+    """Tags as they are and as they could be, and a link that was switched off."""
+    function = PciFunction(
+        NIC,
+        DOWN,
+        "0000:10",
+        extended_tags_supported=True,
+        ten_bit_tags=False,
+        ten_bit_tags_supported=True,
+        link_disabled=True,
+    )
+    row = rows(pci=PciFacts((function,)))[NIC]
+
+    assert (True, False, True, True) == (
+        row.extended_tags_supported,
+        row.ten_bit_tags,
+        row.ten_bit_tags_supported,
+        row.link_disabled,
+    )
+
+
+@pytest.mark.parametrize(("raw", "width"), [(0, 0), (16, 16), (255, None), (None, None)])
+def test_no_lanes_is_a_number_and_no_reading_is_none(raw, width) -> None:
+    """0 says that there is no link; 255 that the kernel could not tell."""
+    function = PciFunction(
+        NIC, DOWN, "0000:10", current_link_width=raw, max_link_width=16, current_link_speed_gt_s=GEN5
+    )
+
+    assert width == rows(pci=PciFacts((function,)))[NIC].link.width
