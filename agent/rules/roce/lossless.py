@@ -57,7 +57,7 @@ class Chain(NamedTuple):
 
 def protected(qos: Qos) -> tuple[int, ...]:
     """Priorities with PFC."""
-    return tuple(n for n, on in enumerate(qos.pfc) if on)
+    return tuple(n for n, on in enumerate(qos.pfc[:8]) if on)
 
 
 def chains(case: Case) -> tuple[Chain | Answer, ...]:
@@ -191,7 +191,7 @@ def _marked(case: Case, known: Chain, marking: Marking | None) -> Chain:
         return known._replace(reason="to which priority a DSCP goes could not be read")
     if marking is None:
         return known._replace(reason=f"how RDMA packets are marked is not known: {unknown(case)}")
-    priority = qos.dscp_prio.get(str(marking.dscp), 0)
+    priority = qos.dscp_prio.get(str(marking.dscp), 0) & 7
     known = known._replace(priority=priority, how=f"DSCP {marking.dscp}")
     if priority in on:
         return known._replace(verdict="lossless")

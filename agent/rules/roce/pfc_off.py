@@ -69,6 +69,6 @@ def _fault(case: Case, each: Chain) -> Fail:
 def _wanted(case: Case, each: Chain) -> int:
     """The class of the switch, else of other ports, else the convention."""
     neighbor = each.each.netdev.neighbor if each.each.netdev else None
-    told = [n for n, on in enumerate(neighbor.pfc) if on] if neighbor else []
+    told = [n for n, on in enumerate(neighbor.pfc[:8]) if on] if neighbor else []
     others = [protected(netdev.qos) for netdev in case.topology.netdevs if netdev.qos]
     return next((n for n in (*told, *(n for on in others for n in on))), CONVENTION)

@@ -52,7 +52,7 @@ def egress_map(vlan: Netdev) -> tuple[int, ...] | None:
     if text is None:
         return None
     ends = [pair.partition(":")[2] for pair in str(text).replace(" ", ",").split(",")]
-    return tuple(int(end) & 7 for end in ends if end.isdecimal())
+    return tuple(int(end) & 7 for end in ends if end.isdecimal() and len(end) < 4)
 
 
 def _priority(case: Case, each: RocePort, vlan: Netdev) -> int | None:

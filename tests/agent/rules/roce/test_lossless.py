@@ -7,6 +7,7 @@ import pytest
 
 from agent.model.nic import Gid, Neighbor, Pause
 from agent.model.node import NcclLibrary, NcclSetting
+from agent.rules.roce.catalogue import RULES
 from agent.rules.roce.lossless import Chain, chains
 from agent.rules.roce.marking import Marking
 from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, probe, software, topology
@@ -313,3 +314,35 @@ def test_losses_make_it_grave() -> None:
     assert "warning" == of(lost(off, by=0)).severity
     assert "warning" == of(lost(off, counter="duplicate_request")).severity
     assert "info" == of(changed_nic(off, 1, role="storage")).severity
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"dscp_prio": {"26": 99, "x": 1}, "prio_tc": [0] * 8, "tc_tsa": ["ets"] * 8},
+        {"dscp_prio": {"26": -9}, "prio_tc": [-1] * 9, "tc_tsa": ["strict"] * 9, "tc_bandwidth": [-1] * 8},
+        {"pfc": [True] * 20, "buffers": {"prio_buffer": [-3] * 8, "size_bytes": [0]}},
+        {"pfc": [False] * 9 + [True], "max_rate_kbit_s": [-1, 5], "prio_tc": [7]},
+        {"pfc": [True], "ecn": {"np": [], "rp": [False]}, "cnp_dscp": -1, "peer_pfc": [True] * 40},
+        {"trust": "both", "dcbx": "?", "cable_metres": -5, "max_rate_kbit_s": [1] * 99},
+    ],
+)
+def test_no_rule_breaks_on_a_report_that_makes_no_sense(rule, said) -> None:
+    """A report may be anybody's: an answer for every port, whatever its lists hold."""
+    assert list(rule.check(dcb_everywhere(roce(), **said)))
+
+
+@pytest.mark.parametrize("egress", ["", "0:", "x", "0:9" + "9" * 9000, "::,,", "0:3 4:3"])
+def test_any_egress_map_can_be_read(egress: str) -> None:
+    """What is no map maps nothing."""
+    assert of(vlan(roce(), egress)).verdict in ("lossy", "lossless")
+
+
+def test_a_vlan_whose_parent_is_not_here_is_asked_itself() -> None:
+    """Its own DCB, which most have none of."""
+    case = roce()
+    tagged = msgspec.structs.replace(case.topology.netdevs[1], id="v", label="v", vlan={"id": 5, "parent": "gone"})
+    case = changed_port(topology(case, netdevs=[*case.topology.netdevs, tagged]), 1, netdevs=["v"])
+
+    assert "lossless" == of(case).verdict
