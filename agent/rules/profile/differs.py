@@ -30,6 +30,7 @@ def profile_differs(case: Case) -> Iterator[Answer]:
 
     ## What keeps it silent
     - No profile: not applicable. Devices that are not in it, or of another model than in it: not applicable.
+    - NVLinks where the NVLink bandwidth mode is reduced: not applicable, see nvlink-bandwidth-mode-reduced.
     - A link that is idle or not believed, a port that is not active: unknown. Rules about links, rates and NVLinks that
       find the fault themselves stand for this one.
 
@@ -64,6 +65,9 @@ def _links(case: Case, profile: Profile, gpu_id: str) -> Iterator[Answer]:
     subject = f"gpu:{gpu.id}"
     if not gpu.links_known:
         yield Unknown(subject, gpu.links_reason or "its NVLinks are not known")
+        return
+    if {case.topology.bandwidth_mode, gpu.nvlink_bandwidth_mode} - {"full", None}:
+        yield NotApplicable(subject, "a reduced NVLink bandwidth mode: links are off on purpose")
         return
     up = sum(link.state in ("active", "sleep") for link in gpu.links)
     if up >= due or case.virtual_machine or (gpu.mig and gpu.mig.current):

@@ -7,13 +7,15 @@ from dataclasses import replace
 import pytest
 
 from agent.model.gpu import Fabric, Mig
+from agent.model.profile import Profile
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.nvlink.bandwidth_mode_reduced import nvlink_bandwidth_mode_reduced as bandwidth
 from agent.rules.nvlink.claimed import nvlink_claimed as claimed
 from agent.rules.nvlink.nvls_unavailable import nvls_unavailable as nvls
 from agent.rules.nvlink.unused_by_mig import nvlink_unused_by_mig as unused
-from agent.rules.rule import NotApplicable, Pass, Unknown
+from agent.rules.profile.differs import profile_differs
+from agent.rules.rule import Fail, NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,
     changed_gpu,
@@ -27,6 +29,7 @@ from tests.agent.rules.build import (
     virtual,
 )
 from tests.agent.rules.nvlink.fabric import SUBJECTS, hgx, profile, registration, tray
+from tests.agent.rules.nvlink.test_inactive import dead
 from tests.agent.rules.rows import H100_PCIE
 
 
@@ -96,6 +99,23 @@ def test_mig_leaves_nvlink_idle() -> None:
 def test_mig_that_is_off_or_divides_a_card(case, kind) -> None:
     """Nothing to say."""
     assert {kind} == kinds(unused, case)
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(lambda c: c, Fail, id="full"),
+        pytest.param(lambda c: topology(c, bandwidth_mode="half"), NotApplicable, id="of the system"),
+        pytest.param(lambda c: changed_gpu(c, 2, nvlink_bandwidth_mode="reduced"), NotApplicable, id="of the GPU"),
+    ],
+)
+def test_links_that_a_mode_switched_off_do_not_differ_from_a_profile(circumstance, kind) -> None:
+    """The mode is the finding."""
+    expected = profile(nvlinks_per_gpu=18)
+    site = Profile(name="site", gpu_devices=["10de:2330"], nvlinks_per_gpu=expected.nvlinks_per_gpu)
+    case = circumstance(changed_gpu(replace(hgx(), profile=site), 2, links=dead(9)))
+
+    assert [kind] == [type(answer) for answer in answers(profile_differs, case, SUBJECTS[2])]
 
 
 def no_nvlink(expected: float = 18):
