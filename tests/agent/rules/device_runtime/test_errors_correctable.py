@@ -7,7 +7,7 @@ import pytest
 from agent.rules.device_runtime.errors_correctable import pcie_errors_correctable as rule
 from agent.rules.device_runtime.links import budget
 from agent.rules.rule import NotApplicable, Pass, Unknown
-from tests.agent.rules.build import changed_nic, fails, function, node
+from tests.agent.rules.build import changed_netdev, changed_nic, fails, function, node
 from tests.agent.rules.moves import GPU, HOUR, NETDEV, NIC, gpus, moved, one, reset, roce, severities, without_window
 from tests.agent.rules.rows import link
 
@@ -87,3 +87,25 @@ def test_a_port_is_judged_with_its_device() -> None:
     """Its counters are those of the link below it."""
     assert isinstance(one(rule, FIRING, ABOVE), NotApplicable)
     assert isinstance(one(rule, without_window(FIRING), "node"), Unknown)
+
+
+def test_one_end_is_enough() -> None:
+    """No port above, or one that does not count; a device that counts other things only leaves it to the port."""
+    for case in (function(FIRING, GPU, parent=None), function(FIRING, ABOVE[4:], aer=None)):
+        assert [(PCI, "warning")] == severities(rule, case)
+    other = function(gpus(), GPU, aer={"fatal": {"DLP": 0}})
+    assert Pass(PCI) == one(rule, other, PCI)
+    assert isinstance(one(rule, function(other, ABOVE[4:], aer=None), PCI), NotApplicable)
+
+
+def test_ten_times_the_budget_names_its_own_limit() -> None:
+    """310 a minute for Gen 5 x16."""
+    (fault,) = fails(rule, moved(gpus(), PCI, {"correctable.Timeout": 18601}))
+    assert fault.summary == "18601 correctable PCIe errors in 60 min, limit 310/min"
+
+
+def test_an_interface_that_does_not_count_its_signal_is_left_out() -> None:
+    """Other drivers: the link's own counters decide."""
+    case = changed_netdev(roce(), 1, counters={})
+    case = function(case, NIC, aer={"correctable": {"RxErr": 0}})
+    assert Pass(NIC_PCI) == one(rule, case, NIC_PCI)
