@@ -35,8 +35,9 @@ PORT_FIELDS = {
 }  # fmt: skip
 RATE_FIELDS = {"rate_gbit_s": "links", "width": "links", "speed": "links"}  # of active ports only
 NETDEV_FIELDS = {
-    "operstate": "links", "max_speed_gbit_s": "links", "fec": "links", "neighbor": "links",
-    "admin_up": "settings", "mtu": "settings", "master": "settings", "bond": "settings", "vlan": "settings",
+    "operstate": "links", "max_speed_gbit_s": "links", "neighbor": "links",
+    "admin_up": "settings", "autoneg": "settings", "mtu": "settings", "master": "settings", "bond": "settings",
+    "vlan": "settings",
 }  # fmt: skip
 QOS_FIELDS = ("trust", "pfc", "prio_tc", "dscp_prio", "tc_bandwidth", "tc_tsa", "buffers", "dcbx", "ecn")
 SURE = "conclusive"
@@ -112,6 +113,8 @@ def netdevs(ledger: Ledger, pairs: Pairing) -> None:
         ledger.fields(place, a, b, NETDEV_FIELDS)
         if a.operstate == b.operstate:  # without a signal there is no speed
             ledger.fields(place, a, b, {"speed_gbit_s": "links"})
+            if a.fec and b.fec:
+                ledger.fields(place, a.fec, b.fec, {"active": "links", "auto": "settings"}, "fec ")
         if a.module and b.module:
             ledger.compare("devices", "module", place, _module(a), _module(b))
         if a.pause and b.pause:

@@ -13,7 +13,7 @@ from agent.diff import diff
 from agent.diff.change import GROUPS, KINDS, Change, Diff
 from agent.diff.page import page
 from agent.model.gpu import Gpu
-from agent.model.nic import Netdev, Nic, Qos
+from agent.model.nic import Fec, Netdev, Nic, Qos
 from agent.model.node import Module
 from agent.model.report import Report
 from agent.outputs.text.lines import plain
@@ -296,3 +296,16 @@ def test_a_circle_of_parents_ends() -> None:
     circle = rows(old, "pci", lambda f: msgspec.structs.replace(f, parent={a: b, b: a}.get(f.id, f.parent)))
 
     assert [] == diff(circle, circle).changes
+
+
+def test_fec_and_negotiation_of_an_interface() -> None:
+    """Field by field; without a signal there is no FEC that is active."""
+    old = scanned(ROCE)
+
+    def changed_to(**fields: object) -> list[str]:
+        new = rows(old, "netdevs", lambda n: msgspec.structs.replace(n, **fields) if n.fec else n)
+        return [change.what for change in diff(old, new).changes]
+
+    assert ["fec active", "fec auto"] == changed_to(fec=Fec(active="off", auto=False, supported=["off"]))
+    assert ["autoneg"] == changed_to(autoneg=False)
+    assert ["operstate"] == changed_to(operstate="down", fec=Fec())
