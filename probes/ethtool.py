@@ -1,8 +1,8 @@
 """What drivers of network interfaces tell through ethtool: pause, FEC, link modes, their own counters, their firmware.
 
 Kernel page: Documentation/networking/ethtool-netlink.rst; linux/ethtool.h. Every question takes the RTNL lock and may
-be a firmware command, so only interfaces of awake PCI devices are asked, each question once. Counters of a function
-that a fabric manager owns stay unread: reading them floods the kernel log.
+be a firmware command, so only interfaces of awake PCI devices are asked, each question once. A function that a fabric
+manager owns is asked for its driver alone: its registers refuse, and each refusal is a line in the kernel's log.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ def read(host: Host) -> Reading:
             asking.gap(f"some interfaces: drivers or the kernel's network lock were busy for more than {SECONDS:.0f} s")
             break
         interface = Interface(asking, one.link.name, one.link.index, family)
-        found.append(interface.read(one.place.pci in functions and functions.get(one.place.pci or "") is None))
+        if functions.get(one.place.pci or "") is not None:
+            found.append(interface.driver())
+        else:
+            found.append(interface.read(with_counters=one.place.pci in functions))
     answered = tuple(each for each in found if each != Ethernet(each.name))
     if not answered:
         raise Absent(asking.missing or "no driver answers to ethtool")
@@ -94,22 +97,24 @@ class Interface:
         self.index = index
         self.family = family
 
+    def driver(self) -> Ethernet:
+        """What the driver says of itself: this asks no hardware."""
+        said = self._ioctl("ethtool -i", ioctl.driver_request(), ioctl.parse_driver)
+        if said is None:
+            return Ethernet(self.name)
+        return Ethernet(self.name, driver=said.driver, version=said.version, firmware=said.firmware)
+
     def read(self, with_counters: bool) -> Ethernet:
         """Everything; a question without an answer is a gap, but for what the driver does not have."""
-        driver = self._ioctl("ethtool -i", ioctl.driver_request(), ioctl.parse_driver)
         fec = self._either("ethtool --show-fec", genl.FEC_GET, genl.parse_fec, ioctl.fec_request(), ioctl.parse_fec)
         counters = self._counters() if with_counters else None
-        return Ethernet(
-            name=self.name,
+        return self.driver()._replace(
             pause=self._either(
                 "ethtool -a", genl.PAUSE_GET, genl.parse_pause, ioctl.pause_request(), ioctl.parse_pause
             ),
             fec=fec,
             modes=self._netlink("ethtool", genl.LINKMODES_GET, genl.parse_link_modes),
             counters=counters,
-            driver=driver.driver if driver else None,
-            version=driver.version if driver else None,
-            firmware=driver.firmware if driver else None,
         )
 
     def _either(
