@@ -10,6 +10,7 @@ import msgspec
 
 from agent.model.report import CountersWindow
 from agent.rules.case import Case, Settings
+from agent.rules.roce.lossless import Chain, chains
 from agent.rules.rule import Answer, Rule
 from tests.agent.rules.build import (
     answers,
@@ -101,6 +102,12 @@ def vlan(case: Case, egress: str | None) -> Case:
         for each in case.topology.nics[1].ports[0].gids
     ]
     return dcb(changed_port(case, 1, gids=gids), trust="pcp")
+
+
+def of(case: Case, nic: str = NIC) -> Chain:
+    """The chain of one rail's port."""
+    (found,) = [each for each in chains(case) if isinstance(each, Chain) and each.each.nic.id == nic]
+    return found
 
 
 def silent(rule: Rule, case: Case, kind: type[Answer]) -> None:

@@ -1,0 +1,130 @@
+"""Which tag and which interface the chain takes: VLANs, addresses in use, bonds; and reports that make no sense."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from agent.model.nic import Gid
+from agent.rules.roce.catalogue import RULES
+from tests.agent.rules.build import changed_port, topology
+from tests.agent.rules.roce.qos import dcb, dcb_everywhere, nccl_sets, of, roce, vlan
+from tests.agent.rules.rows import only
+
+
+@pytest.mark.parametrize(
+    ("egress", "level", "verdict", "priority"),
+    [
+        ("0:3", None, "lossless", 3),
+        ("0:3,4:3", None, "lossless", 3),
+        ("", None, "lossy", 0),
+        ("0:2", None, "lossy", 0),
+        ("", "3", "lossless", 3),
+        ("", "11", "lossless", 3),
+        ("", "2", "lossy", 2),
+        (None, None, "unknown", None),
+        (None, "3", "lossless", 3),
+    ],
+)
+def test_a_vlan_tag_decides_with_trust_in_pcp(egress, level, verdict: str, priority) -> None:
+    """The egress map or NCCL's service level; DSCP means nothing."""
+    case = vlan(roce(), egress)
+    if level:
+        case = nccl_sets(case, NCCL_IB_SL=level)
+    found = of(case)
+
+    assert (verdict, priority) == (found.verdict, found.priority)
+    assert ("roce-vlan-no-egress-map" if verdict == "lossy" else "") == found.cause
+
+
+def test_which_addresses_are_in_use() -> None:
+    """Routable ones; the one that NCCL is told to take; on the VLAN and beside it it is not known."""
+    case = vlan(roce(), "0:3")
+    both = case.topology.nics[1].ports[0].gids
+    mixed = changed_port(case, 1, gids=[*both, Gid(index=9, gid="2001:db8::1", type="RoCE v2", netdev="eth1")])
+
+    assert "some of its addresses have a VLAN tag" in of(mixed).reason
+    assert "lossless" == of(nccl_sets(mixed, NCCL_IB_GID_INDEX="3")).verdict
+    assert "roce-trust-pcp-untagged" == of(nccl_sets(mixed, NCCL_IB_GID_INDEX="9")).cause
+    assert "roce-trust-pcp-untagged" == of(dcb(roce(), trust="pcp")).cause
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: changed_port(c, 1, gids_known=False),
+        lambda c: changed_port(c, 1, gids=[]),
+        lambda c: changed_port(c, 1, gids=[Gid(index=3, gid="::ffff:10.0.0.1", type="RoCE v2", netdev="gone0")]),
+        lambda c: changed_port(c, 1, gids=[Gid(index=3, gid="::ffff:10.0.0.1", type="RoCE v2")]),
+    ],
+)
+def test_addresses_that_are_not_known_say_nothing(change) -> None:
+    """With trust in PCP the tag is all that decides."""
+    found = of(change(dcb(roce(), trust="pcp")))
+
+    assert ("unknown", "") == (found.verdict, found.cause)
+
+
+def test_pfc_on_priority_0_is_consistent_with_untagged_packets() -> None:
+    """Trust in PCP, no tag, PFC on 0: lossless."""
+    assert "lossless" == of(dcb(roce(), trust="pcp", pfc=only(0))).verdict
+
+
+def test_below_a_bond_the_worst_member_counts() -> None:
+    """DCB is the members'; the bond has none."""
+    case = roce()
+    bond = msgspec.structs.replace(
+        case.topology.netdevs[1], id="bond0", label="bond0", qos=None, bond={"mode": "802.3ad"}
+    )
+    members = [
+        msgspec.structs.replace(case.topology.netdevs[n], id=f"m{n}", label=f"m{n}", master="bond0") for n in (0, 1)
+    ]
+    case = changed_port(topology(case, netdevs=[*case.topology.netdevs, bond, *members]), 1, netdevs=["bond0"])
+
+    assert "lossless" == of(case).verdict
+    worse = msgspec.structs.replace(members[1], qos=msgspec.structs.replace(members[1].qos, pfc=only()))
+    case = topology(case, netdevs=[*case.topology.netdevs[:-1], worse])
+    assert ("lossy", "m1") == (of(case).verdict, of(case).each.netdev.label)
+
+
+def test_a_vlan_interface_has_the_dcb_of_its_parent() -> None:
+    """Where a VLAN is all that is listed for the port."""
+    case = roce()
+    tagged = msgspec.structs.replace(
+        case.topology.netdevs[1], id="v", label="v", vlan={"id": 5, "parent": "eth1"}, qos=None
+    )
+    case = changed_port(topology(case, netdevs=[*case.topology.netdevs, tagged]), 1, netdevs=["v"])
+
+    assert "lossless" == of(case).verdict
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"dscp_prio": {"26": 99, "x": 1}, "prio_tc": [0] * 8, "tc_tsa": ["ets"] * 8},
+        {"dscp_prio": {"26": -9}, "prio_tc": [-1] * 9, "tc_tsa": ["strict"] * 9, "tc_bandwidth": [-1] * 8},
+        {"pfc": [True] * 20, "buffers": {"prio_buffer": [-3] * 8, "size_bytes": [0]}},
+        {"pfc": [False] * 9 + [True], "max_rate_kbit_s": [-1, 5], "prio_tc": [7]},
+        {"pfc": [True], "ecn": {"np": [], "rp": [False]}, "cnp_dscp": -1, "peer_pfc": [True] * 40},
+        {"trust": "both", "dcbx": "?", "cable_metres": -5, "max_rate_kbit_s": [1] * 99},
+    ],
+)
+def test_no_rule_breaks_on_a_report_that_makes_no_sense(rule, said) -> None:
+    """A report may be anybody's: an answer for every port, whatever its lists hold."""
+    assert list(rule.check(dcb_everywhere(roce(), **said)))
+
+
+@pytest.mark.parametrize("egress", ["", "0:", "x", "0:9" + "9" * 9000, "::,,", "0:3 4:3"])
+def test_any_egress_map_can_be_read(egress: str) -> None:
+    """What is no map maps nothing."""
+    assert of(vlan(roce(), egress)).verdict in ("lossy", "lossless")
+
+
+def test_a_vlan_whose_parent_is_not_here_is_asked_itself() -> None:
+    """Its own DCB, which most have none of."""
+    case = roce()
+    tagged = msgspec.structs.replace(case.topology.netdevs[1], id="v", label="v", vlan={"id": 5, "parent": "gone"})
+    case = changed_port(topology(case, netdevs=[*case.topology.netdevs, tagged]), 1, netdevs=["v"])
+
+    assert "lossless" == of(case).verdict
