@@ -73,6 +73,9 @@ def _links(case: Case, profile: Profile, gpu_id: str) -> Iterator[Answer]:
     if up >= due or case.virtual_machine or (gpu.mig and gpu.mig.current):
         yield Pass(subject)
         return
+    if any(link.state == "unknown" for link in gpu.links):
+        yield Unknown(subject, "the state of a link is not known")
+        return
     yield Fail(
         subject=subject,
         label=gpu.label,

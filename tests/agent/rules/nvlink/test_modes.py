@@ -107,6 +107,7 @@ def test_mig_that_is_off_or_divides_a_card(case, kind) -> None:
         pytest.param(lambda c: c, Fail, id="full"),
         pytest.param(lambda c: topology(c, bandwidth_mode="half"), NotApplicable, id="of the system"),
         pytest.param(lambda c: changed_gpu(c, 2, nvlink_bandwidth_mode="reduced"), NotApplicable, id="of the GPU"),
+        pytest.param(lambda c: changed_gpu(c, 2, links=dead(9, "unknown")), Unknown, id="states not known"),
     ],
 )
 def test_links_that_a_mode_switched_off_do_not_differ_from_a_profile(circumstance, kind) -> None:
