@@ -232,12 +232,13 @@ def test_the_list_holds_only_what_reads() -> None:
     assert all(set(argv[1:]) <= smi for argv in COMMANDS if argv[0] == "nvidia-smi")
     others = {argv for argv in COMMANDS if argv[0] != "nvidia-smi"}
     readers = {"lspci", "ibstat", "ibstatus", "ibv_devinfo", "rdma", "ibdev2netdev", "show_gids", "lsmod"}
-    readers |= {"nv-fabricmanager", "nvidia-imex-ctl", "lldpctl"}
+    readers |= {"nv-fabricmanager", "nvidia-imex-ctl", "lldpctl", "journalctl"}
     assert {argv[0] for argv in others} - {"systemctl"} <= readers
     assert all(argv[1] == "show" for argv in others if argv[0] == "systemctl")
     assert {("nv-fabricmanager", "--version"), ("nvidia-imex-ctl", "-q")} == {a for a in others if a[0][:2] == "nv"}
     assert all(argv == ("rdma", "link") for argv in others if argv[0] == "rdma")
     assert all(argv == ("lldpctl", "-f", "json") for argv in others if argv[0] == "lldpctl")
+    assert all(argv[1:4] == ("-k", "-b", "-q") for argv in others if argv[0] == "journalctl")
 
 
 def test_nothing_is_started_in_the_suite_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
