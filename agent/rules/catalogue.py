@@ -84,7 +84,6 @@ FAMILIES: tuple[Family, ...] = (
             "ib-no-sm",
             "ib-rate-degraded",
             "ib-rate-mixed",
-            "ib-mixed-linklayer",
             "ib-pkey-mismatch",
             "ib-ar-disabled",
             "ib-sharp-not-ready",
@@ -176,7 +175,7 @@ FAMILIES: tuple[Family, ...] = (
             "c2c-errors",
         ),
     ),
-    Family("nic", gates.always, ("nic-fw-mixed",)),
+    Family("nic", gates.always, ("nic-fw-mixed", "ib-mixed-linklayer")),
     Family("affinity", gates.always, ("affinity-gpu-far-from-nic", "numa-unknown")),
     Family(
         "gpudirect",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from agent.rules.infiniband.ar_disabled import ib_ar_disabled
 from agent.rules.infiniband.counter_saturated import ib_counter_saturated
-from agent.rules.infiniband.mixed_linklayer import ib_mixed_linklayer
 from agent.rules.infiniband.no_sm import ib_no_sm
 from agent.rules.infiniband.pkey_mismatch import ib_pkey_mismatch
 from agent.rules.infiniband.port_down import ib_port_down
@@ -19,7 +18,6 @@ RULES: tuple[Rule, ...] = (
     ib_no_sm,
     ib_rate_degraded,
     ib_rate_mixed,
-    ib_mixed_linklayer,
     ib_pkey_mismatch,
     ib_ar_disabled,
     ib_sharp_not_ready,

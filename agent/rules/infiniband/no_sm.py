@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agent.rules.cabling import settling
 from agent.rules.case import Case
 from agent.rules.counting import named
 from agent.rules.devices import by_role
-from agent.rules.infiniband.ports import PLUGGED, IbPort, ib_ports, settling
+from agent.rules.infiniband.ports import PLUGGED, IbPort, ib_ports
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _NO_LID = (0, 0xFFFF)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agent.rules.cabling import Socket, all_dark, not_meant, settling
 from agent.rules.case import Case
-from agent.rules.counting import majority, named
+from agent.rules.counting import named
 from agent.rules.devices import by_role
-from agent.rules.infiniband.ports import EXPECTED, IbPort, ib_ports, settling
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.infiniband.ports import EXPECTED, IbPort, ib_ports
+from agent.rules.rule import Answer, Fail, Pass, Unknown, rule
 
 _CABLED = ("LinkUp", "PortConfigurationTraining", "LinkErrorRecovery")
 _MEANING = {
@@ -72,29 +73,28 @@ def ib_port_down(case: Case) -> Iterator[Answer]:
 
 
 def _of_role(case: Case, ports: list[IbPort]) -> Iterator[Answer]:
-    active = [each for each in ports if each.port.state == "ACTIVE"]
-    dark = not active and len({each.nic.id for each in ports if each.nic.role == "rail"}) > 1
-    answers = [_judge(case, each, ports, dark) for each in ports]
+    sockets = [_socket(each) for each in ports]
+    answers = [_judge(case, each, socket, sockets) for each, socket in zip(ports, sockets, strict=True)]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
-    yield from [_whole_node(faults)] if dark and len(faults) == len(ports) else faults
+    yield from [_whole_node(faults)] if all_dark(sockets) and len(faults) == len(ports) else faults
 
 
-def _judge(case: Case, each: IbPort, ports: list[IbPort], dark: bool) -> Answer:
-    port, role = each.port, each.nic.role
-    active = [o for o in ports if o.port.state == "ACTIVE"]
-    alike = [o for o in active if o.position == each.position and (role == "rail" or o.board == each.board)]
-    if port.state == "ACTIVE":
+def _socket(each: IbPort) -> Socket:
+    plugged = each.port.phys_state in _CABLED
+    return Socket(each.subject, each.nic, each.port.state == "ACTIVE", plugged, each.board, each.position)
+
+
+def _judge(case: Case, each: IbPort, socket: Socket, sockets: list[Socket]) -> Answer:
+    port = each.port
+    if socket.active:
         return Pass(each.subject)
     waiting = settling(case)
     if waiting:
         return Unknown(each.subject, f"{port.state}; {waiting}")
-    if not alike and not dark and port.phys_state not in _CABLED:
-        if active:
-            return NotApplicable(each.subject, "not cabled, as every port in its position")
-        return Unknown(each.subject, f"{port.state}, as every port of its role: not cabled, or the fabric is down")
-    if port.phys_state not in _CABLED and _lacks_none(each, ports):
-        return NotApplicable(each.subject, "not cabled: its card has as many active ports as cards like it")
+    silent = not_meant(socket, sockets, port.state or "")
+    if silent:
+        return silent
     return Fail(
         subject=each.subject,
         label=each.label,
@@ -109,16 +109,6 @@ def _judge(case: Case, each: IbPort, ports: list[IbPort], dark: bool) -> Answer:
         severity=by_role("error", each.nic),
         places=each.places,
     )
-
-
-def _lacks_none(each: IbPort, ports: list[IbPort]) -> bool:
-    """Whether another port of its card is active, and that is as much as most cards of its board have."""
-    counts: dict[str, int] = {}
-    for other in ports:
-        if other.board == each.board:
-            counts[other.card] = counts.get(other.card, 0) + (other.port.state == "ACTIVE")
-    usual = majority(counts.values()) or max(counts.values())
-    return counts[each.card] >= max(usual, 1)
 
 
 def _whole_node(faults: list[Fail]) -> Fail:

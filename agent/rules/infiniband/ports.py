@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from agent.model.finding import Evidence
 from agent.model.nic import Nic, Port
+from agent.rules.cabling import board_of, position_of
 from agent.rules.case import Case
 from agent.rules.devices import MELLANOX, away, device_id, function_of, gone
 from agent.rules.rule import Answer, NotApplicable, Unknown
 
-_SETTLED_SECONDS = 240.0  # gpud waits 4 minutes for a port after boot
 _CONNECTX_5 = 0x1017
 _INFINIBAND_CLASS = "0x0207"
 EXPECTED = ("rail", "storage")  # roles that have a cable
@@ -35,11 +35,6 @@ class IbPort(NamedTuple):
     def label(self) -> str:
         """The port for people."""
         return f"{self.nic.label}/{self.port.port}"
-
-    @property
-    def card(self) -> str:
-        """What all ports of its card have in common."""
-        return (self.nic.pci or self.nic.id).rpartition(".")[0] or self.nic.id
 
     @property
     def places(self) -> frozenset[str]:
@@ -75,14 +70,6 @@ def no_infiniband(case: Case) -> bool:
     return not any(_of_infiniband(case, nic) for nic in case.topology.nics) and not any(
         port.link_layer in ("InfiniBand", None) for port in ports
     )
-
-
-def settling(case: Case) -> str | None:
-    """Why a port that is not up proves nothing yet; None where it had the time."""
-    uptime = case.node.uptime_seconds
-    if uptime is not None and uptime < _SETTLED_SECONDS:
-        return f"up for {uptime:.0f} s: ports have 4 minutes to come up after boot"
-    return None
 
 
 def rate_unparsed(case: Case, each: IbPort) -> bool:
@@ -130,8 +117,7 @@ def _unjudged(case: Case, nic: Nic, port: Port, roles: tuple[str, ...]) -> Answe
 
 
 def _ib_port(case: Case, nic: Nic, port: Port) -> IbPort:
-    board = nic.board_id or device_id(case, nic) or nic.model or ""
-    return IbPort(nic, port, board, (port.port, (nic.pci or "").rpartition(".")[2]))
+    return IbPort(nic, port, board_of(case, nic), position_of(nic, port.port))
 
 
 def _of_infiniband(case: Case, nic: Nic) -> bool:

@@ -9,6 +9,7 @@ import msgspec
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.nic import Nic
 from agent.model.report import Known
+from agent.rules import gates
 from agent.rules.case import Case
 from agent.rules.counting import named
 from agent.rules.devices import away, rail_of
@@ -68,6 +69,10 @@ def inventory_lost(case: Case) -> Iterator[Answer]:
     ## Source
     The contract of fabricscope, section 3: a device of the last run's inventory that is gone is a finding.
     """
+    first = gates.remembered(case)
+    if first is not None:
+        yield first
+        return
     known = case.history.inventory if case.history else []
     match = matched(known, inventory(case.topology))
     unread = case.bus_unread

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent.rules.nic.fw_mixed import nic_fw_mixed
+from agent.rules.nic.mixed_linklayer import ib_mixed_linklayer
 from agent.rules.rule import Rule
 
-RULES: tuple[Rule, ...] = (nic_fw_mixed,)
+RULES: tuple[Rule, ...] = (nic_fw_mixed, ib_mixed_linklayer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from agent.rules.infiniband.mixed_linklayer import ib_mixed_linklayer as rule
+from agent.rules.nic.mixed_linklayer import ib_mixed_linklayer as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_nic, changed_port, fails, nic_id, server, topology
 from tests.agent.rules.nccl_case import said, unread
