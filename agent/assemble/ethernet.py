@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from agent.assemble.facts import Facts
 from agent.model.nic import Fec, Lane, Netdev, Pause, TransceiverModule
-from probes.ethtool import Ethernet, EthtoolFacts
 from probes.netdev import NetdevFacts
-from probes.optics import OpticsFacts, Socket
-from probes.optics_module import Module
+
+if TYPE_CHECKING:
+    from probes.ethtool import Ethernet, EthtoolFacts
+    from probes.optics import OpticsFacts
+    from probes.optics_module import Module
 
 CARRIER = ("carrier_changes", "carrier_up_count", "carrier_down_count")
 
@@ -19,7 +22,8 @@ CARRIER = ("carrier_changes", "carrier_up_count", "carrier_down_count")
 def with_ethernet(rows: Sequence[Netdev], facts: Facts) -> list[Netdev]:
     """The same rows with pause, FEC, link modes, module and all counters: of the driver's, the kernel's own, and how
     often the carrier changed. Where two name a counter alike, the kernel's stands."""
-    ethtool, optics = facts.of("ethtool", EthtoolFacts), facts.of("optics", OpticsFacts)
+    ethtool: EthtoolFacts | None = facts.told("ethtool")
+    optics: OpticsFacts | None = facts.told("optics")
     netdevs = facts.of("netdev", NetdevFacts)
     told = {each.name: each for each in ethtool.interfaces} if ethtool else {}
     sockets = {each.name: each for each in optics.sockets} if optics else {}
@@ -27,22 +31,23 @@ def with_ethernet(rows: Sequence[Netdev], facts: Facts) -> list[Netdev]:
     why_none = facts.outcomes["optics"].reason if optics is None and "optics" in facts.outcomes else None
     made = []
     for row in rows:
-        nothing = Socket(row.label, reason=None if row.pci is None else why_none)
-        said, socket = told.get(row.label, Ethernet(row.label)), sockets.get(row.label, nothing)
-        fec_counters = said.fec.counters if said.fec else {}
+        said, socket = told.get(row.label), sockets.get(row.label)
+        pause, modes = (said.pause, said.modes) if said else (None, None)
+        module, why_not = (socket.module, socket.reason) if socket else (None, why_none if row.pci else None)
+        fec_counters = said.fec.counters if said and said.fec else {}
         changes = {name: getattr(carriers.get(row.label), name, None) for name in CARRIER}
         kernel = {name: number for name, number in changes.items() if number is not None and not _software(row)}
-        counters = {**(said.counters or {}), **fec_counters, **kernel, **row.counters}
-        fastest = said.modes.max_speed_mbit_s if said.modes else None
+        counters = {**((said.counters if said else None) or {}), **fec_counters, **kernel, **row.counters}
+        fastest = modes.max_speed_mbit_s if modes else None
         made.append(
             msgspec.structs.replace(
                 row,
                 max_speed_gbit_s=round(fastest / 1000, 3) if fastest else None,
-                autoneg=said.modes.autoneg if said.modes else None,
-                pause=Pause(rx=said.pause.rx, tx=said.pause.tx, autoneg=said.pause.autoneg) if said.pause else None,
-                fec=_fec(said),
-                module=_module(socket.module) if socket.module else None,
-                module_reason=socket.reason,
+                autoneg=modes.autoneg if modes else None,
+                pause=Pause(rx=pause.rx, tx=pause.tx, autoneg=pause.autoneg) if pause else None,
+                fec=_fec(said) if said else None,
+                module=_module(module) if module else None,
+                module_reason=why_not,
                 counters=dict(sorted(counters.items())),
             )
         )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from agent.assemble.facts import Facts
 from agent.assemble.identity import identity
 from agent.model.node import Event
-from probes.kernel_log_facts import KernelLogFacts
+
+if TYPE_CHECKING:
+    from probes.kernel_log_facts import KernelLogFacts
 
 
 def events_of(facts: Facts) -> list[Event]:
     """One row for equal lines, in the order of their subjects, kinds and codes."""
-    log = facts.of("kernel_log", KernelLogFacts)
+    log: KernelLogFacts | None = facts.told("kernel_log")
     if log is None:
         return []
     rows = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from probes.probe import Outcome
 
@@ -20,3 +20,8 @@ class Facts:
         """The facts of one probe, if it answered."""
         outcome = self.outcomes.get(name)
         return outcome.facts if outcome and isinstance(outcome.facts, kind) else None
+
+    def told(self, name: str) -> Any:
+        """The same, where the caller knows the shape as a type only: to import it would be to import its reader."""
+        outcome = self.outcomes.get(name)
+        return outcome.facts if outcome else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from agent.assemble.facts import Facts
 from agent.assemble.identity import identity
@@ -10,8 +11,10 @@ from agent.model.node import Nccl, NcclLibrary, NcclSetting
 from probes.kernel import KernelFacts
 from probes.limits import LimitFacts
 from probes.modules import ModuleFacts
-from probes.nccl import Library, NcclFacts
-from probes.nccl_words import Setting
+
+if TYPE_CHECKING:
+    from probes.nccl import Library, NcclFacts
+    from probes.nccl_words import Setting
 
 # Parameters of the NVIDIA driver that matter for links; RegistryDwords holds those that have no name of their own.
 PARAMETERS = (
@@ -34,7 +37,7 @@ VALUE_CHARACTERS = 512
 
 def nccl_of(facts: Facts) -> Nccl:
     """What is known of NCCL on this node."""
-    found = facts.of("nccl", NcclFacts)
+    found: NcclFacts | None = facts.told("nccl")
     if found is None:
         return Nccl()
     return Nccl(
@@ -55,9 +58,10 @@ def nccl_of(facts: Facts) -> Nccl:
 def limits_of(facts: Facts) -> dict[str, str]:
     """Locked memory by who may lock it; "exempt WHO" and "rdma WHO" where a process has CAP_IPC_LOCK, or an RDMA
     device open."""
-    found, nccl = facts.of("limits", LimitFacts) or LimitFacts(), facts.of("nccl", NcclFacts) or NcclFacts()
+    found = facts.of("limits", LimitFacts) or LimitFacts()
+    nccl: NcclFacts | None = facts.told("nccl")
     rows: dict[str, str] = {}
-    for limit in (*found.services, *nccl.limits, *found.users):
+    for limit in (*found.services, *(nccl.limits if nccl else ()), *found.users):
         rows[f"memlock {limit.who}"] = limit.memlock
         if limit.exempt is not None:
             rows[f"exempt {limit.who}"] = "yes" if limit.exempt else "no"
@@ -74,7 +78,8 @@ def device_nodes_of(facts: Facts) -> list[str] | None:
 
 def shared_memory_of(facts: Facts) -> int | None:
     """The size of /dev/shm, MiB."""
-    found, kernel = facts.of("nccl", NcclFacts), facts.of("kernel", KernelFacts)
+    found: NcclFacts | None = facts.told("nccl")
+    kernel = facts.of("kernel", KernelFacts)
     if found is None or found.shared_memory is None:
         return None
     if found.shared_memory != "default":

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from agent.assemble.facts import Facts
 from agent.model.nic import Neighbor, Nic, Port, Qos
-from probes import lldp
-from probes.dcb_facts import Dcb, DcbFacts, Interface, Marking
-from probes.lldp import LldpFacts
-from probes.netdev import Netdev
-from probes.rdma_netlink import NetlinkDevice, RdmaNetlinkFacts
+
+if TYPE_CHECKING:
+    from probes import lldp
+    from probes.dcb_facts import Dcb, DcbFacts, Interface, Marking
+    from probes.netdev import Netdev
+    from probes.rdma_netlink import NetlinkDevice, RdmaNetlinkFacts
 
 ETHERNET = 1
 _METRES = "mlx5"  # drivers for whom ieee_pfc's delay is the cable's length; others count bit times
@@ -23,7 +24,8 @@ class QosOf:
     """DCB and neighbours by interface."""
 
     def __init__(self, facts: Facts) -> None:
-        dcb, heard = facts.of("dcb", DcbFacts), facts.of("lldp", LldpFacts)
+        dcb: DcbFacts | None = facts.told("dcb")
+        heard: lldp.LldpFacts | None = facts.told("lldp")
         outcome = facts.outcomes.get("dcb")
         self._known = {(row.name, row.pci): row for row in dcb.interfaces} if dcb else None
         self._reason = (outcome.reason if outcome else None) or "DCB was not asked for"
@@ -49,7 +51,8 @@ class QosOf:
 
 def with_markings(nics: Sequence[Nic], facts: Facts) -> list[Nic]:
     """The same NICs, their ports with the protocol and with what marks traffic on the way out."""
-    dcb, kernel = facts.of("dcb", DcbFacts), facts.of("rdma_netlink", RdmaNetlinkFacts)
+    dcb: DcbFacts | None = facts.told("dcb")
+    kernel: RdmaNetlinkFacts | None = facts.told("rdma_netlink")
     devices = {device.name: device for device in kernel.devices} if kernel else {}
     markings = {(marking.device, marking.port): marking for marking in dcb.markings} if dcb else {}
     return [

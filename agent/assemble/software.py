@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from agent.assemble.facts import Facts
 from agent.assemble.identity import identity
 from agent.assemble.nccl import device_nodes_of, limits_of, nccl_of, parameters_of, shared_memory_of
 from agent.model.node import Driver, Module, RdmaStack, Service, Software
-from probes import gpu, modules, rdma_netlink, services
-from probes.kernel_log_facts import KernelLogFacts
+from probes import gpu, modules, services
+
+if TYPE_CHECKING:
+    from probes.kernel_log_facts import KernelLogFacts
+    from probes.rdma_netlink import RdmaNetlinkFacts
 
 
 def software_of(facts: Facts) -> Software:
@@ -15,8 +20,8 @@ def software_of(facts: Facts) -> Software:
     loaded = facts.of("modules", modules.ModuleFacts)
     listed = facts.of("lsmod", modules.ModuleFacts)
     either = loaded or listed
-    rdma = facts.of("rdma_netlink", rdma_netlink.RdmaNetlinkFacts)
-    log = facts.of("kernel_log", KernelLogFacts)
+    rdma: RdmaNetlinkFacts | None = facts.told("rdma_netlink")
+    log: KernelLogFacts | None = facts.told("kernel_log")
     return Software(
         driver=_driver(facts, either),
         modules=_modules(loaded, listed),
