@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from probes.host.commands import NVIDIA_SMI, NVIDIA_SMI_SAVED, PCI, RDMA, RDMA_SAVED, SYSTEM
+from probes.host.commands import (
+    LLDP,
+    LLDP_SAVED,
+    NVIDIA_SMI,
+    NVIDIA_SMI_SAVED,
+    PCI,
+    RDMA,
+    RDMA_SAVED,
+    RDMA_SYSTEM_SAVED,
+    SYSTEM,
+)
 from probes.host.door import Absent, Host
 from probes.probe import Probe, Reading
 
@@ -13,21 +23,15 @@ def probes() -> tuple[Probe, ...]:
     """The catalogue. A function, because commands that probe nothing must not import what reads machines."""
     from probes import (
         cpu,
-        dcb,
         dmi,
-        ethtool,
         kernel,
         kernel_log,
         limits,
-        lldp,
         modules,
         nccl,
         netdev,
         numa,
-        nvml,
-        optics,
         pci,
-        rdma_netlink,
         rdma_sysfs,
         services,
     )
@@ -38,14 +42,14 @@ def probes() -> tuple[Probe, ...]:
         cpu.PROBE,
         numa.PROBE,
         pci.PROBE,
-        nvml.PROBE,
+        Probe("nvml", _nvml, 25.0),
         rdma_sysfs.PROBE,
-        rdma_netlink.PROBE,
+        Probe("rdma_netlink", _rdma_netlink),
         netdev.PROBE,
-        ethtool.PROBE,
-        optics.PROBE,
-        dcb.PROBE,
-        lldp.PROBE,
+        Probe("ethtool", _ethtool),
+        Probe("optics", _optics, 15.0),
+        Probe("dcb", _dcb),
+        Probe("lldp", _lldp),
         modules.PROBE,
         services.PROBE,
         limits.PROBE,
@@ -68,7 +72,72 @@ def _saved(*commands: tuple[str, ...]) -> Callable[[Host], bool]:
     return lambda host: any(host.has_output(*argv) for argv in commands)
 
 
-# Parsers of tools' outputs are a third of all probes' code, and few runs need one: each is imported when asked.
+# What answers a live host only, and parsers of tools' outputs, are most of all probes' code, and few sources need them:
+# each is imported where there is something to read; on a live host by the child that reads.
+
+
+def _nvml(host: Host) -> Reading:
+    if not _answers(host):
+        raise Absent(f"a {host.kind} holds no NVML answers")
+    from probes.nvml import read
+
+    return read(host)
+
+
+def _rdma_netlink(host: Host) -> Reading:
+    if not _answers(host) and not _saved(*RDMA_SYSTEM_SAVED)(host):
+        raise Absent(f"a {host.kind} holds no netlink answers")
+    from probes.rdma_netlink import read
+
+    return read(host)
+
+
+def _ethtool(host: Host) -> Reading:
+    if not _answers(host):
+        from probes.shown import holds_output
+
+        options = ((), ("-i",), ("-a",), ("--show-fec",), ("-S",))
+        if not holds_output(host, *(("ethtool", *option) for option in options)):
+            raise Absent("no saved output of ethtool")
+        from probes.ethtool_saved import read_saved
+
+        return read_saved(host)
+    from probes.ethtool import read
+
+    return read(host)
+
+
+def _optics(host: Host) -> Reading:
+    if not _answers(host):
+        from probes.shown import holds_output
+
+        if not holds_output(host, ("ethtool", "-m")):
+            raise Absent("no saved output of ethtool -m")
+        from probes.optics_saved import read_saved
+
+        return read_saved(host)
+    from probes.optics import read
+
+    return read(host)
+
+
+def _dcb(host: Host) -> Reading:
+    if not _answers(host):
+        from probes.shown import is_networked
+
+        if not is_networked(host):
+            raise Absent("no Ethernet interface of a PCI device is seen here")
+    from probes.dcb import read
+
+    return read(host)
+
+
+def _lldp(host: Host) -> Reading:
+    if not _answers(host) and not _saved(*LLDP, *LLDP_SAVED)(host):
+        raise Absent("no saved output of lldpctl")
+    from probes.lldp import read
+
+    return read(host)
 
 
 def _lspci(host: Host) -> Reading:
@@ -92,7 +161,12 @@ def _rdma_tools(host: Host) -> Reading:
     return read(host)
 
 
+def _answers(host: Host) -> bool:
+    """Whether it says what a kernel, its drivers and tools answered; another source holds files and outputs."""
+    return host.live or host.kind == "capture"
+
+
 def _require_saved(host: Host, commands: tuple[tuple[str, ...], ...]) -> None:
     """Raises Absent for a source of saved outputs without any of these; a live host or its capture is asked."""
-    if not host.live and host.kind != "capture" and not any(host.has_output(*argv) for argv in commands):
+    if not _answers(host) and not any(host.has_output(*argv) for argv in commands):
         raise Absent(f"no saved output of {', '.join(sorted({argv[0] for argv in commands}))}")

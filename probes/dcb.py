@@ -22,7 +22,7 @@ from probes.host.door import Absent, Failed, Host, Unanswered
 from probes.ip_link import saved_links
 from probes.mlnx_qos import parse_mlnx_qos
 from probes.netdev import SLEEPING, natural, on_pci
-from probes.probe import Probe, Reading
+from probes.probe import Reading
 from probes.text import Unparsable
 
 T = TypeVar("T")
@@ -47,9 +47,6 @@ def read(host: Host) -> Reading:
     if not rows and not markings:
         raise Absent("no Ethernet interface of a PCI device is seen here")
     return Reading(DcbFacts(rows, markings), asking.sources, asking.missing)
-
-
-PROBE = Probe("dcb", read)
 
 
 def _interface(asking: Asking, name: str, pci: str, folder: str | None, with_saved: bool) -> Interface:

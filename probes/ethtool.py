@@ -19,11 +19,11 @@ from probes.asking import Asking
 from probes.ethtool_counters import wanted
 from probes.ethtool_netlink import Fec, LinkModes, Pause
 from probes.host.door import Absent, Host, Unanswered
-from probes.probe import Probe, Reading
+from probes.probe import Reading
+from probes.shown import MOST_INTERFACES
 from probes.text import Unparsable
 
 SECONDS = 6.0  # for all interfaces together
-MOST_INTERFACES = 256
 REPRESENTOR = re.compile(r"(?:c[0-9]+)?pf[0-9]+(?:vf|sf)[0-9]+")  # the port of another function, seen from its switch
 NO_OPERATION = frozenset({"EOPNOTSUPP", "ENODEV"})  # an answer: the driver has no such thing, or the interface went
 T = TypeVar("T")
@@ -50,10 +50,6 @@ class EthtoolFacts(NamedTuple):
 
 def read(host: Host) -> Reading:
     """What every interface of a PCI device tells. Raises Absent where there is none, or nothing can be asked."""
-    if not host.live and host.kind != "capture":
-        from probes.ethtool_saved import read_saved
-
-        return read_saved(host)
     asking = Asking(host)
     seen = netdev.on_pci(asking)
     if not seen:
@@ -75,9 +71,6 @@ def read(host: Host) -> Reading:
     if not answered:
         raise Absent(asking.missing or "no driver answers to ethtool")
     return Reading(EthtoolFacts(answered), asking.sources, asking.missing)
-
-
-PROBE = Probe("ethtool", read, bound_seconds=10.0)
 
 
 def family_of(asking: Asking) -> int | None:

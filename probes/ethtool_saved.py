@@ -5,28 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from probes import ethtool_text, netdev_sysfs
+from probes import ethtool_text
 from probes.asking import Asking
-from probes.ethtool import MOST_INTERFACES, Ethernet, EthtoolFacts
+from probes.ethtool import Ethernet, EthtoolFacts
 from probes.host.door import Absent, Host
-from probes.ip_link import saved_links
-from probes.netdev import natural
 from probes.probe import Reading
+from probes.shown import interfaces
 
 T = TypeVar("T")
-
-
-def names(asking: Asking) -> list[str]:
-    """Interfaces that sysfs or a saved `ip link` shows, without the loopback."""
-    found = set(netdev_sysfs.folders(asking)) | set(saved_links(asking))
-    return sorted(found - {"lo"}, key=natural)[:MOST_INTERFACES]
 
 
 def read_saved(host: Host) -> Reading:
     """What was saved of every interface. Raises Absent where nothing was."""
     asking = Asking(host)
     found = []
-    for name in names(asking):
+    for name in interfaces(asking):
         driver = said(asking, ethtool_text.parse_driver, "ethtool", "-i", name)
         each = Ethernet(
             name=name,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from probes.asking import Asking
 from probes.host.door import Absent, Failed, Host
 from probes.netdev import natural
-from probes.probe import Probe, Reading
+from probes.probe import Reading
 from probes.text import Unparsable
 
 COMMANDS = (("lldpctl", "-f", "json"), ("lldpctl", "-f", "json0"), ("lldpcli", "show", "neighbors", "-f", "json"))
@@ -63,9 +63,6 @@ def read(host: Host) -> Reading:
         raise Failed(str(why)) from why
     asking.answered(" ".join(wanted[0]))
     return Reading(facts, asking.sources, asking.missing)
-
-
-PROBE = Probe("lldp", read)
 
 
 def parse_lldp(text: str) -> LldpFacts:

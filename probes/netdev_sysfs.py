@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from probes.asking import Asking
+from probes.host.door import Host
 from probes.rtnetlink import ADMIN_UP, Link
 from probes.text import Unparsable
 
@@ -26,6 +28,10 @@ ATTRIBUTES = (
 )
 
 
+# several probes ask: interfaces by folder, and what has no answer
+_below_functions: WeakKeyDictionary[Host, tuple[dict[str, str], str | None]] = WeakKeyDictionary()
+
+
 class Place(NamedTuple):
     """Where an interface sits. Both None and not virtual: sysfs does not say."""
 
@@ -38,12 +44,22 @@ def folders(asking: Asking) -> dict[str, str]:
     names = asking.names(CLASS)
     if names is not None:
         return {name: f"{CLASS}/{name}" for name in names if name != "bonding_masters"}  # a file of the bond driver
-    found: dict[str, str] = {}
-    if not asking.host.live:
-        for function in (asking.names(PCI) or [])[:MOST_FUNCTIONS]:
-            for name in asking.names(f"{PCI}/{function}/net") or ():
-                found[name] = f"{PCI}/{function}/net/{name}"
-    return found
+    if asking.host.live:
+        return {}
+    if asking.host not in _below_functions:
+        _below_functions[asking.host] = _asked(Asking(asking.host))
+    found, missing = _below_functions[asking.host]
+    if missing:
+        asking.gap(missing)
+    return dict(found)
+
+
+def _asked(asking: Asking) -> tuple[dict[str, str], str | None]:
+    found = {}
+    for function in (asking.names(PCI) or [])[:MOST_FUNCTIONS]:
+        for name in asking.names(f"{PCI}/{function}/net") or ():
+            found[name] = f"{PCI}/{function}/net/{name}"
+    return found, asking.missing
 
 
 def place(asking: Asking, folder: str) -> Place:

@@ -26,7 +26,7 @@ from probes.nvml_words import (
     cpulist,
     fabric,
 )
-from probes.probe import Probe, Reading
+from probes.probe import Reading
 from probes.text import Unparsable
 
 _RECOVERY = 230
@@ -74,8 +74,6 @@ class Asker:
 def read(host: Host) -> Reading:
     """GPUs, their links, and how they reach each other. Raises Skipped and Absent as the gate says, and what
     nvmlInit answers where it fails."""
-    if not host.live and host.kind != "capture":
-        raise Absent(f"a {host.kind} holds no NVML answers")
     require_driver(host)
     _init(host)
     ask = Asker(host)
@@ -95,9 +93,6 @@ def read(host: Host) -> Reading:
     )
     lost = [f"{gpu.address or f'GPU{gpu.index}'}: {gpu.error}" for gpu in gpus if gpu.error]
     return Reading(facts, ("NVML (libnvidia-ml.so.1)",), "; ".join(lost + ask.notes) or None)
-
-
-PROBE = Probe("nvml", read, bound_seconds=25.0)
 
 
 def _init(host: Host) -> None:

@@ -13,12 +13,13 @@ from typing import NamedTuple
 from probes import ethtool_netlink as genl
 from probes import netdev, optics_cmis, optics_reads, optics_sff8472, optics_sff8636, rdma_sysfs
 from probes.asking import Asking
-from probes.ethtool import MOST_INTERFACES, REPRESENTOR, family_of
+from probes.ethtool import REPRESENTOR, family_of
 from probes.host.door import Absent, Denied, Host, Unanswered
 from probes.netdev_sysfs import PCI
 from probes.optics_module import Module
 from probes.optics_reads import CMIS, SFF8472, SFF8636, Read
-from probes.probe import Probe, Reading
+from probes.probe import Reading
+from probes.shown import MOST_INTERFACES
 from probes.text import Unparsable
 
 SECONDS = 12.0  # for all interfaces together
@@ -51,10 +52,6 @@ class OpticsFacts(NamedTuple):
 
 def read(host: Host) -> Reading:
     """The module of every interface of a PCI device. Raises Absent where there is none."""
-    if not host.live and host.kind != "capture":
-        from probes.optics_saved import read_saved
-
-        return read_saved(host)
     asking = Asking(host)
     family = family_of(asking)
     if family is None:
@@ -87,9 +84,6 @@ def read(host: Host) -> Reading:
     if not found:
         raise Absent("no interface of a PCI device that is awake")
     return Reading(OpticsFacts(tuple(found)), asking.sources, asking.missing)
-
-
-PROBE = Probe("optics", read, bound_seconds=15.0)
 
 
 class Memory:

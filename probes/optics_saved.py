@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from probes.asking import Asking
-from probes.ethtool_saved import names, said
+from probes.ethtool_saved import said
 from probes.host.door import Absent, Host
 from probes.optics import OpticsFacts, Socket
 from probes.optics_text import parse
 from probes.probe import Reading
+from probes.shown import interfaces
 
 
 def read_saved(host: Host) -> Reading:
     """The modules whose memory was printed. Raises Absent where none was."""
     asking = Asking(host)
-    modules = ((name, said(asking, parse, "ethtool", "-m", name)) for name in names(asking))
+    modules = ((name, said(asking, parse, "ethtool", "-m", name)) for name in interfaces(asking))
     found = tuple(Socket(name, module) for name, module in modules if module)
     if not found:
         raise Absent("no saved output of ethtool -m")

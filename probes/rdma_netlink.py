@@ -16,7 +16,7 @@ from probes.asking import Asking
 from probes.host.door import Absent, Failed, Host, Unanswered
 from probes.netdev import natural
 from probes.netlink import IS_DUMP, IS_REQUEST, attribute, attributes
-from probes.probe import Probe, Reading
+from probes.probe import Reading
 from probes.text import Unparsable
 
 RDMA = 20  # NETLINK_RDMA
@@ -62,9 +62,6 @@ def read(host: Host) -> Reading:
     devices = tuple(_with_ports(asking, index, device) for index, device in found[:MOST_DEVICES])
     facts = RdmaNetlinkFacts(tuple(sorted(devices, key=lambda d: natural(d.name))), _namespaces(asking))
     return Reading(facts, asking.sources, asking.missing)
-
-
-PROBE = Probe("rdma_netlink", read)
 
 
 def question(kind: int, device: int | None = None) -> bytes:

@@ -10,6 +10,7 @@ from fixtures import dcb as made
 from fixtures.netlink import link, refusal
 from fixtures.network_words import Qos
 from probes import dcb, dcb_netlink, netlink
+from probes.catalogue import probe
 from probes.dcb_facts import DcbFacts, Interface, Marking
 from probes.host.door import Completed, Failed, Unanswered, unanswered
 from probes.host.live import LiveHost
@@ -50,7 +51,7 @@ def qos(**words: object) -> bytes:
 
 
 def facts(here: Machine) -> DcbFacts:
-    found = outcome_of(dcb.PROBE, here).facts
+    found = outcome_of(probe("dcb"), here).facts
     assert isinstance(found, DcbFacts)
     return found
 
@@ -61,7 +62,7 @@ def row(here: Machine) -> Interface:
 
 
 def test_a_driver_answers() -> None:
-    outcome = outcome_of(dcb.PROBE, machine(qos(pfc=[3], trust="dscp")))
+    outcome = outcome_of(probe("dcb"), machine(qos(pfc=[3], trust="dscp")))
     (one,) = outcome.facts.interfaces
 
     assert outcome.status is Status.OK
@@ -125,12 +126,12 @@ def test_nothing_is_made_up_where_neither_says_pfc() -> None:
 def test_a_sleeping_device_is_not_asked() -> None:
     here = machine(qos(pfc=[3]))
     here.put({f"{DEVICE}/power/runtime_status": "suspended\n"})
-    assert outcome_of(dcb.PROBE, here).status is Status.ABSENT
+    assert outcome_of(probe("dcb"), here).status is Status.ABSENT
     assert not [path for path in here.asked if "/qos" in path or "/ecn" in path]
 
 
 def test_infiniband_interfaces_are_not_asked() -> None:
-    assert outcome_of(dcb.PROBE, machine(qos(pfc=[3]), kind=32)).status is Status.ABSENT
+    assert outcome_of(probe("dcb"), machine(qos(pfc=[3]), kind=32)).status is Status.ABSENT
 
 
 def test_ofed_tells_trust_and_ecn() -> None:
@@ -167,7 +168,7 @@ def test_a_saved_output_that_says_nothing_is_a_gap() -> None:
     here = machine(Failed("no"), live=False)
     argv = ("mlnx_qos", "-i", NAME)
     here.outputs[argv] = Completed(argv, 1, "Device not found", "", 0.0)
-    outcome = outcome_of(dcb.PROBE, here)
+    outcome = outcome_of(probe("dcb"), here)
     assert (outcome.status, outcome.facts.interfaces[0].said) == (Status.PARTIAL, ())
     assert "mlnx_qos" in (outcome.reason or "")
 

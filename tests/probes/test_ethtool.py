@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from probes import ethtool
+from probes.catalogue import probe
 from probes.ethtool import Ethernet, EthtoolFacts
 from probes.ethtool_counters import wanted
 from probes.ethtool_netlink import Fec, LinkModes, Pause
@@ -24,7 +24,7 @@ from tests.probes.ethernet_machines import HIDDEN, INTERFACE, NIC, Answering, to
 
 def of(host: object, name: str = INTERFACE) -> Ethernet:
     """What the probe says of one interface."""
-    facts = ethtool.read(host).facts  # type: ignore[arg-type]
+    facts = probe("ethtool").read(host).facts  # type: ignore[arg-type]
     assert isinstance(facts, EthtoolFacts)
     return next(each for each in facts.interfaces if each.name == name)
 
@@ -32,7 +32,7 @@ def of(host: object, name: str = INTERFACE) -> Ethernet:
 @pytest.mark.parametrize("shape", HOSTS)
 def test_every_machine_answers_whole(shape: str) -> None:
     """Nothing is missing; rails have pause and FEC, InfiniBand neither."""
-    reading = ethtool.read(machine(shape))
+    reading = probe("ethtool").read(machine(shape))
 
     assert reading.missing is None
     for each in reading.facts.interfaces:
@@ -70,7 +70,7 @@ def test_words_of_a_description_arrive() -> None:
 
 def test_what_a_driver_lacks_is_no_gap() -> None:
     """EOPNOTSUPP is an answer: there is no such thing here."""
-    reading = ethtool.read(told({"pause": "", "fec": ""}))
+    reading = probe("ethtool").read(told({"pause": "", "fec": ""}))
     said = next(each for each in reading.facts.interfaces if each.name == INTERFACE)
 
     assert (None, None, None) == (said.pause, said.fec, reading.missing)
@@ -85,7 +85,7 @@ def test_another_refusal_is_a_gap_and_loses_nothing_else(why: Exception) -> None
             raise why
         return None
 
-    reading = ethtool.read(Answering(told({}), refuse))
+    reading = probe("ethtool").read(Answering(told({}), refuse))
     said = next(each for each in reading.facts.interfaces if each.name == INTERFACE)
 
     assert (None, "rs") == (said.pause, said.fec and said.fec.active)
@@ -97,7 +97,7 @@ def test_bytes_that_are_no_answer_are_a_gap() -> None:
     host = Answering(
         told({}), lambda r: b"\xff" * 7 if r[16] == 29 else None, lambda _, r: b"\x1d" if r[0] == 0x1D else None
     )
-    reading = ethtool.read(host)
+    reading = probe("ethtool").read(host)
     said = next(each for each in reading.facts.interfaces if each.name == INTERFACE)
 
     assert (None, None) == (said.fec, said.counters)
@@ -124,7 +124,7 @@ def test_a_kernel_without_ethtool_netlink_is_asked_by_ioctl() -> None:
 def test_counters_of_the_fabric_managers_functions_stay_unread() -> None:
     """Reading them floods the kernel log. Those of a NIC for management alone are no news."""
     host = Answering(machine(HIDDEN))
-    facts = ethtool.read(host).facts
+    facts = probe("ethtool").read(host).facts
     owned = {each.name for each in facts.interfaces if each.name.startswith("ibp5s0f")}
     counted = {name for name, command in host.asked if command in (0x1B, 0x1D, 0x37)}
 
@@ -137,7 +137,7 @@ def test_counters_of_the_fabric_managers_functions_stay_unread() -> None:
         if each.name in owned
     )
     plain = Answering(machine("cpu-only-2s"))
-    assert ethtool.read(plain).facts.interfaces
+    assert probe("ethtool").read(plain).facts.interfaces
     assert {0x03} == {command for _, command in plain.asked}
 
 
@@ -147,14 +147,14 @@ def test_a_sleeping_device_is_not_asked() -> None:
     base = told({})
     asleep = OverlayHost(base, {status: "suspended\n"})
 
-    assert INTERFACE not in {each.name for each in ethtool.read(asleep).facts.interfaces}
+    assert INTERFACE not in {each.name for each in probe("ethtool").read(asleep).facts.interfaces}
 
 
 def test_a_busy_lock_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was read so far stays, and the reason says what is missing."""
     clock = iter(range(0, 10_000, 4))
     monkeypatch.setattr("probes.ethtool.time.monotonic", lambda: float(next(clock)))
-    reading = ethtool.read(told({}))
+    reading = probe("ethtool").read(told({}))
 
     assert 1 == len(reading.facts.interfaces)
     assert "busy for more than 6 s" in (reading.missing or "")
@@ -164,7 +164,7 @@ def test_a_machine_without_such_interfaces() -> None:
     """Nothing to ask is said so."""
     lonely = RecordedHost("x", *_empty())
     with pytest.raises(Absent):
-        ethtool.read(lonely)
+        probe("ethtool").read(lonely)
 
 
 def _empty() -> tuple[MemoryFiles, MemoryFiles]:
@@ -211,7 +211,7 @@ def test_a_saved_refusal_says_nothing() -> None:
         "ethtool_-a_eth0": "Cannot get device pause settings: Operation not supported\n",
     }
     with pytest.raises(Absent):
-        ethtool.read(saved(only))
+        probe("ethtool").read(saved(only))
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from probes.catalogue import probe
 from probes.host.door import Completed
-from probes.lldp import COMMANDS, PROBE, Neighbor, parse_lldp
+from probes.lldp import COMMANDS, Neighbor, parse_lldp
 from probes.probe import Status, outcome_of
 from probes.text import Unparsable
 from tests.probes.system_machine import Machine
@@ -103,15 +104,18 @@ def saying(stdout: str, *, argv: tuple[str, ...] = COMMANDS[0], code: int = 0, l
 
 @pytest.mark.parametrize("argv", COMMANDS)
 def test_every_saved_form_is_read(argv: tuple[str, ...]) -> None:
-    outcome = outcome_of(PROBE, saying(json.dumps({"lldp": {"interface": {"eth0": ROW}}}), argv=argv, live=False))
+    host = saying(json.dumps({"lldp": {"interface": {"eth0": ROW}}}), argv=argv, live=False)
+    outcome = outcome_of(probe("lldp"), host)
+        probe("lldp"), saying(json.dumps({"lldp": {"interface": {"eth0": ROW}}}), argv=argv, live=False)
+    )
     assert (outcome.status, outcome.sources) == (Status.OK, (" ".join(argv),))
     assert outcome.facts.neighbors == (EXPECTED,)
 
 
 def test_a_live_host_is_asked_in_one_form() -> None:
     text = json.dumps({"lldp": {"interface": {"eth0": ROW}}})
-    assert outcome_of(PROBE, saying(text)).facts.neighbors == (EXPECTED,)
-    assert outcome_of(PROBE, saying(text, argv=COMMANDS[1])).status is Status.ABSENT
+    assert outcome_of(probe("lldp"), saying(text)).facts.neighbors == (EXPECTED,)
+    assert outcome_of(probe("lldp"), saying(text, argv=COMMANDS[1])).status is Status.ABSENT
 
 
 @pytest.mark.parametrize(
@@ -124,5 +128,5 @@ def test_a_live_host_is_asked_in_one_form() -> None:
     ],
 )
 def test_without_an_answer_there_is_a_reason(host: Machine, status: Status) -> None:
-    outcome = outcome_of(PROBE, host)
+    outcome = outcome_of(probe("lldp"), host)
     assert (outcome.status, outcome.facts, bool(outcome.reason)) == (status, None, True)

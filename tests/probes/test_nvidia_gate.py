@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from probes import nvml
+from probes.catalogue import probe
 from probes.host.door import Absent, Host
 from probes.probe import Skipped, Status, outcome_of
 from tests.probes.gpu_machine import (
@@ -25,7 +26,7 @@ def test_a_sleeping_gpu_is_not_woken(live: bool, status: str) -> None:
     machine = hgx_h100().with_pci("0000:01:00.0", status=status)
     machine.live = live
 
-    outcome = outcome_of(nvml.PROBE, machine)
+    outcome = outcome_of(probe("nvml"), machine)
 
     assert (Status.SKIPPED, "GPU 0000:01:00.0 is asleep; NVML would wake it") == (outcome.status, outcome.reason)
     assert [] == nvml_calls(machine)
@@ -50,7 +51,7 @@ def test_without_an_nvidia_gpu_nothing_is_asked() -> None:
         "/sys/bus/pci/devices/0000:05:00.0/class": "0x068000\n",
     }
 
-    outcome = outcome_of(nvml.PROBE, machine)
+    outcome = outcome_of(probe("nvml"), machine)
 
     assert (Status.SKIPPED, "no NVIDIA GPU on the PCI bus") == (outcome.status, outcome.reason)
     assert [] == nvml_calls(machine)
@@ -80,8 +81,8 @@ def test_a_capture_of_a_host_without_the_driver_replays_the_same_reason() -> Non
     live = GpuMachine(live=True).with_pci(HGX[0])
     replayed = GpuMachine().with_pci(HGX[0])
 
-    assert outcome_of(nvml.PROBE, live).reason == outcome_of(nvml.PROBE, replayed).reason
-    assert Status.ABSENT == outcome_of(nvml.PROBE, replayed).status
+    assert outcome_of(probe("nvml"), live).reason == outcome_of(probe("nvml"), replayed).reason
+    assert Status.ABSENT == outcome_of(probe("nvml"), replayed).status
 
 
 def test_without_pci_only_recorded_answers_are_asked() -> None:

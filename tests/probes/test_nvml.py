@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from probes import nvml
+from probes.catalogue import probe
 from probes.gpu import Gpu
 from probes.host.door import Absent, Denied, Failed, TimedOut, Unanswered
 from probes.probe import Status, outcome_of
@@ -206,7 +207,7 @@ def test_a_call_that_needs_privilege_is_named() -> None:
     machine = hgx_h100()
     machine.nvml_answers["nvmlSystemGetNvlinkBwMode",] = Denied("nvmlSystemGetNvlinkBwMode: Insufficient Permissions")
 
-    outcome = outcome_of(nvml.PROBE, machine)
+    outcome = outcome_of(probe("nvml"), machine)
 
     assert Status.PARTIAL == outcome.status
     assert "nvmlSystemGetNvlinkBwMode: Insufficient Permissions" == outcome.reason
@@ -235,6 +236,6 @@ def test_an_init_that_fails_is_the_probes_reason(code: str) -> None:
     """Never zero GPUs."""
     machine = GpuMachine({("nvmlInit_v2",): Failed(f"nvmlInit_v2: {code}", code)}).with_pci(HGX[0])
 
-    outcome = outcome_of(nvml.PROBE, machine)
+    outcome = outcome_of(probe("nvml"), machine)
 
     assert (Status.FAILED, None, f"nvmlInit_v2: {code}") == (outcome.status, outcome.facts, outcome.reason)

@@ -10,6 +10,7 @@ import pytest
 from fixtures.network_words import Module as Words
 from fixtures.optics import THRESHOLDS, pages
 from probes import optics, optics_cmis, optics_sff8472, optics_sff8636
+from probes.catalogue import probe
 from probes.host.door import Absent, Denied, Failed, TimedOut
 from probes.host.dump import SavedOutputs
 from probes.host.memory import MemoryFiles
@@ -28,7 +29,7 @@ QSFP = {"form": "qsfp28", "media": "optical"}
 
 def socket(host: object, name: str = INTERFACE) -> Socket:
     """What the probe says of one port."""
-    found: Socket = next(each for each in optics.read(host).facts.sockets if each.name == name)  # type: ignore[arg-type]
+    found: Socket = next(each for each in probe("optics").read(host).facts.sockets if each.name == name)  # type: ignore[arg-type]
     return found
 
 
@@ -42,7 +43,7 @@ def module(**words: Any) -> Module:
 @pytest.mark.parametrize("shape", HOSTS)
 def test_every_machine_says_what_is_plugged_in_or_why_that_is_not_known(shape: str) -> None:
     """Never both, never neither."""
-    reading = optics.read(machine(shape))
+    reading = probe("optics").read(machine(shape))
 
     assert reading.missing is None
     assert all((each.module is None) != (each.reason is None) for each in reading.facts.sockets)
@@ -304,7 +305,7 @@ def test_an_sfp_whose_numbers_mean_nothing_yet(kinds: int) -> None:
 def test_an_ordinary_user_is_told_what_it_needs() -> None:
     """One refusal is enough: nobody else is asked."""
     host = Answering(told({}, privileged=False))
-    reading = optics.read(host)
+    reading = probe("optics").read(host)
 
     assert "reading a module's memory needs CAP_NET_ADMIN" == reading.missing
     assert all(each.reason == "EPERM: reading a module's memory needs CAP_NET_ADMIN" for each in reading.facts.sockets)
@@ -329,7 +330,7 @@ def test_why_a_module_is_not_known(why: Exception, reason: str, gap: bool) -> No
             raise why
         return None
 
-    reading = optics.read(Answering(told({}), refuse))
+    reading = probe("optics").read(Answering(told({}), refuse))
     assert reason == next(each.reason for each in reading.facts.sockets if each.name == INTERFACE)
     assert gap == (f"{INTERFACE}: " in (reading.missing or ""))
 
@@ -337,7 +338,7 @@ def test_why_a_module_is_not_known(why: Exception, reason: str, gap: bool) -> No
 def test_memory_that_is_no_memory_is_a_gap() -> None:
     """Damaged, short, and of a kind that nobody knows yet."""
     for answer in (b"\xff" * 9, b""):
-        reading = optics.read(Answering(told({}), lambda r, a=answer: a if r[16] == 31 else None))  # type: ignore[misc]
+        reading = probe("optics").read(Answering(told({}), lambda r, a=answer: a if r[16] == 31 else None))  # type: ignore[misc]
         assert reading.missing
 
     class Odd(optics.Memory):
@@ -368,19 +369,19 @@ def test_flags_of_the_past_are_read_away_first() -> None:
 def test_functions_that_have_no_module_are_left_alone() -> None:
     """Virtual functions, functions of the fabric manager, InfiniBand ports, sleeping devices."""
     host = Answering(machine(HIDDEN))
-    reasons = {each.name: each.reason for each in optics.read(host).facts.sockets}
+    reasons = {each.name: each.reason for each in probe("optics").read(host).facts.sockets}
     assert "InfiniBand" in (reasons["ibp24s0"] or "")
     virtual = OverlayHost(told({}), {f"/sys/bus/pci/devices/{NIC}/device": "0x101e\n"})
     assert "a virtual function has no module" == socket(virtual).reason
     asleep = OverlayHost(told({}), {f"/sys/bus/pci/devices/{NIC}/power/runtime_status": "suspended\n"})
-    assert INTERFACE not in {each.name for each in optics.read(asleep).facts.sockets}
+    assert INTERFACE not in {each.name for each in probe("optics").read(asleep).facts.sockets}
 
 
 def test_modules_that_were_not_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound is for all of them; the reason says so."""
     clock = iter(range(0, 10_000, 7))
     monkeypatch.setattr("probes.optics.time.monotonic", lambda: float(next(clock)))
-    reading = optics.read(told({}))
+    reading = probe("optics").read(told({}))
     assert any((each.reason or "").startswith("not reached") for each in reading.facts.sockets)
     assert "not reached" in (reading.missing or "")
 
@@ -392,7 +393,7 @@ def test_no_ethtool_netlink() -> None:
         raise Failed("no such family", "ENOENT")
 
     with pytest.raises(Absent):
-        optics.read(Answering(told({}), none))
+        probe("optics").read(Answering(told({}), none))
 
 
 QSFP_TEXT = """\tIdentifier                                : 0x11 (QSFP28)
@@ -452,7 +453,7 @@ def test_saved_text_by_the_interfaces_name() -> None:
     assert "MT1652FT00065" == said.serial
     del files["ethtool_-m_eth0.txt"]
     with pytest.raises(Absent):
-        optics.read(TreeHost("dump", "x", MemoryFiles(), SavedOutputs(MemoryFiles(files))))
+        probe("optics").read(TreeHost("dump", "x", MemoryFiles(), SavedOutputs(MemoryFiles(files))))
 
 
 @pytest.mark.parametrize(

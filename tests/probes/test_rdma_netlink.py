@@ -8,6 +8,7 @@ import pytest
 
 from fixtures.netlink import DONE, refusal
 from probes import netlink, rdma_netlink
+from probes.catalogue import probe
 from probes.host.door import Completed, Failed, Unanswered, unanswered
 from probes.host.live import LiveHost
 from probes.netlink import attribute, request
@@ -45,7 +46,7 @@ def test_numbers_are_those_of_the_header() -> None:
 
 
 def test_a_whole_answer() -> None:
-    outcome = outcome_of(rdma_netlink.PROBE, machine(device(0, "mlx5_0") + DONE, port(1, "eth0") + port(2) + DONE))
+    outcome = outcome_of(probe("rdma_netlink"), machine(device(0, "mlx5_0") + DONE, port(1, "eth0") + port(2) + DONE))
     assert outcome.status is Status.OK
     assert outcome.facts == RdmaNetlinkFacts((NetlinkDevice("mlx5_0", "roce", ((1, "eth0"),)),), "shared")
 
@@ -54,38 +55,38 @@ def test_a_whole_answer() -> None:
     ("mode", "word"), [(b"\0", "exclusive"), (b"\1", "shared"), (b"\7", None), (b"", None), (None, None)]
 )
 def test_namespaces(mode: bytes | None, word: str | None) -> None:
-    assert outcome_of(rdma_netlink.PROBE, machine(DONE, mode=mode)).facts == RdmaNetlinkFacts((), word)
+    assert outcome_of(probe("rdma_netlink"), machine(DONE, mode=mode)).facts == RdmaNetlinkFacts((), word)
 
 
 @pytest.mark.parametrize("protocol", ["ib", "roce", "iw", "opa", "usnic"])
 def test_protocols(protocol: str) -> None:
-    found = outcome_of(rdma_netlink.PROBE, machine(device(0, "d", protocol))).facts
+    found = outcome_of(probe("rdma_netlink"), machine(device(0, "d", protocol))).facts
     assert found.devices[0].protocol == protocol
 
 
 def test_a_protocol_of_next_year_is_not_known() -> None:
-    assert outcome_of(rdma_netlink.PROBE, machine(device(0, "d", "x"))).facts.devices[0].protocol is None
+    assert outcome_of(probe("rdma_netlink"), machine(device(0, "d", "x"))).facts.devices[0].protocol is None
 
 
 def test_without_ib_core_there_is_nothing() -> None:
     why = unanswered(OSError(errno.EPROTONOSUPPORT, ""), "netlink protocol 20, message 5121")
-    outcome = outcome_of(rdma_netlink.PROBE, machine(why))
+    outcome = outcome_of(probe("rdma_netlink"), machine(why))
     assert (outcome.status, "ib_core" in (outcome.reason or "")) == (Status.ABSENT, True)
 
 
 def test_ports_that_do_not_answer_leave_the_device() -> None:
-    outcome = outcome_of(rdma_netlink.PROBE, machine(device(0, "mlx5_0"), refusal(errno.ENODEV)))
+    outcome = outcome_of(probe("rdma_netlink"), machine(device(0, "mlx5_0"), refusal(errno.ENODEV)))
     assert (outcome.status, outcome.facts.devices) == (Status.PARTIAL, (NetlinkDevice("mlx5_0", "roce"),))
 
 
 @pytest.mark.parametrize("answer", [b"\0" * 9, request(GET, 0, b"\3\0\1\0"), refusal(errno.EINVAL)])
 def test_a_strange_answer_is_a_failure_with_a_reason(answer: bytes) -> None:
-    assert outcome_of(rdma_netlink.PROBE, machine(answer)).status is Status.FAILED
+    assert outcome_of(probe("rdma_netlink"), machine(answer)).status is Status.FAILED
 
 
 def test_devices_without_index_or_name_are_left_out() -> None:
     answer = request(GET, 0, attribute(2, b"a\0")) + request(GET, 0, attribute(1, U32.pack(1)))
-    assert outcome_of(rdma_netlink.PROBE, machine(answer)).facts.devices == ()
+    assert outcome_of(probe("rdma_netlink"), machine(answer)).facts.devices == ()
 
 
 def test_saved_outputs_say_the_same() -> None:
@@ -94,7 +95,7 @@ def test_saved_outputs_say_the_same() -> None:
     outputs = {("rdma", "system"): "netns exclusive copy-on-fork on\n", ("rdma", "dev"): text}
     here.outputs = {argv: Completed(argv, 0, text, "", 0.0) for argv, text in outputs.items()}
     devices = (NetlinkDevice("mlx5_0", "roce"), NetlinkDevice("siw0"))
-    assert outcome_of(rdma_netlink.PROBE, here).facts == RdmaNetlinkFacts(devices, "exclusive")
+    assert outcome_of(probe("rdma_netlink"), here).facts == RdmaNetlinkFacts(devices, "exclusive")
 
 
 def test_other_text_names_no_device() -> None:
@@ -102,7 +103,7 @@ def test_other_text_names_no_device() -> None:
 
 
 def test_a_fixture_machine_answers() -> None:
-    facts = outcome_of(rdma_netlink.PROBE, fixture("8xl40s-pcie-2s-2xcx7-roce")).facts
+    facts = outcome_of(probe("rdma_netlink"), fixture("8xl40s-pcie-2s-2xcx7-roce")).facts
     assert [(d.name, d.protocol, d.interfaces) for d in facts.devices] == [
         ("mlx5_0", "roce", ((1, "enp27s0np0"),)),
         ("mlx5_1", "roce", ((1, "enp155s0np0"),)),
@@ -117,9 +118,9 @@ def test_only_questions_pass_the_door() -> None:
 
 
 def test_the_kernel_that_runs_here_answers_or_has_no_rdma() -> None:
-    outcome = outcome_of(rdma_netlink.PROBE, LiveHost())
+    outcome = outcome_of(probe("rdma_netlink"), LiveHost())
     assert outcome.status in (Status.OK, Status.ABSENT), outcome.reason
 
 
 def test_the_reason_of_a_refusal_is_kept() -> None:
-    assert outcome_of(rdma_netlink.PROBE, machine(Failed("why", "EIO"))).reason == "why"
+    assert outcome_of(probe("rdma_netlink"), machine(Failed("why", "EIO"))).reason == "why"
