@@ -1,4 +1,4 @@
-"""Which interfaces a recorded source shows, and whether it holds outputs about any: asked before a reader is imported."""
+"""Which interfaces a recorded source shows, and whether it holds outputs about any: asked before readers are loaded."""
 
 from __future__ import annotations
 

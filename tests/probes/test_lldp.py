@@ -106,8 +106,6 @@ def saying(stdout: str, *, argv: tuple[str, ...] = COMMANDS[0], code: int = 0, l
 def test_every_saved_form_is_read(argv: tuple[str, ...]) -> None:
     host = saying(json.dumps({"lldp": {"interface": {"eth0": ROW}}}), argv=argv, live=False)
     outcome = outcome_of(probe("lldp"), host)
-        probe("lldp"), saying(json.dumps({"lldp": {"interface": {"eth0": ROW}}}), argv=argv, live=False)
-    )
     assert (outcome.status, outcome.sources) == (Status.OK, (" ".join(argv),))
     assert outcome.facts.neighbors == (EXPECTED,)
 
