@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probes.host.door import OUTPUT_LIMIT_BYTES
 from probes.host.inflate import Inflated
 from probes.host.memory import Link, MemoryFiles, Node, Odd
 from probes.host.sos import is_of_sos, is_read
@@ -26,6 +27,8 @@ def load(path: str) -> MemoryFiles | None:
             of_sos = of_sos or is_of_sos(member.name)
             if of_sos and member.kind == FILE and not is_read(member.name):
                 member = Member(member.name, "log or output that no probe asks for")
+            if of_sos and len(member.content) > OUTPUT_LIMIT_BYTES:
+                member = Member(member.name, f"file longer than {OUTPUT_LIMIT_BYTES >> 20} MiB")
             node = _node(files, member)
             try:
                 new = files.add(member.name, node)

@@ -12,7 +12,7 @@ import re
 from typing import Any, NamedTuple
 
 from probes.host.bundle import BundleHost
-from probes.host.commands import COMMANDS, SAVED
+from probes.host.commands import COMMANDS, KERNEL_LOG, KERNEL_LOG_SAVED, SAVED
 from probes.host.door import OUTPUT_LIMIT_BYTES, Completed, Failed, TimedOut, Unanswered
 from probes.host.dump import SavedOutputs, saved_name
 from probes.host.files import Files, is_directory, is_file
@@ -27,6 +27,7 @@ NAMES_LIMIT = 5000
 TIMED_OUT, NOT_RUNNABLE, NOT_FOUND = 124, 126, 127  # exit statuses as sos notes them
 
 _OURS = re.compile(rf"(?:{'|'.join(sorted({argv[0] for argv in COMMANDS + SAVED}))})(?:[_.].*)?", re.DOTALL)
+_JOURNALS = frozenset(saved_name(argv) for argv in KERNEL_LOG + KERNEL_LOG_SAVED)  # sos saves many, and large ones
 _OUTPUT = re.compile(r"(?:\./)?(?:[^/]+/)?sos_(?:commands|strings)/(?:[^/]+/)*([^/]*)")
 _LOGS = re.compile(r"(?:\./)?(?:[^/]+/)?var/")
 _TIMED_OUT = re.compile(r"\[plugin:\w{1,40}\] command '([^'\n]{1,1000})' timed out")
@@ -45,8 +46,11 @@ def is_of_sos(name: str) -> bool:
 def is_read(name: str) -> bool:
     """Whether anything is ever asked of a member of a sosreport. Its logs are most of what it weighs.
 
-    >>> is_read("sosreport-a/sos_commands/pci/lspci_-nnvv"), is_read("sosreport-a/sos_commands/logs/journalctl_-b")
-    (True, False)
+    >>> folder = "sosreport-a/sos_commands"
+    >>> is_read(f"{folder}/pci/lspci_-nnvv"), is_read(f"{folder}/logs/journalctl_--no-pager_--boot")
+    (True, True)
+    >>> is_read(f"{folder}/logs/journalctl_--no-pager_--boot_-1"), is_read("sosreport-a/var/log/messages")
+    (False, False)
     """
     output = _OUTPUT.fullmatch(name)
     return _is_ours(output[1]) or output[1].startswith("date") if output else not _LOGS.match(name)
@@ -124,7 +128,7 @@ def _from_names(files: Files) -> dict[str, _Run]:
 
 
 def _is_ours(name: str) -> bool:
-    return _OURS.fullmatch(name) is not None
+    return name in _JOURNALS if name.startswith("journalctl") else _OURS.fullmatch(name) is not None
 
 
 def _is_cut(files: Files, place: str) -> bool:

@@ -19,6 +19,7 @@ from agent.reports import BadReport
 from agent.rules.catalogue import every_rule
 from probes.dcb_tool import OBJECTS
 from probes.host.door import BadSource, Failed
+from probes.kernel_log_lines import lines
 from probes.text import Unparsable
 from tests.fuzz import ethernet, mutations, seeds
 from tests.probes import nvidia_smi_texts as smi
@@ -150,6 +151,20 @@ READERS: tuple[Reader, ...] = (
     ),
     lenient("probes.limits:parse_exempt", "CapEff:\t000001ffffffffff\n"),
     lenient("probes.limits:bytes_of", "infinity", "64K"),
+    Reader(
+        "probes.limits:parse_unit",
+        seeds.texts("[Service]\nLimitMEMLOCK=64K\n", "[Service]\nLimitMEMLOCK = infinity:infinity\n"),
+        (),
+        lambda read: lambda data: read([data.decode("utf-8", "replace")] * 2),
+    ),
+    lenient("probes.kernel_log:parse_boot_time", "cpu 1 2\nbtime 1700000000\nprocesses 5\n"),
+    Reader("probes.kernel_log_lines:lines", seeds.texts(*seeds.KERNEL_LOGS), (), _then(1_700_000_000)),
+    Reader(
+        "probes.kernel_log_events:events",
+        seeds.texts(*seeds.KERNEL_LOGS),
+        (),
+        lambda read: lambda data: read(lines(data.decode("utf-8", "replace"), None)),
+    ),
     Reader("probes.limits:parse_pam", seeds.texts("*  soft memlock unlimited\n"), (), _then("limits.conf")),
     Reader(
         "probes.host.private:kept",
@@ -351,6 +366,7 @@ NOT_READERS = {
     "probes.host.sos.is_read": "the same",
     "probes.host.sos.sos_host": "an archive that was opened; fuzzed through open_source",
     "probes.host.udev.record_of": "a path that we make",
+    "probes.kernel_log_events.address": "an address that a pattern found",
     "probes.locks.take": "a folder of ours",
     "probes.modules.of_interest": "a name that was parsed",
     "probes.nccl_words.is_nccl": "a path that was parsed",

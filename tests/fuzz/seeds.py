@@ -22,6 +22,25 @@ from tests.probes.lspci_sample import SAMPLE
 
 SMALL, LARGE = "2xa10-2xt4-1s-idle", "8xh100-sxm-2s-8xcx7-ib-4nvsw"
 
+_KERNEL_SAID = (
+    "NVRM: Xid (PCI:0018:01:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x00000004 0x00000000)",
+    "NVRM: The NVIDIA GPU 0000:b3:00.0",
+    "NVRM: (PCI ID: 10de:26b5) installed in this system has fallen off the bus and is not responding to commands.",
+    "nvidia-nvswitch3: SXid (PCI:0000:89:00.0): 20034, Fatal, Link 30 LTSSM Fault Up",
+    "pcieport 0000:00:03.1: AER: PCIe Bus Error: severity=Correctable, type=Data Link Layer, (Transmitter ID)",
+    "pcieport 0000:00:03.1:    [ 6] BadTLP",
+    "pcieport 0000:15:01.0: DPC: containment event, status:0x1f01 source:0x0000",
+    "mlx5_core 0000:5c:00.0: Detected insufficient power on the PCIe slot (27W).",
+    "mlx5_core 0000:5c:00.0 ens1f0np0: Link down",
+    "nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -22)",
+)
+KERNEL_LOGS = (
+    "".join(f"{3 << 1},{n},{n * 1000},-;{line}\n SUBSYSTEM=pci\n" for n, line in enumerate(_KERNEL_SAID)),
+    "".join(f"[{n:>5}.000000] {line}\n" for n, line in enumerate(_KERNEL_SAID)),
+    "".join(f"[Sat Feb 17 15:24:5{n} 2024] {line}\n" for n, line in enumerate(_KERNEL_SAID)),
+    "".join(f"2026-01-05T08:00:0{n}.123456+0000 h1 kernel: {line}\n" for n, line in enumerate(_KERNEL_SAID)),
+)
+
 
 def texts(*said: str) -> Callable[[], Sequence[bytes]]:
     """Seeds that are texts."""

@@ -229,13 +229,12 @@ def test_settings_and_software() -> None:
 
 def test_qos_is_compared_where_both_know_it() -> None:
     """Known on one side only is a fact gained, not a change of the host."""
-    old = scanned(ROCE)
 
-    def with_qos(trust: str) -> Report:
-        return rows(old, "netdevs", lambda n: msgspec.structs.replace(n, qos=Qos(trust=trust)) if n.nic else n)
+    def with_qos(qos: Qos | None) -> Report:
+        return rows(scanned(ROCE), "netdevs", lambda n: msgspec.structs.replace(n, qos=qos) if n.nic else n)
 
-    assert "qos trust" == only(diff(with_qos("dscp"), with_qos("pcp"))).what
-    assert ("gained", "qos") == (lambda c: (c.kind, c.what))(only(diff(old, with_qos("pcp"))))
+    assert "qos trust" == only(diff(with_qos(Qos(trust="dscp")), with_qos(Qos(trust="pcp")))).what
+    assert ("gained", "qos") == (lambda c: (c.kind, c.what))(only(diff(with_qos(None), with_qos(Qos(trust="pcp")))))
 
 
 def test_not_seen_is_not_gone() -> None:

@@ -37,6 +37,7 @@ command line flags:{blank}
 END = f"{RULE}\n\nEnd of NVIDIA bug report log file.\n"
 DATE = "Thu Jan 15 09:00:00 CET 2026"
 PROC = ("/proc/cpuinfo", "/proc/meminfo", "/proc/modules", "/proc/cmdline", "/proc/driver/nvidia/version")
+PARAMETERS = "/proc/driver/nvidia/params"
 READ_BY_LSPCI = re.compile(
     r"/pci[^/]*/(?:.*/)?(?:vendor|device|class|config|revision|subsystem_\w+|resource|irq|numa_node|address|rom|label)$"
 )
@@ -182,7 +183,7 @@ def bug_report(shape: str, *, end: str = END, pci: tuple[tuple[str, str], ...] |
         *(section(f"/usr/bin/lspci {options}\n\n{text}") for options, text in listings),
         section("Skipping: dmidecode output\ndmidecode not found"),
         section("dmesg:\n\n[    0.000000] Linux version 6.8\n"),
-        *(file_section(path, made.files[path].decode()) for path in PROC if path in made.files),
+        *(file_section(path, made.files[path].decode()) for path in (*PROC, PARAMETERS) if path in made.files),
         commands_section(
             (f"{smi} --query", query(shape)),
             (f"{smi} --query --unit", "Attached Units : 0\n"),

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.diagnose import Plan, diagnose
+from agent.model.pci import Acs
 from agent.model.report import Report
 from probes.host import bug_report, sections
 from probes.host.door import Absent, BadSource, Failed, Host
@@ -58,7 +59,7 @@ def test_the_same_machine_through_two_doors(tmp_path: Path, real_commands: None)
             assert getattr(whole.node, name) == getattr(report.node, name)
         assert whole.node.cpu == report.node.cpu
         assert whole.software.driver == report.software.driver
-        assert [] == report.findings
+        assert {"info"} >= {finding.severity for finding in report.findings}
 
 
 @LSPCI
@@ -74,7 +75,7 @@ def test_only_nvidias_functions_with_their_bytes(tmp_path: Path, real_commands: 
     for old, new in zip(whole.pci, report.topology.pci, strict=True):
         assert (old.vendor, old.device, old.class_code[:6]) == (new.vendor, new.device, (new.class_code or "")[:6])
         assert (new.link is not None) == (new.vendor in ("0x10de", "0x10b5") and old.link is not None)
-        assert new.acs is None
+        assert new.acs is None or new.acs == old.acs == Acs()  # -v names every capability, and tells no bits of one
     assert {"critical", "error"}.isdisjoint(finding.severity for finding in report.findings)
 
 

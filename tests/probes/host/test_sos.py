@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -64,8 +65,10 @@ def test_the_same_machine_through_two_doors(tmp_path: Path, real_commands: None)
         assert whole.platform.profile == report.platform.profile
         for name in ("hostname", "kernel", "arch", "os", "machine_id", "boot_id", "vendor", "product"):
             assert getattr(whole.node, name) == getattr(report.node, name)
-        assert whole.software.driver == report.software.driver
-        assert [] == report.findings
+        driver = whole.software.driver
+        assert driver is not None
+        assert msgspec.structs.replace(driver, parameters={}) == report.software.driver  # sos copies no params
+        assert {"info"} >= {finding.severity for finding in report.findings}
         rails = [[(nic.id, nic.label, nic.model, nic.role) for nic in each.topology.nics] for each in (whole, report)]
         assert rails[0] == rails[1]
 
@@ -152,7 +155,7 @@ def test_logs_take_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(archive, "KEPT_LIMIT_BYTES", 1 << 20)
     logs: dict[str, bytes | str] = {f"s/var/log/messages-{day}": bytes(1 << 20) for day in range(4)}
 
-    host = opened(small(x__lsmod="a 1 0\n", logs__journalctl="x" * (2 << 20)) | logs, tmp_path)
+    host = opened(small(x__lsmod="a 1 0\n", **{"logs__journalctl_--no-pager": "x" * (2 << 20)}) | logs, tmp_path)
 
     assert "a 1 0\n" == host.run("lsmod").stdout
     with pytest.raises(Failed, match="no probe asks for"):
