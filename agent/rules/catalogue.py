@@ -261,4 +261,4 @@ def _stand_in(name: str, answer: Answer) -> Rule:
     def check(case: Case) -> Iterator[Answer]:
         yield answer
 
-    return Rule(name, "info", check, essential=False, needs=(), absorbs=(), references=(), page="")
+    return Rule(name, "info", check, essential=False, needs=(), absorbs=(), references=(), docstring="")

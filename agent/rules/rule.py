@@ -63,8 +63,15 @@ class Rule(NamedTuple):
     needs: tuple[str, ...]  # probes without whose facts nothing can be said; "nvml|nvidia_smi": either
     absorbs: tuple[str, ...]  # rules whose finding on the same place is a consequence of this one
     references: tuple[str, ...]  # ids in the rule references: "PCIE-001"
-    page: str
+    docstring: str
     thresholds: tuple[Threshold, ...] = ()
+
+    @property
+    def page(self) -> str:
+        """What `explain` prints: the docstring without its indentation. Judging needs none of them."""
+        import inspect
+
+        return inspect.cleandoc(self.docstring)
 
     @property
     def title(self) -> str:
@@ -86,9 +93,6 @@ def rule(
     assert severity in SEVERITIES, severity
 
     def of(check: Check) -> Rule:
-        import inspect  # already loaded by typer where a page is shown; not needed to judge
-
-        page = inspect.cleandoc(check.__doc__ or "")
-        return Rule(name, severity, check, essential, needs, absorbs, references, page, thresholds)
+        return Rule(name, severity, check, essential, needs, absorbs, references, check.__doc__ or "", thresholds)
 
     return of
