@@ -18,7 +18,7 @@ _LINK_LOCAL = "fe80:"
     "error",
     needs=("rdma|rdma_tools",),
     references=("roce-gid-v1-only",),
-    absorbs=("roce-gid-index-wrong",),
+    absorbs=("roce-gid-index-wrong", "roce-no-ip"),
 )
 def roce_gid_v1_only(case: Case) -> Iterator[Answer]:
     """An active RoCE port has addresses of RoCE v1 only.

@@ -15,7 +15,13 @@ _IB_MTUS = (256, 512, 1024, 2048, 4096)
 _WIRE_OVERHEAD = 82  # RoCEv2 over IPv4 with Ethernet framing: what a packet costs besides its payload
 
 
-@rule("roce-mtu-small", "warning", needs=("rdma|rdma_tools", "netdev"), references=("roce-mtu-small",))
+@rule(
+    "roce-mtu-small",
+    "warning",
+    needs=("rdma|rdma_tools", "netdev"),
+    references=("roce-mtu-small",),
+    absorbs=("roce-mtu-mismatch",),
+)
 def roce_mtu_small(case: Case) -> Iterator[Answer]:
     """A RoCE port sends small packets, because its interface has a small MTU.
 
@@ -68,7 +74,7 @@ def _judge(case: Case, each: RocePort) -> Answer:
         return Unknown(each.subject, "no interface of it is visible here (another network namespace?)")
     mtu = each.netdev.mtu
     if mtu is None:
-        return Unknown(each.subject, f"the MTU of {each.netdev.label} could not be read")
+        return Unknown(each.subject, "the MTU of its interface could not be read")
     active = active_mtu(mtu)
     return Pass(each.subject) if active >= _IB_MTUS[-1] else _fault(each, each.netdev, mtu, active)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from agent.model.gpu import Fabric, Gpu, GpuLink, Remote
-from agent.model.nic import Gid, Neighbor, Netdev, Nic, Pause, Port, Qos
+from agent.model.nic import Fec, Gid, Lane, Neighbor, Netdev, Nic, Pause, Port, Qos, TransceiverModule
 from agent.model.pci import Acs, Link, LinkQuality, PciFunction
 
 NO_CLUSTER = "00000000-0000-0000-0000-000000000000"
 HEALTHY = {"degraded_bandwidth": "false", "route_unhealthy": "false", "summary": "healthy"}
 H100, B200, GB200, RTX3090, H100_PCIE, H800 = "0x2330", "0x2901", "0x2941", "0x2204", "0x2331", "0x2324"
-
+LIGHT = {"high_alarm": 7.0, "high_warning": 5.0, "low_warning": -6.0, "low_alarm": -8.5}  # dBm
 
 # What config space says of a device that nobody has to tune
 SETTINGS: dict[str, Any] = {
@@ -158,6 +158,9 @@ def ib_port(number: int) -> Port:
         speed="NDR",
         lid=10 + number,
         sm_lid=1,
+        pkeys=["0xffff"],
+        gids=[Gid(index=0, gid=f"fe80:0000:0000:0000:0000:0000:0000:{number:04x}", type="IB/RoCE v1")],
+        gids_known=True,
     )
 
 
@@ -191,11 +194,35 @@ def netdev(address: str, number: int) -> Netdev:
         mtu=4200,
         operstate="up",
         speed_gbit_s=400.0,
+        max_speed_gbit_s=400.0,
+        admin_up=True,
+        fec=Fec(active="rs", supported=["off", "rs"], auto=True),
+        module=optical(),
         driver="mlx5_core",
         counters={f"{way}_prio{n}_bytes": 0 for way in ("rx", "tx") for n in range(8)},
         pause=Pause(rx=False, tx=False, autoneg=False),
         qos=qos(),
         neighbor=Neighbor(system=f"leaf{number}", port="swp1", pfc=only(3), applications={"udp:4791": 3}),
+    )
+
+
+def optical() -> TransceiverModule:
+    """A module of four lanes with light on each, cool, and thresholds of its own."""
+    return TransceiverModule(
+        identifier="OSFP",
+        media="optical",
+        vendor="NVIDIA",
+        part="MMA4Z00-NS400",
+        serial="MT0001",
+        state="ready",
+        temperature_c=45.0,
+        voltage_v=3.3,
+        thresholds={
+            "temperature_high_alarm_c": 75.0,
+            "temperature_high_warning_c": 70.0,
+            **{f"{way}_power_{level}_dbm": dbm for way in ("rx", "tx") for level, dbm in LIGHT.items()},
+        },
+        lanes=[Lane(lane=n, rx_power_dbm=1.0, tx_power_dbm=1.5, tx_bias_ma=7.5) for n in range(1, 5)],
     )
 
 

@@ -1,0 +1,79 @@
+"""Whether a port that is not active was ever meant to be: what InfiniBand and RoCE ask alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agent.model.nic import Nic
+from agent.rules.case import Case
+from agent.rules.counting import majority
+from agent.rules.devices import device_id
+from agent.rules.rule import Answer, NotApplicable, Unknown
+
+_SETTLED_SECONDS = 240.0  # gpud waits 4 minutes for a port after boot
+
+
+class Socket(NamedTuple):
+    """One port of a rail or storage NIC, with what it has in common with others."""
+
+    subject: str
+    nic: Nic
+    active: bool
+    plugged: bool  # something shows that a cable is in it
+    board: str  # of one board and role, ports should run alike
+    position: tuple[int, str]  # port number and function number: the second ports of all cards are alike, too
+
+    @property
+    def card(self) -> str:
+        """What all ports of its card have in common."""
+        return (self.nic.pci or self.nic.id).rpartition(".")[0] or self.nic.id
+
+
+def board_of(case: Case, nic: Nic) -> str:
+    """What NICs of one product have in common."""
+    return nic.board_id or device_id(case, nic) or nic.model or ""
+
+
+def position_of(nic: Nic, port: int) -> tuple[int, str]:
+    """The place of a port on its card."""
+    return port, (nic.pci or "").rpartition(".")[2]
+
+
+def settling(case: Case) -> str | None:
+    """Why a port that is not up proves nothing yet; None where it had the time."""
+    uptime = case.node.uptime_seconds
+    if uptime is not None and uptime < _SETTLED_SECONDS:
+        return f"up for {uptime:.0f} s: ports have 4 minutes to come up after boot"
+    return None
+
+
+def all_dark(sockets: Sequence[Socket]) -> bool:
+    """No port of several rails is active: a fault of the fabric or of this node, not a choice."""
+    rails = {each.nic.id for each in sockets if each.nic.role == "rail"}
+    return len(rails) > 1 and not any(each.active for each in sockets)
+
+
+def not_meant(each: Socket, sockets: Sequence[Socket], state: str) -> Answer | None:
+    """Why a port that is not active is no fault; None where it is meant to be. `sockets`: those of its role."""
+    if each.plugged:
+        return None
+    active = [other for other in sockets if other.active]
+    same = [o for o in active if o.position == each.position and (each.nic.role == "rail" or o.board == each.board)]
+    if not same and not all_dark(sockets):
+        if active:
+            return NotApplicable(each.subject, "not cabled, as every port in its position")
+        return Unknown(each.subject, f"{state}, as every port of its role: not cabled, or the fabric is down")
+    if _lacks_none(each, sockets):
+        return NotApplicable(each.subject, "not cabled: its card has as many active ports as cards like it")
+    return None
+
+
+def _lacks_none(each: Socket, sockets: Sequence[Socket]) -> bool:
+    """Whether another port of its card is active, and that is as much as most cards of its board have."""
+    counts: dict[str, int] = {}
+    for other in sockets:
+        if other.board == each.board:
+            counts[other.card] = counts.get(other.card, 0) + other.active
+    usual = majority(counts.values()) or max(counts.values())
+    return counts[each.card] >= max(usual, 1)
