@@ -78,8 +78,8 @@ def affinity_gpu_far_from_nic(case: Case) -> Iterator[Answer]:
         elif best.pcie_kind in _NEAR:
             near.append(gpu)
             yield Pass(f"gpu:{gpu.id}")
-        elif undecided := _undecided(case, gpu):
-            yield Unknown(f"gpu:{gpu.id}", f"{undecided.label} is near it, and whether that is a rail is not known")
+        elif _undecided(case, gpu):
+            yield Unknown(f"gpu:{gpu.id}", "whether the NIC near it is a rail is not known")
         else:
             far.append((gpu, best))
     if not near:

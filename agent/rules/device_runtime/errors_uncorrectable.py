@@ -72,8 +72,12 @@ def _of_kind(case: Case, each: End, kind: str, severity: str) -> Answer:
     harmless = isinstance(count, Moved) and set(count.parts) == {f"{kind}.{_REQUEST}"}
     words = Words(
         f"{kind} PCIe errors".replace("nonfatal", "non-fatal"),
-        "After each the link is reset or a transaction is lost: jobs on this device fail, 100 % of them.",
-        "Drain the node; reseat card and riser; look at firmware; replace what repeats it.",
+        "0 % by itself: a driver or a tool asked the device for a feature that it does not have."
+        if harmless
+        else "After each the link is reset or a transaction is lost: jobs on this device fail, 100 % of them.",
+        "Nothing, unless they grow under load; then compare firmware and driver with those of a good node."
+        if harmless
+        else "Drain the node; reseat card and riser; look at firmware; replace what repeats it.",
         cause="unsupported-request" if harmless else kind,
     )
     answer = judged(case, each.place, count, (Limit(_EVENTS, "info" if harmless else severity),), words)

@@ -138,7 +138,9 @@ def _fault(word: str, pairs: Sequence[tuple[Gpu, Gpu]], subject: str, label: str
         label=label,
         summary=f"P2P blocked between {named(labels)}: {_WORDS[word]} ({word})",
         impact="Copies between them go through the CPU's memory: 10 to 20 GB/s where PCIe 5 has 50, NVLink 4 has 450.",
-        remedy="DR: take the key out of the options of the module nvidia. Else check driver and firmware versions.",
+        remedy="Take the key (RegistryDwords) out of the options of the module nvidia in /etc/modprobe.d, and reboot."
+        if word == _BY_REGISTRY
+        else "Compare the versions of driver, GPU and switch firmware with those of a good node; look at ACS.",
         evidence=tuple(Evidence(what=text, value=word, source="nvidia-smi topo -p2p r") for text in labels[:8]),
         severity="info" if consumer else "error",
         cause=word,

@@ -95,13 +95,28 @@ def _fault(case: Case, subject: str, pci: str, events: Sequence[Event]) -> Fail:
         subject=subject,
         label=label,
         summary=f"{_name(worst)}: {meaning.meaning}{_others(ranked[1:])}" + (", long ago" if passed else ""),
-        impact="Jobs on this GPU end or hang; 1 lost GPU stops a job of all." if meaning.severity != "info" else _NONE,
-        remedy=meaning.action,
+        impact=_impact(subject, meaning),
+        remedy=_addressed(case, pci, meaning.action),
         evidence=tuple(_evidence(event) for event in ranked[:_SHOWN]),
         severity=lowered(meaning.severity) if passed else meaning.severity,
         cause=_name(worst),
         places=frozenset({pci, subject.partition(":")[2]}),
     )
+
+
+def _impact(subject: str, meaning: Xid) -> str:
+    if meaning.severity == "info":
+        return _NONE
+    if subject.startswith("nvswitch:"):
+        return "Jobs whose NVLink traffic passes this switch end or hang: up to 100 % of the node's GPUs."
+    return "Jobs on this GPU end or hang; 1 lost GPU stops a job that uses all of them."
+
+
+def _addressed(case: Case, pci: str, action: str) -> str:
+    """The action with the GPU that its command is for."""
+    gpu = case.gpu_by_pci.get(pci)
+    which = str(gpu.index) if gpu is not None and gpu.index is not None else pci
+    return action.replace("nvidia-smi -r -i", f"nvidia-smi -r -i {which}")
 
 
 def _rank(event: Event) -> int:

@@ -16,6 +16,7 @@ from agent.rules.rule import Answer, Fail, Pass, Unknown, rule
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|[0-9]+)")
 _LISTS = frozenset({"NCCL_IB_HCA", "NCCL_SOCKET_IFNAME"})  # where a second "=" asks for whole names
+_TWICE, _MISSPELT = "set before", "is not a name of NCCL"
 _NEAR_NAME = re.compile(r"(?i)(?:nccl+|ncl+|ncc|nnccl|nncl|nlcc|ncccl)_")
 
 
@@ -82,7 +83,7 @@ def _wrong_lines(case: Case) -> Iterator[tuple[NcclSetting, str, bool]]:
             yield setting, why, harmless
         earlier = first.setdefault((unit_of(setting.source), setting.key), setting)
         if earlier.value != setting.value:
-            yield setting, f"set before in line {earlier.source.rpartition(':')[2]}, which counts", False
+            yield setting, f"{_TWICE} in line {earlier.source.rpartition(':')[2]}, which counts", False
     for line in case.software.nccl.not_settings:
         meant = "NCCL" in line.value
         yield line, "no =, so it sets nothing", not meant
@@ -94,7 +95,7 @@ def _wrong(setting: NcclSetting) -> tuple[str, bool]:
     if not _NAME.fullmatch(key):
         return f"sets {key!r}, which nobody reads", False
     if not key.startswith("NCCL_") and _NEAR_NAME.match(key):
-        return f"{key} is not a name of NCCL", False
+        return f"{key} {_MISSPELT}", False
     if value.startswith("=") and key not in _LISTS:
         return "two =: the second is part of the value", False
     if key in _LISTS and clean == value and re.search(r"\s", value):
@@ -122,10 +123,8 @@ def _fault(file: str, lines: list[tuple[NcclSetting, str, bool]]) -> Fail:
         subject="node",
         label=file,
         summary=f"{setting.source}: {why}{more}",
-        impact="the line has its effect by luck: 0 % is lost until the value is one that is no number."
-        if severity == "info"
-        else "what these lines should set is not set: jobs run with 100 % of NCCL's defaults instead.",
-        remedy=f"Write KEY=value in {file}, without blanks, quotes, export or a remark behind it.",
+        impact=_impact(severity, why),
+        remedy=_remedy(file, [reason for _, reason, _ in shown]),
         evidence=tuple(
             Evidence(what=reason, value=repr(line.line or line.value)[1:-1], source=line.source)
             for line, reason, _ in shown[:8]
@@ -134,3 +133,23 @@ def _fault(file: str, lines: list[tuple[NcclSetting, str, bool]]) -> Fail:
         cause=file,
         places=frozenset({file, *(line.source for line, _, _ in lines)}),
     )
+
+
+def _impact(severity: str, worst: str) -> str:
+    if severity == "info":
+        return "the line has its effect by luck: nothing is lost until its value is no number."
+    if worst.startswith(_TWICE):
+        return "the line has no effect, 0 %: jobs run with the value of the earlier one."
+    return "what these lines should set is not set: jobs run with NCCL's defaults, 100 % of them."
+
+
+def _remedy(file: str, reasons: list[str]) -> str:
+    """What mends each kind of mistake that is in the file."""
+    twice = any(reason.startswith(_TWICE) for reason in reasons)
+    misspelt = any(reason.endswith(_MISSPELT) for reason in reasons)
+    shape = any(not reason.startswith(_TWICE) and not reason.endswith(_MISSPELT) for reason in reasons)
+    steps = [f"in {file} write KEY=value, without blanks, quotes, export or a remark behind it"] if shape else []
+    steps += [f"correct the name in {file}: NCCL's own begin with NCCL_"] if misspelt else []
+    steps += [f"keep one line of each name in {file}"] if twice else []
+    text = "; ".join(steps)
+    return f"{text[0].upper()}{text[1:]}."

@@ -24,6 +24,7 @@ class _Chosen(NamedTuple):
     taken: list[Hca]
     missed: list[Hca]  # active rails that it leaves out
     foreign: list[Hca]  # taken, and no rail
+    remedy: str
 
 
 @rule("gdr-nccl-hca-mismatch", "error", needs=("nccl",), references=("gdr-nccl-hca-mismatch",))
@@ -79,10 +80,16 @@ def _judge(case: Case, where: Effective) -> Answer:
     taken = [each for each in ports if chosen.takes(each.name, each.port.port)]
     missed = [each for each in ports if each.nic.role == "rail" and not each.nic.software and each not in taken]
     foreign = [each for each in taken if each.nic.role not in ("rail", "unknown") or each.nic.software]
-    found = _Chosen(where, chosen, taken, missed, foreign)
+    found = _Chosen(where, chosen, taken, missed, foreign, _remedy(case, where))
     step = (lambda severity: severity) if where.persistent else lowered
     if not taken:
-        return _fault(found, "none", step("error"), "takes no active port", "everything goes over TCP: about 10 %.")
+        return _fault(
+            found,
+            "none",
+            step("error"),
+            "takes no active port",
+            "everything goes over TCP: about 10 % of the bandwidth.",
+        )
     rails = len(taken) - len(foreign) + len(missed)
     if missed:
         what = f"takes {rails - len(missed)} of {rails} rails, not {named([each.label for each in missed])}"
@@ -104,6 +111,13 @@ def _strangers(case: Case, chosen: Wanted) -> list[str]:
     return [entry[0] for entry in chosen.names if not chosen.matching(entry, names)]
 
 
+def _remedy(case: Case, where: Effective) -> str:
+    """The whole list, to be copied: rails that are down now are rails, too."""
+    rails = {nic.rdma_device for nic in case.rails if nic.rdma_device and not nic.software}
+    names = ",".join(sorted(rails, key=lambda name: (len(name), name)))
+    return f"In {where.unit}, every rail and nothing else, by whole names: {_KEY}=={names}"
+
+
 def _fault(found: _Chosen, cause: str, severity: str, what: str, impact: str) -> Fail:
     where = found.where
     devices = found.missed + found.foreign
@@ -112,7 +126,7 @@ def _fault(found: _Chosen, cause: str, severity: str, what: str, impact: str) ->
         label="node",
         summary=f"{_KEY}={where.value[:80]} in {where.source} {what}{_ambiguity(found)}",
         impact=impact,
-        remedy='Write whole names with "=", every rail and nothing else: NCCL_IB_HCA==mlx5_0,mlx5_3',
+        remedy=found.remedy,
         evidence=(
             where.evidence(_KEY),
             Evidence(what="active ports taken", value=_labels(found.taken), source="/sys/class/infiniband"),

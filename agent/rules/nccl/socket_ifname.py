@@ -84,18 +84,30 @@ def _judge(case: Case, where: Effective) -> Fail | None:
         return None
     names = [netdev.label for netdev in taken]
     what = f"takes only {named(names)}, which leads to no other node" if names else "takes no interface that is up"
+    outside = _front_end(case)
     up = [netdev.label for netdev in case.topology.netdevs if _is_up(netdev)]
     return Fail(
         subject="node",
         label="node",
         summary=f"{_KEY}={where.value[:80]} in {where.source} {what}",
         impact="100 % of jobs over several nodes stop at their start, or hang.",
-        remedy=f"Name the interface of the front-end network in full: {_KEY}==bond0",
+        remedy=f"Name the interface that reaches the other nodes, in full: {_KEY}=={outside or 'INTERFACE'}",
         evidence=(where.evidence(_KEY), Evidence(what="interfaces that are up", value=named(up), source="ip -br addr")),
         severity="warning" if where.persistent else lowered("warning"),
         cause="inside" if names else "none",
         places=NODE,
     )
+
+
+def _front_end(case: Case) -> str | None:
+    """The one interface that is up, has an address and is no rail's; None: a person must choose."""
+    rails = {nic.id for nic in case.rails}
+    could = [
+        netdev.label
+        for netdev in case.topology.netdevs
+        if _is_up(netdev) and netdev.addresses and netdev.nic not in rails and not netdev.label.startswith(_INSIDE)
+    ]
+    return could[0] if len(could) == 1 else None
 
 
 def _is_up(netdev: Netdev) -> bool:

@@ -67,10 +67,16 @@ def _judge(case: Case) -> Answer:
         label="node",
         summary=f"{MANAGER} {what}, and this host has NVSwitches",
         impact=f"NVLink between {len(case.topology.gpus)} GPUs is not set up or not kept: CUDA ends with error 802.",
-        remedy=f"systemctl enable --now {MANAGER}, in the version of the driver; read /var/log/fabricmanager.log.",
+        remedy=f"{_first(case, said.state)}systemctl enable --now {MANAGER}; read /var/log/fabricmanager.log.",
         evidence=(Evidence(what=MANAGER, value=said.state, source=f"systemctl status {MANAGER}"),),
         places=frozenset({PLACE}),
     )
+
+
+def _first(case: Case, state: str) -> str:
+    version = case.software.driver.version
+    of = f"version {version}, which is the driver's" if version else "the version of the driver"
+    return f"Install {MANAGER} in {of}, then: " if state == "not_installed" else ""
 
 
 def _set_up(case: Case) -> bool:

@@ -20,6 +20,15 @@ _FINE = {
     "fabric_manager": "connected",
     "summary": "healthy",
 }
+_WRONG = {  # where NVML's own word does not say it
+    "incorrect_sysguid": "its system GUID does not belong here",
+    "incorrect_chassis_sn": "its chassis serial number does not belong here",
+    "no_partition": "it is in no partition",
+    "insufficient_nvlinks": "too few of its NVLinks are up",
+    "incompatible_gpu_fw": "its firmware does not fit the fabric",
+    "invalid_location": "its place in the rack is not valid",
+    "gpu_state_invalid": "its state is not valid",
+}
 _SEVERITY = {
     "degraded_bandwidth": "error",
     "route_recovery": "warning",
@@ -114,5 +123,9 @@ def _fault(case: Case, gpu: Gpu, bad: Mapping[str, str]) -> Fail:
 
 
 def _words(name: str, word: str) -> str:
+    if (name, word) == ("partition_assigned", "false"):
+        return "no partition is assigned"
+    if name == "incorrect_configuration":
+        return f"wrongly set up: {_WRONG.get(word, word.replace('_', ' '))}"
     plain = name.replace("_", " ")
     return plain if word == "true" else f"{plain} {word.replace('_', ' ')}"

@@ -114,13 +114,11 @@ def _judge(case: Case, tally: Tally, group: list[Tally]) -> Answer:
 def _fault(case: Case, tally: Tally, severity: str, summary: str) -> Fail:
     gpu = tally.gpu
     ends = {link.remote.id for link in tally.inactive if link.remote and link.remote.id}
-    rate = max((link.signal_gbyte_s or 0 for link in tally.active), default=0)
-    lost = f"{rate * len(tally.inactive):.0f} GB/s less in each direction" if rate else "PCIe instead of NVLink"
     return Fail(
         subject=tally.subject,
         label=gpu.label,
         summary=summary,
-        impact=f"{lost} for {gpu.label} ({len(tally.inactive)} of {tally.total} links); collectives run at its speed.",
+        impact=_impact(tally, gpu.label),
         remedy="Look for Xid 74 and SXid in the kernel log; reset GPUs and fabric manager, power cycle; else replace.",
         evidence=(tally.evidence,),
         severity=severity,
@@ -128,11 +126,21 @@ def _fault(case: Case, tally: Tally, severity: str, summary: str) -> Fail:
     )
 
 
+def _impact(tally: Tally, whom: str) -> str:
+    rate = max((link.signal_gbyte_s or 0 for link in tally.active), default=0)
+    lost = f"{rate * len(tally.inactive):.0f} GB/s less in each direction" if rate else "PCIe instead of NVLink"
+    return (
+        f"{lost} for {whom} ({len(tally.inactive)} of {tally.total} links); collectives run at the slowest GPU's speed."
+    )
+
+
 def _grouped(group: list[Tally], faults: list[tuple[Tally, Fail]]) -> Iterator[Fail]:
     """One finding where one part explains all: a switch below a whole board, one wire between two GPUs."""
     tallied = [tally for tally, _ in faults]
     if len(faults) == len(group) and len(group) > 2 and group[0].form is Form.BOARD:
-        whole = _as_one(faults, "node", "node", f"inactive NVLinks on every one of {len(group)} GPUs")
+        counts = {f"{len(tally.inactive)} of {tally.total}" for tally in tallied}
+        what = f"{counts.pop()} NVLinks inactive" if len(counts) == 1 else "inactive NVLinks"
+        whole = _as_one(faults, "node", "node", f"{what} on every one of {len(group)} GPUs")
         none_left = not any(tally.active for tally in group)
         yield whole._replace(places=whole.places | {PLACE}) if none_left else whole
     elif len(faults) == 2 and len({len(t.inactive) for t in tallied}) == 1 and not any(_to_switch(t) for t in tallied):
@@ -154,7 +162,7 @@ def _as_one(faults: list[tuple[Tally, Fail]], subject: str, label: str, summary:
         subject=subject,
         label=label,
         summary=summary,
-        impact=f"{named([tally.gpu.label for tally, _ in faults])}: {first.impact}",
+        impact=_impact(faults[0][0], named([tally.gpu.label for tally, _ in faults])),
         remedy=first.remedy,
         evidence=tuple(tally.evidence for tally, _ in faults),
         severity="critical" if "critical" in grave else first.severity,

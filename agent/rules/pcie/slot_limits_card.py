@@ -90,7 +90,7 @@ def _judge(case: Case, wire: Wire) -> Answer:
     if card is None or slot is None or card.max_width not in LANES or card.max_speed_gt_s is None:
         return Unknown(wire.subject, "what the card and the slot can do is not known")
     if slot.max_width not in LANES or slot.max_speed_gt_s is None:
-        return Unknown(wire.subject, f"what the port above, {child.parent}, can do is not known")
+        return Unknown(wire.subject, "what the port above it can do is not known")
     limit = _Limit(slot, card)
     return _fault(case, wire, limit) if limit.narrow or limit.slow else Pass(wire.subject)
 

@@ -52,7 +52,7 @@ def _judge(each: Chain, netdev: Netdev) -> Answer:
         return NotApplicable(subject, each.reason)
     if not pause or not (pause.rx or pause.tx):
         off = pause is not None and pause.rx is False and pause.tx is False
-        return Pass(subject) if off else Unknown(subject, f"global pause of {netdev.label} could not be read")
+        return Pass(subject) if off else Unknown(subject, "its global pause could not be read")
     ways = " and ".join(word for word, on in (("receives", pause.rx), ("sends", pause.tx)) if on)
     negotiated = " (as negotiated with the switch)" if pause.autoneg else ""
     return fault(

@@ -50,9 +50,9 @@ def _judge(each: Chain, netdev: Netdev) -> Answer:
         return NotApplicable(subject, "PFC is off")
     if not pause or not (pause.rx or pause.tx):
         off = pause is not None and pause.rx is False and pause.tx is False
-        return Pass(subject) if off else Unknown(subject, f"global pause of {netdev.label} could not be read")
+        return Pass(subject) if off else Unknown(subject, "its global pause could not be read")
     if not netdev.counters:
-        return Unknown(subject, f"counters of {netdev.label} could not be read")
+        return Unknown(subject, "its counters could not be read")
     in_force = any("global_pause" in name for name in netdev.counters)
     if not in_force and not any(netdev.counters.get(name) for name in _FRAMES):
         return Pass(subject)

@@ -68,7 +68,7 @@ def _judge(each: Chain, netdev: Netdev) -> Answer:
         wrong.append(f"the switch announces priority {roce} for RoCE, RDMA here uses {each.priority} ({each.how})")
     if not wrong:
         compared = bool(told) or (roce is not None and each.priority is not None)
-        return Pass(subject) if compared else Unknown(subject, f"what the switch at {netdev.label} has is not known")
+        return Pass(subject) if compared else Unknown(subject, _untold(neighbor is not None))
     where = f"{neighbor.system or '?'} {neighbor.port or ''}".strip() if neighbor else "the switch"
     row = Evidence(
         what=f"what {where} announces",
@@ -84,4 +84,11 @@ def _judge(each: Chain, netdev: Netdev) -> Answer:
         evidence=(row, *evidence(each)),
         confidence="medium" if each.qos.dcbx == "firmware" else "high",
         cause="pfc" if "PFC" in wrong[0] else "priority",
+    )
+
+
+def _untold(heard: bool) -> str:
+    """Without a name of the port: many ports have one reason."""
+    return "what the switch has is not known: " + (
+        "it announces no DCBX" if heard else "no LLDP of it (lldpd) was heard"
     )

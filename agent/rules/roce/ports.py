@@ -75,7 +75,7 @@ def as_one(faults: Sequence[Fail], judged: int, summary: str) -> Iterator[Fail]:
         summary=f"{summary}: {named([fault.label for fault in faults])}",
         impact=first.impact,
         remedy=first.remedy,
-        evidence=tuple(row for fault in faults for row in fault.evidence),
+        evidence=tuple(dict.fromkeys(row for fault in faults for row in fault.evidence)),
         severity=first.severity,
         confidence=first.confidence,
         cause=first.cause,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from agent.model.finding import Evidence
@@ -22,19 +22,30 @@ _SHOWN = 32  # rows of evidence of one finding about many ports
 def over_ports(case: Case, judge: Callable[[Chain], Answer]) -> Iterator[Answer]:
     """An answer for every port; one finding for the node where all have the same fault in the same words."""
     faults: list[Fail] = []
+    of: dict[str, Chain] = {}
     judged = 0
     for each in chains(case):
         answer = judge(each) if isinstance(each, Chain) else each
         judged += isinstance(answer, Pass | Fail)
-        if isinstance(answer, Fail):
+        if isinstance(answer, Fail) and isinstance(each, Chain):
             faults.append(answer)
+            of[answer.subject] = each
         else:
             yield answer
     if len({one.summary for one in faults}) > 1:
-        yield from faults
+        yield from (_addressed(one, of) for one in faults)
     elif faults:
         for one in as_one(faults, judged, f"{faults[0].summary}; the same on {len(faults)} ports"):
-            yield one._replace(evidence=tuple(dict.fromkeys(one.evidence))[:_SHOWN])
+            yield _addressed(one._replace(evidence=tuple(dict.fromkeys(one.evidence))[:_SHOWN]), of)
+
+
+def _addressed(one: Fail, of: Mapping[str, Chain]) -> Fail:
+    """Its commands with the names of the one port that it is about; what is about all ports keeps the words."""
+    if one.subject not in of:
+        return one
+    nic, netdev = of[one.subject].each.nic, of[one.subject].each.netdev
+    remedy = one.remedy.replace("DEVICE", nic.rdma_device or "DEVICE")
+    return one._replace(remedy=remedy.replace("INTERFACE", netdev.label) if netdev else remedy)
 
 
 def over_readable(case: Case, judge: Callable[[Chain, Netdev], Answer]) -> Iterator[Answer]:

@@ -76,3 +76,11 @@ def test_what_is_no_device_of_ours_is_not_judged() -> None:
     bare = probe(topology(FIRING, pci=[]), "pci", "failed", "broken")
     assert isinstance(one(rule, bare, "node"), Unknown)
     assert isinstance(one(rule, without_window(FIRING), "node"), Unknown)
+
+
+def test_what_a_driver_provokes_asks_for_nothing() -> None:
+    """Nobody drains a node for an info."""
+    (harmless,) = fails(rule, moved(gpus(), PCI, {"nonfatal.UnsupReq": 9}))
+    (grave,) = fails(rule, moved(gpus(), PCI, {"nonfatal.TLP": 1}))
+
+    assert ("Nothing", "Drain") == (harmless.remedy[:7], grave.remedy[:5])

@@ -66,6 +66,25 @@ def test_a_line(line: str, severity: str | None) -> None:
     assert severity is not None or [Pass("node")] == list(rule.check(case))
 
 
+@pytest.mark.parametrize(
+    ("text", "remedy", "impact"),
+    [
+        ("NCCL_IB_TC = 106", f"In {SYSTEM} write KEY=value", "defaults"),
+        ("NCLL_IB_TC=106", f"Correct the name in {SYSTEM}", "defaults"),
+        ("NCCL_IB_TC=1\nNCCL_IB_TC=2", f"Keep one line of each name in {SYSTEM}", "the earlier one"),
+    ],
+)
+def test_each_mistake_has_its_remedy(text: str, remedy: str, impact: str) -> None:
+    """And the others are not told."""
+    (fault,) = fails(rule, holds(text))
+
+    assert fault.remedy.startswith(remedy)
+    assert ";" not in fault.remedy
+    assert impact in fault.impact
+    (all_three,) = fails(rule, holds("NCCL_A = 1\nNCLL_B=1\nNCCL_C=1\nNCCL_C=2"))
+    assert 2 == all_three.remedy.count(";")
+
+
 def test_a_finding_names_the_file_and_every_line() -> None:
     """One for each file; the worst line first."""
     (fault,) = fails(rule, holds("NCCL_DEBUG=INFO # x\nNCCL_A = 1\nNCCL_B\n"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from agent.model.nic import Netdev
@@ -58,6 +59,26 @@ def test_what_is_told() -> None:
 
     assert "lo, docker0, bond0, eth1, ib0, veth1" == fault.evidence[1].value
     assert "takes no interface that is up" in fault.summary
+    assert fault.remedy.endswith(" NCCL_SOCKET_IFNAME==INTERFACE")
+
+
+def test_the_one_interface_that_could_is_named() -> None:
+    """Up, with an address, no rail's and not inside the node; of two nobody knows."""
+
+    def remedy(*addressed: str, **of_rails: str) -> str:
+        rows = [
+            msgspec.structs.replace(row, addresses=["10.0.0.7"], nic=of_rails.get(row.label))
+            if row.label in addressed
+            else row
+            for row in node().topology.netdevs
+        ]
+        (fault,) = fails(rule, said(topology(node(), netdevs=rows), {KEY: "ens"}))
+        return fault.remedy.rpartition("==")[2]
+
+    rail = node().rails[0].id
+    assert "bond0" == remedy("bond0", "eth0", "lo", "docker0")  # eth0 is down
+    assert "INTERFACE" == remedy("bond0", "eth1")
+    assert "bond0" == remedy("bond0", "ib0", ib0=rail)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,11 @@ def test_a_stopped_manager_is_critical(state: str) -> None:
 
 def test_one_that_is_not_installed_is_critical_where_nothing_is_registered() -> None:
     """Nobody set the fabric up."""
-    assert "is not installed" in fails(rule, unregistered(stopped("not_installed")))[0].summary
+    (fault,) = fails(rule, unregistered(stopped("not_installed")))
+
+    assert "is not installed" in fault.summary
+    assert fault.remedy.startswith("Install nvidia-fabricmanager in ")
+    assert fails(rule, stopped())[0].remedy.startswith("systemctl enable --now nvidia-fabricmanager")
 
 
 def test_hidden_switches_of_a_whole_board_need_one_too() -> None:

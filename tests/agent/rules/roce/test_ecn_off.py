@@ -41,7 +41,7 @@ def test_off_for_the_class_of_rdma_is_a_warning(case, sides: str) -> None:
 
     assert (PORT, "warning", "medium") == (fault.subject, fault.severity, fault.confidence)
     assert f"ECN is off for priority 3: {sides}" == fault.summary
-    assert fault.remedy.startswith("echo 1 > /sys/class/net/INTERFACE/ecn/roce_np/enable/3")
+    assert fault.remedy.startswith("echo 1 > /sys/class/net/eth1/ecn/roce_np/enable/3")
     assert fault.evidence[0].source.startswith("/sys/class/net/eth1/ecn/roce_")
 
 

@@ -28,7 +28,7 @@ def test_one_rail_without_pfc_is_an_error() -> None:
 
     assert (PORT, "error", "meant") == (fault.subject, fault.severity, fault.cause)
     assert "PFC is off for every priority, and it is on at eth0, eth2, eth3" == fault.summary
-    assert "mlnx_qos -i INTERFACE --pfc 0,0,0,1,0,0,0,0 (upstream: dcb pfc set dev INTERFACE" in fault.remedy
+    assert "mlnx_qos -i eth1 --pfc 0,0,0,1,0,0,0,0 (upstream: dcb pfc set dev eth1" in fault.remedy
     assert "prio-pfc all:off 3:on" in fault.remedy
     assert "--trust" not in fault.remedy
     assert "ethtool -A" not in fault.remedy
@@ -39,7 +39,7 @@ def test_half_a_pause_is_to_be_switched_off(pause) -> None:
     """It does not protect both directions, and PFC takes its place."""
     (fault,) = fails(rule, changed_netdev(off(), 1, pause=pause))
 
-    assert "global pause off: ethtool -A INTERFACE rx off tx off" in fault.remedy
+    assert "global pause off: ethtool -A eth1 rx off tx off" in fault.remedy
 
 
 def test_nowhere_and_nothing_known_asks() -> None:
@@ -48,7 +48,7 @@ def test_nowhere_and_nothing_known_asks() -> None:
 
     assert ("node", "warning", "") == (fault.subject, fault.severity, fault.cause)
     assert fault.summary.startswith("PFC is off for every priority; lossy by design?")
-    assert "--trust dscp" in fault.remedy
+    assert "mlnx_qos -i INTERFACE --trust dscp" in fault.remedy  # of every interface
     assert 'roce_mode = "lossy"' in fault.remedy
 
 

@@ -21,7 +21,7 @@ def test_trust_in_tags_that_are_not_there_is_an_error() -> None:
 
     assert (PORT, "error", "high") == (fault.subject, fault.severity, fault.confidence)
     assert "trust is PCP, and no packet has a VLAN tag: all are priority 0, PFC is on for priority 3" == fault.summary
-    assert "mlnx_qos -i INTERFACE --trust dscp (upstream: dcb app add dev INTERFACE dscp-prio 0:0" in fault.remedy
+    assert "mlnx_qos -i eth1 --trust dscp (upstream: dcb app add dev eth1 dscp-prio 0:0" in fault.remedy
 
 
 @pytest.mark.parametrize(
