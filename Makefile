@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := 8xh100-sxm-2s-8xcx7-ib-4nvsw
 
-.PHONY: scan test check lint types layers docs bench fuzz clean help
+.PHONY: scan test check lint types layers docs bench fuzz mutants clean help
 
 help:
 	@echo "make scan    set up, scan this host, and show where a full report of an 8-GPU machine is"
@@ -15,6 +15,7 @@ help:
 	@echo "make docs    write the generated pages (rules, schema, goldens) anew"
 	@echo "make bench   what it costs, beside lspci and lstopo"
 	@echo "make fuzz    damaged input to every reader, and the property tests, for long"
+	@echo "make mutants change every condition of every rule, and see that a test notices"
 
 $(BIN)/fabricscope: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no python3 (3.10 or later) with venv and pip found"; exit 1; }
@@ -52,6 +53,8 @@ layers: $(BIN)/pytest
 
 docs: $(BIN)/pytest
 	$(BIN)/python -m agent.rules.pages --write docs/rules
+	$(BIN)/python -m tests.matrix.table --write
+	$(BIN)/python -m tests.coverage --write
 	$(BIN)/fabricscope schema > docs/report.schema.json
 	UPDATE_GOLDENS=1 $(BIN)/pytest -q tests/test_goldens.py
 
@@ -62,6 +65,9 @@ fuzz: $(BIN)/pytest
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -q -n auto --timeout=7200 tests/fuzz
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -q -n auto --timeout=7200 tests -k 'mutat or hostile or any_ or property'
 	@! $(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m tests.fuzz.guided
+
+mutants: $(BIN)/pytest
+	$(BIN)/python -m tests.mutation.run
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
