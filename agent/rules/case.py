@@ -5,11 +5,11 @@ No probe, file, clock or subprocess is reachable from here: judging a report aga
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from agent.model.gpu import Gpu
 from agent.model.nic import Netdev, Nic
@@ -20,6 +20,7 @@ from agent.model.report import CountersWindow, History, ProbeRun
 from agent.model.topology import Path, Topology
 from agent.rules.threshold import Threshold
 
+T = TypeVar("T")
 _HOST_BRIDGE = "0x0600"
 SETTLE_SECONDS = 900.0  # after boot; the shortest that peers use (OCI waits 30 min, gpud 5)
 
@@ -109,6 +110,14 @@ class Case:
     def memo(self) -> dict[str, Any]:
         """What rules of one family work out once for all of them, by a name of the family's."""
         return {}
+
+    def once(self, make: Callable[[Case], Iterable[T]]) -> tuple[T, ...]:
+        """What a function makes of this case: many rules ask, and it is made for the first."""
+        key = f"{make.__module__}.{make.__qualname__}"
+        if key not in self.memo:
+            self.memo[key] = tuple(make(self))
+        made: tuple[T, ...] = self.memo[key]
+        return made
 
     @property
     def virtual_machine(self) -> bool:

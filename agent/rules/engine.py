@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from agent.model.finding import SEVERITIES, Check, Finding, Summary, UnknownSubject
@@ -68,7 +69,7 @@ def _silence(each: Rule, case: Case) -> Answer:
 
 
 def _tally(each: Rule, answers: Sequence[Answer]) -> Check:
-    count = {kind: sum(isinstance(a, kind) for a in answers) for kind in (Fail, Pass, Unknown, NotApplicable)}
+    count = Counter(map(type, answers))
     unknown = sorted({(a.subject, a.reason) for a in answers if isinstance(a, Unknown)})
     if count[Fail]:
         state = "fail"

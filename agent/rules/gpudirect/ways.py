@@ -53,8 +53,12 @@ class Pair(NamedTuple):
         return self.path.pcie_kind in NEAR
 
 
-def pairs(case: Case) -> Iterator[Pair]:
+def pairs(case: Case) -> tuple[Pair, ...]:
     """Every NVIDIA GPU with each of its rails, in the order of GPUs and rails."""
+    return case.once(_pairs)
+
+
+def _pairs(case: Case) -> Iterator[Pair]:
     rails = {nic.id: nic for nic in case.rails if not (nic.software or nic.limited)}
     for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
         if not is_nvidia(case, gpu) or away(function_of(case, gpu)):

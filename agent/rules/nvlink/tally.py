@@ -76,8 +76,12 @@ class Tally(NamedTuple):
         )
 
 
-def tallies(case: Case) -> Iterator[Tally | Answer]:
+def tallies(case: Case) -> tuple[Tally | Answer, ...]:
     """For every GPU its links, or why they are not judged."""
+    return case.once(_tallies)
+
+
+def _tallies(case: Case) -> Iterator[Tally | Answer]:
     yield from no_gpu(case)
     for gpu in case.topology.gpus:
         yield _unjudged(case, gpu) or _tally(case, gpu)

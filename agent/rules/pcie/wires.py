@@ -44,8 +44,12 @@ class Wire(NamedTuple):
         return f"pci:{self.child.id}"
 
 
-def wires(case: Case) -> Iterator[Wire]:
+def wires(case: Case) -> tuple[Wire, ...]:
     """Every judged wire once, in the order of the PCI functions."""
+    return case.once(_wires)
+
+
+def _wires(case: Case) -> Iterator[Wire]:
     severities: dict[str, list[str | None]] = {}
     users: dict[str, list[str]] = {}
     for device, severity in _leads(case):
