@@ -99,3 +99,23 @@ def test_a_quiet_log_passes_and_an_unread_one_is_unknown() -> None:
 
     assert {Pass} == kinds(rule, quiet)
     assert ("unknown", "kernel_log: denied: EPERM") == (check.state, check.reason)
+
+
+@pytest.mark.parametrize("left", [{"gpus": []}, {"nics": []}])
+def test_gpus_alone_or_nics_alone_are_reason_to_look(left) -> None:
+    """A node with one of the two is judged."""
+    assert ["warning"] == [f.severity for f in fails(rule, topology(logged(subject="0000:99:00.0"), **left))]
+
+
+def test_a_node_with_nothing_to_lose_gets_one_answer() -> None:
+    """Not applicable, whatever the log says or does not say."""
+    bare = replace(topology(logged(), gpus=[], nics=[]), events=())
+
+    assert [NotApplicable("node", "no GPU and no NIC")] == list(rule.check(bare))
+
+
+def test_the_port_itself_is_nothing_that_was_lost() -> None:
+    """Only ends are gear; ports below an uplink are not."""
+    (fault,) = fails(rule, logged(subject=UP))
+
+    assert {UP, GPU, GPU.replace("14:", "15:")} == fault.places

@@ -163,3 +163,42 @@ def test_a_link_that_was_switched_off_is_evidence() -> None:
     (fault,) = fails(rule, function(gone(server(), GPU), "0000:12:00.0", link_disabled=True))
 
     assert "Link Disable of 0000:12:00.0" in [row.what for row in fault.evidence]
+
+
+def test_each_of_two_cards_is_its_own_finding() -> None:
+    """Below the same port that is there: what is gone is the cards."""
+    found = fails(rule, gone(server(), GPU, NIC))
+
+    assert [(f"pci:{GPU}", {GPU}), (f"pci:{NIC}", {NIC})] == [(f.subject, set(f.places)) for f in found]
+    assert all("with" not in fault.summary for fault in found)
+    assert found[1].impact.startswith("mlx5_0 lost")
+
+
+def test_a_virtual_function_is_not_gear() -> None:
+    """It goes when its physical function does, or when somebody takes it away."""
+    assert [] == answers(rule, changed_nic(gone(server(), NIC), 0, virtual_function=True), f"pci:{NIC}")
+
+
+def test_a_live_port_with_nothing_below_is_not_gear() -> None:
+    """An empty slot."""
+    empty = bridge("0000:f1:00.0", None, "downstream")
+    case = topology(server(1), pci=[*server(1).topology.pci, empty])
+
+    assert [] == answers(rule, case, f"pci:{empty.id}")
+
+
+def test_gone_functions_of_two_cards_below_one_gone_port_are_one() -> None:
+    """Named by what people know; what is lost is counted in GPUs."""
+    (fault,) = fails(rule, gone(server(), UP, GPU, NIC))
+
+    assert f"pci:{UP}" == fault.subject
+    assert fault.impact.startswith("1 of 4 GPUs lost")
+    assert {UP, GPU, NIC} == set(fault.places) & {UP, GPU, NIC, gpu_id(1), nic_id(1)}
+
+
+def test_a_dead_port_alone_is_named_as_it_is() -> None:
+    """No GPU and no NIC went with it."""
+    lone = msgspec.structs.replace(bridge("0000:f1:00.0", None, "upstream"), state="gone")
+    (fault,) = fails(rule, topology(server(1), pci=[*server(1).topology.pci, lone]))
+
+    assert fault.impact.startswith("PCIe port 0000:f1:00.0 lost")

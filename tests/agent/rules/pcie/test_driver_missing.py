@@ -111,3 +111,43 @@ def test_an_unused_nic_with_a_driver_is_left_alone() -> None:
 def test_a_sleeping_gpu_that_a_guest_holds_is_told() -> None:
     """vfio lets what no guest uses sleep."""
     assert ["info"] == [f.severity for f in fails(rule, function(gpu_with("vfio-pci"), GPU, state="asleep"))]
+
+
+@pytest.mark.parametrize("state", ["open", "error"])
+def test_a_gpu_whose_driver_bound_to_it_passes_whoever_listed_it(state: str) -> None:
+    """Its driver lists it, or does not: it is bound."""
+    assert [Pass(f"pci:{GPU}")] == answers(rule, changed_gpu(server(), 0, driver_state=state), f"pci:{GPU}")
+
+
+def test_a_listed_gpu_with_a_driver_of_no_use_is_told() -> None:
+    """Two sources that differ: what is bound now counts."""
+    case = changed_gpu(gpu_with("nouveau"), 0, driver_state="open")
+
+    assert ["warning"] == [fault.severity for fault in fails(rule, case)]
+
+
+def test_a_sub_function_is_not_its_card() -> None:
+    """It has no driver of its own on the bus."""
+    case = changed_nic(nic_with(""), 0, id=f"{NIC}/sf1")
+
+    assert [] == fails(rule, case)
+
+
+def test_a_partition_handed_out_is_information() -> None:
+    """pci-pf-stub keeps the physical function for virtual machines."""
+    assert [("info", "pci-pf-stub")] == [(f.severity, f.cause) for f in fails(rule, nic_with("pci-pf-stub"))]
+
+
+@pytest.mark.parametrize(("role", "severity"), [("storage", "info"), ("rail", "warning")])
+def test_a_nic_with_a_role_keeps_it(role: str, severity: str) -> None:
+    """Told by the profile, or known from before: that of its kind is not asked."""
+    assert [severity] == [f.severity for f in fails(rule, changed_nic(nic_with(""), 0, role=role))]
+
+
+def test_what_is_counted_is_its_own_kind() -> None:
+    """NICs among NICs, GPUs among GPUs."""
+    (gpu,), (nic,) = fails(rule, gpu_with("")), fails(rule, nic_with(""))
+
+    assert gpu.impact.startswith("1 of 4 GPUs")
+    assert nic.impact.startswith("1 of 4 NICs")
+    assert "mlx5_1, mlx5_2, mlx5_3" == nic.evidence[1].value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from agent.rules.engine import judge
@@ -129,3 +130,27 @@ def test_a_downgraded_link_explains_it() -> None:
     _, findings, _ = judge(relinked(server(), NIC, link(width=8)), [pcie_width_downgraded, disagree])
 
     assert [("pcie-width-downgraded", [f"pcie-ends-disagree pci:{NIC}"])] == [(f.rule, f.absorbs) for f in findings]
+
+
+@pytest.mark.parametrize(("disabled", "word"), [(True, "set"), (False, "not set")])
+def test_what_was_read_of_link_disable_is_evidence(disabled: bool, word: str) -> None:
+    """As it was read."""
+    (fault,) = fails(down, function(without_lanes(), TO_GPU, link_disabled=disabled))
+
+    assert word == fault.evidence[1].value
+
+
+def test_a_lane_count_that_was_not_read_is_unknown() -> None:
+    """A link with a speed and no width."""
+    case = relinked(server(), GPU, msgspec.structs.replace(link(), width=None))
+
+    assert [Unknown] == [type(answer) for answer in answers(down, case, f"pci:{GPU}")]
+
+
+@pytest.mark.parametrize("half", [{"width": None}, {"speed_gt_s": None}])
+def test_half_of_an_end_is_not_compared(half) -> None:
+    """Whichever end it is."""
+    for place in (GPU, TO_GPU):
+        case = relinked(server(), place, msgspec.structs.replace(link(), **half))
+
+        assert [Unknown] == [type(answer) for answer in answers(disagree, case, f"pci:{GPU}")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from agent.rules.engine import judge
@@ -20,6 +21,7 @@ from tests.agent.rules.build import (
     kinds,
     nic_id,
     node,
+    topology,
     virtual,
 )
 from tests.agent.rules.configured import configured, unprivileged
@@ -186,3 +188,40 @@ def test_consumer_cards_are_still_held_to_legal_sizes() -> None:
     case = changed_gpus(function(configured(1), GPU, max_payload_bytes=512), name="NVIDIA GeForce RTX 4090")
 
     assert [f"pci:{GPU}"] == [fault.subject for fault in fails(mismatch, case)]
+
+
+def test_the_first_thing_unread_is_told() -> None:
+    """The device itself, then the ports above it."""
+    one = function(configured(1), UP, max_payload_bytes=None)
+    both = function(one, ROOT, max_payload_bytes=None)
+
+    for case, place in ((one, UP), (both, UP), (function(both, GPU, max_payload_bytes=None), GPU)):
+        (answer,) = answers(mismatch, case, f"pci:{GPU}")
+        assert place in answer.reason
+
+
+@pytest.mark.parametrize(("able", "faults"), [(128, 0), (255, 0), (256, 1), (512, 1)])
+def test_256_bytes_are_what_all_must_take(able: int, faults: int) -> None:
+    """The limit of the worth of it."""
+    case = function(of_128(), UP, max_payload_supported_bytes=able)
+
+    assert faults == len(fails(small, case))
+
+
+def test_a_virtual_function_does_not_hold_it_down() -> None:
+    """It has no payload size of its own."""
+    case = of_128()
+    virtual_function = msgspec.structs.replace(
+        case.functions[NIC], id=f"{NIC[:-1]}1", physical_function=NIC, max_payload_supported_bytes=128
+    )
+
+    assert 1 == len(fails(small, topology(case, pci=[*case.topology.pci, virtual_function])))
+
+
+def test_two_gpus_are_enough_to_differ() -> None:
+    """Without any rail; one of them alone is compared with nothing."""
+    case = node(function(configured(2), GPU, max_payload_bytes=512), cmdline="pci=pcie_bus_perf")
+
+    assert ["node"] == [fault.subject for fault in fails(uneven, topology(case, nics=[]))]
+    alone = topology(case, nics=[], gpus=case.topology.gpus[:1])
+    assert [NotApplicable("node", "no two devices that send to each other")] == list(uneven.check(alone))

@@ -175,3 +175,63 @@ def test_a_virtual_function_has_no_link() -> None:
     case = function(changed_nic(gen4(), 0, virtual_function=True), NIC, physical_function="0000:15:00.1")
 
     assert [] == answers(rule, case, f"pci:{NIC}")
+
+
+def test_a_sub_function_is_not_asked_for_its_card() -> None:
+    """The card is asked, once."""
+    case = gen4()
+    part = msgspec.structs.replace(case.nics[NIC], id=f"{NIC}/sf1", label="mlx5_8", ports=case.nics[nic_id(1)].ports)
+
+    assert [(f"pci:{NIC}", "error")] == severities(topology(case, nics=[*case.topology.nics, part]))
+    assert [] == answers(rule, topology(case, nics=[part]), f"pci:{NIC}")
+
+
+def test_a_nic_whose_function_is_not_known_is_not_asked() -> None:
+    """It left the bus while the scan ran."""
+    assert [] == answers(rule, changed_nic(gen4(), 0, pci="0000:ff:00.0"), "pci:0000:ff:00.0")
+
+
+def test_virtual_functions_add_no_port() -> None:
+    """What they carry goes through the port of the physical one."""
+    case = changed_port(gen4(), 0, rate_gbit_s=200.0)
+    other = f"{NIC[:-1]}1"
+    twin = msgspec.structs.replace(case.nics[NIC], id=other, pci=other, virtual_function=True)
+    like = msgspec.structs.replace(case.functions[NIC], id=other, physical_function=NIC)
+
+    assert [] == severities(topology(case, pci=[*case.topology.pci, like], nics=[*case.topology.nics, twin]))
+
+
+def test_the_two_ports_together_are_told_where_either_fits() -> None:
+    """Their rate is that of both; alone it is the port's."""
+    (both,), (one,) = fails(rule, dual()), fails(rule, gen4())
+
+    assert "400 Gb/s" in both.summary
+    assert one.summary.startswith("its port runs at")
+    assert not both.summary.startswith("its port runs at")
+
+
+def test_no_hop_that_could_be_read_is_unknown() -> None:
+    """A link inside a card, and no other on the way."""
+    inside = link(8.0, 4)
+    inside = msgspec.structs.replace(
+        inside,
+        quality=msgspec.structs.replace(inside.quality, state="untrusted", reason="a link inside a card: no wire"),
+    )
+    case = relinked(server(), NIC, inside)
+    for place in (UP, "0000:12:01.0", "0000:10:01.0"):
+        case = relinked(case, place, None)
+
+    assert [Unknown(f"pci:{NIC}", "no link on its way to the CPU could be read")] == answers(rule, case, f"pci:{NIC}")
+
+
+def test_a_second_link_counts_where_it_is_another_slot_only() -> None:
+    """The second function of the same card shares the link; a sub-function and a device without a place have none."""
+    guid = "b83f:d203:0000:0001"
+    case = changed_nic(gen4(), 0, system_image_guid=guid)
+    elsewhere = case.topology.nics[1]
+    for twin in (
+        msgspec.structs.replace(elsewhere, id=f"{nic_id(1)}/sf1", system_image_guid=guid),
+        msgspec.structs.replace(elsewhere, id="somewhere", pci=None, system_image_guid=guid),
+    ):
+        nics = [case.topology.nics[0], twin, *case.topology.nics[2:]]
+        assert [(f"pci:{NIC}", "error")] == severities(topology(case, nics=nics))

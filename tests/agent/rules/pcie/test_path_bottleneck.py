@@ -159,3 +159,42 @@ def test_rails_that_are_not_known_are_not_absent() -> None:
 
     assert {Unknown} == kinds(rule, case)
     assert {NotApplicable} == kinds(rule, virtual(case))
+
+
+@pytest.mark.parametrize(("speed", "width", "fires"), [(32.0, 16, False), (16.0, 16, True), (32.0, 8, True)])
+def test_a_hop_is_as_good_as_the_ends(speed: float, width: int, fires: bool) -> None:
+    """Speed counts as lanes do."""
+    case = relinked(riser(), RISER_UP, link(speed, width, max_width=width, max_speed_gt_s=speed))
+
+    assert fires == bool(fails(rule, case))
+
+
+def test_a_shared_hop_below_its_most_is_told() -> None:
+    """It is not how the board was built."""
+    for slow in (link(width=8, max_width=16), link(speed=8.0, width=16)):
+        case = relinked(function(riser(), gpu_id(1), parent=RISER_DOWN), RISER_UP, slow)
+
+        assert [f"pci:{RISER_UP}"] == [fault.subject for fault in fails(rule, case)]
+
+
+def test_the_gpu_that_is_limited_has_no_second_answer() -> None:
+    """Its hop has the finding; the other GPUs pass."""
+    assert [NotApplicable(f"gpu:{GPU}", "limited by a hop that has a finding")] == answers(rule, riser(), f"gpu:{GPU}")
+    assert [Pass(f"gpu:{gpu_id(1)}")] == answers(rule, riser(), f"gpu:{gpu_id(1)}")
+
+
+def test_a_limit_that_was_seen_counts_where_another_hop_was_not() -> None:
+    """Half of the way unread does not hide it."""
+    case = relinked(riser(), "0000:11:00.0", link(quality="unreadable"))
+
+    assert [f"pci:{RISER_UP}"] == [fault.subject for fault in fails(rule, case)]
+    assert [NotApplicable] == [type(answer) for answer in answers(rule, case, f"gpu:{GPU}")]
+
+
+def test_a_nic_that_is_no_rail_is_not_the_nearest() -> None:
+    """The way to a storage NIC beside the GPU, and to another GPU, are not judged."""
+    case = server()
+    case = relinked(case, "0000:12:01.0", link(width=4, max_width=4))
+    others = [msgspec.structs.replace(case.topology.nics[0], role="storage"), *case.topology.nics[1:]]
+
+    assert [] == fails(rule, topology(case, nics=others))

@@ -20,6 +20,7 @@ from tests.agent.rules.build import (
     nic_id,
     relinked,
     server,
+    topology,
     virtual,
 )
 from tests.agent.rules.rows import link
@@ -189,3 +190,65 @@ def test_the_slot_explains_the_siblings() -> None:
     assert [("pcie-slot-limits-card", [f"pcie-slower-than-siblings pci:{GPU}"])] == [
         (f.rule, f.absorbs) for f in findings
     ]
+
+
+def test_a_switch_of_another_maker_and_a_drive_are_no_cards() -> None:
+    """Nor is a drive that a BlueField shows."""
+    case = function(narrow_slot(), GPU, class_code="0x010802")
+    drive = topology(case, gpus=case.topology.gpus[1:])
+    endpoint = function(drive, GPU, vendor="0x15b3")
+
+    for each in (drive, endpoint):
+        assert [NotApplicable] == [type(answer) for answer in answers(slot, each, f"pci:{GPU}")]
+
+
+@pytest.mark.parametrize("place", [GPU, TO_GPU])
+def test_a_speed_that_was_not_read_is_unknown(place: str) -> None:
+    """Of card or slot."""
+    case = relinked(narrow_slot(), place, link(width=8, max_width=8, max_speed_gt_s=None))
+
+    assert [Unknown] == [type(answer) for answer in answers(slot, case, f"pci:{GPU}")]
+
+
+@pytest.mark.parametrize(("lanes", "severity"), [(8, "info"), (4, "warning")])
+def test_where_eight_lanes_are_common_fewer_are_not(lanes: int, severity: str) -> None:
+    """DCGM accepts x8 of an L40S."""
+    case = models(relinked(narrow_slot(), TO_GPU, link(width=lanes, max_width=lanes)), "0x26b9")
+
+    assert [(f"pci:{GPU}", severity)] == severities(slot, case)
+
+
+def test_an_old_slot_of_a_gpu_that_is_often_wired_narrow() -> None:
+    """That it is often wired with 8 lanes excuses no slow slot: its siblings have better ones."""
+    case = relinked(relinked(server(), TO_GPU, link(16.0, max_speed_gt_s=16.0)), GPU, link(16.0))
+
+    assert [(f"pci:{GPU}", "warning")] == severities(slot, models(case, "0x26b9"))
+    assert "speed" == fails(slot, case)[0].cause
+
+
+def test_a_lone_card_has_no_siblings() -> None:
+    """Nothing to compare with; two that are alike are enough."""
+    lone = [type(answer) for answer in answers(slower, server(1), f"pci:{GPU}")]
+
+    assert [NotApplicable] == lone
+    assert [Pass(f"pci:{GPU}")] == answers(slower, server(2), f"pci:{GPU}")
+
+
+def test_a_sibling_that_is_not_judged_is_no_sibling() -> None:
+    """It is gone, or behind a synthetic port: what it can do proves nothing."""
+    case = relinked(server(2), GPU, link(width=8, max_width=8))
+    three = relinked(server(3), GPU, link(width=8, max_width=8))
+
+    assert [(f"pci:{GPU}", "warning")] == severities(slower, three)
+    assert [] == severities(slower, function(three, gpu_id(2), state="gone"))
+    assert [] == severities(slower, case)
+
+
+def test_devices_of_an_unknown_make_are_no_siblings() -> None:
+    """Vendor or device was not read."""
+    for unread in ({"vendor": None}, {"device": None}):
+        case = strapped()
+        for n in range(4):
+            case = function(case, gpu_id(n), **unread)
+
+        assert [] == severities(slower, case)
