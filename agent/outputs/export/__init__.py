@@ -1,0 +1,20 @@
+"""One report in the form that a neighbour reads: monitoring, Kubernetes, Slurm, NCCL, CI, Ansible.
+
+Every form is a module here with `export(report) -> str`, a pure function. What is not known is left out, or marked as
+unknown in the form's own way; it is never 0. Names, labels and firmware strings are untrusted: each form escapes them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import cast
+
+from agent.model.report import Report
+
+FORMS = ("ansible", "junit", "nccl-topo", "nfd", "prometheus", "slurm")
+
+
+def exported(form: str, report: Report) -> str:
+    """The report in one of FORMS. Only that form's module is loaded: the others' are not paid for."""
+    module = import_module(f"{__name__}.{form.replace('-', '_')}")
+    return cast(str, module.export(report))
