@@ -53,7 +53,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "nvlink",
-        gates.always,
+        gates.nvlink,
         (
             "nvlink-inactive",
             "nvlink-asymmetric",
@@ -89,6 +89,10 @@ FAMILIES: tuple[Family, ...] = (
             "ib-sharp-not-ready",
             "ib-counter-saturated",
             "ib-sm-changed",
+            "ib-rate-unparsed",
+            "ib-limited-pf",
+            "ib-subnet-mixed",
+            "ib-pkey-limited",
         ),
     ),
     Family(
@@ -131,6 +135,7 @@ FAMILIES: tuple[Family, ...] = (
             "roce-fec-wrong",
         ),
     ),
+    Family("optics", gates.nics, ("roce-module-fault", "roce-optics-power")),
     Family(
         "roce_runtime",
         gates.roce_runtime,
@@ -184,7 +189,7 @@ FAMILIES: tuple[Family, ...] = (
             "c2c-errors",
         ),
     ),
-    Family("nic", gates.always, ("nic-fw-mixed", "ib-mixed-linklayer")),
+    Family("nic", gates.always, ("nic-fw-mixed", "ib-mixed-linklayer", "ofed-inbox-mix")),
     Family("affinity", gates.always, ("affinity-gpu-far-from-nic", "numa-unknown")),
     Family(
         "gpudirect",
@@ -217,7 +222,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("inventory", gates.remembered, ("inventory-lost",)),
     Family(
         "nccl",
-        gates.always,
+        gates.gpus,
         (
             "gdr-disabled-by-env",
             "gdr-nccl-conf-syntax",

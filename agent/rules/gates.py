@@ -22,6 +22,26 @@ def infiniband(case: Case) -> Answer | None:
     return _kind(case, "InfiniBand", "no InfiniBand port")
 
 
+def nics(case: Case) -> Answer | None:
+    """Shut where there is certainly no NIC that could have RDMA."""
+    if case.topology.nics or case.bus_unread is not None:
+        return None
+    return NotApplicable("node", "no NIC that could have RDMA")
+
+
+def gpus(case: Case) -> Answer | None:
+    """Shut where there is certainly no GPU."""
+    return NotApplicable("node", "no GPU") if not case.topology.gpus and case.bus_unread is None else None
+
+
+def nvlink(case: Case) -> Answer | None:
+    """Shut where there is certainly neither a GPU nor an NVSwitch. A container hides the services of its host, and a
+    profile may expect what is not here."""
+    if case.topology.nvswitches or case.node.container or case.profile:
+        return None
+    return gpus(case)
+
+
 def gpudirect(case: Case) -> Answer | None:
     """Shut without a GPU, and without anything that could be a rail: both must be known."""
     if case.bus_unread is not None:

@@ -21,7 +21,14 @@ _MEANING = {
 }
 
 
-@rule("ib-port-down", "error", needs=("rdma|rdma_tools",), references=("ib-port-down",), essential=True)
+@rule(
+    "ib-port-down",
+    "error",
+    needs=("rdma|rdma_tools",),
+    references=("ib-port-down",),
+    essential=True,
+    absorbs=("gdr-nic-gpu-ratio",),
+)
 def ib_port_down(case: Case) -> Iterator[Answer]:
     """An InfiniBand port that should carry traffic is not active.
 

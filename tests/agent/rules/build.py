@@ -16,7 +16,7 @@ from agent.rules.case import Case
 from agent.rules.rule import Answer, Fail, Rule
 from tests.agent.rules.rows import bridge, gpu, gpu_function, netdev, nic, nic_function
 
-PROBES = ("kernel", "numa", "pci", "nvml", "rdma", "netdev", "modules", "nccl", "limits", "kernel_log")
+PROBES = ("kernel", "numa", "pci", "nvml", "rdma", "netdev", "optics", "modules", "nccl", "limits", "kernel_log")
 S = TypeVar("S", bound=msgspec.Struct)
 
 

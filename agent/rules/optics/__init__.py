@@ -1,0 +1,1 @@
+"""Rules about cables and optical modules."""
