@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from agent.model.gpu import NvSwitch
+from agent.model.node import Nccl, NcclSetting, Service
+from agent.model.profile import Profile
 from agent.rules import gates
-from agent.rules.catalogue import every_rule, rules_for
+from agent.rules.catalogue import FAMILIES, every_rule, rules_for, rules_of
 from agent.rules.engine import judge
 from agent.rules.rule import NotApplicable, Unknown
-from tests.agent.rules.build import changed_nic, changed_port, node, probe, server, topology
+from tests.agent.rules.build import changed_nic, changed_port, node, probe, server, software, topology
 
 
 def test_a_kind_of_port_that_is_not_here_shuts_its_gate() -> None:
@@ -43,6 +46,33 @@ def test_counters_need_an_earlier_sample_and_a_settled_host() -> None:
     assert isinstance(gates.device_runtime(topology(server(), gpus=[], nics=[])), NotApplicable)
     young = gates.counted(replace(node(server(), uptime_seconds=60.0)))
     assert isinstance(young, Unknown)
+
+
+def test_nvlink_and_nccl_need_gpus() -> None:
+    """The gate stays open where a GPU may be hidden, and where something of NVLink is there or is expected."""
+    bare = topology(server(), gpus=[], nvswitches=[])
+
+    assert isinstance(gates.nvlink(bare), NotApplicable)
+    assert isinstance(gates.gpus(bare), NotApplicable)
+    assert gates.nvlink(server()) is None
+    assert gates.gpus(server()) is None
+    assert gates.gpus(probe(bare, "pci", "failed", "no")) is None
+    assert gates.nvlink(probe(bare, "pci", "failed", "no")) is None
+    assert gates.nvlink(node(bare, container="docker")) is None
+    assert gates.nvlink(replace(bare, profile=Profile(name="p"))) is None
+    assert gates.nvlink(topology(bare, nvswitches=[NvSwitch(id="0000:05:00.0", pci="0000:05:00.0")])) is None
+
+
+@pytest.mark.parametrize("ethernet", [True, False])
+def test_rules_of_nvlink_and_nccl_have_nothing_to_say_without_gpus(ethernet: bool) -> None:
+    """Whatever else is set: each of them would be not applicable."""
+    bare = topology(server(ethernet=ethernet), gpus=[], nvswitches=[])
+    service = Service(name="nvidia-imex", state="failed")
+    wrong = NcclSetting(key="", value="NCCL_X", source="/etc/nccl.conf:1", scope="system")
+    bare = software(bare, services=[service], imex={"nodes_config": "4"}, nccl=Nccl(not_settings=[wrong]))
+    rules = [rule for family in FAMILIES if family.name in ("nvlink", "nccl") for rule in rules_of(family)]
+
+    assert {"not_applicable"} == {check.state for check in judge(bare, rules)[0]}
 
 
 @pytest.mark.parametrize("ethernet", [True, False])
