@@ -22,6 +22,13 @@ _P2P_HEADING = r"^[ \t]+GPU\d+(?:[ \t]+GPU\d+)*[ \t]*$"
 _NO_NVLINK = r"(?i)^(?:NVML: Unable to|Device does not|Nvlink queries)\b[^\n]*\bnvlink\b|^Nvlink queries"
 _TEXT = ("lspci", "-D", "-nn", "-vvv")
 _HEX = ("lspci", "-D", "-nn", "-xxxx")
+# Among the first lines one that the kernel wrote, as /dev/kmsg has it, or dmesg, journalctl or syslog print it
+_KERNEL_LINE = (
+    r"\A(?:[^\n]*\n){0,4}?(?:"
+    r"(?:\d{1,7} ?)?[ \t]*\[[ \d]{1,12}\.\d{6}\](?:\[ *[TC]\d+\])? |<\d+>\[|\d+,\d+,\d+,-;|kern +:\w+ *: "
+    r"|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\] |(?:kernel: )?NVRM: Xid \("
+    r"|(?:\d{4}-\d\d-\d\dT\S+|[^\W\d]\w{2,11}\.? {1,2}\d{1,2} [\d:]{8}) \S+ kernel: )"
+)
 
 MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (((_SMI, "-q", "-x"),), (r"^<nvidia_smi_log>",)),
@@ -47,7 +54,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("show_gids",),), (r"^DEV[ \t]+PORT[ \t]+INDEX[ \t]+GID",)),
     ((("lldpctl", "-f", "json"),), (r"\A\s*\{\s*\"lldp\":",)),
     ((("lsmod",),), (r"\A(?:Module +Size +Used by|\w+ +\d+ +\d+(?: [\w,\[\]-]*)?)$",)),
-    ((("dmesg",),), (r"\A(?:\[[ \d]+\.\d{6}\] |<\d+>\[|\d+,\d+,\d+,-;)",)),
+    ((("dmesg",),), (_KERNEL_LINE,)),
 )  # fmt: skip
 
 

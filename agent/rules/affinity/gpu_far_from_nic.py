@@ -36,10 +36,10 @@ def affinity_gpu_far_from_nic(case: Case) -> Iterator[Answer]:
     the bandwidth, with no warning but a line at log level INFO; across the sockets it takes their link as well.
 
     ## How it is decided
-    Some GPU has a rail at PIX or PXB, and this one has none nearer than PHB, NODE or SYS. Either most GPUs have one
-    near, or the node has as many rails as groups of GPUs below one root port, so that each could have its own: error;
-    warning where the GPU has NVLinks, because NCCL can then send through another GPU's rail (PXN), or may have them.
-    Else the node has few NICs by design: one info for the node.
+    Some GPU has a rail at PIX or PXB, and this one has none nearer than PHB, NODE or SYS. Either most GPUs surely have
+    one near, or the node has as many rails as groups of GPUs below one root port, so that each could have its own:
+    error; warning where the GPU has NVLinks, because NCCL can then send through another GPU's rail (PXN), or may have
+    them. Else the node has few NICs by design: one info for the node.
     Where no GPU has a rail behind a switch and every GPU's nearest one is on another socket (SYS, NUMA distance 20 and
     more), the NIC is in the wrong slot: one warning for the node.
 
@@ -70,6 +70,7 @@ def affinity_gpu_far_from_nic(case: Case) -> Iterator[Answer]:
         return
     near: list[Gpu] = []
     far: list[tuple[Gpu, Path]] = []
+    doubtful: list[Gpu] = []  # they may have a rail near
     for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
         answer = _unjudged(case, gpu)
         best = None if answer else _best(case, gpu)
@@ -79,15 +80,20 @@ def affinity_gpu_far_from_nic(case: Case) -> Iterator[Answer]:
             near.append(gpu)
             yield Pass(f"gpu:{gpu.id}")
         elif _undecided(case, gpu):
+            doubtful.append(gpu)
             yield Unknown(f"gpu:{gpu.id}", "whether the NIC near it is a rail is not known")
         else:
             far.append((gpu, best))
     if not near:
         yield from _without_switches(case, far)
-    elif len(near) > len(far) or len(case.rails) >= _groups(case, [*near, *(gpu for gpu, _ in far)]):
+    elif len(near) > len(doubtful) + len(far) or len(case.rails) >= _groups(case, _all(near, doubtful, far)):
         yield from (_fault(case, gpu, best) for gpu, best in far)
     else:
         yield _few_nics(case, far)
+
+
+def _all(near: list[Gpu], doubtful: list[Gpu], far: list[tuple[Gpu, Path]]) -> list[Gpu]:
+    return [*near, *doubtful, *(gpu for gpu, _ in far)]
 
 
 def _unjudged(case: Case, gpu: Gpu) -> Answer | None:

@@ -38,7 +38,8 @@ def gpu_xid(case: Case) -> Iterator[Answer]:
     ## How it is decided
     The gravest Xid of each GPU, by the driver's own catalogue: lost, not initialized, PCIe timeout: critical; NVLink,
     GSP, ECC that was not contained, reset needed: error; C2C, encryption: warning; those that applications cause (13,
-    31, 43, 45) and remapped rows: info. Fatal SXids are errors. When the last one is older than a day and the driver
+    31, 43, 45) and remapped rows: info. An Xid 45 that names the Xid before it counts as that one, whose own line the
+    log may have lost. Fatal SXids are errors. When the last one is older than a day and the driver
     works with the GPU, it is one step less grave: the GPU was reset, or got over it.
 
     ## What keeps it silent
@@ -81,7 +82,13 @@ def _meaning(event: Event) -> Xid | None:
         return _INIT
     if event.kind == "sxid":
         return _FATAL_SXID if event.detail.get("severity") == "Fatal" else _SXID
-    return XIDS.get(event.code or "")
+    return XIDS.get(_code(event))
+
+
+def _code(event: Event) -> str:
+    """45 is the clean-up after another error, which its line names; that error's own line may have left the log."""
+    previous = event.detail.get("previous", "")
+    return previous if event.code == "45" and previous in XIDS else event.code or ""
 
 
 def _fault(case: Case, subject: str, pci: str, events: Sequence[Event]) -> Fail:
@@ -127,7 +134,7 @@ def _rank(event: Event) -> int:
 def _name(event: Event) -> str:
     if event.kind == "xid":
         link = event.detail.get("link")
-        return f"Xid {event.code}" + (f" on NVLink {int(link)}" if link and link.isdecimal() else "")
+        return f"Xid {_code(event)}" + (f" on NVLink {int(link)}" if link and link.isdecimal() else "")
     return f"SXid {event.code}" if event.kind == "sxid" else "GPU lost" if event.kind == "gpu_lost" else "GPU not ready"
 
 

@@ -48,8 +48,8 @@ def pcie_nic_starved(case: Case) -> Iterator[Answer]:
     Of a link's bandwidth after line coding 87 % can be used (55 of 63 GB/s were measured on Gen 5 x16). Where that is
     less than the rate of one active port, the NIC starves: error on rails, warning on others. Where one port alone
     fits, and all active ports of the card together do not: warning. Where no slot would help, because the card itself
-    cannot do more: info. Where it is not the NIC's own link but the uplink of a switch above it, it is one step less
-    grave, because traffic with GPUs below that switch does not cross it.
+    cannot do more, or what it can do is not known: info. Where it is not the NIC's own link but the uplink of a switch
+    above it, it is one step less grave, because traffic with GPUs below that switch does not cross it.
 
     ## What keeps it silent
     - The line coding of InfiniBand up to FDR, which its rates include, is taken off.
@@ -137,8 +137,8 @@ def _second_links(case: Case, nic: Nic, links: dict[str, Wire]) -> Iterator[floa
 def _could_do_more(case: Case, own: Wire, links: dict[str, Wire], gbit_s: float) -> bool:
     """Whether the card itself, or another of its kind, says that it could carry that rate, in a better slot."""
     like = [wire for wire in links.values() if kind(case, wire) == kind(case, own)]
-    able = [wire.child.link for wire in (own, *like) if wire.child.link]
-    return any(carries(bandwidth(link.max_speed_gt_s, link.max_width), gbit_s) for link in able)
+    most = [bandwidth(w.child.link.max_speed_gt_s, w.child.link.max_width) for w in (own, *like) if w.child.link]
+    return any(able is not None and carries(able, gbit_s) for able in most)
 
 
 def _fault(case: Case, nic: Nic, own: Wire, slowest: _Hop, need: Need, usable: float, severity: str) -> Fail:

@@ -230,13 +230,14 @@ MARKED = {
     "text/lsmod": 2,
 }
 MARKED |= {"text/nvidia-smi-query-csv": 3, "text/ib-ibv_devices": 2}
+MARKED |= {"text/lldp": 2, "text/dmesg": 24}
 MARKED |= {"text/ib-ibstatus": 4, "text/ib-ibv_devinfo": 5, "text/ib-ibdev2netdev": 3, "text/nvidia-smi-L": 2}
 
 
 def test_real_outputs_are_recognized(corpus: Path) -> None:
     """Of each command's folder in the corpus, what has this many texts of that command."""
     names = {"nvidia-smi-topo-m": ("nvidia-smi", "topo", "-m"), "ib-ibv_devinfo": ("ibv_devinfo", "-v")}
-    names |= {"nvidia-smi-query-csv": ("nvidia-smi", "--query-gpu")}
+    names |= {"nvidia-smi-query-csv": ("nvidia-smi", "--query-gpu"), "lldp": ("lldpctl", "-f", "json")}
     names |= {"rdma-link": ("rdma", "link"), "nvidia-smi-L": ("nvidia-smi", "-L")}
 
     for folder, count in MARKED.items():
@@ -253,8 +254,8 @@ def test_prose_is_no_output(corpus: Path) -> None:
         "text/amd",
         "text/ascend",
         "text/mlxlink",
-        "text/lldp",
         "text/ibdiagnet",
+        "text/fabricmanager",
     ):
         for path in (corpus / folder).iterdir():
             assert () == held_by(path.read_text(errors="replace")), path

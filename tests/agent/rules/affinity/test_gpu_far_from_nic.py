@@ -191,6 +191,17 @@ def test_a_nic_nearby_that_may_be_its_rail_is_no_fault() -> None:
     assert 1 == len(fails(rule, topology(case, nics=[*far().topology.nics, given])))
 
 
+def test_gpus_in_doubt_are_not_near() -> None:
+    """Two of four surely have a rail near, one may, and there are two rails: built so, as with 2 NICs for 4 GPUs."""
+    case = moved(far(), 2)
+    other = msgspec.structs.replace(case.topology.nics[2], label="mlx5_9", role="unknown")
+    nics = [*case.topology.nics[:1], other, case.topology.nics[3]]
+    way = Path(a=gpu_id(2), b=other.id, kind="PIX", pcie_kind="PIX")
+    case = topology(case, nics=nics, paths=[*case.topology.paths, way])
+
+    assert [("node", "info")] == [(fault.subject, fault.severity) for fault in fails(rule, case)]
+
+
 def test_rails_that_are_not_known_are_not_absent() -> None:
     """Several models are as near: which are rails is not known."""
     assert {Unknown} == kinds(rule, changed_nics(far(), role="unknown"))

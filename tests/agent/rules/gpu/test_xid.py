@@ -62,6 +62,15 @@ def test_the_gravest_leads_and_the_others_are_named() -> None:
     assert "NVLink" not in fails(rule, logged(said("149", detail={"link": "-1"})))[0].cause
 
 
+@pytest.mark.parametrize(("previous", "cause"), [("149", "Xid 149"), ("13", "Xid 13"), ("999", "Xid 45")])
+def test_a_clean_up_counts_as_what_it_cleans_up_after(previous: str, cause: str) -> None:
+    """Its line names the Xid before it, which may have left the log; of one that nobody knows nothing is said."""
+    (fault,) = fails(rule, logged(said("45", detail={"previous": previous})))
+
+    assert (cause, XIDS[cause.removeprefix("Xid ")].severity) == (fault.cause, fault.severity)
+    assert "Xid 79" == fails(rule, logged(said("79", detail={"previous": previous})))[0].cause
+
+
 @pytest.mark.parametrize(
     ("events", "severity"),
     [

@@ -111,6 +111,13 @@ def test_no_slot_would_help() -> None:
     assert [(f"pci:{NIC}", "info")] == severities(case)
 
 
+def test_what_the_card_could_do_is_not_known() -> None:
+    """Nothing says that a better slot would help."""
+    case = relinked(server(1), NIC, link(16.0, max_speed_gt_s=None, max_width=None))
+
+    assert [(f"pci:{NIC}", "info")] == severities(case)
+
+
 def test_an_uplink_is_less_grave() -> None:
     """Traffic with GPUs below the switch does not cross it."""
     (fault,) = fails(rule, relinked(server(), UP, link(width=8)))
