@@ -49,10 +49,11 @@ NAMES = (
 LOCAL = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "f2fs", "bcachefs"})
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the mount point, not a file of ours
 NAMED_FILES = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE")
-_SAFE = re.compile(r"/(?:etc|opt|usr|var|run)/[^\0]{1,500}\.xml\Z")  # folders in which only root writes
-_BUS_ID = re.compile(
-    r'<pci\s[^>]{0,400}?busid="([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"[^>]{0,400}?class="(0x[0-9a-f]{4,6})'
-)
+# Folders in which only root writes: what a job names anywhere else may be a link to another's file.
+_SAFE = re.compile(r"/(?:etc|opt|usr|(?:var/)?run/nvidia-topologyd)/(?!(?:[^\0]*/)?\.\./)[^\0]{1,500}\.xml\Z")
+_PCI = re.compile(r"<pci\s[^<>]{1,800}")
+_BUS_ID = re.compile(r'\sbusid="([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"')
+_CLASS = re.compile(r'\sclass="(0x[0-9a-f]{4,6})')
 
 
 class Library(NamedTuple):
@@ -280,6 +281,7 @@ def _devices(text: str) -> Iterator[str]:
     >>> list(_devices('<pci busid="0001:00:00.0" class="0x030200" link_speed="32.0 GT/s PCIe"/>'))
     ['0x0302 0001:00:00.0']
     """
-    for busid, kind in _BUS_ID.findall(text):
-        if kind[:6] in ("0x0302", "0x0300", "0x0207", "0x0200"):
-            yield f"{kind[:6]} {busid.lower()}"
+    for element in _PCI.findall(text):
+        address, kind = _BUS_ID.search(element), _CLASS.search(element)
+        if address and kind and kind[1][:6] in ("0x0302", "0x0300", "0x0207", "0x0200"):
+            yield f"{kind[1][:6]} {address[1].lower()}"

@@ -26,6 +26,9 @@ SHORTEST_WORD = 4  # characters: a shorter name or serial is written anew only w
 HOSTS = ("/proc/sys/kernel/hostname", "/etc/hostname")
 DOMAIN = "/proc/sys/kernel/domainname"
 BOOT_TEXTS = ("/proc/cmdline", "/dev/kmsg")
+SETTINGS = re.compile(r"/proc/[^/]+/(?:environ|mounts)\Z|/[^/]*nccl[^/]*\.conf\Z")  # dotted numbers are addresses there
+HOMES = "/home"
+PAM = "/etc/security/"
 SERIAL_FILES = re.compile(r"/(?:\w+_serial|\w+_asset_tag|serial|serial[-_]number)\Z")
 # "gpu-7 mlx5_0", as rdma-ndd writes it
 NODE_DESCRIPTION = re.compile(r"(\S{1,64}) (?:HCA-\d{1,4}|\w{0,32}_\d{1,4}|mlx\w{1,32})\s*\Z")
@@ -44,7 +47,11 @@ _HOSTS = (
     re.compile(r"\bhostname (?:set )?to <([\w.-]+)>", re.IGNORECASE),
     re.compile(r"\bip=[^:\s]*:[^:\s]*:[^:\s]*:[^:\s]*:([\w.-]+)"),
     re.compile(r"^HostName: ([\w.-]+)", re.MULTILINE),
+    re.compile(r"\bnfs: server ([\w.-]+)"),
 )
+_HOMES = re.compile(r"(?<=/home/)[^/\s:;,\"'()<>\[\]\0]+")
+_PAM_USERS = re.compile(r"^[ \t]*([\w.-]+)(?=[ \t]+(?:soft|hard|-)[ \t])", re.MULTILINE)
+_LLDP_ADDRESSES = re.compile(r'"(?:mgmt-ip|id|value)"\s*:\s*(?:\[[^\]]*\]|\{[^{}]*\}|"[^"]*")')
 _GUID_FIELD = re.compile(r"GUID:\s+0x([0-9a-fA-F]{16})\b")
 
 
@@ -78,7 +85,7 @@ def _gather(texts: Texts, recording: Recording) -> None:
             hosts.add(found[1])
         elif path.endswith("/config") and (at := binary.serial_at(content)) is not None:
             texts.learn_guid(content[at : at + binary.SERIAL_BYTES][::-1])
-        if path in BOOT_TEXTS:
+        if path in BOOT_TEXTS or SETTINGS.search(path):
             texts.ipv4.update(addresses_in(text))
     for (function, _), answer in recording.nvml.items():
         if "Serial" in function and isinstance(answer, str):
@@ -93,6 +100,8 @@ def _gather(texts: Texts, recording: Recording) -> None:
     for argv, answer in recording.commands.items():
         if argv[0] in ("lldpctl", "lldpcli") and isinstance(answer, Completed):
             hosts.update(_systems(answer.stdout))
+            for said in _LLDP_ADDRESSES.findall(answer.stdout):
+                texts.ipv4.update(addresses_in(said))
     for text in _texts(recording):
         texts.learn(text)
         for digits in _GUID_FIELD.findall(text):
@@ -161,6 +170,7 @@ class _Written:
         """Names behind a label first, however short they are; then what is known wherever it stands."""
         for pattern in _HOSTS:
             text = pattern.sub(self.labelled, text)
+        text = _HOMES.sub(lambda found: self.texts.names.user(found[0]), text)
         return self.texts.text(text)
 
     def labelled(self, match: re.Match[str]) -> str:
@@ -175,7 +185,7 @@ class _Written:
             links={text(path): text(target) for path, target in old.links.items()},
             files={text(path): self.file(path, content) for path, content in old.files.items()},
             directories={text(path) for path in old.directories},
-            listings={text(path): sorted(map(text, listed)) for path, listed in old.listings.items()},
+            listings={text(path): self.listing(path, listed) for path, listed in old.listings.items()},
             refusals={text(path): self.refusal(why) for path, why in old.refusals.items()},
             commands=dict(self.command(argv, answer) for argv, answer in old.commands.items()),
             nvml={(function, text(given)): self.nvml(function, said) for (function, given), said in old.nvml.items()},
@@ -190,6 +200,13 @@ class _Written:
             source_kind=old.source_kind,
         )
 
+    def listing(self, path: str, names: list[str]) -> list[str]:
+        return sorted(map(self.texts.names.user if path == HOMES else self.text, names))
+
+    def user(self, match: re.Match[str]) -> str:
+        name = match[1]
+        return match[0] if name == "root" else match[0].replace(name, self.texts.names.user(name))
+
     def file(self, path: str, content: bytes) -> bytes:
         if path.endswith("/config"):
             return binary.config_space(self.texts, content)
@@ -201,6 +218,8 @@ class _Written:
             return said.replace(bare, self.texts.names.domain(bare)).encode("latin-1")
         if SERIAL_FILES.search(path) and meaning(bare) and self.text(bare) == bare:
             return said.replace(bare, self.texts.names.serial(bare)).encode("latin-1")
+        if path.startswith(PAM):
+            said = _PAM_USERS.sub(self.user, said)
         if path.endswith("/node_desc"):
             said = NODE_DESCRIPTION.sub(self.labelled, said)
         return self.text(said).encode("latin-1")

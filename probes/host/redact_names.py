@@ -102,6 +102,10 @@ class Pseudonyms:
             "domain", lower, lambda: f"domain-{self._bytes('domain', _raw(lower)).hex()[:6]}.invalid"
         )
 
+    def user(self, text: str) -> str:
+        """The name of a person's account."""
+        return self._kept_text("user", text, lambda: f"user-{self._bytes('user', _raw(text)).hex()[:6]}")
+
     def _mac(self, value: bytes) -> bytes:
         new = self._bytes("mac", value)[:6]
         return self._kept("mac", value, lambda: bytes([new[0] & ~GROUP | LOCAL]) + new[1:])

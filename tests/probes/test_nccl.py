@@ -263,3 +263,22 @@ def test_processes_that_end_meanwhile_are_left_out() -> None:
     host.refused["/proc/4711/maps"] = Absent("gone", "ESRCH")
 
     assert 0 == facts(host).jobs
+
+
+@pytest.mark.parametrize(
+    ("path", "opened"),
+    [
+        ("/opt/a/t.xml", True),
+        ("/run/nvidia-topologyd/virtualTopology.xml", True),
+        ("/var/run/nvidia-topologyd/virtualTopology.xml", True),
+        ("/opt/..a/t.xml", True),
+        ("/var/tmp/t.xml", False),  # noqa: S108 - that is the point
+        ("/run/user/7/t.xml", False),
+        ("/etc/../home/eve/t.xml", False),
+        ("/opt/a/../../tmp/t.xml", False),
+        ("/opt/a/t.conf", False),
+    ],
+)
+def test_a_topology_where_anybody_writes_is_not_opened(path: str, opened: bool) -> None:
+    """What a job names there may be a link to a file of somebody else; a capture would hold it."""
+    assert opened == bool(nccl._SAFE.match(path))

@@ -17,7 +17,10 @@ from probes.host.live import LiveHost
 from probes.host.private import kept
 from probes.host.recording import RecordingHost
 
-ENVIRON = b"SECRET=hunter2\0NCCL_IB_TC=106\0WIFI_PASSWORD=x\0XNCCL_A=1\0FI_PROVIDER=efa\0OMPI_MCA_btl=tcp\0UCX_TLS=rc\0"
+ENVIRON = (
+    b"SECRET=hunter2\0NCCL_IB_TC=106\0WIFI_PASSWORD=x\0OMPI_ARGV=--token x\0"
+    b"XNCCL_A=1\0FI_PROVIDER=efa\0OMPI_MCA_btl=tcp\0UCX_TLS=rc\0"
+)
 
 
 def test_only_names_of_the_contract_leave_an_environment() -> None:
@@ -45,7 +48,9 @@ def test_mounts_keep_shared_memory_and_homes() -> None:
     mounts = b"server:/x /data nfs rw 0 0\nshm /dev/shm tmpfs rw 0 0\nserver:/h /home/a nfs rw 0 0\n"
     mounts += b"/dev/sda /homes xfs rw 0 0\n"
 
-    assert b"shm /dev/shm tmpfs rw 0 0\nserver:/h /home/a nfs rw 0 0\n" == kept("/proc/1/mounts", mounts)
+    left = b"shm /dev/shm tmpfs rw 0 0\n- /home/a nfs - 0 0\n"
+    assert left == kept("/proc/1/mounts", mounts)
+    assert left == kept("/proc/1/mounts", left)
 
 
 @pytest.mark.parametrize("path", ["/root/.nccl.conf", "/home/alice/.nccl.conf", "/data/job/my-nccl.conf"])

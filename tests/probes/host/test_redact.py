@@ -340,3 +340,34 @@ def test_what_lldpctl_says_otherwise_is_text() -> None:
     argv = ("lldpctl", "-f", "json")
     new, _ = redacted(Recording(commands={argv: Completed(argv, 0, "unable to connect", "", 0.0)}))
     assert new.commands[argv] == Completed(argv, 0, "unable to connect", "", 0.0)
+
+
+def test_users_and_addresses_of_settings_are_named_nowhere() -> None:
+    """Homes, lines of PAM's limits, addresses in NCCL's settings and those of a switch's management."""
+    argv = ("lldpctl", "-f", "json")
+    heard = '{"lldp": {"chassis": {"leaf-17": {"mgmt-ip": ["10.20.30.44", "fe80::1"], "descr": "OS 5.9.1.1"}}}}'
+    files = {
+        "/etc/nccl.conf": b"NCCL_IB_ADDR_RANGE=10.20.30.0/24\nNCCL_TOPO_FILE=/home/alice/topo.xml\n",
+        "/home/alice/.nccl.conf": b"NCCL_IB_TC=106\n",
+        "/proc/7/environ": b"NCCL_COMM_ID=10.20.30.41:5000\0NCCL_DEBUG_FILE=/home/bob/x\0",
+        "/proc/7/mounts": b"- /home/alice nfs - 0 0\n",
+        "/etc/security/limits.d/x.conf": b"alice soft memlock 9\n* hard memlock 64\nroot - memlock 64\n",
+        "/dev/kmsg": b"6,7,60,-;nfs: server filer7 not responding, still trying\n",
+    }
+    recording = Recording(
+        files=files,
+        listings={"/home": ["alice", "bob"]},
+        refusals={"/home/carol/.nccl.conf": Refusal("denied", "/home/carol/.nccl.conf: Permission denied", "EACCES")},
+        commands={argv: Completed(argv, 0, heard, "", 0.0)},
+    )
+    new, texts = redacted(recording)
+    everything = repr(new)
+
+    names = ("alice/", "'alice", "alice soft", "bob", "carol", "10.20.30.4", "10.20.30.0", "filer7")
+    assert [] == [name for name in names if name in everything]
+    alice = texts.names.user("alice")
+    assert f"/home/{alice}/.nccl.conf" in new.files
+    assert alice in new.listings["/home"]
+    assert f"/home/{alice}/topo.xml".encode() in new.files["/etc/nccl.conf"]
+    assert b"* hard memlock 64\nroot - memlock 64\n" in new.files["/etc/security/limits.d/x.conf"]
+    assert "OS 5.9.1.1" in everything
