@@ -107,6 +107,8 @@ def _unjudged(case: Case, nic: Nic, port: Port, roles: tuple[str, ...]) -> Answe
         return NotApplicable(subject, "a virtual function, for guests")
     if nic in case.maybe_rails and case.no_rail_known and port.state != "ACTIVE" and "unknown" not in roles:
         return Unknown(subject, f"{port.state or 'its state could not be read'}; {case.no_rail_known}")
+    if nic.role == "unknown" and nic.role not in roles and function is None and case.bus_unread:
+        return Unknown(subject, f"what it is for is not known: {case.bus_unread}")
     if nic.role not in roles:
         return NotApplicable(subject, f"role {nic.role}: nothing is expected of it")
     if port.link_layer is None:

@@ -56,7 +56,9 @@ def pci_driver_missing(case: Case) -> Iterator[Answer]:
             faults.append(answer)
         else:
             yield answer
-    yield from as_one(faults, len(case.topology.gpus), "no GPU can be used, for want of its driver")
+    for fault in as_one(faults, len(case.topology.gpus), "no GPU can be used, for want of its driver"):
+        all_gpus = f"{len(faults)} of {len(faults)} GPUs cannot be used by jobs of this host."
+        yield fault._replace(impact=all_gpus) if fault.subject == "node" else fault
     for nic in case.topology.nics:
         if nic.software or nic.virtual_function:
             yield NotApplicable(f"pci:{nic.pci or nic.id}", "a virtual function or a software device")

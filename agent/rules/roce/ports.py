@@ -97,6 +97,8 @@ def _unjudged(case: Case, nic: Nic, port: Port, down: bool) -> Answer | None:
         return NotApplicable(subject, absent)
     if function and function.physical_function in case.functions:
         return NotApplicable(subject, "a virtual function, for guests")
+    if nic.role == "unknown" and function is None and case.bus_unread:
+        return Unknown(subject, f"what it is for is not known: {case.bus_unread}")
     if nic.role not in ("rail", "storage"):
         return NotApplicable(subject, f"role {nic.role}: nothing is expected of it")
     if port.link_layer is None:

@@ -248,3 +248,14 @@ def test_a_dark_port_is_unknown_where_nothing_says_which_nics_are_rails() -> Non
     )
     assert {NotApplicable} == kinds(rule, topology(case, gpus=[]))
     assert {NotApplicable} == kinds(rule, changed_nics(case, state="vfio"))
+
+
+def test_what_a_nic_is_for_takes_its_place_on_the_bus() -> None:
+    """Outputs of RDMA tools alone: unknown, where the PCI functions that are here would say that it is no rail."""
+    case = changed_nic(down(), 1, role="unknown")
+    alone = probe(probe(topology(case, pci=[]), "pci", "absent", "no sysfs"), "lspci", "absent", "no output")
+    port = f"port:{nic_id(1)}/1"
+    elsewhere = topology(case, pci=[f for f in case.topology.pci if f.id != nic_id(1)])
+
+    assert {NotApplicable} == {type(answer) for each in (case, elsewhere) for answer in answers(rule, each, port)}
+    assert {Unknown} == {type(answer) for answer in answers(rule, alone, port)}

@@ -52,7 +52,10 @@ def test_no_gpu_has_a_driver() -> None:
     """It is not installed, or it did not load: one finding."""
     case = changed_gpus(all_functions(server(), "0x030200", driver=""), driver_state="no_driver")
 
-    assert [("node", "warning")] == [(fault.subject, fault.severity) for fault in fails(rule, case)]
+    (fault,) = fails(rule, case)
+
+    assert ("node", "warning") == (fault.subject, fault.severity)
+    assert fault.impact.startswith("4 of 4 GPUs cannot")
 
 
 @pytest.mark.parametrize(("driver", "severity"), [("", "warning"), ("vfio-pci", "info"), ("mlx5_vfio_pci", "info")])

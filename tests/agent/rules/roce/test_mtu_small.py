@@ -133,3 +133,13 @@ def test_infiniband_and_nothing_are_not_applicable() -> None:
     assert {NotApplicable} == kinds(rule, server())
     assert {NotApplicable} == kinds(rule, bare)
     assert "unknown" == judge(probe(bare, "pci", "failed", "broken"), [rule])[0][0].state
+
+
+def test_what_a_nic_is_for_takes_its_place_on_the_bus() -> None:
+    """Outputs of RDMA tools alone: unknown, where the PCI functions that are here would say that it is no rail."""
+    case = changed_nic(small(), 1, role="unknown")
+    alone = probe(probe(topology(case, pci=[]), "pci", "absent", "no sysfs"), "lspci", "absent", "no output")
+    elsewhere = topology(case, pci=[f for f in case.topology.pci if f.id != NIC])
+
+    assert {NotApplicable} == {type(answer) for each in (case, elsewhere) for answer in answers(rule, each, PORT)}
+    assert {Unknown} == {type(answer) for answer in answers(rule, alone, PORT)}
