@@ -196,6 +196,8 @@ def _homes(reader: _Reader, mounts: str) -> list[str]:
         reader.host.readlink("/home")
     except Unanswered:
         names = [] if reader.host.kind not in ("live", "capture") else reader.asking.names("/home") or []
+        if len(names) > HOMES_LIMIT:
+            reader.unread.append(f"/home: {len(names)} homes, of which the first {HOMES_LIMIT} were looked into")
         return [f"/home/{name}" for name in names[:HOMES_LIMIT]]
     reader.unread.append("/home: a link, which is not followed")
     return []

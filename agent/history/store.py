@@ -94,10 +94,11 @@ def load(path: str) -> State | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise Unusable(f"{path}: {error.strerror}") from error
+        why = "a symbolic link, which is not followed" if error.errno == errno.ELOOP else error.strerror
+        raise Unusable(f"{path}: {why}") from error
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Unusable(f"{path}: no file")
+            raise Unusable(f"{path}: is there, and is no file")
         data = file.read(STATE_LIMIT_BYTES + 1)
     if len(data) > STATE_LIMIT_BYTES:
         raise Unusable(f"{path}: larger than a state can be ({STATE_LIMIT_BYTES} bytes)", replace=True)
@@ -108,7 +109,7 @@ def load(path: str) -> State | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Unusable(f"{path}: damaged: {error}", replace=True) from error
     if schema.startswith(f"{_FAMILY}/"):
-        raise Unusable(f"{path}: {schema[:40]} is of another version, which reads {STATE}; it is left alone")
+        raise Unusable(f"{path}: {schema[:40]} is of another version, this one reads {STATE}; it is left alone")
     raise Unusable(f"{path}: no state of ours; it is left alone")
 
 
@@ -121,7 +122,9 @@ def save(path: str, state: State) -> None:
     if len(data) > STATE_LIMIT_BYTES:
         raise Unusable(f"{len(data)} bytes, more than a state can be ({STATE_LIMIT_BYTES})")
     new = f"{path}.new"
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _OPEN, 0o644)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(new)  # whatever it is: a pipe would be waited for, and another name of a file written over
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN, 0o644)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)

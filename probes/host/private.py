@@ -45,8 +45,7 @@ def _of_process(name: str, content: bytes) -> bytes:
     if name == "maps":
         found = {_ADDRESSES.sub(b"0-0 ", line) for line in content.split(b"\n") if _MAPPED.search(line)}
         return b"".join(line + b"\n" for line in sorted(found))
-    found = (_mount(line) for line in content.split(b"\n") if _MOUNTS.search(line))
-    return b"".join(line + b"\n" for line in found)
+    return b"".join(_mount(line) + b"\n" for line in content.split(b"\n") if _MOUNTS.search(line))
 
 
 def _mount(line: bytes) -> bytes:

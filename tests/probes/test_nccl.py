@@ -272,7 +272,7 @@ def test_processes_that_end_meanwhile_are_left_out() -> None:
         ("/run/nvidia-topologyd/virtualTopology.xml", True),
         ("/var/run/nvidia-topologyd/virtualTopology.xml", True),
         ("/opt/..a/t.xml", True),
-        ("/var/tmp/t.xml", False),  # noqa: S108 - that is the point
+        ("/var/tmp/t.xml", False),
         ("/run/user/7/t.xml", False),
         ("/etc/../home/eve/t.xml", False),
         ("/opt/a/../../tmp/t.xml", False),
@@ -282,3 +282,13 @@ def test_processes_that_end_meanwhile_are_left_out() -> None:
 def test_a_topology_where_anybody_writes_is_not_opened(path: str, opened: bool) -> None:
     """What a job names there may be a link to a file of somebody else; a capture would hold it."""
     assert opened == bool(nccl._SAFE.match(path))
+
+
+def test_more_homes_than_are_looked_into_are_told() -> None:
+    """What the others set is not known."""
+    few, many = (live().put({f"/home/u{n}/x": "" for n in range(count)}) for count in (128, 129))
+
+    assert not [line for line in facts(few).unread if "homes" in line]
+    assert ["/home: 129 homes, of which the first 128 were looked into"] == [
+        line for line in facts(many).unread if "homes" in line
+    ]

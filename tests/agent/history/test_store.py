@@ -348,3 +348,15 @@ def test_threads_are_not_needed() -> None:
     remembered("/dev/null/x", report(), Lines())
 
     assert before == threading.active_count()
+
+
+def test_what_stands_at_the_temporary_name_is_put_away(tmp_path: Path) -> None:
+    """A pipe that nobody reads would be waited for; a second name of another's file, or a link to it, be written to."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    state = remember(None, report())
+    for make in (os.mkfifo, lambda new: os.link(victim, new), lambda new: new.symlink_to(victim)):
+        make(tmp_path / "state.json.new")
+        save(str(tmp_path / "state.json"), state)
+        assert state == load(str(tmp_path / "state.json"))
+    assert "mine" == victim.read_text()
