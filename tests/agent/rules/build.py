@@ -196,8 +196,13 @@ def software(case: Case, **changes: Any) -> Case:
 
 
 def fails(rule: Rule, case: Case) -> list[Fail]:
-    """The faults that a rule sees."""
-    return [answer for answer in rule.check(case) if isinstance(answer, Fail)]
+    """The faults that a rule sees; of what is at fault it says nothing else."""
+    told = list(rule.check(case))
+    found = [answer for answer in told if isinstance(answer, Fail)]
+    faulty = {fault.subject for fault in found}
+    also = [answer for answer in told if answer.subject in faulty and not isinstance(answer, Fail)]
+    assert not also, also
+    return found
 
 
 def answers(rule: Rule, case: Case, subject: str) -> list[Answer]:
