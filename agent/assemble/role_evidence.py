@@ -115,7 +115,8 @@ def candidates_of(nics: Sequence[Nic], around: Surroundings) -> list[Candidate]:
 def _candidate(nic: Nic, functions_on_card: int, around: Surroundings) -> Candidate:
     row = around.rows.get(nic.pci or "")
     link = row.link if row else None
-    rates = [p.rate_gbit_s for p in nic.ports if p.state == "ACTIVE" and p.rate_gbit_s]
+    # SDR is what a kernel prints that has no name for a port's speed: no evidence of a slow NIC
+    rates = [p.rate_gbit_s for p in nic.ports if p.state == "ACTIVE" and p.rate_gbit_s and p.speed != "SDR"]
     model: Model = (row.vendor, row.device, functions_on_card) if row else (nic.model, around.neighbours.get(nic.id))
     if nic.virtual_function:  # alike by id, whatever they are for
         model = (*model, *sorted({port.link_layer or "" for port in nic.ports}))
