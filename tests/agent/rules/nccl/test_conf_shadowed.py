@@ -51,3 +51,17 @@ def test_what_is_not_known() -> None:
     """An unread file; no GPU."""
     assert [Unknown] == [type(answer) for answer in rule.check(unread(server()))]
     assert [NotApplicable] == [type(answer) for answer in rule.check(topology(server(), gpus=[]))]
+
+
+def test_only_what_the_system_sets_is_shadowed() -> None:
+    """A user's line that a job changes is theirs; so is that of a service."""
+    rows = [*lines("/root/.nccl.conf", "user", {"NCCL_A": "1"}), *lines(JOB, "job", {"NCCL_A": "2"})]
+
+    assert [Pass("node")] == list(rule.check(changed(server(), settings=rows, jobs=1)))
+
+
+def test_what_a_service_gives_its_jobs_is_not_told() -> None:
+    """Only jobs and users are beside the system's."""
+    rows = [*lines("slurmd.service", "service", {"NCCL_A": "2"}), *lines(SYSTEM, "system", {"NCCL_A": "1"})]
+
+    assert [Pass("node")] == list(rule.check(changed(server(), settings=rows)))

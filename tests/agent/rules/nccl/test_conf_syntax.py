@@ -36,6 +36,10 @@ def holds(text: str, path: str = SYSTEM, scope: str = "system"):
         ("NCCL_IB_HCA=mlx5_0\r", "error"),
         ("NCCL_IB_HCA=mlx5_0 # rails", "error"),
         ("NCCL_IB_HCA=mlx5_0, mlx5_1", "error"),
+        ('NCCL_IB_TC="', "error"),
+        ('NCCL_IB_TC=""', "error"),
+        ("NCCL_IB_HCA='\"mlx5_0\"'", "error"),
+        ("NCCL_IB_HCA=a mlx5_0 a", "error"),
         ("NCCL_IB_TC", "error"),
         ("NCLL_IB_TC=106", "error"),
         ("nccl_ib_tc=106", "error"),
@@ -109,6 +113,34 @@ def test_a_name_set_twice() -> None:
     assert f"{SYSTEM}:3: set before in line 1, which counts" == fault.summary
     assert "error" == fault.severity
     assert [] == fails(rule, holds("NCCL_A=1\nNCCL_A=1\n"))
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("NCCL_IB_HCA=a b", "a name in it begins or ends with a blank"),
+        ('NCCL_IB_HCA="a b"', "with all that stands in it"),
+        ("NCCL_IB_HCA=a, b # x", "with all that stands in it"),
+    ],
+)
+def test_why_a_list_is_wrong(line: str, told: str) -> None:
+    """Blanks between names, or what is written around them."""
+    assert told in fails(rule, holds(line))[0].summary
+
+
+@pytest.mark.parametrize(("more", "told"), [("", False), ("NCCL_B = 1\n", True)])
+def test_how_many_lines_more(more: str, told: bool) -> None:
+    """Two are one more."""
+    (fault,) = fails(rule, holds(f"NCCL_A = 1\n{more}"))
+
+    assert told == fault.summary.endswith("; 1 more lines")
+
+
+def test_luck_is_told_as_such() -> None:
+    """Nothing is lost, yet."""
+    (fault,) = fails(rule, holds("NCCL_IB_TC= 106"))
+
+    assert "by luck" in fault.impact
 
 
 def test_an_environment_has_no_lines() -> None:

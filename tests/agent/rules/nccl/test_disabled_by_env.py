@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from agent.model.node import Module
@@ -102,3 +103,45 @@ def test_what_is_not_known() -> None:
     assert [Unknown] == [type(answer) for answer in rule.check(unread(server()))]
     assert [NotApplicable] == [type(answer) for answer in rule.check(topology(server(), gpus=[]))]
     assert [Fail] == [type(answer) for answer in rule.check(said(server(), user={"NCCL_IB_DISABLE": "1"}))]
+
+
+def some_gpu(case, n: int, **changes):
+    gpus = [msgspec.structs.replace(each, **changes) if k == n else each for k, each in enumerate(case.topology.gpus)]
+    return topology(case, gpus=gpus)
+
+
+@pytest.mark.parametrize(("capability", "bites"), [("7.5", False), ("8.0", True), ("8.6", True), ("9.0", True)])
+def test_which_gpus_send_straight_out_of_memory(capability: str, bites: bool) -> None:
+    """Ampere and later; all of them."""
+    case = said(server(), {"NCCL_NET_GDR_READ": "0"})
+
+    assert bites == bool(fails(rule, changed_gpus(case, compute_capability=capability)))
+    assert [] == fails(rule, some_gpu(case, 0, compute_capability="7.5"))
+
+
+def test_two_gpus_are_enough_to_talk() -> None:
+    """By NVLink, or by shared memory."""
+    case = said(server(2), {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"})
+
+    assert ["NCCL_P2P_DISABLE"] == [fault.cause for fault in fails(rule, case)]
+    assert ["NCCL_SHM_DISABLE"] == [fault.cause for fault in fails(rule, without_nvlinks(case))]
+
+
+def test_links_that_are_down_are_no_way() -> None:
+    """The switch may be there because of them."""
+    down = [msgspec.structs.replace(link, state="inactive") for link in server().topology.gpus[0].links]
+
+    assert [] == fails(rule, changed_gpus(said(server(), {"NCCL_P2P_DISABLE": "1"}), links=down))
+
+
+@pytest.mark.parametrize(
+    ("key", "where"),
+    [
+        ("NCCL_DMABUF_ENABLE", without_peermem),
+        ("NCCL_NET_GDR_C2C", lambda c: models(c, GB200)),
+        ("NCCL_NET_GDR_READ", lambda c: c),
+    ],
+)
+def test_a_node_without_rails_loses_nothing(key: str, where) -> None:
+    """There is no NIC that would read GPU memory."""
+    assert [Pass("node")] == list(rule.check(changed_nics(where(said(server(), {key: "0"})), role="storage")))

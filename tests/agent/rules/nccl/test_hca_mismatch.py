@@ -100,3 +100,27 @@ def test_two_values_with_one_fault_are_one_finding() -> None:
 def test_silent(case, kind) -> None:
     """Not set, no rail, or not known."""
     assert [kind] == [type(answer) for answer in rule.check(case)]
+
+
+def test_a_software_device_is_no_rail_that_is_missed() -> None:
+    """Nor is it one to be named."""
+    case = changed_nic(server(), 3, software=True)
+    (fault,) = fails(rule, said(case, {KEY: "mlx5_0,mlx5_1"}))
+
+    assert "takes 2 of 3 rails, not mlx5_2" in fault.summary
+    assert fault.remedy.endswith("==mlx5_0,mlx5_1,mlx5_2")
+    assert [] == fails(rule, said(case, {KEY: "=mlx5_0,mlx5_1,mlx5_2"}))
+
+
+def test_why_a_list_takes_more_is_told_where_a_name_is_the_reason() -> None:
+    """Not of whole names, of prefixes that no device has, or where the name is the device's own."""
+    twelve = changed_nic(server(12), 10, role="storage")
+
+    def told(value: str) -> str:
+        return fails(rule, said(twelve, {KEY: value}))[0].summary
+
+    whole = "=" + ",".join(f"mlx5_{n}" for n in range(12))
+    assert "also means" not in told(whole)
+    assert "also means" not in told("mlx5_")
+    assert 'mlx5_1 without "=" also means mlx5_11' in told("^mlx5_1,mlx5_10")
+    assert "also means" not in told("^=mlx5_1")

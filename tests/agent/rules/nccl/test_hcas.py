@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from agent.rules.nccl.hcas import active_ports, rdma_rails, wanted
-from tests.agent.rules.build import changed_nic, changed_port, server
+from agent.rules.nccl.hcas import (
+    active_ports,
+    no_rails,
+    rdma_rails,
+    wanted,
+)
+from agent.rules.rule import NotApplicable, Unknown
+from tests.agent.rules.build import (
+    changed_nic,
+    changed_port,
+    changed_ports,
+    probe,
+    server,
+    topology,
+)
 
 NAMES = ("mlx5_0", "mlx5_1", "mlx5_10", "eth0")
 
@@ -30,6 +44,7 @@ NAMES = ("mlx5_0", "mlx5_1", "mlx5_10", "eth0")
         (" mlx5_0", 1, ""),
         ("mlx5_0, mlx5_1", 1, "mlx5_0"),
         ("mlx5_0:1:2", 1, "mlx5_0"),
+        (",mlx5_1", 1, "mlx5_1 mlx5_10"),
     ],
 )
 def test_a_list_takes_what_nccl_takes(value: str, port: int, taken: str) -> None:
@@ -53,3 +68,32 @@ def test_rails_of_ncc_s_own_rdma() -> None:
     """Not storage, software or a cloud's own."""
     for changes in ({"role": "storage"}, {"software": True}, {"driver": "efa"}):
         assert 3 == len(rdma_rails(changed_nic(server(), 1, **changes)))
+
+
+def test_a_name_stands_for_a_device_whatever_its_port() -> None:
+    """Of interfaces nobody knows a port, either."""
+    assert wanted("mlx5_0:2").takes("mlx5_0")
+    assert ["mlx5_0"] == wanted("mlx5_0:2").matching(("mlx5_0", 2), NAMES)
+
+
+def test_the_port_is_told_where_there_are_several() -> None:
+    """mlx5_0 and mlx5_0:2."""
+    (port,) = server(1).topology.nics[0].ports
+    two = changed_nic(server(1), 0, ports=[port, msgspec.structs.replace(port, port=2)])
+
+    assert ["mlx5_0"] == [each.label for each in active_ports(server(1))]
+    assert ["mlx5_0:1", "mlx5_0:2"] == [each.label for each in active_ports(two)]
+
+
+def test_a_node_whose_devices_nobody_saw() -> None:
+    """No GPU, or nobody knows; no rail, or nobody knows: one answer."""
+    bare = topology(server(), gpus=[])
+    quiet = changed_ports(server(), state="DOWN")
+    hidden = probe(quiet, "rdma", "failed", "x")
+
+    assert [NotApplicable("node", "no GPU")] == list(no_rails(bare))
+    assert [Unknown] == [type(a) for a in no_rails(probe(bare, "pci", "failed", "x"))]
+    assert [NotApplicable("node", "no active RDMA rail")] == list(no_rails(quiet))
+    assert [Unknown("node", "rdma: failed: x")] == list(no_rails(hidden))
+    assert [NotApplicable("node", "no active RDMA rail")] == list(no_rails(topology(hidden, nics=[])))
+    assert [] == list(no_rails(server()))

@@ -87,3 +87,22 @@ def test_the_limit_is_the_operators() -> None:
 def test_silent(case, kind) -> None:
     """What says nothing of a job's limit."""
     assert [kind] == [type(answer) for answer in rule.check(case)]
+
+
+def test_only_locked_memory_is_a_limit_here() -> None:
+    """Other rows of the same service or process are none of them."""
+    case = software(server(), limits={"nofile slurmd.service": "1024", "memlock slurmd.service": "unlimited"})
+
+    assert [Pass("node")] == list(rule.check(case))
+
+
+def test_a_service_with_the_marks_of_a_job_is_none() -> None:
+    """Only processes are jobs."""
+    rows = {"memlock sshd.service": "65536", "exempt sshd.service": "no", "rdma sshd.service": "yes"}
+
+    assert [NotApplicable] == [type(answer) for answer in rule.check(software(server(), limits=rows))]
+
+
+def test_one_is_not_more() -> None:
+    """The others are counted."""
+    assert "slurmd.service may lock 64 KiB of memory" == fails(rule, service("slurmd.service", "65536"))[0].summary

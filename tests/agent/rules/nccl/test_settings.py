@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from agent.model.node import NcclSetting
-from agent.rules.nccl.settings import effective, files_unread, jobs_unread, known, number
+from agent.rules.nccl.settings import (
+    effective,
+    files_unread,
+    jobs_unread,
+    known,
+    number,
+    unit_of,
+)
 from tests.agent.rules.build import probe, server
 from tests.agent.rules.nccl_case import JOB, SYSTEM, USER, changed, jobs_hidden, lines, said, unread
 
@@ -66,3 +73,25 @@ def test_what_is_not_known() -> None:
 def test_numbers_are_read_as_strtoll_reads_them(value: str, read: int | None) -> None:
     """What is too large gives NCCL's default."""
     assert read == number(value)
+
+
+@pytest.mark.parametrize(
+    ("source", "unit"), [("/etc/x:3", "/etc/x"), ("/etc/x", "/etc/x"), ("/etc/x:y", "/etc/x:y"), ("33", "33")]
+)
+def test_the_unit_of_a_source(source: str, unit: str) -> None:
+    """The line is a number behind a colon."""
+    assert unit == unit_of(source)
+
+
+def test_another_file_s_reason_is_not_that_of_the_system_s() -> None:
+    """Each has its own."""
+    case = changed(server(1), searched=[], unread=["/root/.nccl.conf: no", "/etc/nccl.conf: yes"])
+
+    assert "/etc/nccl.conf: yes" == files_unread(case)
+    assert "was not looked for" in (files_unread(changed(server(1), searched=[], unread=["/root/x: no"])) or "")
+
+
+@pytest.mark.parametrize("value", [str(2**63), str(-(2**63) - 1), "0" * 40, "0x" + "f" * 40, "9" * 10_000])
+def test_numbers_beyond_64_bits(value: str) -> None:
+    """Bounded: nobody converts 10000 digits."""
+    assert number(value) in (None, 0)

@@ -7,7 +7,11 @@ import pytest
 
 from agent.model.nic import Netdev
 from agent.rules.nccl.socket_ifname import gdr_nccl_socket_ifname as rule
-from agent.rules.rule import NotApplicable, Unknown
+from agent.rules.rule import (
+    NotApplicable,
+    Pass,
+    Unknown,
+)
 from tests.agent.rules.build import fails, probe, server, topology
 from tests.agent.rules.nccl_case import said, unread
 
@@ -93,3 +97,8 @@ def test_the_one_interface_that_could_is_named() -> None:
 def test_silent(case, kind) -> None:
     """Not set, no GPU, not known."""
     assert [kind] == [type(answer) for answer in rule.check(case)]
+
+
+def test_a_right_list_passes() -> None:
+    """Said so."""
+    assert [Pass("node")] == list(rule.check(said(node(), {KEY: "bond0"})))

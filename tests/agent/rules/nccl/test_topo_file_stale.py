@@ -64,3 +64,29 @@ def test_in_a_job_it_is_an_info() -> None:
 def test_silent(case, kind) -> None:
     """Right, not opened, not set."""
     assert [kind] == [type(answer) for answer in rule.check(case)]
+
+
+def test_what_is_unknown_is_told_where_nothing_is_wrong() -> None:
+    """Two places of the setting: a file that was not opened, and one that is right; one that is missing counts more."""
+    case = with_file()
+    both = said(server(), {"NCCL_TOPO_FILE": PATH}, job={"NCCL_TOPO_FILE": "/in/container.xml"})
+    both = changed(both, **{k: getattr(case.software.nccl, k) for k in ("searched", "files", "topology_devices")})
+    gone = changed(both, files=[])
+
+    assert [Unknown] == [type(answer) for answer in rule.check(both)]
+    assert ["missing"] == [fault.cause for fault in fails(rule, gone)]
+
+
+def test_only_what_is_wrong_is_told() -> None:
+    """A foreign device, or a GPU that is missing."""
+    (foreign,) = fails(rule, with_file([*OWN, "0x0302 0001:00:00.0"]))
+    (lacks,) = fails(rule, with_file(OWN[1:]))
+
+    assert "lacks" not in foreign.summary
+    assert "names" not in lacks.summary
+
+
+def test_a_row_without_an_address_and_a_gpu_without_a_place() -> None:
+    """They say nothing."""
+    assert [Pass("node")] == list(rule.check(with_file([*OWN, "0x0302"])))
+    assert [Pass("node")] == list(rule.check(changed_gpu(with_file(OWN), 0, pci=None)))
