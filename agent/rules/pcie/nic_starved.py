@@ -135,10 +135,22 @@ def _second_links(case: Case, nic: Nic, links: dict[str, Wire]) -> Iterator[floa
 
 
 def _could_do_more(case: Case, own: Wire, links: dict[str, Wire], gbit_s: float) -> bool:
-    """Whether the card itself, or another of its kind, says that it could carry that rate, in a better slot."""
-    like = [wire for wire in links.values() if kind(case, wire) == kind(case, own)]
-    most = [bandwidth(w.child.link.max_speed_gt_s, w.child.link.max_width) for w in (own, *like) if w.child.link]
-    return any(able is not None and carries(able, gbit_s) for able in most)
+    """Whether the card itself, or another of its kind, says that it could carry that rate, in a better slot, or does
+    carry it."""
+    able = [wire.child.link for wire in (own, *links.values()) if wire.child.link and _alike(case, own, wire)]
+    most = [bandwidth(link.max_speed_gt_s, link.max_width) for link in able]
+    most += [bandwidth(link.speed_gt_s, link.width) for link in able]
+    return any(each is not None and carries(each, gbit_s) for each in most)
+
+
+def _alike(case: Case, own: Wire, other: Wire) -> bool:
+    """The same card: by its ids; where the bus did not tell them, a NIC whose port runs at the same rate."""
+    ids = kind(case, own)
+    if own is other or ids is not None:
+        return own is other or kind(case, other) == ids
+    nics = [case.nic_by_pci.get(wire.child.id) for wire in (own, other)]
+    needs = [needed(case, nic) if nic else None for nic in nics]
+    return needs[0] is not None and needs[0] == needs[1]
 
 
 def _fault(case: Case, nic: Nic, own: Wire, slowest: _Hop, need: Need, usable: float, severity: str) -> Fail:

@@ -112,10 +112,24 @@ def test_no_slot_would_help() -> None:
 
 
 def test_what_the_card_could_do_is_not_known() -> None:
-    """Nothing says that a better slot would help."""
-    case = relinked(server(1), NIC, link(16.0, max_speed_gt_s=None, max_width=None))
+    """Nothing says that a better slot would help, but another card of its kind that has one."""
+    unknown = {"max_speed_gt_s": None, "max_width": None}
+    case = relinked(server(1), NIC, link(16.0, **unknown))
+    pair = relinked(relinked(server(2), NIC, link(16.0, **unknown)), nic_id(1), link(32.0, **unknown))
 
     assert [(f"pci:{NIC}", "info")] == severities(case)
+    assert [(f"pci:{NIC}", "error")] == severities(pair)
+
+
+def test_without_ids_a_nic_at_the_same_rate_is_of_its_kind() -> None:
+    """A tree that was saved without `vendor` files: what carries the same rate shows that it can be carried."""
+    unknown = {"max_speed_gt_s": None, "max_width": None}
+    pair = relinked(relinked(server(2), NIC, link(16.0, **unknown)), nic_id(1), link(32.0, **unknown))
+    nameless = function(function(pair, NIC, vendor=None), nic_id(1), vendor=None)
+
+    assert [(f"pci:{NIC}", "error")] == severities(nameless)
+    assert [(f"pci:{NIC}", "info")] == severities(changed_port(nameless, 1, rate_gbit_s=200.0))
+    assert [(f"pci:{NIC}", "info")] == severities(changed_port(nameless, 1, state="DOWN"))
 
 
 def test_an_uplink_is_less_grave() -> None:
