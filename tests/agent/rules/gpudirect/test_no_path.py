@@ -8,7 +8,12 @@ import pytest
 from agent.model.gpu import C2c
 from agent.model.node import Driver, Module
 from agent.rules.gpudirect.no_path import gdr_no_path as rule
-from agent.rules.rule import NotApplicable, Pass, Unknown
+from agent.rules.rule import (
+    Fail,
+    NotApplicable,
+    Pass,
+    Unknown,
+)
 from tests.agent.rules.build import (
     all_functions,
     changed_gpus,
@@ -144,3 +149,47 @@ def test_a_gpu_is_too_old_only_where_its_name_says_so(architecture: str | None, 
     (given,) = rule.check(changed_gpus(case, compute_capability=None, architecture=architecture))
 
     assert isinstance(given, answer)
+
+
+def with_dmabuf(case):
+    """All that DMA-BUF needs, and no client of peer memory."""
+    return software(case, modules=[Module(name="nvidia"), Module(name="mlx5_core")], driver=OPEN)
+
+
+@pytest.mark.parametrize(("capability", "kind"), [("7.0", Fail), ("7.5", Pass), ("8.0", Pass)])
+def test_turing_is_the_first_with_dmabuf(capability: str, kind: type) -> None:
+    """7.5."""
+    (given,) = rule.check(changed_gpus(with_dmabuf(blocked()), compute_capability=capability))
+
+    assert isinstance(given, kind)
+
+
+@pytest.mark.parametrize(("kernel", "kind"), [("5.11.0", Fail), ("5.12.0", Pass), ("5.12", Pass), ("6.1.0", Pass)])
+def test_the_first_kernel_with_dmabuf(kernel: str, kind: type) -> None:
+    """5.12."""
+    (given,) = rule.check(node(with_dmabuf(blocked()), kernel=kernel))
+
+    assert isinstance(given, kind)
+
+
+@pytest.mark.parametrize(
+    ("is_open", "said"), [(None, "kernel modules not known"), (True, "open"), (False, "proprietary kernel modules")]
+)
+def test_the_flavour_of_the_driver_is_evidence(is_open: bool | None, said: str) -> None:
+    """Open, proprietary, or not known."""
+    driver = msgspec.structs.replace(OPEN, open=is_open)
+    (fault,) = fails(rule, node(software(blocked(), driver=driver), kernel="5.4.0-42-generic"))
+
+    assert any(f", {said}, CUDA" in row.value for row in fault.evidence)
+
+
+def test_where_no_way_is_known_it_is_an_error() -> None:
+    """Nobody says that NCCL would not use it; ways of other NICs say nothing; C2C is near."""
+    far = [msgspec.structs.replace(p, kind="NODE", pcie_kind="NODE") for p in blocked().topology.paths]
+    over = [msgspec.structs.replace(p, kind="C2C") for p in far]
+    others = [p for p in far if p.kind == "NODE" and p.b.startswith("nobody")]
+
+    assert [None] == [f.severity for f in fails(rule, topology(blocked(), paths=others))]
+    assert [None] == [f.severity for f in fails(rule, topology(blocked(), paths=over))]
+    beside = [*far, msgspec.structs.replace(far[0], b="0000:ff:00.0", pcie_kind="PIX", kind="PIX")]
+    assert ["info"] == [f.severity for f in fails(rule, topology(blocked(), paths=beside))]

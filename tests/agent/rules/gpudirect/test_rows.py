@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from agent.model.finding import Gpudirect
 from agent.model.node import Driver
 from agent.rules.catalogue import every_rule
@@ -9,17 +11,24 @@ from agent.rules.engine import asked
 from agent.rules.gpudirect.rows import gpudirect_rows
 from tests.agent.rules.build import (
     all_functions,
+    changed_gpu,
     changed_nics,
     changed_port,
     function,
     gpu_id,
     nic_id,
+    probe,
     server,
     software,
     topology,
     virtual,
 )
-from tests.agent.rules.gpudirect.machines import acs, direct_nic, grouped
+from tests.agent.rules.gpudirect.machines import (
+    acs,
+    direct_nic,
+    grace,
+    grouped,
+)
 
 DOWN = "0000:22:00.0"
 
@@ -104,3 +113,37 @@ def test_what_is_only_worth_knowing_does_not_degrade() -> None:
 def test_a_cloud_with_a_stack_of_its_own_is_not_known() -> None:
     """EFA and its like."""
     assert {("unknown", "unknown")} == {(r.verdict, r.via) for r in rows(changed_nics(server(), driver="efa"))}
+
+
+def test_c2c_is_no_distance() -> None:
+    """The GPU of a superchip, or a path that is one."""
+    far = topology(server(), paths=[p for p in server().topology.paths if p.pcie_kind == "NODE"])
+    over = topology(far, paths=[msgspec.structs.replace(p, kind="C2C") for p in far.topology.paths])
+
+    assert {"blocked"} == {row.verdict for row in rows(far)}
+    for case in (over, grace(far)):
+        assert not any("distance" in cause for row in rows(case) for cause in row.causes)
+
+
+def test_a_fault_that_has_nothing_to_do_with_it_is_no_cause() -> None:
+    """A rule that is not of the way."""
+    case = changed_gpu(server(), 0, driver_state="open", recovery_action="drain_p2p")
+    judged = [cause for row in rows(case) for cause in row.causes]
+
+    assert not any(cause.startswith("gpu-recovery-needed") for cause in judged)
+
+
+def test_what_is_unknown_elsewhere_is_not_unknown_here() -> None:
+    """Pair 1 cannot be judged; the others are ready."""
+    verdicts = {row.gpu: row.verdict for row in rows(function(server(), DOWN, acs=None))}
+
+    assert {gpu_id(0): "ready", gpu_id(1): "unknown", gpu_id(2): "ready", gpu_id(3): "ready"} == verdicts
+
+
+def test_modules_that_were_not_read_leave_the_way_open() -> None:
+    """Neither DMA-BUF nor peer memory was seen, and the modules were not looked at: unknown, with a reason."""
+    case = probe(software(server(), modules=[], driver=Driver(version="570.1", open=False)), "modules", "failed", "x")
+
+    assert {"unknown"} == {row.verdict for row in rows(case)}
+    assert {"unknown"} == {row.via for row in rows(case)}
+    assert all(row.causes for row in rows(case))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from agent.model.node import Driver, Event, Module, Service
@@ -17,7 +18,7 @@ from agent.rules.gpudirect.nic_gpu_ratio import gdr_nic_gpu_ratio
 from agent.rules.gpudirect.peermem_broken import gdr_peermem_broken
 from agent.rules.gpudirect.soft_rdma import gdr_soft_rdma
 from agent.rules.gpudirect.topology_hidden import gdr_topology_hidden
-from agent.rules.rule import NotApplicable, Pass, Unknown
+from agent.rules.rule import Fail, NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     all_functions,
     changed_nic,
@@ -118,6 +119,20 @@ def flat(case):
     return virtual(topology(case, paths=paths))
 
 
+def nearer(case):
+    """Half of the ways lead over another CPU."""
+    paths = [
+        msgspec.structs.replace(p, kind="SYS", pcie_kind="SYS") if p.a == gpu_id(0) and p.b != nic_id(0) else p
+        for p in case.topology.paths
+    ]
+    return topology(case, paths=paths)
+
+
+def switched(case):
+    """Every way is over one switch."""
+    return topology(case, paths=[msgspec.structs.replace(p, pcie_kind="PIX") for p in case.topology.paths])
+
+
 def test_a_guest_whose_tree_is_flat() -> None:
     """No rail is near any GPU, and no file says which is."""
     (fault,) = fails(gdr_topology_hidden, flat(server()))
@@ -137,6 +152,21 @@ def test_a_guest_whose_tree_is_flat() -> None:
         pytest.param(probe(flat(server()), "nccl", "failed", "x"), Unknown, id="files unread"),
         pytest.param(virtual(server()), Pass, id="switches are shown"),
         pytest.param(flat(server(1)), NotApplicable, id="one GPU"),
+        pytest.param(flat(server(2)), Fail, id="two GPUs"),
+        pytest.param(
+            flat(topology(server(2), gpus=server(1).topology.gpus)), NotApplicable, id="one GPU with two rails"
+        ),
+        pytest.param(
+            flat(topology(server(2), nics=server(1).topology.nics)), NotApplicable, id="two GPUs with one rail"
+        ),
+        pytest.param(
+            software(flat(server()), services=[Service(name="nvidia-topologyd", state="inactive")]), Fail, id="stopped"
+        ),
+        pytest.param(
+            software(flat(server()), services=[Service(name="slurmd", state="active")]), Fail, id="another service"
+        ),
+        pytest.param(nearer(flat(server())), Pass, id="some are nearer"),
+        pytest.param(switched(flat(server())), Pass, id="all below one switch"),
         pytest.param(changed_nics(flat(server()), role="storage"), NotApplicable, id="no rail"),
         pytest.param(all_functions(flat(server()), "0x030200", numa_node=1), Pass, id="NUMA nodes differ"),
     ],
@@ -206,3 +236,35 @@ def test_a_software_device_beside_rails() -> None:
     assert {NotApplicable} == kinds(gdr_soft_rdma, changed_port(soft(server()), 1, state="DOWN"))
     assert {NotApplicable} == kinds(gdr_soft_rdma, changed_nics(soft(server()), role="unused"))
     assert {NotApplicable} == kinds(gdr_soft_rdma, server())
+
+
+def test_ports_that_are_down_serve_nobody() -> None:
+    """A second rail that is dark makes nobody rich; a NIC without ports is not known."""
+    dark = changed_port(server(), 1, state="DOWN")
+
+    assert {Pass} == kinds(gdr_nic_gpu_ratio, dark)
+    assert {Unknown} == kinds(gdr_nic_gpu_ratio, changed_nic(server(), 1, ports=[]))
+
+
+def test_shares_that_are_all_small_are_even_enough() -> None:
+    """Nobody has a rail of its own; one that has is compared with."""
+    three = [Path(a=gpu_id(n), b=nic_id(0), kind="PXB", pcie_kind="PXB") for n in range(3)]
+    three.append(Path(a=gpu_id(3), b=nic_id(1), kind="PXB", pcie_kind="PXB"))
+
+    assert ["node"] == [f.subject for f in fails(gdr_nic_gpu_ratio, topology(server(), paths=three))]
+    two = [Path(a=gpu_id(n), b=nic_id(n // 3), kind="PXB", pcie_kind="PXB") for n in range(4)]
+    two.append(Path(a=gpu_id(2), b=nic_id(1), kind="PXB", pcie_kind="PXB"))
+    assert {Pass} == kinds(gdr_nic_gpu_ratio, topology(server(), paths=two))
+
+
+def test_other_lines_of_the_log_are_no_refusal() -> None:
+    """Only what the module itself says."""
+    event = msgspec.structs.replace(REFUSED, kind="xid")
+
+    assert {NotApplicable} == kinds(gdr_peermem_broken, replace(refused(server()), events=(event,)))
+
+
+@pytest.mark.parametrize(("version", "told"), [("469.99", False), ("470.0", True), ("471.1", True)])
+def test_the_first_driver_with_a_module_of_its_own(version: str, told: bool) -> None:
+    """470."""
+    assert told == bool(fails(gdr_legacy_nv_peer_mem, modules("nv_peer_mem", version=version)))

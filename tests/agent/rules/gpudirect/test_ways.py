@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from agent.model.node import Driver, Platform
@@ -308,3 +309,100 @@ def test_what_keeps_ats_silent(case, kind) -> None:
     (answer,) = answers(gdr_ats_vm, case, PAIR)
 
     assert isinstance(answer, kind), answer
+
+
+def test_ends_of_other_makers_that_sleep_or_are_software_make_no_pair() -> None:
+    """Whoever cannot be asked, or has no GPUDirect of this kind."""
+    for case in (
+        function(server(), gpu_id(1), vendor="0x1002"),
+        function(server(), gpu_id(1), state="asleep"),
+        changed_nic(server(), 1, software=True),
+    ):
+        assert PAIR not in {pair.subject for pair in pairs(case)}
+
+
+def test_a_way_of_no_known_kind_makes_no_pair() -> None:
+    """A path that only NVML names."""
+    paths = [msgspec.structs.replace(p, pcie_kind=None) for p in server().topology.paths]
+
+    assert () == pairs(topology(server(), paths=paths))
+
+
+def test_a_path_may_begin_at_either_end() -> None:
+    """The rail first, the GPU second."""
+    turned = [msgspec.structs.replace(p, a=p.b, b=p.a) for p in server().topology.paths]
+
+    assert [p.subject for p in pairs(server())] == [p.subject for p in pairs(topology(server(), paths=turned))]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"vendor": "0x1000", "device": "0x1979"},  # a switch of another maker with that number
+        {"vendor": "0x15b3", "device": "0x197e"},
+        {"vendor": "0x1000", "device": "0x22b1"},
+        {"vendor": "0x1000", "device": "0x2100"},
+    ],
+)
+def test_a_number_alone_or_a_maker_alone_is_no_platform(changes) -> None:
+    """Vendor and device together."""
+    assert "x86" == platform_kind(function(server(), "0000:11:00.0", **changes))
+    assert "x86" == platform_kind(topology(server(), nics=[]))
+
+
+@pytest.mark.parametrize(("gpus", "subjects"), [(1, ["pair"]), (2, ["node"])])
+def test_how_many_pairs_are_all(gpus: int, subjects: list[str]) -> None:
+    """One pair is named; two are the node's matter; some of them are not."""
+    found = fails(gdr_acs_on_path, all_functions(server(gpus), "0x060400", acs=acs("RR")))
+
+    assert subjects == [fault.subject.partition(":")[0] for fault in found]
+    some = function(function(server(3), DOWN[0], acs=acs("RR")), "0000:32:00.0", acs=acs("RR"))
+    assert ["pair", "pair"] == [fault.subject.partition(":")[0] for fault in fails(gdr_acs_on_path, some)]
+
+
+def test_one_answer_where_no_rail_is_near() -> None:
+    """On any kind of host."""
+    bare = topology(grouped(server(), "DMA"), nics=[])
+
+    for case in (bare, hosting(bare)):
+        assert 1 == len(list(gdr_iommu_translated.check(case)))
+
+
+def test_an_end_that_does_not_answer_is_not_judged() -> None:
+    """A rail that is gone has no group."""
+    case = function(grouped(server(), "DMA"), nic_id(1), state="gone")
+
+    assert nic_id(1) not in fails(gdr_iommu_translated, case)[0].places
+
+
+def test_direct_nic_ports_are_looked_at_only_where_a_gpu_is_beside_them() -> None:
+    """Another maker's GPU, a GPU below another root port, a meeting at the root port alone: nothing."""
+    board = direct_nic(server())
+    port_apart = function(board, PORT_DMA, parent=ROOT)  # they share the root port, and no switch
+
+    assert 3 == len(list(gdr_acs_directnic.check(board)))
+    assert [] == list(gdr_acs_directnic.check(port_apart))
+    assert [] == list(gdr_acs_directnic.check(function(board, DMA, parent=None)))
+    assert [] == list(gdr_acs_directnic.check(function(board, PORT_DMA, parent="0000:20:01.0")))
+    amd = function(board, gpu_id(0), vendor="0x1002")
+    assert [] == list(gdr_acs_directnic.check(amd))
+    assert [NotApplicable(f"pci:{DMA}", "no GPU below its root port")] == list(gdr_iommu_group_directnic.check(amd))
+
+
+def test_a_port_of_two_data_direct_functions_is_told_once() -> None:
+    """And what is below it is what it is about."""
+    board = direct_nic(server())
+    second = msgspec.structs.replace(board.functions[DMA], id="0000:16:00.1")
+    case = function(topology(board, pci=[*board.topology.pci, second]), PORT_GPU, acs=acs("SV"))
+    (fault,) = fails(gdr_acs_directnic, case)
+
+    assert f"pci:{PORT_GPU}" == fault.subject
+    assert {PORT_GPU, gpu_id(0)} == fault.places
+    assert 3 == len(list(gdr_acs_directnic.check(case)))
+
+
+def test_a_data_direct_function_that_is_there_counts_on_a_half_read_bus() -> None:
+    """It is dark, whatever else could not be seen."""
+    case = probe(function(cx8(direct_nic(server())), DMA, driver=""), "pci", "failed", "broken")
+
+    assert ["driver"] == [fault.cause for fault in fails(gdr_datadirect_missing, case)]
