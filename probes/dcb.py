@@ -66,7 +66,7 @@ def _interface(asking: Asking, name: str, pci: str, folder: str | None, with_sav
 
 def _reason(why: Unanswered) -> str:
     if why.code in NO_DCB:
-        return "EOPNOTSUPP: the driver has no DCB here"
+        return "the driver has no DCB here (EOPNOTSUPP)"
     if why.code == "ENODEV":
         return "ENODEV: no such interface in this network namespace"
     return f"{why.code}: {why.reason}" if why.code else why.reason

@@ -42,7 +42,7 @@ class Interface(NamedTuple):
     name: str
     pci: str
     said: tuple[Dcb, ...] = ()  # the best source first
-    reason: str | None = None  # why DCB netlink gave nothing: "EOPNOTSUPP: the driver has no DCB here"
+    reason: str | None = None  # why DCB netlink gave nothing: "the driver has no DCB here (EOPNOTSUPP)"
     ecn: Mapping[str, tuple[bool | None, ...]] | None = None  # "np", "rp": by priority (OFED)
     cnp_dscp: int | None = None
     cnp_priority: int | None = None

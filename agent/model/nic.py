@@ -173,4 +173,4 @@ class Netdev(msgspec.Struct, frozen=True, kw_only=True):
     counters: dict[str, int] = {}  # kernel's and driver's, cumulative; carrier_down_count and such among them
     pause: Pause | None = None
     qos: Qos | None = None
-    qos_reason: str | None = None  # why DCB is not known: "EOPNOTSUPP: the driver has no DCB here"
+    qos_reason: str | None = None  # why DCB is not known: "the driver has no DCB here (EOPNOTSUPP)"

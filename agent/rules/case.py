@@ -196,5 +196,8 @@ class Case:
                 continue
             if not runs:
                 return f"{need}: not run"
-            return "; ".join(f"{run.name}: {run.status}{': ' + run.reason if run.reason else ''}" for run in runs)
+            said: dict[str, list[str]] = {}
+            for run in runs:
+                said.setdefault(f"{run.status}{': ' + run.reason if run.reason else ''}", []).append(run.name)
+            return "; ".join(f"{', '.join(names)}: {why}" for why, names in said.items())
         return None

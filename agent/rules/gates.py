@@ -5,6 +5,8 @@ from __future__ import annotations
 from agent.rules.case import Case
 from agent.rules.rule import Answer, NotApplicable, Unknown
 
+NO_EARLIER_RUN = "no earlier run is known: --state-dir keeps what one saw"
+
 
 def always(case: Case) -> Answer | None:
     """Judged on every node."""
@@ -82,7 +84,7 @@ def counted(case: Case) -> Answer | None:
 def remembered(case: Case) -> Answer | None:
     """Shut where no earlier run left an inventory."""
     if case.history is None:
-        return Unknown("node", "no earlier run is known: --state-dir keeps what one saw")
+        return Unknown("node", NO_EARLIER_RUN)
     if case.history.reason:
         return Unknown("node", case.history.reason)
     return None if case.history.inventory else NotApplicable("node", "the inventory of the last run is empty")

@@ -75,7 +75,7 @@ def test_a_driver_answers() -> None:
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        (errno.EOPNOTSUPP, "EOPNOTSUPP: the driver has no DCB here"),
+        (errno.EOPNOTSUPP, "the driver has no DCB here (EOPNOTSUPP)"),
         (errno.ENODEV, "ENODEV: no such interface in this network namespace"),
         (errno.EPERM, "EPERM: netlink protocol 0, message 78: Operation not permitted"),
     ],

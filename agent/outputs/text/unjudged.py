@@ -62,7 +62,7 @@ def _some(names: list[str]) -> str:
 
 def _plain(reason: str) -> str:
     """`nvml: absent: why` reads better without the second colon."""
-    for status in ("absent", "denied", "failed"):
+    for status in ("absent", "denied", "failed", "skipped"):
         reason = reason.replace(f": {status}: ", f" {status}: ")
     return reason.replace(": timed_out: ", " timed out: ")
 

@@ -10,6 +10,7 @@ from agent.rules.case import Case
 from agent.rules.counting import named
 from agent.rules.devices import function_of, pci_source
 from agent.rules.gpudirect.ways import Pair, pairs, passes_through, platform_kind
+from agent.rules.pcie.registers import HIDDEN, hidden
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _REDIRECTS = ("RR", "CR", "UF")  # request redirect, completion redirect, upstream forwarding
@@ -82,12 +83,13 @@ def _judge(case: Case, pair: Pair) -> Answer:
     hops = [case.functions[hop] for hop in pair.path.hops if hop in case.functions]
     ports = [hop for hop in hops if hop.port_type == "downstream"]
     if len(hops) < len(pair.path.hops) or any(hop.port_type is None for hop in hops):
-        return Unknown(pair.subject, "which ports are between them is not known")
+        unseen = any(hidden(hop) for hop in hops)
+        return Unknown(pair.subject, HIDDEN if unseen else "which ports are between them is not known")
     redirecting = [port for port in ports if _redirects(case, pair, port)]
     if redirecting:
         return _fault(case, pair, redirecting)
     if any(port.acs is None for port in ports):
-        return Unknown(pair.subject, "ACS of the ports between them could not be read: it needs root (CAP_SYS_ADMIN)")
+        return Unknown(pair.subject, HIDDEN)
     return Pass(pair.subject)
 
 

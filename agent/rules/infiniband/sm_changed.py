@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.rules.case import Case
+from agent.rules.gates import NO_EARLIER_RUN
 from agent.rules.infiniband.ports import IbPort, ib_ports
 from agent.rules.roce.ports import as_one
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
@@ -55,7 +56,7 @@ def _judge(case: Case, each: IbPort) -> Answer:
     if each.port.state != "ACTIVE":
         return NotApplicable(each.subject, "not active")
     if case.history is None or not case.history.runs:
-        return Unknown(each.subject, "no earlier run to compare with: --state-dir keeps one")
+        return Unknown(each.subject, NO_EARLIER_RUN)
     was = {name: text for name, text in case.history.settings.get(each.subject, {}).items() if name in _WHAT}
     now = {"sm_lid": each.port.sm_lid, "lid": each.port.lid}
     changed = {name: text for name, text in was.items() if now[name] is not None}

@@ -14,6 +14,7 @@ from agent.rules.devices import away, by_role, function_of
 from agent.rules.rule import Answer, NotApplicable
 
 _HEADER_BYTES = 64  # what the kernel gives of config space to a reader without CAP_SYS_ADMIN
+HIDDEN = "config space past its first 64 bytes needs root (CAP_SYS_ADMIN)"
 
 
 class Gear(NamedTuple):
@@ -66,10 +67,13 @@ def _judged(case: Case, device: Gpu | Nic, function: PciFunction | None, made: t
 
 
 def not_told(function: PciFunction, what: str) -> str:
-    """Why a setting is not known: a short read is never "off"."""
-    if function.config_bytes == _HEADER_BYTES:
-        return f"{what} of {function.id}: config space past its first 64 bytes needs CAP_SYS_ADMIN"
-    return f"{what} of {function.id} could not be read"
+    """Why a setting is not known: a short read is never "off". Without an address: many functions have one reason."""
+    return HIDDEN if hidden(function) else f"{what} could not be read"
+
+
+def hidden(function: PciFunction) -> bool:
+    """Whether its settings were not shown for lack of privilege."""
+    return function.config_bytes == _HEADER_BYTES
 
 
 def register(function: PciFunction, what: str, value: str, name: str) -> Evidence:

@@ -97,9 +97,9 @@ def unreadable(each: RocePort) -> str | None:
     if each.netdev is None:
         return "no interface of it is visible here (another network namespace?)"
     if each.netdev.qos is None:
-        return each.netdev.qos_reason or f"DCB of {each.netdev.label} was not asked for"
+        return each.netdev.qos_reason or "DCB was not asked for"
     if not each.netdev.qos.pfc:
-        return each.netdev.qos_reason or f"the PFC state of {each.netdev.label} could not be read"
+        return each.netdev.qos_reason or "its PFC state could not be read"
     return None
 
 

@@ -287,3 +287,12 @@ def _nonsense(data: st.DataObject, value: object, field: str) -> object:
         required = field in ("id", "label", "a", "b", "state", "driver_state", "role")
         return (drawn or "") if required else drawn
     return data.draw(st.sampled_from([None, value])) if field != "quality" else value
+
+
+def test_probes_that_lack_the_same_share_one_reason() -> None:
+    """It is read by people: one sentence once."""
+    asleep = probe(probe(server(), "nvml", "skipped", "a GPU sleeps"), "nvidia_smi", "skipped", "a GPU sleeps")
+
+    assert "nvml, nvidia_smi: skipped: a GPU sleeps" == asleep.probe_failure("nvml|nvidia_smi")
+    absent = probe(asleep, "nvml", "absent", "no driver")
+    assert "nvml: absent: no driver; nvidia_smi: skipped: a GPU sleeps" == absent.probe_failure("nvml|nvidia_smi")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from agent.model.pci import PciFunction
 from agent.rules.engine import judge
+from agent.rules.pcie import registers
 from agent.rules.pcie.mps_mismatch import pcie_mps_mismatch as mismatch
 from agent.rules.pcie.mps_small import pcie_mps_small as small
 from agent.rules.pcie.mps_uneven import pcie_mps_uneven as uneven
@@ -94,7 +96,7 @@ def test_who_may_not_read_is_told_why() -> None:
     """64 bytes are not an answer."""
     (answer,) = answers(mismatch, unprivileged(configured(1)), f"pci:{GPU}")
 
-    assert "needs CAP_SYS_ADMIN" in answer.reason
+    assert "needs root" in answer.reason
 
 
 def of_128():
@@ -225,3 +227,11 @@ def test_two_gpus_are_enough_to_differ() -> None:
     assert ["node"] == [fault.subject for fault in fails(uneven, topology(case, nics=[]))]
     alone = topology(case, nics=[], gpus=case.topology.gpus[:1])
     assert [NotApplicable("node", "no two devices that send to each other")] == list(uneven.check(alone))
+
+
+def test_what_root_alone_may_read_is_one_reason() -> None:
+    """Eighty functions, one line of the page."""
+    short, broken = (PciFunction(id=f"0000:0{n}:00.0", config_bytes=size) for n, size in ((1, 64), (2, 256)))
+
+    assert registers.not_told(short, "ASPM") == registers.not_told(short, "the payload size") == registers.HIDDEN
+    assert "ASPM could not be read" == registers.not_told(broken, "ASPM")
