@@ -9,8 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 
 from probes.host.door import OUTPUT_LIMIT_BYTES, READ_LIMIT_BYTES, Absent, Failed, Unanswered, unanswered
 from probes.host.files import gone_or
@@ -22,6 +22,7 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FIRST_CHUNK_BYTES = 8192  # holds any sysfs attribute and a whole config space
 CHUNK_BYTES = 1 << 18
 PAGE_BYTES = 4096  # sysfs gives an attribute in one read, of a page at most: less than that is its end
+DEPTH = 2  # how far above a path a directory is looked for to which the way is known
 FEW = 4  # names that are looked up one by one, not in a listing of their directory
 KINDS = {
     stat.S_IFDIR: "a directory",
@@ -45,7 +46,7 @@ class FolderFiles:
 
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
         """See Host.read."""
-        with reasons(path):
+        with Reasons(path):
             place = self._place(path)
             mode = os.stat(place, follow_symlinks=not self._last).st_mode
             if not stat.S_ISREG(mode):
@@ -60,7 +61,7 @@ class FolderFiles:
         """See Host.attributes. What is there, and what of it is a regular file, is known before anything is opened."""
         wanted = dict.fromkeys(names)
         answers: dict[str, bytes | Unanswered] = {}
-        with reasons(directory):
+        with Reasons(directory):
             descriptor = os.open(self._directory(directory), DIRECTORY | self._last)
             try:
                 found = _found(descriptor, {name.partition("/")[0] for name in wanted})
@@ -75,13 +76,13 @@ class FolderFiles:
 
     def listdir(self, path: str) -> list[str]:
         """See Host.listdir."""
-        with reasons(path):
+        with Reasons(path):
             return sorted(os.listdir(self._directory(path)))
 
     def readlink(self, path: str) -> str:
         """See Host.readlink."""
         directory, name = parent_and_name(path)
-        with reasons(path):
+        with Reasons(path):
             try:
                 return os.readlink(f"{self._directory(directory)}/{name}")
             except OSError as error:
@@ -91,7 +92,7 @@ class FolderFiles:
 
     def resolve(self, path: str) -> str:
         """See Host.resolve."""
-        with reasons(path):
+        with Reasons(path):
             return follow(path, self._link_text)
 
     def locate(self, path: str) -> str:
@@ -105,6 +106,12 @@ class FolderFiles:
 
     def _place(self, path: str) -> str:
         """Where the path lies on this machine, with no link left in it."""
+        above = path
+        for _ in range(DEPTH):
+            above, slash, _ = above.rpartition("/")
+            if slash and above in self._directories:
+                start = self._directories[above][len(self._root) :]
+                return self._root + follow(path[len(above) :], self._link_text, start)
         return self._root + follow(path, self._link_text)
 
     def _directory(self, path: str) -> str:
@@ -155,15 +162,22 @@ class LiveFiles(FolderFiles):
         return path if path.startswith("/") else f"/{path}"
 
 
-@contextmanager
-def reasons(path: str) -> Iterator[None]:
-    """Any error of the system as the reason why there is no answer."""
-    try:
-        yield
-    except OSError as error:
-        raise unanswered(error, path) from None
-    except ValueError:  # a NUL, or a character that no file name can hold
-        raise Absent(f"{path!a}: no file can have this name", "EINVAL") from None
+class Reasons:
+    """Any error of the system as the reason why there is no answer. A class: a scan enters it ten times a device."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            raise unanswered(error, self.path) from None
+        if isinstance(error, ValueError):  # a NUL, or a character that no file name can hold
+            raise Absent(f"{self.path!a}: no file can have this name", "EINVAL") from None
 
 
 def not_read(path: str, mode: int) -> Failed:

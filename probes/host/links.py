@@ -11,10 +11,10 @@ from probes.host.door import Absent, Unanswered
 LINKS_LIMIT = 40  # as Linux's own path walk: more is a loop
 
 
-def follow(path: str, link_text: Callable[[str], str | None]) -> str:
+def follow(path: str, link_text: Callable[[str], str | None], start: str = "") -> str:
     """The path with every link followed, by the rules of a root directory: absolute links start at the root, ".." at
     the root stays there. `link_text` gives the text of a link and None for anything else; what it raises comes through.
-    Raises Absent for a loop.
+    `start`: a directory in whose path no link is left; the path begins there. Raises Absent for a loop.
 
     >>> links = {"/sys/bus/pci/devices/0000:19:00.0": "../../../devices/pci0000:15/0000:19:00.0", "/etc/x": "../../.."}
     >>> follow("/sys/bus/pci/devices/0000:19:00.0/config", links.get)
@@ -24,7 +24,7 @@ def follow(path: str, link_text: Callable[[str], str | None]) -> str:
     """
     todo = path.split("/")
     todo.reverse()
-    real = ""
+    real = start
     links = 0
     while todo:
         name = todo.pop()

@@ -54,6 +54,34 @@ def test_a_link_is_followed_inside_the_root(tree: Path) -> None:
     assert "../../../devices/pci0000:15/0000:19:00.0" == files.readlink("/absolute/devices/0000:19:00.0/")
 
 
+@pytest.mark.parametrize("known", ["/", "/absolute", "/absolute/devices", "/sys/bus/pci/devices/0000:19:00.0"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/absolute/devices/0000:19:00.0/power/runtime_status",
+        "/sys/bus/pci/devices/0000:19:00.0/../0000:19:00.0/vendor",
+        "/absolute/../../sys/bus/pci/devices/0000:19:00.0/vendor",
+        "//absolute//devices/0000:19:00.0//vendor",
+        "/sys/bus/pci/devices/0000:19:00.0/escapes/secret",
+        "/climbs",
+    ],
+)
+def test_a_known_directory_changes_no_answer(tree: Path, known: str, path: str) -> None:
+    """The way to it is walked once; what lies below it is what it would be without that."""
+    (tree / "sys/devices/pci0000:15/0000:19:00.0/escapes").symlink_to("../" * 9 + "..")
+
+    def answer(files: FolderFiles) -> bytes | str:
+        try:
+            return files.read(path)
+        except Unanswered as why:
+            return why.reason
+
+    warm = FolderFiles(str(tree))
+    warm.listdir(known)
+
+    assert answer(FolderFiles(str(tree))) == answer(warm) != SECRET
+
+
 @pytest.mark.parametrize(
     "path", ["/climbs", "/climbs_far", "/outside", "/outside_folder/secret", "/../secret", "/loop"]
 )
