@@ -56,6 +56,7 @@ class Cpu(NamedTuple):
     name: str | None = None
     sockets: int | None = None
     online: str | None = None  # cpulist
+    threads_per_core: int | None = None  # null: not told, or not all cores are alike
 
 
 def read(host: Host) -> Reading:
@@ -75,6 +76,8 @@ def read(host: Host) -> Reading:
             asking.gap(str(why))
     if cpu.sockets is None and online:
         cpu = cpu._replace(sockets=_packages(asking, online))
+    if cpu.threads_per_core is None and online and "siblings" not in (text or ""):
+        cpu = cpu._replace(threads_per_core=_threads(asking, online))
     if cpu.sockets is None:
         asking.gap("sockets: neither physical ids nor packages are named")
     return Reading(cpu._replace(online=online), asking.sources, asking.missing)
@@ -87,8 +90,10 @@ def parse_cpuinfo(text: str) -> Cpu:
     r"""The first processor of /proc/cpuinfo, and the number of distinct sockets. Raises Unparsable.
 
     >>> parse_cpuinfo("processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\n"
-    ...               "model name\t: AMD EPYC 9374F 32-Core Processor\nphysical id\t: 0\n")
-    Cpu(vendor='AuthenticAMD', family=25, model=17, name='AMD EPYC 9374F 32-Core Processor', sockets=1, online=None)
+    ...               "model name\t: AMD EPYC 9374F 32-Core Processor\nphysical id\t: 0\n")[:5]
+    ('AuthenticAMD', 25, 17, 'AMD EPYC 9374F 32-Core Processor', 1)
+    >>> parse_cpuinfo("vendor_id : GenuineIntel\nsiblings : 112\ncpu cores : 56\n").threads_per_core
+    2
     >>> parse_cpuinfo("processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n").name
     'Neoverse-V2'
     """
@@ -106,6 +111,7 @@ def parse_cpuinfo(text: str) -> Cpu:
             model=_number(first.get("model")),
             name=first.get("model name") or None,
             sockets=sockets,
+            threads_per_core=_siblings(values),
         )
     if "cpu" in values:  # POWER: "POWER9, altivec supported"
         name = first["cpu"].split(",")[0].strip() or None
@@ -141,6 +147,28 @@ def parse_cpulist(text: str) -> tuple[int, ...]:
             raise Unparsable(f"not a cpulist: {text[:80]!r}")
         cpus.update(range(low, high + 1))
     return tuple(sorted(cpus))
+
+
+def _siblings(values: Mapping[str, Mapping[str, None]]) -> int | None:
+    """Threads of a core: of each package, x86 says how many threads and how many cores are online."""
+    threads, cores = ([_number(text) for text in values.get(key, ())] for key in ("siblings", "cpu cores"))
+    if len(threads) != 1 or len(cores) != 1 or not threads[0] or not cores[0] or threads[0] % cores[0]:
+        return None
+    return threads[0] // cores[0]
+
+
+def _threads(asking: Asking, online: str) -> int | None:
+    """Threads of the first online processor's core."""
+    try:
+        first = parse_cpulist(online)[0]
+        said = asking.attributes(
+            f"{FOLDER}/cpu{first}/topology",
+            ("core_cpus_list", "thread_siblings_list"),
+            source=f"{FOLDER}/cpu*/topology",
+        )
+        return len(parse_cpulist(said.get("core_cpus_list") or said.get("thread_siblings_list", ""))) or None
+    except (Unparsable, IndexError):
+        return None  # sockets say it, too
 
 
 def _arm(values: Mapping[str, Mapping[str, None]]) -> Cpu:

@@ -43,7 +43,14 @@ def _chassis(facts: Facts, serial: str | None) -> Chassis:
 
 
 def _cpu(said: cpu.Cpu) -> Cpu:
-    return Cpu(vendor=said.vendor, family=said.family, model=said.model, name=said.name, sockets=said.sockets)
+    return Cpu(
+        vendor=said.vendor,
+        family=said.family,
+        model=said.model,
+        name=said.name,
+        sockets=said.sockets,
+        threads_per_core=said.threads_per_core,
+    )
 
 
 def _numa_node(node: numa.NumaNode) -> NumaNode:

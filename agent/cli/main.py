@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from agent.cli import options as opt
+from agent.cli.profiles import profiles
 from agent.cli.refused import Refused
 from agent.version import VERSION
 
@@ -229,6 +230,33 @@ def diff(
 
 
 @app.command()
+def export(
+    form: Annotated[opt.ExportFormat, typer.Argument(metavar="FORMAT", help="What to write.", show_default=False)],
+    source: opt.Source = None,
+    root: opt.Root = None,
+    report: opt.ReportFile = None,
+    only: opt.Only = None,
+    skip: opt.Skip = None,
+    timeout: opt.Timeout = 30.0,
+    state_dir: opt.StateDir = None,
+    accept_inventory: opt.AcceptInventory = False,
+    interval: opt.Interval = None,
+    config: opt.ConfigFile = None,
+    profile: opt.ProfileName = "auto",
+    output: opt.Output = None,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = False,
+) -> None:
+    """One report for a neighbour: ansible, junit, nccl-topo, nfd, prometheus or slurm. Exit 0 once it is written."""
+    from agent.cli.asked import Asked, Earlier
+    from agent.cli.export import export as do
+
+    earlier = Earlier(state_dir, accept_inventory, interval)
+    asked = Asked(source, root, report, only, skip, timeout, config, quiet, verbose, earlier, profile)
+    do(asked, form.value, output)
+
+
+@app.command()
 def rules(
     form: Annotated[opt.ListFormat, typer.Option("--format", help="text or json.")] = opt.ListFormat.TEXT,
 ) -> None:
@@ -256,42 +284,4 @@ def schema() -> None:
     do()
 
 
-profiles = typer.Typer(help="What platforms, or a site's good node, have: list, show, learn.", no_args_is_help=True)
 app.add_typer(profiles, name="profile")
-
-
-@profiles.command("list")
-def profile_list() -> None:
-    """The built-in profiles, a line each."""
-    from agent.cli.profile import listed
-
-    listed()
-
-
-@profiles.command("show")
-def profile_show(
-    name: Annotated[str, typer.Argument(help="A built-in profile, or a file.", show_default=False)],
-) -> None:
-    """One profile as TOML, with the source of each value."""
-    from agent.cli.profile import shown
-
-    shown(name)
-
-
-@profiles.command("learn")
-def profile_learn(
-    source: opt.Source = None,
-    root: opt.Root = None,
-    report: opt.ReportFile = None,
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to call it; else the product.", show_default=False)
-    ] = None,
-    output: opt.Output = None,
-    timeout: opt.Timeout = 30.0,
-    quiet: opt.Quiet = False,
-) -> None:
-    """Write a profile of what a good node has now, for `--profile FILE` on its siblings."""
-    from agent.cli.asked import Asked
-    from agent.cli.profile import learn
-
-    learn(Asked(source, root, report, None, None, timeout, None, quiet, False), name, output)

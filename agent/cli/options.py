@@ -16,6 +16,17 @@ class ScanFormat(str, Enum):
     JSON = "json"
 
 
+class ExportFormat(str, Enum):
+    """Forms that `export` writes: agent/outputs/export."""
+
+    ANSIBLE = "ansible"
+    JUNIT = "junit"
+    NCCL_TOPO = "nccl-topo"
+    NFD = "nfd"
+    PROMETHEUS = "prometheus"
+    SLURM = "slurm"
+
+
 class ListFormat(str, Enum):
     """Forms of a catalogue."""
 

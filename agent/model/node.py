@@ -13,6 +13,7 @@ class Cpu(msgspec.Struct, frozen=True, kw_only=True):
     model: int | None = None
     name: str | None = None
     sockets: int | None = None
+    threads_per_core: int | None = None
 
 
 class NumaNode(msgspec.Struct, frozen=True, kw_only=True):

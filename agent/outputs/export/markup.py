@@ -70,7 +70,7 @@ def _lines(node: Element | Comment, indent: str) -> Iterator[str]:
 def _comment(text: str) -> str:
     """
     >>> _comment("a --> b-")
-    'a - > b - '
+    'a - > b- '
     """
     said = "".join(c if _can_stand(c) and c != "\n" else "?" for c in text)
     while "--" in said:

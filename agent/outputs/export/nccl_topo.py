@@ -23,7 +23,7 @@ from agent.model.pci import PciFunction
 from agent.model.report import Report
 from agent.outputs.export.markup import Comment, Element, element, written
 from agent.outputs.export.nccl_links import ADDRESS, link_attributes, nvlinks
-from agent.outputs.export.words import known, line
+from agent.outputs.export.words import cpu_numbers, known, line
 
 MOST_ELEMENTS = 256  # NCCL_TOPO_XML_MAX_NODES: NCCL refuses a file with more
 MASK_LIMIT = 254  # characters of a value
@@ -184,7 +184,7 @@ def _masks(lists: Mapping[int, str | None]) -> dict[int, str]:
     >>> _masks({0: "0-3", 1: "32", 2: "", 3: None})
     {0: '00000000,0000000f', 1: '00000001,00000000'}
     """
-    masks = {node: sum(1 << cpu for cpu in _cpus(text)) for node, text in lists.items() if text}
+    masks = {node: sum(1 << cpu for cpu in cpu_numbers(text)) for node, text in lists.items() if text}
     groups = (max((mask.bit_length() for mask in masks.values()), default=0) + 31) // 32
     if groups * 9 - 1 > MASK_LIMIT:
         return {}
@@ -192,16 +192,6 @@ def _masks(lists: Mapping[int, str | None]) -> dict[int, str]:
     return {
         node: ",".join(f"{mask >> shift & 0xFFFFFFFF:08x}" for shift in shifts) for node, mask in masks.items() if mask
     }
-
-
-def _cpus(cpulist: str) -> set[int]:
-    found: set[int] = set()
-    for part in cpulist.split(","):
-        span = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", part)
-        if span is None:
-            return set()
-        found |= set(range(int(span[1]), int(span[2] or span[1]) + 1))
-    return found
 
 
 def _model(cpu: Cpu) -> dict[str, str]:

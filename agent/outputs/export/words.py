@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timezone
 
 from agent.model.report import Report
@@ -36,3 +37,18 @@ def known(**fields: object) -> dict[str, str]:
     {'vendor': 'NVIDIA', 'minor': '0'}
     """
     return {name: str(value) for name, value in fields.items() if value is not None}
+
+
+def cpu_numbers(cpulist: str | None) -> list[int]:
+    """The processors of a cpulist, ascending; none where it is no cpulist.
+
+    >>> cpu_numbers("8,0-2"), cpu_numbers("0-"), cpu_numbers(None)
+    ([0, 1, 2, 8], [], [])
+    """
+    found: set[int] = set()
+    for part in (cpulist or "").split(","):
+        span = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", part, re.ASCII)
+        if span is None:
+            return []
+        found |= set(range(int(span[1]), int(span[2] or span[1]) + 1))
+    return sorted(found)

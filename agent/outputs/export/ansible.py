@@ -1,0 +1,63 @@
+"""A local fact for Ansible: `fabricscope export ansible -o /etc/ansible/facts.d/fabricscope.fact`, then
+`ansible_local.fabricscope`.
+
+Contract: ansible lib/ansible/module_utils/facts/system/local.py: JSON in a file that is not executable (one that is
+would be run). A summary, as facts travel with every play; unknown is null.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from agent.model.report import Report
+from agent.outputs.export.domain import nvlink_domain
+from agent.outputs.export.words import line
+
+FINDINGS_LIMIT = 50
+
+
+def export(report: Report) -> str:
+    """The whole file."""
+    return msgspec.json.format(msgspec.json.encode(_facts(report)), indent=2).decode() + "\n"
+
+
+def _facts(report: Report) -> dict[str, object]:
+    driver = report.software.driver
+    return {
+        "version": report.generator.version,
+        "seen_at": report.observed_at or report.generated_at or None,
+        "verdict": report.summary.verdict,
+        "findings_count": dict(report.summary.counts),
+        "findings": [
+            {"rule": f.rule, "severity": f.severity, "label": line(f.label), "summary": line(f.summary)}
+            for f in report.findings[:FINDINGS_LIMIT]
+        ],
+        "not_judged": list(report.summary.unknown_rules),
+        "profile": report.platform.profile,
+        "product": report.node.product and line(report.node.product),
+        "driver": driver.version,
+        "nvlink_domain": nvlink_domain(report),
+        "gpus": [
+            {
+                "id": gpu.id,
+                "label": line(gpu.label),
+                "name": gpu.name and line(gpu.name),
+                "numa_node": gpu.numa_node,
+                "nvlinks_active": sum(each.state == "active" for each in gpu.links) if gpu.links_known else None,
+            }
+            for gpu in report.topology.gpus
+        ],
+        "rails": [
+            {
+                "id": nic.id,
+                "label": line(nic.label),
+                "numa_node": nic.numa_node,
+                "firmware": nic.firmware and line(nic.firmware),
+                "ports": [
+                    {"port": port.port, "state": port.state, "rate_gbit_s": port.rate_gbit_s} for port in nic.ports
+                ],
+            }
+            for nic in report.topology.nics
+            if nic.role == "rail"
+        ],
+    }

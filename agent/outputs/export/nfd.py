@@ -1,0 +1,81 @@
+"""Labels for node-feature-discovery: `fabricscope export nfd -o FILE`, FILE in its folder features.d.
+
+Contract: NFD source/local/local.go and docs/usage/customization-guide.md: lines of `name=value`, "# +expiry-time" before
+them; a file over 65,536 bytes is ignored. Labels are those of Kubernetes: 63 characters of [A-Za-z0-9._-], of which the
+first and the last are letters or digits. The labels of a dead agent vanish: they expire `EXPIRY` after the node was seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+
+from agent.model.report import Report
+from agent.outputs.export.domain import nvlink_domain
+from agent.outputs.export.words import moment
+
+NAMESPACE = "fabricscope.feature.node.kubernetes.io"  # of the one namespace whose parts anybody may use
+EXPIRY = timedelta(hours=3)  # three hourly scans
+LABEL_LIMIT = 63
+_WORST = ("blocked", "degraded", "unknown", "ready")
+
+
+def export(report: Report) -> str:
+    """The whole file; what is not known has no label."""
+    lines = [f"# {report.generator.name}: how this node is wired, and what is wrong with it"]
+    seen = moment(report)
+    if seen is not None:
+        lines.append(f"# +expiry-time={(seen + EXPIRY).strftime('%Y-%m-%dT%H:%M:%SZ')}")
+    for name, value in _labels(report):
+        fit = label_value(str(value)) if value is not None else ""
+        if fit:
+            lines.append(f"{NAMESPACE}/{name}={fit}")
+    return "\n".join(lines) + "\n"
+
+
+def label_value(text: str) -> str:
+    """Text as a label's value; "" where nothing of it can be one.
+
+    >>> label_value("NVIDIA H100 80GB HBM3"), label_value("--"), len(label_value("x" * 99))
+    ('NVIDIA-H100-80GB-HBM3', '', 63)
+    """
+    fit = re.sub(r"[^A-Za-z0-9._-]+", "-", text)
+    return re.sub(r"^[^A-Za-z0-9]+|[^A-Za-z0-9]+$", "", fit[:LABEL_LIMIT].lstrip("-._"))
+
+
+def _labels(report: Report) -> Iterator[tuple[str, object]]:
+    yield "verdict", report.summary.verdict
+    for severity in ("warning", "error", "critical"):
+        yield f"findings-{severity}", report.summary.counts.get(severity)
+    yield "profile", report.platform.profile
+    yield from _gpus(report)
+    yield from _rails(report)
+
+
+def _gpus(report: Report) -> Iterator[tuple[str, object]]:
+    gpus = report.topology.gpus
+    bus = next((run.status for run in report.probes if run.name == "pci"), None)
+    yield "gpu-count", len(gpus) if gpus or bus == "ok" else None
+    yield "gpu-model", _same([gpu.name for gpu in gpus])
+    yield "gpu-driver", report.software.driver.version
+    if gpus and all(gpu.links_known for gpu in gpus):
+        yield "nvlinks-per-gpu", min(sum(link.state == "active" for link in gpu.links) for gpu in gpus)
+    yield "nvlink-domain", nvlink_domain(report)
+
+
+def _rails(report: Report) -> Iterator[tuple[str, object]]:
+    rails = [nic for nic in report.topology.nics if nic.role == "rail"]
+    ports = [port for nic in rails for port in nic.ports]
+    if rails:
+        yield "rail-count", len(rails)
+    rate = _same([port.rate_gbit_s for port in ports])
+    yield "rail-gbit-s", f"{rate:g}" if isinstance(rate, float) else None
+    yield "rail-link-layer", _same([port.link_layer for port in ports])
+    verdicts = {row.verdict for row in report.gpudirect}
+    yield "gpudirect", next((each for each in _WORST if each in verdicts), None)
+
+
+def _same(values: list[str | None] | list[float | None]) -> object:
+    """What all have; None where they differ or one is not known."""
+    return values[0] if values and len(set(values)) == 1 else None
