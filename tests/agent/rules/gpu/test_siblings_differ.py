@@ -6,7 +6,12 @@ import pytest
 
 from agent.model.gpu import Mig
 from agent.rules.gpu.siblings_differ import gpu_siblings_differ as rule
-from agent.rules.rule import NotApplicable, Pass, Unknown
+from agent.rules.rule import (
+    Fail,
+    NotApplicable,
+    Pass,
+    Unknown,
+)
 from tests.agent.rules.build import (
     all_functions,
     answers,
@@ -90,3 +95,48 @@ def test_what_is_known_of_one_only_is_unknown() -> None:
     case = changed_gpus(alike(), vbios=None)
 
     assert {Unknown} == kinds(rule, case)
+
+
+def test_two_are_compared() -> None:
+    """A difference of two is the node's: nobody knows which is odd; one alone is compared with nothing."""
+    two = changed_gpu(alike(2), 0, vbios="96.00.11.00.01")
+
+    assert {Pass} == kinds(rule, alike(2))
+    assert ["node"] == [fault.subject for fault in fails(rule, two)]
+    assert {NotApplicable} == kinds(rule, alike(1))
+
+
+def test_what_is_known_of_two_is_compared_and_of_the_third_left_out() -> None:
+    """The GPU whose VBIOS was not read is in no evidence, and at no fault."""
+    case = changed_gpu(odd(), 1, vbios=None)
+    (fault,) = fails(rule, case)
+
+    assert (f"gpu:{GPU}", 3) == (fault.subject, len(fault.evidence))
+    assert {gpu_id(0)} == fault.places
+    two = changed_gpu(changed_gpu(alike(), 0, vbios=None), 1, vbios=None)
+    assert {Pass} == kinds(rule, two)
+
+
+def test_where_one_thing_differs_the_others_are_not_told_as_unknown() -> None:
+    """The fault is the answer, also where another thing was not read."""
+    assert {Fail} == kinds(rule, changed_gpus(odd(), bar1_mib=None))
+
+
+@pytest.mark.parametrize("mode", [Mig(current=False), None])
+def test_a_window_outside_of_mig_mode_is_compared(mode: Mig | None) -> None:
+    """MIG is possible, and off."""
+    assert ["BAR1"] == [fault.cause for fault in fails(rule, changed_gpu(alike(), 0, bar1_mib=4096, mig=mode))]
+
+
+def test_a_subsystem_or_window_that_was_not_read_is_no_difference() -> None:
+    """Of this GPU nothing is known there."""
+    assert [] == fails(rule, function(alike(), GPU, subsystem_device=None))
+    assert [] == fails(rule, changed_gpu(alike(), 0, bar1_mib=None))
+
+
+def test_two_odd_ones_are_not_one() -> None:
+    """Three of five are alike: two differ from them, and both are places."""
+    case = changed_gpu(changed_gpu(alike(5), 0, vbios="a"), 1, vbios="b")
+    (fault,) = fails(rule, case)
+
+    assert ("node", {gpu_id(0), gpu_id(1)}) == (fault.subject, fault.places)

@@ -12,7 +12,17 @@ from agent.model.node import Event
 from agent.rules.gpu.xid import gpu_xid as rule
 from agent.rules.gpu.xids import XIDS
 from agent.rules.rule import NotApplicable, Pass, Unknown
-from tests.agent.rules.build import answers, changed_gpu, fails, gpu_id, kinds, probe, server, topology
+from tests.agent.rules.build import (
+    answers,
+    changed_gpu,
+    fails,
+    function,
+    gpu_id,
+    kinds,
+    probe,
+    server,
+    topology,
+)
 
 GPU = gpu_id(1)
 NOW, HOUR_AGO, LONG_AGO = "2026-01-15T08:00:00Z", "2026-01-15T07:00:00Z", "2026-01-13T07:00:00Z"
@@ -130,3 +140,70 @@ def test_what_keeps_it_silent() -> None:
     assert isinstance(answer, Unknown)
     assert "CAP_SYSLOG" in answer.reason
     assert {NotApplicable} == kinds(rule, topology(logged(), gpus=[]))
+
+
+def test_another_maker_s_gpu_is_not_asked() -> None:
+    """Its driver says no Xid."""
+    case = function(logged(), GPU, vendor="0x1002")
+
+    assert [] == answers(rule, case, f"gpu:{GPU}")
+    assert 3 == len(list(rule.check(case)))
+
+
+def test_other_kinds_of_lines_with_a_number_of_the_catalogue() -> None:
+    """Only those of the driver."""
+    assert {Pass} == kinds(rule, logged(said("79", kind="aer")))
+
+
+def test_a_line_about_a_device_that_is_no_more_is_told() -> None:
+    """No GPU is left, and the log says why."""
+    bare = topology(logged(said()), gpus=[])
+
+    assert [f"pci:{GPU}"] == [fault.subject for fault in fails(rule, bare)]
+    assert [NotApplicable("node", "no NVIDIA GPU")] == list(rule.check(topology(logged(), gpus=[])))
+
+
+@pytest.mark.parametrize(("count", "told"), [(1, False), (2, True)])
+def test_how_often_is_told_where_it_was_more_than_once(count: int, told: bool) -> None:
+    """The line is the last of them."""
+    (fault,) = fails(rule, logged(said(count=count)))
+
+    assert told == ("last of" in fault.evidence[0].what)
+
+
+def test_six_lines_are_shown() -> None:
+    """The gravest."""
+    (fault,) = fails(rule, logged(*(said("13", detail={"n": str(n)}) for n in range(9)), said()))
+
+    assert 6 == len(fault.evidence)
+    assert "NVRM: xid 79" == fault.evidence[0].value
+
+
+@pytest.mark.parametrize(
+    ("at", "severity"),
+    [("2026-01-14T08:00:00Z", "critical"), ("2026-01-14T07:59:59Z", "error"), ("2026-01-14T09:30:00Z", "critical")],
+)
+def test_a_day_is_long_ago(at: str, severity: str) -> None:
+    """24 hours without another."""
+    assert [severity] == [fault.severity for fault in fails(rule, logged(said(at=at)))]
+
+
+def test_what_only_informs_costs_nothing_and_a_switch_costs_all() -> None:
+    """The loss is told by what the line is about."""
+    harmless = next(code for code in XIDS if XIDS[code].severity == "info")
+    switches = topology(logged(said("20034", kind="sxid", subject="0000:f0:00.0", detail={"severity": "Fatal"})),
+                        nvswitches=[NvSwitch(id="0000:f0:00.0", pci="0000:f0:00.0")])  # fmt: skip
+    (info,), (lost,) = fails(rule, logged(said(harmless))), fails(rule, logged(said()))
+    (switch,) = [fault for fault in fails(rule, switches) if fault.subject.startswith("nvswitch:")]
+
+    assert "lost GPU" in lost.impact
+    assert "passes this switch" in switch.impact
+    assert info.impact not in (lost.impact, switch.impact)
+
+
+def test_the_command_names_the_bus_where_the_number_is_not_known() -> None:
+    """nvidia-smi takes either."""
+    code = next(code for code in XIDS if "nvidia-smi -r -i" in XIDS[code].action)
+    (fault,) = fails(rule, changed_gpu(logged(said(code)), 1, index=None))
+
+    assert f"nvidia-smi -r -i {GPU}" in fault.remedy
