@@ -1,0 +1,168 @@
+"""roce-link-down: when it fires, when it must not, and every guard alone."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from agent.model.nic import Lane, TransceiverModule
+from agent.rules.catalogue import every_rule
+from agent.rules.engine import judge
+from agent.rules.roce.link_down import roce_link_down as rule
+from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import (
+    answers,
+    changed_netdev,
+    changed_nic,
+    changed_nics,
+    changed_port,
+    changed_ports,
+    fails,
+    function,
+    kinds,
+    node,
+    server,
+    topology,
+)
+from tests.agent.rules.roce.guards import NIC, PORT, ROLES, UNSEEN
+
+DARK = {"state": "DOWN", "phys_state": "Disabled", "rate_gbit_s": None}
+
+
+def down(gpus: int = 4, **interface):
+    said = {"operstate": "down", "speed_gbit_s": None, **interface}
+    return changed_netdev(changed_port(server(gpus, ethernet=True), 1, **DARK), 1, **said)
+
+
+def twins(case, **changes):
+    """A second function on every card, down unless told otherwise."""
+    nics, functions = [], []
+    for each in case.topology.nics:
+        place = f"{each.pci[:-1]}1"
+        ports = [msgspec.structs.replace(port, **({**DARK} | changes)) for port in each.ports]
+        nics.append(msgspec.structs.replace(each, id=place, pci=place, label=f"{each.label}b", ports=ports))
+        functions.append(msgspec.structs.replace(case.functions[each.pci], id=place))
+    return topology(case, nics=[*case.topology.nics, *nics], pci=[*case.topology.pci, *functions])
+
+
+def test_a_dark_rail_among_bright_ones_is_an_error() -> None:
+    """States of port and interface, and the module, are the evidence; the share of the rails is the cost."""
+    (fault,) = fails(rule, down())
+
+    assert (PORT, "mlx5_1/1 (eth1)", "error", "") == (fault.subject, fault.label, fault.severity, fault.cause)
+    assert "DOWN: eth1 has no carrier" == fault.summary
+    assert "1 of 4 rails: this node injects 25 % less" in fault.impact
+    assert ["DOWN", "down", "up", "OSFP NVIDIA MMA4Z00-NS400 MT0001 ready"] == [row.value for row in fault.evidence]
+    assert "/sys/class/infiniband/mlx5_1/ports/1/state" == fault.evidence[0].source
+    assert {NIC, f"{NIC}/1"} <= fault.places
+
+
+def module(*dark: int) -> TransceiverModule:
+    return TransceiverModule(lanes=[Lane(lane=n, flags=["rx_los"] if n in dark else []) for n in (1, 2)])
+
+
+@pytest.mark.parametrize(
+    ("interface", "cause", "words"),
+    [
+        ({"admin_up": False}, "set down", "eth1 is set down"),
+        ({"admin_up": False, "module": module(1, 2)}, "set down", "eth1 is set down"),
+        ({"module": None, "module_reason": "EIO: no module answers"}, "no module", "no module answers in the cage"),
+        ({"module": module(1, 2)}, "no light", "no light comes in on any lane"),
+        ({"module": module(2)}, "no light", "no light comes in on lane 2 of"),
+        ({"module": module(), "admin_up": None}, "", "has no carrier"),
+        ({"module": None, "module_reason": "EPERM: needs CAP_NET_ADMIN"}, "", "has no carrier"),
+        ({"module": None}, "", "has no carrier"),
+    ],
+)
+def test_the_reason_is_told(interface, cause: str, words: str) -> None:
+    """What an administrator did comes before what the module says."""
+    (fault,) = fails(rule, down(**interface))
+
+    assert cause == fault.cause
+    assert words in fault.summary
+
+
+def test_storage_is_less_grave_and_costs_what_it_carries() -> None:
+    """One step below a rail, with a sibling of its board."""
+    case = changed_nic(changed_nic(down(), 1, role="storage"), 0, role="storage")
+    (fault,) = fails(rule, case)
+
+    assert "warning" == fault.severity
+    assert fault.impact.startswith("100 % of what this port carries")
+
+
+def test_all_rails_dark_are_one_critical_finding() -> None:
+    """The fabric, or nobody cabled this node."""
+    (fault,) = fails(rule, changed_ports(server(ethernet=True), **DARK))
+
+    assert ("node", "critical", "all-rails", "medium") == (fault.subject, fault.severity, fault.cause, fault.confidence)
+    assert 4 <= len(fault.evidence)
+
+
+def test_one_finding_for_a_node_with_a_dark_rail() -> None:
+    """No other rule says the same."""
+    _, findings, _ = judge(down(8), every_rule())
+
+    assert ["roce-link-down"] == [f.rule for f in findings if f.severity != "info"]
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        *ROLES[:5],
+        *ROLES[6:],
+        *UNSEEN,
+        pytest.param(lambda c: function(c, NIC, state="asleep"), NotApplicable, id="asleep"),
+        pytest.param(lambda c: node(c, uptime_seconds=239.0), Unknown, id="just booted"),
+        pytest.param(lambda c: changed_port(c, 1, state="ACTIVE"), Pass, id="active"),
+        pytest.param(lambda c: changed_nic(c, 1, role="storage"), Unknown, id="storage without a sibling"),
+    ],
+)
+def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
+    """The firing case and this circumstance: no fault, and the answer that the page promises."""
+    case = circumstance(down())
+    (answer,) = answers(rule, case, PORT)
+
+    assert isinstance(answer, kind), answer
+    assert [] == fails(rule, case)
+
+
+def test_a_single_dark_rail_is_unknown() -> None:
+    """Not cabled, or the fabric is down: one port cannot tell."""
+    assert {Unknown} == kinds(rule, changed_ports(server(1, ethernet=True), **DARK))
+
+
+def test_a_cable_that_shows_needs_no_sibling() -> None:
+    """Drivers that tell a physical state beside the port's."""
+    case = changed_port(server(1, ethernet=True), 0, state="DOWN", phys_state="LinkUp")
+
+    assert ["error"] == [fault.severity for fault in fails(rule, case)]
+
+
+def test_second_ports_that_nobody_cabled_are_not_applicable() -> None:
+    """All second ports are dark while the first ones shine; and which port of a card is cabled is a choice."""
+    case = twins(server(ethernet=True))
+    lit = twins(server(ethernet=True), state="ACTIVE", phys_state="LinkUp")
+    one = topology(case, nics=[*case.topology.nics[:4], lit.topology.nics[4], *case.topology.nics[5:]])
+
+    assert {Pass, NotApplicable} == kinds(rule, case)
+    assert [] == fails(rule, one)
+
+
+def test_a_dark_port_is_unknown_where_nothing_says_which_nics_are_rails() -> None:
+    """GPUs are here, and no NIC could be told to be theirs; without GPUs nobody expects anything of it."""
+    case = changed_nics(down(), role="unknown", role_evidence=["several models are as near"])
+    (answer,) = answers(rule, case, PORT)
+    (lit,) = answers(rule, changed_port(case, 1, state="ACTIVE"), PORT)
+
+    assert Unknown(PORT, "DOWN; which NICs are rails is not known: several models are as near") == answer
+    assert isinstance(lit, NotApplicable)
+    assert {NotApplicable} == kinds(rule, topology(case, gpus=[]))
+    assert {NotApplicable} == kinds(rule, changed_ports(case, link_layer="unspecified"))
+
+
+def test_one_known_rail_is_enough() -> None:
+    """A NIC of unknown use beside rails is not expected."""
+    assert [NotApplicable(PORT, "role unknown: nothing is expected of it")] == answers(
+        rule, changed_nic(down(), 1, role="unknown"), PORT
+    )
