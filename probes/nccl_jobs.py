@@ -50,7 +50,7 @@ def jobs_of(host: Host) -> Jobs:
     if not pids or not (host.live or host.kind == "capture"):
         return Jobs(hidden="the source holds no processes")
     kernel = frozenset((_text(host, KERNEL_THREADS) or "").split()) | {"2"}
-    until, denied, found = time.monotonic() + SECONDS, 0, list[Job]()
+    until, denied, found = time.monotonic() + SECONDS, False, list[Job]()
     for number, pid in enumerate(pid for pid in pids if pid not in kernel):
         if number == PROCESSES_LIMIT or time.monotonic() > until:
             return Jobs(tuple(found), f"not all of {len(pids)} processes were looked at")
@@ -59,12 +59,12 @@ def jobs_of(host: Host) -> Jobs:
         except Absent:
             continue  # it ended
         except Unanswered:
-            denied += 1
+            denied = True
             continue
         job = _job(host, pid, mapped, len(found) < ENVIRONMENTS_LIMIT)
         if job:
             found.append(job)
-    hidden = f"{denied} processes of others may not be looked into: only root may"
+    hidden = "processes of others may be looked into by root only"
     return Jobs(tuple(found), hidden if denied else None)
 
 

@@ -180,7 +180,7 @@ def test_processes_of_others_make_the_number_of_jobs_unknown() -> None:
 
     assert (None, None) == (found.jobs, found.jobs_unread)
     assert ["NCCL_A"] == [each.key for each in found.settings]
-    assert "1 processes of others may not be looked into" in found.unread[-1]
+    assert "looked into by root only" in found.unread[-1]
 
 
 def test_daemons_are_no_jobs() -> None:

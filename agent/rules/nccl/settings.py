@@ -20,6 +20,7 @@ from agent.rules.case import Case
 
 PROBE = "nccl"
 SYSTEM_FILE = "/etc/nccl.conf"
+_HIDDEN = "jobs: "  # how the probe begins what kept it from seeing all processes
 _ORDER = {"job": 0, "user": 1, "service": 2, "system": 3}
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))")
 
@@ -72,7 +73,8 @@ def jobs_unread(case: Case) -> str | None:
         return why
     nccl = case.software.nccl
     if nccl.jobs is None:
-        return "which processes use a GPU could not be seen"
+        hidden = next((why.removeprefix(_HIDDEN) for why in nccl.unread if why.startswith(_HIDDEN)), "")
+        return f"which processes use a GPU is not known{': ' if hidden else ''}{hidden}"
     if nccl.jobs_unread:
         return f"the environment of {nccl.jobs_unread} of {nccl.jobs} jobs may not be read: root may"
     return None
