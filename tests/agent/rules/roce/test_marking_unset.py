@@ -47,7 +47,7 @@ def test_lost_packets_make_it_an_error() -> None:
     ("doubt", "word"),
     [
         pytest.param({"jobs": 2, "jobs_unread": 1}, "1 of 2 jobs", id="jobs unread"),
-        pytest.param({"jobs": None}, "could not be seen", id="jobs not known"),
+        pytest.param({"jobs": None}, "is not known", id="jobs not known"),
         pytest.param({"plugins": [NcclLibrary(path="/opt/libnccl-net.so")]}, "plugin may mark by itself", id="plugin"),
     ],
 )
