@@ -1,0 +1,148 @@
+"""roce-lag-on-rails and roce-lag-broken: when they fire, and every guard alone."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from agent.model.nic import Nic
+from agent.rules.catalogue import every_rule
+from agent.rules.engine import judge
+from agent.rules.roce.bonds import bonds
+from agent.rules.roce.lag_broken import roce_lag_broken
+from agent.rules.roce.lag_on_rails import roce_lag_on_rails
+from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import (
+    answers,
+    changed_netdev,
+    changed_nic,
+    fails,
+    kinds,
+    nic_id,
+    server,
+    topology,
+    virtual,
+)
+from tests.agent.rules.roce.guards import NIC, bonded
+
+BOND = "netdev:bond0"
+SECOND = f"{NIC[:-1]}1"
+
+
+def one_card(mode: str = "802.3ad", **second):
+    """Both ports of one card in a bond, each with an RDMA device unless told otherwise."""
+    case = bonded(server(ethernet=True), mode)
+    nic, netdev = case.topology.nics[1], case.netdevs["eth1"]
+    twin = msgspec.structs.replace(nic, **({"id": SECOND, "pci": SECOND, "label": "mlx5_9"} | second))
+    port = msgspec.structs.replace(netdev, id=SECOND, pci=SECOND, nic=SECOND, label="eth9")
+    return topology(case, nics=[*case.topology.nics, twin], netdevs=[*case.topology.netdevs, port])
+
+
+def followed(mode: str = "802.3ad"):
+    """The same, with one RDMA device for both."""
+    case = one_card(mode, rdma_device=None, ports=[], role="auxiliary", bond="bond0")
+    return changed_nic(case, 1, rdma_device="mlx5_bond_0", bond="bond0")
+
+
+def test_a_rail_in_a_bond_is_an_info() -> None:
+    """Mode and members are the evidence."""
+    (fault,) = fails(roce_lag_on_rails, followed())
+
+    assert (BOND, "bond0", "info") == (fault.subject, fault.label, fault.severity)
+    assert ["802.3ad", "eth1 (up), eth9 (up)"] == [row.value for row in fault.evidence]
+    assert {NIC, "bond0", f"{NIC}/1", SECOND} - {SECOND} <= fault.places
+    assert [Pass(BOND)] == answers(roce_lag_broken, followed(), BOND)
+
+
+@pytest.mark.parametrize(
+    "circumstance",
+    [
+        virtual,
+        lambda c: changed_nic(c, 1, role="storage"),
+        lambda c: changed_nic(c, 1, role="management"),
+        lambda c: changed_nic(c, 1, limited="mezz internal"),
+        lambda c: changed_nic(c, 1, software=True),
+        lambda c: changed_netdev(c, 1, master=None),
+        lambda c: changed_netdev(c, 1, nic=None),
+        lambda c: changed_netdev(c, 1, nic="0000:ff:00.0"),
+        lambda c: topology(c, netdevs=[each for each in c.topology.netdevs if each.bond is None]),
+        lambda c: changed_nic(c, 1, ports=[msgspec.structs.replace(c.topology.nics[1].ports[0], link_layer="IB")]),
+    ],
+)
+def test_other_bonds_are_not_applicable(circumstance) -> None:
+    """One answer for the node."""
+    assert {NotApplicable} == kinds(roce_lag_on_rails, circumstance(bonded(server(ethernet=True))))
+
+
+def test_storage_bonds_are_looked_at_for_faults_only() -> None:
+    """They are built on purpose; a member that is down is an info."""
+    case = changed_netdev(bonded(server(ethernet=True), members=(0, 1)), 1, operstate="down")
+    case = changed_nic(changed_nic(case, 0, role="storage"), 1, role="storage")
+
+    assert {NotApplicable} == kinds(roce_lag_on_rails, case)
+    assert [(BOND, "info", "member")] == [(f.subject, f.severity, f.cause) for f in fails(roce_lag_broken, case)]
+
+
+def test_a_member_that_is_down_is_a_warning_and_stands_for_the_bond() -> None:
+    """Half of the bandwidth; that rails are bonded is not told again."""
+    case = changed_netdev(bonded(server(ethernet=True), members=(0, 1)), 1, operstate="down")
+    (fault,) = fails(roce_lag_broken, case)
+    _, findings, _ = judge(case, every_rule())
+
+    assert (BOND, "warning", "member") == (fault.subject, fault.severity, fault.cause)
+    assert "bond0: eth1 is down; 1 of 2 members carry it" == fault.summary
+    assert [f"roce-lag-on-rails {BOND}"] == next(f.absorbs for f in findings if f.rule == "roce-lag-broken")
+
+
+def test_two_devices_on_one_card_are_a_warning() -> None:
+    """RoCE does not follow the bond."""
+    (fault,) = fails(roce_lag_broken, one_card())
+
+    assert "devices" == fault.cause
+    assert "mlx5_1, mlx5_9" in fault.summary
+    assert "mlx5_1, mlx5_1" == fault.evidence[2].value
+
+
+@pytest.mark.parametrize(
+    ("mode", "cause"),
+    [("balance-rr", "mode"), ("active-backup", None), ("balance-xor", None), ("802.3ad", None), ("", None)],
+)
+def test_modes_that_roce_follows(mode: str, cause: str | None) -> None:
+    """Three of seven."""
+    assert ([cause] if cause else []) == [fault.cause for fault in fails(roce_lag_broken, followed(mode))]
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(virtual, NotApplicable, id="virtual machine"),
+        pytest.param(lambda c: changed_nic(c, 1, virtual_functions=4), Pass, id="virtual functions in use"),
+        pytest.param(lambda c: changed_netdev(c, 1, operstate=None), Unknown, id="state not read"),
+        pytest.param(lambda c: changed_netdev(c, 1, driver="bnxt_en"), Pass, id="another driver"),
+        pytest.param(lambda c: changed_netdev(c, 1, pci="0000:77:00.0"), Pass, id="two cards"),
+        pytest.param(lambda c: changed_nic(c, 1, rdma_device="mlx5_bond_0"), Pass, id="the bond's own device"),
+        pytest.param(lambda c: changed_nic(c, 1, rdma_device=None), Pass, id="one device"),
+    ],
+)
+def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
+    """Two devices on one card, and this circumstance."""
+    assert kind in kinds(roce_lag_broken, circumstance(one_card()))
+    assert [] == fails(roce_lag_broken, circumstance(one_card()))
+
+
+def test_all_members_down_is_the_ports_matter() -> None:
+    """Nothing carries the bond: roce-link-down has it."""
+    case = changed_netdev(bonded(server(ethernet=True)), 1, operstate="down")
+
+    assert [] == fails(roce_lag_broken, case)
+
+
+def test_a_bond_that_says_nothing() -> None:
+    """A mode that was not read, or is no word."""
+    (bond,) = bonds(bonded(server(ethernet=True), mode=""), ("rail",))
+    odd = msgspec.structs.replace(bond.netdev, bond={"mode": ["802.3ad"]})
+
+    assert "" == bond.mode
+    assert "" == bond._replace(netdev=odd).mode
+    assert isinstance(bond.nics[0], Nic)
+    assert bond.nics[0].id == nic_id(1)
