@@ -35,6 +35,20 @@ def one_queue(**sent: int):
     return window(case, {NETDEV: {f"tx_{prio}_bytes": count for prio, count in sent.items()}})
 
 
+def seven():
+    """Counters of all priorities but the last."""
+    return {name: count for name, count in roce().topology.netdevs[1].counters.items() if "prio7" not in name}
+
+
+@pytest.mark.parametrize("queue", [0, 7])
+def test_the_first_and_the_last_queue_are_queues(queue: int) -> None:
+    """RDMA may be in any of eight."""
+    table = [queue if n == 3 else (queue + 1 + n) % 8 for n in range(8)]
+    shares = [10 if n == queue else 13 for n in range(8)]
+
+    assert 1 == len(fails(rule, dcb(ets(), prio_tc=table, tc_bandwidth=shares)))
+
+
 def test_a_small_share_is_a_warning() -> None:
     """As soon as others send."""
     (fault,) = fails(rule, ets())
@@ -65,6 +79,19 @@ def test_the_limit(share: int, fires: bool) -> None:
         pytest.param(window(ets(), {NETDEV: {"tx_prio3_bytes": 80, "tx_prio0_bytes": 20}}), False, id="RDMA alone"),
         pytest.param(window(ets(), {NETDEV: {"tx_prio3_bytes": 79, "tx_prio0_bytes": 21}}), True, id="others send"),
         pytest.param(changed_netdev(strict(prio6=50, prio3=50), 1, counters={}), False, id="not counted"),
+        pytest.param(changed_netdev(strict(prio6=50, prio3=50), 1, counters=seven()), False, id="7 counted"),
+        pytest.param(dcb(strict(prio6=50, prio3=50), prio_tc=[0, 1, 2, 6, 4, 5, 6, 7]), False, id="RDMA in it itself"),
+        pytest.param(
+            dcb(strict(prio3=100), tc_tsa=["ets"] * 3 + ["strict"] + ["ets"] * 4), False, id="RDMA alone is strict"
+        ),
+        pytest.param(
+            dcb(strict(prio6=50, prio3=50), tc_tsa=["ets"] * 3 + ["vendor"] + ["ets"] * 2 + ["strict", "ets"]),
+            False,
+            id="RDMA in a queue of the vendor's",
+        ),
+        pytest.param(
+            facts(one_queue(prio0=100), roce_traffic_class=0), False, id="RDMA has priority 0 itself"
+        ),
     ],
 )
 def test_who_competes(case, fires: bool) -> None:
@@ -79,6 +106,13 @@ def test_who_competes(case, fires: bool) -> None:
         pytest.param(dcb(ets(), prio_tc=[]), Unknown, id="queues not read"),
         pytest.param(dcb(ets(), tc_tsa=[]), Unknown, id="schedulers not read"),
         pytest.param(dcb(ets(), prio_tc=[99] * 8), Unknown, id="no such queue"),
+        pytest.param(dcb(ets(), prio_tc=[8] * 8), Unknown, id="the queue after the last"),
+        pytest.param(dcb(ets(), prio_tc=[0] * 7), Unknown, id="7 queues"),
+        pytest.param(dcb(ets(), tc_tsa=["ets"] * 7), Unknown, id="7 schedulers"),
+        pytest.param(dcb(ets(), tc_tsa=["vendor"] * 8, trust=None), Pass, id="the default, class not known"),
+        pytest.param(
+            dcb(ets(), tc_tsa=["vendor"] * 8, prio_tc=[*range(7), 6], trust=None), Unknown, id="two in one queue"
+        ),
         pytest.param(dcb(ets(), tc_bandwidth=[]), Pass, id="shares not read"),
         pytest.param(dcb(ets(), trust=None), Unknown, id="class not known"),
         pytest.param(dcb(ets(), trust=None, pfc=only()), NotApplicable, id="no class"),

@@ -44,6 +44,27 @@ def test_the_limit_is_exact() -> None:
     assert [] == fails(rule, sized(int(NEED)))
 
 
+def test_seven_rows_are_not_eight() -> None:
+    """A table that ends early was not read."""
+    table = {"prio_buffer": [1] * 7, "size_bytes": [0, 100_000]}
+
+    silent(rule, dcb(sized(100_000), buffers=table), Unknown)
+
+
+def test_the_first_buffer_is_one() -> None:
+    """All priorities in buffer 0."""
+    (fault,) = fails(rule, dcb(sized(100_000), buffers={"prio_buffer": [0] * 8, "size_bytes": [100_000]}))
+
+    assert "buffer 0 has 100 kB" in fault.summary
+
+
+def test_the_interface_s_speed_comes_first() -> None:
+    """A breakout cable: the interface knows."""
+    slow = changed_netdev(sized(100_000), 1, speed_gbit_s=100.0)
+
+    assert [] == fails(rule, slow)
+
+
 @pytest.mark.parametrize("counter", ["rx_discards_phy", "rx_prio3_discards"])
 def test_discards_make_it_an_error(counter: str) -> None:
     """Lost in spite of PFC; NAKs alone prove no overflow here."""

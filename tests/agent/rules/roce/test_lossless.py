@@ -220,3 +220,52 @@ def test_losses_make_it_grave() -> None:
     assert "warning" == of(lost(off, by=0)).severity
     assert "warning" == of(lost(off, counter="duplicate_request")).severity
     assert "info" == of(changed_nic(off, 1, role="storage")).severity
+
+
+@pytest.mark.parametrize(
+    ("traffic_class", "cause"),
+    [
+        (0, "roce-class-mismatch"),
+        (26, "roce-nccl-tc-suspect"),
+        (24, "roce-nccl-tc-suspect"),
+        (31, "roce-nccl-tc-suspect"),
+        (63, "roce-class-mismatch"),
+        (64, "roce-class-mismatch"),
+        (255, "roce-class-mismatch"),
+    ],
+)
+def test_a_dscp_that_was_written_as_a_traffic_class(traffic_class: int, cause: str) -> None:
+    """Below 64, and of a protected priority."""
+    found = of(nccl_sets(roce(), NCCL_IB_TC=str(traffic_class)))
+
+    assert ("lossy", cause) == (found.verdict, found.cause)
+
+
+def test_a_class_of_63_may_be_a_dscp() -> None:
+    """64 is none."""
+    table = {str(n): 3 if n in (0, 63) else 0 for n in range(64)}
+
+    assert "roce-nccl-tc-suspect" == of(dcb(nccl_sets(roce(), NCCL_IB_TC="63"), dscp_prio=table)).cause
+    assert "roce-class-mismatch" == of(dcb(nccl_sets(roce(), NCCL_IB_TC="64"), dscp_prio=table)).cause
+
+
+def test_pfc_on_all_priorities_needs_no_class() -> None:
+    """Whatever marks, and whoever is trusted; on seven of them it does."""
+    every = dcb(roce(), pfc=only(*range(8)), trust=None)
+
+    assert ("lossless", "") == (of(every).verdict, of(every).reason)
+    assert "unknown" == of(dcb(roce(), pfc=only(*range(7)), trust=None)).verdict
+
+
+def test_bytes_of_the_window_are_enough_from_10_gbyte_on() -> None:
+    """Less says nothing of what jobs do; what was measured where markings say the same changes nothing."""
+    assert "DSCP 26" == of(traffic(roce(), 5, gbyte=9.999)).how
+    assert "most bytes of the window" == of(traffic(roce(), 5, gbyte=10.0)).how
+    assert "DSCP 26" == of(traffic(roce(), 3)).how
+
+
+def test_what_is_measured_tells_where_nothing_is_known() -> None:
+    """Same priority, no verdict of its own: the bytes decide."""
+    case = traffic(dcb(roce(), trust=None), 3)
+
+    assert ("lossless", 3, "most bytes of the window") == (of(case).verdict, of(case).priority, of(case).how)

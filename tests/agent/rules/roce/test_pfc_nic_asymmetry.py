@@ -107,3 +107,34 @@ def test_a_single_rail_has_nothing_to_compare_with() -> None:
     (answer,) = answers(rule, roce(1), f"port:{nic_id(0)}/1")
 
     assert isinstance(answer, NotApplicable)
+
+
+def test_the_odd_one_s_places_are_all_only_where_it_is_the_good_one() -> None:
+    """A lossy one among lossless ones, and a good one among good ones, are their own matter."""
+    lossy = dcb(roce(), pfc=only())
+    good = dcb(roce(), dcbx="firmware")
+    some = dcb(dcb(dcb_everywhere(nccl_sets(roce(), NCCL_IB_TC="130"), pfc=only(3)), pfc=only(4)), 2, pfc=only(4))
+
+    for case in (lossy, good):
+        (fault,) = fails(rule, case)
+        assert f"{nic_id(3)}/1" not in fault.places
+    assert all(fault.subject == "node" for fault in fails(rule, some))
+
+
+def test_one_answer_for_each_of_several_that_differ_without_a_majority() -> None:
+    """The node's; nobody is the odd one."""
+    case = dcb(dcb(roce(), 0, pfc=only(4)), 1, pfc=only(4))
+
+    assert ["node"] == [answer.subject for answer in rule.check(case)]
+
+
+def test_what_one_alone_tells_is_compared_with_nothing() -> None:
+    """Three rails whose DCBX owner was not read, and the fourth's."""
+    silent(rule, dcb(dcb_everywhere(roce(), dcbx=None), dcbx="firmware"), Pass)
+
+
+def test_two_of_three_are_most() -> None:
+    """What was not read is not counted."""
+    (fault,) = fails(rule, dcb(dcb(roce(), 0, trust=None), trust="pcp"))
+
+    assert (PORT, "trust") == (fault.subject, fault.cause)

@@ -7,7 +7,7 @@ import pytest
 from agent.rules.roce.pfc_on_cnp_or_default import roce_pfc_on_cnp_or_default as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, fails
-from tests.agent.rules.roce.qos import PORT, dcb, nccl_sets, roce, silent
+from tests.agent.rules.roce.qos import PORT, dcb, nccl_sets, roce, silent, vlan
 from tests.agent.rules.rows import only
 
 
@@ -55,6 +55,7 @@ def test_storage_is_less_grave() -> None:
         pytest.param(lambda c: dcb(c, pfc=only(3)), Pass, id="RDMA's class alone"),
         pytest.param(lambda c: dcb(c, cnp_dscp=24), Pass, id="CNPs share RDMA's class"),
         pytest.param(lambda c: dcb(c, pfc=only(3, 5), cnp_dscp=None, cnp_priority=None), Unknown, id="CNPs not known"),
+        pytest.param(lambda c: dcb(c, pfc=only(3), cnp_dscp=None, cnp_priority=None), Pass, id="nothing else paused"),
         pytest.param(lambda c: dcb(c, trust=None), Unknown, id="RDMA's class not known"),
         pytest.param(lambda c: dcb(c, trust=None, pfc=only(3)), Pass, id="one class, whoever uses it"),
         pytest.param(lambda c: changed_netdev(c, 1, qos=None), Unknown, id="DCB not known"),
@@ -64,6 +65,16 @@ def test_storage_is_less_grave() -> None:
 def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     """The firing case and this circumstance."""
     silent(rule, circumstance(both()), kind)
+
+
+def test_cnps_on_priority_0_are_told_once() -> None:
+    """Not as ordinary traffic, too; with trust in PCP their priority counts, not their DSCP."""
+    (fault,) = fails(rule, dcb(both(0, 3), cnp_dscp=0))
+
+    assert "ordinary" not in fault.summary
+    tagged = dcb(vlan(both(3, 6), "0:3"), cnp_dscp=48, cnp_priority=7)
+    assert [] == fails(rule, dcb(tagged, pfc=only(3, 6)))
+    assert 1 == len(fails(rule, dcb(dcb(tagged, pfc=only(3, 6)), cnp_priority=6)))
 
 
 def test_rdma_on_priority_0_by_design() -> None:

@@ -22,6 +22,10 @@ from tests.agent.rules.rows import only
         ("", "3", "lossless", 3),
         ("", "11", "lossless", 3),
         ("", "2", "lossy", 2),
+        ("", "1", "lossy", 1),
+        ("", "-1", "lossy", 0),
+        ("0:0003", None, "lossy", 0),
+        ("0:003", None, "lossless", 3),
         (None, None, "unknown", None),
         (None, "3", "lossless", 3),
     ],
@@ -128,3 +132,33 @@ def test_a_vlan_whose_parent_is_not_here_is_asked_itself() -> None:
     case = changed_port(topology(case, netdevs=[*case.topology.netdevs, tagged]), 1, netdevs=["v"])
 
     assert "lossless" == of(case).verdict
+
+
+def test_old_and_link_local_addresses_are_not_in_use() -> None:
+    """RoCE v1 beside v2; where nothing can be routed, what there is."""
+    case = vlan(roce(), "0:3")
+    gids = case.topology.nics[1].ports[0].gids
+    old = Gid(index=8, gid="2001:db8::1", type="IB/RoCE v1", netdev="eth1")
+    local = [msgspec.structs.replace(each, netdev="eth1.5") for each in gids if each.gid.startswith("fe80")]
+
+    assert "lossless" == of(changed_port(case, 1, gids=[*gids, old])).verdict
+    assert "lossless" == of(changed_port(case, 1, gids=local)).verdict
+
+
+def test_a_pfc_list_that_is_short_says_nothing_of_the_rest() -> None:
+    """A map that leads beyond it leads to no lossless priority."""
+    case = dcb(vlan(roce(), "0:3"), pfc=[False, True, False])
+
+    assert ("lossy", 0) == (of(case).verdict, of(case).priority)
+
+
+def test_one_of_two_vlans_unread_is_unknown() -> None:
+    """The map of each counts."""
+    case = vlan(roce(), "0:3")
+    second = msgspec.structs.replace(case.netdevs["eth1.5"], id="eth1.6", label="eth1.6", vlan={"id": 6})
+    gids = case.topology.nics[1].ports[0].gids
+    more = Gid(index=9, gid="2001:db8::1", type="RoCE v2", netdev="eth1.6")
+    case = changed_port(topology(case, netdevs=[*case.topology.netdevs, second]), 1, gids=[*gids, more])
+
+    assert "unknown" == of(case).verdict
+    assert "could not be read" in of(case).reason
