@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from agent.model.finding import SEVERITIES
 from agent.model.report import Report
 from agent.outputs.export.domain import nvlink_domain
 from agent.outputs.export.words import line
@@ -18,30 +19,38 @@ FINDINGS_LIMIT = 50
 
 def export(report: Report) -> str:
     """The whole file."""
-    return msgspec.json.format(msgspec.json.encode(_facts(report)), indent=2).decode() + "\n"
+    return msgspec.json.format(msgspec.json.encode(_short(_facts(report))), indent=2).decode() + "\n"
+
+
+def _short(value: object) -> object:
+    """The same with every text on one line of bounded length."""
+    if isinstance(value, dict):
+        return {name: _short(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_short(each) for each in value]
+    return line(value) if isinstance(value, str) else value
 
 
 def _facts(report: Report) -> dict[str, object]:
-    driver = report.software.driver
     return {
         "version": report.generator.version,
         "seen_at": report.observed_at or report.generated_at or None,
         "verdict": report.summary.verdict,
-        "findings_count": dict(report.summary.counts),
+        "findings_count": {each: report.summary.counts.get(each, 0) for each in SEVERITIES},
         "findings": [
-            {"rule": f.rule, "severity": f.severity, "label": line(f.label), "summary": line(f.summary)}
+            {"rule": f.rule, "severity": f.severity, "label": f.label, "summary": f.summary}
             for f in report.findings[:FINDINGS_LIMIT]
         ],
         "not_judged": list(report.summary.unknown_rules),
         "profile": report.platform.profile,
-        "product": report.node.product and line(report.node.product),
-        "driver": driver.version,
+        "product": report.node.product,
+        "driver": report.software.driver.version,
         "nvlink_domain": nvlink_domain(report),
         "gpus": [
             {
                 "id": gpu.id,
-                "label": line(gpu.label),
-                "name": gpu.name and line(gpu.name),
+                "label": gpu.label,
+                "name": gpu.name,
                 "numa_node": gpu.numa_node,
                 "nvlinks_active": sum(each.state == "active" for each in gpu.links) if gpu.links_known else None,
             }
@@ -50,9 +59,9 @@ def _facts(report: Report) -> dict[str, object]:
         "rails": [
             {
                 "id": nic.id,
-                "label": line(nic.label),
+                "label": nic.label,
                 "numa_node": nic.numa_node,
-                "firmware": nic.firmware and line(nic.firmware),
+                "firmware": nic.firmware,
                 "ports": [
                     {"port": port.port, "state": port.state, "rate_gbit_s": port.rate_gbit_s} for port in nic.ports
                 ],

@@ -34,7 +34,7 @@ def _suite(name: str, report: Report, cases: list[Element]) -> Element:
     for kind, plural in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
         counted[plural] = str(sum(any(_is(child, kind) for child in case.children) for case in cases))
     host = {"hostname": line(report.node.hostname)} if report.node.hostname else {}
-    stamp = {"timestamp": report.generated_at.rstrip("Z")} if report.generated_at else {}
+    stamp = {"timestamp": line(report.generated_at.rstrip("Z"))} if report.generated_at else {}
     suite = element("testsuite", {"name": f"{NAME}.{name}", **counted, **host, **stamp})
     suite.children.extend(cases)
     return suite
@@ -45,11 +45,11 @@ def _is(child: object, kind: str) -> bool:
 
 
 def _rule(report: Report, check: Check) -> Element:
-    case = element("testcase", {"classname": f"{NAME}.rules", "name": check.rule})
+    case = element("testcase", {"classname": f"{NAME}.rules", "name": line(check.rule)})
     own = [finding for finding in report.findings if finding.rule == check.rule]
     faults = [finding for finding in own if finding.severity != "info"]
     if faults:
-        said = {"message": line(f"{faults[0].label}: {faults[0].summary}"), "type": faults[0].severity}
+        said = {"message": line(f"{faults[0].label}: {faults[0].summary}"), "type": line(faults[0].severity)}
         case.children.append(element("failure", said, "\n".join(_told(finding) for finding in faults)))
     elif check.state == "fail" and not own:
         case.children.append(element("skipped", {"message": _explained(report, check.rule)}))
@@ -70,7 +70,7 @@ def _told(finding: Finding) -> str:
 
 def _explained(report: Report, rule: str) -> str:
     causes = sorted({f.rule for f in report.findings if any(each.split(" ")[0] == rule for each in f.absorbs)})
-    return f"explained by {', '.join(causes)}" if causes else "failed without a finding of its own"
+    return line(f"explained by {', '.join(causes)}") if causes else "failed without a finding of its own"
 
 
 def _why(check: Check) -> str:
@@ -83,7 +83,7 @@ def _why(check: Check) -> str:
 
 def _probe(run: ProbeRun) -> Element:
     time = f"{run.duration_seconds:.3f}"
-    case = element("testcase", {"classname": f"{NAME}.probes", "name": run.name, "time": time})
+    case = element("testcase", {"classname": f"{NAME}.probes", "name": line(run.name), "time": time})
     reason = line(run.reason or "no reason given", 1000)
     if run.status in ("failed", "timed_out"):
         case.children.append(element("error", {"message": reason, "type": run.status}))

@@ -1,8 +1,8 @@
 """Labels for node-feature-discovery: `fabricscope export nfd -o FILE`, FILE in its folder features.d.
 
-Contract: NFD source/local/local.go and docs/usage/customization-guide.md: lines of `name=value`, "# +expiry-time" before
-them; a file over 65,536 bytes is ignored. Labels are those of Kubernetes: 63 characters of [A-Za-z0-9._-], of which the
-first and the last are letters or digits. The labels of a dead agent vanish: they expire `EXPIRY` after the node was seen.
+Contract: NFD source/local/local.go, docs/usage/customization-guide.md: lines of `name=value`, "# +expiry-time" before
+them; a file over 65,536 bytes is ignored. Labels are those of Kubernetes: 63 characters of [A-Za-z0-9._-], the first
+and the last a letter or digit. The labels of a dead agent vanish: they expire, `EXPIRY` after it saw the node.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WORST = ("blocked", "degraded", "unknown", "ready")
 
 def export(report: Report) -> str:
     """The whole file; what is not known has no label."""
-    lines = [f"# {report.generator.name}: how this node is wired, and what is wrong with it"]
+    lines = ["# fabricscope: how this node is wired, and what is wrong with it"]
     seen = moment(report)
     if seen is not None:
         lines.append(f"# +expiry-time={(seen + EXPIRY).strftime('%Y-%m-%dT%H:%M:%SZ')}")

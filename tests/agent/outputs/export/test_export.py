@@ -1,0 +1,65 @@
+"""What all forms promise: no report breaks one, the same report gives the same bytes, the command lists them all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.cli.main import run
+from agent.cli.options import ExportFormat
+from agent.outputs.export import FORMS, exported
+from agent.reports import encode
+from tests.agent.outputs.export.given import H100, MACHINES, bare, hostile
+from tests.machines import scanned
+
+
+def test_the_command_offers_every_form():
+    """The names on the command line are those of the package."""
+    assert list(FORMS) == [each.value for each in ExportFormat]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("host", "fault"), MACHINES)
+def test_every_machine_gives_the_same_bytes_twice(form: str, host: str, fault: str | None) -> None:
+    """A form that ends with a line end, twice the same."""
+    said = exported(form, scanned(host, fault))
+
+    assert said.endswith("\n")
+    assert exported(form, scanned(host, fault)) == said
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_report_of_nothing_is_written(form: str) -> None:
+    """Nothing known is no error."""
+    assert exported(form, bare(scanned(H100)))
+
+
+@pytest.mark.parametrize("names_only", [True, False])
+@pytest.mark.parametrize("form", FORMS)
+def test_hostile_texts_stay_in_their_place(form: str, names_only: bool) -> None:
+    """No control character gets through, and no line is as long as what a firmware may say."""
+    said = exported(form, hostile(scanned(H100), names_only))
+
+    assert not [c for c in said if c != "\n" and not c.isprintable()]
+    assert "z" * 1000 not in said
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_command_writes_a_finished_report(form: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]):
+    """`export FORMAT --report FILE`: to stdout, and whole to a file."""
+    finished, written = tmp_path / "report.json", tmp_path / "out"
+    finished.write_bytes(encode(scanned(H100)))
+
+    assert 0 == run(["export", form, "--report", str(finished)])
+    shown = capsysbinary.readouterr().out
+    assert 0 == run(["export", form, "--report", str(finished), "--output", str(written)])
+    assert shown.splitlines()[:1] == written.read_bytes().splitlines()[:1]
+    assert written.read_bytes()
+
+
+@pytest.mark.parametrize("form", ["svg", "Prometheus", ""])
+def test_what_is_not_offered_is_wrong_usage(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line that names what there is."""
+    assert 2 == run(["export", form])
+    assert "'nccl-topo'" in capsys.readouterr().err
