@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from agent.rules.case import Case
@@ -73,7 +74,7 @@ def _judge(each: IbPort, index: int, why: str | None) -> Answer:
         return Unknown(each.subject, "its partition keys could not be read")
     if index >= len(keys):
         return NotApplicable(each.subject, f"no key at index {index}: see ib-pkey-mismatch")
-    values = [number(key) for key in keys]
+    values = [_value(key) for key in keys]
     if values[index] is None:
         return Unknown(each.subject, f"not a partition key: {keys[index]}")
     if (values[index] or 0) & _FULL:
@@ -92,3 +93,12 @@ def _judge(each: IbPort, index: int, why: str | None) -> Answer:
         severity="warning",
         places=each.places,
     )
+
+
+def _value(key: str) -> int | None:
+    """A partition key as sysfs prints it; None where it is none.
+
+    >>> _value("0x7fff"), _value("what")
+    (32767, None)
+    """
+    return int(key, 16) if re.fullmatch("0x[0-9a-fA-F]{1,4}", key) else None

@@ -14,6 +14,7 @@ from agent.rules.catalogue import FAMILIES, every_rule, rules_for, rules_of
 from agent.rules.engine import judge
 from agent.rules.rule import NotApplicable, Unknown
 from tests.agent.rules.build import changed_nic, changed_port, node, probe, server, software, topology
+from tests.agent.rules.moves import gpus, infiniband, roce
 
 
 def test_a_kind_of_port_that_is_not_here_shuts_its_gate() -> None:
@@ -36,6 +37,15 @@ def test_a_kind_of_port_that_is_not_here_shuts_its_gate() -> None:
 def test_a_gate_stays_open_where_there_is_doubt(case) -> None:
     """What could not be read may be RoCE."""
     assert gates.roce(case) is None
+
+
+def test_modules_need_a_nic() -> None:
+    """One that is certainly not there, that is."""
+    bare = topology(server(), nics=[])
+
+    assert isinstance(gates.nics(bare), NotApplicable)
+    assert gates.nics(server()) is None
+    assert gates.nics(probe(bare, "pci", "failed", "no")) is None
 
 
 def test_counters_need_an_earlier_sample_and_a_settled_host() -> None:
@@ -85,3 +95,35 @@ def test_a_shut_gate_says_what_the_rules_would(ethernet: bool) -> None:
     assert [check.rule for check in gated] == [check.rule for check in asked]
     assert [check.state for check in gated] == [check.state for check in asked]
     assert summary == expected
+
+
+def test_gates_of_nics_gpudirect_and_a_profile() -> None:
+    """Shut without what they judge, open where it may be hidden."""
+    bare = topology(server(), nics=[])
+    no_gpus = topology(server(), gpus=[])
+    hidden = probe(topology(server(), gpus=[], nics=[]), "pci", "failed", "no")
+
+    assert gates.nics(server()) is None
+    assert isinstance(gates.nics(bare), NotApplicable)
+    assert gates.nics(hidden) is None
+    assert gates.gpudirect(server()) is None
+    assert NotApplicable("node", "no GPU") == gates.gpudirect(no_gpus)
+    assert isinstance(gates.gpudirect(bare), NotApplicable)
+    assert gates.gpudirect(hidden) is None
+    assert isinstance(gates.profiled(server()), NotApplicable)
+    assert gates.profiled(replace(server(), profile=Profile(name="x"))) is None
+
+
+def test_gates_of_moved_counters_are_shut_for_the_kind_of_port_first() -> None:
+    """A node without RoCE is not told that a sample is missing; nor is one whose sample is there."""
+    sampled = infiniband()
+
+    assert isinstance(gates.roce_runtime(sampled), NotApplicable)
+    assert isinstance(gates.infiniband_runtime(roce()), NotApplicable)
+    assert gates.infiniband_runtime(sampled) is None
+    assert gates.roce_runtime(roce()) is None
+    for left in ({"gpus": []}, {"nics": []}):
+        assert gates.device_runtime(topology(gpus(), **left)) is None
+    bare = topology(gpus(), gpus=[], nics=[])
+    assert isinstance(gates.device_runtime(bare), NotApplicable)
+    assert gates.device_runtime(probe(bare, "pci", "failed", "no")) is None

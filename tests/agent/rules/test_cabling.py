@@ -1,0 +1,61 @@
+"""Whether a dark port was meant to be lit: what ib-port-down and roce-link-down have in common."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.rules.cabling import Socket, all_dark, board_of, not_meant, position_of, settling
+from agent.rules.rule import NotApplicable, Unknown
+from tests.agent.rules.build import changed_nic, function, nic_id, node, server
+from tests.agent.rules.rows import nic
+
+
+def socket(number: int, active: bool, **changes) -> Socket:
+    """Port 1 of rail `number`."""
+    made = Socket(f"port:{number}", nic(nic_id(number), number), active, False, "MT_1", (1, "0"))
+    return made._replace(**changes)
+
+
+def test_a_socket_knows_its_card() -> None:
+    """All functions of one slot."""
+    assert "0000:25:00" == socket(1, True).card
+
+
+def test_boards_by_id_then_by_product() -> None:
+    """PSID, PCI device, model, nothing."""
+    case = server()
+    bare = changed_nic(case, 1, board_id=None)
+    blank = function(bare, nic_id(1), device=None)
+
+    assert "MT_0000000838" == board_of(case, case.topology.nics[1])
+    assert "0x1021" == board_of(bare, bare.topology.nics[1])
+    assert "ConnectX-7" == board_of(blank, blank.topology.nics[1])
+    assert "" == board_of(changed_nic(blank, 1, model=None), changed_nic(blank, 1, model=None).topology.nics[1])
+    assert (2, "0") == position_of(case.topology.nics[1], 2)
+
+
+@pytest.mark.parametrize(("seconds", "waits"), [(239.9, True), (240.0, False), (None, False)])
+def test_ports_have_four_minutes(seconds: float | None, waits: bool) -> None:
+    """Where nobody says how long the host runs, it runs long enough."""
+    assert waits == bool(settling(node(server(), uptime_seconds=seconds)))
+
+
+def test_all_dark_is_several_rails_without_a_light() -> None:
+    """One rail proves nothing."""
+    assert all_dark([socket(0, False), socket(1, False)])
+    assert not all_dark([socket(0, False)])
+    assert not all_dark([socket(0, True), socket(1, False)])
+
+
+def test_what_was_meant() -> None:
+    """A sibling in the same position, a cable that shows, or all dark."""
+    dark, lit = socket(1, False), socket(0, True)
+
+    assert not_meant(dark, [lit, dark], "DOWN") is None
+    assert not_meant(dark._replace(plugged=True), [dark], "DOWN") is None
+    assert not_meant(dark, [dark, socket(2, False)], "DOWN") is None
+    assert isinstance(not_meant(dark, [dark], "DOWN"), Unknown)
+    assert isinstance(not_meant(dark, [lit._replace(position=(2, "0")), dark], "DOWN"), NotApplicable)
+    twin = socket(1, True, position=(1, "1"))
+    assert isinstance(not_meant(dark, [lit, dark, twin], "DOWN"), NotApplicable)
+    assert not_meant(dark, [lit, socket(0, True, position=(1, "1")), dark, twin], "DOWN") is None
