@@ -84,3 +84,40 @@ def test_what_a_driver_provokes_asks_for_nothing() -> None:
     (grave,) = fails(rule, moved(gpus(), PCI, {"nonfatal.TLP": 1}))
 
     assert ("Nothing", "Drain") == (harmless.remedy[:7], grave.remedy[:5])
+
+
+def test_one_kind_counted_anew_hides_neither_a_fault_nor_itself() -> None:
+    """Unknown where the other kind is quiet; the fault where the other kind moved."""
+    quiet = reset(gpus(), PCI, "fatal.DLP")
+    loud = moved(quiet, PCI, {"nonfatal.TLP": 1})
+
+    assert isinstance(one(rule, quiet, PCI), Unknown)
+    assert [(PCI, "error")] == severities(rule, loud)
+    assert isinstance(one(rule, reset(gpus(), PCI, "nonfatal.TLP"), PCI), Unknown)
+
+
+def test_what_is_harmless_is_told_as_such() -> None:
+    """Cause and loss."""
+    (harmless,) = fails(rule, moved(gpus(), PCI, {"nonfatal.UnsupReq": 9}))
+    (grave,) = fails(rule, moved(gpus(), PCI, {"nonfatal.TLP": 9}))
+
+    assert ("unsupported-request", "nonfatal") == (harmless.cause, grave.cause)
+    assert harmless.impact.startswith("0 %")
+    assert "100 %" in grave.impact
+
+
+def test_drives_and_nvswitches_are_judged_and_other_bridges_are_not() -> None:
+    """By class; an NVSwitch is NVIDIA's."""
+    for changes, judged in (
+        ({"class_code": "0x010802"}, True),
+        ({"class_code": "0x068000", "vendor": "0x10de"}, True),
+        ({"class_code": "0x068000", "vendor": "0x1000"}, False),
+        ({"class_code": "0x020000", "vendor": "0x10de"}, False),
+    ):
+        case = topology(function(moved(gpus(), NIC_PCI, {"fatal.DLP": 1}), NIC, **changes), nics=[])
+        assert judged == bool(fails(rule, case)), changes
+
+
+def test_a_node_that_is_not_judged_gets_one_answer() -> None:
+    """No sample; nothing to judge."""
+    assert 1 == len(list(rule.check(without_window(gpus()))))

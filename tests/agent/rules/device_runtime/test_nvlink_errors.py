@@ -114,3 +114,53 @@ def test_a_link_that_cannot_be_compared_is_unknown() -> None:
     assert [Pass(f"link:{GPU}/4")] == answers(rule, FIRING, f"link:{GPU}/4")
     assert isinstance(one(rule, without_window(FIRING), "node"), Unknown)
     assert isinstance(one(rule, topology(FIRING, gpus=[]), "node"), NotApplicable)
+
+
+@pytest.mark.parametrize(
+    ("counters", "count"),
+    [
+        ({"replay": 10}, 0),
+        ({"recoveries_successful": 1}, 1),
+        ({"malformed_packets": 0}, 0),
+    ],
+)
+def test_none_is_no_fault(counters: dict[str, int], count: int) -> None:
+    """A counter that did not move."""
+    assert count == len(fails(rule, moved(gpus(), LINK, counters)))
+
+
+def test_a_rate_is_evidence_of_symbol_errors_alone() -> None:
+    """Other counters do not tell of it; 0 and 4095 are rates, 4096 is none."""
+
+    def told(packed: int, **more: int) -> bool:
+        errors = {"symbol": 50, "replay": 50, "symbol_ber_packed": packed}
+        links = [msgspec.structs.replace(link, errors=errors) for link in nvlinks()]
+        (fault,) = fails(rule, moved(changed_gpu(gpus(), 1, links=links), LINK, more))
+        return any("bit error rate" in row.what for row in fault.evidence)
+
+    assert told(0, symbol=60)
+    assert told(4095, symbol=60)
+    assert not told(4096, symbol=60)
+    assert not told(0x010C, replay=60)
+
+
+def test_of_several_links_the_gravest_leads() -> None:
+    """A warning first, an error second."""
+    case = moved(moved(gpus(), f"link:{GPU}/2", {"crc": 60}), LINK, {"replay": 60})
+    (fault,) = fails(rule, case)
+
+    assert (SUBJECT, "error", "several") == (fault.subject, fault.severity, fault.cause)
+    assert "the worst: 60 replays" in fault.summary
+
+
+def test_one_counter_that_cannot_be_compared_is_unknown() -> None:
+    """Not passed because the others are quiet."""
+    assert isinstance(one(rule, reset(gpus(), LINK, "crc"), LINK), Unknown)
+
+
+def test_links_without_counters_get_one_answer() -> None:
+    """Of the GPU."""
+    links = [msgspec.structs.replace(link, errors={}) for link in nvlinks()]
+    told = [a for a in rule.check(changed_gpu(gpus(), 1, links=links)) if GPU in a.subject]
+
+    assert [Unknown] == [type(answer) for answer in told]

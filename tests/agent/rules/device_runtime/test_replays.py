@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from agent.rules.device_runtime.replays import pcie_replays as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
-from tests.agent.rules.build import changed_gpu, fails, function, node, topology
+from tests.agent.rules.build import (
+    changed_gpu,
+    fails,
+    function,
+    node,
+    relinked,
+    topology,
+)
 from tests.agent.rules.moves import GPU, HOUR, gpus, moved, one, reset, severities, without_window
+from tests.agent.rules.rows import link
 
 SUBJECT = f"gpu:{GPU}"
 FIRING = moved(gpus(), SUBJECT, {"replays": 1861})
@@ -60,3 +69,20 @@ def test_a_node_without_gpus_or_earlier_sample_is_not_judged() -> None:
     """Not applicable, and unknown."""
     assert isinstance(one(rule, topology(FIRING, gpus=[]), "node"), NotApplicable)
     assert isinstance(one(rule, without_window(FIRING), "node"), Unknown)
+
+
+def test_counters_that_a_driver_does_not_tell_are_not_applicable() -> None:
+    """Others of it do not count."""
+    assert isinstance(one(rule, changed_gpu(gpus(), 1, pcie_counters={"l0_to_recovery": 9}), SUBJECT), NotApplicable)
+
+
+def test_the_budget_is_that_of_the_link() -> None:
+    """x8 of Gen 3 may have less than x16 of Gen 5; what it can do counts, not what it does when idle."""
+    many = moved(gpus(), SUBJECT, {"replays": 1200})
+
+    assert [] == fails(rule, many)
+    assert 1 == len(fails(rule, relinked(many, GPU, link(32.0, 8, max_width=8))))
+    assert [] == fails(rule, relinked(many, GPU, link(2.5, 8)))
+    unread = msgspec.structs.replace(link(32.0, 8), max_width=None)
+    assert 1 == len(fails(rule, relinked(many, GPU, unread)))
+    assert [] == fails(rule, topology(many, pci=[f for f in many.topology.pci if f.id != GPU]))

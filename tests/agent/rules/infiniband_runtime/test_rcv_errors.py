@@ -91,3 +91,19 @@ def test_damage_further_away_is_said_so() -> None:
     assert "it is not this port's" in fault.remedy
     (near,) = fails(rule, moved(FIRING, PORT, {"port_rcv_remote_physical_errors": 9}))
     assert "" == near.cause
+
+
+@pytest.mark.parametrize(("marked", "cause"), [(9, ""), (10, "upstream"), (11, "upstream")])
+def test_what_was_damaged_further_away(marked: int, cause: str) -> None:
+    """Where all of them were marked so; with both counts as evidence."""
+    (fault,) = fails(rule, moved(FIRING, PORT, {"port_rcv_remote_physical_errors": marked}))
+
+    assert cause == fault.cause
+    assert bool(cause) == ("port_rcv_remote_physical_errors" in {row.what for row in fault.evidence})
+    assert bool(cause) == ("further away" in fault.summary)
+
+
+def test_marks_that_cannot_be_counted_leave_it_this_port_s() -> None:
+    """The driver has none, or they were counted anew; marks alone are no errors."""
+    assert [""] == [fault.cause for fault in fails(rule, without(FIRING, "port_rcv_remote_physical_errors"))]
+    assert Pass(PORT) == one(rule, infiniband(), PORT)

@@ -98,3 +98,32 @@ def test_rdma_bytes_that_are_not_counted_are_unknown() -> None:
 def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     """The firing case and this circumstance: no fault, and the answer that the page promises."""
     silent(rule, circumstance(FIRING), kind)
+
+
+def test_bytes_of_one_way_alone_say_nothing() -> None:
+    """Received or sent not counted: unknown."""
+    for way in ("rx", "tx"):
+        case = without(FIRING, *(f"{way}_prio{p}_bytes" for p in range(8)))
+        assert [] == fails(rule, case)
+        assert not isinstance(one(rule, case, PORT), Pass)
+
+
+@pytest.mark.parametrize(("rdma", "fires"), [(80, True), (79, False)])
+def test_mostly_rdma_is_four_fifths(rdma: int, fires: bool) -> None:
+    """Of what it sent."""
+    assert fires == bool(fails(rule, traffic({0: 100}, {0: 100}, rdma)))
+
+
+@pytest.mark.parametrize(("share", "fires"), [(60, True), (59, False)])
+def test_a_priority_is_clear_from_three_fifths_on(share: int, fires: bool) -> None:
+    """Of what it received."""
+    case = traffic({3: 100}, {0: share, 1: 100 - share})
+
+    assert fires == bool(fails(rule, case))
+
+
+def test_without_known_pfc_the_peers_still_tell() -> None:
+    """And the text says that it is not known."""
+    case = changed_netdev(traffic({3: 100}, {0: 100}), 1, qos=None)
+
+    assert "PFC is on for not known" in fails(rule, case)[0].summary

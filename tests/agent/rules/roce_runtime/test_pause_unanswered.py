@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import msgspec
 import pytest
 
 from agent.rules.roce_runtime.pause_unanswered import roce_rt_pause_unanswered as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import fails
 from tests.agent.rules.moves import (
     NETDEV,
     PORT,
@@ -39,6 +43,18 @@ def test_it_fires_once_with_count_window_and_limit() -> None:
         ({"rx_pause_ctrl_phy": 600}, 3600.0, "warning"),
         ({"rx_pause_ctrl_phy": 600, "rx_prio3_pause": 1}, 3600.0, None),
         ({"rx_pause_ctrl_phy": 600, "rx_prio3_pause": 600}, 3600.0, None),
+        ({"rx_pause_ctrl_phy": 599}, 3600.0, None),
+        ({"rx_pause_ctrl_phy": 300, "rx_unsupported_op_phy": 300}, 3600.0, "warning"),
+        (
+            {"rx_prio3_pause": 600, "rx_pause_ctrl_phy": 600, "tx_prio0_bytes": 990, "tx_prio3_bytes": 10},
+            3600.0,
+            None,
+        ),
+        (
+            {"rx_prio3_pause": 600, "rx_pause_ctrl_phy": 600, "tx_prio0_bytes": 991, "tx_prio3_bytes": 9},
+            3600.0,
+            "warning",
+        ),
         ({"rx_prio3_pause": 600, "rx_pause_ctrl_phy": 600, "tx_prio0_bytes": 1000000000}, 3600.0, "warning"),
         (
             {
@@ -88,3 +104,34 @@ def test_a_driver_that_does_not_count_it_is_not_judged() -> None:
 def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     """The firing case and this circumstance: no fault, and the answer that the page promises."""
     silent(rule, circumstance(FIRING), kind)
+
+
+def test_what_obeys_was_counted_anew() -> None:
+    """How much of the rest was obeyed is not known; where nothing came, nothing can have been disobeyed."""
+    loud = moved(roce(), NETDEV, {"rx_pause_ctrl_phy": 600})
+
+    assert isinstance(one(rule, gap(loud, "rx_prio3_pause"), PORT), Unknown)
+    assert Pass(PORT) == one(rule, gap(roce(), "rx_prio3_pause"), PORT)
+    for counter in ("rx_pause_ctrl_phy", "rx_unsupported_op_phy"):
+        assert isinstance(one(rule, gap(roce(), counter), PORT), Unknown)
+
+
+def test_either_counter_that_the_driver_has_not() -> None:
+    """Not applicable; what obeys need not be there."""
+    for name in ("rx_pause_ctrl_phy", "rx_unsupported_op_phy"):
+        assert isinstance(one(rule, without(FIRING, name), PORT), NotApplicable)
+    assert [(PORT, "warning")] == severities(rule, without(FIRING, "rx_prio3_pause"))
+
+
+def test_what_obeyed_is_evidence() -> None:
+    """Beside what came."""
+    case = moved(roce(), NETDEV, {"rx_pause_ctrl_phy": 1300, "rx_prio3_pause": 1, "rx_unsupported_op_phy": 700})
+    (fault,) = fails(rule, case)
+
+    assert {"rx_pause_ctrl_phy", "rx_unsupported_op_phy", "rx_prio3_pause"} == {row.what for row in fault.evidence}
+
+
+def gap(case, counter: str):
+    """One counter of the interface that cannot be compared; the others moved as they did."""
+    window = msgspec.structs.replace(case.window, not_compared={NETDEV: {counter: "counted anew"}})
+    return replace(case, window=window)

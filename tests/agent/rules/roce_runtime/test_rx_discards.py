@@ -6,7 +6,10 @@ import pytest
 
 from agent.rules.roce_runtime.rx_discards import roce_rt_rx_discards as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
-from tests.agent.rules.build import changed_netdev
+from tests.agent.rules.build import (
+    changed_netdev,
+    fails,
+)
 from tests.agent.rules.moves import (
     NETDEV,
     PORT,
@@ -116,3 +119,25 @@ def test_the_class_that_rdma_uses_counts_whether_pfc_is_on_it_or_not() -> None:
     assert [(PORT, "error")] == severities(rule, moved(roce(), NETDEV, traffic))
     tcp = {**traffic, "rx_vport_rdma_unicast_bytes": 4 * 10**9}
     assert [(PORT, "info")] == severities(rule, moved(roce(), NETDEV, tcp))
+
+
+def test_what_no_roce_lost_is_told_as_such() -> None:
+    """Cause, loss, and how sure that is: PFC tells which priorities carry RoCE."""
+    (other,) = fails(rule, moved(roce(), NETDEV, {"rx_prio0_discards": 6000}))
+    (own,) = fails(rule, FIRING)
+    blind = changed_netdev(FIRING, 1, qos=None)
+    (unsure,) = fails(rule, blind)
+
+    assert (("other-class", "high"), ("", "high"), ("", "medium")) == tuple(
+        (fault.cause, fault.confidence) for fault in (other, own, unsure)
+    )
+    assert "none of a priority of RoCE" in other.summary
+    assert "PFC here: 3." in own.remedy
+    assert "PFC here: not known." in unsure.remedy
+    assert other.impact != own.impact
+
+
+def test_nothing_discarded_is_nothing_told() -> None:
+    """Neither of RoCE nor of others."""
+    assert Pass(PORT) == one(rule, roce(), PORT)
+    assert Pass(PORT) == one(rule, changed_netdev(roce(), 1, qos=None), PORT)

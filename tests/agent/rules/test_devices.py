@@ -1,0 +1,70 @@
+"""What rules of several families ask of a device: its maker, its model, where its facts and its log lines are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agent.model.gpu import C2c
+from agent.model.node import Event
+from agent.rules.counting import named
+from agent.rules.devices import is_nvidia, kernel_log, model_of, on_c2c, pci_source
+from tests.agent.rules.build import changed_gpu, function, gpu_id, nic_id, probe, server
+
+GPU = gpu_id(0)
+
+
+@pytest.mark.parametrize(
+    ("bus", "driver", "nvidia"),
+    [
+        ("0x10de", "AMD", True),
+        ("0x1002", "NVIDIA", False),
+        (None, "NVIDIA", True),
+        (None, "AMD", False),
+        (None, None, True),
+    ],
+)
+def test_the_maker_is_the_bus_s_word_then_the_driver_s(bus: str | None, driver: str | None, nvidia: bool) -> None:
+    """Of a GPU that neither names the probe knows: NVIDIA's."""
+    case = changed_gpu(function(server(), GPU, vendor=bus), 0, vendor=driver)
+
+    assert nvidia == is_nvidia(case, case.topology.gpus[0])
+
+
+def test_a_model_without_a_number_is_its_name() -> None:
+    """Device, else what the driver calls it."""
+    case = server()
+    blind = function(case, GPU, device=None)
+
+    assert "0x10de:0x2330" == model_of(case, case.topology.gpus[0])
+    assert "NVIDIA H100 80GB HBM3" == model_of(blind, blind.topology.gpus[0])
+
+
+@pytest.mark.parametrize(("c2c", "there"), [(None, False), (C2c(enabled=False), False), (C2c(enabled=True), True)])
+def test_c2c_counts_where_it_is_switched_on(c2c: C2c | None, there: bool) -> None:
+    """Whatever the device number says."""
+    case = changed_gpu(server(), 0, c2c=c2c)
+
+    assert there == on_c2c(case, case.topology.gpus[0])
+
+
+def test_the_source_is_where_the_fact_came_from() -> None:
+    """sysfs, or lspci."""
+    assert pci_source(server(), GPU, "vendor").startswith("/sys/bus/pci/devices/")
+    assert pci_source(probe(server(), "pci", "absent"), GPU, "vendor").startswith("lspci")
+
+
+def test_the_log_is_that_of_the_device() -> None:
+    """Its last two lines, by either way to write its address."""
+    rows = [Event(kind="x", text=str(n), source="dmesg", subject=GPU) for n in range(2)]
+    rows += [Event(kind="x", text="3", source="dmesg", subject=f"pci:{GPU}")]
+    rows += [Event(kind="x", text="other", source="dmesg", subject=nic_id(0))]
+
+    assert ["1", "3"] == [row.value for row in kernel_log(replace(server(), events=tuple(rows)), GPU)]
+
+
+@pytest.mark.parametrize(("count", "end"), [(7, "G6"), (8, "G7"), (9, "G7 and 1 more"), (10, "G7 and 2 more")])
+def test_labels_are_cut_after_eight(count: int, end: str) -> None:
+    """And the rest is counted."""
+    assert named([f"G{n}" for n in range(count)]).endswith(end)
