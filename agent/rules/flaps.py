@@ -106,7 +106,8 @@ def _earlier(case: Case, each: Downs) -> list[str]:
     found: list[list[str]] = [[]]
     for subject in each.history:  # a port and its interface are one link: what one of them says, not both
         dated = [(_moment(at), at) for at in case.history.link_downs.get(subject, ())]
-        found.append([at for moment, at in dated if moment and first <= moment <= start])
+        # What this run saw is in the window, also where the clock was set back meanwhile
+        found.append([at for moment, at in dated if moment and first <= moment <= start and at != case.observed_at])
     return max(found, key=len)
 
 
