@@ -24,6 +24,7 @@ CHUNK_BYTES = 1 << 18
 PAGE_BYTES = 4096  # sysfs gives an attribute in one read, of a page at most: less than that is its end
 DEPTH = 2  # how far above a path a directory is looked for to which the way is known
 FEW = 4  # names that are looked up one by one, not in a listing of their directory
+NOT_THERE = os.strerror(errno.ENOENT)
 KINDS = {
     stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a FIFO",
@@ -42,6 +43,7 @@ class FolderFiles:
         self._root = os.path.abspath(root).rstrip("/")
         self._links: dict[str, str | None] = {}
         self._directories: dict[str, str] = {}
+        self._looked_into: tuple[str, frozenset[str]] = "", frozenset()  # the last directory, and all that is in it
         self._last = os.O_NOFOLLOW
 
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
@@ -64,7 +66,7 @@ class FolderFiles:
         with Reasons(directory):
             descriptor = os.open(self._directory(directory), DIRECTORY | self._last)
             try:
-                found = _found(descriptor, {name.partition("/")[0] for name in wanted})
+                found = self._found(directory, descriptor, {name.partition("/")[0] for name in wanted})
                 for name in wanted:
                     if name.partition("/")[0] in found:
                         answer = self._attribute(directory, name, descriptor if found.get(name) else None)
@@ -82,6 +84,8 @@ class FolderFiles:
     def readlink(self, path: str) -> str:
         """See Host.readlink."""
         directory, name = parent_and_name(path)
+        if directory == self._looked_into[0] and name not in self._looked_into[1]:
+            raise Absent(f"{path}: {NOT_THERE}", "ENOENT")
         with Reasons(path):
             try:
                 return os.readlink(f"{self._directory(directory)}/{name}")
@@ -134,6 +138,21 @@ class FolderFiles:
         self._links[here] = text
         return text
 
+    def _found(self, directory: str, descriptor: int, names: set[str]) -> dict[str, bool]:
+        """Which of the names an open directory holds, and whether they are regular files."""
+        found = {}
+        if len(names) > FEW:
+            with os.scandir(descriptor) as entries:
+                there = {entry.name: entry for entry in entries}
+                found = {name: there[name].is_file(follow_symlinks=False) for name in names & there.keys()}
+            if self._last:  # another root: what comes up a moment later might as well have come up after the scan
+                self._looked_into = directory, frozenset((*there, ".", ".."))
+            return found
+        for name in names:
+            with suppress(OSError):
+                found[name] = stat.S_ISREG(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode)
+        return found
+
     def _attribute(self, directory: str, name: str, descriptor: int | None) -> bytes | Unanswered | None:
         """One file: of an open directory, or by its path where it is a link, lies deeper or is nothing to be opened."""
         try:
@@ -183,18 +202,6 @@ class Reasons:
 def not_read(path: str, mode: int) -> Failed:
     """The answer for what is no regular file."""
     return Failed(f"{path}: is {KINDS.get(stat.S_IFMT(mode), 'not a file')}, which is not read", "EINVAL")
-
-
-def _found(descriptor: int, names: set[str]) -> dict[str, bool]:
-    """Which of the names an open directory holds, and whether they are regular files."""
-    if len(names) > FEW:
-        with os.scandir(descriptor) as entries:
-            return {entry.name: entry.is_file(follow_symlinks=False) for entry in entries if entry.name in names}
-    found = {}
-    for name in names:
-        with suppress(OSError):
-            found[name] = stat.S_ISREG(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode)
-    return found
 
 
 def _content(descriptor: int, limit: int, path: str) -> bytes:

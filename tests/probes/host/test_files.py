@@ -54,6 +54,22 @@ def test_a_link_is_followed_inside_the_root(tree: Path) -> None:
     assert "../../../devices/pci0000:15/0000:19:00.0" == files.readlink("/absolute/devices/0000:19:00.0/")
 
 
+def test_a_directory_that_was_looked_into_changes_no_link(tree: Path) -> None:
+    """What is not there has the same reason, and what is there its text."""
+    device = "/sys/bus/pci/devices/0000:19:00.0"
+    (tree / "sys/devices/pci0000:15/0000:19:00.0/driver").symlink_to("../../../bus/pci/drivers/nvidia")
+    fresh, looked = FolderFiles(str(tree)), FolderFiles(str(tree))
+    looked.attributes(device, ("vendor", "config", "class", "a", "b"))
+
+    assert "../../../bus/pci/drivers/nvidia" == looked.readlink(f"{device}/driver")
+    for name in ("physfn", "vendor", "..", "."):
+        with pytest.raises(Absent) as expected:
+            fresh.readlink(f"{device}/{name}")
+        with pytest.raises(Absent) as said:
+            looked.readlink(f"{device}/{name}")
+        assert (expected.value.reason, expected.value.code) == (said.value.reason, said.value.code)
+
+
 @pytest.mark.parametrize("known", ["/", "/absolute", "/absolute/devices", "/sys/bus/pci/devices/0000:19:00.0"])
 @pytest.mark.parametrize(
     "path",
