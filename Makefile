@@ -54,7 +54,7 @@ layers: $(BIN)/pytest
 docs: $(BIN)/pytest
 	$(BIN)/python -m agent.rules.pages --write docs/rules
 	$(BIN)/python -m tests.matrix.table --write
-	$(BIN)/python -m tests.coverage --write
+	$(BIN)/python -m tests.peers --write
 	$(BIN)/fabricscope schema > docs/report.schema.json
 	UPDATE_GOLDENS=1 $(BIN)/pytest -q tests/test_goldens.py
 
