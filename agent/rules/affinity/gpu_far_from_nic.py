@@ -24,6 +24,7 @@ _UNSURE = "whether the way crosses the sockets of a physical machine is not know
     "error",
     needs=("pci|lspci",),
     references=("gdr-path-too-far", "PCIE-025"),
+    absorbs=("gdr-nic-gpu-ratio",),
 )
 def affinity_gpu_far_from_nic(case: Case) -> Iterator[Answer]:
     """A GPU reaches its nearest rail through the CPU, while others have one behind a switch.

@@ -22,7 +22,7 @@ _NO_MODULE = "EIO"  # what the driver says of a cage that is empty
     "error",
     needs=("rdma|rdma_tools", "netdev"),
     references=("roce-link-down",),
-    absorbs=("gdr-nic-gpu-ratio",),
+    absorbs=("roce-lag-broken", "gdr-nic-gpu-ratio"),
 )
 def roce_link_down(case: Case) -> Iterator[Answer]:
     """A RoCE port that should carry traffic is not active.
