@@ -5,18 +5,25 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 from pathlib import Path
 
+from agent.config import Configuration
+from agent.diagnose import Plan, diagnose, judged
 from bench.timing import Cost, interleaved
+from fixtures.build import write
 from fixtures.generated import write_generated
+from probes.host.source import open_source
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 LARGEST = "lspci-xe9680-h100"  # the corpus' largest tree: 517 functions; hwloc refuses it, for it holds no CPUs
+JUDGED = "8xh200-sxm-2s-16xcx7-roce-4nvsw"  # the fixture with the most to judge: NVLink, RoCE, 18 NICs
 OF_HWLOC = "hwloc-40intel64-2g2n4c+pcilocality"  # the largest that lspci and hwloc both read: 37 functions
 
 
@@ -33,6 +40,8 @@ def main() -> None:
             print()
         print("## Cost against size\n")
         _growth(place, rounds)
+        print("\n## Judging\n")
+        _judging(place, rounds)
     print("\n## Start-up\n")
     _start_up(rounds)
 
@@ -81,6 +90,21 @@ def _growth(place: Path, rounds: int) -> None:
             "json",
         ]
     _table(interleaved(commands, rounds), against="300 functions")
+
+
+def _judging(place: Path, rounds: int) -> None:
+    """The report of a machine with everything judged again and again, in this process: no start, no probes."""
+    write(JUDGED, None, place / JUDGED)
+    report, _ = diagnose(open_source(str(place / JUDGED)), Plan())
+    spent = []
+    for _ in range(rounds * 5):
+        started = time.process_time()
+        judged(report, Configuration())
+        spent.append(time.process_time() - started)
+    told = f"{len(report.topology.gpus)} GPUs, {len(report.topology.nics)} NICs, {len(report.checks)} rules"
+    print(
+        f"{JUDGED}: {told}: {min(spent) * 1000:.1f} ms of CPU at least, median {statistics.median(spent) * 1000:.1f} ms"
+    )
 
 
 def _start_up(rounds: int) -> None:
