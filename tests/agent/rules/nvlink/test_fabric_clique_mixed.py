@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from agent.rules.nvlink.fabric_clique_mixed import fabric_clique_mixed as rule
-from agent.rules.rule import NotApplicable, Unknown
+from agent.rules.rule import (
+    NotApplicable,
+    Pass,
+    Unknown,
+)
 from tests.agent.rules.build import changed_gpu, fails, gpu_id, kinds
 from tests.agent.rules.nvlink.fabric import hgx, registration, tray
 from tests.agent.rules.rows import NO_CLUSTER
@@ -55,3 +59,18 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
 def test_one_gpu_has_nothing_to_differ_from() -> None:
     """Not applicable."""
     assert {NotApplicable} == kinds(rule, hgx(1))
+
+
+def test_two_agree_and_one_alone_says_nothing() -> None:
+    """A pass where there was something to compare; no answer for the node where nothing registered."""
+    nothing = registration(hgx(2), None, state="in_progress")
+
+    assert [Pass("node")] == list(rule.check(hgx(2)))
+    assert "node" not in {answer.subject for answer in rule.check(nothing)}
+
+
+def test_a_cluster_is_told_by_its_first_eight_digits() -> None:
+    """As nvidia-smi prints them."""
+    (fault,) = fails(rule, registration(tray(), 2, clique=3))
+
+    assert "3a5c0000/3" in fault.summary

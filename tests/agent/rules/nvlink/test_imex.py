@@ -8,7 +8,12 @@ from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.nvlink.imex_channel_denied import imex_channel_denied as channel
 from agent.rules.nvlink.imex_down import imex_down as rule
-from agent.rules.rule import NotApplicable, Pass, Unknown
+from agent.rules.rule import (
+    Fail,
+    NotApplicable,
+    Pass,
+    Unknown,
+)
 from tests.agent.rules.build import changed_gpus, fails, node, probe, software, topology
 from tests.agent.rules.nvlink.fabric import CHANNEL, IMEX, hgx, registration, service, tray
 from tests.agent.rules.rows import NO_CLUSTER
@@ -111,3 +116,16 @@ def test_imex_that_is_down_stands_for_its_channels() -> None:
 def test_an_hgx_needs_no_imex() -> None:
     """Not applicable."""
     assert [NotApplicable] == [type(answer) for answer in rule.check(hgx())]
+
+
+@pytest.mark.parametrize(("nodes", "kind"), [("9" * 9, Fail), ("9" * 10, Unknown), ("2", Fail), ("1", NotApplicable)])
+def test_how_many_nodes_are_a_number(nodes: str, kind: type) -> None:
+    """Two to nine digits of them."""
+    (answer,) = rule.check(imex(stopped(), nodes_config=nodes))
+
+    assert isinstance(answer, kind)
+
+
+def test_a_service_that_is_stopped_and_tells_no_state_is_down() -> None:
+    """Only one that runs should tell."""
+    assert ["error"] == [fault.severity for fault in fails(rule, imex(stopped(), nodes_config="18"))]

@@ -283,3 +283,41 @@ def test_bridges_of_hopper_cards_carry_twelve_of_eighteen_links(device, lost, fo
     case = models(changed_gpus(server(2), links=dead(lost, remote="gpu")), device)
 
     assert found == len(fails(rule, case))
+
+
+@pytest.mark.parametrize(("gpus", "whole"), [(2, False), (3, True), (4, True)])
+def test_three_gpus_are_a_board(gpus: int, whole: bool) -> None:
+    """What all of three lost is behind all of them."""
+    subjects = [fault.subject for fault in fails(rule, all_lost(gpus, 18))]
+
+    assert whole == (subjects == ["node"])
+
+
+def test_a_board_without_any_link_is_about_its_nvlink() -> None:
+    """The place that what follows from it shares."""
+    (some,) = fails(rule, all_lost(8))
+    (none,) = fails(rule, all_lost(8, 18))
+
+    assert set(some.places) < set(none.places)
+    assert 1 == len(set(none.places) - set(some.places))
+
+
+def test_gpus_that_are_lost_explain_dead_links_to_gpus_alone() -> None:
+    """Gone from the bus, or not offered by the driver; live links to a switch say that dead ones led there, too."""
+    wired = changed_gpus(one_lost(remote="gpu"))
+    for case in (function(wired, gpu_id(0), state="gone"), changed_gpu(wired, 0, driver_state="error")):
+        (fault,) = [f for f in fails(rule, case) if f.subject == f"gpu:{GPU}"]
+        assert gpu_id(0) in fault.places
+    for case in (one_lost(), wired):
+        assert not any(gpu_id(0) in fault.places for fault in fails(rule, case))
+
+
+def test_a_switch_that_is_there_explains_nothing() -> None:
+    """Only one that is gone; and not the loss of a wire between two GPUs."""
+    switch = msgspec.structs.replace(bridge("0000:f1:00.0", None, "upstream"), class_code="0x068000")
+    for state, remote, told in (("gone", "switch", True), ("present", "switch", False), ("gone", "gpu", False)):
+        case = one_lost(remote=remote)
+        functions = [*case.topology.pci, msgspec.structs.replace(switch, state=state)]
+        case = topology(case, pci=functions, nvswitches=[NvSwitch(id=switch.id, pci=switch.id)])
+        (fault,) = fails(rule, case)
+        assert told == (switch.id in fault.places)

@@ -154,3 +154,45 @@ def test_two_gpus_and_unlike_ones_are_not_compared() -> None:
 def test_other_meshes_are_their_builders_own() -> None:
     """Half a cube mesh: five links in one row, four in another."""
     assert {NotApplicable} == kinds(rule, matrix(mesh(2, 4, p0_1=1), 4))
+
+
+def test_mig_that_is_off_changes_nothing() -> None:
+    """It is possible on all of them."""
+    assert 1 == len(fails(rule, changed_gpus(matrix(mesh(18, p1_2=16)), mig=Mig(current=False))))
+
+
+def test_a_fault_of_one_model_among_several_is_not_the_node_s() -> None:
+    """Its first GPU has the answer; of a single model the node."""
+    case = matrix(mesh(18))
+    two = function(function(case, gpu_id(6), device=B200), gpu_id(7), device=B200)
+
+    assert {"node"} == {answer.subject for answer in rule.check(case)}
+    assert {f"gpu:{gpu_id(0)}", f"gpu:{gpu_id(6)}"} == {answer.subject for answer in rule.check(two)}
+
+
+@pytest.mark.parametrize(("links", "thin", "faults"), [(8, 7, 1), (9, 8, 1), (18, 17, 1)])
+def test_eight_links_and_more_are_switches(links: int, thin: int, faults: int) -> None:
+    """Whatever most have is due."""
+    assert faults == len(fails(rule, matrix(mesh(links, p1_2=thin))))
+
+
+def test_without_a_majority_on_switches_the_most_is_due() -> None:
+    """Two and two and two."""
+    case = matrix({(0, 1): 18, (2, 3): 18, (0, 2): 17, (1, 3): 17, (0, 3): 16, (1, 2): 16}, 4)
+
+    assert 1 == len(fails(rule, case))
+
+
+def test_two_lossy_rows_of_a_cube_that_are_not_joined() -> None:
+    """No pair is between GPUs with fewer: the first of them is named."""
+    case = matrix(cube(p0_1=2, p2_3=2, p0_2=1))
+
+    assert fails(rule, matrix(cube(p0_1=0)))
+    assert all(fault.subject for fault in fails(rule, case))
+
+
+def test_a_link_that_is_known_is_no_doubt() -> None:
+    """Inactive or active."""
+    links = [GpuLink(link=0, state="inactive"), GpuLink(link=1, state="active")]
+
+    assert 1 == len(fails(rule, changed_gpu(matrix(mesh(18, p1_2=16)), 5, links=links)))

@@ -17,6 +17,7 @@ from agent.rules.nvlink.unused_by_mig import nvlink_unused_by_mig as unused
 from agent.rules.profile.differs import profile_differs
 from agent.rules.rule import Fail, NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
+    all_functions,
     answers,
     changed_gpu,
     changed_gpus,
@@ -188,3 +189,54 @@ def test_what_explains_it_stands_for_it() -> None:
 def test_a_guard_keeps_nvls_silent(circumstance, kind) -> None:
     """The firing case and this circumstance."""
     assert {kind} == kinds(nvls, circumstance(unsummed()))
+
+
+@pytest.mark.parametrize(("expected", "faults"), [(0.5, 0), (1, 1), (2, 1)])
+def test_one_link_is_a_claim(expected: float, faults: int) -> None:
+    """Less is none."""
+    assert faults == len(fails(claimed, no_nvlink(expected)))
+
+
+def test_a_claim_that_is_wrong_of_some_is_told_of_these() -> None:
+    """One of eight without links, and one that is not offered: not the node's."""
+    some = changed_gpu(replace(hgx(), profile=profile(nvlinks_per_gpu=18)), 2, links=[], links_known=True)
+    away_one = changed_gpu(no_nvlink(), 2, driver_state="no_driver")
+
+    assert [SUBJECTS[2]] == [fault.subject for fault in fails(claimed, some)]
+    assert ["node"] == [fault.subject for fault in fails(claimed, away_one)]
+
+
+def test_a_mode_that_one_of_eight_does_not_tell() -> None:
+    """The others are in it: one finding for the node where the eighth is not judged."""
+    case = changed_gpus(hgx(), nvlink_bandwidth_mode="half")
+    away_one = changed_gpu(case, 2, driver_state="no_driver")
+
+    assert ["node"] == [fault.subject for fault in fails(bandwidth, case)]
+    assert ["node"] == [fault.subject for fault in fails(bandwidth, away_one)]
+    whole = changed_gpu(case, 2, nvlink_bandwidth_mode="full")
+    assert 7 == len(fails(bandwidth, whole))
+
+
+@pytest.mark.parametrize(("gpus", "kind"), [(1, NotApplicable), (2, Fail), (3, Fail)])
+def test_two_gpus_are_wired_to_each_other(gpus: int, kind: type) -> None:
+    """MIG on one is nobody's loss; nor are sums in switches."""
+    case = changed_gpus(hgx(gpus), mig=Mig(current=True))
+    sums = registration(hgx(gpus), None, state="not_supported", status=None)
+
+    assert {kind} == kinds(unused, case)
+    assert {kind} == kinds(nvls, sums)
+
+
+def test_mig_of_another_maker_s_gpus_is_nothing_here() -> None:
+    """And MIG that is off keeps no sum from its switch."""
+    foreign = all_functions(changed_gpus(hgx(), mig=Mig(current=True)), "0x030200", vendor="0x1002")
+
+    assert {NotApplicable} == kinds(unused, foreign)
+    assert 1 == len(fails(nvls, changed_gpus(unsummed(), mig=Mig(current=False))))
+    assert {NotApplicable} == kinds(nvls, changed_gpus(unsummed(), mig=Mig(current=True)))
+
+
+def test_a_completed_state_with_a_bad_status_is_none() -> None:
+    """Completed without a word of the outcome is not known; with a bad one it is."""
+    assert 1 == len(fails(nvls, unsummed("completed", "failure")))
+    assert {Unknown} == kinds(nvls, unsummed("completed", None))

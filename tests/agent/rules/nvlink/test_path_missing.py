@@ -11,7 +11,11 @@ from agent.model.gpu import Mig
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.nvlink.path_missing import nvlink_path_missing as rule
-from agent.rules.rule import NotApplicable, Pass, Unknown
+from agent.rules.rule import (
+    NotApplicable,
+    Pass,
+    Unknown,
+)
 from tests.agent.rules.build import (
     answers,
     changed_gpu,
@@ -130,3 +134,23 @@ def test_a_matrix_of_pci_paths_alone_is_unknown() -> None:
 
     assert [] == fails(rule, case)
     assert Unknown in kinds(rule, case)
+
+
+def test_three_gpus_are_a_board_and_two_are_not() -> None:
+    """All pairs of three are one finding; two of three pairs are the GPU's; pairs of others stay pairs."""
+    every = cut(hgx(3), list(combinations(range(3), 2)))
+    alone = cut(hgx(3), [(2, 0), (2, 1)])
+    mixed = cut(hgx(), [*((2, n) for n in range(8) if n != 2), (4, 5)])
+
+    assert ["node"] == [fault.subject for fault in fails(rule, every)]
+    assert [f"gpu:{gpu_id(2)}"] == [fault.subject for fault in fails(rule, alone)]
+    assert {f"gpu:{gpu_id(2)}", f"pair:{gpu_id(4)}+{gpu_id(5)}"} == {f.subject for f in fails(rule, mixed)}
+
+
+def test_a_young_host_is_unknown_only_where_a_pair_is_cut() -> None:
+    """The others pass."""
+    young = node(fired(), uptime_seconds=60.0)
+
+    assert [] == fails(rule, young)
+    assert [Unknown] == [type(a) for a in answers(rule, young, PAIR)]
+    assert [Pass] == [type(a) for a in answers(rule, young, f"pair:{gpu_id(0)}+{gpu_id(1)}")]

