@@ -37,9 +37,8 @@ def gpus(case: Case) -> Answer | None:
 
 
 def nvlink(case: Case) -> Answer | None:
-    """Shut where there is certainly neither a GPU nor an NVSwitch. A container hides the services of its host, and a
-    profile may expect what is not here."""
-    if case.topology.nvswitches or case.node.container or case.profile:
+    """Shut where there is certainly neither a GPU nor an NVSwitch. A profile may expect what is not here."""
+    if case.topology.nvswitches or case.profile:
         return None
     return gpus(case)
 

@@ -31,14 +31,14 @@ class Registered(NamedTuple):
 
 def unmanaged(case: Case) -> Answer | None:
     """Why no fabric manager is due on this node; None where one is."""
-    if case.node.container:
-        return Unknown("node", "a container does not show the services of its host")
     gpus = [gpu for gpu in case.topology.gpus if device_id(case, gpu) in _HIDDEN_SWITCHES]
     hidden = len(gpus) >= _WHOLE_BOARD and not case.virtual_machine
     if not case.topology.nvswitches and not hidden:
         if unread := case.bus_unread:
             return Unknown("node", f"whether there are NVSwitches: {unread}")
         return NotApplicable("node", "no NVSwitch of this host: its GPUs need no fabric manager on it")
+    if case.node.container:
+        return Unknown("node", "a container does not show the services of its host")
     switches = [case.functions.get(switch.pci) for switch in case.topology.nvswitches]
     if switches and all(each and (each.driver or "").startswith("vfio") for each in switches):
         return NotApplicable("node", "the NVSwitches wait for a virtual machine (vfio-pci): it manages them")

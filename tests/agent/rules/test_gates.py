@@ -64,11 +64,11 @@ def test_nvlink_and_nccl_need_gpus() -> None:
 
     assert isinstance(gates.nvlink(bare), NotApplicable)
     assert isinstance(gates.gpus(bare), NotApplicable)
+    assert isinstance(gates.nvlink(node(bare, container="docker")), NotApplicable)
     assert gates.nvlink(server()) is None
     assert gates.gpus(server()) is None
     assert gates.gpus(probe(bare, "pci", "failed", "no")) is None
     assert gates.nvlink(probe(bare, "pci", "failed", "no")) is None
-    assert gates.nvlink(node(bare, container="docker")) is None
     assert gates.nvlink(replace(bare, profile=Profile(name="p"))) is None
     assert gates.nvlink(topology(bare, nvswitches=[NvSwitch(id="0000:05:00.0", pci="0000:05:00.0")])) is None
 
