@@ -115,6 +115,13 @@ def reset(case: Case, subject: str, counter: str = "*", why: str = "counted anew
     return replace(case, window=msgspec.structs.replace(case.window, not_compared=gaps, moved={}))
 
 
+def gap(case: Case, subject: str, counter: str, why: str = "counted anew") -> Case:
+    """The same machine with one counter that could not be compared; all others moved as they did."""
+    assert case.window is not None
+    gaps = {**case.window.not_compared, subject: {counter: why}}
+    return replace(case, window=msgspec.structs.replace(case.window, not_compared=gaps))
+
+
 def without_window(case: Case) -> Case:
     """The first run on this machine."""
     return replace(case, window=None)

@@ -259,3 +259,20 @@ def test_what_a_nic_is_for_takes_its_place_on_the_bus() -> None:
 
     assert {NotApplicable} == {type(answer) for each in (case, elsewhere) for answer in answers(rule, each, port)}
     assert {Unknown} == {type(answer) for answer in answers(rule, alone, port)}
+
+
+@pytest.mark.parametrize(("rails", "told"), [(1, False), (2, True), (3, True)])
+def test_the_share_of_a_rail_is_told_where_there_are_several(rails: int, told: bool) -> None:
+    """Of one alone it is all."""
+    case = changed_port(server(rails), 0, state="DOWN", phys_state="LinkUp")
+    found = fails(rule, case)
+
+    assert told == any("rails: this node injects" in fault.impact for fault in found)
+    assert found
+
+
+def test_a_nic_of_unknown_use_whose_function_is_here_is_not_unknown() -> None:
+    """Only one that the half-read bus does not show may be a rail."""
+    case = probe(changed_nic(down(), 1, role="unknown"), "pci", "failed", "x")
+
+    assert [NotApplicable] == [type(answer) for answer in answers(rule, case, PORT)]

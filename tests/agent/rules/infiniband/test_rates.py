@@ -223,3 +223,26 @@ def test_second_ports_are_not_measured_by_the_first() -> None:
     ]
 
     assert [] == fails(degraded, topology(case, nics=[*case.topology.nics, *twins]))
+
+
+def test_two_rails_are_mixed_and_one_is_not() -> None:
+    """Two are enough to compare; a rail whose rate was not read is not one of them."""
+    two = changed_port(server(2), 1, **HDR)
+
+    assert ["node"] == [fault.subject for fault in fails(mixed, two)]
+    assert {NotApplicable} == kinds(mixed, server(1))
+    assert [] == fails(mixed, changed_port(two, 0, rate_gbit_s=None))
+    assert Unknown in kinds(mixed, changed_port(two, 0, rate_gbit_s=None))
+
+
+def test_a_port_that_is_not_judged_says_nothing_of_the_mixture() -> None:
+    """Storage is no answer here."""
+    assert {"node"} == {answer.subject for answer in mixed.check(changed_nic(server(), 1, role="unused"))}
+
+
+def test_a_rate_without_width_or_speed_is_told_alone() -> None:
+    """ "200 Gb/s", without what makes it up."""
+    for left in ({"width": None}, {"speed": None}):
+        (fault,) = fails(degraded, changed_port(slow(), 1, **left))
+        assert "None" not in fault.summary
+        assert fault.summary.startswith("runs at 200 Gb/s;")

@@ -5,11 +5,16 @@ from __future__ import annotations
 import pytest
 
 from agent.rules.roce_runtime.fec_ber import roce_fec_ber as rule
-from agent.rules.rule import NotApplicable, Pass, Unknown
+from agent.rules.rule import (
+    NotApplicable,
+    Pass,
+    Unknown,
+)
 from tests.agent.rules.moves import (
     NETDEV,
     PORT,
     WIRE_GUARDS,
+    gap,
     moved,
     one,
     roce,
@@ -84,3 +89,11 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
 def test_a_link_that_came_up_has_errors() -> None:
     """They are no measure, and roce-link-flap counts how often."""
     silent(rule, moved(FIRING, NETDEV, {"carrier_down_count": 1}), NotApplicable)
+
+
+def test_a_gap_of_either_kind_is_no_pass() -> None:
+    """Corrected or lost blocks that could not be compared."""
+    for counter in ("rx_corrected_bits_phy", "rx_pcs_symbol_err_phy"):
+        if counter in roce().topology.netdevs[1].counters:
+            answer = one(rule, gap(roce(), NETDEV, counter), PORT)
+            assert isinstance(answer, Unknown), counter

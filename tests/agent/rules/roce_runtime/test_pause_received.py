@@ -6,7 +6,11 @@ import pytest
 
 from agent.rules.roce_runtime.pause_received import roce_rt_pause_received as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
-from tests.agent.rules.build import nic_id
+from tests.agent.rules.build import (
+    fails,
+    nic_id,
+    topology,
+)
 from tests.agent.rules.moves import (
     NETDEV,
     PORT,
@@ -87,3 +91,31 @@ def test_all_rails_alike_are_a_heavy_load() -> None:
         case = moved(case, f"netdev:{nic_id(n)}", {"rx_prio3_pause_duration": 1800 * 10**6})
 
     assert ["info"] * 4 == [severity for _, severity in severities(rule, case)]
+
+
+def shares(*percent: float):
+    """How much of an hour each rail was paused."""
+    case = roce()
+    for n, share in enumerate(percent):
+        case = moved(case, f"netdev:{nic_id(n)}", {"rx_prio3_pause_duration": int(share * 36_000_000)})
+    return case
+
+
+@pytest.mark.parametrize(("others", "severity"), [(10, "warning"), (10.1, "info"), (50, "info"), (0, "warning")])
+def test_one_port_sticks_out_from_five_times_the_others_on(others: float, severity: str) -> None:
+    """Half of the time against a tenth."""
+    found = {f.subject: f for f in fails(rule, shares(others, 50, others, others))}
+
+    assert severity == found[PORT].severity
+    assert ("one-port" if severity == "warning" else "") == found[PORT].cause
+    assert f"limit {25 if severity == 'warning' else 5} %" in found[PORT].summary
+    assert f"the other ports {others:.0f} %" in found[PORT].summary
+
+
+def test_a_lone_port_is_compared_with_nobody() -> None:
+    """And the text tells of none."""
+    alone = topology(FIRING, nics=[FIRING.topology.nics[1]])
+    (fault,) = fails(rule, alone)
+
+    assert "info" == fault.severity
+    assert "other ports" not in fault.summary

@@ -5,11 +5,16 @@ from __future__ import annotations
 import pytest
 
 from agent.rules.roce_runtime.pause_storm import roce_rt_pause_storm as rule
-from agent.rules.rule import NotApplicable, Pass, Unknown
+from agent.rules.rule import (
+    NotApplicable,
+    Pass,
+    Unknown,
+)
 from tests.agent.rules.moves import (
     NETDEV,
     PORT,
     WIRE_GUARDS,
+    gap,
     moved,
     one,
     roce,
@@ -78,3 +83,15 @@ def test_a_driver_that_does_not_count_it_is_not_judged() -> None:
 def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     """The firing case and this circumstance: no fault, and the answer that the page promises."""
     silent(rule, circumstance(FIRING), kind)
+
+
+def test_one_kind_of_event_that_could_not_be_compared_is_no_pass() -> None:
+    """And hides no event of the other kind."""
+    for counter, other in (
+        ("tx_pause_storm_warning_events", "tx_pause_storm_error_events"),
+        ("tx_pause_storm_error_events", "tx_pause_storm_warning_events"),
+    ):
+        assert isinstance(one(rule, gap(roce(), NETDEV, counter), PORT), Unknown)
+        assert [PORT] == [
+            subject for subject, _ in severities(rule, gap(moved(roce(), NETDEV, {other: 5}), NETDEV, counter))
+        ]

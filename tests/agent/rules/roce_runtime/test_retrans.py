@@ -12,6 +12,7 @@ from tests.agent.rules.moves import (
     NETDEV,
     PORT,
     PORT_GUARDS,
+    gap,
     moved,
     one,
     roce,
@@ -120,3 +121,44 @@ def test_without_an_earlier_sample_it_is_unknown() -> None:
 def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     """The firing case and this circumstance: no fault, and the answer that the page promises."""
     silent(rule, circumstance(FIRING), kind)
+
+
+def test_the_gravest_direction_is_told() -> None:
+    """A warning of what it sent, an error of what it received; an unknown one hides neither."""
+    sent = {"packet_seq_err": 50, "port_xmit_packets": 10 * MILLION}
+    received = {"out_of_sequence": 1000, "port_rcv_packets": 10 * MILLION}
+    both = moved(roce(), PORT, {**sent, **received})
+
+    assert [(PORT, "error")] == severities(rule, both)
+    assert "gaps in what it received" in fails(rule, both)[0].summary
+    assert [(PORT, "warning")] == severities(rule, gap(moved(roce(), PORT, sent), PORT, "out_of_sequence"))
+
+
+@pytest.mark.parametrize("counter", ["packet_seq_err", "out_of_sequence"])
+def test_what_could_not_be_compared_is_no_pass(counter: str) -> None:
+    """Neither where nothing else moved nor where little did."""
+    few = moved(roce(), PORT, {"local_ack_timeout_err": 1, "port_xmit_packets": 10 * MILLION})
+
+    for case in (roce(), few):
+        answer = one(rule, gap(case, PORT, counter), PORT)
+        assert isinstance(answer, Unknown)
+
+
+def test_few_that_may_be_more_are_weighed_all_the_same() -> None:
+    """Nine that were seen, of packets few enough."""
+    few = moved(roce(), PORT, {"packet_seq_err": 9, "port_xmit_packets": MILLION})
+
+    assert [(PORT, "warning")] == severities(rule, gap(few, PORT, "implied_nak_seq_err"))
+
+
+@pytest.mark.parametrize(
+    ("counters", "words"),
+    [
+        ({"packet_seq_err": 50, "port_xmit_packets": 10 * MILLION}, "packets sent, limit 1e-06"),
+        ({"packet_seq_err": 5000, "port_xmit_packets": 10 * MILLION}, "packets sent, limit 1e-04"),
+        ({"out_of_sequence": 50, "port_rcv_packets": 10 * MILLION}, "packets received, limit 1e-06"),
+    ],
+)
+def test_way_and_limit_are_told(counters: dict[str, int], words: str) -> None:
+    """Of what it sent or received; the limit that it is over."""
+    assert words in fails(rule, moved(roce(), PORT, counters))[0].summary
