@@ -56,7 +56,7 @@ def ib_port_down(case: Case) -> Iterator[Answer]:
     - A single rail, or storage ports, without signal where no port of that role is active: not cabled, or the fabric is
       down; this node cannot tell, so it is unknown.
     - The first four minutes after boot, a state that could not be read, and ports that are down where nothing says
-      which NICs are rails: unknown.
+      which NICs are rails (as outputs of RDMA tools alone do not): unknown.
     - The link is up and no subnet manager came: ib-no-sm is the cause and stands for this one.
 
     ## How to confirm

@@ -44,7 +44,7 @@ def ib_rate_degraded(case: Case) -> Iterator[Answer]:
     - Ports that are not active say SDR: not applicable. So are ports without a role, software devices, functions that a
       fabric manager owns, and virtual functions beside their physical one.
     - An active ConnectX-5 or later that says SDR: the kernel is too old to name its speed; unknown.
-    - A rate that could not be read: unknown.
+    - A rate that could not be read; outputs of RDMA tools alone, which do not say what a NIC is for: unknown.
 
     ## How to confirm
     `ibstat` or `cat /sys/class/infiniband/*/ports/*/rate`; `mlxlink -d DEVICE -m -c` shows cable and errors.

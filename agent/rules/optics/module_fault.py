@@ -78,7 +78,8 @@ def roce_module_fault(case: Case) -> Iterator[Answer]:
     others = [(nic, port) for nic in case.topology.nics for port in nic.ports if port.link_layer == "InfiniBand"]
     for nic, port in others:
         yield _infiniband(case, nic, port)
-    if not others and not any(port.link_layer != "InfiniBand" for nic in case.topology.nics for port in nic.ports):
+    looked = case.bus_unread is None or case.probe_failure("rdma|rdma_tools") is None
+    if looked and not any(nic.ports for nic in case.topology.nics):
         yield NotApplicable("node", "no port of an RDMA device")
 
 

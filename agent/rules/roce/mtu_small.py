@@ -41,7 +41,8 @@ def roce_mtu_small(case: Case) -> Iterator[Answer]:
     - 4200, 4220 and 9000 are all fine: nobody needs 9000 for this.
     - Virtual functions and virtual machines, whose MTU the provider sets; EFA, iWARP, eRDMA and other cloud NICs;
       ports that are not active or have no role; functions that a fabric manager owns: not applicable.
-    - The interface is in another network namespace (a container has it), or its MTU could not be read: unknown.
+    - The interface is in another network namespace (a container has it), or its MTU could not be read; outputs of RDMA
+      tools alone, which do not say what a NIC is for: unknown.
 
     ## How to confirm
     `ip link show INTERFACE`, and `ibv_devinfo -d DEVICE | grep active_mtu`

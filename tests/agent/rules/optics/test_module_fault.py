@@ -19,6 +19,7 @@ from tests.agent.rules.build import (
     changed_port,
     fails,
     kinds,
+    probe,
     server,
     topology,
     virtual,
@@ -177,4 +178,10 @@ def test_without_ports_it_is_not_applicable() -> None:
     """One answer for the node; InfiniBand ports one each."""
     assert {NotApplicable} == kinds(rule, server())
     assert [NotApplicable("node", "no port of an RDMA device")] == list(rule.check(topology(server(), nics=[])))
+
+    unread = topology(server(), nics=[], pci=[])
+    for name in ("pci", "lspci", "rdma", "rdma_tools"):
+        unread = probe(unread, name, "absent", "a kernel log alone")
+    assert [] == list(rule.check(unread))
+    assert "unknown" == judge(unread, [rule])[0][0].state
     assert [] == answers(rule, server(), "node")
