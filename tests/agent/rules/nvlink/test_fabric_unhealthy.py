@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from agent.rules.nvlink.fabric import together
 from agent.rules.nvlink.fabric_unhealthy import fabric_unhealthy as rule
-from agent.rules.rule import NotApplicable, Pass, Unknown
+from agent.rules.rule import (
+    Fail,
+    NotApplicable,
+    Pass,
+    Unknown,
+)
 from tests.agent.rules.build import answers, changed_gpu, fails
 from tests.agent.rules.nvlink.fabric import SUBJECTS, health, hgx, registration
 
@@ -72,3 +78,27 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     (answer,) = answers(rule, circumstance(health(hgx(), 2, degraded_bandwidth="true")), SUBJECTS[2])
 
     assert isinstance(answer, kind), answer
+
+
+def made(n: int, **changes) -> Fail:
+    """A fault of one GPU."""
+    values = {"impact": "", "remedy": "", "evidence": (), "severity": "error", "summary": "it"} | changes
+    return Fail(subject=f"gpu:{n}", label=f"GPU{n}", places=frozenset({str(n)}), **values)
+
+
+@pytest.mark.parametrize(
+    ("faults", "judged", "subjects"),
+    [
+        ([], 0, []),
+        ([made(0)], 1, ["gpu:0"]),
+        ([made(0), made(1)], 2, ["node"]),
+        ([made(0), made(1)], 3, ["gpu:0", "gpu:1"]),
+        ([made(0), made(1, severity="warning")], 2, ["gpu:0", "gpu:1"]),
+        ([made(0), made(1, cause="x")], 2, ["gpu:0", "gpu:1"]),
+        ([made(0), made(1, summary="that")], 2, ["gpu:0", "gpu:1"]),
+        ([made(0), made(1), made(2)], 3, ["node"]),
+    ],
+)
+def test_the_same_of_all_is_one(faults, judged: int, subjects: list[str]) -> None:
+    """Two at least, all that were judged, alike in all that is said."""
+    assert subjects == [fault.subject for fault in together(faults, judged)]

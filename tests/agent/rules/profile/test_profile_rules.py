@@ -8,7 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.model.gpu import NvSwitch
+from agent.model.gpu import (
+    GpuLink,
+    Mig,
+    NvSwitch,
+)
 from agent.model.node import Platform
 from agent.model.profile import Device, Expected, Profile
 from agent.model.report import History, Known
@@ -16,7 +20,12 @@ from agent.rules.profile.device_count_low import device_count_low
 from agent.rules.profile.differs import profile_differs
 from agent.rules.profile.gpu_module_missing import gpu_module_missing
 from agent.rules.profile.nvswitch_missing import nvswitch_missing
-from agent.rules.rule import NotApplicable, Pass, Unknown
+from agent.rules.rule import (
+    Fail,
+    NotApplicable,
+    Pass,
+    Unknown,
+)
 from tests.agent.rules.build import (
     answers,
     changed_gpu,
@@ -309,3 +318,106 @@ def test_nvlinks_of_other_models_and_closed_gpus_are_not_counted() -> None:
 
     assert [] == list(profile_differs.check(other))
     assert [] == list(profile_differs.check(closed))
+
+
+def linked(**more: Any):
+    """GPU 1 has 16 of the 18 links that the profile expects."""
+    case = with_profile(server(), nvlinks_per_gpu=due(18), gpu_devices=["10de:2330"])
+    return changed_gpu(case, 1, **({"links": nvlinks(16)} | more))
+
+
+@pytest.mark.parametrize(
+    ("case", "kind"),
+    [
+        pytest.param(linked(), Fail, id="two links are missing"),
+        pytest.param(linked(mig=Mig(current=False)), Fail, id="MIG is off"),
+        pytest.param(linked(mig=Mig(current=True)), Pass, id="MIG is on"),
+        pytest.param(topology(linked(), bandwidth_mode="half"), NotApplicable, id="mode of the system"),
+        pytest.param(linked(nvlink_bandwidth_mode="min"), NotApplicable, id="mode of the GPU"),
+        pytest.param(
+            linked(links=[*nvlinks(16), GpuLink(link=16, state="unknown")]), Unknown, id="the state of one is not known"
+        ),
+        pytest.param(
+            linked(links=[*nvlinks(16), GpuLink(link=16, state="inactive"), GpuLink(link=17, state="inactive")]),
+            Fail,
+            id="two are inactive",
+        ),
+    ],
+)
+def test_what_keeps_nvlinks_of_a_profile_silent(case, kind) -> None:
+    """Each circumstance alone, and one answer."""
+    (answer,) = answers(profile_differs, case, f"gpu:{gpu_id(1)}")
+
+    assert isinstance(answer, kind), answer
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "kind"),
+    [("28.39", "28.43", Fail), (None, "28.43", Pass), ("28.39", None, Pass), ("28.43", "28.43", Pass)],
+)
+def test_firmware_is_compared_where_both_are_known(here: str | None, there: str | None, kind: type) -> None:
+    """Of a NIC; its finding is about it."""
+    devices = [like(nic_id(1), kind="nic", firmware=there)]
+    case = changed_nic(with_profile(server(), devices=devices), 1, firmware=here)
+    (answer,) = answers(profile_differs, case, f"pci:{nic_id(1)}")
+
+    assert isinstance(answer, kind)
+    assert not isinstance(answer, Fail) or answer.label == "mlx5_1"
+
+
+def test_a_device_that_is_no_gpu_and_no_nic_has_its_address_for_a_name() -> None:
+    """A drive of the profile, slower now; where the profile says no speed an idle link is no doubt."""
+    case = relinked(with_profile(server(), devices=[like("0000:21:00.0", kind="drive")]), "0000:21:00.0", link(16.0))
+    idle = with_profile(server(), devices=[like(gpu_id(1), link_gt_s=None, link_width=None)])
+
+    assert ["0000:21:00.0"] == [fault.label for fault in fails(profile_differs, case)]
+    idle = relinked(idle, gpu_id(1), link(2.5, 16, "idle"))
+    assert [Pass(f"pci:{gpu_id(1)}")] == answers(profile_differs, idle, f"pci:{gpu_id(1)}")
+
+
+def test_empty_places_are_of_the_kind_that_is_missing() -> None:
+    """GPUs where GPUs are missing, rails where rails are; other NICs of the profile are not told."""
+    gpus = [Device(kind="nic", pci="0000:98:00.0"), Device(kind="gpu", pci=gpu_id(3))]
+    nics = [Device(kind="nic", pci=f"0000:9{n}:00.0", role=role) for n, role in enumerate(("storage", "rail"))]
+    (gpu,) = fails(device_count_low, short(devices=gpus))
+    (rail,) = fails(device_count_low, with_profile(server(), rails=due(5), devices=nics))
+
+    assert gpu.summary.endswith(f"nothing is at {gpu_id(3)}")
+    assert rail.summary.endswith("nothing is at 0000:91:00.0")
+
+
+def test_rails_that_are_all_gone_are_known_by_the_profile() -> None:
+    """Their model is; NICs of another model are none of them, nor is a storage NIC of the same."""
+    devices = [Device(kind="nic", pci=nic_id(0), role="rail", vendor_device="15b3:1021")]
+    unused = with_profile(changed_nics(server(), role="unused"), rails=due(4), devices=devices)
+    other = with_profile(changed_nics(server(), role="unused"), rails=due(4))
+    stores = [Device(kind="nic", pci=nic_id(0), role="storage", vendor_device="15b3:1021")]
+    stored = with_profile(changed_nics(server(), role="unused"), rails=due(4), devices=stores)
+
+    assert {Pass} == kinds(device_count_low, unused)
+    assert ["0 NICs of the rails' model, 4 expected"] == [f.summary for f in fails(device_count_low, other)]
+    assert 1 == len(fails(device_count_low, stored))
+    mixed = function(with_profile(server(), rails=due(4)), nic_id(3), device="0x101b")
+    assert [] == fails(device_count_low, mixed)
+    foreign = changed_nic(mixed, 3, role="unused")
+    assert ["3 NICs of the rails' model, 4 expected"] == [f.summary for f in fails(device_count_low, foreign)]
+
+
+def test_what_is_gone_is_a_place_of_what_is_missing() -> None:
+    """A switch, a socket; what is there is none, and what sleeps is none."""
+    (some,) = fails(nvswitch_missing, function(with_profile(switches(3), nvswitches=due(4)), nic_id(1), state="gone"))
+    (asleep,) = fails(
+        nvswitch_missing, function(with_profile(switches(3), nvswitches=due(4)), nic_id(1), state="asleep")
+    )
+    lost = changed_gpu(socketed(1, 2, 3, 4), 1, driver_state="error")
+
+    assert nic_id(1) in some.places
+    assert nic_id(1) not in asleep.places
+    assert nic_id(2) not in some.places
+    assert gpu_id(2) not in fails(gpu_module_missing, lost)[0].places
+
+
+@pytest.mark.parametrize("value", [True, "4"])
+def test_what_is_no_number_expects_nothing(value) -> None:
+    """A word or a switch of a profile that somebody wrote."""
+    assert set() == kinds(device_count_low, with_profile(without_gpu(server()), gpus=due(value)))
