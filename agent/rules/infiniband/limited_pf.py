@@ -50,7 +50,7 @@ def ib_limited_pf(case: Case) -> Iterator[Answer]:
         yield _owned(limited)
     for nic, lines in refused:
         yield _fault(nic, lines)
-    if not limited and not refused:
+    if not limited and not refused and (case.bus_unread is None or case.probe_failure("rdma|rdma_tools") is None):
         yield NotApplicable("node", "no function that a fabric manager owns, and none that refuses its registers")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from agent.rules.case import Case
 from agent.rules.counting import named
-from agent.rules.infiniband.ports import IbPort, ib_ports
+from agent.rules.infiniband.ports import IbPort, ib_ports, no_infiniband
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _DEFAULT = "fe80:0000:0000:0000"
@@ -53,7 +53,8 @@ def ib_subnet_mixed(case: Case) -> Iterator[Answer]:
             else:
                 yield Unknown(each.subject, "its GID table could not be read")
     if len(rails) < 2:
-        yield NotApplicable("node", "fewer than two active InfiniBand rails whose subnet is known")
+        if case.probe_failure("rdma|rdma_tools") is None or no_infiniband(case):
+            yield NotApplicable("node", "fewer than two active InfiniBand rails whose subnet is known")
         return
     prefixes, managers = _by(rails, _prefix), _by(rails, lambda each: str(each.port.sm_lid or ""))
     sizes = {len(group) for group in prefixes.values()}

@@ -36,6 +36,11 @@ class Bond(NamedTuple):
         return frozenset({self.netdev.id, *(netdev.id for netdev in self.members), *nics, *ports})
 
 
+def bonds_known(case: Case) -> bool:
+    """Whether it is certain that there is none where none was found: what was not read may be in a bond."""
+    return case.virtual_machine or case.probe_failure("rdma|rdma_tools", "netdev") is None
+
+
 def bonds(case: Case, roles: tuple[str, ...]) -> list[Bond]:
     """Bonds with a member that is the interface of an Ethernet NIC in one of these roles.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.rules.case import Case
 from agent.rules.devices import by_role
-from agent.rules.roce.bonds import LAG_MODES, Bond, bonds
+from agent.rules.roce.bonds import LAG_MODES, Bond, bonds, bonds_known
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 
@@ -49,7 +49,7 @@ def roce_lag_broken(case: Case) -> Iterator[Answer]:
     NVIDIA OFED manual, RoCE over LAG; Linux `drivers/net/ethernet/mellanox/mlx5/core/lag/lag.c`.
     """
     found = [] if case.virtual_machine else bonds(case, ("rail", "storage"))
-    if not found:
+    if not found and bonds_known(case):
         yield NotApplicable("node", "no RoCE port is in a bond, or this is a virtual machine")
     for bond in found:
         yield _judge(bond)

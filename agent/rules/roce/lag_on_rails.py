@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.rules.case import Case
-from agent.rules.roce.bonds import bonds
+from agent.rules.roce.bonds import bonds, bonds_known
 from agent.rules.rule import Answer, Fail, NotApplicable, rule
 
 
@@ -38,7 +38,7 @@ def roce_lag_on_rails(case: Case) -> Iterator[Answer]:
     NVIDIA OFED manual, RoCE over LAG (not recommended for GPU traffic); Linux mlx5 `core/lag/lag.c`.
     """
     found = [] if case.virtual_machine else bonds(case, ("rail",))
-    if not found:
+    if not found and bonds_known(case):
         yield NotApplicable("node", "no rail is in a bond, or this is a virtual machine")
     for bond in found:
         yield Fail(

@@ -9,7 +9,7 @@ import pytest
 from agent.model.node import Event
 from agent.rules.infiniband.limited_pf import ib_limited_pf as rule
 from agent.rules.rule import NotApplicable
-from tests.agent.rules.build import changed_nic, fails, function, kinds, nic_id, server, virtual
+from tests.agent.rules.build import changed_nic, fails, function, kinds, nic_id, probe, server, topology, virtual
 
 NIC = nic_id(1)
 
@@ -62,3 +62,12 @@ def test_registers_of_a_limited_function_are_told_once() -> None:
 def test_a_guard_keeps_it_silent(case) -> None:
     """Refused by design, of another device, another line."""
     assert {NotApplicable} == kinds(rule, case)
+
+
+def test_what_was_not_read_is_not_clean() -> None:
+    """Nothing is said where neither the bus nor the RDMA devices were read; one of them is enough."""
+    blind = probe(topology(server(), nics=[], pci=[]), "rdma", "failed", "broken")
+
+    assert [] == list(rule.check(probe(blind, "pci", "failed", "broken")))
+    assert {NotApplicable} == kinds(rule, blind)
+    assert {NotApplicable} == kinds(rule, probe(server(), "pci", "failed", "broken"))

@@ -7,7 +7,18 @@ import pytest
 from agent.model.nic import Gid
 from agent.rules.infiniband.subnet_mixed import ib_subnet_mixed as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
-from tests.agent.rules.build import answers, changed_nic, changed_port, changed_ports, fails, kinds, nic_id, server
+from tests.agent.rules.build import (
+    answers,
+    changed_nic,
+    changed_port,
+    changed_ports,
+    fails,
+    kinds,
+    nic_id,
+    probe,
+    server,
+    topology,
+)
 
 PORT = f"port:{nic_id(1)}/1"
 
@@ -73,5 +84,9 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
 
 def test_one_rail_is_compared_with_nothing() -> None:
     """Nor are Ethernet ports."""
+    blind = probe(topology(server(), nics=[], pci=[]), "rdma", "failed", "broken")
+
     assert {NotApplicable} == kinds(rule, server(1))
+    assert {NotApplicable} == kinds(rule, blind)
+    assert [] == list(rule.check(probe(blind, "pci", "failed", "broken")))
     assert {NotApplicable} == kinds(rule, server(ethernet=True))

@@ -19,6 +19,7 @@ from tests.agent.rules.build import (
     fails,
     kinds,
     nic_id,
+    probe,
     server,
     topology,
     virtual,
@@ -146,3 +147,13 @@ def test_a_bond_that_says_nothing() -> None:
     assert "" == bond._replace(netdev=odd).mode
     assert isinstance(bond.nics[0], Nic)
     assert bond.nics[0].id == nic_id(1)
+
+
+@pytest.mark.parametrize("rule", [roce_lag_on_rails, roce_lag_broken], ids=lambda rule: rule.name)
+def test_what_was_not_read_may_be_in_a_bond(rule) -> None:
+    """Nothing is said, and the engine gives the reason; a virtual machine's is certain."""
+    blind = probe(topology(server(ethernet=True), netdevs=[]), "netdev", "denied", "EACCES")
+
+    assert [] == list(rule.check(blind))
+    assert {NotApplicable} == kinds(rule, virtual(blind))
+    assert {NotApplicable} == kinds(rule, server(ethernet=True))
