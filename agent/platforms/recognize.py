@@ -61,14 +61,15 @@ _PRODUCTS = (
     _product(r"DGX[ _-]?B300", "dgx-b300"),
 )
 _ANY = tuple(range(1, 33))
+_TO_8, _TO_16 = tuple(range(1, 9)), tuple(range(1, 17))  # NVSwitches tell the board: GPUs that are not there are lost
 _FINGERPRINTS = (
-    _print("dgx2", "1db8 1db5", (16,), switches=(12,)),
+    _print("dgx2", "1db8 1db5", _TO_16, switches=(12,)),
     _print("sxm2-v100-8", "1db1 1db5", (8,), switches=(0,)),
-    _print("hgx-a100-8", "20b0 20b2 20f3", (8,), switches=(6,)),
+    _print("hgx-a100-8", "20b0 20b2 20f3", _TO_8, switches=(6,)),
     _print("hgx-a100-4", "20b0 20b2", (4,), switches=(0,)),
-    _print("hgx-h100-8", "2330 2324 2329 232c", (8,), switches=(4,)),
+    _print("hgx-h100-8", "2330 2324 2329 232c", _TO_8, switches=(4,)),
     _print("hgx-h100-4", "2330 2337 2338 2339", (4,)),
-    _print("hgx-h200-8", "2335", (8,), switches=(4,)),
+    _print("hgx-h200-8", "2335", _TO_8, switches=(4,)),
     _print("hgx-b200-8", "2901 2909", (8,), switches=(0,)),
     _print("hgx-b300-8", "3182", (8,), switches=(0,)),
     _print("gh200", "2342 2345 2348 237f", (1, 2, 3, 4), arch="aarch64"),

@@ -47,7 +47,13 @@ def test_product_names_of_nvidia(product: str, profile: str | None, confidence: 
         (functions("0x2330", 8, "0x22a3", 4), "x86_64", "hgx-h100-8"),
         (functions("0x2330", 8), "x86_64", None),
         (functions("0x2330", 4), "x86_64", "hgx-h100-4"),
-        (functions("0x2330", 7, "0x22a3", 4), "x86_64", None),
+        (functions("0x2330", 7, "0x22a3", 4), "x86_64", "hgx-h100-8"),
+        (functions("0x2335", 1, "0x22a3", 4), "x86_64", "hgx-h200-8"),
+        (functions("0x2330", 9, "0x22a3", 4), "x86_64", None),
+        (functions("0x2330", 7, "0x22a3", 3), "x86_64", None),
+        (functions("0x20b2", 6, "0x1af1", 6), "x86_64", "hgx-a100-8"),
+        (functions("0x20b2", 16, "0x1af1", 12), "x86_64", None),
+        (functions("0x1db8", 15, "0x1ac2", 12), "x86_64", "dgx2"),
         (functions("0x20b2", 8, "0x1af1", 6), "x86_64", "hgx-a100-8"),
         (functions("0x20b2", 4), "x86_64", "hgx-a100-4"),
         (functions("0x1db8", 16, "0x1ac2", 12), "x86_64", "dgx2"),
@@ -71,11 +77,13 @@ def test_devices_are_a_fingerprint(rows: list[PciFunction], arch: str | None, pr
 
 
 def test_a_confirmed_name_with_other_devices_is_only_likely() -> None:
-    """A DGX A100 with seven GPUs left is still called one, with what was counted."""
-    found = recognize(Node(vendor="NVIDIA", product="DGXA100"), functions("0x20b0", 7, "0x1af1", 6))
+    """With what was counted. Fewer GPUs on the board that the name promises leave no doubt."""
+    dgx = Node(vendor="NVIDIA", product="DGXA100")
+    found = recognize(dgx, functions("0x20b0", 7, "0x1af1", 5))
 
     assert ("dgx-a100", "likely") == (found.profile, found.confidence)
-    assert "PCI: 10de:20b0 x7, NVSwitch x6" in found.evidence
+    assert "PCI: 10de:20b0 x7, NVSwitch x5" in found.evidence
+    assert "exact" == recognize(dgx, functions("0x20b0", 7, "0x1af1", 6)).confidence
 
 
 def test_clouds_are_named() -> None:
