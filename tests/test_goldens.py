@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from agent.outputs.check import nagios
+from agent.outputs.export import FORMS, exported
 from agent.outputs.text import page
 from agent.outputs.text.lines import plain
 from agent.reports import encode
@@ -17,6 +18,7 @@ from tests.conftest import ROOT
 from tests.machines import FAULTS, HOSTS, scanned
 
 EXPECTED = ROOT / "fixtures" / "expected"
+EXPORTED = "8xh100-sxm-2s-8xcx7-ib-4nvsw"  # one machine in every form: the tests of each form try them all
 Golden = Callable[[str, str], None]
 
 
@@ -52,3 +54,9 @@ def test_fault(fault: str, golden: Golden) -> None:
 
     golden(f"faults/{fault}.json", told.decode() + "\n")
     golden(f"faults/{fault}.check.txt", nagios(report).text)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_export(form: str, golden: Golden) -> None:
+    """One machine in every form that `export` writes."""
+    golden(f"{EXPORTED}/export.{form}.txt", exported(form, scanned(EXPORTED)))

@@ -27,6 +27,8 @@ ALLOWED = {
     ("diff", "{tree}", "{tree}", "--format", "json"): SCAN,
     ("scan", "--source", "{tree}"): SCAN | {"agent.outputs"},
     ("check", "--source", "{tree}"): SCAN | {"agent.outputs"},
+    ("export", "prometheus", "--source", "{tree}"): SCAN | {"agent.outputs"},
+    ("export", "nccl-topo", "--source", "{tree}"): SCAN | {"agent.outputs"},
 }
 CODE = """
 import sys
