@@ -244,3 +244,40 @@ def test_the_only_rail_on_the_other_socket_is_a_warning() -> None:
 def test_a_guard_keeps_the_other_socket_silent(circumstance, kind) -> None:
     """The same machine and this circumstance."""
     assert {kind} == kinds(rule, circumstance(one_socket_off()))
+
+
+@pytest.mark.parametrize(("distance", "faults"), [(19, 0), (20, 1), (21, 1)])
+def test_from_which_distance_on_it_is_another_socket(distance: int, faults: int) -> None:
+    """20, as firmware says of another socket; nodes of one socket are nearer."""
+    assert faults == len(fails(rule, one_socket_off(distance)))
+
+
+def test_one_answer_for_the_node_where_all_are_on_the_other_socket() -> None:
+    """And none for each GPU."""
+    assert ["node"] == [answer.subject for answer in rule.check(one_socket_off())]
+
+
+def test_distances_that_are_cut_short_are_not_known() -> None:
+    """A table without a column for the node of the NIC."""
+    case = one_socket_off()
+    rows = [msgspec.structs.replace(row, distances=row.distances[:1]) for row in case.node.numa_nodes]
+
+    assert {Unknown} == kinds(rule, node(case, numa_nodes=rows))
+
+
+def test_the_way_is_told_by_the_rail_whichever_end_it_is() -> None:
+    """A path may begin at the NIC."""
+    case = far()
+    turned = topology(case, paths=[msgspec.structs.replace(p, a=p.b, b=p.a) for p in case.topology.paths])
+    (one,), (other,) = fails(rule, case), fails(rule, turned)
+
+    assert [row.what for row in one.evidence] == [row.what for row in other.evidence]
+    assert any("mlx5_" in row.what for row in one.evidence)
+
+
+def test_a_way_that_only_the_driver_names_is_none() -> None:
+    """NVLink, or a word of tomorrow."""
+    case = far()
+    paths = [msgspec.structs.replace(p, pcie_kind=None) if p.a == GPU else p for p in case.topology.paths]
+
+    assert [Unknown] == [type(answer) for answer in answers(rule, topology(case, paths=paths), f"gpu:{GPU}")]

@@ -321,3 +321,27 @@ def test_a_hostile_inventory_is_judged_without_a_fault_of_ours() -> None:
     case = replace(changed_gpus(server()), history=History(inventory=rows, runs=1))
 
     assert list(rule.check(case))
+
+
+def test_parts_that_are_gone_are_about_their_device() -> None:
+    """A port of a NIC that is here: the NIC is the place, and no GPU's rail is missing."""
+    case = changed_nic(server(), 1, ports=[])
+    (fault,) = fails(rule, remembering(case))
+
+    assert {RAIL} == set(fault.places)
+
+
+def test_nobody_remembers_and_one_answer_says_so() -> None:
+    """Not every device of now."""
+    assert 1 == len(list(rule.check(server())))
+
+
+def test_a_probe_that_saw_all_outweighs_one_that_saw_part() -> None:
+    """The ports of a NIC are gone where one source was whole, and not known where none was."""
+    case = remembering(changed_nic(server(), 1, ports=[]))
+    part = probe(case, "rdma", "partial", "some")
+
+    assert 1 == len(fails(rule, case))
+    assert [] == fails(rule, part)
+    assert 1 == len(fails(rule, probe(part, "rdma_tools", "ok")))
+    assert [] == fails(rule, probe(part, "rdma_tools", "absent", "none"))

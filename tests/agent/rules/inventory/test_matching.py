@@ -8,7 +8,12 @@ from agent.model.gpu import NvSwitch
 from agent.model.pci import PciFunction
 from agent.model.topology import Topology
 from agent.rules.case import Case
-from agent.rules.inventory.matching import inventory, matched, merged
+from agent.rules.inventory.matching import (
+    inventory,
+    matched,
+    merged,
+    sound,
+)
 from tests.agent.rules.build import changed_gpu, changed_nic, function, gpu_id, nic_id, server, topology
 from tests.agent.rules.rows import nvlinks
 
@@ -170,3 +175,54 @@ def test_a_circle_of_bridges_ends() -> None:
     )
 
     assert all(len(each.above) <= 3 for each in rows)
+
+
+def test_a_gpu_without_a_place_and_a_sub_function_are_in_no_inventory() -> None:
+    """What is on no bus of its own comes and goes."""
+    case = changed_gpu(changed_nic(server(), 1, id=f"{RAIL}/sf1"), 1, pci=None)
+    subjects = {each.subject for each in inventory(case.topology)}
+
+    assert not {s for s in subjects if GPU in s or RAIL in s}
+
+
+def test_what_is_told_anew_is_renewed() -> None:
+    """Identity and product of the earlier run; new ones where they are told."""
+    silent, _ = merged(inventory(server().topology), changed_gpu(server(), 1, uuid=None, name=None).topology)
+    told, _ = merged(silent, changed_gpu(server(), 1, name="NVIDIA H100 NVL").topology)
+    row = next(each for each in silent if each.subject == f"gpu:{GPU}")
+    later = next(each for each in told if each.subject == f"gpu:{GPU}")
+
+    assert ("uuid GPU-00000001", "NVIDIA H100 80GB HBM3") == (row.identity, row.detail)
+    assert ("uuid GPU-00000001", "NVIDIA H100 NVL") == (later.identity, later.detail)
+
+
+@pytest.mark.parametrize("state", ["gone", "changed_during_scan"])
+def test_what_does_not_answer_is_not_here_for_certain(state: str) -> None:
+    """Of GPUs, NICs and switches alike."""
+    case = server()
+    top = switches("0000:83:00.0")
+    case = topology(case, pci=[*case.topology.pci, *top.pci], nvswitches=top.nvswitches)
+    for address, kind in ((GPU, "gpu"), (RAIL, "nic"), ("0000:83:00.0", "nvswitch")):
+        assert f"{kind}:{address}" in sound(case.topology)
+        left = sound(function(case, address, state=state).topology)
+        assert f"{kind}:{address}" not in left
+        assert not any(each.partition(":")[2].startswith(f"{address}/") for each in left)
+
+
+def test_a_place_that_another_one_has_now_is_taken() -> None:
+    """GPU 0 stands where GPU 1 stood, which told no identity then: it is not both."""
+    was = changed_gpu(server(2), 1, uuid=None)
+    now = without(was, 1)
+    swapped = function(changed_gpu(now, 0, id=GPU, pci=GPU), gpu_id(0), id=GPU)
+
+    match = matched(inventory(was.topology), inventory(swapped.topology))
+    assert f"gpu:{GPU}" == match.at[f"gpu:{gpu_id(0)}"]
+    assert f"gpu:{GPU}" not in match.at
+
+
+def test_a_chain_of_bridges_is_bounded() -> None:
+    """A report may hold any number of them: 16 are kept."""
+    chain = [PciFunction(id=f"0000:{n:02x}:00.0", parent=f"0000:{n + 1:02x}:00.0") for n in range(40)]
+    rows = inventory(Topology(pci=chain, nvswitches=[NvSwitch(id=chain[0].id, pci=chain[0].id)]))
+
+    assert 16 == len(rows[0].above)
