@@ -353,7 +353,6 @@ NOT_READERS = {
     "probes.host.ethtool.check": "a request that we made",
     "probes.host.ethtool.check_netlink": "the same",
     "probes.host.folder.not_read": "a path that was opened",
-    "probes.host.folder.reasons": "a path that is opened",
     "probes.host.links.follow": "a path; fuzzed as entries of archives",
     "probes.host.links.locate": "the same",
     "probes.host.links.parent_and_name": "the same",
