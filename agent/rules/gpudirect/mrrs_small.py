@@ -49,6 +49,9 @@ def gdr_mrrs_small(case: Case) -> Iterator[Answer]:
     ## Source
     NVIDIA nic-configuration-operator (4096 as its PCI optimisation); PCI Express Base Specification, Device Control.
     """
+    if not case.topology.gpus and case.bus_unread is None:
+        yield NotApplicable("node", "no GPU")
+        return
     if not case.rails and case.no_rail_known:
         yield Unknown("node", case.no_rail_known)
         return

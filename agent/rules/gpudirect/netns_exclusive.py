@@ -23,7 +23,7 @@ def gdr_netns_exclusive(case: Case) -> Iterator[Answer]:
     The mode is `exclusive`. The kernel's default is `shared`.
 
     ## What keeps it silent
-    - No RDMA device: not applicable. The mode could not be read: unknown.
+    - No GPU, no RDMA device: not applicable. The mode could not be read: unknown.
 
     ## How to confirm
     `rdma system show`
@@ -35,6 +35,9 @@ def gdr_netns_exclusive(case: Case) -> Iterator[Answer]:
     Linux `include/uapi/rdma/rdma_netlink.h` (RDMA_NLDEV_SYS_ATTR_NETNS_MODE); rdma-system(8).
     """
     mode = case.software.rdma_namespaces
+    if not case.topology.gpus and case.bus_unread is None:
+        yield NotApplicable("node", "no GPU")
+        return
     if not any(nic.rdma_device for nic in case.topology.nics):
         yield NotApplicable("node", "no RDMA device")
     elif mode is None:

@@ -55,6 +55,9 @@ def gdr_relaxed_ordering_off(case: Case) -> Iterator[Answer]:
     ## Source
     Linux `pci_configure_relaxed_ordering()` and `drivers/pci/quirks.c`; NCCL `src/transport/net_ib/init.cc`.
     """
+    if not case.topology.gpus and case.bus_unread is None:
+        yield NotApplicable("node", "no GPU")
+        return
     if not case.rails and case.no_rail_known:
         yield Unknown("node", case.no_rail_known)
         return

@@ -59,7 +59,8 @@ def roce_ports(case: Case, down: bool = False) -> Iterator[RocePort | Answer]:
             if port.link_layer != "InfiniBand":
                 seen = True
                 yield _unjudged(case, nic, port, down) or RocePort(nic, port, _netdev(case, port))
-    if not seen and (case.bus_unread is None or case.probe_failure("rdma|rdma_tools") is None):
+    unread = case.probe_failure("rdma|rdma_tools")
+    if not seen and (unread is None or (case.bus_unread is None and not case.topology.nics)):
         yield NotApplicable("node", "no RoCE port")
 
 

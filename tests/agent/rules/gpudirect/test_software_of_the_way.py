@@ -13,9 +13,11 @@ from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.gpudirect.dmabuf_prereq import gdr_dmabuf_prereq
 from agent.rules.gpudirect.legacy_nv_peer_mem import gdr_legacy_nv_peer_mem
+from agent.rules.gpudirect.mrrs_small import gdr_mrrs_small
 from agent.rules.gpudirect.netns_exclusive import gdr_netns_exclusive
 from agent.rules.gpudirect.nic_gpu_ratio import gdr_nic_gpu_ratio
 from agent.rules.gpudirect.peermem_broken import gdr_peermem_broken
+from agent.rules.gpudirect.relaxed_ordering_off import gdr_relaxed_ordering_off
 from agent.rules.gpudirect.soft_rdma import gdr_soft_rdma
 from agent.rules.gpudirect.topology_hidden import gdr_topology_hidden
 from agent.rules.rule import Fail, NotApplicable, Pass, Unknown
@@ -268,3 +270,12 @@ def test_other_lines_of_the_log_are_no_refusal() -> None:
 def test_the_first_driver_with_a_module_of_its_own(version: str, told: bool) -> None:
     """470."""
     assert told == bool(fails(gdr_legacy_nv_peer_mem, modules("nv_peer_mem", version=version)))
+
+
+def test_without_a_gpu_nothing_of_gpudirect_is_judged() -> None:
+    """The same that the shut gate of the family says; where the bus was not read there may be one."""
+    bare = topology(software(server(), rdma_namespaces="exclusive"), gpus=[])
+
+    for rule in (gdr_netns_exclusive, gdr_mrrs_small, gdr_relaxed_ordering_off):
+        assert {NotApplicable} == kinds(rule, bare)
+    assert fails(gdr_netns_exclusive, probe(bare, "pci", "failed", "broken"))

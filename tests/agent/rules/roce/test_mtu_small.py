@@ -11,6 +11,7 @@ from tests.agent.rules.build import (
     answers,
     changed_netdev,
     changed_nic,
+    changed_nics,
     changed_port,
     fails,
     function,
@@ -143,3 +144,11 @@ def test_what_a_nic_is_for_takes_its_place_on_the_bus() -> None:
 
     assert {NotApplicable} == {type(answer) for each in (case, elsewhere) for answer in answers(rule, each, PORT)}
     assert {Unknown} == {type(answer) for answer in answers(rule, alone, PORT)}
+
+
+def test_nics_whose_ports_nobody_read_may_speak_roce() -> None:
+    """Without the RDMA probe nothing is said of them, and the engine says why."""
+    unread = probe(changed_nics(server(1), ports=[]), "rdma", "denied", "no permission")
+
+    assert [] == list(rule.check(unread))
+    assert "unknown" == judge(unread, [rule])[0][0].state
