@@ -101,7 +101,8 @@ def write(path: str, data: bytes) -> None:
             device.write(data)
         return
     path = os.path.realpath(path)
-    temporary = f"{path}.{os.urandom(4).hex()}.tmp"
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name}.{os.urandom(4).hex()}.tmp")  # hidden: who reads the folder leaves it out
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -196,10 +196,19 @@ def _cpu(nodes: Sequence[_Node]) -> Cpu | None:
     first = nodes[0].element
     said = Cpu(
         vendor=first.said("vendor"),
-        family=decimal(first.said("familyid") or ""),
+        family=_family(decimal(first.said("familyid") or "")),
         model=decimal(first.said("modelid") or ""),
     )
     return None if said == Cpu() else said
+
+
+def _family(said: int | None) -> int | None:
+    """NCCL adds the extended family of cpuid shifted by four: 175 is AMD's 25, 15 + 10. Files by hand say 25.
+
+    >>> _family(175), _family(25), _family(6), _family(None)
+    (25, 25, 6, None)
+    """
+    return 15 + (said >> 4) if said is not None and said > 15 and said & 15 == 15 else said
 
 
 def _kernel(nodes: Sequence[_Node]) -> KernelFacts | None:

@@ -81,6 +81,8 @@ def test_our_reader_reads_the_same_devices_back(host: str, fault: str | None, tm
     seen = {g.id: g for g in again.topology.gpus}
 
     assert sorted(usable) == sorted(seen)
+    if report.node.arch == "x86_64":
+        assert report.node.cpu.family == again.node.cpu.family
     for gpu in usable.values():
         assert (gpu.index, gpu.compute_capability) == (seen[gpu.id].index, seen[gpu.id].compute_capability)
         assert gpu.numa_node == seen[gpu.id].numa_node
