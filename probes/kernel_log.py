@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from probes.asking import Asking, as_text
 from probes.host import kernel_log
 from probes.host.commands import KERNEL_LOG, KERNEL_LOG_SAVED
-from probes.host.door import Absent, Denied, Host, Unanswered
+from probes.host.door import Absent, Denied, Failed, Host, Unanswered
 from probes.kernel_log_facts import KernelLogFacts
 from probes.probe import Probe, Reading
 
@@ -77,6 +77,8 @@ def _log(host: Host, asking: Asking) -> tuple[str, str]:
     for path in () if host.live else SAVED_FILES:
         if saved := asking.text(path, 1 << 20):
             return path, saved
+    if isinstance(denied, Absent) and asking.missing:  # a saved log is there, and cannot be used
+        raise Failed(asking.missing)
     raise denied
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from probes import kernel_log
-from probes.host.door import Absent, Completed, Denied
+from probes.host.door import Absent, Completed, Denied, Failed
 from probes.kernel_log_events import EVENTS_LIMIT, events
 from probes.kernel_log_facts import Event, KernelLogFacts
 from probes.kernel_log_lines import LINE_CHARACTERS, lines
@@ -266,3 +266,16 @@ def test_saved_outputs_of_another_host() -> None:
         kernel_log.read(LogHost(Absent("no /dev/kmsg")))
     with pytest.raises(Absent):
         kernel_log.read(LogHost(b"\n\n"))
+
+
+def test_a_saved_log_that_is_too_long_is_not_called_absent() -> None:
+    """The reason names it."""
+
+    class TooLong(LogHost):
+        def run(self, *argv: str) -> Completed:
+            raise Failed(f"{argv[0]}.txt: longer than 16 MiB", "EFBIG")
+
+    with pytest.raises(Failed, match="dmesg.txt: longer than 16 MiB"):
+        kernel_log.read(TooLong(Absent("no /dev/kmsg"), {("dmesg",): ""}))
+    with pytest.raises(Denied):
+        kernel_log.read(TooLong(Denied("needs root", "EPERM"), {("dmesg",): ""}))
