@@ -39,7 +39,7 @@ def test_a_healthy_machine_is_clean(rule, ethernet) -> None:
 
 def test_a_machine_without_gpus_and_nics_is_ok() -> None:
     """What is not there cannot be wrong: not applicable, never unknown."""
-    bare = topology(server(1), pci=[], gpus=[], nics=[], paths=[])
+    bare = replace(topology(server(1), pci=[], gpus=[], nics=[], paths=[]), history=History(last_run=RUN, runs=1))
     checks, findings, summary = judge(bare, every_rule())
 
     assert [] == findings
