@@ -33,8 +33,8 @@ TEXTS = sorted(
 )
 OURS = (  # folders of outputs that some probe of ours reads: each file of them is recognized, but for NOT_OURS
     "blocks/ib", "blocks/nvidia-smi-topo", "blocks/nvlink-s", "blocks/rdma-link", "lspci", "nvidia-smi",
-    "text/ib-ibdev2netdev", "text/ib-ibstat", "text/ib-ibstatus", "text/ib-ibv_dev", "text/ib-show_gids", "text/lsmod",
-    "text/lspci", "text/nvidia-smi", "text/rdma-link",
+    "text/dmesg", "text/ib-ibdev2netdev", "text/ib-ibstat", "text/ib-ibstatus", "text/ib-ibv_dev", "text/ib-show_gids",
+    "text/lldp", "text/lsmod", "text/lspci", "text/nvidia-smi", "text/rdma-link",
 )  # fmt: skip
 NOT_OURS = {
     "text/lspci/acsctl-grep-all-off.txt",  # lines cut out of an lspci -vvv: no function is named
