@@ -50,7 +50,8 @@ class _System:
 
     def __init__(self, report: Report, nics: Sequence[Nic]) -> None:
         self.report = report
-        self.nics = nics
+        physical = [nic for nic in nics if not nic.virtual_function and not nic.software]
+        self.nics = physical or nics  # virtual functions are a guest's, where the host has physical ones
         self.functions = {function.id: function for function in report.topology.pci}
         self.placed: dict[str, Element] = {}  # by PCI id
         self.cpus: dict[int, Element] = {}

@@ -277,6 +277,16 @@ def test_managers_devices_and_software_are_no_nics():
     assert [] == [each for each in (*limited, "rxe0") if each in text]
 
 
+def test_virtual_functions_are_the_guests():
+    """On a host with physical functions they are left out; in a guest they are all there is."""
+    report = scanned(H100)
+    rails = [msgspec.structs.replace(n, virtual_function=n.label == "mlx5_0") for n in report.topology.nics]
+    names = [each.get("name") for each in root(with_topology(report, nics=rails)).iter("net")]
+
+    assert (9, False) == (len(names), "mlx5_0" in names)
+    assert 8 == len(list(root(scanned("8xh100-vm-kvm-8xvf-ib")).iter("net")))
+
+
 def test_amds_family_is_written_as_nccl_counts():
     """15 + (10 << 4) for 25; Intel's 6 as it is."""
     amd, intel = (root(scanned(host)).find("cpu") for host in ("2xa10-2xt4-1s-idle", H100))
