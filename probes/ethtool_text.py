@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from probes.ethtool_counters import wanted
+from probes.ethtool_counters import NOT_KNOWN, wanted
 from probes.ethtool_ioctl import DriverInfo
 from probes.ethtool_netlink import Fec, LinkModes, Pause
 
@@ -57,7 +57,8 @@ def parse_fec(text: str) -> Fec | None:
     active = next((said[key] for key in said if key.startswith("Active FEC encoding")), "").lower()
     if not configured and not active:
         return None
-    counters = {f"fec_{name}": value for name, value in _counters(text).items() if name.startswith(("corr", "uncorr"))}
+    every = {f"fec_{name}": value for name, value in _counters(text).items() if name.startswith(("corr", "uncorr"))}
+    counters = {name: value for name, value in every.items() if value != NOT_KNOWN}
     modes = tuple(_FEC[word] for word in configured if word in _FEC)
     return Fec(_FEC.get(active), modes, "auto" in configured if configured else None, counters)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from probes.optics_module import IDENTIFIERS, LEVELS, NO_LIGHT_DBM, Lane, Module, lit
+from probes.optics_reads import CMIS
 
 _LINE = re.compile(r"[ \t]*([^:\n]{1,80}?)[ \t]*:[ \t]*([^\n]*?)[ \t]*\r?")
 _CODE = re.compile(r"0x([0-9a-fA-F]{2})\b")
@@ -18,7 +19,10 @@ _SIGNALS = {
     "Tx loss of lock": "tx_lol",
     "Tx fault": "tx_fault",
 }
-_COPPER_WORDS = ("Passive Cable", "Copper Passive", "Copper pigtail", "Copper cable unequalized", "passive equalized")
+_COPPER_WORDS = (
+    *("Passive Cable", "Copper Passive", "Copper pigtail", "passive equalized"),
+    *("Copper cable unequalized", "Copper cable, unequalized"),  # SFF-8636, CMIS
+)
 _ACTIVE_WORDS = ("limiting active", "linear active", "Active Copper")
 _STATES = {
     "ModuleLowPwr": "low_power",
@@ -68,10 +72,15 @@ def parse(text: str) -> Module | None:
         length_m=_number(length) or None,
         state=state,
     )
-    return module if media in ("copper", "active_copper") else _measured(module, every)
+    if media in ("copper", "active_copper"):
+        return module
+    return _measured(module, every, lanes_are_flagged=int(code[1], 16) not in CMIS)
 
 
-def _measured(module: Module, every: list[tuple[str, str]]) -> Module:
+def _measured(module: Module, every: list[tuple[str, str]], lanes_are_flagged: bool) -> Module:
+    """Monitors and flags. Of CMIS modules no limits of lanes are believed to be flagged: ethtool (at least 5.18 to
+    6.14) tests the lane's number where its bit is meant, so a flag of lane 1 is printed at lane 2, one of lane 4 never.
+    """
     alone: dict[str, float] = {}
     lanes: dict[int, dict[str, float]] = {}
     flags: dict[int, list[str]] = {}
@@ -97,7 +106,7 @@ def _measured(module: Module, every: list[tuple[str, str]]) -> Module:
         elif level[3]:
             if number is not None:
                 limits[f"{what}_{level[1].lower()}_{level[2].lower()}_{_UNITS[what]}"] = number
-        elif value.startswith("On"):
+        elif value.startswith("On") and (lanes_are_flagged or not lane):
             flags.setdefault(lane, []).append(f"{what}_{level[1].lower()}_{level[2].lower()}")
     return module._replace(
         temperature_c=alone.get("temperature"),

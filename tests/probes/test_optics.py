@@ -441,6 +441,14 @@ def test_text_of_a_qsfp() -> None:
     assert [-0.21, -40.0] == [lane.rx_power_dbm for lane in from_zero.lanes]
 
 
+def test_flags_of_lanes_in_text_of_a_cmis_module() -> None:
+    """ethtool prints them at the wrong lane, or not; the module's own flags and what cannot be read wrongly stay."""
+    said = parse(QSFP_TEXT.replace("0x11 (QSFP28)", "0x19 (OSFP 8X Pluggable Transceiver)"))
+    assert said is not None
+    assert ("OSFP", ("temperature_high_warning",)) == (said.identifier, said.flags)
+    assert [(), ("rx_los",)] == [lane.flags for lane in said.lanes]
+
+
 def test_saved_text_by_the_interfaces_name() -> None:
     """Where a dump holds it."""
     files = {
