@@ -126,3 +126,28 @@ def test_any_text_is_a_cpulist_or_the_declared_error(text: str):
 
     assert sorted(set(read)) == list(read)
     assert all(0 <= number < MOST_CPUS for number in read)
+
+
+@pytest.mark.parametrize(
+    ("said", "threads"),
+    [
+        ("siblings : 112\ncpu cores : 56\n", 2),
+        ("siblings : 48\ncpu cores : 48\n", 1),
+        ("siblings : 20\ncpu cores : 14\n", None),  # cores of two kinds
+        ("siblings : 4\ncpu cores : 2\n\nsiblings : 2\ncpu cores : 2\n", None),  # packages differ
+        ("siblings : 2\ncpu cores : 0\n", None),
+        ("siblings : 2\n", None),
+    ],
+)
+def test_threads_of_a_core_are_certain_or_not_known(said: str, threads: int | None) -> None:
+    """Threads over cores of a package, where all packages agree."""
+    assert threads == parse_cpuinfo(f"vendor_id : GenuineIntel\n{said}").threads_per_core
+
+
+def test_arm_asks_the_first_processor_for_its_threads():
+    """/proc/cpuinfo of Arm says nothing of cores."""
+    machine = packages(range(4))
+
+    assert None is outcome_of(cpu.PROBE, machine).facts.threads_per_core
+    machine.put({f"{TOPOLOGY.format(0)}/thread_siblings_list": "0-1\n"})
+    assert 2 == outcome_of(cpu.PROBE, machine).facts.threads_per_core

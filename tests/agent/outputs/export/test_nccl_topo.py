@@ -7,21 +7,18 @@ faults when this was written, and gave every GPU-GPU and GPU-NIC pair the kind t
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import msgspec
 import pytest
 
-from agent.diagnose import Plan, diagnose
 from agent.model.gpu import Remote
 from agent.model.nic import Nic, Port
 from agent.model.pci import Link, LinkQuality
 from agent.model.report import Report
 from agent.outputs.export.nccl_topo import MOST_ELEMENTS, export
-from probes.host.source import open_source
 from tests.agent.outputs.export.given import H100, MACHINES, hostile, with_gpu, with_topology
-from tests.machines import HOSTS, scanned
+from tests.machines import scanned
 
 SPEEDS = {f"{speed} GT/s PCIe" for speed in ("2.5", "5.0", "8.0", "16.0", "32.0", "64.0")}
 # One element or comment as xmlGetNode reads it: single blanks, quoted values, no tab, no declaration
@@ -44,14 +41,6 @@ def comments(report: Report) -> list[str]:
     return re.findall("<!-- (.*) -->", export(report))
 
 
-def read_back(report: Report, folder: Path) -> Report:
-    """What a scan of the file says."""
-    place = folder / "topo.xml"
-    place.write_text(export(report))
-    again, _ = diagnose(open_source(str(place)), Plan())
-    return again
-
-
 @pytest.mark.parametrize(("host", "fault"), [*MACHINES, ("hostile", None), ("evil ids", None)])
 def test_nccls_reader_takes_it(host: str, fault: str | None) -> None:
     """Its grammar and limits (src/graph/xml.h): 255 characters, 16 attributes, 640 children, 256 elements."""
@@ -67,63 +56,6 @@ def test_nccls_reader_takes_it(host: str, fault: str | None) -> None:
     assert {each.get("link_speed") for each in tree.iter("pci")} <= SPEEDS | {None}
     assert {each.get("arch") for each in tree.iter("cpu")} <= {"x86_64", "arm64", "ppc64", None}
     assert all(each.get("numaid") for each in tree.iter("cpu"))
-
-
-@pytest.mark.parametrize(("host", "fault"), MACHINES)
-def test_our_reader_reads_the_same_devices_back(host: str, fault: str | None, tmp_path: Path) -> None:
-    """GPUs with number and capability, active ports with rate and GUID, NVLinks and way of every pair."""
-    report = scanned(host, fault)
-    usable = {g.id: g for g in report.topology.gpus if g.driver_state in ("open", "unknown")}
-    nics = {n.id: n for n in report.topology.nics if not n.limited and n.state != "other_namespace"}
-    if not usable and not nics:
-        return
-    again = read_back(report, tmp_path)
-    seen = {g.id: g for g in again.topology.gpus}
-
-    assert sorted(usable) == sorted(seen)
-    if report.node.arch == "x86_64":
-        assert report.node.cpu.family == again.node.cpu.family
-    for gpu in usable.values():
-        assert (gpu.index, gpu.compute_capability) == (seen[gpu.id].index, seen[gpu.id].compute_capability)
-        assert gpu.numa_node == seen[gpu.id].numa_node
-    active = {
-        (n.id, p.port, p.rate_gbit_s, n.system_image_guid) for n in nics.values() for p in n.ports if p.rate_gbit_s
-    }
-    assert active == {(n.id, p.port, p.rate_gbit_s, n.system_image_guid) for n in again.topology.nics for p in n.ports}
-    assert set(nics) == {n.id for n in again.topology.nics}
-    _same_ways(report, again)
-
-
-def _same_ways(report: Report, again: Report) -> None:
-    """Of pairs that both know: PHB and NODE are one in the file."""
-    ways = {(p.a, p.b): p for p in again.topology.paths}
-    links_known = {g.id for g in report.topology.gpus if g.links_known}
-    nowhere = {f.id for f in report.topology.pci if f.numa_node is None}
-    for path in report.topology.paths:
-        there = ways.get((path.a, path.b))
-        if there is None or path.pcie_kind is None:
-            continue
-        if there.pcie_kind is None:  # of two devices on no NUMA node, the file does not tell
-            assert path.a in nowhere or path.b in nowhere
-            continue
-        assert path.pcie_kind.replace("PHB", "NODE") == there.pcie_kind
-        if {path.a, path.b} <= links_known and (path.kind or "").startswith("NV"):
-            assert path.kind == there.kind
-
-
-@pytest.mark.parametrize("host", HOSTS)
-def test_what_is_read_back_gives_the_same_file(host: str, tmp_path: Path) -> None:
-    """The tree survives: the second export names the same devices below the same switches."""
-    report = scanned(host)
-    if not report.topology.gpus:
-        return
-    again = read_back(report, tmp_path)
-    below = [
-        {(up.get("busid"), each.get("busid")) for up in root(one).iter() for each in up.findall("pci")}
-        for one in (report, again)
-    ]
-
-    assert below[0] == below[1]
 
 
 def test_nvlinks_are_counted_by_where_they_lead():
