@@ -19,7 +19,8 @@ A rail is a NIC that GPUs use. What is ambiguous is `unknown`, never a rail. The
 
 Then: what is dark together with all its siblings (same role, model and position on the card: all second ports) was
 never cabled and is `unused`. Dark: every port is down and no signal comes in (Polling, Disabled, Sleep). Rails of
-several cards near GPUs that are all dark stay rails: that is a fault, not a choice.
+several cards that are all dark stay rails where they are near GPUs, on a superchip and in a guest: that is a fault, not
+a choice.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def with_roles(nics: Sequence[Nic], around: Surroundings) -> list[Nic]:
     fast = {c.model for c in candidates if not c.slow}
     decided = owned | {c.nic.id: _too_slow(c) for c in candidates if c.model not in fast}
     decided |= _by_place([c for c in candidates if c.model in fast], around)
-    decided |= _unused(candidates, decided)
+    decided |= _unused(candidates, decided, placeless=around.coherent or around.virtual)
     return [msgspec.structs.replace(nic, role=decided[nic.id][0], role_evidence=decided[nic.id][1]) for nic in nics]
 
 
@@ -184,8 +185,11 @@ def _told(candidate: Candidate, around: Surroundings) -> str:
     return f"{PCIE_KINDS[least]} to {at}"
 
 
-def _unused(candidates: Sequence[Candidate], decided: Mapping[str, Decision]) -> dict[str, Decision]:
-    """Dark ports that nobody cabled, told from those that lost their cable by what their siblings do."""
+def _unused(candidates: Sequence[Candidate], decided: Mapping[str, Decision], placeless: bool) -> dict[str, Decision]:
+    """Dark ports that nobody cabled, told from those that lost their cable by what their siblings do.
+
+    `placeless`: a superchip or a guest, where rails are told by their number and not by their place.
+    """
 
     def kind(candidate: Candidate) -> tuple[object, ...]:
         position = candidate.nic.pci[-1] if candidate.nic.pci else ""
@@ -197,7 +201,7 @@ def _unused(candidates: Sequence[Candidate], decided: Mapping[str, Decision]) ->
     found: dict[str, Decision] = {}
     for candidate in candidates:
         role, evidence = decided[candidate.nic.id]
-        stays = role == "rail" and candidate.near and fault
+        stays = role == "rail" and (candidate.near or placeless) and fault
         if kind(candidate) not in lit and not stays:
             found[candidate.nic.id] = "unused", [*evidence, "no signal, nor on any port like it"]
     return found

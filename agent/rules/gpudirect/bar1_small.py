@@ -20,6 +20,7 @@ _LARGE_MIB = 8192
     "warning",
     needs=("pci|lspci|nvml|nvidia_smi",),
     references=("PCIE-029", "gdr-bar1-small"),
+    absorbs=("gpu-siblings-differ",),
     thresholds=(_SMALL,),
 )
 def gdr_bar1_small(case: Case) -> Iterator[Answer]:

@@ -67,7 +67,7 @@ def _judge(case: Case, gpu: Gpu, fabric: Fabric) -> Answer:
             return Unknown(subject, "completed, and the driver does not say how")
         if fabric.status == "success":
             return Pass(subject)
-        return _fault(case, gpu, f"completed with {fabric.status}", "critical")
+        return _fault(case, gpu, f"completed with the error {fabric.status}", "critical")
     if case.settling:
         return Unknown(subject, case.settling)
     if case.node.uptime_seconds is None:

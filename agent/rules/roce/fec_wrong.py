@@ -86,11 +86,11 @@ def _wires(case: Case, each: RocePort) -> Iterator[_Wire | Answer]:
     for netdev in below:
         speed = netdev.speed_gbit_s
         if speed is None:
-            yield Unknown(each.subject, f"the speed of {netdev.label} could not be read")
+            yield Unknown(each.subject, "the speed of its interface could not be read")
         elif speed < _LANES_OF_25G:
             yield NotApplicable(each.subject, f"{speed:g} Gb/s: a link that may do without")
         elif netdev.fec is None or netdev.fec.active is None:
-            yield Unknown(each.subject, f"the driver does not tell the active FEC of {netdev.label}")
+            yield Unknown(each.subject, "the driver does not tell its active FEC")
         else:
             part = netdev.module.part if netdev.module else None
             yield _Wire(each, netdev, netdev.fec, (each.nic.role, board_of(case, each.nic), speed, part))

@@ -87,7 +87,7 @@ def _wires(case: Case, each: RocePort) -> Iterator[_Wire | Answer]:
         elif netdev.operstate == "down":
             yield NotApplicable(f"netdev:{netdev.id}", "its link is down")
         else:
-            yield Unknown(each.subject, f"the speed of {netdev.label} could not be read")
+            yield Unknown(each.subject, "the speed of its interface could not be read")
 
 
 def _judge(wire: _Wire, alike: list[_Wire]) -> Answer:
