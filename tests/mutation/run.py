@@ -1,0 +1,145 @@
+"""Mutants of all rules against the rules' tests: `python -m tests.mutation.run [roce.mtu_small | roce ...]`.
+
+Everything is collected and imported once; one run tells which test reaches which line; then every mutant gets a
+forked child, which runs the tests that reach it until one fails. Those that none notices, nor mypy where only a look
+for None is left out, are printed and compared
+with `known.txt`: mutants that cannot be noticed ("= " and why) and those that no test notices yet ("- ").
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import io
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.children import Outcome, survivors
+from tests.mutation.mutants import Mutant, mutants
+from tests.mutation.reach import Reach
+from tests.mutation.typed import refused
+
+ROOT = Path(__file__).resolve().parents[2]
+RULES, TESTS = ROOT / "agent" / "rules", ROOT / "tests" / "agent" / "rules"
+KNOWN = Path(__file__).with_name("known.txt")
+# What judges nothing by itself: pages, catalogues, and the engine, which has tests of its own
+_NO_RULES = frozenset({"pages", "catalogue", "engine", "rule", "threshold", "__init__"})
+
+
+def modules(wanted: list[str]) -> list[str]:
+    """Modules of rules and of what they share: all, or those below the names given."""
+    found = [path.relative_to(ROOT) for path in sorted(RULES.rglob("*.py")) if path.stem not in _NO_RULES]
+    names = [".".join(path.with_suffix("").parts) for path in found]
+    full = [f"agent.rules.{name}" for name in wanted]
+    return [n for n in names if not full or any(n == w or n.startswith(f"{w}.") for w in full)]
+
+
+def known() -> dict[str, str]:
+    """Mutants that are known to survive, each with why; "" where a test is missing."""
+    listed = {}
+    for line in KNOWN.read_text().splitlines():
+        if line[:2] in ("- ", "= "):
+            name, _, why = line[2:].partition("  # ")
+            listed[name] = why
+    return listed
+
+
+class Run:
+    """A plugin that runs mutants where pytest would run tests."""
+
+    def __init__(self, wanted: list[Mutant], jobs: int) -> None:
+        self.wanted, self.jobs = wanted, jobs
+        self.outcomes: list[Outcome] = []
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Collected and imported: look where the tests go, then let them meet the mutants."""
+        reach = Reach(RULES, {m.module for m in self.wanted})
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            for item in session.items:
+                reach.follow(item)
+        if reach.broken:
+            print(f"not used, as they fail without a mutant: {len(reach.broken)} tests, {reach.broken[0].nodeid} first")
+        self.outcomes = survivors(self.wanted, reach, self.jobs)
+        return True
+
+
+def in_part(name: str, part: str) -> bool:
+    """Whether a mutant is in the "3/20", the third twentieth: by its name, the same on every machine."""
+    chosen, parts = (int(word) for word in part.split("/"))
+    return int(hashlib.sha256(name.encode()).hexdigest(), 16) % parts == chosen - 1
+
+
+def run(names: list[str], part: str, jobs: int, again: bool = False) -> list[Outcome]:
+    """Every mutant of these modules and what became of it; `again`: of those of known.txt only."""
+    wanted: list[Mutant] = []
+    listed = known() if again else None
+    for module in modules(names):
+        path = ROOT.joinpath(*module.split(".")).with_suffix(".py")
+        found = mutants(module, path.read_text())
+        wanted += [m for m in found if in_part(m.name, part) and (listed is None or m.name in listed)]
+    folders = {TESTS / m.module.split(".")[2] for m in wanted}
+    where = [str(f) for f in sorted(folders) if f.is_dir()] if all(f.is_dir() for f in folders) else [str(TESTS)]
+    plugin = Run(wanted, jobs)
+    off = [f"-pno:{name}" for name in ("cacheprovider", "logging", "terminal", "xdist", "faulthandler")]
+    code = pytest.main([*off, "-s", "-o", "timeout=0", *where], plugins=[plugin])
+    if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        sys.exit(f"the rules' tests cannot be collected: run pytest {' '.join(where)}")
+    lived = [o.mutant for o in plugin.outcomes if o.noticed_by is None and o.mutant.narrows]
+    typed = refused(lived)
+    return [o._replace(noticed_by="mypy") if o.mutant.name in typed else o for o in plugin.outcomes]
+
+
+def main() -> int:
+    """1 where a mutant survives that is not known to, or, with all parts, a known one is noticed now or is no more."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation.run", description=__doc__)
+    parser.add_argument("rules", nargs="*", help="roce.mtu_small, or a whole family: roce; all where none is given")
+    parser.add_argument("--part", default="1/1", help="2/20: the second twentieth of the mutants")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--again", action="store_true", help="only those of known.txt: which can be struck by now?")
+    parser.add_argument("--update", action="store_true", help="write what survives to known.txt")
+    parser.add_argument("--verbose", action="store_true", help="tell which test noticed each mutant")
+    given = parser.parse_args()
+    outcomes = run(given.rules, given.part, given.jobs, given.again)
+    listed = known()
+    lived = {o.mutant.name: o for o in outcomes if o.noticed_by is None}
+    for outcome in outcomes:
+        if given.verbose or (outcome.noticed_by is None and outcome.mutant.name not in listed):
+            print(f"{outcome.mutant.lines[0]:4} {outcome.mutant.name}  <- {outcome.noticed_by or outcome.tests}")
+    asked = tuple(f"{module}{end}" for module in modules(given.rules) for end in (".", ":"))
+    asked = asked if given.rules else ("",)
+    gone = [n for n in listed if n not in lived and n.startswith(asked) and in_part(n, given.part)]
+    for name in gone:
+        print(f"strike from known.txt, a test notices it now or it is no more: {name}")
+    _tell(outcomes)
+    if given.update:
+        _write(outcomes, listed, gone)
+        return 0
+    return int(bool(lived.keys() - listed.keys() or (gone and given.part == "1/1")))
+
+
+def _tell(outcomes: list[Outcome]) -> None:
+    made, typed, left = Counter[str](), Counter[str](), Counter[str]()
+    for outcome in outcomes:
+        for family in (outcome.mutant.module.split(".")[2], "all"):
+            made[family] += 1
+            typed[family] += outcome.noticed_by == "mypy"
+            left[family] += outcome.noticed_by is None
+    for family, count in sorted(made.items(), key=lambda pair: (pair[0] == "all", pair[0])):
+        tested = count - typed[family] - left[family]
+        print(f"{family:20} {count:5} mutants: {tested:5} by a test, {typed[family]:4} by mypy, {left[family]:4} not")
+
+
+def _write(outcomes: list[Outcome], listed: dict[str, str], gone: list[str]) -> None:
+    lived = {o.mutant.name: "" for o in outcomes if o.noticed_by is None}
+    names = {name: why for name, why in {**lived, **listed}.items() if name not in gone}
+    head = [line for line in KNOWN.read_text().splitlines() if line.startswith("#")]
+    lines = [f"= {name}  # {why}" if why else f"- {name}" for name, why in sorted(names.items())]
+    KNOWN.write_text("\n".join([*head, *lines]) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""Mutants of the rules: what a mutant is, and that of a tenth of them no new one goes unnoticed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.mutants import mutants
+
+ROOT = Path(__file__).resolve().parents[2]
+PART = "1/10"  # the same tenth everywhere, by the names of the mutants; `make mutants` runs all
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.usefixtures("real_commands")
+def test_no_new_mutant_goes_unnoticed() -> None:
+    """A new one wants a test of its guard; one that is noticed now leaves known.txt."""
+    command = [sys.executable, "-m", "tests.mutation.run", "--part", PART]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
+
+    assert 0 == done.returncode, f"{done.stdout[-5000:]}{done.stderr[-2000:]}"
+
+
+@pytest.mark.parametrize(
+    ("code", "changes"),
+    [
+        ("if a: return", ["`a` -> `False`", "`a` -> `True`"]),
+        ("return not (a and b)", ["`not (a and b)` -> `True`", "`a and b` without `a`", "`a and b` without `b`"]),
+        ("return a or b.c(d)", ["`a or b.c(d)` without `a`", "`a or b.c(d)` without `b.c(d)`"]),
+        ("x = a or ''", []),
+        ("yield Unknown(a, 'b' if c else 'd')", []),
+        ("yield Fail(a, summary='b' if c else 'd')", []),
+        ("raise E(f'{a if b else c}')", []),
+        ("[a for a in b if c]", ["`c` -> `False`", "`c` -> `True`"]),
+        ("any(a is b for a in c)", ["`a is b` -> `False`", "`a is b` -> `True`"]),
+        ("f(a < b)", ["`a < b` -> `False`", "`a < b` -> `True`", "`a < b` -> `a <= b`"]),
+        ("if a and b >= c: d()", ["`a and b >= c` -> `False`", "`a and b >= c` without `a`",
+            "`a and b >= c` without `b >= c`", "`b >= c` -> `b > c`"]),
+        ("while a == 2: b()", ["`a == 2` -> `False`", "`a == 2` -> `True`",
+            "`a == 2`: `2` -> `1`", "`a == 2`: `2` -> `3`"]),
+        ("if a:\n  b()\n  return", ["no return after `a`", "`a` -> `False`", "`a` -> `True`"]),
+    ],
+)  # fmt: skip
+def test_what_is_changed(code: str, changes: list[str]) -> None:
+    """Conditions, their operands, limits and early ends; no text."""
+    body = code.replace("\n", "\n  ")
+
+    assert [f"m.f: {text}" for text in changes] == [each.name for each in mutants("m", f"def f():\n  {body}\n")]
+
+
+def test_constants_move_by_a_step() -> None:
+    """Whole numbers by one, others by a tenth; of a threshold its default."""
+    found = [
+        each.name for each in mutants("m", "A = 5\nB: float = 2.0\nC = Threshold('a.b', 1.0, 'what', 'unit')\nD = 'x'")
+    ]
+
+    assert ["4", "6", "1.8", "2.2", "0.9", "1.1"] == [name.rpartition("-> ")[2].strip("`") for name in found]
+
+
+def test_two_of_the_same_have_two_names() -> None:
+    """The list of known ones tells them apart."""
+    names = [each.name for each in mutants("m", "def f():\n  if a: b()\n  if a: c()\n")]
+
+    assert len(names) == len(set(names)) == 4
