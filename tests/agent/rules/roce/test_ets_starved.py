@@ -89,9 +89,7 @@ def test_the_limit(share: int, fires: bool) -> None:
             False,
             id="RDMA in a queue of the vendor's",
         ),
-        pytest.param(
-            facts(one_queue(prio0=100), roce_traffic_class=0), False, id="RDMA has priority 0 itself"
-        ),
+        pytest.param(facts(one_queue(prio0=100), roce_traffic_class=0), False, id="RDMA has priority 0 itself"),
     ],
 )
 def test_who_competes(case, fires: bool) -> None:
