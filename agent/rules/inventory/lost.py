@@ -54,6 +54,7 @@ def inventory_lost(case: Case) -> Iterator[Answer]:
     - A device of its kind is new elsewhere, and nothing tells whether it is the same: unknown.
     - A device that is listed and does not answer, came or went during the scan: pcie-device-gone judges it.
     - The PCI bus, or RDMA devices, or NVLinks could not be read whole: unknown.
+    - Tools name RDMA devices, and not the NICs that they are on: unknown, for ports.
     - In a virtual machine, whose devices the hypervisor gives and takes: unknown.
     - A NIC bound to vfio-pci or to no driver, or in another network namespace, shows no port: not applicable.
     - NVLinks of a GPU in MIG mode, with a reduced bandwidth mode, without a driver or asleep: not applicable.
@@ -122,7 +123,7 @@ def _port(case: Case, each: Known, match: Matched) -> Answer | None:
     nic = case.nics[match.at[owner(each.subject)].partition(":")[2]]
     if nic.state in _ON_PURPOSE:
         return NotApplicable(each.subject, _ON_PURPOSE[nic.state])
-    unread = case.probe_failure("rdma|rdma_tools") or _partly(case, nic)
+    unread = case.probe_failure("rdma|rdma_tools") or _partly(case, nic) or _elsewhere(case)
     if unread:
         return Unknown(each.subject, unread)
     if case.software.rdma_namespaces == "exclusive" and not nic.ports:
@@ -141,6 +142,12 @@ def _partly(case: Case, nic: Nic) -> str | None:
     if any(run.status == "ok" for run in runs):
         return None
     return next((f"{run.name}: {run.reason or run.status}" for run in runs if run.status == "partial"), None)
+
+
+def _elsewhere(case: Case) -> str | None:
+    """Tools tell RDMA devices by name alone where sysfs did not answer: any of them may be on this NIC."""
+    homeless = [nic.label for nic in case.topology.nics if nic.pci is None and nic.ports and not nic.software]
+    return f"on which NIC these RDMA devices are is not told: {named(homeless)}" if homeless else None
 
 
 def _link(case: Case, each: Known, tally: Tally | Answer | None) -> Answer | None:

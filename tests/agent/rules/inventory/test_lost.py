@@ -223,9 +223,20 @@ def no_port(**changes: object) -> Case:
     return remembering(changed_nic(server(), 1, **{"ports": [], "state": "no_rdma_device", **changes}))
 
 
+def by_name_alone(**changes: object) -> Case:
+    """Tools told the RDMA devices after sysfs gave no answer in time, as in a guest under load."""
+    case = no_port()
+    (port,) = server().nics[RAIL].ports
+    told = msgspec.structs.replace(
+        server().nics[RAIL], **{"id": "mlx5_1", "label": "mlx5_1", "pci": None, "ports": [port], **changes}
+    )
+    return topology(case, nics=[*case.topology.nics, told])
+
+
 @pytest.mark.parametrize(
     ("case", "kind"),
     [
+        pytest.param(by_name_alone(), Unknown, id="told without its NIC"),
         pytest.param(no_port(state="vfio"), NotApplicable, id="vfio"),
         pytest.param(no_port(state="no_driver"), NotApplicable, id="no driver"),
         pytest.param(no_port(state="other_namespace"), NotApplicable, id="another namespace"),
@@ -245,6 +256,12 @@ def test_a_guard_keeps_a_port_silent(case: Case, kind: type) -> None:
 
     assert isinstance(answer, kind), answer
     assert f"port:{RAIL}/1" not in {fault.subject for fault in fails(rule, case)}
+
+
+@pytest.mark.parametrize("changes", [{"software": True}, {"ports": []}, {"pci": "0000:ff:00.0"}])
+def test_another_device_without_a_nic_hides_no_loss(changes: dict[str, object]) -> None:
+    """Software devices have none, and devices without ports are nobody's port."""
+    assert f"port:{RAIL}/1" in {fault.subject for fault in fails(rule, by_name_alone(**changes))}
 
 
 def dead_links(**changes: object) -> Case:
