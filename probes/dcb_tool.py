@@ -165,4 +165,15 @@ def dscp_of(word: Any) -> int | None:
     return number if number is not None and number < 64 else None
 
 
-_PROTOCOLS = {"dscp": dscp_of, "ethertype": _ethertype}
+def pcp_of(word: Any) -> int | None:
+    """A tag's priority and its drop eligible bit, as the kernel numbers them: "5de" is 8 + 5 (iproute2 6.3 on).
+
+    >>> pcp_of("3nd"), pcp_of("5de"), pcp_of(3), pcp_of("8nd")
+    (3, 13, 3, None)
+    """
+    match = re.fullmatch("([0-7])(nd|de)", word) if isinstance(word, str) else None
+    number = int(match[1]) + 8 * (match[2] == "de") if match else _number(word)
+    return number if number is not None and number < 16 else None
+
+
+_PROTOCOLS = {"dscp": dscp_of, "ethertype": _ethertype, "pcp": pcp_of}

@@ -1,17 +1,12 @@
 """Netlink and ethtool replies of a real kernel, byte for byte, against what iproute2 and ethtool said of the objects.
 
-kernel_replies/ holds both, taken in one guest: docs/real-kernel.md says how. The tools' answers are read here by
-themselves, or by the readers of saved outputs, which so are held against the tools of today as well.
+The tools' answers go through the readers of saved outputs, which so are held against real tools as well; besides
+stand the values that were set.
 """
 
 from __future__ import annotations
 
-import base64
-import errno
-import functools
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,78 +14,24 @@ from probes import ethtool_text, optics_text
 from probes.catalogue import probe
 from probes.dcb_facts import Interface
 from probes.dcb_tool import parse_dcb
-from probes.host.door import Absent, unanswered
-from probes.host.memory import Link, MemoryFiles
-from probes.host.netlink import same_question
-from probes.netdev import Netdev
 from probes.optics import NEEDS, Socket
 from probes.probe import Status, outcome_of
-from probes.rdma_link import parse_rdma_link
-from probes.rdma_netlink import NetlinkDevice, parse_system
-from tests.probes.system_machine import Machine
-
-REPLIES = Path(__file__).parent / "kernel_replies"
-FULL, MIXED, CEE, LEGACY, EMPTY, COPPER, OLD_SFP = (f"ens{number}np0" for number in range(1, 8))
-E1000E, VIRTIO = "eth0", "eth1"
-PORTS = (FULL, MIXED, CEE, LEGACY, EMPTY, COPPER, OLD_SFP, E1000E, VIRTIO)
-
-
-class Guest(Machine):
-    """What the kernel answered. `privileged`: as root; else a module's memory is refused, as it was to nobody."""
-
-    def __init__(self, privileged: bool = True) -> None:
-        super().__init__(MemoryFiles(), live=True)
-        kernel = table("linux-6.1")
-        self.put({path: Link(text) for path, text in kernel["links"].items()})
-        self.put(kernel["files"])
-        self.privileged = privileged
-        self.exchanges = {(row["protocol"], base64.b64decode(row["request"])): row for row in kernel["netlink"]}
-        self.ioctls = {(row["interface"], base64.b64decode(row["request"])): row for row in kernel["ethtool"]}
-
-    def netlink(self, protocol: int, request: bytes) -> bytes:
-        if protocol == 16 and request[16] == 31 and not self.privileged:
-            raise unanswered(OSError(errno.EPERM, ""), "netlink protocol 16, message 21")
-        return answer(self.exchanges.get((protocol, same_question(request))), f"netlink protocol {protocol}")
-
-    def ethtool(self, interface: str, request: bytes) -> bytes:
-        return answer(self.ioctls.get((interface, request)), f"ethtool of {interface}")
-
-
-@functools.cache
-def table(name: str) -> dict[str, Any]:
-    read: dict[str, Any] = json.loads((REPLIES / f"{name}.json").read_text())
-    return read
-
-
-def answer(row: dict[str, str] | None, subject: str) -> bytes:
-    """The reply, or the errno that there was instead."""
-    if row is None:
-        raise Absent(f"{subject}: was not asked")
-    if "error" in row:
-        raise unanswered(OSError(getattr(errno, row["error"]), ""), subject)
-    return base64.b64decode(row["reply"])
-
-
-def tool(command: str) -> str | None:
-    """What a tool printed; None where it failed."""
-    said = table("linux-6.1-tools")["said"][command]
-    return said if isinstance(said, str) else None
-
-
-def why_not(command: str) -> str:
-    return str(table("linux-6.1-tools")["said"][command]["stderr"])
-
-
-@functools.cache
-def facts(name: str, privileged: bool = True) -> Any:
-    outcome = outcome_of(probe(name), Guest(privileged))
-    assert outcome.status is Status.OK or not privileged, outcome.reason
-    return outcome.facts
-
-
-def of_port(probe_name: str, rows: str, port: str) -> Any:
-    return next(row for row in getattr(facts(probe_name), rows) if row.name == port)
-
+from tests.probes.real_guest import (
+    CEE,
+    COPPER,
+    E1000E,
+    EMPTY,
+    FULL,
+    LEGACY,
+    MIXED,
+    OLD_SFP,
+    PORTS,
+    VIRTIO,
+    Guest,
+    of_port,
+    tool,
+    why_not,
+)
 
 # --- DCB
 
@@ -243,75 +184,3 @@ def test_nobody_may_not_read_modules() -> None:
     outcome = outcome_of(probe("optics"), Guest(privileged=False))
     assert (Status.PARTIAL, NEEDS) == (outcome.status, outcome.reason)
     assert {f"EPERM: {NEEDS}"} == {each.reason for each in outcome.facts.sockets}
-
-
-# --- links
-
-
-@pytest.mark.parametrize("name", [row["ifname"] for row in table("linux-6.1-tools")["said"]["ip -d -j link"]])
-def test_a_link_is_what_ip_says(name: str) -> None:
-    """Ports, VLANs with and without a map, both kinds of bond and their slaves, veth, bridge, dummy, netdevsim."""
-    ours: Netdev = of_port("netdev", "netdevs", name)
-    said = table("linux-6.1-tools")["said"]
-    theirs = next(row for row in said["ip -d -j link"] if row["ifname"] == name)
-    info = theirs.get("linkinfo", {})
-    data = info.get("info_data", {})
-
-    assert (ours.mac or "00:00:00:00:00:00", ours.mtu, ours.operstate) == (
-        theirs["address"],
-        theirs["mtu"],
-        theirs["operstate"].lower(),
-    )
-    assert (ours.admin_up, ours.carrier) == (
-        "UP" in theirs["flags"],
-        "LOWER_UP" in theirs["flags"] if "UP" in theirs["flags"] else None,
-    )
-    assert (ours.kind, ours.master, ours.port_name) == (
-        info.get("info_kind"),
-        theirs.get("master"),
-        theirs.get("phys_port_name"),
-    )
-    if theirs.get("parentbus") == "pci":
-        assert ours.address == theirs["parentdev"]
-    if ours.kind == "vlan":
-        tags = ",".join(f"{each['from']}:{each['to']}" for each in data.get("egress_qos", []))
-        assert {"id": data["id"], "parent": theirs["link"], "egress_map": tags} == ours.vlan
-    if ours.kind == "bond":
-        assert ours.bond is not None
-        assert [data["mode"], str(data["miimon"]), data["xmit_hash_policy"], data.get("active_slave")] == [
-            ours.bond.get(key) for key in ("mode", "miimon", "xmit_hash_policy", "active_slave")
-        ]
-        slaves = [row["ifname"] for row in said["ip -d -j link"] if row.get("master") == name]
-        assert slaves == list(ours.bond["slaves"])
-    (addresses,) = [row["addr_info"] for row in said["ip -j addr"] if row["ifname"] == name]
-    assert {f"{each['local']}/{each['prefixlen']}" for each in addresses} == set(ours.addresses)
-
-
-def test_links_as_they_were_made() -> None:
-    assert {"id": 100, "parent": FULL, "egress_map": "0:3,4:5"} == of_port("netdev", "netdevs", "v100").vlan
-    assert {"id": 4094, "parent": MIXED, "egress_map": ""} == of_port("netdev", "netdevs", "v4094").vlan
-    bond = {"mode": "802.3ad", "miimon": "100", "xmit_hash_policy": "layer3+4", "slaves": (COPPER, OLD_SFP)}
-    assert bond == of_port("netdev", "netdevs", "bond0").bond
-    assert "0000:00:04.0" == of_port("netdev", "netdevs", VIRTIO).address  # its parent in netlink is a virtio device
-
-
-# --- RDMA
-
-
-def test_rdma_is_what_the_tool_says() -> None:
-    """Interfaces of ports, for HCAs and soft-RoCE; the protocol, which this version of the tool does not print."""
-    devices: tuple[NetlinkDevice, ...] = facts("rdma_netlink").devices
-    theirs = {row["ifname"]: row.get("netdev") for row in json.loads(tool("rdma -j link") or "")}
-    ours = {each.name: dict(each.interfaces).get(1) for each in devices}
-
-    assert theirs == ours
-    assert {"mlx5_0": FULL, "mlx5_7": None, "rxea": "va"}.items() <= ours.items()
-    assert {"mlx5_7": "ib"} == {each.name: each.protocol for each in devices if each.protocol != "roce"}
-    assert parse_system(tool("rdma system") or "") == facts("rdma_netlink").namespaces == "shared"
-
-
-def test_rdma_link_in_words() -> None:
-    """The reader of `rdma link` against the same kernel."""
-    parsed = {each.name: each.ports[0] for each in parse_rdma_link(tool("rdma -d link") or "").devices}
-    assert (17, 1) == (parsed["mlx5_7"].lid, parsed["mlx5_7"].sm_lid)
-    assert set(parsed) == {each.name for each in facts("rdma_netlink").devices}
