@@ -24,7 +24,7 @@ EXPECTED: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = {  # fault -
     "ib-rate-hdr": ("error", (("ib-rate-degraded", "error", "port:0000:4d:00.0/1"),)),
     "netdev-in-container": ("ok", ()),
     "nic-fw-mixed": ("warning", (("nic-fw-mixed", "warning", "pci:0000:dc:00.0"),)),
-    "nic-no-driver": ("unknown", ()),
+    "nic-no-driver": ("warning", (("pci-driver-missing", "warning", "pci:0000:bc:00.0"),)),
     "nic-width-x8": ("error", (("pcie-width-downgraded", "error", "pci:0000:5e:00.0"),)),
     "no-peermem": ("error", (("gdr-no-path", "error", "node"),)),
     "numa-minus-one": ("warning", (("numa-unknown", "warning", "node"),)),

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.model.finding import SEVERITIES, Finding
+from agent.model.finding import SEVERITIES, Check, Finding
 from agent.model.report import Report
 from agent.outputs.text.lines import clean
 
 OK, WARNING, CRITICAL, UNKNOWN = 0, 1, 2, 3
 NPD_OK, NPD_PROBLEM, NPD_UNKNOWN = 0, 1, 2
+RULES_NAMED = 5  # of many that wait for one thing
 NPD_LIMIT = 80  # characters: node-problem-detector's max_output_length
 
 
@@ -34,7 +35,7 @@ def nagios(report: Report, fail_on: str = "warning", stale: str | None = None) -
     lines = [f"FABRICSCOPE {word} - {_headline(report, counted, stale)} | {perfdata}"]
     lines += [f"{f.severity.upper()} {f.rule} {f.label}: {f.summary}" for f in report.findings]
     if not stale and code == UNKNOWN:
-        lines += [f"UNKNOWN {c.rule}: {c.reason or _first_reason(report, c.rule)}" for c in report.checks if c.unknown]
+        lines += [f"UNKNOWN {_some(rules)}: {reason}" for reason, rules in _by_reason(report).items()]
     return Answer("".join(clean(each) + "\n" for each in lines), code)
 
 
@@ -73,16 +74,27 @@ def _headline(report: Report, counted: list[Finding], stale: str | None) -> str:
         first, more = counted[0], len(counted) - 1
         return f"{first.rule} {first.label}: {first.summary}" + (f" (and {more} more)" if more else "")
     if report.summary.verdict == "unknown":
-        return f"not judged: {', '.join(report.summary.unknown_rules)}"
+        return f"not judged: {_some(report.summary.unknown_rules)}"
     judged = sum(check.state in ("pass", "fail") for check in report.checks)
     less = [f"{report.summary.counts[s]} {s}" for s in reversed(SEVERITIES[1:]) if report.summary.counts.get(s)]
     told = f"{', '.join(less)}, below --fail-on" if less else "nothing wrong"
     return f"{judged} of {len(report.checks)} rules judged, {told}"
 
 
-def _first_reason(report: Report, rule: str) -> str:
-    for check in report.checks:
-        if check.rule == rule and check.unknown_subjects:
-            first = check.unknown_subjects[0]
-            return f"{first.subject}: {first.reason}"
-    return "no reason given"
+def _some(rules: list[str]) -> str:
+    more = len(rules) - RULES_NAMED
+    return ", ".join(rules) if more < 2 else f"{', '.join(rules[:RULES_NAMED])} and {more} more"
+
+
+def _by_reason(report: Report) -> dict[str, list[str]]:
+    """Rules by what keeps them unknown; those that keep the verdict from ok first."""
+    order = {rule: place for place, rule in enumerate(report.summary.unknown_rules)}
+    found: dict[str, list[str]] = {}
+    for check in sorted((c for c in report.checks if c.unknown), key=lambda c: order.get(c.rule, len(order))):
+        found.setdefault(check.reason or _first_reason(check), []).append(check.rule)
+    return found
+
+
+def _first_reason(check: Check) -> str:
+    first = next(iter(check.unknown_subjects), None)
+    return f"{first.subject}: {first.reason}" if first else "no reason given"

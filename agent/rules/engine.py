@@ -47,7 +47,8 @@ def summarize(checks: Iterable[Check], findings: Iterable[Finding], essential: s
     counts = dict.fromkeys(SEVERITIES, 0)
     for finding in findings:
         counts[finding.severity] += 1
-    unknown = sorted(c.rule for c in checks if c.state == "unknown" or (c.unknown and c.rule in essential))
+    some = {c.rule for c in checks if c.state == "unknown" or (c.unknown and c.rule in essential)}
+    unknown = sorted(some, key=lambda name: (name not in essential, name))  # what keeps the verdict from ok comes first
     verdict = next((s for s in reversed(SEVERITIES) if counts[s]), "info")
     if verdict == "info":
         verdict = "unknown" if essential.intersection(unknown) else "ok"
