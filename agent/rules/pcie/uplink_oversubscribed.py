@@ -13,7 +13,7 @@ from agent.rules.rule import Answer, Fail, Pass, Unknown, rule
 from agent.rules.threshold import Threshold
 
 _RATIO = Threshold(
-    "pcie-uplink-oversubscribed.ratio", 2.0, "devices' bandwidth over the uplink's, above which it is told"
+    "pcie-uplink-oversubscribed.ratio", 2.5, "devices' bandwidth over the uplink's, above which it is told"
 )
 _NOISE = 1.01
 
@@ -46,8 +46,8 @@ def pcie_uplink_oversubscribed(case: Case) -> Iterator[Answer]:
 
     ## How it is decided
     The bandwidth that the links of all devices below can reach is added up and divided by what the uplink can reach.
-    Above 2 (a GPU and its rail on one uplink, as most boards are built) it is told, in one finding for the node. Boards
-    are built so, too: it is information.
+    Above 2.5 (a GPU, its rail and a drive on one uplink are 2.1, as most boards are built) it is told, in one finding
+    for the node. Boards are built so, too: it is information.
 
     ## What keeps it silent
     - Virtual machines, synthetic ports, links inside a card or chip; uplinks that nothing in use depends on.
