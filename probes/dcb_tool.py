@@ -166,7 +166,7 @@ def dscp_of(word: Any) -> int | None:
 
 
 def pcp_of(word: Any) -> int | None:
-    """A tag's priority and its drop eligible bit, as the kernel numbers them: "5de" is 8 + 5 (iproute2 6.3 on).
+    """A tag's priority and its drop eligible bit, as the kernel numbers them: "5de" is 8 + 5.
 
     >>> pcp_of("3nd"), pcp_of("5de"), pcp_of(3), pcp_of("8nd")
     (3, 13, 3, None)

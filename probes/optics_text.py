@@ -78,8 +78,8 @@ def parse(text: str) -> Module | None:
 
 
 def _measured(module: Module, every: list[tuple[str, str]], lanes_are_flagged: bool) -> Module:
-    """Monitors and flags. Of CMIS modules no limits of lanes are believed to be flagged: ethtool (at least 5.18 to
-    6.14) tests the lane's number where its bit is meant, so a flag of lane 1 is printed at lane 2, one of lane 4 never.
+    """Monitors and flags. Of CMIS modules no limits of lanes are believed to be flagged: ethtool (6.1, and its
+    source of 2025) tests the lane's number for its bit, so a flag of lane 1 is printed at lane 2, one of lane 4 never.
     """
     alone: dict[str, float] = {}
     lanes: dict[int, dict[str, float]] = {}
