@@ -11,7 +11,11 @@ from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 
 @rule(
-    "nvlink-asymmetric", "error", needs=("nvml|nvidia_smi",), references=("NVL-003",), absorbs=("nvlink-matrix-uneven", "profile-differs")
+    "nvlink-asymmetric",
+    "error",
+    needs=("nvml|nvidia_smi",),
+    references=("NVL-003",),
+    absorbs=("nvlink-matrix-uneven", "profile-differs"),
 )
 def nvlink_asymmetric(case: Case) -> Iterator[Answer]:
     """A GPU has fewer active NVLinks than the other GPUs of its model.

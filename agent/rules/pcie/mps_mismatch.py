@@ -12,6 +12,9 @@ from agent.rules.pcie.registers import Gear, gear, not_told, register
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 
+_EMULATED = frozenset({"0x1b36"})  # QEMU: its ports say a payload size that limits nothing
+
+
 @rule(
     "pcie-mps-mismatch",
     "error",
@@ -37,7 +40,8 @@ def pcie_mps_mismatch(case: Case) -> Iterator[Answer]:
     ## What keeps it silent
     - A smaller MPS below a larger one: legal (`pci=pcie_bus_perf` makes it so).
     - A device without a driver, which sends nothing; one that sleeps, is gone, or came or went during the scan.
-    - Virtual functions and virtual machines; NICs without a use: not applicable.
+    - Virtual functions and virtual machines, and ports that a hypervisor made up, wherever they are seen; NICs without
+      a use: not applicable.
     - Without CAP_SYS_ADMIN only 64 bytes of config space can be read: unknown.
 
     ## How to confirm
@@ -67,6 +71,9 @@ def _judge(case: Case, each: Gear, told: set[str]) -> Iterator[Answer]:
     for child, parent in pairwise(way):
         if away(parent):
             yield NotApplicable(each.subject, f"the port above it, {parent.id}: {away(parent)}")
+            return
+        if parent.vendor in _EMULATED:
+            yield NotApplicable(each.subject, f"the port above it, {parent.id}, is an emulated one")
             return
         small, large = parent.max_payload_bytes, child.max_payload_bytes
         if small is None or large is None:

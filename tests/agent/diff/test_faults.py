@@ -45,6 +45,7 @@ EXPECTED = {
         "changed driver_state: GPU0",
         "new pcie-device-gone: GPU0",
         "changed check: pcie-path-bottleneck",
+        "changed check: pcie-uplink-oversubscribed",
         "lost bar1_mib, fabric, memory_mib, nvlinks, recovery_action, vbios, virtualization: GPU0",
         "lost link (unreadable): 0000:17:01.0",
         "lost path by the driver: GPU0 with GPU1-7",

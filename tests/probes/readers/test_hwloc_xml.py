@@ -52,7 +52,7 @@ def test_the_machine() -> None:
     said = parse(HWLOC).facts
 
     assert ("Amazon EC2", "g4dn.metal", None) == (said["dmi"].vendor, said["dmi"].product, said["dmi"].serial)
-    assert ("GenuineIntel", 6, 85, "Xeon", 2, "0-7") == said["cpu"]
+    assert ("GenuineIntel", 6, 85, "Xeon", 2, "0-7") == said["cpu"][:6]
     assert ("n1", "5.10.1", "x86_64") == (said["kernel"].hostname, said["kernel"].kernel, said["kernel"].arch)
     assert (None, True, 1024 * 1026) == (
         said["kernel"].virtualization,

@@ -78,6 +78,7 @@ def test_a_storage_nic_is_a_warning() -> None:
         pytest.param(lambda c: function(c, NIC, state="gone"), NotApplicable, id="gone"),
         pytest.param(lambda c: function(c, NIC, state="changed_during_scan"), NotApplicable, id="hot-plug"),
         pytest.param(lambda c: function(c, TO_NIC, state="gone"), NotApplicable, id="port gone"),
+        pytest.param(lambda c: function(c, TO_NIC, vendor="0x1b36"), NotApplicable, id="emulated port"),
         pytest.param(lambda c: function(c, NIC, parent=None), NotApplicable, id="no port above"),
         pytest.param(lambda c: changed_nic(c, 0, id="0000:15:00.0/sf1"), NotApplicable, id="sub-function"),
         pytest.param(lambda c: function(c, NIC, max_payload_bytes=None), Unknown, id="unread here"),
