@@ -11,7 +11,6 @@ from agent.rules.devices import away
 from agent.rules.pcie.registers import Gear, gear, not_told, register
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
-
 _EMULATED = frozenset({"0x1b36"})  # QEMU: its ports say a payload size that limits nothing
 
 
