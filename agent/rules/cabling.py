@@ -9,7 +9,8 @@ from agent.model.nic import Nic
 from agent.rules.case import Case
 from agent.rules.counting import majority
 from agent.rules.devices import device_id
-from agent.rules.rule import Answer, NotApplicable, Unknown
+from agent.rules.folding import joined
+from agent.rules.rule import Answer, Fail, NotApplicable, Unknown
 
 _SETTLED_SECONDS = 240.0  # gpud waits 4 minutes for a port after boot
 
@@ -52,6 +53,18 @@ def all_dark(sockets: Sequence[Socket]) -> bool:
     """No port of several rails is active: a fault of the fabric or of this node, not a choice."""
     rails = {each.nic.id for each in sockets if each.nic.role == "rail"}
     return len(rails) > 1 and not any(each.active for each in sockets)
+
+
+def whole_node(faults: Sequence[Fail], kind: str, set_up: str) -> Fail:
+    """No rail of the node is active: one finding. `set_up`: how a port that was set down is mended."""
+    one = joined(faults, f"none of {len(faults)} {kind} rail ports is active")
+    return one._replace(
+        impact="100 % of what this node exchanges with others: it takes part in no job.",
+        remedy=f"Look at the leaf switches and the cabling of this node; {set_up}.",
+        severity="critical",
+        confidence="medium",
+        cause="all-rails",
+    )
 
 
 def not_meant(each: Socket, sockets: Sequence[Socket], state: str) -> Answer | None:

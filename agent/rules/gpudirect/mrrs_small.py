@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.rules.case import Case
-from agent.rules.pcie.registers import Gear, gear, not_told, register
-from agent.rules.roce.ports import as_one
+from agent.rules.folding import folded
+from agent.rules.pcie.registers import Gear, nic_gear, not_told, register
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 from agent.rules.threshold import Threshold
 
@@ -55,18 +55,8 @@ def gdr_mrrs_small(case: Case) -> Iterator[Answer]:
     if not case.rails and case.no_rail_known:
         yield Unknown("node", case.no_rail_known)
         return
-    faults: list[Fail] = []
-    judged = 0
-    for each in gear(case):
-        if isinstance(each, Gear) and each.nic is None:
-            continue
-        answer = _judge(case, each) if isinstance(each, Gear) else each
-        judged += isinstance(answer, Pass | Fail)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    yield from as_one(faults, judged, "small read requests on every rail")
+    answers = (_judge(case, each) if isinstance(each, Gear) else each for each in nic_gear(case))
+    yield from folded(answers, "small read requests on every rail")
 
 
 def _judge(case: Case, each: Gear) -> Answer:

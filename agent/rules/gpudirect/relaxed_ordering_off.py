@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.rules.case import Case
-from agent.rules.pcie.registers import Gear, gear, not_told, register
-from agent.rules.roce.ports import as_one
+from agent.rules.folding import folded
+from agent.rules.pcie.registers import Gear, nic_gear, not_told, register
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _KEY = "NCCL_IB_PCI_RELAXED_ORDERING"
@@ -62,18 +62,8 @@ def gdr_relaxed_ordering_off(case: Case) -> Iterator[Answer]:
         yield Unknown("node", case.no_rail_known)
         return
     amd = "amd" in (case.node.cpu.vendor or "").lower()
-    faults: list[Fail] = []
-    judged = 0
-    for each in gear(case):
-        if isinstance(each, Gear) and each.nic is None:
-            continue
-        answer = _judge(case, each, amd) if isinstance(each, Gear) else each
-        judged += isinstance(answer, Pass | Fail)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    yield from as_one(faults, judged, "relaxed ordering is off on every rail")
+    answers = (_judge(case, each, amd) if isinstance(each, Gear) else each for each in nic_gear(case))
+    yield from folded(answers, "relaxed ordering is off on every rail")
     yield from _setting(case, amd)
 
 

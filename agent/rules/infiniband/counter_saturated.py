@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.rules.case import Case
+from agent.rules.folding import folded
 from agent.rules.infiniband.ports import IbPort, ib_ports
-from agent.rules.roce.ports import as_one
 from agent.rules.rule import Answer, Fail, Pass, Unknown, rule
 
 _BITS = {
@@ -53,16 +53,8 @@ def ib_counter_saturated(case: Case) -> Iterator[Answer]:
     ## Source
     InfiniBand specification, PortCounters; Linux `drivers/infiniband/core/sysfs.c`.
     """
-    faults: list[Fail] = []
-    judged = 0
-    for each in ib_ports(case):
-        answer = _judge(each) if isinstance(each, IbPort) else each
-        judged += isinstance(answer, Pass | Fail)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    yield from as_one(faults, judged, "counters at their maximum on every InfiniBand port")
+    answers = (_judge(each) if isinstance(each, IbPort) else each for each in ib_ports(case))
+    yield from folded(answers, "counters at their maximum on every InfiniBand port")
 
 
 def _judge(each: IbPort) -> Answer:

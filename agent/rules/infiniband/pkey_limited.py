@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from agent.rules.case import Case
+from agent.rules.folding import folded
 from agent.rules.infiniband.ports import IbPort, ib_ports
 from agent.rules.nccl.settings import effective, files_unread, number
-from agent.rules.roce.ports import as_one
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _FULL = 0x8000  # the top bit of a key: full member
@@ -54,16 +54,11 @@ def ib_pkey_limited(case: Case) -> Iterator[Answer]:
     asked = [each for each in effective(case, _KEY) if number(each.value) is not None]
     index = (number(asked[0].value) or 0) if asked else 0
     why = files_unread(case)
-    faults: list[Fail] = []
-    judged = 0
-    for each in ib_ports(case, ("rail",)):
-        answer = _judge(each, index, None if asked else why) if isinstance(each, IbPort) else each
-        judged += isinstance(answer, Pass | Fail)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    yield from as_one(faults, judged, "limited member of the partition on every InfiniBand rail")
+    answers = (
+        _judge(each, index, None if asked else why) if isinstance(each, IbPort) else each
+        for each in ib_ports(case, ("rail",))
+    )
+    yield from folded(answers, "limited member of the partition on every InfiniBand rail")
 
 
 def _judge(each: IbPort, index: int, why: str | None) -> Answer:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.rules.cabling import Socket, all_dark, not_meant, settling
+from agent.rules.cabling import Socket, all_dark, not_meant, settling, whole_node
 from agent.rules.case import Case
-from agent.rules.counting import named
 from agent.rules.devices import by_role
 from agent.rules.infiniband.ports import EXPECTED, IbPort, ib_ports
 from agent.rules.rule import Answer, Fail, Pass, Unknown, rule
@@ -19,6 +18,8 @@ _MEANING = {
     "LinkErrorRecovery": "recovers from errors again and again: a bad cable or module",
     "LinkUp": "the wire is up, the port is not",
 }
+
+_SET_UP = "Disabled: enable the ports (ibportstate)"
 
 
 @rule(
@@ -84,7 +85,9 @@ def _of_role(case: Case, ports: list[IbPort]) -> Iterator[Answer]:
     answers = [_judge(case, each, socket, sockets) for each, socket in zip(ports, sockets, strict=True)]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
-    yield from [_whole_node(faults)] if all_dark(sockets) and len(faults) == len(ports) else faults
+    yield from (
+        [whole_node(faults, "InfiniBand", _SET_UP)] if all_dark(sockets) and len(faults) == len(ports) else faults
+    )
 
 
 def _socket(each: IbPort) -> Socket:
@@ -115,21 +118,6 @@ def _judge(case: Case, each: IbPort, socket: Socket, sockets: list[Socket]) -> A
         ),
         severity=by_role("error", each.nic),
         places=each.places,
-    )
-
-
-def _whole_node(faults: list[Fail]) -> Fail:
-    return Fail(
-        subject="node",
-        label="node",
-        summary=f"none of {len(faults)} InfiniBand rail ports is active: {named([fault.label for fault in faults])}",
-        impact="100 % of what this node exchanges with others: it takes part in no job.",
-        remedy="Look at the leaf switches and the cabling of this node; Disabled: enable the ports (ibportstate).",
-        evidence=tuple(row for fault in faults for row in fault.evidence),
-        severity="critical",
-        confidence="medium",
-        cause="all-rails",
-        places=frozenset().union(*(fault.places for fault in faults)),
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.rules.case import Case
+from agent.rules.folding import folded
 from agent.rules.infiniband.ports import IbPort, device_number, ib_ports, rate_unparsed
-from agent.rules.roce.ports import as_one
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 
@@ -39,16 +39,8 @@ def ib_rate_unparsed(case: Case) -> Iterator[Answer]:
     ## Source
     Linux `rate_show` in `drivers/infiniband/core/sysfs.c`.
     """
-    faults: list[Fail] = []
-    judged = 0
-    for each in ib_ports(case):
-        answer = _judge(case, each) if isinstance(each, IbPort) else each
-        judged += isinstance(answer, Pass | Fail)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    yield from as_one(faults, judged, "the kernel cannot name the speed of any InfiniBand port")
+    answers = (_judge(case, each) if isinstance(each, IbPort) else each for each in ib_ports(case))
+    yield from folded(answers, "the kernel cannot name the speed of any InfiniBand port")
 
 
 def _judge(case: Case, each: IbPort) -> Answer:

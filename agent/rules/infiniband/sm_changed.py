@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.rules.case import Case
+from agent.rules.folding import folded
 from agent.rules.gates import NO_EARLIER_RUN
 from agent.rules.infiniband.ports import IbPort, ib_ports
-from agent.rules.roce.ports import as_one
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _WHAT = {"sm_lid": "the subnet manager's LID", "lid": "its own LID"}
@@ -40,16 +40,8 @@ def ib_sm_changed(case: Case) -> Iterator[Answer]:
     ## Source
     Linux `Documentation/ABI/stable/sysfs-class-infiniband`.
     """
-    faults: list[Fail] = []
-    judged = 0
-    for each in ib_ports(case):
-        answer = _judge(case, each) if isinstance(each, IbPort) else each
-        judged += isinstance(answer, Pass | Fail)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    yield from as_one(faults, judged, "another subnet manager or LID on every InfiniBand port")
+    answers = (_judge(case, each) if isinstance(each, IbPort) else each for each in ib_ports(case))
+    yield from folded(answers, "another subnet manager or LID on every InfiniBand port")
 
 
 def _judge(case: Case, each: IbPort) -> Answer:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from agent.model.counters import netdev_counters, port_counters
 from agent.rules import gates
 from agent.rules.case import Case
+from agent.rules.folding import folded
 from agent.rules.infiniband.ports import IbPort, ib_ports
-from agent.rules.roce.ports import as_one
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass
+from agent.rules.rule import Answer, NotApplicable
 from agent.rules.runtime import Counters, Moved, Place, moved
 
 LINK_DOWNED = "link_downed"
@@ -37,16 +37,8 @@ def watched(case: Case) -> Iterator[Watched | Answer]:
 
 def by_port(case: Case, judge: Callable[[Watched], Answer], alike: str) -> Iterator[Answer]:
     """What a rule says of every port; one finding where all have the fault: "`alike` on every InfiniBand port"."""
-    faults: list[Fail] = []
-    judged = 0
-    for each in watched(case):
-        answer = judge(each) if isinstance(each, Watched) else each
-        judged += isinstance(answer, Pass | Fail)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    yield from as_one(faults, judged, f"{alike} on every InfiniBand port")
+    answers = (judge(each) if isinstance(each, Watched) else each for each in watched(case))
+    yield from folded(answers, f"{alike} on every InfiniBand port")
 
 
 def went_down(case: Case, each: Watched) -> Answer | None:

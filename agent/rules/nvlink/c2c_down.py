@@ -8,7 +8,7 @@ from agent.model.finding import Evidence
 from agent.model.gpu import C2c, Gpu
 from agent.rules.case import Case
 from agent.rules.counting import ranges
-from agent.rules.nvlink.fabric import places, together
+from agent.rules.nvlink.fabric import by_each, places
 from agent.rules.nvlink.superchips import superchips
 from agent.rules.rule import Answer, Fail, Pass, Unknown, rule
 from agent.rules.threshold import Threshold
@@ -50,15 +50,7 @@ def c2c_down(case: Case) -> Iterator[Answer]:
     ## Source
     nvml.h (nvmlDeviceGetC2cModeInfoV, NVML_FI_DEV_C2C_LINK_GET_STATUS, NVML_FI_DEV_C2C_LINK_GET_MAX_BW).
     """
-    judged, faults = 0, []
-    for gpu in superchips(case):
-        answer = _judge(case, gpu) if isinstance(gpu, Gpu) else gpu
-        judged += isinstance(gpu, Gpu)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    yield from together(faults, judged)
+    yield from by_each(superchips(case), lambda gpu: _judge(case, gpu))
 
 
 def _judge(case: Case, gpu: Gpu) -> Answer:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 from agent.model.gpu import Fabric, Gpu
 from agent.model.node import Service
 from agent.rules.case import Case
-from agent.rules.counting import named
 from agent.rules.devices import device_id, function_of, no_gpu
+from agent.rules.folding import joined
 from agent.rules.nvlink.tally import Form, form_of, not_offered
 from agent.rules.rule import Answer, Fail, NotApplicable, Unknown
 
@@ -27,6 +27,9 @@ class Registered(NamedTuple):
 
     gpu: Gpu
     fabric: Fabric
+
+
+T = TypeVar("T", Gpu, Registered)
 
 
 def unmanaged(case: Case) -> Answer | None:
@@ -88,19 +91,28 @@ def cluster(gpu: Gpu) -> str | None:
     return None if uuid in (None, "", _NO_UUID) else uuid
 
 
+def by_each(found: Iterable[T | Answer], judge: Callable[[T], Answer]) -> Iterator[Answer]:
+    """The answers about all that is judged, and those that came in its place; faults last, and alike ones as one."""
+    judged, faults = 0, []
+    for each in found:
+        if isinstance(each, Answer):
+            yield each
+            continue
+        judged += 1
+        answer = judge(each)
+        if isinstance(answer, Fail):
+            faults.append(answer)
+        else:
+            yield answer
+    yield from together(faults, judged)
+
+
 def together(faults: Sequence[Fail], judged: int) -> Iterator[Fail]:
     """One finding for the node where every GPU has the same fault: one part explains all."""
     if len(faults) < 2 or len(faults) < judged or len({(f.severity, f.cause, f.summary) for f in faults}) > 1:
         yield from faults
-        return
-    first = faults[0]
-    yield first._replace(
-        subject="node",
-        label="node",
-        summary=f"{first.summary}: {named([fault.label for fault in faults])}",
-        evidence=tuple(row for fault in faults for row in fault.evidence),
-        places=frozenset().union(*(fault.places for fault in faults)),
-    )
+    else:
+        yield joined(faults, faults[0].summary)
 
 
 def places(case: Case, gpu: Gpu) -> frozenset[str]:

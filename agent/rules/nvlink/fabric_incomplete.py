@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.gpu import Fabric, Gpu
 from agent.rules.case import Case
-from agent.rules.nvlink.fabric import PLACE, Registered, places, registered, together
+from agent.rules.nvlink.fabric import PLACE, by_each, places, registered
 from agent.rules.rule import Answer, Fail, Pass, Unknown, rule
 
 
@@ -46,18 +46,7 @@ def fabric_incomplete(case: Case) -> Iterator[Answer]:
     ## Source
     nvml.h (nvmlGpuFabricState, nvmlGpuFabricInfo: status is valid when completed); leptonai/gpud.
     """
-    judged, faults = 0, []
-    for each in registered(case):
-        if not isinstance(each, Registered):
-            yield each
-            continue
-        judged += 1
-        answer = _judge(case, *each)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    yield from together(faults, judged)
+    yield from by_each(registered(case), lambda each: _judge(case, *each))
 
 
 def _judge(case: Case, gpu: Gpu, fabric: Fabric) -> Answer:

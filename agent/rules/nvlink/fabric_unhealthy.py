@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.gpu import Fabric, Gpu
 from agent.rules.case import Case
-from agent.rules.nvlink.fabric import Registered, places, registered, together
+from agent.rules.nvlink.fabric import by_each, places, registered
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _FINE = {
@@ -72,18 +72,7 @@ def fabric_unhealthy(case: Case) -> Iterator[Answer]:
     ## Source
     nvml.h (NVML_GPU_FABRIC_HEALTH_MASK_*, nvmlGpuFabricInfo_v3).
     """
-    judged, faults = 0, []
-    for each in registered(case):
-        if not isinstance(each, Registered):
-            yield each
-            continue
-        answer = _judge(case, *each)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-        judged += 1
-    yield from together(faults, judged)
+    yield from by_each(registered(case), lambda each: _judge(case, *each))
 
 
 def _judge(case: Case, gpu: Gpu, fabric: Fabric) -> Answer:

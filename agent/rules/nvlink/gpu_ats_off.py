@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.rules.case import Case
-from agent.rules.nvlink.fabric import places, together
+from agent.rules.nvlink.fabric import by_each, places
 from agent.rules.nvlink.superchips import superchips
 from agent.rules.rule import Answer, Fail, Pass, Unknown, rule
 
@@ -40,15 +40,7 @@ def gpu_ats_off(case: Case) -> Iterator[Answer]:
     ## Source
     nvml.h (nvmlDeviceGetAddressingMode); NVIDIA Grace performance tuning guide.
     """
-    judged, faults = 0, []
-    for gpu in superchips(case):
-        answer = _judge(case, gpu) if isinstance(gpu, Gpu) else gpu
-        judged += isinstance(gpu, Gpu)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    yield from together(faults, judged)
+    yield from by_each(superchips(case), lambda gpu: _judge(case, gpu))
 
 
 def _judge(case: Case, gpu: Gpu) -> Answer:

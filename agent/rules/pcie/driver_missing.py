@@ -11,7 +11,7 @@ from agent.model.pci import PciFunction
 from agent.rules.case import Case
 from agent.rules.counting import named
 from agent.rules.devices import AMD, MELLANOX, NVIDIA, away, by_role, function_of, is_nvidia, kernel_log
-from agent.rules.roce.ports import as_one
+from agent.rules.folding import as_one
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _WRONG = {"nouveau": "nvidia", "nova_core": "nvidia", "nvidiafb": "nvidia"}  # drive the GPU's display, run no CUDA

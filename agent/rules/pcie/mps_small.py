@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from agent.model.pci import PciFunction
 from agent.rules.case import Case
 from agent.rules.devices import is_consumer
+from agent.rules.folding import folded
 from agent.rules.pcie.registers import Gear, gear, not_told, register
-from agent.rules.roce.ports import as_one
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _LEAST = 128
@@ -46,16 +46,8 @@ def pcie_mps_small(case: Case) -> Iterator[Answer]:
     ## Source
     PCI Express Base Specification, Device Control; Linux kernel parameters, `pci=pcie_bus_*`.
     """
-    faults: list[Fail] = []
-    judged = 0
-    for each in gear(case):
-        answer = _judge(case, each) if isinstance(each, Gear) else each
-        judged += isinstance(answer, Pass | Fail)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    yield from as_one(faults, judged, "PCIe packets of 128 bytes on every GPU and NIC")
+    answers = (_judge(case, each) if isinstance(each, Gear) else each for each in gear(case))
+    yield from folded(answers, "PCIe packets of 128 bytes on every GPU and NIC")
 
 
 def _judge(case: Case, each: Gear) -> Answer:

@@ -48,6 +48,11 @@ def gear(case: Case) -> Iterator[Gear | Answer]:
         yield _judged(case, nic, function_of(case, nic), Gear)
 
 
+def nic_gear(case: Case) -> Iterator[Gear | Answer]:
+    """The same without GPUs that could be judged: for settings that only matter on NICs."""
+    return (each for each in gear(case) if not isinstance(each, Gear) or each.nic is not None)
+
+
 def _judged(case: Case, device: Gpu | Nic, function: PciFunction | None, made: type[Gear]) -> Gear | Answer:
     subject = f"pci:{device.pci or device.id}"
     if case.virtual_machine:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.rules.case import Case
 from agent.rules.devices import away
+from agent.rules.folding import folded
 from agent.rules.pcie.registers import Gear, gear, not_told, register
-from agent.rules.roce.ports import as_one
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _FAST_GT_S, _WIDE = 16.0, 16
@@ -43,16 +43,8 @@ def pcie_tags_off(case: Case) -> Iterator[Answer]:
     ## Source
     PCI Express Base Specification, Device Control and Device Control 2; Linux `pci_configure_extended_tags()`.
     """
-    faults: list[Fail] = []
-    judged = 0
-    for each in gear(case):
-        answer = _judge(case, each) if isinstance(each, Gear) else each
-        judged += isinstance(answer, Pass | Fail)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    yield from as_one(faults, judged, "fewer reads in flight than possible on every GPU and NIC")
+    answers = (_judge(case, each) if isinstance(each, Gear) else each for each in gear(case))
+    yield from folded(answers, "fewer reads in flight than possible on every GPU and NIC")
 
 
 def _judge(case: Case, each: Gear) -> Answer:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.rules.case import Case
 from agent.rules.devices import lowered
+from agent.rules.folding import as_one
 from agent.rules.nccl.settings import Effective, effective, files_unread, number
-from agent.rules.roce.ports import RocePort, as_one, roce_ports
+from agent.rules.roce.ports import RocePort, roce_ports
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _KEY = "NCCL_IB_GID_INDEX"

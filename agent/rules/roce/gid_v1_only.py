@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.rules.case import Case
-from agent.rules.roce.ports import RocePort, as_one, roce_ports
+from agent.rules.roce.ports import RocePort
+from agent.rules.roce.wires import by_port
 from agent.rules.rule import Answer, Fail, Pass, Unknown, rule
 
 _V2 = "RoCE v2"
@@ -49,16 +50,7 @@ def roce_gid_v1_only(case: Case) -> Iterator[Answer]:
     ## Source
     Linux `Documentation/ABI/stable/sysfs-class-infiniband`; NCCL `src/transport/net_ib/connect.cc` (choice of GID).
     """
-    faults: list[Fail] = []
-    judged = 0
-    for each in roce_ports(case):
-        answer = _judge(each) if isinstance(each, RocePort) else each
-        judged += isinstance(answer, Pass | Fail)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    yield from as_one(faults, judged, "RoCE v1 addresses only on every RoCE port")
+    yield from by_port(case, _judge, "RoCE v1 addresses only")
 
 
 def _judge(each: RocePort) -> Answer:

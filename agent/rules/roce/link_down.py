@@ -6,15 +6,16 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev
-from agent.rules.cabling import Socket, all_dark, board_of, not_meant, position_of, settling
+from agent.rules.cabling import Socket, all_dark, board_of, not_meant, position_of, settling, whole_node
 from agent.rules.case import Case
-from agent.rules.counting import named
 from agent.rules.roce.ports import RocePort, roce_ports
 from agent.rules.roce.wires import unseen
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _CABLED = ("LinkUp", "PortConfigurationTraining", "LinkErrorRecovery")
 _NO_MODULE = "EIO"  # what the driver says of a cage that is empty
+
+_SET_UP = "set down: ip link set INTERFACE up"
 
 
 @rule(
@@ -83,7 +84,7 @@ def _of_role(case: Case, ports: list[RocePort]) -> Iterator[Answer]:
     answers = [_judge(case, each, socket, sockets) for each, socket in zip(ports, sockets, strict=True)]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
-    yield from [_whole_node(faults)] if all_dark(sockets) and len(faults) == len(ports) else faults
+    yield from [whole_node(faults, "RoCE", _SET_UP)] if all_dark(sockets) and len(faults) == len(ports) else faults
 
 
 def _socket(case: Case, each: RocePort) -> Socket:
@@ -155,18 +156,3 @@ def _impact(case: Case, each: RocePort) -> str:
     if each.nic.role == "rail" and rails > 1:
         return f"1 of {rails} rails: this node injects {100 / rails:.0f} % less, and NCCL leaves the rail out silently."
     return "100 % of what this port carries; NCCL leaves ports that are not active out silently."
-
-
-def _whole_node(faults: list[Fail]) -> Fail:
-    return Fail(
-        subject="node",
-        label="node",
-        summary=f"none of {len(faults)} RoCE rail ports is active: {named([fault.label for fault in faults])}",
-        impact="100 % of what this node exchanges with others: it takes part in no job.",
-        remedy="Look at the leaf switches and the cabling of this node; set down: ip link set INTERFACE up.",
-        evidence=tuple(row for fault in faults for row in fault.evidence),
-        severity="critical",
-        confidence="medium",
-        cause="all-rails",
-        places=frozenset().union(*(fault.places for fault in faults)),
-    )

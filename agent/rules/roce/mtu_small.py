@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev
 from agent.rules.case import Case
-from agent.rules.roce.ports import RocePort, as_one, roce_ports
+from agent.rules.roce.ports import RocePort
+from agent.rules.roce.wires import by_port
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _HEADERS = 96  # GRH, UDP, BTH, XRC, AtomicETH and ICRC, as the kernel counts them
@@ -54,16 +55,7 @@ def roce_mtu_small(case: Case) -> Iterator[Answer]:
     ## Source
     Linux `iboe_get_mtu()` in `include/rdma/ib_addr.h`; OCI uses 4220.
     """
-    faults: list[Fail] = []
-    judged = 0
-    for each in roce_ports(case):
-        answer = _judge(case, each) if isinstance(each, RocePort) else each
-        judged += isinstance(answer, Pass | Fail)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    yield from as_one(faults, judged, "small packets on every RoCE port")
+    yield from by_port(case, lambda each: _judge(case, each), "small packets")
 
 
 def _judge(case: Case, each: RocePort) -> Answer:

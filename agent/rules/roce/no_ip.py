@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.rules.case import Case
-from agent.rules.roce.ports import RocePort, as_one, roce_ports
+from agent.rules.folding import as_one
+from agent.rules.roce.ports import RocePort, roce_ports
 from agent.rules.roce.wires import unseen
 from agent.rules.rule import Answer, Fail, Pass, Unknown, rule
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from agent.model.nic import Netdev, Nic, Port
 from agent.rules.case import Case
-from agent.rules.counting import named
 from agent.rules.devices import away, by_role, function_of
-from agent.rules.rule import Answer, Fail, NotApplicable, Unknown
+from agent.rules.rule import Answer, NotApplicable, Unknown
 
 # Drivers whose RDMA is not RoCE (iWARP, SRD, eRDMA), or whose network is the cloud's and not the guest's to set
 _NOT_ROCE = frozenset({"efa", "erdma", "iw_cxgb4", "cxgb4", "siw", "mana", "gve", "ena"})
@@ -62,26 +61,6 @@ def roce_ports(case: Case, down: bool = False) -> Iterator[RocePort | Answer]:
     unread = case.probe_failure("rdma|rdma_tools")
     if not seen and (unread is None or (case.bus_unread is None and not case.topology.nics)):
         yield NotApplicable("node", "no RoCE port")
-
-
-def as_one(faults: Sequence[Fail], judged: int, summary: str) -> Iterator[Fail]:
-    """One finding for the node where every port has the fault: somebody set them all so."""
-    if len(faults) < 2 or len(faults) < judged or len({(f.severity, f.cause) for f in faults}) > 1:
-        yield from faults
-        return
-    first = faults[0]
-    yield Fail(
-        subject="node",
-        label="node",
-        summary=f"{summary}: {named([fault.label for fault in faults])}",
-        impact=first.impact,
-        remedy=first.remedy,
-        evidence=tuple(dict.fromkeys(row for fault in faults for row in fault.evidence)),
-        severity=first.severity,
-        confidence=first.confidence,
-        cause=first.cause,
-        places=frozenset().union(*(fault.places for fault in faults)),
-    )
 
 
 def _unjudged(case: Case, nic: Nic, port: Port, down: bool) -> Answer | None:

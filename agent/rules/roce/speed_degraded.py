@@ -10,7 +10,8 @@ from agent.model.nic import Netdev
 from agent.rules.cabling import board_of, position_of
 from agent.rules.case import Case
 from agent.rules.counting import majority, share_lost
-from agent.rules.roce.ports import RocePort, as_one, roce_ports
+from agent.rules.folding import as_one
+from agent.rules.roce.ports import RocePort, roce_ports
 from agent.rules.roce.wires import cabled, is_virtual, unseen
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 

@@ -9,8 +9,8 @@ from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Qos
 from agent.rules.case import Case
 from agent.rules.counting import ranges
+from agent.rules.folding import as_one
 from agent.rules.roce.lossless import Chain, chains, protected, unreadable
-from agent.rules.roce.ports import as_one
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown
 
 CONVENTION = 3  # the priority that NVIDIA, Broadcom and Cumulus use where nobody chose another

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 
 from agent.model.nic import Netdev
 from agent.rules.case import Case
-from agent.rules.roce.ports import RocePort, as_one, roce_ports
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown
+from agent.rules.folding import folded
+from agent.rules.roce.ports import RocePort, roce_ports
+from agent.rules.rule import Answer, NotApplicable, Unknown
 
 ELSEWHERE = "its interface is in another network namespace"
 NOT_SHOWN = "no interface of it is visible here (another network namespace?)"
@@ -15,16 +16,8 @@ NOT_SHOWN = "no interface of it is visible here (another network namespace?)"
 
 def by_port(case: Case, judge: Callable[[RocePort], Answer], alike: str, down: bool = False) -> Iterator[Answer]:
     """What a rule says of every RoCE port; one finding, "`alike` on every RoCE port", where all have the fault."""
-    faults: list[Fail] = []
-    judged = 0
-    for each in roce_ports(case, down):
-        answer = judge(each) if isinstance(each, RocePort) else each
-        judged += isinstance(answer, Pass | Fail)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    yield from as_one(faults, judged, f"{alike} on every RoCE port")
+    answers = (judge(each) if isinstance(each, RocePort) else each for each in roce_ports(case, down))
+    yield from folded(answers, f"{alike} on every RoCE port")
 
 
 def is_virtual(case: Case, each: RocePort) -> Answer | None:

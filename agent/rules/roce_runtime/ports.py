@@ -10,9 +10,10 @@ from agent.model.counters import netdev_counters, port_counters
 from agent.model.nic import Netdev
 from agent.rules import gates
 from agent.rules.case import Case
+from agent.rules.folding import folded
 from agent.rules.nccl.settings import effective, number
-from agent.rules.roce.ports import RocePort, as_one, roce_ports
-from agent.rules.rule import Answer, Fail, Pass, Unknown
+from agent.rules.roce.ports import RocePort, roce_ports
+from agent.rules.rule import Answer, Unknown
 from agent.rules.runtime import Counters, Moved, Place, moved, together
 
 # What sysfs and netlink count of every interface: where nothing else is there, the driver's own were not read
@@ -179,13 +180,5 @@ def _file(roce: RocePort, name: str) -> str:
 
 
 def _by(found: Iterator[Watched | Answer], judge: Callable[[Watched], Answer], alike: str) -> Iterator[Answer]:
-    faults: list[Fail] = []
-    judged = 0
-    for each in found:
-        answer = judge(each) if isinstance(each, Watched) else each
-        judged += isinstance(answer, Pass | Fail)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    yield from as_one(faults, judged, alike)
+    answers = (judge(each) if isinstance(each, Watched) else each for each in found)
+    yield from folded(answers, alike)

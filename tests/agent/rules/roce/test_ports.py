@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce.ports import as_one, roce_ports
+from agent.rules.folding import as_one
+from agent.rules.roce.ports import roce_ports
 from agent.rules.rule import Fail, NotApplicable, Unknown
 from tests.agent.rules.build import changed_nic, changed_port, nic_id, probe, server, topology
 
