@@ -15,14 +15,12 @@ roce-ets-starved.percent = 20
 from __future__ import annotations
 
 import math
-import sys
 from typing import Annotated, Literal
 
 import msgspec
 
 from agent.rules.case import Settings
-
-CONFIG_LIMIT_BYTES = 1 << 20
+from agent.toml_file import BadToml, read_toml
 
 
 class BadConfiguration(Exception):
@@ -76,21 +74,10 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 def load(path: str, rule_names: frozenset[str]) -> Configuration:
     """Read and check a configuration file. Raises BadConfiguration."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     try:
-        with open(path, "rb") as file:
-            text = file.read(CONFIG_LIMIT_BYTES + 1)
-    except OSError as error:
-        raise BadConfiguration(f"{path}: {error.strerror}") from error
-    if len(text) > CONFIG_LIMIT_BYTES:
-        raise BadConfiguration(f"{path}: larger than {CONFIG_LIMIT_BYTES} bytes")
-    try:
-        made = msgspec.convert(tomllib.loads(text.decode()), Configuration)
-    except (ValueError, RecursionError) as error:  # TOML, UTF-8 and msgspec's errors are all ValueErrors
-        raise BadConfiguration(f"{path}: {error}") from error
+        made = read_toml(path, Configuration)
+    except BadToml as error:
+        raise BadConfiguration(str(error)) from error
     for name in made.rules.off:
         if name not in rule_names:
             raise BadConfiguration(f"{path}: rules.off names no rule of ours: {name!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 import msgspec
@@ -103,6 +104,11 @@ def write(path: str, data: bytes) -> None:
     path = os.path.realpath(path)
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.{os.urandom(4).hex()}.tmp")  # hidden: who reads the folder leaves it out
+    replace(path, temporary, data)
+
+
+def replace(path: str, temporary: str, data: bytes) -> None:
+    """Let a new file of that temporary name take the place of another, synced. Raises OSError; then nothing is left."""
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -111,7 +117,8 @@ def write(path: str, data: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:  # also an interrupt leaves nothing half-written
-        os.unlink(temporary)
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
         raise
 
 

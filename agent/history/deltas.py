@@ -1,7 +1,6 @@
 """By how much the counters of one subject moved between two samples, or why nobody can say.
 
-A false number is worse than none: what fell, stands at its end, or reads all-ones is not compared. Widths of the
-InfiniBand port counters: InfiniBand Architecture Specification, PortCounters; Linux drivers/infiniband/core/sysfs.c.
+A false number is worse than none: what fell, stands at its end, or reads all-ones is not compared.
 """
 
 from __future__ import annotations
@@ -9,26 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from agent.model.counters import PORT, Counted
+from agent.model.counters import PORT, PORT_COUNTER_BITS, Counted
 
 ALL = "*"  # in the place of a counter: the whole subject
 TWO_32, TWO_64 = 1 << 32, 1 << 64
 _ALL_ONES = frozenset({TWO_32 - 1, TWO_64 - 1})
-_BITS = {
-    "symbol_error": 16,
-    "link_error_recovery": 8,
-    "link_downed": 8,
-    "port_rcv_errors": 16,
-    "port_rcv_remote_physical_errors": 16,
-    "port_rcv_switch_relay_errors": 16,
-    "port_xmit_discards": 16,
-    "port_xmit_constraint_errors": 8,
-    "port_rcv_constraint_errors": 8,
-    "local_link_integrity_errors": 4,
-    "excessive_buffer_overrun_errors": 4,
-    "VL15_dropped": 16,
-}
-STICKS_AT: Mapping[str, int] = {name: (1 << bits) - 1 for name, bits in _BITS.items()}
+STICKS_AT: Mapping[str, int] = {name: (1 << bits) - 1 for name, bits in PORT_COUNTER_BITS.items()}
 # What stands among counters and is none: bit error rates, and mlx5's share of the last second in percent.
 _NO_COUNTERS = frozenset({"outbound_pci_stalled_rd", "outbound_pci_stalled_wr", "lifespan"})
 _NO_COUNTER_END = "_ber_packed"

@@ -18,6 +18,7 @@ import msgspec
 
 from agent.history.state import STATE, State, accepted, compared, remember
 from agent.model.report import CountersWindow, History, Report
+from agent.reports import replace
 
 STATE_LIMIT_BYTES = 8 << 20
 LOCK_SECONDS = 5.0  # how long another run may hold the directory
@@ -124,17 +125,7 @@ def save(path: str, state: State) -> None:
     new = f"{path}.new"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(new)  # whatever it is: a pipe would be waited for, and another name of a file written over
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN, 0o644)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
-    except BaseException:  # also an interrupt leaves nothing half-written
-        with contextlib.suppress(OSError):
-            os.unlink(new)
-        raise
+    replace(path, new, data)
 
 
 @contextlib.contextmanager

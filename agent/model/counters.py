@@ -16,6 +16,23 @@ from agent.model.topology import Topology
 
 AER, GPU, LINK, PORT, NETDEV = "pci", "gpu", "link", "port", "netdev"
 
+# Widths of the InfiniBand port counters that stay at their end: InfiniBand Architecture Specification, PortCounters;
+# Linux drivers/infiniband/core/sysfs.c
+PORT_COUNTER_BITS: Mapping[str, int] = {
+    "symbol_error": 16,
+    "link_error_recovery": 8,
+    "link_downed": 8,
+    "port_rcv_errors": 16,
+    "port_rcv_remote_physical_errors": 16,
+    "port_rcv_switch_relay_errors": 16,
+    "port_xmit_discards": 16,
+    "port_xmit_constraint_errors": 8,
+    "port_rcv_constraint_errors": 8,
+    "local_link_integrity_errors": 4,
+    "excessive_buffer_overrun_errors": 4,
+    "VL15_dropped": 16,
+}
+
 
 class Counted(NamedTuple):
     """The counters of one subject of findings."""

@@ -6,7 +6,6 @@ Loaded only where one is asked for or recognized: reading TOML costs some 7 ms.
 from __future__ import annotations
 
 import os
-import sys
 from typing import NamedTuple
 
 import msgspec
@@ -14,9 +13,9 @@ import msgspec
 from agent.model.node import Platform
 from agent.model.profile import BadProfile, Device, Expected, Profile
 from agent.model.report import Report
+from agent.toml_file import BadToml, read_toml
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-LIMIT_BYTES = 1 << 20
 AUTO, NONE = "auto", "none"
 
 
@@ -135,18 +134,7 @@ def _from_file(path: str) -> Profile:
 
 
 def _read(path: str) -> Profile:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     try:
-        with open(path, "rb") as file:
-            data = file.read(LIMIT_BYTES + 1)
-    except OSError as error:
-        raise BadProfile(f"{path}: {error.strerror}") from error
-    if len(data) > LIMIT_BYTES:
-        raise BadProfile(f"{path}: larger than {LIMIT_BYTES} bytes")
-    try:
-        return msgspec.convert(tomllib.loads(data.decode()), Profile)
-    except (ValueError, RecursionError) as error:
-        raise BadProfile(f"{path}: {error}") from error
+        return read_toml(path, Profile)
+    except BadToml as error:
+        raise BadProfile(str(error)) from error

@@ -380,5 +380,6 @@ NOT_READERS = {
     "probes.rdma_words.is_software": "a name that was parsed",
     "probes.readers.limits.is_gpu": "a class code that was parsed",
     "probes.services.is_oneshot": "a unit's name of ours",
+    "agent.reports.replace": "writes",
     "agent.reports.write": "writes",
 }

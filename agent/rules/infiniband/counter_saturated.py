@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agent.model.counters import PORT_COUNTER_BITS
 from agent.model.finding import Evidence
 from agent.rules.case import Case
 from agent.rules.folding import folded
 from agent.rules.infiniband.ports import IbPort, ib_ports
 from agent.rules.rule import Answer, Fail, Pass, Unknown, rule
 
-_BITS = {
-    "symbol_error": 16,
-    "link_error_recovery": 8,
-    "link_downed": 8,
-    "port_rcv_errors": 16,
-    "port_rcv_remote_physical_errors": 16,
-    "port_xmit_discards": 16,
-    "port_xmit_constraint_errors": 8,
-    "port_rcv_constraint_errors": 8,
-    "local_link_integrity_errors": 4,
-    "excessive_buffer_overrun_errors": 4,
-    "VL15_dropped": 16,
-}
+_OF_SWITCHES = "port_rcv_switch_relay_errors"  # no NIC relays
+_BITS = {name: bits for name, bits in PORT_COUNTER_BITS.items() if name != _OF_SWITCHES}
 
 
 @rule("ib-counter-saturated", "info", needs=("rdma|rdma_tools",), references=("ib-counter-saturated",))

@@ -11,7 +11,8 @@ from agent.config import Configuration
 from agent.diagnose import judged
 from agent.model.node import Platform
 from agent.model.profile import BadProfile
-from agent.platforms.profiles import LIMIT_BYTES, chosen, learnt, named, names, toml
+from agent.platforms.profiles import chosen, learnt, named, names, toml
+from agent.toml_file import LIMIT_BYTES
 from tests.machines import HOSTS, scanned
 
 if sys.version_info >= (3, 11):
