@@ -69,6 +69,10 @@ def affinity_gpu_far_from_nic(case: Case) -> Iterator[Answer]:
         elif case.bus_unread is None:
             yield NotApplicable("node", "no rail")
         return
+    yield from _by_distance(case)
+
+
+def _by_distance(case: Case) -> Iterator[Answer]:
     near: list[Gpu] = []
     far: list[tuple[Gpu, Path]] = []
     doubtful: list[Gpu] = []  # they may have a rail near

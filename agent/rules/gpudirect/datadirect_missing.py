@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agent.model.finding import Evidence
 from agent.rules.case import Case
 from agent.rules.counting import named
 from agent.rules.devices import MELLANOX, device_id, on_c2c
 from agent.rules.gpudirect.ways import data_direct
-from agent.rules.nccl.settings import effective, number
+from agent.rules.nccl.settings import Effective, effective, number
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _CX8 = "0x1023"
@@ -58,6 +58,10 @@ def gdr_datadirect_missing(case: Case) -> Iterator[Answer]:
     if not functions and case.bus_unread:
         yield Unknown("node", case.bus_unread)
         return
+    yield _fault(len(rails), [f.id for f in functions], dark, off)
+
+
+def _fault(rails: int, functions: Sequence[str], dark: Sequence[str], off: Sequence[Effective]) -> Fail:
     what = (
         "no data-direct function is there"
         if not functions
@@ -65,10 +69,10 @@ def gdr_datadirect_missing(case: Case) -> Iterator[Answer]:
         if dark
         else f"NCCL_IB_DATA_DIRECT=0 ({off[0].source})"
     )
-    yield Fail(
+    return Fail(
         subject="node",
         label="node",
-        summary=f"{len(rails)} ConnectX-8 rails, and {what}",
+        summary=f"{rails} ConnectX-8 rails, and {what}",
         impact="1 of 2 ways of each rail lies idle: traffic goes over C2C and the CPU.",
         remedy="Remove the setting."
         if functions and not dark
@@ -76,7 +80,7 @@ def gdr_datadirect_missing(case: Case) -> Iterator[Answer]:
         evidence=(
             Evidence(
                 what="data-direct functions",
-                value=named([f.id for f in functions]) or "none",
+                value=named(functions) or "none",
                 source=f"lspci -d {MELLANOX[2:]}:2100 -k",
             ),
             *(each.evidence("NCCL_IB_DATA_DIRECT") for each in off),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from agent.model.finding import Evidence
 from agent.rules.case import Case
@@ -62,8 +62,13 @@ def gdr_nic_gpu_ratio(case: Case) -> Iterator[Answer]:
     if most < 1.0 or least >= most:
         yield Pass("node")
         return
+    yield _fault(shares, labels)
+
+
+def _fault(shares: Mapping[str, float], labels: Mapping[str, str]) -> Fail:
+    least, most = min(shares.values()), max(shares.values())
     poor = sorted(labels[gpu] for gpu, share in shares.items() if share < most)
-    yield Fail(
+    return Fail(
         subject="node",
         label="node",
         summary=f"{named(poor)} share their rails; other GPUs have {most:g} each",

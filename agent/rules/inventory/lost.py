@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -76,19 +76,10 @@ def inventory_lost(case: Case) -> Iterator[Answer]:
         return
     known = case.history.inventory if case.history else []
     match = matched(known, inventory(case.topology))
-    unread = case.bus_unread
     tallied = {one.subject: one for one in tallies(case)}
     lost: list[Known] = []
     for each in known:
-        kind = each.subject.partition(":")[0]
-        if kind in DEVICES:
-            answer = _device(case, each, match, unread)
-        elif owner(each.subject) not in match.at:
-            answer = NotApplicable(each.subject, "a part of a device that is not here: it is judged with that")
-        elif kind == "port":
-            answer = _port(case, each, match)
-        else:
-            answer = _link(case, each, tallied.get(match.at[owner(each.subject)]))
+        answer = _answer(case, each, match, tallied)
         if answer is None:
             lost.append(_as_of_now(case, each, match))
         else:
@@ -97,7 +88,18 @@ def inventory_lost(case: Case) -> Iterator[Answer]:
         yield _fault(case, group)
 
 
-def _device(case: Case, each: Known, match: Matched, unread: str | None) -> Answer | None:
+def _answer(case: Case, each: Known, match: Matched, tallied: Mapping[str, Tally | Answer]) -> Answer | None:
+    kind = each.subject.partition(":")[0]
+    if kind in DEVICES:
+        return _device(case, each, match)
+    if owner(each.subject) not in match.at:
+        return NotApplicable(each.subject, "a part of a device that is not here: it is judged with that")
+    if kind == "port":
+        return _port(case, each, match)
+    return _link(case, each, tallied.get(match.at[owner(each.subject)]))
+
+
+def _device(case: Case, each: Known, match: Matched) -> Answer | None:
     """A GPU, NVSwitch or NIC; None: it is lost."""
     now = case.functions.get(match.at.get(each.subject, "").partition(":")[2])
     if now and now.state in ("gone", "changed_during_scan"):
@@ -106,8 +108,8 @@ def _device(case: Case, each: Known, match: Matched, unread: str | None) -> Answ
         return Pass(each.subject)
     if each.subject.partition(":")[2] in case.functions:
         return NotApplicable(each.subject, "a function is listed at its address, and other rules judge it")
-    if unread:
-        return Unknown(each.subject, unread)
+    if case.bus_unread:
+        return Unknown(each.subject, case.bus_unread)
     if case.virtual_machine:
         return Unknown(each.subject, "not here, in a virtual machine: the hypervisor gives and takes devices")
     if each.subject in match.unsure:

@@ -56,28 +56,31 @@ def gdr_efa_stack(case: Case) -> Iterator[Answer]:
     users = mapped(case, "libnccl.so")
     unread = files_unread(case) or jobs_unread(case)
     if slow:
-        yield Fail(
-            subject="node",
-            label="node",
+        yield _fault(
             summary=f"{_KEY}={slow[0].value} in {slow[0].source}: libfabric does not use EFA",
-            impact="NCCL goes over TCP sockets: about 3 % of what EFA carries.",
             remedy=f"Remove {_KEY}, or set it to efa.",
-            evidence=tuple(each.evidence(_KEY) for each in slow[:8]),
-            severity=severity_of("error", slow),
+            rows=tuple(each.evidence(_KEY) for each in slow[:8]),
             cause="provider",
-            places=NODE,
-        )
+        )._replace(severity=severity_of("error", slow))
     elif users and not mapped(case, "libnccl-net", "libfabric"):
-        yield Fail(
-            subject="node",
-            label="node",
+        yield _fault(
             summary="jobs use NCCL without a plugin for EFA",
-            impact="NCCL goes over TCP sockets: about 3 % of what EFA carries.",
             remedy="Install aws-ofi-nccl and libfabric where the jobs run, on their library path.",
-            evidence=(*evidence(users), Evidence(what="libnccl-net*.so", value="not mapped", source="/proc/*/maps")),
-            confidence="medium",
+            rows=(*evidence(users), Evidence(what="libnccl-net*.so", value="not mapped", source="/proc/*/maps")),
             cause="plugin",
-            places=NODE,
-        )
+        )._replace(confidence="medium")
     else:
         yield Unknown("node", unread) if unread else Pass("node")
+
+
+def _fault(summary: str, remedy: str, rows: tuple[Evidence, ...], cause: str) -> Fail:
+    return Fail(
+        subject="node",
+        label="node",
+        summary=summary,
+        impact="NCCL goes over TCP sockets: about 3 % of what EFA carries.",
+        remedy=remedy,
+        evidence=rows,
+        cause=cause,
+        places=NODE,
+    )
