@@ -89,11 +89,9 @@ def _words(text: str) -> dict[str, Any]:
         if name == "order":
             said[name] = words[1:]
         elif pairs and all(pairs):
-            before = said.get(name)
-            said[name] = [
-                *(before if isinstance(before, list) else ()),
-                *([pair[1], pair[2]] for pair in pairs if pair),
-            ]
+            if not isinstance(said.get(name), list):
+                said[name] = []
+            said[name] += [[pair[1], pair[2]] for pair in pairs if pair]
         else:
             said |= {word.replace("-", "_"): value for word, value in zip(words[::2], words[1::2], strict=False)}
             said |= {word: True for word in words if word in _MODES}

@@ -7,13 +7,12 @@ nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from probes.ethtool_counters import NOT_KNOWN, wanted
 from probes.ethtool_ioctl import DriverInfo
+from probes.ethtool_lines import pair, pairs
 from probes.ethtool_netlink import Fec, LinkModes, Pause
 
-_LINE = re.compile(r"[ \t]*([^:\n]{1,80}?)[ \t]*:[ \t]*([^\n]*?)[ \t]*\r?")
 _COUNTER = re.compile(r"[ \t]*(\S{1,80}):[ \t]*([0-9]{1,20})[ \t]*\r?")
 _SPEED = re.compile(r"\b([0-9]{2,7})base[A-Za-z0-9_]+/(?:Full|Half)\b")
 _FEC = {"none": "off", "off": "off", "rs": "rs", "baser": "baser", "llrs": "llrs"}
@@ -41,7 +40,7 @@ def parse_pause(text: str) -> Pause | None:
     >>> parse_pause("Pause parameters for ens6f0:\nAutonegotiate:\ton\nRX:\t\ton\nTX:\t\toff\nRX negotiated: off\n")
     Pause(rx=True, tx=False, autoneg=True)
     """
-    said = {key: _SWITCH.get(value.lower()) for key, value in _lines(text)}
+    said = {key: _SWITCH.get(value.lower()) for key, value in pairs(text)}
     pause = Pause(said.get("RX"), said.get("TX"), said.get("Autonegotiate"))
     return pause if pause != Pause() else None
 
@@ -52,7 +51,7 @@ def parse_fec(text: str) -> Fec | None:
     >>> parse_fec("Supported/Configured FEC encodings: Auto RS BaseR\nActive FEC encoding: RS\n")
     Fec(active='rs', configured=('rs', 'baser'), auto=True, counters={})
     """
-    said = dict(_lines(text))
+    said = dict(pairs(text))
     configured = next((said[key] for key in said if key.endswith("onfigured FEC encodings")), "").lower().split()
     active = next((said[key] for key in said if key.startswith("Active FEC encoding")), "").lower()
     if not configured and not active:
@@ -79,17 +78,10 @@ def parse_driver(text: str) -> DriverInfo | None:
     >>> parse_driver("driver: mlx5_core\nversion: 5.0-0\nfirmware-version: 14.23.1020 (MT_2420110034)\n").driver
     'mlx5_core'
     """
-    said = dict(_lines(text))
+    said = dict(pairs(text))
     if not said.get("driver"):
         return None
     return DriverInfo(said["driver"], said.get("version") or None, said.get("firmware-version") or None)
-
-
-def _lines(text: str) -> Iterator[tuple[str, str]]:
-    for line in text.splitlines():
-        match = _LINE.fullmatch(line)
-        if match:
-            yield match[1], match[2]
 
 
 def _sections(text: str) -> dict[str, str]:
@@ -97,10 +89,10 @@ def _sections(text: str) -> dict[str, str]:
     said: dict[str, str] = {}
     last = ""
     for line in text.splitlines():
-        match = _LINE.fullmatch(line)
-        if match:
-            last = match[1]
-            said[last] = match[2]
+        found = pair(line)
+        if found:
+            last = found[0]
+            said[last] = found[1]
         elif last:
             said[last] += f" {line.strip()}"
     return said

@@ -14,7 +14,7 @@ from probes.host.door import READ_LIMIT_BYTES
 LOG = "/var/log/fabricmanager.log"
 NODES_CONFIG = "/etc/nvidia-imex/nodes_config.cfg"
 _VERSION = re.compile(
-    r"Fabric Manager version(?: is)?[ \t]*:?[ \t]*(\d{1,4}(?:\.\d{1,4}){1,3})(?![\d.])", re.IGNORECASE | re.ASCII
+    r"Fabric Manager version(?: is)?[ \t]*(?::[ \t]*)?(\d{1,4}(?:\.\d{1,4}){1,3})(?![\d.])", re.IGNORECASE | re.ASCII
 )
 _STATE = re.compile(r"[A-Z][A-Z_]{1,39}", re.ASCII)
 

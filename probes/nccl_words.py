@@ -18,7 +18,7 @@ DAEMONS = frozenset(
     {"nv-hostengine", "dcgm-exporter", "nv-fabricmanage", "nvidia-persiste", "nvidia-imex", "Xorg", "nvidia-smi"}
     | {"nvidia-device-p", "fabricscope", "nvsm_core", "nv-nvlsm", "nvtop", "gpud"}
 )
-_LIBRARY = re.compile(r"(/\S*/(lib(?:nccl|nvshmem|gdrapi|cufile|fabric|ibverbs|ucs)[-_.]\S*?))(?: \(deleted\))?$")
+_LIBRARY = re.compile(r"lib(?:nccl|nvshmem|gdrapi|cufile|fabric|ibverbs|ucs)[-_.]")
 _VERSION = re.compile(r"\.so\.(\d{1,4}(?:\.\d{1,4}){1,3})\Z")
 
 
@@ -81,12 +81,17 @@ def parse_maps(text: str) -> Mapped:
     Mapped(libraries=('/usr/lib/libnccl.so.2.21.5',), gpu=True, rdma=False)
     """
     lines = text.split("\n")
-    found = (_LIBRARY.search(line) for line in lines)
+    paths = (fields[5].strip().removesuffix(" (deleted)") for line in lines if len(fields := line.split(None, 5)) == 6)
     return Mapped(
-        libraries=tuple(sorted({each[1][:VALUE_CHARACTERS] for each in found if each})),
+        libraries=tuple(sorted({path[:VALUE_CHARACTERS] for path in paths if _is_library(path)})),
         gpu=any(re.search(r" /dev/nvidia\d", line) for line in lines),
         rdma=any(" /dev/infiniband/uverbs" in line for line in lines),
     )
+
+
+def _is_library(path: str) -> bool:
+    folder, _, name = path.rpartition("/")
+    return folder.startswith("/") and _LIBRARY.match(name) is not None
 
 
 def version_of(path: str) -> str | None:

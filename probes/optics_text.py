@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from probes.ethtool_lines import pairs
 from probes.optics_module import IDENTIFIERS, LEVELS, NO_LIGHT_DBM, Lane, Module, lit
 from probes.optics_reads import CMIS
 
-_LINE = re.compile(r"[ \t]*([^:\n]{1,80}?)[ \t]*:[ \t]*([^\n]*?)[ \t]*\r?")
 _CODE = re.compile(r"0x([0-9a-fA-F]{2})\b")
 _DBM = re.compile(r"(-?[0-9]{1,4}\.[0-9]{1,4}|-inf) dBm")
 _NUMBER = re.compile(r"-?[0-9]{1,6}(?:\.[0-9]{1,6})?")
@@ -53,7 +53,7 @@ def parse(text: str) -> Module | None:
     >>> said.identifier, said.part, said.temperature_c
     ('SFP', 'UDC-2', 36.75)
     """
-    every = [(match[1], match[2]) for line in text.splitlines() if (match := _LINE.fullmatch(line))]
+    every = list(pairs(text))
     said = dict(reversed(every))  # of a key that comes twice, the first
     code = _CODE.search(said.get("Identifier", ""))
     if not code:

@@ -25,7 +25,8 @@ CONTAINER_ROOT = "/.bottlerocket/rootfs"
 
 _TOOLS = {argv[0] for argv in COMMANDS + SAVED} | {"dmesg"}
 _FILE = re.compile(rb"\*\*\* (/[^\n]{1,1000}?)( does not exist| is not readable)?\n")
-_LISTED = re.compile(rb"\*\*\* ls: [^\n]*? (?P<zone>[+-]\d{4}) (?P<path>/[^\n]*)\n|\*\*\* ls: [^\n]*\n")
+_LISTED = re.compile(rb"\*\*\* ls: ([^\n]*)\n")
+_MADE = re.compile(rb" ([+-]\d{4}) (/.*)")
 _KEPT = re.compile(r"/(?:proc|etc)/(?!.*\.\.)[ -~]*")
 _TOOL = rb"(?:/[\w./-]{0,100}/)?(?:nvidia-smi|lspci|dmidecode|ib[a-z_]+)(?: [^\n]{0,200})?"
 _COMMAND = re.compile(rb"(?:\A|(?<=\n\n))(?:(" + _TOOL + rb")|(dmesg):|(Running InfiniBand commands)[^\n]*)(?=\n\n)")
@@ -109,8 +110,9 @@ class _Log:
         listed = _LISTED.match(text)
         if listed is not None:
             text = text[listed.end() :]
-            if listed["zone"] and listed["path"].startswith(b"/proc/"):  # made the moment it is read
-                self._zone = self._zone or _text(listed["zone"])
+            made = _MADE.search(listed[1])
+            if made is not None and made[2].startswith(b"/proc/"):  # made the moment it is read
+                self._zone = self._zone or _text(made[1])
         path = _kept_path(name)
         if path is None or why_not == b" does not exist" or self._files.find(path) is not None:
             return

@@ -45,7 +45,7 @@ _SERIALS = (
 _HOSTS = (
     re.compile(r"\b(?:systemd\.)?hostname=([\w.-]+)"),
     re.compile(r"\bhostname (?:set )?to <([\w.-]+)>", re.IGNORECASE),
-    re.compile(r"\bip=[^:\s]*:[^:\s]*:[^:\s]*:[^:\s]*:([\w.-]+)"),
+    re.compile(r"\bip=(?:[^:\s]{0,64}:){4}([\w.-]+)"),
     re.compile(r"^HostName: ([\w.-]+)", re.MULTILINE),
     re.compile(r"\bnfs: server ([\w.-]+)"),
 )

@@ -58,6 +58,12 @@ def _insert(random: Random, data: bytearray, _: Sequence[bytes]) -> None:
     data[at : at + random.choice((0, 0, 1, 4))] = random.choice(TOKENS)
 
 
+def _pump(random: Random, data: bytearray, _: Sequence[bytes]) -> None:
+    """One token over and over: what a pattern that tries every way to split it never ends on."""
+    at, token = random.randrange(len(data) + 1), random.choice(TOKENS) or b"a: b\n"
+    data[at:at] = token * (random.choice((1000, LONGEST_BYTES)) // len(token))
+
+
 def _number(random: Random, data: bytearray, _: Sequence[bytes]) -> None:
     """Another number in the place of one, where a text has any."""
     digits = [at for at in range(min(len(data), 4096)) if 48 <= data[at] <= 57]
@@ -71,4 +77,4 @@ def _splice(random: Random, data: bytearray, seeds: Sequence[bytes]) -> None:
     data[random.randrange(len(data) + 1) :] = other[random.randrange(len(other) + 1) :]
 
 
-_DAMAGES = (_flip, _cut, _drop, _double, _insert, _insert, _number, _splice)
+_DAMAGES = (_flip, _cut, _drop, _double, _insert, _insert, _number, _pump, _splice)

@@ -227,6 +227,8 @@ READERS: tuple[Reader, ...] = (
         lambda read: lambda data: read(data[:76], data[76:]),
     ),
     Reader("probes.link_modes:set_bits", ethernet.small),
+    lenient("probes.ethtool_lines:pair", ethernet.SETTINGS.splitlines()[1]),
+    lenient("probes.ethtool_lines:pairs", ethernet.SETTINGS),
     lenient("probes.ethtool_text:parse_settings", ethernet.SETTINGS),
     lenient("probes.ethtool_text:parse_pause", ethernet.PAUSE),
     lenient("probes.ethtool_text:parse_fec", ethernet.FEC),

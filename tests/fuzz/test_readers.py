@@ -18,7 +18,7 @@ from tests.fuzz.mutations import LONGEST_BYTES, mutated
 from tests.fuzz.readers import NOT_READERS, READERS, Reader
 
 MUTATIONS = {"ci": 2000, "fuzz": 50_000}.get(os.environ.get("HYPOTHESIS_PROFILE", ""), 100)
-SECONDS = 2.0  # for one input
+SECONDS = 2.0  # of a core, for one input: a machine that stands still is no fault of a reader
 GROWTH_BYTES = 250 << 20  # of the whole process, over all inputs of one reader
 
 
@@ -36,10 +36,10 @@ def test_any_damage_is_read_or_refused(reader: Reader) -> None:
         data = mutated(Random(number), seeds)
         if reader.mend is not None and number % 4:
             data = reader.mend(data)
-        started = time.perf_counter()
+        started = time.thread_time()
         with contextlib.suppress(*reader.refuses):
             read(data)
-        assert time.perf_counter() - started < SECONDS
+        assert time.thread_time() - started < SECONDS
         assert len(data) <= LONGEST_BYTES
 
     survives()

@@ -1,0 +1,123 @@
+"""Every regular expression of the agent and its probes, how it is used, and texts that make a bad one slow.
+
+A text is made of the pattern itself: what stands before a repetition, then that repetition for 16 KiB, then what ends
+it nowhere. A pattern that looks at each character a bounded number of times takes a millisecond for it.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from tests.conftest import ROOT
+
+if sys.version_info >= (3, 11):
+    from re import _constants as codes
+    from re import _parser as parser
+else:
+    import sre_constants as codes
+    import sre_parse as parser
+
+CHARACTERS = 16 << 10
+LONG = 40  # a repetition of at most as many is bounded
+METHODS = ("search", "match", "fullmatch", "finditer", "findall", "split", "sub")
+_CATEGORIES = {"DIGIT": r"\d", "SPACE": r"\s", "WORD": r"\w", "NOT_SPACE": r"\S", "NOT_WORD": r"\W", "NOT_DIGIT": r"\D"}
+_PRINTED = [chr(code) for code in (9, *range(32, 127))]
+
+
+def patterns() -> Iterator[tuple[str, re.Pattern[Any], str]]:
+    """(module.NAME or module:'pattern', pattern, method). One whose use is not seen is taken to search."""
+    for top in ("agent", "probes"):
+        for path in sorted((ROOT / top).rglob("*.py")):
+            if path.name == "__main__.py":
+                continue
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+            module, tree = importlib.import_module(name), ast.parse(path.read_text())
+            used: dict[str, set[str]] = {}
+            for node in ast.walk(tree):
+                if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                    continue
+                if node.func.attr not in METHODS or not isinstance(node.func.value, ast.Name):
+                    continue
+                if node.func.value.id != "re":
+                    used.setdefault(node.func.value.id, set()).add(node.func.attr)
+                elif isinstance(node.args[0], ast.Constant):
+                    yield f"{name}:{ast.unparse(node.args[0])}", re.compile(node.args[0].value), node.func.attr
+            for variable, value in vars(module).items():
+                for pattern in _all(value):
+                    for method in sorted(used.get(variable, () if variable in _imported(tree) else {"search"})):
+                        yield f"{name}.{variable}", pattern, method
+
+
+def attacks(pattern: re.Pattern[Any]) -> Iterator[str]:
+    """Texts of 16 KiB on which a repetition that can be split in many ways is tried in all of them."""
+    for before, pump in sorted(set(_repetitions(parser.parse(pattern.pattern, pattern.flags)))):
+        yield before + pump * (CHARACTERS // len(pump)) + "\1"
+        yield (before + pump) * (CHARACTERS // len(before + pump)) + "\1"
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    return {each.asname or each.name for node in tree.body if isinstance(node, ast.ImportFrom) for each in node.names}
+
+
+def _all(value: object) -> Iterator[re.Pattern[Any]]:
+    if isinstance(value, re.Pattern):
+        yield value
+    elif isinstance(value, (tuple, list, dict)):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _all(each)
+
+
+def _repetitions(sequence: Any, before: str = "") -> Iterator[tuple[str, str]]:
+    for code, value in sequence:
+        if str(code).endswith("_REPEAT"):
+            for wanted in " a0\t/:,":
+                pump = _sample(value[2], wanted)
+                if pump and value[1] > LONG:
+                    yield before, pump
+            yield from _repetitions(value[2], before)
+        elif code is codes.SUBPATTERN:
+            yield from _repetitions(value[3], before)
+        elif code is codes.BRANCH:
+            for branch in value[1]:
+                yield from _repetitions(branch, before)
+        before += _sample([(code, value)])
+
+
+def _sample(sequence: Any, wanted: str = " ") -> str:
+    """The shortest text that fits, of the wanted character where it can be."""
+    out = ""
+    for code, value in sequence:
+        if code is codes.LITERAL:
+            out += chr(value)
+        elif code is codes.NOT_LITERAL:
+            out += wanted if ord(wanted) != value else "a"
+        elif code is codes.ANY:
+            out += wanted
+        elif code is codes.IN:
+            fit = _members(value)
+            out += wanted if wanted in fit else min(fit, default="")
+        elif code is codes.SUBPATTERN:
+            out += _sample(value[3], wanted)
+        elif code is codes.BRANCH:
+            out += _sample(value[1][0], wanted)
+        elif str(code).endswith("_REPEAT"):
+            out += _sample(value[2], wanted) * value[0]
+    return out
+
+
+def _members(items: Any) -> set[str]:
+    fit: set[str] = set()
+    for code, value in items:
+        if code is codes.LITERAL:
+            fit.add(chr(value))
+        elif code is codes.RANGE:
+            fit.update(chr(each) for each in range(value[0], min(value[1], value[0] + 100) + 1))
+        elif code is codes.CATEGORY:
+            kind = _CATEGORIES[str(value).removeprefix("CATEGORY_")]
+            fit.update(each for each in _PRINTED if re.match(kind, each))
+    return {each for each in _PRINTED if each not in fit} if items[0][0] is codes.NEGATE else fit
