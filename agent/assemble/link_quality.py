@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from agent.assemble.identity import slot_of
-from agent.assemble.link_rate import generation
 from agent.assemble.pcie_tree import PcieTree, Port, is_bridge
+from agent.model.link_rate import generation
 from agent.model.pci import LinkQuality
 from agent.platforms.devices import CARD_SWITCHES, is_accelerator
 from probes.gpu import Gpu

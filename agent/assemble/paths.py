@@ -20,9 +20,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from agent.assemble.identity import identity
-from agent.assemble.link_rate import bandwidth_gbyte_s
 from agent.assemble.pcie_tree import PcieTree, Port
 from agent.model.gpu import Gpu
+from agent.model.link_rate import bandwidth_gbyte_s
 from agent.model.nic import Nic
 from agent.model.node import NumaNode
 from agent.model.pci import PciFunction

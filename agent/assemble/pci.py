@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from agent.assemble.facts import Facts
 from agent.assemble.identity import identity
 from agent.assemble.link_quality import LinkJudge, asleep, gone, lanes
-from agent.assemble.link_rate import bandwidth_gbyte_s
+from agent.model.link_rate import bandwidth_gbyte_s
 from agent.model.pci import Acs, Link, PciFunction
 from agent.platforms.devices import known
 from probes import pci

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from agent.assemble.identity import slot_of
-from agent.assemble.link_rate import bandwidth_gbyte_s
 from agent.assemble.paths import PCIE_KINDS, Matrix
 from agent.model.gpu import Gpu
+from agent.model.link_rate import bandwidth_gbyte_s
 from agent.model.nic import Nic
 from agent.model.node import Node
 from agent.model.pci import PciFunction
