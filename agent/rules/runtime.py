@@ -93,8 +93,7 @@ def together(*each: Moved | Answer) -> Moved | Answer:
     """Several sums as one: of what can be counted, else the first answer that says why nothing can."""
     sums = [one for one in each if isinstance(one, Moved)]
     if not sums:
-        answers = [one for one in each if not isinstance(one, Moved)]
-        return next((one for one in answers if isinstance(one, Unknown)), answers[0])
+        return next((one for one in each if isinstance(one, Unknown)), each[0])
     parts: dict[str, int] = {}
     for one in sums:
         parts.update(one.parts)

@@ -71,7 +71,7 @@ def _judge(case: Case, each: End) -> Answer:
     if each.function.port_type in ABOVE_A_LINK:
         return NotApplicable(each.place.subject, "judged with the device at the other end of its link")
     counters = [each.counters]
-    if port is not None and port.aer is not None:
+    if port is not None:
         counters.append(of_function(port))
     answers = [_of_end(case, each, one) for one in counters if one.now]
     answers += [_of_nic(case, each, one) for one in _interfaces(case, each)]

@@ -100,7 +100,6 @@ def _of_gpu(case: Case, gpu: Gpu, place: Place) -> Iterator[Answer]:
     counting = [link for link in gpu.links if link.errors]
     if not counting:
         yield Unknown(place.subject, "the error counters of its NVLinks could not be read")
-        return
     answers = [(link, _of_link(case, gpu, link, place)) for link in counting]
     faults = [(link, answer) for link, answer in answers if isinstance(answer, Fail)]
     yield from (answer for _, answer in answers if not isinstance(answer, Fail))

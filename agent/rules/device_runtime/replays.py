@@ -57,11 +57,9 @@ def pcie_replays(case: Case) -> Iterator[Answer]:
 
 
 def _judge(case: Case, gpu: Gpu, place: Place, counters: Counters) -> Answer:
-    if not any(name in counters.now for name in _COUNTERS):
-        return NotApplicable(place.subject, "its driver does not tell replays")
     count = moved(case, counters, _COUNTERS)
     if not isinstance(count, Moved):
-        return count
+        return NotApplicable(place.subject, "its driver does not tell replays")
     function = case.functions.get(gpu.pci or "")
     allowed = budget(function.link if function else None)
     times = rate(case, count.total, MINUTE) / allowed

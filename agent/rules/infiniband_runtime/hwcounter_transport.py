@@ -71,7 +71,7 @@ def _judge(case: Case, each: Watched) -> Answer:
     if down:
         return down
     ordered = [number(said.value) for said in effective(case, _ROUTING)]
-    kinds = [*_KINDS, _ORDERED] if ordered and set(ordered) == {0} else list(_KINDS)
+    kinds = [*_KINDS, _ORDERED] if set(ordered) == {0} else list(_KINDS)
     answers = [
         judged(
             case, each.place, moved(case, each.counters, [name]), (limit,), Words(what, _IMPACT, _REMEDY, cause=name)

@@ -59,7 +59,9 @@ def _judge(case: Case, each: Watched) -> Answer:
         return down
     count = moved(case, each.counters, ["port_rcv_errors"])
     marked = moved(case, each.counters, ["port_rcv_remote_physical_errors"])
-    upstream = isinstance(marked, Moved) and isinstance(count, Moved) and marked.total >= max(count.total, 1)
+    upstream = False
+    if isinstance(marked, Moved) and isinstance(count, Moved) and marked.total >= max(count.total, 1):
+        upstream, count = True, count._replace(evidence=count.evidence + marked.evidence)
     words = Words(
         "packets received with errors" + (", damaged on a link further away" if upstream else ""),
         "Each is dropped, and its sender waits for a timeout of up to 4.3 s (NCCL's default).",
@@ -68,6 +70,4 @@ def _judge(case: Case, each: Watched) -> Answer:
         else "Clean or replace the cable or transceiver of this port.",
         cause="upstream" if upstream else "",
     )
-    if upstream and isinstance(count, Moved) and isinstance(marked, Moved):
-        count = count._replace(evidence=count.evidence + marked.evidence)
     return judged(case, each.place, count, (Limit(_PER_HOUR, "warning", HOUR),), words)

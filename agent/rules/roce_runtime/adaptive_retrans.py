@@ -69,7 +69,7 @@ def _judge(case: Case, each: Watched) -> Answer:
     again, sent = moved(case, each.rdma, _RETRANSMISSIONS), packets(case, each)
     if not isinstance(answer, Pass) or not isinstance(again, Moved):
         return answer
-    if again.gap and not again.total:
+    if again.gap:
         return Unknown(each.place.subject, again.gap)
     if sent is None or sent < _LEAST_PACKETS or again.total <= case.threshold(_RATIO) * sent:
         return answer

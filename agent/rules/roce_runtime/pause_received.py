@@ -56,10 +56,13 @@ def roce_rt_pause_received(case: Case) -> Iterator[Answer]:
     """
     found: list[tuple[Watched, Paused]] = []
     for each in wires(case):
-        said = paused(case, each, "rx") if isinstance(each, Watched) else each
-        if isinstance(each, Watched) and isinstance(said, Paused):
+        if not isinstance(each, Watched):
+            yield each
+            continue
+        said = paused(case, each, "rx")
+        if isinstance(said, Paused):
             found.append((each, said))
-        elif not isinstance(said, Paused):
+        else:
             yield said
     for each, pause in found:
         others = [other.share for port, other in found if port is not each]

@@ -67,7 +67,7 @@ def _judge(case: Case, each: Watched) -> Answer:
     unused = _unused(case, each)
     parts = {"rx_pause_ctrl_phy": rest, "rx_unsupported_op_phy": foreign.total} | unused
     rows = received.evidence + foreign.evidence + (obeyed.evidence if isinstance(obeyed, Moved) else ())
-    count = Moved({name: n for name, n in parts.items() if n}, rows, received.gap or foreign.gap)
+    count = Moved(parts, rows, received.gap or foreign.gap)
     return judged(case, each.place, count, (Limit(_PER_MINUTE, "warning", MINUTE),), _WORDS)
 
 
@@ -75,7 +75,7 @@ def _unused(case: Case, each: Watched) -> dict[str, int]:
     """Pause frames of priorities with PFC on which (next to) nothing is sent, while something is on others."""
     sent, pauses = by_priority(case, each, "tx_prio{}_bytes"), by_priority(case, each, "rx_prio{}_pause")
     total, on = sum(sent.values()), lossless(each)
-    if not total or not on:
+    if not on:
         return {}
     return {f"rx_prio{p}_pause": n for p, n in pauses.items() if 100 * sent.get(p, total) < total}
 

@@ -8,7 +8,7 @@ from agent.model.finding import Evidence
 from agent.rules.case import Case
 from agent.rules.roce_runtime.ports import Watched
 from agent.rules.rule import Answer, Unknown
-from agent.rules.runtime import Moved, moved, of
+from agent.rules.runtime import Moved, moved, of, rate
 
 # Microseconds of pause: mlx5 by priority and of the whole port, bnxt by priority
 _NAMES = ("{way}_prio{p}_pause_duration", "pfc_pri{p}_{way}_duration_us")
@@ -32,9 +32,8 @@ def paused(case: Case, each: Watched, way: str) -> Paused | Answer:
     count = moved(case, each.eth, names)
     if not isinstance(count, Moved):
         return of(each.place, count)
-    window = (case.window.seconds if case.window else None) or 0
-    if not count.parts or not window:
+    if not count.parts:
         return Paused(0.0, "", ()) if count.gap is None else Unknown(each.place.subject, count.gap)
     name = max(count.parts, key=lambda part: count.parts[part])
     rows = tuple(row for row in count.evidence if row.what == name)
-    return Paused(min(count.parts[name] / 1e6 / window, 1.0), name, rows)
+    return Paused(min(rate(case, count.parts[name] / 1e6, 1.0), 1.0), name, rows)

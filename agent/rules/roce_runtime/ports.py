@@ -148,9 +148,9 @@ def adaptive_routing(case: Case) -> str | None:
 
 
 def _watched(roce: RocePort, wire: Netdev | None) -> Watched:
-    port, member = roce.port, wire is not None and wire is not roce.netdev
-    subject = f"netdev:{wire.id}" if member and wire else roce.subject
-    label = f"{roce.label} {wire.label}" if member and wire else roce.label
+    port, member = roce.port, wire if wire is not roce.netdev else None  # of a bond
+    subject = f"netdev:{member.id}" if member else roce.subject
+    label = f"{roce.label} {member.label}" if member else roce.label
     places = roce.places | ({wire.id} if wire else frozenset())
     return Watched(
         roce,

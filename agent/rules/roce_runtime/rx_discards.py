@@ -66,7 +66,7 @@ def _judge(case: Case, each: Watched) -> Answer:
         if foreign
         else "Each makes its sender go back: above 1 % next to nothing arrives, and collectives wait.",
         _remedy(each),
-        "high" if carrying or foreign else "medium",
+        "high" if carrying else "medium",
         "other-class" if foreign else "",
     )
     limits = (Limit(_PER_MINUTE, "error", MINUTE), Limit(_EVENTS, "warning"))
@@ -76,8 +76,10 @@ def _judge(case: Case, each: Watched) -> Answer:
 
 def _foreign(count: Moved, carrying: frozenset[int] | None) -> bool:
     """Every discard is of a priority that carries no RoCE."""
+    if not carrying:
+        return False
     found = [_PRIORITY.match(name) for name in count.parts]
-    return bool(carrying and found) and all(m is not None and int(m[1]) not in (carrying or ()) for m in found)
+    return all(m is not None and int(m[1]) not in carrying for m in found)
 
 
 def _remedy(each: Watched) -> str:

@@ -110,6 +110,14 @@ def test_the_gravest_limit_that_is_reached_counts() -> None:
     assert mild == over(infiniband(), 99, [grave, mild])
 
 
+def test_what_did_not_move_is_over_no_limit() -> None:
+    """Not even over one that an operator set to 0: then the first event is."""
+    none = Limit(Threshold("t.none", 0, ""), "info")
+
+    assert over(infiniband(), 0, [none]) is None
+    assert none == over(infiniband(), 1, [none])
+
+
 def test_an_operator_sets_a_limit() -> None:
     """Up and down, and the text says so."""
     case = moves.moved(infiniband(), PORT, {"VL15_dropped": 50})
@@ -127,6 +135,7 @@ def test_words_for_times_and_limits() -> None:
     assert ["119 s", "2 min", "119 min", "2 h"] == [in_words(s) for s in (119, 120, 7140, 7200)]
     said = [told(infiniband(), Limit(TEN, "info", seconds)) for seconds in (ANY, 1.0, MINUTE, HOUR, 600.0)]
     assert ["10", "10/s", "10/min", "10/h", "10 in 10 min"] == said
+    assert "10" == told(infiniband(), Limit(TEN, "info"))
     assert 5.0 == rate(without_window(infiniband()), 5, HOUR)
 
 

@@ -44,6 +44,7 @@ def test_the_limits(counters: dict[str, int], expected: list[str]) -> None:
         pytest.param(lambda c: node(c, uptime_seconds=HOUR + 899), Unknown, id="settling when the window began"),
         pytest.param(lambda c: moved(gpus(), SUBJECT, {}), Pass, id="nothing moved"),
         pytest.param(lambda c: changed_gpu(c, 1, c2c=None), NotApplicable, id="no C2C"),
+        pytest.param(lambda c: changed_gpu(c, 1, c2c=None, pcie_counters={}), NotApplicable, id="no counter at all"),
     ],
 )
 def test_a_guard_keeps_it_silent(circumstance, kind) -> None:

@@ -57,6 +57,9 @@ def test_a_nic_that_is_no_rail_is_less_grave() -> None:
         pytest.param(lambda c: function(c, GPU, state="gone"), NotApplicable, id="gone"),
         pytest.param(lambda c: function(c, GPU, state="asleep"), NotApplicable, id="asleep"),
         pytest.param(lambda c: function(c, GPU, aer=None), NotApplicable, id="no AER"),
+        pytest.param(
+            lambda c: function(c, GPU, aer={"correctable": {"RxErr": 0}}), NotApplicable, id="only others counted"
+        ),
         pytest.param(lambda c: reset(c, PCI), Unknown, id="counted anew"),
         pytest.param(lambda c: node(c, uptime_seconds=HOUR + 899), Unknown, id="settling when the window began"),
         pytest.param(lambda c: moved(gpus(), PCI, {}), Pass, id="nothing moved"),

@@ -52,7 +52,10 @@ def test_the_limits(counters: dict[str, int], expected: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("packed", "expected"),
-    [(0x0FFF, "warning"), (0x00FF, "warning"), (0x010C, "warning"), (0x020C, "error"), (0xF000, "warning")],
+    [
+        *((0x0FFF, "warning"), (0x00FF, "warning"), (0x010C, "warning"), (0x020C, "error"), (0xF000, "warning")),
+        (0x0B0D, "error"),  # 1.1e-12
+    ],
 )
 def test_a_bad_symbol_rate_makes_symbol_errors_an_error(packed: int, expected: str) -> None:
     """Mantissa in bits 8 to 11, exponent in 0 to 7: 15e-255 is the floor, 2e-12 is bad; nonsense is not read."""
@@ -164,3 +167,25 @@ def test_links_without_counters_get_one_answer() -> None:
     told = [a for a in rule.check(changed_gpu(gpus(), 1, links=links)) if GPU in a.subject]
 
     assert [Unknown] == [type(answer) for answer in told]
+
+
+def test_one_lost_packet_is_at_the_limit() -> None:
+    """Which is told: one in the window."""
+    (fault,) = fails(rule, moved(gpus(), LINK, {"malformed_packets": 1}))
+
+    assert "1 packets lost or damaged in 60 min, limit 1" == fault.summary
+
+
+@pytest.mark.parametrize(("hours", "expected"), [(1, ["warning"]), (2, [])])
+def test_a_recovery_an_hour_is_too_often(hours: int, expected: list[str]) -> None:
+    """One in two hours is not."""
+    case = moved(gpus(), LINK, {"recoveries_successful": 1}, hours * HOUR)
+
+    assert expected == [severity for _, severity in severities(rule, case)]
+
+
+def test_a_gpu_without_a_number_is_asked_for_with_all_others() -> None:
+    """No -i in the command."""
+    (fault,) = fails(rule, changed_gpu(FIRING, 1, index=None))
+
+    assert "nvidia-smi nvlink -e -l 3" == fault.evidence[0].source

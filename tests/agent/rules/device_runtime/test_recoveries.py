@@ -32,6 +32,7 @@ def test_six_a_minute_are_info() -> None:
         pytest.param(lambda c: node(c, uptime_seconds=HOUR + 899), Unknown, id="settling when the window began"),
         pytest.param(lambda c: moved(gpus(), SUBJECT, {}), Pass, id="nothing moved"),
         pytest.param(lambda c: changed_gpu(c, 1, pcie_counters={}), NotApplicable, id="not told"),
+        pytest.param(lambda c: changed_gpu(c, 1, pcie_counters={}, pstate=None), NotApplicable, id="nothing told"),
         pytest.param(lambda c: changed_gpu(c, 1, pstate="P8"), NotApplicable, id="it saves power"),
         pytest.param(lambda c: changed_gpu(c, 1, pstate=None), Unknown, id="pstate not known"),
         pytest.param(lambda c: changed_gpu(c, 1, pcie=None), Unknown, id="link not known"),

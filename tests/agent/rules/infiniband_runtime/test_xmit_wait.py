@@ -10,6 +10,7 @@ from tests.agent.rules.build import changed_nic, changed_port, nic_id
 from tests.agent.rules.moves import (
     PORT,
     PORT_GUARDS,
+    gap,
     infiniband,
     moved,
     one,
@@ -74,3 +75,11 @@ def test_a_rail_that_is_not_known_is_no_measure() -> None:
     gap = reset(infiniband(), PORTS[0], "port_xmit_wait")
     assert isinstance(one(rule, gap, PORTS[0]), Unknown)
     assert isinstance(one(rule, without_window(FIRING), "node"), Unknown)
+
+
+def test_two_others_are_enough_to_compare_with() -> None:
+    """Three rails; of those whose waits could not be compared none is a measure."""
+    three = changed_nic(FIRING, 0, role="storage")
+
+    assert [(PORT, "info")] == severities(rule, three)
+    assert isinstance(one(rule, gap(three, PORTS[2], "port_xmit_wait"), PORT), NotApplicable)

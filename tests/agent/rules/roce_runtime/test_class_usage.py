@@ -7,7 +7,7 @@ import pytest
 from agent.model.nic import Qos
 from agent.rules.roce_runtime.class_usage import roce_rt_class_usage as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
-from tests.agent.rules.build import changed_netdev, fails, kinds
+from tests.agent.rules.build import changed_netdev, fails
 from tests.agent.rules.moves import (
     NETDEV,
     PORT,
@@ -69,20 +69,26 @@ def test_the_limits(case, expected: list[str]) -> None:
         pytest.param(traffic({0: 100}, {0: 100}, rdma=79), NotApplicable, id="much else"),
         pytest.param(traffic({0: 9}, {0: 9}, rdma=9), NotApplicable, id="too little"),
         pytest.param(changed_netdev(FIRING, 1, qos=Qos(pfc=[False] * 8)), NotApplicable, id="no PFC at all"),
-        pytest.param(changed_netdev(FIRING, 1, qos=None), Unknown, id="PFC not read"),
+        pytest.param(changed_netdev(FIRING, 1, qos=None), Unknown, id="DCB not read"),
+        pytest.param(changed_netdev(FIRING, 1, qos=Qos()), Unknown, id="PFC not read"),
         pytest.param(
             without(FIRING, *(f"{w}_prio{n}_bytes" for w in ("tx", "rx") for n in range(8))),
             NotApplicable,
             id="no bytes by priority",
         ),
-        pytest.param(reset(FIRING, NETDEV, "tx_vport_rdma_unicast_bytes"), NotApplicable, id="nothing moved"),
-        pytest.param(without_window(FIRING), Unknown, id="no earlier sample"),
+        pytest.param(reset(FIRING, NETDEV, "tx_vport_rdma_unicast_bytes"), Unknown, id="RDMA counted anew"),
+        pytest.param(roce(), NotApplicable, id="nothing moved"),
     ],
 )
 def test_what_cannot_be_judged(case, kind) -> None:
     """No fault, and why."""
     assert [] == fails(rule, case)
-    assert kind in kinds(rule, case)
+    assert isinstance(one(rule, case, PORT), kind)
+
+
+def test_without_an_earlier_sample_it_is_unknown() -> None:
+    """The first run on a node."""
+    assert isinstance(one(rule, without_window(FIRING), "node"), Unknown)
 
 
 def test_rdma_bytes_that_are_not_counted_are_unknown() -> None:

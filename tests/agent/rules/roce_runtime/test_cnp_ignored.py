@@ -85,3 +85,9 @@ def test_half_of_a_share_is_unknown(counter: str) -> None:
     assert isinstance(one(rule, moved(gap, PORT, {"rp_cnp_ignored": 100}), PORT), Unknown)
     assert (counter == "rp_cnp_handled") == isinstance(one(rule, gap, PORT), Pass)
     assert isinstance(one(rule, without(FIRING, "rp_cnp_handled"), PORT), NotApplicable)
+
+
+def test_a_driver_that_counts_only_what_was_handled_is_not_judged() -> None:
+    """Nor one that counts only what was ignored."""
+    for counter in ("rp_cnp_ignored", "rp_cnp_handled"):
+        assert isinstance(one(rule, without(FIRING, counter), PORT), NotApplicable)

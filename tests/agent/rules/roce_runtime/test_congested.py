@@ -40,6 +40,7 @@ def test_it_fires_once_with_count_window_and_limit() -> None:
         ({"np_ecn_marked_roce_packets": 50001, "port_rcv_packets": 1000000}, 3600.0, "info"),
         ({"np_ecn_marked_roce_packets": 50000, "port_rcv_packets": 1000000}, 3600.0, None),
         ({"np_cnp_sent": 20000, "port_rcv_packets": 999999}, 3600.0, "unknown"),
+        ({"np_cnp_sent": 20000, "port_rcv_packets": 1000000}, 600.0, "info"),
         ({"np_cnp_sent": 20000, "port_rcv_packets": 1000000}, 599.0, "unknown"),
     ],
 )

@@ -6,6 +6,7 @@ import pytest
 
 from agent.rules.roce_runtime.crc import roce_rt_crc as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import changed_netdev
 from tests.agent.rules.moves import (
     NETDEV,
     PORT,
@@ -76,3 +77,12 @@ def test_a_driver_that_does_not_count_it_is_not_judged() -> None:
 def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     """The firing case and this circumstance: no fault, and the answer that the page promises."""
     silent(rule, circumstance(FIRING), kind)
+
+
+def test_the_kernel_s_count_serves_where_the_driver_has_none() -> None:
+    """Other drivers tell damaged frames by the interface's own statistics alone."""
+    other = without(roce(), "rx_crc_errors_phy", "rx_symbol_err_phy")
+    other = changed_netdev(other, 1, counters={**other.topology.netdevs[1].counters, "rx_crc_errors": 5})
+
+    assert Pass(PORT) == one(rule, other, PORT)
+    assert [(PORT, "warning")] == severities(rule, moved(other, NETDEV, {"rx_crc_errors": 10}))

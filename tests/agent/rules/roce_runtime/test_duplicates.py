@@ -6,6 +6,7 @@ import pytest
 
 from agent.rules.roce_runtime.duplicates import roce_rt_duplicates as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import changed_netdev
 from tests.agent.rules.moves import (
     NETDEV,
     PORT,
@@ -80,3 +81,8 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
 def test_loss_on_this_host_explains_it() -> None:
     """Its own discards are roce-rt-rx-discards's to tell."""
     silent(rule, moved(FIRING, NETDEV, {"rx_prio3_discards": 1}), NotApplicable)
+
+
+def test_a_host_that_does_not_count_its_discards_is_judged() -> None:
+    """Nothing says that the loss is here."""
+    assert [(PORT, "info")] == severities(rule, changed_netdev(FIRING, 1, counters={}))

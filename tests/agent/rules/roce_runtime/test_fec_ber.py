@@ -10,6 +10,7 @@ from agent.rules.rule import (
     Pass,
     Unknown,
 )
+from tests.agent.rules.build import fails
 from tests.agent.rules.moves import (
     NETDEV,
     PORT,
@@ -45,6 +46,7 @@ def test_it_fires_once_with_count_window_and_limit() -> None:
         ({"rx_corrected_bits_phy": 10000000, "rx_bits_phy": 1000000000000}, 3600.0, "warning"),
         ({"rx_corrected_bits_phy": 9999999, "rx_bits_phy": 1000000000000}, 3600.0, None),
         ({"rx_corrected_bits_phy": 100000000, "rx_bits_phy": 1000000000000}, 3600.0, "error"),
+        ({"rx_corrected_bits_phy": 99999999, "rx_bits_phy": 1000000000000}, 3600.0, "warning"),
         ({"rx_corrected_bits_phy": 100000000, "rx_bits_phy": 999999999999}, 3600.0, "unknown"),
     ],
 )
@@ -97,3 +99,15 @@ def test_a_gap_of_either_kind_is_no_pass() -> None:
         if counter in roce().topology.netdevs[1].counters:
             answer = one(rule, gap(roce(), NETDEV, counter), PORT)
             assert isinstance(answer, Unknown), counter
+
+
+def test_what_was_lost_is_graver_than_what_was_corrected() -> None:
+    """Both over their limits: lost traffic is told."""
+    corrected = {"rx_corrected_bits_phy": 10**7, "rx_bits_phy": 10**12}
+
+    assert [("warning", "corrected")] == [
+        (fault.severity, fault.cause) for fault in fails(rule, moved(roce(), NETDEV, corrected))
+    ]
+    assert [("error", "lost")] == [
+        (fault.severity, fault.cause) for fault in fails(rule, moved(FIRING, NETDEV, corrected))
+    ]

@@ -7,6 +7,7 @@ import pytest
 from agent.rules.roce_runtime.pause_received import roce_rt_pause_received as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
+    changed_netdev,
     fails,
     nic_id,
     topology,
@@ -119,3 +120,13 @@ def test_a_lone_port_is_compared_with_nobody() -> None:
 
     assert "info" == fault.severity
     assert "other ports" not in fault.summary
+
+
+def test_the_priority_that_was_paused_longest_is_the_evidence() -> None:
+    """Others are not added to it."""
+    more = {**FIRING.topology.netdevs[1].counters, "rx_prio0_pause_duration": 5}
+    case = moved(changed_netdev(FIRING, 1, counters=more), NETDEV, {"rx_prio0_pause_duration": 900 * 10**6})
+    (fault,) = fails(rule, case)
+
+    assert "paused by the switch for 50 %" in fault.summary
+    assert ["rx_prio3_pause_duration"] == [row.what for row in fault.evidence]

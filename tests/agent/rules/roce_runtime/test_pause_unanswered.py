@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from agent.model.nic import Qos
 from agent.rules.roce_runtime.pause_unanswered import roce_rt_pause_unanswered as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
-from tests.agent.rules.build import fails
+from tests.agent.rules.build import changed_netdev, fails
 from tests.agent.rules.moves import (
     NETDEV,
     PORT,
@@ -127,3 +128,12 @@ def test_what_obeyed_is_evidence() -> None:
     (fault,) = fails(rule, case)
 
     assert {"rx_pause_ctrl_phy", "rx_unsupported_op_phy", "rx_prio3_pause"} == {row.what for row in fault.evidence}
+
+
+@pytest.mark.parametrize("qos", [None, Qos(), Qos(pfc=[False] * 8)], ids=["DCB not read", "PFC not read", "PFC off"])
+def test_an_idle_priority_says_nothing_where_pfc_is_not_known_to_be_on(qos: Qos | None) -> None:
+    """Priority 3 is paused, obeys, and sends nothing: a wrong class only where it is the lossless one."""
+    case = moved(roce(), NETDEV, {"rx_prio3_pause": 600, "rx_pause_ctrl_phy": 600, "tx_prio0_bytes": 10**9})
+
+    assert [(PORT, "warning")] == severities(rule, case)
+    assert Pass(PORT) == one(rule, changed_netdev(case, 1, qos=qos), PORT)

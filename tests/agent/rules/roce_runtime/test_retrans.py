@@ -67,8 +67,12 @@ def test_own_discards_are_blamed_first() -> None:
     """Then the loss is here; where they were not counted, nobody is blamed."""
     (fault,) = fails(rule, moved(FIRING, NETDEV, {"rx_prio3_discards": 7}))
     assert fault.remedy.startswith("This host dropped 7 received frames itself")
-    (fault,) = fails(rule, changed_netdev(FIRING, 1, counters={}))
-    assert fault.remedy.startswith("Whether this host drops frames itself is not known")
+    for unread in (changed_netdev(FIRING, 1, counters={}), gap(FIRING, NETDEV, "rx_prio0_discards")):
+        (fault,) = fails(rule, unread)
+        assert fault.remedy.startswith("Whether this host drops frames itself is not known")
+    some = gap(moved(FIRING, NETDEV, {"rx_prio3_discards": 7}), NETDEV, "rx_prio0_discards")
+    (fault,) = fails(rule, some)
+    assert fault.remedy.startswith("This host dropped 7 received frames itself")
 
 
 def test_under_adaptive_routing_only_timeouts_count() -> None:
@@ -80,6 +84,8 @@ def test_under_adaptive_routing_only_timeouts_count() -> None:
     (fault,) = fails(rule, software(moved(FIRING, PORT, {"local_ack_timeout_err": 10}), nccl=on))
     assert "1e-06 of 10000000" in fault.summary
     assert "NCCL_IB_ADAPTIVE_ROUTING=1 (/etc/nccl.conf:1)" in fault.remedy
+    off = Nccl(settings=[NcclSetting(key="NCCL_IB_ADAPTIVE_ROUTING", value="0", source="/etc/nccl.conf:1")])
+    assert [(PORT, "error")] == severities(rule, software(moved(FIRING, PORT, gaps), nccl=off))
 
 
 def test_other_drivers_count_under_their_own_names() -> None:
@@ -162,3 +168,15 @@ def test_few_that_may_be_more_are_weighed_all_the_same() -> None:
 def test_way_and_limit_are_told(counters: dict[str, int], words: str) -> None:
     """Of what it sent or received; the limit that it is over."""
     assert words in fails(rule, moved(roce(), PORT, counters))[0].summary
+
+
+def test_one_direction_that_is_counted_is_enough() -> None:
+    """A driver that counts only gaps in what it receives passes by them."""
+    case = without(roce(), "packet_seq_err", "implied_nak_seq_err", "local_ack_timeout_err")
+
+    assert Pass(PORT) == one(rule, case, PORT)
+
+
+def test_why_nothing_is_known_is_told() -> None:
+    """Where nothing was seen to move, it is not the number of packets."""
+    assert Unknown(PORT, "counted anew") == one(rule, gap(roce(), PORT, "packet_seq_err"), PORT)

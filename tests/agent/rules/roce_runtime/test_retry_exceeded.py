@@ -26,7 +26,7 @@ def test_it_fires_once_with_count_window_and_limit() -> None:
     """Subject, severity and the numbers that a person needs."""
     assert [(PORT, "error")] == severities(rule, FIRING)
     (fault,) = [answer for answer in rule.check(FIRING) if answer.subject == PORT and not isinstance(answer, Pass)]
-    assert "1 queue pairs gave up" in fault.summary  # type: ignore[union-attr]  # a fault
+    assert "1 queue pairs gave up (retries exceeded) in 60 min, limit 1" == fault.summary  # type: ignore[union-attr]  # a fault
     assert any("req_transport_retries_exceeded" == row.what for row in fault.evidence)  # type: ignore[union-attr]  # as above
 
 

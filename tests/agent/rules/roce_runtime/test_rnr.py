@@ -37,6 +37,7 @@ def test_it_fires_once_with_count_window_and_limit() -> None:
         ({"out_of_buffer": 6000}, 3600.0, "info"),
         ({"rnr_nak_retry_err": 3000, "out_of_buffer": 3000}, 3600.0, "info"),
         ({"out_of_buffer": 5999}, 3600.0, None),
+        ({"out_of_buffer": 599999}, 3600.0, "info"),
         ({"out_of_buffer": 600000}, 3600.0, "warning"),
         ({"out_of_buffer": 99}, 30.0, "unknown"),
     ],

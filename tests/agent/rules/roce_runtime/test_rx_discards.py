@@ -43,6 +43,7 @@ def test_it_fires_once_with_count_window_and_limit() -> None:
         ({"rx_prio3_discards": 10}, 3600.0, "warning"),
         ({"rx_prio3_discards": 9}, 3600.0, None),
         ({"rx_prio0_discards": 6000}, 3600.0, "info"),
+        ({"rx_prio0_discards": 9}, 3600.0, None),
         ({"rx_prio0_discards": 1, "rx_prio3_discards": 5999}, 3600.0, "error"),
         ({"rx_discards_phy": 6000}, 3600.0, None),
     ],
@@ -119,6 +120,36 @@ def test_the_class_that_rdma_uses_counts_whether_pfc_is_on_it_or_not() -> None:
     assert [(PORT, "error")] == severities(rule, moved(roce(), NETDEV, traffic))
     tcp = {**traffic, "rx_vport_rdma_unicast_bytes": 4 * 10**9}
     assert [(PORT, "info")] == severities(rule, moved(roce(), NETDEV, tcp))
+
+
+GB = 10**9
+
+
+@pytest.mark.parametrize(
+    ("received", "rdma", "severity"),
+    [
+        pytest.param({0: GB, 1: 9 * GB}, 9 * GB, "error", id="a tenth of the bytes"),
+        pytest.param({0: GB - 1, 1: 9 * GB + 1}, 9 * GB, "info", id="less than a tenth"),
+        pytest.param({0: 10 * GB}, 5 * GB, "error", id="half of it is RDMA"),
+        pytest.param({0: 10 * GB}, 5 * GB - 1, "info", id="less than half is RDMA"),
+    ],
+)
+def test_which_priorities_carry_roce(received: dict[int, int], rdma: int, severity: str) -> None:
+    """A tenth of the bytes of a port that mostly does RDMA: discards of priority 0 are RoCE's there."""
+    counters = {f"rx_prio{p}_bytes": count for p, count in received.items()}
+    case = moved(roce(), NETDEV, {**counters, "rx_vport_rdma_unicast_bytes": rdma, "rx_prio0_discards": 6000})
+
+    assert [(PORT, severity)] == severities(rule, case)
+
+
+def test_a_lossless_class_counts_whatever_bytes_are_elsewhere() -> None:
+    """And bytes tell where PFC was not read."""
+    traffic = {"rx_prio0_bytes": 10 * GB, "rx_vport_rdma_unicast_bytes": 9 * GB}
+    blind = changed_netdev(moved(roce(), NETDEV, traffic), 1, qos=None)
+
+    assert [(PORT, "error")] == severities(rule, moved(FIRING, NETDEV, traffic))
+    assert [(PORT, "error")] == severities(rule, moved(blind, NETDEV, {"rx_prio0_discards": 6000}))
+    assert [(PORT, "info")] == severities(rule, moved(blind, NETDEV, {"rx_prio3_discards": 6000}))
 
 
 def test_what_no_roce_lost_is_told_as_such() -> None:
