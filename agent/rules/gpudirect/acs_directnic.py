@@ -54,7 +54,7 @@ def gdr_acs_directnic(case: Case) -> Iterator[Answer]:
     rdma-core `kernel-boot/rdma_topo`; NVIDIA Grace-Blackwell ConnectX-8 GPUDirect RDMA guide.
     """
     functions = data_direct(case)
-    if platform_kind(case) != "direct-nic" or not functions:
+    if platform_kind(case) != "direct-nic":
         yield NotApplicable("node", "no data-direct function")
         return
     for port, (on, off), what in sorted(_expected(case, functions), key=lambda row: row[0].id):
@@ -81,7 +81,7 @@ def _expected(case: Case, functions: list[PciFunction]) -> Iterator[tuple[PciFun
         above = case.ancestors(dma)
         for gpu in gpus:
             shared = {f.id for f in above} & {f.id for f in case.ancestors(gpu)}
-            if not shared or not above or above[-1].id not in shared or len(shared) < 2:
+            if len(shared) < 2 or above[-1].id not in shared:
                 continue
             rows = (
                 (above[0], _TOWARD_DMA, "the port toward the data-direct function"),

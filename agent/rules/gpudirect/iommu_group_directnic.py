@@ -41,7 +41,7 @@ def gdr_iommu_group_directnic(case: Case) -> Iterator[Answer]:
     rdma-core `kernel-boot/rdma_topo`; NVIDIA Grace-Blackwell ConnectX-8 GPUDirect RDMA guide.
     """
     functions = data_direct(case)
-    if platform_kind(case) != "direct-nic" or not functions:
+    if platform_kind(case) != "direct-nic":
         yield NotApplicable("node", "no data-direct function")
         return
     gpus = [f for gpu in case.topology.gpus if is_nvidia(case, gpu) and (f := function_of(case, gpu))]

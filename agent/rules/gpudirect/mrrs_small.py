@@ -52,7 +52,7 @@ def gdr_mrrs_small(case: Case) -> Iterator[Answer]:
     if not case.topology.gpus and case.bus_unread is None:
         yield NotApplicable("node", "no GPU")
         return
-    if not case.rails and case.no_rail_known:
+    if case.no_rail_known:
         yield Unknown("node", case.no_rail_known)
         return
     answers = (_judge(case, each) if isinstance(each, Gear) else each for each in nic_gear(case))

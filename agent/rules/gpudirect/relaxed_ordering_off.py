@@ -58,7 +58,7 @@ def gdr_relaxed_ordering_off(case: Case) -> Iterator[Answer]:
     if not case.topology.gpus and case.bus_unread is None:
         yield NotApplicable("node", "no GPU")
         return
-    if not case.rails and case.no_rail_known:
+    if case.no_rail_known:
         yield Unknown("node", case.no_rail_known)
         return
     amd = "amd" in (case.node.cpu.vendor or "").lower()

@@ -31,7 +31,11 @@ _DECIDE = ("gdr-no-path", "gdr-acs-on-path", "gdr-iommu-translated")  # unknown 
 
 def gpudirect_rows(case: Case, checks: Sequence[Check], faults: Iterable[tuple[Rule, Fail]]) -> list[Gpudirect]:
     """One row for every GPU and each of its rails, in their order."""
-    relevant = [(rule, fault) for rule, fault in faults if rule.name in _BLOCKS | _SLOWS]
+    relevant = [
+        (rule, fault)
+        for rule, fault in faults
+        if rule.name in _BLOCKS | _SLOWS and (fault.severity or rule.severity) != "info"
+    ]
     unknown = {
         (check.rule, each.subject): each.reason
         for check in checks
@@ -46,15 +50,14 @@ def _row(
     case: Case, pair: Pair, way: str, faults: list[tuple[Rule, Fail]], unknown: dict[tuple[str, str], str]
 ) -> Gpudirect:
     hit = [(rule, fault) for rule, fault in faults if _concerns(fault, pair)]
-    blocks = [_cause(rule, fault) for rule, fault in hit if rule.name in _BLOCKS and _severity(rule, fault) != "info"]
-    slows = [_cause(rule, fault) for rule, fault in hit if rule.name in _SLOWS and _severity(rule, fault) != "info"]
+    told = {f"{rule.name} {fault.subject}" for rule, fault in hit}
     too_far = _too_far(case, pair)
     ends = {"node", pair.subject, *(f"pci:{place}" for place in pair.places)}
     unsure = sorted({f"{name}: {why}" for (name, subject), why in unknown.items() if subject in ends})
-    if blocks or too_far:
-        verdict, causes = "blocked", sorted({*blocks, *too_far, *slows})
-    elif slows:
-        verdict, causes = "degraded", sorted({*slows, *unsure})
+    if too_far or any(rule.name in _BLOCKS for rule, _ in hit):
+        verdict, causes = "blocked", sorted({*told, *too_far})
+    elif told:
+        verdict, causes = "degraded", sorted({*told, *unsure})
     elif unsure or way == "unknown":
         verdict, causes = "unknown", unsure or ["which way NICs take to GPU memory is not known"]
     else:
@@ -68,14 +71,6 @@ def _concerns(fault: Fail, pair: Pair) -> bool:
     return bool(fault.places & pair.places) or "node" in fault.places
 
 
-def _severity(rule: Rule, fault: Fail) -> str:
-    return fault.severity or rule.severity
-
-
-def _cause(rule: Rule, fault: Fail) -> str:
-    return f"{rule.name} {fault.subject}"
-
-
 def _too_far(case: Case, pair: Pair) -> list[str]:
     """NCCL's default limit: up to several switches, or over C2C; a guest's tree says nothing."""
     coherent = on_c2c(case, pair.gpu) or pair.path.kind == "C2C"
@@ -85,14 +80,14 @@ def _too_far(case: Case, pair: Pair) -> list[str]:
 
 
 def _way(case: Case) -> str:
-    """By which way the kernel lets NICs reach GPU memory; NCCL takes DMA-BUF where both are there."""
+    """By which way the kernel lets NICs reach GPU memory; NCCL takes DMA-BUF where both are there.
+
+    Where neither was seen, gdr-no-path blocks the pair, or has a reason not to judge: "none" would be ready here.
+    """
     if data_direct(case):
         return "data-direct"
     if platform_kind(case) == "cloud":
         return "unknown"
-    ready, unread = dmabuf_ready(case), case.probe_failure("modules|lsmod")
-    if ready:
+    if dmabuf_ready(case):
         return "dma-buf"
-    if peer_memory(case):
-        return "peermem"
-    return "unknown" if ready is None or unread else "none"
+    return "peermem" if peer_memory(case) else "unknown"

@@ -77,5 +77,6 @@ def _rows(case: Case, key: str) -> list[Effective]:
     """Stronger values that differ from the system's, then the system's; empty: none differs."""
     rows = effective(case, key)
     system = [row for row in rows if row.scope == "system"]
-    other = [row for row in rows if row.scope in ("job", "user") and system and row.value != system[0].value]
+    meant = {row.value for row in system[:1]}
+    other = [row for row in rows if row.scope in ("job", "user") and row.value not in meant]
     return other + system if other else []

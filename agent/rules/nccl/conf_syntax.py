@@ -108,8 +108,7 @@ def _wrong(setting: NcclSetting) -> tuple[str, bool]:
 
 def _cleaned(value: str) -> str:
     """What a person meant who writes quotes, blanks and remarks."""
-    bare = re.sub(r"\s#.*\Z", "", value, flags=re.DOTALL).strip()
-    return bare[1:-1] if len(bare) > 1 and bare[0] == bare[-1] and bare[0] in "\"'" else bare.strip("\"'")
+    return re.sub(r"\s#.*\Z", "", value, flags=re.DOTALL).strip().strip("\"'")
 
 
 def _fault(file: str, lines: list[tuple[NcclSetting, str, bool]]) -> Fail:

@@ -13,8 +13,8 @@ from agent.rules.rule import Answer, Fail, Pass, Unknown, rule
 _RETRIES, _TIMEOUT = 7, 18  # NCCL's default, and a quarter of its default time (4.096 us * 2^18 = 1.07 s)
 
 
-def _below(limit: int) -> Callable[[str], bool]:
-    return lambda value: (read := number(value)) is not None and read < limit
+def _below(value: str, limit: int) -> bool:
+    return (read := number(value)) is not None and read < limit
 
 
 _LEFT: dict[str, Callable[[str], bool]] = {
@@ -23,8 +23,8 @@ _LEFT: dict[str, Callable[[str], bool]] = {
     "NCCL_MIN_NCHANNELS": bool,
     "NCCL_MAX_NCHANNELS": bool,
     "NCCL_CHECKS_DISABLE": lambda value: bool(number(value)),
-    "NCCL_IB_TIMEOUT": _below(_TIMEOUT),
-    "NCCL_IB_RETRY_CNT": _below(_RETRIES),
+    "NCCL_IB_TIMEOUT": lambda value: _below(value, _TIMEOUT),
+    "NCCL_IB_RETRY_CNT": lambda value: _below(value, _RETRIES),
     "NCCL_DEBUG": lambda value: value.upper() == "TRACE",
 }
 

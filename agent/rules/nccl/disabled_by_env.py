@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from agent.model.gpu import Gpu
 from agent.rules.case import Case
 from agent.rules.devices import on_c2c
 from agent.rules.nccl.hcas import NODE, evidence_of, no_gpus, rdma_rails, severity_of
@@ -13,6 +14,7 @@ from agent.rules.rule import Answer, Fail, Pass, Unknown, rule
 
 _PEER_MODULES = {"nvidia_peermem", "nv_peer_mem"}
 _NO_DISTANCE = {"LOC", "0"}
+_AMPERE = 8.0
 
 
 class _Switch(NamedTuple):
@@ -60,8 +62,14 @@ def _has_c2c(case: Case) -> bool:
 
 def _reads_fast(case: Case) -> bool:
     """Ampere and later send straight out of GPU memory."""
-    capable = [float(gpu.compute_capability or 0) >= 8.0 for gpu in case.topology.gpus]
-    return _has_rails(case) and bool(capable) and all(capable)
+    return _has_rails(case) and all(_capability(gpu) >= _AMPERE for gpu in case.topology.gpus)
+
+
+def _capability(gpu: Gpu) -> float:
+    try:
+        return float(gpu.compute_capability or "")
+    except ValueError:
+        return 0.0
 
 
 _TCP = "all traffic between nodes goes over TCP sockets: about 10 % of what RDMA carries."
@@ -136,8 +144,7 @@ def gdr_disabled_by_env(case: Case) -> Iterator[Answer]:
 
 
 def _off(case: Case, switch: _Switch) -> list[Effective]:
-    where = [each for each in effective(case, switch.key) if switch.off(each.value)]
-    return where if where and switch.bites(case) else []
+    return [each for each in effective(case, switch.key) if switch.off(each.value) and switch.bites(case)]
 
 
 def _fault(switch: _Switch, where: list[Effective]) -> Fail:

@@ -146,9 +146,7 @@ def _fault(found: _Chosen, cause: str, severity: str, what: str, impact: str) ->
 
 
 def _ambiguity(found: _Chosen) -> str:
-    """Which name takes more than the device that it names."""
-    if found.wanted.exact:
-        return ""
+    """Which name takes more than the device that it names; a whole name takes no other."""
     names = [each.name for each in (found.foreign if not found.wanted.exclude else found.missed)]
     for entry in found.wanted.names:
         longer = [name for name in found.wanted.matching(entry, names) if name != entry[0] and entry[0][-1:].isdigit()]

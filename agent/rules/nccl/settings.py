@@ -109,9 +109,8 @@ def number(value: str) -> int | None:
         return 0
     sign, sixteen, eight, ten = found.groups()
     digits, base = (sixteen, 16) if sixteen else (eight, 8) if eight else (ten, 10)
-    if len(digits) > 22:
-        return None
-    read = int(digits, base) * (-1 if sign == "-" else 1)
+    bounded = digits.lstrip("0")[:23] or "0"  # 23 digits are beyond 64 bits in every base
+    read = int(bounded, base) * (-1 if sign == "-" else 1)
     return read if -(1 << 63) <= read < 1 << 63 else None
 
 

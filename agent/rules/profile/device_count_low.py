@@ -105,7 +105,7 @@ def _empty(case: Case, profile: Profile, kind: str) -> list[Device]:
     """Places of a learnt profile where nothing is now: neither at the address nor in the slot."""
     slots = {f.slot for f in case.topology.pci if f.slot}
     wanted = (device for device in profile.devices if device.kind == kind)
-    return [d for d in wanted if d.pci not in case.functions and (d.slot is None or d.slot not in slots)]
+    return [d for d in wanted if d.pci not in case.functions and d.slot not in slots]
 
 
 def _virtual(case: Case, pci: str) -> bool:

@@ -51,9 +51,7 @@ def profile_differs(case: Case) -> Iterator[Answer]:
     for gpu in case.topology.gpus:
         yield from _links(case, profile, gpu.id)
     for pci in sorted(at.keys() & case.functions.keys()):
-        answer = _device(case, profile, at[pci], pci)
-        if answer is not None:
-            yield answer
+        yield _device(case, profile, at[pci], pci)
 
 
 def _links(case: Case, profile: Profile, gpu_id: str) -> Iterator[Answer]:
@@ -92,7 +90,7 @@ def _links(case: Case, profile: Profile, gpu_id: str) -> Iterator[Answer]:
     )
 
 
-def _device(case: Case, profile: Profile, good: Device, pci: str) -> Answer | None:
+def _device(case: Case, profile: Profile, good: Device, pci: str) -> Answer:
     function, subject = case.functions[pci], f"pci:{pci}"
     model = f"{(function.vendor or '')[2:]}:{(function.device or '')[2:]}"
     if away(function):
@@ -118,7 +116,7 @@ def _device(case: Case, profile: Profile, good: Device, pci: str) -> Answer | No
         ),
         severity="warning" if slower else "info",
         cause="slower" if slower else "firmware",
-        places=frozenset({pci, nic.id if nic else pci}),
+        places=frozenset({pci}),
     )
 
 

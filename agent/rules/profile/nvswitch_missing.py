@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.rules.case import Case
-from agent.rules.devices import away
 from agent.rules.profile.expected import NO_PROFILE, evidence_of, number_of, severity_of
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
@@ -54,7 +53,7 @@ def nvswitch_missing(case: Case) -> Iterator[Answer]:
     if seen >= due:
         yield Pass("node")
         return
-    gone = [f.id for f in case.topology.pci if away(f) and f.state == "gone"]
+    gone = [f.id for f in case.topology.pci if f.state == "gone"]
     yield Fail(
         subject="node",
         label="node",

@@ -41,14 +41,31 @@ def test_a_window_of_256_mib() -> None:
 
 @pytest.mark.parametrize(("mib", "severity"), [(256, None), (257, "info"), (81558, "info")])
 def test_a_larger_window_is_information(mib: int, severity: str | None) -> None:
-    """Smaller than the memory, and enough for many buffers."""
-    assert [severity] == [fault.severity for fault in fails(rule, small(mib))]
+    """Smaller than the memory, and enough for many buffers; another fault than a tiny one."""
+    cause = "" if severity else "tiny"
+
+    assert [(severity, cause)] == [(fault.severity, fault.cause) for fault in fails(rule, small(mib))]
 
 
 @pytest.mark.parametrize("mib", [81559, 131072])
 def test_a_window_for_all_of_it(mib: int) -> None:
     """As it should be."""
     assert [] == fails(rule, small(mib))
+
+
+def test_more_than_8_gib_is_a_large_gpu() -> None:
+    """One MiB more."""
+    assert [None] == [fault.severity for fault in fails(rule, changed_gpu(small(), 0, memory_mib=8193))]
+
+
+def test_a_gpu_that_could_have_instances_is_none_that_has() -> None:
+    """MIG is off: the driver tells of the whole GPU, and where it does not, nobody does."""
+    off = Mig(current=False)
+    (fault,) = fails(rule, changed_gpu(small(), 0, mig=off))
+    (answer,) = answers(rule, changed_gpu(small(None), 0, mig=off), f"gpu:{GPU}")
+
+    assert "nvidia-smi -q -d MEMORY" == fault.evidence[0].source
+    assert isinstance(answer, Unknown)
 
 
 def test_the_limit_can_be_set() -> None:

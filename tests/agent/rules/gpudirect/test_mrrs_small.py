@@ -18,6 +18,7 @@ from tests.agent.rules.build import (
     function,
     gpu_id,
     nic_id,
+    topology,
     virtual,
 )
 from tests.agent.rules.configured import configured, unprivileged
@@ -68,6 +69,7 @@ def test_every_rail_is_one_finding() -> None:
         pytest.param(lambda c: changed_nic(c, 0, driver="bnxt_en"), NotApplicable, id="another maker"),
         pytest.param(lambda c: changed_nic(c, 0, driver=None), NotApplicable, id="no driver"),
         pytest.param(lambda c: changed_port(c, 0, rate_gbit_s=50.0), NotApplicable, id="slow"),
+        pytest.param(lambda c: changed_port(c, 0, rate_gbit_s=99.0), NotApplicable, id="nearly fast"),
         pytest.param(lambda c: changed_port(c, 0, state="DOWN"), NotApplicable, id="port down"),
         pytest.param(lambda c: changed_port(c, 0, rate_gbit_s=None), NotApplicable, id="no rate"),
         pytest.param(lambda c: function(c, NIC, state="gone"), NotApplicable, id="gone"),
@@ -90,3 +92,12 @@ def test_100_gbit_is_fast() -> None:
 def test_which_nics_are_rails_is_not_known() -> None:
     """Nothing is said of any."""
     assert [Unknown] == [type(answer) for answer in rule.check(changed_nics(small(), role="unknown"))]
+
+
+def test_a_bus_of_which_not_all_is_known_may_have_a_gpu() -> None:
+    """No GPU is certain only where every function was seen; and then one answer is enough."""
+    bare = topology(small(), gpus=[])
+    unsure = function(bare, gpu_id(1), class_code=None)
+
+    assert [NotApplicable("node", "no GPU")] == list(rule.check(bare))
+    assert [f"pci:{NIC}"] == [fault.subject for fault in fails(rule, unsure)]

@@ -141,6 +141,16 @@ def test_rails_that_are_not_known_are_not_absent() -> None:
     assert isinstance(answer, Unknown)
 
 
+@pytest.mark.parametrize(
+    "circumstance", [virtual, lambda c: changed_gpus(c, name="NVIDIA GeForce RTX 3090"), lambda c: topology(c, gpus=[])]
+)
+def test_where_rails_would_not_matter_nobody_asks_which_they_are(circumstance) -> None:
+    """A guest, GPUs that cannot do it, no GPU."""
+    (answer,) = rule.check(circumstance(changed_nics(blocked(), role="unknown")))
+
+    assert isinstance(answer, NotApplicable)
+
+
 @pytest.mark.parametrize(("architecture", "answer"), [("Ada Lovelace", Pass), ("Feynman", Unknown), (None, Unknown)])
 def test_a_gpu_is_too_old_only_where_its_name_says_so(architecture: str | None, answer: type) -> None:
     """The driver says "Ada Lovelace", and will say words that nobody knows today."""

@@ -13,9 +13,11 @@ from tests.agent.rules.build import (
     changed_nics,
     fails,
     function,
+    gpu_id,
     nic_id,
     node,
     software,
+    topology,
     virtual,
 )
 from tests.agent.rules.configured import configured, unprivileged
@@ -111,3 +113,12 @@ def test_nccl_was_told_not_to() -> None:
 def test_other_settings_are_fine(case) -> None:
     """Silence."""
     assert [] == fails(rule, case())
+
+
+def test_a_bus_of_which_not_all_is_known_may_have_a_gpu() -> None:
+    """No GPU is certain only where every function was seen; and then one answer is enough."""
+    bare = topology(strict(), gpus=[])
+    unsure = function(bare, gpu_id(1), class_code=None)
+
+    assert [NotApplicable("node", "no GPU")] == list(rule.check(bare))
+    assert [f"pci:{NIC}"] == [fault.subject for fault in fails(rule, unsure)]

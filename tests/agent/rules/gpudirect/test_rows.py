@@ -12,6 +12,7 @@ from agent.rules.gpudirect.rows import gpudirect_rows
 from tests.agent.rules.build import (
     all_functions,
     changed_gpu,
+    changed_gpus,
     changed_nics,
     changed_port,
     function,
@@ -29,6 +30,7 @@ from tests.agent.rules.gpudirect.machines import (
     grace,
     grouped,
 )
+from tests.agent.rules.nccl_case import said
 
 DOWN = "0000:22:00.0"
 
@@ -106,13 +108,30 @@ def test_a_finding_for_the_node_concerns_every_pair_that_it_names() -> None:
 
 
 def test_what_is_only_worth_knowing_does_not_degrade() -> None:
-    """Info findings are no cause."""
+    """Info findings are no cause, neither of what slows nor, in one job only, of what blocks."""
+    tried = said(server(), job={"NCCL_NET_GDR_READ": "0"})
+
     assert {"ready"} == {row.verdict for row in rows(all_functions(server(), "0x020700", relaxed_ordering=False))}
+    assert {("ready", ())} == {(row.verdict, tuple(row.causes)) for row in rows(tried)}
 
 
 def test_a_cloud_with_a_stack_of_its_own_is_not_known() -> None:
     """EFA and its like."""
-    assert {("unknown", "unknown")} == {(r.verdict, r.via) for r in rows(changed_nics(server(), driver="efa"))}
+    found = rows(changed_nics(server(), driver="efa"))
+
+    assert {("unknown", "unknown")} == {(row.verdict, row.via) for row in found}
+    assert all("not known" in cause for row in found for cause in row.causes)
+    assert all(row.causes for row in found)
+
+
+def test_without_any_way_no_pair_is_ready() -> None:
+    """In a guest, and with GPUs that gdr-no-path does not judge."""
+    nothing = software(server(), modules=[], driver=Driver(version="570.1", open=False, cuda="12.8"))
+
+    for case in (virtual(nothing), changed_gpus(nothing, name="NVIDIA GeForce RTX 3090")):
+        found = rows(case)
+        assert "ready" not in {row.verdict for row in found}
+        assert all(row.causes for row in found)
 
 
 def test_c2c_is_no_distance() -> None:

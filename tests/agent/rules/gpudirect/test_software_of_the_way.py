@@ -37,6 +37,7 @@ from tests.agent.rules.build import (
     virtual,
 )
 from tests.agent.rules.gpudirect.machines import grace, setting, unread_jobs
+from tests.agent.rules.nccl_case import unread
 
 REFUSED = Event(
     kind="peermem",
@@ -151,7 +152,8 @@ def test_a_guest_whose_tree_is_flat() -> None:
             software(flat(server()), services=[Service(name="nvidia-topologyd", state="active")]), Pass, id="a service"
         ),
         pytest.param(unread_jobs(flat(server())), Unknown, id="jobs unread"),
-        pytest.param(probe(flat(server()), "nccl", "failed", "x"), Unknown, id="files unread"),
+        pytest.param(probe(flat(server()), "nccl", "failed", "x"), Unknown, id="files not looked for"),
+        pytest.param(unread(flat(server())), Unknown, id="files unread"),
         pytest.param(virtual(server()), Pass, id="switches are shown"),
         pytest.param(flat(server(1)), NotApplicable, id="one GPU"),
         pytest.param(flat(server(2)), Fail, id="two GPUs"),
@@ -235,6 +237,7 @@ def test_a_software_device_beside_rails() -> None:
     assert "rdma link delete rxe0" in fault.remedy
     assert {Pass} == kinds(gdr_soft_rdma, setting(soft(server()), "NCCL_IB_HCA", "=mlx5_0"))
     assert {Unknown} == kinds(gdr_soft_rdma, unread_jobs(soft(server())))
+    assert {Unknown} == kinds(gdr_soft_rdma, unread(soft(server())))
     assert {NotApplicable} == kinds(gdr_soft_rdma, changed_port(soft(server()), 1, state="DOWN"))
     assert {NotApplicable} == kinds(gdr_soft_rdma, changed_nics(soft(server()), role="unused"))
     assert {NotApplicable} == kinds(gdr_soft_rdma, server())
@@ -245,6 +248,8 @@ def test_ports_that_are_down_serve_nobody() -> None:
     dark = changed_port(server(), 1, state="DOWN")
 
     assert {Pass} == kinds(gdr_nic_gpu_ratio, dark)
+    others_dark = changed_port(changed_port(server(), 2, state="DOWN"), 3, state="DOWN")
+    assert {Pass} == kinds(gdr_nic_gpu_ratio, shared(others_dark))  # no GPU has an active rail of its own
     assert {Unknown} == kinds(gdr_nic_gpu_ratio, changed_nic(server(), 1, ports=[]))
 
 
@@ -257,6 +262,12 @@ def test_shares_that_are_all_small_are_even_enough() -> None:
     two = [Path(a=gpu_id(n), b=nic_id(n // 3), kind="PXB", pcie_kind="PXB") for n in range(4)]
     two.append(Path(a=gpu_id(2), b=nic_id(1), kind="PXB", pcie_kind="PXB"))
     assert {Pass} == kinds(gdr_nic_gpu_ratio, topology(server(), paths=two))
+    crowds = [  # of GPU 0: half of rail 0, a quarter of rail 1, a sixth of rail 2
+        Path(a=gpu_id(gpu), b=nic_id(rail), kind="PXB", pcie_kind="PXB")
+        for rail in range(3)
+        for gpu in range(2 * rail + 2)
+    ]
+    assert {Pass} == kinds(gdr_nic_gpu_ratio, topology(server(6), paths=crowds))
 
 
 def test_other_lines_of_the_log_are_no_refusal() -> None:

@@ -44,6 +44,7 @@ def holds(text: str, path: str = SYSTEM, scope: str = "system"):
         ("NCLL_IB_TC=106", "error"),
         ("nccl_ib_tc=106", "error"),
         ("NCCL_IB_TC= 106", "info"),
+        ('NCCL_IB_TC="0"', "info"),
         ("NCCL_IB_TC=106 # DSCP 26", "info"),
         ("NCCL_IB_TC=106\r", "info"),
         ("NCCL_DEBUG=INFO # x", "info"),

@@ -24,6 +24,7 @@ from tests.agent.rules.nccl_case import said, unread
         ("NCCL_IB_TIMEOUT", "18", False),
         ("NCCL_IB_TIMEOUT", "22", False),
         ("NCCL_IB_TIMEOUT", "", False),
+        ("NCCL_IB_RETRY_CNT", "", False),
         ("NCCL_IB_RETRY_CNT", "6", True),
         ("NCCL_IB_RETRY_CNT", "7", False),
         ("NCCL_DEBUG", "trace", True),

@@ -80,6 +80,7 @@ def test_a_switch_that_bites(key, value, severity, where) -> None:
         ("NCCL_NET_GDR_C2C", "0", lambda c: c),
         ("NCCL_NET_GDR_READ", "0", lambda c: changed_gpus(c, compute_capability="7.0")),
         ("NCCL_NET_GDR_READ", "0", lambda c: changed_gpus(c, compute_capability=None)),
+        ("NCCL_NET_GDR_READ", "0", lambda c: changed_gpus(c, compute_capability="N/A")),
         ("NCCL_P2P_DISABLE", "1", without_nvlinks),
         ("NCCL_P2P_DISABLE", "0", lambda c: c),
         ("NCCL_P2P_LEVEL", "NVL", lambda c: c),

@@ -44,6 +44,7 @@ def test_jobs_without_a_plugin() -> None:
         (said(server(), {"FI_PROVIDER": "tcp"}), NotApplicable),
         (using(server(), NCCL), NotApplicable),
         (probe(topology(server(), nics=[]), "pci", "failed", "x"), Unknown),
+        (probe(server(), "pci", "failed", "x"), NotApplicable),
         (topology(said(efa(), {"FI_PROVIDER": "tcp"}), gpus=[]), NotApplicable),
     ],
 )

@@ -55,6 +55,8 @@ def test_a_list_takes_what_nccl_takes(value: str, port: int, taken: str) -> None
 def test_ports_that_nccl_considers() -> None:
     """Active, InfiniBand or Ethernet, of a device that is here."""
     assert ["mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"] == [each.name for each in active_ports(server())]
+    named_by_people = changed_nic(server(), 1, label="NIC 1")
+    assert ["mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"] == [each.name for each in active_ports(named_by_people)]
     for changed in (
         changed_port(server(), 1, state="DOWN"),
         changed_port(server(), 1, link_layer="unspecified"),
@@ -92,6 +94,7 @@ def test_a_node_whose_devices_nobody_saw() -> None:
     hidden = probe(quiet, "rdma", "failed", "x")
 
     assert [NotApplicable("node", "no GPU")] == list(no_rails(bare))
+    assert [NotApplicable("node", "no GPU")] == list(no_rails(topology(bare, nics=[])))
     assert [Unknown] == [type(a) for a in no_rails(probe(bare, "pci", "failed", "x"))]
     assert [NotApplicable("node", "no active RDMA rail")] == list(no_rails(quiet))
     assert [Unknown("node", "rdma: failed: x")] == list(no_rails(hidden))

@@ -21,7 +21,14 @@ def asking(version="550.90.07", words="", **environ: str):
 
 
 @pytest.mark.parametrize(
-    "case", [asking(), asking("569.99"), asking(words="RmX=1;"), asking(NVSHMEM_IB_ENABLE_IBGDA="true")]
+    "case",
+    [
+        asking(),
+        asking("569.99"),
+        asking(words="RmX=1;"),
+        asking(NVSHMEM_IB_ENABLE_IBGDA="true"),
+        asking(NVSHMEM_IBGDA_NIC_HANDLER="gpu"),
+    ],
 )
 def test_it_lacks_the_key(case) -> None:
     """An info with the driver's words."""

@@ -94,6 +94,8 @@ def test_only_locked_memory_is_a_limit_here() -> None:
     case = software(server(), limits={"nofile slurmd.service": "1024", "memlock slurmd.service": "unlimited"})
 
     assert [Pass("node")] == list(rule.check(case))
+    nameless = software(server(), limits={"slurmd.service": "65536"})
+    assert [NotApplicable] == [type(answer) for answer in rule.check(nameless)]
 
 
 def test_a_service_with_the_marks_of_a_job_is_none() -> None:

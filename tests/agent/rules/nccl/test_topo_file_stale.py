@@ -7,7 +7,7 @@ import pytest
 from agent.rules.nccl.topo_file_stale import nccl_topo_file_stale as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_gpu, fails, gpu_id, nic_id, probe, server, topology
-from tests.agent.rules.nccl_case import changed, said, unread
+from tests.agent.rules.nccl_case import JOB, SYSTEM, changed, lines, said, unread
 
 PATH = "/opt/site/topo.xml"
 OWN = [f"0x0302 {gpu_id(n)}" for n in range(4)] + [f"0x0207 {nic_id(n)}" for n in range(4)]
@@ -72,8 +72,10 @@ def test_what_is_unknown_is_told_where_nothing_is_wrong() -> None:
     both = said(server(), {"NCCL_TOPO_FILE": PATH}, job={"NCCL_TOPO_FILE": "/in/container.xml"})
     both = changed(both, **{k: getattr(case.software.nccl, k) for k in ("searched", "files", "topology_devices")})
     gone = changed(both, files=[])
+    rows = [*lines(JOB, "job", {"NCCL_TOPO_FILE": PATH}), *lines(SYSTEM, "system", {"NCCL_TOPO_FILE": "/in/x.xml"})]
 
     assert [Unknown] == [type(answer) for answer in rule.check(both)]
+    assert [Unknown] == [type(answer) for answer in rule.check(changed(both, settings=rows))]
     assert ["missing"] == [fault.cause for fault in fails(rule, gone)]
 
 

@@ -99,4 +99,6 @@ def test_no_rail_is_not_applicable() -> None:
     bare = probe(changed_nics(server(1), role="unused"), "rdma", "absent", "no class")
 
     assert {NotApplicable} == kinds(rule, bare)
+    seen = probe(changed_nics(server(1), role="unused"), "pci", "failed", "broken")
+    assert {NotApplicable} == kinds(rule, seen)  # RDMA devices were all seen
     assert "unknown" == judge(probe(topology(bare, nics=[]), "pci", "failed", "broken"), [rule])[0][0].state

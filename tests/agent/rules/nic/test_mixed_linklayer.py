@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from agent.model.topology import Path
 from agent.rules.nic.mixed_linklayer import ib_mixed_linklayer as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_nic, changed_port, fails, nic_id, server, topology
@@ -31,6 +32,21 @@ def test_one_kind_far_from_gpus_is_a_warning() -> None:
     paths = [msgspec.structs.replace(p, kind="SYS") if p.b == nic_id(1) else p for p in case.topology.paths]
 
     assert ["warning"] == [fault.severity for fault in fails(rule, topology(case, paths=paths))]
+
+
+def test_only_a_gpu_makes_a_rail_near() -> None:
+    """A drive behind the same switch does not; which end of a path is named first means nothing."""
+    far = [msgspec.structs.replace(p, kind="SYS") if p.b == nic_id(1) else p for p in mixed().topology.paths]
+    drive = Path(a="0000:29:00.0", b=nic_id(1), kind="PIX", pcie_kind="PIX")
+    turned = [msgspec.structs.replace(p, a=p.b, b=p.a) for p in mixed().topology.paths]
+
+    assert ["warning"] == [fault.severity for fault in fails(rule, topology(mixed(), paths=[*far, drive]))]
+    assert ["error"] == [fault.severity for fault in fails(rule, topology(mixed(), paths=turned))]
+
+
+def test_two_rails_can_differ() -> None:
+    """One of each kind."""
+    assert ["error"] == [fault.severity for fault in fails(rule, mixed(said(server(2))))]
 
 
 @pytest.mark.parametrize(

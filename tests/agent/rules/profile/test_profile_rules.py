@@ -13,8 +13,7 @@ from agent.model.gpu import (
     Mig,
     NvSwitch,
 )
-from agent.model.node import Platform
-from agent.model.profile import Device, Expected, Profile
+from agent.model.profile import Device
 from agent.model.report import History, Known
 from agent.rules.profile.device_count_low import device_count_low
 from agent.rules.profile.differs import profile_differs
@@ -45,30 +44,8 @@ from tests.agent.rules.build import (
     topology,
     virtual,
 )
+from tests.agent.rules.profile.machines import due, like, short, with_profile, without_gpu
 from tests.agent.rules.rows import link, nvlinks
-
-
-def due(value: float | str, confidence: str = "high") -> Expected:
-    return Expected(value=value, source="a good source", confidence=confidence)
-
-
-def with_profile(case, sure: str = "exact", **expected: Any):
-    """The same machine with a profile."""
-    made = Profile(name="test", **expected)
-    return replace(case, profile=made, platform=Platform(profile="test", confidence=sure))
-
-
-def without_gpu(case, n: int = 3):
-    """The same machine with one GPU off the bus."""
-    return topology(
-        case,
-        pci=[f for f in case.topology.pci if f.id != gpu_id(n)],
-        gpus=[gpu for gpu in case.topology.gpus if gpu.id != gpu_id(n)],
-    )
-
-
-def short(**more: Any):
-    return with_profile(without_gpu(server()), gpus=due(4), **more)
 
 
 def test_a_missing_gpu_is_critical() -> None:
@@ -226,11 +203,6 @@ def test_an_empty_socket_is_named() -> None:
 def test_what_keeps_sockets_silent(case, kind) -> None:
     """The firing case and a circumstance."""
     assert {kind} == kinds(gpu_module_missing, case)
-
-
-def like(pci: str, **more: Any) -> Device:
-    words = {"kind": "gpu", "name": "GPU1", "link_gt_s": 32.0, "link_width": 16} | more
-    return Device(pci=pci, **words)
 
 
 def test_a_slower_link_than_the_good_nodes() -> None:
