@@ -107,7 +107,7 @@ def _pair(case: Case, a: Gpu, b: Gpu, kind: str | None) -> Answer | str:
         return NotApplicable(subject, "over PCIe in a virtual machine: the hypervisor decides")
     if kind is not None and not by_nvlink and kind not in _NEAR:
         return NotApplicable(subject, f"{kind}: whether the chipset allows P2P is not this node's fault")
-    bad = [word for word in said if word is not None and word in _WORDS]
+    bad = [word for word in said if word in _WORDS]
     if kind is None and bad:
         return Unknown(subject, "how they are joined is not known")
     if bad:

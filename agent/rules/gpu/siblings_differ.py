@@ -89,7 +89,7 @@ def _value(case: Case, gpu: Gpu, what: str) -> str | None:
 def _fault(family: list[Gpu], what: str, known: dict[str, str]) -> Fail:
     usual = majority(known.values())
     odd = [gpu for gpu in family if gpu.id in known and known[gpu.id] != usual]
-    alone = usual is not None and len(odd) == 1
+    alone = len(odd) == 1  # without a majority two are odd at least
     return Fail(
         subject=f"gpu:{odd[0].id}" if alone else "node",
         label=odd[0].label if alone else "node",

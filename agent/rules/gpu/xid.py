@@ -65,7 +65,6 @@ def gpu_xid(case: Case) -> Iterator[Answer]:
             told.setdefault(event.subject, []).append(event)
     if not subjects and not told:
         yield NotApplicable("node", "no NVIDIA GPU")
-        return
     unread = case.probe_failure("kernel_log")
     for pci in sorted(subjects.keys() | told.keys()):
         subject = subjects.get(pci, f"pci:{pci}")
@@ -97,10 +96,9 @@ def _fault(case: Case, subject: str, pci: str, events: Sequence[Event]) -> Fail:
     meaning = _meaning(worst)
     assert meaning is not None, "only events with a meaning are kept"
     passed = _is_over(case, pci, ranked)
-    label = case.gpu_by_pci[pci].label if pci in case.gpu_by_pci else label_of(case, pci)
     return Fail(
         subject=subject,
-        label=label,
+        label=label_of(case, pci),
         summary=f"{_name(worst)}: {meaning.meaning}{_others(ranked[1:])}" + (", long ago" if passed else ""),
         impact=_impact(subject, meaning),
         remedy=_addressed(case, pci, meaning.action),

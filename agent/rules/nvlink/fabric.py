@@ -64,20 +64,20 @@ def registered(case: Case) -> Iterator[Registered | Answer]:
     """Every GPU that registers with a fabric and what it says of it, or why it is not judged."""
     yield from no_gpu(case)
     for gpu in case.topology.gpus:
-        yield _unjudged(case, gpu) or Registered(gpu, gpu.fabric or Fabric())
+        yield _registered(case, gpu)
 
 
-def _unjudged(case: Case, gpu: Gpu) -> Answer | None:
+def _registered(case: Case, gpu: Gpu) -> Registered | Answer:
     subject = f"gpu:{gpu.id}"
     if answer := not_offered(case, gpu):
         return answer
     if gpu.mig and gpu.mig.current:
         return NotApplicable(subject, "MIG is on: NVLink is not used")
-    state = gpu.fabric.state if gpu.fabric else None
-    if state == "not_supported":
+    fabric = gpu.fabric
+    if fabric is not None and fabric.state == "not_supported":
         return NotApplicable(subject, "it registers with no fabric (driver: not supported)")
-    if state is not None:
-        return None
+    if fabric is not None and fabric.state is not None:
+        return Registered(gpu, fabric)
     if gpu.architecture is not None and gpu.architecture not in FABRIC_ARCHITECTURES:
         return NotApplicable(subject, "GPUs before Hopper register with no fabric")
     if form_of(case, gpu) is Form.CARD:

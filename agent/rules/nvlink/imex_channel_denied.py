@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.model.finding import Evidence
+from agent.model.node import Service
 from agent.rules.case import Case
 from agent.rules.nvlink.fabric import PLACE
-from agent.rules.nvlink.imex_down import unneeded
+from agent.rules.nvlink.imex_down import due
 from agent.rules.rule import Answer, Fail, Pass, Unknown, rule
 
 _CHANNEL = "nvidia-caps-imex-channels/channel"
@@ -40,7 +41,8 @@ def imex_channel_denied(case: Case) -> Iterator[Answer]:
     ## Source
     NVIDIA IMEX guide (channels); NCCL documentation (error 800).
     """
-    yield unneeded(case) or _judge(case)
+    said = due(case)
+    yield _judge(case) if isinstance(said, Service) else said
 
 
 def _judge(case: Case) -> Answer:

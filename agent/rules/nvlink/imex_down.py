@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.model.finding import Evidence
+from agent.model.node import Service
 from agent.rules.case import Case
 from agent.rules.nvlink.fabric import IMEX, PLACE, cluster, service
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
@@ -49,11 +50,12 @@ def imex_down(case: Case) -> Iterator[Answer]:
     ## Source
     NVIDIA IMEX guide; NCCL documentation (multi-node NVLink); DCGM (states that are healthy).
     """
-    yield unneeded(case) or _judge(case)
+    said = due(case)
+    yield _judge(case, said) if isinstance(said, Service) else said
 
 
-def unneeded(case: Case) -> Answer | None:
-    """Why IMEX of the host is not due; None where it is."""
+def due(case: Case) -> Service | Answer:
+    """The service of the host where IMEX is due; else why it is not."""
     if not any(cluster(gpu) for gpu in case.topology.gpus):
         if unread := case.probe_failure("nvml|nvidia_smi"):
             return Unknown("node", unread) if case.topology.gpus else NotApplicable("node", "no GPU")
@@ -70,13 +72,11 @@ def unneeded(case: Case) -> Answer | None:
         return Unknown("node", "whether IMEX is configured is not known: nodes_config.cfg was not read")
     if int(nodes) < 2:
         return NotApplicable("node", "IMEX names no other node: a scheduler runs it, or nobody needs it")
-    return None
+    return said
 
 
-def _judge(case: Case) -> Answer:
-    said, state = service(case, IMEX), case.software.imex.get("node")
-    if isinstance(said, Unknown):
-        return said
+def _judge(case: Case, said: Service) -> Answer:
+    state = case.software.imex.get("node")
     if said.state == "active" and state is None:
         return Unknown("node", "IMEX runs, and does not tell its state")
     if said.state == "active" and state in _FINE:

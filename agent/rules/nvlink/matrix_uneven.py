@@ -103,23 +103,28 @@ def _wired(case: Case, group: list[Gpu], counts: Mapping[Pair, int], subject: st
     if case.node.container or case.virtual_machine or any(g.driver_state != "open" for g in case.topology.gpus):
         return NotApplicable(subject, "wired to each other, and not all GPUs of the board are seen here")
     sums = {gpu.id: sum(links for pair, links in counts.items() if gpu.id in pair) for gpu in group}
-    few = [gpu for gpu, links in sums.items() if links < max(sums.values())]
-    if not few:
+    short = {gpu: max(sums.values()) - links for gpu, links in sums.items() if links < max(sums.values())}
+    if not short:
         return Pass(subject)
-    thin = [pair for pair in counts if set(pair) <= set(few)] or [(few[0], few[0])]
+    most = max(short, key=lambda gpu: short[gpu])
+    # Every lost link shows in two rows: one GPU is at an end of all where it lacks as many as its peers together
+    alone = 2 * short[most] == sum(short.values())
+    thin = (
+        [(min(most, gpu), max(most, gpu)) for gpu in short if gpu != most] if alone else [(gpu, gpu) for gpu in short]
+    )
     return _fault(case, thin, counts, f"{max(sums.values())} links in each row")
 
 
 def _fault(case: Case, thin: list[Pair], counts: Mapping[Pair, int], due: str) -> Fail:
+    """A pair of one GPU with itself stands for its whole row."""
     name = {gpu.id: gpu.label for gpu in case.topology.gpus}
-    labels = [f"{name[a]} - {name[b]} NV{counts[a, b]}" if a != b else name[a] for a, b in thin]
+    links = [f"NV{counts[pair]}" if pair in counts else "no NVLink" for pair in thin]
+    labels = [name[a] if a == b else f"{name[a]} - {name[b]} {link}" for (a, b), link in zip(thin, links, strict=True)]
     ends = {end for pair in thin for end in pair}
-    common = (
-        [end for end in sorted(ends) if all(end in pair for pair in thin)] if len(thin) > 1 or len(ends) == 1 else []
-    )
-    if common:
+    common = [end for end in sorted(ends) if all(end in pair for pair in thin)]
+    if len(common) == 1:
         subject, label = f"gpu:{common[0]}", name[common[0]]
-    elif len(thin) == 1:
+    elif common:
         subject, label = f"pair:{thin[0][0]}+{thin[0][1]}", labels[0]
     else:
         subject, label = "node", "node"

@@ -15,11 +15,12 @@ def superchips(case: Case) -> Iterator[Gpu | Answer]:
     """Every GPU of a Grace superchip, or why it is none that can be judged."""
     yield from no_gpu(case)
     for gpu in case.topology.gpus:
-        answer = not_offered(case, gpu)
-        if answer is None and form_of(case, gpu) is not Form.SUPERCHIP:
-            answer = NotApplicable(f"gpu:{gpu.id}", "a GPU without NVLink-C2C")
-        if answer is None and case.virtual_machine:
-            answer = NotApplicable(
-                f"gpu:{gpu.id}", "a virtual machine: its hypervisor decides what a guest sees of C2C"
-            )
-        yield answer or gpu
+        subject = f"gpu:{gpu.id}"
+        if answer := not_offered(case, gpu):
+            yield answer
+        elif form_of(case, gpu) is not Form.SUPERCHIP:
+            yield NotApplicable(subject, "a GPU without NVLink-C2C")
+        elif case.virtual_machine:
+            yield NotApplicable(subject, "a virtual machine: its hypervisor decides what a guest sees of C2C")
+        else:
+            yield gpu

@@ -9,6 +9,7 @@ import pytest
 from agent.model.gpu import NvSwitch
 from agent.model.node import Nccl, NcclSetting, Service
 from agent.model.profile import Profile
+from agent.model.report import History, Known
 from agent.rules import gates
 from agent.rules.catalogue import FAMILIES, every_rule, rules_for, rules_of
 from agent.rules.engine import judge
@@ -127,3 +128,22 @@ def test_gates_of_moved_counters_are_shut_for_the_kind_of_port_first() -> None:
     bare = topology(gpus(), gpus=[], nics=[])
     assert isinstance(gates.device_runtime(bare), NotApplicable)
     assert gates.device_runtime(probe(bare, "pci", "failed", "no")) is None
+
+
+@pytest.mark.parametrize(
+    ("history", "answer"),
+    [
+        (None, Unknown("node", gates.NO_EARLIER_RUN)),
+        (History(reason="another host"), Unknown("node", "another host")),
+        (History(), NotApplicable("node", "the inventory of the last run is empty")),
+        (History(inventory=[Known(subject="gpu:0000:14:00.0", label="GPU0")]), None),
+    ],
+)
+def test_what_is_lost_is_judged_where_an_earlier_run_left_an_inventory(history: History | None, answer) -> None:
+    """A reason why there is none comes before its being empty."""
+    assert answer == gates.remembered(replace(server(), history=history))
+
+
+def test_roce_counters_need_an_earlier_sample() -> None:
+    """RoCE alone does not open the gate."""
+    assert isinstance(gates.roce_runtime(server(ethernet=True)), Unknown)

@@ -102,3 +102,32 @@ def test_no_gpu_is_not_applicable_and_an_unread_bus_unknown() -> None:
 
     assert "not_applicable" == judge(bare, [rule])[0][0].state
     assert "unknown" == judge(probe(bare, "pci", "failed", "broken"), [rule])[0][0].state
+
+
+def test_gpus_of_other_makers_are_not_counted() -> None:
+    """Their driver offers them, or not: of NVIDIA's three two can be used."""
+    (fault,) = fails(rule, function(unlisted(), gpu_id(3), vendor="0x1002"))
+
+    assert fault.impact.startswith("2 of 3 GPUs")
+
+
+def test_a_gpu_whose_function_was_read_is_judged() -> None:
+    """Whether others are on the bus is not known; this one is."""
+    case = probe(unlisted(), "pci", "failed", "broke off")
+
+    assert [f"gpu:{GPU}"] == [fault.subject for fault in fails(rule, case)]
+
+
+def test_a_container_whose_driver_does_not_answer_is_unknown() -> None:
+    """Which GPUs it was given nobody says."""
+    case = probe(node(changed_gpu(server(), 1, driver_state="unknown"), container="docker"), "nvml", "failed", "no")
+    (answer,) = answers(rule, case, f"gpu:{GPU}")
+
+    assert Unknown(f"gpu:{GPU}", "nvml: failed: no") == answer
+
+
+def test_a_gpu_bound_to_vfio_pci_waits_for_a_guest() -> None:
+    """That is no driver that is missing."""
+    (answer,) = answers(rule, function(unlisted(), GPU, driver="vfio-pci"), f"gpu:{GPU}")
+
+    assert "virtual machine" in answer.reason

@@ -160,3 +160,46 @@ def test_a_guest_with_a_key_and_a_saved_matrix() -> None:
     """A key is the guest's own; GPUs of saved outputs have no state."""
     assert 1 == len(fails(rule, virtual(blocked(word="DR"))))
     assert 1 == len(fails(rule, changed_gpus(blocked(), driver_state="unknown")))
+
+
+@pytest.mark.parametrize(
+    ("pairs", "subject"),
+    [([(1, 2)], PAIR), ([(1, 2), (2, 3)], f"gpu:{gpu_id(2)}"), ([(0, 1), (2, 3)], "node")],
+)
+def test_two_pairs_of_one_gpu_are_its_own_and_others_the_node_s(pairs, subject: str) -> None:
+    """One finding in each case."""
+    assert [subject] == [fault.subject for fault in fails(rule, blocked(pairs))]
+
+
+def test_a_healthy_node_passes() -> None:
+    """Nothing else is said of it."""
+    assert {Pass} == kinds(rule, server())
+
+
+def test_no_gpu_is_able_where_mig_divides_all() -> None:
+    """Each is not applicable, and there is no pair."""
+    assert {NotApplicable} == kinds(rule, changed_gpus(server(), mig=Mig(current=True)))
+
+
+def test_an_open_pair_passes_however_it_is_joined() -> None:
+    """P2P works: nobody has to know over what."""
+    assert [Pass] == [type(answer) for answer in answers(rule, joined(server(), [(1, 2)], None), PAIR)]
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ({"read": "OK", "write": "OK"}, Pass),
+        ({"read": "OK"}, Pass),
+        ({"read": "OK", "write": "U"}, Unknown),
+        ({"read": "U", "write": "OK"}, Unknown),
+        ({"read": "OK", "write": "NEW"}, Unknown),
+        ({"write": "OK"}, Unknown),
+    ],
+)
+def test_read_must_be_ok_and_nothing_in_doubt(words: dict[str, str], kind: type) -> None:
+    """A saved matrix has reads alone; a word that nobody knows is no OK."""
+    case = changed_gpu(server(2), 0, p2p={gpu_id(1): words})
+    case = changed_gpu(case, 1, p2p=None)
+
+    assert {kind} == kinds(rule, case)

@@ -8,7 +8,7 @@ from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.gpu.recovery_needed import gpu_recovery_needed as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
-from tests.agent.rules.build import answers, changed_gpu, fails, function, gpu_id, server
+from tests.agent.rules.build import answers, changed_gpu, fails, function, gpu_id, probe, server
 
 GPU = gpu_id(2)
 
@@ -72,3 +72,26 @@ def test_a_lost_gpu_stands_for_what_it_asks_for() -> None:
         [each for each in f.absorbs if "recovery" in each] for f in findings if f.rule == "gpu-missing"
     ]
     assert "gpu-recovery-needed" not in {finding.rule for finding in findings}
+
+
+@pytest.mark.parametrize(
+    ("case", "reason"),
+    [
+        (probe(asks(None), "nvml", "denied", "no device"), "nvml: denied: no device"),
+        (changed_gpu(asks(None), 2, driver_state="error", driver_error="GPU_IS_LOST"), "GPU_IS_LOST"),
+        (asks(None), "R570"),
+    ],
+)
+def test_an_action_that_is_not_told_has_its_reason(case, reason: str) -> None:
+    """The driver did not answer, has lost the GPU, or is an older one."""
+    (answer,) = answers(rule, case, f"gpu:{GPU}")
+
+    assert isinstance(answer, Unknown)
+    assert reason in answer.reason
+
+
+def test_it_is_about_the_gpu_and_its_function() -> None:
+    """Both are places, where they have different ids."""
+    (fault,) = fails(rule, changed_gpu(asks(), 2, pci="0000:99:00.0"))
+
+    assert {GPU, "0000:99:00.0"} == fault.places

@@ -140,3 +140,20 @@ def test_two_odd_ones_are_not_one() -> None:
     (fault,) = fails(rule, case)
 
     assert ("node", {gpu_id(0), gpu_id(1)}) == (fault.subject, fault.places)
+
+
+def test_what_is_known_of_a_single_one_of_four_is_unknown() -> None:
+    """Two are needed to compare."""
+    case = changed_gpu(changed_gpus(alike(), vbios=None), 0, vbios="96.00.11.00.01")
+
+    assert {Unknown} == kinds(rule, case)
+
+
+def test_gpus_of_unknown_products_are_not_one_product() -> None:
+    """Nothing says that two of them should be alike."""
+    case = odd()
+    for n in (0, 1):
+        case = changed_gpu(function(case, gpu_id(n), device=None), n, name=None)
+
+    assert [] == fails(rule, case)
+    assert [NotApplicable] == [type(answer) for answer in answers(rule, case, f"gpu:{GPU}")]

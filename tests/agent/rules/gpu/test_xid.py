@@ -11,7 +11,7 @@ from agent.model.gpu import NvSwitch
 from agent.model.node import Event
 from agent.rules.gpu.xid import gpu_xid as rule
 from agent.rules.gpu.xids import XIDS
-from agent.rules.rule import NotApplicable, Pass, Unknown
+from agent.rules.rule import Fail, NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,
     changed_gpu,
@@ -160,6 +160,7 @@ def test_a_line_about_a_device_that_is_no_more_is_told() -> None:
     bare = topology(logged(said()), gpus=[])
 
     assert [f"pci:{GPU}"] == [fault.subject for fault in fails(rule, bare)]
+    assert {Fail} == kinds(rule, bare)
     assert [NotApplicable("node", "no NVIDIA GPU")] == list(rule.check(topology(logged(), gpus=[])))
 
 
@@ -207,3 +208,16 @@ def test_the_command_names_the_bus_where_the_number_is_not_known() -> None:
     (fault,) = fails(rule, changed_gpu(logged(said(code)), 1, index=None))
 
     assert f"nvidia-smi -r -i {GPU}" in fault.remedy
+
+
+def test_a_warning_of_today_renews_what_is_long_ago() -> None:
+    """An NVLink security error is none that applications cause."""
+    assert ["critical"] == [f.severity for f in fails(rule, logged(said(at=LONG_AGO), said("170", at=HOUR_AGO)))]
+
+
+def test_what_only_informs_is_not_called_long_ago() -> None:
+    """It was an hour ago, and there is nothing less grave."""
+    (fault,) = fails(rule, logged(said("13")))
+
+    assert "info" == fault.severity
+    assert "long ago" not in fault.summary

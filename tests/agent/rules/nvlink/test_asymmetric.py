@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from agent.model.gpu import Mig
@@ -74,3 +75,12 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     (answer,) = answers(rule, circumstance(fewer()), f"gpu:{GPU}")
 
     assert isinstance(answer, kind), answer
+
+
+def test_it_is_about_the_gpu_and_its_function() -> None:
+    """Both are places, where they have different ids."""
+    case = fewer()
+    renamed = msgspec.structs.replace(case.topology.gpus[2], id="GPU-2")
+    (fault,) = fails(rule, topology(case, gpus=[*case.topology.gpus[:2], renamed, case.topology.gpus[3]]))
+
+    assert {"GPU-2", GPU} == fault.places

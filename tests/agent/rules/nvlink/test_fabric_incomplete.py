@@ -56,6 +56,8 @@ def test_gpus_that_fail_in_different_ways_stand_alone() -> None:
         pytest.param(lambda c: function(c, GPU, vendor="0x1002"), NotApplicable, id="another vendor"),
         pytest.param(lambda c: function(c, GPU, state="asleep"), NotApplicable, id="asleep"),
         pytest.param(lambda c: changed_gpu(c, 2, fabric=None), Unknown, id="not told"),
+        pytest.param(lambda c: registration(c, 2, state=None), Unknown, id="no state told"),
+        pytest.param(lambda c: changed_gpu(c, 2, fabric=None, architecture=None), Unknown, id="nor which generation"),
         pytest.param(lambda c: changed_gpu(c, 2, fabric=None, architecture="Ampere"), NotApplicable, id="A100"),
         pytest.param(lambda c: models(changed_gpus(c, fabric=None), H100_PCIE), NotApplicable, id="a card"),
     ],
@@ -70,3 +72,11 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
 def test_mig_that_is_off_changes_nothing() -> None:
     """The mode counts."""
     assert 1 == len(fails(rule, changed_gpu(stuck(), 2, mig=Mig(current=False))))
+
+
+@pytest.mark.parametrize(("index", "command"), [(2, "nvidia-smi -q -i 2"), (None, "nvidia-smi -q")])
+def test_the_command_names_the_gpu(index: int | None, command: str) -> None:
+    """Where it has a number."""
+    (fault,) = fails(rule, changed_gpu(stuck(), 2, index=index))
+
+    assert command == fault.evidence[0].source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from agent.model.node import Service
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.nvlink.fabric_manager_down import fabric_manager_down as rule
@@ -114,3 +115,25 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     (answer,) = rule.check(circumstance(stopped()))
 
     assert isinstance(answer, kind), answer
+
+
+@pytest.mark.parametrize(
+    ("case", "faults"),
+    [
+        (changed_gpus(stopped("not_installed"), p2p=None), 0),
+        (changed_gpus(unregistered(stopped("not_installed")), p2p={"0000:14:00.0": {"nvlink": "OK"}}), 0),
+        (changed_gpus(unregistered(stopped("not_installed")), p2p={"0000:14:00.0": {"nvlink": "NS"}}), 1),
+        (changed_gpus(unregistered(stopped("not_installed")), p2p={"0000:14:00.0": {"read": "OK"}}), 1),
+    ],
+    ids=["registered", "reached by NVLink", "not reached", "reached over PCIe"],
+)
+def test_what_shows_that_it_is_managed_elsewhere(case, faults: int) -> None:
+    """A completed registration or an open NVLink, each alone; P2P over PCIe needs no manager."""
+    assert faults == len(fails(rule, case))
+
+
+def test_other_services_say_nothing_of_it() -> None:
+    """One of them runs."""
+    case = software(hgx(), services=[Service(name="openibd", state="active"), Service(name=FM, state="failed")])
+
+    assert 1 == len(fails(rule, case))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from agent.rules.nvlink.fabric import together
@@ -12,7 +13,7 @@ from agent.rules.rule import (
     Pass,
     Unknown,
 )
-from tests.agent.rules.build import answers, changed_gpu, fails
+from tests.agent.rules.build import answers, changed_gpu, fails, topology
 from tests.agent.rules.nvlink.fabric import SUBJECTS, health, hgx, registration
 
 
@@ -102,3 +103,20 @@ def made(n: int, **changes) -> Fail:
 def test_the_same_of_all_is_one(faults, judged: int, subjects: list[str]) -> None:
     """Two at least, all that were judged, alike in all that is said."""
     assert subjects == [fault.subject for fault in together(faults, judged)]
+
+
+@pytest.mark.parametrize(("index", "command"), [(2, "nvidia-smi -q -i 2"), (None, "nvidia-smi -q")])
+def test_the_command_names_the_gpu(index: int | None, command: str) -> None:
+    """Where it has a number."""
+    (fault,) = fails(rule, changed_gpu(health(hgx(), 2, route_unhealthy="true"), 2, index=index))
+
+    assert command == fault.evidence[0].source
+
+
+def test_it_is_about_the_gpu_and_its_function() -> None:
+    """Both are places, where they have different ids."""
+    case = health(hgx(1), 0, route_unhealthy="true")
+    (gpu,) = case.topology.gpus
+    (fault,) = fails(rule, topology(case, gpus=[msgspec.structs.replace(gpu, id="GPU-0")]))
+
+    assert {"GPU-0", gpu.pci} == fault.places

@@ -9,7 +9,7 @@ import pytest
 from agent.model.gpu import GpuLink, Mig
 from agent.model.topology import Path
 from agent.rules.nvlink.matrix_uneven import nvlink_matrix_uneven as rule
-from agent.rules.rule import NotApplicable, Pass, Unknown
+from agent.rules.rule import Fail, NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     changed_gpu,
     changed_gpus,
@@ -183,16 +183,68 @@ def test_without_a_majority_on_switches_the_most_is_due() -> None:
     assert 1 == len(fails(rule, case))
 
 
-def test_two_lossy_rows_of_a_cube_that_are_not_joined() -> None:
-    """No pair is between GPUs with fewer: the first of them is named."""
-    case = matrix(cube(p0_1=2, p2_3=2, p0_2=1))
-
-    assert fails(rule, matrix(cube(p0_1=0)))
-    assert all(fault.subject for fault in fails(rule, case))
-
-
 def test_a_link_that_is_known_is_no_doubt() -> None:
     """Inactive or active."""
     links = [GpuLink(link=0, state="inactive"), GpuLink(link=1, state="active")]
 
     assert 1 == len(fails(rule, changed_gpu(matrix(mesh(18, p1_2=16)), 5, links=links)))
+
+
+@pytest.mark.parametrize(
+    ("links", "thin", "kind"), [(9, 8, Fail), (8, 7, Fail), (7, 6, NotApplicable), (3, 2, NotApplicable)]
+)
+def test_eight_links_of_a_pair_are_switches_also_where_another_has_none(links: int, thin: int, kind: type) -> None:
+    """Fewer are a mesh; one with gaps is its builder's own."""
+    assert {kind} == kinds(rule, matrix(mesh(links, p1_2=thin, p3_4=0)))
+
+
+@pytest.mark.parametrize(("gpus", "links"), [(4, 3), (8, 4)])
+def test_wired_to_each_other_with_gaps_is_not_judged(gpus: int, links: int) -> None:
+    """More than 2 links a pair, and one pair without any."""
+    assert {NotApplicable} == kinds(rule, matrix(mesh(links, gpus, p0_1=0, p0_2=links - 1), gpus))
+
+
+def test_two_thin_pairs_of_one_gpu_are_its_own() -> None:
+    """Both are named."""
+    (fault,) = fails(rule, matrix(mesh(18, p1_2=16, p1_3=17)))
+
+    assert f"gpu:{gpu_id(1)}" == fault.subject
+    assert fault.summary.endswith("(NV18): GPU1 - GPU2 NV16, GPU1 - GPU3 NV17")
+
+
+def test_a_cube_with_a_ninth_gpu_that_is_not_offered() -> None:
+    """Its links to the others are not in the matrix: the rows may be uneven."""
+    eight, ninth = matrix(cube(p0_4=1)), server(9).topology
+    case = topology(eight, gpus=[*eight.topology.gpus, ninth.gpus[8]], pci=ninth.pci)
+
+    assert [] == fails(rule, changed_gpu(case, 8, driver_state="not_open"))
+    assert 1 == len(fails(rule, eight))
+
+
+@pytest.mark.parametrize(
+    ("cells", "subject", "named"),
+    [
+        (cube(p0_1=0), f"pair:{gpu_id(0)}+{gpu_id(1)}", "GPU0 - GPU1 no NVLink"),
+        (cube(p0_3=1), f"pair:{gpu_id(0)}+{gpu_id(3)}", "GPU0 - GPU3 NV1"),
+        (cube(p0_3=0), f"pair:{gpu_id(0)}+{gpu_id(3)}", "GPU0 - GPU3 no NVLink"),
+        (cube(p0_1=0, p0_2=0), f"gpu:{gpu_id(0)}", "GPU0 - GPU1 no NVLink, GPU0 - GPU2 no NVLink"),
+        (cube(p0_3=1, p2_3=0), f"gpu:{gpu_id(3)}", "GPU0 - GPU3 NV1, GPU2 - GPU3 no NVLink"),
+        (cube(p0_4=1, p1_5=1), "node", "GPU0, GPU1, GPU4, GPU5"),
+        (cube(p0_3=1, p0_4=1, p3_4=1), f"gpu:{gpu_id(0)}", "GPU0"),
+    ],
+    ids=[
+        "its only link",
+        "one of two",
+        "both",
+        "two of a GPU",
+        "two of another",
+        "two pairs",
+        "a row that nothing fits",
+    ],
+)
+def test_rows_of_a_cube_that_are_short(cells, subject: str, named: str) -> None:
+    """What lost links is named, and no pair that has all of its own."""
+    (fault,) = fails(rule, matrix(cells))
+
+    assert subject == fault.subject
+    assert fault.summary.endswith(f"(6 links in each row): {named}")

@@ -240,3 +240,17 @@ def test_a_completed_state_with_a_bad_status_is_none() -> None:
     """Completed without a word of the outcome is not known; with a bad one it is."""
     assert 1 == len(fails(nvls, unsummed("completed", "failure")))
     assert {Unknown} == kinds(nvls, unsummed("completed", None))
+
+
+def test_a_claim_that_is_wrong_of_two_of_eight_is_not_the_node_s() -> None:
+    """The others have NVLinks: each of the two has its finding."""
+    case = replace(hgx(), profile=profile(nvlinks_per_gpu=18))
+    for n in (2, 3):
+        case = changed_gpu(case, n, links=[], links_known=True)
+
+    assert SUBJECTS[2:4] == [fault.subject for fault in fails(claimed, case)]
+
+
+def test_a_profile_with_a_word_for_a_number_expects_nothing() -> None:
+    """Its values may be texts."""
+    assert {NotApplicable} == kinds(claimed, replace(no_nvlink(), profile=profile(nvlinks_per_gpu="18")))

@@ -154,3 +154,11 @@ def test_a_young_host_is_unknown_only_where_a_pair_is_cut() -> None:
     assert [] == fails(rule, young)
     assert [Unknown] == [type(a) for a in answers(rule, young, PAIR)]
     assert [Pass] == [type(a) for a in answers(rule, young, f"pair:{gpu_id(0)}+{gpu_id(1)}")]
+
+
+@pytest.mark.parametrize(("word", "told"), [(None, "not known"), ("U", "unknown"), ("NS", "NS")])
+def test_the_driver_s_word_is_shown(word: str | None, told: str) -> None:
+    """Also where it has none."""
+    (fault,) = fails(rule, cut(hgx(), [(1, 2)], word=word, source="nvidia-smi"))
+
+    assert told == fault.evidence[1].value

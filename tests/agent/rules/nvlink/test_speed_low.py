@@ -100,9 +100,32 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     assert isinstance(answer, kind), answer
 
 
-@pytest.mark.parametrize(("version", "faults"), [("99.0", 0), ("100.0", 1), ("4", 1), ("4.x", 1), ("x", 1)])
-def test_a_version_is_a_number_of_two_digits_at_most(version: str, faults: int) -> None:
-    """Else the architecture tells; of a generation that nobody knows the links are compared with each other."""
-    found = fails(rule, slow(version=version))
+@pytest.mark.parametrize(
+    ("version", "faults"), [("99.0", 0), ("100.0", 1), ("9" * 5000, 1), ("4", 1), ("4.x", 1), ("x", 1), (None, 1)]
+)
+def test_a_version_is_a_number_of_two_digits_at_most(version: str | None, faults: int) -> None:
+    """Else the architecture tells what is due; of a generation that nobody knows links that are alike pass."""
+    assert faults == len(fails(rule, slow(count=18, version=version)))
 
-    assert faults == len(found) or version == "99.0"
+
+@pytest.mark.parametrize(("rate", "faults"), [(97.0, 0), (96.9, 1)])
+def test_three_percent_are_allowed(rate: float, faults: int) -> None:
+    """More is a fault."""
+    odd = changed_gpu(slow(rate, 2, "7.0", usual=100.0), 0, architecture="Later")
+
+    assert faults == len(fails(rule, odd))
+
+
+@pytest.mark.parametrize(("index", "command"), [(0, "nvidia-smi nvlink -s -i 0"), (None, "nvidia-smi nvlink -s")])
+def test_the_command_names_the_gpu(index: int | None, command: str) -> None:
+    """Where it has a number."""
+    (fault,) = fails(rule, changed_gpu(slow(), 0, index=index))
+
+    assert command == fault.evidence[0].source
+
+
+def test_it_is_about_the_gpu_and_its_function() -> None:
+    """Both are places, where they have different ids."""
+    (fault,) = fails(rule, changed_gpu(slow(), 0, pci="0000:99:00.0"))
+
+    assert {GPU, "0000:99:00.0"} == fault.places

@@ -133,3 +133,24 @@ def test_an_hgx_has_no_c2c() -> None:
     """Not applicable."""
     for rule in RULES:
         assert {NotApplicable} == kinds(rule, hgx())
+
+
+@pytest.mark.parametrize(("lost", "told"), [((3,), ["inactive"]), ((3, 4), ["inactive"] * 2)])
+def test_the_states_of_c2c_links_are_shown(lost: tuple[int, ...], told: list[str]) -> None:
+    """Every link, as the driver says it."""
+    (fault,) = fails(c2c_down, changed_gpu(tray(), 2, c2c=dead(*lost)))
+    shown = fault.evidence[0].value.split(", ")
+
+    assert (10, told) == (len(shown), [state for state in shown if state != "active"])
+
+
+def test_97_percent_of_c2c_are_enough() -> None:
+    """Exactly that is not less."""
+    case = replace(tray(), profile=profile(c2c_gbyte_s=100.0))
+    full = C2c(enabled=True, links=["active"] * 10, max_gbyte_s=97.0)
+
+    assert {Pass} == kinds(c2c_down, changed_gpus(case, c2c=full))
+    less = C2c(enabled=True, links=["active"] * 10, max_gbyte_s=96.9)
+    assert [SUBJECTS[2]] == [
+        fault.subject for fault in fails(c2c_down, changed_gpu(changed_gpus(case, c2c=full), 2, c2c=less))
+    ]
