@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
+from agent.model.node import NumaNode
 from agent.model.topology import Path
 from agent.rules.case import Case
 from agent.rules.counting import named
@@ -79,7 +80,7 @@ def _by_distance(case: Case) -> Iterator[Answer]:
     for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
         answer = _unjudged(case, gpu)
         best = None if answer else _best(case, gpu)
-        if answer or best is None:
+        if best is None:
             yield answer or Unknown(f"gpu:{gpu.id}", "its way to the rails is not known")
         elif best.pcie_kind in _NEAR:
             near.append(gpu)
@@ -127,7 +128,7 @@ def _undecided(case: Case, gpu: Gpu) -> Nic | None:
 
 def _without_switches(case: Case, far: list[tuple[Gpu, Path]]) -> Iterator[Answer]:
     """Everything hangs on the CPUs: what can be wrong is the socket."""
-    across = [_across_sockets(case, best) for _, best in far]
+    across = [_across_sockets(case, gpu, best) for gpu, best in far]
     if far and all(across):
         yield _other_socket(case, far)
         return
@@ -140,13 +141,13 @@ def _without_switches(case: Case, far: list[tuple[Gpu, Path]]) -> Iterator[Answe
         )
 
 
-def _across_sockets(case: Case, best: Path) -> bool | None:
+def _across_sockets(case: Case, gpu: Gpu, best: Path) -> bool | None:
     """Whether a way leads from one socket to another; None where it may. Nodes of one socket are SYS to each other."""
     if best.pcie_kind != "SYS":
         return False
-    ends = [device.numa_node for end in (best.a, best.b) if (device := case.gpus.get(end) or case.nics.get(end))]
-    rows = {row.id: row for row in case.node.numa_nodes}
-    here, there = (rows.get(-1 if node is None else node) for node in (ends if len(ends) == 2 else (None, None)))
+    rail = next(nic for nic in case.rails if nic.id in (best.a, best.b))
+    rows: dict[int | None, NumaNode] = {row.id: row for row in case.node.numa_nodes}
+    here, there = rows.get(gpu.numa_node), rows.get(rail.numa_node)
     if not case.node.virtualization_known or here is None or there is None or there.id >= len(here.distances):
         return None
     return here.distances[there.id] >= _OTHER_SOCKET

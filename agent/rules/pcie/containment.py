@@ -65,7 +65,7 @@ def _judge(case: Case, place: str, events: list[Event]) -> Answer:
     subject, function = f"pci:{place}", case.functions.get(place)
     gear = {gpu.pci for gpu in case.topology.gpus} | {switch.pci for switch in case.topology.nvswitches}
     gear |= {nic.pci for nic in case.topology.nics if nic.role not in ("unused", "auxiliary") and not nic.limited}
-    below = [f for f in case.topology.pci if function is not None and function in (f, *case.ancestors(f))]
+    below = [f for f in case.topology.pci if function in (f, *case.ancestors(f))]
     ends = [f for f in below if not (f.class_code or "").startswith("0x0604")]
     hit = sorted(label_of(case, f.id) for f in ends if f.id in gear)
     if ends and not hit:

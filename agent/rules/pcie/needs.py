@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.model.nic import Nic
 from agent.model.pci import PciFunction
 from agent.rules.case import Case
 
@@ -19,13 +18,17 @@ class Need(NamedTuple):
     fastest: float  # one port alone
     together: float  # all of the card
 
+    def missed(self, gbyte_s: float) -> float:
+        """What a link that is not enough for all fails to carry: one port, where it is too little even for that."""
+        return self.fastest if gbyte_s < self.fastest / 8 else self.together
 
-def needed(case: Case, nic: Nic) -> Need | None:
-    """The rates of the active ports of the card that a NIC is on; None where no port is active."""
+
+def needed(case: Case, function: PciFunction) -> Need | None:
+    """The rates of the active ports of the card that a function is of; None where no port is active."""
     rates: list[float] = []
     alone: list[float] = []
-    for function in card_functions(case, case.functions.get(nic.pci or "")):
-        other = case.nic_by_pci.get(function.id)
+    for each in card_functions(case, function):
+        other = case.nic_by_pci.get(each.id)
         for port in other.ports if other and not other.virtual_function else ():
             if port.state == "ACTIVE" and port.rate_gbit_s:
                 rate = port.rate_gbit_s * _CODED.get(port.speed or "", 1.0)
@@ -34,10 +37,8 @@ def needed(case: Case, nic: Nic) -> Need | None:
     return Need(max(alone, default=0.0), sum(rates)) if rates else None
 
 
-def card_functions(case: Case, function: PciFunction | None) -> list[PciFunction]:
+def card_functions(case: Case, function: PciFunction) -> list[PciFunction]:
     """All functions of a card, which share its link."""
-    if function is None:
-        return []
     slot = function.id.rpartition(".")[0]
     return [f for f in case.topology.pci if f.id.rpartition(".")[0] == slot and not f.physical_function]
 

@@ -12,7 +12,7 @@ from agent.rules.counting import share_lost
 from agent.rules.devices import by_role, lowered, pci_source
 from agent.rules.pcie.needs import USABLE, Need, card_functions, carries, needed
 from agent.rules.pcie.siblings import kind
-from agent.rules.pcie.wires import LANES, Wire, bandwidth, faces_up, kernel_said, unjudged, wires
+from agent.rules.pcie.wires import LANES, Wire, bandwidth, kernel_said, unjudged, wires
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 from agent.rules.threshold import Threshold
 
@@ -69,9 +69,9 @@ def pcie_nic_starved(case: Case) -> Iterator[Answer]:
     """
     links = {wire.child.id: wire for wire in wires(case)}
     seen: set[str] = set()
-    for nic in sorted(case.topology.nics, key=lambda each: each.id):
-        function = case.functions.get(nic.pci or "")
-        if function is None or nic.id != nic.pci:
+    for pci, nic in sorted(case.nic_by_pci.items()):
+        function = case.functions.get(pci)
+        if function is None:
             continue
         card = card_functions(case, function)
         lead = next((f for f in card if f.id in links), None)
@@ -85,11 +85,13 @@ def _judge(case: Case, nic: Nic, own: Wire, links: dict[str, Wire]) -> Answer:
     silent = unjudged(case, own)
     if isinstance(silent, NotApplicable) and "inside a card" not in silent.reason:
         return silent
-    need = needed(case, nic)
+    need = needed(case, own.child)
     if need is None:
         return NotApplicable(own.subject, "no port of it is active")
     if isinstance(silent, Unknown):
         return silent
+    if silent is None and _carried(own) is None:
+        return Unknown(own.subject, "what its link carries is not known")
     hops = list(_hops(case, own, links))
     if not hops:
         return Unknown(own.subject, "no link on its way to the CPU could be read")
@@ -98,11 +100,11 @@ def _judge(case: Case, nic: Nic, own: Wire, links: dict[str, Wire]) -> Answer:
     usable += sum(_second_links(case, nic, links)) * case.threshold(_USABLE)
     if usable >= need.together / 8:
         return Pass(own.subject)
-    rate = need.fastest if usable < need.fastest / 8 else need.together
+    rate = need.missed(usable)
     if not _could_do_more(case, own, links, rate):
         # so by design: not a cause of anything else
         return _fault(case, nic, own, slowest, need, usable, "info")._replace(places=frozenset())
-    severity = "error" if usable < need.fastest / 8 else "warning"
+    severity = "error" if rate == need.fastest else "warning"
     if slowest.wire.child.id != own.child.id:
         severity = lowered(severity)
     return _fault(case, nic, own, slowest, need, usable, by_role(severity, nic) or "info")
@@ -110,28 +112,31 @@ def _judge(case: Case, nic: Nic, own: Wire, links: dict[str, Wire]) -> Answer:
 
 def _hops(case: Case, own: Wire, links: dict[str, Wire]) -> Iterator[_Hop]:
     """The readable links from the NIC up; those that describe no wire are left out."""
-    up = (bridge for bridge in case.ancestors(own.child) if faces_up(case, bridge))
-    for wire in (own, *(links[bridge.id] for bridge in up if bridge.id in links)):
-        link = wire.child.link
-        if unjudged(case, wire) is None and link and link.width in LANES:
-            carried = bandwidth(link.speed_gt_s, link.width)
-            if carried:
-                yield _Hop(wire, carried)
+    above = (links[bridge.id] for bridge in case.ancestors(own.child) if bridge.id in links)
+    for wire in (own, *above):
+        carried = _carried(wire)
+        if unjudged(case, wire) is None and carried is not None:
+            yield _Hop(wire, carried)
+
+
+def _carried(wire: Wire) -> float | None:
+    """GB/s in one direction that a link carries now; None where speed or lanes are not known."""
+    link = wire.child.link
+    return bandwidth(link.speed_gt_s, link.width) if link and link.width in LANES else None
 
 
 def _second_links(case: Case, nic: Nic, links: dict[str, Wire]) -> Iterator[float]:
     """The other PCIe links of a socket-direct or multi-host board: another slot, one system image."""
     own = (nic.pci or "").rpartition(".")[0]
     slots = {}
-    for other in case.topology.nics:
-        slot = (other.pci or "").rpartition(".")[0]
+    for pci, other in case.nic_by_pci.items():
+        slot = pci.rpartition(".")[0]
         same = nic.system_image_guid is not None and other.system_image_guid == nic.system_image_guid
-        if same and slot and slot != own and other.id == other.pci:
-            slots[slot] = other.pci or ""
+        if same and slot != own:
+            slots[slot] = pci
     for place in slots.values():
         wire = links.get(place)
-        link = wire.child.link if wire else None
-        yield (bandwidth(link.speed_gt_s, link.width) if link else None) or 0.0
+        yield (_carried(wire) if wire else None) or 0.0
 
 
 def _could_do_more(case: Case, own: Wire, links: dict[str, Wire], gbit_s: float) -> bool:
@@ -147,14 +152,13 @@ def _alike(case: Case, own: Wire, other: Wire) -> bool:
     """The same card: by its ids; where the bus did not tell them, a NIC whose port runs at the same rate."""
     ids = kind(case, own)
     if own is other or ids is not None:
-        return own is other or kind(case, other) == ids
-    nics = [case.nic_by_pci.get(wire.child.id) for wire in (own, other)]
-    needs = [needed(case, nic) if nic else None for nic in nics]
+        return kind(case, other) == ids
+    needs = [needed(case, wire.child) if wire.child.id in case.nic_by_pci else None for wire in (own, other)]
     return needs[0] is not None and needs[0] == needs[1]
 
 
 def _fault(case: Case, nic: Nic, own: Wire, slowest: _Hop, need: Need, usable: float, severity: str) -> Fail:
-    rate = need.fastest if usable < need.fastest / 8 else need.together
+    rate = need.missed(usable)
     link, place = slowest.wire.child.link, slowest.wire.child.id
     above = "" if place == own.child.id else f" of the switch above it ({place})"
     ports = "its port" if rate == need.fastest else "its ports together"

@@ -82,7 +82,10 @@ def _ways_of(case: Case, gpu: Gpu, slow: dict[str, list[tuple[Path, float]]]) ->
     unread = None
     for path in nearest:
         full = _ends(case, path)
-        for hop in path.hops if full else ():
+        if full is None:
+            unread = unread or "the links of its ends are not known"
+            continue
+        for hop in path.hops:
             bridge = case.functions.get(hop)
             if bridge is None or not faces_up(case, bridge):
                 continue  # the wire below a root or downstream port is that of the next hop
@@ -91,9 +94,8 @@ def _ways_of(case: Case, gpu: Gpu, slow: dict[str, list[tuple[Path, float]]]) ->
             if isinstance(silent, Unknown):
                 unread = unread or f"{hop}: {silent.reason}"
             carried = bridge.link.bandwidth_gbyte_s if bridge.link and not silent else None
-            if carried is not None and full and carried < full * _NOISE and not _by_design(case, wire):
+            if carried is not None and carried < full * _NOISE and not _by_design(case, wire):
                 slow.setdefault(hop, []).append((path, full))
-        unread = unread or (None if full else "the links of its ends are not known")
     limited = any(path in nearest for found in slow.values() for path, _ in found)
     if unread and not limited:
         return Unknown(subject, unread)
@@ -103,8 +105,8 @@ def _ways_of(case: Case, gpu: Gpu, slow: dict[str, list[tuple[Path, float]]]) ->
 def _nearest(case: Case, gpu: Gpu) -> list[Path]:
     rails = {nic.id for nic in case.rails}
     ways = [p for p in case.paths_of.get(gpu.id, ()) if p.pcie_kind in _NEAREST_FIRST and rails & {p.a, p.b}]
-    best = min((_NEAREST_FIRST.index(p.pcie_kind) for p in ways if p.pcie_kind), default=None)
-    nearest = [p for p in ways if p.pcie_kind and _NEAREST_FIRST.index(p.pcie_kind) == best]
+    best = min((_NEAREST_FIRST.index(p.pcie_kind) for p in ways), default=None)
+    nearest = [p for p in ways if _NEAREST_FIRST.index(p.pcie_kind) == best]
     return sorted(nearest, key=lambda p: (p.a, p.b))
 
 

@@ -26,7 +26,7 @@ class _Limit(NamedTuple):
     @property
     def narrow(self) -> bool:
         """Fewer lanes than the card has."""
-        return bool(self.slot.max_width in LANES and (self.slot.max_width or 0) < (self.card.max_width or 0))
+        return (self.slot.max_width or 0) < (self.card.max_width or 0)
 
     @property
     def slow(self) -> bool:
@@ -147,7 +147,7 @@ def _severity(case: Case, wire: Wire, limit: _Limit) -> tuple[str, str]:
 
 
 def _of_a_nic(case: Case, wire: Wire, limit: _Limit, nic: Nic) -> tuple[str, str]:
-    need, slot = needed(case, nic), reach(case, wire)
+    need, slot = needed(case, wire.child), reach(case, wire)
     if need is None:
         return "info", "no port of it is active"
     if not carries(slot, need.fastest):

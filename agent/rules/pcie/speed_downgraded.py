@@ -123,15 +123,17 @@ def _fault(case: Case, wire: Wire, speed: float, expected: float) -> Fail:
 
 def _cap(case: Case, wire: Wire, speed: float, expected: float) -> tuple[Evidence, ...]:
     """The target link speeds that hold the link where it is."""
-    ends = [end for end in (wire.child, wire.parent) if end and end.link]
     return tuple(
         Evidence(
             what=f"target link speed of {end.id}",
             value=f"{end.link.target_speed_gt_s:g} GT/s",
             source=f"lspci -vv -s {end.id} (LnkCtl2; root)",
         )
-        for end in ends
-        if end.link and end.link.target_speed_gt_s is not None and speed <= end.link.target_speed_gt_s < expected
+        for end in (wire.child, wire.parent)
+        if end
+        and end.link
+        and end.link.target_speed_gt_s is not None
+        and speed <= end.link.target_speed_gt_s < expected
     )
 
 

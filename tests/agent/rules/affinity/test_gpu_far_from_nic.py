@@ -281,3 +281,84 @@ def test_a_way_that_only_the_driver_names_is_none() -> None:
     paths = [msgspec.structs.replace(p, pcie_kind=None) if p.a == GPU else p for p in case.topology.paths]
 
     assert [Unknown] == [type(answer) for answer in answers(rule, topology(case, paths=paths), f"gpu:{GPU}")]
+
+
+def beside(case, **changes):
+    """One more NIC of unknown use at PIX of the far GPU, unless told otherwise."""
+    address = "0000:16:00.0"
+    kind = changes.pop("kind", "PIX")
+    state = changes.pop("state", "present")
+    other = msgspec.structs.replace(
+        case.topology.nics[0], **({"id": address, "pci": address, "label": "mlx5_9", "role": "unknown"} | changes)
+    )
+    there = msgspec.structs.replace(case.functions[nic_id(0)], id=address, state=state)
+    return topology(
+        case,
+        pci=[*case.topology.pci, there],
+        nics=[*case.topology.nics, other],
+        paths=[*case.topology.paths, Path(a=GPU, b=other.id, kind=kind, pcie_kind=kind)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "faults"),
+    [
+        pytest.param({}, 0, id="it may be the rail"),
+        pytest.param({"state": "gone"}, 1, id="it does not answer: no rail any more"),
+        pytest.param({"kind": "NODE"}, 1, id="it is not near either"),
+        pytest.param({"role": "storage"}, 1, id="it is for something else"),
+    ],
+)
+def test_which_nic_puts_a_far_gpu_in_doubt(changes, faults: int) -> None:
+    """One near the GPU that answers, and of which nothing says what it is for."""
+    assert faults == len(fails(rule, beside(far(), **changes)))
+
+
+def test_a_nic_near_another_gpu_is_no_doubt_here() -> None:
+    """GPU 0 has two NICs behind its switch, one of unknown use; GPU 1 has none."""
+    case = beside(far())
+    paths = [msgspec.structs.replace(p, a=gpu_id(0)) if p.b == "0000:16:00.0" else p for p in case.topology.paths]
+
+    assert [f"gpu:{GPU}"] == [fault.subject for fault in fails(rule, topology(case, paths=paths))]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"pci": None}, id="no function known"),
+        pytest.param({"pci": "0000:ff:00.0"}, id="its function left the bus"),
+    ],
+)
+def test_gpus_whose_place_is_not_known_are_groups_of_their_own(change) -> None:
+    """Half of four GPUs are far: a fault where each could have a rail, as designed where there are fewer rails."""
+    case = changed_gpus(moved(far(), 2), **change)
+    (few,) = fails(rule, changed_nic(case, 1, role="unused"))
+
+    assert 2 == len(fails(rule, case))
+    assert ("node", "few-nics") == (few.subject, few.cause)
+
+
+def test_gpus_of_the_host_bridge_are_groups_of_their_own() -> None:
+    """They have no port above them to share."""
+    case = moved(far(), 2)
+    for n in range(4):
+        case = function(case, gpu_id(n), parent=None)
+
+    assert [f"gpu:{gpu_id(1)}", f"gpu:{gpu_id(2)}"] == [fault.subject for fault in fails(rule, case)]
+
+
+def test_the_finding_is_about_the_gpu_and_its_place_on_the_bus() -> None:
+    """A GPU is not always named by its address."""
+    case = changed_gpu(far(), 1, id="GPU-1")
+    paths = [msgspec.structs.replace(p, a="GPU-1") if p.a == GPU else p for p in case.topology.paths]
+    (fault,) = fails(rule, topology(case, paths=paths))
+
+    assert {"GPU-1", GPU, "rail of GPU-1"} == fault.places
+
+
+def test_the_socket_that_counts_is_that_of_the_nearest_rail() -> None:
+    """A second rail on the GPUs' socket, to which no way is known, changes nothing."""
+    case = one_socket_off()
+    near = msgspec.structs.replace(case.topology.nics[0], id=nic_id(1), pci=nic_id(1), label="mlx5_1", numa_node=0)
+
+    assert ["other-socket"] == [f.cause for f in fails(rule, topology(case, nics=[near, *case.topology.nics]))]

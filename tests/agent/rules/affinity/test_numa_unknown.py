@@ -94,3 +94,12 @@ def test_nothing_to_judge_and_nothing_read() -> None:
     assert {NotApplicable} == kinds(rule, bare)
     assert "unknown" == judge(unread, [rule])[0][0].state
     assert "unknown" == judge(probe(bare, "pci", "failed", "broken"), [rule])[0][0].state
+
+
+def test_an_unread_bus_is_the_reason_where_no_device_is_known() -> None:
+    """Nobody knows what would have to have a node: what the CPUs are does not matter yet."""
+    nodes = [NumaNode(id=0, cpus="0-55"), NumaNode(id=1, cpus=None)]
+    bare = topology(node(server(1), numa_nodes=nodes), gpus=[], nics=[])
+    (check,), _, _ = judge(probe(bare, "pci", "failed", "broken"), [rule])
+
+    assert ("unknown", "pci: failed: broken") == (check.state, check.reason)

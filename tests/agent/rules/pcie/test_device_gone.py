@@ -202,3 +202,29 @@ def test_a_dead_port_alone_is_named_as_it_is() -> None:
     (fault,) = fails(rule, topology(server(1), pci=[*server(1).topology.pci, lone]))
 
     assert fault.impact.startswith("PCIe port 0000:f1:00.0 lost")
+
+
+def test_what_is_lost_with_a_port_is_named_by_what_was_below_it() -> None:
+    """A NIC is missed, not the port that took it along."""
+    (fault,) = fails(rule, gone(server(), "0000:12:01.0", NIC))
+
+    assert "pci:0000:12:01.0" == fault.subject
+    assert fault.impact.startswith("mlx5_0 lost")
+
+
+def test_the_topmost_port_is_the_subject_whatever_its_address() -> None:
+    """Buses are numbered by firmware: what is below need not have the higher number."""
+    riser = "0000:f1:00.0"
+    case = server(1)
+    case = topology(case, pci=[*case.topology.pci, bridge(riser, "0000:10:01.0", "upstream")])
+    (fault,) = fails(rule, gone(function(case, GPU, parent=riser), riser, GPU))
+
+    assert f"pci:{riser}" == fault.subject
+    assert fault.summary.endswith("with GPU0")
+
+
+def test_what_is_said_of_the_gpu_by_its_own_name_is_about_it() -> None:
+    """Other rules name a GPU by its id, which need not be its address."""
+    (fault,) = fails(rule, changed_gpu(gone(server(), GPU), 0, id="GPU-0"))
+
+    assert {"GPU-0", GPU} == fault.places

@@ -68,6 +68,8 @@ def test_a_nic_of_another_kind_is_information() -> None:
     """No rail is like it: what it is for nobody knows."""
     for change in ({"device": "0x1017"}, {"subsystem_device": "0x9999"}, {"device": None}):
         assert ["info"] == [f.severity for f in fails(rule, function(nic_with(""), NIC, **change))]
+    nameless = all_functions(nic_with(""), "0x020700", device=None)
+    assert ["info"] == [f.severity for f in fails(rule, nameless)]
 
 
 @pytest.mark.parametrize(
@@ -96,6 +98,11 @@ def test_nouveau_is_wrong_for_nvidia_only() -> None:
     case = function(gpu_with("nouveau"), GPU, vendor="0x1002")
 
     assert [Pass(f"pci:{GPU}")] == answers(rule, case, f"pci:{GPU}")
+
+
+def test_a_nic_of_an_unknown_make_passes_with_any_driver() -> None:
+    """Only GPUs have drivers that are of no use for their work."""
+    assert [Pass(f"pci:{NIC}")] == answers(rule, function(nic_with("mlx5_core"), NIC, vendor=None), f"pci:{NIC}")
 
 
 @pytest.mark.parametrize("changes", [{"virtual_function": True}, {"software": True}, {"limited": "fabric manager"}])

@@ -5,11 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from agent.model.pci import LinkQuality
 from agent.rules.engine import judge
 from agent.rules.pcie.ends_disagree import pcie_ends_disagree as disagree
 from agent.rules.pcie.link_down import pcie_link_down as down
 from agent.rules.pcie.speed_downgraded import pcie_speed_downgraded
 from agent.rules.pcie.width_downgraded import pcie_width_downgraded
+from agent.rules.pcie.wires import NO_LINK
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,
@@ -43,6 +45,10 @@ def test_a_gpu_without_lanes() -> None:
         assert [NotApplicable] == [type(answer) for answer in answers(other, without_lanes(), f"pci:{GPU}")]
 
 
+def unreadable(reason: str):
+    return msgspec.structs.replace(link(), quality=LinkQuality(state="unreadable", reason=reason))
+
+
 @pytest.mark.parametrize(("role", "severity"), [("rail", "warning"), ("storage", "info"), ("unknown", "info")])
 def test_a_nic_by_its_role(role: str, severity: str) -> None:
     """Rails as the rule says, others one step less."""
@@ -68,6 +74,7 @@ def test_a_link_that_was_switched_off(disabled: bool | None, cause: str, rows: i
         pytest.param(lambda c: relinked(c, GPU, link(width=0, quality="untrusted")), NotApplicable, id="untrusted"),
         pytest.param(lambda c: relinked(c, GPU, link(width=0, max_width=None)), NotApplicable, id="no lanes at all"),
         pytest.param(lambda c: relinked(c, GPU, link(quality="unreadable")), Unknown, id="unreadable"),
+        pytest.param(lambda c: relinked(c, GPU, unreadable(NO_LINK)), Unknown, id="unreadable, in words of our own"),
         pytest.param(lambda c: relinked(c, GPU, None), Unknown, id="no link known"),
         pytest.param(lambda c: relinked(c, GPU, link(width=8)), Pass, id="some lanes"),
     ],

@@ -100,6 +100,28 @@ def test_who_may_not_read_is_told_why() -> None:
     assert "needs root" in answer.reason
 
 
+@pytest.mark.parametrize(
+    ("bytes_here", "bytes_above", "unread", "hidden"),
+    [
+        pytest.param(64, 4096, (NIC,), True, id="the device is hidden"),
+        pytest.param(4096, 64, (NIC,), False, id="the device is not, its port is, and was read"),
+        pytest.param(4096, 64, (TO_NIC,), True, id="the port is hidden"),
+        pytest.param(64, 4096, (TO_NIC,), False, id="the port is not, the device is, and was read"),
+        pytest.param(64, 4096, (NIC, ROOT), True, id="of several hops the one nearest to the device"),
+    ],
+)
+def test_why_the_first_unread_hop_is_unread(bytes_here: int, bytes_above: int, unread, hidden: bool) -> None:
+    """The reason is that of the end which has no payload size."""
+    case = function(configured(1), NIC, config_bytes=bytes_here)
+    case = function(case, TO_NIC, config_bytes=bytes_above)
+    for place in unread:
+        case = function(case, place, max_payload_bytes=None)
+    (answer,) = answers(mismatch, case, f"pci:{NIC}")
+
+    assert isinstance(answer, Unknown)
+    assert hidden == ("needs root" in answer.reason)
+
+
 def of_128():
     return function(configured(), GPU, max_payload_bytes=128)
 
@@ -236,3 +258,8 @@ def test_what_root_alone_may_read_is_one_reason() -> None:
 
     assert registers.not_told(short, "ASPM") == registers.not_told(short, "the payload size") == registers.HIDDEN
     assert "ASPM could not be read" == registers.not_told(broken, "ASPM")
+
+
+def test_settings_that_matter_on_nics_only_are_asked_of_nics() -> None:
+    """A GPU that could be judged is left out."""
+    assert [NIC] == [each.function.id for each in registers.nic_gear(configured(1)) if isinstance(each, registers.Gear)]

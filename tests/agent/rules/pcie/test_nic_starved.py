@@ -209,17 +209,31 @@ def test_a_sub_function_is_not_asked_for_its_card() -> None:
 
 def test_a_nic_whose_function_is_not_known_is_not_asked() -> None:
     """It left the bus while the scan ran."""
-    assert [] == answers(rule, changed_nic(gen4(), 0, pci="0000:ff:00.0"), "pci:0000:ff:00.0")
+    left = "0000:ff:00.0"
+
+    assert [] == answers(rule, changed_nic(gen4(), 0, id=left, pci=left), f"pci:{left}")
+    assert [] == answers(rule, changed_nic(gen4(), 0, pci=left), f"pci:{left}")
 
 
-def test_virtual_functions_add_no_port() -> None:
-    """What they carry goes through the port of the physical one."""
+@pytest.mark.parametrize(
+    ("by_id", "by_kernel"), [(True, NIC), (True, None), (False, NIC)], ids=["both", "by its id", "by the kernel"]
+)
+def test_virtual_functions_add_no_port(by_id: bool, by_kernel: str | None) -> None:
+    """What they carry goes through the port of the physical one; either source may know what they are."""
     case = changed_port(gen4(), 0, rate_gbit_s=200.0)
     other = f"{NIC[:-1]}1"
-    twin = msgspec.structs.replace(case.nics[NIC], id=other, pci=other, virtual_function=True)
-    like = msgspec.structs.replace(case.functions[NIC], id=other, physical_function=NIC)
+    twin = msgspec.structs.replace(case.nics[NIC], id=other, pci=other, virtual_function=by_id)
+    like = msgspec.structs.replace(case.functions[NIC], id=other, physical_function=by_kernel)
 
     assert [] == severities(topology(case, pci=[*case.topology.pci, like], nics=[*case.topology.nics, twin]))
+
+
+def test_a_fault_is_not_about_virtual_functions() -> None:
+    """It is of the card's link; they may be a guest's."""
+    like = msgspec.structs.replace(gen4().functions[NIC], id=f"{NIC[:-1]}1", physical_function=NIC)
+    (fault,) = fails(rule, topology(gen4(), pci=[*gen4().topology.pci, like]))
+
+    assert {NIC} == fault.places
 
 
 def test_the_two_ports_together_are_told_where_either_fits() -> None:

@@ -9,10 +9,12 @@ from agent.model.topology import Path
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.pcie.path_bottleneck import pcie_path_bottleneck as rule
+from agent.rules.pcie.wires import bandwidth
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,
     changed_gpu,
+    changed_nic,
     changed_nics,
     fails,
     function,
@@ -169,6 +171,51 @@ def test_a_hop_is_as_good_as_the_ends(speed: float, width: int, fires: bool) -> 
     assert fires == bool(fails(rule, case))
 
 
+@pytest.mark.parametrize(
+    ("part", "share", "severity"),
+    [
+        (1, 0.99, None),  # two roundings of one bandwidth
+        (1, 0.98, None),
+        (1, 0.97, "warning"),
+        (1, 0.936, "warning"),  # Gen 6 x8 between Gen 5 x16
+        (2, 1.0, "warning"),
+        (2, 0.98, "warning"),
+        (2, 0.97, "error"),
+    ],
+)
+def test_how_much_less_is_told(part: int, share: float, severity: str | None) -> None:
+    """More than two ways to round explain; an error where less than half is left."""
+    carried = (bandwidth(32.0, 16) or 0.0) / part * share
+    slow = msgspec.structs.replace(link(width=8, max_width=8), bandwidth_gbyte_s=carried)
+
+    assert ([severity] if severity else []) == [f.severity for f in fails(rule, relinked(riser(), RISER_UP, slow))]
+
+
+def test_ports_that_face_down_are_no_hops() -> None:
+    """What they say is of the wire below, where a GPU may idle; that of the next hop is looked at there."""
+    case = server()
+    for port in ("0000:12:00.0", "0000:12:01.0"):
+        case = relinked(case, port, link(2.5))
+
+    assert [] == fails(rule, case)
+    assert [Pass(f"gpu:{GPU}")] == answers(rule, case, f"gpu:{GPU}")
+
+
+@pytest.mark.parametrize("kind", [None, "NV18", "CXL"])
+def test_a_way_of_another_kind_is_no_way_over_pcie(kind: str | None) -> None:
+    """The rails that are reached over PCIe are as near as they are; where there is none, nothing is known."""
+    case = riser()
+    nearest = [
+        msgspec.structs.replace(p, pcie_kind=kind) if (p.a, p.b) == (GPU, NIC) else p for p in case.topology.paths
+    ]
+    none = [msgspec.structs.replace(p, pcie_kind=kind) for p in case.topology.paths]
+
+    assert [f"pci:{RISER_UP}"] == [fault.subject for fault in fails(rule, topology(case, paths=nearest))]
+    assert [Unknown(f"gpu:{GPU}", "no PCIe way to a rail is known")] == answers(
+        rule, topology(case, paths=none), f"gpu:{GPU}"
+    )
+
+
 def test_a_shared_hop_below_its_most_is_told() -> None:
     """It is not how the board was built."""
     for slow in (link(width=8, max_width=16), link(speed=8.0, width=16)):
@@ -192,9 +239,16 @@ def test_a_limit_that_was_seen_counts_where_another_hop_was_not() -> None:
 
 
 def test_a_nic_that_is_no_rail_is_not_the_nearest() -> None:
-    """The way to a storage NIC beside the GPU, and to another GPU, are not judged."""
+    """The way to a storage NIC beside the GPU, which has a slow riser of its own, is not judged."""
     case = server()
-    case = relinked(case, "0000:12:01.0", link(width=4, max_width=4))
-    others = [msgspec.structs.replace(case.topology.nics[0], role="storage"), *case.topology.nics[1:]]
+    up = msgspec.structs.replace(bridge(RISER_UP, "0000:12:01.0", "upstream"), link=link(width=4, max_width=4))
+    down = bridge(RISER_DOWN, RISER_UP, "downstream")
+    case = function(topology(case, pci=[*case.topology.pci, up, down]), NIC, parent=RISER_DOWN)
+    paths = [
+        msgspec.structs.replace(p, hops=[*p.hops, RISER_UP, RISER_DOWN]) if p.b == NIC else p
+        for p in case.topology.paths
+    ]
+    case = topology(case, paths=paths)
 
-    assert [] == fails(rule, topology(case, nics=others))
+    assert [f"pci:{RISER_UP}"] == [fault.subject for fault in fails(rule, case)]
+    assert [] == fails(rule, changed_nic(case, 0, role="storage"))

@@ -12,6 +12,7 @@ from tests.agent.rules.build import (
     answers,
     changed_gpu,
     changed_nic,
+    changed_nics,
     changed_port,
     fails,
     function,
@@ -94,6 +95,23 @@ def test_often_wired_with_eight_lanes_is_not_with_four() -> None:
 def test_a_nic_by_what_its_port_needs(rate: float, role: str, severity: str) -> None:
     """Half the lanes of a port that does not need them cost nothing."""
     case = changed_nic(changed_port(narrow_slot(NIC, TO_NIC), 0, rate_gbit_s=rate), 0, role=role)
+
+    assert [(f"pci:{NIC}", severity)] == severities(slot, case)
+
+
+@pytest.mark.parametrize(
+    ("ports", "role", "severity"),
+    [
+        (1, "rail", "info"),
+        (2, "rail", "warning"),  # 50 GB/s: x8 has 27.4, x16 54.8
+        (2, "storage", "info"),
+        (3, "rail", "info"),  # 75 GB/s: more than the card could in any slot
+    ],
+)
+def test_a_nic_by_what_its_ports_need_together(ports: int, role: str, severity: str) -> None:
+    """Each alone fits into the slot: a warning where a better one would be enough for all."""
+    case = changed_port(narrow_slot(NIC, TO_NIC), 0, rate_gbit_s=200.0)
+    case = changed_nic(case, 0, role=role, ports=case.topology.nics[0].ports * ports)
 
     assert [(f"pci:{NIC}", severity)] == severities(slot, case)
 
@@ -183,6 +201,25 @@ def test_nics_of_other_roles_are_no_siblings() -> None:
     assert [] == severities(slower, changed_nic(case, 0, role="storage"))
 
 
+def test_storage_nics_are_compared_with_each_other() -> None:
+    """One step less grave than rails."""
+    case = changed_nics(relinked(server(), NIC, link(width=8, max_width=8)), role="storage")
+
+    assert [(f"pci:{NIC}", "info")] == severities(slower, case)
+
+
+def test_switches_and_drives_are_no_siblings() -> None:
+    """Uplinks of a board differ by design, and drives by their make."""
+    uplink = relinked(server(), UP, link(width=8, max_width=8))
+    drives = relinked(server(), NIC, link(width=8, max_width=8))
+    for n in range(4):
+        drives = function(drives, nic_id(n), class_code="0x010802")
+    drives = topology(drives, nics=[])
+
+    assert [] == answers(slower, uplink, f"pci:{UP}")
+    assert [] == answers(slower, drives, f"pci:{NIC}")
+
+
 def test_the_slot_explains_the_siblings() -> None:
     """One finding."""
     _, findings, _ = judge(narrow_slot(), [slot, slower])
@@ -208,6 +245,30 @@ def test_a_speed_that_was_not_read_is_unknown(place: str) -> None:
     case = relinked(narrow_slot(), place, link(width=8, max_width=8, max_speed_gt_s=None))
 
     assert [Unknown] == [type(answer) for answer in answers(slot, case, f"pci:{GPU}")]
+
+
+def old_slot(gpus: int = 4):
+    """GPU 0 in a slot of the generation before."""
+    return relinked(relinked(server(gpus), TO_GPU, link(16.0, max_speed_gt_s=16.0)), GPU, link(16.0))
+
+
+@pytest.mark.parametrize(
+    ("change", "severity"),
+    [
+        pytest.param({}, "warning", id="a GPU of its kind has a better slot"),
+        pytest.param({"state": "gone"}, "info", id="it fell off: what it could do is of no use"),
+        pytest.param({"state": "asleep"}, "info", id="it sleeps"),
+        pytest.param({"device": "0x2331"}, "info", id="it is of another kind"),
+    ],
+)
+def test_which_gpu_is_a_sibling(change, severity: str) -> None:
+    """One of the same product that can be judged."""
+    assert [(f"pci:{GPU}", severity)] == severities(slot, function(old_slot(2), gpu_id(1), **change))
+
+
+def test_a_gpu_of_an_unknown_make_has_no_siblings() -> None:
+    """Switches and drives, of which nobody asks what kind they are, are none."""
+    assert [(f"pci:{GPU}", "info")] == severities(slot, function(old_slot(), GPU, vendor=None))
 
 
 @pytest.mark.parametrize(("lanes", "severity"), [(8, "info"), (4, "warning")])

@@ -46,6 +46,15 @@ def test_a_slow_storage_nic_is_a_warning() -> None:
     assert (f"pci:{NIC}", "warning") == (fault.subject, fault.severity)
 
 
+def test_a_port_above_that_says_nothing_caps_nothing() -> None:
+    """The driver told what the slot can do; the port has no link in the evidence."""
+    hidden = changed_gpu(relinked(slow_gpu(), DOWN, None), 0, pcie=GpuPcie(generation=3, max_generation=5))
+    (fault,) = fails(rule, hidden)
+
+    assert "" == fault.cause
+    assert ["8 GT/s", "32 GT/s"] == [row.value for row in fault.evidence]
+
+
 @pytest.mark.parametrize("end", [GPU, DOWN])
 def test_a_target_link_speed_is_named_as_the_cause(end: str) -> None:
     """LnkCtl2 of either end holds the link: somebody set it, a warning."""

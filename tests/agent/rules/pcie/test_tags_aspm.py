@@ -84,6 +84,7 @@ def test_a_guard_keeps_tags_silent(case, circumstance, kind) -> None:
         (UP, {"ten_bit_tags_supported": False}, Pass),
         (ROOT, {"ten_bit_tags_supported": None}, Unknown),
         (GPU, {"extended_tags_supported": None}, Unknown),
+        (GPU, {"extended_tags": None}, Unknown),
     ],
 )
 def test_ten_bit_tags_need_the_whole_way(place: str, changes, kind) -> None:
@@ -98,6 +99,13 @@ def test_a_device_that_cannot_use_extended_tags_passes() -> None:
     case = function(without_extended(), GPU, extended_tags_supported=False)
 
     assert [Pass(f"pci:{GPU}")] == answers(tags, case, f"pci:{GPU}")
+
+
+def test_gen_4_is_fast_enough_to_need_tags() -> None:
+    """16 GT/s and more."""
+    case = relinked(without_extended(), GPU, link(16.0, max_speed_gt_s=16.0))
+
+    assert [f"pci:{GPU}"] == [fault.subject for fault in fails(tags, case)]
 
 
 def sleepy(here: str = "L1", there: str | None = "L1"):

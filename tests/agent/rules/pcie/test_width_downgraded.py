@@ -7,7 +7,7 @@ import pytest
 
 from agent.model.gpu import GpuPcie
 from agent.rules.pcie.width_downgraded import pcie_width_downgraded as rule
-from agent.rules.rule import Fail, NotApplicable, Pass, Unknown
+from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,
     changed_gpu,
@@ -31,6 +31,10 @@ def narrow_gpu():
     return relinked(server(), GPU, link(width=8))
 
 
+def replaced(**changes):
+    return msgspec.structs.replace(link(), **changes)
+
+
 def narrow_nic():
     return relinked(server(), NIC, link(width=8))
 
@@ -47,6 +51,15 @@ def test_a_narrow_gpu_is_an_error_on_that_gpu() -> None:
     assert ["x8", "x16", "x16"] == [row.value for row in fault.evidence]
     assert f"/sys/bus/pci/devices/{GPU}/current_link_width" == fault.evidence[0].source
     assert frozenset({GPU}) == fault.places
+
+
+@pytest.mark.parametrize(("speed", "slot"), [(5.0, 2.5), (8.0, 2.5)])
+def test_lanes_are_lost_where_no_bandwidth_is(speed: float, slot: float) -> None:
+    """Faster than the port above says it can: half the lanes carry as much as was to be expected, or more."""
+    case = relinked(server(), GPU, replaced(speed_gt_s=speed, width=8))
+    (fault,) = fails(rule, relinked(case, DOWN, link(2.5, max_speed_gt_s=slot)))
+
+    assert "50 % of the link's bandwidth, in each direction." == fault.impact
 
 
 @pytest.mark.parametrize(("role", "severity"), [("rail", "error"), ("storage", "warning"), ("unknown", "warning")])
@@ -137,6 +150,10 @@ def test_one_card_is_judged_once() -> None:
         ),
         pytest.param(lambda c: relinked(c, GPU, link(width=0)), NotApplicable, id="no link at all"),
         pytest.param(lambda c: relinked(c, GPU, link(width=8, max_width=4)), NotApplicable, id="overdriven"),
+        pytest.param(lambda c: relinked(c, GPU, replaced(width=None)), Unknown, id="lanes not read"),
+        pytest.param(lambda c: relinked(c, GPU, link(width=5)), Unknown, id="no link has five lanes"),
+        pytest.param(lambda c: relinked(c, GPU, link(width=8, max_width=None)), Unknown, id="its maximum not read"),
+        pytest.param(lambda c: relinked(c, GPU, link(width=8, max_width=63)), Unknown, id="no link has 63 lanes"),
         pytest.param(lambda c: relinked(c, DOWN, None), Unknown, id="port above not known"),
         pytest.param(lambda c: relinked(relinked(c, DOWN, None), GPU, link()), Pass, id="at its own maximum"),
         pytest.param(
@@ -194,7 +211,8 @@ def test_the_driver_tells_the_slot_where_the_tree_does_not() -> None:
     told = changed_gpu(hidden, 0, pcie=GpuPcie(width=8, max_width=16))
     slot = changed_gpu(hidden, 0, pcie=GpuPcie(width=8, max_width=8))
 
-    assert [Fail] == [type(answer) for answer in answers(rule, told, f"pci:{GPU}")]
+    (fault,) = fails(rule, told)
+    assert ["x8", "x16"] == [row.value for row in fault.evidence]  # nothing of the port above, which told nothing
     assert [Pass(f"pci:{GPU}")] == answers(rule, slot, f"pci:{GPU}")
 
 
