@@ -49,7 +49,7 @@ def _judge(each: Chain) -> Answer:
         return NotApplicable(subject, "no rail")
     if why is None:
         return Pass(subject)
-    asked = port.nic.virtual_function or port.nic.state == "other_namespace" or port.netdev is None
+    asked = port.nic.virtual_function or port.nic.state == "other_namespace"
     if not asked and port.netdev is not None and port.netdev.qos_reason is None:
         return Unknown(subject, why)
     name = port.netdev.label if port.netdev else "INTERFACE"

@@ -62,7 +62,7 @@ def roce_ecn_off(case: Case) -> Iterator[Answer]:
 
 def _judge(case: Case, each: Chain, netdev: Netdev) -> Answer:
     priority, ecn = each.priority, each.qos.ecn
-    off = [side for side in _SIDES if _off(ecn.get(side), priority)]
+    off = [side for side in _SIDES if _enabled(ecn.get(side), priority) is False]
     marks, answered = _counted(case, each)
     if off:
         which = "every priority" if priority is None else f"priority {priority}"
@@ -75,7 +75,7 @@ def _judge(case: Case, each: Chain, netdev: Netdev) -> Answer:
             Evidence(what="ECN marks, moved by", value=str(marks), source=f"{folder}/np_ecn_marked_roce_packets"),
             Evidence(what="CNPs sent, moved by", value="0", source=f"{folder}/np_cnp_sent"),
         )
-    elif all(_on(ecn.get(side), priority) for side in _SIDES):
+    elif all(_enabled(ecn.get(side), priority) for side in _SIDES):
         return Pass(each.each.subject)
     else:
         known = "which priority RDMA uses is not known" if ecn else "the driver does not tell"
@@ -96,16 +96,13 @@ def _judge(case: Case, each: Chain, netdev: Netdev) -> Answer:
     )
 
 
-def _off(enabled: list[bool] | None, priority: int | None) -> bool:
-    if not enabled:
-        return False
-    return not any(enabled) if priority is None else priority < len(enabled) and not enabled[priority]
-
-
-def _on(enabled: list[bool] | None, priority: int | None) -> bool:
-    if not enabled:
-        return False
-    return all(enabled) if priority is None else priority < len(enabled) and enabled[priority]
+def _enabled(by_priority: list[bool] | None, priority: int | None) -> bool | None:
+    """Whether one side is on for RDMA; None: not told, or on for some and the priority of RDMA is not known."""
+    if not by_priority:
+        return None
+    if priority is None:
+        return by_priority[0] if len(set(by_priority)) == 1 else None
+    return by_priority[priority] if priority < len(by_priority) else None
 
 
 def _counted(case: Case, each: Chain) -> tuple[int | None, int | None]:

@@ -75,7 +75,7 @@ def _judge(case: Case, each: Chain, netdev: Netdev) -> Answer:
         others = _percent(sent, [n for n in range(8) if n != priority])
         if share < case.threshold(GUARANTEED) and (others is None or others > case.threshold(BUSY)):
             told = f"ETS guarantees {share} % to the queue of RDMA (priority {priority}, queue {queue})"
-    strict = [n for n in range(8) if n != priority and qos.tc_tsa[qos.prio_tc[n] & 7] == "strict"]
+    strict = [n for n in range(8) if qos.tc_tsa[qos.prio_tc[n] & 7] == "strict"]
     ahead = [n for n in strict if qos.prio_tc[n] != queue and qos.tc_tsa[queue] != "vendor"]
     same = [0] if priority != 0 and qos.prio_tc[0] == queue else []
     for which, words in ((ahead, "goes before RDMA in strict queues"), (same, "shares the queue of RDMA")):

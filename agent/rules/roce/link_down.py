@@ -9,7 +9,7 @@ from agent.model.nic import Netdev
 from agent.rules.cabling import Socket, all_dark, board_of, not_meant, position_of, settling, whole_node
 from agent.rules.case import Case
 from agent.rules.roce.ports import RocePort, roce_ports
-from agent.rules.roce.wires import unseen
+from agent.rules.roce.wires import shown
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _CABLED = ("LinkUp", "PortConfigurationTraining", "LinkErrorRecovery")
@@ -100,10 +100,10 @@ def _judge(case: Case, each: RocePort, socket: Socket, sockets: list[Socket]) ->
     waiting = settling(case)
     if waiting:
         return Unknown(each.subject, f"{state}; {waiting}")
-    silent = not_meant(socket, sockets, state) or unseen(each)
-    if silent or each.netdev is None:
-        return silent or Unknown(each.subject, state)
-    cause, why = _why(each.netdev)
+    netdev = not_meant(socket, sockets, state) or shown(each)
+    if not isinstance(netdev, Netdev):
+        return netdev
+    cause, why = _why(netdev)
     return Fail(
         subject=each.subject,
         label=each.label,
@@ -112,11 +112,11 @@ def _judge(case: Case, each: RocePort, socket: Socket, sockets: list[Socket]) ->
         remedy="Set down: ip link set INTERFACE up. Else cable, module, switch port; mlxlink -d DEVICE tells more.",
         evidence=(
             Evidence(what=f"state of {each.label}", value=state, source=f"{each.folder}/state"),
-            *_evidence(each.netdev),
+            *_evidence(netdev),
         ),
         severity=each.severity("error"),
         cause=cause,
-        places=each.places | {each.netdev.id},
+        places=each.places | {netdev.id},
     )
 
 

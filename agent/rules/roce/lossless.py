@@ -5,7 +5,7 @@ Every rule about lossless classes asks here, so that a port has one verdict. Its
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from agent.model.counters import netdev_counters, port_counters
@@ -62,11 +62,12 @@ def protected(qos: Qos) -> tuple[int, ...]:
 
 def chains(case: Case) -> tuple[Chain | Answer, ...]:
     """The chain of every RoCE port that is judged; an answer for every other. Worked out once for all rules."""
-    made: tuple[Chain | Answer, ...] | None = case.memo.get("roce.chains")
-    if made is None:
-        made = tuple(chain(case, each) if isinstance(each, RocePort) else each for each in roce_ports(case))
-        case.memo["roce.chains"] = made
-    return made
+    return case.once(_chains)
+
+
+def _chains(case: Case) -> Iterator[Chain | Answer]:
+    for each in roce_ports(case):
+        yield chain(case, each) if isinstance(each, RocePort) else each
 
 
 def chain(case: Case, each: RocePort) -> Chain:
@@ -103,22 +104,19 @@ def unreadable(each: RocePort) -> str | None:
     return None
 
 
-def losses(case: Case, each: RocePort) -> tuple[tuple[str, int], ...]:
-    """Counters of lost and repeated packets that moved in the window."""
+def losses(case: Case, each: RocePort, netdev: Netdev) -> tuple[tuple[str, int], ...]:
+    """Counters of lost and repeated packets that moved in the window, of a port and of its interface."""
     now = port_counters(each.port)
     moved = [(name, case.moved(each.subject, name, now)) for name in _LOSSES]
-    if each.netdev:
-        subject, now = f"netdev:{each.netdev.id}", netdev_counters(each.netdev)
-        dropped = ["rx_discards_phy", *(f"rx_prio{n}_discards" for n in range(8))]
-        moved += [(name, case.moved(subject, name, now)) for name in dropped]
+    subject, now = f"netdev:{netdev.id}", netdev_counters(netdev)
+    dropped = ["rx_discards_phy", *(f"rx_prio{n}_discards" for n in range(8))]
+    moved += [(name, case.moved(subject, name, now)) for name in dropped]
     return tuple((name, by) for name, by in moved if by)
 
 
-def measured(case: Case, each: RocePort) -> int | None:
+def measured(case: Case, netdev: Netdev) -> int | None:
     """The priority that most bytes of the window left with, where they are known to be RDMA; else None."""
-    if each.netdev is None:
-        return None
-    subject, now = f"netdev:{each.netdev.id}", netdev_counters(each.netdev)
+    subject, now = f"netdev:{netdev.id}", netdev_counters(netdev)
     sent = [case.moved(subject, f"tx_prio{n}_bytes", now) or 0 for n in range(8)]
     rdma = case.moved(subject, "tx_vport_rdma_unicast_bytes", now) or 0
     if rdma < EMPIRICAL_BYTES or rdma < _RDMA_SHARE * sum(sent):
@@ -130,7 +128,7 @@ def _of_interface(case: Case, each: RocePort) -> Chain:
     netdev, why = each.netdev, unreadable(each)
     if why or netdev is None or netdev.qos is None:
         return Chain(each, "unknown", why or "its interface is not known")
-    known = _classed(case, Chain(each, "unknown", qos=netdev.qos, losses=losses(case, each)))
+    known = _classed(case, Chain(each, "unknown", qos=netdev.qos, losses=losses(case, each, netdev)), netdev)
     if known.protected:
         return known
     return _without_pfc(case, known._replace(verdict="unknown", reason="", cause=""), netdev)
@@ -163,12 +161,12 @@ def _meant(case: Case, each: RocePort, netdev: Netdev) -> str:
     return f"it is on at {named([one.label for one in on_at])}" if on_at else ""
 
 
-def _classed(case: Case, known: Chain) -> Chain:
+def _classed(case: Case, known: Chain, netdev: Netdev) -> Chain:
     """The class that packets get, of several markings the worst, and whether it is lossless."""
     marked = markings(case, known.each)
     ways = [_marked(case, known, marking) for marking in marked] or [_marked(case, known, None)]
     told = min(ways, key=lambda one: _ORDER.index(one.verdict))
-    seen = measured(case, known.each)
+    seen = measured(case, netdev)
     if seen is None or (seen == told.priority and told.verdict in ("lossy", "lossless")):
         return told
     by_bytes = told._replace(priority=seen, how="most bytes of the window", reason="", marking=told.marking)
@@ -204,7 +202,7 @@ def _cause(marking: Marking, known: Chain) -> str:
     as_dscp = known.qos.dscp_prio.get(str(marking.traffic_class), 0)
     if marking.kind == "default":
         return "roce-marking-unset"
-    if marking.wrong or (0 < marking.traffic_class < 64 and as_dscp in known.protected):
+    if marking.wrong or (marking.traffic_class < 64 and as_dscp in known.protected):
         return "roce-nccl-tc-suspect"
     return "roce-class-mismatch"
 

@@ -66,7 +66,7 @@ def _of(setting: Effective) -> Marking:
         wrong = "is no number of 0 to 255: NCCL takes 0"
     elif value is None or value > 255:
         wrong = "is above 255: it does not fit into the byte"
-    marked = 0 if value is None or value < 0 else value & 0xFF
+    marked = max(value or 0, 0) & 0xFF
     return Marking(marked, setting.value, setting.source, "job" if setting.scope == "job" else "file", wrong)
 
 

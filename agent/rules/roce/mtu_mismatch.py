@@ -11,7 +11,7 @@ from agent.rules.case import Case
 from agent.rules.counting import named
 from agent.rules.roce.mtu_small import active_mtu
 from agent.rules.roce.ports import RocePort, roce_ports
-from agent.rules.roce.wires import is_virtual, unseen
+from agent.rules.roce.wires import is_virtual, shown
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 from agent.rules.threshold import Threshold
 
@@ -67,14 +67,14 @@ def roce_mtu_mismatch(case: Case) -> Iterator[Answer]:
         if not isinstance(each, RocePort):
             yield each
             continue
-        silent = is_virtual(case, each) or unseen(each)
-        if silent or each.netdev is None:
-            yield silent or Unknown(each.subject, "no interface")
-        elif each.netdev.mtu is None:
-            yield Unknown(each.subject, f"the MTU of {each.netdev.label} could not be read")
+        netdev = is_virtual(case, each) or shown(each)
+        if not isinstance(netdev, Netdev):
+            yield netdev
+        elif netdev.mtu is None:
+            yield Unknown(each.subject, f"the MTU of {netdev.label} could not be read")
         else:
-            yield _judge(case, each, each.netdev)
-            rails += [(each, each.netdev)] if each.nic.role == "rail" else []
+            yield _judge(case, each, netdev)
+            rails += [(each, netdev)] if each.nic.role == "rail" else []
     if len(rails) > 1:
         yield _together(rails)
 

@@ -82,7 +82,7 @@ def active_mtu(mtu: int) -> int:
 
 
 def _fault(each: RocePort, netdev: Netdev, mtu: int, active: int) -> Fail:
-    tiny = active <= 512
+    tiny = active < _IB_MTUS[2]  # 1024, which an MTU of 1500 gives
     payload = 100 * active / (active + _WIRE_OVERHEAD)
     return Fail(
         subject=f"netdev:{netdev.id}",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.model.finding import Evidence
+from agent.model.nic import Netdev
 from agent.rules.case import Case
 from agent.rules.folding import as_one
 from agent.rules.roce.ports import RocePort, roce_ports
-from agent.rules.roce.wires import unseen
+from agent.rules.roce.wires import shown
 from agent.rules.rule import Answer, Fail, Pass, Unknown, rule
 
 _LINK_LOCAL = "fe80:"
@@ -62,12 +63,12 @@ def roce_no_ip(case: Case) -> Iterator[Answer]:
 
 
 def _judge(each: RocePort) -> Answer:
-    gids, netdev = each.port.gids, each.netdev
+    gids = each.port.gids
     if any(not gid.gid.lower().startswith(_LINK_LOCAL) for gid in gids):
         return Pass(each.subject)
-    silent = unseen(each)
-    if silent or netdev is None:
-        return silent or Unknown(each.subject, "no interface")
+    netdev = shown(each)
+    if not isinstance(netdev, Netdev):
+        return netdev
     if not each.port.gids_known or not gids:
         return Unknown(each.subject, "its GID table could not be read, or is empty")
     source = f"ip addr show {netdev.label}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.model.finding import Evidence
-from agent.model.nic import Netdev
 from agent.rules.case import Case
 from agent.rules.counting import majority, named, ranges
 from agent.rules.devices import device_id
@@ -97,7 +96,7 @@ def _compare(alike: list[Chain]) -> Iterator[Answer]:
 def _settings(each: Chain) -> dict[str, str | None]:
     """What is compared, as people read it; None: not read."""
     qos, netdev = each.qos, each.each.netdev
-    pause = netdev.pause if isinstance(netdev, Netdev) else None
+    pause = netdev.pause if netdev else None
     return {
         "PFC": ranges(each.protected),
         "trust": qos.trust,

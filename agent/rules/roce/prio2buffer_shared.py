@@ -65,8 +65,6 @@ def _judge(case: Case, each: Chain, netdev: Netdev) -> Answer:
         return Unknown(subject, "its receive buffers could not be read")
     lossless = {where[n] for n in on}
     sharing = [n for n in range(8) if n not in on and where[n] in lossless]
-    if not sharing:
-        return Pass(subject)
     netdev_id, now = f"netdev:{netdev.id}", netdev_counters(netdev)
     received = {n: case.moved(netdev_id, f"rx_prio{n}_bytes", now) for n in range(8)}
     if any(received[n] is None for n in sharing):

@@ -25,9 +25,12 @@ def over_ports(case: Case, judge: Callable[[Chain], Answer]) -> Iterator[Answer]
     of: dict[str, Chain] = {}
     judged = 0
     for each in chains(case):
-        answer = judge(each) if isinstance(each, Chain) else each
+        if not isinstance(each, Chain):
+            yield each
+            continue
+        answer = judge(each)
         judged += isinstance(answer, Pass | Fail)
-        if isinstance(answer, Fail) and isinstance(each, Chain):
+        if isinstance(answer, Fail):
             faults.append(answer)
             of[answer.subject] = each
         else:

@@ -27,11 +27,17 @@ def is_virtual(case: Case, each: RocePort) -> Answer | None:
     return None
 
 
-def unseen(each: RocePort) -> Answer | None:
-    """Unknown, where the port's interface is not in sight."""
+def shown(each: RocePort) -> Netdev | Unknown:
+    """The port's interface; unknown, where it is not in sight."""
     if each.nic.state == "other_namespace":
         return Unknown(each.subject, ELSEWHERE)
-    return Unknown(each.subject, NOT_SHOWN) if each.netdev is None else None
+    return each.netdev or Unknown(each.subject, NOT_SHOWN)
+
+
+def unseen(each: RocePort) -> Answer | None:
+    """Unknown, where the port's interface is not in sight."""
+    netdev = shown(each)
+    return None if isinstance(netdev, Netdev) else netdev
 
 
 def cabled(case: Case, each: RocePort) -> list[Netdev]:

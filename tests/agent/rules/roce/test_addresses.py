@@ -95,6 +95,14 @@ def test_the_old_mode_is_an_info() -> None:
     assert ("node", "info") == (whole.subject, whole.severity)
 
 
+@pytest.mark.parametrize(("device", "named"), [("mlx5_7", "mlx5_7"), (None, "slot 3")])
+def test_the_command_names_the_device(device: str | None, named: str) -> None:
+    """What people call the NIC may be another name; it stands in where the device's is not known."""
+    (fault,) = fails(roce_default_mode_v1, changed_nic(old_mode(), 1, rdma_device=device, label="slot 3"))
+
+    assert f"cma_roce_mode -d {named} -p 1 -m 2" == fault.remedy
+
+
 @pytest.mark.parametrize(
     ("circumstance", "kind"),
     [

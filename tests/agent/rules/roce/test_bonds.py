@@ -68,6 +68,7 @@ def test_a_rail_in_a_bond_is_an_info() -> None:
         lambda c: changed_netdev(c, 1, nic="0000:ff:00.0"),
         lambda c: topology(c, netdevs=[each for each in c.topology.netdevs if each.bond is None]),
         lambda c: changed_nic(c, 1, ports=[msgspec.structs.replace(c.topology.nics[1].ports[0], link_layer="IB")]),
+        lambda c: topology(c, netdevs=[msgspec.structs.replace(each, bond=None) for each in c.topology.netdevs]),
     ],
 )
 def test_other_bonds_are_not_applicable(circumstance) -> None:
@@ -123,6 +124,8 @@ def test_modes_that_roce_follows(mode: str, cause: str | None) -> None:
         pytest.param(lambda c: changed_netdev(c, 1, pci="0000:77:00.0"), Pass, id="two cards"),
         pytest.param(lambda c: changed_nic(c, 1, rdma_device="mlx5_bond_0"), Pass, id="the bond's own device"),
         pytest.param(lambda c: changed_nic(c, 1, rdma_device=None), Pass, id="one device"),
+        pytest.param(lambda c: one_card(""), Pass, id="mode not read"),
+        pytest.param(lambda c: bonded(server(ethernet=True), "balance-rr"), Pass, id="a single member"),
     ],
 )
 def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
@@ -157,3 +160,17 @@ def test_what_was_not_read_may_be_in_a_bond(rule) -> None:
     assert [] == list(rule.check(blind))
     assert {NotApplicable} == kinds(rule, virtual(blind))
     assert {NotApplicable} == kinds(rule, server(ethernet=True))
+
+
+def test_a_bond_is_not_said_to_be_missing_beside_itself() -> None:
+    """One answer, that of the bond."""
+    assert [BOND] == [answer.subject for answer in roce_lag_on_rails.check(followed())]
+    assert [BOND] == [answer.subject for answer in roce_lag_broken.check(followed())]
+
+
+def test_a_bond_is_about_the_bus_of_its_nics_too() -> None:
+    """A sub-function has an id of its own, and the place of its card."""
+    case = changed_netdev(bonded(server(ethernet=True)), 1, id="eth1", nic="mlx5_core.sf.4")
+    (fault,) = fails(roce_lag_on_rails, changed_nic(case, 1, id="mlx5_core.sf.4"))
+
+    assert {"mlx5_core.sf.4", NIC} <= fault.places

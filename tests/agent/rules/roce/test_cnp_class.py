@@ -7,7 +7,7 @@ import pytest
 from agent.rules.roce.cnp_class import roce_cnp_class as rule
 from agent.rules.rule import Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, fails
-from tests.agent.rules.roce.qos import PORT, dcb, dcb_everywhere, roce, silent
+from tests.agent.rules.roce.qos import PORT, dcb, dcb_everywhere, roce, silent, traffic
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,33 @@ def test_one_port_that_differs() -> None:
         pytest.param(lambda c: dcb(c, trust=None), Unknown, id="RDMA's class not known"),
         pytest.param(lambda c: changed_netdev(c, 1, qos=None), Unknown, id="DCB not known"),
         pytest.param(lambda c: c, Pass, id="healthy"),
+        pytest.param(lambda c: dcb(c, cnp_dscp=None), Pass, id="a DSCP that was not read differs from none"),
+        pytest.param(
+            lambda c: traffic(dcb(c, dscp_prio={}), 3), Pass, id="without a DSCP table their own priority counts"
+        ),
     ],
 )
 def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     """No fault, and the answer that the page promises."""
     silent(rule, circumstance(roce()), kind)
+
+
+def test_ports_that_do_not_tell_have_no_vote() -> None:
+    """Two of the three that tell are most of them."""
+    case = dcb(dcb(roce(), 0, cnp_dscp=None), 1, cnp_dscp=46)
+
+    assert [(PORT, "differs")] == [(fault.subject, fault.cause) for fault in fails(rule, case)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "value"),
+    [
+        ({"cnp_dscp": None, "cnp_priority": 3}, "DSCP not known, priority 3"),
+        ({"cnp_dscp": 26, "cnp_priority": None}, "DSCP 26, priority not known"),
+    ],
+)
+def test_what_was_not_read_is_said(changes, value: str) -> None:
+    """Either of the two is enough to judge."""
+    (fault,) = fails(rule, dcb(roce(), **changes))
+
+    assert value == fault.evidence[0].value

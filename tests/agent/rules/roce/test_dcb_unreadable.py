@@ -54,3 +54,11 @@ def test_every_rail_is_one_finding() -> None:
 def test_a_guard_keeps_it_silent(case, kind) -> None:
     """No fault, and the answer that the page promises."""
     silent(rule, case, kind)
+
+
+def test_the_command_names_the_interface_where_it_has_one() -> None:
+    """For people who look for themselves."""
+    hidden = changed_port(roce(), 1, netdevs=[])
+
+    assert "dcb pfc show dev eth1" == fails(rule, refused())[0].evidence[0].source
+    assert "dcb pfc show dev INTERFACE" == fails(rule, hidden)[0].evidence[0].source

@@ -27,6 +27,7 @@ def test_a_peer_shows_that_dcbx_runs() -> None:
     (fault,) = fails(rule, dcb(roce(), peer_pfc=only(3)))
 
     assert "DCBX is run with the switch" == fault.summary
+    assert fault.evidence[0].value.endswith("PFC of the peer: 3")
     assert 1 == len(fails(rule, dcb(roce(), dcbx=None, peer_pfc=only(3))))
 
 

@@ -86,6 +86,8 @@ def test_marks_that_nobody_answers() -> None:
         pytest.param(dcb(roce(), ecn={}), Unknown, id="not told"),
         pytest.param(dcb(roce(), ecn={"np": ON}), Unknown, id="half told"),
         pytest.param(dcb(roce(), ecn={"np": [True], "rp": [True]}), Unknown, id="cut short"),
+        pytest.param(ecn([True] * 3, [True] * 3), Unknown, id="cut short before RDMA's priority"),
+        pytest.param(ecn([False] * 3, [False] * 3), Unknown, id="off as far as it goes"),
         pytest.param(changed_netdev(ecn(OFF), 1, qos=None), Unknown, id="DCB not known"),
         pytest.param(changed_nic(ecn(OFF), 1, virtual_function=True), Unknown, id="virtual function"),
         pytest.param(changed_nic(ecn(OFF), 1, role="unused"), NotApplicable, id="unused"),

@@ -73,6 +73,7 @@ def test_the_limit(share: int, fires: bool) -> None:
         pytest.param(strict(prio6=20, prio3=80), False, id="strict queue is not"),
         pytest.param(strict(prio5=50, prio3=50), False, id="another ETS queue"),
         pytest.param(strict(), False, id="nothing sent"),
+        pytest.param(strict(prio0=50, prio3=50), False, id="priority 0 in a queue of its own"),
         pytest.param(one_queue(prio0=21, prio3=79), True, id="priority 0 in the same queue"),
         pytest.param(one_queue(prio0=20, prio3=80), False, id="next to nothing in it"),
         pytest.param(one_queue(prio1=50, prio3=50), False, id="another priority in it"),

@@ -57,7 +57,7 @@ def test_what_a_speed_needs(active: str, speed: float, supported: tuple[str, ...
     ("module", "kind"),
     [
         (copper(3.0), Pass),
-        (copper(3.5), None),
+        (copper(3.1), None),
         (copper(None), None),
         (copper(1.0, "active_copper"), None),
         (None, Unknown),
@@ -133,3 +133,15 @@ def test_members_of_a_bond_are_judged_one_by_one() -> None:
     assert [NETDEV] == [fault.subject for fault in fails(rule, case)]
     assert [Unknown(PORT, "the members of its bond are not visible here")] == answers(rule, gone, PORT)
     assert {NotApplicable} == kinds(rule, server())
+
+
+@pytest.mark.parametrize(
+    ("configured", "auto", "said"),
+    [(["rs", "off"], True, "rs, off"), ([], True, "auto"), ([], False, "not told"), ([], None, "not told")],
+)
+def test_what_is_configured_is_evidence(configured: list[str], auto: bool | None, said: str) -> None:
+    """A port may be left to choose for itself."""
+    made = Fec(active="off", configured=configured, supported=["off", "rs"], auto=auto)
+    (fault,) = fails(rule, changed_netdev(server(ethernet=True), 1, fec=made))
+
+    assert ("configured", said) == (fault.evidence[1].what, fault.evidence[1].value)

@@ -98,3 +98,10 @@ def test_it_stands_for_the_old_default() -> None:
     assert ("roce-nccl-gid-default-old",) == rule.absorbs
     assert roce_nccl_gid_default_old.name in rule.absorbs
     assert judge(roce("2"), [rule])[2].verdict == "error"
+
+
+def test_of_several_values_one_that_is_wrong_is_enough() -> None:
+    """A job took a good one; all others get that of the file."""
+    (fault,) = fails(rule, roce(job={KEY: "3"}, system={KEY: "2"}))
+
+    assert ("node", "error", "v1") == (fault.subject, fault.severity, fault.cause)

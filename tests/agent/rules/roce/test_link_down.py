@@ -21,6 +21,7 @@ from tests.agent.rules.build import (
     function,
     kinds,
     node,
+    probe,
     server,
     topology,
 )
@@ -166,3 +167,59 @@ def test_one_known_rail_is_enough() -> None:
     assert [NotApplicable(PORT, "role unknown: nothing is expected of it")] == answers(
         rule, changed_nic(down(), 1, role="unknown"), PORT
     )
+
+
+@pytest.mark.parametrize(
+    ("interface", "rows"),
+    [
+        ({"admin_up": False}, ["eth1 is set: down", "module of eth1: OSFP NVIDIA MMA4Z00-NS400 MT0001 ready"]),
+        ({"admin_up": None, "module": None, "module_reason": "EPERM"}, ["module of eth1: EPERM"]),
+        ({"module": None}, ["eth1 is set: up"]),
+    ],
+)
+def test_what_was_not_read_is_no_evidence(interface, rows: list[str]) -> None:
+    """Beside the states of port and interface."""
+    (fault,) = fails(rule, down(**interface))
+
+    assert rows == [f"{row.what}: {row.value}" for row in fault.evidence[2:]]
+
+
+def test_what_a_rail_costs_is_its_share() -> None:
+    """Of two; of a single one all."""
+    single = changed_port(server(1, ethernet=True), 0, state="DOWN", phys_state="LinkUp")
+
+    assert fails(rule, down(2))[0].impact.startswith("1 of 2 rails: this node injects 50 % less")
+    assert fails(rule, single)[0].impact.startswith("100 % of what this port carries")
+
+
+def test_a_cable_without_lanes_has_no_light_to_lose() -> None:
+    """Copper measures none."""
+    (fault,) = fails(rule, down(module=TransceiverModule(media="copper")))
+
+    assert ("", "DOWN: eth1 has no carrier") == (fault.cause, fault.summary)
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "found"),
+    [
+        pytest.param(lambda c: node(c, uptime_seconds=60.0), [], id="just booted"),
+        pytest.param(lambda c: changed_ports(c, netdevs=[]), [], id="all interfaces elsewhere"),
+        pytest.param(lambda c: changed_port(c, 1, netdevs=[]), ["error"] * 3, id="one elsewhere"),
+    ],
+)
+def test_all_rails_dark_is_said_only_where_all_were_judged(circumstance, found: list[str]) -> None:
+    """A port that is unknown may be another matter."""
+    case = circumstance(changed_ports(server(ethernet=True), **DARK))
+
+    assert found == [fault.severity for fault in fails(rule, case)]
+    assert Unknown in kinds(rule, case)
+
+
+def test_a_bus_that_was_not_read_is_the_reason_that_is_told() -> None:
+    """It would say what the NIC is for; evidence of roles cannot."""
+    case = probe(changed_nics(down(), role="unknown"), "pci", "failed", "no permission")
+    case = topology(case, pci=[each for each in case.topology.pci if each.id != NIC])
+    (answer,) = answers(rule, case, PORT)
+
+    assert isinstance(answer, Unknown)
+    assert "what it is for is not known: pci: failed: no permission" == answer.reason

@@ -175,6 +175,7 @@ def test_why_pfc_is_meant() -> None:
     assert "it is on at eth2" == of(dcb(case, 2, pfc=only(3))).meant
     assert "declared lossless" in of(facts(case, roce_mode="lossless")).meant
     assert "" == of(changed_nic(dcb(case, 2, pfc=only(3)), 2, role="storage")).meant
+    assert "" == of(changed_port(dcb(case, 2, pfc=only(3)), 2, state="DOWN")).meant
 
 
 def test_lossy_by_design() -> None:
@@ -247,6 +248,8 @@ def test_a_class_of_63_may_be_a_dscp() -> None:
 
     assert "roce-nccl-tc-suspect" == of(dcb(nccl_sets(roce(), NCCL_IB_TC="63"), dscp_prio=table)).cause
     assert "roce-class-mismatch" == of(dcb(nccl_sets(roce(), NCCL_IB_TC="64"), dscp_prio=table)).cause
+    assert "roce-class-mismatch" == of(dcb(nccl_sets(roce(), NCCL_IB_TC="64"), pfc=only(0))).cause
+    assert "roce-class-mismatch" == of(dcb(nccl_sets(roce(), NCCL_IB_TC="106"), pfc=only(0))).cause
 
 
 def test_pfc_on_all_priorities_needs_no_class() -> None:
@@ -259,7 +262,7 @@ def test_pfc_on_all_priorities_needs_no_class() -> None:
 
 def test_bytes_of_the_window_are_enough_from_10_gbyte_on() -> None:
     """Less says nothing of what jobs do; what was measured where markings say the same changes nothing."""
-    assert "DSCP 26" == of(traffic(roce(), 5, gbyte=9.999)).how
+    assert "DSCP 26" == of(traffic(roce(), 5, gbyte=9.9999999995)).how  # a byte less
     assert "most bytes of the window" == of(traffic(roce(), 5, gbyte=10.0)).how
     assert "DSCP 26" == of(traffic(roce(), 3)).how
 
@@ -269,3 +272,17 @@ def test_what_is_measured_tells_where_nothing_is_known() -> None:
     case = traffic(dcb(roce(), trust=None), 3)
 
     assert ("lossless", 3, "most bytes of the window") == (of(case).verdict, of(case).priority, of(case).how)
+
+
+def test_what_is_measured_ends_a_doubt() -> None:
+    """A job that was not looked into may have marked; its bytes went where nothing is lossless all the same."""
+    found = of(traffic(settings(roce(), jobs=2, jobs_unread=1), 0))
+
+    assert ("lossy", 0, "roce-class-mismatch") == (found.verdict, found.priority, found.cause)
+
+
+def test_a_user_s_file_takes_the_place_of_the_system_s() -> None:
+    """What is not in force marks nothing."""
+    case = settings(roce(), ("system", "/etc/nccl.conf:1", "4"), ("user", "/home/a/.nccl.conf:1", "106"))
+
+    assert "lossless" == of(case).verdict

@@ -85,6 +85,18 @@ def test_evidence_is_the_whole_chain() -> None:
     assert ("5", hw) == rows["packet_seq_err of mlx5_1/1 (eth1), moved by"]
 
 
+def test_what_is_told_and_what_mends_it() -> None:
+    """The class of RDMA where PFC is on for another; PFC where it is off for all."""
+    (other,), (off,) = fails(rule, CAUSES["roce-class-mismatch"]()), fails(rule, CAUSES["roce-pfc-off"]())
+    (bare,) = fails(rule, dcb(roce(), pfc=only(), trust=None))
+
+    assert "RDMA uses priority 3 (DSCP 26), PFC is on for priority 4: see roce-class-mismatch" == other.summary
+    assert other.remedy.startswith("NCCL_IB_TC=130 ")  # DSCP 32 goes to priority 4, and ECT(0)
+    assert "RDMA uses priority 3 (DSCP 26), PFC is on for no priority: see roce-pfc-off" == off.summary
+    assert "PFC is on for no priority: see roce-pfc-off" == bare.summary
+    assert "--pfc 0,0,0,1,0,0,0,0" in off.remedy
+
+
 def test_storage_is_less_grave() -> None:
     """One step."""
     assert ["warning"] == [

@@ -96,3 +96,12 @@ def test_guards_of_one_port() -> None:
     assert 3 == len(fails(rule, changed_port(unset(), 1, traffic_class=106)))
     assert 3 == len(fails(rule, traffic(unset(), 3)))
     assert "info" in {fault.severity for fault in fails(rule, changed_nic(unset(), 1, role="storage"))}
+
+
+def test_without_doubt_and_without_a_good_class_neither_is_told() -> None:
+    """No DSCP leads to the lossless priority: there is no value to declare."""
+    (fault,) = fails(rule, dcb_everywhere(unset(), dscp_prio={"0": 0}))
+
+    assert "PFC is on for priority 3; the same on 4 ports" in fault.summary
+    assert "NCCL_IB_TC=4 * DSCP + 2 of the lossless class" in fault.remedy
+    assert "roce_traffic_class" not in fault.remedy

@@ -12,6 +12,7 @@ from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_netdev, changed_nic, fails, kinds, server
 from tests.agent.rules.moves import moved, reset, roce
 from tests.agent.rules.roce.guards import NETDEV, NIC, NOT_ACTIVE, PORT, PROVIDERS, ROLES, UNSEEN
+from tests.agent.rules.roce.qos import limited
 
 
 def told(frame: int | None, gpus: int = 4):
@@ -111,3 +112,23 @@ def test_one_rail_is_compared_with_nothing() -> None:
     """And InfiniBand has no part in it."""
     assert [] == answers(rule, server(1, ethernet=True), "node")
     assert {NotApplicable} == kinds(rule, server())
+
+
+def test_two_rails_can_differ() -> None:
+    """The least that can be compared."""
+    assert ["rails"] == [fault.cause for fault in fails(rule, changed_netdev(server(2, ethernet=True), 1, mtu=1500))]
+
+
+def test_no_frame_is_no_fault_whatever_the_limit() -> None:
+    """The operator may want to hear of the first one."""
+    assert [] == fails(rule, limited(oversize(0), "roce-mtu-mismatch.frames", 0))
+    assert 1 == len(fails(rule, limited(oversize(1), "roce-mtu-mismatch.frames", 0)))
+
+
+def test_only_counters_that_moved_are_evidence() -> None:
+    """Beside the MTU."""
+    case = oversize(10)
+    counters = {**case.topology.netdevs[1].counters, "rx_oversize_pkts_buffer": 7}
+    (fault,) = fails(rule, changed_netdev(case, 1, counters=counters))
+
+    assert ["rx_oversize_pkts_phy"] == [row.what for row in fault.evidence[1:]]

@@ -42,21 +42,21 @@ def test_a_small_mtu_is_a_warning_on_the_interface() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mtu", "severity"),
+    ("mtu", "found"),
     [
-        (4191, "warning"),
-        (4192, None),
-        (4200, None),
-        (4220, None),
-        (9000, None),
-        (1120, "warning"),
-        (1119, "error"),
-        (300, "error"),
+        (4191, [("warning", "")]),
+        (4192, []),
+        (4200, []),
+        (4220, []),
+        (9000, []),
+        (1120, [("warning", "")]),
+        (1119, [("error", "tiny")]),
+        (300, [("error", "tiny")]),
     ],
 )
-def test_the_limits_are_those_of_the_kernel(mtu: int, severity: str | None) -> None:
+def test_the_limits_are_those_of_the_kernel(mtu: int, found: list[tuple[str, str]]) -> None:
     """The largest InfiniBand MTU that fits beside 96 bytes of headers."""
-    assert ([severity] if severity else []) == [fault.severity for fault in fails(rule, small(mtu))]
+    assert found == [(fault.severity, fault.cause) for fault in fails(rule, small(mtu))]
 
 
 def test_storage_is_less_grave() -> None:

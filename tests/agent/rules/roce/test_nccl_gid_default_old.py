@@ -7,7 +7,7 @@ import pytest
 
 from agent.rules.roce.nccl_gid_default_old import roce_nccl_gid_default_old as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
-from tests.agent.rules.build import changed_nics, changed_port, fails, probe, server
+from tests.agent.rules.build import changed_nics, changed_port, fails, probe, server, topology
 from tests.agent.rules.nccl_case import changed, jobs_hidden, lines, unread, using
 
 LIBRARY = "/usr/lib/libnccl.so.2.18.3"
@@ -25,7 +25,9 @@ def with_gid_0(case, **changes):
     return case
 
 
-@pytest.mark.parametrize(("version", "fires"), [("2.18.3", True), ("2.20.5", True), ("2.21.5", False), ("2.9.9", True)])
+@pytest.mark.parametrize(
+    ("version", "fires"), [("2.18.3", True), ("2.20.5", True), ("2.21.5", False), ("2.21", False), ("2.9.9", True)]
+)
 def test_the_version_decides(version: str, fires: bool) -> None:
     """Below 2.21; versions as numbers."""
     faults = fails(rule, old(version))
@@ -61,6 +63,8 @@ def test_what_is_told() -> None:
         (old(ethernet=False), NotApplicable),
         (changed_nics(old(), role="storage"), NotApplicable),
         (probe(changed_nics(old(), ports=[]), "rdma", "failed", "x"), Unknown),
+        (probe(topology(old(), nics=[]), "rdma", "failed", "x"), NotApplicable),
+        (changed_port(with_gid_0(old(), type="RoCE v2"), 1, gids_known=False), Unknown),
     ],
 )
 def test_silent(case, kind) -> None:

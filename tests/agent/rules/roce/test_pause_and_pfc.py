@@ -41,6 +41,7 @@ def test_both_at_once_are_a_warning() -> None:
         pytest.param({"counters": {}}, Unknown, id="counters not read"),
         pytest.param({"pause": Pause(rx=False, tx=False)}, Pass, id="off"),
         pytest.param({"pause": Pause(rx=False)}, Unknown, id="half read"),
+        pytest.param({"pause": Pause(tx=False)}, Unknown, id="other half read"),
         pytest.param({"pause": None}, Unknown, id="not read"),
         pytest.param({"qos": None}, Unknown, id="DCB not known"),
     ],

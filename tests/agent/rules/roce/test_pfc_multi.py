@@ -31,6 +31,7 @@ def test_what_is_told() -> None:
     assert (PORT, "PFC is on for 3 priorities (priority 3-5)", "") == (fault.subject, fault.summary, fault.cause)
     assert "--pfc 0,0,0,1,0,0,0,0" in fault.remedy
     assert "all" == fails(rule, many(*range(8)))[0].cause
+    assert "--pfc 0,0,0,1,0,0,0,0" in fails(rule, many(2, 3, 4))[0].remedy
     assert "--pfc 0,0,0,0,1,0,0,0" in fails(rule, many(4, 5, 6))[0].remedy
 
 

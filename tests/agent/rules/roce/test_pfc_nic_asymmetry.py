@@ -110,12 +110,13 @@ def test_a_single_rail_has_nothing_to_compare_with() -> None:
 
 
 def test_the_odd_one_s_places_are_all_only_where_it_is_the_good_one() -> None:
-    """A lossy one among lossless ones, and a good one among good ones, are their own matter."""
+    """A lossy one among lossless ones or lossy ones, and a good one among good ones, are their own matter."""
     lossy = dcb(roce(), pfc=only())
     good = dcb(roce(), dcbx="firmware")
+    among = dcb(nccl_sets(roce(), NCCL_IB_TC="130"), dcbx="firmware")
     some = dcb(dcb(dcb_everywhere(nccl_sets(roce(), NCCL_IB_TC="130"), pfc=only(3)), pfc=only(4)), 2, pfc=only(4))
 
-    for case in (lossy, good):
+    for case in (lossy, good, among):
         (fault,) = fails(rule, case)
         assert f"{nic_id(3)}/1" not in fault.places
     assert all(fault.subject == "node" for fault in fails(rule, some))

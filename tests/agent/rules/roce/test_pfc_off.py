@@ -32,6 +32,7 @@ def test_one_rail_without_pfc_is_an_error() -> None:
     assert "prio-pfc all:off 3:on" in fault.remedy
     assert "--trust" not in fault.remedy
     assert "ethtool -A" not in fault.remedy
+    assert "roce_mode" not in fault.remedy
 
 
 @pytest.mark.parametrize("pause", [Pause(rx=True, tx=False), Pause(rx=False, tx=True)])
@@ -82,6 +83,7 @@ def test_the_remedy_takes_the_class_of_the_switch() -> None:
     case = netdevs(off_everywhere(), neighbor=Neighbor(system="leaf", pfc=only(5)))
 
     assert "--pfc 0,0,0,0,0,1,0,0" in fails(rule, case)[0].remedy
+    assert "--pfc 0,0,0,1,0,0,0,0" in fails(rule, off_everywhere())[0].remedy
     assert "--pfc 0,0,0,0,1,0,0,0" in fails(rule, dcb(off_everywhere(), 0, pfc=only(4)))[0].remedy
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.rules.folding import as_one
-from agent.rules.roce.ports import roce_ports
+from agent.rules.roce.ports import RocePort, roce_ports
 from agent.rules.rule import Fail, NotApplicable, Unknown
 from tests.agent.rules.build import changed_nic, changed_port, nic_id, probe, server, topology
 
@@ -77,3 +77,11 @@ def test_no_port_is_one_answer_where_somebody_looked() -> None:
     assert [NotApplicable("node", "no RoCE port")] == list(roce_ports(bare))
     assert [NotApplicable("node", "no RoCE port")] == list(roce_ports(half))
     assert [] == list(roce_ports(probe(half, "rdma", "failed", "x")))
+
+
+def test_a_port_is_about_the_bus_too() -> None:
+    """A sub-function has an id of its own, and the place of its card."""
+    case = changed_nic(server(ethernet=True), 1, id="mlx5_core.sf.4")
+    found = [each.places for each in roce_ports(case) if isinstance(each, RocePort)]
+
+    assert {"mlx5_core.sf.4/1", "mlx5_core.sf.4", nic_id(1)} in found

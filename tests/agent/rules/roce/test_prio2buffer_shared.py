@@ -45,6 +45,7 @@ def test_the_operator_says_how_much() -> None:
         pytest.param(dcb(shared(), pfc=only()), NotApplicable, id="PFC off"),
         pytest.param(dcb(shared(), pfc=[True] * 8), NotApplicable, id="PFC everywhere"),
         pytest.param(dcb(shared(), buffers={}), Unknown, id="buffers not read"),
+        pytest.param(dcb(shared(), buffers={"prio_buffer": [0] * 7}), Unknown, id="7 buffers"),
         pytest.param(dcb(shared(), buffers={"prio_buffer": [0, 0, 0, 1, 0, 0, 0, 0]}), Pass, id="its own"),
         pytest.param(dcb(roce(), buffers=TOGETHER), Unknown, id="no window"),
         pytest.param(changed_netdev(shared(), 1, counters={}), Unknown, id="no counters"),

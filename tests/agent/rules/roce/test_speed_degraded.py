@@ -111,3 +111,20 @@ def test_members_of_a_bond_are_judged_one_by_one() -> None:
 def test_infiniband_is_not_applicable() -> None:
     """One answer for the node."""
     assert {NotApplicable} == kinds(rule, server())
+
+
+def test_what_was_not_read_is_no_evidence() -> None:
+    """Speed alone is enough."""
+    (fault,) = fails(rule, changed_netdev(slow(), 1, max_speed_gbit_s=None, module=None))
+
+    assert ["speed of eth1"] == [row.what for row in fault.evidence]
+
+
+def test_a_rail_below_another_device_that_is_no_bond_is_compared_with_bare_ones() -> None:
+    """A VRF is only a table of routes."""
+    assert [(PORT, "error")] == [(f.subject, f.severity) for f in fails(rule, changed_netdev(slow(), 1, master="vrf0"))]
+
+
+def test_members_of_a_bond_are_not_compared_with_bare_ports() -> None:
+    """Their switch ports may be set up otherwise."""
+    assert [] == fails(rule, changed_netdev(bonded(slow()), 1, max_speed_gbit_s=200.0))

@@ -7,7 +7,8 @@ import pytest
 
 from agent.model.nic import Gid
 from agent.rules.roce.catalogue import RULES
-from tests.agent.rules.build import changed_port, topology
+from tests.agent.rules.build import changed_netdev, changed_port, topology
+from tests.agent.rules.nccl_case import said
 from tests.agent.rules.roce.qos import dcb, dcb_everywhere, nccl_sets, of, roce, vlan
 from tests.agent.rules.rows import only
 
@@ -162,3 +163,26 @@ def test_one_of_two_vlans_unread_is_unknown() -> None:
 
     assert "unknown" == of(case).verdict
     assert "could not be read" in of(case).reason
+
+
+def test_a_service_level_of_0_asks_for_nothing() -> None:
+    """One job leaves it at the default; the file's is still that of all others."""
+    case = said(vlan(roce(), ""), system={"NCCL_IB_SL": "3"}, job={"NCCL_IB_SL": "0"})
+
+    assert "lossless" == of(case).verdict
+
+
+def test_how_a_priority_is_known() -> None:
+    """For the evidence of every finding about it."""
+    assert "no VLAN tag" == of(dcb(roce(), trust="pcp")).how
+    assert "VLAN tag of eth1.5" == of(vlan(roce(), "0:3")).how
+
+
+def test_a_bridge_with_ports_is_no_bond() -> None:
+    """What is set at its members says nothing of RoCE on the bridge itself."""
+    case = roce()
+    bridge = msgspec.structs.replace(case.topology.netdevs[1], id="br0", label="br0")
+    case = dcb(changed_netdev(case, 1, master="br0"), pfc=only())
+    case = changed_port(topology(case, netdevs=[*case.topology.netdevs, bridge]), 1, netdevs=["br0"])
+
+    assert ("lossless", "br0") == (of(case).verdict, of(case).each.netdev.label)

@@ -47,6 +47,14 @@ def test_all_queues_limited_is_one_whatever_rdma_uses() -> None:
         pytest.param(rates(100, queue=5), Pass, id="another queue"),
         pytest.param(rates(100, trust=None), Unknown, id="class not known"),
         pytest.param(rates(100, prio_tc=[]), Unknown, id="queues not read"),
+        pytest.param(rates(100, prio_tc=[0, 1, 2]), Unknown, id="queue of priority 3 not read"),
+        pytest.param(rates(400, trust=None), Pass, id="no limit that counts, class not known"),
+        pytest.param(changed_netdev(rates(100), 1, speed_gbit_s=100.0), Pass, id="as fast as the interface runs"),
+        pytest.param(
+            changed_port(changed_netdev(roce(), 1, speed_gbit_s=None), 1, rate_gbit_s=None),
+            Pass,
+            id="no limit, no rate",
+        ),
         pytest.param(dcb(roce(), max_rate_kbit_s=[]), Unknown, id="limits not read"),
         pytest.param(
             changed_port(changed_netdev(rates(100), 1, speed_gbit_s=None), 1, rate_gbit_s=None), Unknown, id="rate"
