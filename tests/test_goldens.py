@@ -60,3 +60,8 @@ def test_fault(fault: str, golden: Golden) -> None:
 def test_export(form: str, golden: Golden) -> None:
     """One machine in every form that `export` writes."""
     golden(f"{EXPORTED}/export.{form}.txt", exported(form, scanned(EXPORTED)))
+
+
+def test_picture_of_the_readme(golden: Golden) -> None:
+    """The demo's machine with a fault that a picture shows."""
+    golden("../../docs/machine.svg", exported("svg", scanned(EXPORTED, "switch-uplink-x4")))

@@ -60,7 +60,7 @@ def form_of(output: str | None) -> str:
     if output is None:
         return "text"
     suffix = os.path.splitext(output)[1].lower()
-    forms = {".json": "json", ".txt": "text", "": "text"}
+    forms = {".json": "json", ".html": "html", ".htm": "html", ".txt": "text", "": "text"}
     if suffix not in forms:
-        raise Refused(f"{output}: no format has the suffix {suffix}; say --format text or json")
+        raise Refused(f"{output}: no format has the suffix {suffix}; say --format text, json or html")
     return forms[suffix]

@@ -14,17 +14,27 @@ class ScanFormat(str, Enum):
 
     TEXT = "text"
     JSON = "json"
+    HTML = "html"
+
+
+class DiffFormat(str, Enum):
+    """Forms that `diff` prints."""
+
+    TEXT = "text"
+    JSON = "json"
 
 
 class ExportFormat(str, Enum):
     """Forms that `export` writes: agent/outputs/export."""
 
     ANSIBLE = "ansible"
+    HTML = "html"
     JUNIT = "junit"
     NCCL_TOPO = "nccl-topo"
     NFD = "nfd"
     PROMETHEUS = "prometheus"
     SLURM = "slurm"
+    SVG = "svg"
 
 
 class ListFormat(str, Enum):

@@ -39,6 +39,10 @@ def scan(asked: Asked, wanted: str | None, output: str | None, kept: Kept, no_co
         except BadReport as error:
             raise Refused(str(error)) from error
         deliver(data, output)
+    elif form == "html":
+        from agent.outputs.export import exported
+
+        deliver(exported("html", report).encode("utf-8", "replace"), output)
     else:
         from agent.outputs.text import page
 

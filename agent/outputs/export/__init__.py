@@ -1,4 +1,4 @@
-"""One report in the form that a neighbour reads: monitoring, Kubernetes, Slurm, NCCL, CI, Ansible.
+"""One report in the form that a neighbour reads: monitoring, Kubernetes, Slurm, NCCL, CI, Ansible, people.
 
 Every form is a module here with `export(report) -> str`, a pure function. What is not known is left out, or marked as
 unknown in the form's own way; it is never 0. Names, labels and firmware strings are untrusted: each form escapes them.
@@ -11,7 +11,7 @@ from typing import cast
 
 from agent.model.report import Report
 
-FORMS = ("ansible", "junit", "nccl-topo", "nfd", "prometheus", "slurm")
+FORMS = ("ansible", "html", "junit", "nccl-topo", "nfd", "prometheus", "slurm", "svg")
 
 
 def exported(form: str, report: Report) -> str:

@@ -20,7 +20,7 @@ def verdict(report: Report, width: int) -> list[Line]:
     counts = [f"{summary.counts.get(s, 0)} {s}" for s in reversed(SEVERITIES) if summary.counts.get(s)]
     style = summary.verdict if summary.verdict != "unknown" else "warning"
     told = (summary.verdict.upper(), style), f"  {', '.join(counts) or 'no findings'}"
-    lines = _fitting([*told, f"  ·  {_judged(report)}"], [line(*told), line(f"  {_judged(report)}")], width)
+    lines = _fitting([*told, f"  ·  {judged(report)}"], [line(*told), line(f"  {judged(report)}")], width)
     if summary.verdict == "unknown":
         rules = summary.unknown_rules
         which = (
@@ -44,7 +44,8 @@ def findings(report: Report, width: int) -> list[Line]:
     return lines
 
 
-def _judged(report: Report) -> str:
+def judged(report: Report) -> str:
+    """How many rules were judged, and how many were not."""
     states = [check.state for check in report.checks]
     told = [f"{sum(state in ('fail', 'pass') for state in states)} of {len(states)} rules judged"]
     for word, text in (("unknown", "unknown"), ("not_applicable", "not applicable"), ("disabled", "disabled")):
@@ -70,7 +71,7 @@ def _finding(finding: Finding, names: Names, width: int) -> list[Line]:
     lines += paragraph(finding.impact, width, indent="           ", first="  impact   ")
     lines += paragraph(finding.remedy, width, indent="           ", first="  remedy   ")
     if finding.absorbs:
-        explained = ", ".join(_absorbed(each, names) for each in finding.absorbs)
+        explained = ", ".join(absorbed(each, names) for each in finding.absorbs)
         lines += paragraph(explained, width, indent="           ", first="  explains ", style="dim")
     return lines
 
@@ -81,6 +82,7 @@ def _fitting(one: Sequence[Span | str], two: list[Line], width: int) -> list[Lin
     return [whole] if length(whole) <= width else two
 
 
-def _absorbed(text: str, names: Names) -> str:
+def absorbed(text: str, names: Names) -> str:
+    """ "rule subject" with the subject as people call it."""
     rule, _, subject = text.partition(" ")
     return f"{rule} of {names.subject(subject)}" if subject else rule

@@ -18,7 +18,15 @@ def header(report: Report, width: int) -> list[Line]:
     node = report.node
     title = joined((node.hostname or "(host name not known)", joined((node.vendor, node.product), " ")))
     lines = paragraph(title, width, indent="", style="bold")
-    for name, text, style in (
+    for name, text, style in facts(report):
+        first = f"  {name}".ljust(HANGING)
+        lines += paragraph(text, width, indent=" " * HANGING, style=style, first=first)
+    return lines
+
+
+def facts(report: Report) -> list[tuple[str, str, str]]:
+    """What is known of the node: name, text, style."""
+    every = (
         ("platform", _platform(report), ""),
         ("GPUs", _gpus(report), ""),
         ("NICs", counted(model(nic.model) or "RDMA NIC" for nic in _cards(report)) or "none with RDMA", ""),
@@ -28,11 +36,8 @@ def header(report: Report, width: int) -> list[Line]:
         ("source", _source(report), "dim"),
         ("counters", _window(report), "dim"),
         ("changed", "; ".join(report.config.changed), "warning"),
-    ):
-        if text:
-            first = f"  {name}".ljust(HANGING)
-            lines += paragraph(text, width, indent=" " * HANGING, style=style, first=first)
-    return lines
+    )
+    return [fact for fact in every if fact[1]]
 
 
 def _cards(report: Report) -> list[Nic]:

@@ -32,7 +32,7 @@ class Table(NamedTuple):
 def gpu_matrix(report: Report, width: int) -> list[Line]:
     """One sentence where all pairs are alike; else the matrix."""
     labels = {g.id: g.label for g in report.topology.gpus}
-    pairs = _pairs(report, labels, labels)
+    pairs = pairs_of(report, labels, labels)
     if not pairs:
         return []
     kinds = {path.kind or "?" for path in pairs.values()}
@@ -58,12 +58,12 @@ def rail_matrix(report: Report, width: int) -> list[Line]:
     shown = sorted(shown_nics(report), key=lambda n: order.get(n.role, 2))
     gpus = {g.id: g.label for g in report.topology.gpus}
     nics = {n.id: n.label for n in shown}
-    pairs = _pairs(report, gpus, nics)
+    pairs = pairs_of(report, gpus, nics)
     nics = {key: label for key, label in nics.items() if any((gpu, key) in pairs for gpu in gpus)}
     if not pairs:
         return []
     rails = [n.id for n in shown if n.role == "rail" and n.id in nics]
-    marked = _nearest(pairs, gpus, rails)
+    marked = nearest(pairs, gpus, rails)
     kinds = {path.kind or "?" for path in pairs.values()}
     if len(kinds) == 1 and len(gpus) * len(nics) > 1:
         whom = "every rail" if len(rails) == len(nics) else "every NIC"
@@ -102,7 +102,8 @@ def _counts(paths: Iterable[Path]) -> str:
     return f"pairs of each kind: {told} (each pair: --format json)"
 
 
-def _pairs(report: Report, rows: Mapping[str, str], columns: Mapping[str, str]) -> Pairs:
+def pairs_of(report: Report, rows: Mapping[str, str], columns: Mapping[str, str]) -> Pairs:
+    """Paths by their two ends, in both directions, of ids that are in rows and columns."""
     found: dict[tuple[str, str], Path] = {}
     for path in report.topology.paths:
         for a, b in ((path.a, path.b), (path.b, path.a)):
@@ -111,7 +112,7 @@ def _pairs(report: Report, rows: Mapping[str, str], columns: Mapping[str, str]) 
     return found
 
 
-def _nearest(pairs: Pairs, gpus: Iterable[str], rails: Sequence[str]) -> set[tuple[str, str]]:
+def nearest(pairs: Pairs, gpus: Iterable[str], rails: Sequence[str]) -> set[tuple[str, str]]:
     """Each GPU's nearest rails."""
     marked: set[tuple[str, str]] = set()
     for gpu in gpus:

@@ -20,17 +20,17 @@ NAMED = 10  # subjects, or ranges of them, that a line names
 def not_judged(report: Report, width: int) -> list[Line]:
     """Rules by the reason that keeps them unknown, then what the probes lack, then what would help."""
     lines: list[Line] = []
-    for reason, rules in _by_reason(report).items():
+    for reason, rules in by_reason(report).items():
         lines += paragraph(rules, width, indent="      ", first="  ? ")
         lines += paragraph(reason, width, indent="      ")
     lines += _probes(report, width)
-    wanted = _wanted(report)
+    wanted = what_would_help(report)
     if lines and wanted:
         lines += [BLANK, *paragraph(f"To judge more: {'; '.join(wanted)}.", width)]
     return lines
 
 
-def _by_reason(report: Report) -> dict[str, str]:
+def by_reason(report: Report) -> dict[str, str]:
     """Reason -> rules and subjects that it keeps unknown; rules of the same subjects together."""
     names = Names(report)
     found: dict[str, dict[str, list[str]]] = {}
@@ -84,7 +84,7 @@ def _probes(report: Report, width: int) -> list[Line]:
     return lines
 
 
-def _wanted(report: Report) -> list[str]:
+def what_would_help(report: Report) -> list[str]:
     """What a person can do about it."""
     as_root = "scan as root" if report.source.kind == "live" else "take the evidence as root"
     wanted = [as_root] if any(_privilege(run) for run in report.probes) else []

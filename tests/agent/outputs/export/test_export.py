@@ -58,7 +58,7 @@ def test_the_command_writes_a_finished_report(form: str, tmp_path: Path, capsysb
     assert written.read_bytes()
 
 
-@pytest.mark.parametrize("form", ["svg", "Prometheus", ""])
+@pytest.mark.parametrize("form", ["pdf", "Prometheus", ""])
 def test_what_is_not_offered_is_wrong_usage(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     """One line that names what there is."""
     assert 2 == run(["export", form])

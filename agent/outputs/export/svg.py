@@ -1,0 +1,45 @@
+"""The machine as one SVG file: for a page of one's own, a ticket, a wiki.
+
+Colours stand as they are in it, once for a light page and once for a dark one: many readers of SVG know no variables.
+"""
+
+from __future__ import annotations
+
+import re
+from pkgutil import get_data
+from xml.etree.ElementTree import Element, tostring
+
+from agent.model.report import Report
+from agent.outputs.html.elements import el
+from agent.outputs.html.picture import picture
+
+_COLOURS = re.compile(r"--([a-z-]{1,20}): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)")
+
+
+def export(report: Report) -> str:
+    """SVG 1.1 with its own style; a machine without GPU and NIC is one sentence."""
+    drawn = picture(report, anchors=False)
+    drawn = _nothing(report) if drawn is None else drawn
+    drawn.set("xmlns", "http://www.w3.org/2000/svg")
+    style = el("style")
+    light, dark = _style(1), _style(2)
+    style.text = f"{light}@media (prefers-color-scheme: dark) {{\n{dark}}}\n"
+    drawn.insert(0, style)
+    drawn.insert(1, el("rect", width="100%", height="100%", class_="paper"))
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(drawn, encoding="unicode")}\n'
+
+
+def _style(which: int) -> str:
+    """The rules with the colours of a light page (1) or a dark one (2)."""
+    palette, rules = (
+        (get_data("agent.outputs.html", f"{name}.css") or b"").decode() for name in ("palette", "picture")
+    )
+    colours = {found[1]: found[which + 1] for found in _COLOURS.finditer(palette)}
+    rules += ".machine .paper { fill: var(--paper); }\n"
+    return re.sub(r"var\(--([a-z-]{1,20})\)", lambda found: colours[found[1]], rules)
+
+
+def _nothing(report: Report) -> Element:
+    said = f"{report.node.hostname or 'this node'}: no GPU and no RDMA NIC known"
+    text = el("text", said, x=12, y=24, class_="small")
+    return el("svg", text, viewBox="0 0 600 40", width=600, height=40, class_="machine", role="img", aria_label=said)

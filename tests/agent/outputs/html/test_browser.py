@@ -1,0 +1,217 @@
+"""The page in a real browser: Debian's Chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from agent.model.report import Report
+from agent.outputs.export import exported
+from tests.agent.outputs.export.given import hostile
+from tests.machines import scanned
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (apt install chromium)"),
+    pytest.mark.timeout(300),
+]
+
+H100, H200 = "8xh100-sxm-2s-8xcx7-ib-4nvsw", "8xh200-sxm-2s-16xcx7-roce-4nvsw"
+NARROW, UPLINK, GPU1 = 390, "0000:38:00.0", "0000:3b:00.0"
+
+
+class Shown:
+    """One page that is open, and all that it asked for or complained of."""
+
+    def __init__(self, page: Any, address: str) -> None:
+        self.page = page
+        self.asked: list[str] = []
+        self.complaints: list[str] = []
+        page.on("request", lambda each: self.asked.append(each.url))
+        page.on("console", lambda each: self.complaints.append(each.text))
+        page.on("pageerror", lambda each: self.complaints.append(str(each)))
+        page.on("dialog", lambda each: self.complaints.append(each.message))
+        page.goto(address)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def show(browser: Any, tmp_path: Path) -> Iterator[Any]:
+    pages = []
+
+    def made(report: Report, form: str = "html", width: int = 1280, scheme: str = "light") -> Shown:
+        file = tmp_path / f"page.{form}"
+        file.write_bytes(exported(form, report).encode("utf-8", "replace"))
+        pages.append(browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme))
+        return Shown(pages[-1], file.as_uri())
+
+    yield made
+    for page in pages:
+        page.close()
+
+
+def sixteen() -> Report:
+    """A machine of 16 GPUs and 36 NICs: one of eight, twice, the second in another PCI domain."""
+    whole = json.loads(msgspec.json.encode(scanned(H200)))
+    again = json.loads(json.dumps(whole["topology"]).replace('"0000:', '"0001:'))
+    for number, gpu in enumerate(again["gpus"], 8):
+        gpu["label"] = f"GPU{number}"
+    for rows in ("pci", "gpus", "nics", "nvswitches", "paths"):
+        whole["topology"][rows] += again[rows]
+    return msgspec.convert(whole, Report)
+
+
+@pytest.mark.parametrize("form", ["html", "svg"])
+@pytest.mark.parametrize(
+    "report",
+    [lambda: scanned(H100, "switch-uplink-x4"), lambda: scanned("cpu-only-2s"), sixteen,
+     lambda: hostile(scanned(H100), True), lambda: hostile(scanned(H100), False)],
+    ids=["fault", "no-gpu", "sixteen", "hostile-names", "hostile"],
+)  # fmt: skip
+def test_nothing_is_loaded_and_nothing_complained_of(show: Any, report: Any, form: str) -> None:
+    """Not even by a host name that is a piece of script: it opens in a room without a network."""
+    shown = show(report(), form)
+
+    assert [] == shown.complaints
+    assert 1 == len(shown.asked)
+    assert shown.asked[0].startswith("file:")
+
+
+def test_a_name_is_never_markup(show: Any) -> None:
+    """What a host calls itself stands there as text."""
+    report = scanned(H100)
+    evil = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
+    shown = show(msgspec.structs.replace(report, node=msgspec.structs.replace(report.node, hostname=evil)))
+
+    assert evil == shown.page.inner_text("h1")
+    assert [] == shown.complaints
+    assert 1 == len(shown.asked)
+
+
+def test_a_box_opens_what_is_known_of_it(show: Any) -> None:
+    """By a click; Escape closes it, and the box has the focus again."""
+    report = scanned(H100)
+    page = show(report).page
+    page.click(f'.machine a[data-key="{GPU1}"]')
+
+    assert report.topology.gpus[1].uuid in page.inner_text("#panel")
+    assert "Close" == page.evaluate("document.activeElement.textContent")
+    page.keyboard.press("Escape")
+    assert not page.is_visible("#panel")
+    assert GPU1 == page.evaluate("document.activeElement.dataset.key")
+
+
+def test_boxes_are_reached_and_opened_by_the_keyboard(show: Any) -> None:
+    """From the first one on by Tab, in the order of the picture; Enter opens."""
+    page = show(scanned(H100)).page
+    page.focus(".machine a.box")
+    for _ in range(2):
+        page.keyboard.press("Tab")
+    second = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    page.keyboard.press("Enter")
+
+    assert second.startswith("mlx5_0, rail, ConnectX-7")
+    assert page.is_visible("#panel")
+    assert "mlx5_0" in page.inner_text("#panel h2")
+
+
+def test_a_finding_leads_to_its_device_and_back(show: Any) -> None:
+    """The device's block opens where the finding's link leads."""
+    page = show(scanned(H100, "switch-uplink-x4")).page
+    assert not page.is_visible(f'[id="d-{UPLINK}"] .body')
+    page.click(".finding header a")
+
+    assert page.is_visible(f'[id="d-{UPLINK}"] .body')
+    page.click(f'[id="d-{UPLINK}"] .body a')
+    assert page.evaluate("location.hash").startswith("#f-")
+
+
+def test_a_cell_of_the_matrix_traces_its_way(show: Any) -> None:
+    """The links of that pair stay bright, all others pale."""
+    report = scanned(H100)
+    gpu, nic = report.topology.gpus[0], report.topology.nics[0]
+    page = show(report).page
+    page.hover('table[aria-label="GPU to NIC"] tbody tr:first-child td:nth-child(2)')
+
+    on = page.eval_on_selector_all(".wire.on", "each => each.map(e => e.dataset.place)")
+    assert sorted([gpu.pci, nic.pci, "0000:16:00.0"]) == sorted(on)
+    page.hover("h1")
+    assert 0 == page.locator(".machine.tracing").count()
+
+
+@pytest.mark.parametrize("report", [lambda: scanned(H200), sixteen], ids=["eight", "sixteen"])
+def test_no_text_leaves_its_box(show: Any, report: Any) -> None:
+    """As the browser measures it, in the fonts of this machine; a few pixels are forgiven."""
+    page = show(report()).page
+    over = page.evaluate(
+        """() => [...document.querySelectorAll('.machine a.box')].flatMap((box) => {
+            const shape = box.querySelector('.shape').getBBox();
+            return [...box.querySelectorAll('text:not(.letter)')].filter((text) => {
+                const at = text.getBBox();
+                return at.x < shape.x || at.x + at.width > shape.x + shape.width + 4
+                    || at.y < shape.y - 4 || at.y + at.height > shape.y + shape.height + 4;
+            }).map((text) => text.textContent);
+        })"""
+    )
+
+    assert [] == over
+
+
+@pytest.mark.parametrize("report", [lambda: scanned(H200, "roce-mtu-1500"), sixteen], ids=["fault", "sixteen"])
+def test_a_phone_scrolls_tables_and_not_the_page(show: Any, report: Any) -> None:
+    """Wide things scroll in their own frame."""
+    page = show(report(), width=NARROW).page
+
+    assert NARROW >= page.evaluate("document.scrollingElement.scrollWidth")
+
+
+def test_light_and_dark_by_the_system_and_by_the_button(show: Any) -> None:
+    """auto -> light -> dark, and the button says which."""
+    ground = "getComputedStyle(document.body).backgroundColor"
+    page = show(scanned(H100), scheme="dark").page
+    dark = page.evaluate(ground)
+    page.click("#theme")
+    light = page.evaluate(ground)
+    page.click("#theme")
+
+    assert "rgb(255, 255, 255)" == light != dark
+    assert dark == page.evaluate(ground)
+    assert "Theme: dark" == page.inner_text("#theme")
+
+
+def test_print_shows_all(show: Any) -> None:
+    """On paper nobody opens a block."""
+    page = show(scanned(H100)).page
+    assert page.locator("details:not([open])").count()
+    assert page.pdf().startswith(b"%PDF")
+
+    assert 0 == page.locator("details:not([open])").count()
+
+
+def test_without_script_it_reads_the_same(browser: Any, tmp_path: Path) -> None:
+    """Boxes are links to blocks of the page; nothing offers what cannot be done."""
+    file = tmp_path / "page.html"
+    file.write_text(exported("html", scanned(H100, "gpu-width-x8")))
+    page = browser.new_context(java_script_enabled=False).new_page()
+    page.goto(file.as_uri())
+
+    assert not page.is_visible("#theme")
+    assert not page.is_visible("#panel")
+    assert page.is_visible(".finding")
+    page.click('.machine a[data-key="0000:4c:00.0"]')
+    assert page.url.endswith("#d-0000:4c:00.0")
+    page.context.close()
