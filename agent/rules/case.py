@@ -72,7 +72,7 @@ class Case:
     @cached_property
     def nic_by_pci(self) -> Mapping[str, Nic]:
         """NICs by the id of their PCI function; a sub-function is not what its parent's function is."""
-        return {n.pci: n for n in self.topology.nics if n.pci and n.id == n.pci}
+        return {n.id: n for n in self.topology.nics if n.id == n.pci}
 
     @cached_property
     def netdevs(self) -> Mapping[str, Netdev]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.rules.case import Case
-from agent.rules.devices import away, function_of, is_nvidia, on_c2c
+from agent.rules.devices import away, function_of, is_consumer, is_nvidia, on_c2c
 from agent.rules.gpudirect.ways import NEAR, peer_memory
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
@@ -84,14 +84,14 @@ def gpus_that_could(case: Case) -> list[Gpu]:
 
 def _could(case: Case, gpu: Gpu) -> bool:
     """An NVIDIA GPU that the driver offers, or may: those of the GeForce line cannot do GPUDirect RDMA."""
-    consumer = any(line in _name(case, gpu) for line in ("geforce", "titan"))
     offered = gpu.driver_state in ("open", "unknown") and away(function_of(case, gpu)) is None
-    return is_nvidia(case, gpu) and offered and not consumer
+    return is_nvidia(case, gpu) and offered and not is_consumer(case, gpu)
 
 
-def _name(case: Case, gpu: Gpu) -> str:
+def has_name(case: Case, gpu: Gpu) -> bool:
+    """Whether anybody says what kind of card it is."""
     function = function_of(case, gpu)
-    return f"{gpu.name or ''}{(function.name if function else None) or ''}".lower()
+    return bool(gpu.name or (function and function.name))
 
 
 def why_not_applicable(case: Case, gpus: list[Gpu]) -> str | None:
@@ -130,7 +130,7 @@ def _dmabuf(case: Case, gpus: list[Gpu]) -> Answer:
     needs = dmabuf_needs(case, gpus)
     lacking = [need for need, met in needs.items() if met is False]
     unread = [need for need, met in needs.items() if met is None]
-    if lacking and not any(_name(case, gpu) for gpu in gpus):
+    if lacking and not any(has_name(case, gpu) for gpu in gpus):
         return Unknown("node", "whether these GPUs are data-centre GPUs is not known: they have no name")
     if not lacking:
         return (

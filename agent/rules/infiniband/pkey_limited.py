@@ -67,7 +67,7 @@ def _judge(each: IbPort, index: int, why: str | None) -> Answer:
         return NotApplicable(each.subject, "not active")
     if not keys:
         return Unknown(each.subject, "its partition keys could not be read")
-    if index >= len(keys):
+    if index not in range(len(keys)):
         return NotApplicable(each.subject, f"no key at index {index}: see ib-pkey-mismatch")
     values = [_value(key) for key in keys]
     if values[index] is None:

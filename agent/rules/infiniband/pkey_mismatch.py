@@ -49,7 +49,7 @@ def ib_pkey_mismatch(case: Case) -> Iterator[Answer]:
         return
     rails = [each for each in rdma_rails(case) if each.port.link_layer == "InfiniBand"]
     why = files_unread(case)
-    asked = [each for each in effective(case, _KEY) if (number(each.value) or 0) > 0]
+    asked = [each for each in effective(case, _KEY) if number(each.value)]
     if not rails:
         yield NotApplicable("node", "no active InfiniBand rail")
     elif not asked:
@@ -63,7 +63,7 @@ def ib_pkey_mismatch(case: Case) -> Iterator[Answer]:
 
 def _short(where: Effective, rails: list[Hca]) -> list[Hca]:
     """Rails without a key at that index."""
-    return [each for each in rails if (number(where.value) or 0) >= len(each.port.pkeys)]
+    return [each for each in rails if (number(where.value) or 0) not in range(len(each.port.pkeys))]
 
 
 def _fault(where: Effective, short: list[Hca]) -> Fail:

@@ -58,7 +58,7 @@ def ib_subnet_mixed(case: Case) -> Iterator[Answer]:
         return
     prefixes, managers = _by(rails, _prefix), _by(rails, lambda each: str(each.port.sm_lid or ""))
     sizes = {len(group) for group in prefixes.values()}
-    if len(prefixes) > 1 and len(sizes) > 1:
+    if len(sizes) > 1:
         few = [each for group in prefixes.values() if len(group) < max(sizes) for each in group]
         yield _fault(rails, few, f"other subnets than most rails: {named([each.label for each in few])}", "prefixes")
     elif set(prefixes) == {_DEFAULT} and len(managers.keys() - {""}) > 1:

@@ -15,7 +15,8 @@ from agent.model.pci import PciFunction
 from agent.model.report import Known
 from agent.model.topology import Topology
 
-DEVICES = ("gpu", "nvswitch", "nic")  # and below them: "link" of a GPU, "port" of a NIC
+DEVICES = ("gpu", "nvswitch", "nic")
+_OWNERS = {"link": "gpu", "port": "nic"}  # parts, and what they are below
 _MOST_ABOVE = 16  # ports above a device that are kept; deeper trees are hostile
 
 
@@ -47,7 +48,7 @@ def inventory(topology: Topology) -> list[Known]:
     for switch in topology.nvswitches:
         add(f"nvswitch:{switch.id}", f"NVSwitch {switch.id}", None, switch.pci)
     for nic in topology.nics:
-        if nic.pci and nic.id == nic.pci and not (nic.virtual_function or nic.software or nic.limited):
+        if nic.id == nic.pci and not (nic.virtual_function or nic.software or nic.limited):
             add(f"nic:{nic.id}", nic.label, nic.model, nic.pci, nic.role)
             for port in nic.ports:
                 add(f"port:{nic.id}/{port.port}", f"{nic.label}/{port.port}", None, None, nic.role)
@@ -69,7 +70,7 @@ def merged(known: Sequence[Known], topology: Topology) -> tuple[list[Known], boo
             here[now] = msgspec.structs.replace(
                 row, identity=row.identity or each.identity, detail=row.detail or each.detail
             )
-        elif each.subject not in stood_in and not (_kind(each) not in DEVICES and owner(each.subject) in stood_in):
+        elif not {each.subject, owner(each.subject)} & stood_in:
             missing.append(each)
     return sorted([*here.values(), *missing], key=lambda each: each.subject), not missing
 
@@ -84,23 +85,22 @@ def matched(known: Sequence[Known], rows: Sequence[Known]) -> Matched:
         )
     here = {row.subject for row in rows}
     for each in known:
-        if _kind(each) not in DEVICES:
-            now = match.at.get(owner(each.subject))
-            part = each.subject.rpartition("/")[2]
-            moved = f"{_kind(each)}:{now.partition(':')[2]}/{part}" if now else ""
-            if moved in here:
-                match.at[each.subject] = moved
+        now = match.at.get(owner(each.subject))
+        part = each.subject.rpartition("/")[2]
+        moved = f"{_kind(each)}:{now.partition(':')[2]}/{part}" if now else ""
+        if moved in here:
+            match.at[each.subject] = moved
     return match._replace(replaced=frozenset(replaced))
 
 
 def owner(subject: str) -> str:
-    """The device that a link or port is a part of.
+    """The device that a link or port is a part of; what is no part has an owner that is never a device.
 
-    >>> owner("link:0000:19:00.0/7"), owner("port:0000:1a:00.0/1")
-    ('gpu:0000:19:00.0', 'nic:0000:1a:00.0')
+    >>> owner("link:0000:19:00.0/7"), owner("port:0000:1a:00.0/1"), owner("nic:0000:1a:00.0")
+    ('gpu:0000:19:00.0', 'nic:0000:1a:00.0', ':')
     """
     kind, _, rest = subject.partition(":")
-    return f"{'gpu' if kind == 'link' else 'nic'}:{rest.rpartition('/')[0]}"
+    return f"{_OWNERS.get(kind, '')}:{rest.rpartition('/')[0]}"
 
 
 def _devices(known: list[Known], rows: list[Known], match: Matched) -> set[str]:

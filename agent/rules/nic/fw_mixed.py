@@ -31,7 +31,7 @@ def nic_fw_mixed(case: Case) -> Iterator[Answer]:
     - NICs of different board types may have different firmware. Storage and management NICs are not compared.
     - Virtual functions and virtual machines, whose firmware is the provider's; software devices, functions that a
       fabric manager owns, NICs that sleep or are gone; a single NIC of its type: not applicable.
-    - Board id or firmware version could not be read: unknown.
+    - Board id or firmware version could not be read, or which NICs are rails is not known: unknown.
     - A rolling upgrade looks the same until it is done.
 
     ## How to confirm
@@ -50,7 +50,9 @@ def nic_fw_mixed(case: Case) -> Iterator[Answer]:
             yield silent
         else:
             boards.setdefault(nic.board_id or "", []).append(nic)
-    if not case.rails and (case.bus_unread is None or case.probe_failure("rdma|rdma_tools") is None):
+    if case.no_rail_known and not case.virtual_machine:
+        yield Unknown("node", case.no_rail_known)
+    elif not case.rails and (case.bus_unread is None or case.probe_failure("rdma|rdma_tools") is None):
         yield NotApplicable("node", "no rail")
     for board, nics in sorted(boards.items()):
         yield from _judge(board, nics)

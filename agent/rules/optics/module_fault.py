@@ -11,7 +11,7 @@ from agent.model.node import Event
 from agent.rules.case import Case
 from agent.rules.devices import by_role
 from agent.rules.optics.modules import Plugged, plugged, unread
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.rule import Answer, Fail, NotApplicable, Pass, rule
 
 _COUNTERS = {
     "module_high_temp": "the module was too hot",
@@ -67,14 +67,10 @@ def roce_module_fault(case: Case) -> Iterator[Answer]:
     ## Source
     CMIS 5.2 (module state, thresholds of page 02h); Linux mlx5 `counters.rst` and `events.c` (port module event).
     """
-    held: set[Unknown] = set()
-    for one in plugged(case, down=True):
-        answer = _judge(case, one) if isinstance(one, Plugged) else one
-        if isinstance(answer, Unknown) and answer.subject == "node":
-            held.add(answer)
-        elif not (isinstance(answer, NotApplicable) and answer.subject == "node"):
+    ports = (_judge(case, one) if isinstance(one, Plugged) else one for one in plugged(case, down=True))
+    for answer in dict.fromkeys(ports):  # what this process may not read is the node's answer: once
+        if not (isinstance(answer, NotApplicable) and answer.subject == "node"):
             yield answer
-    yield from sorted(held)
     others = [(nic, port) for nic in case.topology.nics for port in nic.ports if port.link_layer == "InfiniBand"]
     for nic, port in others:
         yield _infiniband(case, nic, port)

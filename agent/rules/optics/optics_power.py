@@ -8,7 +8,7 @@ from agent.model.finding import Evidence
 from agent.model.nic import Lane, TransceiverModule
 from agent.rules.case import Case
 from agent.rules.optics.modules import CABLES, Plugged, plugged, unread
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.rule import Answer, Fail, NotApplicable, Pass, rule
 from agent.rules.threshold import Threshold
 
 _DARK_DBM = -20.0  # no receiver of these rates works below: on an active port such a lane is not in use
@@ -59,14 +59,8 @@ def roce_optics_power(case: Case) -> Iterator[Answer]:
     ## Source
     CMIS 5.2 (pages 02h and 11h), SFF-8636 (page 03h): the thresholds are the module's own.
     """
-    denied: set[Unknown] = set()
-    for one in plugged(case):
-        answer = _judge(case, one) if isinstance(one, Plugged) else one
-        if isinstance(answer, Unknown) and answer.subject == "node":
-            denied.add(answer)
-        else:
-            yield answer
-    yield from sorted(denied)
+    # What this process may not read is the node's answer: once, not for every port
+    yield from dict.fromkeys(_judge(case, one) if isinstance(one, Plugged) else one for one in plugged(case))
 
 
 def _judge(case: Case, one: Plugged) -> Answer:
@@ -86,7 +80,7 @@ def _judge(case: Case, one: Plugged) -> Answer:
         if rows:
             return _fault(one, severity, [text for text, _ in rows], [what for _, what in rows])
     powers = [lane.rx_power_dbm for lane in seen if lane.rx_power_dbm is not None]
-    spread = max(powers) - min(powers) if len(powers) > 1 else 0.0
+    spread = max(powers, default=0.0) - min(powers, default=0.0)
     if spread > case.threshold(_SPREAD):
         told = [(f"lane {lane.lane}", f"{lane.rx_power_dbm:g} dBm") for lane in seen if lane.rx_power_dbm is not None]
         return _fault(one, "info", [f"received lanes differ by {spread:.1f} dB"], told)
@@ -108,12 +102,16 @@ def _of_lane(lane: Lane, module: TransceiverModule) -> Iterator[tuple[str, str, 
         for level, severity in (("alarm", "error"), ("warning", "warning")):
             low = module.thresholds.get(f"{way}_power_low_{level}_dbm")
             high = module.thresholds.get(f"{way}_power_high_{level}_dbm")
-            if low is None or high is None or low >= high or low <= power <= high:
+            if low is None or high is None or low >= high:
                 continue
-            side, limit = ("low", low) if power < low else ("high", high)
+            if power < low:
+                side, limit = "low", low
+            elif power > high:
+                side, limit = "high", high
+            else:
+                continue
             text = f"lane {lane.lane} {_WAYS[way]} {power:g} dBm, {side} {level} limit {limit:g}"
             yield severity, text, (f"{way} power of lane {lane.lane}", f"{power:g} dBm (limit {limit:g} dBm)")
-            break
     for flag in lane.flags:
         if flag in _FLAGS:
             severity = "error" if flag == "tx_fault" else "warning"
@@ -132,7 +130,7 @@ def _fault(one: Plugged, severity: str, texts: list[str], rows: list[tuple[str, 
         impact="Bit errors and flaps come next: 3 dB less is half the light, and a flap stops 100 % of the traffic.",
         remedy="Clean both ends of the fibre and reseat; then change the module of the end that is out of range.",
         evidence=(*name, *evidence[:16]),
-        severity="info" if severity == "info" else one.each.severity(severity),
+        severity=one.each.severity(severity),
         cause="spread" if severity == "info" else "",
         places=one.places,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from agent.rules.cabling import Socket, all_dark, board_of, not_meant, position_of, settling
@@ -16,9 +17,19 @@ def socket(number: int, active: bool, **changes) -> Socket:
     return made._replace(**changes)
 
 
+def storage(number: int, active: bool, **changes) -> Socket:
+    """The same of a storage NIC."""
+    made = socket(number, active, **changes)
+    return made._replace(nic=msgspec.structs.replace(made.nic, role="storage"))
+
+
 def test_a_socket_knows_its_card() -> None:
     """All functions of one slot."""
     assert "0000:25:00" == socket(1, True).card
+    bare = msgspec.structs.replace(nic("mlx5_1", 1), pci=None)
+    assert "mlx5_1" == socket(1, True, nic=bare).card
+    shared = msgspec.structs.replace(nic("mlx5_1", 1), pci=nic_id(1))
+    assert "0000:25:00" == socket(1, True, nic=shared).card
 
 
 def test_boards_by_id_then_by_product() -> None:
@@ -45,6 +56,7 @@ def test_all_dark_is_several_rails_without_a_light() -> None:
     assert all_dark([socket(0, False), socket(1, False)])
     assert not all_dark([socket(0, False)])
     assert not all_dark([socket(0, True), socket(1, False)])
+    assert not all_dark([storage(0, False), storage(1, False)])
 
 
 def test_what_was_meant() -> None:
@@ -59,3 +71,31 @@ def test_what_was_meant() -> None:
     twin = socket(1, True, position=(1, "1"))
     assert isinstance(not_meant(dark, [lit, dark, twin], "DOWN"), NotApplicable)
     assert not_meant(dark, [lit, socket(0, True, position=(1, "1")), dark, twin], "DOWN") is None
+
+
+@pytest.mark.parametrize(
+    ("make", "board", "kind"),
+    [
+        pytest.param(socket, "MT_1", type(None), id="a rail among rails"),
+        pytest.param(socket, "MT_2", type(None), id="what one rail has all have"),
+        pytest.param(storage, "MT_1", type(None), id="storage beside its like"),
+        pytest.param(storage, "MT_2", NotApplicable, id="an optional second storage card"),
+    ],
+)
+def test_siblings_of_a_dark_port(make, board: str, kind: type) -> None:
+    """Rails of every board are alike; storage cards are only where they are of one board."""
+    dark = make(1, False)
+
+    assert kind is type(not_meant(dark, [make(0, True, board=board), dark], "DOWN"))
+
+
+def test_a_card_has_the_ports_that_most_of_its_board_have() -> None:
+    """Two of three have one cable: the third's second cable obliges nobody, nor do cards of another board."""
+    second = (1, "1")
+    lit = [socket(n, True) for n in range(3)]
+    dark = socket(0, False, position=second)
+    other = [socket(n, True, position=place, board="MT_2") for n in (5, 6, 7, 8) for place in (second, (1, "0"))]
+
+    assert isinstance(not_meant(dark, [*lit, dark, socket(2, True, position=second)], "DOWN"), NotApplicable)
+    assert isinstance(not_meant(dark, [*lit, dark, *other], "DOWN"), NotApplicable)
+    assert not_meant(dark, [*lit, dark, *(socket(n, True, position=second) for n in (1, 2))], "DOWN") is None

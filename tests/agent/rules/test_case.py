@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
+from agent.model.report import CountersWindow
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from tests.agent.rules.build import probe, server, topology
+from tests.agent.rules.build import changed_nic, changed_nics, nic_id, node, probe, server, topology
 from tests.agent.rules.rows import bridge
 
 
@@ -36,7 +39,7 @@ def listed(case):
 )
 def test_absence_needs_a_whole_bus(case, why) -> None:
     """A GPU that is not among the functions may be among those that were not seen."""
-    assert why == case.bus_unread
+    assert why == replace(case).bus_unread  # a copy: the first answer is kept
 
 
 def test_no_gpu_on_a_bus_that_was_not_seen_whole_is_not_ok() -> None:
@@ -54,3 +57,84 @@ def test_a_function_that_came_or_went_is_no_gap() -> None:
     left = msgspec.structs.replace(case.topology.pci[0], state="changed_during_scan")
 
     assert None is topology(case, pci=[left]).bus_unread
+
+
+@pytest.mark.parametrize(
+    ("changes", "could"),
+    [
+        ({}, True),
+        ({"role": "management"}, False),
+        ({"state": "vfio"}, False),
+        ({"virtual_function": True}, False),
+    ],
+)
+def test_a_nic_may_be_a_rail_where_nothing_says_what_it_is_for(changes, could: bool) -> None:
+    """One that waits for a guest, or belongs to one, is none; nor is any where there is no GPU."""
+    case = changed_nic(changed_nics(server(), role="unknown"), 1, **changes)
+
+    assert could == (nic_id(1) in {nic.id for nic in case.maybe_rails})
+    assert () == topology(case, gpus=[]).maybe_rails
+
+
+def test_rails_are_known_where_one_is() -> None:
+    """Whatever nothing is known of beside it."""
+    nameless = changed_nics(server(), role="unknown", role_evidence=["no path is known"])
+
+    assert "which NICs are rails is not known: no path is known" == nameless.no_rail_known
+    assert None is changed_nic(nameless, 1, role="rail").no_rail_known
+
+
+def test_a_nic_is_found_by_its_own_function() -> None:
+    """A sub-function has its parent's."""
+    parent = server().topology.nics[1]
+    part = msgspec.structs.replace(parent, id=f"{parent.id}/sf1")
+    virtual = msgspec.structs.replace(parent, id="mlx5_9", pci=None)
+
+    assert {parent.id: parent} == topology(server(), nics=[parent, part, virtual]).nic_by_pci
+
+
+def test_nodes_with_cpus_are_sockets() -> None:
+    """The third is the memory of a GPU or of CXL."""
+    assert (0, 1) == server().cpu_nodes
+
+
+@pytest.mark.parametrize(("seconds", "settles"), [(899.9, True), (900.0, False), (None, False)])
+def test_links_settle_for_a_quarter_of_an_hour(seconds: float | None, settles: bool) -> None:
+    """Where nobody says how long the host runs, it runs long enough."""
+    assert settles == bool(node(server(), uptime_seconds=seconds).settling)
+
+
+@pytest.mark.parametrize(
+    ("window", "why"),
+    [
+        (CountersWindow(seconds=60.0), None),
+        (CountersWindow(reset_reason="the host was started anew"), "the host was started anew"),
+        (CountersWindow(seconds=0.0), "no earlier sample to compare counters with"),
+        (None, "no earlier sample to compare counters with"),
+    ],
+)
+def test_a_window_has_a_length(window: CountersWindow | None, why: str | None) -> None:
+    """Or says why it has none."""
+    said = replace(server(), window=window).not_counted
+
+    assert (said or "").startswith(why) if why else said is None
+
+
+def test_a_counter_that_is_not_there_did_not_stand_still() -> None:
+    """What both samples hold and the window does not name did."""
+    case = replace(server(), window=CountersWindow(seconds=60.0, moved={"pci:a": {"b": 2}}))
+
+    assert [2, 0, None] == [case.moved("pci:a", name, {"b": 9, "c": 9}) for name in ("b", "c", "d")]
+
+
+def test_what_many_rules_ask_is_made_once() -> None:
+    """For each case."""
+    made = []
+
+    def rails(case):
+        made.append(case)
+        return case.rails
+
+    case = server()
+    assert [case.rails] * 2 == [case.once(rails), case.once(rails)]
+    assert [case] == made

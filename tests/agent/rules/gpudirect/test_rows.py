@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from agent.model.finding import Gpudirect
-from agent.model.node import Driver
+from agent.model.node import Driver, Module
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import asked
 from agent.rules.gpudirect.rows import gpudirect_rows
+from agent.rules.nccl.disabled_by_env import gdr_disabled_by_env
 from tests.agent.rules.build import (
     all_functions,
     changed_gpu,
     changed_gpus,
     changed_nics,
     changed_port,
+    fails,
     function,
     gpu_id,
     nic_id,
@@ -30,7 +33,7 @@ from tests.agent.rules.gpudirect.machines import (
     grace,
     grouped,
 )
-from tests.agent.rules.nccl_case import said
+from tests.agent.rules.nccl_case import said, unread
 
 DOWN = "0000:22:00.0"
 
@@ -166,3 +169,144 @@ def test_modules_that_were_not_read_leave_the_way_open() -> None:
     assert {"unknown"} == {row.verdict for row in rows(case)}
     assert {"unknown"} == {row.via for row in rows(case)}
     assert all(row.causes for row in rows(case))
+
+
+def without_names(case):
+    return all_functions(changed_gpus(case, name=None), "0x030200", name=None)
+
+
+@pytest.mark.parametrize("name", ["NVIDIA GeForce RTX 4090", "NVIDIA TITAN RTX"])
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_consumer_card_is_ready_by_no_way(name: str, is_open: bool) -> None:
+    """NVIDIA's driver has no GPUDirect RDMA for it, with DMA-BUF or with peer memory; other cards keep theirs."""
+    case = software(server(), driver=Driver(version="570.1", open=is_open, cuda="12.8"))
+    found = rows(changed_gpu(case, 1, name=name))
+
+    assert ["ready", "blocked", "ready", "ready"] == [row.verdict for row in found]
+    assert "none" == found[1].via
+    assert ["GeForce"] == [cause.split()[0] for cause in found[1].causes]
+
+
+def test_a_consumer_card_is_one_by_what_the_bus_calls_it() -> None:
+    """The driver told no name."""
+    case = all_functions(without_names(server()), "0x030200", name="GA102 [GeForce RTX 3090]")
+
+    assert {"blocked"} == {row.verdict for row in rows(case)}
+
+
+@pytest.mark.parametrize("name", ["NVIDIA H100 80GB HBM3", "NVIDIA RTX A6000", "Quadro RTX 8000"])
+def test_cards_for_work_are_ready(name: str) -> None:
+    """Those of data centres and of workstations can do it."""
+    assert {"ready"} == {row.verdict for row in rows(changed_gpus(server(), name=name))}
+
+
+def test_a_card_without_a_name_may_be_a_consumer_card() -> None:
+    """Unknown, not ready; one name is enough, the driver's or the bus's; what slows it is said all the same."""
+    nameless = without_names(server())
+    by_bus = all_functions(nameless, "0x030200", name="GH100 [H100 SXM5 80GB]")
+    slowed = function(nameless, DOWN, acs=acs("RR"))
+
+    assert {"unknown"} == {row.verdict for row in rows(nameless)}
+    assert all("name" in cause for row in rows(nameless) for cause in row.causes)
+    assert {"ready"} == {row.verdict for row in rows(by_bus)}
+    assert "degraded" == of_pair(slowed, 1).verdict
+
+
+@pytest.mark.parametrize(
+    ("changes", "driver", "verdict", "word"),
+    [
+        pytest.param({"driver_state": "vfio"}, "vfio-pci", "unknown", "virtual machine", id="a guest's"),
+        pytest.param({"driver_state": "vfio"}, None, "unknown", "virtual machine", id="a guest's, driver not read"),
+        pytest.param(
+            {"driver_state": "no_driver", "driver_error": "bound to nvgrace-gpu-vfio-pci"}, "nvgrace-gpu-vfio-pci",
+            "unknown", "virtual machine", id="a guest's by a variant of vfio",
+        ),
+        pytest.param({"driver_state": "not_open"}, None, "unknown", "not known", id="not listed, driver not read"),
+        pytest.param({"driver_state": "not_open"}, "nvidia", "blocked", "does not list", id="not listed"),
+        pytest.param({"driver_state": "no_driver"}, "", "blocked", "no NVIDIA driver", id="no driver"),
+        pytest.param(
+            {"driver_state": "no_driver", "driver_error": "bound to nouveau"}, "nouveau", "blocked", "bound to nouveau",
+            id="another driver",
+        ),
+        pytest.param(
+            {"driver_state": "error", "driver_error": "GPU is lost"}, "nvidia", "blocked", "GPU is lost", id="error"
+        ),
+        pytest.param({"driver_state": "error"}, "nvidia", "blocked", "cannot open", id="error without a word"),
+    ],
+)  # fmt: skip
+def test_a_gpu_that_the_driver_does_not_offer_is_not_ready(changes, driver, verdict: str, word: str) -> None:
+    """The reason is with it, also where no rule sees a fault in it; the other GPUs are ready."""
+    case = function(changed_gpu(server(), 1, **changes), gpu_id(1), driver=driver)
+    alone = gpudirect_rows(case, [], [])
+
+    for found in (rows(case), alone):
+        assert ["ready", verdict, "ready", "ready"] == [row.verdict for row in found]
+        assert any(word in cause for cause in found[1].causes), found[1]
+        assert not any(cause.endswith(": None") for cause in found[1].causes)
+    assert {"unknown": "unknown", "blocked": "none"}[verdict] == alone[1].via
+    assert 1 == len(alone[1].causes)
+
+
+def test_a_gpu_that_is_a_guests_has_no_other_cause() -> None:
+    """Whatever slows the way to it on this host: what its guest gets is not seen here."""
+    slowed = function(changed_gpu(server(), 1, driver_state="vfio"), DOWN, acs=acs("RR"))
+
+    assert ("unknown", 1) == (of_pair(slowed, 1).verdict, len(of_pair(slowed, 1).causes))
+
+
+def test_a_gpu_that_is_not_on_the_list_of_functions_may_be_ready() -> None:
+    """The driver lists it: what the bus says is one source of two."""
+    case = server()
+    bare = topology(case, pci=[f for f in case.topology.pci if f.id != gpu_id(1)])
+
+    assert "ready" == gpudirect_rows(bare, [], [])[1].verdict
+
+
+def no_peermem(case):
+    return software(case, modules=[Module(name="nvidia")])
+
+
+def far_by_c2c(case):
+    """GPUs on C2C, each with rails behind the CPU."""
+    return topology(grace(case), paths=[p for p in case.topology.paths if p.pcie_kind == "NODE"])
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "where", "verdict"),
+    [
+        ("NCCL_IB_DISABLE", "1", lambda c: c, "blocked"),
+        ("NCCL_NET", "Socket", lambda c: c, "blocked"),
+        ("NCCL_NET_GDR_LEVEL", "LOC", lambda c: c, "blocked"),
+        ("NCCL_DMABUF_ENABLE", "0", no_peermem, "blocked"),
+        ("NCCL_NET_GDR_C2C", "0", far_by_c2c, "blocked"),
+        ("NCCL_NET_GDR_C2C", "0", grace, "ready"),  # a switch holds both: their way is PCIe
+        ("NCCL_NET_GDR_READ", "0", lambda c: c, "degraded"),  # what is sent alone
+        ("NCCL_P2P_DISABLE", "1", lambda c: c, "ready"),
+        ("NCCL_P2P_LEVEL", "LOC", lambda c: c, "ready"),
+        ("NCCL_SHM_DISABLE", "1", lambda c: changed_gpus(c, links=[]), "ready"),
+    ],
+)
+def test_which_settings_of_nccl_keep_nics_from_gpu_memory(key: str, value: str, where, verdict: str) -> None:
+    """Each is a finding; those about ways between GPUs of the node say nothing of NICs."""
+    case = where(said(server(), {key: value}))
+    (fault,) = fails(gdr_disabled_by_env, case)
+    found = gpudirect_rows(case, [], [(gdr_disabled_by_env, fault)])
+
+    assert key == fault.cause
+    assert {verdict} == {row.verdict for row in found}
+    assert {() if verdict == "ready" else ("gdr-disabled-by-env node",)} == {tuple(row.causes) for row in found}
+
+
+def test_data_direct_needs_no_c2c() -> None:
+    """The way is PCIe, however far the NIC itself is."""
+    case = said(far_by_c2c(server()), {"NCCL_NET_GDR_C2C": "0"})
+    found = fails(gdr_disabled_by_env, case)
+    direct = gpudirect_rows(direct_nic(case), [], [(gdr_disabled_by_env, fault) for fault in found])
+
+    assert found
+    assert {("ready", "data-direct")} == {(row.verdict, row.via) for row in direct}
+
+
+def test_settings_that_were_not_read_block_nothing() -> None:
+    """The rule says that it does not know; each job may set its own."""
+    assert "blocked" not in {row.verdict for row in rows(unread(server()))}

@@ -8,7 +8,7 @@ import pytest
 
 from agent.model.node import Event
 from agent.rules.infiniband.limited_pf import ib_limited_pf as rule
-from agent.rules.rule import NotApplicable
+from agent.rules.rule import Fail, NotApplicable
 from tests.agent.rules.build import changed_nic, fails, function, kinds, nic_id, probe, server, topology, virtual
 
 NIC = nic_id(1)
@@ -37,6 +37,14 @@ def test_refused_registers_of_a_rail_are_an_info() -> None:
     assert "refused a register 14 times" in fault.summary
     assert 2 == len(fault.evidence)
     assert 1 == len(fails(rule, refused(f"pci:{NIC}")))
+    assert {Fail} == kinds(rule, refused())
+
+
+def test_a_sub_function_is_at_its_parents_function() -> None:
+    """The log knows the function only."""
+    (fault,) = fails(rule, changed_nic(refused(), 1, id=f"{NIC}/sf1"))
+
+    assert (f"pci:{NIC}", {NIC, f"{NIC}/sf1"}) == (fault.subject, set(fault.places))
 
 
 def test_registers_of_a_limited_function_are_told_once() -> None:
@@ -51,6 +59,7 @@ def test_registers_of_a_limited_function_are_told_once() -> None:
         changed_nic(refused(), 1, virtual_function=True),
         changed_nic(refused(), 1, software=True),
         changed_nic(refused(), 1, pci=None),
+        changed_nic(refused("pci:None"), 1, pci=None),
         function(refused(), NIC, state="gone"),
         refused(None),
         refused("0000:99:00.0"),

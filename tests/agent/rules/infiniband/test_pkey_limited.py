@@ -58,7 +58,8 @@ def test_the_key_that_nccl_uses_counts() -> None:
     assert [] == fails(rule, software(case, nccl=nccl(NCCL_IB_PKEY="1")))
     assert ["node"] == [fault.subject for fault in fails(rule, software(case, nccl=nccl(NCCL_IB_PKEY="0")))]
     assert ["node"] == [fault.subject for fault in fails(rule, software(case, nccl=nccl(NCCL_IB_PKEY="x")))]
-    assert {NotApplicable} == kinds(rule, software(case, nccl=nccl(NCCL_IB_PKEY="2")))
+    for beyond in ("2", "-1"):
+        assert {NotApplicable} == kinds(rule, software(case, nccl=nccl(NCCL_IB_PKEY=beyond)))
 
 
 @pytest.mark.parametrize(
@@ -80,6 +81,14 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
 
     assert isinstance(answer, kind), answer
     assert [] == fails(rule, case)
+
+
+def test_a_setting_that_is_known_needs_no_other_file() -> None:
+    """It names the key; one that NCCL ignores names none, and a file that was not read may."""
+    case = changed_ports(server(), pkeys=["0x7fff", "0x7fff"])
+
+    assert ["node"] == [fault.subject for fault in fails(rule, unread(software(case, nccl=nccl(NCCL_IB_PKEY="1"))))]
+    assert {Unknown} == kinds(rule, unread(software(case, nccl=nccl(NCCL_IB_PKEY=""))))
 
 
 def test_a_full_member_passes_whatever_was_not_read() -> None:

@@ -25,6 +25,11 @@ def test_no_key_at_the_index(where: str, severity: str) -> None:
     assert nic_id(0) in fault.places
 
 
+def test_no_key_is_before_the_first() -> None:
+    """NCCL takes a negative index for a large one."""
+    assert ["node"] == [fault.subject for fault in fails(rule, keyed("-1", ("0xffff", "0x8001")))]
+
+
 def test_one_port_of_four() -> None:
     """Only that one is named."""
     case = changed_port(keyed(keys=("0xffff", "0x8001")), 2, pkeys=["0xffff"])

@@ -33,9 +33,14 @@ def test_the_same_on_every_port_is_one_finding() -> None:
         pytest.param(lambda c: changed_port(c, 1, state="DOWN"), NotApplicable, id="not active"),
         pytest.param(lambda c: changed_port(c, 1, rate_gbit_s=None), Unknown, id="rate not read"),
         pytest.param(lambda c: changed_port(c, 1, speed="NDR"), Pass, id="a speed with a name"),
-        pytest.param(lambda c: function(c, NIC, device="0x1015"), Pass, id="an older card"),
+        pytest.param(lambda c: function(c, NIC, device="0x1016"), Pass, id="an older card"),
         pytest.param(
             lambda c: function(changed_nic(c, 1, model=None), NIC, device=None), Unknown, id="which card is not known"
+        ),
+        pytest.param(
+            lambda c: changed_port(function(changed_nic(c, 1, model=None), NIC, device=None), 1, speed="NDR"),
+            Pass,
+            id="a speed with a name, of whatever card",
         ),
         pytest.param(lambda c: changed_nic(c, 1, role="management"), NotApplicable, id="management"),
         pytest.param(lambda c: changed_nic(c, 1, limited="mezz internal"), NotApplicable, id="fabric manager's"),
@@ -48,3 +53,15 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
 
     assert isinstance(answer, kind), answer
     assert [] == fails(rule, case)
+
+
+@pytest.mark.parametrize(
+    "circumstance",
+    [
+        pytest.param(lambda c: function(c, NIC, device="0x1017"), id="ConnectX-5, the first that is judged"),
+        pytest.param(lambda c: function(changed_nic(c, 1, model="MT4129"), NIC, device=None), id="by its HCA type"),
+    ],
+)
+def test_a_card_is_known_by_its_id_or_its_type(circumstance) -> None:
+    """The HCA type is the device id in decimal."""
+    assert [PORT] == [fault.subject for fault in fails(rule, circumstance(changed_port(server(), 1, **SDR)))]

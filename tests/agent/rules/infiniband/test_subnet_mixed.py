@@ -27,6 +27,9 @@ def gid(prefix: str, index: int = 0) -> list[Gid]:
     return [Gid(index=index, gid=f"{prefix}:0000:0000:0000:0001")]
 
 
+TWO = [*gid("fe80:0000:0000:0001", 1), *gid("fe80:0000:0000:0000")]  # what a table holds in another order
+
+
 def elsewhere(*rails: int, prefix: str = "FE80:0000:0000:0001", gpus: int = 4):
     case = server(gpus)
     for n in rails:
@@ -67,7 +70,8 @@ def test_equal_shares_are_a_design(rails: tuple[int, ...]) -> None:
     ("circumstance", "kind"),
     [
         (lambda c: changed_port(c, 1, gids=[]), Unknown),
-        (lambda c: changed_port(c, 1, gids=gid("fe80", 1)), Unknown),
+        (lambda c: changed_port(c, 1, gids=gid("fe80:0000:0000:0001", 1)), Unknown),
+        (lambda c: changed_port(c, 1, gids=TWO), None),
         (lambda c: changed_port(c, 1, gids=[Gid(index=0, gid="fe80::1")]), Unknown),
         (lambda c: changed_port(c, 1, link_layer=None), Unknown),
         (lambda c: changed_port(c, 1, state="DOWN"), None),
@@ -80,6 +84,12 @@ def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
 
     assert [] == fails(rule, case)
     assert ([kind] if kind else []) == [type(answer) for answer in answers(rule, case, PORT)]
+
+
+def test_two_rails_are_enough() -> None:
+    """One default prefix, and two subnet managers."""
+    assert ["default"] == [fault.cause for fault in fails(rule, changed_port(server(2), 1, sm_lid=7))]
+    assert [Pass("node")] == list(rule.check(server(2)))
 
 
 def test_one_rail_is_compared_with_nothing() -> None:

@@ -79,7 +79,8 @@ def test_a_gpu_that_is_gone_without_a_trace_is_critical() -> None:
     assert (f"gpu:{GPU}", "former GPU1", "critical", "uuid GPU-00000001") == (
         fault.subject, fault.label, fault.severity, fault.cause,
     )  # fmt: skip
-    assert GPU in fault.places
+    assert {GPU} == set(fault.places)
+    assert "; nor" not in fault.summary
     assert fault.impact.startswith("1 of 4 GPUs")
     assert "2026-01-01" in fault.evidence[0].what
     assert "--accept-inventory" in fault.remedy
@@ -107,8 +108,7 @@ def test_a_switch_is_critical_and_a_nic_an_error() -> None:
     assert (f"nic:{RAIL}", "former mlx5_1", "error", "guid 0000:0000:0000:0001") == (
         rail.subject, rail.label, rail.severity, rail.cause,
     )  # fmt: skip
-    assert f"rail of {GPU}" in rail.places
-    assert f"rail of {gpu_id(0)}" not in rail.places
+    assert {RAIL, f"rail of {GPU}"} == set(rail.places)
 
 
 @pytest.mark.parametrize(("role", "severity"), [("storage", "error"), ("unused", "warning"), ("auxiliary", "warning")])
@@ -362,3 +362,46 @@ def test_a_probe_that_saw_all_outweighs_one_that_saw_part() -> None:
     assert [] == fails(rule, part)
     assert 1 == len(fails(rule, probe(part, "rdma_tools", "ok")))
     assert [] == fails(rule, probe(part, "rdma_tools", "absent", "none"))
+    tools = probe(probe(case, "rdma", "failed", "broken"), "rdma_tools", "partial", "a file")
+    assert [Unknown(f"port:{RAIL}/1", "rdma_tools: a file")] == answers(rule, tools, f"port:{RAIL}/1")
+
+
+def test_an_inventory_that_is_not_this_hosts_is_not_used() -> None:
+    """The reason is the one answer."""
+    case = lost_gpu()
+    foreign = replace(case, history=msgspec.structs.replace(case.history, reason="another host"))
+
+    assert [Unknown("node", "another host")] == list(rule.check(foreign))
+
+
+def test_a_link_that_is_down_is_lost_whatever_another_tells() -> None:
+    """Link 4 does not tell its state."""
+    links = [msgspec.structs.replace(each, state={3: "inactive", 4: "unknown"}.get(each.link, "active")) for each in
+             nvlinks()]  # fmt: skip
+    case = remembering(changed_gpu(server(), 1, links=links))
+
+    assert [f"link:{GPU}/3"] == [fault.subject for fault in fails(rule, case)]
+
+
+def two_ports(case: Case) -> Case:
+    """Rail 1 is a card with two ports."""
+    (port,) = case.nics[RAIL].ports
+    return changed_nic(case, 1, ports=[port, msgspec.structs.replace(port, port=2)])
+
+
+def test_a_namespace_hides_whole_devices() -> None:
+    """A port whose sibling is seen is lost: both would be hidden."""
+    case = software(remembering(server(), two_ports(server())), rdma_namespaces="exclusive")
+
+    assert [f"port:{RAIL}/2"] == [fault.subject for fault in fails(rule, case)]
+
+
+def test_ports_of_two_functions_are_two_faults() -> None:
+    """Each function has an RDMA device of its own; the two ports of one go together."""
+    second = f"{RAIL[:-1]}1"
+    rail = two_ports(server()).nics[RAIL]
+    twin = msgspec.structs.replace(rail, id=second, pci=second, label="mlx5_9", node_guid="9")
+    was = topology(two_ports(server()), nics=[rail, twin])
+    now = topology(was, nics=[msgspec.structs.replace(each, ports=[]) for each in (rail, twin)])
+
+    assert [f"port:{RAIL}/1", f"port:{second}/1"] == [fault.subject for fault in fails(rule, remembering(now, was))]

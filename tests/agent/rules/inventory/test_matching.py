@@ -97,6 +97,14 @@ def test_a_new_one_that_tells_nothing_may_be_it() -> None:
     assert {} == matched(inventory(server().topology), inventory(other.topology)).unsure
 
 
+def test_a_new_device_stands_in_for_none_of_another_kind() -> None:
+    """Neither an NVSwitch nor a link has a product, and a link that is down is not a new switch."""
+    now, new = server().topology, switches("0000:83:00.0")
+    match = matched(inventory(now), [*inventory(without(server(), 1).topology), *inventory(new)])
+
+    assert ({}, frozenset()) == (match.unsure, match.replaced)
+
+
 def test_two_that_changed_places_are_both_found() -> None:
     """By what lasts of them."""
     now = changed_gpu(changed_gpu(server(), 0, uuid="GPU-00000001"), 1, uuid="GPU-00000000")
@@ -189,11 +197,14 @@ def test_what_is_told_anew_is_renewed() -> None:
     """Identity and product of the earlier run; new ones where they are told."""
     silent, _ = merged(inventory(server().topology), changed_gpu(server(), 1, uuid=None, name=None).topology)
     told, _ = merged(silent, changed_gpu(server(), 1, name="NVIDIA H100 NVL").topology)
+    unnamed = inventory(changed_gpu(server(), 1, uuid=None).topology)
+    first = {each.subject: each.identity for each in merged(unnamed, server().topology)[0]}
     row = next(each for each in silent if each.subject == f"gpu:{GPU}")
     later = next(each for each in told if each.subject == f"gpu:{GPU}")
 
     assert ("uuid GPU-00000001", "NVIDIA H100 80GB HBM3") == (row.identity, row.detail)
     assert ("uuid GPU-00000001", "NVIDIA H100 NVL") == (later.identity, later.detail)
+    assert "uuid GPU-00000001" == first[f"gpu:{GPU}"]
 
 
 @pytest.mark.parametrize("state", ["gone", "changed_during_scan"])

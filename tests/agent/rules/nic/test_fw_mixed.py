@@ -102,3 +102,33 @@ def test_no_rail_is_not_applicable() -> None:
     seen = probe(changed_nics(server(1), role="unused"), "pci", "failed", "broken")
     assert {NotApplicable} == kinds(rule, seen)  # RDMA devices were all seen
     assert "unknown" == judge(probe(topology(bare, nics=[]), "pci", "failed", "broken"), [rule])[0][0].state
+
+
+@pytest.mark.parametrize("healthy", [server, odd])
+def test_rails_that_are_not_known_are_unknown(healthy) -> None:
+    """NICs that may be rails, and nothing says which: unknown with the reason, not "no rail"."""
+    (answer,) = rule.check(changed_nics(healthy(), role="unknown", role_evidence=["two models are as near"]))
+
+    assert Unknown("node", "which NICs are rails is not known: two models are as near") == answer
+
+
+def test_where_some_rails_are_known_others_do_not_matter() -> None:
+    """The known ones are compared."""
+    case = changed_nic(server(), 3, role="unknown", role_evidence=["two models are as near"])
+
+    assert {Pass} == kinds(rule, case)
+    assert [SUBJECT] == [fault.subject for fault in fails(rule, changed_nic(case, 1, firmware="28.39.1002"))]
+
+
+@pytest.mark.parametrize(
+    "circumstance",
+    [
+        pytest.param(virtual, id="virtual machine"),
+        pytest.param(lambda c: changed_nics(c, virtual_function=True), id="virtual functions"),
+        pytest.param(lambda c: changed_nics(c, state="vfio"), id="handed to guests"),
+        pytest.param(lambda c: topology(c, gpus=[]), id="no GPU"),
+    ],
+)
+def test_where_no_rail_is_judged_nobody_asks_which_they_are(circumstance) -> None:
+    """The provider's firmware; or NICs that no GPU could use: not applicable."""
+    assert {NotApplicable} == kinds(rule, circumstance(changed_nics(odd(), role="unknown")))

@@ -50,7 +50,7 @@ def test_a_module_in_fault_is_an_error() -> None:
     """What the module says, and what it is."""
     (fault,) = fails(rule, module(state="fault"))
 
-    assert (PORT, "error") == (fault.subject, fault.severity)
+    assert (PORT, "mlx5_1/1 (eth1)", "error") == (fault.subject, fault.label, fault.severity)
     assert "the module says that it is in fault: NVIDIA MMA4Z00-NS400 MT0001" == fault.summary
     assert ["ethtool -m eth1"] == [row.source for row in fault.evidence]
     assert {NIC, f"{NIC}/1"} <= fault.places
@@ -74,6 +74,24 @@ def test_a_module_in_fault_is_an_error() -> None:
 def test_temperatures_against_the_modules_own_limits(changes, severity: str | None) -> None:
     """At the limit counts."""
     assert ([severity] if severity else []) == [fault.severity for fault in fails(rule, module(**changes))]
+
+
+def test_one_heat_is_told_once() -> None:
+    """The gravest level, with the temperature where the module tells it."""
+    both = ["temperature_high_alarm", "temperature_high_warning"]
+    (measured,) = fails(rule, module(flags=both))
+    (silent,) = fails(rule, module(flags=both, temperature_c=None))
+
+    assert ["45 C"] == [row.value for row in measured.evidence]
+    assert ["flagged"] == [row.value for row in silent.evidence]
+    assert "high alarm" in measured.summary
+
+
+def test_a_sub_function_is_at_its_parents_function() -> None:
+    """The log knows the function only; InfiniBand or not."""
+    (fault,) = fails(rule, changed_nic(logged("module", server()), 1, id=f"{NIC}/sf1"))
+
+    assert {f"{NIC}/sf1/1", f"{NIC}/sf1", NIC} == set(fault.places)
 
 
 @pytest.mark.parametrize("name", ["module_high_temp", "module_bus_stuck", "module_bad_shorted"])
@@ -112,6 +130,8 @@ def test_the_kernel_log_is_evidence(code: str, active: str, down: str) -> None:
         logged("module", kind="aer"),
         logged("module", subject=None),
         logged("module", subject="0000:99:00.0"),
+        changed_nic(logged("module", server(), subject=None), 1, pci=None),
+        changed_nic(logged("module", server(), subject="pci:None"), 1, pci=None),
         virtual(logged("module")),
         virtual(logged("module", server())),
         changed_nic(logged("module", server()), 1, virtual_function=True),
@@ -179,6 +199,9 @@ def test_without_ports_it_is_not_applicable() -> None:
     assert {NotApplicable} == kinds(rule, server())
     assert [NotApplicable("node", "no port of an RDMA device")] == list(rule.check(topology(server(), nics=[])))
 
+    for name in ("pci", "rdma"):  # one of them is enough
+        blind = probe(topology(server(), nics=[]), name, "failed", "broken")
+        assert [NotApplicable("node", "no port of an RDMA device")] == list(rule.check(blind))
     unread = topology(server(), nics=[], pci=[])
     for name in ("pci", "lspci", "rdma", "rdma_tools"):
         unread = probe(unread, name, "absent", "a kernel log alone")

@@ -30,7 +30,7 @@ def test_weak_light_is_a_warning() -> None:
     """The module's name, the lane, its power and the limit are the evidence."""
     (fault,) = fails(rule, lit({}, {"rx_power_dbm": -6.5}))
 
-    assert (PORT, "warning", "") == (fault.subject, fault.severity, fault.cause)
+    assert (PORT, "mlx5_1/1 (eth1)", "warning", "") == (fault.subject, fault.label, fault.severity, fault.cause)
     assert "lane 2 received -6.5 dBm, low warning limit -6" == fault.summary
     assert ["NVIDIA MMA4Z00-NS400 MT0001", "-6.5 dBm (limit -6 dBm)"] == [row.value for row in fault.evidence]
     assert {"ethtool -m eth1"} == {row.source for row in fault.evidence}
@@ -79,6 +79,23 @@ def test_lanes_that_differ_are_an_info(power: float, fires: bool) -> None:
     assert ([("info", "spread")] if fires else []) == [(fault.severity, fault.cause) for fault in found]
     wider = Settings(thresholds={"roce-optics-power.spread_db": 4})
     assert [] == fails(rule, replace(lit({"rx_power_dbm": power}), settings=wider))
+
+
+def test_only_lanes_that_measure_are_compared() -> None:
+    """Of two that do, both are told; modules that measure what they send alone have no spread."""
+    dumb = {"rx_power_dbm": None}
+    (fault,) = fails(rule, lit({"rx_power_dbm": -2.5}, dumb, dumb))
+
+    assert ["NVIDIA MMA4Z00-NS400 MT0001", "-2.5 dBm", "1 dBm"] == [row.value for row in fault.evidence]
+    assert [Pass(PORT)] == answers(rule, lit(dumb, dumb, dumb), PORT)
+    assert [Pass(PORT)] == answers(rule, lit(dumb, dumb, dumb, dumb), PORT)
+
+
+def test_too_strong_is_told_as_such() -> None:
+    """The upper limit, and which."""
+    (fault,) = fails(rule, lit({"rx_power_dbm": 7.5}))
+
+    assert "lane 1 received 7.5 dBm, high alarm limit 7" == fault.summary
 
 
 def test_the_gravest_is_told() -> None:
