@@ -15,6 +15,7 @@ from pathlib import Path
 
 from agent.config import Configuration
 from agent.diagnose import Plan, diagnose, judged
+from bench.sixteen import sixteen
 from bench.timing import Cost, interleaved
 from fixtures.build import write
 from fixtures.generated import write_generated
@@ -95,16 +96,15 @@ def _growth(place: Path, rounds: int) -> None:
 def _judging(place: Path, rounds: int) -> None:
     """The report of a machine with everything judged again and again, in this process: no start, no probes."""
     write(JUDGED, None, place / JUDGED)
-    report, _ = diagnose(open_source(str(place / JUDGED)), Plan())
+    report = sixteen(diagnose(open_source(str(place / JUDGED)), Plan())[0])
     spent = []
     for _ in range(rounds * 5):
         started = time.process_time()
         judged(report, Configuration())
         spent.append(time.process_time() - started)
     told = f"{len(report.topology.gpus)} GPUs, {len(report.topology.nics)} NICs, {len(report.checks)} rules"
-    print(
-        f"{JUDGED}: {told}: {min(spent) * 1000:.1f} ms of CPU at least, median {statistics.median(spent) * 1000:.1f} ms"
-    )
+    what = f"{JUDGED} with a second GPU beside each: {told}"
+    print(f"{what}: {min(spent) * 1000:.1f} ms of CPU at least, median {statistics.median(spent) * 1000:.1f} ms")
 
 
 def _start_up(rounds: int) -> None:

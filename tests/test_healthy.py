@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from agent.config import Configuration
+from agent.diagnose import judged
 from agent.rules.catalogue import FAMILIES
+from bench.sixteen import sixteen
 from tests.machines import HOSTS, scanned
 from tests.matrix.cases import Cause
 from tests.matrix.test_matrix import seen
@@ -27,6 +30,15 @@ def test_a_healthy_machine_gives_no_finding_above_info(shape: str) -> None:
     report = scanned(shape)
 
     assert [] == [(f.rule, f.label, f.summary) for f in report.findings if f.severity != "info"]
+    assert "ok" == report.summary.verdict
+
+
+def test_sixteen_gpus_are_as_healthy_as_eight() -> None:
+    """The machine that `bench` judges: two GPUs behind each switch, and not a word about either."""
+    report = judged(sixteen(scanned("8xh200-sxm-2s-16xcx7-roce-4nvsw")), Configuration())
+
+    assert (16, 18, 32) == (len(report.topology.gpus), len(report.topology.nics), len(report.gpudirect))
+    assert [] == [(f.rule, f.label, f.summary) for f in report.findings]
     assert "ok" == report.summary.verdict
 
 

@@ -111,6 +111,11 @@ class Case:
         """What rules of one family work out once for all of them, by a name of the family's."""
         return {}
 
+    @cached_property
+    def above(self) -> dict[str, tuple[PciFunction, ...]]:
+        """What `ancestors` found so far."""
+        return {}
+
     def once(self, make: Callable[[Case], Iterable[T]]) -> tuple[T, ...]:
         """What a function makes of this case: many rules ask, and it is made for the first."""
         key = f"{make.__module__}.{make.__qualname__}"
@@ -163,8 +168,14 @@ class Case:
         """A limit as the operator set it, else its default."""
         return self.settings.thresholds.get(limit.name, limit.value)
 
-    def ancestors(self, function: PciFunction) -> list[PciFunction]:
+    def ancestors(self, function: PciFunction) -> tuple[PciFunction, ...]:
         """Bridges above a function, nearest first. Bounded: a hostile report may hold a circle."""
+        try:
+            return self.above[function.id]
+        except KeyError:
+            return self.above.setdefault(function.id, tuple(self._ancestors(function)))
+
+    def _ancestors(self, function: PciFunction) -> list[PciFunction]:
         above: list[PciFunction] = []
         seen = {function.id}
         while (parent := self.functions.get(function.parent or "")) and parent.id not in seen:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agent.model.finding import Evidence
 from agent.model.pci import PciFunction
@@ -73,7 +73,7 @@ def gdr_acs_directnic(case: Case) -> Iterator[Answer]:
 _Want = tuple[frozenset[str], frozenset[str]]
 
 
-def _expected(case: Case, functions: list[PciFunction]) -> Iterator[tuple[PciFunction, _Want, str]]:
+def _expected(case: Case, functions: Sequence[PciFunction]) -> Iterator[tuple[PciFunction, _Want, str]]:
     """Each port once, with what it must be; only where a GPU and a data-direct function meet below one root port."""
     gpus = [f for gpu in case.topology.gpus if is_nvidia(case, gpu) and (f := function_of(case, gpu))]
     seen: set[str] = set()

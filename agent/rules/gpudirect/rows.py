@@ -62,10 +62,11 @@ def _row(
     hidden = _not_seen(case, pair.gpu)
     if hidden:
         return Gpudirect(gpu=pair.gpu.id, nic=pair.nic.id, verdict="unknown", causes=[hidden])
-    hit = [(rule, fault) for rule, fault in faults if _concerns(fault, pair, way)]
+    places = pair.places
+    hit = [(rule, fault) for rule, fault in faults if _concerns(fault, pair, places, way)]
     told = {f"{rule.name} {fault.subject}" for rule, fault in hit}
     barred = [*_cannot(case, pair.gpu), *_too_far(case, pair)]
-    ends = {"node", pair.subject, *(f"pci:{place}" for place in pair.places)}
+    ends = {"node", pair.subject, *(f"pci:{place}" for place in places)}
     unsure = {f"{name}: {why}" for (name, subject), why in unknown.items() if subject in ends}
     if not has_name(case, pair.gpu):
         unsure.add("the GPU has no name: whether it is a GeForce card, which cannot do it, is not known")
@@ -81,11 +82,11 @@ def _row(
     return Gpudirect(gpu=pair.gpu.id, nic=pair.nic.id, verdict=verdict, via=via, causes=causes)
 
 
-def _concerns(fault: Fail, pair: Pair, way: str) -> bool:
+def _concerns(fault: Fail, pair: Pair, places: frozenset[str], way: str) -> bool:
     """A fault of one of the two, of what is between them, or of the whole node."""
     if fault.cause == _C2C_OFF and (pair.near or way == "data-direct"):
         return False  # this pair's way is PCIe
-    return bool(fault.places & pair.places) or "node" in fault.places
+    return bool(fault.places & places) or "node" in fault.places
 
 
 def _not_seen(case: Case, gpu: Gpu) -> str | None:

@@ -70,9 +70,13 @@ def _pairs(case: Case) -> Iterator[Pair]:
                 yield Pair(gpu, rails[path.b if path.b in rails else path.a], path)
 
 
-def data_direct(case: Case) -> list[PciFunction]:
+def data_direct(case: Case) -> tuple[PciFunction, ...]:
     """The data-direct DMA functions of ConnectX-8 on boards where the NIC has a second way to the GPU."""
-    return [f for f in case.topology.pci if f.vendor == MELLANOX and f.device == _DATA_DIRECT]
+    return case.once(_data_direct)
+
+
+def _data_direct(case: Case) -> Iterator[PciFunction]:
+    return (f for f in case.topology.pci if f.vendor == MELLANOX and f.device == _DATA_DIRECT)
 
 
 def platform_kind(case: Case) -> str:
@@ -81,6 +85,14 @@ def platform_kind(case: Case) -> str:
     guest: a virtual machine; cloud: rails with a GPUDirect of their provider; direct-nic: Grace with data-direct
     functions; grace: Grace without; inline: GPUs below a NIC's own switch; x86: all other.
     """
+    return case.once(_kinds)[0]
+
+
+def _kinds(case: Case) -> list[str]:
+    return [_platform_kind(case)]
+
+
+def _platform_kind(case: Case) -> str:
     if case.virtual_machine:
         return "guest"
     if case.rails and all((nic.driver or "").startswith(_CLOUD_DRIVERS) for nic in case.rails):
