@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.outputs.html.scene import Box, Scene
+from agent.outputs.html.scene import LOOSE, Box, Scene
 
 ROW, DEVICE_HIGH = 46, 36  # of a device: its row, its box
 MARGIN, HEAD, BETWEEN = 12, 30, 22  # around the picture; of a NUMA node's title; between NUMA nodes
@@ -41,7 +41,7 @@ class Placed(NamedTuple):
 
     box: Box
     at: Rect
-    start: float  # x where its link begins
+    start: float | None  # x where its link begins; None: it has none
     parent: str  # key of the box that it hangs from
 
 
@@ -62,7 +62,8 @@ class Layout(NamedTuple):
 
 def layout(scene: Scene) -> Layout:
     """Places for all boxes."""
-    columns = max((_depth(box) for node in scene.boxes for box in node.children), default=1) - 1
+    hung = [box for node in scene.boxes if node.key != LOOSE for box in node.children]
+    columns = max((_depth(box) for box in hung), default=0) - 1  # of switches; -1: nothing hangs anywhere
     maker = _Maker(columns)
     top = float(MARGIN)
     for node in scene.boxes:
@@ -82,7 +83,7 @@ class _Maker:
         self.placed: list[Placed] = []
         self.rails: list[Rect] = []
         self.left = MARGIN + 10 + RAIL
-        self.devices = self.left + columns * (GAP + INNER) + GAP
+        self.devices = self.left + (columns * (GAP + INNER) + GAP if columns >= 0 else -RAIL)
         self.right = self.devices + DEVICE + PLUG
 
     def node(self, node: Box, top: float) -> float:
@@ -90,9 +91,15 @@ class _Maker:
         place = len(self.placed)
         bottom = top + HEAD
         for child in node.children:
-            bottom = self._row(child, 0, bottom, self.left, node.key)
+            if node.key == LOOSE:  # nothing is known of where it hangs: no line, no CPU
+                self.placed.append(Placed(child, Rect(self.devices, bottom, DEVICE, DEVICE_HIGH), None, node.key))
+                bottom += ROW
+            else:
+                bottom = self._row(child, 0, bottom, self.left, node.key)
         frame = Rect(MARGIN, top, self.right - MARGIN, bottom - top + 6)
-        self.placed.insert(place, Placed(node, frame, 0.0, ""))
+        self.placed.insert(place, Placed(node, frame, None, ""))
+        if node.key == LOOSE:
+            return frame.y + frame.high
         self.rails.append(Rect(MARGIN + 10, top + HEAD, RAIL, max(bottom - top - HEAD - (ROW - DEVICE_HIGH), 0)))
         return frame.y + frame.high
 

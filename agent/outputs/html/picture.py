@@ -17,6 +17,7 @@ from agent.outputs.html.scene import Box, Plug, Scene, Wire, scene
 from agent.outputs.text.matrix import nearest, pairs_of
 from agent.outputs.text.names import Names
 
+SMALLEST = 0.72  # of its size, to which a page may shrink the picture before it scrolls
 MARKS = {"critical": "C", "error": "E", "warning": "W", "info": "i"}
 SMALL, BOLD = 6.0, 7.7  # pixels of one character, at the size of small text and of titles
 NVLINK_THICK = 12.0
@@ -32,6 +33,7 @@ def picture(report: Report, *, anchors: bool) -> Element | None:
     root = el(
         "svg", viewBox=f"0 0 {made.wide:g} {made.high:g}", class_="machine", role="group" if anchors else "img",
         aria_label=what, width=made.wide, height=made.high,
+        style=f"min-width:{made.wide * SMALLEST:g}px" if anchors else None,
     )  # fmt: skip
     root.append(el("title", what))
     draw = _Drawing(made, seen, Names(report), _ways(report) if anchors else None)
@@ -47,8 +49,7 @@ class _Drawing:
 
     def between(self) -> Iterator[Element]:
         """What joins NUMA nodes: nothing is known of it, so it has no width."""
-        known = [r for r, node in zip(self.made.rails, self.seen.boxes, strict=True) if node.key != "loose"]
-        for upper, lower in pairwise(known):
+        for upper, lower in pairwise(self.made.rails):
             x = upper.x + upper.wide / 2
             yield el("path", d=f"M{x:g} {upper.y + upper.high:g}V{lower.y:g}", class_="between")
 
@@ -76,12 +77,12 @@ class _Drawing:
     def wires(self) -> Iterator[Element]:
         """Bars from each box to the one that it hangs from."""
         for each in self.made.placed:
-            if each.box.kind == "node":
+            if each.start is None:
                 continue
             if each.box.wire is None:
                 yield _bar(each.start, each.at.x, each.at.middle, THIN, "could")
             else:
-                yield self._wire(each, each.box.wire)
+                yield self._wire(each, each.start, each.box.wire)
 
     def plugs(self) -> Iterator[Element]:
         """Ports, and NVLinks on their way to the NVSwitches."""
@@ -129,7 +130,7 @@ class _Drawing:
             else:
                 yield el("g", *inner, class_=f"box {each.box.kind} sev-{each.box.severity}")
 
-    def _wire(self, each: Placed, wire: Wire) -> Element:
+    def _wire(self, each: Placed, start: float, wire: Wire) -> Element:
         y = each.at.middle
         group = el(
             "g",
@@ -139,14 +140,16 @@ class _Drawing:
         )
         group.append(el("title", _wire_says(each.box, wire)))
         if wire.could:
-            group.append(_bar(each.start, each.at.x, y, max(THIN, wire.could * self.made.scale), "could"))
+            group.append(_bar(start, each.at.x, y, max(THIN, wire.could * self.made.scale), "could"))
         thick = max(THIN, (wire.now or 0.0) * self.made.scale)
-        group.append(_bar(each.start, each.at.x, y, thick, "now"))
+        group.append(_bar(start, each.at.x, y, thick, "now"))
         x = each.at.x - GAP / 2
         over = max(thick, (wire.could or 0.0) * self.made.scale) / 2 + 4
-        above, said = wire.text, _rate(wire.now) if wire.now and wire.state != "idle" else wire.state
-        if wire.state in ("ok", "unknown") and not wire.limits:
-            above, said = (f"{above} · {said}" if wire.state == "ok" else above), ""
+        above, said = wire.text, {"idle": "idle", "untrusted": "not believed"}.get(wire.state, "")
+        if wire.now and not said:
+            said = _rate(wire.now)
+        if wire.state == "ok" and not wire.limits:
+            above, said = f"{above} · {said}", ""
         group.append(el("text", _cut(above, GAP - 4), x=x, y=y - over, class_="small middle"))
         if wire.limits:
             said = f"▲ {said} limits"
@@ -190,7 +193,7 @@ class _Drawing:
         yield el("title", _says(box))
         yield _rect(at, "shape", 6)
         wide = DEVICE if at.wide == DEVICE else INNER
-        lines = [box.title, *box.words] if wide == INNER else [box.title, "  ·  ".join(box.words)]
+        lines = [box.title, *(box.words if wide == INNER else ["  ·  ".join(box.words)] if box.words else [])]
         room = max(int((at.high - 6) // 13), 1)
         if room == 1 and wide == INNER:
             lines = ["  ".join(lines)]

@@ -21,6 +21,7 @@ from agent.outputs.text.row import DRIVER, NIC_STATE
 from agent.outputs.wiring import Wiring
 
 ALIKE = 3  # so many NVSwitches side by side are one box
+LOOSE = "loose"  # the frame of devices that are on no known bus
 NEAR = ("PIX", "PXB", "PHB", "NODE")  # pairs that GPUDirect can use: what limits them is marked
 
 
@@ -31,7 +32,7 @@ class Wire(NamedTuple):
     text: str  # "Gen5 x8 of x16"
     now: float | None
     could: float | None
-    state: str  # ok | lacks | idle | unknown
+    state: str  # ok | lacks | idle | untrusted | unknown
     note: str = ""  # why its numbers are not to be believed
     limits: tuple[str, ...] = ()  # pairs whose slowest link this is: "GPU2-mlx5_4"
 
@@ -112,7 +113,7 @@ class _Maker:
         loose = [self._gpu(gpu, None) for gpu in self.wiring.loose_gpus]
         loose += [self._nic(nic, None) for nic in self.wiring.loose_nics]
         if loose:
-            boxes.append(Box("loose", "node", "place on the PCI bus not known", (), None, children=tuple(loose)))
+            boxes.append(Box(LOOSE, "node", "place on the PCI bus not known", (), None, children=tuple(loose)))
         return Scene(boxes, _direct(self.report))
 
     def _node(self, node: int | None) -> tuple[str, tuple[str, ...]]:
@@ -163,7 +164,7 @@ class _Maker:
             gpu.id,
             "gpu",
             gpu.label,
-            _known([model(gpu.name), self.names.short(gpu.pci or ""), said, *_presence(function)]),
+            _known([said, *_presence(function), model(gpu.name), self.names.short(gpu.pci or "")]),
             self.severity.get(gpu.id),
             self._wire(function),
             _nvlinks(gpu),
@@ -177,7 +178,7 @@ class _Maker:
             nic.id,
             "nic",
             label,
-            _known([*said, model(nic.model), self.names.short(nic.pci or ""), *_presence(function)]),
+            _known([*said, *_presence(function), model(nic.model), self.names.short(nic.pci or "")]),
             self.severity.get(nic.id),
             self._wire(function),
             tuple(_port(port, len(nic.ports) > 1) for port in nic.ports),
@@ -210,9 +211,12 @@ def wire(place: str, link: Link, limits: tuple[str, ...] = ()) -> Wire:
     state = link.quality.state
     if now is None:
         return Wire(place, state if state == "asleep" else "link ?", None, could, "unknown", _why(link), limits)
+    if link.speed_gt_s is None and link.width is None:
+        text = f"{now:g} GB/s"  # a source that tells nothing else
+    text += f" of {less}" if less else ""
     if state == "conclusive":
-        return Wire(place, f"{text} of {less}" if less else text, now, could, "lacks" if less else "ok", "", limits)
-    return Wire(place, f"{text} of {less}" if less else text, now, could, "idle", _why(link), limits)
+        return Wire(place, text, now, could, "lacks" if less else "ok", "", limits)
+    return Wire(place, text, now, could, "idle" if state == "idle" else "untrusted", _why(link), limits)
 
 
 def _why(link: Link) -> str:

@@ -81,7 +81,8 @@ def test_a_gpu_at_x8_limits_its_own_rail() -> None:
         ("conclusive", 16.0, 16, "Gen4 x16 of Gen5", "lacks"),
         ("conclusive", 32.0, 8, "Gen5 x8 of x16", "lacks"),
         ("idle", 2.5, 16, "Gen1 x16 of Gen5", "idle"),
-        ("untrusted", 2.5, 8, "Gen1 x8 of Gen5 x16", "idle"),
+        ("untrusted", 2.5, 8, "Gen1 x8 of Gen5 x16", "untrusted"),
+        ("untrusted", None, None, "1 GB/s", "untrusted"),
         ("asleep", None, None, "asleep", "unknown"),
         ("unreadable", None, None, "link ?", "unknown"),
     ],
@@ -90,7 +91,7 @@ def test_a_link_is_held_against_its_ends_only_where_it_says_something(
     state: str, speed: float | None, width: int | None, text: str, seen: str
 ) -> None:
     """Idle, untrusted and unread links are no fault."""
-    bandwidth = None if speed is None else 1.0
+    bandwidth = None if seen == "unknown" else 1.0
     link = Link(
         speed_gt_s=speed, width=width, max_speed_gt_s=32.0, max_width=16, bandwidth_gbyte_s=bandwidth,
         quality=LinkQuality(state=state, reason="why"),
