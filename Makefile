@@ -6,16 +6,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := 8xh100-sxm-2s-8xcx7-ib-4nvsw
 
-.PHONY: scan test check lint types layers docs bench fuzz mutants clean help
+.PHONY: scan test check lint types layers docs completion zipapp wheelhouse deb bench fuzz mutants lab clean help
 
 help:
 	@echo "make scan    set up, scan this host, and show where a full report of an 8-GPU machine is"
 	@echo "make test    set up, run the tests"
 	@echo "make check   format, lint, types, layers, docs, tests"
 	@echo "make docs    write the generated pages (rules, schema, goldens) anew"
+	@echo "make zipapp, make wheelhouse, make deb"
+	@echo "             dist/: one file, a folder of wheels, a Debian package; for hosts without internet (docs/installing.md)"
 	@echo "make bench   what it costs, beside lspci and lstopo"
 	@echo "make fuzz    damaged input to every reader, and the property tests, for long"
 	@echo "make mutants change every condition of every rule, and see that a test notices"
+	@echo "make lab     a real kernel that looks like a GPU node, in QEMU (root, Debian)"
 
 $(BIN)/fabricscope: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no python3 (3.10 or later) with venv and pip found"; exit 1; }
@@ -57,6 +60,14 @@ docs: $(BIN)/pytest
 	$(BIN)/python -m tests.peers --write
 	$(BIN)/fabricscope schema > docs/report.schema.json
 	UPDATE_GOLDENS=1 $(BIN)/pytest -q tests/test_goldens.py
+	$(MAKE) completion
+
+completion: $(BIN)/fabricscope
+	$(BIN)/python -m release.completion --write packaging/completion
+	$(BIN)/python -m release.manual --write packaging/man/fabricscope.1
+
+zipapp wheelhouse deb: $(BIN)/fabricscope
+	$(BIN)/python -m release.$@
 
 bench: $(BIN)/pytest
 	$(BIN)/python -m bench.run
@@ -68,6 +79,11 @@ fuzz: $(BIN)/pytest
 
 mutants: $(BIN)/pytest
 	$(BIN)/python -m tests.mutation.run
+
+lab: $(BIN)/pytest
+	$(BIN)/python -m tests.lab.setup
+	$(BIN)/pytest -q -m lab tests/lab -rs
+	$(BIN)/python -m tests.lab.page
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -10,11 +10,16 @@ cable_metres = 30.0        # the longest cable between a NIC and its switch
 
 [thresholds]
 roce-ets-starved.percent = 20
+
+[ship]                     # where reports go: docs/ship.md
+to = "https://inventory.example/reports"
+token_file = "token"       # beside this file
 """
 
 from __future__ import annotations
 
 import math
+import os
 from typing import Annotated, Literal
 
 import msgspec
@@ -41,12 +46,32 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     cable_metres: Annotated[float, msgspec.Meta(gt=0, le=100_000)] | None = None  # the longest from a NIC to its switch
 
 
+class Ship(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `ship` is told on its command line otherwise; a path that is not whole is beside the configuration file."""
+
+    to: str | None = None
+    method: str | None = None
+    compress: str | None = None
+    token_file: str | None = None
+    cert: str | None = None
+    key: str | None = None
+    ca: str | None = None
+    endpoint: str | None = None
+    region: str | None = None
+    credentials: str | None = None
+    spool: str | None = None
+    spool_limit: int | None = None  # bytes
+    spool_count: int | None = None
+    timeout: float | None = None  # seconds
+
+
 class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole file. An unknown key is an error: a misspelt rule must not pass in silence."""
 
     rules: RuleSwitches = RuleSwitches()
     facts: Facts = Facts()
     thresholds: dict[str, float | dict[str, float]] = {}  # rule -> word -> limit, as TOML reads "rule.word = 20"
+    ship: Ship = Ship()
 
     @property
     def limits(self) -> dict[str, float]:
@@ -84,6 +109,21 @@ def load(path: str, rule_names: frozenset[str]) -> Configuration:
     if made.thresholds:
         _check_limits(path, made.limits)
     return made
+
+
+def load_ship(path: str) -> Ship:
+    """The table [ship] of a configuration file, its paths whole. Names of rules are not looked up: that is of a scan.
+
+    Raises BadConfiguration.
+    """
+    try:
+        made = read_toml(path, Configuration).ship
+    except BadToml as error:
+        raise BadConfiguration(str(error)) from error
+    folder = os.path.dirname(os.path.abspath(path))
+    names = ("token_file", "cert", "key", "ca", "credentials", "spool")
+    whole = {name: os.path.join(folder, value) for name in names if (value := getattr(made, name))}
+    return msgspec.structs.replace(made, **whole)
 
 
 def _check_limits(path: str, limits: dict[str, float]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timezone
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -42,10 +43,25 @@ class Plan(NamedTuple):
     interval_seconds: float | None = None  # read counters twice, so long apart; of a live host only
     profile: str = "auto"  # a name, a file, "none", or what is recognized
     history: Callable[[Report], Report] | None = None  # adds what earlier runs know of this host, before it is judged
+    kept: Mapping[str, Outcome] = MappingProxyType({})  # of earlier readings, dated, where a probe does not run now
+
+
+class Seen(NamedTuple):
+    """One run: its report, what was asked and answered where that was wanted, and an outcome for every probe."""
+
+    report: Report
+    recording: Recording | None
+    outcomes: list[Outcome]
 
 
 def diagnose(host: Host | FactsSource, plan: Plan) -> tuple[Report, Recording | None]:
-    """Probe a host, build its topology, judge it. The recording is what `capture` writes, where one was asked for.
+    """Probe a host, build its topology, judge it. The recording is what `capture` writes, where one was asked for."""
+    seen = observe(host, plan)
+    return seen.report, seen.recording
+
+
+def observe(host: Host | FactsSource, plan: Plan) -> Seen:
+    """The same, with the outcomes, which a later run may keep.
 
     A source that is already facts is not probed: it gives the outcomes itself.
     """
@@ -59,13 +75,15 @@ def diagnose(host: Host | FactsSource, plan: Plan) -> tuple[Report, Recording | 
         if plan.interval_seconds is not None:
             first_seconds = (plan.timeout_seconds - plan.interval_seconds) * _FIRST_SHARE
         ran = run_probes(chosen, host, first_seconds, record=plan.record, progress=plan.progress)
-    report = _report(host, _in_order(catalogue, ran.outcomes))
+    outcomes = _in_order(catalogue, ran.outcomes, plan.kept)
+    report = _report(host, outcomes)
     if plan.interval_seconds is not None and not isinstance(host, FactsSource):
         report = _again(host, plan, ran.outcomes, report, started + plan.timeout_seconds)
     if plan.history is not None:
         report = plan.history(report)
     whole = judged(report, plan.configuration, plan.profile)
-    return msgspec.structs.replace(whole, duration_seconds=round(time.monotonic() - started, 3)), ran.recording
+    whole = msgspec.structs.replace(whole, duration_seconds=round(time.monotonic() - started, 3))
+    return Seen(whole, ran.recording, outcomes)
 
 
 def _report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Report:
@@ -99,9 +117,11 @@ def _again(host: Host, plan: Plan, first: Sequence[Outcome], report: Report, dea
     return windowed(report, _report(host, _in_order(catalogue, joined(first, second))), second)
 
 
-def _in_order(catalogue: Sequence[Probe], outcomes: Sequence[Outcome]) -> list[Outcome]:
+def _in_order(
+    catalogue: Sequence[Probe], outcomes: Sequence[Outcome], kept: Mapping[str, Outcome] = MappingProxyType({})
+) -> list[Outcome]:
     """An outcome for every probe there is, those that did not run included."""
-    answered = {outcome.name: outcome for outcome in outcomes}
+    answered = {**kept, **{outcome.name: outcome for outcome in outcomes}}
     return [answered.get(probe.name) or _left_out(probe.name) for probe in catalogue]
 
 
@@ -175,4 +195,5 @@ def _probe_run(outcome: Outcome) -> ProbeRun:
         sources=list(outcome.sources),
         duration_seconds=outcome.seconds,
         hung=outcome.hung,
+        observed_at=outcome.observed_at,
     )

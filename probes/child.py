@@ -17,7 +17,7 @@ from types import FrameType
 from typing import NoReturn
 
 from probes.host.door import Host
-from probes.host.process import condition
+from probes.host.process import condition, is_running
 from probes.host.recording import Recording, RecordingHost
 from probes.locks import Lock
 from probes.probe import Outcome, Probe, Status, outcome_of
@@ -25,6 +25,7 @@ from probes.probe import Outcome, Probe, Status, outcome_of
 ANSWER_LIMIT_BYTES = 64 << 20
 TERM_SECONDS = 1.0  # longer than a tool gets that the probe has started: the child ends it first
 KILL_SECONDS = 0.3
+PATIENCE = 3  # bounds that a child may take while it is at work
 CHUNK_BYTES = 1 << 20
 
 _LENGTH = struct.Struct("=Q")
@@ -63,6 +64,14 @@ class Child:
     def seconds(self) -> float:
         """How long it has been running."""
         return round(time.monotonic() - self.started, 3)
+
+    def is_busy(self, now: float) -> bool:
+        """Whether a child that is due is at work: slow on a loaded machine, not hung. Then it is looked at again, and
+        three bounds are the end."""
+        if now - self.started > PATIENCE * self.probe.bound_seconds or not is_running(self.pid):
+            return False
+        self.due = now + self.probe.bound_seconds / 10
+        return True
 
     def receive(self) -> bool:
         """Take what the pipe holds; whether nothing more will come."""

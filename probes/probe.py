@@ -45,6 +45,7 @@ class Outcome(NamedTuple):
     sources: tuple[str, ...]
     seconds: float
     hung: bool = False  # its process could not be killed and was left behind, now or by an earlier run
+    observed_at: str | None = None  # RFC 3339, where it was kept from an earlier reading
 
 
 class Skipped(Exception):

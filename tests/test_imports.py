@@ -15,10 +15,12 @@ HEAVY = {
     "pynvml", "pyudev", "rich", "tarfile", "tomllib", "zstandard", "ctypes", "xml", "json", "socket", "asyncio",
 }  # fmt: skip
 SCAN = {"agent.assemble", "agent.diagnose", "agent.rules", "agent.model", "msgspec", "probes", "socket"}  # rtnetlink's
+SHIP = {"agent.model", "agent.rules", "msgspec"}  # rules: of the configuration, one module
 ALLOWED = {
     ("--version",): set(),
     ("--help",): set(),
     ("scan", "--help"): set(),
+    ("watch", "--help"): set(),
     ("rules",): {"agent.rules", "agent.model", "msgspec"},
     ("explain", "gpu-missing"): {"agent.rules", "agent.model", "msgspec"},
     ("schema",): {"agent.rules", "agent.model", "msgspec"},
@@ -29,6 +31,9 @@ ALLOWED = {
     ("check", "--source", "{tree}"): SCAN | {"agent.outputs"},
     ("export", "prometheus", "--source", "{tree}"): SCAN | {"agent.outputs"},
     ("export", "nccl-topo", "--source", "{tree}"): SCAN | {"agent.outputs"},
+    ("ship", "--help"): set(),
+    ("ship", "{tree}/none.json", "--to", "{tree}", "--spool", "{tree}/spool"): SHIP,
+    ("ship", "{tree}/none.json", "--to", "https://h.invalid", "--spool", "{tree}/spool"): SHIP | {"socket"},
 }
 CODE = """
 import sys

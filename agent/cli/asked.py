@@ -49,20 +49,20 @@ class Asked(NamedTuple):
         chosen = [name for name in ("source", "root", "report") if getattr(self, name)]
         if len(chosen) > 1:
             raise Refused(f"--{chosen[0]} and --{chosen[1]} exclude each other")
-        configuration = self._configuration()
+        configuration = self.configuration()
         if self.report:
             if record:
                 raise Refused("--capture records a host: there is none with --report")
             self._check_earlier(live=False, record=False)
             if self.earlier.state_dir is not None:
-                _say("--state-dir is not used with --report: it is judged by what it holds")
+                say("--state-dir is not used with --report: it is judged by what it holds")
             try:
                 return judged(read(self.report), configuration, self.profile), None
             except (BadReport, BadProfile) as error:
                 raise Refused(str(error)) from error
         if self.profile not in ("auto", "none"):  # a bad one is told before anything is probed
-            self._check_profile()
-        only, skip = _names("--only", self.only), _names("--skip", self.skip)
+            self.check_profile()
+        only, skip = probe_names("--only", self.only), probe_names("--skip", self.skip)
         try:
             host = open_source(self.source, self.root)
             if record and isinstance(host, FactsSource):
@@ -94,7 +94,8 @@ class Asked(NamedTuple):
                 )
         return report, recording
 
-    def _check_profile(self) -> None:
+    def check_profile(self) -> None:
+        """Raises Refused for a --profile that is not there or cannot be read."""
         from agent.model.node import Platform
         from agent.platforms.profiles import chosen
 
@@ -126,9 +127,10 @@ class Asked(NamedTuple):
             return None
         from agent.history.store import remembered
 
-        return lambda report: remembered(state_dir, report, _say, keep=not only, accept=accept)
+        return lambda report: remembered(state_dir, report, say, keep=not only, accept=accept)
 
-    def _configuration(self) -> Configuration:
+    def configuration(self) -> Configuration:
+        """What --config says. Raises Refused."""
         if not self.config:
             return Configuration()
         try:
@@ -137,7 +139,8 @@ class Asked(NamedTuple):
             raise Refused(str(error)) from error
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """One line on stderr."""
     print(f"fabricscope: {text}"[:1000], file=sys.stderr)
 
 
@@ -163,7 +166,8 @@ class Progress:
             sys.stderr.flush()
 
 
-def _names(option: str, text: str | None) -> tuple[str, ...]:
+def probe_names(option: str, text: str | None) -> tuple[str, ...]:
+    """The probes that an option lists. Raises Refused for one that there is not."""
     names = tuple(name.strip() for name in (text or "").split(",") if name.strip())
     known = [probe.name for probe in probes()]
     for name in names:

@@ -11,8 +11,12 @@ from typing import Annotated
 import typer
 
 from agent.cli import options as opt
+from agent.cli.install_units import install_units
+from agent.cli.netbox import netbox
 from agent.cli.profiles import profiles
 from agent.cli.refused import Refused
+from agent.cli.ship import ship
+from agent.cli.watch import watch
 from agent.version import VERSION
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
@@ -54,6 +58,8 @@ def run(arguments: Sequence[str]) -> int:
     except USAGE_ERROR as error:
         return _usage(error, failed)
     except typer.Abort:
+        return _told("interrupted", INTERRUPTED)
+    if code == INTERRUPTED:  # the library's own answer to Ctrl-C
         return _told("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else 0
 
@@ -119,7 +125,7 @@ def scan(
     config: opt.ConfigFile = None,
     profile: opt.ProfileName = "auto",
     form: Annotated[
-        opt.ScanFormat | None, typer.Option("--format", help="text (default) or json.", show_default=False)
+        opt.ScanFormat | None, typer.Option("--format", help="text (default), json or html.", show_default=False)
     ] = None,
     output: opt.Output = None,
     capture: Annotated[
@@ -211,7 +217,7 @@ def diff(
     old: Annotated[str, typer.Argument(help="A report (.json, .gz), or what --source takes.", show_default=False)],
     new: Annotated[str, typer.Argument(help="The same, of later or of another host.", show_default=False)],
     form: Annotated[
-        opt.ScanFormat | None, typer.Option("--format", help="text (default) or json.", show_default=False)
+        opt.DiffFormat | None, typer.Option("--format", help="text (default) or json.", show_default=False)
     ] = None,
     output: opt.Output = None,
     timeout: opt.Timeout = 30.0,
@@ -247,7 +253,8 @@ def export(
     quiet: opt.Quiet = False,
     verbose: opt.Verbose = False,
 ) -> None:
-    """One report for a neighbour: ansible, junit, nccl-topo, nfd, prometheus or slurm. Exit 0 once it is written."""
+    """One report for a neighbour: ansible, html, junit, nccl-topo, netbox, nfd, prometheus, slurm or svg. Exit 0
+    once it is written."""
     from agent.cli.asked import Asked, Earlier
     from agent.cli.export import export as do
 
@@ -284,4 +291,8 @@ def schema() -> None:
     do()
 
 
+app.command()(install_units)
+app.command()(ship)
+app.command()(watch)
+app.add_typer(netbox, name="netbox")
 app.add_typer(profiles, name="profile")

@@ -31,6 +31,7 @@ class ExportFormat(str, Enum):
     HTML = "html"
     JUNIT = "junit"
     NCCL_TOPO = "nccl-topo"
+    NETBOX = "netbox"
     NFD = "nfd"
     PROMETHEUS = "prometheus"
     SLURM = "slurm"

@@ -27,6 +27,7 @@ class Span(NamedTuple):
 
     seconds: float | None
     rebooted: bool
+    kept: bool = False  # a report holds outcomes of another time than its own: nothing in it tells a rate
 
 
 def span(old: Report, new: Report) -> Span:
@@ -34,7 +35,9 @@ def span(old: Report, new: Report) -> Span:
     before, after = _moment(old), _moment(new)
     boots = (old.node.boot_id, new.node.boot_id)
     return Span(
-        after - before if before is not None and after is not None else None, None not in boots and boots[0] != boots[1]
+        seconds=after - before if before is not None and after is not None else None,
+        rebooted=None not in boots and boots[0] != boots[1],
+        kept=any(run.observed_at for report in (old, new) for run in report.probes),
     )
 
 
@@ -89,7 +92,7 @@ def _counter(ledger: Ledger, name: str, place: Place, old: int, new: int, betwee
             why = "counted anew since the host was started" if between.rebooted else "it fell: counted anew"
             ledger.add("counters", "reset", name, place, old, new, note=why)
     elif new > old:
-        rate = (new - old) / between.seconds if between.seconds else None
+        rate = (new - old) / between.seconds if between.seconds and not between.kept else None
         ledger.add("counters", "grew", name, place, old, new, per_second=_short(rate))
 
 

@@ -55,7 +55,7 @@ def _told(changes: list[Change], width: int) -> list[Line]:
     shown = changes if len(changes) <= SHOWN else changes[: SHOWN - 1]
     for change in shown:
         mark = MARKS.get(change.kind, "~")
-        lines += paragraph(_sentence(change), width, "      ", STYLES.get(change.kind, ""), first=f"  {mark} ")
+        lines += paragraph(sentence(change), width, "      ", STYLES.get(change.kind, ""), first=f"  {mark} ")
     rest = changes[len(shown) :]
     if rest:
         labels = [place.label for change in rest for place in change.subjects]
@@ -64,7 +64,8 @@ def _told(changes: list[Change], width: int) -> list[Line]:
     return lines
 
 
-def _sentence(change: Change) -> str:
+def sentence(change: Change) -> str:
+    """One change in one line, without its mark."""
     who = folded([place.label for place in change.subjects])
     values = f"{_value(change.old)} -> {_value(change.new)}"
     note = f" ({change.note})" if change.note else ""

@@ -12,7 +12,7 @@ from agent.model.node import Event, Node, Platform, Software
 from agent.model.topology import Topology
 
 SCHEMA = "fabricscope.report/1"
-SCHEMA_MINOR = 0
+SCHEMA_MINOR = 1
 REPORT_LIMIT_BYTES = 4 << 20
 
 
@@ -45,6 +45,7 @@ class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
     sources: list[str] = []
     duration_seconds: float = 0.0
     hung: bool = False  # its process could not be killed and was left behind, now or by an earlier run
+    observed_at: str | None = None  # RFC 3339: read then by `watch` and kept since; null: read when the report says
 
 
 class CountersWindow(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +57,7 @@ class CountersWindow(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     since: str | None = None  # of the earlier sample, RFC 3339
+    until: str | None = None  # of the later one, where it is of `watch`'s last full scan; null: of this report
     seconds: float | None = None  # between the two, of a clock that does not jump
     reset_reason: str | None = None  # why there is nothing to compare with: "the host was started anew"
     moved: dict[str, dict[str, int]] = {}

@@ -159,6 +159,7 @@ FAMILIES: tuple[Family, ...] = (
             "roce-rt-host-bound",
             "roce-rt-congested",
             "roce-cnp-ignored",
+            "roce-rt-soft-loss",
         ),
     ),
     Family(

@@ -20,6 +20,11 @@ def condition(pid: int) -> str:
     return f"pid {pid}, state {state[0]} ({STATES.get(state[0], 'other')}){waiting}"
 
 
+def is_running(pid: int) -> bool:
+    """Whether it is at work, or waits for nothing but a CPU."""
+    return _first_line(f"/proc/{pid}/stat").rpartition(")")[2].split()[:1] == ["R"]
+
+
 def _first_line(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:

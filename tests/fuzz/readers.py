@@ -210,6 +210,11 @@ READERS: tuple[Reader, ...] = (
     Reader("probes.rtnetlink:parse_address", seeds.payloads, (Unparsable,)),
     Reader("probes.rtnetlink:parse_statistics", seeds.payloads, (Unparsable,)),
     Reader("probes.rtnetlink:mac_text", seeds.payloads),
+    # what the kernel says by itself
+    Reader("probes.events:parse_uevent", seeds.uevents, (Unparsable,)),
+    Reader("probes.events:device_events", seeds.uevents, (Unparsable,)),
+    Reader("probes.events:Interfaces", seeds.link_messages, (Unparsable,), lambda make: lambda data: make().told(data)),
+    Reader("probes.events:Log", seeds.texts(*seeds.KERNEL_LOGS), (), lambda make: lambda data: make().told(data)),
     # ethtool, and memory of modules
     Reader("probes.ethtool_netlink:parse_family", ethernet.replies(1), (Unparsable,)),
     Reader("probes.ethtool_netlink:parse_link_modes", ethernet.replies(4), (Unparsable,)),

@@ -70,6 +70,24 @@ def netlink() -> Sequence[bytes]:
     ]
 
 
+def link_messages() -> Sequence[bytes]:
+    bond = told.info("bond", attribute(1, b"\4"))
+    return [told.link(4, "ens1f0np0", mac="b8:3f:d2:00:00:01"), told.link(9, "bond0", more=bond), told.link(5, "veth1")]
+
+
+def uevents() -> Sequence[bytes]:
+    place = "/devices/pci0000:15/0000:15:01.0/0000:16:00.0"
+    rows = (
+        ("bind", place, "pci"),
+        ("add", f"{place}/infiniband/mlx5_0", "infiniband"),
+        ("add", "/module/nvidia", "module"),
+    )
+    return [
+        f"{action}@{path}\0ACTION={action}\0DEVPATH={path}\0SUBSYSTEM={of}\0DRIVER=nvidia\0SEQNUM=2184\0".encode()
+        for action, path, of in rows
+    ]
+
+
 def dcb_answers() -> Sequence[bytes]:
     words = Qos(pfc=[3], trust="dscp", app={"udp:4791": 3}, peer_pfc=[3], trust_table=["dscp"])
     return [dcb.answer("eth0", words)[HEADER.size :]]

@@ -181,6 +181,29 @@ def test_a_probe_has_its_bound(read: Callable[[Host], Reading]) -> None:
     assert "state S (sleeping)" in (slow.reason or "")
 
 
+def computing(seconds: float) -> Callable[[Host], Reading]:
+    """A probe that is at work all the time."""
+
+    def read(host: Host) -> Reading:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            pass
+        return name(host)
+
+    return read
+
+
+def test_a_probe_that_is_at_work_is_slow_and_not_hung() -> None:
+    """On a loaded machine it gets longer than its bound; three bounds are the end of it."""
+    began = time.monotonic()
+    slow, endless = ran(Probe("slow", computing(0.6), 0.4), Probe("endless", computing(60.0), 0.3)).outcomes
+
+    assert time.monotonic() - began < 6
+    assert (Status.OK, Status.TIMED_OUT) == (slow.status, endless.status)
+    assert 3 * 0.3 <= endless.seconds
+    assert "state R (running)" in (endless.reason or "")
+
+
 def test_an_answer_in_the_last_moment_counts() -> None:
     """A child that still answers after TERM has answered."""
 

@@ -11,7 +11,7 @@ from typing import cast
 
 from agent.model.report import Report
 
-FORMS = ("ansible", "html", "junit", "nccl-topo", "nfd", "prometheus", "slurm", "svg")
+FORMS = ("ansible", "html", "junit", "nccl-topo", "netbox", "nfd", "prometheus", "slurm", "svg")
 
 
 def exported(form: str, report: Report) -> str:

@@ -21,6 +21,7 @@ from agent.rules.roce_runtime.retrans import roce_rt_retrans
 from agent.rules.roce_runtime.retry_exceeded import roce_rt_retry_exceeded
 from agent.rules.roce_runtime.rnr import roce_rt_rnr
 from agent.rules.roce_runtime.rx_discards import roce_rt_rx_discards
+from agent.rules.roce_runtime.soft_loss import roce_rt_soft_loss
 from agent.rules.rule import Rule
 
 RULES: tuple[Rule, ...] = (
@@ -43,4 +44,5 @@ RULES: tuple[Rule, ...] = (
     roce_rt_host_bound,
     roce_rt_congested,
     roce_cnp_ignored,
+    roce_rt_soft_loss,
 )

@@ -1,0 +1,124 @@
+"""`install-units`: the one command that writes to the host's configuration, and only when it is called."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.cli.refused import Refused
+
+if TYPE_CHECKING:
+    from agent.units import Unit
+
+
+def install_units(
+    prefix: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Write below DIR instead of /: for packages and images.", show_default=False),
+    ] = None,
+    unit_dir: Annotated[
+        str, typer.Option(metavar="DIR", help="Where units are; below --prefix.")
+    ] = "/etc/systemd/system",
+    with_: Annotated[
+        str | None,
+        typer.Option("--with", metavar="PART,...", help="Besides the hourly scan: ship, watch.", show_default=False),
+    ] = None,
+    program: Annotated[
+        str | None,
+        typer.Option(
+            "--exec",
+            metavar="COMMAND",
+            help="What the units start; else the fabricscope that runs.",
+            show_default=False,
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Also over units that were changed by hand.")] = False,
+    show: Annotated[bool, typer.Option("--print", help="Show the units; write nothing.")] = False,
+) -> None:
+    """Put the systemd units of this fabricscope in place; they are enabled by hand. Exit 0."""
+    from agent.units import FIRST, BadUnits, units
+
+    wanted = [FIRST, *(part.strip() for part in (with_ or "").split(",") if part.strip())]
+    place = os.path.normpath((prefix or "") + os.path.join("/", unit_dir))
+    try:
+        line, unpacks = (program, program.endswith(".pyz")) if program else _running()
+        made = units(wanted, line, unpacks)
+        if show:
+            sys.stdout.write("\n".join(f"# {os.path.join(place, unit.name)}\n{unit.text}" for unit in made))
+            return
+        if not program:
+            _reached(line)
+        written = _write(place, made, force, prefix is not None)
+    except BadUnits as error:
+        raise Refused(str(error)) from error
+    _next(place, made, written, line, prefix is not None)
+
+
+def _running() -> tuple[str, bool]:
+    """How the fabricscope that runs is started, and whether it is one file that unpacks itself."""
+    import zipfile
+
+    path = os.path.abspath(sys.argv[0])
+    if os.path.isfile(path) and zipfile.is_zipfile(path):
+        return f"{sys.executable} {path}", True
+    if os.path.isfile(path) and os.access(path, os.X_OK):
+        return path, False
+    import fabricscope
+
+    return f"{sys.executable} {os.path.abspath(fabricscope.__file__)}", False
+
+
+def _reached(line: str) -> None:
+    """Raises Refused where the service could not start what runs here: ExecStart would fail on the first timer."""
+    from agent.units import out_of_reach
+
+    unpacked = line.endswith(".pyz")
+    mine = [] if unpacked else [os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))]
+    for path in [*line.split(" "), sys.executable, sys.base_prefix, *mine]:
+        why = out_of_reach(path)
+        if why:
+            raise Refused(f"{why}: install fabricscope below /opt or /usr/local, or name another by --exec")
+
+
+def _write(place: str, made: list[Unit], force: bool, rooted: bool) -> list[str]:
+    """The units that were not there yet, all or (where one is refused) none. Raises Refused."""
+    from agent.units import changed_by_hand, put, signed
+    from agent.version import VERSION
+
+    if not rooted and not os.path.isdir(place):
+        raise Refused(
+            f"{place} is no folder here: without systemd there is nothing to install (--prefix roots the whole)"
+        )
+    files = {os.path.join(place, unit.name): signed(unit, VERSION) for unit in made}
+    try:
+        refused = [] if force else [(path, changed_by_hand(path, data)) for path, data in files.items()]
+        for path, why in refused:
+            if why:
+                raise Refused(
+                    f"{path} is {why}: not replaced (--force does; `systemctl edit` keeps changes beside a unit)"
+                )
+        if rooted:
+            os.makedirs(place, exist_ok=True)
+        return [path for path, data in files.items() if put(path, data)]
+    except OSError as error:
+        hint = "; as root, or see --print" if isinstance(error, PermissionError) else ""
+        raise Refused(f"{place}: {error.strerror}{hint}") from error
+
+
+def _next(place: str, made: list[Unit], written: list[str], line: str, rooted: bool) -> None:
+    for unit in made:
+        path = os.path.join(place, unit.name)
+        sys.stdout.write(f"{'wrote' if path in written else 'as it was'}  {path}\n")
+    sys.stdout.write(f"They start {line}\n")
+    if rooted:
+        return
+    instead = {unit.name for unit in made for other in made if other.enabled and other.name in unit.conflicts}
+    enabled = " ".join(unit.name for unit in made if unit.enabled and unit.name not in instead)
+    sys.stdout.write(f"\nNext:\n    systemctl daemon-reload\n    systemctl enable --now {enabled}\n")
+    for unit in made:
+        if unit.name in instead and unit.enabled:
+            others = " ".join(name for name in unit.conflicts if name in enabled)
+            sys.stdout.write(f"or, in place of {others}:\n    systemctl enable --now {unit.name}\n")

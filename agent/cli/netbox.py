@@ -1,0 +1,192 @@
+"""The sub-commands of `netbox`: keep NetBox in step with what nodes are."""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agent.cli import options as opt
+from agent.cli.refused import Refused
+
+if TYPE_CHECKING:
+    from agent.netbox.matching import Given
+    from agent.netbox.run import Applied, Plan, Wish
+    from agent.outputs.text.lines import Line
+
+IN_STEP, DIFFERS, UNREACHABLE = 0, 1, 2
+INSTALL = "pynetbox is not installed: pip install 'fabricscope[netbox]' (or pip install 'pynetbox>=7.4')"
+
+netbox = typer.Typer(help="Keep NetBox in step with what nodes are: plan, apply.", no_args_is_help=True)
+
+
+class PlanFormat(str, Enum):
+    """Forms of a plan."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def _option(metavar: str, text: str, **more: Any) -> Any:
+    return typer.Option(metavar=metavar, help=text, show_default=False, **more)
+
+
+Reports = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="REPORT...", help="Reports of many nodes (.json, .gz).", show_default=False),
+]
+Url = Annotated[str | None, _option("URL", "Where NetBox is: https://HOST; else the variable NETBOX_URL.")]
+TokenFile = Annotated[str | None, _option("FILE", "Holds the token; else the variable NETBOX_TOKEN.")]
+Ca = Annotated[str | None, _option("FILE", "Authorities to believe; else the system's.")]
+Timeout = Annotated[
+    float, typer.Option(metavar="SECONDS", help="Bound on one request.", min=0.1, max=3600, callback=opt.a_number)
+]
+Create = Annotated[
+    bool, typer.Option("--create", help="Make devices that NetBox lacks: --site, --role, --device-type.")
+]
+Site = Annotated[str | None, _option("SLUG", "Look for devices in this site only; --create makes them there.")]
+Role = Annotated[str | None, _option("SLUG", "With --create: the role of new devices.")]
+DeviceType = Annotated[str | None, _option("SLUG", "With --create: their type, or MANUFACTURER/SLUG.")]
+Prune = Annotated[bool, typer.Option("--prune", help="Delete what this tool made and the node does not have.")]
+Form = Annotated[PlanFormat, typer.Option("--format", help="text or json.")]
+
+
+@netbox.command("plan")
+def netbox_plan(
+    reports: Reports = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    source: opt.Source = None,
+    report: opt.ReportFile = None,
+    create: Create = False,
+    site: Site = None,
+    role: Role = None,
+    device_type: DeviceType = None,
+    prune: Prune = False,
+    timeout: Timeout = 30.0,
+    form: Form = PlanFormat.TEXT,
+    output: opt.Output = None,
+    no_color: opt.NoColor = False,
+) -> None:
+    """Say what `apply` would change, and change nothing. Exit 0 nothing, 1 something, 2 NetBox cannot be asked."""
+    wish = _wish(create, site, role, device_type, prune, None)
+    raise typer.Exit(
+        _run(_given(reports, source, report), (url, token_file, ca, timeout), wish, form, output, no_color)
+    )
+
+
+@netbox.command("apply")
+def netbox_apply(
+    reports: Reports = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    source: opt.Source = None,
+    report: opt.ReportFile = None,
+    create: Create = False,
+    site: Site = None,
+    role: Role = None,
+    device_type: DeviceType = None,
+    prune: Prune = False,
+    limit_changes: Annotated[int | None, _option("NUMBER", "Send nothing where more is to be done.", min=0)] = None,
+    timeout: Timeout = 30.0,
+    form: Form = PlanFormat.TEXT,
+    output: opt.Output = None,
+    no_color: opt.NoColor = False,
+) -> None:
+    """Bring NetBox in step. Exit 0 it is, 1 not all could be done, 2 NetBox cannot be asked."""
+    wish = _wish(create, site, role, device_type, prune, limit_changes)
+    given = _given(reports, source, report)
+    raise typer.Exit(_run(given, (url, token_file, ca, timeout), wish, form, output, no_color, True))
+
+
+def _wish(
+    create: bool, site: str | None, role: str | None, device_type: str | None, prune: bool, limit: int | None
+) -> Wish:
+    """What the run may do. Raises Refused."""
+    from agent.netbox.run import Place, Wish
+
+    if not create:
+        if role or device_type:
+            raise Refused("--role and --device-type are about devices that --create makes")
+        return Wish(None, prune, site, limit)
+    if not (site and role and device_type):
+        raise Refused("--create needs --site, --role and --device-type: NetBox has no device without them")
+    return Wish(Place(site, role, device_type), prune, site, limit)
+
+
+def _given(reports: list[str] | None, source: str | None, report: str | None) -> list[Given]:
+    """The nodes. Raises Refused for the first report that cannot be read."""
+    from agent.cli.asked import Asked
+    from agent.netbox.matching import Given
+    from agent.outputs.inventory.node import desired
+    from agent.reports import BadReport, read
+
+    if reports and (source or report):
+        raise Refused("reports and --source or --report exclude each other")
+    if not reports:
+        asked = Asked(source, None, report, None, None, 30.0, None, False, False)
+        return [Given(desired(asked.reported()[0]), report or source or "this host")]
+    try:
+        return [Given(desired(read(path)), path) for path in dict.fromkeys(reports)]
+    except BadReport as error:
+        raise Refused(str(error)) from error
+
+
+def _run(
+    given: list[Given],
+    where: tuple[str | None, str | None, str | None, float],
+    wish: Wish,
+    form: PlanFormat,
+    output: str | None,
+    no_color: bool,
+    send: bool = False,
+) -> int:
+    """Ask NetBox, tell, and choose the exit code. Raises Refused."""
+    from agent.netbox.access import access
+    from agent.netbox.run import apply, plan
+    from agent.netbox.trouble import BadAccess
+
+    url, token_file, ca, timeout = where
+    try:
+        told = access(url, token_file, ca, timeout, os.environ)
+        try:
+            from agent.netbox.client import NetBox
+        except ImportError as error:
+            raise Refused(INSTALL) from error
+        client = NetBox(told)
+        client.connect()
+        if not send:
+            found = plan(client, given, wish)
+            _tell(found, None, form, output, no_color)
+            return IN_STEP if found.in_step else DIFFERS
+        applied = apply(client, given, wish)
+    except BadAccess as error:
+        raise Refused(str(error)) from error
+    _tell(applied.plan, applied, form, output, no_color)
+    if applied.stopped:
+        raise Refused(f"nothing was sent: {applied.stopped}")
+    if applied.broken:
+        raise Refused(f"{applied.broken}; what was done stays done: run it again")
+    return IN_STEP if applied.in_step else DIFFERS
+
+
+def _tell(found: Plan, applied: Applied | None, form: PlanFormat, output: str | None, no_color: bool) -> None:
+    from agent.netbox.page import data, page
+
+    if form is PlanFormat.JSON:
+        import msgspec
+
+        from agent.cli.delivery import deliver
+
+        deliver(msgspec.json.format(msgspec.json.encode(data(found, applied)), indent=2) + b"\n", output)
+        return
+    from agent.cli.delivery import show
+
+    def lines(width: int) -> list[Line]:
+        return page(found, width, applied)
+
+    show(lines, output, no_color)

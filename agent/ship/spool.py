@@ -1,0 +1,233 @@
+"""The spool: reports that wait, within bounds, on a disk that may be full, for runs that may be killed at any moment.
+
+    lock  state.json
+    waiting/20260115T080000Z_error_<sha256>.json.gz     whole, or not there
+    aside/    what is damaged or was refused, each with a .why
+    dropped/  tombstones (agent/ship/ledger.py)
+
+A name says what a report is worth and what its digest has to be; nothing else has to be believed of a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from agent.reports import replace
+from agent.ship.folder import sync_folder
+from agent.ship.ledger import Ledger
+from agent.ship.parcel import BadParcel, Parcel, packed, parcel, read_bytes, unpacked
+from agent.ship.state import Say, kind_of
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+_NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)_(ok|unknown|warning|error|critical)_([0-9a-f]{64})\.json\.gz")
+_RANK = {"ok": 0, "unknown": 1}
+_ASIDE_RANK, _FINDINGS_RANK = -1, 2
+_ORPHAN_SECONDS = 3600.0
+_NAME_LIMIT = 200  # of a stranger's file that is set aside
+
+
+class Entry(NamedTuple):
+    """A file of the spool. In this order they are dropped: the least worth first, then the oldest."""
+
+    rank: int
+    when: str
+    name: str
+    size: int  # bytes
+    folder: str = "waiting"
+
+    @property
+    def kind(self) -> str:
+        """Under what it is counted when it is dropped."""
+        return "set_aside" if self.folder == "aside" else kind_of(self.name.split("_")[1])
+
+
+def entry_of(made: Parcel, size: int) -> Entry:
+    """The entry that a report would be."""
+    name = f"{made.when}_{made.verdict}_{made.digest}.json.gz"
+    return Entry(_RANK.get(made.verdict, _FINDINGS_RANK), made.when, name, size)
+
+
+class Spool:
+    """A folder; everything but `held` and `put_late` is for who holds it."""
+
+    def __init__(self, path: str, limit_bytes: int, limit_count: int, say: Say) -> None:
+        self.path = path
+        self.limit_bytes = limit_bytes
+        self.limit_count = limit_count
+        self.ledger = Ledger(path, say)
+        self._say = say
+
+    @contextlib.contextmanager
+    def held(self, until: float) -> Iterator[bool]:
+        """Make the folders and hold the spool; False where another run holds it until then. Raises OSError."""
+        for name in ("waiting", "aside", "dropped"):
+            os.makedirs(os.path.join(self.path, name), 0o755, exist_ok=True)
+        descriptor = _lock_file(os.path.join(self.path, "lock"))
+        try:
+            held = _locked(descriptor, until)
+            if held:
+                self.ledger.load()
+                self._tidy()
+            yield held
+        finally:
+            os.close(descriptor)
+
+    def waiting(self) -> list[Entry]:
+        """What waits; a file whose name is not ours is set aside."""
+        entries = []
+        for entry in self._listed("waiting"):
+            if _NAME.fullmatch(entry.name):
+                entries.append(entry)
+            elif not entry.name.startswith("."):
+                self.set_aside(entry, "no entry of a spool")
+        return entries
+
+    def put(self, made: Parcel, drop: bool) -> bool:
+        """Keep a report; `drop`: what is worth less may go for it. False where there is no room. Raises OSError."""
+        data = packed(made.data, "gzip")
+        entry = entry_of(made, len(data))
+        if os.path.exists(self._at(entry)):
+            return True
+        victims = self._victims(entry)
+        if victims is None or (victims and not drop):
+            return False
+        while all(self._drop(victim) for victim in victims):
+            try:
+                self._write(entry, data, ".new.tmp")
+                return True
+            except OSError as error:
+                if error.errno not in FULL:
+                    raise
+            victims = [each for each in self._all()[:1] if each < entry]  # the disk is full: one by one
+            if not victims or not drop:
+                break
+        return False
+
+    def put_late(self, made: Parcel) -> None:
+        """Keep a report while another run holds the spool; the next one sees to the bounds. Raises OSError."""
+        data = packed(made.data, "gzip")
+        self._write(entry_of(made, len(data)), data, f".late-{os.urandom(8).hex()}.tmp")
+
+    def load(self, entry: Entry) -> Parcel:
+        """The report of an entry, checked by the digest in its name. Raises BadParcel, OSError."""
+        made = parcel(unpacked(read_bytes(self._at(entry))))
+        if entry_of(made, entry.size).name != entry.name:
+            raise BadParcel("damaged: it is not the report that its name says")
+        return made
+
+    def done(self, entry: Entry) -> None:
+        """It is handed over. Raises OSError."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._at(entry))
+
+    def set_aside(self, entry: Entry, why: str) -> None:
+        """Out of the way of the others, with the reason beside it. What cannot be moved stays, and is told."""
+        place = os.path.join(self.path, "aside", entry.name[:_NAME_LIMIT])
+        try:
+            os.rename(self._at(entry), place)
+        except OSError as error:
+            self._say(f"{self._at(entry)}: {why}; it cannot be set aside: {error.strerror}")
+            return
+        self.ledger.state.set_aside += 1
+        self._say(f"set aside as {place}: {why}")
+        with contextlib.suppress(OSError), open(f"{place}.why", "w", encoding="utf-8") as file:
+            file.write(f"{why}\n")
+
+    def close(self) -> int:
+        """Drop what is beyond the bounds (of a smaller limit than before, or put by a run that came late), count what
+        was dropped, and leave the state. How many reports still wait."""
+        entries = self._all()
+        size, count = sum(each.size for each in entries), len(entries)
+        for entry in entries:
+            if (size > self.limit_bytes or count > self.limit_count) and self._drop(entry):
+                size, count = size - entry.size, count - 1
+        entries = self.waiting()
+        self.ledger.state.waiting = len(entries)
+        self.ledger.state.waiting_bytes = sum(each.size for each in entries)
+        self.ledger.close()
+        return len(entries)
+
+    def _victims(self, entry: Entry) -> list[Entry] | None:
+        """What has to go to make room, all of it worth less; None where that is not enough."""
+        entries = self._all()
+        size, count = sum(each.size for each in entries) + entry.size, len(entries) + 1
+        victims: list[Entry] = []
+        for each in entries:
+            if size <= self.limit_bytes and count <= self.limit_count:
+                return victims
+            if each > entry:
+                return None
+            victims.append(each)
+            size, count = size - each.size, count - 1
+        return victims if size <= self.limit_bytes and count <= self.limit_count else None
+
+    def _drop(self, entry: Entry) -> bool:
+        if not self.ledger.bury(self._at(entry), entry.kind, entry.name):
+            return False
+        if entry.folder == "aside":
+            with contextlib.suppress(OSError):
+                os.unlink(f"{self._at(entry)}.why")
+        return True
+
+    def _tidy(self) -> None:
+        """What killed runs left: the holder's temporary file, and old ones of runs that did not hold the spool."""
+        folder = os.path.join(self.path, "waiting")
+        for name in os.listdir(folder):
+            if not (name.startswith(".") and name.endswith(".tmp")):
+                continue
+            path = os.path.join(folder, name)
+            with contextlib.suppress(OSError):
+                if name == ".new.tmp" or abs(time.time() - os.stat(path).st_mtime) > _ORPHAN_SECONDS:
+                    os.unlink(path)
+
+    def _write(self, entry: Entry, data: bytes, temporary: str) -> None:
+        folder = os.path.join(self.path, "waiting")
+        replace(self._at(entry), os.path.join(folder, temporary), data)
+        sync_folder(folder)
+
+    def _all(self) -> list[Entry]:
+        """Everything that takes room, the least worth first."""
+        return sorted(self.waiting() + self._listed("aside"))
+
+    def _listed(self, folder: str) -> list[Entry]:
+        entries = []
+        with os.scandir(os.path.join(self.path, folder)) as found:
+            for each in found:
+                if folder == "aside" and each.name.endswith(".why"):
+                    continue
+                with contextlib.suppress(FileNotFoundError):
+                    size = each.stat(follow_symlinks=False).st_size
+                    named = _NAME.fullmatch(each.name)
+                    rank = _RANK.get(named[2], _FINDINGS_RANK) if named else _ASIDE_RANK
+                    when = named[1] if named else ""
+                    entries.append(Entry(_ASIDE_RANK if folder == "aside" else rank, when, each.name, size, folder))
+        return entries
+
+    def _at(self, entry: Entry) -> str:
+        return os.path.join(self.path, entry.folder, entry.name)
+
+
+def _lock_file(path: str) -> int:
+    flags = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        return os.open(path, os.O_RDWR | flags, 0o644)
+    except PermissionError:  # made by root on a day when somebody ran us by hand
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+
+
+def _locked(descriptor: int, until: float) -> bool:
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.05)

@@ -1,0 +1,4 @@
+"""`watch`: stays, and judges again when the kernel says that something changed.
+
+events (probes/events.py) -> pace.py: when, and what of it -> judging.py: read that, keep the rest, judge -> lines.py.
+"""

@@ -1,0 +1,151 @@
+"""The `__main__` of fabricscope.pyz: unpacks itself once to where nobody else can write, and runs from there.
+
+A library of machine code cannot be loaded from within a zip. Everything is unpacked, so that the program runs as it
+does elsewhere: `PAYLOAD` (a zip) into `<cache>/<name>`; `INDEX` holds the name, what it is made for, and a line a file
+with its size: a copy that a crash left half-written is made anew. Written so that an older Python can read it
+as far as the line that refuses.
+"""
+
+import os
+import sys
+import tempfile
+
+_ARCHIVE = os.path.dirname(os.path.abspath(__file__))
+_TOLD: bytes = __loader__.get_data(os.path.join(_ARCHIVE, "INDEX"))  # type: ignore[name-defined]
+_INDEX = _TOLD.decode().splitlines()
+NAME, PYTHON, MACHINE = _INDEX[0].split()
+SYSTEM = "/var/cache/fabricscope"  # root's, for everybody to run from
+_CHECK = sys.argv[1:2] == ["check"]
+
+
+def refuse(why: str) -> None:
+    """One line, and the exit code of a command that could not do its work."""
+    sys.stderr.write(f"fabricscope: {why}\n")
+    sys.exit(3 if _CHECK else 2)
+
+
+_HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
+if (_HERE, os.uname().machine) != (PYTHON, MACHINE):
+    refuse(f"made for Python {PYTHON} on {MACHINE}; {sys.executable} is {_HERE} on {os.uname().machine}")
+
+
+def trusted(path: str) -> bool:
+    """Whether nobody but root and we can change what is there: the folder and all above it, links followed."""
+    path = os.path.realpath(path)
+    leaf = path
+    while True:
+        status = os.lstat(path)
+        sticky = path != leaf and status.st_mode & 0o1000
+        if status.st_uid not in (0, os.geteuid()) or (status.st_mode & 0o022 and not sticky):
+            return False
+        if path == "/":
+            return True
+        path = os.path.dirname(path)
+
+
+def whole(folder: str) -> bool:
+    """Whether every file is there at its size."""
+    try:
+        for line in _INDEX[1:]:
+            size, _, name = line.partition(" ")
+            if os.stat(folder + "/" + name).st_size != int(size):
+                return False
+    except OSError:
+        return False
+    return True
+
+
+def places() -> list[str]:
+    """Where a copy may be kept, the best first."""
+    told = os.environ.get("FABRICSCOPE_CACHE")
+    if told:
+        return [os.path.abspath(told)]
+    service = os.environ.get("CACHE_DIRECTORY", "").partition(":")[0]
+    if os.geteuid() == 0:  # not below $HOME, which sudo may leave as another user's
+        return [each for each in (service, SYSTEM) if each]
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    own = home + "/fabricscope" if os.path.isdir(os.path.dirname(home)) else ""
+    return [each for each in (service, own) if each.startswith("/")]
+
+
+def unpacked(folder: str, mode: int) -> str:
+    """A new copy in a folder, put in place whole. Raises OSError, ValueError (the reason) where that cannot be."""
+    import io
+    import shutil
+    import zipfile
+
+    os.makedirs(folder, mode=mode, exist_ok=True)
+    folder = os.path.realpath(folder)  # what is checked is what is used: a link may be moved
+    if not trusted(folder):
+        raise ValueError("other users may write there")
+    if os.statvfs(folder).f_flag & os.ST_NOEXEC:
+        raise ValueError("mounted noexec")
+    final = folder + "/" + NAME
+    temporary = tempfile.mkdtemp(prefix=".new-", dir=folder)
+    try:
+        payload = __loader__.get_data(os.path.join(_ARCHIVE, "PAYLOAD"))  # type: ignore[name-defined]
+        with zipfile.ZipFile(io.BytesIO(payload)) as packed:
+            packed.extractall(temporary)
+        if not whole(temporary):
+            raise ValueError("what was unpacked is not whole")
+        for place, _, names in os.walk(temporary):
+            os.chmod(place, mode)
+            for name in names:
+                os.chmod(place + "/" + name, 0o644 & mode)
+        if os.path.isdir(final) and not whole(final):
+            os.rename(final, temporary + "/broken")
+        try:
+            os.rename(temporary, final)
+        except OSError:
+            if not whole(final):  # else another run was faster
+                raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    shutil.rmtree(final + "/broken", ignore_errors=True)
+    return final
+
+
+def home() -> tuple:  # type: ignore[type-arg]
+    """The folder to run from, and whether it is for this run alone."""
+    reasons = []
+    for folder in [SYSTEM, *places()] if not os.environ.get("FABRICSCOPE_CACHE") else places():
+        final = os.path.realpath(os.path.join(folder, NAME))
+        if os.path.isdir(final) and trusted(final) and whole(final):
+            return final, False
+    for folder in places():
+        try:
+            return unpacked(folder, 0o755 if os.geteuid() == 0 else 0o700), False
+        except (OSError, ValueError) as why:
+            reasons.append(f"{folder} ({getattr(why, 'strerror', None) or why})")
+    if os.environ.get("FABRICSCOPE_CACHE"):
+        refuse(f"no place to unpack to: FABRICSCOPE_CACHE={reasons[0]}")
+    folder = tempfile.mkdtemp(prefix="fabricscope-")
+    try:
+        return unpacked(folder, 0o700), True
+    except (OSError, ValueError) as why:
+        os.rmdir(folder)
+        reasons.append(f"{folder} ({getattr(why, 'strerror', None) or why})")
+    refuse(f"no place to unpack to: {', '.join(reasons)}; FABRICSCOPE_CACHE names one")
+    raise AssertionError
+
+
+def main() -> None:
+    """Find or make the copy, and hand over to it."""
+    folder, once = home()
+    sys.path[0] = folder
+    import fabricscope
+
+    if not once:
+        fabricscope.console()
+    import shutil
+
+    try:
+        code = fabricscope.main()
+        sys.stdout.flush()
+    finally:
+        shutil.rmtree(os.path.dirname(folder), ignore_errors=True)
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""The manual page, from the commands themselves and the few sections below: `python -m release.manual --write FILE`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import textwrap
+from pathlib import Path
+
+from agent.version import VERSION
+from release.tree import Argument, Command, Option, every, program
+
+DATE = "2026-11-22"  # when the sections below were last gone through
+
+DESCRIPTION = (
+    "Reads how a GPU server is wired (PCIe tree, NVLink and NVSwitch, InfiniBand and RoCE ports, GPUDirect, NUMA), "
+    "joins it into one topology, and says what is wrong with it, why, and how to mend it.",
+    "One read-only scan: nothing is changed, no device is woken, root is not required. What could not be read is "
+    "unknown with its reason, never ok.",
+)
+EXITS = (
+    ("0", "done; of scan: a report was written, whatever it says"),
+    ("1", "check: warnings; diff: something changed; ship: reports still wait"),
+    ("2", "wrong usage, or a source that cannot be used: one line on stderr; check: errors or critical findings"),
+    ("3", "check: unknown, also for wrong usage, a bad source or a stale report"),
+    ("130", "interrupted"),
+)
+ENVIRONMENT = (
+    ("NO_COLOR", "no colours, where it is not empty"),
+    ("FABRICSCOPE_RUN_DIR", "where locks are kept that a hung driver call leaves behind"),
+    (
+        "FABRICSCOPE_CACHE",
+        "fabricscope.pyz: where it unpacks itself, instead of /var/cache/fabricscope or the user's cache",
+    ),
+)
+FILES = (
+    ("/var/lib/fabricscope/report.json", "the report that the service keeps; check, export and ship read it"),
+    ("/var/lib/fabricscope/state", "counters and inventory of earlier runs (--state-dir)"),
+    ("/etc/fabricscope/ship.toml", "where fabricscope-ship.service hands reports to"),
+)
+EXAMPLES = (
+    ("this host, as text", "fabricscope scan"),
+    ("a monitoring plugin, from the report of the hourly service",
+     "fabricscope check --report /var/lib/fabricscope/report.json --max-age 7200"),
+    ("evidence for a colleague, without names and serials", "fabricscope capture --redact -o host.tar.gz"),
+    ("what happened since yesterday", "fabricscope diff yesterday.json today.json"),
+    ("hourly, by systemd", "fabricscope install-units"),
+)  # fmt: skip
+
+
+def page() -> str:
+    """The whole page, in man(7)."""
+    tree = program()
+    lines = [f'.TH FABRICSCOPE 1 {DATE} "fabricscope {VERSION}"', ".SH NAME"]
+    purpose = tree.help.partition(". ")[0]
+    lines += [_text(f"fabricscope - {purpose[:1].lower()}{purpose[1:]}")]
+    lines += [".SH SYNOPSIS", ".B fabricscope", ".I COMMAND", "[options]"]
+    lines += [".SH DESCRIPTION", _text(DESCRIPTION[0]), *(f".PP\n{_text(each)}" for each in DESCRIPTION[1:])]
+    lines += [".SH OPTIONS", *(line for option in tree.options for line in _option(option))]
+    lines += [
+        ".SH COMMANDS",
+        *(line for each in every(tree) if each.words and not each.commands for line in _command(each)),
+    ]
+    lines += [".SH EXIT STATUS", *_rows(EXITS), ".SH ENVIRONMENT", *_rows(ENVIRONMENT), ".SH FILES", *_rows(FILES)]
+    lines.append(".SH EXAMPLES")
+    for what, typed in EXAMPLES:
+        lines += [".TP", f"{_word(what)}:", f".B {_word(typed)}"]
+    lines += [".SH SEE ALSO", ".BR lspci (8),", ".BR lstopo (1),", ".BR systemd.timer (5)"]
+    return "\n".join(lines) + "\n"
+
+
+def _command(command: Command) -> list[str]:
+    lines = [f".SS fabricscope {_word(command.name)}{''.join(_named(each) for each in command.arguments)}"]
+    lines.append(_text(command.help))
+    for argument in command.arguments:
+        lines += [".TP", f".I {_word(argument.value.metavar)}", _text(_choice(argument.help, argument.value.choices))]
+    for option in command.options:
+        if option.names[-1] != "--help":
+            lines += _option(option)
+    return lines
+
+
+def _named(argument: Argument) -> str:
+    name = _word(argument.value.metavar)
+    return f" {name}" if argument.required else f" [{name}]"
+
+
+def _option(option: Option) -> list[str]:
+    names = ", ".join(_word(name) for name in option.names)
+    told = option.help.rstrip(".") + "."
+    if option.default is not None:
+        told += f" Default: {option.default}."
+    if option.value is None:
+        return [".TP", f".B {names}", _text(told)]
+    return [".TP", f'.BI "{names} " {_word(option.value.metavar)}', _text(_choice(told, option.value.choices))]
+
+
+def _choice(told: str, choices: tuple[str, ...]) -> str:
+    """The help, and after it the words that may stand there, where they are few and not told."""
+    missing = [each for each in choices if not re.search(rf"\b{re.escape(each)}\b", told)]
+    told = told.rstrip(".") + "."
+    return f"{told} One of {', '.join(choices)}." if missing and len(choices) <= 12 else told
+
+
+def _rows(rows: tuple[tuple[str, str], ...]) -> list[str]:
+    return [line for name, what in rows for line in (".TP", f".B {_word(name)}", _text(what))]
+
+
+def _word(text: str) -> str:
+    """As roff takes it: hyphens that can be copied, ASCII."""
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return "".join(each if ord(each) < 128 else f"\\[u{ord(each):04X}]" for each in text)
+
+
+def _text(text: str) -> str:
+    """The same of running text: no control line, a sentence a line, of 79 columns at most."""
+    text = _word(text)
+    sentences = re.split(r"(?<=[.:;]) (?=[A-Z])", text)
+    lines = [line for each in sentences for line in (textwrap.wrap(each, 79, break_long_words=False) or [""])]
+    return re.sub(r"^(?=[.'])", r"\\&", "\n".join(lines), flags=re.MULTILINE)
+
+
+def main() -> int:
+    """Write it, or say that it is not current."""
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--check", action="store_true")
+    asked.add_argument("--write", action="store_true")
+    asked.add_argument("file", type=Path)
+    told = asked.parse_args()
+    if told.file.is_file() and told.file.read_text() == page():
+        return 0
+    if not told.write:
+        print(f"not current: {told.file} (make completion)", file=sys.stderr)
+        return 1
+    told.file.parent.mkdir(parents=True, exist_ok=True)
+    told.file.write_text(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

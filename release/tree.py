@@ -1,0 +1,129 @@
+"""The commands as data: what the manual and the completions are written from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import typer.main
+
+from agent.cli.main import app
+
+FILE, FOLDER, NOTHING = "file", "folder", "nothing"
+LISTS = {"PROBE,...": "probes", "PART,...": "parts"}  # what a metavar stands for, comma by comma
+PLACES = {"FILE": FILE, "PATH": FILE, "DIR": FOLDER, "REPORT...": FILE, "OLD": FILE, "NEW": FILE, "NAME|FILE": FILE}
+
+
+class Value(NamedTuple):
+    """What an option or an argument takes."""
+
+    metavar: str
+    choices: tuple[str, ...] = ()
+    kind: str = NOTHING  # file, folder, nothing
+    listed: bool = False  # several of the choices, with commas
+
+
+class Option(NamedTuple):
+    """One option."""
+
+    names: tuple[str, ...]
+    value: Value | None  # None: a switch
+    help: str
+    default: str | None
+
+
+class Argument(NamedTuple):
+    """One argument by its place."""
+
+    value: Value
+    help: str
+    required: bool
+    many: bool
+
+
+class Command(NamedTuple):
+    """A command, or a group of them."""
+
+    words: tuple[str, ...]  # as they are typed after "fabricscope"
+    help: str
+    options: tuple[Option, ...]
+    arguments: tuple[Argument, ...]
+    commands: tuple[Command, ...]
+
+    @property
+    def name(self) -> str:
+        """As it is typed."""
+        return " ".join(self.words)
+
+
+def program() -> Command:
+    """The whole tree, its root first."""
+    return _command((), typer.main.get_command(app))
+
+
+def every(command: Command) -> Iterator[Command]:
+    """It and all below it, in the order of the help."""
+    yield command
+    for each in command.commands:
+        yield from every(each)
+
+
+def words() -> dict[str, tuple[str, ...]]:
+    """The names that commands take."""
+    from agent.platforms.profiles import names
+    from agent.rules.catalogue import every_rule
+    from agent.units import FIRST, parts
+    from probes.catalogue import probes
+
+    return {
+        "rules": tuple(rule.name for rule in every_rule()),
+        "probes": tuple(probe.name for probe in probes()),
+        "profiles": tuple(names()),
+        "parts": tuple(part for part in parts() if part != FIRST),
+    }
+
+
+def _command(typed: tuple[str, ...], command: Any) -> Command:
+    names = words()
+    options, arguments = [], []
+    for each in command.params:
+        if each.param_type_name == "argument":
+            arguments.append(Argument(_value(each, typed, names), each.help or "", each.required, each.nargs == -1))
+        elif not each.hidden and not each.name.endswith("_completion"):  # theirs, which write into a home folder
+            options.append(_option(each, typed, names))
+    options.append(Option(("-h", "--help"), None, "Show the help and leave.", None))
+    below = sorted(getattr(command, "commands", {}).items(), key=lambda item: bool(getattr(item[1], "commands", None)))
+    told = " ".join((command.help or "").split())
+    return Command(
+        typed,
+        told,
+        tuple(options),
+        tuple(arguments),
+        tuple(_command((*typed, name), each) for name, each in below if not each.hidden),
+    )
+
+
+def _option(each: Any, typed: tuple[str, ...], names: dict[str, tuple[str, ...]]) -> Option:
+    default = getattr(each.default, "value", each.default)
+    shown = each.show_default and not each.is_flag and default is not None
+    value = None if each.is_flag else _value(each, typed, names)
+    return Option(
+        tuple(sorted(each.opts, key=len)),
+        value,
+        each.help or "",
+        (f"{default:g}" if isinstance(default, float) else str(default)) if shown else None,
+    )
+
+
+def _value(each: Any, typed: tuple[str, ...], names: dict[str, tuple[str, ...]]) -> Value:
+    choices = tuple(str(choice) for choice in getattr(each.type, "choices", ()))
+    metavar = each.metavar or ("|".join(choices) if choices else each.name.upper())
+    if metavar in LISTS:
+        return Value(metavar, names[LISTS[metavar]], listed=True)
+    if metavar == "NAME|FILE":
+        return Value(metavar, ("auto", "none", *names["profiles"]), FILE)
+    if typed == ("explain",):
+        return Value(metavar, names["rules"])
+    if typed == ("profile", "show"):
+        return Value(metavar, names["profiles"], FILE)
+    return Value(metavar, choices, PLACES.get(metavar, NOTHING))

@@ -1,0 +1,79 @@
+"""dist/fabricscope.pyz: one file that runs where there is a python3 of the version it was made with, and no pip.
+
+`python -m release.zipapp [--wheels DIR] [OUTPUT]`
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import io
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+
+from agent.version import VERSION
+from release.payload import DIST, MACHINE, PYTHON, installed, wheels
+
+SHEBANG = b"#!/usr/bin/env python3\n"
+EPOCH = (1980, 1, 1, 0, 0, 0)  # what a zip takes for no date: the same files give the same bytes
+
+
+def build(output: Path, found: Path | None = None) -> None:
+    """Write the file, from a folder of wheels where one is given."""
+    with tempfile.TemporaryDirectory() as scratch:
+        if found is None:
+            found = Path(scratch, "wheels")
+            wheels(found)
+        place = Path(scratch, "lib")
+        installed(place, found)
+        archive(output, place)
+
+
+def archive(output: Path, place: Path, python: str = PYTHON, machine: str = MACHINE) -> None:
+    """Write the file from a folder that holds the program and its libraries."""
+    payload, index = packed(place)
+    name = f"fabricscope-{VERSION}-{hashlib.sha256(payload).hexdigest()[:16]}"
+    outer = io.BytesIO()
+    with zipfile.ZipFile(outer, "w") as made:
+        _add(made, "__main__.py", Path(__file__).with_name("bootstrap.py").read_bytes(), zipfile.ZIP_DEFLATED)
+        _add(made, "INDEX", f"{name} {python} {machine}\n{index}".encode(), zipfile.ZIP_DEFLATED)
+        _add(made, "PAYLOAD", payload, zipfile.ZIP_STORED)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    temporary = output.with_name(f".{output.name}.tmp")
+    temporary.write_bytes(SHEBANG + outer.getvalue())
+    temporary.chmod(0o755)
+    temporary.replace(output)
+
+
+def packed(place: Path) -> tuple[bytes, str]:
+    """All files of a folder as one zip, and a line for each: its size and its name."""
+    data, lines = io.BytesIO(), []
+    with zipfile.ZipFile(data, "w") as made:
+        for path in sorted(each for each in place.rglob("*") if each.is_file()):
+            content = path.read_bytes()
+            name = path.relative_to(place).as_posix()
+            _add(made, name, content, zipfile.ZIP_DEFLATED)
+            lines.append(f"{len(content)} {name}\n")
+    return data.getvalue(), "".join(lines)
+
+
+def _add(made: zipfile.ZipFile, name: str, content: bytes, kind: int) -> None:
+    entry = zipfile.ZipInfo(name, EPOCH)
+    entry.external_attr = 0o644 << 16
+    made.writestr(entry, content, kind, 9)
+
+
+def main() -> None:
+    """Build it, and say where it is."""
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--wheels", type=Path, help="a folder of wheels to build from; else PyPI")
+    asked.add_argument("output", type=Path, nargs="?", default=DIST / "fabricscope.pyz")
+    told = asked.parse_args()
+    build(told.output, told.wheels)
+    print(f"{os.path.relpath(told.output)}: {told.output.stat().st_size / 1e6:.1f} MB, Python {PYTHON}, {MACHINE}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,241 @@
+"""The spool: bounded, honest about what it drops, and nothing in it is believed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import time
+
+import pytest
+
+from agent.ship.parcel import packed
+from agent.ship.spool import entry_of
+from tests.agent.ship.servers import (
+    Down,
+    Run,
+    Up,
+    a_parcel,
+    report,
+)
+
+
+def verdicts(run: Run) -> str:
+    """Of what waits, by time: "oeo"."""
+    return "".join(name.split("_")[1][0] for name in run.waiting)
+
+
+def test_what_waits_goes_when_the_endpoint_is_back(run: Run) -> None:
+    """A week of it."""
+    for number in range(7):
+        made = run.ship(Down(), report(number))
+    assert (0, 7) == (made.taken, made.waiting)
+
+    up = Up()
+    made = run.ship(up)
+    assert (7, 0, True) == (made.taken, made.waiting, made.all_gone)
+    assert {report(number) for number in range(7)} == {each.data for each in up.asked}
+    assert (7, 0, None) == (run.state["handed_over"], run.state["waiting"], run.state["last_failure"])
+
+
+def test_healthy_reports_go_first_then_the_not_judged_then_findings(run: Run) -> None:
+    """By count; each drop is told and counted, by kind."""
+    small = run._replace(count=5)
+    kinds = ["ok", "error", "ok", "unknown", "critical", "warning", "ok", "unknown", "error", "error", "warning"]
+    told = [small.ship(Down(), report(number, kind)) for number, kind in enumerate(kinds)]
+
+    assert ["critical", "warning", "error", "error", "warning"] == [name.split("_")[1] for name in small.waiting]
+    assert {"healthy": 3, "not_judged": 2, "with_findings": 1, "set_aside": 0} == small.state["dropped"]
+    assert 6 == sum(sum(each.dropped.values()) for each in told) == told[-1].dropped_ever
+    assert [] == list((small.path / "dropped").iterdir())
+
+
+def test_the_oldest_healthy_report_goes_first(run: Run) -> None:
+    """Of three places, the newest three."""
+    small = run._replace(count=3)
+    for number in (4, 0, 3, 1, 2):
+        small.ship(Down(), report(number))
+
+    assert [f"20260115T000{number}00Z" for number in (2, 3, 4)] == [name.split("_")[0] for name in small.waiting]
+
+
+def test_a_healthy_report_does_not_push_out_a_finding(run: Run) -> None:
+    """It is tried at once, and given up only where that fails."""
+    small = run._replace(count=2)
+    small.ship(Down(), report(0, "error"), report(1, "warning"))
+
+    made = small.ship(Down(), report(2, "ok"))
+    assert {"healthy": 1, "not_judged": 0, "with_findings": 0, "set_aside": 0} == made.dropped
+    assert not made.all_gone
+    assert "ew" == verdicts(small)
+    up = Up()
+    made = small.ship(up, report(3, "ok"))
+    assert (3, True) == (made.taken, made.all_gone)
+    assert report(3) == up.asked[0].data
+
+
+def test_nothing_is_dropped_where_the_endpoint_is_back(run: Run) -> None:
+    """A full spool, and many new reports: they are tried before anything is given up."""
+    small = run._replace(count=2)
+    small.ship(Down(), report(0), report(1))
+    made = small.ship(Up(), *[report(number) for number in range(2, 9)])
+
+    assert (9, True) == (made.taken, made.all_gone)
+
+
+def test_the_bound_in_bytes(run: Run) -> None:
+    """Of what lies there; a report that is larger than all of it is given up and takes nothing with it."""
+    size = len(packed(report(0, pad=2000), "gzip"))
+    small = run._replace(limit=3 * size + size // 2)
+    for number in range(6):
+        small.ship(Down(), report(number, "error" if number == 0 else "ok", pad=2000))
+        assert sum(each.stat().st_size for each in (small.path / "waiting").iterdir()) <= small.limit
+    assert "eoo" == verdicts(small)
+
+    made = small.ship(Down(), report(7, "critical", pad=20_000))
+    assert 1 == made.dropped["with_findings"]
+    assert "eoo" == verdicts(small)
+
+
+def test_a_smaller_bound_than_before(run: Run) -> None:
+    """What is beyond it goes at the end of the next run, not before it was tried."""
+    for number in range(6):
+        run.ship(Down(), report(number, "error" if number < 2 else "ok"))
+    made = run._replace(count=3).ship(Down())
+
+    assert 3 == made.dropped["healthy"]
+    assert "eeo" == verdicts(run)
+
+
+def test_the_same_report_waits_once(run: Run) -> None:
+    """However often it is named."""
+    run.ship(Down(), report(), report())
+    run.ship(Down(), report())
+
+    assert 1 == len(run.waiting)
+
+
+def damage(run: Run, how: str) -> None:
+    """Spoil what waits, or put something else there."""
+    folder = run.path / "waiting"
+    one = folder / run.waiting[0]
+    if how == "torn":
+        one.write_bytes(one.read_bytes()[:100])
+    elif how == "empty":
+        one.write_bytes(b"")
+    elif how == "another report":
+        one.write_bytes(gzip.compress(report(77)))
+    elif how == "another verdict":
+        one.rename(folder / one.name.replace("_ok_", "_error_"))
+    elif how == "a bomb":
+        one.write_bytes(gzip.compress(b" " * (64 << 20)))
+    elif how == "noise":
+        one.write_bytes(os.urandom(500))
+    elif how == "a folder":
+        one.unlink()
+        one.mkdir()
+    elif how == "a pipe":
+        one.unlink()
+        os.mkfifo(one)
+    elif how == "a link to nothing":
+        one.unlink()
+        one.symlink_to("/no/such")
+    elif how == "a strange name":
+        one.rename(folder / ("x" * 240))
+
+
+DAMAGE = [
+    "torn",
+    "empty",
+    "another report",
+    "another verdict",
+    "a bomb",
+    "noise",
+    "a folder",
+    "a pipe",
+    "a strange name",
+]
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_a_damaged_entry_goes_aside_with_its_reason(how: str, run: Run) -> None:
+    """The others go."""
+    run.ship(Down(), report(0), report(1), report(2))
+    damage(run, how)
+    up = Up()
+    made = run.ship(up)
+
+    assert (2, 0) == (made.taken, made.waiting)
+    assert {report(1), report(2)} == {each.data for each in up.asked}
+    (why,) = (run.path / "aside").glob("*.why")
+    assert len(why.read_text()) > 10
+    assert any("set aside" in line for line in run.said)
+    assert 1 == run.state["set_aside"]
+    assert run.ship(Up()).all_gone
+
+
+def test_a_link_that_leads_nowhere_is_told_and_kept(run: Run) -> None:
+    """What cannot be read today may be tomorrow."""
+    run.ship(Down(), report(0), report(1))
+    damage(run, "a link to nothing")
+    made = run.ship(Up())
+
+    assert (1, 1) == (made.taken, made.waiting)
+    assert any("No such file" in line for line in run.said)
+
+
+def test_what_is_aside_is_within_the_bound_and_goes_first(run: Run) -> None:
+    """It is counted as what it is."""
+    small = run._replace(count=3)
+    small.ship(Down(), report(0), report(1))
+    damage(small, "torn")
+    assert 1 == small.ship(Up()).taken
+    assert 2 == len(list((small.path / "aside").iterdir()))
+    small.ship(Down(), report(2), report(3), report(4))
+
+    assert 1 == small.state["dropped"]["set_aside"]  # type: ignore[index]  # a map
+    assert [] == list((small.path / "aside").iterdir())
+    assert 3 == len(small.waiting)
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"schema": "other/1"}', '{"handed_over": "many"}', "[" * 5000])
+def test_a_damaged_state_is_put_aside(text: str, run: Run) -> None:
+    """Reports are not concerned."""
+    run.ship(Down(), report())
+    (run.path / "state.json").write_text(text)
+    made = run.ship(Up())
+
+    assert made.all_gone
+    assert (run.path / "state.json.damaged").exists()
+    assert any("damaged" in line for line in run.said)
+    assert 1 == run.state["handed_over"]
+
+
+def test_tombstones_are_counted_once(run: Run) -> None:
+    """A run that was killed after it had dropped, after it had counted, and before it had removed them."""
+    run.ship(Down())
+    first, second = (f"healthy.{entry_of(a_parcel(number), 0).name}" for number in (1, 2))
+    for name in (first, second):
+        (run.path / "dropped" / name).touch()
+    state = run.state
+    state["folding"] = [first]
+    (run.path / "state.json").write_text(json.dumps(state))
+    run.ship(Down())
+
+    assert 1 == run.state["dropped"]["healthy"]  # type: ignore[index]  # a map
+    assert [] == list((run.path / "dropped").iterdir())
+    (run.path / "dropped" / first).touch()  # the same report, dropped anew on another day
+    run.ship(Down())
+    assert 2 == run.state["dropped"]["healthy"]  # type: ignore[index]  # a map
+
+
+def test_what_killed_runs_left_is_removed(run: Run) -> None:
+    """The holder's file at once, that of a run which may still be alive only after an hour."""
+    run.ship(Down())
+    folder = run.path / "waiting"
+    for name in (".new.tmp", ".late-1.tmp", ".late-2.tmp"):
+        (folder / name).touch()
+    os.utime(folder / ".late-2.tmp", (time.time() - 4000, time.time() - 4000))
+    run.ship(Down())
+
+    assert [".late-1.tmp"] == [each.name for each in folder.iterdir()]

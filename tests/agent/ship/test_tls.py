@@ -1,0 +1,110 @@
+"""Whom we believe, and who we say we are; there is no switch that makes this weaker."""
+
+from __future__ import annotations
+
+import inspect
+import socket
+import ssl
+import threading
+
+import pytest
+
+from agent.cli.ship import ship as command
+from agent.ship.answer import BadTarget
+from agent.ship.endpoint import Tls, context
+from agent.ship.targets import Address, opened
+from tests.agent.ship.conftest import Certificates
+from tests.agent.ship.servers import Run, report, serving
+
+pytestmark = pytest.mark.usefixtures("real_commands")
+
+
+def test_a_server_of_our_authority(certificates: Certificates, run: Run) -> None:
+    """`--ca`."""
+    with serving(tls=certificates.server()) as server:
+        made = run.ship(opened(Address(server.url, ca=certificates.file("ca.pem")), {}), report(0), report(1))
+
+    assert made.all_gone
+    assert 1 == server.connections
+
+
+@pytest.mark.parametrize(
+    ("name", "ca", "part"),
+    [("server", None, "not believed"), ("other", "ca.pem", "not valid for"), ("locked", "ca.pem", "not believed")],
+    ids=["an unknown authority", "another name", "signed by itself"],
+)
+def test_a_server_that_is_not_believed_gets_nothing(
+    name: str, ca: str | None, part: str, certificates: Certificates, run: Run
+) -> None:
+    """No report, no second try, and the report is kept."""
+    server_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server_side.load_cert_chain(certificates.file(f"{name}.pem"), certificates.file(f"{name}.key"), "word")
+    with serving(tls=server_side) as server:
+        address = Address(server.url, ca=certificates.file(ca) if ca else None)
+        made = run.ship(opened(address, {}), report())
+
+    assert [] == server.requests
+    assert 1 == server.connections
+    assert part in (made.why or "")
+    assert 1 == made.waiting
+
+
+def test_a_server_that_asks_who_we_are(certificates: Certificates, run: Run) -> None:
+    """`--cert` and `--key`; without them nothing is taken, and the report is kept."""
+    ca = certificates.file("ca.pem")
+    with serving(tls=certificates.server(ask=True)) as server:
+        without = run.ship(opened(Address(server.url, ca=ca), {}), report())
+        assert ([], 1) == (server.requests, without.waiting)
+        ours = Address(server.url, ca=ca, cert=certificates.file("client.pem"), key=certificates.file("client.key"))
+        assert run.ship(opened(ours, {})).all_gone
+
+
+def test_a_key_that_wants_a_password_is_refused(certificates: Certificates) -> None:
+    """Nobody is there to type it, and nothing waits for it."""
+    locked = Address("https://h/", cert=certificates.file("locked.pem"), key=certificates.file("locked.key"))
+
+    with pytest.raises(BadTarget, match="encrypted"):
+        opened(locked, {})
+
+
+def test_a_key_of_another_certificate_is_refused(certificates: Certificates) -> None:
+    """With both names."""
+    mixed = Address("https://h/", cert=certificates.file("client.pem"), key=certificates.file("server.key"))
+
+    with pytest.raises(BadTarget, match=r"client\.pem, .*server\.key: "):
+        opened(mixed, {})
+
+
+def test_plain_http_behind_https(run: Run) -> None:
+    """What a plain server says to a client that begins TLS."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            sock, _ = listening.accept()
+            sock.recv(5)
+            sock.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            sock.close()
+
+        threading.Thread(target=answer, daemon=True).start()
+        made = run.ship(opened(Address(f"https://127.0.0.1:{listening.getsockname()[1]}"), {}), report())
+
+    assert "wrong version number" in (made.why or "")
+    assert 1 == made.waiting
+
+
+def test_tls_behind_http(certificates: Certificates, run: Run) -> None:
+    """It does not pass, and nothing hangs."""
+    with serving(tls=certificates.server()) as server:
+        made = run.ship(opened(Address(server.url.replace("https", "http")), {}), report())
+
+    assert [] == server.requests
+    assert 1 == made.waiting
+
+
+def test_nothing_turns_verification_off() -> None:
+    """No option, and no argument."""
+    made = context(Tls())
+
+    assert (ssl.CERT_REQUIRED, True) == (made.verify_mode, made.check_hostname)
+    assert made.minimum_version >= ssl.TLSVersion.TLSv1_2
+    assert not [name for name in inspect.signature(command).parameters if "verify" in name or "insecure" in name]
