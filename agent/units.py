@@ -1,7 +1,8 @@
 """systemd's units as they are put in place: ours, with the program that is installed here in ExecStart.
 
-The texts are those of systemd/ in the checkout; a wheel carries a copy beside this file. A unit that we wrote says so
-in its first line, with a hash of the rest: so a newer version replaces it, and one that a person changed is kept.
+The texts are those of systemd/; the folder of that name beside this file is a link there, and in a wheel a copy. A unit
+that we wrote says so in its first line, with a hash of the rest: a newer version replaces it, and one that a person
+changed is kept.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ import re
 import stat
 from typing import NamedTuple
 
-from agent import reports
-
 DIRECTORY = "/etc/systemd/system"
 NAMED = "/opt/fabricscope/bin/fabricscope"  # what the texts start
 FIRST = "scan"  # the part that is always installed
@@ -21,7 +20,7 @@ CACHE = """\
 # This fabricscope is one file, which unpacks itself: where root has not run it yet, here, for this service alone.
 CacheDirectory=%N
 """
-_HERE = os.path.dirname(os.path.abspath(__file__))
+_TEXTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "systemd")
 _NAME = re.compile(r"fabricscope-([a-z]+)\.(service|timer|path|socket)")
 _MARK = re.compile(rb"# Written by fabricscope install-units; ([0-9a-f]{64}); .*\n")
 _PLAIN = re.compile(r"[A-Za-z0-9/._+@:,=~-]+( [A-Za-z0-9/._+@:,=~-]+)*")
@@ -83,10 +82,9 @@ def _unit(name: str, program: str, unpacks: bool) -> Unit:
 
 
 def _folder() -> str:
-    for folder in (os.path.join(_HERE, "systemd"), os.path.join(os.path.dirname(_HERE), "systemd")):
-        if os.path.isfile(os.path.join(folder, f"fabricscope-{FIRST}.service")):
-            return folder
-    raise BadUnits(f"no units in {_HERE}/systemd: this copy of fabricscope was installed without them")
+    if not os.path.isfile(os.path.join(_TEXTS, f"fabricscope-{FIRST}.service")):
+        raise BadUnits(f"no units in {_TEXTS}: this copy of fabricscope was installed without them")
+    return _TEXTS
 
 
 def signed(unit: Unit, version: str) -> bytes:
@@ -123,6 +121,8 @@ def put(path: str, data: bytes) -> bool:
                 return False
     except FileNotFoundError:
         pass
+    from agent import reports
+
     folder, name = os.path.split(path)
     reports.replace(path, os.path.join(folder, f".{name}.{os.urandom(4).hex()}.tmp"), data)
     return True

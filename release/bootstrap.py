@@ -8,7 +8,6 @@ as far as the line that refuses.
 
 import os
 import sys
-import tempfile
 
 _ARCHIVE = os.path.dirname(os.path.abspath(__file__))
 _TOLD: bytes = __loader__.get_data(os.path.join(_ARCHIVE, "INDEX"))  # type: ignore[name-defined]
@@ -55,6 +54,11 @@ def whole(folder: str) -> bool:
     return True
 
 
+def fit(folder: str) -> bool:
+    """Whether it is a copy to run."""
+    return os.path.isdir(folder) and trusted(folder) and whole(folder)
+
+
 def places() -> list[str]:
     """Where a copy may be kept, the best first."""
     told = os.environ.get("FABRICSCOPE_CACHE")
@@ -72,6 +76,7 @@ def unpacked(folder: str, mode: int) -> str:
     """A new copy in a folder, put in place whole. Raises OSError, ValueError (the reason) where that cannot be."""
     import io
     import shutil
+    import tempfile
     import zipfile
 
     os.makedirs(folder, mode=mode, exist_ok=True)
@@ -92,12 +97,12 @@ def unpacked(folder: str, mode: int) -> str:
             os.chmod(place, mode)
             for name in names:
                 os.chmod(place + "/" + name, 0o644 & mode)
-        if os.path.isdir(final) and not whole(final):
+        if os.path.lexists(final) and not fit(final):
             os.rename(final, temporary + "/broken")
         try:
             os.rename(temporary, final)
         except OSError:
-            if not whole(final):  # else another run was faster
+            if not fit(final):  # else another run was faster
                 raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -110,7 +115,7 @@ def home() -> tuple:  # type: ignore[type-arg]
     reasons = []
     for folder in [SYSTEM, *places()] if not os.environ.get("FABRICSCOPE_CACHE") else places():
         final = os.path.realpath(os.path.join(folder, NAME))
-        if os.path.isdir(final) and trusted(final) and whole(final):
+        if fit(final):
             return final, False
     for folder in places():
         try:
@@ -119,6 +124,8 @@ def home() -> tuple:  # type: ignore[type-arg]
             reasons.append(f"{folder} ({getattr(why, 'strerror', None) or why})")
     if os.environ.get("FABRICSCOPE_CACHE"):
         refuse(f"no place to unpack to: FABRICSCOPE_CACHE={reasons[0]}")
+    import tempfile
+
     folder = tempfile.mkdtemp(prefix="fabricscope-")
     try:
         return unpacked(folder, 0o700), True

@@ -99,7 +99,7 @@ def build(folder: Path, found: Path | None = None, maintainer: str = "fabricscop
             found = Path(scratch, "wheels")
             wheels(found)
         place = Path(scratch, "root")
-        installed(place / "opt/fabricscope/lib", found)
+        installed(place / "opt/fabricscope/lib", found, "/opt/fabricscope/lib")
         _laid(place)
         _control(place, version, architecture.strip(), maintainer)
         for each in (place, *place.rglob("*")):

@@ -52,10 +52,11 @@ def wheels(place: Path, python: str = PYTHON, machine: str = MACHINE) -> Path:
     return ours
 
 
-def installed(place: Path, found: Path) -> None:
+def installed(place: Path, found: Path, lies: str | None = None) -> None:
     """Install our wheel from a folder of wheels (see `wheels`) into a folder of its own, compiled and without surplus.
 
-    The bytecode names no time and no place of building: it is taken as it is, also by a user who cannot write there.
+    The bytecode names no time: it is taken as it is, also by a user who cannot write there. `lies`: where the folder
+    will be on the host, if that is known; the interpreter corrects the place in every module otherwise.
     """
     argv = [*PIP, "install", "--no-index", "--find-links", str(found), "--no-compile", "--target", str(place)]
     run([*argv, "fabricscope"])
@@ -66,7 +67,11 @@ def installed(place: Path, found: Path) -> None:
         for each in place.glob("**/*.so"):
             run(["strip", "--strip-unneeded", str(each)])
     compileall.compile_dir(
-        place, quiet=1, stripdir=str(place), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH
+        place,
+        quiet=1,
+        stripdir=str(place),
+        prependdir=lies,
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
     )
 
 

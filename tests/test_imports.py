@@ -21,6 +21,7 @@ ALLOWED = {
     ("--help",): set(),
     ("scan", "--help"): set(),
     ("watch", "--help"): set(),
+    ("install-units", "--print", "--exec", "/bin/true"): set(),
     ("rules",): {"agent.rules", "agent.model", "msgspec"},
     ("explain", "gpu-missing"): {"agent.rules", "agent.model", "msgspec"},
     ("schema",): {"agent.rules", "agent.model", "msgspec"},

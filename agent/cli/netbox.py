@@ -14,7 +14,6 @@ from agent.cli.refused import Refused
 if TYPE_CHECKING:
     from agent.netbox.matching import Given
     from agent.netbox.run import Applied, Plan, Wish
-    from agent.outputs.text.lines import Line
 
 IN_STEP, DIFFERS, UNREACHABLE = 0, 1, 2
 INSTALL = "pynetbox is not installed: pip install 'fabricscope[netbox]' (or pip install 'pynetbox>=7.4')"
@@ -50,7 +49,7 @@ Site = Annotated[str | None, _option("SLUG", "Look for devices in this site only
 Role = Annotated[str | None, _option("SLUG", "With --create: the role of new devices.")]
 DeviceType = Annotated[str | None, _option("SLUG", "With --create: their type, or MANUFACTURER/SLUG.")]
 Prune = Annotated[bool, typer.Option("--prune", help="Delete what this tool made and the node does not have.")]
-Form = Annotated[PlanFormat, typer.Option("--format", help="text or json.")]
+Form = Annotated[PlanFormat | None, typer.Option("--format", help="text (default) or json.", show_default=False)]
 
 
 @netbox.command("plan")
@@ -66,8 +65,8 @@ def netbox_plan(
     role: Role = None,
     device_type: DeviceType = None,
     prune: Prune = False,
-    timeout: Timeout = 30.0,
-    form: Form = PlanFormat.TEXT,
+    timeout: Timeout = 60.0,
+    form: Form = None,
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
@@ -92,8 +91,8 @@ def netbox_apply(
     device_type: DeviceType = None,
     prune: Prune = False,
     limit_changes: Annotated[int | None, _option("NUMBER", "Send nothing where more is to be done.", min=0)] = None,
-    timeout: Timeout = 30.0,
-    form: Form = PlanFormat.TEXT,
+    timeout: Timeout = 60.0,
+    form: Form = None,
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
@@ -140,7 +139,7 @@ def _run(
     given: list[Given],
     where: tuple[str | None, str | None, str | None, float],
     wish: Wish,
-    form: PlanFormat,
+    form: PlanFormat | None,
     output: str | None,
     no_color: bool,
     send: bool = False,
@@ -166,27 +165,21 @@ def _run(
         applied = apply(client, given, wish)
     except BadAccess as error:
         raise Refused(str(error)) from error
-    _tell(applied.plan, applied, form, output, no_color)
     if applied.stopped:
         raise Refused(f"nothing was sent: {applied.stopped}")
+    _tell(applied.plan, applied, form, output, no_color)
     if applied.broken:
         raise Refused(f"{applied.broken}; what was done stays done: run it again")
     return IN_STEP if applied.in_step else DIFFERS
 
 
-def _tell(found: Plan, applied: Applied | None, form: PlanFormat, output: str | None, no_color: bool) -> None:
+def _tell(found: Plan, applied: Applied | None, form: PlanFormat | None, output: str | None, no_color: bool) -> None:
+    from agent.cli.delivery import deliver, form_of, show
     from agent.netbox.page import data, page
 
-    if form is PlanFormat.JSON:
+    if (form.value if form else form_of(output)) == "json":
         import msgspec
-
-        from agent.cli.delivery import deliver
 
         deliver(msgspec.json.format(msgspec.json.encode(data(found, applied)), indent=2) + b"\n", output)
         return
-    from agent.cli.delivery import show
-
-    def lines(width: int) -> list[Line]:
-        return page(found, width, applied)
-
-    show(lines, output, no_color)
+    show(lambda width: page(found, width, applied), output, no_color)

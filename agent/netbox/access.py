@@ -21,7 +21,7 @@ class Access(NamedTuple):
     url: str
     token: str
     ca: str | None = None
-    timeout_seconds: float = 30.0
+    timeout_seconds: float = 60.0
 
     def __repr__(self) -> str:
         return f"Access({self.url!r})"

@@ -218,7 +218,7 @@ def _reason(error: Exception) -> str:
     elif isinstance(inner, TimeoutError | urllib3.exceptions.TimeoutError | requests.Timeout):
         return "no answer in time"
     said = getattr(inner, "verify_message", None) or getattr(inner, "strerror", None) or str(inner)
-    return line(re.sub(r"<[^>]*object at 0x[0-9a-f]+>:? ?", "", str(said)), 160) or type(inner).__name__
+    return line(re.sub(r"<[^<>]{0,200}object at 0x[0-9a-f]+>:? ?", "", str(said)), 160) or type(inner).__name__
 
 
 def _said(reply: requests.Response) -> str:

@@ -29,7 +29,12 @@ class Match(NamedTuple):
     @property
     def key(self) -> str:
         """What its changes are called by: one device, one key."""
-        return f"#{self.device.id}" if self.device else (self.given.node.name or self.given.report).lower()
+        return f"#{self.device.id}" if self.device else self.by_name
+
+    @property
+    def by_name(self) -> str:
+        """The same of a device that is to be made."""
+        return (self.given.node.name or self.given.report).lower()
 
     @property
     def label(self) -> str:

@@ -26,11 +26,8 @@ def page(plan: Plan, width: int, applied: Applied | None = None) -> list[Line]:
     lines = _section("shared by all devices", None, changes, [], failed, "", width)
     for match in plan.matches:
         lines += _match(match, changes, plan.notes, failed, width)
-    lines += [BLANK] if lines else []
-    return [
-        *lines,
-        *paragraph(summary(plan, applied), width, "  ", "ok" if _quiet(plan, applied) else "bold", first=""),
-    ]
+    last = paragraph(summary(plan, applied), width, "  ", "ok" if _quiet(plan, applied) else "bold", first="")
+    return [*lines[1:], BLANK, *last]
 
 
 def _match(
@@ -47,15 +44,13 @@ def _match(
     else:
         told = "a new device"
     own = [note for note in notes if note.of == match.key]
-    if match.new:  # it is made among what is shared, as others refer to it
-        changes = [
-            msgspec.structs.replace(change, of=match.key) if _makes(change, match) else change for change in changes
-        ]
+    changes = [msgspec.structs.replace(each, of=match.key) if _makes(each, match) else each for each in changes]
     return _section(title, told, changes, own, failed, match.key, width)
 
 
 def _makes(change: Change, match: Match) -> bool:
-    return change.stage == "device" and change.action == "create" and change.name == match.key
+    """A device is made among what is shared, as others refer to it; it is told where it belongs."""
+    return change.stage == "device" and change.action == "create" and change.name == match.by_name
 
 
 def _section(
@@ -74,13 +69,16 @@ def _section(
     lines = [BLANK, heading(title)]
     if told:
         lines.append(line((f"  {told}", "dim")))
-    for alike in _alike(own):
+    plain = [change for change in own if not _goes_without_saying(change, own)]
+    for alike in _alike(plain):
         shown = alike if len(alike) <= SHOWN else alike[: SHOWN - 1]
         for change in shown:
             style = _STYLES[change.action]
             lines += paragraph(sentence(change), width, "      ", style, first=f"  {_MARKS[change.action]} ")
         if len(shown) < len(alike):
             lines.append(line((f"    and {len(alike) - len(shown)} more of {alike[0].kind}", "dim")))
+    if len(plain) < len(own):
+        lines.append(line((f"    and {len(own) - len(plain)} bays and addresses of these", "dim")))
     for each in bad:
         text = f"refused: {sentence(each.change)}: {each.why}"
         lines += paragraph(text, width, "      ", "error", first="  x ")
@@ -90,6 +88,16 @@ def _section(
     if told and not own and not bad and not notes:
         lines.append(line(("  in step", "ok")))
     return lines
+
+
+def _goes_without_saying(change: Change, others: Sequence[Change]) -> bool:
+    """A bay that is made for a module, an address for a port: told with these, in one line."""
+    if change.stage == "primary MAC":
+        return True
+    needed = {("module bay", "create"): "module", ("MAC address", "create"): "interface"}.get(
+        (change.kind, change.action)
+    )
+    return any(each.kind == needed and each.name == change.name and each.stage != "primary MAC" for each in others)
 
 
 def _alike(changes: Sequence[Change]) -> list[list[Change]]:
@@ -138,21 +146,22 @@ def _count(number: int, word: str) -> str:
 
 
 def data(plan: Plan, applied: Applied | None = None) -> dict[str, Any]:
-    """The same as data; `done` and `refused` only where it was applied."""
+    """The same as data: `changes` of a plan, `done` and `refused` of what was applied."""
     made: dict[str, Any] = {
         "schema": SCHEMA,
         "in_step": _quiet(plan, applied),
         "reports": [_row(match) for match in plan.matches],
-        "changes": [_change(change, plan.matches) for change in plan.changes],
         "notes": [
             {"device": _label(note.of, plan.matches), "conflict": note.conflict, "text": note.text}
             for note in plan.notes
         ],
     }
-    if applied is not None:
+    if applied is None:
+        made["changes"] = [_change(change, plan.matches) for change in plan.changes]
+    else:
         made["done"] = [_change(change, plan.matches) for change in applied.done]
         made["refused"] = [{**_change(each.change, plan.matches), "why": each.why} for each in applied.failed]
-        made["stopped"] = applied.stopped or applied.broken
+        made["broken"] = applied.broken
     return made
 
 

@@ -16,7 +16,7 @@ from agent.netbox.sending import Failed, Sent, send
 from agent.netbox.trouble import BadAccess
 
 ROUNDS = 4  # of reading and sending, where requests end without an answer
-WAIT_SECONDS = 2.0  # before the second, twice that before the third
+WAIT_SECONDS = 5.0  # before the second, twice that before the third: what was sent may still be at work
 
 
 class Place(NamedTuple):
@@ -52,7 +52,10 @@ class Plan(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """What came of a plan. `stopped`: why nothing was sent; `broken`: why it ended early."""
+    """What came of it; `plan` is the last one, where NetBox was read again.
+
+    `stopped`: why nothing was sent; `broken`: why it ended early.
+    """
 
     plan: Plan
     done: list[Change]
@@ -103,9 +106,9 @@ def plan(client: Client, given: Sequence[Given], wish: Wish) -> Plan:
     return Plan(matches, changes, notes, ids)
 
 
-def apply(client: Client, given: Sequence[Given], wish: Wish, wait: Callable[[float], None] = time.sleep) -> Applied:
+def apply(client: Client, given: Sequence[Given], wish: Wish, wait: Callable[[float], None] | None = None) -> Applied:
     """Bring NetBox in step. Raises BadAccess while nothing was sent yet."""
-    first: Plan | None = None
+    now: Plan | None = None
     done: list[Change] = []
     failed: dict[tuple[str, str, Ref], Failed] = {}
     sent = Sent([], [])
@@ -113,13 +116,11 @@ def apply(client: Client, given: Sequence[Given], wish: Wish, wait: Callable[[fl
         try:
             now = plan(client, given, wish)
         except BadAccess as error:
-            if first is None:
+            if now is None:
                 raise
-            return Applied(first, done, list(failed.values()), broken=str(error))
-        if first is None:
-            first = now
-            if wish.limit is not None and len(now.changes) > wish.limit:
-                return Applied(now, [], [], stopped=f"{len(now.changes)} changes, and --limit-changes is {wish.limit}")
+            return Applied(now, done, list(failed.values()), broken=str(error))
+        if at == 0 and wish.limit is not None and len(now.changes) > wish.limit:
+            return Applied(now, [], [], stopped=f"{len(now.changes)} changes, and --limit-changes is {wish.limit}")
         new = {match.key for match in now.matches if match.new}
         sent = send(
             client, [each for each in now.changes if each.of not in new and _identity(each) not in failed], now.ids
@@ -129,10 +130,10 @@ def apply(client: Client, given: Sequence[Given], wish: Wish, wait: Callable[[fl
         made = {each.name for each in sent.done if each.kind == "device" and each.action == "create"}
         if sent.broken or not (sent.unsure or made):  # devices that were just made have what their type brings along
             break
-        if sent.unsure:
-            wait(WAIT_SECONDS * 2**at)
-    assert first is not None
-    return Applied(first, done, list(failed.values()), broken=sent.broken or sent.unsure)
+        if sent.unsure and at + 1 < ROUNDS:
+            (wait or time.sleep)(WAIT_SECONDS * 2**at)
+    assert now is not None
+    return Applied(now, done, list(failed.values()), broken=sent.broken or sent.unsure)
 
 
 def _identity(change: Change) -> tuple[str, str, Ref]:

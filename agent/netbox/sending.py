@@ -11,7 +11,7 @@ from agent.netbox.changes import STAGES, Change, Ref, resolved
 from agent.netbox.current import TAG
 from agent.netbox.trouble import BadAccess, Forbidden, Rejected, Unsure
 
-BULK = 100  # objects of one request: some seconds of work for a NetBox, well below the time limits of its web server
+BULK = 50  # objects of one request: a few seconds of work for a NetBox, far below anybody's time limit
 
 
 _TAG = Ref("tag", "", TAG)

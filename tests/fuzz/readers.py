@@ -349,6 +349,12 @@ READERS: tuple[Reader, ...] = (
         (BadConfiguration,),
         _file(frozenset(rule.name for rule in every_rule())),
     ),
+    Reader(
+        "agent.config:load_ship",
+        seeds.texts('[ship]\nto = "https://inventory.example/reports"\ntoken_file = "token"\nspool_limit = 1000000\n'),
+        (BadConfiguration,),
+        _file(),
+    ),
 )
 
 # What takes a text or bytes and reads nothing of a host: names, paths and questions that are ours.

@@ -113,9 +113,9 @@ def test_nothing_of_the_host_can_be_written(node: Guest, told: Told) -> None:
     lines = [instead if line.startswith("ExecStart=") else line for line in unit.splitlines()]
     node.must("tee", "/run/systemd/system/fabricscope-try.service", text="\n".join(lines) + "\n")
     node.must("systemctl", "daemon-reload")
-    before = node.shell(
-        state := f"cat /proc/sys/kernel/sysrq; ls / /etc /usr /root /run; ip -br link; setpci -s {gpu} 4.w"
-    )
+    traces = "find / -xdev -name '*was-here*'; find /run /dev -name '*was-here*'"
+    state = f"cat /proc/sys/kernel/sysrq; uname -n; ip -br link; setpci -s {gpu} 4.w; {traces}"
+    before = node.shell(state)
     node.must("systemctl", "start", "fabricscope-try.service", seconds=200)
     tried = [line.split(" ", 1) for line in node.must("cat", "/var/lib/fabricscope/tried").splitlines()]
     after = node.shell(state)
@@ -124,6 +124,7 @@ def test_nothing_of_the_host_can_be_written(node: Guest, told: Told) -> None:
     assert list(ATTEMPTS) == [name for _, name in tried[:-1]]
     assert [] == [name for code, name in tried[:-1] if code == "0"]
     assert before == after
+    assert "was-here" not in after
     told("A shell in the unit's sandbox", f"{len(ATTEMPTS)} ways to change the host, each refused", "-")
 
 

@@ -1,0 +1,185 @@
+"""What an inventory should hold of the fixture machines, and of reports that say odd things."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+import pytest
+
+from agent.model.nic import Neighbor
+from agent.model.report import Report
+from agent.outputs.inventory import fit
+from agent.outputs.inventory.node import desired
+from agent.outputs.inventory.objects import Desired
+from tests.agent.outputs.export.given import H100, bare, hostile, with_topology
+from tests.machines import HOSTS, scanned
+
+H200, GB200, VM, L40S = (
+    "8xh200-sxm-2s-16xcx7-roce-4nvsw",
+    "4xgb200-tray-2xgrace-4xcx7-ib",
+    "8xh100-vm-kvm-8xvf-ib",
+    "8xl40s-pcie-2s-2xcx7-roce",
+)
+
+
+def kinds(made: Desired) -> dict[str, int]:
+    """How many modules of each kind."""
+    return {kind: sum(module.kind == kind for module in made.modules) for kind in ("GPU", "NIC", "NVSwitch")}
+
+
+def with_netdev(report: Report, label: str, **changes: Any) -> Report:
+    """The report with one interface changed."""
+    rows = [msgspec.structs.replace(r, **changes) if r.label == label else r for r in report.topology.netdevs]
+    return with_topology(report, netdevs=rows)
+
+
+def test_an_hgx_machine() -> None:
+    """GPUs by what is printed on them, cards by board, ports by what they can do."""
+    made = desired(scanned(H100))
+
+    assert {"GPU": 8, "NIC": 9, "NVSwitch": 4} == kinds(made)  # 8 rails and one card of two ports
+    gpu = made.modules[0]
+    assert ("GPU 0000:19:00.0", "NVIDIA", "H100 80GB HBM3", "1510470499492", "21") == (
+        gpu.bay,
+        gpu.manufacturer,
+        gpu.model,
+        gpu.serial,
+        gpu.position,
+    )
+    assert gpu.description == scanned(H100).topology.gpus[0].uuid
+    card = next(module for module in made.modules if module.bay == "NIC 0000:27:00.0")
+    assert ("Mellanox", "ConnectX-6 Dx MT_0000000359", "MT_0000000359") == (
+        card.manufacturer,
+        card.model,
+        card.part_number,
+    )
+    assert ("b8-3f-d2-03-00-df-5c-fa", False) == (card.serial, card.board_serial)
+    assert "NVSwitch 3" == made.modules[-1].model
+    ports = {port.name: port for port in made.interfaces}
+    assert ("NIC 0000:27:00.0", "NIC 0000:27:00.0") == (ports["enp39s0f0np0"].bay, ports["enp39s0f1np0"].bay)
+    assert ("infiniband-ndr", "B8:3F:D2:03:00:76:F9:6B", None, None) == (
+        ports["ibp26s0"].type,
+        ports["ibp26s0"].wwn,
+        ports["ibp26s0"].mac,
+        ports["ibp26s0"].speed_kbit_s,
+    )
+    assert ("100gbase-x-qsfp28", "B8:3F:D2:DC:64:9D", 100_000_000, None) == (
+        ports["enp39s0f0np0"].type,
+        ports["enp39s0f0np0"].mac,
+        ports["enp39s0f0np0"].speed_kbit_s,
+        ports["enp39s0f0np0"].wwn,
+    )
+
+
+def test_other_machines() -> None:
+    """A card in each slot is one module; virtual functions and functions of the baseboard are none."""
+    assert {"GPU": 8, "NIC": 9, "NVSwitch": 4} == kinds(desired(scanned(H200)))
+    assert 18 == len(desired(scanned(H200)).interfaces)
+    assert {"GPU": 8, "NIC": 0, "NVSwitch": 0} == kinds(desired(scanned(VM)))
+    assert [] == desired(scanned(VM)).interfaces
+    assert {"400gbase-x-osfp"} == {port.type for port in desired(scanned(L40S)).interfaces}
+    hidden = scanned("8xb200-sxm-2s-8xcx7-ib-hidden-nvsw")
+    limited = {nic.id for nic in hidden.topology.nics if nic.limited}
+    assert limited
+    assert not [module for module in desired(hidden).modules if module.bay.removeprefix("NIC ") in limited]
+
+
+def test_a_card_in_two_slots_is_one_card() -> None:
+    """Socket Direct: two PCI functions on two CPUs, one system image GUID."""
+    report = scanned(H100)
+    rails = [nic for nic in report.topology.nics if nic.role == "rail"]
+    twin = msgspec.structs.replace(rails[1], system_image_guid=rails[0].system_image_guid)
+    made = desired(with_topology(report, nics=[rails[0], twin]))
+
+    assert ({"GPU": 8, "NIC": 1, "NVSwitch": 4}, 2) == (kinds(made), len(made.interfaces))
+    zero = [msgspec.structs.replace(nic, system_image_guid="0000:0000:0000:0000") for nic in rails]
+    assert len(rails) == kinds(desired(with_topology(report, nics=zero)))["NIC"]
+
+
+def test_what_changes_from_hour_to_hour_is_not_in_it() -> None:
+    """Link speeds of the moment, states, counters: a port that is down is the same port."""
+    report = scanned(H200)
+    down = [
+        msgspec.structs.replace(row, operstate="down", speed_gbit_s=None, counters={"rx_errors": 7}, addresses=[])
+        for row in report.topology.netdevs
+    ]
+    ports = [
+        msgspec.structs.replace(
+            nic, ports=[msgspec.structs.replace(p, state="DOWN", rate_gbit_s=None, speed=None) for p in nic.ports]
+        )
+        for nic in report.topology.nics
+    ]
+
+    assert desired(report) == desired(with_topology(report, netdevs=down, nics=ports))
+    assert desired(scanned(H100)).interfaces == desired(scanned("", "ib-port-down")).interfaces
+
+
+def test_the_member_of_a_bond_lends_no_address() -> None:
+    """All members have the bond's."""
+    bonded = with_netdev(scanned(H100), "enp39s0f0np0", master="bond0")
+
+    assert None is next(port.mac for port in desired(bonded).interfaces if port.name == "enp39s0f0np0")
+
+
+def test_lldp_names_the_far_end() -> None:
+    """The switch, and both names of its port."""
+    far = Neighbor(system="leaf1.example.com", port="swp7", port_description="to h100-01")
+    made = desired(with_netdev(scanned(H100), "enp39s0f0np0", neighbor=far)).cables
+
+    assert [("enp39s0f0np0", "leaf1.example.com", ["swp7", "to h100-01"])] == [
+        (cable.interface, cable.device, cable.ports) for cable in made
+    ]
+    for less in (Neighbor(system="leaf1"), Neighbor(port="swp7")):
+        assert [] == desired(with_netdev(scanned(H100), "enp39s0f0np0", neighbor=less)).cables
+
+
+def test_a_card_without_its_driver_has_ports_that_nobody_tells() -> None:
+    """It stays a module."""
+    made = desired(scanned("", "nic-no-driver"))
+
+    blind = [module.bay for module in made.modules if not module.ports_known]
+    assert 1 == len(blind)
+    assert not [port for port in made.interfaces if port.bay in blind]
+
+
+@pytest.mark.parametrize("status", ["partial", "failed", "timed_out", "denied", "skipped"])
+def test_a_scan_that_missed_something_says_so(status: str) -> None:
+    """Else what it did not see would be pruned."""
+    report = scanned(H100)
+
+    def without(name: str) -> Desired:
+        runs = [msgspec.structs.replace(run, status=status) if run.name == name else run for run in report.probes]
+        return desired(msgspec.structs.replace(report, probes=runs))
+
+    assert (True, True) == (desired(report).modules_known, desired(report).interfaces_known)
+    assert (False, True) == (without("pci").modules_known, without("pci").interfaces_known)
+    assert (True, False) == (without("rdma").modules_known, without("rdma").interfaces_known)
+    assert (False, False) == (desired(bare(report)).modules_known, desired(bare(report)).interfaces_known)
+
+
+@pytest.mark.parametrize("names_only", [True, False])
+@pytest.mark.parametrize("host", HOSTS)
+def test_everything_fits_netbox(host: str, names_only: bool) -> None:
+    """Lengths, one line each, no name twice, addresses that are some; of hostile reports too."""
+    for report in (scanned(host), hostile(scanned(host), names_only)):
+        made = desired(report)
+        bays, ports = [module.bay for module in made.modules], [port.name for port in made.interfaces]
+
+        assert len(bays) == len({bay.lower() for bay in bays})
+        assert len(ports) == len({port.lower() for port in ports})
+        assert {port.bay for port in made.interfaces} <= set(bays)
+        for module in made.modules:
+            texts = [(module.bay, 64), (module.model, 100), (module.serial, 50), (module.part_number, 50)]
+            texts += [(module.description, 200), (module.position, 30), (module.manufacturer, 100)]
+            assert [] == [text for text, most in texts if text is not None and not fits(text, most)]
+        for port in made.interfaces:
+            assert fits(port.name, 64)
+            assert port.mac is None or port.mac == fit.mac(port.mac)
+        assert all(re.fullmatch(r"[0-9A-Za-z?]{1,64}", finding.fingerprint) for finding in made.findings)
+
+
+def fits(text: str, most: int) -> bool:
+    """As NetBox takes a text and gives it back."""
+    return 0 < len(text) <= most and text == text.strip() and text.isprintable()

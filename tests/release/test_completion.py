@@ -1,0 +1,112 @@
+"""The committed completions are current, and each shell offers from them what the commands take."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agent.rules.catalogue import every_rule
+from release.completion import files
+from release.tree import every, program
+from tests.conftest import ROOT
+
+FOLDER = ROOT / "packaging" / "completion"
+HERE = Path(__file__).parent
+BASH = f"""
+source {FOLDER}/fabricscope.bash
+compopt() {{ :; }}  # works while completing only
+COMP_WORDS=("$@")
+COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+_fabricscope
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+CASES = {
+    "a command": ("", "sc", {"scan", "schema"}),
+    "a command of a group": ("profile", "", {"list", "show", "learn"}),
+    "an option": ("scan", "--for", {"--format"}),
+    "a short list": ("scan --format", "", {"text", "json", "html"}),
+    "a word of it": ("check --as", "n", {"nagios", "npd"}),
+    "after another option": ("--debug check --report x.json --as", "np", {"npd"}),
+    "an argument": ("export --report scan", "prom", {"prometheus"}),
+    "a rule": ("explain", "gpu-miss", {r.name for r in every_rule() if r.name.startswith("gpu-miss")}),
+    "a built-in profile": ("profile show", "dgx-h", {"dgx-h100", "dgx-h200"}),
+    "one that is told": ("scan --profile", "dgx-h", {"dgx-h100", "dgx-h200"}),
+    "a folder": ("scan --state-dir", "docs/dec", {"docs/decisions"}),
+    "a file": ("diff", "CHANGE", {"CHANGELOG.md"}),
+    "a file for an option": ("scan --config", "CHANGE", {"CHANGELOG.md"}),
+    "the second of a list": ("scan --only", "pci,num", {"pci,numa"}),
+}
+
+
+@pytest.mark.parametrize("name", files())
+def test_the_committed_file_is_current(name: str) -> None:
+    """`make completion` writes it."""
+    assert (FOLDER / name).read_text() == files()[name]
+
+
+def test_every_command_and_option_is_in_every_file() -> None:
+    """In the words of each shell."""
+    for name, text in files().items():
+        for command in every(program()):
+            for long in (option.names[-1] for option in command.options):
+                word = f"-l {long[2:]}" if name.endswith(".fish") else long
+                assert word in text, (name, command.name, long)
+
+
+def offered(argv: list[str]) -> set[str]:
+    """What a shell prints, a candidate a line."""
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=ROOT, timeout=100)
+    assert ("", 0) == (done.stderr, done.returncode)
+    return {line for line in done.stdout.splitlines() if line}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bash(case: str, real_commands: None) -> None:
+    """By its own function, as bash calls it."""
+    if shutil.which("bash") is None:
+        pytest.skip("no bash here")
+    before, begun, expected = CASES[case]
+    words = ["fabricscope", *before.split(), begun]
+
+    assert expected == offered(["bash", "-c", BASH, "bash", *words])
+
+
+def test_bash_completes_after_an_equals_sign(real_commands: None) -> None:
+    """Which bash makes a word of its own."""
+    if shutil.which("bash") is None:
+        pytest.skip("no bash here")
+    words = ["fabricscope", "scan", "--format", "=", "j"]
+
+    assert {"json"} == offered(["bash", "-c", BASH, "bash", *words])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_fish(case: str, real_commands: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By `complete -C`, which prints what TAB would offer."""
+    if shutil.which("fish") is None:
+        pytest.skip("no fish here")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    before, begun, expected = CASES[case]
+    line = " ".join(("fabricscope", *before.split(), begun))
+    found = offered(["fish", "-N", "-c", f"source {FOLDER}/fabricscope.fish; complete -C '{line}'"])
+
+    assert expected <= {each.partition("\t")[0].rstrip("/") for each in found}
+    assert all(each.startswith(begun) for each in found)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_zsh(case: str, real_commands: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In an interactive shell of its own: completion works nowhere else."""
+    if shutil.which("zsh") is None:
+        pytest.skip("no zsh here")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    before, begun, expected = CASES[case]
+    line = " ".join(("fabricscope", *before.split(), begun))
+    found = offered(["zsh", "-f", str(HERE / "zsh_matches.zsh"), str(FOLDER), line])
+
+    last = {each.rpartition(",")[2].rpartition("/")[2] for each in expected}  # zsh tells the part that it completes
+    assert last == found & last
+    assert len(found) < 12 or not begun
