@@ -20,6 +20,7 @@ from agent.netbox.asking import Row
 from agent.netbox.trouble import BadAccess, Forbidden, Rejected, Unsure
 from agent.outputs.export.words import line
 
+CONNECT_SECONDS = 10.0
 PAGE = 250  # rows of one answer; NetBox may give fewer (MAX_PAGE_SIZE)
 OLDEST = (4, 3)  # modules instead of inventory items; MAC addresses as objects
 _AGAIN = (429, 502, 503, 504)
@@ -127,6 +128,8 @@ class NetBox:
         if method == "GET":
             if reply.status_code in (401, 403):
                 return BadAccess(f"{self.url} does not let this token read{f' {kind}s' if kind else ''}: {said}")
+            if not kind:
+                return BadAccess(f"{self.url} answers, and is no NetBox: {said}")
             return BadAccess(f"{self.url}: {what}: {said}")
         if reply.status_code in (401, 403):
             return Forbidden(said)
@@ -160,7 +163,8 @@ class _Adapter(HTTPAdapter):
     """Every request with the time limit and the authorities of this run, whatever the environment says."""
 
     def __init__(self, access: Access, retries: urllib3.Retry) -> None:
-        self._verify, self._timeout = access.ca or True, access.timeout_seconds
+        self._verify = access.ca or True
+        self._timeout = (min(access.timeout_seconds, CONNECT_SECONDS), access.timeout_seconds)
         self._own_authorities = access.ca is not None
         super().__init__(max_retries=retries)
 
@@ -175,6 +179,8 @@ class _Adapter(HTTPAdapter):
 def _session(access: Access, backoff_seconds: float) -> requests.Session:
     retries = _Patience(
         total=5,
+        connect=2,
+        read=1,  # of a server that says nothing for a minute, the second minute tells enough
         backoff_factor=backoff_seconds,
         backoff_max=_MOST_WAIT_SECONDS,
         allowed_methods=("GET", "PATCH", "DELETE"),  # of answers that never came; `is_retry` is about those that did
@@ -209,8 +215,9 @@ def _reason(error: Exception) -> str:
     """The innermost reason, without addresses of objects."""
     inner: Any = error
     for _ in range(6):
-        deeper = getattr(inner, "reason", None) or (inner.args[0] if getattr(inner, "args", ()) else None)
-        if not isinstance(deeper, Exception):
+        parts = (getattr(inner, "reason", None), *getattr(inner, "args", ()))
+        deeper = next((part for part in parts if isinstance(part, Exception)), None)
+        if deeper is None:
             break
         inner = deeper
     if isinstance(inner, urllib3.exceptions.NewConnectionError) and isinstance(inner.__cause__, OSError):

@@ -29,7 +29,6 @@ COUNTS = (
     "grep -Hv '^0$' counters/* hw_counters/* 2>/dev/null | grep -vE '_data|_packets|lifespan' | head -5"
 )
 GIDS = "cat /sys/bus/pci/devices/{at}/infiniband/*/ports/1/gid_attrs/types/* 2>/dev/null | sort | uniq -c"
-PAUSES = "ethtool -S {netdev} | grep -i pause | grep -v ' 0$' | head -4"
 PFC = "dcb pfc show dev {netdev} prio-pfc"
 APP = "dcb app show dev {netdev} dscp-prio | tr ' ' '\\n' | grep -E '^26:'"
 PAUSE = "ethtool -a {netdev} | grep X:"
@@ -62,7 +61,6 @@ SCENARIOS: list[tuple[str, str, str]] = [  # machine, cause, how the kernel show
     (ROCE, "roce_links/no-carrier", PORT),
     (ROCE, "machine/no-roce-v2", GIDS),
     (ROCE, "roce_runtime/packets-lost-in-the-fabric", COUNTS),
-    (ROCE, "roce_runtime/host-pauses-the-switch", PAUSES),
 ]  # fmt: skip
 
 
