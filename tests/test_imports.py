@@ -32,6 +32,8 @@ ALLOWED = {
     ("check", "--source", "{tree}"): SCAN | {"agent.outputs"},
     ("export", "prometheus", "--source", "{tree}"): SCAN | {"agent.outputs"},
     ("export", "nccl-topo", "--source", "{tree}"): SCAN | {"agent.outputs"},
+    ("export", "netbox", "--source", "{tree}"): SCAN | {"agent.outputs"},
+    ("netbox", "plan", "--help"): set(),
     ("ship", "--help"): set(),
     ("ship", "{tree}/none.json", "--to", "{tree}", "--spool", "{tree}/spool"): SHIP,
     ("ship", "{tree}/none.json", "--to", "https://h.invalid", "--spool", "{tree}/spool"): SHIP | {"socket"},

@@ -2,72 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from agent.netbox import of_devices, of_interfaces, of_modules
-from agent.netbox.changes import Change, Differences
-from agent.netbox.current import (
-    Bay,
-    Cable,
-    Choice,
-    Device,
-    Holding,
-    Interface,
-    Linked,
-    MacAddress,
-    Module,
-    ModuleType,
-    Nested,
-    Peer,
-    Shared,
-)
+from agent.netbox import of_devices, of_modules
+from agent.netbox.changes import Differences, Ref
+from agent.netbox.current import Bay, Cable, CustomField, Linked, ModuleType, Nested, Shared
 from agent.netbox.of_modules import Of
 from agent.outputs.inventory import objects
-from tests.agent.netbox.nodes import ETHERNET, GPUS, changed, gpu, linked, nic, node, port
-
-OURS = [Nested(id=1, name="fabricscope", slug="fabricscope")]
-DEVICE, NVIDIA = Nested(id=7, name="gpu01"), Nested(id=1, name="NVIDIA", slug="nvidia")
-H100 = ModuleType(id=5, manufacturer=NVIDIA, model="H100 80GB HBM3", tags=OURS)
-GUESS = ModuleType(id=6, manufacturer=NVIDIA, model="H100 SXM5 80GB", tags=OURS)
-NAMED = ModuleType(id=8, manufacturer=NVIDIA, model="HGX H100", part_number="H100 80GB HBM3")
-
-
-def bay(number: int, name: str, ours: bool = True) -> Bay:
-    """A bay of the device."""
-    return Bay(id=number, device=DEVICE, name=name, tags=OURS if ours else [])
-
-
-def module(number: int, in_bay: int, serial: str = "", ours: bool = True, **more: Any) -> Module:
-    """A GPU in a bay."""
-    made = {"module_type": Nested(id=5, model="H100 80GB HBM3"), "tags": OURS if ours else []}
-    return Module(id=number, device=DEVICE, module_bay=Nested(id=in_bay), serial=serial, **{**made, **more})
-
-
-def interface(number: int, name: str, ours: bool = True, **more: Any) -> Interface:
-    """An Ethernet port."""
-    made = {"type": Choice("100gbase-x-qsfp28"), "speed": 100_000_000, "module": Nested(id=3)}
-    return Interface(id=number, device=DEVICE, name=name, tags=OURS if ours else [], **{**made, **more})
-
-
-def of(one: objects.Desired, prune: bool = False, types: tuple[ModuleType, ...] = (H100,), **has: Any) -> Of:
-    """A node and what NetBox has of it."""
-    holding = Holding(device=Device(id=7, name="gpu01", serial="S"), **has)
-    return Of("#7", one, holding, types, prune)
+from tests.agent.netbox.has import DEVICE, GUESS, H100, NAMED, OURS, bay, interface, module, of, short
+from tests.agent.netbox.nodes import ETHERNET, GPUS, changed, gpu, nic, node
 
 
 def modules_of(what: Of) -> Differences:
     """What is to be done about modules."""
     return of_modules.differences(what, of_modules.pairs(what))
-
-
-def interfaces_of(what: Of) -> Differences:
-    """What is to be done about interfaces."""
-    return of_interfaces.differences(what, of_modules.pairs(what), of_interfaces.ports(what))
-
-
-def short(changes: list[Change]) -> list[str]:
-    """Changes in few words."""
-    return [f"{c.action} {c.kind} {c.name}" + (f" {c.after}" if c.action == "update" else "") for c in changes]
 
 
 def gpus(*modules: objects.Module) -> objects.Desired:
@@ -116,6 +62,9 @@ def test_a_type_that_people_made_stays_and_is_found_by_its_part_number() -> None
     assert [] == modules_of(of(gpus(gpu(GPUS[0], "1")), types=(NAMED,), bays=[bay(1, GPUS[0])], modules=[has])).changes
     new = modules_of(of(gpus(gpu(GPUS[0], "1")), types=(NAMED,))).changes
     assert 8 == new[1].body["module_type"]
+    foreign = ModuleType(id=9, manufacturer=Nested(id=2, name="PNY"), model="H100 80GB HBM3")
+    made = modules_of(of(gpus(gpu(GPUS[0], "1")), types=(foreign,))).changes
+    assert Ref("module type", "", "NVIDIA H100 80GB HBM3") == made[1].body["module_type"]
 
 
 def test_a_module_with_an_asset_tag_is_a_thing_that_somebody_counts() -> None:
@@ -125,6 +74,8 @@ def test_a_module_with_an_asset_tag_is_a_thing_that_somebody_counts() -> None:
 
     assert ([], [True]) == (found.changes, [note.conflict for note in found.notes])
     assert "asset tag A-77 and the serial number 1650421 in NetBox, and the node has 1650429" in found.notes[0].text
+    same = module(1, 1, "1650429", asset_tag="A-77", description=gpu("", "9").description)
+    assert ([], []) == modules_of(of(gpus(gpu(GPUS[0], "9")), bays=[bay(1, GPUS[0])], modules=[same]))
 
 
 def test_a_device_serial_number_does_not_replace_one_from_a_label() -> None:
@@ -184,123 +135,18 @@ def test_pruning_spares_a_module_that_others_use() -> None:
         assert "so it stays" in found.notes[0].text
 
 
-def test_a_card_without_a_driver_keeps_its_ports() -> None:
-    """No driver tells them; they are still there."""
-    card = nic(ETHERNET, "ConnectX-7", "33-9c-bf", ports_known=False)
-    has = {
-        "bays": [bay(1, ETHERNET)],
-        "modules": [module(3, 1, card.serial or "")],
-        "interfaces": [interface(1, "ens1")],
-    }
+def test_a_bay_that_goes_is_not_mistaken_for_the_module_of_its_number() -> None:
+    """Numbers are of a kind: bay 2 is pruned, module 2 stays, and holds the bay that another should have."""
+    moved = gpus(gpu(GPUS[0], "3"), gpu(GPUS[1], "1"))
+    bays = [bay(1, GPUS[0]), bay(5, GPUS[1]), bay(2, "GPU gone")]
+    has = [module(1, 1, "1650421", description=gpu("", "1").description), module(2, 5, "1650422", ours=False)]
 
-    found = interfaces_of(of(changed(gpus(card)), prune=True, **has))
-    assert ([], ["interface ens1 is not in the report; the report does not know all ports, so it stays"]) == (
-        found.changes,
-        [note.text for note in found.notes],
-    )
-
-
-def wired(**port_changes: Any) -> dict[str, Any]:
-    """A card with one port in NetBox, as the node has it."""
-    card = nic(ETHERNET, "ConnectX-7", "33-9c-bf")
-    kept = module(3, 1, card.serial or "", description=card.description)
-    mac = MacAddress(
-        id=2, mac_address="B8:3F:D2:33:9C:B0", assigned_object_type="dcim.interface", assigned_object_id=1, tags=OURS
-    )
-    one = interface(1, "ens1f0np0", **{"primary_mac_address": Nested(id=2), **port_changes})
-    return {"bays": [bay(1, ETHERNET)], "modules": [kept], "interfaces": [one], "macs": [mac]}
-
-
-def carded(*ports: objects.Interface) -> objects.Desired:
-    """A node with one card."""
-    return changed(node(None), modules=[nic(ETHERNET, "ConnectX-7", "33-9c-bf")], interfaces=list(ports))
-
-
-def test_a_port_as_it_is_needs_nothing() -> None:
-    """Also a bond's member, whose address is not its own, and one whose type is not certain today."""
-    unsure = port("ens1f0np0", "B0", type="other", certain=False, speed_kbit_s=None)
-
-    assert [] == interfaces_of(of(carded(port("ens1f0np0", "B0")), **wired())).changes
-    assert [] == interfaces_of(of(carded(port("ens1f0np0", "", mac=None)), **wired())).changes
-    assert [] == interfaces_of(of(carded(unsure), **wired())).changes
-
-
-def test_a_port_that_becomes_known_better_is_corrected() -> None:
-    """Type, speed, and the module it is in."""
-    has = wired(type=Choice("other"), speed=None, module=None)
-
-    found = interfaces_of(of(carded(port("ens1f0np0", "B0")), **has)).changes
-    assert [{"type": "100gbase-x-qsfp28", "speed": "100000000", "module": ETHERNET}] == [
-        change.after for change in found
-    ]
-
-
-def test_an_address_that_people_chose_as_primary_stays() -> None:
-    """As long as ours is among the interface's."""
-    has = wired(primary_mac_address=Nested(id=9))
-    has["macs"].append(
-        MacAddress(id=9, mac_address="02:00:00:00:00:01", assigned_object_type="dcim.interface", assigned_object_id=1)
-    )
-
-    assert [] == interfaces_of(of(carded(port("ens1f0np0", "B0")), **has)).changes
-    other = interfaces_of(of(carded(port("ens1f0np0", "C0")), **has)).changes
-    assert ["create MAC address ens1f0np0", "update interface ens1f0np0 {'primary MAC': 'B8:3F:D2:33:9C:C0'}"] == short(
-        other
-    )
-
-
-def test_a_name_that_another_interface_has_is_told() -> None:
-    """By MAC address it is ours; the name belongs to one of others."""
-    has = wired()
-    has["interfaces"].append(interface(2, "ens9", ours=False))
-
-    found = interfaces_of(of(carded(port("ens9", "B0")), **has))
-    assert ([], [True]) == (found.changes, [note.conflict for note in found.notes])
-    assert "interface ens1f0np0 is ens9 on the node" in found.notes[0].text
-
-
-def test_addresses_of_bonds_and_bridges_do_not_mislead() -> None:
-    """They borrow the address of a member."""
-    has = wired()
-    has["interfaces"].insert(0, interface(4, "bond0", type=Choice("lag")))
-    has["macs"].append(
-        MacAddress(id=5, mac_address="B8:3F:D2:33:9C:B0", assigned_object_type="dcim.interface", assigned_object_id=4)
-    )
-
-    assert [] == [c for c in interfaces_of(of(carded(port("ens1f0np0", "B0")), **has)).changes if c.id != 4]
-
-
-def cabled(near: dict[str, Any], far: dict[str, Any] | None = None) -> Differences:
-    """What is to be done about a port that LLDP says leads to swp1 of a switch."""
-    from agent.netbox import of_cables
-
-    one = changed(carded(port("ens1f0np0", "B0")), cables=linked("leaf"))
-    what = of(one, cables={4: Cable(id=4)}, **wired(**near))
-    end = Interface(id=50, device=Nested(id=9, name="leaf"), name="swp1", type=Choice("other"), **(far or {}))
-    shared = Shared(devices=[Device(id=9, name="leaf")], interfaces=[end])
-    return of_cables.differences(what, of_interfaces.ports(what), shared)
-
-
-def test_cables_of_others_and_through_panels_are_left_alone() -> None:
-    """A difference is told; what a patch panel hides is none."""
-    peer = {"cable": Linked(4), "link_peers_type": "dcim.interface"}
-
-    assert ["create cable ens1f0np0"] == short(cabled({}).changes)
-    assert Differences([], []) == cabled({**peer, "link_peers": [Peer(50, "swp1")]})
-    assert Differences([], []) == cabled({**peer, "link_peers_type": "dcim.frontport", "link_peers": [Peer(3)]})
-    elsewhere = cabled({**peer, "link_peers": [Peer(51, "swp9", Nested(id=9, name="leaf"))]})
-    assert ([], "ens1f0np0 leads to leaf swp9 in NetBox, and to leaf swp1 by LLDP") == (
-        elsewhere.changes,
-        elsewhere.notes[0].text,
-    )
-    taken = cabled({}, {"cable": Linked(5)})
-    assert ([], [True]) == (taken.changes, [note.conflict for note in taken.notes])
+    found = modules_of(of(moved, prune=True, bays=bays, modules=has))
+    assert (["delete module bay GPU gone"], [True]) == (short(found.changes), [note.conflict for note in found.notes])
 
 
 def test_fields_that_exist_for_other_objects_are_widened() -> None:
     """And not made a second time."""
-    from agent.netbox.current import CustomField
-
     fields = [CustomField(id=1, name="fabricscope_verdict", object_types=["dcim.rack"])]
     found = of_devices.of_shared([], Shared(custom_fields=fields, tags=OURS), []).changes
 
