@@ -234,7 +234,7 @@ def test_many_reports_and_one_that_is_no_report(
     later.write_bytes(encode(one))
 
     assert 0 == run(["netbox", "apply", report, str(later), report])
-    assert "not looked at: " in capsys.readouterr().out
+    assert "not looked at:" in capsys.readouterr().out
     (tmp_path / "bad.json").write_text("{}")
     assert 2 == run(["netbox", "apply", report, str(tmp_path / "bad.json")])
     assert "bad.json: not a report" in told(capsys)
