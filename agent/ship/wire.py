@@ -67,7 +67,7 @@ class Wire:
             except (BrokenPipeError, ConnectionResetError) as error:
                 return self._early(connection, error)
             return self._reply(connection)
-        except BaseException:
+        except BaseException:  # also an interrupt leaves no connection open
             self.close()
             raise
 
@@ -135,7 +135,7 @@ class Wire:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.settimeout(left(until))
             return self.tls.wrap_socket(sock, server_hostname=self.host) if self.tls else sock
-        except BaseException:
+        except BaseException:  # also an interrupt leaves no socket open
             sock.close()
             raise
 

@@ -12,13 +12,14 @@ from xml.etree.ElementTree import Element, tostring
 from agent.model.report import Report
 from agent.outputs.html.elements import el
 from agent.outputs.html.picture import picture
+from agent.outputs.html.scene import scene
 
 _COLOURS = re.compile(r"--([a-z-]{1,20}): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)")
 
 
 def export(report: Report) -> str:
     """SVG 1.1 with its own style; a machine without GPU and NIC is one sentence."""
-    drawn = picture(report, anchors=False)
+    drawn = picture(report, scene(report), anchors=False)
     drawn = _nothing(report) if drawn is None else drawn
     drawn.set("xmlns", "http://www.w3.org/2000/svg")
     style = el("style")

@@ -10,16 +10,16 @@ import msgspec
 from agent.model.finding import Finding
 from agent.model.report import Report
 from agent.outputs.html.elements import el
-from agent.outputs.html.scene import Box, scene
+from agent.outputs.html.scene import Box, Scene
 
 COUNTERS = ("counters", "hw_counters", "aer", "errors", "pcie_counters")  # long, and told beside the rest
 LISTED = 24  # entries of one list or map
 
 
-def devices(report: Report) -> list[Element]:
+def devices(report: Report, seen: Scene) -> list[Element]:
     """A closed block for each box of the picture, in its order."""
     maker = _Maker(report)
-    return [maker.device(box) for node in scene(report).boxes for box in node.walk() if box.kind not in ("node", "bus")]
+    return [maker.device(box) for node in seen.boxes for box in node.walk() if box.kind not in ("node", "bus")]
 
 
 class _Maker:

@@ -16,6 +16,7 @@ from agent.outputs.html import tables
 from agent.outputs.html.devices import devices
 from agent.outputs.html.elements import el
 from agent.outputs.html.picture import picture
+from agent.outputs.html.scene import scene
 from agent.outputs.text.findings import absorbed, judged
 from agent.outputs.text.header import facts
 from agent.outputs.text.names import Names
@@ -72,7 +73,8 @@ def _header(report: Report) -> Element:
 def _main(report: Report) -> Element:
     main = el("main")
     main.extend(_findings(report))
-    drawn = picture(report, anchors=True)
+    seen = scene(report)
+    drawn = picture(report, seen, anchors=True)
     if drawn is not None:
         key = [el("span", el("span", class_="swatch", style=f"background:{tone}"), text) for tone, text in KEY]
         box = el("div", drawn, class_="scroll", tabindex=0, role="region", aria_label="picture of the machine")
@@ -83,7 +85,7 @@ def _main(report: Report) -> Element:
     main.extend(_section("GPU to NIC", rails, near if rails is not None else None))
     main.extend(_section("GPUDirect RDMA", tables.gpudirect(report)))
     main.extend(_section("Not judged", tables.not_judged(report)))
-    known = devices(report)
+    known = devices(report, seen)
     main.extend(_section("Devices", *known) if known else ())
     asked = tables.probes(report)
     if asked is not None:

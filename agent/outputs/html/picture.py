@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element
 from agent.model.report import Report
 from agent.outputs.html.elements import el
 from agent.outputs.html.layout import BAND, DEVICE, GAP, INNER, PLUG, THIN, Layout, Placed, Rect, layout
-from agent.outputs.html.scene import Box, Plug, Scene, Wire, scene
+from agent.outputs.html.scene import Box, Plug, Scene, Wire
 from agent.outputs.text.matrix import nearest, pairs_of
 from agent.outputs.text.names import Names
 
@@ -23,9 +23,8 @@ SMALL, BOLD = 6.0, 7.7  # pixels of one character, at the size of small text and
 NVLINK_THICK = 12.0
 
 
-def picture(report: Report, *, anchors: bool) -> Element | None:
+def picture(report: Report, seen: Scene, *, anchors: bool) -> Element | None:
     """The drawing; with anchors its boxes lead to `#d-KEY` of the page around it. None: there is nothing to draw."""
-    seen = scene(report)
     if not seen.boxes:
         return None
     made = layout(seen)
