@@ -24,6 +24,7 @@ def node_of(facts: Facts) -> Node:
         container=system.container,
         vendor=firmware.vendor,
         product=firmware.product,
+        bios_version=firmware.bios_version,
         chassis=_chassis(facts, firmware.chassis_serial),
         serial=firmware.serial,
         cmdline=system.cmdline,

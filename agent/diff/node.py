@@ -13,7 +13,7 @@ from agent.model.report import Report
 
 NODE_FIELDS = {
     "kernel": "software", "os": "software", "arch": "software", "virtualization": "settings", "container": "settings",
-    "vendor": "devices", "product": "devices",
+    "vendor": "devices", "product": "devices", "bios_version": "software",
 }  # fmt: skip
 OWN_FIELDS = {"hostname": "settings", "machine_id": "settings", "serial": "devices"}  # of one host, not of two
 CPU_FIELDS = {"vendor": "devices", "family": "devices", "model": "devices", "name": "devices", "sockets": "devices"}

@@ -47,6 +47,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     container: str | None = None
     vendor: str | None = None
     product: str | None = None
+    bios_version: str | None = None
     chassis: Chassis = Chassis()
     serial: str | None = None
     cmdline: str | None = None

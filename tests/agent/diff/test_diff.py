@@ -153,6 +153,7 @@ def test_two_hosts_are_compared_by_place() -> None:
     assert "two hosts" in made.notes[0]
     assert [] == told(made)
     assert ["software changed kernel node"] == told(diff(old, changed(new, node__kernel="6.9.0")))
+    assert ["software changed bios_version node"] == told(diff(old, changed(new, node__bios_version="9.9")))
 
 
 def test_a_cloned_image_is_another_host() -> None:
