@@ -1,0 +1,113 @@
+"""Oddities of cables: what no node can know alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bench.fleet.fabric import Fabric, Port
+from bench.fleet.groups import Group
+from bench.fleet.planting import Planter
+
+Plant = Callable[[Planter, str], bool]
+
+
+def swapped_rails(planter: Planter, kind: str) -> bool:
+    """Two rails of a node, each in the other's leaf."""
+    found = planter.one(lambda group: _cabled(group) and len(group.templates.shape.rails) >= 4)
+    if found is None:
+        return False
+    group, node = found
+    fabric, local, a, b = _fabric(group), node - group.first, 1, 2
+    one, other = fabric.meant(local, a), fabric.meant(local, b)
+    fabric.moved |= {(local, a): other, (local, b): one}
+    rails = group.templates.shape.rails
+    switches = [fabric.switch_name(port.switch) for port in (one, other)]
+    detail = {"rails": [a, b], "devices": [rails[a], rails[b]], "switches": switches}
+    return planter.odd(kind, [node], f"port:{rails[a]}/1", detail)
+
+
+def swapped_ports(planter: Planter, kind: str) -> bool:
+    """Two nodes of a unit, each in the other's port of one leaf."""
+    group = planter.group(_cabled, nodes=2)
+    if group is None:
+        return False
+    unit = planter.random.randrange(max(group.nodes // group.platform.unit, 1))
+    node, peer = planter.node(group, unit), planter.node(group, unit)
+    if node is None or peer is None:
+        return False
+    fabric, rail = _fabric(group), len(group.templates.shape.rails) - 1
+    here, there = node - group.first, peer - group.first
+    ports = fabric.meant(here, rail), fabric.meant(there, rail)
+    fabric.moved |= {(here, rail): ports[1], (there, rail): ports[0]}
+    switch = fabric.switch_name(ports[0].switch)
+    detail = {"rail": rail, "switch": switch, "ports": [port.number for port in ports]}
+    return planter.odd(kind, [node, peer], f"port:{group.templates.shape.rails[rail]}/1", detail)
+
+
+def wrong_leaf(planter: Planter, kind: str) -> bool:
+    """A rail in a free port of another unit's leaf."""
+    rail = 0
+    group = planter.group(lambda each: _cabled(each) and _fabric(each).units > 1 and _free(_fabric(each), rail) > 0)
+    if group is None:
+        return False
+    fabric = _fabric(group)
+    node = planter.node(group, planter.random.randrange(fabric.units - 1))
+    if node is None:
+        return False
+    meant = fabric.meant(node - group.first, rail)
+    there = Port((fabric.units - 1) * fabric.rails + rail, _free(fabric, rail))
+    fabric.moved[node - group.first, rail] = there
+    detail = {"rail": rail, "switch": fabric.switch_name(there.switch), "port": there.number}
+    detail |= {"meant": fabric.switch_name(meant.switch)}
+    return planter.odd(kind, [node], f"port:{group.templates.shape.rails[rail]}/1", detail)
+
+
+def uplink(what: Callable[[str], str | None]) -> Plant:
+    """A cable between a leaf and a spine that is missing, or less than the others."""
+
+    def plant(planter: Planter, kind: str) -> bool:
+        fit = [group for group in planter.groups if group.subnet and group.nodes >= group.platform.unit]
+        if not fit:
+            return False
+        fabric = _fabric(planter.random.choice(fit))
+        assert fabric.wiring is not None
+        leaf, n = planter.random.randrange(fabric.leaves), planter.random.randrange(fabric.up)
+        port = Port(leaf, fabric.down + 1 + n)
+        if port in fabric.uplinks:
+            return False
+        fabric.uplinks[port] = what(fabric.wiring.speed)
+        detail = {"fabric": fabric.name, "link": fabric.uplinks[port], "usual": f"4x{fabric.wiring.speed}"}
+        return planter.odd(kind, [], f"switch:{fabric.switch_name(leaf)}/{port.number}", detail)
+
+    return plant
+
+
+def _cabled(group: Group) -> bool:
+    """Whether its cables are told: by LLDP, or by a fabric file; rail by rail."""
+    return group.fabric is not None and group.fabric.layout == "rail"
+
+
+def _fabric(group: Group) -> Fabric:
+    assert group.fabric is not None
+    return group.fabric
+
+
+def _free(fabric: Fabric, rail: int) -> int:
+    """A port of the last unit's leaf that nobody is meant to have; 0: there is none."""
+    last = fabric.units - 1
+    there = sum(port.switch == last * fabric.rails + rail for port in fabric.moved.values())
+    places = fabric.nodes - last * fabric.unit
+    if places + there < fabric.unit:
+        return places + there + 1
+    beyond = fabric.down + fabric.up + there + 1
+    return beyond if places == fabric.unit and beyond <= fabric.radix else 0
+
+
+CABLES: dict[str, Plant] = {
+    "cable-swapped-rails": swapped_rails,
+    "cable-swapped-ports": swapped_ports,
+    "rail-wrong-leaf": wrong_leaf,
+    "uplink-missing": uplink(lambda _: None),
+    "uplink-slow": uplink(lambda speed: "4x" + {"NDR": "HDR", "HDR": "EDR"}[speed]),
+    "uplink-narrow": uplink(lambda speed: f"2x{speed}"),
+}

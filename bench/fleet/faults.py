@@ -1,0 +1,205 @@
+"""What can be odd about one node's own report: overlays on its description, with which it is scanned and judged.
+
+Kinds that only two nodes, a cable, a time or a damaged file can show are in bench/fleet/planting.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from bench.fleet.platforms import Platform, Shape
+from fixtures.reading import toml
+
+
+class Odd(NamedTuple):
+    """One oddity of a node: what is odd, what says so, and the overlay that makes it so."""
+
+    subject: str
+    detail: Mapping[str, Any]
+    overlay: Mapping[str, Any]
+    links: Mapping[int, str] = {}  # rail -> what the fabric's file says of its link; "": that there is none
+
+
+Make = Callable[[Platform, Shape], Odd | None]  # none: that platform cannot have it
+_FIRMWARE = {"a100-ib": ("20.39.1002", "20.43.2026")}  # an older one, and the usual
+_NEWER_CARDS = ("28.39.1002", "28.43.2026")
+
+
+def usual(platform: Platform, table: str, name: str) -> Any:
+    """What the fixture's description says."""
+    return toml("hosts", platform.shape)[table].get(name)
+
+
+def _narrow_gpu(platform: Platform, shape: Shape) -> Odd | None:
+    if not shape.gpus or platform.rack:  # a GPU of a tray reaches its CPU by C2C: no rule judges the other link
+        return None
+    at = shape.gpus[len(shape.gpus) // 2]
+    return Odd(f"pci:{at}", {"width": 8, "usual": 16}, {"device": {at: {"width": 8}}})
+
+
+def _slow_gpu(platform: Platform, shape: Shape) -> Odd | None:
+    if not shape.gpus or platform.rack:
+        return None
+    at = shape.gpus[-1]
+    return Odd(
+        f"pci:{at}",
+        {"speed_gt_s": 8.0, "usual": 16.0 if platform.name == "a100-ib" else 32.0},
+        {"device": {at: {"gen": 3}}},
+    )
+
+
+def _narrow_nic(platform: Platform, shape: Shape) -> Odd | None:
+    if not shape.rails or platform.name in ("h200-roce", "b200-ib"):  # two functions share a link; a link is not told
+        return None
+    at = shape.rails[-1]
+    return Odd(f"pci:{at}", {"width": 8, "usual": 16}, {"device": {at: {"width": 8}}})
+
+
+def _firmware_of_one(platform: Platform, shape: Shape) -> Odd | None:
+    if len(shape.rails) < 4:
+        return None
+    at = shape.rails[-1]
+    older, now = _FIRMWARE.get(platform.name, _NEWER_CARDS)
+    return Odd(f"pci:{at}", {"firmware": older, "usual": now}, {"device": {at: {"rdma": {"firmware": older}}}})
+
+
+def _firmware_of_all(platform: Platform, shape: Shape) -> Odd | None:
+    if not shape.rails:
+        return None
+    older, now = _FIRMWARE.get(platform.name, _NEWER_CARDS)
+    device = {at: {"rdma": {"firmware": older}} for at in shape.rails}
+    return Odd("node", {"firmware": older, "usual": now, "rails": len(shape.rails)}, {"device": device})
+
+
+def _driver(platform: Platform, shape: Shape) -> Odd | None:
+    now = usual(platform, "software", "driver")
+    if not now:
+        return None
+    other = f"{now.partition('.')[0]}.30.11"
+    return Odd("node", {"driver": other, "usual": now}, {"software": {"driver": other}})
+
+
+def _vbios(platform: Platform, shape: Shape) -> Odd | None:
+    if not shape.gpus:
+        return None
+    other = "96.00.30.00.01"
+    device = {at: {"gpu": {"vbios": other}} for at in shape.gpus}
+    return Odd("node", {"vbios": other, "usual": shape.vbios, "gpus": len(shape.gpus)}, {"device": device})
+
+
+def _bios(platform: Platform, shape: Shape) -> Odd | None:
+    return Odd("node", {"bios": "1.9.0"}, {"system": {"bios": "1.9.0"}})
+
+
+def _kernel(platform: Platform, shape: Shape) -> Odd | None:
+    now = usual(platform, "system", "kernel")
+    other = re.sub(r"-(\d+)", lambda found: f"-{int(found[1]) - 15}", now, count=1)
+    return Odd("node", {"kernel": other, "usual": now}, {"system": {"kernel": other}})
+
+
+def _cmdline(platform: Platform, shape: Shape) -> Odd | None:
+    now = usual(platform, "system", "cmdline") or "ro quiet"
+    other = f"{now} mitigations=off"
+    return Odd("node", {"cmdline": other, "usual": now}, {"system": {"cmdline": other}})
+
+
+def _fewer_nvlinks(platform: Platform, shape: Shape) -> Odd | None:
+    if shape.nvlinks < 8:
+        return None
+    at = shape.gpus[1]
+    detail = {"link": 3, "nv": shape.nvlinks - 1, "usual": shape.nvlinks}
+    return Odd(f"gpu:{at}", detail, {"device": {at: {"gpu": {"nvlink_inactive": [3]}}}})
+
+
+def _mtu(platform: Platform, shape: Shape) -> Odd | None:
+    if shape.infiniband or not shape.rails:
+        return None
+    at = shape.rails[-1]
+    return Odd(
+        f"netdev:{at}",
+        {"mtu": 1500, "usual": 9000 if platform.name == "l40s-roce" else 4220},
+        {"device": {at: {"net": {"mtu": 1500}}}},
+    )
+
+
+def _pfc(platform: Platform, shape: Shape) -> Odd | None:
+    if shape.infiniband or not shape.rails:
+        return None
+    at = shape.rails[0]
+    return Odd(
+        f"netdev:{at}", {"pfc": [], "usual": [3]}, {"device": {at: {"net": {"pause": "off", "qos": {"pfc": []}}}}}
+    )
+
+
+def _trust(platform: Platform, shape: Shape) -> Odd | None:
+    if shape.infiniband or not shape.rails:
+        return None
+    at = shape.rails[0]
+    return Odd(f"netdev:{at}", {"trust": "pcp", "usual": "dscp"}, {"device": {at: {"net": {"qos": {"trust": "pcp"}}}}})
+
+
+def _slow_port(platform: Platform, shape: Shape) -> Odd | None:
+    if platform.wiring is None or platform.wiring.speed != "NDR":
+        return None
+    at = shape.rails[2]
+    detail = {"rate_gbit_s": 200.0, "usual": 400.0, "link": "4xHDR"}
+    slower = {"rdma": {"rate": "200 Gb/sec (4X HDR)"}, "net": {"speed_mbit_s": 200_000}}
+    return Odd(f"port:{at}/1", detail, {"device": {at: slower}}, {2: "4xHDR"})
+
+
+def _port_down(platform: Platform, shape: Shape) -> Odd | None:
+    if not shape.infiniband:
+        return None
+    at = shape.rails[-1]
+    down = {"rdma": {"state": "DOWN", "phys_state": "Polling"}, "net": {"operstate": "down"}}
+    detail = {"state": "DOWN", "usual": "ACTIVE"}
+    return Odd(f"port:{at}/1", detail, {"device": {at: down}}, {len(shape.rails) - 1: ""})
+
+
+def _no_driver(platform: Platform, shape: Shape) -> Odd | None:
+    if shape.infiniband or not shape.rails:
+        return None
+    at = shape.rails[-1]
+    return Odd(f"pci:{at}", {"driver": "", "usual": "mlx5_core"}, {"device": {at: {"driver": ""}}})
+
+
+def _unknown_checks(platform: Platform, shape: Shape) -> Odd | None:
+    if not shape.gpus:
+        return None
+    return Odd("node", {"probe": "nvml", "status": "denied"}, {"software": {"nvml_error": "NO_PERMISSION"}})
+
+
+def _gpu_lost(platform: Platform, shape: Shape) -> Odd | None:
+    if len(shape.gpus) < 4:
+        return None
+    at = shape.gpus[-1]
+    return Odd(f"gpu:{at}", {"gpus": len(shape.gpus) - 1, "usual": len(shape.gpus)}, {"pci": {"remove": [at]}})
+
+
+OVERLAYS: dict[str, Make] = {
+    "gpu-link-narrow": _narrow_gpu,
+    "gpu-link-slow": _slow_gpu,
+    "nic-link-narrow": _narrow_nic,
+    "nic-firmware-one": _firmware_of_one,
+    "nic-firmware-node": _firmware_of_all,
+    "driver": _driver,
+    "vbios": _vbios,
+    "bios": _bios,
+    "kernel": _kernel,
+    "cmdline": _cmdline,
+    "nvlink-fewer": _fewer_nvlinks,
+    "mtu-1500": _mtu,
+    "pfc-off": _pfc,
+    "trust-pcp": _trust,
+    "port-slow": _slow_port,
+    "port-down": _port_down,
+    "nic-no-driver": _no_driver,
+    "unknown-checks": _unknown_checks,
+}
+DRIFTS: dict[str, Make] = {  # from one sweep on
+    "drift-driver": _driver,
+    "drift-gpu-lost": _gpu_lost,
+    "drift-firmware": _firmware_of_one,
+}

@@ -1,0 +1,68 @@
+"""Fixture machines, with an overlay on their description, really scanned and judged: no file, no guest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from agent.diagnose import Plan, diagnose
+from agent.model.report import Report, Source
+from agent.platforms.profiles import chosen
+from agent.rules import engine
+from agent.rules.case import Case
+from agent.rules.catalogue import rules_for
+from bench.fleet.forms import Recipe
+from fixtures.build import Capture, capture
+from fixtures.machine import machine
+from fixtures.reading import merged, toml
+from probes.host.memory import Link, MemoryFiles
+from probes.host.recorded import RecordedHost
+
+
+def scanned(shape: str, overlay: Mapping[str, Any]) -> Report:
+    """The report of a fixture machine with that laid over its description, as a scan of a live host writes it."""
+    made = capture(machine(merged(toml("hosts", shape), dict(overlay)), shape))
+    report, _ = diagnose(_in_memory(made, shape), Plan())
+    return msgspec.structs.replace(report, source=Source(kind="live"))
+
+
+def fault(name: str) -> dict[str, Any]:
+    """The overlay of a fault of fixtures/faults, with the shape that it is made for as "base"."""
+    return toml("faults", name)
+
+
+def recipes(report: Report) -> list[Recipe]:
+    """What the fingerprint of every finding of a report is made of, in their order."""
+    profile, platform, _ = chosen("auto", report.platform) if report.platform.profile else (None, report.platform, None)
+    case = Case(
+        node=report.node,
+        platform=platform,
+        probes={run.name: run for run in report.probes},
+        software=report.software,
+        events=tuple(report.events),
+        topology=report.topology,
+        observed_at=report.observed_at,
+        profile=profile,
+    )
+    found = {}
+    for rule, fault in engine.asked(case, rules_for(case))[1]:
+        identity = engine._identity(fault.subject, case)
+        found[engine.fingerprint(rule.name, fault, case)] = Recipe(rule.name, fault.cause, [identity], [])
+    return [found[finding.fingerprint] for finding in report.findings]
+
+
+def _in_memory(made: Capture, path: str) -> RecordedHost:
+    evidence = MemoryFiles()
+    for name, text in made.documents().items():
+        evidence.add(f"/{name}", text.encode())
+    for at, content in made.tree.files.items():
+        evidence.add(f"/files{at}", content)
+    for at, target in made.tree.links.items():
+        evidence.add(f"/files{at}", Link(target))
+    for at in made.tree.directories:
+        evidence.add(f"/files{at}", {})
+    files = evidence.below("/files")
+    assert files is not None
+    return RecordedHost(path, evidence, files)

@@ -1,0 +1,240 @@
+"""A made-up fleet holds what its truth says, and nothing else is odd in it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from agent.config import Configuration
+from agent.diagnose import judged
+from agent.model.report import Report
+from agent.reports import BadReport, encode, read
+from bench.fleet.kinds import KINDS, STALE_DAYS
+from bench.fleet.plan import Plan, plan
+
+KINDS_HERE = (
+    "gpu-link-narrow", "nic-firmware-one", "driver", "unknown-checks", "drift-driver", "node-gone", "duplicate-guid",
+    "duplicate-serial", "duplicate-machine-id", "duplicate-ip", "duplicate-lid", "duplicate-gpu-uuid",
+    "cable-swapped-rails", "cable-swapped-ports", "uplink-missing", "uplink-slow", "stale", "slow-probe",
+    "damaged-truncated", "damaged-not-json", "damaged-schema", "newer-minor",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def fleet() -> Plan:
+    return plan(96, 5, dict.fromkeys(KINDS_HERE, 1), sweeps=2, mix={"gb200-ib": 2, "l40s-roce": 1})
+
+
+@pytest.fixture(scope="module")
+def sent(fleet: Plan) -> dict[str, bytes]:
+    """What came in the first sweep, by host."""
+    return dict(fleet.named())
+
+
+@pytest.fixture(scope="module")
+def reports(fleet: Plan, sent: dict[str, bytes]) -> dict[str, Report]:
+    """The readable ones of them."""
+    return _readable(fleet, sent)
+
+
+@pytest.fixture(scope="module")
+def later(fleet: Plan) -> dict[str, Report]:
+    """The readable ones of the second sweep."""
+    return _readable(fleet, dict(fleet.named(1)))
+
+
+def _readable(fleet: Plan, sent: dict[str, bytes]) -> dict[str, Report]:
+    damaged = {host for odd in fleet.truth["oddities"] if odd["kind"].startswith("damaged") for host in odd["hosts"]}
+    return {host: msgspec.json.decode(data, type=Report) for host, data in sent.items() if host not in damaged}
+
+
+def _odd(fleet: Plan, kind: str) -> dict[str, object]:
+    return next(odd for odd in fleet.truth["oddities"] if odd["kind"] == kind)
+
+
+def test_every_kind_that_was_asked_for_is_there_once(fleet: Plan) -> None:
+    planted = Counter(odd["kind"] for odd in fleet.truth["oddities"])
+    assert set(KINDS_HERE) - planted.keys() == {"newer-minor"}  # which is none: it is read as any other
+    assert set(planted.values()) == {1}
+    assert "newer-minor" in {each["kind"] for each in fleet.truth["noise"]}
+    assert set(KINDS_HERE) < set(KINDS)
+
+
+def test_every_node_has_one_report_a_sweep_in_another_order(
+    fleet: Plan, sent: dict[str, bytes], later: dict[str, Report]
+) -> None:
+    first, second = list(sent), list(later)
+    assert len(first) == len(list(fleet.reports())) == 96
+    first = [host for host in first if host in later or host in _odd(fleet, "node-gone")["hosts"]]
+    assert set(first) - set(second) == set(_odd(fleet, "node-gone")["hosts"])
+    assert [host for host in first if host in second] != second
+    told = [(row["files"], row["readable"]) for row in fleet.truth["reports"]]
+    assert told == [(96, 93), (95, 92)]
+
+
+def test_reports_are_as_a_scan_writes_them(fleet: Plan, sent: dict[str, bytes], reports: dict[str, Report]) -> None:
+    newer = next(each["hosts"] for each in fleet.truth["noise"] if each["kind"] == "newer-minor")
+    assert len(reports) == 93
+    for host, report in reports.items():
+        assert report.node.hostname == host
+        assert encode(report) == sent[host] or host == newer
+
+
+def test_a_report_a_line_says_the_same(fleet: Plan, sent: dict[str, bytes], reports: dict[str, Report]) -> None:
+    for host, line in zip(sent, fleet.reports(one_line=True), strict=True):
+        assert line.count(b"\n") == (0 if host in _odd(fleet, "damaged-truncated")["hosts"] else 1)
+        if host in reports:
+            assert msgspec.json.decode(line) == msgspec.json.decode(sent[host])
+
+
+def test_judging_them_again_says_the_same(reports: dict[str, Report], fleet: Plan) -> None:
+    odd = {host for each in fleet.truth["oddities"] for host in each["hosts"]}
+    healthy = [host for host in reports if host not in odd]
+    for host in [*sorted(odd & reports.keys()), *healthy[::12]]:
+        again = judged(reports[host], Configuration())
+        assert (again.checks, again.findings, again.summary) == (
+            reports[host].checks, reports[host].findings, reports[host].summary,
+        ), host  # fmt: skip
+
+
+def test_a_node_says_what_the_truth_says_of_it_and_others_are_well(reports: dict[str, Report], fleet: Plan) -> None:
+    usual: dict[str | None, Counter[object]] = {}
+    for report in reports.values():
+        rows = frozenset((finding.rule, finding.subject) for finding in report.findings)
+        usual.setdefault(report.platform.profile, Counter())[rows] += 1
+    assert set(usual) == {group["platform"] for group in fleet.truth["groups"]}
+    told = {host: each for each in fleet.truth["oddities"] if each["sweep"] == 0 for host in each["hosts"]}
+    for host, report in reports.items():
+        healthy = usual[report.platform.profile].most_common(1)[0][0]
+        found = {(finding.rule, finding.subject) for finding in report.findings} - healthy
+        planted = {(row["rule"], row["subject"]) for row in told.get(host, {}).get("findings", [])}
+        assert found == planted, host
+        if host not in told:
+            assert report.summary.verdict == "ok", host
+    assert reports[_odd(fleet, "unknown-checks")["hosts"][0]].summary.verdict == "unknown"
+
+
+def test_what_should_differ_between_nodes_differs_but_where_it_was_planted(
+    reports: dict[str, Report], fleet: Plan
+) -> None:
+    seen: dict[str, Counter[object]] = {}
+
+    def count(kind: str, value: object) -> None:
+        if value is not None:
+            seen.setdefault(kind, Counter())[value] += 1
+
+    for report in reports.values():
+        subnet = next((gid.gid[:19] for nic in report.topology.nics for p in nic.ports for gid in p.gids), "")
+        for name in ("hostname", "machine_id", "boot_id", "serial"):
+            count(name, getattr(report.node, name))
+        count("chassis", report.node.chassis.serial)
+        for gpu in report.topology.gpus:
+            count("uuid", gpu.uuid)
+            count("gpu serial", gpu.serial)
+        for nic in report.topology.nics:
+            count("node_guid", nic.node_guid)
+            for port in nic.ports:
+                count("lid", (subnet, port.lid) if port.link_layer == "InfiniBand" else None)
+        for netdev in report.topology.netdevs:
+            count("mac", netdev.mac)
+            count("module", netdev.module.serial if netdev.module else None)
+            for address in netdev.addresses if netdev.pci else []:
+                count("address", address.partition("/")[0] if "." in address else None)
+    twice = {kind: {value for value, n in values.items() if n > 1} for kind, values in seen.items()}
+    guid = _odd(fleet, "duplicate-guid")["detail"]
+    lid = _odd(fleet, "duplicate-lid")["detail"]
+    assert {kind: values for kind, values in twice.items() if values} == {
+        "machine_id": {_odd(fleet, "duplicate-machine-id")["detail"]["machine_id"]},
+        "serial": {_odd(fleet, "duplicate-serial")["detail"]["serial"]},
+        "uuid": {_odd(fleet, "duplicate-gpu-uuid")["detail"]["uuid"]},
+        "address": {_odd(fleet, "duplicate-ip")["detail"]["address"]},
+        "node_guid": {guid["node_guid"]},
+        "mac": {guid["mac"]},
+        "lid": {(lid["subnet"], lid["lid"])},
+    }
+
+
+def test_between_two_sweeps_only_what_moves_by_itself_and_what_was_planted_changes(
+    reports: dict[str, Report], later: dict[str, Report], fleet: Plan
+) -> None:
+    drifted = _odd(fleet, "drift-driver")
+    changed = set()
+    for host, report in later.items():
+        before = reports[host]
+        assert report.generated_at > before.generated_at or host in _odd(fleet, "stale")["hosts"]
+        if report.software != before.software:
+            changed.add(host)
+        assert report.checks == before.checks or host in drifted["hosts"]
+        for one, other in zip(before.topology.nics, report.topology.nics, strict=True):
+            assert (one.node_guid, one.firmware, one.label) == (other.node_guid, other.firmware, other.label)
+            assert [port.lid for port in one.ports] == [port.lid for port in other.ports]
+    assert changed == set(drifted["hosts"])
+
+
+def test_a_stale_node_and_a_slow_probe_are_told_by_their_times(reports: dict[str, Report], fleet: Plan) -> None:
+    stale = _odd(fleet, "stale")["hosts"]
+    old = [host for host, report in reports.items() if report.observed_at < "2026-01-15"]
+    assert old == stale
+    assert reports[stale[0]].observed_at[:10] == f"2026-01-{15 - STALE_DAYS:02d}"
+    slow = [host for host, report in reports.items() if max(run.duration_seconds for run in report.probes) > 5]
+    assert slow == _odd(fleet, "slow-probe")["hosts"]
+
+
+def test_damaged_reports_are_refused_and_a_newer_one_is_read(
+    fleet: Plan, sent: dict[str, bytes], tmp_path: Path
+) -> None:
+    refused = {"damaged-truncated": "not a report", "damaged-not-json": "not a report", "damaged-schema": "report/9"}
+    path = tmp_path / "report.json"
+    for kind, why in refused.items():
+        path.write_bytes(sent[_odd(fleet, kind)["hosts"][0]])
+        with pytest.raises(BadReport, match=why):
+            read(str(path))
+    later = next(each["hosts"] for each in fleet.truth["noise"] if each["kind"] == "newer-minor")
+    path.write_bytes(sent[later])
+    assert read(str(path)).node.hostname == later
+    assert b"colour" in sent[later]
+
+
+def test_the_same_plan_gives_the_same_bytes_and_another_seed_others() -> None:
+    made = [list(plan(12, seed, {"kernel": 1}, mix={"cpu": 1}).named()) for seed in (3, 3, 4)]
+    assert made[0] == made[1]
+    assert {host for host, _ in made[0]} == {host for host, _ in made[2]}
+    assert not {data for _, data in made[0]} & {data for _, data in made[2]}
+
+
+def test_a_mixed_rollout_and_a_class_of_two_are_noise() -> None:
+    mixed = plan(32, 1, {}, mix={"l40s-roce": 1})
+    firmware = Counter(_firmware(data) for data in mixed.reports())
+    assert set(firmware.values()) == {16}
+    assert [each["kind"] for each in mixed.truth["noise"]] == ["firmware-rollout"]
+    assert mixed.truth["oddities"] == []
+    pair = plan(2, 1, {}, mix={"rtx3090": 1})
+    drivers = {msgspec.json.decode(data, type=Report).software.driver.version for data in pair.reports()}
+    assert len(drivers) == 2
+    assert pair.truth["groups"][0]["judged_alike"] is False
+
+
+def _firmware(data: bytes) -> str:
+    (only,) = set(re.findall(rb'"firmware": "([^"]+)"', data))
+    return only.decode()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"nodes": 0}, "from 1 to"),
+        ({"nodes": 1 << 20}, "from 1 to"),
+        ({"nodes": 4, "faults": {"mtu": 1}}, "no kind 'mtu'"),
+        ({"nodes": 4, "mix": {"h200": 1}}, "no platform 'h200'"),
+        ({"nodes": 4, "mix": {"cpu": -1}}, "a share is more than 0"),
+        ({"nodes": 4, "sweeps": 0}, "at least 1"),
+        ({"nodes": 4, "oversubscription": 0.0}, "at least 1"),
+    ],
+)
+def test_a_plan_that_cannot_be_is_refused(wrong: dict[str, object], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        plan(**wrong)
