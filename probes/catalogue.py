@@ -16,7 +16,9 @@ from probes.host.commands import (
     SYSTEM,
 )
 from probes.host.door import Absent, Host
-from probes.probe import Probe, Reading
+from probes.probe import Probe, Reading, Skipped
+
+FABRIC_NEVER_ASKED = "a live fabric is never asked: its tools send packets to every switch; saved outputs are read"
 
 
 def probes() -> tuple[Probe, ...]:
@@ -50,6 +52,7 @@ def probes() -> tuple[Probe, ...]:
         Probe("optics", _optics, 15.0),
         Probe("dcb", _dcb),
         Probe("lldp", _lldp),
+        Probe("ib_fabric", _ib_fabric),
         modules.PROBE,
         services.PROBE,
         limits.PROBE,
@@ -158,6 +161,16 @@ def _rdma_tools(host: Host) -> Reading:
     _require_saved(host, RDMA + RDMA_SAVED)
     from probes.rdma_tools import read
 
+    return read(host)
+
+
+def _ib_fabric(host: Host) -> Reading:
+    if host.live:
+        raise Skipped(FABRIC_NEVER_ASKED)
+    from probes.ib_fabric import outputs, read
+
+    if host.kind == "capture" and not any(outputs(host)):
+        raise Skipped(FABRIC_NEVER_ASKED)
     return read(host)
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from agent.assemble.driver_gpus import driver_gpus
 from agent.assemble.ethernet import with_ethernet
 from agent.assemble.events import events_of
+from agent.assemble.fabric import with_far_ends
 from agent.assemble.facts import Facts
 from agent.assemble.gpus import gpus_of
 from agent.assemble.link_quality import LinkJudge
@@ -54,7 +55,8 @@ def assemble(outcomes: Iterable[Outcome]) -> Assembled:
     pci = pci_rows(functions, judge, facts.of("numa", NumaFacts))
 
     gpus = gpus_of(pci, driver, node.container)
-    nics = with_markings(nics_of(pci, network_facts(facts, pci, driver.nic_names)), facts)
+    nics = with_far_ends(nics_of(pci, network_facts(facts, pci, driver.nic_names)), facts)
+    nics = with_markings(nics, facts)
     matrix = Matrix(driver.cells, gpus, nics, driver.nic_names)
     paths = paths_of(Paths(tree, pci, node.numa_nodes), gpus, nics, matrix)
     nics = with_roles(nics, surroundings(node, pci, gpus, nics, paths, matrix, netdevs))

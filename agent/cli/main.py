@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from agent.cli import options as opt
+from agent.cli.fleet import fleet
 from agent.cli.install_units import install_units
 from agent.cli.netbox import netbox
 from agent.cli.profiles import profiles
@@ -294,5 +295,6 @@ def schema() -> None:
 app.command()(install_units)
 app.command()(ship)
 app.command()(watch)
+app.add_typer(fleet, name="fleet")
 app.add_typer(netbox, name="netbox")
 app.add_typer(profiles, name="profile")

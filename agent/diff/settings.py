@@ -204,11 +204,18 @@ def _port(ledger: Ledger, pairs: Pairing, place: Place, a: Port, b: Port) -> Non
     ledger.fields(place, a, b, PORT_FIELDS)
     if a.state == b.state:
         ledger.fields(place, a, b, RATE_FIELDS)
+    ledger.compare("links", "neighbor", place, _neighbor(a), _neighbor(b))
     _sets(ledger, "settings", "pkeys", place, a.pkeys, b.pkeys)
     if a.gids_known and b.gids_known:
         _sets(ledger, "settings", "gids", place, _gids(a, pairs.same_host), _gids(b, pairs.same_host))
     elif a.gids_known or b.gids_known:
         ledger.unknown("lost" if a.gids_known else "gained", "gids", place)
+
+
+def _neighbor(port: Port) -> str | None:
+    """Where its cable leads; what runs on it is told by the port itself."""
+    far = port.neighbor
+    return f"{far.name or far.node_guid} port {far.port}" if far and (far.name or far.node_guid) else None
 
 
 def _gids(port: Port, addresses: bool) -> list[str]:

@@ -14,6 +14,22 @@ class Gid(msgspec.Struct, frozen=True, kw_only=True):
     netdev: str | None = None
 
 
+class FabricNeighbor(msgspec.Struct, frozen=True, kw_only=True):
+    """The port at the far end of an InfiniBand cable, as saved outputs of a fabric tell (ibnetdiscover, iblinkinfo)."""
+
+    node_guid: str | None = None
+    name: str | None = None  # the node's description: "MF0;leaf-1:MQM9700/U1"
+    port: int
+    lid: int | None = None
+    width: str | None = None  # "4X": what ran on the link when the output was made
+    speed: str | None = None  # "NDR"
+    rate_gbit_s: float | None = None
+    could_width: str | None = None  # what both ends support, where the tool says that it is more
+    could_speed: str | None = None
+    could_rate_gbit_s: float | None = None
+    source: str  # the commands that tell
+
+
 class Port(msgspec.Struct, frozen=True, kw_only=True):
     """One RDMA port. `rate_gbit_s`: as the field quotes it; null where the port is not active."""
 
@@ -35,6 +51,7 @@ class Port(msgspec.Struct, frozen=True, kw_only=True):
     gids: list[Gid] = []
     gids_known: bool = False
     pkeys: list[str] = []
+    neighbor: FabricNeighbor | None = None  # on InfiniBand; of an Ethernet port its interface has it
     counters: dict[str, int] = {}
     hw_counters: dict[str, int] = {}
 

@@ -12,7 +12,7 @@ from agent.model.node import Event, Node, Platform, Software
 from agent.model.topology import Topology
 
 SCHEMA = "fabricscope.report/1"
-SCHEMA_MINOR = 2
+SCHEMA_MINOR = 3
 REPORT_LIMIT_BYTES = 4 << 20
 
 

@@ -57,6 +57,15 @@ LLDP_SAVED = (("lldpctl", "-f", "json0"), ("lldpcli", "show", "neighbors", "-f",
 ETHTOOL_SAVED = (("ethtool",),)  # with its options, of any interface: probes/ethtool_saved.py asks for each by name
 DCB_SAVED = (("mlnx_qos", "-i"), ("dcb", "show"))  # of any interface: probes/dcb.py asks for each by name
 RDMA_SYSTEM_SAVED = (("rdma", "system"), ("rdma", "system", "show"), ("rdma", "dev"), ("rdma", "dev", "show"))
+# Of a whole fabric, most believed first; each rail's too (-C DEVICE -P PORT): probes/ib_fabric.py asks for each by name
+IB_FABRIC_SAVED = (
+    ("ibnetdiscover",),
+    ("iblinkinfo",),
+    ("iblinkinfo", "-l"),
+    ("ibnetdiscover", "-p"),
+    ("ibdiagnet2.db_csv",),  # files of ibdiagnet's, by their names
+    ("ibdiagnet2.net_dump",),
+)
 
 SAVED: tuple[tuple[str, ...], ...] = (
     NVIDIA_SMI_SAVED
@@ -67,4 +76,5 @@ SAVED: tuple[tuple[str, ...], ...] = (
     + ETHTOOL_SAVED
     + DCB_SAVED
     + RDMA_SYSTEM_SAVED
+    + IB_FABRIC_SAVED
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 from probes.dmi import meaning
 from probes.host import redact_binary as binary
-from probes.host import redact_ethtool
+from probes.host import redact_ethtool, redact_fabric
 from probes.host.door import Completed
 from probes.host.netlink import GENERIC
 from probes.host.recording import Recording
@@ -102,6 +102,8 @@ def _gather(texts: Texts, recording: Recording) -> None:
             hosts.update(_systems(answer.stdout))
             for said in _LLDP_ADDRESSES.findall(answer.stdout):
                 texts.ipv4.update(addresses_in(said))
+        elif argv[0] in redact_fabric.TOOLS and isinstance(answer, Completed):
+            redact_fabric.learn(texts, answer.stdout)
     for text in _texts(recording):
         texts.learn(text)
         for digits in _GUID_FIELD.findall(text):
@@ -230,7 +232,11 @@ class _Written:
         words = tuple(self.text(word) for word in argv)
         if isinstance(answer, Refusal):
             return words, self.refusal(answer)
-        stdout = binary.dumps(self.texts, answer.stdout) if argv[0] == "lspci" else answer.stdout
+        stdout: str | None = binary.dumps(self.texts, answer.stdout) if argv[0] == "lspci" else answer.stdout
+        if argv[0] in (*redact_fabric.TOOLS, *redact_fabric.FILES):
+            stdout = redact_fabric.written(self.texts, answer.stdout) if argv[0] in redact_fabric.TOOLS else None
+        if stdout is None:
+            return words, Refusal("absent", f"{argv[0]}: left out by --redact: it holds more than is understood")
         return words, answer._replace(argv=words, stdout=self.text(stdout), stderr=self.text(answer.stderr))
 
     def nvml(self, function: str, answer: Any) -> Any:

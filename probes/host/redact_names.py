@@ -95,6 +95,15 @@ class Pseudonyms:
         )
         return name + (f".{self.domain(domain)}" if dot else "")
 
+    def host_of_fabric(self, text: str) -> str:
+        """The name of one of thousands of hosts and switches: longer, as no two may share one; a host that is known by
+        its name elsewhere has the same here."""
+        label = _raw(text.lower())
+        if ("host", label) in self.given:
+            return self.host(text)
+        made = self._bytes("fabric", label).hex()[:12]
+        return self._kept_text("fabric", text.lower(), lambda: f"host-{made}")
+
     def domain(self, text: str) -> str:
         """A domain's name."""
         lower = text.lower()

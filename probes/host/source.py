@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from probes.host.commands import IB_FABRIC_SAVED
 from probes.host.door import OUTPUT_LIMIT_BYTES, BadSource, Host, Unanswered
 from probes.host.files import Files, is_directory, is_file
 
 if TYPE_CHECKING:
+    from probes.host.dump import SavedOutputs
     from probes.readers.told import FactsSource
 
 __all__ = ["BadSource", "open_source"]
 
+OF_A_FABRIC = "tells of a whole InfiniBand fabric, of no single node; `fabricscope fleet topology` reads it"
 LOOKED_FOR = (
     "neither manifest.json of a capture, nor sos_commands/ of a sosreport, nor a folder sys/ of a machine's files, "
     "nor the start of an nvidia-bug-report.log, nor a saved command output "
@@ -87,7 +90,16 @@ def _host(path: str, store: Files) -> Host | None:
     outputs = SavedOutputs(store)
     if is_directory(store, "/sys"):
         return TreeHost("tree", path, store, outputs)
-    return TreeHost("dump", path, store, outputs) if outputs.commands else None
+    return _dump(path, store, outputs) if outputs.commands else None
+
+
+def _dump(path: str, files: Files, outputs: SavedOutputs) -> Host:
+    """A host of saved outputs. Raises BadSource where all that they tell of is a fabric: which node is it?"""
+    from probes.host.tree import TreeHost
+
+    if all(argv in IB_FABRIC_SAVED for argv in outputs.commands):
+        raise BadSource(f"{path}: {OF_A_FABRIC}")
+    return TreeHost("dump", path, files, outputs)
 
 
 def _bug_report(path: str) -> Host | None:
@@ -102,6 +114,7 @@ def _single_output(path: str) -> Host | FactsSource:
     from probes.host.folder import LiveFiles
     from probes.host.memory import MemoryFiles
     from probes.host.tree import TreeHost
+    from probes.readers.fabric import LOOK_CHARACTERS, fabric_format
     from probes.readers.recognize import facts_source
 
     name = os.path.basename(path)
@@ -113,6 +126,8 @@ def _single_output(path: str) -> Host | FactsSource:
     if told is not None:
         return told
     outputs = SavedOutputs(MemoryFiles({name: content}))
-    if not outputs.commands:
+    if all(argv in IB_FABRIC_SAVED for argv in outputs.commands):
+        if fabric_format(content[:LOOK_CHARACTERS].decode("utf-8", "replace")):
+            raise BadSource(f"{path}: {OF_A_FABRIC}")
         raise BadSource(f"{path}: is not recognized: it is no archive, and {LOOKED_FOR}")
     return TreeHost("dump", path, MemoryFiles(), outputs)

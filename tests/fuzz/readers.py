@@ -35,6 +35,7 @@ from tests.probes import (
     test_show_gids,
 )
 from tests.probes.lspci_sample import SAMPLE
+from tests.probes.readers import fabric_texts
 
 ADDRESS, LINES = "0000:1a:00.0", "a b\nc: d\n"
 
@@ -324,6 +325,26 @@ READERS: tuple[Reader, ...] = (
     Reader("probes.readers.nccl_topo:parse", seeds.texts(seeds.NCCL), (Unparsable,)),
     Reader("probes.readers.hwloc_xml:parse", seeds.texts(seeds.HWLOC), (Unparsable,)),
     Reader("probes.readers.recognize:start_of", seeds.texts(seeds.NCCL, seeds.HWLOC, seeds.RDMA_TOPO)),
+    lenient("probes.readers.fabric:fabric_format", *fabric_texts.EVERY.values()),
+    Reader("probes.readers.fabric:read_fabric", seeds.texts(*fabric_texts.EVERY.values()), (), _then("f")),
+    *(
+        Reader(f"probes.readers.{function}", seeds.texts(fabric_texts.EVERY[name]), (), _then("f"))
+        for function, name in (
+            ("ibnetdiscover:parse", "ibnetdiscover"),
+            ("iblinkinfo:parse", "iblinkinfo"),
+            ("ib_lists:parse_ports", "ibnetdiscover -p"),
+            ("ibdiagnet_net_dump:parse", "ibdiagnet net_dump"),
+            ("ibdiagnet_db_csv:parse", "ibdiagnet db_csv"),
+        )
+    ),
+    Reader("probes.readers.ib_lists:parse_nodes", seeds.texts(fabric_texts.NODES), (), _then("f")),
+    lenient("probes.readers.fabric_wiring:numbered_lines", LINES),
+    *(
+        lenient(
+            f"probes.readers.fabric_words:{name}", "MF0;leaf-1:MQM9700/U1", "gpu-7 HCA-1", "4X", "106.25 Gbps", "NDR"
+        )
+        for name in ("kind_in_name", "lanes", "lid_of", "speed_named", "speed_signalled")
+    ),
     Reader(
         "probes.readers.recognize:facts_source",
         seeds.texts(seeds.NCCL, seeds.HWLOC, seeds.RDMA_TOPO),
@@ -381,6 +402,7 @@ NOT_READERS = {
     "probes.kernel_log_events.address": "an address that a pattern found",
     "probes.locks.take": "a folder of ours",
     "probes.modules.of_interest": "a name that was parsed",
+    "probes.readers.fabric_words.guid16": "digits that a pattern found",
     "probes.nccl_words.is_nccl": "a path that was parsed",
     "probes.nccl_words.is_plugin": "the same",
     "probes.netdev.natural": "a sort key; tests/probes/test_netdev.py",

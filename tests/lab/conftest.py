@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from tests.lab.batches import IB, ROCE
 from tests.lab.guest import Guest, GuestFailed
-from tests.lab.setup import PLACE, ROOT, absent
+from tests.lab.judging import Lab
+from tests.lab.setup import LAB, PLACE, ROOT, absent
 
 ROWS = PLACE / "rows.json"
 Told = Callable[[str, str, str], None]
@@ -33,16 +35,39 @@ def guest() -> Iterator[Guest]:
     one.close()
 
 
+@pytest.fixture(scope="session")
+def lab(guest: Guest) -> Lab:
+    """That guest, and what was said of machines that it showed."""
+    return Lab(guest)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of one file that ask for the same machine come after each other: to show another one takes its time."""
+    shapes = [IB, ROCE]
+    places = {path: number for number, path in enumerate(dict.fromkeys(item.path for item in items))}
+
+    def order(item: pytest.Item) -> tuple[int, int]:
+        shape = getattr(item, "callspec", None) and item.callspec.params.get("shape")
+        return places[item.path], shapes.index(shape) if item.path.parent == LAB and shape in shapes else 0
+
+    items.sort(key=order)
+
+
 @pytest.fixture
 def told(request: pytest.FixtureRequest) -> Iterator[Told]:
     """Notes a row of docs/lab.md: scenario, what the kernel showed, what fabricscope said; seconds are added."""
-    began = time.monotonic()
-    rows: list[list[str]] = []
-    yield lambda scenario, kernel, said: rows.append([scenario, kernel, said])
-    if rows:  # a test tells its row last: one that failed has none
+    moments = [time.monotonic()]
+    rows: dict[str, list[str]] = {}
+
+    def tell(scenario: str, kernel: str, said: str) -> None:  # after what it tells was seen: what failed has no row
+        moments.append(time.monotonic())
+        name = f"{request.node.nodeid} {len(rows) + 1}" if rows else request.node.nodeid
+        rows[name] = [scenario, kernel, said, f"{moments[-1] - moments[-2]:.0f}"]
+
+    yield tell
+    if rows:
         kept = json.loads(ROWS.read_text()) if ROWS.exists() else {}
-        kept[request.node.nodeid] = [*rows[-1], f"{time.monotonic() - began:.0f}"]
-        ROWS.write_text(json.dumps(kept, indent=1))
+        ROWS.write_text(json.dumps(kept | rows, indent=1))
 
 
 def above_info(report: dict[str, Any]) -> list[tuple[str, str, str]]:
@@ -51,9 +76,9 @@ def above_info(report: dict[str, Any]) -> list[tuple[str, str, str]]:
     return sorted(each for each in found if each[1] != "info")
 
 
-def scan_here(source: Path) -> dict[str, Any]:
+def scan_here(source: Path, *options: str) -> dict[str, Any]:
     """The report of a source on this host."""
-    command = [sys.executable, "-m", "fabricscope", "scan", "--source", str(source), "--format", "json"]
+    command = [sys.executable, "-m", "fabricscope", "scan", "--source", str(source), "--format", "json", *options]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True, timeout=60)
     report: dict[str, Any] = json.loads(done.stdout)
     return report

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from fixtures import ethtool, names
 from fixtures.addresses import places
@@ -11,8 +14,11 @@ from fixtures.config_space import PCIE, PM, config_space
 from fixtures.machine import Machine
 from fixtures.net import interfaces, ipv4, mac_of, operstate
 from fixtures.network_words import Net, Rdma
+from fixtures.nvml import nvml
 from fixtures.planting import Node
 from fixtures.rdma import COUNTERS, ETHERNET_COUNTERS, HARDWARE_COUNTERS, PHYSICAL, STATES, devices, guid
+from tests.lab.setup import NVML_ANSWERS
+from tests.nvml.answers import table
 
 Key = tuple[str, str, str]  # "fabsim", "ip" or "file"; address or path; what
 
@@ -22,6 +28,12 @@ WIDTH_BITS = {"1X": 1, "4X": 2, "8X": 4, "12X": 8, "2X": 16}
 OWN_BUS = "0000:00"  # of QEMU's own devices: what a description has there cannot be shown
 STAND_INS = ("mlx5_core", "mlx5_ib", "nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_peermem", "gdrdrv")
 NOT_IN_THE_AGENT = {"multicast_rcv_packets", "multicast_xmit_packets", "unicast_rcv_packets", "unicast_xmit_packets"}
+ERROR_BITS = {  # as in the registers of AER
+    "RxErr": 0, "BadTLP": 6, "BadDLLP": 7, "Rollover": 8, "Timeout": 12, "NonFatalErr": 13,
+    "DLP": 4, "SDES": 5, "TLP": 12, "CmpltTO": 14, "CmpltAbrt": 15, "UnxCmplt": 16, "MalfTLP": 18, "UnsupReq": 20,
+}  # fmt: skip
+_NO_GPUS = {"nvmlInit_v2": None, "nvmlSystemGetDriverVersion": "570.124.06", "nvmlDeviceGetCount_v2": 0}
+NOTHING = table({"function": name, "arguments": [], "answer": answer} for name, answer in _NO_GPUS.items())
 LOAD_MODULES = (
     "modprobe -a ib_core ib_uverbs ib_umad rdma_cm rdma_ucm; "
     + "; ".join(f"insmod /lab/objects/{each}.ko" for each in [*STAND_INS, "fabsim"])
@@ -86,14 +98,29 @@ def _writable(node: Node, bars: dict[int, tuple[int, int, bool]]) -> bytearray:
 
 
 def repaired(machine: Machine) -> list[str]:
-    """The PCI Express capability and the command register again: a kernel evens payloads out when it finds a device."""
+    """The capabilities and the command register again: a kernel evens payloads out, and switches ACS on by itself."""
     lines = []
     placed = places(machine)
     for node in shown(machine):
         if node.function.port != "conventional":
             space = space_of(machine, node, placed)
-            lines.append(f"poke {node.address} {PCIE:x} {space[PCIE : PCIE + 0x3C].hex()}")
-            lines.append(f"poke {node.address} 4 {space[4:6].hex()}")
+            lines += [f"poke {node.address} 4 {space[4:6].hex()}", f"poke {node.address} 40 {space[0x40:0x100].hex()}"]
+            for start in range(0x100, len(space), CHUNK):
+                if any(space[start : start + CHUNK]):
+                    lines.append(f"poke {node.address} {start:x} {space[start : start + CHUNK].hex()}")
+    return lines
+
+
+def virtual_functions(machine: Machine, address: str, count: int) -> list[str]:
+    """Config spaces of virtual functions, before the kernel is told to have them: SR-IOV with offset 2, stride 1."""
+    (physical,) = [node for node in machine.nodes if node.address == address]
+    empty = {"vendor": "ffff", "device": "ffff", "virtual_functions_supported": 0, "max_gen": 0, "aer": False}
+    function = msgspec.structs.replace(physical.function, **empty)
+    lines = []
+    for number in range(2, 2 + count):
+        node = replace(physical, address=f"{address[:-1]}{number}", function=function, gen=0, width=0)
+        space = config_space(node, places(machine)[address], machine.hostname)
+        lines += list(_bytes("poke", node.address, space[:0x10] + bytes(0x24) + space[0x34:]))
     return lines
 
 
@@ -120,6 +147,8 @@ def pokes(before: Machine, after: Machine) -> list[str]:
 def settings(machine: Machine) -> dict[Key, str]:
     """Everything that may change while a machine runs, a line each, in an order in which it can be told."""
     lines: dict[Key, str] = {}
+    for node in shown(machine):
+        lines |= {("fabsim", node.address, key): line for key, line in _function(node)}
     for _, node, name, said in interfaces(machine):
         if said.type == 1 and node.root_bus != OWN_BUS:
             lines |= {("fabsim", node.address, key): line for key, line in _port(node, said)}
@@ -128,7 +157,14 @@ def settings(machine: Machine) -> dict[Key, str]:
         if node.root_bus != OWN_BUS:
             told = _card(machine, number, node, rdma, name)
             lines |= {("fabsim", node.address, f"ib {key}"): line for key, line in told}
-    return lines | {("file", path, ""): text for path, text in machine.description.files.items()}
+    files = machine.description.files | {NVML_ANSWERS: answers(machine)}
+    return lines | {("file", path, ""): text for path, text in files.items()}
+
+
+def answers(machine: Machine) -> str:
+    """What NVML says of it."""
+    records = nvml(machine)
+    return table(records) if records else NOTHING
 
 
 def differing(before: dict[Key, str], after: dict[Key, str]) -> tuple[list[str], list[str], dict[str, str]]:
@@ -144,6 +180,15 @@ def differing(before: dict[Key, str], after: dict[Key, str]) -> tuple[list[str],
         if before.get(key) != line or (key[1] in anew and key[2].startswith("ib ")):
             lines[key[0]].append(line)
     return lines["fabsim"], lines["ip"], files
+
+
+def _function(node: Node) -> Iterator[tuple[str, str]]:
+    if node.function.aer:
+        for kind in ("correctable", "fatal", "nonfatal"):
+            told = [name.partition(".") for name in node.function.errors if name.startswith(f"{kind}.")]
+            counts = [f"{ERROR_BITS[name]}:{node.function.errors[f'{kind}.{name}']}" for _, _, name in told]
+            yield f"aer {kind}", " ".join(["aer", node.address, kind[0], *counts])
+    yield "numa", f"numa {node.address} {node.numa}"
 
 
 def _port(node: Node, said: Net) -> Iterator[tuple[str, str]]:

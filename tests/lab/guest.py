@@ -7,12 +7,13 @@ import shlex
 import socket
 import subprocess
 import time
+import zlib
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from fixtures.machine import Machine
 from tests.lab import described
-from tests.lab.setup import INITRD, OUR_DISK, PLACE, ROOT_DISK
+from tests.lab.setup import INITRD, NVML_ANSWERS, OUR_DISK, PLACE, ROOT_DISK
 
 BOOT_SECONDS = 150.0  # it takes some 45: what is slow is the machine that runs this, not the guest
 COMMAND_SECONDS = 150.0
@@ -21,6 +22,8 @@ UPTIME_SECONDS = 86_400  # links and ports of a host that has just booted are no
 MACHINE = """
 qemu-system-x86_64 -nodefaults -display none -no-reboot -machine q35 -cpu max,-hypervisor
 -accel tcg,thread=multi,tb-size=512 -m 1536 -smp 2,sockets=2,cores=1,threads=1
+-device intel-iommu -device pcie-root-port,id=port1,chassis=1,slot=1,addr=10,x-speed=16,x-width=16
+-blockdev driver=null-co,node-name=nothing,size=1048576 -device nvme,bus=port1,drive=nothing,serial=LAB
 -device virtio-serial-pci -device virtserialport,chardev=port,name=lab
 """
 SMBIOS = (
@@ -29,7 +32,9 @@ SMBIOS = (
     "type=2,manufacturer=Dell Inc.,product=0HYW5W",
     "type=3,manufacturer=Dell Inc.,serial=LAB0001",
 )
-KERNEL_LINE = "console=ttyS0 panic=-1 quiet loglevel=4 mitigations=off tsc=reliable random.trust_cpu=1 intel_iommu=off"
+CARD = "speed=100000,duplex=full,host_mtu=4200"
+KERNEL_LINE = "console=ttyS0 panic=-1 quiet loglevel=4 mitigations=off tsc=reliable random.trust_cpu=1 "
+KERNEL_LINE += "intel_iommu=on iommu=pt init_on_alloc=0 audit=0"
 
 
 class Done(NamedTuple):
@@ -48,14 +53,17 @@ class GuestFailed(AssertionError):
 class Guest:
     """One running guest. What it shows is a described machine, or nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "", wire: int | None = None) -> None:
+        """`name`: of another guest at the same time. `wire`: a socket, at whose other end is a guest's network card."""
         self.shown: Machine | None = None
         self._loaded = False
-        self.serial = PLACE / "serial.log"
-        self._socket_path = PLACE / "port"
+        self._name, self._wire = name, wire
+        self.serial = PLACE / f"serial{name}.log"
+        self._socket_path = PLACE / f"port{name}"
         for path in (self.serial, self._socket_path):
             path.unlink(missing_ok=True)
-        self._process = subprocess.Popen(["nice", "-n", "10", *self._arguments()], stderr=subprocess.PIPE, text=True)
+        inherited = [] if wire is None else [wire]
+        self._process = subprocess.Popen(self._arguments(), stderr=subprocess.PIPE, text=True, pass_fds=inherited)
         self._kept = b""
         try:
             self._port = self._connected()
@@ -78,6 +86,10 @@ class Guest:
             arguments += ["-drive", each]
         for each in SMBIOS:
             arguments += ["-smbios", each]
+        if self._wire is not None:
+            mac = f"52:54:00:00:01:{zlib.crc32(self._name.encode()) & 0xFF:02x}"
+            arguments += ["-netdev", f"socket,id=wire,fd={self._wire}"]
+            arguments += ["-device", f"virtio-net-pci,netdev=wire,mac={mac},{CARD}"]
         return arguments
 
     def _connected(self) -> socket.socket:
@@ -119,10 +131,13 @@ class Guest:
 
     def run(self, *argv: str, text: str = "", seconds: float = COMMAND_SECONDS) -> Done:
         """One command in the guest."""
-        self._port.settimeout(60.0)
-        self._port.sendall(json.dumps({"argv": argv, "input": text, "timeout": seconds}).encode() + b"\n")
-        answer = self._answer(seconds + 60.0)
+        answer = self._asked({"argv": argv, "input": text, "timeout": seconds}, seconds)
         return Done(answer["code"], answer["out"], answer["err"], answer["seconds"])
+
+    def _asked(self, question: dict[str, Any], seconds: float) -> dict[str, Any]:
+        self._port.settimeout(60.0)
+        self._port.sendall(json.dumps(question).encode() + b"\n")
+        return self._answer(seconds + 60.0)
 
     def must(self, *argv: str, text: str = "", seconds: float = COMMAND_SECONDS) -> str:
         """The same; what it printed. It must end well."""
@@ -135,10 +150,16 @@ class Guest:
         """What a script prints that must end well."""
         return self.must("bash", "-euc", script, seconds=seconds)
 
+    def write(self, path: str, text: str) -> None:
+        """A file of the guest, written anew."""
+        answer = self._asked({"path": path, "input": text}, COMMAND_SECONDS)
+        if answer["code"] != 0:
+            raise GuestFailed(f"{path}: {answer['err']}: {self.said()[-500:]}")
+
     def tell(self, lines: list[str]) -> None:
-        """Commands to fabsim, whole lines in few writes."""
+        """Commands to fabsim, whole lines in one write."""
         if lines:
-            self.must("dd", "of=/proc/fabsim", "bs=4M", "iflag=fullblock", "status=none", text="\n".join(lines) + "\n")
+            self.write("/proc/fabsim", "\n".join(lines) + "\n")
 
     def clear(self) -> None:
         """Take away what is shown."""
@@ -146,6 +167,7 @@ class Guest:
             self.shell(described.LOAD_MODULES)
             self._loaded = True
         self.tell(["clear"])
+        self.write(NVML_ANSWERS, described.NOTHING)
         self.shown = None
 
     def show(self, machine: Machine) -> None:
@@ -164,18 +186,29 @@ class Guest:
         self._apply(described.settings(self.shown), described.settings(machine))
         self.shown = machine
 
+    def turn_into(self, machine: Machine) -> None:
+        """Show it: as a change of what is shown, where that is the same tree."""
+        if self.shown is None or self.shown.shape != machine.shape:
+            self.show(machine)
+        else:
+            self.become(machine)
+
     def _apply(self, before: dict[described.Key, str], after: dict[described.Key, str]) -> None:
         fabsim, tool, files = described.differing(before, after)
         for path, text in files.items():
-            self.must("tee" if text else "rm", path, text=text)
+            if text:
+                self.write(path, text)
+            else:
+                self.must("rm", path)
         self.tell(fabsim)
         self.must("udevadm", "settle")
         if tool:
             self.must("ip", "-batch", "-", text="\n".join(tool) + "\n")
 
     def scan(self, *options: str, uptime: int = UPTIME_SECONDS) -> dict[str, Any]:
-        """The report of a scan in the guest, whose clock since boot began that much earlier."""
-        shifted = ["unshare", "--time", "--boottime", str(uptime), "--fork"]
+        """The report of a scan in the guest, whose clock since boot says `uptime` seconds as it begins."""
+        own = float(self.must("cat", "/proc/uptime").split()[0])
+        shifted = ["unshare", "--time", "--boottime", str(round(uptime - own)), "--fork"]
         done = self.run(*shifted, SCAN, "scan", "--format", "json", "--timeout", "120", "--quiet", *options)
         if done.code != 0:
             raise GuestFailed(f"scan ended with {done.code}: {done.err[-800:]}")

@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from tests.lab import dmar
+
 LAB = Path(__file__).resolve().parent
 ROOT = LAB.parent.parent
 PLACE = ROOT / "build" / "lab"
@@ -35,10 +37,22 @@ HOST_PACKAGES = {  # a file of it -> the package
     PYTHON: "python3",
 }
 GUEST_PACKAGES = (
-    "systemd-sysv udev dbus kmod iproute2 ethtool pciutils python3 rdma-core ibverbs-providers ibverbs-utils perftest"
+    "systemd-sysv udev dbus kmod iproute2 ethtool pciutils python3 rdma-core ibverbs-providers ibverbs-utils perftest "
+    "rdmacm-utils lldpd"
 )
+ON_DEMAND = ("lldpd",)  # services that a scenario starts
 BOOT_MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "squashfs", "overlay")
-GUEST_MODULES = shlex.split("ib_core ib_uverbs ib_umad rdma_cm rdma_ucm rdma_rxe dummy veth sch_netem crc32_generic")
+GUEST_MODULES = shlex.split(
+    "ib_core ib_uverbs ib_umad rdma_cm rdma_ucm rdma_rxe dummy veth virtio_net sch_netem crc32_generic fuse aer_inject"
+)
+MASKED = shlex.split(  # services that a boot takes seconds for, and that no scenario needs
+    "e2scrub_reap.service systemd-logind.service dbus.service dbus.socket systemd-user-sessions.service "
+    "systemd-update-utmp.service systemd-update-utmp-runlevel.service systemd-random-seed.service rdma-ndd.service "
+    "systemd-remount-fs.service dev-hugepages.mount dev-mqueue.mount sys-kernel-debug.mount sys-kernel-tracing.mount "
+    "modprobe@.service getty.target systemd-binfmt.service systemd-journal-flush.service "
+    "rdma-load-modules@rdma.service rdma-load-modules@roce.service rdma-load-modules@infiniband.service"
+)
+NVML_ANSWERS = "/run/nvml-answers"  # in the guest: what its NVML says
 INSTALL = shlex.split("apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends")
 
 
@@ -140,7 +154,8 @@ def headers() -> Path:
 
 def modules() -> bool:
     """fabsim.ko and the stand-ins, and NVML's library."""
-    sources = list((LAB / "fabsim").iterdir())
+    library = ROOT / "tests" / "nvml" / "nvml.c"
+    sources = [library, *(LAB / "fabsim").iterdir()]
     if newer(OBJECTS / "fabsim.ko", sources):
         return False
     work = PLACE / "fabsim"
@@ -148,7 +163,8 @@ def modules() -> bool:
     shutil.copytree(LAB / "fabsim", work)
     run("make", "-s", "-C", str(headers()), f"M={work}", "modules")
     OBJECTS.mkdir(exist_ok=True)
-    run("gcc", "-O1", "-shared", "-fPIC", "-o", str(OBJECTS / "libnvidia-ml.so.1"), str(work / "nvml.c"))
+    made = ("-o", str(OBJECTS / "libnvidia-ml.so.1"), f'-DANSWERS="{NVML_ANSWERS}"', str(library))
+    run("gcc", "-O2", "-shared", "-fPIC", *made)
     for each in work.glob("*.ko"):
         run("strip", "-g", "-o", str(OBJECTS / each.name), str(each))
     return True
@@ -167,7 +183,8 @@ def dependencies(names: Iterable[str]) -> list[Path]:
 
 def root_disk() -> bool:
     """Debian with systemd, udev and the RDMA tools."""
-    if ROOT_DISK.exists():
+    made_of = PLACE / "root.packages"
+    if ROOT_DISK.exists() and made_of.exists() and made_of.read_text() == GUEST_PACKAGES:
         return False
     folder = PLACE / "root"
     shutil.rmtree(folder, ignore_errors=True)
@@ -177,7 +194,10 @@ def root_disk() -> bool:
     run("mmdebstrap", "--variant=minbase", "--mode=root", f"--include={include}", "", str(folder), str(lists))
     for waste in ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale"):
         shutil.rmtree(folder / waste, ignore_errors=True)
+    for each in ON_DEMAND:
+        (folder / "etc/systemd/system/multi-user.target.wants" / f"{each}.service").unlink()
     squashed(folder, ROOT_DISK)
+    made_of.write_text(GUEST_PACKAGES)
     shutil.rmtree(folder)
     return True
 
@@ -191,7 +211,7 @@ def squashed(folder: Path, disk: Path) -> None:
 
 def initrd() -> bool:
     """busybox and the modules that the root needs."""
-    if newer(INITRD, [LAB / "inside" / "init.sh", PLACE / "vmlinuz"]):
+    if newer(INITRD, [LAB / "inside" / "init.sh", LAB / "dmar.py", PLACE / "vmlinuz"]):
         return False
     work = PLACE / "initrd"
     shutil.rmtree(work, ignore_errors=True)
@@ -204,7 +224,8 @@ def initrd() -> bool:
     for path in files:
         shutil.copy(path, work / "modules")
     (work / "modules" / "order").write_text("".join(f"{path.name}\n" for path in files))
-    run("sh", "-c", f"cd {work} && find . | cpio -o -H newc --quiet | gzip -1 > {INITRD}")
+    run("sh", "-c", f"cd {work} && find . | cpio -o -H newc --quiet | gzip -1 > {work}.gz")
+    INITRD.write_bytes(dmar.archive() + Path(f"{work}.gz").read_bytes())
     shutil.rmtree(work)
     return True
 
@@ -219,6 +240,8 @@ def ours() -> None:
     (units / "multi-user.target.wants").mkdir(parents=True, exist_ok=True)
     for name in ("lab", "nvidia-fabricmanager", "nvidia-persistenced"):
         (units / "multi-user.target.wants" / f"{name}.service").symlink_to(f"../{name}.service")
+    for name in MASKED:
+        (units / name).symlink_to("/dev/null")
     for unit in (ROOT / "systemd").iterdir():
         shutil.copy(unit, units)
     for path in dependencies(GUEST_MODULES):

@@ -3,127 +3,76 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fixtures.machine import Machine
-from fixtures.machine import machine as described
-from fixtures.reading import merged, toml
-from tests.lab.conftest import Told, above_info
-from tests.lab.guest import UPTIME_SECONDS, Guest
-from tests.matrix.cases import Cause, causes, filled
+from tests.lab.batches import BATCHES, IB, ROCE, machine
+from tests.lab.conftest import Told, above_info, scan_here
+from tests.lab.judging import Lab
+from tests.matrix.cases import filled
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 
-IB, ROCE = "8xh100-sxm-2s-8xcx7-ib-4nvsw", "8xh200-sxm-2s-16xcx7-roce-4nvsw"
-LINK = (
-    "cd /sys/bus/pci/devices/{at}; "
-    "echo $(<current_link_speed) x$(<current_link_width) of $(<max_link_speed) x$(<max_link_width)"
-)
-PAYLOAD = "lspci -vvs {at} | grep -m1 'MaxPayload .* bytes, MaxReadReq'"
-ACS = "lspci -vvs {at} | grep ACSCtl"
-PORT = "cd /sys/bus/pci/devices/{at}/infiniband/*/ports/1; echo $(<state), $(<phys_state), $(<rate)"
-COUNTS = (
-    "cd /sys/bus/pci/devices/{at}/infiniband/*/ports/1; "
-    "grep -Hv '^0$' counters/* hw_counters/* 2>/dev/null | grep -vE '_data|_packets|lifespan' | head -5"
-)
-GIDS = "cat /sys/bus/pci/devices/{at}/infiniband/*/ports/1/gid_attrs/types/* 2>/dev/null | sort | uniq -c"
-PFC = "dcb pfc show dev {netdev} prio-pfc"
-APP = "dcb app show dev {netdev} dscp-prio | tr ' ' '\\n' | grep -E '^26:'"
-PAUSE = "ethtool -a {netdev} | grep X:"
-MTU = "echo mtu $(</sys/class/net/{netdev}/mtu); cat /sys/bus/pci/devices/{at}/infiniband/*/ports/1/state"
-FIRMWARE = "cat /sys/bus/pci/devices/{at}/infiniband/*/fw_ver"
-SCENARIOS: list[tuple[str, str, str]] = [  # machine, cause, how the kernel shows it
-    (IB, "pcie/gpu-at-x8", LINK),
-    (IB, "pcie/gpu-at-gen3", LINK),
-    (IB, "pcie/switch-uplink-at-x4", LINK),
-    (IB, "pcie/rail-sends-too-large", PAYLOAD),
-    (IB, "pcie/retrained-once", "lspci -vvs {at} | grep -m1 BWMgmt"),
-    (IB, "pcie/rail-all-ones", LINK),
-    (IB, "gpudirect/acs-on-one-port", ACS),
-    (IB, "gpudirect/acs-source-validation-only", ACS),
-    (IB, "infiniband/no-signal", PORT),
-    (IB, "infiniband/port-disabled", PORT),
-    (IB, "infiniband/no-subnet-manager", PORT),
-    (IB, "infiniband/two-lanes-of-four", PORT),
-    (IB, "infiniband/a-generation-back", PORT),
-    (IB, "infiniband/firmware-of-one-rail", FIRMWARE),
-    (IB, "infiniband_runtime/cable-goes-bad", COUNTS),
-    (IB, "infiniband_runtime/link-flaps", COUNTS),
-    (ROCE, "roce/pfc-off-one-rail", PFC),
-    (ROCE, "roce/pfc-off-by-design", PFC),
-    (ROCE, "roce/pfc-on-another-class", PFC),
-    (ROCE, "roce/table-without-our-dscp", APP),
-    (ROCE, "roce/trust-lost-one-rail", APP),
-    (ROCE, "roce/global-pause", PAUSE),
-    (ROCE, "roce_links/mtu-of-one-rail", MTU),
-    (ROCE, "roce_links/no-carrier", PORT),
-    (ROCE, "machine/no-roce-v2", GIDS),
-    (ROCE, "roce_runtime/packets-lost-in-the-fabric", COUNTS),
-]  # fmt: skip
-
-
-def machine(shape: str, overlay: dict[str, Any] | None = None) -> Machine:
-    """A described machine, with an overlay whose placeholders are filled in."""
-    return described(merged(toml("hosts", shape), filled(overlay or {}, shape)), shape)
-
-
-def shown(guest: Guest, wanted: Machine) -> None:
-    """The guest shows it: as a change of what is shown where it is the same machine."""
-    if guest.shown is not None and guest.shown.shape == wanted.shape:
-        guest.become(wanted)
-    else:
-        guest.show(machine(wanted.shape))
-        guest.become(wanted)
+SCENARIOS = [(BATCHES[name].shape, name, each.name) for name in BATCHES for each in BATCHES[name].scenarios]
 
 
 @pytest.mark.parametrize("shape", [IB, ROCE])
-def test_the_healthy_machine_is_silent(guest: Guest, told: Told, shape: str) -> None:
-    """Nothing is said above info, no probe fails, and every function that was described is there."""
-    wanted = machine(shape)
-    guest.show(wanted)
-    report = guest.scan()
+def test_the_healthy_machine_is_silent(lab: Lab, told: Told, shape: str) -> None:
+    """Nothing is said above info, no probe fails, and every function and NVLink that was described is there."""
+    report = lab.healthy(shape).report
 
     assert [] == above_info(report)
     assert [] == [run for run in report["probes"] if run["status"] in ("failed", "timed_out")]
     functions = {row["id"] for row in report["topology"]["pci"]}
-    there = {node.address for node in wanted.nodes if node.root_bus != "0000:00"}
+    there = {node.address for node in machine(shape).nodes if node.root_bus != "0000:00"}
     assert there <= functions
+    assert [18] * 8 == [sum(link["state"] == "active" for link in gpu["links"]) for gpu in report["topology"]["gpus"]]
     told(f"the healthy machine, {shape}", f"{len(functions)} PCI functions", "nothing")
 
 
-@pytest.mark.parametrize(("shape", "name", "witness"), SCENARIOS, ids=[each[1] for each in SCENARIOS])
-def test_a_cause_is_found_once_and_by_name(guest: Guest, told: Told, shape: str, name: str, witness: str) -> None:
-    """What the fixture machine gives, the kernel gives: these findings, and nothing else above info."""
-    cause = causes()[name]
-    at = next(iter(filled(cause.overlay, shape)["device"]))
-    report = seen(guest, cause, shape)
-    netdev = next((each["label"] for each in report["topology"]["netdevs"] if each["pci"] == at), "")
-    kernel = guest.run("bash", "-c", witness.format(at=at, netdev=netdev)).out
-    findings = above_info(report)
+@pytest.mark.parametrize("shape", [IB, ROCE])
+def test_the_capture_of_that_run_says_the_same(lab: Lab, told: Told, tmp_path: Path, shape: str) -> None:
+    """Replayed on this host: the same report, but for clocks, durations and the source."""
+    live, capture = lab.healthy(shape)
+    path = tmp_path / "lab.tar.zst"
+    path.write_bytes(capture)
+    replayed = scan_here(path, "--state-dir", str(tmp_path / "state"))
 
-    assert sorted(filled(cause.finds, shape)) == findings
-    infos = {(each["rule"], each["subject"]) for each in report["findings"] if each["severity"] == "info"}
-    assert set(filled(cause.informs, shape)) <= infos
-    said = [f"{each['summary']}" for each in report["findings"] if each["severity"] != "info"]
-    told(cause.about, kernel, "; ".join(said) or "nothing above info")
+    assert still(live) == still(replayed)
+    told(f"Its capture, replayed elsewhere, {shape}", f"{len(capture) >> 10} KiB", "the same report")
 
 
-def seen(guest: Guest, cause: Cause, shape: str) -> dict[str, Any]:
-    """The report of the guest with this cause; where it is one of time, the second of two scans with state."""
-    options = []
-    if cause.config:
-        pairs = [(section, *pair) for section, keys in cause.config.items() for pair in keys.items()]
-        lines = [f"{section}.{key} = {json.dumps(value)}" for section, key, value in pairs]
-        guest.must("tee", "/run/config.toml", text="\n".join(lines) + "\n")
-        options += ["--config", "/run/config.toml"]
-    if cause.earlier is None:
-        shown(guest, machine(shape, cause.overlay))
-        return guest.scan(*options)
-    guest.shell("rm -rf /run/state")
-    options += ["--state-dir", "/run/state"]
-    shown(guest, machine(shape, cause.earlier))
-    guest.scan(*options)
-    shown(guest, machine(shape, cause.overlay))
-    return guest.scan(*options, uptime=UPTIME_SECONDS + cause.seconds)
+@pytest.mark.parametrize(("shape", "batch", "name"), SCENARIOS, ids=[f"{batch}-{name}" for _, batch, name in SCENARIOS])
+def test_a_cause_is_found_by_name(lab: Lab, told: Told, shape: str, batch: str, name: str) -> None:
+    """What the fixture machine gives, the kernel gives; several stand at the same time, each on its own device."""
+    judged = lab.batch(batch)
+    (scenario,) = [each for each in BATCHES[batch].scenarios if each.name == name]
+    wanted = {tuple(each) for each in filled(scenario.cause.finds, shape)}
+
+    assert wanted <= set(above_info(judged.report))
+    infos = {(each["rule"], each["subject"]) for each in judged.report["findings"] if each["severity"] == "info"}
+    assert set(filled(scenario.cause.informs, shape)) <= infos
+    said = [each["summary"] for each in judged.report["findings"] if key(each) in wanted]
+    told(scenario.cause.about, judged.shown[name], "; ".join(said) or "nothing above info")
+
+
+@pytest.mark.parametrize(("shape", "batch"), [(BATCHES[name].shape, name) for name in BATCHES], ids=list(BATCHES))
+def test_nothing_else_is_said(lab: Lab, shape: str, batch: str) -> None:
+    """One finding a cause, above info; what was shown before is silent again."""
+    assert BATCHES[batch].shape == shape
+    assert BATCHES[batch].finds == above_info(lab.batch(batch).report)
+
+
+def key(finding: dict[str, Any]) -> tuple[str, str, str]:
+    """What tells one finding from another."""
+    return finding["rule"], finding["severity"], finding["subject"]
+
+
+def still(report: dict[str, Any]) -> dict[str, Any]:
+    """A report without what two runs never share."""
+    kept = {name: value for name, value in report.items() if name not in ("source", "generated_at", "duration_seconds")}
+    probes = [{**run, "duration_seconds": None} for run in report["probes"]]
+    made: dict[str, Any] = json.loads(json.dumps({**kept, "probes": probes}))
+    return made

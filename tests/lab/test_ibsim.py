@@ -1,4 +1,4 @@
-"""A simulated InfiniBand fabric (ibsim) with a real opensm and real tools, on this host: what ibstat saves is read."""
+"""A simulated InfiniBand fabric (ibsim) with a real opensm and real tools, on this host: what they save is read."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from probes.readers.fabric import Fabric as Wired
+from probes.readers.fabric import read_fabric
+from probes.readers.fabric_words import described
 from tests.lab.conftest import Told, above_info, scan_here
 from tests.lab.setup import LAB
 
@@ -26,9 +29,8 @@ TOOLS = ("ibstat", "iblinkinfo", "ibnetdiscover")
 class Fabric:
     """ibsim with its console open."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, net: Path = LAB / "fabric.net") -> None:
         self.folder = folder
-        net = LAB / "fabric.net"
         self.process = subprocess.Popen(
             ["ibsim", "-s", str(net)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd=folder, text=True
         )
@@ -73,6 +75,25 @@ def fabric(tmp_path: Path) -> Iterator[Fabric]:
     one.process.communicate()
 
 
+@pytest.fixture
+def faulty(tmp_path: Path) -> Iterator[Fabric]:
+    """The same with one lane to the first HCA of node 1, and without the cable of node 2's second one."""
+    text = (LAB / "fabric.net").read_text()
+    for end in ('[1]\t"node1-mlx5_0"[1]', '[1]\t"leaf1"[1]'):
+        assert text.count(end) == 1
+        text = text.replace(end, f"{end} w=1")
+    cable = ('[2]\t"node2-mlx5_1"[1]\n', '[1]\t"leaf2"[2]\n')
+    for end in cable:
+        assert text.count(end) == 1
+        text = text.replace(end, "")
+    net = tmp_path / "faulty.net"
+    net.write_text(text)
+    one = Fabric(tmp_path, net)
+    yield one
+    one.process.kill()
+    one.process.communicate()
+
+
 def test_a_saved_ibstat_of_a_fabric_is_read(fabric: Fabric, told: Told) -> None:
     """Without a subnet manager, with one, and with the cable of the first node pulled."""
     assert "State: Initializing" in fabric.port("State: Initializing")
@@ -90,6 +111,56 @@ def test_a_saved_ibstat_of_a_fabric_is_read(fabric: Fabric, told: Told) -> None:
     ]
     assert [] == above_info(whole)
     assert ["ib-no-sm"] == [rule for rule, _, _ in above_info(without)]
-    assert {"rdma_tools": "ok"} == {run["name"]: run["status"] for run in faulty["probes"] if run["status"] != "absent"}
+    ran = {run["name"]: run["status"] for run in faulty["probes"] if run["status"] != "absent"}
+    assert {"rdma_tools": "ok", "ib_fabric": "ok"} == ran
+    assert ["leaf1", "leaf1", None] == [port["neighbor"] and port["neighbor"]["name"] for port in ports]
     kernel = "; ".join(line.strip() for line in pulled.splitlines() if "tate:" in line)
     told("ibsim: no subnet manager, opensm, a pulled cable", kernel, without["findings"][0]["summary"])
+
+
+def test_a_whole_fabric_is_read_as_every_tool_tells_it(faulty: Fabric, told: Told) -> None:
+    """The cable with one lane is that in all of them, and of the node's own port it is the far end."""
+    faulty.port("State: Initializing")
+    before = read_fabric(faulty.tool("iblinkinfo"), "iblinkinfo")  # without LIDs: by names
+    faulty.tool("opensm", "-o", "-f", str(faulty.folder / "opensm.log"))
+    assert "State: Active" in faulty.port("State: Active")
+    commands = ("ibnetdiscover", "ibnetdiscover -p", "ibnetdiscover -g", "iblinkinfo", "iblinkinfo -l", "iblinkinfo -p")
+    read = {command: read_fabric(faulty.tool(*command.split()), command) for command in commands}
+    report = faulty.report("saved")
+
+    expected = cables(read["ibnetdiscover"])
+    assert {("leaf1", 1, "node1-mlx5_0", 1): (1, "SDR"), ("leaf1", 2, "node2-mlx5_0", 1): (4, "SDR")}.items() <= (
+        expected.items()
+    )
+    assert 6 == len(expected)
+    for command, fabric in (*read.items(), ("before", before)):
+        assert () == fabric.problems, command
+        assert expected == cables(fabric), command
+        assert 3 == sum(node.kind == "switch" for node in fabric.nodes.values()), command
+    assert {"Initialize"} == {link.state for link in before.links if link.b}
+    free = [link for link in read["iblinkinfo"].links if link.b is None]
+    assert {("Down", "Polling")} == {(link.state, link.phys_state) for link in free}
+    hosts = read_fabric(faulty.tool("ibhosts"), "ibhosts").nodes
+    assert {"node1-mlx5_0", "node1-mlx5_1", "node2-mlx5_0"} == {described(node).name for node in hosts.values()}
+
+    (port,) = report["topology"]["nics"][0]["ports"]
+    neighbor = port["neighbor"]
+    assert ("leaf1", 1, "1X", "SDR", 2.5) == tuple(
+        neighbor[name] for name in ("name", "port", "width", "speed", "rate_gbit_s")
+    )
+    assert ("ibnetdiscover, iblinkinfo", port["rate_gbit_s"]) == (neighbor["source"], neighbor["rate_gbit_s"])
+    assert neighbor["node_guid"] is not None
+    line = next(line for line in faulty.tool("iblinkinfo").splitlines() if "==( 1X" in line)
+    told(
+        "ibsim: one lane to the switch, read by six tools", line.strip(), f"far end {neighbor['name']} port 1 at 1X SDR"
+    )
+
+
+def cables(fabric: Wired) -> dict[tuple[str, int, str, int], tuple[int | None, str | None]]:
+    """What runs on each link, by the names and ports of its ends."""
+    found = {}
+    for link in fabric.links:
+        if link.b is not None:
+            one, other = sorted((fabric.nodes[end.guid].name, end.port) for end in (link.a, link.b))
+            found[(*one, *other)] = link.width, link.speed
+    return found

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
+from tests.lab.batches import IB, machine
 from tests.lab.conftest import Told, above_info
 from tests.lab.guest import UPTIME_SECONDS, Guest
-from tests.lab.test_causes import IB, machine
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 GPU, RAIL = "0000:4c:00.0", "0000:1a:00.0"
+PART = ("--only", "pci,nvml,modules,numa,cpu,kernel,rdma,netdev")
 
 
 @pytest.fixture
-def node(guest: Guest) -> Iterator[Guest]:
-    """The healthy InfiniBand machine, found anew."""
-    guest.show(machine(IB))
-    yield guest
-    guest.clear()
+def node(guest: Guest) -> Guest:
+    """The healthy InfiniBand machine."""
+    guest.turn_into(machine(IB))
+    return guest
 
 
 def test_a_sleeping_gpu_is_left_asleep(node: Guest, told: Told) -> None:
@@ -28,16 +27,17 @@ def test_a_sleeping_gpu_is_left_asleep(node: Guest, told: Told) -> None:
     place = f"/sys/bus/pci/devices/{GPU}"
     node.shell("mv /dev/nvidiactl /dev/nvidiactl.away")  # NVML wakes what it is asked about
     try:
-        node.must("tee", f"{place}/power/control", text="auto\n")
+        node.write(f"{place}/power/control", "auto")
         until = time.monotonic() + 60
         while "suspended" not in node.must("cat", f"{place}/power/runtime_status") and time.monotonic() < until:
             time.sleep(0.5)
         node.tell([f"gone {GPU}"])
-        report = node.scan()
+        report = node.scan(*PART)
         status = node.must("cat", f"{place}/power/runtime_status").strip()
         kernel = node.shell(f"cd {place}; echo {status}, $(<max_link_speed) x$(<max_link_width)")
     finally:
         node.tell([f"back {GPU}"])
+        node.write(f"{place}/power/control", "on")
         node.shell("mv /dev/nvidiactl.away /dev/nvidiactl")
 
     (row,) = [each for each in report["topology"]["pci"] if each["id"] == GPU]
@@ -50,11 +50,12 @@ def test_a_sleeping_gpu_is_left_asleep(node: Guest, told: Told) -> None:
 def test_udev_s_names_are_labels_and_not_identity(node: Guest, told: Told) -> None:
     """rdma-core's rules rename mlx5_0; another name between two scans is no loss of a device."""
     node.shell("rm -rf /run/state-names")
-    options = ("--state-dir", "/run/state-names")
+    options = (*PART, "--state-dir", "/run/state-names")
     first = node.scan(*options)
     before = next(each["label"] for each in first["topology"]["nics"] if each["id"] == RAIL)
     node.must("rdma", "dev", "set", before, "name", "mlx5_77")
     second = node.scan(*options, uptime=UPTIME_SECONDS + 600)
+    node.must("rdma", "dev", "set", "mlx5_77", "name", before)
     after = next(each["label"] for each in second["topology"]["nics"] if each["id"] == RAIL)
 
     assert ("ibp26s0", "mlx5_77") == (before, after)
@@ -65,12 +66,15 @@ def test_udev_s_names_are_labels_and_not_identity(node: Guest, told: Told) -> No
 def test_a_gpu_that_is_taken_away_is_missed_until_it_is_back(node: Guest, told: Told) -> None:
     """By sysfs: remove, and rescan of its bus."""
     node.shell("rm -rf /run/state-removed")
-    options = ("--state-dir", "/run/state-removed")
+    options = (*PART, "--state-dir", "/run/state-removed")
     node.scan(*options)
     node.shell(f"echo 1 > /sys/bus/pci/devices/{GPU}/remove; udevadm settle")
+    node.become(machine(IB, {"device": {GPU: {"gpu": {"listed": False}}}}))  # nor has the driver it any more
     missing = node.scan(*options, uptime=UPTIME_SECONDS + 600)
     node.shell("echo 1 > /sys/bus/pci/devices/0000:4a:01.0/rescan; udevadm settle")
+    node.become(machine(IB))
     back = node.scan(*options, uptime=UPTIME_SECONDS + 1200)
+    node.clear()
 
     lost = [each for each in missing["findings"] if GPU in f"{each['subject']} {each['evidence']} {each['summary']}"]
     assert [] != [each for each in lost if each["severity"] in ("error", "critical")]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from tests.lab.batches import IB, machine
 from tests.lab.conftest import Told
 from tests.lab.guest import Guest
-from tests.lab.test_causes import IB, machine
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 
@@ -46,7 +46,7 @@ ATTEMPTS = {  # what must not succeed inside the sandbox
 @pytest.fixture(scope="module")
 def node(guest: Guest) -> Guest:
     """A guest that shows the healthy InfiniBand machine, with nothing of an earlier run."""
-    guest.show(machine(IB))
+    guest.turn_into(machine(IB))
     guest.shell("systemctl stop fabricscope-scan.timer; rm -rf /var/lib/private/fabricscope /var/lib/fabricscope")
     return guest
 

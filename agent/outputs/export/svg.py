@@ -30,14 +30,16 @@ def export(report: Report) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(drawn, encoding="unicode")}\n'
 
 
+def colours(rules: str, which: int) -> str:
+    """Rules of a style with the palette's colours of a light page (1) or a dark one (2) in them."""
+    palette = (get_data("agent.outputs.html", "palette.css") or b"").decode()
+    known = {found[1]: found[which + 1] for found in _COLOURS.finditer(palette)}
+    return re.sub(r"var\(--([a-z-]{1,20})\)", lambda found: known[found[1]], rules)
+
+
 def _style(which: int) -> str:
-    """The rules with the colours of a light page (1) or a dark one (2)."""
-    palette, rules = (
-        (get_data("agent.outputs.html", f"{name}.css") or b"").decode() for name in ("palette", "picture")
-    )
-    colours = {found[1]: found[which + 1] for found in _COLOURS.finditer(palette)}
-    rules += ".machine .paper { fill: var(--paper); }\n"
-    return re.sub(r"var\(--([a-z-]{1,20})\)", lambda found: colours[found[1]], rules)
+    rules = (get_data("agent.outputs.html", "picture.css") or b"").decode()
+    return colours(rules + ".machine .paper { fill: var(--paper); }\n", which)
 
 
 def _nothing(report: Report) -> Element:

@@ -52,6 +52,8 @@ class _Maker:
             yield "NIC", nic
             for port in nic.ports:
                 yield f"port {port.port}", port
+                if port.neighbor:
+                    yield f"neighbour of port {port.port}", port.neighbor
             for netdev in self.netdevs:
                 if netdev.nic == nic.id:
                     yield f"interface {netdev.label}", netdev

@@ -189,15 +189,62 @@ static int back(char *words)
 	return leave(words, false);
 }
 
+/* drivers/pci/pcie/aer.c keeps the counters that sysfs shows in a structure of its own; of 6.1: */
+struct aer_stats {
+	u64 correctable[16], fatal[32], nonfatal[32], total_correctable, total_fatal, total_nonfatal;
+};
+
+static int aer(char *words)
+{
+	struct pci_dev *device = fabsim_device(strsep(&words, " "));
+	struct aer_stats *stats = device ? (void *)device->aer_stats : NULL;
+	unsigned int bit, number;
+	u64 *to, *total, sum = 0;
+	char *kind, *each;
+
+	pci_dev_put(device);
+	kind = strsep(&words, " ");
+	if (!stats || !kind)
+		return -EINVAL;
+	number = kind[0] == 'c' ? ARRAY_SIZE(stats->correctable) : ARRAY_SIZE(stats->fatal);
+	to = kind[0] == 'c' ? stats->correctable : kind[0] == 'f' ? stats->fatal : stats->nonfatal;
+	total = kind[0] == 'c' ? &stats->total_correctable
+	      : kind[0] == 'f' ? &stats->total_fatal
+			       : &stats->total_nonfatal;
+	memset(to, 0, number * sizeof(*to));
+	while ((each = strsep(&words, " "))) {
+		if (sscanf(each, "%u:", &bit) != 1 || bit >= number || kstrtou64(strchr(each, ':') + 1, 10, to + bit))
+			return -EINVAL;
+		sum += to[bit];
+	}
+	*total = sum;
+	return 0;
+}
+
+static int numa(char *words)
+{
+	struct pci_dev *device = fabsim_device(strsep(&words, " "));
+	int node;
+
+	pci_dev_put(device);
+	if (!device || !words || kstrtoint(words, 10, &node))
+		return -EINVAL;
+	set_dev_node(&device->dev, node);
+	return 0;
+}
+
 /*
  * host DOMAIN FIRST LAST NODE      announce a root bus (hex) of a NUMA node
  * poke ADDRESS OFFSET BYTES        bytes of a config space, also behind the kernel's back; makes the function
  * writable ADDRESS OFFSET BYTES    mask of what the kernel may change there
  * scan                             let the kernel find what was announced
  * gone ADDRESS | back ADDRESS      the function falls off the bus, and comes back
+ * aer ADDRESS KIND [BIT:COUNT ..]  counters of c(orrectable), f(atal), n(onfatal) errors; others 0
+ * numa ADDRESS NODE                of one function; -1: the firmware names none
  */
 const struct fabsim_command fabsim_pci_commands[] = {
-	{"host", host}, {"poke", poke}, {"writable", writable}, {"scan", scan}, {"gone", gone}, {"back", back}, {}};
+	{"host", host}, {"poke", poke}, {"writable", writable}, {"scan", scan}, {"gone", gone},
+	{"back", back}, {"aer", aer},	{"numa", numa},		{}};
 
 void fabsim_pci_clear(void)
 {
@@ -229,7 +276,8 @@ static int probe(struct pci_dev *device, const struct pci_device_id *id)
 
 static const struct pci_device_id mellanox[] = {
 	{PCI_DEVICE(0x15b3, PCI_ANY_ID), .class = 0x020000, .class_mask = 0xff0000}, {}};
-static struct pci_driver driver = {.name = "mlx5_core", .id_table = mellanox, .probe = probe};
+static struct pci_driver driver = {
+	.name = "mlx5_core", .id_table = mellanox, .probe = probe, .sriov_configure = pci_sriov_configure_simple};
 
 int fabsim_pci_start(void)
 {

@@ -83,7 +83,7 @@ static const char *const pma[PMA] = {
 
 struct card {
 	struct ib_device ib;
-	bool ethernet, v1;
+	bool ethernet, v1, silent;
 	__be64 guid, image;
 	u32 firmware[3];
 	char type[16], board[20];
@@ -93,6 +93,7 @@ struct card {
 };
 
 static struct card *cards[FABSIM_MOST];
+static DECLARE_WAIT_QUEUE_HEAD(answered);
 
 static struct card *card_of(struct ib_device *ib)
 {
@@ -122,6 +123,7 @@ static int query_port(struct ib_device *ib, u32 port, struct ib_port_attr *out)
 	struct net_device *netdev = netdev_of(c);
 	bool up = !netdev || (netif_running(netdev) && netif_carrier_ok(netdev));
 
+	wait_event(answered, !READ_ONCE(c->silent)); /* as a driver waits for its firmware: nothing ends it */
 	out->state = up ? c->state : IB_PORT_DOWN;
 	out->phys_state = up ? c->phys : 3;
 	out->active_speed = c->speed;
@@ -414,15 +416,27 @@ static int counter(char *words)
 	return -ENOENT;
 }
 
+static int silent(char *words)
+{
+	struct card *c = named(&words);
+
+	if (!c)
+		return -EINVAL;
+	WRITE_ONCE(c->silent, words[0] == '1');
+	wake_up_all(&answered);
+	return 0;
+}
+
 /*
  * ib ADDRESS NAME ib|eth|v1 GUID IMAGE NODE        an RDMA device with one port; v1: GIDs of RoCE v1 only
  * card ADDRESS TYPE BOARD FIRMWARE
  * port ADDRESS STATE PHYS SPEED WIDTH LID SMLID    speed and width as InfiniBand's bits
  * counter ADDRESS NAME VALUE                       of ports/1/counters or ports/1/hw_counters
  * remove ADDRESS                                   unregister it
+ * silent ADDRESS 0|1                               its firmware answers no question about the port
  */
 const struct fabsim_command fabsim_rdma_commands[] = {{"ib", ib},	    {"card", card},	{"port", port},
-						      {"counter", counter}, {"remove", remove}, {}};
+						      {"counter", counter}, {"remove", remove}, {"silent", silent}, {}};
 
 void fabsim_rdma_clear(void)
 {

@@ -11,6 +11,9 @@ def answer(asked: dict) -> dict:
     """Run one command: its exit code (none: it took too long), what it printed, seconds."""
     began = time.monotonic()
     try:
+        if "path" in asked:  # a file to write, in one piece and without a process
+            written(asked["path"], asked["input"].encode())
+            return {"code": 0, "out": "", "err": "", "seconds": 0.0}
         done = subprocess.run(
             asked["argv"], input=asked.get("input", ""), capture_output=True, text=True, timeout=asked["timeout"]
         )
@@ -20,6 +23,13 @@ def answer(asked: dict) -> dict:
     except OSError as error:
         said = {"code": 127, "out": "", "err": str(error)}
     return said | {"seconds": round(time.monotonic() - began, 2)}
+
+
+def written(path: str, content: bytes) -> None:
+    """Write a file anew."""
+    with open(path, "wb", buffering=0) as file:
+        while content:
+            content = content[file.write(content) :]
 
 
 def serve() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from agent.model.nic import FabricNeighbor
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.infiniband.rate_degraded import ib_rate_degraded as degraded
@@ -246,3 +247,92 @@ def test_a_rate_without_width_or_speed_is_told_alone() -> None:
         (fault,) = fails(degraded, changed_port(slow(), 1, **left))
         assert "None" not in fault.summary
         assert fault.summary.startswith("runs at 200 Gb/s;")
+
+
+def hinted(case=None, **words):
+    """Every rail at 2X, as behind splitters; of rail 1 iblinkinfo says that both ends support 4X."""
+    far = {
+        "name": "MF0;leaf-1:MQM9700/U1", "port": 17, "width": "2X", "speed": "NDR", "rate_gbit_s": 200.0,
+        "could_width": "4X", "source": "iblinkinfo",
+    }  # fmt: skip
+    case = changed_ports(case or server(), width="2X", rate_gbit_s=200.0)
+    return changed_port(case, 1, neighbor=FabricNeighbor(**far | words))
+
+
+def test_lanes_that_both_ends_support_and_do_not_run_are_a_fault() -> None:
+    """Whatever the siblings do; the far end is named, with who told of it."""
+    (fault,) = fails(degraded, hinted())
+
+    assert (PORT, "error", "medium") == (fault.subject, fault.severity, fault.confidence)
+    assert "runs at 200 Gb/s (2X NDR); port 17 of MF0;leaf-1:MQM9700/U1 and this port support 400" == fault.summary
+    assert ("far end of mlx5_1/1", "port 17 of MF0;leaf-1:MQM9700/U1; both ends could be 4X", "iblinkinfo") == (
+        fault.evidence[1].what, fault.evidence[1].value, fault.evidence[1].source,
+    )  # fmt: skip
+
+
+def test_a_port_whose_lanes_the_kernel_does_not_tell_is_compared_by_its_rate() -> None:
+    """ibstat prints the rate only. A switch without a name is called by its GUID, or by nothing."""
+    (by_guid,) = fails(degraded, changed_port(hinted(name=None, node_guid="2c5e:ab03:00b8:7b40"), 1, width=None))
+    (nameless,) = fails(degraded, hinted(name=None))
+
+    assert "runs at 200 Gb/s; port 17 of 2c5e:ab03:00b8:7b40 and this port support 400" == by_guid.summary
+    assert "port 17 of the switch and" in nameless.summary
+
+
+def test_the_far_end_is_evidence_of_any_slow_port() -> None:
+    """Of one that its siblings give away too, with what both could do, or without."""
+    said = {"rate_gbit_s": 200.0, "width": "4X", "speed": "HDR", "port": 3, "name": "leaf", "source": "iblinkinfo"}
+    faster = changed_port(slow(), 1, neighbor=FabricNeighbor(**said, could_speed="NDR"))
+    (fault,) = fails(degraded, faster)
+    (plain,) = fails(degraded, changed_port(slow(), 1, neighbor=FabricNeighbor(**said)))
+
+    assert "port 3 of leaf; both ends could be NDR" == fault.evidence[1].value
+    assert "port 3 of leaf" == plain.evidence[1].value
+    assert "high" == fault.confidence
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param({"could_width": None, "could_speed": "XDR"}, id="only speed"),
+        pytest.param({"could_width": "2X"}, id="as many lanes"),
+        pytest.param({"could_width": "1X"}, id="fewer lanes"),
+        pytest.param({"could_width": "?"}, id="no lanes"),
+        pytest.param({"width": None}, id="what ran is not told"),
+        pytest.param({"width": "?"}, id="what ran is not understood"),
+        pytest.param({"width": "1X", "rate_gbit_s": 200.0}, id="other lanes ran"),
+        pytest.param({"rate_gbit_s": 400.0}, id="another rate ran"),
+        pytest.param({"rate_gbit_s": None}, id="the rate that ran is not told"),
+    ],
+)
+def test_a_guard_keeps_the_hint_silent(words) -> None:
+    """The firing case and this circumstance."""
+    (answer,) = answers(degraded, hinted(**words), PORT)
+
+    assert isinstance(answer, Pass), answer
+
+
+def test_more_lanes_than_a_cable_has_are_no_hint() -> None:
+    """A simulator, and ports inside of chassis, support 12X."""
+    whole = {"width": "4X", "rate_gbit_s": 400.0, "could_width": "12X"}
+    case = changed_ports(hinted(**whole), width="4X", rate_gbit_s=400.0)
+    (fault,) = fails(degraded, hinted(could_width="12X"))
+
+    assert [Pass] == [type(answer) for answer in answers(degraded, case, PORT)]
+    assert fault.impact.startswith("25 instead of 50 GB/s")
+
+
+def test_words_that_are_no_lanes_are_no_hint() -> None:
+    """A report may come from anybody."""
+    (answer,) = answers(degraded, changed_port(hinted(width="?"), 1, width=None), PORT)
+
+    assert isinstance(answer, Pass), answer
+
+
+def test_one_lane_of_four() -> None:
+    """A quarter of it is left."""
+    one = {"width": "1X", "rate_gbit_s": 100.0}
+    case = changed_port(changed_ports(hinted(**one), **one), 1, width="1X")
+    (fault,) = fails(degraded, case)
+
+    assert fault.summary.endswith("and this port support 400")

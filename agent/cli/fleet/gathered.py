@@ -1,0 +1,120 @@
+"""What `fleet topology` and `fleet cables` look at: fabric files and a dataset's reports as one graph."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import zlib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agent.cli.fleet.needed import fleet_libraries
+from agent.cli.refused import Refused
+
+if TYPE_CHECKING:
+    from agent.fleet.cluster.build import FabricFile
+    from agent.fleet.cluster.from_reports import Tables
+    from agent.fleet.cluster.graph import Cluster
+
+LIMIT_BYTES = 1 << 30  # of one file, unpacked: ten times the largest fabric there is
+
+Fabric = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE",
+        help="What ibnetdiscover, iblinkinfo or ibdiagnet wrote (or - for stdin); may be given several times.",
+        show_default=False,
+    ),
+]
+Dataset = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR|URL",
+        help="Reports of the nodes, as ingest keeps them: LLDP, adapters, NVLink domains.",
+        envvar="FABRICSCOPE_DATASET",
+        show_default=False,
+    ),
+]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL", help="An engine that has the reports; DuckDB in this process otherwise.", show_default=False
+    ),
+]
+Output = Annotated[
+    str | None, typer.Option("--output", "-o", metavar="FILE", help="Write here instead of stdout.", show_default=False)
+]
+All = Annotated[bool, typer.Option("--all", help="Cut no list.")]
+
+
+def gathered(fabric: list[str] | None, dataset: str | None, engine: str | None) -> Cluster:
+    """The graph. Raises Refused."""
+    from agent.fleet.cluster.build import build
+
+    if not fabric and not dataset and not engine:
+        raise Refused("give --fabric FILE (of ibnetdiscover, iblinkinfo or ibdiagnet), --dataset DIR, or both")
+    files = [_read(name) for name in fabric or ()]
+    return build(files, _rows(dataset, engine) if dataset or engine else None)
+
+
+def _read(name: str) -> FabricFile:
+    from agent.fleet.cluster.build import FabricFile, generated
+    from probes.readers.fabric import read_fabric
+
+    data = _bytes(name)
+    text = data.decode("utf-8", "replace")
+    shown = "stdin" if name == "-" else name
+    fabric = read_fabric(text, shown)
+    if not fabric.nodes and not fabric.links:
+        raise Refused(fabric.problems[0] if fabric.problems else f"{shown}: there is no switch and no adapter in it")
+    return FabricFile(shown, fabric, generated(text))
+
+
+def _bytes(name: str) -> bytes:
+    try:
+        if name == "-":
+            data = sys.stdin.buffer.read(LIMIT_BYTES + 1)
+        else:
+            with open(name, "rb") as file:
+                data = file.read(LIMIT_BYTES + 1)
+        if data[:2] == b"\x1f\x8b" and len(data) <= LIMIT_BYTES:
+            import io
+
+            with gzip.open(io.BytesIO(data)) as packed:
+                data = packed.read(LIMIT_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise Refused(f"{name}: {getattr(error, 'strerror', None) or error}") from error
+    if len(data) > LIMIT_BYTES:
+        raise Refused(f"{name}: larger than {LIMIT_BYTES >> 20} MiB")
+    return data
+
+
+def _rows(dataset: str | None, engine: str | None) -> Tables:
+    fleet_libraries()
+    from agent.fleet.cluster.from_reports import tables
+    from agent.fleet.dataset import BadDataset
+    from agent.fleet.engines import connect
+    from agent.fleet.engines.engine import EngineRefused
+
+    try:
+        opened = connect(engine, dataset)
+        try:
+            return tables(_Asked(opened))
+        finally:
+            opened.close()
+    except (EngineRefused, BadDataset) as error:
+        raise Refused(str(error)) from error
+
+
+class _Asked:
+    """Columns of an engine's tables."""
+
+    def __init__(self, opened: Any) -> None:
+        self._opened = opened
+
+    def columns(self, table: str, names: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
+        """Of the newest reports."""
+        rows: Iterable[tuple[Any, ...]] = self._opened.rows(self._opened.latest(table).select(*names))
+        return rows

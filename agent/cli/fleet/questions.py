@@ -1,0 +1,174 @@
+"""`fleet summary`, `outliers`, `findings`, `duplicates`, `drift`: ask, and print the answer in the form wanted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agent.cli import options as opt
+from agent.cli.fleet.asked import Dataset, EngineUrl, Form, WhereIs, asked, form_of
+from agent.cli.refused import Refused
+
+if TYPE_CHECKING:
+    from agent.outputs.text.lines import Line
+
+_DURATION = re.compile(r"([0-9]{1,6})(s|m|h|d|w)")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+def summary(
+    dataset: Dataset = None,
+    engine: EngineUrl = None,
+    where: WhereIs = None,
+    stale_after: Annotated[
+        str, typer.Option(metavar="DURATION", help="Older than the newest report by more is stale: 90m, 24h, 7d.")
+    ] = "24h",
+    form: Form = None,
+    output: opt.Output = None,
+    no_color: opt.NoColor = False,
+) -> None:
+    """The fleet at a glance: verdicts, classes, what could not be judged, who fell silent, who is worst."""
+    wanted, seconds = form_of(form, output), seconds_of(stale_after)
+    with asked(dataset, engine, where) as tables:
+        from agent.fleet.questions.options import Options
+        from agent.fleet.questions.summary import ClassLine
+        from agent.fleet.questions.summary import summary as ask
+        from agent.fleet.words.summary import page
+
+        answer = ask(tables, Options(stale_after_seconds=seconds))
+        _show(answer, answer.classes, ClassLine, lambda width: page(answer, width), wanted, output, no_color)
+
+
+def outliers(
+    dataset: Dataset = None,
+    engine: EngineUrl = None,
+    where: WhereIs = None,
+    majority: Annotated[
+        float, typer.Option(help="Share of a class from which on something is usual.", min=0.51, max=1.0)
+    ] = 0.8,
+    fewest: Annotated[int, typer.Option(help="Nodes that a class needs.", min=3)] = 5,
+    form: Form = None,
+    output: opt.Output = None,
+    no_color: opt.NoColor = False,
+) -> None:
+    """Which nodes are not as their like: firmware, drivers, links, QoS, settings, against their hardware class."""
+    wanted = form_of(form, output)
+    with asked(dataset, engine, where) as tables:
+        from agent.fleet.questions.odd import Outlier
+        from agent.fleet.questions.options import Options
+        from agent.fleet.questions.outliers import outliers as ask
+        from agent.fleet.words.outliers import page
+
+        answer = ask(tables, Options(majority=majority, fewest=fewest))
+        _show(answer, answer.outliers, Outlier, lambda width: page(answer, width), wanted, output, no_color)
+
+
+def findings(
+    dataset: Dataset = None,
+    engine: EngineUrl = None,
+    where: WhereIs = None,
+    form: Form = None,
+    output: opt.Output = None,
+    no_color: opt.NoColor = False,
+) -> None:
+    """What the nodes' own reports found, grouped: a rule once, with the nodes that have it."""
+    wanted = form_of(form, output)
+    with asked(dataset, engine, where) as tables:
+        from agent.fleet.questions.findings import Found
+        from agent.fleet.questions.findings import findings as ask
+        from agent.fleet.words.findings import page
+
+        answer = ask(tables)
+        _show(answer, answer.findings, Found, lambda width: page(answer, width), wanted, output, no_color)
+
+
+def duplicates(
+    dataset: Dataset = None,
+    engine: EngineUrl = None,
+    where: WhereIs = None,
+    form: Form = None,
+    output: opt.Output = None,
+    no_color: opt.NoColor = False,
+) -> None:
+    """What must be one node's alone and is on several: GUIDs, serial numbers, machine ids, LIDs, addresses."""
+    wanted = form_of(form, output)
+    with asked(dataset, engine, where) as tables:
+        from agent.fleet.questions.duplicates import Duplicate
+        from agent.fleet.questions.duplicates import duplicates as ask
+        from agent.fleet.words.duplicates import page
+
+        answer = ask(tables)
+        _show(answer, answer.duplicates, Duplicate, lambda width: page(answer, width), wanted, output, no_color)
+
+
+def drift(
+    since: Annotated[
+        str,
+        typer.Option(metavar="TIME|DURATION", help="2026-01-15, 2026-01-15T08:00:00Z, or 24h, 7d before now."),
+    ],
+    dataset: Dataset = None,
+    engine: EngineUrl = None,
+    where: WhereIs = None,
+    form: Form = None,
+    output: opt.Output = None,
+    no_color: opt.NoColor = False,
+) -> None:
+    """What became another since a moment: versions, settings, devices, findings, nodes."""
+    wanted, moment = form_of(form, output), moment_of(since)
+    with asked(dataset, engine, where) as tables:
+        from agent.fleet.questions.drift import Change
+        from agent.fleet.questions.drift import drift as ask
+        from agent.fleet.words.drift import page
+
+        answer = ask(tables, moment)
+        _show(answer, answer.changes, Change, lambda width: page(answer, width), wanted, output, no_color)
+
+
+def seconds_of(text: str) -> float:
+    """Seconds of "90m". Raises Refused."""
+    matched = _DURATION.fullmatch(text.strip())
+    if not matched:
+        raise Refused(f"{text!r:.60} is no duration: a number and s, m, h, d or w is meant, as 24h")
+    return float(int(matched[1]) * _UNITS[matched[2]])
+
+
+def moment_of(text: str) -> datetime:
+    """UTC without a zone, of a time or of a duration before now. Raises Refused."""
+    now = datetime.now(timezone.utc)
+    if _DURATION.fullmatch(text.strip()):
+        moment = now - timedelta(seconds=seconds_of(text))
+    else:
+        try:
+            moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00").replace("z", "+00:00"))
+        except ValueError as error:
+            raise Refused(f"{text!r:.60} is no time: 2026-01-15, 2026-01-15T08:00:00Z or 24h is meant") from error
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=timezone.utc)
+    return moment.astimezone(timezone.utc).replace(tzinfo=None)
+
+
+def _show(
+    answer: Any,
+    rows: Any,
+    kind: Any,
+    page: Callable[[int], list[Line]],
+    form: str,
+    output: str | None,
+    no_color: bool,
+) -> None:
+    from agent.cli.delivery import deliver, show
+
+    if form == "text":
+        show(page, output, no_color)
+    elif form == "csv":
+        from agent.fleet.words.sheet import sheet
+
+        deliver(sheet(rows, kind).encode("utf-8", "replace"), output)
+    else:
+        import msgspec
+
+        deliver(msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n", output)

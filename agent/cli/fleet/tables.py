@@ -1,0 +1,96 @@
+"""`fleet query`, `fleet export`, `fleet load`: the tables themselves."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from agent.cli import options as opt
+from agent.cli.fleet.asked import Dataset, EngineUrl, Form, WhereIs, asked, form_of, opened
+from agent.cli.refused import Refused
+
+
+class TableFormat(str, Enum):
+    """Forms of a whole table."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+    JSON = "json"
+
+
+def query(
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT; - reads it from stdin.", show_default=False)],
+    dataset: Dataset = None,
+    form: Form = None,
+    output: opt.Output = None,
+) -> None:
+    """One SELECT in DuckDB's SQL over the tables (host, gpu, .., history_host, ..). Read-only: nothing else is open."""
+    wanted = form_of(form, output)
+    text = sys.stdin.read(1 << 20) if sql == "-" else sql
+    with opened(dataset, None) as engine:
+        from agent.cli.fleet.streams import written
+        from agent.fleet.engines.embedded import Embedded
+        from agent.fleet.words.rows import write
+
+        assert isinstance(engine, Embedded)
+        names, batches = engine.query(text)
+        with written(output) as out:
+            write(names, batches, wanted, out)
+
+
+def export(
+    form: Annotated[TableFormat, typer.Argument(metavar="FORMAT", help="csv, parquet or json.", show_default=False)],
+    table: Annotated[
+        str, typer.Argument(metavar="TABLE", help="host, gpu, .., or history_host, ..", show_default=False)
+    ],
+    dataset: Dataset = None,
+    engine: EngineUrl = None,
+    where: WhereIs = None,
+    output: opt.Output = None,
+) -> None:
+    """A whole table: csv, json (an object a line) or one Parquet file."""
+    from agent.cli.fleet.needed import fleet_libraries
+
+    fleet_libraries("duckdb", "ibis")
+    from agent.fleet.engines import shapes
+
+    if table not in shapes.names():
+        from difflib import get_close_matches
+
+        near = get_close_matches(table, shapes.names(), 1)
+        raise Refused(f"no table {table!r:.60}{f'; {near[0]} is meant?' if near else ''}: {', '.join(shapes.names())}")
+    if form is TableFormat.PARQUET and output is None and sys.stdout.isatty():
+        raise Refused("Parquet is no text for a terminal: --output FILE")
+    with asked(dataset, engine, where) as tables:
+        from agent.cli.fleet.streams import written
+        from agent.fleet.words.rows import write_parquet, write_table
+
+        bare = table.removeprefix(shapes.HISTORY)
+        expression = tables.latest(table) if bare == table else tables.history(bare)
+        with written(output) as out:
+            if form is TableFormat.PARQUET:
+                write_parquet(tables, expression, out)
+            else:
+                write_table(tables, expression, form.value, out)
+
+
+def load(
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="URL", help="postgres://USER@HOST/DATABASE", show_default=False)
+    ],
+    dataset: Dataset = None,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Copy a dataset's tables into a database that cannot read its files, for `--engine` afterwards."""
+    from agent.cli.fleet.needed import fleet_libraries
+
+    fleet_libraries("duckdb", "ibis", "pyarrow", "psycopg")
+    with opened(dataset, None) as source:
+        from agent.fleet.engines.loading import load as do
+
+        rows = do(source, engine)
+    if not quiet:
+        print(f"{sum(rows.values()):,} rows of {len(rows)} tables")

@@ -1,0 +1,1 @@
+"""Hosts, rails and switches of one cluster as one graph: what it is, and what breaks it."""

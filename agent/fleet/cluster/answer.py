@@ -1,0 +1,135 @@
+"""The answer of `fleet topology` as data: what each fabric is, its rows and units, and what breaks it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+
+from agent.fleet.cluster.breaks import Break, breaks
+from agent.fleet.cluster.graph import Cluster, natural
+from agent.fleet.cluster.kinds import what
+from agent.fleet.cluster.view import View
+from agent.fleet.hostlist import fold
+
+FORMAT = "fabricscope.topology/1"
+NVL72 = (18, 72)  # hosts and GPUs of one domain
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """Switches of one row; 1 are leaves. `names`: folded as host lists are."""
+
+    row: int
+    switches: int
+    names: str
+
+
+class UnitRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A scalable unit. `hosts`: folded. `rails`: rail -> leaf, where that is clear."""
+
+    name: str
+    nodes: int
+    leaves: list[str]
+    rails: dict[str, str]
+    hosts: str
+
+
+class FabricRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One fabric. `oversubscription`: of a full leaf, host bandwidth to uplinks; null where it is not known."""
+
+    kind: str
+    sure: str
+    evidence: list[str]
+    levels: int
+    oversubscription: float | None
+    hosts: int
+    ports: int
+    switches: int
+    cables: int
+    rows: list[Row]
+    units: list[UnitRow]
+    in_no_unit: list[str]
+
+
+class DomainRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Hosts that one NVLink fabric joins."""
+
+    domain: str
+    nodes: int
+    gpus: int
+    hosts: str
+
+
+class Topology(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole answer."""
+
+    format: str = FORMAT
+    sources: list[str]
+    fabrics: list[FabricRow]
+    nvlink: list[DomainRow]
+    nvlink_words: str | None
+    breaks: list[Break]
+    notes: list[str]
+
+
+def topology(cluster: Cluster, views: list[View]) -> Topology:
+    """The answer from the graph."""
+    domains = [
+        DomainRow(domain=each.id, nodes=len(each.hosts), gpus=each.gpus, hosts=fold(each.hosts))
+        for each in cluster.domains
+    ]
+    return Topology(
+        sources=list(cluster.sources),
+        fabrics=[_fabric(view) for view in views],
+        nvlink=sorted(domains, key=lambda each: natural(each.hosts)),
+        nvlink_words=_nvlink(cluster),
+        breaks=breaks(cluster, views),
+        notes=list(cluster.notes),
+    )
+
+
+def _fabric(view: View) -> FabricRow:
+    kind = what(view)
+    return FabricRow(
+        kind=kind.kind,
+        sure=kind.sure,
+        evidence=list(kind.evidence),
+        levels=kind.levels,
+        oversubscription=kind.oversubscription,
+        hosts=len(view.units.links),
+        ports=len(view.part.host_links),
+        switches=len(view.part.switches),
+        cables=len(view.part.switch_links),
+        rows=list(_rows(view)),
+        units=[
+            UnitRow(
+                name=unit.name,
+                nodes=len(unit.hosts),
+                leaves=[view.name(leaf) for leaf in unit.leaves],
+                rails={rail: view.name(at.leaf) for rail, at in unit.rails.items()},
+                hosts=fold(unit.hosts),
+            )
+            for unit in view.units.units
+        ],
+        in_no_unit=list(view.units.loose),
+    )
+
+
+def _rows(view: View) -> Iterator[Row]:
+    for row in sorted(set(view.tiers.values())):
+        these = [view.name(each) for each, tier in view.tiers.items() if tier == row]
+        yield Row(row=row, switches=len(these), names=fold(these))
+
+
+def _nvlink(cluster: Cluster) -> str | None:
+    """What the NVLink domains are, in words."""
+    if not cluster.domains:
+        return None
+    shapes = Counter((len(each.hosts), each.gpus) for each in cluster.domains)
+    told = ", ".join(
+        f"{count:,} of {hosts} hosts with {gpus} GPUs" for (hosts, gpus), count in sorted(shapes.items(), reverse=True)
+    )
+    whole = shapes.get(NVL72, 0)
+    kind = "NVL72 blocks" if whole * 2 > len(cluster.domains) else "NVLink domains"
+    return f"{kind}: {told} (cluster UUID and clique of the reports)"

@@ -1,0 +1,100 @@
+"""Leaves that hang on the same spines, spines on the same cores: how many cables each pair of them has."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from agent.fleet.cluster.clear import Most, most
+from agent.fleet.cluster.graph import Place, Switch, natural, shape
+from agent.fleet.cluster.grouping import groups
+from agent.fleet.cluster.parts import Part
+
+
+class Block(NamedTuple):
+    """`lower` and `upper` switches; `cables` of each pair; `usual`: how many a pair has, by the upper switch.
+
+    `ends`: port of a switch -> port at the far end, of the cables between them. `peers`: those of `lower` that can be
+    compared: named alike, or with at least half of the usual cables.
+    """
+
+    tier: int
+    lower: tuple[str, ...]
+    upper: tuple[str, ...]
+    cables: Mapping[tuple[str, str], int]
+    usual: Mapping[str, tuple[int, Most]]
+    ends: Mapping[Place, Place]
+    peers: tuple[str, ...]
+
+
+def blocks(part: Part, tiers: Mapping[str, int], switches: Mapping[str, Switch]) -> list[Block]:
+    """The blocks between each row and the next."""
+    above: defaultdict[int, defaultdict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    ends: defaultdict[int, dict[Place, Place]] = defaultdict(dict)
+    for link in part.switch_links:
+        one, other = tiers.get(link.a.switch), tiers.get(link.b.switch)
+        if one is None or other is None or abs(one - other) != 1:
+            continue
+        low, high = (link.a, link.b) if one < other else (link.b, link.a)
+        tier = min(one, other)
+        above[tier][low.switch][high.switch] += 1
+        ends[tier][low], ends[tier][high] = high, low
+    found = []
+    for tier in sorted(above):
+        made, loose = groups(above[tier])
+        found += [_block(tier, each.members, each.places, above[tier], ends[tier], switches) for each in made]
+        found += [
+            _block(tier, (each,), frozenset(above[tier][each]), above[tier], ends[tier], switches) for each in loose
+        ]
+    return found
+
+
+def _block(
+    tier: int, members: tuple[str, ...], places: frozenset[str], above: Mapping[str, Counter[str]],
+    ends: Mapping[Place, Place], switches: Mapping[str, Switch],
+) -> Block:  # fmt: skip
+    def key(each: str) -> object:
+        return natural(switches[each].name), each
+
+    lower = tuple(sorted(members, key=key))  # type: ignore[arg-type]  # tuples, which do compare
+    peers = _peers(lower, places, above, switches)
+    upper = tuple(sorted({far for each in peers for far in above[each]} | places, key=key))  # type: ignore[arg-type]
+    cables = {(low, high): count for low in lower for high, count in above[low].items()}
+    every = most(Counter(cables.get((low, high), 0) for low in peers for high in upper))
+    usual = {}
+    for high in upper:
+        clear = most(Counter(cables.get((low, high), 0) for low in peers))
+        if clear and clear[0] > 0:
+            usual[high] = clear
+        elif clear is None and every and every[0] > 0 and high in places:
+            usual[high] = every
+    mine, far = set(lower), set(upper)
+    own = {
+        one: other
+        for one, other in ends.items()
+        if {one.switch, other.switch} & mine and _within(one, other, mine, far)
+    }
+    return Block(tier, lower, upper, cables, usual, own, peers)
+
+
+def _within(one: Place, other: Place, lower: set[str], upper: set[str]) -> bool:
+    return (one.switch in lower and other.switch in upper) or (other.switch in lower and one.switch in upper)
+
+
+def _peers(
+    lower: tuple[str, ...], places: frozenset[str], above: Mapping[str, Counter[str]], switches: Mapping[str, Switch]
+) -> tuple[str, ...]:
+    """A service switch with two cables to one of ten spines is not a leaf that lost nine of them."""
+    shapes = Counter(shape(switches[each].name) for each in lower)
+    usual, count = shapes.most_common(1)[0]
+    told = count * 2 > len(lower) and usual not in {shape(switches[each].name) for each in places}
+    middle = sorted(above[each].total() for each in lower)[len(lower) // 2]
+
+    def peer(each: str) -> bool:
+        if told and shape(switches[each].name) == usual:
+            return True
+        reached = len(places & above[each].keys())
+        return 2 * above[each].total() >= middle and (not told or reached >= 0.75 * len(places))
+
+    return tuple(each for each in lower if peer(each))

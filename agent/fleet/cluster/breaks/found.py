@@ -1,0 +1,35 @@
+"""One thing that is wrong."""
+
+from __future__ import annotations
+
+import msgspec
+
+KINDS = {
+    "swapped-cables": "Two cables at each other's place",
+    "rail-elsewhere": "A rail on another leaf than its unit's",
+    "missing-rail": "A node with fewer rails than its peers",
+    "short-unit": "A unit without a leaf that its peers have",
+    "no-unit": "A node in no scalable unit",
+    "missing-uplink": "A cable between switches that peers have",
+    "swapped-uplinks": "Two cables between switches at each other's place",
+    "uneven-pace": "A link slower than its peers",
+    "slower-than-both-ends": "A link slower than both of its ends could be",
+    "not-in-fabric": "A port that its host calls up and the fabric does not show",
+    "down-in-report": "A port that the fabric shows and its host calls down",
+    "split-domain": "A host in two NVLink domains",
+}
+
+
+class Break(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`kind`: a key of KINDS. `ports`: "SWITCH/PORT". `compared`: with what, and how many of it agree.
+
+    `should`: where a cable belongs, by the end that is wrong: "luna-0541 mlx5_9" -> "LG28-08/1".
+    """
+
+    kind: str
+    text: str
+    hosts: tuple[str, ...] = ()
+    ports: tuple[str, ...] = ()
+    compared: str = ""
+    fix: str = ""
+    should: dict[str, str] = {}

@@ -1,0 +1,72 @@
+"""The graph from all that there is: fabric files, and the rows of nodes' reports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agent.fleet.cluster.from_fabric import read
+from agent.fleet.cluster.from_reports import Neighbours, Tables, adapters, domains, infiniband, lldp, unseen
+from agent.fleet.cluster.graph import Cluster, distinct_names
+from probes.readers.fabric import Fabric
+
+_GENERATED = re.compile(r"^# Topology file: generated on ([A-Za-z0-9: ]{10,40})$", re.MULTILINE)
+
+
+class FabricFile(NamedTuple):
+    """One file. `when`: its own words of the time when it was made; "" where it has none."""
+
+    name: str
+    fabric: Fabric
+    when: str = ""
+
+
+def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
+    """Everything joined. What cannot be read or joined stands in its notes."""
+    notes: list[str] = []
+    known, claimed = adapters(tables) if tables else ({}, [])
+    notes += claimed
+    found = read([each.fabric for each in files], known)
+    notes += found.notes
+    switches, links = list(found.switches), list(found.host_links)
+    sources = [f"{each.name} ({each.fabric.format_name}{', ' + each.when if each.when else ''})" for each in files]
+    lost: list[str] = []
+    if tables:
+        sources.append(f"reports of {len(tables.host):,} node{'s'[: len(tables.host) != 1]}")
+        ethernet = lldp(tables)
+        own = infiniband(tables) if not files else Neighbours((), ())
+        taken = {link.at for link in links}
+        for told in (ethernet, own):
+            switches += [each for each in told.switches if each.id not in {one.id for one in found.switches}]
+            links += [each for each in told.host_links if each.at not in taken]
+        reached = {link.host for link in links}
+        lost = sorted(str(row.node) for row in tables.host if row.node not in reached)
+    if lost:
+        notes.append(
+            f"{len(lost):,} of {len(tables.host if tables else ()):,} nodes with a report are on no switch here"
+        )
+    if found.nameless:
+        notes.append(f"{len(found.nameless):,} adapters in the fabric do not say which host they are in")
+    when = "; ".join(dict.fromkeys(each.when for each in files if each.when)) or "of unknown time"
+    return Cluster(
+        switches=distinct_names(switches),
+        host_links=tuple(links),
+        switch_links=found.switch_links,
+        nameless=found.nameless,
+        domains=domains(tables) if tables else (),
+        unseen=tuple(unseen(tables, found.guids, links, f"file {when}")) if tables and files else (),
+        reported=frozenset(str(row.node) for row in tables.host) if tables else frozenset(),
+        sources=tuple(sources),
+        notes=tuple(notes),
+    )
+
+
+def generated(text: str) -> str:
+    """When a file says that it was made, in its own words.
+
+    >>> generated("#\\n# Topology file: generated on Tue Feb 23 14:02:06 2021\\n#\\n")
+    'Tue Feb 23 14:02:06 2021'
+    """
+    found = _GENERATED.search(text[:4096])
+    return found[1] if found else ""

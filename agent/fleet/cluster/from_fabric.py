@@ -1,0 +1,155 @@
+"""A fabric file's nodes and links as hosts on switches.
+
+Channel adapters are joined to hosts by the GUIDs of their reports, else by NodeDescription as rdma-ndd(8) and older
+set-up scripts write it: "host mlx5_0", "host HCA-1". Aggregation nodes (SHARP) are parts of switches, no hosts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from agent.fleet.cluster.graph import HostLink, Nameless, Pace, Place, Switch, SwitchLink, pace, switch_name
+from probes.readers.fabric import Fabric, FabricEnd, FabricLink, FabricNode
+
+_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252})")
+_ADAPTER = re.compile(r"(?:HCA-[0-9]{1,3}|[A-Za-z][A-Za-z_]{0,14}[0-9][A-Za-z0-9_.]{0,20})")
+_NOBODY = {"localhost", "localhost.localdomain", "localhost4", "localhost6", "none", "unknown"}
+
+
+class Adapter(NamedTuple):
+    """What a host's report says of an adapter's port."""
+
+    host: str
+    rail: str
+    device: str
+
+
+class Found(NamedTuple):
+    """What one file holds, in the words of the graph. `guids`: every adapter's node and port GUID in it."""
+
+    switches: tuple[Switch, ...]
+    host_links: tuple[HostLink, ...]
+    switch_links: tuple[SwitchLink, ...]
+    nameless: tuple[Nameless, ...]
+    guids: frozenset[str]
+    notes: tuple[str, ...]
+
+
+class _Port(NamedTuple):
+    node: FabricNode
+    end: FabricEnd
+    at: Place
+    pace: Pace
+
+
+def read(fabrics: Iterable[Fabric], adapters: Mapping[str, Adapter]) -> Found:
+    """All files together; what several of them tell is there once. `adapters`: by node and port GUID."""
+    switches: dict[str, Switch] = {}
+    trunks: list[SwitchLink] = []
+    ports: list[_Port] = []
+    taken: set[Place] = set()  # one cable a port: what the first file says of it counts
+    notes: list[str] = []
+    direct = 0
+    for fabric in fabrics:
+        nodes = fabric.nodes
+        for node in nodes.values():
+            if node.kind == "switch":
+                switches.setdefault(node.guid, Switch(node.guid, switch_name(node.name), node.ports))
+        notes += [f"{fabric.format_name}: {each}" for each in fabric.problems]
+        for link in fabric.links:
+            if link.b is None or (link.state or "").lower() == "down":
+                continue
+            one, other = _kind(nodes, link.a), _kind(nodes, link.b)
+            if one == other == "switch":
+                made = _trunk(link)
+                if made.a not in taken and made.b not in taken:
+                    taken |= {made.a, made.b}
+                    trunks.append(made)
+            elif "switch" in (one, other):
+                far, near = (link.b, link.a) if one == "switch" else (link.a, link.b)
+                found, at = nodes.get(far.guid), Place(near.guid, str(near.port))
+                own = found is None or found.kind != "ca" or _of_switch(found, nodes.get(near.guid))
+                if found is not None and not own and at not in taken:
+                    taken.add(at)
+                    ports.append(_Port(found, far, at, _pace(link)))
+            else:
+                direct += 1
+    if direct:
+        notes.append(f"{direct} links of two adapters without a switch are left out")
+    named, nameless = _named(ports, adapters)
+    guids = frozenset(each for port in ports for each in (port.node.guid, port.end.port_guid) if each)
+    return Found(tuple(switches.values()), named, tuple(trunks), nameless, guids, tuple(notes))
+
+
+def described(said: str) -> tuple[str, str] | None:
+    """Host and adapter of a NodeDescription; none where it names no host.
+
+    >>> described("luna-0541 mlx5_9"), described("selene-cache-02 mlx5_1 "), described("n1 HCA-2"), described("node7")
+    (('luna-0541', 'mlx5_9'), ('selene-cache-02', 'mlx5_1'), ('n1', 'HCA-2'), ('node7', ''))
+    >>> described("MT4129 ConnectX7   Mellanox Technologies"), described("localhost HCA-6"), described("")
+    (None, None, None)
+    """
+    words = said.replace("'", " ").split()
+    if not 1 <= len(words) <= 2 or re.match(r"MT[0-9]{3}|ConnectX", words[0]):
+        return None
+    host, device = words[0], words[1] if len(words) == 2 else ""
+    if not _HOST.fullmatch(host) or host.lower() in _NOBODY or (device and not _ADAPTER.fullmatch(device)):
+        return None
+    return host, device
+
+
+def _kind(nodes: Mapping[str, FabricNode], end: FabricEnd) -> str:
+    node = nodes.get(end.guid)
+    return node.kind if node else "unknown"
+
+
+def _of_switch(node: FabricNode, switch: FabricNode | None) -> bool:
+    """The aggregation node within a switch: it shares the switch's system image."""
+    if "aggregation node" in node.name.lower():
+        return True
+    return bool(node.system_image_guid and switch and node.system_image_guid == switch.system_image_guid)
+
+
+def _pace(link: FabricLink) -> Pace:
+    return pace(link.width, link.speed, link.could_width, link.could_speed)
+
+
+def _trunk(link: FabricLink) -> SwitchLink:
+    assert link.b is not None
+    a, b = sorted((Place(link.a.guid, str(link.a.port)), Place(link.b.guid, str(link.b.port))))
+    return SwitchLink(a, b, _pace(link))
+
+
+def _named(
+    ports: Iterable[_Port], adapters: Mapping[str, Adapter]
+) -> tuple[tuple[HostLink, ...], tuple[Nameless, ...]]:
+    """Links of hosts, and adapters whose host is not known: unnamed, or of a name that several machines have."""
+    listed = list(ports)
+    names = [described(port.node.name) for port in listed]
+    uses = Counter((name, port.end.port) for name, port in zip(names, listed, strict=True) if name and name[1])
+    joined, nameless = [], []
+    for name, port in zip(names, listed, strict=True):
+        known = adapters.get(port.end.port_guid or "") or adapters.get(port.node.guid)
+        if known:
+            joined.append(HostLink(known.host, known.rail, known.device, port.at, port.pace, port.node.guid))
+        elif name is None or uses[name, port.end.port] > 1:
+            nameless.append(Nameless(port.node.guid, port.node.name, port.at, port.pace))
+        else:
+            many = (port.node.ports or 1) > 1 or port.end.port > 1
+            device = f"{name[1]}/{port.end.port}" if many and name[1] else name[1]
+            joined.append(HostLink(name[0], device, device, port.at, port.pace, port.node.guid))
+    return tuple(_each_once(joined)), tuple(nameless)
+
+
+def _each_once(links: Iterable[HostLink]) -> Iterator[HostLink]:
+    """A rail that a host has twice is compared by its adapter instead."""
+    listed = list(links)
+    uses = Counter((each.host, each.rail) for each in listed)
+    for each in listed:
+        if uses[each.host, each.rail] == 1 or not each.rail:
+            yield each
+        else:
+            yield each._replace(rail=each.device if each.device != each.rail else f"{each.device} {each.guid}")

@@ -1,0 +1,255 @@
+"""What nodes' reports tell of the cluster: whose adapter is whose, LLDP neighbours, NVLink domains.
+
+Rows are those of the dataset's tables, whatever engine gave them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+from agent.fleet.cluster.clear import SHARE
+from agent.fleet.cluster.from_fabric import Adapter, described
+from agent.fleet.cluster.graph import Domain, HostLink, Pace, Place, Switch, Unseen, guid, natural, switch_name
+
+_NO_CLUSTER = "00000000-0000-0000-0000-000000000000"  # NVLink ends at the node
+
+
+class HostRow(NamedTuple):
+    """Columns of the table `host`."""
+
+    node: str
+    observed_at: datetime | None = None
+    rails: int | None = None
+
+
+class NicRow(NamedTuple):
+    """Columns of the table `nic`."""
+
+    node: str
+    id: str
+    label: str | None = None
+    rail: int | None = None
+    rdma_device: str | None = None
+    node_guid: str | None = None
+    virtual_function: bool | None = None
+
+
+class PortRow(NamedTuple):
+    """Columns of the table `port`."""
+
+    node: str
+    nic: str
+    port: int | None = None
+    rail: int | None = None
+    link_layer: str | None = None
+    state: str | None = None
+    rate_gbit_s: float | None = None
+    port_guid: str | None = None
+    neighbor_guid: str | None = None
+    neighbor_name: str | None = None
+    neighbor_port: int | None = None
+
+
+class NetdevRow(NamedTuple):
+    """Columns of the table `netdev`."""
+
+    node: str
+    label: str | None = None
+    nic: str | None = None
+    rail: int | None = None
+    speed_gbit_s: float | None = None
+    neighbor_system: str | None = None
+    neighbor_chassis: str | None = None
+    neighbor_port: str | None = None
+
+
+class GpuRow(NamedTuple):
+    """Columns of the table `gpu`."""
+
+    node: str
+    cluster_uuid: str | None = None
+    clique: int | None = None
+
+
+class Tables(NamedTuple):
+    """Rows of the dataset's tables, as far as they matter here."""
+
+    host: Sequence[HostRow] = ()
+    nic: Sequence[NicRow] = ()
+    port: Sequence[PortRow] = ()
+    netdev: Sequence[NetdevRow] = ()
+    gpu: Sequence[GpuRow] = ()
+
+
+class Source(Protocol):
+    """What gives rows of a table by its columns, as the fleet's engines do."""
+
+    def columns(self, table: str, names: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
+        """The rows, in any order."""
+
+
+def tables(source: Source) -> Tables:
+    """Rows of every table, from whatever holds them."""
+
+    def rows(kind: type[Any], table: str) -> list[Any]:
+        return sorted(map(kind._make, source.columns(table, kind._fields)), key=lambda row: natural(row.node))
+
+    return Tables(
+        rows(HostRow, "host"),
+        rows(NicRow, "nic"),
+        rows(PortRow, "port"),
+        rows(NetdevRow, "netdev"),
+        rows(GpuRow, "gpu"),
+    )
+
+
+class Neighbours(NamedTuple):
+    """Switches that hosts told of, and their links."""
+
+    switches: tuple[Switch, ...]
+    host_links: tuple[HostLink, ...]
+
+
+def adapters(tables: Tables) -> tuple[dict[str, Adapter], list[str]]:
+    """Adapters by node and port GUID, and notes on GUIDs that two hosts claim."""
+    devices = {(row.node, row.id): row for row in tables.nic if not row.virtual_function}
+    many = Counter((row.node, row.nic) for row in tables.port)
+    found: dict[str, Adapter] = {}
+    claimed: set[str] = set()
+    for row in tables.port:
+        nic = devices.get((row.node, row.nic))
+        if nic is None or row.link_layer != "InfiniBand":
+            continue
+        several = many[row.node, row.nic] > 1
+        made = _adapter(row, nic, several)
+        for key in (guid(row.port_guid), "" if several else guid(nic.node_guid)):
+            if key and found.setdefault(key, made) != made:
+                claimed.add(key)
+    for key in claimed:
+        del found[key]
+    notes = [f"GUID {key} is in the reports of more than one port: not joined by it" for key in sorted(claimed)[:5]]
+    if len(claimed) > 5:
+        notes.append(f"{len(claimed) - 5} more such GUIDs (fabricscope fleet duplicates)")
+    return found, notes
+
+
+def lldp(tables: Tables) -> Neighbours:
+    """Switches and links by LLDP, of rails; where no rail is known, of every interface of an RDMA device."""
+    told = [row for row in tables.netdev if row.neighbor_port and _switch_of(row)]
+    rails = [row for row in told if row.rail is not None]
+    chosen = rails or [row for row in told if row.nic]
+    switches: dict[str, Switch] = {}
+    links: dict[Place, HostLink] = {}
+    for row in chosen:
+        switch = _switch_of(row)
+        name = str(row.neighbor_system or row.neighbor_chassis)
+        switches.setdefault(switch, Switch(switch, " ".join(name.split()), by_hosts=True))
+        at = Place(switch, str(row.neighbor_port))
+        rail = f"rail {row.rail}" if row.rail is not None else str(row.label)
+        pace = Pace(gbit_s=row.speed_gbit_s)
+        links.setdefault(at, HostLink(str(row.node), rail, str(row.label), at, pace))
+    return Neighbours(tuple(switches.values()), _apart(links.values()))
+
+
+def infiniband(tables: Tables) -> Neighbours:
+    """Switches and links by what a host's own fabric file told of the far ends of its ports."""
+    devices = {(row.node, row.id): row for row in tables.nic}
+    many = Counter((row.node, row.nic) for row in tables.port)
+    switches: dict[str, Switch] = {}
+    links: dict[Place, HostLink] = {}
+    for row in tables.port:
+        far, name = guid(row.neighbor_guid), str(row.neighbor_name or "")
+        host = described(name)
+        if not far or row.neighbor_port is None or (host and host[1]):
+            continue
+        switches.setdefault(far, Switch(far, switch_name(name) or far, by_hosts=True))
+        at = Place(far, str(row.neighbor_port))
+        made = _adapter(row, devices.get((row.node, row.nic), NicRow(row.node, row.nic)), many[row.node, row.nic] > 1)
+        pace = Pace(gbit_s=row.rate_gbit_s)
+        links.setdefault(at, HostLink(made.host, made.rail, made.device, at, pace, guid(row.port_guid)))
+    return Neighbours(tuple(switches.values()), _apart(links.values()))
+
+
+def domains(tables: Tables) -> tuple[Domain, ...]:
+    """NVLink domains that leave a node."""
+    hosts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for row in tables.gpu:
+        cluster, clique = row.cluster_uuid, row.clique
+        if cluster and clique is not None and cluster != _NO_CLUSTER:
+            hosts[f"{cluster}.{clique}"][str(row.node)] += 1
+    return tuple(Domain(key, tuple(sorted(hosts[key], key=natural)), hosts[key].total()) for key in sorted(hosts))
+
+
+def unseen(tables: Tables, guids: frozenset[str], joined: Iterable[HostLink], when: str) -> Iterator[Unseen]:
+    """Ports that their host calls up and the fabric does not show, and the other way round.
+
+    Only where nearly all ports that are up are there: else the files are of another fabric. `when`: the files' time.
+    """
+    times = {row.node: row.observed_at for row in tables.host}
+    devices = {(row.node, row.id): row for row in tables.nic if not row.virtual_function}
+    many = Counter((row.node, row.nic) for row in tables.port)
+    at = {(link.host, link.device): link.at for link in joined}
+    up: defaultdict[str, list[tuple[Adapter, bool]]] = defaultdict(list)
+    for row in tables.port:
+        nic = devices.get((row.node, row.nic))
+        key = guid(row.port_guid)
+        if nic is None or row.link_layer != "InfiniBand" or row.rail is None or not key:
+            continue
+        made = _adapter(row, nic, many[row.node, row.nic] > 1)
+        there = key in guids or guid(nic.node_guid) in guids
+        state = str(row.state or "").upper()
+        if state == "ACTIVE":
+            up[made.host].append((made, there))
+        elif there and state == "DOWN":
+            why = f"the fabric shows it ({when}), its host calls it down ({_moment(times.get(made.host))})"
+            yield Unseen(made.host, made.rail, made.device, why, at.get((made.host, made.device)))
+    yield from _not_there(up, times, when)
+
+
+def _not_there(
+    up: Mapping[str, list[tuple[Adapter, bool]]], times: Mapping[str, datetime | None], when: str
+) -> Iterator[Unseen]:
+    rails: defaultdict[str, Counter[bool]] = defaultdict(Counter)
+    for ports in up.values():
+        for adapter, there in ports:
+            rails[adapter.rail][there] += 1
+    for host, ports in up.items():
+        gone = [
+            adapter
+            for adapter, there in ports
+            if not there and rails[adapter.rail][True] >= SHARE * rails[adapter.rail].total()
+        ]
+        said = f"up for its host ({_moment(times.get(host))}), not in the fabric ({when})"
+        if len(gone) == len(ports) > 1:
+            yield Unseen(host, f"all {len(ports)} rails", "", said)
+            continue
+        for adapter in gone:
+            yield Unseen(host, adapter.rail, adapter.device, said)
+
+
+def _moment(time: datetime | None) -> str:
+    return f"report of {time:%Y-%m-%d %H:%M}" if time else "report of unknown time"
+
+
+def _adapter(row: PortRow, nic: NicRow, several: bool) -> Adapter:
+    rail = nic.rail if row.rail is None else row.rail
+    device = str(nic.rdma_device or nic.label or row.nic)
+    if several:
+        device = f"{device}/{row.port}"
+    return Adapter(str(row.node), f"rail {rail}" if rail is not None else device, device)
+
+
+def _switch_of(row: NetdevRow) -> str:
+    return str(row.neighbor_chassis or row.neighbor_system or "")
+
+
+def _apart(links: Iterable[HostLink]) -> tuple[HostLink, ...]:
+    """A rail of several ports is compared port by port."""
+    listed = list(links)
+    uses = Counter((each.host, each.rail) for each in listed)
+    return tuple(
+        each if uses[each.host, each.rail] == 1 else each._replace(rail=f"{each.rail} {each.device}") for each in listed
+    )

@@ -1,0 +1,188 @@
+"""The cluster as one graph: hosts by their rails on switches, switches on switches, and what NVLink joins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+# Gbit/s of one lane as the field counts it: HDR 4x is "200". InfiniBand Architecture 1.7, and its roadmap
+LANE_GBIT_S = {
+    "SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0,
+    "EDR": 25.0, "HDR": 50.0, "NDR": 100.0, "XDR": 200.0,
+}  # fmt: skip
+
+
+class Switch(NamedTuple):
+    """`id`: its node GUID; of Ethernet what LLDP calls it. `name`: as people call it, "LG28-08".
+
+    `by_hosts`: only hosts tell of it, so cables between switches are not known.
+    """
+
+    id: str
+    name: str
+    ports: int | None = None
+    by_hosts: bool = False
+
+
+class Place(NamedTuple):
+    """One port of a switch. `port`: its number, of Ethernet the switch's own name of it."""
+
+    switch: str
+    port: str
+
+
+class Pace(NamedTuple):
+    """What a link runs at, and what both of its ends could, where a tool says that it is more."""
+
+    width: int | None = None
+    speed: str | None = None
+    gbit_s: float | None = None
+    could: str | None = None  # "4xNDR"
+
+    @property
+    def words(self) -> str:
+        """ "4xHDR", "400 Gbit/s", "unknown"."""
+        if self.width is not None and self.speed:
+            return f"{self.width}x{self.speed}"
+        return f"{self.gbit_s:g} Gbit/s" if self.gbit_s is not None else "unknown"
+
+
+class HostLink(NamedTuple):
+    """One port of a host on a port of a switch. `rail`: what it is compared by; "" where nothing names it."""
+
+    host: str
+    rail: str  # "rail 3" where the host's report says so, else the adapter's name: "mlx5_5", "HCA-6"
+    device: str
+    at: Place
+    pace: Pace = Pace()
+    guid: str = ""
+
+    @property
+    def called(self) -> str:
+        """What its host calls it, and the rail where a report numbers it."""
+        if self.rail.startswith("rail ") and self.device:
+            return f"{self.rail} ({self.device})"
+        return self.device or self.rail or "an adapter"
+
+
+class SwitchLink(NamedTuple):
+    """A cable between two switches."""
+
+    a: Place
+    b: Place
+    pace: Pace = Pace()
+
+
+class Nameless(NamedTuple):
+    """An adapter that does not say which host it is in."""
+
+    guid: str
+    said: str
+    at: Place
+    pace: Pace = Pace()
+
+
+class Domain(NamedTuple):
+    """Hosts that one NVLink fabric joins. `id`: ClusterUUID.CliqueId. `gpus`: how many those hosts have in it."""
+
+    id: str
+    hosts: tuple[str, ...]
+    gpus: int = 0
+
+
+class Unseen(NamedTuple):
+    """A port that a report and a fabric file disagree on. `why` says how."""
+
+    host: str
+    rail: str
+    device: str
+    why: str
+    at: Place | None = None
+
+
+class Cluster(NamedTuple):
+    """All that is known. `sources`: what it was read from; `notes`: what could not be read or joined."""
+
+    switches: Mapping[str, Switch]
+    host_links: tuple[HostLink, ...] = ()
+    switch_links: tuple[SwitchLink, ...] = ()
+    nameless: tuple[Nameless, ...] = ()
+    domains: tuple[Domain, ...] = ()
+    unseen: tuple[Unseen, ...] = ()
+    reported: frozenset[str] = frozenset()
+    sources: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def place(self, at: Place) -> str:
+        """ "LG28-08/36", as people say it."""
+        switch = self.switches.get(at.switch)
+        return f"{switch.name if switch else at.switch}/{at.port}"
+
+
+def pace(width: int | None, speed: str | None, could_width: int | None = None, could_speed: str | None = None) -> Pace:
+    """Pace of an InfiniBand link by the names of its width and speed.
+
+    >>> pace(4, "HDR").gbit_s, pace(2, "HDR").words, pace(4, "HDR", could_speed="NDR").could, pace(None, None).gbit_s
+    (200.0, '2xHDR', '4xNDR', None)
+    """
+    lane = LANE_GBIT_S.get(speed or "")
+    could = None
+    if could_width or could_speed:
+        could = f"{could_width or width or '?'}x{could_speed or speed or '?'}"
+    return Pace(width, speed, width * lane if width is not None and lane is not None else None, could)
+
+
+def guid(text: str | None) -> str:
+    """A GUID in any writing as 16 hex digits; "" where it is none, or all zeros.
+
+    >>> guid("b83f:d203:0076:f96b"), guid("0x2c90300a1b2c3"), guid("0000:0000:0000:0000"), guid("mlx5_0"), guid(None)
+    ('b83fd2030076f96b', '0002c90300a1b2c3', '', '', '')
+    """
+    digits = (text or "").strip().lower().removeprefix("0x").replace(":", "")
+    if not 1 <= len(digits) <= 16 or not re.fullmatch(r"[0-9a-f]+", digits) or not digits.strip("0"):
+        return ""
+    return digits.zfill(16)
+
+
+def switch_name(said: str) -> str:
+    """A switch's NodeDescription as people call the switch.
+
+    >>> switch_name("MF0;LG28-08:MQM8700/U1"), switch_name("SwitchX -  Mellanox Technologies"), switch_name(" a ; b:c ")
+    ('LG28-08', 'SwitchX - Mellanox Technologies', 'a ; b:c')
+    """
+    said = " ".join(said.split()).strip("'")
+    found = re.fullmatch(r"MF0;([^:;]+):.*", said)
+    return (found[1] if found else said).strip()
+
+
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Order of names by their numbers: leaf2 before leaf10.
+
+    >>> sorted(["leaf10", "leaf2", "7", "x"], key=natural)
+    ['7', 'leaf2', 'leaf10', 'x']
+    """
+    parts = re.split(r"([0-9]{1,18})", text)
+    return tuple((0, int(each), "") if each.isdecimal() and each.isascii() else (1, 0, each) for each in parts if each)
+
+
+def shape(name: str) -> str:
+    """A name without its numbers: switches of one role are mostly named alike.
+
+    >>> shape("LG28-08"), shape("B09-P1-IBLEAF-04-05")
+    ('LG#-#', 'B#-P#-IBLEAF-#-#')
+    """
+    return re.sub(r"[0-9]+", "#", name)
+
+
+def distinct_names(switches: Iterable[Switch]) -> dict[str, Switch]:
+    """By id; switches of one name get their id into it, so that a name leads to one switch."""
+    listed = list(switches)
+    count: dict[str, int] = {}
+    for each in listed:
+        count[each.name] = count.get(each.name, 0) + 1
+    named = {}
+    for each in listed:
+        name = each.name or f"switch {each.id}"
+        named[each.id] = each._replace(name=name if count[each.name] == 1 or not each.name else f"{name} {each.id}")
+    return named

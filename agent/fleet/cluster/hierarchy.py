@@ -1,0 +1,137 @@
+"""The tree that schedulers want: units of nodes, pods of units, and so on, each with one parent.
+
+A node of a rail-optimized fabric hangs on many leaves; the unit of nodes that share them stands for all of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from agent.fleet.cluster.graph import natural
+from agent.fleet.cluster.grouping import Joined
+from agent.fleet.cluster.units import Unit
+from agent.fleet.cluster.view import View
+
+
+class Level(NamedTuple):
+    """One switch of the tree: `nodes` of a unit, or `below` it. `about`: what it stands for."""
+
+    name: str
+    tier: int
+    nodes: tuple[str, ...] = ()
+    below: tuple[Level, ...] = ()
+    about: str = ""
+
+
+class Tree(NamedTuple):
+    """`placed`: hosts that are in no unit, and the name of the unit they were put to; `left`: hosts left out."""
+
+    roots: tuple[Level, ...]
+    placed: dict[str, str]
+
+
+def tree(views: list[View]) -> Tree:
+    """Every host once: in the first fabric, the one with most ports, that has it in a unit."""
+    seen: set[str] = set()
+    placed: dict[str, str] = {}
+    roots: list[Level] = []
+    names: set[str] = set()
+    for view in views:
+        levels = _units(view, seen, placed, names)
+        roots += _up(view, levels, names)
+    return Tree(tuple(roots), placed)
+
+
+def walk(roots: Iterable[Level]) -> Iterable[Level]:
+    """Each below its children: units first."""
+    for level in roots:
+        yield from walk(level.below)
+        yield level
+
+
+def _units(view: View, seen: set[str], placed: dict[str, str], names: set[str]) -> list[tuple[Unit, Level]]:
+    extra: defaultdict[str, list[str]] = defaultdict(list)
+    for host in view.units.loose:
+        if host not in seen and view.units.units:
+            links = view.units.links[host]
+            near = max(view.units.units, key=lambda unit: sum(link.at.switch in unit.leaves for link in links))
+            extra[near.name].append(host)
+    made = []
+    for unit in view.units.units:
+        own = [host for host in unit.hosts if host not in seen] + extra[unit.name]
+        if own:
+            name = _free(unit.name, names)
+            placed |= dict.fromkeys(extra[unit.name], name)
+            leaves = [view.name(leaf) for leaf in unit.leaves]
+            about = leaves[0] if len(leaves) == 1 else f"{len(leaves)} leaves: {leaves[0]} .. {leaves[-1]}"
+            seen.update(own)
+            made.append((unit, Level(name, 1, tuple(sorted(own, key=natural)), (), about)))
+    return made
+
+
+def _up(view: View, levels: list[tuple[Unit, Level]], names: set[str]) -> list[Level]:
+    """Groups that switches of one more row join, until all are one or there are no more rows."""
+    joined = Joined()
+    for unit, _ in levels:
+        for leaf in unit.leaves:
+            joined.join(unit.leaves[0], leaf)
+    ends: dict[Level, str] = {level: unit.leaves[0] for unit, level in levels}
+    now = [level for _, level in levels]
+    for tier in range(2, view.levels + 1):
+        for link in view.part.switch_links:
+            rows = view.tiers.get(link.a.switch, 99), view.tiers.get(link.b.switch, 99)
+            if max(rows) <= tier:
+                joined.join(link.a.switch, link.b.switch)
+        now = _grouped(view, now, ends, joined, tier, names)
+    return now
+
+
+def _grouped(
+    view: View, now: list[Level], ends: dict[Level, str], joined: Joined, tier: int, names: set[str]
+) -> list[Level]:
+    groups: defaultdict[object, list[Level]] = defaultdict(list)
+    for level in now:
+        groups[joined.find(ends[level])].append(level)
+    if len(groups) == len(now):
+        return now
+    above: defaultdict[object, list[str]] = defaultdict(list)
+    for switch, row in view.tiers.items():
+        if row == tier:
+            above[joined.find(switch)].append(view.name(switch))
+    made = []
+    for root, members in groups.items():
+        if len(members) == 1:
+            made.append(members[0])
+            continue
+        upper = sorted(above[root], key=natural)
+        kind = _called(upper)
+        whole = len(groups) == 1
+        name = _free(kind or ("top" if whole else f"row{tier}-{len(made) + 1}"), names)
+        level = Level(name, tier, (), tuple(members), f"{len(upper)} switches in row {tier}" if upper else "")
+        ends[level] = ends[members[0]]
+        made.append(level)
+    return made
+
+
+def _called(names: list[str]) -> str:
+    """What the names of switches begin with, without half a number; "" where that is nothing.
+
+    >>> _called(["CSPINE1-01", "CSPINE1-80"]), _called(["CCORE1-001", "CCORE2-140"]), _called(["a1", "b1"])
+    ('CSPINE1', 'CCORE', '')
+    """
+    common = os.path.commonprefix(names)  # noqa: RUF071  # names, not paths: letter by letter is meant
+    if any(each[len(common) : len(common) + 1].isdigit() for each in names):
+        common = common.rstrip("0123456789")
+    common = common.rstrip("-_. ")
+    return common if len(common) > 1 and len(names) > 1 else ""
+
+
+def _free(name: str, names: set[str]) -> str:
+    chosen, number = name, 2
+    while chosen in names:
+        chosen, number = f"{name}-{number}", number + 1
+    names.add(chosen)
+    return chosen

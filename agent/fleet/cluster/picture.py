@@ -1,0 +1,140 @@
+"""The fabric as SVG: rows of switches, hosts below them, cables as bundles, what breaks it in red.
+
+Many switches are drawn as one box where they hang on the same ones below: a picture of 666 switches has some forty.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from xml.etree.ElementTree import Element, tostring
+
+from agent.fleet.cluster.breaks import Break
+from agent.fleet.cluster.drawn import GAP, HIGH, HOSTS, Box, Scene, scenes
+from agent.fleet.cluster.graph import Cluster
+from agent.fleet.cluster.view import View
+from agent.outputs.export.svg import colours
+from agent.outputs.html.elements import el
+
+TITLE, ROW, EDGE = 46.0, 128.0, 20.0  # pixels: above a fabric, between rows, at the sides
+LETTER = 6.6  # of a name in a box
+NARROWEST, WIDEST, LEAST = 60.0, 170.0, 640.0
+_STYLE = """
+.cluster { font: 13px/1.3 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
+.cluster text { fill: var(--ink); } .cluster .small { font-size: 11px; fill: var(--dim); }
+.cluster .head { font-weight: 600; font-size: 15px; } .cluster .middle { text-anchor: middle; }
+.cluster .switch rect { fill: var(--switch); stroke: var(--switch-line); }
+.cluster .leaf rect { fill: var(--nic); stroke: var(--nic-line); }
+.cluster .hosts rect { fill: var(--gpu); stroke: var(--gpu-line); }
+.cluster .broken rect { stroke: var(--error); stroke-width: 2.4; }
+.cluster .wire { stroke: var(--flow); fill: none; opacity: .55; }
+.cluster .wire.broken { stroke: var(--error); opacity: 1; }
+.cluster .mark { fill: var(--error); } .cluster .count { fill: var(--paper); font-size: 11px; font-weight: 700; }
+.cluster .paper { fill: var(--paper); }
+"""
+
+
+def picture(cluster: Cluster, views: list[View], found: list[Break]) -> str:
+    """One SVG file with all fabrics, one below the other."""
+    root = el("svg", class_="cluster", role="img")
+    high, wide = EDGE, LEAST
+    drawn = []
+    for number, scene in enumerate(scenes(cluster, views, found), 1):
+        group, size = _fabric(scene, number if len(views) > 1 else 0)
+        group.set("transform", f"translate(0 {high:g})")
+        drawn.append(group)
+        high, wide = high + size[1] + EDGE, max(wide, size[0])
+    if not drawn:
+        drawn.append(el("text", "no switch and no link is known", x=EDGE, y=30, class_="small"))
+        high = 50.0
+    what = f"{len(cluster.switches)} switches, {len({link.host for link in cluster.host_links})} hosts"
+    for name, value in (("viewBox", f"0 0 {wide:g} {high:g}"), ("width", f"{wide:g}"), ("height", f"{high:g}")):
+        root.set(name, value)
+    root.set("aria-label", f"The cluster: {what}, {len(found)} things break it")
+    style = el("style")
+    style.text = f"{colours(_STYLE, 1)}@media (prefers-color-scheme: dark) {{{colours(_STYLE, 2)}}}\n"
+    root.extend([style, el("rect", width="100%", height="100%", class_="paper"), *drawn])
+    root.set("xmlns", "http://www.w3.org/2000/svg")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
+
+
+def _fabric(scene: Scene, number: int) -> tuple[Element, tuple[float, float]]:
+    """One fabric and how large it is."""
+    widths = {row: _width(boxes) for row, boxes in scene.rows.items()}
+    wide = max([LEAST, *(len(boxes) * (widths[row] + GAP) + 2 * EDGE for row, boxes in scene.rows.items())])
+    rows = sorted(scene.rows, reverse=True)
+    at: dict[str, tuple[float, float]] = {}
+    for line, row in enumerate(rows):
+        boxes = scene.rows[row]
+        step = (wide - 2 * EDGE) / len(boxes)
+        even = [EDGE + step * (place + 0.5) for place in range(len(boxes))]
+        for box, x in zip(boxes, _below(scene, boxes, at, widths[row], wide) if row == HOSTS else even, strict=True):
+            at[box.key] = x, TITLE + line * ROW
+    group = el("g", el("text", (f"{number}: " if number else "") + scene.title, x=EDGE, y=16, class_="head"))
+    if scene.words:
+        group.append(el("text", scene.words, x=EDGE, y=33, class_="small"))
+    group.extend(_wires(scene, at))
+    for row in rows:
+        group.extend(_box(box, at[box.key], widths[row]) for box in scene.rows[row])
+    return group, (wide, TITLE + (len(rows) - 1) * ROW + HIGH + EDGE)
+
+
+def _below(
+    scene: Scene, boxes: list[Box], at: Mapping[str, tuple[float, float]], own: float, wide: float
+) -> list[float]:
+    """Hosts below their leaves, as far as there is room."""
+    over: defaultdict[str, list[float]] = defaultdict(list)
+    for upper, lower in scene.wires:
+        if upper in at:
+            over[lower].append(at[upper][0])
+    found: list[float] = []
+    for box in boxes:
+        wanted = sum(over[box.key]) / len(over[box.key]) if over[box.key] else 0.0
+        found.append(max(wanted, found[-1] + own + GAP if found else EDGE + own / 2))
+    limit = wide - EDGE - own / 2
+    for place in reversed(range(len(found))):
+        found[place] = min(found[place], limit)
+        limit = found[place] - own - GAP
+    return found
+
+
+def _width(boxes: list[Box]) -> float:
+    longest = max(max(len(box.name), len(box.words)) for box in boxes)
+    room = 1500.0 / len(boxes) - GAP
+    return max(NARROWEST, min(WIDEST, longest * LETTER + 14, max(room, NARROWEST)))
+
+
+def _wires(scene: Scene, at: dict[str, tuple[float, float]]) -> list[Element]:
+    most = max(scene.wires.values(), default=1)
+    calm: list[Element] = []
+    loud: list[Element] = []
+    for (upper, lower), count in sorted(scene.wires.items()):
+        (x, y), (far_x, far_y) = at[upper], at[lower]
+        broken = scene.broken.get((upper, lower), [])
+        said = f"{count:,} cable{'s'[: count != 1]}" + "".join(f"; {each}" for each in broken[:20])
+        middle = (y + HIGH + far_y) / 2
+        path = f"M{x:g} {y + HIGH:g}C{x:g} {middle:g} {far_x:g} {middle:g} {far_x:g} {far_y:g}"
+        thick = 1.0 + 5.0 * (count / most) ** 0.5
+        made = el("path", el("title", said), d=path, class_="wire broken" if broken else "wire", stroke_width=thick)
+        (loud if broken else calm).append(made)
+    return calm + loud
+
+
+def _box(box: Box, at: tuple[float, float], wide: float) -> Element:
+    x, y = at
+    narrow = box.kind == "hosts" and wide <= NARROWEST
+    name, words = box.words.split(" ") if narrow else (box.name, box.words)
+    said = "\n".join([f"{box.name}: {box.words}", *box.members[:40], *box.breaks[:40]])
+    group = el("g", el("title", said), class_=f"{box.kind}{' broken' if box.breaks else ''}")
+    group.append(el("rect", x=x - wide / 2, y=y, width=wide, height=HIGH, rx=6))
+    group.append(el("text", _cut(name, wide), x=x, y=y + 18, class_="middle"))
+    group.append(el("text", _cut(words, wide, 5.7), x=x, y=y + 34, class_="small middle"))
+    if box.breaks:
+        group.append(el("circle", cx=x + wide / 2 - 3, cy=y + 2, r=9, class_="mark"))
+        group.append(el("text", str(min(len(box.breaks), 99)), x=x + wide / 2 - 3, y=y + 6, class_="count middle"))
+    return group
+
+
+def _cut(text: str, wide: float, letter: float = LETTER) -> str:
+    most = max(int((wide - 6) / letter), 3)
+    return text if len(text) <= most else f"{text[: most - 1]}…"

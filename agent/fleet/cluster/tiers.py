@@ -1,0 +1,82 @@
+"""Rows of switches by their distance from hosts: 1 is a leaf.
+
+A spine with a few service hosts on it is no leaf, and a leaf whose hosts are all off is no core.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Mapping
+
+from agent.fleet.cluster.graph import Switch, shape
+from agent.fleet.cluster.parts import Part
+
+
+def tiers(part: Part, switches: Mapping[str, Switch]) -> dict[str, int]:
+    """Every switch's row; those that no host reaches are left out."""
+    hosts = Counter(link.at.switch for link in part.host_links)
+    beside: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for link in part.switch_links:
+        beside[link.a.switch][link.b.switch] += 1
+        beside[link.b.switch][link.a.switch] += 1
+    leaves = _leaves(hosts, beside)
+    found = _distances(leaves, beside)
+    bare = _bare(found, leaves, switches)
+    return _distances(leaves | bare, beside) if bare else found
+
+
+def direct(part: Part, leaves: set[str]) -> float:
+    """The part of the leaves' cables to switches that go to leaves; 0 where there are none."""
+    ends = [(link.a.switch in leaves) + (link.b.switch in leaves) for link in part.switch_links]
+    touching = sum(each > 0 for each in ends)
+    return sum(each == 2 for each in ends) / touching if touching else 0.0
+
+
+def _leaves(hosts: Mapping[str, int], beside: Mapping[str, Counter[str]]) -> set[str]:
+    """Switches with hosts, but not those which join switches that have many more."""
+    strong = _strong(hosts)
+    ends = sum(count for switch in strong for count in beside.get(switch, Counter()).values())
+    among = sum(count for switch in strong for far, count in beside.get(switch, Counter()).items() if far in strong)
+    if ends and among > 0.5 * ends:  # routers with hosts, joined to each other
+        return set(hosts)
+    found = set()
+    for switch in hosts:
+        near = beside.get(switch, Counter())
+        to_strong = sum(count for far, count in near.items() if far in strong)
+        if switch in strong or to_strong < 0.5 * near.total() or not near:
+            found.add(switch)
+    return found
+
+
+def _strong(hosts: Mapping[str, int]) -> set[str]:
+    """Switches with at least half the hosts of the switch on which the middle one of all hosts is."""
+    if not hosts:
+        return set()
+    order = sorted(hosts.values())
+    middle, seen = order[-1], 0
+    for count in order:
+        seen += count
+        if seen * 2 >= sum(order):
+            middle = count
+            break
+    return {switch for switch, count in hosts.items() if count * 2 >= middle}
+
+
+def _distances(leaves: set[str], beside: Mapping[str, Counter[str]]) -> dict[str, int]:
+    found = dict.fromkeys(leaves, 1)
+    queue = deque(sorted(leaves))
+    while queue:
+        near = queue.popleft()
+        for far in beside.get(near, ()):
+            if far not in found:
+                found[far] = found[near] + 1
+                queue.append(far)
+    return found
+
+
+def _bare(found: Mapping[str, int], leaves: set[str], switches: Mapping[str, Switch]) -> set[str]:
+    """Switches above the second row that are named as only leaves are: leaves without a host that is up."""
+    leaf_shapes = {shape(switches[each].name) for each in leaves}
+    others = {shape(switches[each].name) for each, tier in found.items() if tier == 2}
+    named = leaf_shapes - others
+    return {each for each, tier in found.items() if tier > 2 and shape(switches[each].name) in named}

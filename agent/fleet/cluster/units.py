@@ -1,0 +1,101 @@
+"""Scalable units: nodes that share their set of leaves, and which rail hangs on which of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from agent.fleet.cluster.clear import Most, most
+from agent.fleet.cluster.graph import HostLink, Switch, natural
+from agent.fleet.cluster.grouping import groups
+from agent.fleet.cluster.naming import order, same_names
+from agent.fleet.cluster.parts import Part
+
+
+class Rail(NamedTuple):
+    """The leaf of a rail within a unit, and how many of its nodes have it there."""
+
+    leaf: str
+    most: Most
+
+
+class Unit(NamedTuple):
+    """`rails`: only those where a majority is clear. `usual`: links that most of its nodes have, if that is clear."""
+
+    name: str
+    leaves: tuple[str, ...]
+    hosts: tuple[str, ...]
+    rails: Mapping[str, Rail]
+    usual: tuple[int, Most] | None
+
+
+class Units(NamedTuple):
+    """All units by the names of their leaves; `loose`: hosts that hang between several; `links`: of each host."""
+
+    units: tuple[Unit, ...]
+    loose: tuple[str, ...]
+    links: Mapping[str, tuple[HostLink, ...]]
+
+
+def units(part: Part, switches: Mapping[str, Switch]) -> Units:
+    """The units of one fabric."""
+    links: defaultdict[str, list[HostLink]] = defaultdict(list)
+    for link in part.host_links:
+        links[link.host].append(link)
+    places = {host: Counter(link.at.switch for link in these) for host, these in links.items()}
+    found, loose = groups(places)
+    same_names([group.members for group in found], links)
+    made, taken = [], set[str]()
+    by_name = [tuple(sorted(group.places, key=lambda each: natural(switches[each].name))) for group in found]
+    order = sorted(
+        zip(by_name, found, strict=True), key=lambda pair: [natural(switches[each].name) for each in pair[0]]
+    )
+    for leaves, group in order:
+        name = _free(_name([switches[each].name for each in leaves]), taken)
+        hosts = tuple(sorted(group.members, key=natural))
+        usual = most(Counter(len(links[host]) for host in hosts))
+        made.append(Unit(name, leaves, hosts, _rails(hosts, links), usual))
+    ordered = {host: tuple(sorted(these, key=_order)) for host, these in links.items()}
+    return Units(tuple(made), tuple(sorted(loose, key=natural)), ordered)
+
+
+def _order(link: HostLink) -> tuple[object, ...]:
+    return order(link.rail or link.device), natural(link.at.port)
+
+
+def _rails(hosts: Iterable[str], links: Mapping[str, list[HostLink]]) -> dict[str, Rail]:
+    at: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for host in hosts:
+        for link in links[host]:
+            if link.rail:
+                at[link.rail][link.at.switch] += 1
+    found = {}
+    for rail in sorted(at, key=order):
+        clear = most(at[rail])
+        if clear:
+            found[rail] = Rail(*clear)
+    return found
+
+
+def _name(leaves: list[str]) -> str:
+    """What the names of its leaves have in common, else the first of them.
+
+    >>> _name(["LG28-01", "LG28-08"]), _name(["leaf1"]), _name(["B09-LEAF-01-05", "B09-LEAF-02-05"]), _name(["a", "b"])
+    ('LG28', 'leaf1', 'B09-LEAF-05', 'a')
+    """
+    split = [re.split(r"([^A-Za-z0-9]+)", each) for each in leaves]
+    if len(leaves) == 1 or len({len(each) for each in split}) > 1:
+        return leaves[0]
+    same = [each[0] for each in zip(*split, strict=True) if len(set(each)) == 1 and re.match(r"[A-Za-z0-9]", each[0])]
+    name = "-".join(same)
+    return name if len(name) > 1 else leaves[0]
+
+
+def _free(name: str, taken: set[str]) -> str:
+    chosen, number = name, 2
+    while chosen in taken:
+        chosen, number = f"{name} ({number})", number + 1
+    taken.add(chosen)
+    return chosen

@@ -1,0 +1,43 @@
+"""The tables as Arrow schemas and Parquet files: one place that says how a column is stored."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+
+from agent.fleet.tables import BOOL, CHANGE, FLOAT, INT, SIGHTING, TABLES, TEXT, TIME, Column, Table
+
+TYPES: dict[str, Any] = {
+    TEXT: pa.string(),
+    INT: pa.int64(),
+    FLOAT: pa.float64(),
+    BOOL: pa.bool_(),
+    TIME: pa.timestamp("us", tz="UTC"),
+}
+PARQUET = {"compression": "zstd", "compression_level": 1, "store_schema": False, "write_page_index": False}
+_MOMENT = Column("observed_at", TIME, "since when the rows of this node have been so")
+HISTORY = {each.name: each for each in (*(each for each in TABLES.values() if each.history), CHANGE, SIGHTING)}
+
+
+def history_columns(table: Table) -> tuple[Column, ...]:
+    """Columns of a table in history: `observed_at` stands after the node, where the table has none of its own."""
+    if any(each.name == _MOMENT.name for each in table.columns):
+        return table.columns
+    return (table.columns[0], _MOMENT, *table.columns[1:])
+
+
+@cache
+def schema(name: str, history: bool = False) -> Any:
+    """The Arrow schema of a table as its files have it. Raises KeyError."""
+    table = HISTORY[name] if history else TABLES[name]
+    columns = history_columns(table) if history else table.columns
+    return pa.schema([(each.name, TYPES[each.type]) for each in columns])
+
+
+@cache
+def packed_schema(plain: Any) -> Any:
+    """The same with text by dictionary: how rows are kept between processes and handed to the writer."""
+    packed = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema([(each.name, packed if each.type == pa.string() else each.type) for each in plain])

@@ -1,0 +1,121 @@
+"""A dataset: Parquet files that never change, and one manifest that says which of them count.
+
+    DATASET/manifest.json                                what is in force; replacing it is the only commit
+    DATASET/latest/<table>/bucket=07/<name>.parquet      each node as its newest report says
+    DATASET/history/<table>/dt=2026-01-15/<name>.parquet rows of a node from a moment on, where they became others
+    DATASET/state/bucket=07/<name>.parquet               of ingest alone: newest report and digests of each node
+    DATASET/quarantine/                                  reports that could not be taken, reasons.ndjson
+
+Readers take the file lists of the manifest. Where one of these files is gone, an ingest has committed meanwhile: open
+the dataset again. At rest, files on disk are those of the manifest, so that
+a plain `latest/host/**/*.parquet` is right.
+
+As of a moment t: of every node and table the row of `change` with the largest `observed_at` <= t, and of the table
+itself the history rows of that node and `observed_at`; `rows` 0 says that there are none. Volatile columns of history
+are those of some report of that state. A report that comes late is put in at its own time, and what follows from it
+after that time is put right: the history is the same in whatever order the reports came.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import NamedTuple
+
+import msgspec
+
+from agent.fleet.store import BadStore, Store, shown, store_of
+from agent.fleet.tables import CHANGE, FORMAT, SIGHTING, TABLES
+
+MANIFEST = "manifest.json"
+LATEST, HISTORY, STATE, QUARANTINE = "latest", "history", "state", "quarantine"
+SLOTS = 1024  # the most buckets that there can be; a power of two, as every number of buckets
+HISTORY_TABLES = (*(each.name for each in TABLES.values() if each.history), CHANGE.name, SIGHTING.name)
+
+
+class BadDataset(Exception):
+    """No dataset that can be read or written; the message is one line that names it."""
+
+
+class File(msgspec.Struct, frozen=True):
+    """A Parquet file of the dataset."""
+
+    path: str  # below the dataset
+    rows: int
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is in force. Fields are added, never renamed."""
+
+    format: str = FORMAT
+    generation: int = 0
+    written_at: str = ""  # RFC 3339
+    generator: str = ""  # version that wrote it
+    buckets: int = 1
+    nodes: int = 0
+    quarantined: int = 0  # lines of quarantine/reasons.ndjson
+    latest: dict[str, list[File]] = {}
+    history: dict[str, list[File]] = {}
+    state: list[File] = []
+
+
+class Dataset(NamedTuple):
+    """An opened dataset: one moment of it."""
+
+    store: Store
+    manifest: Manifest
+
+    def latest(self, table: str) -> list[str]:
+        """Files (paths, or URLs of an object store) of a table; none for one that its writer did not know."""
+        return [self.store.full(file.path) for file in self.manifest.latest.get(table, ())]
+
+    def history(self, table: str) -> list[str]:
+        """The same of a table's history."""
+        return [self.store.full(file.path) for file in self.manifest.history.get(table, ())]
+
+
+def open_dataset(url: str) -> Dataset:
+    """The dataset at a folder or URL as it is now. Raises BadDataset."""
+    try:
+        store = store_of(url)
+    except BadStore as error:
+        raise BadDataset(str(error)) from error
+    manifest = read_manifest(store)
+    if manifest is None:
+        raise BadDataset(f"{shown(url)}: no dataset: it has no {MANIFEST} (fabricscope fleet ingest makes one)")
+    return Dataset(store, manifest)
+
+
+def read_manifest(store: Store) -> Manifest | None:
+    """The manifest, or None where there is none. Raises BadDataset."""
+    where = f"{shown(store.url).rstrip('/')}/{MANIFEST}"
+    try:
+        data = store.read(MANIFEST)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise BadDataset(f"{where}: {error.strerror or str(error)[:200]}") from error
+    try:
+        manifest = msgspec.json.decode(data, type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadDataset(f"{where}: damaged: {error}") from error
+    if manifest.format != FORMAT:
+        raise BadDataset(f"{where}: its format is {manifest.format!r:.60}, and this version reads {FORMAT}")
+    wrong = _wrong(manifest)
+    if wrong:
+        raise BadDataset(f"{where}: damaged: {wrong}")
+    return manifest
+
+
+def slot_of(node: str) -> int:
+    """0 .. SLOTS - 1, of a node's name, the same for ever; its bucket is the rest after division by their number."""
+    return zlib.crc32(node.encode("utf-8", "surrogatepass")) % SLOTS
+
+
+def _wrong(manifest: Manifest) -> str | None:
+    if not 1 <= manifest.buckets <= SLOTS or manifest.buckets & (manifest.buckets - 1):
+        return f"{manifest.buckets} buckets"
+    for part in (*manifest.latest.values(), *manifest.history.values(), manifest.state):
+        for file in part:
+            if file.path.startswith("/") or ".." in file.path.split("/"):
+                return f"a path leads out of it: {file.path!r:.80}"
+    return None

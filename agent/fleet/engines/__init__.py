@@ -1,0 +1,40 @@
+"""Where questions are answered: DuckDB in this process over the dataset's files, or an engine that is there already.
+
+A question is an Ibis expression on the tables of agent/fleet/tables.py; every engine gets the same one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agent.fleet.engines.engine import Engine
+
+DEFAULT = "duckdb://"
+
+
+def connect(url: str | None, dataset: str | None) -> Engine:
+    """The tables of a dataset (a folder or URL) in the engine at `url`; DuckDB where it is None.
+
+    Raises EngineRefused.
+    """
+    from agent.fleet.engines.engine import EngineRefused
+
+    scheme = (url or DEFAULT).partition("://")[0].partition(":")[0].lower()
+    if scheme in ("duckdb", "chdb", "spark", "local") and not dataset:
+        raise EngineRefused("which dataset? --dataset DIR or URL, or FABRICSCOPE_DATASET")
+    if scheme == "duckdb":
+        from agent.fleet.engines.embedded import Embedded
+
+        return Embedded(str(dataset))
+    if scheme == "chdb":
+        from agent.fleet.engines.clickhouse import Chdb
+
+        return Chdb(str(dataset))
+    if scheme in ("spark", "local"):
+        from agent.fleet.engines.spark import Spark
+
+        return Spark(str(url), str(dataset))
+    from agent.fleet.engines.server import Server
+
+    return Server(str(url))

@@ -1,0 +1,184 @@
+"""DuckDB in this process, over the dataset's Parquet files: the default. Nothing is copied and nothing is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import ibis
+from ibis.expr import types as ir
+
+from agent.fleet.dataset import BadDataset, Dataset, open_dataset
+from agent.fleet.engines import shapes
+from agent.fleet.engines.engine import EngineRefused, Row, Unbound
+from agent.fleet.tables import BOOL, FLOAT, INT, TEXT, TIME
+
+_PIECE, _BATCH = 8192, 65_536  # rows
+_TYPES = {TEXT: "VARCHAR", INT: "BIGINT", FLOAT: "DOUBLE", BOOL: "BOOLEAN", TIME: "TIMESTAMP"}
+
+
+class Embedded(Unbound):
+    """One opened dataset. Where an ingest replaced files meanwhile, the dataset is opened again, once."""
+
+    name = "duckdb"
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._dataset = _opened(url)
+        self._database = duckdb.connect(config={"preserve_insertion_order": False})
+        self._database.execute("SET enable_progress_bar = false")
+        self._views: set[str] = set()
+
+    def latest(self, name: str) -> ir.Table:
+        """The view of that table."""
+        self._view(name)
+        return super().latest(name)
+
+    def history(self, name: str) -> ir.Table:
+        """The view of that table's history."""
+        self._view(shapes.HISTORY + name)
+        return super().history(name)
+
+    def rows(self, expression: ir.Table) -> list[Row]:
+        """Compiled and fetched. Raises EngineRefused."""
+        found: list[Row] = self._answered(str(ibis.to_sql(expression, dialect="duckdb"))).fetchall()
+        return found
+
+    def batches(self, expression: ir.Table) -> Any:
+        """A pyarrow.RecordBatchReader, for what is too large for one list. Raises EngineRefused."""
+        try:
+            found: Any = self._database.sql(str(ibis.to_sql(expression, dialect="duckdb")))
+            return (getattr(found, "to_arrow_reader", None) or found.fetch_arrow_reader)(_BATCH)
+        except duckdb.Error as error:
+            raise EngineRefused(_one_line(error)) from error
+
+    def query(self, sql: str) -> tuple[list[str], Iterator[list[Row]]]:
+        """Names of the columns of one SELECT, and its rows in pieces. Nothing else can be read, nothing written.
+
+        Raises EngineRefused, also from the pieces.
+        """
+        for name in shapes.names():
+            self._view(name)
+        self._shut()
+        try:
+            statements = self._database.extract_statements(sql)
+            kinds = [each.type.name for each in statements]
+            if kinds != ["SELECT"]:
+                raise EngineRefused(f"one SELECT is asked for, and this is {_kinds(kinds)}: the dataset is only read")
+            cursor = self._database.execute(statements[0])
+        except duckdb.Error as error:
+            raise EngineRefused(_one_line(error)) from error
+        return [each[0] for each in cursor.description or []], _pieces(cursor)
+
+    def close(self) -> None:
+        """Close the database, which was never on disk."""
+        self._database.close()
+
+    def _answered(self, sql: str) -> duckdb.DuckDBPyConnection:
+        try:
+            return self._database.execute(sql)
+        except duckdb.IOException as error:  # a file is gone: an ingest has committed since
+            if not self._moved():
+                raise EngineRefused(_one_line(error)) from error
+        except duckdb.Error as error:
+            raise EngineRefused(_one_line(error)) from error
+        try:
+            return self._database.execute(sql)
+        except duckdb.Error as error:
+            raise EngineRefused(_one_line(error)) from error
+
+    def _view(self, name: str) -> None:
+        if name in self._views:
+            return
+        try:
+            self._make(name)
+        except duckdb.IOException as error:
+            if not self._moved():
+                raise EngineRefused(_one_line(error)) from error
+            self._make(name)
+        except duckdb.Error as error:
+            raise EngineRefused(_one_line(error)) from error
+        self._views.add(name)
+
+    def _moved(self) -> bool:
+        """Whether another state of the dataset is in force now; its files are taken then."""
+        before = self._dataset.manifest
+        self._dataset = _opened(self._url)
+        if self._dataset.manifest == before:
+            return False
+        for name in self._views:
+            self._make(name)
+        return True
+
+    def _make(self, name: str) -> None:
+        """A view with all columns, also those that files of an earlier version lack."""
+        source = self._source(name)
+        there = {row[0] for row in self._database.execute(f"DESCRIBE FROM {source}").fetchall()}
+        chosen = ", ".join(
+            _time(each.name)
+            if each.type == TIME and each.name in there
+            else f'"{each.name}"'
+            if each.name in there
+            else f'CAST(NULL AS {_TYPES[each.type]}) AS "{each.name}"'
+            for each in shapes.columns(name)
+        )
+        self._database.execute(f'CREATE OR REPLACE VIEW "{name}" AS SELECT {chosen} FROM {source}')  # noqa: S608  # our names
+
+    def _source(self, name: str) -> str:
+        files = _files(self._dataset, name)
+        if not self._dataset.store.remote:
+            listed = ", ".join("'" + each.replace("'", "''") + "'" for each in files)
+            return f"read_parquet([{listed}], hive_partitioning = false, union_by_name = true)"
+        # DuckDB's own readers of object stores are extensions, fetched from the network: pyarrow's are here
+        from pyarrow import dataset as arrow
+
+        store: Any = self._dataset.store
+        skip = len(store.full("")) if store.full("").endswith("/") else len(store.full("")) + 1
+        paths = ["/".join(part for part in (store.root, each[skip:]) if part) for each in files]
+        self._database.register(f"files_{name}", arrow.dataset(paths, filesystem=store.filesystem, format="parquet"))
+        return f'"files_{name}"'
+
+    def _shut(self) -> None:
+        """From here on: no file but the dataset's, no network, no extension, no setting."""
+        if not self._dataset.store.remote:
+            files = [path for name in shapes.names() for path in _files(self._dataset, name)]
+            listed = ", ".join("'" + each.replace("'", "''") + "'" for each in files)
+            self._database.execute(f"SET allowed_paths = [{listed}]")
+        self._database.execute("SET enable_external_access = false")
+        self._database.execute("SET lock_configuration = true")
+
+
+def _pieces(cursor: duckdb.DuckDBPyConnection) -> Iterator[list[Row]]:
+    try:
+        while rows := cursor.fetchmany(_PIECE):
+            yield rows
+    except duckdb.Error as error:
+        raise EngineRefused(_one_line(error)) from error
+
+
+def _kinds(kinds: list[str]) -> str:
+    return ", ".join(each.lower().replace("_", " ") for each in kinds[:4]) or "nothing"
+
+
+def _files(dataset: Dataset, name: str) -> list[str]:
+    if name.startswith(shapes.HISTORY):
+        return dataset.history(name.removeprefix(shapes.HISTORY))
+    return dataset.latest(name)
+
+
+def _opened(url: str) -> Dataset:
+    try:
+        return open_dataset(url)
+    except BadDataset as error:
+        raise EngineRefused(str(error)) from error
+
+
+def _time(name: str) -> str:
+    """UTC without a zone: times with one need a further library to be fetched."""
+    return f'make_timestamp(epoch_us("{name}")) AS "{name}"'
+
+
+def _one_line(error: BaseException) -> str:
+    said = " ".join(str(error).split())
+    return f"duckdb: {said[:300]}{'...' if len(said) > 300 else ''}"

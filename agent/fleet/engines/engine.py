@@ -1,0 +1,104 @@
+"""What every engine can do, and a view of it that is narrowed to some nodes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from ibis.expr import types as ir
+
+from agent.fleet.engines import shapes
+
+Row = tuple[Any, ...]
+
+
+class EngineRefused(Exception):
+    """The engine or its dataset cannot be used; the message is one line."""
+
+
+class Tables(Protocol):
+    """What a question is asked of."""
+
+    def latest(self, name: str) -> ir.Table:
+        """A table of the newest reports. Raises KeyError."""
+
+    def history(self, name: str) -> ir.Table:
+        """A table's history. Raises KeyError."""
+
+    def rows(self, expression: ir.Table) -> list[Row]:
+        """The rows of an expression, in no order. Times are UTC without a zone. Raises EngineRefused."""
+
+    def batches(self, expression: ir.Table) -> Any:
+        """A pyarrow.RecordBatchReader, for what is too large for one list. Raises EngineRefused."""
+
+
+class Engine(Tables, Protocol):
+    """Tables that somebody opened."""
+
+    name: str
+
+    def close(self) -> None:
+        """Let go of connections and files."""
+
+
+class Where(NamedTuple):
+    """Which nodes are asked about. Empty: all."""
+
+    clusters: frozenset[str] = frozenset()
+    classes: tuple[str, ...] = ()  # parts of a hardware class, in any case of letters
+    nodes: tuple[str, ...] = ()
+
+
+class Narrowed:
+    """The same tables, of some nodes only."""
+
+    def __init__(self, tables: Tables, where: Where) -> None:
+        self._tables, self._where = tables, where
+
+    def latest(self, name: str) -> ir.Table:
+        """Only rows of those nodes."""
+        return self._chosen(self._tables.latest(name))
+
+    def history(self, name: str) -> ir.Table:
+        """Only rows of those nodes."""
+        return self._chosen(self._tables.history(name))
+
+    def rows(self, expression: ir.Table) -> list[Row]:
+        """As the engine gives them."""
+        return self._tables.rows(expression)
+
+    def batches(self, expression: ir.Table) -> Any:
+        """As the engine gives them."""
+        return self._tables.batches(expression)
+
+    def _chosen(self, table: ir.Table) -> ir.Table:
+        where = self._where
+        if where.nodes:
+            table = table.filter(table.node.isin(where.nodes))
+        if not where.clusters and not where.classes:
+            return table
+        host = self._tables.latest("host")
+        if where.clusters:
+            host = host.filter(host.cluster.isin(sorted(where.clusters)))
+        if where.classes:
+            wanted = host.hardware_class.lower().contains(where.classes[0].lower())
+            for each in where.classes[1:]:
+                wanted = wanted | host.hardware_class.lower().contains(each.lower())
+            host = host.filter(wanted)
+        return table.semi_join(host.select("node"), "node")
+
+
+def narrowed(tables: Tables, where: Where) -> Tables:
+    """The tables of the nodes that are asked about."""
+    return Narrowed(tables, where) if any(where) else tables
+
+
+class Unbound:
+    """Tables by name, for engines that hold them under these names."""
+
+    def latest(self, name: str) -> ir.Table:
+        """By name."""
+        return shapes.table(name)
+
+    def history(self, name: str) -> ir.Table:
+        """By name."""
+        return shapes.table(shapes.HISTORY + name)

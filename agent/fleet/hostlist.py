@@ -1,0 +1,152 @@
+"""Host lists as Slurm and ClusterShell write them: gpu[001-128,130].
+
+Folded over every run of digits that varies: r[01-10]n[01-18] where each rack has the same nodes. Zeros in front of a
+number are part of the name: n1 and n01 are two hosts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import product
+
+LIMIT = 1_000_000  # names in one list: more is a mistake, or meant to hurt
+
+_NUMBER = re.compile(r"(?<![0-9])([0-9]{1,15})(?![0-9])")  # a longer run is no number of a host
+_RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15})(?:/([0-9]{1,9}))?)?")
+_ODD = frozenset("[]@!&^*?")  # what ClusterShell reads as something else than a name
+
+
+class BadHostlist(ValueError):
+    """What was given is no host list; the message says where."""
+
+
+def fold(names: Iterable[str], suffix: bool = True) -> str:
+    """One line for many names, each named once; the order is that of their numbers.
+
+    `suffix` false: names that end in text stay single, as Slurm takes no text after a bracket.
+    """
+    shapes: defaultdict[tuple[str, ...], set[tuple[str, ...]]] = defaultdict(set)
+    for name in names:
+        pieces = _NUMBER.split(name)  # text, number, text, .., text
+        shapes[tuple(pieces[::2])].add(tuple(pieces[1::2]))
+    return ",".join(
+        "".join(text + number for text, number in zip(texts, (*row, ""), strict=True))
+        for texts in sorted(shapes)
+        for row in (_sorted(shapes[texts]) if texts[-1] and not suffix else _rows(shapes[texts], texts[-1]))
+    )
+
+
+def unfold(text: str) -> list[str]:
+    """The names of a list, in its order, each once. Raises BadHostlist."""
+    found: dict[str, None] = {}
+    for word in _words(text):
+        room = LIMIT - len(found)
+        for name in _names(word, room):
+            found[name] = None
+    return list(found)
+
+
+def _sorted(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    return sorted(rows, key=lambda row: [_order(_NUMBER.search(each)[0]) for each in row])  # type: ignore[index]  # all have
+
+
+def _order(number: str) -> tuple[int, int]:
+    return int(number), len(number)
+
+
+def _rows(numbers: set[tuple[str, ...]], end: str) -> list[tuple[str, ...]]:
+    """Rows of one number or bracket a place, the last place folded first. `end`: the text after the last place."""
+    rows: Iterable[tuple[str, ...]] = numbers
+    for place in reversed(range(len(next(iter(numbers))))):
+        texts = {row[place] for row in rows}
+        widths = {len(each) for each in texts if each[0] == "0" and len(each) > 1}
+        same: dict[tuple[tuple[str, ...], tuple[str, ...], int], list[str]] = {}
+        for row in rows:
+            # one width in a bracket: older ClusterShell pads all of a bracket alike
+            width = len(row[place]) if len(row[place]) in widths else 0
+            same.setdefault((row[:place], row[place + 1 :], width), []).append(row[place])
+        rows = [(*before, _bracket(each), *after) for (before, after, _), each in same.items()]
+    return [row if end else _closed(row) for row in _sorted(rows)]
+
+
+def _closed(row: tuple[str, ...]) -> tuple[str, ...]:
+    """Slurm wants a bracket at the end of a name that has one."""
+    return (*row[:-1], f"[{row[-1]}]") if "[" in "".join(row[:-1]) and "[" not in row[-1] else row
+
+
+def _bracket(numbers: list[str]) -> str:
+    """Texts of numbers as one text: "7", "[7-9,12]"."""
+    if len(numbers) == 1:
+        return numbers[0]
+    parts: list[list[str]] = []
+    last = -1
+    for number, text in sorted((int(each), each) for each in numbers):
+        if parts and number == last + 1:
+            parts[-1][1:] = [text]
+        else:
+            parts.append([text])
+        last = number
+    return f"[{','.join('-'.join(part) for part in parts)}]"
+
+
+def _words(text: str) -> Iterator[str]:
+    """Split at commas and blanks that are in no bracket."""
+    start, depth = 0, 0
+    for at, letter in enumerate(text):
+        if letter == "[":
+            depth += 1
+        elif letter == "]":
+            depth -= 1
+        if depth not in (0, 1):
+            raise BadHostlist(f"brackets do not match at letter {at + 1} of {_short(text)}")
+        if depth == 0 and (letter == "," or letter.isspace()):
+            if text[start:at].strip():
+                yield text[start:at].strip()
+            start = at + 1
+    if depth:
+        raise BadHostlist(f"a bracket is not closed in {_short(text)}")
+    if text[start:].strip():
+        yield text[start:].strip()
+
+
+def _names(word: str, room: int) -> Iterator[str]:
+    texts, brackets = [], []
+    rest = word
+    while "[" in rest:
+        before, _, rest = rest.partition("[")
+        inside, _, rest = rest.partition("]")
+        texts.append(before)
+        brackets.append(_numbers(inside, word))
+    texts.append(rest)
+    for each in texts:
+        if _ODD & set(each):
+            raise BadHostlist(f"only names, commas and brackets are understood: {_short(word)}")
+    size = 1
+    for numbers in brackets:
+        size *= len(numbers)
+    if size > room:
+        raise BadHostlist(f"more than {LIMIT} hosts: {_short(word)}")
+    for chosen in product(*brackets):
+        yield "".join(text + number for text, number in zip(texts, (*chosen, ""), strict=True))
+
+
+def _numbers(inside: str, word: str) -> list[str]:
+    found: list[str] = []
+    for part in inside.split(","):
+        matched = _RANGE.fullmatch(part.strip())
+        if not matched:
+            raise BadHostlist(f"{_short(part.strip()) or 'nothing'} is no number or range in {_short(word)}")
+        first, last, step = matched.groups()
+        low, high = int(first), int(last or first)
+        if high < low or step == "0" or (last and len(last) < len(first)):
+            raise BadHostlist(f"{part.strip()} is no rising range in {_short(word)}")
+        if (high - low) // int(step or 1) >= LIMIT:
+            raise BadHostlist(f"more than {LIMIT} hosts: {_short(word)}")
+        found += [str(each).zfill(len(first)) for each in range(low, high + 1, int(step or 1))]
+    return found
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,1 @@
+"""Reports -> a dataset. `run.py` is a run on one page."""

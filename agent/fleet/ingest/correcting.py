@@ -1,0 +1,62 @@
+"""Rows of history that a late report made void: the files that hold them are written again without them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import pyarrow as pa
+
+from agent.fleet.columns import TYPES, schema
+from agent.fleet.dataset import File
+from agent.fleet.ingest.files import Staging, written
+from agent.fleet.ingest.past import batches, day
+from agent.fleet.store import Store
+from agent.fleet.tables import TIME
+
+Void = tuple[str, str, int]  # table, node, moment
+
+
+def corrected(
+    store: Store, staging: Staging, history: dict[str, list[File]], voids: list[Void]
+) -> dict[str, list[File]]:
+    """History's files without some rows; a change is taken out with the rows of its table. Raises OSError."""
+    by_day: defaultdict[tuple[str, str], list[tuple[str, str, int]]] = defaultdict(list)
+    for table, node, moment in voids:
+        by_day[table, day(moment)].append((node, table, moment))
+        if table != "sighting":
+            by_day["change", day(moment)].append((node, table, moment))
+    made = dict(history)
+    for (table, when), mine in by_day.items():
+        made[table] = [
+            kept
+            for file in made[table]
+            for kept in ([file] if f"/dt={when}/" not in file.path else _without(store, staging, file, table, mine))
+        ]
+    return made
+
+
+def _without(store: Store, staging: Staging, file: File, table: str, voids: list[Void]) -> list[File]:
+    plain = schema(table, True)
+    names = ["node", "table", "observed_at"] if table == "change" else ["node", "observed_at"]
+    columns = dict(zip(("node", "table", "observed_at"), zip(*voids, strict=True), strict=True))
+    void = pa.table(
+        {
+            "node": pa.array(columns["node"], pa.string()),
+            "table": pa.array(columns["table"], pa.string()),
+            "observed_at": pa.array(columns["observed_at"], pa.int64()).cast(TYPES[TIME]),
+        }
+    ).select(names)
+    parts = [_kept(batch, void, names) for batch in batches(store, file, plain)]
+    if sum(len(part) for part in parts) == file.rows:
+        return [file]
+    folder = file.path.rpartition("/")[0]
+    new = written(staging, store, f"{folder}/{staging.name()}", plain, parts)
+    return [new] if new else []
+
+
+def _kept(batch: Any, void: Any, names: list[str]) -> Any:
+    keys = pa.table({name: batch[name].cast(void[name].type) for name in names})
+    keys = keys.append_column("place", pa.array(range(len(batch)), pa.int64()))
+    left = keys.join(void, keys=names, join_type="left anti")
+    return batch.take(left["place"].combine_chunks().sort())

@@ -1,0 +1,111 @@
+"""Parquet files that are being written, and where they go."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agent.fleet.columns import PARQUET, packed_schema
+from agent.fleet.dataset import File
+from agent.fleet.ingest.past import fitted
+from agent.fleet.store import Store
+
+GROUP_ROWS = 1 << 18
+MOST_OPEN = 96
+
+
+class Staging(msgspec.Struct, frozen=True):
+    """Where a worker writes: what is in the folder goes to the same path of the dataset, at once or at the commit."""
+
+    folder: str
+    generation: int
+
+    def name(self) -> str:
+        """Of a new file, which no other has or had."""
+        return f"{self.generation:08d}-{os.urandom(6).hex()}.parquet"
+
+    def finished(self, path: str, store: Store) -> None:
+        """A file is whole: to an object store it goes at once, where nobody sees it before the manifest names it."""
+        if store.remote:
+            store.take(os.path.join(self.folder, path), path)
+
+
+class Writer:
+    """One new Parquet file of a table."""
+
+    def __init__(self, staging: Staging, store: Store, path: str, plain: Any) -> None:
+        self._staging, self._store, self.path, self._plain = staging, store, path, plain
+        local = os.path.join(staging.folder, path)
+        os.makedirs(os.path.dirname(local), exist_ok=True)
+        text = [each.name for each in plain if each.type == pa.string()]
+        self._writer = pq.ParquetWriter(local, packed_schema(plain), use_dictionary=text, **PARQUET)
+        self._held: list[Any] = []
+        self._count = 0
+        self.rows = 0
+
+    def add(self, rows: Any) -> None:
+        """Rows in any columns of the table."""
+        if not len(rows):
+            return
+        self._held.append(fitted(rows, self._plain))
+        self._count += len(rows)
+        if self._count >= GROUP_ROWS:
+            self._flush()
+
+    def close(self) -> File:
+        """The finished file."""
+        self._flush()
+        self._writer.close()
+        self._staging.finished(self.path, self._store)
+        return File(self.path, self.rows)
+
+    def _flush(self) -> None:
+        if self._held:
+            whole = pa.concat_tables(self._held).unify_dictionaries().combine_chunks()
+            self._writer.write_table(whole, row_group_size=GROUP_ROWS)
+            self.rows += len(whole)
+        self._held, self._count = [], 0
+
+
+class HistoryFiles:
+    """New files of history, one a table and day."""
+
+    def __init__(self, staging: Staging, store: Store) -> None:
+        self._staging, self._store = staging, store
+        self._open: dict[tuple[str, str], Writer] = {}
+        self._done: list[tuple[str, File]] = []
+
+    def add(self, table: str, plain: Any, day: str, rows: Any) -> None:
+        """Rows of one day."""
+        key = (table, day)
+        if key not in self._open:
+            if len(self._open) >= MOST_OPEN:
+                self._close()
+            path = f"history/{table}/dt={day}/{self._staging.name()}"
+            self._open[key] = Writer(self._staging, self._store, path, plain)
+        self._open[key].add(rows)
+
+    def close(self) -> list[tuple[str, File]]:
+        """Table and file, all that were written."""
+        self._close()
+        done, self._done = self._done, []
+        return done
+
+    def _close(self) -> None:
+        self._done += [(table, writer.close()) for (table, _), writer in self._open.items()]
+        self._open.clear()
+
+
+def written(staging: Staging, store: Store, path: str, plain: Any, parts: Iterable[Any]) -> File | None:
+    """A file with these rows; None, and no file, where there are none."""
+    writer = None
+    for rows in parts:
+        if len(rows):
+            writer = writer or Writer(staging, store, path, plain)
+            writer.add(rows)
+    return writer.close() if writer else None

@@ -1,0 +1,169 @@
+"""A dataset that one ingest holds: what others left half-done is tidied, and a commit replaces the manifest."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from agent.fleet.dataset import (
+    HISTORY,
+    LATEST,
+    MANIFEST,
+    QUARANTINE,
+    STATE,
+    BadDataset,
+    Manifest,
+    read_manifest,
+)
+from agent.fleet.store import BadStore, Folder, Store, shown, store_of
+
+LOCK, STAGING = ".lock", ".staging"
+_SYNCS = 16
+GRACE_SECONDS = 3600.0  # at an object store, which has no lock: what is younger may be of an ingest that is under way
+_OURS = re.compile(
+    rf"(?:{LATEST}/[a-z_]+/bucket=[0-9]+|{HISTORY}/[a-z_]+/dt=[0-9-]+|{STATE}/bucket=[0-9]+)/[^/]+\.parquet"
+)
+_MANIFEST_LEFT = re.compile(rf"{re.escape(MANIFEST)}\.[0-9a-f]+\.tmp")
+
+
+class Held:
+    """The dataset, as it is while nobody else writes."""
+
+    def __init__(self, store: Store, manifest: Manifest | None, staging: str) -> None:
+        self.store, self.staging = store, staging
+        self.new = manifest is None
+        self.manifest = manifest or Manifest()
+
+    def commit(self, manifest: Manifest, placed: dict[str, bytes]) -> None:
+        """Put new files in place, then the manifest, then remove what it no longer names. Raises OSError, BadDataset.
+
+        `placed`: small files that are no part of the manifest.
+        """
+        store = self.store
+        if isinstance(store, Folder):
+            self._place(store)
+        for path, data in placed.items():
+            store.replace(path, data)
+        if store.remote:
+            now = read_manifest(store)
+            if (now.generation if now else 0) != self.manifest.generation:
+                raise BadDataset(f"{shown(store.url)}: another ingest has committed meanwhile; run it again")
+        data = msgspec.json.encode(manifest, order="deterministic")
+        store.replace(MANIFEST, msgspec.json.format(data, indent=1) + b"\n")
+        gone = _named(self.manifest) - _named(manifest)
+        self.manifest = manifest
+        for path in sorted(gone):
+            with contextlib.suppress(OSError):  # the next ingest tries again
+                store.remove(path)
+
+    def tidy(self) -> None:
+        """Remove files of ours that no manifest names: an ingest was killed. Raises OSError."""
+        if self.new and not self.store.remote:
+            return
+        named = _named(self.manifest)
+        limit = time.time() - GRACE_SECONDS if self.store.remote else float("inf")
+        for folder in (LATEST, HISTORY, STATE):
+            for each in self.store.listed(folder):
+                if _OURS.fullmatch(each.path) and each.path not in named and each.modified < limit:
+                    self.store.remove(each.path)
+
+    def _place(self, store: Folder) -> None:
+        """Sync every new file, many at once, so that a disk can do them together; then rename each.
+
+        Folders are not synced: renames reach the disk in their order, and the manifest's is the last.
+        """
+        paths = [os.path.join(place, name) for place, _, names in os.walk(self.staging) for name in names]
+        with ThreadPoolExecutor(_SYNCS) as pool:
+            list(pool.map(_synced, paths))
+        for local in paths:
+            store.take(local, os.path.relpath(local, self.staging))
+
+
+def _synced(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def held(url: str, wait_seconds: float) -> Iterator[Held]:
+    """Hold a dataset, made where there is none. Raises BadDataset, OSError."""
+    try:
+        store = store_of(url)
+    except BadStore as error:
+        raise BadDataset(str(error)) from error
+    if isinstance(store, Folder):
+        with _locked(store, wait_seconds):
+            manifest = _checked(store)
+            place = store.full(STAGING)
+            shutil.rmtree(place, ignore_errors=True)
+            staging = os.path.join(place, "files")
+            os.makedirs(staging)
+            try:
+                made = Held(store, manifest, staging)
+                made.tidy()
+                yield made
+            finally:
+                shutil.rmtree(place, ignore_errors=True)
+        return
+    with tempfile.TemporaryDirectory(prefix="fabricscope-ingest-", ignore_cleanup_errors=True) as place:
+        staging = os.path.join(place, "files")
+        os.makedirs(staging)
+        made = Held(store, read_manifest(store), staging)
+        made.tidy()
+        yield made
+
+
+def _checked(store: Folder) -> Manifest | None:
+    """Only an empty folder becomes a dataset: files in it might be somebody's. Raises BadDataset."""
+    manifest = read_manifest(store)
+    if manifest is None:
+        ours = {LOCK, STAGING, LATEST, HISTORY, STATE, QUARANTINE}
+        for name in sorted(os.listdir(store.root)):
+            if name not in ours and not _MANIFEST_LEFT.fullmatch(name):
+                raise BadDataset(f"{store.root}: no dataset, and not empty: {name!r:.80} is there")
+    for name in os.listdir(store.root):
+        if _MANIFEST_LEFT.fullmatch(name):
+            store.remove(name)
+    return manifest
+
+
+@contextlib.contextmanager
+def _locked(store: Folder, wait_seconds: float) -> Iterator[None]:
+    try:
+        os.makedirs(store.root, exist_ok=True)
+        descriptor = os.open(store.full(LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise BadDataset(f"{store.root}: cannot be written: {error.strerror}") from error
+    try:
+        until = time.monotonic() + wait_seconds
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError as error:
+                if error.errno not in (errno.EAGAIN, errno.EACCES):
+                    raise BadDataset(f"{store.root}: cannot be locked: {error.strerror}") from error
+            if time.monotonic() >= until:
+                raise BadDataset(f"{store.root}: another ingest holds it (waited {wait_seconds:g} s: --wait)")
+            time.sleep(0.1)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _named(manifest: Manifest) -> set[str]:
+    parts = [*manifest.latest.values(), *manifest.history.values(), manifest.state]
+    return {file.path for part in parts for file in part}

@@ -1,0 +1,207 @@
+"""One bucket: what its nodes are now, and what of that goes into their history."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from agent.fleet.columns import TYPES, schema
+from agent.fleet.dataset import File, Manifest, slot_of
+from agent.fleet.ingest import past
+from agent.fleet.ingest.files import HistoryFiles, Staging, written
+from agent.fleet.ingest.spill import Block, Entry, Spilled
+from agent.fleet.ingest.timeline import Added, Change, Edit, Known, Sighting, is_late, merged
+from agent.fleet.rows import NAMES
+from agent.fleet.store import Store
+from agent.fleet.tables import TABLES, TEXT, TIME
+
+KEPT = tuple(name for name, table in TABLES.items() if table.history)
+_SLICE_ROWS = 1 << 17  # about; of entries whose rows are taken at once
+_STATE = pa.schema(
+    [("node", TYPES[TEXT]), ("observed_at", TYPES[TIME]), ("generated_at", TYPES[TIME]), ("report", TYPES[TEXT])]
+    + [(name, pa.string()) for name in KEPT]
+)
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A bucket to be written anew."""
+
+    bucket: int
+    buckets: int
+    blocks: list[Block]
+    manifest: Manifest  # what is in force, with other buckets perhaps
+    sources: list[File]  # of state: the old bucket's
+    staging: Staging
+
+
+class Merged(msgspec.Struct):
+    """What became of it; without a state it stays as it was."""
+
+    bucket: int
+    latest: dict[str, File]  # tables that have rows
+    state: File | None
+    removed: list[tuple[str, str, int]]  # table, node, moment: of history, to be taken out
+    fresh: int = 0  # reports that count
+    late: int = 0  # of these, those that are older than what was known of their node
+    repeated: int = 0
+
+
+class State(msgspec.Struct):
+    """The newest report of a node."""
+
+    sighting: Sighting
+    digests: dict[str, str]
+
+
+def merge(job: Job, store: Store, spilled: Spilled, history: HistoryFiles) -> Merged:
+    """Write the bucket's new files. Raises OSError."""
+    state = _state(job, store)
+    given: defaultdict[str, list[Entry]] = defaultdict(list)
+    for entry in spilled.entries(job.blocks):
+        given[entry.node].append(entry)
+    edits = _edits(job, store, state, given)
+    newest = {node: edit.newest for node, edit in sorted(edits.items()) if isinstance(edit.newest, Entry)}
+    made = Merged(job.bucket, {}, None, [])
+    for node, edit in edits.items():
+        made.removed += [(table, node, moment) for table, moment in edit.removed]
+        made.removed += [("sighting", node, moment) for moment in edit.unseen]
+        made.repeated += edit.repeated
+        made.fresh += len(edit.seen)
+        made.late += edit.late
+    if not made.fresh and job.buckets == job.manifest.buckets:
+        return made
+    _history(job, store, spilled, edits, history)
+    for name in NAMES:
+        path = f"latest/{name}/bucket={job.bucket:02d}/{job.staging.name()}"
+        rows = _latest(job, store, spilled, name, set(state), newest)
+        file = written(job.staging, store, path, schema(name), rows)
+        if file:
+            made.latest[name] = file
+    for node, entry in newest.items():
+        state[node] = State(entry.sighting, dict(zip(NAMES, entry.digests, strict=True)))
+    path = f"state/bucket={job.bucket:02d}/{job.staging.name()}"
+    made.state = written(job.staging, store, path, _STATE, [_state_rows(state)])
+    return made
+
+
+def _state(job: Job, store: Store) -> dict[str, State]:
+    """Nodes of this bucket."""
+    found = {}
+    for file in job.sources:
+        for batch in past.batches(store, file, _STATE):
+            times = {name: batch[name].cast(pa.int64()) for name in ("observed_at", "generated_at")}
+            for row in pa.table({name: times.get(name, batch[name]) for name in batch.column_names}).to_pylist():
+                node = row.pop("node")
+                if slot_of(node) % job.buckets == job.bucket:
+                    sighting = Sighting(row.pop("observed_at"), row.pop("generated_at"), row.pop("report"))
+                    found[node] = State(sighting, {name: digest or "" for name, digest in row.items()})
+    return found
+
+
+def _state_rows(state: dict[str, State]) -> Any:
+    nodes = sorted(state)
+    rows = [state[node] for node in nodes]
+    columns = [
+        pa.array(nodes, pa.string()),
+        pa.array([each.sighting.observed for each in rows], pa.int64()).cast(TYPES[TIME]),
+        pa.array([each.sighting.generated for each in rows], pa.int64()).cast(TYPES[TIME]),
+        pa.array([each.sighting.report for each in rows], pa.string()),
+        *(pa.array([each.digests.get(name, "") for each in rows], pa.string()) for name in KEPT),
+    ]
+    return pa.table(columns, schema=_STATE)
+
+
+def _edits(job: Job, store: Store, state: dict[str, State], given: dict[str, list[Entry]]) -> dict[str, Edit]:
+    """What is to be done for each node; all of its past is read only where a report comes late."""
+    short = {node: _short(state.get(node)) for node in given}
+    late = sorted(node for node, entries in given.items() if is_late(short[node], entries))
+    if late:
+        short |= past.known(store, job.manifest, late)
+    return {node: merged(short[node], entries, KEPT) for node, entries in given.items()}
+
+
+def _short(state: State | None) -> Known:
+    """What the state tells: enough for reports that are newer."""
+    if state is None:
+        return Known({}, {})
+    moment = state.sighting.observed
+    changes = {name: {moment: Change(digest, 0)} for name, digest in state.digests.items() if digest}
+    return Known({moment: state.sighting}, changes)
+
+
+def _latest(
+    job: Job, store: Store, spilled: Spilled, table: str, before: set[str], newest: dict[str, Entry]
+) -> Iterator[Any]:
+    """Rows of nodes that stay as they are, then those of nodes that have a newer report."""
+    if before - newest.keys():
+        new = pa.array(sorted(newest), pa.string())
+        own = pa.array(sorted(before), pa.string())
+        old = f"/bucket={job.bucket % job.manifest.buckets:02d}/"
+        for file in job.manifest.latest.get(table, []):
+            if old in file.path and file.rows:
+                for batch in past.batches(store, file, schema(table)):
+                    nodes = batch["node"].cast(pa.string())
+                    stays = pc.and_not(pc.is_in(nodes, value_set=own), pc.is_in(nodes, value_set=new))
+                    yield batch.filter(stays)
+    for part in _slices(list(newest.values()), table):
+        yield from spilled.rows(table, part)
+
+
+def _slices(entries: list[Entry], table: str) -> Iterator[list[Entry]]:
+    """Entries by epoch, so that few maps are open, in pieces of a bounded number of rows."""
+    entries = sorted(entries, key=lambda each: each.epoch)
+    part: list[Entry] = []
+    rows = 0
+    for entry in entries:
+        part.append(entry)
+        rows += len(entry.rows[NAMES.index(table)]) // 4
+        if rows >= _SLICE_ROWS:
+            yield part
+            part, rows = [], 0
+    if part:
+        yield part
+
+
+def _history(job: Job, store: Store, spilled: Spilled, edits: dict[str, Edit], history: HistoryFiles) -> None:
+    """Rows of what changed, the changes themselves, and the sightings."""
+    added = [(node, each) for node, edit in edits.items() for each in edit.added]
+    by_day: defaultdict[tuple[str, str], list[Added]] = defaultdict(list)
+    wanted = []
+    for node, each in added:
+        if isinstance(each.given, Entry):
+            by_day[each.table, past.day(each.moment)].append(each)
+        elif each.change.rows:
+            wanted.append((node, each))
+    for (table, day), changes in sorted(by_day.items()):
+        entries = [each.given for each in changes if isinstance(each.given, Entry)]
+        for part in _slices(entries, table):
+            for rows in spilled.rows(table, part, dated=True):
+                history.add(table, schema(table, True), day, rows)
+    for _, each, rows in past.copies(store, job.manifest, wanted):
+        moments = pa.repeat(pa.scalar(each.moment, TYPES[TIME]), len(rows))
+        rows = rows.set_column(rows.column_names.index("observed_at"), "observed_at", moments)
+        history.add(each.table, schema(each.table, True), past.day(each.moment), rows)
+    changed = [(node, each.table, each.moment, each.change.digest, each.change.rows) for node, each in added]
+    _by_day("change", ("node", "table", "observed_at", "digest", "rows"), changed, history)
+    seen = [(node, *each) for node, edit in edits.items() for each in edit.seen]
+    _by_day("sighting", ("node", "observed_at", "generated_at", "report"), seen, history)
+
+
+def _by_day(table: str, names: tuple[str, ...], rows: list[tuple[Any, ...]], history: HistoryFiles) -> None:
+    at = names.index("observed_at")
+    days: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    for row in rows:
+        days[past.day(row[at])].append(row)
+    plain = schema(table, True)
+    for day, mine in sorted(days.items()):
+        columns = []
+        for name, values in zip(names, zip(*mine, strict=True), strict=True):
+            kind = plain.field(name).type
+            made = pa.array(values, pa.int64() if pa.types.is_timestamp(kind) else kind)
+            columns.append(made.cast(kind))
+        history.add(table, plain, day, pa.table(columns, names=list(names)))

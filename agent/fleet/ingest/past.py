@@ -1,0 +1,102 @@
+"""What a dataset's history holds of some nodes: read where a report comes late."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from agent.fleet.columns import packed_schema, schema
+from agent.fleet.dataset import File, Manifest
+from agent.fleet.ingest.timeline import Added, Change, Known, Sighting
+from agent.fleet.store import Store
+
+_START = datetime(1970, 1, 1, tzinfo=timezone.utc)
+BATCH_ROWS = 1 << 16
+
+
+def known(store: Store, manifest: Manifest, nodes: list[str]) -> dict[str, Known]:
+    """All sightings and changes of some nodes. Raises OSError."""
+    found = {node: Known({}, {}) for node in nodes}
+    sightings: dict[str, dict[int, Sighting]] = defaultdict(dict)
+    changes: dict[str, dict[str, dict[int, Change]]] = defaultdict(lambda: defaultdict(dict))
+    for row in _rows(store, manifest.history.get("sighting", []), nodes, "sighting"):
+        sightings[row["node"]][row["observed_at"]] = Sighting(row["observed_at"], row["generated_at"], row["report"])
+    for row in _rows(store, manifest.history.get("change", []), nodes, "change"):
+        changes[row["node"]][row["table"]][row["observed_at"]] = Change(row["digest"], row["rows"])
+    return {node: Known(sightings[node], changes[node]) for node in found}
+
+
+def copies(store: Store, manifest: Manifest, wanted: list[tuple[str, Added]]) -> Iterator[tuple[str, Added, Any]]:
+    """The rows of earlier changes (node, change) as Arrow tables in history's columns. Raises OSError."""
+    by_file: dict[tuple[str, str], list[tuple[str, Added]]] = defaultdict(list)
+    for node, added in wanted:
+        by_file[added.table, day(added.copied)].append((node, added))
+    for (table, when), asked in by_file.items():
+        files = [file for file in manifest.history.get(table, []) if f"/dt={when}/" in file.path]
+        nodes = sorted({node for node, _ in asked})
+        parts = [part for part in _filtered(store, files, schema(table, True), nodes) if len(part)]
+        if not parts:
+            continue
+        rows = pa.concat_tables(parts)
+        for node, added in asked:
+            same = pc.and_(
+                pc.equal(rows["node"], node), pc.equal(rows["observed_at"], pa.scalar(added.copied, _moment()))
+            )
+            yield node, added, rows.filter(same)
+
+
+def batches(store: Store, file: File, plain: Any) -> Iterator[Any]:
+    """A Parquet file in pieces, with the columns of `plain`, text by dictionary: a column that it lacks is null."""
+    text = [each.name for each in plain if each.type == pa.string()]
+    opened = pq.ParquetFile(store.opened(file.path), read_dictionary=text, memory_map=not store.remote)
+    with opened:
+        there = [each.name for each in plain if each.name in opened.schema_arrow.names]
+        for batch in opened.iter_batches(BATCH_ROWS, columns=there):
+            yield fitted(pa.Table.from_batches([batch]), plain)
+
+
+def fitted(rows: Any, plain: Any) -> Any:
+    """A table with exactly the columns of `plain`, text by dictionary."""
+    packed = packed_schema(plain)
+    columns = []
+    for field in packed:
+        if field.name not in rows.column_names:
+            columns.append(pa.nulls(len(rows), field.type))
+            continue
+        column = rows[field.name]
+        if column.type != field.type:
+            column = column.cast(field.type) if not pa.types.is_string(column.type) else column.dictionary_encode()
+        columns.append(column)
+    return pa.table(columns, schema=packed)
+
+
+def day(micros: int) -> str:
+    """The partition of a moment: "2026-01-15"."""
+    return (_START + timedelta(microseconds=micros)).date().isoformat()
+
+
+def _filtered(store: Store, files: Iterable[File], plain: Any, nodes: list[str]) -> Iterator[Any]:
+    wanted = pa.array(nodes, pa.string())
+    for file in files:
+        for batch in batches(store, file, plain):
+            yield batch.filter(pc.is_in(batch["node"].cast(pa.string()), value_set=wanted))
+
+
+def _rows(store: Store, files: list[File], nodes: list[str], table: str) -> Iterator[dict[str, Any]]:
+    """As dictionaries, with times in microseconds."""
+    for part in _filtered(store, files, schema(table, True), nodes):
+        plain = {
+            name: part[name].cast(pa.int64()) for name in part.column_names if pa.types.is_timestamp(part[name].type)
+        }
+        made = pa.table({name: plain.get(name, part[name]) for name in part.column_names})
+        yield from made.to_pylist()
+
+
+def _moment() -> Any:
+    return pa.timestamp("us", tz="UTC")

@@ -1,0 +1,214 @@
+"""One ingest on one page.
+
+sources -> batches -> workers read: rows into epochs on disk, what is no report into quarantine
+        -> how many buckets -> workers merge: every touched bucket anew, what changed into history
+        -> history that late reports made void is taken out -> commit: one manifest for the other
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
+from itertools import chain, islice
+
+import msgspec
+
+from agent.fleet.columns import HISTORY, schema
+from agent.fleet.dataset import SLOTS, File, Manifest
+from agent.fleet.ingest.correcting import corrected
+from agent.fleet.ingest.files import Staging, Writer
+from agent.fleet.ingest.held import Held, held
+from agent.fleet.ingest.merging import Job, Merged
+from agent.fleet.ingest.quarantine import REASONS, Reason, updated
+from agent.fleet.ingest.sources import Item, checked, items
+from agent.fleet.ingest.spill import Block
+from agent.fleet.ingest.work import Batch, BatchDone, Closed, End, Rest, Setup
+from agent.fleet.ingest.workers import Alone, Workers
+from agent.fleet.tables import TABLES
+from agent.version import VERSION
+
+NODES_A_BUCKET = 2048
+_FEW = 64  # reports that are not worth another process
+_BATCH_ITEMS, _BATCH_BYTES = 32, 8 << 20
+Tell = Callable[[str, int], None]  # stage ("read", "write"), how much of it is done now
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What an ingest is to do."""
+
+    sources: list[str]
+    dataset: str
+    cluster: str | None = None
+    jobs: int = 1
+    wait_seconds: float = 60.0
+
+
+class Ingested(msgspec.Struct, kw_only=True):
+    """What an ingest came to."""
+
+    read: int = 0  # things that should have been reports
+    fresh: int = 0  # reports that count
+    late: int = 0  # of these, older than what was known of their node
+    repeated: int = 0  # known already, or judged again since
+    quarantined: int = 0
+    vanished: list[str] = msgspec.field(default_factory=list)
+    unread: list[str] = msgspec.field(default_factory=list)
+    nodes: int = 0  # of the dataset
+    new_nodes: int = 0
+
+
+def ingest(asked: Asked, tell: Tell) -> Ingested:
+    """Take reports into a dataset. Raises BadSource, BadDataset, WorkerLost, OSError; then the dataset is as it was."""
+    sources = checked(asked.sources)
+    with held(asked.dataset, asked.wait_seconds) as dataset:
+        now = datetime.now(timezone.utc)
+        spill = os.path.join(os.path.dirname(dataset.staging), "epochs")
+        os.makedirs(spill)
+        staging = Staging(dataset.staging, dataset.manifest.generation + 1)
+        setup = Setup(dataset.store.url, staging, spill, asked.cluster, now)
+        found = items(sources)
+        first = list(islice(found, _FEW))
+        work = Workers(setup, asked.jobs) if asked.jobs > 1 and len(first) == _FEW else Alone(setup)
+        try:
+            return _Run(dataset, staging, work, now, tell).run(chain(first, found))
+        finally:
+            work.close()
+
+
+class _Run:
+    def __init__(self, dataset: Held, staging: Staging, work: Workers | Alone, now: datetime, tell: Tell) -> None:
+        self._held, self._staging, self._work, self._now, self._tell = dataset, staging, work, now, tell
+        self._told = Ingested(nodes=dataset.manifest.nodes)
+        self._reasons: list[Reason] = []
+
+    def run(self, found: Iterator[Item]) -> Ingested:
+        blocks, nodes = self._read(found)
+        merged = self._merge(blocks, nodes) if blocks else []
+        closed = [each for each in self._work.all(End()) if isinstance(each, Closed)]
+        lines = updated(self._held.store, self._reasons)
+        if merged or lines or self._held.new:
+            manifest = self._manifest(merged, closed, lines)
+            self._held.commit(manifest, {REASONS: lines} if lines else {})
+        return self._told
+
+    def _read(self, found: Iterator[Item]) -> tuple[dict[int, list[Block]], int]:
+        """Blocks by slot, and about how many nodes they are of."""
+        blocks: defaultdict[int, list[Block]] = defaultdict(list)
+        nodes: set[int] = set()
+        told = self._told
+        for stage in (self._work.each(_batches(found)), self._work.all(Rest())):
+            for done in stage:
+                assert isinstance(done, BatchDone)
+                told.read += done.reports
+                told.quarantined += len(done.reasons)
+                told.vanished += done.vanished
+                told.unread += done.unread
+                self._reasons += done.reasons
+                nodes |= done.nodes
+                for block in done.blocks:
+                    blocks[block.slot].append(block)
+                self._tell("read", told.read)
+        return blocks, len(nodes)
+
+    def _merge(self, blocks: dict[int, list[Block]], nodes: int) -> list[Merged]:
+        """Every bucket that a report is for; all of them, where there are to be more."""
+        before = self._held.manifest
+        self._buckets = _buckets(before, nodes)
+        grown = self._buckets != before.buckets
+        by_bucket: defaultdict[int, list[Block]] = defaultdict(list)
+        for slot, mine in blocks.items():
+            by_bucket[slot % self._buckets] += mine
+        wanted = range(self._buckets) if grown and not self._held.new else sorted(by_bucket)
+        made: list[Merged] = []
+        for done in self._work.each(self._job(bucket, by_bucket[bucket]) for bucket in wanted):
+            assert isinstance(done, Merged)
+            made.append(done)
+            self._tell("write", len(made) * 100 // len(wanted))
+            told = self._told
+            told.fresh += done.fresh
+            told.late += done.late
+            told.repeated += done.repeated
+        return [each for each in made if each.state]
+
+    def _job(self, bucket: int, blocks: list[Block]) -> Job:
+        before = self._held.manifest
+        old = f"/bucket={bucket % before.buckets:02d}/"
+        sources = [file for file in before.state if old in file.path]
+        return Job(bucket, self._buckets, blocks, before, sources, self._staging)
+
+    def _manifest(self, merged: list[Merged], closed: list[Closed], lines: bytes | None) -> Manifest:
+        before = self._held.manifest
+        buckets = self._buckets if merged else before.buckets
+        renewed = {each.bucket for each in merged}
+        if buckets != before.buckets:
+            renewed |= set(range(before.buckets))
+        latest = {name: _others(before.latest.get(name, []), renewed) for name in TABLES}
+        state = _others(before.state, renewed)
+        for done in sorted(merged, key=lambda each: each.bucket):
+            for name, file in done.latest.items():
+                latest[name].append(file)
+            state += [done.state] if done.state else []
+        history = {name: list(before.history.get(name, [])) for name in HISTORY}
+        removed = [each for done in merged for each in done.removed]
+        if removed:
+            history = corrected(self._held.store, self._staging, history, removed)
+        for done_ in closed:
+            for name, file in done_.history:
+                history[name].append(file)
+        self._filled(latest, history)
+        nodes = sum(each.rows for each in state)
+        self._told.nodes, self._told.new_nodes = nodes, nodes - before.nodes
+        return Manifest(
+            generation=before.generation + 1,
+            written_at=self._now.isoformat(),
+            generator=VERSION,
+            buckets=buckets,
+            nodes=nodes,
+            quarantined=len(lines.splitlines()) if lines else before.quarantined,
+            latest=latest,
+            history=history,
+            state=state,
+        )
+
+    def _filled(self, latest: dict[str, list[File]], history: dict[str, list[File]]) -> None:
+        """No table is without a file: an engine would not know its columns."""
+        name = self._staging.name
+        for files, path, past in (
+            (latest, "latest/{}/bucket=00/{}", False),
+            (history, "history/{}/dt=1970-01-01/{}", True),
+        ):
+            for table, row in files.items():
+                full = [each for each in row if each.rows]
+                if not row:
+                    full = [
+                        Writer(self._staging, self._held.store, path.format(table, name()), schema(table, past)).close()
+                    ]
+                files[table] = full or row[:1]
+
+
+def _batches(found: Iterator[Item]) -> Iterator[Batch]:
+    batch: list[Item] = []
+    size = 0
+    for item in found:
+        batch.append(item)
+        size += len(item.data)
+        if len(batch) >= _BATCH_ITEMS or size >= _BATCH_BYTES:
+            yield Batch(batch)
+            batch, size = [], 0
+    if batch:
+        yield Batch(batch)
+
+
+def _buckets(before: Manifest, nodes: int) -> int:
+    """A power of two; it grows with the nodes, and each time everything is written anew: hence not often."""
+    wanted = 1
+    while wanted < SLOTS and wanted * NODES_A_BUCKET < max(nodes, before.nodes):
+        wanted *= 2
+    return wanted if not before.nodes or wanted > 2 * before.buckets else before.buckets
+
+
+def _others(files: list[File], renewed: set[int]) -> list[File]:
+    """Those of buckets that stay as they are."""
+    return [each for each in files if int(each.path.split("/bucket=")[1].split("/")[0]) not in renewed]

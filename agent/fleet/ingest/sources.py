@@ -1,0 +1,152 @@
+"""Where reports come from: files, folders, archives, streams, object stores -> pieces of work.
+
+A file that is one report is read by a worker; what holds many (a tar, lines of JSON, stdin) is read here, once, and its
+reports are handed on as bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+from agent.fleet.ingest.streams import BadStream, Piece, pieces
+from agent.fleet.store import BadStore, Folder, Remote, Store, shown, store_of
+
+REPORTS = (".json", ".json.gz", ".json.zst")
+STREAMS = (".ndjson", ".jsonl", ".tar", ".tgz", ".tzst")
+_PACKED = (".gz", ".zst", ".bz2", ".xz")
+
+
+class BadSource(Exception):
+    """A source that cannot be read at all; the message is one line that names it."""
+
+
+class Item(NamedTuple):
+    """One report to be read: where it is, or its bytes."""
+
+    name: str  # for people
+    store: str  # URL of the store; "": the bytes are here
+    path: str
+    data: bytes
+    trouble: str = ""  # why it is known already that it cannot be taken
+
+
+class Source(NamedTuple):
+    """One SOURCE of the command line, checked."""
+
+    name: str
+    store: Store | None  # None: stdin
+    path: str  # below the store, where it is one file; "": all below it
+
+
+def checked(sources: list[str]) -> list[Source]:
+    """Raises BadSource for the first that is not there or may not be read."""
+    return [_checked(each) for each in sources]
+
+
+def items(sources: list[Source]) -> Iterator[Item]:
+    """Every report of the sources, in a fixed order. Raises BadSource where a stream cannot be read to its end."""
+    for source in sources:
+        if source.store is None:
+            yield from _stream("-", sys.stdin.buffer)
+        elif source.path:
+            yield from _file(source.store, source.path, source.name, named=True)
+        else:
+            yield from _folder(source)
+
+
+def _checked(name: str) -> Source:
+    if name == "-":
+        return Source("-", None, "")
+    try:
+        store = store_of(name)
+    except BadStore as error:
+        raise BadSource(str(error)) from error
+    try:
+        if isinstance(store, Folder):
+            return _checked_here(name, store)
+        return _checked_there(name, store)
+    except OSError as error:
+        raise BadSource(f"{shown(name)}: {error.strerror or str(error)[:200]}") from error
+
+
+def _checked_here(name: str, store: Folder) -> Source:
+    mode = os.stat(store.root).st_mode
+    if stat.S_ISDIR(mode):
+        os.scandir(store.root).close()
+        return Source(name, store, "")
+    if not stat.S_ISFIFO(mode):  # a pipe is opened once
+        with open(store.root, "rb"):
+            pass
+    folder, base = os.path.split(store.root)
+    return Source(name, Folder(folder), base)
+
+
+def _checked_there(name: str, store: Any) -> Source:
+    from pyarrow import fs
+
+    (told,) = store.filesystem.get_file_info([store.root])
+    if told.type == fs.FileType.Directory or (told.type == fs.FileType.NotFound and any(store.listed(""))):
+        return Source(name, store, "")
+    if told.type != fs.FileType.File:
+        raise BadSource(f"{shown(name)}: No such file or directory")
+    folder, _, base = store.root.rpartition("/")
+    return Source(name, Remote(name, store.filesystem, folder), base)
+
+
+def _folder(source: Source) -> Iterator[Item]:
+    """Hidden files are left out: who writes a report names it so until it is whole."""
+    assert source.store is not None
+    for each in source.store.listed(""):
+        parts = each.path.split("/")
+        if not any(part.startswith(".") for part in parts) and _kind(parts[-1]):
+            yield from _file(source.store, each.path, os.path.join(shown(source.name), each.path), named=False)
+
+
+def _file(store: Store, path: str, name: str, named: bool) -> Iterator[Item]:
+    kind = _kind(path)
+    if kind == "report":
+        url = store.url if isinstance(store, Folder) else store.full("")
+        yield Item(name, url, path, b"")
+        return
+    try:
+        with _opened(store, path) as file:
+            yield from _stream(name, file)
+    except FileNotFoundError as error:
+        if named:
+            raise BadSource(f"{name}: {error.strerror}") from error
+        yield Item(name, "", "", b"", f"vanished: {error.strerror}")
+    except OSError as error:
+        raise BadSource(f"{name}: {error.strerror or str(error)[:200]}") from error
+
+
+def _stream(name: str, file: BinaryIO) -> Iterator[Item]:
+    try:
+        for piece in pieces(file):
+            yield _item(name, piece)
+    except BadStream as error:
+        yield Item(name, "", "", error.data, str(error))
+
+
+def _item(name: str, piece: Piece) -> Item:
+    return Item(f"{name}:{piece.place}" if piece.place else name, "", "", piece.data, piece.trouble)
+
+
+def _opened(store: Store, path: str) -> Any:
+    if isinstance(store, Folder):
+        return open(store.full(path), "rb")
+    assert isinstance(store, Remote)
+    return store.filesystem.open_input_stream(store.at(path), compression=None)
+
+
+def _kind(name: str) -> str | None:
+    """report, stream; None: neither by its name."""
+    low = name.lower()
+    if low.endswith(REPORTS):
+        return "report"
+    for packed in _PACKED:
+        low = low.removesuffix(packed)
+    return "stream" if low.endswith(STREAMS) else None

@@ -1,0 +1,202 @@
+"""What workers leave on disk between reading and merging, so that memory does not grow with the number of reports.
+
+An epoch is what one worker read in a row: a folder with the distinct rows of each table as Arrow files, which are
+mapped and not read, and `entries`: a line of numbers a report and table, grouped by slot.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections import defaultdict
+from datetime import datetime, timezone
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyarrow import ipc
+
+from agent.fleet.columns import TYPES, packed_schema, schema
+from agent.fleet.dataset import slot_of
+from agent.fleet.ingest.timeline import Change, Sighting
+from agent.fleet.reading import Read
+from agent.fleet.rows import NAMES, Reader
+from agent.fleet.rows.unique import Counters
+from agent.fleet.tables import COUNTER, TIME
+
+MOST_ROWS, MOST_REPORTS, MOST_BYTES = 300_000, 4000, 64 << 20  # of an epoch
+_MOMENT = "observed_at"
+_START = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_PLACE = {name: place for place, name in enumerate(NAMES)}
+
+
+class Entry(msgspec.Struct, array_like=True, frozen=True):
+    """A report in an epoch."""
+
+    node: str
+    observed: int  # microseconds since 1970
+    generated: int
+    report: str
+    digests: list[str]
+    rows: list[bytes]  # numbers of rows, 32 bits each, a table each
+    epoch: str = ""
+
+    @property
+    def sighting(self) -> Sighting:
+        """When it is of."""
+        return Sighting(self.observed, self.generated, self.report)
+
+    def change(self, table: str) -> Change:
+        """What its rows of a table are."""
+        place = _PLACE[table]
+        return Change(self.digests[place], len(self.rows[place]) // 4)
+
+    def numbers(self, table: str) -> array[int]:
+        """Rows of a table, in the epoch's."""
+        return array("I", self.rows[_PLACE[table]])
+
+
+class Block(msgspec.Struct, array_like=True, frozen=True):
+    """Where in an epoch the entries of a slot stand."""
+
+    epoch: str  # folder
+    slot: int
+    offset: int
+    size: int
+
+
+_ENTRIES = msgspec.msgpack.Decoder(list[Entry])
+
+
+class Epoch:
+    """The one that is being filled."""
+
+    def __init__(self) -> None:
+        self.reader = Reader()
+        self._entries: defaultdict[int, list[Entry]] = defaultdict(list)
+        self.reports = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether it should be written before more is read."""
+        reader = self.reader
+        return self.reports >= MOST_REPORTS or reader.size >= MOST_ROWS or reader.cost >= MOST_BYTES
+
+    def add(self, read: Read) -> None:
+        """A report whose rows the reader has made."""
+        label = read.label
+        rows = [array("I", each).tobytes() for each in read.made.ids]
+        observed, generated = micros(label.observed_at), micros(label.generated_at)
+        entry = Entry(label.node, observed, generated, label.digest[:16], read.made.digests, rows)
+        self._entries[slot_of(label.node)].append(entry)
+        self.reports += 1
+
+    def write(self, folder: str) -> list[Block]:
+        """Leave everything in a new folder, and be empty. Raises OSError."""
+        os.mkdir(folder)
+        for name, unique in self.reader.unique.items():
+            if unique.rows:
+                _write(os.path.join(folder, f"{name}.arrow"), name, _columns(name, unique.rows))
+        if self.reader.counters:
+            name = COUNTER.name
+            _write(os.path.join(folder, f"{name}.arrow"), name, _counters(self.reader.counters))
+        blocks, offset = [], 0
+        with open(os.path.join(folder, "entries"), "wb") as file:
+            for slot, entries in sorted(self._entries.items()):
+                data = msgspec.msgpack.encode(entries)
+                file.write(data)
+                blocks.append(Block(folder, slot, offset, len(data)))
+                offset += len(data)
+        self.reader.clear()
+        self._entries.clear()
+        self.reports = 0
+        return blocks
+
+
+class Spilled:
+    """Epochs on disk."""
+
+    def __init__(self) -> None:
+        self._tables: dict[tuple[str, str], Any] = {}
+
+    def entries(self, blocks: list[Block]) -> list[Entry]:
+        """The entries of some blocks."""
+        found = []
+        for block in blocks:
+            with open(os.path.join(block.epoch, "entries"), "rb") as file:
+                data = os.pread(file.fileno(), block.size, block.offset)
+            found += [msgspec.structs.replace(each, epoch=block.epoch) for each in _ENTRIES.decode(data)]
+        return found
+
+    def rows(self, table: str, entries: list[Entry], dated: bool = False) -> list[Any]:
+        """Arrow tables with the rows of these entries, in their order, with their node. Text is by dictionary.
+
+        `dated`: with the moment of each, for history.
+        """
+        found = []
+        start = 0
+        while start < len(entries):
+            end = start
+            while end < len(entries) and entries[end].epoch == entries[start].epoch:
+                end += 1
+            made = self._taken(table, entries[start:end], dated)
+            if made is not None:
+                found.append(made)
+            start = end
+        return found
+
+    def _taken(self, table: str, entries: list[Entry], dated: bool) -> Any:
+        numbers, nodes = array("I"), array("i")
+        for place, entry in enumerate(entries):
+            mine = entry.numbers(table)
+            numbers.extend(mine)
+            nodes.extend(array("i", [place]) * len(mine))
+        if not numbers:
+            return None
+        rows = self._table(entries[0].epoch, table)
+        taken = rows.take(pa.Array.from_buffers(pa.uint32(), len(numbers), [None, pa.py_buffer(numbers)]))
+        places = pa.Array.from_buffers(pa.int32(), len(nodes), [None, pa.py_buffer(nodes)])
+        node = pa.DictionaryArray.from_arrays(places, pa.array([entry.node for entry in entries], pa.string()))
+        if dated and _MOMENT not in taken.column_names:
+            moments = pa.array([entry.observed for entry in entries], pa.int64()).cast(TYPES[TIME])
+            taken = taken.add_column(0, _MOMENT, moments.take(places))
+        return taken.add_column(0, "node", node)
+
+    def _table(self, epoch: str, table: str) -> Any:
+        key = (epoch, table)
+        if key not in self._tables:
+            if len(self._tables) >= 256:
+                self._tables.clear()
+            with pa.memory_map(os.path.join(epoch, f"{table}.arrow")) as file:
+                self._tables[key] = ipc.open_file(file).read_all()
+        return self._tables[key]
+
+
+def micros(moment: datetime) -> int:
+    """Microseconds since 1970 of an aware datetime, exactly."""
+    since = moment - _START
+    return int(since.days * 86_400_000_000 + since.seconds * 1_000_000 + since.microseconds)
+
+
+def _columns(table: str, rows: list[Any]) -> list[Any]:
+    columns = []
+    for field, values in zip(list(schema(table))[1:], zip(*rows, strict=True), strict=True):
+        column = pa.array(values, field.type)
+        columns.append(column.dictionary_encode() if field.type == pa.string() else column)
+    return columns
+
+
+def _counters(counters: Counters) -> list[Any]:
+    made = []
+    for codes, words in ((counters.subject, counters.subjects), (counters.name, counters.names)):
+        places = pa.Array.from_buffers(pa.int32(), len(codes), [None, pa.py_buffer(codes)])
+        made.append(pa.DictionaryArray.from_arrays(places, pa.array(list(words), pa.string())))
+    value = counters.value
+    return [*made, pa.Array.from_buffers(pa.int64(), len(value), [None, pa.py_buffer(value)])]
+
+
+def _write(path: str, table: str, columns: list[Any]) -> None:
+    packed = packed_schema(schema(table)).remove(0)
+    batch = pa.record_batch(columns, schema=packed)
+    with pa.OSFile(path, "wb") as file, ipc.new_file(file, packed) as writer:
+        writer.write_batch(batch)

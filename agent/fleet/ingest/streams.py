@@ -1,0 +1,182 @@
+"""Many reports in one stream: a tar, lines of JSON, or whole files one after the other; each perhaps gzip or zstd."""
+
+from __future__ import annotations
+
+import bz2
+import io
+import lzma
+import tarfile
+import zlib
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+from agent.fleet.reading import GZIP, ZSTD
+from agent.model.report import REPORT_LIMIT_BYTES
+
+_BLOCK = 1 << 20
+_TAR_MAGIC = slice(257, 262)
+_KEPT = 1 << 16  # of a line that is too long
+_TOO_LONG = f"larger than a report can be ({REPORT_LIMIT_BYTES} bytes)"
+
+
+class BadStream(Exception):
+    """The stream ends before its end; `data` is what is left of it."""
+
+    def __init__(self, why: str, data: bytes = b"") -> None:
+        super().__init__(why)
+        self.data = data
+
+
+class Piece(NamedTuple):
+    """One report of a stream."""
+
+    place: str  # "12" (line), "folder/name.json" (member); "" where the stream is one report
+    data: bytes
+    trouble: str = ""
+
+
+def pieces(file: BinaryIO) -> Iterator[Piece]:
+    """The reports of a stream, as bytes. Raises BadStream, OSError."""
+    stream = _plain(io.BufferedReader(_Reading(file), _BLOCK))
+    head = stream.peek(512)
+    if head[_TAR_MAGIC] == b"ustar":
+        yield from _members(stream)
+        return
+    first = stream.readline(REPORT_LIMIT_BYTES + 1)
+    if first.strip() in (b"{", b""):
+        yield from _documents(first, stream)
+    else:
+        yield from _lines(first, stream)
+
+
+class _Reading(io.RawIOBase):
+    """Anything with `read(n)` as a raw stream."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class _Unpacked:
+    """A compressed stream as a plain one; several one after the other are one. Raises BadStream."""
+
+    def __init__(self, file: BinaryIO, kind: str) -> None:
+        self._file, self._kind = file, kind
+        self._inflate: Any = None
+        self._left = b""
+        self._rest: bytes = b""
+
+    def read(self, size: int) -> bytes:
+        while not self._left:
+            if self._inflate is None:
+                self._rest = self._rest or self._file.read(_BLOCK)
+                if not self._rest.strip(b"\0"):
+                    return b""
+                self._inflate = _inflate(self._kind)
+            data = self._rest or self._file.read(_BLOCK)
+            if not data:
+                raise BadStream(f"truncated {self._kind}")
+            try:
+                self._left = self._inflate.decompress(data)
+            except (zlib.error, lzma.LZMAError, OSError, EOFError, _zstd_error()) as error:
+                raise BadStream(f"damaged {self._kind}: {error}") from error
+            self._rest = b""
+            if self._inflate.eof:
+                self._rest, self._inflate = self._inflate.unused_data, None
+        out, self._left = self._left[:size], self._left[size:]
+        return out
+
+
+def _plain(file: io.BufferedReader) -> io.BufferedReader:
+    head = file.peek(6)
+    for magic, kind in ((GZIP, "gzip"), (ZSTD, "zstd"), (b"BZh", "bzip2"), (b"\xfd7zXZ", "xz")):
+        if head.startswith(magic):
+            return io.BufferedReader(_Reading(_Unpacked(file, kind)), _BLOCK)
+    return file
+
+
+def _inflate(kind: str) -> Any:
+    if kind == "gzip":
+        return zlib.decompressobj(wbits=31)
+    if kind == "bzip2":
+        return bz2.BZ2Decompressor()
+    if kind == "xz":
+        return lzma.LZMADecompressor(memlimit=256 << 20)
+    import zstandard
+
+    return zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
+
+
+def _zstd_error() -> type[Exception]:
+    import zstandard
+
+    found: type[Exception] = zstandard.ZstdError
+    return found
+
+
+def _members(stream: BinaryIO) -> Iterator[Piece]:
+    """Regular files of a tar that are named as reports are; nothing is unpacked to a disk."""
+    place = ""
+    try:
+        with tarfile.open(fileobj=stream, mode="r|") as tar:
+            for member in tar:
+                place = member.name
+                base = place.rpartition("/")[2]
+                if not member.isreg() or base.startswith(".") or ".json" not in base.lower():
+                    continue
+                if member.size > REPORT_LIMIT_BYTES:
+                    yield Piece(place, b"", _TOO_LONG)
+                    continue
+                opened = tar.extractfile(member)
+                assert opened is not None
+                yield Piece(place, opened.read())
+                tar.members = []  # type: ignore[attr-defined]  # it would remember every one
+    except (tarfile.TarError, EOFError, UnicodeDecodeError, ValueError, OverflowError) as error:
+        raise BadStream(f"a damaged archive: {error}{f', after {place!r:.80}' if place else ''}") from error
+
+
+def _lines(line: bytes, stream: BinaryIO) -> Iterator[Piece]:
+    """A report a line; one that is too long is passed over to its end."""
+    number = 1
+    while line:
+        if len(line) > REPORT_LIMIT_BYTES and not line.endswith(b"\n"):
+            kept = line[:_KEPT]
+            while line and not line.endswith(b"\n"):
+                line = stream.readline(_BLOCK)
+            yield Piece(str(number), kept, _TOO_LONG)
+        elif line.strip():
+            yield Piece(str(number), line)
+        number += 1
+        line = stream.readline(REPORT_LIMIT_BYTES + 1)
+
+
+def _documents(line: bytes, stream: BinaryIO) -> Iterator[Piece]:
+    """Whole files one after the other, as `cat *.json` gives: each ends with a line that is "}"."""
+    number = start = 1
+    held: list[bytes] = []
+    size = 0
+    while line:
+        if size <= REPORT_LIMIT_BYTES:
+            held.append(line)
+        size += len(line)
+        if line.rstrip(b"\r\n") == b"}":
+            yield _document(start, held, size)
+            held, size, start = [], 0, number + 1
+        number += 1
+        line = stream.readline(_BLOCK)
+    if b"".join(held).strip():
+        yield _document(start, held, size)
+
+
+def _document(start: int, held: list[bytes], size: int) -> Piece:
+    data = b"".join(held)
+    if size > REPORT_LIMIT_BYTES:
+        return Piece(str(start), data[:_KEPT], _TOO_LONG)
+    return Piece(str(start), data)

@@ -1,0 +1,144 @@
+"""Several processes that work on tasks; or none but this one.
+
+They are started afresh (spawn): a copy of a process that has threads or an object store open would be none that works.
+A worker that finds its pipe closed ends by itself, so that nothing is left where this process is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import signal
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from agent.fleet.ingest.work import Result, Setup, Task, Worker
+
+_GRACE_SECONDS = 2.0
+
+
+class WorkerLost(Exception):
+    """A worker ended before its task; the message says how."""
+
+
+class Alone:
+    """All work in this process."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._worker = Worker(setup)
+        self.count = 1
+
+    def each(self, tasks: Iterable[Task]) -> Iterator[Result]:
+        """The results, as they come. Raises OSError."""
+        for task in tasks:
+            yield self._worker.do(task)
+
+    def all(self, task: Task) -> Iterator[Result]:
+        """One task for every worker."""
+        yield self._worker.do(task)
+
+    def close(self) -> None:
+        """Nothing runs."""
+
+
+class Workers:
+    """Processes that get a task each as soon as they have done one."""
+
+    def __init__(self, setup: Setup, count: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.count = count
+        self._idle: list[Connection[Any, Any]] = []
+        self._processes = {}
+        for _ in range(count):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_work, args=(setup, theirs), daemon=True)
+            process.start()
+            theirs.close()
+            self._processes[ours] = process
+            self._idle.append(ours)
+
+    def each(self, tasks: Iterable[Task]) -> Iterator[Result]:
+        """The results, as they come. Raises OSError, WorkerLost."""
+        busy: list[Connection[Any, Any]] = []
+        for task in tasks:
+            if not self._idle:
+                yield from self._results(busy)
+            free = self._idle.pop()
+            self._send(free, task)
+            busy.append(free)
+        while busy:
+            yield from self._results(busy)
+
+    def all(self, task: Task) -> Iterator[Result]:
+        """One task for every worker. Raises OSError, WorkerLost."""
+        yield from self.each([task] * self.count)
+
+    def close(self) -> None:
+        """End them."""
+        for pipe, process in self._processes.items():
+            pipe.close()
+            process.terminate()
+        for process in self._processes.values():
+            process.join(_GRACE_SECONDS)
+            if process.is_alive():
+                process.kill()
+
+    def _send(self, pipe: Connection[Any, Any], task: Task) -> None:
+        try:
+            pipe.send(task)
+        except OSError:
+            raise self._lost(pipe) from None
+
+    def _results(self, busy: list[Connection[Any, Any]]) -> Iterator[Result]:
+        for pipe in wait(list(busy)):
+            assert isinstance(pipe, Connection)
+            try:
+                kind, value = pipe.recv()
+            except (EOFError, OSError):
+                raise self._lost(pipe) from None
+            if kind == "disk":
+                raise OSError(*value)
+            if kind == "fault":
+                raise RuntimeError(value)
+            busy.remove(pipe)
+            self._idle.append(pipe)
+            yield value
+
+    def _lost(self, pipe: Connection[Any, Any]) -> WorkerLost:
+        process = self._processes[pipe]
+        process.join(_GRACE_SECONDS)
+        code = process.exitcode
+        if code is not None and code < 0:
+            with contextlib.suppress(ValueError):
+                return WorkerLost(f"a worker process was ended by {signal.Signals(-code).name} (out of memory?)")
+        return WorkerLost(f"a worker process ended (exit code {code})")
+
+
+class _WithoutPandas:
+    """pyarrow imports pandas where it is installed, to see whether a list is one of its; it takes half a second."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        """Of the import system."""
+        if name == "pandas":
+            raise ImportError(name)
+
+
+def _work(setup: Setup, pipe: Connection[Any, Any]) -> None:
+    """The process: Ctrl-C is for who started us."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.meta_path.insert(0, _WithoutPandas())
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        try:
+            worker = Worker(setup)
+            while True:
+                pipe.send(("done", worker.do(pipe.recv())))
+        except EOFError:
+            raise
+        except OSError as error:
+            pipe.send(("disk", (error.errno or 0, error.strerror or str(error)[:200], error.filename)))
+        except Exception:  # noqa: BLE001  # told by the other side
+            pipe.send(("fault", traceback.format_exc()))

@@ -1,0 +1,76 @@
+"""The scene of a dataset: columns of nodes, the questions' answers, what could not be known."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from agent.fleet.engines.engine import Tables
+from agent.fleet.page import answers, reading
+from agent.fleet.page.from_dataset import Known, Wish, known, stamp
+from agent.fleet.page.scene import Scene, Section
+from agent.fleet.page.skew import skew
+from agent.fleet.page.wiring import Wiring
+from agent.fleet.questions import drift, duplicates, findings, outliers
+from agent.fleet.questions.options import Options
+from agent.version import VERSION
+
+WEEK = timedelta(days=7)
+
+
+def scene(
+    tables: Tables,
+    wires: Wiring,
+    wish: Wish,
+    made: datetime,
+    *,
+    title: str = "Fleet",
+    back: timedelta = WEEK,
+    quarantined: int = 0,
+) -> Scene:
+    """`back`: how far changes are told, from the newest look at a node. Raises EngineRefused, BadPattern."""
+    told = known(tables, wish, wires)
+    return Scene(
+        title=title,
+        made=f"{made:%Y-%m-%d %H:%M} UTC",
+        version=VERSION,
+        newest=stamp(told.newest),
+        stale_after_hours=round(wish.stale_after_seconds / 3600, 2),
+        nodes=told.nodes,
+        sections=_sections(tables, told, wires, wish, back),
+        skew=skew(told.nodes),
+        coverage=told.coverage,
+        notes=_notes(told, wires),
+        quarantined=quarantined,
+    )
+
+
+def _sections(tables: Tables, told: Known, wires: Wiring, wish: Wish, back: timedelta) -> list[Section]:
+    options = Options(stale_after_seconds=wish.stale_after_seconds)
+    numbers = answers.Numbers(told.nodes)
+    found = [
+        answers.findings(findings.findings(tables, options), numbers),
+        answers.outliers(outliers.outliers(tables, options), numbers),
+    ]
+    if wires.answer is not None:
+        found.append(answers.cluster(wires.answer, numbers))
+    start = _since(reading.first_looks(tables), told.newest, back)
+    if start is not None:
+        found.append(answers.drift(drift.drift(tables, start, options), numbers))
+    found.append(answers.duplicates(duplicates.duplicates(tables, options), numbers))
+    return found
+
+
+def _since(firsts: list[datetime], newest: datetime | None, back: timedelta) -> datetime | None:
+    """So far back; where most nodes were not known then, when the last of them came to be known."""
+    if newest is None:
+        return None
+    start = newest - back
+    young = sum(first > start for first in firsts) * 2 > len(firsts)
+    return max(firsts) if young else start
+
+
+def _notes(told: Known, wires: Wiring) -> list[str]:
+    notes = list(wires.answer.notes) if wires.answer else []
+    alone = sum(code < 0 for code in told.nodes.classes.codes)
+    notes += [f"{alone:,} nodes are of no known hardware class: they are compared with none"] if alone else []
+    return notes

@@ -1,0 +1,70 @@
+"""Values of nodes as columns: each different value once, and what is under the usual of its class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
+
+from agent.fleet.cluster.graph import natural
+from agent.fleet.page.scene import Coded
+
+FEWEST, MAJORITY = 5, 0.8  # nodes of a class, and the share of them, that make a value usual
+T = TypeVar("T", bound=Hashable)
+
+
+def named(key: str, title: str, values: Sequence[str | None]) -> Coded:
+    """Texts, in the order of their numbers.
+
+    >>> named("rack", "rack", ["r10", None, "r2"]).codes
+    [1, -1, 0]
+    """
+    labels = sorted({each for each in values if each}, key=lambda each: (natural(each), each))
+    places = {label: at for at, label in enumerate(labels)}
+    return Coded(key=key, title=title, labels=labels, codes=[places[each] if each else -1 for each in values])
+
+
+def ranked(
+    key: str, title: str, values: Sequence[float | None], say: Callable[[float], str], classes: Coded
+) -> Coded:  # fmt: skip
+    """Numbers, from the lowest to the highest. Those of one text are one."""
+    text_of = {each: say(each) for each in {value for value in values if value is not None}}
+    labels = list(dict.fromkeys(text_of[each] for each in sorted(text_of)))
+    places = {label: at for at, label in enumerate(labels)}
+    codes = [-1 if each is None else places[text_of[each]] for each in values]
+    return Coded(key=key, title=title, labels=labels, codes=codes, ordered=True, below=below(codes, classes.codes))
+
+
+def below(codes: Sequence[int], classes: Sequence[int]) -> list[int]:
+    """Nodes under what is usual in their class, where a clear majority of enough nodes has one value.
+
+    >>> below([2, 2, 2, 2, 0, 2, 0, -1], [0, 0, 0, 0, 0, 0, 1, 0])
+    [4]
+    """
+    counts: dict[int, dict[int, int]] = {}
+    for code, where in zip(codes, classes, strict=True):
+        if code >= 0 and where >= 0:
+            members = counts.setdefault(where, {})
+            members[code] = members.get(code, 0) + 1
+    usual = {where: _usual(members) for where, members in counts.items()}
+    return [
+        at
+        for at, (code, where) in enumerate(zip(codes, classes, strict=True))
+        if code >= 0 and where in usual and (common := usual[where]) is not None and code < common
+    ]
+
+
+def distinct(values: Sequence[T | None]) -> tuple[list[T], list[int]]:
+    """Each value once, and the place of everyone's; None is -1.
+
+    >>> distinct(["b", None, "b", "a"])
+    (['b', 'a'], [0, -1, 0, 1])
+    """
+    places: dict[T, int] = {}
+    codes = [-1 if each is None else places.setdefault(each, len(places)) for each in values]
+    return list(places), codes
+
+
+def _usual(members: dict[int, int]) -> int | None:
+    of = sum(members.values())
+    code = max(members, key=lambda each: members[each])
+    return code if of >= FEWEST and members[code] >= MAJORITY * of else None

@@ -1,0 +1,91 @@
+"""Findings as the page holds them: what is said alike is held once, and so is a set of them that many nodes have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from agent.fleet.engines.engine import Row
+from agent.fleet.page.columns import distinct
+from agent.fleet.page.scene import SEVERITY, Found
+from agent.model.finding import Evidence
+
+MOST = 12_000  # different findings of which the page has all texts; of the rest rule, severity and label
+ROWS = 6  # of evidence
+LETTERS = 240  # of a text in it
+
+
+class Findings(NamedTuple):
+    """`found`, the sets of them, each node's set; `on_devices`: node -> device -> the worst finding on it (1 to 4)."""
+
+    found: list[Found]
+    sets: list[list[int]]
+    codes: list[int]
+    on_devices: dict[str, dict[str, int]]
+
+
+def findings(nodes: Sequence[str], rows: Sequence[Row], said: Sequence[Row]) -> Findings:
+    """From (node, key, rule, severity, label, subject), and of keys their texts."""
+    texts = {row[0]: row for row in said}
+    places: dict[tuple[str, ...], int] = {}
+    found: list[Found] = []
+    of: dict[str, list[int]] = {}
+    on_devices: dict[str, dict[str, int]] = {}
+    for node, key, rule, severity, label, subject in rows:
+        whole = texts.get(key)
+        known = ("", key) if whole else (rule or "", severity or "", label or "")
+        if known not in places:
+            places[known] = len(found)
+            found.append(_whole(whole) if whole else Found(
+                rule=rule or "", severity=severity or "", label=label or "", summary="", impact="", remedy="",
+                evidence=None,
+            ))  # fmt: skip
+        of.setdefault(node, []).append(places[known])
+        rank = SEVERITY.get(severity, 0)
+        if rank > 1:
+            devices = on_devices.setdefault(node, {})
+            for device in _devices(subject or ""):
+                devices[device] = max(rank, devices.get(device, 0))
+    sets, codes = distinct([tuple(sorted(of[node])) if node in of else None for node in nodes])
+    return Findings(found, [list(each) for each in sets], codes, on_devices)
+
+
+def _whole(row: Row) -> Found:
+    _, rule, severity, label, summary, impact, remedy, evidence = row
+    return Found(
+        rule=rule or "",
+        severity=severity or "",
+        label=label or "",
+        summary=summary or "",
+        impact=impact or "",
+        remedy=remedy or "",
+        evidence=_evidence(evidence),
+    )
+
+
+def _evidence(text: str | None) -> list[Evidence]:
+    """Cut to what fits; what is no list of evidence is none."""
+    try:
+        rows = msgspec.json.decode(text or "[]", type=list[Evidence])
+    except (msgspec.DecodeError, RecursionError):
+        return []
+    kept = [Evidence(what=_cut(row.what), value=_cut(row.value), source=_cut(row.source)) for row in rows[:ROWS]]
+    if len(rows) > ROWS:
+        kept.append(Evidence(what=f"and {len(rows) - ROWS} more", value="", source="the node's report"))
+    return kept
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LETTERS else text[: LETTERS - 1] + "…"
+
+
+def _devices(subject: str) -> list[str]:
+    """The devices of a subject.
+
+    >>> _devices("port:0000:1a:00.0/1"), _devices("pair:0000:19:00.0+0000:1a:00.0"), _devices("node")
+    (['0000:1a:00.0'], ['0000:19:00.0', '0000:1a:00.0'], [])
+    """
+    which = subject.partition(":")[2]
+    return [part.partition("/")[0] for part in which.split("+")] if which else []

@@ -1,0 +1,177 @@
+"""A dataset -> the scene: the whole way on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from agent.fleet.cluster.graph import natural
+from agent.fleet.engines.engine import Tables
+from agent.fleet.page import reading
+from agent.fleet.page.columns import distinct, named, ranked
+from agent.fleet.page.devices import Shape, gbyte_s, gpu_shape, rail_shape, rails
+from agent.fleet.page.findings import MOST, findings
+from agent.fleet.page.judged import coverage, judged, lines
+from agent.fleet.page.places import domains, racks
+from agent.fleet.page.scene import STATES, Coded, Coverage, Nodes
+from agent.fleet.page.skew import FACTS
+from agent.fleet.page.wiring import Wiring
+
+Host = dict[str, Any]
+
+
+class Wish(NamedTuple):
+    """What was asked for besides the dataset. `pages`: node -> address of its own page."""
+
+    stale_after_seconds: float = 86_400.0
+    rack: str | None = None
+    pages: Mapping[str, str] = {}
+
+
+class Known(NamedTuple):
+    """What the dataset says of its nodes."""
+
+    nodes: Nodes
+    hosts: list[Host]
+    coverage: list[Coverage]
+    newest: datetime | None
+
+
+def known(tables: Tables, wish: Wish, wires: Wiring) -> Known:
+    """All nodes in columns, in the order of their names. Raises EngineRefused, BadPattern."""
+    hosts = sorted(reading.hosts(tables), key=lambda host: (natural(host["node"]), host["node"]))
+    names = [host["node"] for host in hosts]
+    newest = max((host["observed_at"] for host in hosts if host["observed_at"]), default=None)
+    stale = [_stale(host["observed_at"], newest, wish.stale_after_seconds) for host in hosts]
+    classes = named("class", "class", [host["hardware_class"] for host in hosts])
+    gpus, wired = reading.gpus(tables), reading.rails(tables)
+    made = _Shapes([gpu_shape(text) for text in gpus.all], [rail_shape(text) for text in wired.all])
+    shapes = [_both(name, gpus, wired, made) for name in names]
+    found = findings(names, reading.findings(tables), reading.said(tables, MOST))
+    told = judged(
+        names, reading.letters(tables, STATES), [host["generator"] for host in hosts], reading.rules_of(tables)
+    )
+    unjudged = reading.unjudged(tables)
+    lined, line_codes = distinct([(*a.lines, *b.lines) or None for a, b in shapes])
+    reasons, reason_codes = distinct([unjudged.of.get(name) for name in names])
+    nodes = Nodes(
+        names=names,
+        verdicts=[host["verdict"] or "unknown" for host in hosts],
+        stale=stale,
+        classes=classes,
+        places=_places(names, hosts, shapes, wires, wish),
+        metrics=_metrics(tables, names, hosts, shapes, classes, newest),
+        facts=[
+            *(named(key, title, [_fact(host, key) for host in hosts]) for key, title in FACTS),
+            named("vbios", "VBIOS", [gpu.versions for gpu, _ in shapes]),
+            named("firmware", "firmware of rails", [rail.versions for _, rail in shapes]),
+        ],
+        rails=rails(names, wired, found.on_devices, wires.leaves),
+        judged=told,
+        found=found.found,
+        found_sets=found.sets,
+        found_codes=found.codes,
+        lines=[list(each) for each in lined],
+        line_codes=line_codes,
+        unjudged=[lines(unjudged.all[each]) for each in reasons],
+        unjudged_codes=reason_codes,
+        pages={at: wish.pages[name] for at, name in enumerate(names) if name in wish.pages},
+    )
+    return Known(nodes, hosts, coverage(told, stale, unjudged, names), newest)
+
+
+def stamp(at: datetime | None) -> str | None:
+    """To the minute, UTC: a dataset's nodes share these."""
+    return f"{at:%Y-%m-%d %H:%M} UTC" if at else None
+
+
+def _stale(at: datetime | None, newest: datetime | None, after: float) -> bool:
+    return at is None or (newest is not None and newest - at > timedelta(seconds=after))
+
+
+class _Shapes(NamedTuple):
+    gpus: list[Shape]
+    rails: list[Shape]
+
+
+_NOTHING = Shape()
+
+
+def _both(name: str, gpus: reading.Texts, wired: reading.Texts, shapes: _Shapes) -> tuple[Shape, Shape]:
+    gpu, rail = gpus.of.get(name), wired.of.get(name)
+    return (
+        shapes.gpus[gpu] if gpu is not None else _NOTHING,
+        shapes.rails[rail] if rail is not None else _NOTHING,
+    )
+
+
+def _places(
+    names: Sequence[str], hosts: Sequence[Host], shapes: Sequence[tuple[Shape, Shape]], wires: Wiring, wish: Wish
+) -> list[Coded]:
+    ways = (
+        ("rack", "rack", racks(names, [host["chassis_serial"] for host in hosts], wish.rack)),
+        ("unit", "scalable unit", [wires.units.get(name) for name in names]),
+        ("domain", "NVLink domain", domains([gpu.domain for gpu, _ in shapes])),
+    )
+    made = [named(key, title, values) for key, title, values in ways]
+    return [each for each in made if each.labels]
+
+
+def _metrics(
+    tables: Tables,
+    names: Sequence[str],
+    hosts: Sequence[Host],
+    shapes: Sequence[tuple[Shape, Shape]],
+    classes: Coded,
+    newest: datetime | None,
+) -> list[Coded]:
+    errors, counted = reading.errors(tables)
+    ages = [
+        (newest - host["observed_at"]).total_seconds() if newest and host["observed_at"] else None for host in hosts
+    ]
+    links = [min((each.link for each in both if each.link is not None), default=None) for both in shapes]
+    bad = [-_power(errors.get(name, 0)) if name in counted else None for name in names]
+    made = [
+        ranked("pcie", "slowest PCIe link of GPUs and rails", links, gbyte_s, classes),
+        ranked("nvlink", "fewest active NVLinks of a GPU", [gpu.nvlinks for gpu, _ in shapes], _nv, classes),
+        ranked("rate", "slowest rail", [rail.rate for _, rail in shapes], _gbit_s, classes),
+        ranked("errors", "error counters since the last start", bad, _many, classes),
+        ranked("age", "last seen", [None if age is None else -_age(age) for age in ages], _ago, classes),
+    ]
+    return [each for each in made if each.labels]
+
+
+def _fact(host: Host, key: str) -> str | None:
+    value = host["observed_at"] if key == "seen" else host[key]
+    return stamp(value) if isinstance(value, datetime) else value
+
+
+def _nv(count: float) -> str:
+    return f"NV{count:.0f}" if count else "none"
+
+
+def _gbit_s(rate: float) -> str:
+    return f"{rate:g} Gbit/s" if rate else "a rail is not active"
+
+
+def _power(count: int) -> float:
+    """The least power of ten that is as many, 0 for none."""
+    return float(10 ** (len(str(count)) - 1)) if count > 0 else 0.0
+
+
+def _many(power: float) -> str:
+    return "none" if not power else f"{-power:,.0f} and more" if power != -1 else "1 to 9"
+
+
+AGES = ((3600.0, "within an hour"), (6 * 3600.0, "1 to 6 hours earlier"), (86_400.0, "6 to 24 hours earlier"),
+        (2 * 86_400.0, "1 to 2 days earlier"), (7 * 86_400.0, "2 to 7 days earlier"))  # fmt: skip
+
+
+def _age(seconds: float) -> float:
+    return next((float(at) for at, (bound, _) in enumerate(AGES) if seconds <= bound), float(len(AGES)))
+
+
+def _ago(rank: float) -> str:
+    at = int(-rank)
+    return AGES[at][1] if at < len(AGES) else "more than a week earlier"

@@ -1,0 +1,147 @@
+// The map: one path for each look, whatever the number of cells
+const shapes = N ? JSON.parse($("drawn").dataset.signs) : {};
+const scaled = (shape, size) => {
+  let arc = -1;
+  return shape.split(" ").map((word) => {
+    const letter = /^[a-z]/.test(word) ? word[0] : "", number = word.slice(letter.length);
+    arc = letter === "a" ? 0 : letter ? -1 : arc >= 0 ? arc + 1 : arc;
+    return letter + (number === "" || (arc >= 0 && [2, 3, 4].includes(arc % 7)) ? number : Math.round(number * size * 100) / 100);
+  }).join(" ");
+};
+const NAMES = { ok: "ok", unknown: "could not be judged", stale: "not seen for long, then ok or not judged",
+  none: "not applicable, switched off, or nothing there" };
+const isRails = () => view.arranged === "rails" || view.arranged === "leaves";
+const nodeOf = (cell) => (isRails() ? Math.floor(cell / 64) : cell);
+const railOf = (cell) => (isRails() ? railsOf(Math.floor(cell / 64))[cell % 64] : null);
+
+// A painter says [look, level, below] of a cell; level is the place in a scale of colours, -1 where there is none
+const LEVELS = 7;
+const level = (code, labels) => (labels.length < 2 ? LEVELS - 1 : Math.round((code * (LEVELS - 1)) / (labels.length - 1)));
+const byVerdict = (cell) => {
+  const rail = railOf(cell);
+  if (!rail) return [looked(nodeOf(cell)), -1];
+  if (rail[1] > 1) return [SEVERITIES[rail[1]], -1];
+  return [["unknown", "stale"].includes(looked(nodeOf(cell))) ? looked(nodeOf(cell)) : "ok", -1];
+};
+const byMetric = (metric) => (cell) => {
+  const node = nodeOf(cell), code = metric.codes[node];
+  if (code < 0) return ["unknown", -1];
+  return [metric.below[node] ? "below" : "level", level(code, metric.labels)];
+};
+const byRailValue = (place, labels) => (cell) => {
+  const rail = railOf(cell);
+  return !rail || rail[place] < 0 ? ["unknown", -1] : ["level", level(rail[place], labels)];
+};
+const byRule = (rule) => {
+  const letters = data.vectors.map((each) => each[rule] || " ");
+  const sets = data.foundSets.map((set) => Math.max(0, ...set.map((at) => (found[at][0] === rule ? found[at][1] : 0))));
+  return (cell) => {
+    const node = nodeOf(cell), letter = judged[node] < 0 ? " " : letters[judged[node]];
+    if (letter === "f") return [SEVERITIES[foundBy[node] < 0 ? 0 : sets[foundBy[node]]] || "warning", -1];
+    if (letter === "u" || letter === " ") return ["unknown", -1];
+    if (letter !== "p") return ["none", -1];
+    return [stale[node] ? "stale" : "ok", -1];
+  };
+};
+const painter = () => {
+  const [kind, key] = view.coloured.split("/");
+  if (kind === "metric") return byMetric(metrics[key]);
+  if (kind === "rule") return byRule(Number(key));
+  if (kind === "rate") return isRails() ? byRailValue(3, rails.rates) : byVerdict;
+  if (kind === "link") return isRails() ? byRailValue(4, rails.links) : byVerdict;
+  return byVerdict;
+};
+
+const view = { arranged: "", coloured: "verdict", mask: null, only: false, at: -1, laid: null, counts: new Map() };
+
+const arrange = () => {
+  const width = $("drawn").clientWidth;
+  if (!width) return;
+  view.laid = laidOut(groupsOf(view.arranged, view.only ? view.mask : null), view.arranged, width);
+  view.at = -1;
+  paint();
+};
+const paint = () => {
+  const { count, size, wide, high, cells, xs, ys, labels } = view.laid;
+  const paths = new Map(), paintOf = painter(), counts = new Map(), inner = size - (size > 6 ? 2 : 1), edge = (size - inner) / 2;
+  const shape = Object.fromEntries(Object.entries(shapes).map(([look, each]) => [look, scaled(each, inner)]));
+  for (let i = 0; i < count; i += 1) {
+    const [look, tone, faint] = [...paintOf(cells[i]), view.mask && !view.mask[nodeOf(cells[i])]];
+    const kind = look + (tone >= 0 ? " c" + tone : ""), key = kind + (faint ? " faint" : "");
+    if (!paths.has(key)) paths.set(key, []);
+    paths.get(key).push("M" + (xs[i] * size + edge) + " " + (ys[i] * size + edge) + shape[look]);
+    if (!faint) counts.set(kind, (counts.get(kind) || 0) + 1);
+  }
+  const svg = drawnAs("svg", { width: wide * size, height: high * size, viewBox: `0 0 ${wide * size} ${high * size}`, "aria-hidden": "true" });
+  for (const each of labels) {
+    const text = drawnAs("text", { x: each.x * size + edge, y: each.y * size + LABEL });
+    const fits = Math.max(3, Math.floor((each.room * size) / 6.2));
+    text.textContent = each.text.length > fits ? each.text.slice(0, fits - 1) + "…" : each.text;
+    svg.append(text);
+  }
+  for (const [key, parts] of paths) svg.append(drawnAs("path", { d: parts.join(""), class: "look " + key }));
+  svg.append(drawnAs("rect", { class: "cursor", width: size, height: size, x: -99, y: 0, rx: 1 }));
+  $("drawn").replaceChildren(svg);
+  view.counts = counts;
+  legend();
+  if (view.at >= 0) goTo(view.at, false);
+};
+
+const legend = () => {
+  const [kind, key] = view.coloured.split("/");
+  const scale = kind === "metric" ? metrics[key] : kind === "rate" && isRails() ? { labels: rails.rates } : kind === "link" && isRails() ? { labels: rails.links } : null;
+  const items = [];
+  const item = (look, tone, words, count) => {
+    const svg = drawnAs("svg", { viewBox: "0 0 12 12", width: 12, height: 12, class: "sign", "aria-hidden": "true" });
+    svg.append(drawnAs("path", { d: "M1 1" + scaled(shapes[look], 10), class: "look " + look + (tone >= 0 ? " c" + tone : "") }));
+    items.push(make("span", {}, svg, words + (count === null ? "" : " " + numbered(count))));
+  };
+  if (scale) {
+    scale.labels.forEach((text, code) => {
+      if (scale.labels.length <= 9 || code === 0 || code === scale.labels.length - 1) item("level", level(code, scale.labels), text, null);
+    });
+    if ([...view.counts.keys()].some((each) => each.startsWith("below"))) item("below", -1, "under the usual of its class", null);
+  }
+  const order = [...LOOKS, "info", "none"];
+  for (const each of order) if (view.counts.has(each)) item(each, -1, NAMES[each] || each, view.counts.get(each));
+  $("legend").replaceChildren(...items);
+};
+
+// The cell under the pointer or the keyboard
+const cellAt = (event) => {
+  const box = $("drawn").firstChild.getBoundingClientRect(), { size, wide, high, grid } = view.laid;
+  const x = Math.floor((event.clientX - box.left) / size), y = Math.floor((event.clientY - box.top) / size);
+  return x < 0 || y < 0 || x >= wide || y >= high ? -1 : grid[y * wide + x];
+};
+const described = (i) => {
+  const cell = view.laid.cells[i], node = nodeOf(cell), rail = railOf(cell);
+  const told = [data.names[node] + (rail ? ", rail " + rail[0] : ""), looked(node)];
+  if (rail) {
+    if (rail[2] >= 0) told.push("leaf " + rails.leaves[rail[2]]);
+    if (rail[3] >= 0) told.push(rails.rates[rail[3]]);
+    if (rail[4] >= 0) told.push(rails.links[rail[4]]);
+  }
+  const [kind, key] = view.coloured.split("/");
+  if (kind === "metric") told.push(metrics[key].title + " " + labelled(metrics[key], node));
+  return [...told, why(node)].filter(Boolean).join("; ");
+};
+const goTo = (i, aloud = true) => {
+  const { size, xs, ys } = view.laid, cursor = $("drawn").querySelector(".cursor");
+  view.at = i;
+  cursor.setAttribute("x", i < 0 ? -99 : xs[i] * size);
+  cursor.setAttribute("y", i < 0 ? 0 : ys[i] * size);
+  if (aloud && i >= 0) $("told").textContent = described(i);
+};
+const vertical = (i, step) => {
+  const { wide, high, xs, ys, grid } = view.laid;
+  for (let y = ys[i] + step; y >= 0 && y < high; y += step) {
+    for (let off = 0; off < 4; off += 1) {
+      for (const x of [xs[i] - off, xs[i] + off]) if (x >= 0 && x < wide && grid[y * wide + x] >= 0) return grid[y * wide + x];
+    }
+  }
+  return i;
+};
+const MOVES = {
+  ArrowRight: (i) => Math.min(i + 1, view.laid.count - 1), ArrowLeft: (i) => Math.max(i - 1, 0),
+  ArrowDown: (i) => vertical(i, 1), ArrowUp: (i) => vertical(i, -1), Home: () => 0, End: () => view.laid.count - 1,
+};

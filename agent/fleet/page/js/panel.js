@@ -1,0 +1,48 @@
+// What is known of one node, at the side
+const panel = $("panel");
+let opener = null;
+
+const shut = () => {
+  if (panel.hidden) return;
+  panel.hidden = true;
+  if (location.hash.startsWith("#n=")) history.replaceState(null, "", location.pathname + location.search);
+  if (opener && opener.isConnected) opener.focus();
+  opener = null;
+};
+const terms = (rows) => make("dl", {}, ...rows.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)]));
+const finding = (each) => {
+  const text = (at) => data.texts[each[at]], severity = SEVERITIES[each[1]] || "unknown";
+  const head = make("header", {}, make("span", { class: "badge " + severity }, severity), make("span", {}, text(2)), make("code", {}, text(7)));
+  const rows = [];
+  for (let at = 0; each[6] && at < each[6].length; at += 3) {
+    const [what, value, source] = each[6].slice(at, at + 3).map((place) => data.texts[place]);
+    rows.push(make("tr", {}, make("td", {}, what), make("td", { class: "mono" }, value), make("td", { class: "mono dim" }, source)));
+  }
+  const seen = each[6] ? make("div", { class: "scroll" }, make("table", {}, make("tbody", {}, ...rows)))
+    : make("p", { class: "dim" }, "Its evidence is in the node's own report: this page had no room for it.");
+  return make("article", { class: "finding " + severity }, head, make("p", { class: "what" }, text(3)), seen,
+    terms([["impact", text(4)], ["remedy", text(5)]].filter(([, said]) => said)));
+};
+const saidOf = (node) => [...document.querySelectorAll("main .plain .shows, main td .shows")].filter((each) => spansOf(each.dataset.nodes)[node])
+  .map((each) => each.dataset.about);
+
+const opened = (node, from) => {
+  const inside = panel.querySelector(".inside"), heading = make("h2", { tabindex: -1 }, data.names[node]);
+  const part = (title, ...children) => (children.length ? [make("h3", {}, title), ...children] : []);
+  const state = make("p", {}, signOf(looked(node)), " ", make("b", {}, looked(node)),
+    stale[node] ? ", not seen for long: this is how it was then" : "");
+  const own = data.pages[node] ? [make("p", {}, make("a", { href: data.pages[node] }, "Its own page"))] : [];
+  const where = [classes, ...places].map((each) => [each.title, labelled(each, node)]);
+  const fact = facts.map((each) => [each.title, labelled(each, node)]);
+  const said = [...new Set(saidOf(node))].map((each) => make("p", {}, each));
+  const lines = lineBy[node] < 0 ? [] : data.lines[lineBy[node]].map((each) => make("p", { class: "mono" }, each));
+  const none = unjudgedBy[node] < 0 ? [] : data.unjudged[unjudgedBy[node]].map((each) => make("p", {}, each));
+  inside.replaceChildren(heading, state, ...own, terms(where),
+    ...part("Findings", ...findingsOf(node).slice().sort((a, b) => b[1] - a[1]).map(finding)),
+    ...part("In the fleet", ...said), ...part("GPUs, rails and links", ...lines), ...part("Versions and settings", terms(fact)),
+    ...part("Not judged", ...none));
+  panel.hidden = false;
+  panel.scrollTop = 0;
+  opener = from;
+  heading.focus();
+};

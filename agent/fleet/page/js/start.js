@@ -1,0 +1,94 @@
+// What a person does
+document.documentElement.classList.add("js");
+const theme = $("theme"), THEMES = ["auto", "light", "dark"];
+theme.addEventListener("click", () => {
+  const root = document.documentElement, next = THEMES[(THEMES.indexOf(root.dataset.theme || "auto") + 1) % 3];
+  root.dataset.theme = next;
+  theme.textContent = "Theme: " + next;
+});
+
+const colours = () => {
+  const option = (value, text) => make("option", { value }, text), options = [option("verdict", "by verdict")];
+  if (isRails()) {
+    if (rails.rates.length) options.push(option("rate/", "by the rail's rate"));
+    if (rails.links.length) options.push(option("link/", "by the rail's PCIe link"));
+  }
+  const group = (label, all) => { if (all.length) options.push(make("optgroup", { label }, ...all)); };
+  group("by", metrics.map((each, at) => option("metric/" + at, each.title)));
+  const told = data.rules.map((name, at) => [name, at, data.vectors.some((each) => each[at] === "f"), data.vectors.some((each) => each[at] === "u")]);
+  group("rule that failed somewhere", told.filter((each) => each[2]).map(([name, at]) => option("rule/" + at, name)));
+  group("rule not judged somewhere", told.filter((each) => !each[2] && each[3]).map(([name, at]) => option("rule/" + at, name)));
+  $("coloured").replaceChildren(...options);
+  $("coloured").value = view.coloured;
+  if (!$("coloured").value) $("coloured").value = view.coloured = "verdict";
+};
+
+let picked = null, pickedAbout = "";
+const find = () => {
+  view.mask = matching($("find").value, picked);
+  listed = FIRST;
+  list();
+  if (pickedAbout) $("hits").textContent += ": " + pickedAbout;
+  if (view.only) arrange(); else paint();
+};
+const shown = (button) => {
+  picked = spansOf(button.dataset.nodes);
+  pickedAbout = button.dataset.about;
+  $("find").value = "";
+  find();
+  $("map").scrollIntoView();
+  $("drawn").focus({ preventScroll: true });
+};
+const byHash = () => {
+  if (!location.hash.startsWith("#n=")) return shut();
+  let name = "";
+  try { name = decodeURIComponent(location.hash.slice(3)); } catch { return shut(); }
+  const node = data.names.indexOf(name);
+  if (node >= 0) opened(node, document.activeElement === document.body ? null : document.activeElement);
+};
+const hover = (event) => {
+  const i = cellAt(event), tip = $("tip");
+  tip.hidden = i < 0;
+  if (i < 0) return;
+  tip.textContent = described(i);
+  const stage = tip.parentNode.getBoundingClientRect(), left = event.clientX - stage.left;
+  tip.style.left = Math.max(0, Math.min(left + 12, stage.width - tip.offsetWidth)) + "px";
+  tip.style.top = event.clientY - stage.top + 16 + "px";
+};
+const wire = () => {
+  const drawn = $("drawn");
+  view.arranged = $("arranged").value;
+  $("arranged").addEventListener("change", () => { view.arranged = $("arranged").value; colours(); arrange(); });
+  $("coloured").addEventListener("change", () => { view.coloured = $("coloured").value; paint(); });
+  $("only").addEventListener("change", () => { view.only = $("only").checked; arrange(); });
+  $("all").addEventListener("click", () => { picked = null; pickedAbout = ""; $("find").value = ""; find(); $("find").focus(); });
+  let waiting = 0;
+  $("find").addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(find, N > 2e4 ? 150 : 40); });
+  drawn.addEventListener("mousemove", hover);
+  drawn.addEventListener("mouseleave", () => { $("tip").hidden = true; });
+  drawn.addEventListener("click", (event) => {
+    const i = cellAt(event);
+    if (i < 0) return;
+    goTo(i);
+    $("tip").hidden = true;
+    opened(nodeOf(view.laid.cells[i]), drawn);
+  });
+  drawn.addEventListener("keydown", (event) => {
+    if (!view.laid || !view.laid.count) return;
+    if (event.key === "Enter" && view.at >= 0) opened(nodeOf(view.laid.cells[view.at]), drawn);
+    else if (Object.hasOwn(MOVES, event.key)) goTo(view.at < 0 ? 0 : MOVES[event.key](view.at));
+    else return;
+    event.preventDefault();
+  });
+  let width = drawn.clientWidth;
+  addEventListener("resize", () => { if (drawn.clientWidth !== width) { width = drawn.clientWidth; arrange(); } });
+  document.querySelectorAll(".shows").forEach((each) => each.addEventListener("click", () => shown(each)));
+  colours();
+  arrange();
+  list();
+};
+panel.querySelector("button").addEventListener("click", shut);
+document.addEventListener("keydown", (event) => { if (event.key === "Escape") shut(); });
+addEventListener("hashchange", byHash);
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => { each.open = true; }));
+if (N) { wire(); byHash(); }

@@ -1,0 +1,74 @@
+// The data of the page, unpacked: columns of numbers, a number a node
+const $ = (id) => document.getElementById(id);
+const data = JSON.parse($("data").textContent);
+const N = data.names.length;
+const LOOKS = ["critical", "error", "warning", "unknown", "stale", "ok"];
+const SEVERITIES = ["", "info", "warning", "error", "critical"];
+
+const spread = (column) => {
+  if (Array.isArray(column)) return Int32Array.from(column);
+  const all = new Int32Array(N), runs = column.r;
+  for (let i = 0, at = 0; i < runs.length; i += 2) {
+    all.fill(runs[i], at, at + runs[i + 1]);
+    at += runs[i + 1];
+  }
+  return all;
+};
+const spansOf = (text) => {
+  const mask = new Uint8Array(N);
+  for (const span of text ? text.split(" ") : []) {
+    const [first, last] = span.split("-").map(Number);
+    mask.fill(1, first, (last === undefined ? first : last) + 1);
+  }
+  return mask;
+};
+const coded = (each) => ({ ...each, codes: spread(each.codes), below: spansOf(each.below) });
+
+const look = spread(data.look), verdict = spread(data.verdict), stale = spread(data.stale);
+const classes = coded(data.class), places = data.places.map(coded), metrics = data.metrics.map(coded);
+const facts = data.facts.map(coded), judged = spread(data.judged), foundBy = spread(data.foundBy);
+const lineBy = spread(data.lineBy), unjudgedBy = spread(data.unjudgedBy);
+const rails = { ...data.rails, codes: spread(data.rails.codes) };
+
+// A finding: [rule, severity, label, summary, impact, remedy, evidence, name of the rule]
+const found = data.found;
+const findingsOf = (node) => (foundBy[node] < 0 ? [] : data.foundSets[foundBy[node]].map((at) => found[at]));
+const railsOf = (node) => (rails.codes[node] < 0 ? [] : rails.sets[rails.codes[node]]);
+const ruleName = (each) => data.texts[each[7]];
+const looked = (node) => LOOKS[look[node]];
+const labelled = (column, node) => (column.codes[node] < 0 ? "not known" : column.labels[column.codes[node]]);
+
+// Worst first: look, then how many critical, error and warning
+const weights = data.foundSets.map((set) => {
+  const counts = [0, 0, 0, 0, 0];
+  set.forEach((at) => { counts[found[at][1]] += 1; });
+  return Math.min(counts[4], 99) * 1e4 + Math.min(counts[3], 99) * 100 + Math.min(counts[2], 99);
+});
+const weight = (node) => (foundBy[node] < 0 ? 0 : weights[foundBy[node]]);
+const worstFirst = Int32Array.from({ length: N }, (_, at) => at)
+  .sort((a, b) => look[a] - look[b] || weight(b) - weight(a) || a - b);
+
+const why = (node) => {
+  const loud = findingsOf(node).filter((each) => each[1] > 1).sort((a, b) => b[1] - a[1]);
+  const told = loud.slice(0, 3).map((each) => data.texts[each[2]] + ": " + ruleName(each));
+  if (loud.length > 3) told.push("and " + (loud.length - 3) + " more");
+  if (stale[node]) told.push("not seen for long");
+  if (looked(node) === "unknown") told.push("could not be judged");
+  return told.join(", ");
+};
+const numbered = (count) => count.toLocaleString("en");
+const nodesInWords = (count) => numbered(count) + (count === 1 ? " node" : " nodes");
+
+// Elements from texts: nothing in the data is ever read as markup
+const make = (tag, attributes, ...children) => {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) if (value !== null) made.setAttribute(name, value);
+  made.append(...children.filter((each) => each !== null && each !== ""));
+  return made;
+};
+const SVG = "http://www.w3.org/2000/svg";
+const drawnAs = (tag, attributes) => {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+};

@@ -1,0 +1,100 @@
+"""One file with everything in it: it loads nothing and asks nobody.
+
+What matters is in the text of the page and is read without a script. The script draws the map, finds nodes, and opens
+what is known of one at the side.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from pkgutil import get_data
+from xml.etree.ElementTree import Element, tostring
+
+from agent.fleet.page.data import embedded
+from agent.fleet.page.glance import glance
+from agent.fleet.page.map import the_map
+from agent.fleet.page.nodes import nodes_of
+from agent.fleet.page.scene import Scene
+from agent.fleet.page.sections import coverage, section, skew
+from agent.outputs.html.elements import el
+
+SCRIPTS = ("unpack.js", "match.js", "layout.js", "map.js", "list.js", "panel.js", "start.js")
+
+
+def page(scene: Scene) -> str:
+    """HTML 5, the same bytes for the same scene."""
+    script = '"use strict";\n(() => {\n' + "".join(_own(f"js/{each}") for each in SCRIPTS) + "})();\n"
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", http_equiv="Content-Security-Policy", content=policy(script)),
+        el("title", f"{scene.title} - fabricscope"),
+        _raw("style", _house("palette.css") + _house("page.css") + _own("page.css")),
+    )
+    panel = el(
+        "aside", el("button", "Close", type="button"), el("div", class_="inside"), id="panel", hidden="hidden",
+        aria_label="what is known of a node",
+    )  # fmt: skip
+    body = el("body", el("a", "To the nodes", href="#nodes", class_="skip"), glance(scene), _main(scene))
+    data = el("script", id="data", type="application/json")
+    data.text = embedded(scene)
+    body.extend([_footer(scene), panel, data, _raw("script", script)])
+    return "<!DOCTYPE html>\n" + tostring(el("html", head, body, lang="en"), encoding="unicode", method="html") + "\n"
+
+
+def policy(script: str) -> str:
+    """Nothing from outside, and no script but this one, whatever a name in the data holds."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    rest = "base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; {rest}"
+
+
+def _main(scene: Scene) -> Element:
+    main = el("main", _contents(scene))
+    main.extend(the_map(scene))
+    main.extend(nodes_of(scene))
+    for each in scene.sections:
+        main.extend(section(each, scene))
+    main.extend(skew(scene))
+    main.extend(coverage(scene))
+    return main
+
+
+def _contents(scene: Scene) -> Element:
+    """Where the parts are, with how much is in each."""
+    links = [("Map", "map", ""), ("Nodes", "nodes", "")]
+    links += [(each.title, each.anchor, f" {len(each.said)}" if each.said else "") for each in scene.sections]
+    links += [("Versions", "versions", "")] if scene.skew else []
+    links += [("Coverage", "coverage", "")] if scene.coverage else []
+    return el("nav", *_joined([el("a", title + count, href=f"#{anchor}") for title, anchor, count in links]))
+
+
+def _joined(parts: list[Element]) -> Iterator[Element | str]:
+    for at, each in enumerate(parts):
+        if at:
+            yield " · "
+        yield each
+
+
+def _footer(scene: Scene) -> Element:
+    made = f"fabricscope {scene.version}, made {scene.made}"
+    return el("footer", el("p", made), el("p", "Every rule in words: fabricscope explain RULE"))
+
+
+def _raw(tag: str, text: str) -> Element:
+    """Our own style or script: what `method="html"` writes as it is."""
+    made = Element(tag)
+    made.text = text
+    return made
+
+
+def _own(name: str) -> str:
+    return (get_data(__package__ or "", name) or b"").decode()
+
+
+def _house(name: str) -> str:
+    """Style that this page shares with the page of one node."""
+    return (get_data("agent.outputs.html", name) or b"").decode()

@@ -1,0 +1,71 @@
+"""Where nodes are: rack, NVLink domain. Pure; what nothing tells is None, never guessed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+FEWEST = 2  # nodes of one rack or chassis, else it says nothing
+
+
+class BadPattern(Exception):
+    """The pattern for racks cannot be used; the message says why."""
+
+
+def racks(names: Sequence[str], chassis: Sequence[str | None], pattern: str | None) -> list[str | None]:
+    """By the pattern where there is one, else by the chassis that several nodes share, else by the host names.
+
+    >>> racks(["r1n1", "r1n2", "r2n1", "r2n2", "login"], [None] * 5, None)
+    ['r1', 'r1', 'r2', 'r2', None]
+    >>> racks(["gpu1", "gpu2"], [None] * 2, None)
+    [None, None]
+    """
+    if pattern is not None:
+        return _by_pattern(names, pattern)
+    shared = _several(chassis)
+    if sum(each is not None for each in shared) * 2 > len(names):
+        return shared
+    return _several([_before_last_number(name) for name in names])
+
+
+def domains(values: Sequence[str | None]) -> list[str | None]:
+    """The start of the cluster's UUID and the clique, where that tells them apart."""
+    short = {each: _short(each) for each in values if each}
+    apart = len(set(short.values())) == len(short)
+    return [None if each is None else short[each] if apart else each for each in values]
+
+
+def _by_pattern(names: Sequence[str], pattern: str) -> list[str | None]:
+    try:
+        compiled = re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise BadPattern(f"--rack {pattern[:60]!r}: no regular expression: {error}") from error
+    found = [compiled.search(name) for name in names]
+    return [(each[1] if compiled.groups else each[0]) or None if each else None for each in found]
+
+
+def _before_last_number(name: str) -> str | None:
+    """What is before the last of two or more numbers: r12n03 -> r12.
+
+    >>> _before_last_number("dgx-r12-u03.site"), _before_last_number("gpu012"), _before_last_number("r1-2-3")
+    ('dgx-r12', None, 'r1-2')
+    """
+    host = name.rpartition("/")[2]
+    host = host.partition(".")[0]
+    numbers = list(re.finditer(r"[0-9]+", host))
+    if len(numbers) < 2:
+        return None
+    return host[: numbers[-2].end()]
+
+
+def _several(values: Sequence[str | None]) -> list[str | None]:
+    counts: dict[str, int] = {}
+    for each in values:
+        if each:
+            counts[each] = counts.get(each, 0) + 1
+    return [each if each and counts[each] >= FEWEST else None for each in values]
+
+
+def _short(domain: str) -> str:
+    uuid, _, clique = domain.rpartition(".")
+    return f"{uuid[:8]}.{clique}"

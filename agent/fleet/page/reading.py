@@ -1,0 +1,171 @@
+"""Rows of a dataset, folded by the engine into one text a node where there are many: few of these texts differ.
+
+Cells are joined by US, rows by RS; neither is let through from a value. "" is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import ibis
+from ibis.expr import types as ir
+
+from agent.fleet.engines.engine import Row, Tables
+
+US, RS = "\x1f", "\x1e"
+HOST = (
+    "node", "observed_at", "hostname", "serial", "chassis_serial", "hardware_class", "profile", "bios", "kernel", "os",
+    "driver", "cuda", "rdma_stack_version", "nccl", "settings", "generator", "verdict",
+)  # fmt: skip
+GPU = (
+    "id", "label", "name", "vbios", "memory_mib", "mig", "driver_state", "nvlinks", "nvlinks_active", "fabric_state",
+    "recovery_action", "speed", "width", "bandwidth", "uuid_of_domain", "clique",
+)  # fmt: skip
+RAIL = (
+    "rail", "id", "label", "port", "model", "firmware", "nic_state", "link_layer", "state", "rate",
+    "speed", "width", "bandwidth", "mtu",
+)  # fmt: skip
+
+
+class Texts(NamedTuple):
+    """A text a node, each different one once: `of` is node -> place in `all`."""
+
+    all: list[str]
+    of: dict[str, int]
+
+
+def hosts(tables: Tables) -> list[dict[str, Any]]:
+    """Columns `HOST` of every node."""
+    rows = tables.rows(tables.latest("host").select(*HOST))
+    return [dict(zip(HOST, row, strict=True)) for row in rows]
+
+
+def gpus(tables: Tables) -> Texts:
+    """Rows of cells `GPU`."""
+    gpu, link = tables.latest("gpu"), _links(tables)
+    rows = gpu.left_join(link, [gpu.node == link.link_node, gpu.pci == link.link_id])
+    cells = [
+        rows.id, rows.label, rows.name, rows.vbios, rows.memory_mib, rows.mig, rows.driver_state, rows.nvlinks,
+        rows.nvlinks_active, rows.fabric_state, rows.recovery_action, rows.speed, rows.width, rows.bandwidth,
+        rows.cluster_uuid, rows.clique,
+    ]  # fmt: skip
+    return _folded(tables, rows, cells, rows.id)
+
+
+def rails(tables: Tables) -> Texts:
+    """Rows of cells `RAIL`: one for each port of a rail."""
+    nic, port, link = tables.latest("nic"), tables.latest("port"), _links(tables)
+    nic = nic.filter(nic.rail.notnull())
+    ports = port.select(
+        port_node=port.node, port_nic=port.nic, number=port.port, link_layer=port.link_layer, port_state=port.state,
+        rate=port.rate_gbit_s, mtu=port.active_mtu,
+    )  # fmt: skip
+    rows = nic.left_join(ports, [nic.node == ports.port_node, nic.id == ports.port_nic])
+    rows = rows.left_join(link, [rows.node == link.link_node, rows.id == link.link_id])
+    cells = [
+        rows.rail, rows.id, rows.label, rows.number, rows.model, rows.firmware, rows.state, rows.link_layer,
+        rows.port_state, rows.rate, rows.speed, rows.width, rows.bandwidth, rows.mtu,
+    ]  # fmt: skip
+    return _folded(tables, rows, cells, rows.id)
+
+
+def letters(tables: Tables, states: dict[str, str]) -> Texts:
+    """A letter a rule, in the order of the rules' names."""
+    check = tables.latest("check")
+    letter = check.state.cases(*states.items(), else_=" ")
+    return _texts(tables.rows(check.group_by("node").agg(text=letter.group_concat("", order_by=check.rule))))
+
+
+def rules_of(tables: Tables) -> dict[str, list[str]]:
+    """The rules of each version that wrote reports, sorted."""
+    check, host = tables.latest("check"), tables.latest("host").select("node", "generator")
+    rows = tables.rows(check.inner_join(host, "node").select("generator", "rule").distinct())
+    found: dict[str, list[str]] = {}
+    for generator, rule in rows:
+        found.setdefault(generator or "", []).append(rule)
+    return {each: sorted(rules) for each, rules in found.items()}
+
+
+def unjudged(tables: Tables) -> Texts:
+    """Rows of rule and reason of what could not be judged."""
+    check = tables.latest("check")
+    check = check.filter(check.state == "unknown")
+    return _folded(tables, check, [check.rule, check.reason], check.rule)
+
+
+def first_looks(tables: Tables) -> list[datetime]:
+    """When each node was first seen, as far back as the history goes."""
+    change = tables.history("change")
+    change = change.filter(change["table"] == "host")
+    return [at for _, at in tables.rows(change.group_by("node").agg(first=change.observed_at.min())) if at]
+
+
+def findings(tables: Tables) -> list[Row]:
+    """(node, key, rule, severity, label, subject) of every finding; those with one key say the same."""
+    finding = _keyed(tables)
+    return tables.rows(finding.select("node", "key", "rule", "severity", "label", "subject"))
+
+
+def said(tables: Tables, most: int) -> list[Row]:
+    """(key, rule, severity, label, summary, impact, remedy, evidence) of so many keys, the worst and most frequent."""
+    finding = _keyed(tables)
+    names = ("rule", "severity", "label", "summary", "impact", "remedy", "evidence")
+    told = finding.group_by("key").agg(**{name: finding[name].max() for name in names}, count=finding.count())
+    rank = told.severity.cases(("critical", 0), ("error", 1), ("warning", 2), else_=3)
+    chosen = told.order_by([rank, told["count"].desc(), told.key]).limit(most)
+    return tables.rows(chosen.select("key", *names))
+
+
+def errors(tables: Tables) -> tuple[dict[str, int], set[str]]:
+    """Sum of error counters of each node that has some, and the nodes of which any counter was read."""
+    counter = tables.latest("counter")
+    name = counter.name.lower()
+    bad = name.contains("err") | name.contains("discard") | name.contains("link_downed") | name.contains("recovery")
+    rows = tables.rows(counter.group_by("node").agg(count=bad.ifelse(counter.value, 0).sum()))
+    return {node: int(count or 0) for node, count in rows if count}, {node for node, _ in rows}
+
+
+def cells(text: str) -> list[list[str]]:
+    """The rows of a folded text."""
+    return [row.split(US) for row in text.split(RS)] if text else []
+
+
+def _links(tables: Tables) -> ir.Table:
+    link = tables.latest("link")
+    sure = link.quality == "conclusive"
+    return link.select(
+        link_node=link.node,
+        link_id=link.id,
+        speed=link.conclusive_speed_gt_s,
+        width=link.conclusive_width,
+        bandwidth=sure.ifelse(link.bandwidth_gbyte_s, ibis.null("float64")),
+    )
+
+
+def _keyed(tables: Tables) -> ir.Table:
+    finding = tables.latest("finding")
+    parts = ("rule", "severity", "label", "summary", "impact", "remedy", "evidence")
+    return finding.mutate(key=_joined([finding[each] for each in parts]).hexdigest("md5"))
+
+
+def _folded(tables: Tables, rows: ir.Table, cells: Sequence[ir.Value], order: ir.Value) -> Texts:
+    return _texts(tables.rows(rows.group_by("node").agg(text=_joined(cells).group_concat(RS, order_by=order))))
+
+
+def _joined(cells: Sequence[ir.Value]) -> ir.StringValue:
+    return ibis.literal(US).join([_cell(each) for each in cells])
+
+
+def _cell(value: ir.Value) -> ir.StringValue:
+    if isinstance(value, ir.StringValue):
+        return value.fill_null("").replace(US, "?").replace(RS, "?")
+    text: ir.StringValue = value.cast("string").fill_null("")
+    return text
+
+
+def _texts(rows: Sequence[Row]) -> Texts:
+    places: dict[str, int] = {}
+    of = {node: places.setdefault(text or "", len(places)) for node, text in sorted(rows, key=lambda row: str(row[0]))}
+    return Texts(list(places), of)

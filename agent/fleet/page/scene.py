@@ -1,0 +1,192 @@
+"""What the page shows, as plain data: nodes in columns, and what is said of them. Nothing here reads a dataset.
+
+Nodes are numbered in the order of `Nodes.names`; every list of node numbers is sorted. What is equal on many nodes is
+held once, in a list of what differs, and a node has its place in that list (`Coded`); -1 is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from agent.model.finding import Evidence
+
+LOOKS = ("critical", "error", "warning", "unknown", "stale", "ok")  # worst first, as the map draws them
+STATES = {"fail": "f", "unknown": "u", "pass": "p", "not_applicable": "n", "disabled": "d"}  # of a rule; blank: none
+SEVERITY = {"info": 1, "warning": 2, "error": 3, "critical": 4}
+
+
+class Coded(msgspec.Struct, frozen=True, kw_only=True):
+    """A value a node. `ordered`: labels rise from the lowest to the highest; `below`: nodes under their class's."""
+
+    key: str
+    title: str
+    labels: list[str]
+    codes: list[int]
+    ordered: bool = False
+    below: list[int] = []
+
+
+class Rail(msgspec.Struct, frozen=True):
+    """One rail of a node. Codes point into the lists of `Rails`; `severity` 0: no finding on it."""
+
+    number: int
+    severity: int = 0
+    leaf: int = -1
+    rate: int = -1
+    link: int = -1
+
+
+class Rails(msgspec.Struct, frozen=True, kw_only=True):
+    """Rails of all nodes: `sets` are the ways in which nodes' rails differ."""
+
+    leaves: list[str] = []
+    rates: list[str] = []  # rising
+    links: list[str] = []  # rising
+    sets: list[list[Rail]] = []
+    codes: list[int] = []
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding as a node reports it. `evidence` is None where the page had no room for it."""
+
+    rule: str
+    severity: str
+    label: str
+    summary: str
+    impact: str
+    remedy: str
+    evidence: list[Evidence] | None = []
+
+
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """How rules ended: `vectors` hold a letter of `STATES` a rule, in the order of `rules`."""
+
+    rules: list[str] = []
+    vectors: list[str] = []
+    codes: list[int] = []
+
+
+class Nodes(msgspec.Struct, frozen=True, kw_only=True):
+    """All nodes in columns of one length."""
+
+    names: list[str]
+    verdicts: list[str]
+    stale: list[bool]
+    classes: Coded
+    places: list[Coded] = []  # ways to arrange the map: rack, unit, domain
+    metrics: list[Coded] = []  # ways to colour it
+    facts: list[Coded] = []  # what a node's panel lists: driver, kernel, ..
+    rails: Rails = Rails()
+    judged: Judged = Judged()
+    found: list[Found] = []
+    found_sets: list[list[int]] = []
+    found_codes: list[int] = []  # -1: none
+    lines: list[list[str]] = []  # GPUs, rails and links in words
+    line_codes: list[int] = []
+    unjudged: list[list[str]] = []  # "rule: reason"
+    unjudged_codes: list[int] = []
+    pages: dict[int, str] = {}  # node -> address of its own page
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is said of some nodes. `about`: what it is filed under (a rule, a kind)."""
+
+    words: str
+    about: str = ""
+    severity: str | None = None
+    nodes: list[int] = []
+    more: list[tuple[str, str]] = []  # ("remedy", "..")
+    whole_class: bool = False  # a matter of the class, not of the node
+
+
+class Skew(msgspec.Struct, frozen=True, kw_only=True):
+    """The versions of one thing within one class: (value, nodes), the most frequent first."""
+
+    hardware_class: str
+    what: str
+    of: int  # nodes of the class
+    values: list[tuple[str, list[int]]]
+
+
+class Coverage(msgspec.Struct, frozen=True, kw_only=True):
+    """How one rule was judged over the fleet, in nodes; stale nodes are counted apart."""
+
+    rule: str
+    passed: int = 0
+    failed: int = 0
+    unknown: int = 0
+    not_applicable: int = 0
+    stale: int = 0
+    reasons: list[tuple[str, int]] = []  # why it is unknown, the most frequent first
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the page in words. `empty` is said where there is nothing, `note` always."""
+
+    title: str
+    anchor: str
+    said: list[Said] = []
+    empty: str = "None."
+    note: str = ""
+
+
+class Scene(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole page."""
+
+    title: str
+    made: str  # RFC 3339, UTC
+    version: str
+    newest: str | None  # the newest look at a node
+    stale_after_hours: float
+    nodes: Nodes
+    sections: list[Section] = []
+    skew: list[Skew] = []
+    coverage: list[Coverage] = []
+    notes: list[str] = []  # what the dataset could not tell
+    quarantined: int = 0
+
+
+def look(verdict: str, stale: bool) -> str:
+    """What a node is shown as: bad stays bad, but nothing that is old or could not be judged is shown as ok.
+
+    >>> look("error", True), look("ok", True), look("unknown", False), look("ok", False), look("", False)
+    ('error', 'stale', 'unknown', 'ok', 'unknown')
+    """
+    if verdict in ("critical", "error", "warning"):
+        return verdict
+    if stale:
+        return "stale"
+    return "ok" if verdict == "ok" else "unknown"
+
+
+def looks(nodes: Nodes) -> list[str]:
+    """`look` of every node."""
+    return [look(verdict, stale) for verdict, stale in zip(nodes.verdicts, nodes.stale, strict=True)]
+
+
+def worst_first(nodes: Nodes) -> list[int]:
+    """All nodes that something is wrong with, is not judged or is old: the worst first."""
+    shown = looks(nodes)
+    ranks = [_rank(nodes, at, shown[at]) for at in range(len(shown))]
+    return sorted((at for at, each in enumerate(shown) if each != "ok"), key=lambda at: (ranks[at], at))
+
+
+def counted(values: Iterable[str]) -> dict[str, int]:
+    """How often each value occurs.
+
+    >>> counted("aba")
+    {'a': 2, 'b': 1}
+    """
+    found: dict[str, int] = {}
+    for each in values:
+        found[each] = found.get(each, 0) + 1
+    return found
+
+
+def _rank(nodes: Nodes, at: int, shown: str) -> tuple[int, int, int, int]:
+    code = nodes.found_codes[at] if nodes.found_codes else -1
+    counts = counted(nodes.found[each].severity for each in nodes.found_sets[code]) if code >= 0 else {}
+    critical, error, warning = (-counts.get(each, 0) for each in ("critical", "error", "warning"))
+    return LOOKS.index(shown), critical, error, warning

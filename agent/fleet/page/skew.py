@@ -1,0 +1,53 @@
+"""Versions that are not the same on all nodes of a class."""
+
+from __future__ import annotations
+
+from agent.fleet.page.scene import Coded, Nodes, Skew
+
+# What a panel lists of a node: column of the table `host`, and how people call it
+FACTS = (
+    ("seen", "last seen"), ("driver", "GPU driver"), ("cuda", "CUDA of the driver"), ("kernel", "kernel"), ("os", "OS"),
+    ("bios", "BIOS"), ("rdma_stack_version", "RDMA stack"), ("nccl", "NCCL"), ("settings", "NCCL settings"),
+    ("profile", "platform"), ("serial", "serial"), ("generator", "fabricscope"),
+)  # fmt: skip
+COMPARED = (
+    "driver",
+    "kernel",
+    "os",
+    "bios",
+    "rdma_stack_version",
+    "nccl",
+    "settings",
+    "generator",
+    "vbios",
+    "firmware",
+)
+VALUES = 8  # of one thing in one class
+
+
+def skew(nodes: Nodes) -> list[Skew]:
+    """By class, the largest first; what differs for most nodes first."""
+    compared = [each for each in nodes.facts if each.key in COMPARED]
+    members: dict[int, list[int]] = {}
+    for at, code in enumerate(nodes.classes.codes):
+        members.setdefault(code, []).append(at)
+    found = []
+    for code in sorted((each for each in members if each >= 0), key=lambda each: (-len(members[each]), each)):
+        made = [_one(nodes.classes.labels[code], members[code], each) for each in compared]
+        found += sorted((each for each in made if each), key=lambda each: (len(each.values[0][1]), each.what))
+    return found
+
+
+def _one(name: str, members: list[int], compared: Coded) -> Skew | None:
+    by: dict[int, list[int]] = {}
+    for at in members:
+        if compared.codes[at] >= 0:
+            by.setdefault(compared.codes[at], []).append(at)
+    if len(by) < 2:
+        return None
+    order = sorted(by, key=lambda code: (-len(by[code]), code))
+    values = [(compared.labels[code], by[code]) for code in order[:VALUES]]
+    rest = sorted(at for code in order[VALUES:] for at in by[code])
+    if rest:
+        values.append((f"{len(order) - VALUES} others", rest))
+    return Skew(hardware_class=name, what=compared.title, of=len(members), values=values)

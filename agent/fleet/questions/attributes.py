@@ -1,0 +1,96 @@
+"""What nodes of one hardware class should have alike: the catalogue that `fleet outliers` goes through."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Attribute(NamedTuple):
+    """One column of a table, and with which of its like a value is compared."""
+
+    key: str
+    what: str  # for people
+    table: str
+    column: str
+    one: str = "node"  # what is counted: "NIC"
+    place: str | None = None  # column that must be the same, too: the board of a NIC, the address of a link
+    form: str = "{}"  # of a value
+    rails: bool | None = None  # True: only rails, False: only what is no rail
+    told_of: tuple[str, ...] = ()  # good values: told is only who has none of them where they are usual
+
+
+def _host(key: str, what: str, form: str = "{}") -> Attribute:
+    return Attribute(key.replace("_", "-"), what, "host", key, form=form)
+
+
+def _gpu(key: str, what: str, form: str = "{}", place: str | None = "name") -> Attribute:
+    return Attribute(f"gpu-{key}".replace("_", "-"), what, "gpu", key, "GPU", place, form)
+
+
+def _port(key: str, what: str, form: str = "{}") -> Attribute:
+    return Attribute(f"port-{key}".replace("_", "-"), what, "port", key, "rail", "rail", form, rails=True)
+
+
+def _netdev(key: str, what: str, form: str = "{}") -> tuple[Attribute, Attribute]:
+    name = key.replace("_", "-")
+    return (
+        Attribute(f"rail-{name}", f"{what} of a rail", "netdev", key, "rail", "rail", form, rails=True),
+        Attribute(f"interface-{name}", what, "netdev", key, "interface", "id", form, rails=False),
+    )
+
+
+ATTRIBUTES: tuple[Attribute, ...] = (
+    _host("gpus", "number of GPUs"),
+    _host("rails", "number of rails"),
+    _host("nics", "number of NICs"),
+    _host("sockets", "number of sockets"),
+    _host("numa_nodes", "number of NUMA nodes"),
+    _host("cpu", "CPU"),
+    _host("driver", "GPU driver"),
+    _host("driver_open", "open kernel modules of the GPU driver"),
+    _host("cuda", "CUDA"),
+    _host("nccl", "NCCL"),
+    _host("rdma_stack", "RDMA stack"),
+    _host("rdma_stack_version", "version of the RDMA stack"),
+    _host("bios", "BIOS"),
+    _host("kernel", "kernel"),
+    _host("os", "operating system"),
+    _host("virtualization", "virtualization"),
+    _host("profile", "recognized platform"),
+    _gpu("vbios", "VBIOS"),
+    _gpu("memory_mib", "GPU memory", "{} MiB"),
+    _gpu("bar1_mib", "BAR1", "{} MiB"),
+    _gpu("mig", "MIG"),
+    _gpu("driver_state", "state in the driver", place=None),
+    _gpu("nvlinks_active", "active NVLinks"),
+    _gpu("fabric_state", "NVLink fabric state"),
+    _gpu("fabric_status", "NVLink fabric status"),
+    _gpu("recovery_action", "recovery action"),
+    Attribute("nic-firmware", "NIC firmware", "nic", "firmware", "NIC", "board_id"),
+    Attribute("nic-driver", "NIC driver", "nic", "driver", "NIC", "board_id"),
+    Attribute("nic-state", "state of a NIC", "nic", "state", "NIC", "id"),
+    Attribute("nic-role", "role of a NIC", "nic", "role", "NIC", "id"),
+    _port("state", "port state"),
+    _port("phys_state", "physical port state"),
+    _port("rate_gbit_s", "port rate", "{:g} Gbit/s"),
+    _port("width", "port width"),
+    _port("speed", "port speed"),
+    _port("link_layer", "link layer"),
+    _port("active_mtu", "RDMA MTU"),
+    _port("gid_types", "GID types"),
+    *_netdev("mtu", "MTU"),
+    *_netdev("speed_gbit_s", "speed", "{:g} Gbit/s"),
+    *_netdev("fec", "FEC"),
+    *_netdev("trust", "QoS trust"),
+    *_netdev("pfc", "PFC by priority"),
+    *_netdev("dscp_prio", "DSCP to priority"),
+    *_netdev("tc_bandwidth", "bandwidth by traffic class"),
+    *_netdev("ecn", "ECN"),
+    *_netdev("pause_rx", "global pause, receiving"),
+    *_netdev("pause_tx", "global pause, sending"),
+    Attribute("pcie-width", "PCIe width", "link", "conclusive_width", "link", "id", "x{}"),
+    Attribute("pcie-speed", "PCIe speed", "link", "conclusive_speed_gt_s", "link", "id", "{:g} GT/s"),
+    Attribute(
+        "probe-status", "end of a probe", "probe", "status", "node", "name", told_of=("ok", "partial")
+    ),
+)

@@ -1,0 +1,110 @@
+"""Columns that hold many small facts at once: the kernel's command line, settings, services. Compared word by word."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from agent.fleet.engines.engine import Tables
+from agent.fleet.questions.classes import CLASS
+from agent.fleet.questions.odd import Group, Odd
+from agent.fleet.questions.options import Options
+from agent.fleet.questions.usual import Usual, usual
+
+ABSENT = "(absent)"
+_ASKED = 500  # texts in one query; beyond, all nodes' are fetched
+
+# Whose value is a node's own, or told better elsewhere: the kernel by its version, disks by nobody
+_DISKS = ("root", "rootflags", "rootfstype", "resume", "rd.lvm.lv", "rd.luks.uuid", "rd.md.uuid", "ostree")
+_NAMES = ("ip", "BOOTIF", "ifname", "nameserver", "hostname", "systemd.hostname", "systemd.machine_id")
+_OWN = frozenset(("BOOT_IMAGE", "initrd", *_DISKS, *_NAMES))
+
+
+class Bag(NamedTuple):
+    """One such column. `whole`: a word that is not there is known to be absent."""
+
+    key: str
+    what: str
+    column: str
+    whole: bool = True
+    own: frozenset[str] = frozenset()
+
+
+BAGS = (
+    Bag("cmdline", "kernel command line", "cmdline", own=_OWN),
+    Bag("settings", "NCCL setting", "settings"),
+    Bag("services", "service", "services", whole=False),
+)
+
+
+def words(text: str, own: frozenset[str] = frozenset()) -> dict[str, str]:
+    """Name -> the words of that name, in their order.
+
+    >>> words("ro iommu=pt console=tty0 console=ttyS0 root=/dev/sda", frozenset({"root"}))
+    {'ro': 'ro', 'iommu': 'iommu=pt', 'console': 'console=tty0 console=ttyS0'}
+    """
+    found: dict[str, str] = {}
+    for word in text.split():
+        name = word.partition("=")[0]
+        if name not in own:
+            found[name] = f"{found[name]} {word}" if name in found else word
+    return found
+
+
+def bags(tables: Tables, classes: dict[str, int], options: Options) -> Iterator[Odd]:
+    """Words that nearly all nodes of a class have and some have not, and the other way round."""
+    for bag in BAGS:
+        yield from _odd(tables, bag, classes, options)
+
+
+def _odd(tables: Tables, bag: Bag, classes: dict[str, int], options: Options) -> Iterator[Odd]:
+    host = tables.latest("host")
+    known = host.filter(host[bag.column].notnull())
+    texts: dict[str, dict[str, int]] = {}
+    for name, text, count in tables.rows(known.group_by([CLASS, bag.column]).agg(count=known.count())):
+        if name in classes:
+            texts.setdefault(name, {})[text] = count
+    wrong: dict[tuple[str, str], list[tuple[str, str, str, Usual]]] = {}  # class, text -> name, has, usual
+    for name, counts in texts.items():
+        parsed = {text: words(text, bag.own) for text in counts}
+        expected = _expected(parsed, counts, bag, options)
+        for text, found in parsed.items():
+            differing = list(_differing(found, expected, bag))
+            if differing:
+                wrong[name, text] = differing
+    if not wrong:
+        return
+    asked = sorted({text for _, text in wrong})
+    chosen = host.filter(host[bag.column].isin(asked)) if len(asked) <= _ASKED else host
+    for node, name, text in tables.rows(chosen.select("node", CLASS, bag.column)):
+        for word, has, should, normal in wrong.get((name, text), ()):
+            yield Odd(Group(bag.key, bag.what, name, word, "node"), normal, has, should, node, None)
+
+
+def _expected(
+    parsed: dict[str, dict[str, str]], counts: dict[str, int], bag: Bag, options: Options
+) -> dict[str, Usual]:
+    """The usual words of every name that any node has."""
+    values: dict[str, Counter[str]] = {}
+    for text, found in parsed.items():
+        for name, value in found.items():
+            values.setdefault(name, Counter())[value] += counts[text]
+    of = sum(counts.values())
+    expected = {}
+    for name, each in values.items():
+        if bag.whole and each.total() < of:
+            each[ABSENT] = of - each.total()
+        if len(each) > 1:
+            normal = usual(each, options)
+            if normal is not None:
+                expected[name] = normal
+    return expected
+
+
+def _differing(found: dict[str, str], expected: dict[str, Usual], bag: Bag) -> Iterator[tuple[str, str, str, Usual]]:
+    for name, normal in expected.items():
+        has = found.get(name, ABSENT)
+        if has != normal.value and (bag.whole or has != ABSENT):
+            lacks = ABSENT if normal.value == ABSENT else normal.value
+            yield name, has, lacks, normal

@@ -1,0 +1,224 @@
+"""What became another since a moment: by what changed and from what to what, folded over the nodes that changed alike.
+
+The state of that moment is compared with that of now; what changed and changed back is nothing. What was unknown and
+is known, or the other way round, is no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from functools import reduce
+from operator import or_
+from typing import Any, NamedTuple
+
+import ibis
+import msgspec
+from ibis.expr import types as ir
+
+from agent.fleet.engines.engine import Tables
+from agent.fleet.hostlist import fold
+from agent.fleet.questions.bags import words
+from agent.fleet.questions.odd import LABELS
+from agent.fleet.questions.options import ORDINARY, Options
+from agent.fleet.questions.subjects import BAGS, GONE, NEW, SUBJECTS, Subject, changed_columns, with_its_device
+from agent.fleet.questions.summary import stamp
+
+_MEMORY_SHARE = 0.02  # firmware gives a little more or less at each boot
+_REMEMBERED = ("machine_id", "serial")  # of a host: they say which machine and which system it is
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One change on the nodes that have it alike. `old` and `new` are None where each node has its own."""
+
+    subject: str  # "GPU", "kernel", ..
+    what: str  # the column in words; "gone", "new"
+    old: str | None = None
+    new: str | None = None
+    hosts: str
+    nodes: int
+    things: int  # devices, on all these nodes
+    labels: list[str] = []
+    first: str | None = None  # when it was first and last noticed, RFC 3339
+    last: str | None = None
+
+
+class Drift(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of `fleet drift`."""
+
+    since: str
+    newest: str | None = None
+    changes: list[Change] = []
+    added: str = ""  # nodes that were not there at that moment, folded
+    added_nodes: int = 0
+    silent: str = ""  # nodes without a report since
+    silent_nodes: int = 0
+    reinstalled: str = ""  # the same machine, another system
+    replaced: str = ""  # another machine by the same name
+    compared_nodes: int = 0
+
+
+class _Noticed(NamedTuple):
+    subject: Subject
+    what: str
+    old: str | None
+    new: str | None
+    node: str
+    label: str | None
+    at: datetime
+    device: str | None
+
+
+def drift(tables: Tables, since: datetime, options: Options = ORDINARY) -> Drift:
+    """What changed after `since`, which is UTC without a zone."""
+    host = tables.latest("host")
+    ((nodes, newest),) = tables.rows(host.aggregate(nodes=host.count(), newest=host.observed_at.max()))
+    silent = [node for (node,) in tables.rows(host.filter(host.observed_at <= ibis.literal(since)).select("node"))]
+    moments = _moments(tables, since)
+    rows = tables.rows(moments)
+    changed: dict[str, dict[str, datetime]] = {}
+    new: set[str] = set()
+    for node, table, last, before in rows:
+        if before is None and table == "host":
+            new.add(node)
+        changed.setdefault(table, {})[node] = last
+    noticed: list[_Noticed] = []
+    for subject in SUBJECTS:
+        at = {node: last for node, last in changed.get(subject.table, {}).items() if node not in new}
+        if at:
+            noticed += _noticed(tables, subject, since, at)
+    told = with_its_device(noticed)
+    systems, machines = _hosts(told)
+    return Drift(
+        since=stamp(since),
+        newest=stamp(newest) if newest else None,
+        changes=_folded(told),
+        added=fold(new),
+        added_nodes=len(new),
+        silent=fold(silent),
+        silent_nodes=len(silent),
+        reinstalled=fold(systems - machines),
+        replaced=fold(machines),
+        compared_nodes=nodes - len(new),
+    )
+
+
+def _moments(tables: Tables, since: datetime) -> ir.Table:
+    """Every node and table that changed since: when last, and since when it had been as before (null: not there)."""
+    change = tables.history("change")
+    cut = ibis.literal(since)
+    grouped = change.group_by(["node", "table"]).agg(
+        last=change.observed_at.max(), before=change.observed_at.max(where=change.observed_at <= cut)
+    )
+    return grouped.filter(grouped["last"] > cut)
+
+
+def _noticed(tables: Tables, subject: Subject, since: datetime, at: dict[str, datetime]) -> Iterator[_Noticed]:
+    columns = changed_columns(subject)
+    pairs = _pairs(tables, subject, columns, since)
+    width = len(columns)
+    named = width + len(subject.key) + 1
+    for row in tables.rows(pairs):
+        node, was, now = row[0], row[1 : 1 + named], row[1 + named :]
+        if node not in at:
+            continue
+        keys = len(subject.key)
+        there, here = (side[0 if keys else -1] is not None for side in (was, now))
+        label, moment = (now if here else was)[-1], at[node]
+        if there != here:
+            key = [str(each) for each in (now if here else was)[:keys]]
+            what, device = NEW if here else GONE, key[0] if subject.of_device else None
+            yield _Noticed(subject, what, None, None, node, label or " ".join(key), moment, device)
+            continue
+        for column, old, new in zip(columns, was[keys : keys + width], now[keys : keys + width], strict=True):
+            if old is None or new is None or old == new or _little(column.name, old, new):
+                continue
+            yield from _said(subject, column.name, old, new, node, label, moment)
+
+
+def _said(
+    subject: Subject, column: str, old: Any, new: Any, node: str, label: str | None, at: datetime
+) -> Iterator[_Noticed]:
+    if column not in BAGS:
+        yield _Noticed(subject, column, _text(old), _text(new), node, label, at, None)
+        return
+    was, now = words(str(old)), words(str(new))
+    for name in sorted({*was, *now}):
+        if was.get(name) != now.get(name):
+            yield _Noticed(subject, column, was.get(name, "(absent)"), now.get(name, "(absent)"), node, label, at, None)
+
+
+def _pairs(tables: Tables, subject: Subject, columns: Iterable[Any], since: datetime) -> ir.Table:
+    """Rows then and now side by side, of nodes whose table changed, where they are not the same."""
+    change = tables.history("change")
+    cut = ibis.literal(since)
+    known = change.filter((change["table"] == "host") & (change.observed_at <= cut)).select("node").distinct()
+    own = change.filter(change["table"] == subject.table).semi_join(known, "node")
+    moments = own.group_by("node").agg(
+        last=own.observed_at.max(), before=own.observed_at.max(where=own.observed_at <= cut)
+    )
+    moments = moments.filter(moments["last"] > cut)
+    history = tables.history(subject.table)
+    key = ["node", *subject.key]
+    names = [*subject.key, *(each.name for each in columns), subject.label or "node"]
+    then = _renamed(history.inner_join(moments, ["node", ("observed_at", "before")]), "o", names)
+    now = _renamed(tables.latest(subject.table).semi_join(moments, "node"), "n", names)
+    pairs = then.outer_join(now, [(f"o{place}", f"n{place}") for place in range(len(key))])
+    count = len(subject.key)
+    differing = [pairs[f"o{at}"] != pairs[f"n{at}"] for at in range(count + 1, len(names))]
+    missing = pairs["o0"].isnull() | pairs["n0"].isnull()
+    chosen = pairs.filter(reduce(or_, differing, missing))
+    both = [f"{side}{at}" for side in "on" for at in range(1, len(names) + 1)]
+    return chosen.select(ibis.coalesce(chosen["o0"], chosen["n0"]).name("node"), *both)
+
+
+def _renamed(table: ir.Table, side: str, names: list[str]) -> ir.Table:
+    """Columns by number: node is 0, then the key, what may change, the label."""
+    return table.select(**{f"{side}{place}": table[name] for place, name in enumerate(["node", *names])})
+
+
+def _little(column: str, old: Any, new: Any) -> bool:
+    return column == "memory_mib" and abs(new - old) <= _MEMORY_SHARE * max(abs(old), 1)
+
+
+def _text(value: Any) -> str:
+    return ("no", "yes")[value] if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _hosts(noticed: Iterable[_Noticed]) -> tuple[set[str], set[str]]:
+    """Nodes with another machine-id, and with another serial number."""
+    systems: set[str] = set()
+    machines: set[str] = set()
+    for each in noticed:
+        if each.subject.table == "host" and each.what in _REMEMBERED:
+            (systems if each.what == "machine_id" else machines).add(each.node)
+    return systems, machines
+
+
+def _folded(noticed: Iterable[_Noticed]) -> list[Change]:
+    alike: dict[tuple[str, str, str | None, str | None, str | None], list[_Noticed]] = {}
+    for each in noticed:
+        own = each.what in each.subject.own
+        key = (each.subject.one, each.what, None if own else each.old, None if own else each.new)
+        alike.setdefault((*key, each.label if each.subject.table == "finding" else None), []).append(each)
+    changes = []
+    for (one, what, old, new, _), same in alike.items():
+        labels = sorted({noticed.label for noticed in same if noticed.label and noticed.subject.table != "host"})
+        nodes = {noticed.node for noticed in same}
+        single = len(same) == 1
+        changes.append(
+            Change(
+                subject=one,
+                what=what,
+                old=same[0].old if single else old,
+                new=same[0].new if single else new,
+                hosts=fold(nodes),
+                nodes=len(nodes),
+                things=len(same),
+                labels=labels if len(labels) <= LABELS else [],
+                first=stamp(min(noticed.at for noticed in same)),
+                last=stamp(max(noticed.at for noticed in same)),
+            )
+        )
+    order = {subject.one: place for place, subject in enumerate(SUBJECTS)}
+    return sorted(changes, key=lambda c: (order[c.subject], -c.nodes, c.what, c.old or "", c.new or "", c.hosts))

@@ -1,0 +1,195 @@
+"""What must be one node's alone and is on several: GUIDs, serial numbers, machine ids, LIDs, addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+from ibis.expr import types as ir
+
+from agent.fleet.engines.engine import Tables
+from agent.fleet.hostlist import fold
+from agent.fleet.questions.innocent import own_mac, placeholder, within_host
+from agent.fleet.questions.lids import lids
+from agent.fleet.questions.options import ORDINARY, Options
+
+HOLDERS = 16  # of one value that are named one by one
+_SEVERAL_NETWORKS = 0.2  # share of addresses that are twice: then these are networks that use the same ones
+_BY_DESIGN = 0.5  # share of a fleet that has one and the same address
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Where a value stands."""
+
+    node: str
+    label: str | None
+
+
+class Duplicate(msgspec.Struct, frozen=True, kw_only=True):
+    """One value on several nodes."""
+
+    kind: str  # "port GUID", "machine", ..
+    value: str
+    hosts: str  # folded
+    nodes: int
+    holders: list[Holder] = []  # some of them
+    note: str | None = None
+
+
+class Duplicates(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of `fleet duplicates`."""
+
+    duplicates: list[Duplicate] = []
+    not_judged: list[str] = []  # what could not be said, and why
+
+
+class Kind(NamedTuple):
+    """A column whose values are one node's."""
+
+    what: str
+    table: str
+    column: str
+    label: str | None
+    within: str | None = None  # column that makes a value unique only together with it
+    more: str | None = None  # column that tells innocents
+    why: str | None = None
+
+
+KINDS = (
+    Kind("serial number", "host", "serial", None, within="vendor"),
+    Kind("machine-id", "host", "machine_id", None, why="cloned image: give each its own (systemd-machine-id-setup)"),
+    Kind("GPU UUID", "gpu", "uuid", "label"),
+    Kind("GPU serial number", "gpu", "serial", "label"),
+    Kind("node GUID", "nic", "node_guid", "label"),
+    Kind("port GUID", "port", "port_guid", "label"),
+    Kind("MAC address", "netdev", "mac", "label", more="driver"),
+    Kind("IP address", "address", "address", "label", within="cluster"),
+)
+_OF_A_MACHINE = frozenset(("GPU UUID", "GPU serial number", "node GUID", "port GUID", "MAC address"))
+
+
+class _Found(NamedTuple):
+    kind: str
+    value: str
+    holders: tuple[tuple[str, str | None], ...]
+    why: str | None
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        return frozenset(node for node, _ in self.holders)
+
+
+def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
+    """Values that several nodes have. What is known to be shared innocently is left out."""
+    notes: list[str] = []
+    found: list[_Found] = []
+    for kind in KINDS:
+        found += _addresses(tables, kind, notes, options) if kind.table == "address" else _twice(tables, kind)
+    same_lids, unsure = lids(tables)
+    notes += unsure
+    found += [
+        _Found("LID", str(lid), tuple(sorted(set(ports))), f"in the subnet of {where}")
+        for where, lid, ports in same_lids
+    ]
+    return Duplicates(duplicates=_answers(_one_machine(found)), not_judged=notes)
+
+
+def _twice(tables: Tables, kind: Kind) -> list[_Found]:
+    table = tables.latest(kind.table)
+    values: dict[tuple[str, str | None], list[tuple[str, str | None]]] = {}
+    keys = [kind.column, *([kind.within] if kind.within else [])]
+    shared = _shared(table, keys)
+    columns = ["node", *keys, *(each for each in (kind.label, kind.more) if each)]
+    if not tables.rows(shared.limit(1)):
+        return []
+    for row in tables.rows(table.semi_join(shared, kind.column).select(columns)):
+        named = dict(zip(columns, row, strict=True))
+        value, label = named[kind.column], named[kind.label] if kind.label else None
+        innocent = own_mac(value, named["driver"], label) if kind.more == "driver" else placeholder(value)
+        if not innocent:
+            values.setdefault((value, named[kind.within] if kind.within else None), []).append((named["node"], label))
+    return [
+        _Found(kind.what, value, tuple(sorted(set(holders), key=str)), kind.why)
+        for (value, _), holders in values.items()
+        if len({node for node, _ in holders}) > 1
+    ]
+
+
+def _shared(table: ir.Table, keys: list[str]) -> ir.Table:
+    """Values that stand on more than one node."""
+    known = table.filter(table[keys[0]].notnull())
+    grouped = known.group_by(keys).agg(low=known.node.min(), high=known.node.max())
+    return grouped.filter(grouped.low < grouped.high)
+
+
+def _addresses(tables: Tables, kind: Kind, notes: list[str], options: Options) -> list[_Found]:
+    address = tables.latest("address")
+    host = tables.latest("host").select("node", "cluster")
+    shared = _shared(address, ["address"])
+    rows = tables.rows(
+        address.semi_join(shared, "address").inner_join(host, "node").select("node", "address", "label", "cluster")
+    )
+    values: dict[tuple[str, str | None], set[tuple[str, str | None]]] = {}
+    for node, value, label, cluster in rows:
+        if not within_host(value, label):
+            values.setdefault((value, cluster), set()).add((node, label))
+    ((nodes,),) = tables.rows(host.aggregate(nodes=host.count()))
+    counts = {key: len({node for node, _ in holders}) for key, holders in values.items()}
+    found = {
+        key: holders
+        for key, holders in values.items()
+        if counts[key] > 1 and not _by_design(counts[key], nodes, options)
+    }
+    if not found:
+        return []
+    ((total,),) = tables.rows(address.aggregate(total=address.count()))
+    twice = sum(len(each) for each in found.values())
+    if twice > 20 and twice > _SEVERAL_NETWORKS * total:
+        notes.append(
+            f"IP addresses: {twice} of {total} stand on several nodes, as those of separate networks do: not judged "
+            "(ingest each network with a --cluster of its own)"
+        )
+        return []
+    return [
+        _Found(kind.what, value, tuple(sorted(holders, key=str)), f"in cluster {cluster}" if cluster else None)
+        for (value, cluster), holders in found.items()
+    ]
+
+
+def _by_design(holders: int, nodes: int, options: Options) -> bool:
+    """An address that half of all nodes have is an anycast or a host-local one."""
+    return holders >= options.fewest and holders > _BY_DESIGN * nodes
+
+
+def _one_machine(found: list[_Found]) -> list[_Found]:
+    """Nodes that share the machine's serial number and its devices are one machine under several names."""
+    by_nodes: dict[frozenset[str], list[_Found]] = {}
+    for each in found:
+        by_nodes.setdefault(each.nodes, []).append(each)
+    answers: list[_Found] = []
+    for nodes, alike in by_nodes.items():
+        kinds = {one.kind for one in alike}
+        serial = next((one for one in alike if one.kind == "serial number"), None)
+        if serial is None or len(kinds & _OF_A_MACHINE) < 2:
+            answers += alike
+            continue
+        why = f"one machine under several names: the same {', '.join(sorted(kinds))}"
+        answers.append(_Found("machine", serial.value, tuple((node, None) for node in sorted(nodes)), why))
+    return answers
+
+
+def _answers(found: Iterable[_Found]) -> list[Duplicate]:
+    order = {kind: place for place, kind in enumerate(("machine", *(each.what for each in KINDS), "LID"))}
+    answers = [
+        Duplicate(
+            kind=each.kind,
+            value=each.value,
+            hosts=fold(each.nodes),
+            nodes=len(each.nodes),
+            holders=[Holder(node, label) for node, label in each.holders[:HOLDERS]],
+            note=each.why,
+        )
+        for each in found
+    ]
+    return sorted(answers, key=lambda each: (order[each.kind], -each.nodes, each.value, each.hosts))

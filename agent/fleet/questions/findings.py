@@ -1,0 +1,151 @@
+"""Findings of all nodes, grouped: one rule on many nodes is one answer. What most of a class has is the class's."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import Any
+
+import msgspec
+
+from agent.fleet.engines.engine import Tables
+from agent.fleet.hostlist import fold
+from agent.fleet.questions.classes import CLASS, sizes, with_class
+from agent.fleet.questions.odd import LABELS
+from agent.fleet.questions.options import ORDINARY, Options
+from agent.model.finding import SEVERITIES
+
+_WHOLE = 0.5  # share of a class from which on a finding is a matter of the class
+_NAMED = 50  # nodes of such a class that are named as not having it
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """How many nodes of a class have it."""
+
+    hardware_class: str
+    nodes: int
+    of: int
+    without: str = ""  # a matter of the class: who of it has it not, where these are few
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """One rule on many nodes."""
+
+    rule: str
+    severity: str
+    of_class: bool  # most nodes of each of these classes have it
+    nodes: int
+    findings: int
+    hosts: str = ""  # folded; empty for a matter of the class
+    labels: list[str] = []  # of the subjects; empty: too many
+    classes: list[Share] = []
+    summary: str | None = None  # of one of them
+    remedy: str | None = None
+
+
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of `fleet findings`, the worst first."""
+
+    findings: list[Found] = []
+    nodes: int = 0  # all that were asked
+
+
+class _Group(msgspec.Struct):
+    hosts: set[str]
+    labels: set[str]
+    findings: int = 0
+
+
+def findings(tables: Tables, options: Options = ORDINARY) -> Findings:
+    """All findings of the latest reports, grouped by rule and severity."""
+    of = sizes(tables)
+    finding = with_class(tables, "finding")
+    counts = tables.rows(
+        finding.group_by(["rule", "severity", CLASS]).agg(
+            nodes=finding.node.nunique(),
+            findings=finding.count(),
+            summary=finding.summary.min(),
+            remedy=finding.remedy.min(),
+        )
+    )
+    whole: dict[tuple[str, str], list[Any]] = {}
+    single: dict[tuple[str, str], list[Any]] = {}
+    for row in counts:
+        rule, severity, name, nodes = row[:4]
+        size = of.get(name, 0)
+        target = whole if size >= options.fewest and nodes > _WHOLE * size else single
+        target.setdefault((rule, severity), []).append(row)
+    found = [_of_class(tables, rule, severity, rows, of) for (rule, severity), rows in whole.items()]
+    groups = _hosts(tables, single)
+    for key, rows in single.items():
+        found.append(_of_nodes(key, rows, groups[key], of))
+    return Findings(findings=sorted(found, key=_rank), nodes=sum(of.values()))
+
+
+def _of_class(tables: Tables, rule: str, severity: str, rows: list[Any], of: dict[str, int]) -> Found:
+    shares = []
+    for _, _, name, nodes, *_ in sorted(rows, key=lambda row: (-row[3], str(row[2]))):
+        without = ""
+        if 0 < of[name] - nodes <= _NAMED:
+            host, finding = tables.latest("host"), tables.latest("finding")
+            having = finding.filter((finding.rule == rule) & (finding.severity == severity))
+            others = host.filter(host[CLASS] == name).anti_join(having, "node").select("node")
+            without = fold(node for (node,) in tables.rows(others))
+        shares.append(Share(hardware_class=name, nodes=nodes, of=of[name], without=without))
+    return Found(
+        rule=rule,
+        severity=severity,
+        of_class=True,
+        nodes=sum(row[3] for row in rows),
+        findings=sum(row[4] for row in rows),
+        classes=shares,
+        summary=min((row[5] for row in rows if row[5]), default=None),
+        remedy=min((row[6] for row in rows if row[6]), default=None),
+    )
+
+
+def _of_nodes(key: tuple[str, str], rows: list[Any], group: _Group, of: dict[str, int]) -> Found:
+    shares = [
+        Share(hardware_class=name or "(not known)", nodes=nodes, of=of.get(name, nodes))
+        for _, _, name, nodes, *_ in sorted(rows, key=lambda row: (-row[3], str(row[2])))
+    ]
+    return Found(
+        rule=key[0],
+        severity=key[1],
+        of_class=False,
+        nodes=len(group.hosts),
+        findings=group.findings,
+        hosts=fold(group.hosts),
+        labels=sorted(group.labels) if len(group.labels) <= LABELS else [],
+        classes=shares,
+        summary=min((row[5] for row in rows if row[5]), default=None),
+        remedy=min((row[6] for row in rows if row[6]), default=None),
+    )
+
+
+def _hosts(tables: Tables, single: dict[tuple[str, str], list[Any]]) -> dict[tuple[str, str], _Group]:
+    """Who has what is no matter of a class."""
+    groups = {key: _Group(set(), set()) for key in single}
+    if not single:
+        return groups
+    finding = with_class(tables, "finding")
+    terms = []
+    for (rule, severity), rows in sorted(single.items()):
+        names = sorted(row[2] for row in rows if row[2] is not None)
+        of_these = finding[CLASS].isin(names)
+        if len(names) < len(rows):
+            of_these = of_these | finding[CLASS].isnull()
+        terms.append((finding.rule == rule) & (finding.severity == severity) & of_these)
+    chosen = finding.filter(reduce(or_, terms)).select("rule", "severity", "node", "label")
+    for rule, severity, node, label in tables.rows(chosen):
+        group = groups[rule, severity]
+        group.hosts.add(node)
+        group.findings += 1
+        if label:
+            group.labels.add(label)
+    return groups
+
+
+def _rank(found: Found) -> tuple[int, bool, int, str]:
+    worst = SEVERITIES.index(found.severity) if found.severity in SEVERITIES else len(SEVERITIES)
+    return -worst, found.of_class, -found.nodes, found.rule

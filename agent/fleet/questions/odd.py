@@ -1,0 +1,138 @@
+"""What is odd, one thing at a time, and folded into answers: things that differ alike from the same are one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from agent.fleet.hostlist import fold
+from agent.fleet.questions.usual import Usual
+
+LABELS = 8  # of devices that one answer names
+
+# What follows from another difference of the same nodes is told with it
+FOLLOWS = {
+    "cuda": ("driver",),
+    "rdma-stack-version": ("rdma-stack",),
+    "port-phys-state": ("port-state",),
+    "port-rate-gbit-s": ("port-width", "port-speed", "port-link-layer"),
+    "port-speed": ("port-link-layer",),
+    "rail-speed-gbit-s": ("port-rate-gbit-s", "port-speed", "port-width"),
+    "port-active-mtu": ("rail-mtu",),
+    "gpu-fabric-status": ("gpu-fabric-state",),
+    "gpu-memory-mib": ("gpu-mig",),
+    "numa-nodes": ("sockets",),
+    "nics": ("rails",),
+    "profile": ("gpus", "rails", "nics"),
+}
+
+
+class Group(NamedTuple):
+    """What a value is compared within."""
+
+    key: str  # of the attribute
+    what: str
+    hardware_class: str
+    place: str | None  # the board, the rail, the address: what else is the same
+    one: str  # what is counted
+
+
+class Odd(NamedTuple):
+    """One thing that is not as its like."""
+
+    group: Group
+    usual: Usual
+    value: str
+    expected: str
+    node: str
+    label: str | None
+    by: str | None = None
+
+
+class Outlier(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes that differ alike from what is usual in their group."""
+
+    attribute: str
+    what: str
+    hardware_class: str
+    places: list[str] = []  # boards, rails, addresses that are compared with each other only
+    value: str
+    usual: str
+    usual_count: int
+    of: int  # things of that group whose value is known
+    one: str  # what is counted: "node", "GPU"
+    hosts: str  # folded
+    nodes: int
+    things: int  # of those nodes
+    labels: list[str] = []  # of the things; empty: too many, or the node itself
+    by: str | None = None  # how far it is away, where that is a number
+    also: list[str] = []  # what else differs on the same nodes because of it
+
+
+class Mixed(msgspec.Struct, frozen=True, kw_only=True):
+    """A group that has no usual value, but a few that many share: a roll-out under way."""
+
+    attribute: str
+    what: str
+    hardware_class: str
+    places: list[str] = []
+    one: str
+    values: list[tuple[str, int]]  # the most frequent first
+    of: int
+
+
+def folded(odds: Iterable[Odd]) -> list[Outlier]:
+    """Answers, most nodes last: a single cable is easier to overlook than a roll-out."""
+    alike: dict[tuple[str, str, str, str, str | None], list[Odd]] = {}
+    for odd in odds:
+        alike.setdefault((odd.group.key, odd.group.hardware_class, odd.value, odd.expected, odd.by), []).append(odd)
+    found = [_outlier(each) for each in alike.values()]
+    hosts = {id(outlier): {odd.node for odd in each} for outlier, each in zip(found, alike.values(), strict=True)}
+    return sorted(
+        _absorbed(found, hosts), key=lambda each: (each.hardware_class, each.nodes, each.attribute, each.hosts)
+    )
+
+
+def _outlier(odds: list[Odd]) -> Outlier:
+    first = odds[0]
+    groups = {odd.group.place: odd.usual for odd in odds}
+    nodes = {odd.node for odd in odds}
+    labels = sorted({odd.label for odd in odds if odd.label})
+    return Outlier(
+        attribute=first.group.key,
+        what=first.group.what,
+        hardware_class=first.group.hardware_class,
+        places=sorted(each for each in groups if each is not None),
+        value=first.value,
+        usual=first.expected,
+        usual_count=sum(each.has for each in groups.values()),
+        of=sum(each.of for each in groups.values()),
+        one=first.group.one,
+        hosts=fold(nodes),
+        nodes=len(nodes),
+        things=len(odds),
+        labels=labels if len(labels) <= LABELS else [],
+        by=first.by,
+    )
+
+
+def _absorbed(found: list[Outlier], hosts: dict[int, set[str]]) -> list[Outlier]:
+    causes: dict[tuple[str, str], list[Outlier]] = {}
+    for each in found:
+        causes.setdefault((each.hardware_class, each.attribute), []).append(each)
+    also: dict[int, list[str]] = {}
+    kept = []
+    for each in found:
+        because = [
+            cause
+            for key in FOLLOWS.get(each.attribute, ())
+            for cause in causes.get((each.hardware_class, key), [])
+            if hosts[id(each)] <= hosts[id(cause)]
+        ]
+        if because:
+            also.setdefault(id(because[0]), []).append(f"{each.what} {each.value}, usually {each.usual}")
+        else:
+            kept.append(each)
+    return [msgspec.structs.replace(each, also=also[id(each)]) if id(each) in also else each for each in kept]

@@ -1,0 +1,79 @@
+"""What is usual in a group: one value that nearly all have, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from agent.fleet.questions.options import Options
+
+
+class Usual(NamedTuple):
+    """The value of most, how many have it, and of how many it is known."""
+
+    value: Any
+    has: int
+    of: int
+
+    @property
+    def share(self) -> float:
+        """0 to 1."""
+        return self.has / self.of
+
+
+def usual(counts: Mapping[Any, int], options: Options) -> Usual | None:
+    """The value that so many have as `options` want; None: it is mixed, or there are too few."""
+    of = sum(counts.values())
+    if of < options.fewest:
+        return None
+    value = max(counts, key=lambda each: (counts[each], str(each)))
+    return Usual(value, counts[value], of) if counts[value] >= options.majority * of else None
+
+
+def planned(counts: Mapping[Any, int], options: Options) -> bool:
+    """Whether a group without a usual value has a few that many share: a roll-out under way, two kinds of disk.
+
+    Values of which nearly every node has its own are no such thing.
+    """
+    of = sum(counts.values())
+    shared = [each for each in counts.values() if each >= max(2, options.fewest // 2)]
+    return of >= options.fewest and 2 <= len(shared) <= 6 and sum(shared) >= 0.9 * of
+
+
+def median(counts: Mapping[float, int]) -> float:
+    """The lower median of values and how often each occurs.
+
+    >>> median({1.0: 2, 5.0: 1, 9.0: 1})
+    1.0
+    """
+    left = (sum(counts.values()) + 1) // 2
+    for value in sorted(counts):
+        left -= counts[value]
+        if left <= 0:
+            return value
+    raise ValueError("of nothing there is no median")
+
+
+def spread(counts: Mapping[float, int], middle: float) -> float:
+    """The median distance from the middle (MAD): half of all are nearer.
+
+    >>> spread({1.0: 2, 2.0: 2, 100.0: 1}, 2.0)
+    1.0
+    """
+    far: dict[float, int] = {}
+    for value, count in counts.items():
+        far[abs(value - middle)] = far.get(abs(value - middle), 0) + count
+    return median(far)
+
+
+def counted(rows: Iterable[tuple[Any, int]]) -> dict[Any, int]:
+    """Sums by value; what is not known counts for nothing.
+
+    >>> counted([("a", 1), (None, 5), ("a", 2)])
+    {'a': 3}
+    """
+    found: dict[Any, int] = {}
+    for value, count in rows:
+        if value is not None:
+            found[value] = found.get(value, 0) + count
+    return found

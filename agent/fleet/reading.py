@@ -1,0 +1,141 @@
+"""Bytes of a report, however they came -> rows, or the reason why it cannot be taken."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from datetime import datetime, timedelta, timezone
+from hashlib import sha256
+from typing import NamedTuple
+
+import msgspec
+
+from agent.fleet.rows import DamagedPart, Made, Reader
+from agent.fleet.rows.shapes import Report
+from agent.fleet.rows.verdicts import Label
+from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA
+
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+NAME_LIMIT = 253  # of a host, as DNS bounds it
+AHEAD = timedelta(days=1)
+_NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
+_REPLACEMENT = rb"\1\\ufffd"
+
+
+class Unfit(Exception):
+    """Bytes that are no report which can be taken; the message says why, without their name."""
+
+
+class _Head(msgspec.Struct):
+    schema: str = ""
+
+
+class Read(NamedTuple):
+    """One report."""
+
+    label: Label
+    made: Made
+
+
+_HEAD, _REPORT = msgspec.json.Decoder(_Head), msgspec.json.Decoder(Report)
+
+
+def read(data: bytes, reader: Reader, cluster: str | None, now: datetime) -> Read:
+    """Rows of a report: JSON, plain, gzip or zstd. Raises Unfit."""
+    text = unpacked(data)
+    if len(text) > REPORT_LIMIT_BYTES:
+        raise Unfit(f"larger than a report can be ({REPORT_LIMIT_BYTES} bytes)")
+    if not text or text.isspace():
+        raise Unfit("empty")
+    report = _decoded(_NUL.sub(_REPLACEMENT, text) if b"\\u0000" in text else text)
+    label = _label(report, cluster, sha256(text).hexdigest(), now)
+    try:
+        return Read(label, reader.read(report, label))
+    except DamagedPart as error:
+        raise Unfit(f"a damaged report: {error}") from error
+
+
+def _decoded(text: bytes) -> Report:
+    """Raises Unfit, for JSON that is no report of ours by its schema."""
+    try:
+        report = _REPORT.decode(text)
+        if report.schema == SCHEMA:
+            return report
+        schema, fault = report.schema, ""
+    except msgspec.ValidationError as error:
+        schema, fault = _schema(text), str(error)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Unfit(f"not JSON, or damaged: {error}") from error
+    if schema == SCHEMA:
+        raise Unfit(f"a damaged report: {fault}")
+    said = f"its schema is {schema!r:.60}" if schema else "it has no schema field"
+    raise Unfit(f"not a report that this version reads ({SCHEMA}): {said}")
+
+
+def _schema(text: bytes) -> str:
+    try:
+        return _HEAD.decode(text).schema
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+
+
+def unpacked(data: bytes) -> bytes:
+    """Without gzip or zstd; a byte more than a report can have, where it has more. Raises Unfit."""
+    if data[:2] == GZIP:
+        return _inflated(data)
+    if data[:4] == ZSTD:
+        return _unzstd(data)
+    return data
+
+
+def _inflated(data: bytes) -> bytes:
+    inflate = zlib.decompressobj(wbits=31)
+    try:
+        out = inflate.decompress(data, REPORT_LIMIT_BYTES + 1)
+    except zlib.error as error:
+        raise Unfit(f"damaged gzip: {error}") from error
+    if not inflate.eof and len(out) <= REPORT_LIMIT_BYTES:
+        raise Unfit("truncated gzip")
+    return out
+
+
+def _unzstd(data: bytes) -> bytes:
+    import zstandard
+
+    inflate = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
+    out = b""
+    try:
+        for start in range(0, len(data), 1 << 16):
+            out += inflate.decompress(data[start : start + (1 << 16)])
+            if inflate.eof or len(out) > REPORT_LIMIT_BYTES:
+                break
+    except zstandard.ZstdError as error:
+        raise Unfit(f"damaged zstd: {error}") from error
+    if not inflate.eof and len(out) <= REPORT_LIMIT_BYTES:
+        raise Unfit("truncated zstd")
+    return out[: REPORT_LIMIT_BYTES + 1]
+
+
+def _label(report: Report, cluster: str | None, digest: str, now: datetime) -> Label:
+    name = (report.node.hostname or report.node.machine_id or report.node.serial or "").strip()
+    if not name:
+        raise Unfit("it names no node: no host name, machine id or serial")
+    if len(name) > NAME_LIMIT:
+        raise Unfit(f"its host name has {len(name)} characters")
+    node = "".join(each if each.isprintable() else "?" for each in name)
+    generated = _time(report.generated_at, "generated_at") if report.generated_at or not report.observed_at else None
+    observed = _time(report.observed_at, "observed_at") if report.observed_at else generated
+    assert observed is not None
+    if observed - now > AHEAD:
+        days = (observed - now) / timedelta(days=1)
+        raise Unfit(f"its time is {days:.0f} days ahead of this machine's: {observed.isoformat()}")
+    return Label(f"{cluster}/{node}" if cluster else node, cluster, observed, generated or observed, digest)
+
+
+def _time(text: str, name: str) -> datetime:
+    """UTC where it says no zone. Raises Unfit."""
+    try:
+        told = msgspec.convert(text, datetime)
+        return told.astimezone(timezone.utc) if told.tzinfo else told.replace(tzinfo=timezone.utc)
+    except (msgspec.ValidationError, OverflowError, ValueError) as error:
+        raise Unfit(f"a damaged report: {name} is no time: {text!r:.40}") from error

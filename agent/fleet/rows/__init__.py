@@ -1,0 +1,224 @@
+"""A report -> the rows of every table.
+
+Most of what a node has, its neighbours have, too: the same switches at the same addresses, the same checks passed.
+A `Reader` makes such rows once and gives numbers of them (`Made.ids`), which are all that is kept of a report until
+its bucket is written. Where reports have nothing in common this costs one look into a dictionary more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Raw
+from msgspec.json import Decoder
+
+from agent.fleet.rows import devices, network, shapes, verdicts
+from agent.fleet.rows.devices import Row
+from agent.fleet.rows.unique import Counters, Unique
+from agent.fleet.rows.verdicts import Counted, Label
+from agent.fleet.tables import COUNTER, TABLES
+
+NAMES = tuple(TABLES)
+Numbers = dict[str, list[int]]
+_T = TypeVar("_T")
+
+
+class DamagedPart(Exception):
+    """A part of a report that is not what the schema says; the message says where and what."""
+
+
+class Made(NamedTuple):
+    """The rows of one report: numbers of rows of the reader, and a digest of them, a table each in the order of NAMES.
+
+    A digest has 16 hex digits and leaves out what is volatile; "": no rows, or a table without history.
+    """
+
+    ids: list[list[int]]
+    digests: list[str]
+
+
+class Reader:
+    """Reads reports one after the other; `unique` and `counters` hold their rows until `clear`."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all rows: numbers that were given are void."""
+        self.unique = {name: Unique(table) for name, table in TABLES.items() if name != COUNTER.name}
+        self.counters = Counters()
+        self.cost = 0  # bytes of parts that are remembered, about
+        self._parts: dict[object, Any] = {}
+
+    @property
+    def size(self) -> int:
+        """Rows that are held, of all tables."""
+        return sum(len(each.rows) for each in self.unique.values()) + len(self.counters) // 8
+
+    def read(self, report: shapes.Report, label: Label) -> Made:
+        """The rows of one report. Raises DamagedPart; then no row of it counts."""
+        ids: Numbers = {name: [] for name in NAMES}
+        topology, node = report.topology, report.node
+        kinds = self._functions(topology.pci, ids)
+        gpus, nics = topology.gpus, topology.nics
+        ends = _once(gpus, "topology.gpus"), _once(nics, "topology.nics")
+        for place, gpu in enumerate(gpus):
+            self._gpu(gpu, place, ids)
+        rails = {nic.id: place for place, nic in enumerate(nic for nic in nics if nic.role == "rail")}
+        for nic in nics:
+            self._nic(nic, rails.get(nic.id), ids)
+        for netdev in topology.netdevs:
+            self._netdev(netdev, rails.get(netdev.nic or ""), ids)
+        ids["path"] = self._paths(topology.paths, ends)
+        ids["check"] = self._checks(report.checks)
+        ids["finding"] = [self._add("finding", verdicts.finding_row(each)) for each in report.findings]
+        ids["probe"] = [self._add("probe", verdicts.probe_row(each)) for each in report.probes]
+        found = [kinds.get(each.pci or each.id) or (None, each.name) for each in gpus]
+        boards = [each for each in nics if each.id in rails]
+        alike = devices.hardware_class(node.vendor, node.product, found, boards)
+        counted = Counted(len(gpus), len(rails), len(nics), alike)
+        ids["host"].append(self._add("host", verdicts.host_row(report, label, counted)))
+        return Made(list(ids.values()), [self._digest(name, numbers) for name, numbers in ids.items()])
+
+    def _functions(self, raws: list[Raw], ids: Numbers) -> dict[str, tuple[str | None, str | None]]:
+        """Vendor and device of every function."""
+        kinds = {}
+        parts, pci, link, counter = self._parts, ids["pci"], ids["link"], ids["counter"]
+        for place, raw in enumerate(raws):
+            key = bytes(raw)
+            part = parts.get(key) or self._like(key) or self._function(key, place)
+            kinds[part[0]] = part[1]
+            pci.append(part[2])
+            if part[3] is not None:
+                link.append(part[3])
+            if part[4]:
+                counter += part[4]
+        if len(kinds) != len(raws):
+            raise DamagedPart(f"{_TWICE} - in topology.pci")
+        return kinds
+
+    def _like(self, key: bytes) -> tuple[Any, ...] | None:
+        """The part of a function that differs from one that was read in its serial number alone."""
+        found = _SERIAL.search(key)
+        part = self._parts.get((key[: found.start(1)], key[found.end(1) :])) if found else None
+        if part is None or found is None:
+            return None
+        row = (*part[5][:_SERIAL_AT], found[1].decode(), *part[5][_SERIAL_AT + 1 :])
+        return part[0], part[1], self._add("pci", row), *part[3:]
+
+    def _function(self, key: bytes, place: int) -> tuple[Any, ...]:
+        f = _read(_FUNCTION, key, "topology.pci", place)
+        counts = self._part(("aer", bytes(f.aer)), lambda: devices.aer(_read(_AER, f.aer, "topology.pci", place)))
+        link, row = devices.link_row(f), devices.function_row(f)
+        linked = None if link is None else self._one("link", link)
+        counted = self.counters.add(f"pci:{f.id}", counts)
+        part = (f.id, (f.vendor, f.device), self._add("pci", row), linked, counted, row)
+        found = _SERIAL.search(key)
+        if found and found[1].decode() == f.serial and not counted:
+            return self._kept((key[: found.start(1)], key[found.end(1) :]), part, len(key))
+        return self._kept(key, part)
+
+    def _gpu(self, gpu: shapes.Gpu, place: int, ids: Numbers) -> None:
+        links = bytes(gpu.links)
+        part = self._part((gpu.id, links), lambda: self._gpu_links(gpu, place), len(links))
+        rows, counts, active = part
+        ids["nvlink"] += rows
+        ids["counter"] += counts
+        ids["gpu"].append(self._add("gpu", devices.gpu_row(gpu, len(rows), active)))
+        ids["counter"] += self.counters.add(f"gpu:{gpu.id}", gpu.pcie_counters)
+        if gpu.c2c is not None:
+            errors = {f"c2c_{name}": count for name, count in gpu.c2c.errors.items()}
+            ids["counter"] += self.counters.add(f"gpu:{gpu.id}", errors)
+
+    def _gpu_links(self, gpu: shapes.Gpu, place: int) -> tuple[list[int], list[int], int]:
+        """Numbers of rows of its links and their counters, and how many are up."""
+        links = _read(_GPU_LINKS, gpu.links, f"topology.gpus[{place}].links")
+        rows = [devices.nvlink_row(gpu.id, link) for link in links]
+        counts = [self.counters.add(f"link:{gpu.id}/{link.link}", link.errors) for link in links if link.errors]
+        numbers = [self._one("nvlink", row) for row in rows]
+        return numbers, [each for some in counts for each in some], sum(link.state in devices.UP for link in links)
+
+    def _nic(self, nic: shapes.Nic, rail: int | None, ids: Numbers) -> None:
+        ids["nic"].append(self._add("nic", network.nic_row(nic, rail)))
+        for port in nic.ports:
+            ids["port"].append(self._add("port", network.port_row(nic, port, rail)))
+            apart = port.counters.keys().isdisjoint(port.hw_counters)
+            for counts in (port.counters, port.hw_counters) if apart else ({**port.counters, **port.hw_counters},):
+                ids["counter"] += self.counters.add(f"port:{nic.id}/{port.port}", counts)
+
+    def _netdev(self, netdev: shapes.Netdev, rail: int | None, ids: Numbers) -> None:
+        ids["netdev"].append(self._add("netdev", network.netdev_row(netdev, rail)))
+        for address in netdev.addresses:
+            ids["address"].append(self._add("address", (netdev.id, netdev.label, address)))
+        if netdev.counters:
+            ids["counter"] += self.counters.add(f"netdev:{netdev.id}", netdev.counters)
+        if netdev.qos is not None:
+            ids["counter"] += self.counters.add(f"netdev:{netdev.id}", network.pfc_counters(netdev.qos))
+
+    def _paths(self, whole: Raw, ends: tuple[frozenset[str], frozenset[str]]) -> list[int]:
+        """All of them are the same on every node of a kind."""
+
+        def made() -> list[int]:
+            rows = [devices.path_row(path, *ends) for path in _read(_PATHS, whole, "topology.paths")]
+            return [self._one("path", row) for row in rows]
+
+        key = bytes(whole)
+        return self._part((key, ends), made, len(key))
+
+    def _checks(self, whole: Raw) -> list[int]:
+        def made() -> list[int]:
+            rows = [verdicts.check_row(check) for check in _read(_CHECKS, whole, "checks")]
+            return [self._one("check", row) for row in rows]
+
+        key = bytes(whole)
+        return self._part(key, made, len(key))
+
+    def _add(self, table: str, row: Row) -> int:
+        return self.unique[table].add(row)
+
+    def _one(self, table: str, row: Row) -> int:
+        """The number of an equal row of the table, or of a new one."""
+        return self._part((table, row), lambda: self._add(table, row))
+
+    def _part(self, key: object, make: Callable[[], _T], size: int = 300) -> _T:
+        """What was made of an equal part before, or is made now."""
+        part: _T | None = self._parts.get(key)
+        return self._kept(key, make(), size) if part is None else part
+
+    def _kept(self, key: object, part: _T, size: int | None = None) -> _T:
+        self.cost += 200 + (len(key) if isinstance(key, bytes) else size or 0)
+        self._parts[key] = part
+        return part
+
+    def _digest(self, table: str, numbers: list[int]) -> str:
+        if not numbers or not TABLES[table].history:
+            return ""
+        digests = self.unique[table].digests
+        return blake2b(b"".join(sorted([digests[number] for number in numbers])), digest_size=8).hexdigest()
+
+
+_FUNCTION, _GPU_LINKS = Decoder(shapes.Function), Decoder(list[shapes.GpuLink])
+_PATHS, _CHECKS = Decoder(list[shapes.Path]), Decoder(list[shapes.Check])
+_AER = Decoder(dict[str, dict[str, int]] | None)
+_SERIAL = re.compile(rb'"serial":\s*"([^"\\]*)"')
+_SERIAL_AT = [column.name for column in TABLES["pci"].columns].index("serial") - 1  # in a row
+_TWICE = "an id stands there twice"
+
+
+def _read(decoder: Decoder[_T], raw: Raw | bytes, where: str, place: int | None = None) -> _T:
+    try:
+        return decoder.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DamagedPart(f"{error} - in {where}{'' if place is None else f'[{place}]'}") from error
+
+
+def _once(rows: Sequence[shapes.Gpu | shapes.Nic], where: str) -> frozenset[str]:
+    """Everything refers to rows by id. Raises DamagedPart where two have the same."""
+    found = frozenset(each.id for each in rows)
+    if len(found) != len(rows):
+        raise DamagedPart(f"{_TWICE} - in {where}")
+    return found

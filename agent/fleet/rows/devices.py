@@ -1,0 +1,179 @@
+"""Rows of PCI functions, their links, GPUs and NVLinks. Tuples are in the order of the table, without the node."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agent.fleet.rows.shapes import Function, Gpu, GpuLink, Link, Nic, Path
+from agent.platforms.devices import is_accelerator, is_nvswitch, known
+
+Row = tuple[Any, ...]
+Counts = Mapping[str, int]
+UP = ("active", "sleep")  # of a direct link
+_UPPER_ENDS = ("root_port", "downstream")
+
+
+def function_row(f: Function) -> Row:
+    """A row of table pci."""
+    acs = f.acs and (f.acs.capability or f.acs.control or None) and " ".join(f.acs.control)
+    return (
+        f.id,
+        f.parent,
+        f.class_code,
+        f.vendor,
+        f.device,
+        f.subsystem_vendor,
+        f.subsystem_device,
+        f.revision,
+        f.name,
+        f.driver,
+        f.numa_node,
+        f.slot,
+        f.port_type,
+        f.iommu_group,
+        f.iommu_type,
+        f.physical_function,
+        f.serial,
+        f.power_state,
+        acs,
+        f.ats,
+        f.max_payload_bytes,
+        f.max_read_request_bytes,
+        f.relaxed_ordering,
+        f.state,
+    )
+
+
+def link_row(f: Function) -> Row | None:
+    """A row of table link; None for an upper end, whose link is told by the function below."""
+    link = f.link
+    if link is None or f.port_type in _UPPER_ENDS:
+        return None
+    sure = link.quality.state == "conclusive"
+    return (
+        f.id,
+        f.parent,
+        _end(f),
+        link.speed_gt_s,
+        link.width,
+        link.max_speed_gt_s,
+        link.max_width,
+        link.bandwidth_gbyte_s,
+        link.quality.state,
+        link.speed_gt_s if sure else None,
+        link.width if sure else None,
+        _below(link) if sure else None,
+    )
+
+
+def aer(tables: Mapping[str, Mapping[str, int]] | None) -> Counts:
+    """Counters of a function, as agent/model/counters.py names them."""
+    return {f"{kind}.{name}": count for kind, row in (tables or {}).items() for name, count in row.items() if count}
+
+
+def gpu_row(g: Gpu, links: int, active: int) -> Row:
+    """A row of table gpu. Links that are not known are no zero links; `active`: how many are up."""
+    fabric = g.fabric
+    return (
+        g.id,
+        g.label,
+        g.index,
+        g.uuid,
+        g.serial,
+        g.name,
+        g.vendor,
+        g.pci,
+        g.numa_node,
+        g.module_id,
+        g.vbios,
+        g.memory_mib,
+        g.bar1_mib,
+        g.mig and g.mig.current,
+        g.driver_state,
+        links if g.links_known else None,
+        active if g.links_known else None,
+        fabric and fabric.state,
+        fabric and fabric.status,
+        fabric and fabric.clique,
+        fabric and fabric.cluster_uuid,
+        g.recovery_action,
+        g.pstate,
+    )
+
+
+def nvlink_row(gpu: str, link: GpuLink) -> Row:
+    """A row of table nvlink."""
+    far = link.remote
+    return (
+        gpu,
+        link.link,
+        link.protocol,
+        link.state,
+        link.version,
+        link.signal_gbyte_s,
+        far and far.kind,
+        far and far.id,
+        far and far.link,
+        None if link.state in (None, "unknown") else link.state in UP,
+    )
+
+
+def path_row(path: Path, gpus: frozenset[str], nics: frozenset[str]) -> Row:
+    """A row of table path."""
+    kinds = ["gpu" if end in gpus else "nic" if end in nics else None for end in (path.a, path.b)]
+    return path.a, path.b, *kinds, path.kind, path.pcie_kind, path.bandwidth_gbyte_s, path.limiting
+
+
+def hardware_class(
+    vendor: str | None, product: str | None, gpus: Iterable[tuple[str | None, str | None]], rails: list[Nic]
+) -> str:
+    """What nodes have in common that should be alike: "Supermicro SYS-821GE-TNHR, 8x H200 SXM, 8x MT_0000000838".
+
+    GPUs by their PCI ids, whatever a driver calls them; rails by the board of most. Numbers are rounded up to a power
+    of two, so that a node that lost a device stays among its like. `gpus`: vendor and device
+    id of each, or None and a name.
+    """
+    names = Counter(_name(*each) for each in gpus)
+    parts = [" ".join(each.strip() for each in (vendor, product) if each and each.strip()) or "unknown product"]
+    parts += [f"{_rounded(count)}x {name}" for name, count in sorted(names.items())]
+    boards = Counter(nic.board_id for nic in rails if nic.board_id) or Counter(nic.model for nic in rails if nic.model)
+    if boards:
+        board = min(boards, key=lambda each: (-boards[each], each or ""))
+        parts.append(f"{_rounded(len(rails))}x {board}")
+    return ", ".join(parts)
+
+
+def _name(vendor: str | None, device: str | None) -> str:
+    """Of a GPU; the second alone is the name that a source without PCI ids gives."""
+    if vendor is None:
+        return (device or "GPU").removeprefix("NVIDIA ")
+    found = known(vendor, device)
+    return found.name if found else f"{vendor[2:]}:{(device or '')[2:]}"
+
+
+def _rounded(count: int) -> int:
+    """
+    >>> [_rounded(n) for n in (1, 3, 7, 8, 9)]
+    [1, 4, 8, 8, 16]
+    """
+    return 1 << (count - 1).bit_length()
+
+
+def _below(link: Link) -> str | None:
+    parts = []
+    if link.width is not None and link.max_width is not None and link.width < link.max_width:
+        parts.append(f"x{link.width} of x{link.max_width}")
+    if link.speed_gt_s is not None and link.max_speed_gt_s is not None and link.speed_gt_s < link.max_speed_gt_s:
+        parts.append(f"{link.speed_gt_s:g} of {link.max_speed_gt_s:g} GT/s")
+    return ", ".join(parts) or None
+
+
+def _end(f: Function) -> str:
+    if is_accelerator(f.vendor, f.device, f.class_code):
+        return "gpu"
+    if is_nvswitch(f.vendor, f.device, f.class_code):
+        return "nvswitch"
+    kind = (f.class_code or "")[:4]
+    return "nic" if kind == "0x02" else "switch" if (f.class_code or "")[:6] == "0x0604" else "other"

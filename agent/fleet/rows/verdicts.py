@@ -1,0 +1,117 @@
+"""Rows of the host itself, and of what was found on it. Tuples are in the order of the table, without the node."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from typing import NamedTuple
+
+from agent.fleet.rows.devices import Row
+from agent.fleet.rows.shapes import Chassis, Check, Cpu, Finding, Probe, Report
+
+
+class Counted(NamedTuple):
+    """What the rest of a report says of the host."""
+
+    gpus: int
+    rails: int
+    nics: int
+    hardware_class: str
+
+
+class Label(NamedTuple):
+    """Whose report it is, of when."""
+
+    node: str
+    cluster: str | None
+    observed_at: datetime
+    generated_at: datetime
+    digest: str  # SHA-256 of the report, hex
+
+
+def host_row(r: Report, label: Label, counted: Counted) -> Row:
+    """A row of table host."""
+    n, s, counts = r.node, r.software, r.summary.counts
+    chassis, cpu = n.chassis or Chassis(), n.cpu or Cpu()
+    nccl = s.nccl
+    settings = sorted({f"{each.key}={each.value}" for each in nccl.settings if each.scope == "system"})
+    read = bool(settings) or nccl.searched != b"[]"
+    versions = sorted({each.version for each in nccl.libraries if each.version})
+    return (
+        label.observed_at,
+        label.generated_at,
+        label.cluster,
+        n.hostname,
+        n.machine_id,
+        n.boot_id,
+        n.serial,
+        n.vendor,
+        n.product,
+        chassis.serial,
+        chassis.slot,
+        chassis.tray,
+        counted.hardware_class,
+        r.platform.profile,
+        n.bios_version,
+        n.kernel,
+        n.os,
+        n.arch,
+        n.cmdline,
+        cpu.name,
+        cpu.sockets,
+        len(n.numa_nodes) or None,
+        n.memory_mib,
+        n.virtualization,
+        n.container,
+        s.driver.version,
+        s.driver.open,
+        s.driver.cuda,
+        s.rdma_stack.kind,
+        s.rdma_stack.version,
+        " ".join(versions) or None,
+        " ".join(settings) if read else None,
+        " ".join(sorted(f"{each.name}={each.state}" for each in s.services)) or None,
+        counted.gpus,
+        counted.rails,
+        counted.nics,
+        r.summary.verdict,
+        counts.get("critical", 0),
+        counts.get("error", 0),
+        counts.get("warning", 0),
+        counts.get("info", 0),
+        len(r.summary.unknown_rules),
+        n.uptime_seconds,
+        r.duration_seconds,
+        r.source.kind,
+        r.schema_minor,
+        r.generator.version,
+        label.digest[:32],
+    )
+
+
+def finding_row(f: Finding) -> Row:
+    """A row of table finding."""
+    return (
+        f.rule,
+        f.severity,
+        f.subject,
+        f.label,
+        f.summary,
+        f.impact,
+        f.remedy,
+        bytes(f.evidence).decode(),
+        f.confidence,
+        f.fingerprint,
+    )
+
+
+def check_row(c: Check) -> Row:
+    """A row of table check; the reason is the rule's own, else that of most of its subjects."""
+    reasons = Counter(each.reason for each in c.unknown_subjects if each.reason)
+    reason = c.reason or (min(reasons, key=lambda each: (-reasons[each], each or "")) if reasons else None)
+    return c.rule, c.state, c.passed, c.failed, c.unknown, c.not_applicable, reason
+
+
+def probe_row(p: Probe) -> Row:
+    """A row of table probe."""
+    return p.name, p.status, p.reason, p.duration_seconds, p.hung

@@ -1,0 +1,198 @@
+"""Where a dataset or reports lie: a folder of this machine, or an object store that pyarrow knows."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+
+class BadStore(Exception):
+    """An address that cannot be used; the message is one line for a person."""
+
+
+class Listed(NamedTuple):
+    """A file of a store."""
+
+    path: str  # below the store's root, "/" between
+    size: int
+    modified: float  # seconds since 1970; 0: not told
+
+
+class Store(Protocol):
+    """Files below one address. Everything raises OSError."""
+
+    url: str
+    remote: bool
+
+    def full(self, path: str) -> str:
+        """The whole path or URL of a file."""
+
+    def read(self, path: str) -> bytes:
+        """A whole file. Raises FileNotFoundError."""
+
+    def opened(self, path: str) -> Any:
+        """What pyarrow reads a Parquet file from."""
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Let a file be these bytes: the old ones or the new ones, whatever happens."""
+
+    def take(self, local: str, path: str) -> None:
+        """Move a finished local file here."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file; none is there: fine."""
+
+    def listed(self, folder: str) -> Iterator[Listed]:
+        """Every file below a folder, however deep; none where there is no such folder."""
+
+
+def store_of(url: str) -> Store:
+    """The store at a path or URL. Raises BadStore."""
+    scheme, found, rest = url.partition("://")
+    if not found:
+        return Folder(os.path.abspath(url))
+    if scheme == "file":
+        return Folder(os.path.abspath(rest))
+    from pyarrow import fs
+
+    try:
+        filesystem, root = fs.FileSystem.from_uri(url)
+    except (OSError, ValueError, NotImplementedError) as error:
+        raise BadStore(f"{shown(url)}: {_first_line(error)}") from error
+    return Remote(url, filesystem, root)
+
+
+def shown(url: str) -> str:
+    """An address without what may be a secret: user, password, options."""
+    scheme, found, rest = url.partition("://")
+    if not found:
+        return url
+    place, slash, path = rest.partition("?")[0].partition("/")
+    return f"{scheme}://{place.rpartition('@')[2]}{slash}{path}"
+
+
+class Folder:
+    """A folder of this machine."""
+
+    remote = False
+
+    def __init__(self, path: str) -> None:
+        self.url = self.root = path
+
+    def full(self, path: str) -> str:
+        """Below the root."""
+        return os.path.join(self.root, path)
+
+    def read(self, path: str) -> bytes:
+        """All bytes."""
+        with open(self.full(path), "rb") as file:
+            return file.read()
+
+    def opened(self, path: str) -> Any:
+        """The path itself: pyarrow maps or reads it."""
+        return self.full(path)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Temporary name, sync, rename."""
+        from agent.reports import replace
+
+        place = self.full(path)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        replace(place, f"{place}.{os.urandom(4).hex()}.tmp", data)
+        sync_folder(os.path.dirname(place))
+
+    def take(self, local: str, path: str) -> None:
+        """A rename where it is one file system; who calls has synced the file."""
+        place = self.full(path)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        try:
+            os.rename(local, place)
+        except OSError as error:
+            if error.errno != 18:  # EXDEV
+                raise
+            shutil.move(local, place)
+
+    def remove(self, path: str) -> None:
+        """Unlink."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.full(path))
+
+    def listed(self, folder: str) -> Iterator[Listed]:
+        """By os.walk; links to folders are not followed."""
+        for place, folders, names in os.walk(self.full(folder)):
+            folders.sort()
+            for name in sorted(names):
+                path = os.path.join(place, name)
+                with contextlib.suppress(OSError):  # gone meanwhile
+                    told = os.stat(path)
+                    yield Listed(os.path.relpath(path, self.root), told.st_size, told.st_mtime)
+
+
+class Remote:
+    """An object store, or any other file system of pyarrow's."""
+
+    remote = True
+
+    def __init__(self, url: str, filesystem: Any, root: str) -> None:
+        self.url, self.root, self.filesystem = url, root.rstrip("/"), filesystem
+        self._options = url.partition("?")[2]
+
+    def full(self, path: str) -> str:
+        """Scheme, root, path; without the options of the address."""
+        return f"{self.url.partition('://')[0]}://{self.at(path)}"
+
+    def read(self, path: str) -> bytes:
+        """All bytes, uncompressed by nobody."""
+        with self.filesystem.open_input_stream(self.at(path), compression=None) as stream:
+            return bytes(stream.read())
+
+    def opened(self, path: str) -> Any:
+        """A file that can be read from anywhere."""
+        return self.filesystem.open_input_file(self.at(path))
+
+    def replace(self, path: str, data: bytes) -> None:
+        """One PUT: an object store shows an object whole or not at all."""
+        with self.filesystem.open_output_stream(self.at(path), compression=None) as stream:
+            stream.write(data)
+
+    def take(self, local: str, path: str) -> None:
+        """Upload and remove the local one."""
+        with open(local, "rb") as file, self.filesystem.open_output_stream(self.at(path), compression=None) as stream:
+            shutil.copyfileobj(file, stream, 8 << 20)
+        os.unlink(local)
+
+    def remove(self, path: str) -> None:
+        """One DELETE."""
+        with contextlib.suppress(FileNotFoundError):
+            self.filesystem.delete_file(self.at(path))
+
+    def listed(self, folder: str) -> Iterator[Listed]:
+        """One listing."""
+        from pyarrow import fs
+
+        selector = fs.FileSelector(self.at(folder), allow_not_found=True, recursive=True)
+        skip = len(self.root) + 1 if self.root else 0
+        for each in self.filesystem.get_file_info(selector):
+            if each.type == fs.FileType.File:
+                yield Listed(each.path[skip:], each.size or 0, (each.mtime_ns or 0) / 1e9)
+
+    def at(self, path: str) -> str:
+        """The path of a file as pyarrow wants it."""
+        return "/".join(part for part in (self.root, path) if part)
+
+
+def sync_folder(path: str) -> None:
+    """Let new names survive a power cut, where the file system can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:300]

@@ -1,0 +1,377 @@
+"""The tables of a dataset: its interface, `fabricscope.dataset/1`. Columns are added, never renamed or removed.
+
+Every table has the column `node` first: the host name that the report gives (its machine id, where that is no name),
+with the cluster's name and a slash before it where ingest was told one. Null is unknown, as in the report.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+FORMAT = "fabricscope.dataset/1"
+
+TEXT, INT, FLOAT, BOOL, TIME = "text", "int", "float", "bool", "time"  # int: 64 bits; time: microseconds, UTC
+
+
+class Column(NamedTuple):
+    """One column. `volatile`: moves by itself, so a change of it is no change of the node."""
+
+    name: str
+    type: str
+    about: str = ""
+    volatile: bool = False
+
+
+class Table(NamedTuple):
+    """One table. `key`: with `node`, what a row is known by. `history`: its changes are kept."""
+
+    name: str
+    about: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+    history: bool = True
+
+
+def _columns(text: str) -> tuple[Column, ...]:
+    """Lines "name type[~] about": "~" is volatile."""
+    rows = (line.split(None, 2) for line in text.strip().splitlines())
+    found = [Column(name, kind.rstrip("~"), about[0] if about else "", kind[-1] == "~") for name, kind, *about in rows]
+    return (Column("node", TEXT, "the host"), *found)
+
+
+HOST = Table(
+    "host",
+    "One row a node.",
+    (),
+    _columns("""
+observed_at time~ when the host was looked at
+generated_at time~ when the report was written
+cluster text as told to ingest
+hostname text
+machine_id text
+boot_id text~
+serial text
+vendor text
+product text
+chassis_serial text of the rack or chassis, where the product says
+chassis_slot text
+chassis_tray text
+hardware_class text nodes that should be alike: vendor, product, GPUs, rails
+profile text the platform that the node was recognized as
+bios text
+kernel text
+os text
+arch text
+cmdline text of the kernel
+cpu text
+sockets int
+numa_nodes int
+memory_mib int
+virtualization text null: none, or not known
+container text
+driver text GPU driver's version
+driver_open bool open kernel modules
+cuda text
+rdma_stack text inbox, ofed, unknown
+rdma_stack_version text
+nccl text versions of the libraries that are installed, sorted
+settings text NCCL and kin that hold for the whole system: KEY=VALUE, sorted, blank between
+services text NAME=STATE, sorted, blank between
+gpus int
+rails int
+nics int
+verdict text ok, warning, error, critical, unknown
+critical int findings of that severity
+error int
+warning int
+info int
+unknown_rules int~ rules that could not be judged
+uptime_seconds float~
+duration_seconds float~
+source text live, capture, tree, ..
+schema_minor int
+generator text version that wrote the report
+report text~ first 32 hex digits of the report's SHA-256
+"""),
+)
+PCI = Table(
+    "pci",
+    "PCI functions.",
+    ("id",),
+    _columns("""
+id text
+parent text
+class text
+vendor text
+device text
+subsystem_vendor text
+subsystem_device text
+revision text
+name text
+driver text
+numa_node int
+slot text
+port_type text
+iommu_group int
+iommu_type text
+physical_function text
+serial text
+power_state text~
+acs text control bits that are set, blank between; null: unknown or no ACS
+ats bool
+max_payload_bytes int
+max_read_request_bytes int
+relaxed_ordering bool
+state text present, asleep, gone
+"""),
+)
+LINK = Table(
+    "link",
+    "PCIe links, by the function at their lower end.",
+    ("id",),
+    _columns("""
+id text
+parent text the port above
+kind text gpu, nic, nvswitch, switch, other: what is at the lower end
+speed_gt_s float~
+width int~
+max_speed_gt_s float
+max_width int
+bandwidth_gbyte_s float~
+quality text~ conclusive, idle, untrusted, asleep, unreadable
+conclusive_speed_gt_s float~ speed where the quality is conclusive
+conclusive_width int~ width where the quality is conclusive
+below text what it has less than the device could, where that is certain: "x8 of x16", "16 of 32 GT/s"
+"""),
+)
+GPU = Table(
+    "gpu",
+    "GPUs.",
+    ("id",),
+    _columns("""
+id text
+label text
+index int
+uuid text
+serial text
+name text
+vendor text
+pci text
+numa_node int
+module_id int
+vbios text
+memory_mib int
+bar1_mib int
+mig bool
+driver_state text
+nvlinks int null: not known
+nvlinks_active int active or asleep; null: not known
+fabric_state text
+fabric_status text
+clique int
+cluster_uuid text
+recovery_action text
+pstate text~
+"""),
+)
+NVLINK = Table(
+    "nvlink",
+    "Links of GPUs: NVLink, XGMI, HCCS.",
+    ("gpu", "link"),
+    _columns("""
+gpu text id of the GPU
+link int
+protocol text
+state text~
+version text
+signal_gbyte_s float
+remote_kind text
+remote_id text
+remote_link int
+up bool active or asleep
+"""),
+)
+NIC = Table(
+    "nic",
+    "Network functions that have, or could have, an RDMA device.",
+    ("id",),
+    _columns("""
+id text
+label text
+rail int 0 for the first rail in PCI order; null: no rail
+role text
+model text
+board_id text
+firmware text
+driver text
+rdma_device text
+node_guid text
+system_image_guid text
+numa_node int
+virtual_function bool
+state text
+"""),
+)
+PORT = Table(
+    "port",
+    "RDMA ports.",
+    ("nic", "port"),
+    _columns("""
+nic text id of the NIC
+label text of the NIC
+port int
+rail int
+link_layer text
+state text
+phys_state text
+rate_gbit_s float
+width text
+speed text
+lid int
+sm_lid int
+port_guid text
+active_mtu int
+gid_types text types of its GIDs, sorted, comma between
+netdev text the first of its interfaces
+neighbor_guid text the node at the far end, where a fabric file of that host told
+neighbor_name text
+neighbor_port int
+subnet text InfiniBand: prefix of its first GID, 16 hex digits; fe80000000000000 is what a subnet has by default
+"""),
+)
+NETDEV = Table(
+    "netdev",
+    "Network interfaces.",
+    ("id",),
+    _columns("""
+id text
+label text
+nic text
+rail int
+mac text
+operstate text
+speed_gbit_s float
+mtu int
+driver text
+master text
+fec text
+pause_rx bool
+pause_tx bool
+trust text
+pfc text a digit a priority: 00010000; null: not known
+dscp_prio text 26:3, sorted, blank between; null: not known
+tc_bandwidth text
+ecn text np:00010000 rp:00010000; null: not known
+module_vendor text
+module_part text
+module_serial text
+neighbor_system text as LLDP tells
+neighbor_chassis text
+neighbor_port text
+"""),
+)
+ADDRESS = Table(
+    "address",
+    "IP addresses.",
+    ("netdev", "address"),
+    _columns("""
+netdev text id of the interface
+label text
+address text with its prefix length
+"""),
+)
+PATH = Table(
+    "path",
+    "How two devices reach each other.",
+    ("a", "b"),
+    _columns("""
+a text
+b text
+a_kind text gpu, nic
+b_kind text
+kind text
+pcie_kind text
+bandwidth_gbyte_s float~
+limiting text~
+"""),
+)
+FINDING = Table(
+    "finding",
+    "What is wrong.",
+    ("rule", "subject", "fingerprint"),
+    _columns("""
+rule text
+severity text
+subject text
+label text
+summary text~
+impact text~
+remedy text~
+evidence text~ JSON: what, value, source
+confidence text
+fingerprint text
+"""),
+)
+CHECK = Table(
+    "check",
+    "Every rule's answer.",
+    ("rule",),
+    _columns("""
+rule text
+state text fail, unknown, pass, not_applicable, disabled
+passed int~
+failed int~
+unknown int~
+not_applicable int~
+reason text~
+"""),
+    history=False,  # of what cannot be judged now and can in an hour there is much; findings are kept
+)
+PROBE = Table(
+    "probe",
+    "How every probe ended.",
+    ("name",),
+    _columns("""
+name text
+status text
+reason text~
+duration_seconds float~
+hung bool
+"""),
+)
+COUNTER = Table(
+    "counter",
+    "Cumulative counters that are not zero; of a table that was read, what is not here is zero.",
+    ("subject", "name"),
+    _columns("""
+subject text port:ID/1, pci:ID, ..
+name text
+value int~
+"""),
+    history=False,
+)
+CHANGE = Table(
+    "change",
+    "In history only: when a table's rows of a node became what they are. Rows of that moment stand in that table.",
+    ("table", "observed_at"),
+    _columns("""
+table text
+observed_at time
+digest text of the rows, without what is volatile
+rows int 0: it has none since then
+"""),
+)
+SIGHTING = Table(
+    "sighting",
+    "In history only: every report that counts. Two of one node and moment: the one that was generated last.",
+    ("observed_at",),
+    _columns("""
+observed_at time
+generated_at time
+report text first 16 hex digits of the report's SHA-256
+"""),
+)
+TABLES = {
+    each.name: each
+    for each in (HOST, PCI, LINK, GPU, NVLINK, NIC, PORT, NETDEV, ADDRESS, PATH, FINDING, CHECK, PROBE, COUNTER)
+}

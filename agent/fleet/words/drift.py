@@ -1,0 +1,52 @@
+"""`fleet drift` for people."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from agent.fleet.questions.drift import Change, Drift
+from agent.fleet.questions.subjects import GONE, NEW
+from agent.fleet.words.pieces import count, hosts, told
+from agent.outputs.text.lines import BLANK, Line, heading, line
+
+_TITLES = {"host": "Hosts", "finding": "Findings", "NIC": "NICs", "GPU": "GPUs", "IP address": "IP addresses"}
+_BAGS = {"cmdline": "kernel command line", "settings": "NCCL settings", "services": "services"}
+
+
+def page(found: Drift, width: int = 80) -> list[Line]:
+    """The whole answer."""
+    compared = f"{count(found.compared_nodes, 'node')} since {found.since}"
+    lines = [line(f"{compared}, newest report {found.newest}" if found.newest else compared)]
+    for title, hosts_, nodes in (
+        ("another machine by the same name", found.replaced, None),
+        ("installed anew (another machine-id)", found.reinstalled, None),
+        ("new", found.added, found.added_nodes),
+        ("no report since", found.silent, found.silent_nodes),
+    ):
+        if hosts_:
+            lines += told(f"{title}: {hosts(hosts_, nodes or 0) if nodes else hosts_}", width)
+    if not found.changes:
+        lines.append(line(("nothing changed", "ok")))
+    for subject, changes in groupby(found.changes, lambda change: change.subject):
+        lines += [BLANK, heading(_TITLES.get(subject, f"{subject}s"))]
+        for each in changes:
+            lines += told(sentence(each), width)
+    return lines
+
+
+def sentence(change: Change) -> str:
+    """One change and who has it."""
+    who = hosts(change.hosts, change.nodes)
+    labels = f" ({', '.join(change.labels)})" if change.labels else ""
+    many = f" on {count(change.things, change.subject)}" if change.things > 1 and change.subject != "host" else ""
+    when = f"  [{change.first}]" if change.first == change.last else f"  [{change.first} to {change.last}]"
+    return f"{who}: {_what(change)}{many}{labels}{when}"
+
+
+def _what(change: Change) -> str:
+    if change.what in (GONE, NEW):
+        return change.what
+    name = _BAGS.get(change.what, change.what.replace("_", " "))
+    if change.old is None or change.new is None:
+        return f"other {name} than before"
+    return f"{name} {change.old} -> {change.new}"

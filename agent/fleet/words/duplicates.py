@@ -1,0 +1,30 @@
+"""`fleet duplicates` for people."""
+
+from __future__ import annotations
+
+from agent.fleet.questions.duplicates import Duplicate, Duplicates
+from agent.fleet.words.pieces import count, hosts, told
+from agent.outputs.text.lines import Line, line, paragraph
+
+_LABELLED = 6
+
+
+def page(found: Duplicates, width: int = 80) -> list[Line]:
+    """The whole answer."""
+    many = len(found.duplicates)
+    first = f"{count(many, 'value')} on more than one node" if many else "nothing is on two nodes that should be on one"
+    lines = [line((first, "" if many else "ok"))]
+    for each in found.duplicates:
+        lines += told(sentence(each), width)
+    for note in found.not_judged:
+        lines += paragraph(note, width, "  ", "warning", first="! ")
+    return lines
+
+
+def sentence(each: Duplicate) -> str:
+    """One value and who has it."""
+    if each.nodes <= _LABELLED and any(holder.label for holder in each.holders):
+        who = ", ".join(f"{holder.node} {holder.label or ''}".strip() for holder in each.holders)
+    else:
+        who = hosts(each.hosts, each.nodes)
+    return f"{each.kind} {each.value}: {who}{f'; {each.note}' if each.note else ''}"

@@ -1,0 +1,46 @@
+"""`fleet findings` for people: the worst rule first, and what is a matter of a class after what is a node's."""
+
+from __future__ import annotations
+
+from agent.fleet.questions.findings import Findings, Found, Share
+from agent.fleet.words.pieces import STYLES, count, hosts, number, share, told
+from agent.outputs.text.lines import BLANK, Line, line, paragraph
+
+_CLASSES = 4  # of one rule that are named
+
+
+def page(found: Findings, width: int = 80) -> list[Line]:
+    """The whole answer."""
+    if not found.findings:
+        return [line((f"no findings on {count(found.nodes, 'node')}", "ok"))]
+    lines = [line(f"{count(len(found.findings), 'answer')} on {count(found.nodes, 'node')}")]
+    for each in found.findings:
+        lines += [BLANK, line((each.severity.upper(), STYLES.get(each.severity, "")), "  ", (each.rule, "head"))]
+        for text in sentences(each):
+            lines += told(text, width)
+        if each.summary:
+            lines += paragraph(f"for example: {each.summary}", width, "    ", first="  ")
+        if each.remedy:
+            lines += paragraph(f"remedy: {each.remedy}", width, "    ", "dim", first="  ")
+    return lines
+
+
+def sentences(each: Found) -> list[str]:
+    """Who has it, and of how many."""
+    if each.of_class:
+        return [
+            f"a matter of the class: {number(one.nodes)} of {count(one.of, 'node')} ({share(one.nodes, one.of)}) of "
+            f"{one.hardware_class}{f'; not {one.without}' if one.without else ''}"
+            for one in each.classes
+        ]
+    what = f" on {', '.join(each.labels)}" if each.labels and each.labels != ["node"] else ""
+    many = f" ({count(each.findings, 'finding')})" if each.findings > each.nodes else ""
+    return [f"{hosts(each.hosts, each.nodes)}{what}{many}: {_classes(each.classes)}"]
+
+
+def _classes(shares: list[Share]) -> str:
+    parts = [f"{number(one.nodes)} of {count(one.of, 'node')} of {one.hardware_class}" for one in shares[:_CLASSES]]
+    rest = shares[_CLASSES:]
+    if rest:
+        parts.append(f"{number(sum(one.nodes for one in rest))} of {count(len(rest), 'other class')}")
+    return "; ".join(parts)

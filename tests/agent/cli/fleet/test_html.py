@@ -1,0 +1,112 @@
+"""`fleet html` from outside: a page from a real dataset, and one clear line for what cannot be done."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("duckdb", reason="the extra fleet is not installed")
+from agent.cli.main import run
+from agent.fleet.ingest.run import Asked, ingest
+from bench.fleet.plan import plan
+from tests.conftest import ROOT
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Three nodes of one class; one of them calls itself something that no host list can hold."""
+    place = tmp_path_factory.mktemp("html")
+    lines = []
+    for number, data in enumerate(plan(3, 1, {}, mix={"h100-ib": 1}).reports(0, one_line=True)):
+        told = json.loads(data)
+        if number == 2:
+            told["node"]["hostname"] = "</script><b>[1-"
+        lines.append(json.dumps(told))
+    (place / "reports.ndjson").write_text("\n".join(lines) + "\n")
+    ingest(Asked(sources=[str(place / "reports.ndjson")], dataset=str(place / "ds")), lambda _stage, _done: None)
+    return str(place / "ds")
+
+
+def data_of(text: str) -> dict[str, list[str]]:
+    """What the page's script reads."""
+    return dict(json.loads(text.partition('<script id="data" type="application/json">')[2].partition("</script>")[0]))
+
+
+def test_a_page_of_a_dataset(dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file, and nothing on stdout; addresses of the pages that are there."""
+    (tmp_path / "nodes").mkdir()
+    names = data_of(_written(dataset, tmp_path))["names"]
+    (tmp_path / "nodes" / f"{names[1]}.html").write_text("")
+    text = _written(
+        dataset, tmp_path, "--nodes-dir", str(tmp_path / "nodes"), "--title", "Hall <7>", "--rack", "^[a-z]+"
+    )
+
+    assert "" == capsys.readouterr().out
+    assert 3 == len(names)
+    assert {"1": f"./nodes/{names[1]}.html"} == data_of(text)["pages"]
+    assert "<h1>Hall &lt;7&gt;</h1>" in text
+    assert ["rack", "gpu"] == [data_of(text)["places"][0]["key"], data_of(text)["places"][0]["labels"][0]]
+    assert "3 of 3 nodes are ok" in text
+
+
+def test_without_a_file_it_is_printed(dataset: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Stdout holds the page alone."""
+    assert 0 == run(["fleet", "html", "--dataset", dataset])
+    told = capsysbinary.readouterr()
+
+    assert told.out.startswith(b"<!DOCTYPE html>")
+    assert told.out.endswith(b"</html>\n")
+    assert b"" == told.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "which dataset?"),
+        (["--dataset", "/nowhere/at/all"], "no dataset"),
+        (["--dataset", "{dataset}", "--nodes-dir", "/nowhere/at/all"], "--nodes-dir /nowhere/at/all: No such file"),
+        (["--dataset", "{dataset}", "--rack", "("], "no regular expression"),
+        (["--dataset", "{dataset}", "--fabric", "/nowhere/at/all"], "/nowhere/at/all: No such file"),
+        (["--dataset", "{dataset}", "-o", "/nowhere/at/all.html"], "/nowhere/at/all.html: No such file"),
+        (["--dataset", "{dataset}", "--stale-after", "nan"], "nan is no number"),
+        (["--dataset", "{dataset}", "--days", "-1"], "--days"),
+    ],
+)
+def test_wrong_usage_is_one_line(
+    dataset: str, words: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit 2, and no half page."""
+    monkeypatch.delenv("FABRICSCOPE_DATASET", raising=False)
+    assert 2 == run(["fleet", "html", *(each.format(dataset=dataset) for each in words)])
+    told = capsys.readouterr()
+
+    assert "" == told.out
+    assert said in told.err
+    assert "Traceback" not in told.err
+
+
+def test_a_damaged_dataset_is_one_line(dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A manifest that names files which are not there."""
+    (tmp_path / "manifest.json").write_bytes((Path(dataset) / "manifest.json").read_bytes())
+
+    assert 2 == run(["fleet", "html", "--dataset", str(tmp_path)])
+    assert 1 == len(capsys.readouterr().err.splitlines())
+
+
+@pytest.mark.usefixtures("real_commands")
+def test_nothing_of_it_is_imported_before_it_is_asked_for() -> None:
+    """The node's commands stay as light as they were."""
+    heavy = "('agent.fleet', 'duckdb', 'ibis')"
+    code = f"import sys, agent.cli.main; print([each for each in sys.modules if each.startswith({heavy})])"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+
+    assert "[]" == told.stdout.strip()
+
+
+def _written(dataset: str, place: Path, *words: str) -> str:
+    assert 0 == run(["fleet", "html", "--dataset", dataset, "-o", str(place / "fleet.html"), *words])
+    return (place / "fleet.html").read_text()

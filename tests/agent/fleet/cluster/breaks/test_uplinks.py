@@ -1,0 +1,126 @@
+"""Cables between switches that peers have, by the exact ports where the peers' pattern shows them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.agent.fleet.cluster.given import Plant, fat_tree, rails
+
+
+def test_a_missing_cable_with_both_its_ports() -> None:
+    """One of two to a spine."""
+    plant = fat_tree(leaves=6, spines=4)
+    plant.cut("leaf03", 36)
+
+    (found,) = plant.breaks()
+
+    assert "missing-uplink" == found.kind
+    assert "leaf03 has 7 of 8 cables up: 1 of 2 to spine02 (by its peers port 36)" == found.text
+    assert {"leaf03/36": "spine02/6"} == found.should
+    assert "5 of 6 leaves have 2 to spine02" == found.compared
+
+
+def test_a_spine_that_a_leaf_does_not_reach() -> None:
+    """All cables to it are missing."""
+    plant = fat_tree(leaves=6, spines=4)
+    for port in (35, 36):
+        plant.cut("leaf03", port)
+
+    (found,) = plant.breaks()
+
+    assert "leaf03 has 6 of 8 cables up: 0 of 2 to spine02 (by its peers ports 35 and 36)" == found.text
+    assert ("leaf03/35", "leaf03/36") == found.ports
+
+
+def test_between_spines_and_cores_too() -> None:
+    """The second row is held against its own."""
+    plant = fat_tree(pods=4, spines=3, cores=3)
+    plant.cut("spine05", 34)
+
+    (found,) = plant.breaks()
+
+    assert "spine05 has 2 of 3 cables up: 0 of 1 to core02 (by its peers port 34)" == found.text
+
+
+def test_two_cables_at_each_others_spine() -> None:
+    """One break, not two missing ones."""
+    plant = fat_tree(leaves=6, spines=4)
+    plant.swap("leaf02", "leaf05", 33, 38)
+
+    (found,) = plant.breaks()
+
+    assert "swapped-uplinks" == found.kind
+    assert {"leaf02/33", "leaf05/38"} == set(found.ports)
+    assert {"leaf02/33": "spine01", "leaf05/38": "spine03"} == found.should
+
+
+def test_a_cable_to_another_spine() -> None:
+    """Missing at one, too many at the other: one break that says both."""
+    plant = fat_tree(leaves=6, spines=4)
+    plant.cut("leaf02", 33)
+    plant.cable("leaf02", 33, "spine02", 60)
+
+    (found,) = plant.breaks()
+
+    assert "leaf02 has 7 of 8 cables up: 1 of 2 to spine01; it has others that its peers do not have" == found.text
+    assert {"leaf02/?1": "spine01/3"} == found.should
+
+
+def test_a_service_switch_is_no_leaf_that_lost_its_cables() -> None:
+    """Two cables to one spine, and named otherwise."""
+    plant = fat_tree(leaves=6, spines=4)
+    plant.cable("login1 mlx5_0", 1, plant.switch("mgmt-sw1"), 1)
+    for port in (40, 41):
+        plant.cable("mgmt-sw1", port, "spine01", port)
+
+    assert [] == plant.breaks()
+
+
+def test_a_gateway_leaf_of_half_the_spines_is_no_break() -> None:
+    """Named otherwise, and cabled to two spines of four, twice as thick."""
+    plant = fat_tree(leaves=6, spines=4)
+    plant.cable("login1 mlx5_0", 1, plant.switch("gw-a"), 1)
+    for port in range(8):
+        plant.cable("gw-a", 40 + port, f"spine0{1 + port % 2}", 40 + port)
+
+    assert [] == plant.breaks()
+
+
+@pytest.mark.parametrize("leaves", [2, 3])
+def test_few_leaves_are_no_majority(leaves: int) -> None:
+    """Of two leaves with one and two cables neither is wrong."""
+    plant = fat_tree(leaves=leaves, spines=1)
+    plant.cut("leaf01", 33)
+    if leaves == 3:
+        plant.cut("leaf02", 33)
+
+    assert [] == plant.breaks()
+
+
+def test_leaves_of_two_generations_are_no_break() -> None:
+    """Half of them with four cables, half with two."""
+    plant = fat_tree(leaves=8, spines=2, each=2)
+    for leaf in range(5, 9):
+        plant.cut(f"leaf{leaf:02d}", 34)
+        plant.cut(f"leaf{leaf:02d}", 36)
+
+    assert [] == plant.breaks()
+
+
+def test_a_leaf_of_many_that_has_one_cable_left() -> None:
+    """It is named as its peers are, so it is one of them."""
+    plant = rails(units=2, nodes=4, spines=8, each=1)
+    for port in range(34, 41):
+        plant.cut("su1-leaf1", port)
+
+    (found,) = plant.breaks()
+
+    assert found.text.startswith("su1-leaf1 has 1 of 8 cables up")
+
+
+def test_a_trunk_between_leaves_is_left_alone() -> None:
+    """Two leaves of one row that are joined."""
+    plant: Plant = fat_tree(leaves=6)
+    plant.cable("leaf01", 60, "leaf02", 60)
+
+    assert [] == plant.breaks()

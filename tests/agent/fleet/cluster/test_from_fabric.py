@@ -1,0 +1,107 @@
+"""Hosts by GUID before names; adapters of nobody; parts of switches are no hosts; one cable a port."""
+
+from __future__ import annotations
+
+from agent.fleet.cluster.build import FabricFile, build
+from agent.fleet.cluster.from_fabric import Adapter, described, read
+from agent.fleet.cluster.graph import Place
+from probes.readers.fabric import Fabric, FabricEnd, FabricLink, FabricNode
+from tests.agent.fleet.cluster.given import Plant, rails
+
+
+def test_a_report_knows_better_than_the_description() -> None:
+    """A host that was renamed is the one that its adapters' GUIDs belong to."""
+    plant = rails(units=1, nodes=1, per_node=2)
+    guid = plant.guid("n001 mlx5_0")
+
+    found = read([plant.fabric()], {guid: Adapter("gpu7", "rail 0", "mlx5_0")})
+
+    assert {("gpu7", "rail 0"), ("n001", "mlx5_1")} == {(link.host, link.rail) for link in found.host_links}
+
+
+def test_adapters_that_name_no_host_are_kept_apart() -> None:
+    """Vendor's text, localhost, and a name that two machines have."""
+    plant = Plant()
+    plant.switch("leaf")
+    for port, said in enumerate(["MT4129 ConnectX7   Mellanox Technologies", "localhost mlx5_0", "twin mlx5_0", ""], 1):
+        plant.add(f"{port}", said=said)
+        plant.cable(f"{port}", 1, "leaf", port)
+    plant.add("again", said="twin mlx5_0")
+    plant.cable("again", 1, "leaf", 9)
+    plant.cable("n1 mlx5_0", 1, "leaf", 10)
+
+    cluster = plant.cluster()
+
+    assert ["n1"] == [link.host for link in cluster.host_links]
+    assert {"1", "2", "3", "4", "9"} == {each.at.port for each in cluster.nameless}
+    assert any(note.startswith("5 adapters in the fabric do not say") for note in cluster.notes)
+
+
+def test_what_is_in_a_switch_is_no_host() -> None:
+    """An aggregation node, by its name or by the system image that it shares."""
+    plant = Plant()
+    plant.switch("leaf")
+    plant.add("sharp", said="Mellanox Technologies Aggregation Node")
+    plant.cable("sharp", 1, "leaf", 65)
+    plant.cable("n1 mlx5_0", 1, "leaf", 1)
+    plant.cable("quiet", 1, "leaf", 66)
+    for name in ("leaf", "quiet"):
+        plant.nodes[name] = plant.nodes[name]._replace(system_image_guid="aa")
+
+    cluster = plant.cluster()
+
+    assert ["n1"] == [link.host for link in cluster.host_links]
+    assert not cluster.nameless
+
+
+def test_both_ports_of_an_adapter_are_told_apart() -> None:
+    """Of a description that names the adapter once; also where a file names a node a port."""
+    plant = Plant()
+    plant.switch("leaf")
+    plant.add("n1 mlx5_0", ports=2)
+    plant.cable("n1 mlx5_0", 1, "leaf", 1)
+    plant.cable("n1 mlx5_0", 2, "leaf", 2)
+    for port in (1, 2):
+        plant.add(f"port{port}", ports=None, said="n2 mlx5_0")
+        plant.cable(f"port{port}", port, "leaf", 2 + port)
+
+    cluster = plant.cluster()
+
+    assert {("n1", "mlx5_0/1"), ("n1", "mlx5_0/2"), ("n2", "mlx5_0"), ("n2", "mlx5_0/2")} == {
+        (link.host, link.rail) for link in cluster.host_links
+    }
+
+
+def test_two_files_of_one_fabric_are_one_and_the_first_counts() -> None:
+    """A cable that was moved between two files is where the first one has it."""
+    first, second = rails(), rails()
+    second.swap("n001 mlx5_0", "n002 mlx5_0")
+    both = [FabricFile("a", first.fabric()), FabricFile("b", second.fabric())]
+
+    cluster = build(both, None)
+
+    assert len(first.cluster().host_links) == len(cluster.host_links)
+    assert len(first.cluster().switch_links) == len(cluster.switch_links)
+    (link,) = (each for each in cluster.host_links if (each.host, each.rail) == ("n001", "mlx5_0"))
+    assert Place(first.guid("su1-leaf1"), "1") == link.at
+
+
+def test_loose_ends_are_left_out() -> None:
+    """A port without a peer, one that is down, routers, two hosts without a switch, ends that no node is for."""
+    nodes = {name: FabricNode(name, kind, name) for name, kind in (("s", "switch"), ("n1 a1", "ca"), ("n2 a1", "ca"))}
+    nodes["r"] = FabricNode("r", "router", "router")
+    s, one, other = FabricEnd("s", 1), FabricEnd("n1 a1", 1), FabricEnd("n2 a1", 1)
+    links = [FabricLink(s, None), FabricLink(s, one, state="Down"), FabricLink(one, other)]
+    links += [FabricLink(FabricEnd("s", 2), FabricEnd("r", 1)), FabricLink(FabricEnd("s", 3), FabricEnd("gone", 1))]
+
+    found = read([Fabric("iblinkinfo", nodes, tuple(links), ("line 7: odd",))], {})
+
+    assert not found.host_links
+    assert not found.switch_links
+    assert ("iblinkinfo: line 7: odd", "1 links of two adapters without a switch are left out") == found.notes
+
+
+def test_descriptions_of_no_host_name_none() -> None:
+    """Names that nothing can be done with."""
+    for said in ("", "   ", "a b c d", "-x mlx5_0", "n1 (none)", "host;rm mlx5_0", "x" * 300):
+        assert described(said) is None

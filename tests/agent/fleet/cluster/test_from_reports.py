@@ -1,0 +1,197 @@
+"""What reports tell: adapters by GUID, LLDP, domains, and where they and the fabric file do not agree."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from agent.fleet.cluster.breaks import breaks
+from agent.fleet.cluster.build import build
+from agent.fleet.cluster.from_reports import GpuRow, HostRow, NetdevRow, NicRow, PortRow, Tables, domains
+from agent.fleet.cluster.view import views
+from tests.agent.fleet.cluster.given import Plant, rails
+
+SEEN = datetime(2026, 1, 15, 9, 30)  # noqa: DTZ001  # as engines give it: UTC without a zone
+
+
+def colons(guid: str) -> str:
+    """As the kernel writes a GUID."""
+    return ":".join(guid[n : n + 4] for n in range(0, 16, 4))
+
+
+def reports(plant: Plant, down: tuple[str, ...] = ()) -> Tables:
+    """Of every host of a plant, as its own report would be; `down`: adapters whose port is not up."""
+    nics, ports, hosts = [], [], []
+    for name, node in plant.nodes.items():
+        if node.kind != "ca":
+            continue
+        host, device = name.split()
+        rail = int(device[-1])
+        hosts.append(HostRow(f"gpu-{host}", SEEN, 4))
+        nics.append(NicRow(f"gpu-{host}", device, device, rail, device, colons(node.guid), False))
+        state = "DOWN" if name in down else "ACTIVE"
+        ports.append(
+            PortRow(f"gpu-{host}", device, 1, rail, "InfiniBand", state, 400.0 if state == "ACTIVE" else None,
+                    colons(node.guid))
+        )  # fmt: skip
+    return Tables(host=sorted(set(hosts)), nic=nics, port=ports)
+
+
+def test_hosts_are_joined_by_guid() -> None:
+    """Whatever the descriptions say; rails are those of the reports."""
+    plant = rails()
+    tables = reports(plant)
+    for name, node in plant.nodes.items():
+        if node.kind == "ca":
+            plant.nodes[name] = node._replace(name="MT4129 ConnectX7   Mellanox Technologies")
+
+    cluster = plant.cluster(tables)
+
+    assert {f"gpu-n{number:03d}" for number in range(1, 9)} == {link.host for link in cluster.host_links}
+    assert {"rail 0", "rail 1", "rail 2", "rail 3"} == {link.rail for link in cluster.host_links}
+    assert not cluster.nameless
+    assert [] == breaks(cluster, views(cluster))
+
+
+def test_a_swap_is_told_by_rail_and_adapter() -> None:
+    """As the report numbers it and the host calls it."""
+    plant = rails(nodes=6)
+    tables = reports(plant)
+    plant.swap("n002 mlx5_0", "n002 mlx5_3")
+
+    (found,) = plant.breaks(tables)
+
+    assert found.text.startswith("gpu-n002 rail 0 (mlx5_0) is on su1-leaf4/2 and rail 3 (mlx5_3) on su1-leaf1/2")
+
+
+def test_a_guid_of_two_ports_joins_nothing() -> None:
+    """It is a duplicate, which is another question; a note says so."""
+    plant = rails()
+    tables = reports(plant)
+    port = tables.port[0]
+    twice = tables._replace(
+        port=[*tables.port, port._replace(node="other")], nic=[*tables.nic, tables.nic[0]._replace(node="other")]
+    )
+
+    cluster = plant.cluster(twice)
+
+    assert "n001" in {link.host for link in cluster.host_links}
+    assert any("in the reports of more than one port" in note for note in cluster.notes)
+
+
+def test_a_port_that_is_up_and_not_in_the_file() -> None:
+    """Both times are said."""
+    plant = rails(nodes=6)
+    tables = reports(plant)
+    plant.cut("n003 mlx5_2")
+
+    found = {each.kind: each.text for each in plant.breaks(tables)}
+
+    assert found["not-in-fabric"] == (
+        "gpu-n003 rail 2: up for its host (report of 2026-01-15 09:30), "
+        "not in the fabric (file Thu Jan 15 08:00:00 2026)"
+    )
+    assert "missing-rail" in found
+
+
+def test_a_node_that_is_wholly_gone_is_one_break() -> None:
+    """Its leaf ports are free, its report says up."""
+    plant = rails(nodes=6)
+    tables = reports(plant)
+    for rail in range(4):
+        plant.cut(f"n003 mlx5_{rail}")
+
+    (found,) = plant.breaks(tables)
+
+    assert found.text.startswith("gpu-n003 all 4 rails: up for its host")
+
+
+def test_nodes_of_another_fabric_are_no_break() -> None:
+    """The file has a few of the nodes that have reports."""
+    plant, other = rails(nodes=2), rails(units=6, nodes=6)
+    for name, node in other.nodes.items():
+        other.nodes[name] = node._replace(guid=f"f{node.guid[1:]}")
+    mine, theirs = reports(plant), reports(other)
+    hosts = [*mine.host, *(row._replace(node=f"far-{row.node}") for row in theirs.host)]
+    nics = [*mine.nic, *(row._replace(node=f"far-{row.node}") for row in theirs.nic)]
+    ports = [*mine.port, *(row._replace(node=f"far-{row.node}") for row in theirs.port)]
+    tables = Tables(host=hosts, nic=nics, port=ports)
+
+    cluster = plant.cluster(tables)
+
+    assert [] == breaks(cluster, views(cluster))
+    assert any(note.startswith("36 of 40 nodes with a report are on no switch here") for note in cluster.notes)
+
+
+def test_a_port_that_the_file_has_and_the_host_calls_down() -> None:
+    """With its place."""
+    plant = rails(nodes=6)
+
+    (found,) = plant.breaks(reports(plant, down=("n003 mlx5_2",)))
+
+    assert ("down-in-report", ("su1-leaf3/3",)) == (found.kind, found.ports)
+
+
+def test_far_ends_that_hosts_were_told() -> None:
+    """Without a fabric file, what each host's own capture says of its ports' far ends."""
+    rows = [
+        PortRow(f"n{node}", f"x{rail}", 1, rail, "InfiniBand", "ACTIVE", 400.0, f"{node:08x}{rail:08x}",
+                f"aaaa{rail:012x}", f"MF0;leaf{rail}:MQM9700/U1", node + 1)
+        for node in range(6) for rail in range(2)
+    ]  # fmt: skip
+    back = PortRow("n0", "x9", 1, None, "InfiniBand", "ACTIVE", 400.0, "1", "bbbb", "n1 mlx5_9", 1)
+
+    cluster = build([], Tables(port=[*rows, back]))
+
+    assert {"leaf0", "leaf1"} == {switch.name for switch in cluster.switches.values()}
+    assert {("n3", "rail 1", "4")} == {
+        (link.host, link.rail, link.at.port)
+        for link in cluster.host_links
+        if link.host == "n3" and link.rail[-1] == "1"
+    }
+
+
+def test_lldp_of_rails_only() -> None:
+    """Management interfaces have neighbours too."""
+    rows = [NetdevRow("n1", "eth0", "x", 0, 400.0, "leaf0", "00:01", "swp1"),
+            NetdevRow("n1", "mgmt0", None, None, 1.0, "office", "00:99", "7")]  # fmt: skip
+
+    cluster = build([], Tables(netdev=rows))
+
+    assert ["leaf0"] == [switch.name for switch in cluster.switches.values()]
+
+
+def test_lldp_where_no_rail_is_known() -> None:
+    """Every interface of an RDMA device, no other."""
+    rows = [NetdevRow("n1", "eth0", "x", None, 100.0, "leaf0", None, "swp1"),
+            NetdevRow("n1", "mgmt0", None, None, 1.0, "office", None, "7"),
+            NetdevRow("n1", "eth1", "y", None, 100.0, None, None, "8")]  # fmt: skip
+
+    cluster = build([], Tables(netdev=rows))
+
+    assert [("n1", "eth0")] == [(link.host, link.rail) for link in cluster.host_links]
+
+
+def test_domains_that_leave_a_node() -> None:
+    """Not the one that ends there; GPUs are counted."""
+    own, rack = "00000000-0000-0000-0000-000000000000", "11111111-0000-4000-8000-000000000001"
+    rows = [
+        GpuRow("a", own, 0),
+        GpuRow("b", rack, 3),
+        GpuRow("b", rack, 3),
+        GpuRow("c", rack, 3),
+        GpuRow("d", rack, None),
+    ]
+
+    (found,) = domains(Tables(gpu=rows))
+
+    assert (f"{rack}.3", ("b", "c"), 3) == found
+
+
+def test_a_host_in_two_domains() -> None:
+    """GPUs of one node with two cliques."""
+    rack = "11111111-0000-4000-8000-000000000001"
+    cluster = build([], Tables(gpu=[GpuRow("a", rack, 1), GpuRow("a", rack, 2), GpuRow("b", rack, 1)]))
+
+    (found,) = breaks(cluster, [])
+
+    assert ("split-domain", ("a",)) == (found.kind, found.hosts)

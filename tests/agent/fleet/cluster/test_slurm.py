@@ -1,0 +1,257 @@
+"""Slurm's files: read back by a real slurmctld, and of the shapes that Slurm's own test-suite has."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agent.fleet.cluster.build import FabricFile, build
+from agent.fleet.cluster.from_reports import GpuRow, Tables
+from agent.fleet.cluster.graph import Cluster
+from agent.fleet.cluster.slurm import Nothing, conf
+from agent.fleet.cluster.slurm import yaml as written
+from agent.fleet.cluster.view import views
+from agent.fleet.hostlist import unfold
+from probes.readers.fabric import read_fabric
+from tests.agent.fleet.cluster.given import Plant, fat_tree, rails
+
+SLURMCTLD = shutil.which("slurmctld") or shutil.which("slurmctld", path="/usr/sbin")
+SHAPES = "fabric/slurm-topology/slurm-testsuite/test_150_9_testcases"
+RACKS = Tables(gpu=[GpuRow(f"n{node:03d}", f"{rack:08d}-0000-4000-8000-000000000001", 7) for rack in (1, 2)
+                    for node in range(rack * 18 - 17, rack * 18 + 1) for _ in range(4)])  # fmt: skip
+
+
+def tree_of(text: str) -> dict[str, tuple[list[str], list[str]]]:
+    """Switch -> its nodes, the switches below it."""
+    found = {}
+    for line in text.splitlines():
+        told = dict(part.split("=", 1) for part in line.partition("#")[0].split())
+        if told:
+            assert set(told) in ({"SwitchName", "Nodes"}, {"SwitchName", "Switches"})
+            found[told["SwitchName"]] = unfold(told.get("Nodes", "")), unfold(told.get("Switches", ""))
+    return found
+
+
+def given(plant: Plant, tables: Tables | None = None) -> str:
+    """Its topology.conf."""
+    cluster = plant.cluster(tables)
+    return conf(cluster, views(cluster))
+
+
+def test_units_stand_for_their_leaves() -> None:
+    """Each node once, each switch with one parent; said in a comment."""
+    text = given(rails(units=2, nodes=4))
+    found = tree_of(text)
+
+    assert {
+        "su1": (["n001", "n002", "n003", "n004"], []),
+        "su2": (["n005", "n006", "n007", "n008"], []),
+        "spine": ([], ["su1", "su2"]),
+    } == found
+    assert "a switch here is a unit" in text
+
+
+def test_three_levels() -> None:
+    """Leaves, pods, all."""
+    found = tree_of(given(fat_tree(pods=2, leaves=2, cores=2)))
+
+    assert {"spine": ["leaf01", "leaf02"], "spine-2": ["leaf03", "leaf04"], "core": ["spine", "spine-2"]} == {
+        name: below for name, (_, below) in found.items() if below
+    }
+
+
+def test_names_that_slurm_takes() -> None:
+    """Long, odd, the same as a node's, the same as another's."""
+    plant = Plant()
+    for leaf, name in enumerate(["MF0;n1 [x]:MQM8700/U1", "n1", "x" * 90, "x" * 90 + "é", "…"]):
+        plant.add(f"leaf{leaf}", "switch", 64, name)
+        for port in range(1, 4):
+            plant.cable(f"n{leaf * 3 + port}.site.org mlx5_0", 1, f"leaf{leaf}", port)
+        plant.cable(f"leaf{leaf}", 40, plant.switch("top"), leaf + 1)
+
+    found = tree_of(given(plant))
+
+    nodes = [node for own, _ in found.values() for node in own]
+    assert sorted(f"n{number}" for number in range(1, 16)) == sorted(nodes)
+    assert 6 == len(found)
+    assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", name) for name in found)
+    assert not found.keys() & set(nodes)
+
+
+def test_only_nodes_that_slurm_has() -> None:
+    """Service hosts are left out, and switches that are empty then."""
+    plant = rails(units=2, nodes=4)
+    cluster = plant.cluster()
+
+    text = conf(cluster, views(cluster), {"n001", "n002"})
+
+    assert {"su1": (["n001", "n002"], []), "spine": ([], ["su1"])} == tree_of(text)
+    assert "# 6 hosts are left out" in text
+    with pytest.raises(Nothing):
+        conf(cluster, views(cluster), {"other"})
+
+
+def test_a_node_between_units_stands_somewhere() -> None:
+    """Once, with a comment."""
+    plant = rails(units=3, nodes=6)
+    for rail, leaf in enumerate(["su1-leaf1", "su1-leaf2", "su2-leaf3", "su2-leaf4"]):
+        plant.cable(f"x1 mlx5_{rail}", 1, leaf, 20)
+
+    text = given(plant)
+
+    assert 1 == sum("x1" in nodes for nodes, _ in tree_of(text).values())
+    assert "# x1 is in no unit" in text
+
+
+def test_domains_alone_are_blocks() -> None:
+    """No switch is known: topology/block."""
+    cluster = build([], RACKS)
+
+    lines = [line for line in conf(cluster, []).splitlines() if not line.startswith("#")]
+
+    assert [
+        "BlockName=nvlink-001 Nodes=n[001-018]",
+        "BlockName=nvlink-002 Nodes=n[019-036]",
+        "BlockSizes=18",
+    ] == lines
+
+
+def test_the_tree_of_topology_yaml() -> None:
+    """The same as topology.conf."""
+    plant = rails(units=2, nodes=4)
+    cluster = plant.cluster()
+
+    (only,) = yaml.safe_load(written(cluster, views(cluster)))
+
+    assert {
+        "topology": "fabric",
+        "cluster_default": True,
+        "tree": {
+            "switches": [
+                {"switch": "su1", "nodes": "n[001-004]"},
+                {"switch": "su2", "nodes": "n[005-008]"},
+                {"switch": "spine", "children": "su[1-2]"},
+            ]
+        },
+    } == only
+
+
+def test_blocks_and_tree_are_two_topologies() -> None:
+    """Blocks are the default where there are any; every block has as many nodes as the block size."""
+    plant = rails(units=2, nodes=18)
+    cluster = plant.cluster(RACKS)
+
+    block, tree = yaml.safe_load(written(cluster, views(cluster)))
+
+    assert (True, False) == (block["cluster_default"], tree["cluster_default"])
+    assert {"block_sizes": [18], "blocks": [
+        {"block": "nvlink-001", "nodes": "n[001-018]"}, {"block": "nvlink-002", "nodes": "n[019-036]"},
+    ]} == block["block"]  # fmt: skip
+
+
+def keys(found: Any, at: str = "") -> set[str]:
+    """Every path of names."""
+    if isinstance(found, dict):
+        return {f"{at}/{key}" for key in found} | {
+            one for key, each in found.items() for one in keys(each, f"{at}/{key}")
+        }
+    return {one for each in found for one in keys(each, at)} if isinstance(found, list) else set()
+
+
+def test_of_the_shapes_of_slurms_own_tests(corpus: Path) -> None:
+    """Names and nesting are those which Slurm's test-suite writes."""
+    theirs: set[str] = set()
+    for name in ("tree_bad_options", "block_bad_options"):  # of which the shape is right
+        theirs |= keys(yaml.safe_load((corpus / SHAPES / f"{name}.yaml").read_text()))
+    cluster = rails(units=2, nodes=18).cluster(RACKS)
+
+    ours = keys(yaml.safe_load(written(cluster, views(cluster))))
+
+    assert ours == theirs
+
+
+class Controller:
+    """A slurmctld in the foreground with a topology.conf."""
+
+    def __init__(self, folder: Path, text: str, port: int) -> None:
+        nodes = ",".join(re.findall(r"^SwitchName=\S+ Nodes=(\S+)", text, re.MULTILINE))
+        (folder / "state").mkdir()
+        (folder / "topology.conf").write_text(text)
+        self.conf = folder / "slurm.conf"
+        self.conf.write_text(
+            f"ClusterName=t\nSlurmctldHost={os.uname().nodename.split('.')[0]}(127.0.0.1)\nSlurmctldPort={port}\n"
+            f"AuthType=auth/none\nCredType=cred/none\nSlurmUser=root\nStateSaveLocation={folder}/state\n"
+            f"SlurmctldPidFile={folder}/pid\nSelectType=select/cons_tres\nTopologyPlugin=topology/tree\n"
+            "ProctrackType=proctrack/linuxproc\nMpiDefault=none\n"
+            f"NodeName={nodes} CPUs=1 State=FUTURE\nPartitionName=p Nodes=ALL Default=YES\n"
+        )
+        self.log = folder / "log"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [str(SLURMCTLD), "-D", "-c", "-f", str(self.conf)], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
+
+    def topology(self) -> str:
+        """What `scontrol show topology` says."""
+        until = time.monotonic() + 60
+        while time.monotonic() < until and self.process.poll() is None:
+            done = subprocess.run(
+                ["scontrol", "show", "topology"], env={**os.environ, "SLURM_CONF": str(self.conf)}, capture_output=True,
+                text=True, timeout=60,
+            )  # fmt: skip
+            if "SwitchName" in done.stdout:
+                return done.stdout
+            time.sleep(0.3)
+        raise AssertionError(f"slurmctld did not answer: {self.log.read_text()[-2000:]}")
+
+    def stop(self) -> None:
+        """End it."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def fabric_of(corpus: Path, name: str) -> Cluster:
+    """Of a real file."""
+    return build([FabricFile(name, read_fabric((corpus / "fabric" / name).read_text(), name))], None)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(SLURMCTLD is None or os.geteuid() != 0, reason="slurmctld (Debian: slurmctld) and root are needed")
+@pytest.mark.parametrize("name", ["by hand", "selene.compute.txt", "topograph-example.out"])
+def test_slurmctld_reads_the_same(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest, real_commands: None
+) -> None:
+    """Every switch with the nodes below it, and no complaint about the file."""
+    by_hand = name == "by hand"
+    cluster = fat_tree(pods=2, cores=2).cluster() if by_hand else fabric_of(request.getfixturevalue("corpus"), name)
+    text = conf(cluster, views(cluster))
+    wanted = tree_of(text)
+    controller = Controller(tmp_path, text, 16900 + os.getpid() % 900)
+    try:
+        told = controller.topology()
+    finally:
+        controller.stop()
+
+    seen = {
+        found[1]: (unfold(found[2]), unfold(found[4] or ""))
+        for found in re.finditer(r"^SwitchName=(\S+) Level=\d+ LinkSpeed=\d+ Nodes=(\S+)( Switches=(\S+))?", told, re.M)
+    }
+    assert wanted.keys() == seen.keys()
+    for switch, (nodes, below) in wanted.items():
+        assert set(below) == set(seen[switch][1])
+        assert set(nodes) <= set(seen[switch][0])
+        assert nodes == [] or set(nodes) == set(seen[switch][0])
+    assert [] == re.findall(r"(?i).*(?:topology|switch).*(?:warning|error|invalid).*", controller.log.read_text())

@@ -1,0 +1,214 @@
+"""An ingest from reports to Parquet and back through DuckDB: right, idempotent, in any order."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from agent.fleet.dataset import BadDataset, open_dataset
+from tests.agent.fleet.small import START, as_of, files, history, lasting, named, plain, report, rows, take
+
+pytest.importorskip("duckdb")
+pytest.importorskip("pyarrow")
+
+
+def test_the_newest_report_of_a_node_is_its_latest_state(tmp_path: Path) -> None:
+    made = take(tmp_path / "d", report(hour=1, driver="new"), report(hour=0, driver="old"), report("gpu2"))
+
+    assert rows(tmp_path / "d", "host", "node, driver") == [("gpu1", "new"), ("gpu2", "570.1")]
+    assert (made.read, made.fresh, made.late, made.repeated, made.nodes) == (3, 3, 0, 0, 2)
+
+
+def test_the_same_reports_again_write_nothing(tmp_path: Path) -> None:
+    reports = [report(), report(hour=2, driver="x"), report("gpu2")]
+    take(tmp_path / "d", *reports)
+    before = open_dataset(str(tmp_path / "d")).manifest
+    made = take(tmp_path / "d", *reports)
+
+    assert (made.fresh, made.repeated, made.nodes) == (0, 3, 2)
+    assert open_dataset(str(tmp_path / "d")).manifest == before
+
+
+def test_what_did_not_change_is_not_in_history_again(tmp_path: Path) -> None:
+    take(tmp_path / "d", report())
+    take(tmp_path / "d", report(hour=1))
+    take(tmp_path / "d", report(hour=2, gpus=["a", "c"]))
+
+    told = history(tmp_path / "d", "change", '"table", hour(observed_at), rows')
+    assert told == [("gpu", 10, 2), ("gpu", 8, 2), ("host", 8, 1)]
+    assert rows(tmp_path / "d", "host", "uptime_seconds") == [(7200.0,)]
+
+
+def test_a_table_that_becomes_empty_is_a_change(tmp_path: Path) -> None:
+    take(tmp_path / "d", report(hour=0))
+    take(tmp_path / "d", report(hour=1, gpus=[]))
+
+    assert ("gpu", 9, 0) in history(tmp_path / "d", "change", '"table", hour(observed_at), rows')
+    assert len(as_of(tmp_path / "d", "gpu", START)) == 2
+    assert as_of(tmp_path / "d", "gpu", START + timedelta(hours=1)) == []
+
+
+def test_a_late_report_goes_to_its_time_and_does_not_become_the_latest(tmp_path: Path) -> None:
+    take(tmp_path / "d", report(hour=0, driver="a"), report(hour=4, driver="a"))
+    made = take(tmp_path / "d", report(hour=2, driver="b"))
+
+    assert made.late == 1
+    assert rows(tmp_path / "d", "host", "driver, hour(observed_at)") == [("a", 12)]
+    drivers = [_driver(tmp_path / "d", hour) for hour in (0, 1, 2, 3, 4, 5)]
+    assert drivers == ["a", "a", "b", "b", "a", "a"]
+
+
+def test_a_late_report_takes_out_the_change_that_it_explains(tmp_path: Path) -> None:
+    take(tmp_path / "d", report(hour=0, driver="a"), report(hour=4, driver="b"))
+    take(tmp_path / "d", report(hour=2, driver="b"))
+
+    told = history(tmp_path / "d", "change", "hour(observed_at)", "\"table\" = 'host'")
+    assert told == [(10,), (8,)]
+    assert [_driver(tmp_path / "d", hour) for hour in (0, 2, 4)] == ["a", "b", "b"]
+    assert len(history(tmp_path / "d", "host")) == 2
+
+
+def test_of_two_reports_of_one_moment_the_one_that_was_generated_last_counts(tmp_path: Path) -> None:
+    first = report(hour=1, driver="a")
+    again = report(hour=1, driver="b", generated_at="2026-01-20T00:00:00Z")
+    take(tmp_path / "one", first, again)
+    take(tmp_path / "two", again)
+    made = take(tmp_path / "two", first)
+    take(tmp_path / "three", first)
+    take(tmp_path / "three", again)
+
+    assert made.repeated == 1
+    for name in ("one", "two", "three"):
+        assert rows(tmp_path / name, "host", "driver") == [("b",)]
+        assert [each[0] for each in history(tmp_path / name, "host", "driver")] == ["b"]
+        assert len(history(tmp_path / name, "sighting")) == 1
+
+
+def test_at_rest_the_files_on_disk_are_those_of_the_manifest(tmp_path: Path) -> None:
+    for hour in range(3):
+        take(tmp_path / "d", *(report(f"gpu{n}", hour, driver=str(hour)) for n in range(4)))
+
+    assert files(tmp_path / "d") == named(tmp_path / "d")
+    assert plain(tmp_path / "d", "latest/host/**/*.parquet") == [(4,)]
+    assert sorted(each.name for each in (tmp_path / "d").iterdir()) == [
+        ".lock", "history", "latest", "manifest.json", "state",
+    ]  # fmt: skip
+
+
+def test_every_table_has_a_file_so_that_its_columns_are_known(tmp_path: Path) -> None:
+    take(tmp_path / "d", report())
+    opened = open_dataset(str(tmp_path / "d"))
+
+    for table in opened.manifest.latest:
+        assert opened.latest(table), table
+        rows(tmp_path / "d", table, lasting(table))
+    for table in opened.manifest.history:
+        assert opened.history(table), table
+
+
+def test_more_nodes_are_spread_over_more_buckets_and_none_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.fleet.ingest.run.NODES_A_BUCKET", 4)
+    take(tmp_path / "d", *(report(f"gpu{n}") for n in range(6)))
+    few = open_dataset(str(tmp_path / "d")).manifest.buckets
+    take(tmp_path / "d", *(report(f"gpu{n}") for n in range(6, 40)))
+    take(tmp_path / "d", report("gpu3", 1, driver="x"))
+
+    manifest = open_dataset(str(tmp_path / "d")).manifest
+    assert (few, manifest.buckets, manifest.nodes) == (2, 16, 40)
+    assert len(rows(tmp_path / "d", "host")) == 40
+    assert len(rows(tmp_path / "d", "gpu")) == 80
+    assert rows(tmp_path / "d", "host", "node", "driver = 'x'") == [("gpu3",)]
+    assert files(tmp_path / "d") == named(tmp_path / "d")
+
+
+def test_a_cluster_stands_before_the_node(tmp_path: Path) -> None:
+    take(tmp_path / "d", report(), cluster="east")
+    take(tmp_path / "d", report(), cluster="west")
+
+    assert rows(tmp_path / "d", "host", "node, cluster, hostname") == [
+        ("east/gpu1", "east", "gpu1"),
+        ("west/gpu1", "west", "gpu1"),
+    ]
+
+
+REPORTS = st.lists(
+    st.tuples(st.integers(0, 5), st.sampled_from(["a", "b"]), st.sampled_from([(), ("a",), ("a", "b")])),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda each: each[0],
+)
+
+
+@settings(
+    max_examples=5, phases=[Phase.explicit, Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(REPORTS, st.data())
+def test_any_order_and_repetition_gives_the_same_answers(
+    tmp_path_factory: pytest.TempPathFactory, what: list[tuple[int, str, tuple[str, ...]]], data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("order")
+    reports = [report("gpu1", hour, driver, gpus) for hour, driver, gpus in what]
+    take(folder / "one", *reports)
+    for each in data.draw(st.permutations(reports + reports[:2])):
+        take(folder / "two", each)
+
+    for table in ("host", "gpu"):
+        assert rows(folder / "one", table) == rows(folder / "two", table)
+        for hour in [0, *(each[0] for each in what)]:
+            moment = START + timedelta(hours=hour)
+            wanted = [each for each in sorted(what) if each[0] <= hour][-1:]
+            one = as_of(folder / "one", table, moment)
+            assert one == as_of(folder / "two", table, moment)
+            assert len(one) == (sum(len(each[2]) for each in wanted) if table == "gpu" else len(wanted))
+    assert history(folder / "one", "change") == history(folder / "two", "change")
+    assert history(folder / "one", "sighting") == history(folder / "two", "sighting")
+
+
+def test_two_processes_read_what_one_reads(tmp_path: Path, real_commands: None) -> None:
+    reports = [report(f"gpu{n % 50}", n // 50, str(n % 3)) for n in range(150)]
+    take(tmp_path / "one", *reports)
+    take(tmp_path / "two", *reports, jobs=2)
+
+    for table in ("host", "gpu"):
+        assert rows(tmp_path / "one", table) == rows(tmp_path / "two", table)
+    assert history(tmp_path / "one", "change") == history(tmp_path / "two", "change")
+
+
+def test_a_damaged_manifest_is_refused_and_left_alone(tmp_path: Path) -> None:
+    take(tmp_path / "d", report())
+    manifest = tmp_path / "d" / "manifest.json"
+    for damage in (b"", b"{", b"[]", b'{"format": "other/1"}', b'{"format":"fabricscope.dataset/1","buckets":3}'):
+        manifest.write_bytes(damage)
+        with pytest.raises(BadDataset, match=r"manifest\.json: "):
+            take(tmp_path / "d", report("gpu2"))
+        assert manifest.read_bytes() == damage
+
+
+def test_a_manifest_does_not_lead_out_of_the_dataset(tmp_path: Path) -> None:
+    take(tmp_path / "d", report())
+    manifest = tmp_path / "d" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace("latest/host/", "../../host/"))
+
+    with pytest.raises(BadDataset, match="leads out"):
+        open_dataset(str(tmp_path / "d"))
+
+
+def test_a_folder_of_somebody_else_does_not_become_a_dataset(tmp_path: Path) -> None:
+    (tmp_path / "d" / "latest").mkdir(parents=True)
+    (tmp_path / "d" / "thesis.tex").write_text("x")
+
+    with pytest.raises(BadDataset, match=r"not empty: 'thesis\.tex'"):
+        take(tmp_path / "d", report())
+    assert not (tmp_path / "d" / ".staging").exists()
+
+
+def _driver(dataset: Path, hour: int) -> str:
+    (row,) = as_of(dataset, "host", START + timedelta(hours=hour))
+    names = [each.strip('"') for each in lasting("host").split(", ")]
+    return str(row[names.index("driver")])

@@ -1,0 +1,211 @@
+"""An ingest that is killed at any moment leaves a dataset that is whole; the next one loses and doubles nothing.
+
+FABRICSCOPE_KILLS=200 tries so many random moments, and every call; a plain run tries few.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.fleet.dataset import open_dataset
+from agent.fleet.ingest import held
+from agent.fleet.store import Folder
+from tests.agent.fleet.small import files, history, named, report, rows, taken
+from tests.conftest import ROOT
+
+KILLS = int(os.environ.get("FABRICSCOPE_KILLS", "12"))
+NODES = 70  # enough for two processes
+_SLACK_SECONDS = 30.0
+
+
+def test_killed_at_random_moments(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    fleet = _Fleet(tmp_path)
+    seconds = _seconds(lambda: _forked(fleet.ingest))
+    hit = 0
+    while hit < KILLS:
+        fleet.next_sweep()
+        for _ in range(3):
+            after = chance.uniform(0, seconds * 1.1)
+            hit += _killed(_start(fleet.ingest), after)
+            fleet.check()
+    fleet.finish()
+
+
+def test_killed_before_each_call_that_changes_the_dataset(tmp_path: Path) -> None:
+    fleet = _Fleet(tmp_path)
+    fleet.ingest()
+    for call in range(0, 1000, 1 if KILLS >= 200 else 9):
+        fleet.check()
+        fleet.next_sweep()
+        code = _forked(functools.partial(_ended_at, call, fleet.ingest))
+        if code != -signal.SIGKILL:
+            break
+    fleet.finish()
+
+    assert code == 0
+    assert call > 40
+
+
+def test_the_command_and_its_processes_killed_together(tmp_path: Path, real_commands: None) -> None:
+    chance = random.Random(8)
+    fleet = _Fleet(tmp_path)
+    fleet.ingest()
+    fleet.check()
+    command = [sys.executable, "-m", "fabricscope", "fleet", "ingest", str(fleet.source), "--jobs", "2", "--quiet"]
+    environment = {**os.environ, "FABRICSCOPE_DATASET": str(fleet.dataset), "PYTHONPATH": str(ROOT)}
+    seconds = _seconds(lambda: subprocess.run(command, env=environment, check=True))
+    for _ in range(max(KILLS // 5, 1)):
+        fleet.next_sweep()
+        running = subprocess.Popen(command, env=environment, start_new_session=True)
+        time.sleep(chance.uniform(0.3, 1.0) * seconds)
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+        fleet.check()
+    fleet.finish()
+
+
+class _Fleet:
+    """A dataset, the sweep that is being taken into it, and what it may say meanwhile."""
+
+    def __init__(self, folder: Path) -> None:
+        self.dataset, self.source = folder / "d", folder / "reports"
+        self._reference, self._all = folder / "reference", folder / "all"
+        self.source.mkdir()
+        self._all.mkdir()
+        self._sweep = 0
+        self._states: list[Any] = [None]
+        self._done = False
+        self._write()
+
+    def ingest(self) -> None:
+        """The sweep of now."""
+        taken(self.dataset, self.source)
+
+    def next_sweep(self) -> None:
+        """Other reports, if those of now are in."""
+        if self._done:
+            self._sweep += 1
+            self._write()
+
+    def check(self) -> None:
+        """The dataset is whole, and as it was before the sweep or after it."""
+        now = _told(self.dataset)
+        assert now in self._states[-2:], "neither before nor after"
+        self._done = now == self._states[-1]
+
+    def finish(self) -> None:
+        """Everything again: nothing is lost, doubled or left behind."""
+        taken(self.dataset, self._all)
+        taken(self._reference, self._all)
+        assert _told(self.dataset) == _told(self._reference)
+        assert history(self.dataset, "gpu") == history(self._reference, "gpu")
+        assert files(self.dataset) == named(self.dataset)
+        assert not (self.dataset / ".staging").exists()
+        lines = (self.dataset / "quarantine" / "reasons.ndjson").read_text().splitlines()
+        assert len({line.split('"sha256"')[1] for line in lines}) == self._sweep + 1
+
+    def _write(self) -> None:
+        for each in self.source.iterdir():
+            each.unlink()
+        for number in range(NODES):
+            hour = self._sweep * 2 - (3 if number == 3 and self._sweep > 2 else 0)  # one comes late
+            data = report(f"gpu{number}", hour, f"{self._sweep}" if number % 7 == 0 else "same")
+            for folder in (self.source, self._all):
+                (folder / f"{self._sweep:03d}-{number}.json").write_bytes(data)
+        for folder in (self.source, self._all):
+            (folder / f"{self._sweep:03d}-bad.json").write_text(f"{{{self._sweep}")
+        taken(self._reference, self.source)
+        self._states.append(_told(self._reference))
+        self._done = False
+
+
+def _told(dataset: Path) -> Any:
+    """What a dataset says, by reading every file of its manifest; None where there is none yet."""
+    if not (dataset / "manifest.json").exists():
+        return None
+    manifest = open_dataset(str(dataset)).manifest
+    hosts = rows(dataset, "host")
+    assert manifest.nodes == len(hosts) == len({host[0] for host in hosts})
+    for table in manifest.latest:
+        assert len(rows(dataset, table)) == sum(file.rows for file in manifest.latest[table])
+    changes = history(dataset, "change", 'node, "table", observed_at')
+    assert len(changes) == len(set(changes))
+    return hosts, rows(dataset, "gpu"), changes, history(dataset, "sighting")
+
+
+def _ended_at(call: int, work: Callable[[], None]) -> None:
+    """Die before that call of those which change the dataset."""
+    count = 0
+
+    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
+        def do(*arguments: Any, **more: Any) -> Any:
+            nonlocal count
+            if count == call:
+                os.kill(os.getpid(), signal.SIGKILL)
+            count += 1
+            return real(*arguments, **more)
+
+        return do
+
+    for name in ("take", "replace", "remove"):
+        setattr(Folder, name, counted(getattr(Folder, name)))
+    os.replace = counted(os.replace)  # type: ignore[assignment]
+    held.shutil.rmtree = counted(held.shutil.rmtree)  # type: ignore[assignment,attr-defined]
+    work()
+
+
+def _start(work: Callable[[], None]) -> int:
+    child = os.fork()
+    if child:
+        return child
+    try:
+        os.setsid()
+        work()
+        os._exit(0)
+    except BaseException:  # noqa: BLE001  # the child must not come back as a second pytest
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def _forked(work: Callable[[], None]) -> int:
+    """How a child ended."""
+    return _end(_start(work))
+
+
+def _killed(child: int, after: float) -> bool:
+    """Whether it was still at work then."""
+    time.sleep(after)
+    os.killpg(child, signal.SIGKILL)
+    return _end(child) == -signal.SIGKILL
+
+
+def _end(child: int) -> int:
+    until = time.monotonic() + _SLACK_SECONDS
+    while time.monotonic() < until:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.005)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    pytest.fail("an ingest in a child hangs")
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.monotonic()
+    work()
+    return time.monotonic() - start

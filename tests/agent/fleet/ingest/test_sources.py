@@ -1,0 +1,284 @@
+"""Reports from wherever they come; what is no report goes to quarantine with its reason."""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import gzip
+import io
+import json
+import lzma
+import os
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.fleet.ingest.sources import BadSource
+from agent.fleet.ingest.streams import BadStream, pieces
+from agent.model.report import REPORT_LIMIT_BYTES
+from agent.ship.parcel import parcel
+from tests.agent.fleet.small import report, rows, take, taken
+
+PACK = {
+    ".gz": gzip.compress,
+    ".zst": zstandard.ZstdCompressor().compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+}
+
+
+def test_a_folder_with_what_ship_leaves_there(tmp_path: Path) -> None:
+    drop = tmp_path / "drop"
+    one, two, three = (parcel(report(f"gpu{n}")) for n in range(3))
+    for each, compress, name in ((one, "gzip", ""), (two, "zstd", "landing"), (three, "none", "")):
+        path = drop / (each.landing(compress) if name else each.file_name(compress))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = {"gzip": PACK[".gz"], "zstd": PACK[".zst"], "none": bytes}[compress](each.data)
+        path.write_bytes(data)
+    (drop / ".half.json.tmp").write_bytes(b"{")
+    (drop / ".hidden").mkdir()
+    (drop / ".hidden" / "report.json").write_bytes(b"{")
+    (drop / "README.md").write_text("not a report")
+
+    made = taken(tmp_path / "d", drop)
+    assert (made.read, made.fresh, made.quarantined) == (3, 3, 0)
+
+
+@pytest.mark.parametrize("suffix", ["", *PACK])
+def test_archives_and_lines_however_they_are_packed(tmp_path: Path, suffix: str) -> None:
+    pack = PACK.get(suffix, bytes)
+    lines = b"\n".join([report("gpu1"), b"", report("gpu2")])
+    (tmp_path / f"a.ndjson{suffix}").write_bytes(pack(lines))
+    (tmp_path / f"b.tar{suffix}").write_bytes(
+        pack(tar({"x/r.json": report("gpu3"), "x/r.json.gz": PACK[".gz"](report("gpu4"))}))
+    )
+    made = taken(tmp_path / "d", tmp_path / f"a.ndjson{suffix}", tmp_path / f"b.tar{suffix}")
+
+    assert (made.fresh, made.quarantined, made.nodes) == (4, 0, 4)
+
+
+def test_what_stdin_holds_is_seen_by_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = [json.dumps(json.loads(report(f"gpu{n}")), indent=2).encode() + b"\n" for n in range(3)]
+    forms = {
+        "lines": b"".join(report(f"gpu{n}") + b"\n" for n in range(3)),
+        "files one after the other": b"".join(whole),
+        "gzip files one after the other": b"".join(map(gzip.compress, whole)),
+        "tar": tar({f"{n}.json": each for n, each in enumerate(whole)}),
+        "tar.gz": gzip.compress(tar({f"{n}.json": each for n, each in enumerate(whole)})),
+    }
+    for name, data in forms.items():
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        made = taken(tmp_path / name.replace(" ", "-"), "-")
+        assert (made.fresh, made.quarantined) == (3, 0), name
+
+
+def test_one_file_is_a_source(tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_bytes(report())
+    (tmp_path / "s.json.zst").write_bytes(PACK[".zst"](report("gpu2")))
+    (tmp_path / "odd name").write_bytes(report("gpu3"))
+
+    assert taken(tmp_path / "d", *(tmp_path / n for n in ("r.json", "s.json.zst", "odd name"))).nodes == 3
+
+
+def test_a_report_of_a_later_minor_version(tmp_path: Path) -> None:
+    later = json.loads(report(schema_minor=99, weather={"rain": [1, {}]}))
+    later["topology"]["gpus"][0]["colour"] = "green"
+    del later["source"], later["summary"]["counts"]
+
+    assert take(tmp_path / "d", json.dumps(later).encode()).fresh == 1
+    assert rows(tmp_path / "d", "host", "schema_minor, source, error") == [(99, None, 0)]
+
+
+BAD: dict[str, tuple[Any, str]] = {
+    "empty": (b"", "empty"),
+    "blank": (b" \n", "empty"),
+    "text": (b"hello", "not JSON"),
+    "binary": (bytes(range(256)), "not JSON"),
+    "cut": (report()[:-30], "not JSON, or damaged"),
+    "cut gzip": (gzip.compress(report())[:-30], "truncated gzip"),
+    "damaged gzip": (gzip.compress(report())[:40] + b"xxxxxxxxx", "gzip"),
+    "cut zstd": (PACK[".zst"](report())[:-30], "truncated zstd"),
+    "damaged zstd": (PACK[".zst"](report())[:40] + b"x" * 60, "zstd"),
+    "a list": (b"[]", "not a report that this version reads"),
+    "foreign": (b'{"schema": "prometheus/2"}', "its schema is 'prometheus/2'"),
+    "another version": (report(schema="fabricscope.report/2"), "its schema is 'fabricscope.report/2'"),
+    "no schema": (b"{}", "it has no schema field"),
+    "wrong type": (report(topology={"gpus": [{"id": 7}]}), "Expected `str`, got `int` - at `$.topology.gpus[0].id`"),
+    "wrong type in what is read later": (report(topology={"pci": [{"id": "a", "vendor": []}]}), "in topology.pci[0]"),
+    "a number beyond 64 bits": (report(schema_minor=1 << 70), "schema_minor"),
+    "two of one id": (report(topology={"gpus": [{"id": "a"}, {"id": "a"}]}), "twice - in topology.gpus"),
+    "two functions of one id": (report(topology={"pci": [{"id": "a"}, {"id": "a"}]}), "twice - in topology.pci"),
+    "no name": (report(""), "it names no node"),
+    "a long name": (report("x" * 3_000_000), "its host name has 3000000 characters"),
+    "no time": (report(generated_at="", observed_at=None), "generated_at is no time: ''"),
+    "a wrong time": (report(observed_at="yesterday"), "observed_at is no time: 'yesterday'"),
+    "time beyond the calendar": (report(observed_at="0001-01-01T00:00:00+14:00"), "is no time"),
+    "of the future": (report(observed_at="2199-01-01T00:00:00Z"), "days ahead of this machine's"),
+    "too large": (report(padding="x" * REPORT_LIMIT_BYTES), "larger than a report can be"),
+    "a gzip bomb": (gzip.compress(b"{" + b" " * 80_000_000), "larger than a report can be"),
+    "deep": (b'{"schema": "fabricscope.report/1", "x": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", ""),
+    "a lone surrogate": (report().replace(b'"V"', b'"\\ud800 x"'), "not JSON, or damaged"),
+    "bytes that are no text": (report().replace(b'"V"', b'"\xff\xfe"'), ""),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_quarantine(name: str, tmp_path: Path) -> None:
+    data, why = BAD[name]
+    source = tmp_path / "in"
+    source.mkdir()
+    (source / "good.json").write_bytes(report())
+    (source / "bad.json").write_bytes(data)
+    made = taken(tmp_path / "d", source)
+    again = taken(tmp_path / "d", source)
+
+    assert (made.read, made.fresh, made.quarantined, again.quarantined) == (2, 1, 1, 1)
+    (line,) = (tmp_path / "d" / "quarantine" / "reasons.ndjson").read_text().splitlines()
+    told = json.loads(line)
+    assert why in told["reason"]
+    assert len(told["reason"]) <= 500
+    assert told["source"] == str(source / "bad.json")
+    if data:
+        assert (tmp_path / "d" / told["file"]).read_bytes() == data[: 4 << 20]
+        assert told["sha256"][:16] in told["file"]
+    else:
+        assert told["file"] is None
+
+
+def test_what_is_hostile_and_still_a_report(tmp_path: Path) -> None:
+    finding = {"rule": "r", "severity": "info", "impact": "", "remedy": ""}
+    many = [{**finding, "subject": f"s{n}", "fingerprint": "f"} for n in range(30_000)]
+    data = report("a\tb\x1b[31m", findings=many, nonsense="\x00")
+    data = data.replace(b'"V"', b'"nul \\u0000 and \\\\u0000"').replace(b'"P"', b'"' + b"p" * 500_000 + b'"')
+    assert len(data) < REPORT_LIMIT_BYTES
+    made = take(tmp_path / "d", data)
+
+    assert (made.fresh, made.quarantined) == (1, 0)
+    ((node, vendor, length),) = rows(tmp_path / "d", "host", "node, vendor, length(product)")
+    assert (node, vendor, length) == ("a?b?[31m", "nul \ufffd and \\u0000", 500_000)
+    assert rows(tmp_path / "d", "finding", "count(*)") == [(30_000,)]
+
+
+def test_counters_beyond_64_bits_are_kept_at_their_end(tmp_path: Path) -> None:
+    gpu = {"id": "a", "pcie_counters": {"replays": 2**64 - 1, "nak": 3, "zero": 0}}
+    take(tmp_path / "d", report(topology={"gpus": [gpu]}))
+
+    assert rows(tmp_path / "d", "counter", "name, value") == [("nak", 3), ("replays", 2**63 - 1)]
+
+
+def test_damaged_lines_name_their_place_and_the_others_are_taken(tmp_path: Path) -> None:
+    long = b'{"x": "' + b"x" * (2 * REPORT_LIMIT_BYTES) + b'"}'
+    lines = [report("gpu1"), b"{", long, report("gpu2"), report("gpu3")[:-9]]
+    (tmp_path / "a.ndjson").write_bytes(b"\n".join(lines))
+    made = taken(tmp_path / "d", tmp_path / "a.ndjson")
+
+    assert (made.fresh, made.quarantined) == (2, 3)
+    told = [json.loads(each) for each in (tmp_path / "d" / "quarantine" / "reasons.ndjson").read_text().splitlines()]
+    assert [each["source"].rpartition(":")[2] for each in told] == ["2", "3", "5"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "why"),
+    [
+        (
+            "a.ndjson.gz",
+            gzip.compress(report("gpu1") + b"\n" + os.urandom(99_999).hex().encode())[:-9000],
+            "truncated gzip",
+        ),
+        ("a.tar", b"", "empty"),
+    ],
+)
+def test_a_stream_that_ends_early_gives_what_it_had(tmp_path: Path, name: str, data: bytes, why: str) -> None:
+    if name == "a.tar":
+        data = tar({"1.json": report("gpu1"), "2.json": report("gpu2") + b" " * 9000})[:6000]
+        why = "a damaged archive"
+    (tmp_path / name).write_bytes(data)
+    made = taken(tmp_path / "d", tmp_path / name)
+
+    assert (made.fresh, made.quarantined) == (1, 1)
+    assert why in (tmp_path / "d" / "quarantine" / "reasons.ndjson").read_text()
+
+
+def test_an_archive_leads_nowhere_and_its_other_members_are_left_alone(tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        for name, kind in (("l.json", tarfile.SYMTYPE), ("d.json", tarfile.CHRTYPE), ("f.json", tarfile.FIFOTYPE)):
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, "/etc/passwd"
+            archive.addfile(member)
+        for name in ("../../out.json", "/abs.json", "notes.txt"):
+            member = tarfile.TarInfo(name)
+            member.size = len(report(name.strip("./")))
+            archive.addfile(member, io.BytesIO(report(name.strip("./"))))
+    (tmp_path / "a.tar").write_bytes(stream.getvalue())
+    made = taken(tmp_path / "d", tmp_path / "a.tar")
+
+    assert (made.read, made.fresh) == (2, 2)
+    assert not (tmp_path.parent.parent / "out.json").exists()
+
+
+def test_a_source_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_bytes(report())
+    with pytest.raises(BadSource, match=r"none: No such file"):
+        taken(tmp_path / "d", tmp_path / "r.json", tmp_path / "none")
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_file_that_vanishes_is_told_and_one_that_hangs_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "in"
+    source.mkdir()
+    for number in range(3):
+        (source / f"{number}.json").write_bytes(report(f"gpu{number}"))
+    os.mkfifo(source / "pipe.json")
+    from agent.fleet.ingest import work
+
+    real = work._here
+
+    def here(store: Any, path: str) -> bytes:
+        if path == "1.json":
+            (source / "1.json").unlink()
+        return real(store, path)
+
+    monkeypatch.setattr(work, "_here", here)
+    made = taken(tmp_path / "d", source)
+    assert (made.fresh, len(made.vanished), len(made.unread)) == (2, 1, 1)
+    assert "1.json: No such file" in made.vanished[0]
+    assert "pipe.json: is there, and is no file" in made.unread[0]
+
+
+@given(
+    st.binary(max_size=3000)
+    | st.binary(max_size=300).map(gzip.compress)
+    | st.binary(max_size=600).map(lambda b: tar({"a.json": b})[:-600])
+)
+def test_any_bytes_are_a_stream_or_a_reason(data: bytes) -> None:
+    with contextlib.suppress(BadStream):
+        assert sum(len(each.data) for each in pieces(io.BytesIO(data))) <= 1 << 20
+
+
+@given(st.integers(0, 1 << 30), st.integers(0, 255))
+def test_mutated_archives(place: int, value: int) -> None:
+    data = bytearray(tar({"a.json": report(), "b.json.gz": gzip.compress(report())}))
+    data[place % len(data)] = value
+    for each in (bytes(data), gzip.compress(bytes(data))[: 1 + place % len(data)]):
+        with contextlib.suppress(BadStream):
+            assert len(list(pieces(io.BytesIO(each)))) <= 2
+
+
+def tar(members: dict[str, bytes]) -> bytes:
+    """A tar with these files."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        for name, data in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return stream.getvalue()

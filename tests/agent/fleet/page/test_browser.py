@@ -1,0 +1,324 @@
+"""The fleet's page in a real browser: Debian's Chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from agent.fleet.page.page import page as written
+from agent.fleet.page.scene import Scene
+from tests.agent.fleet.page.given import EVIL, fleet, hostile
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (apt install chromium)"),
+    pytest.mark.timeout(300),
+]
+
+PHONE = 360
+CELLS = "document.querySelectorAll('#drawn path')"
+DRAWN = (
+    "[...document.querySelectorAll('#drawn path:not(.faint)')]"
+    ".reduce((n, p) => n + p.getAttribute('d').split('M').length - 1, 0)"
+)
+OF_LOOK = "(look) => document.querySelector('#drawn path.' + look).getAttribute('d').split('M')"
+FAINT = DRAWN.replace(":not(.faint)", ".faint")
+
+
+class Shown:
+    """One page that is open, and all that it asked for or complained of."""
+
+    def __init__(self, page: Any, address: str) -> None:
+        self.page = page
+        self.asked: list[str] = []
+        self.complaints: list[str] = []
+        page.on("request", lambda each: self.asked.append(each.url))
+        page.on("console", lambda each: self.complaints.append(each.text))
+        page.on("pageerror", lambda each: self.complaints.append(str(each)))
+        page.on("dialog", lambda each: self.complaints.append(each.message))
+        page.goto(address)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def show(browser: Any, tmp_path: Path) -> Iterator[Any]:
+    pages = []
+
+    def made(
+        scene: Scene,
+        width: int = 1280,
+        scheme: str = "light",
+        script: bool = True,
+        change: Callable[[str], str] = str,
+    ) -> Shown:
+        file = tmp_path / "fleet.html"
+        file.write_bytes(change(written(scene)).encode("utf-8", "replace"))
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=script
+        )
+        pages.append(context)
+        return Shown(context.new_page(), file.as_uri())
+
+    yield made
+    for each in pages:
+        each.close()
+
+
+@pytest.mark.parametrize(
+    "scene", [lambda: fleet(200), lambda: fleet(1), lambda: fleet(0), hostile], ids=["fleet", "one", "none", "hostile"]
+)
+def test_nothing_is_loaded_and_nothing_complained_of(show: Any, scene: Any) -> None:
+    """Whatever names are: it opens in a room without a network, and no name becomes a script."""
+    shown = show(scene())
+    if scene is hostile:
+        shown.page.click("#list a")
+        shown.page.select_option("#arranged", "leaves")
+        shown.page.hover("#drawn")
+        shown.page.fill("#find", EVIL)
+
+    assert [] == shown.complaints
+    assert 1 == len(shown.asked)
+    assert shown.asked[0].startswith("file:")
+
+
+def test_a_name_is_never_markup(show: Any) -> None:
+    """What hosts call themselves stands there as text, without what turns its direction or ends a line."""
+    page = show(hostile()).page
+    page.click("#list a")
+
+    assert page.inner_text("h1").startswith("</script><script>alert(1)</script>")
+    assert "</script><script>" in page.inner_text("#panel h2")
+    assert 0 == page.locator("img").count()
+    whole = page.inner_text("body") + page.inner_text("#panel")
+    assert not {"\u202e", "\x1b", "\u2028", "\x00"} & set(whole)
+
+
+def test_a_script_that_got_in_is_not_run(show: Any) -> None:
+    """The policy names the page's own script by its hash."""
+
+    def broken_into(text: str) -> str:
+        return text.replace("</main>", "<script>document.title = 'mine'</script><i onclick='1'></i></main>")
+
+    shown = show(fleet(5), change=broken_into)
+
+    assert "Fleet - fabricscope" == shown.page.title()
+    assert any("Content Security Policy" in each for each in shown.complaints)
+
+
+def test_the_map_has_a_cell_for_every_node(show: Any) -> None:
+    """In a handful of elements, with labels of its groups."""
+    page = show(fleet(1000)).page
+
+    assert 1000 == page.evaluate(DRAWN)
+    assert 10 > page.evaluate(f"{CELLS}.length")
+    assert 32 == page.locator("#drawn text").count()
+
+
+def test_what_is_not_known_is_not_drawn_as_ok(show: Any) -> None:
+    """Nodes that could not be judged or are old have a sign of their own; so has each severity."""
+    page = show(fleet(100)).page
+    cells = {look: page.evaluate(OF_LOOK, look) for look in ("critical", "error", "warning", "unknown", "stale", "ok")}
+
+    told = {look: len(each) - 1 for look, each in cells.items()}
+    assert {"critical": 2, "error": 4, "warning": 2, "unknown": 2, "stale": 2, "ok": 88} == told
+    assert 6 == len({re.sub(r"^[\d.]+ [\d.]+", "", each[1]) for each in cells.values()})
+
+
+QUERIES = {
+    "gpu001": 1,
+    "gpu[001-010,090-200]": 21,
+    "gpu[01-99]": 99,  # as many digits or more
+    "GPU007": 1,
+    "pcie-width": 6,
+    "rule:gpu-lost": 2,
+    "is:unknown": 2,
+    "is:stale": 4,
+    "error !is:stale": 2,
+    "class:a100": 30,
+    "unit:02": 32,
+    "at:02 is:ok": 26,
+    "gpu[1-": 0,
+    "[": 0,
+    "!": 100,
+    "no such thing": 0,
+    ".*": 0,
+    "(((((": 0,
+    "constructor:x": 0,
+}
+
+
+def test_the_box_finds(show: Any) -> None:
+    """Parts of names, host lists, rules, classes, verdicts; a query is never a pattern that could run for ever."""
+    page = show(fleet(100)).page
+    counts, told = {}, {}
+    for query in QUERIES:
+        page.fill("#find", query)
+        page.wait_for_timeout(120)
+        counts[query] = page.evaluate(DRAWN)
+        told[query] = page.inner_text("#hits")
+        assert 100 == counts[query] + page.evaluate(FAINT)
+
+    assert counts == QUERIES
+    assert all(told[query].startswith(f"{count} node") for query, count in QUERIES.items() if count < 100)
+
+
+def test_the_arrangement_and_the_colours_are_switched(show: Any) -> None:
+    """By unit, class, name; rails and leaves with a cell a rail; by metric and by rule."""
+    page = show(fleet(64)).page
+    seen = {}
+    for way in ("unit", "class", "name", "rails", "leaves"):
+        page.select_option("#arranged", way)
+        seen[way] = (page.locator("#drawn text").count(), page.evaluate(DRAWN))
+    assert {"unit": (2, 64), "class": (2, 64), "name": (1, 64), "rails": (2, 512), "leaves": (16, 512)} == seen
+
+    page.select_option("#coloured", "rate/")
+    assert 1 == page.evaluate("document.querySelector('#drawn path.c3').getAttribute('d').split('M').length - 1")
+    page.select_option("#arranged", "unit")
+    page.select_option("#coloured", "metric/0")
+    assert 1 == page.locator("#drawn path.below.c0").count()
+    assert "slowest PCIe link" in page.inner_text("#coloured")
+    page.select_option("#coloured", label="gpu-lost")
+    assert 2 == page.evaluate("document.querySelector('#drawn path.critical').getAttribute('d').split('M').length - 1")
+    assert "could not be judged" in page.inner_text("#legend")
+
+
+def test_a_click_on_a_cell_opens_its_node(show: Any) -> None:
+    """With findings, evidence, impact and remedy, versions, GPUs in short, and what the fleet says of it."""
+    page = show(fleet(100)).page
+    box = page.locator("#drawn svg").bounding_box()
+    place = page.evaluate(
+        "document.querySelector('#drawn path.error').getAttribute('d').match(/^M([\\d.]+) ([\\d.]+)/).slice(1)"
+    )
+    page.mouse.click(box["x"] + float(place[0]) + 4, box["y"] + float(place[1]) + 4)
+    told = page.inner_text("#panel")
+
+    for text in ("gpu002", "The link of GPU3 runs at x8 of x16", "current_link_width", "Reseat the board.",
+                 "half of the bandwidth", "570.133.20", "GPU0-GPU7", "unit 01"):  # fmt: skip
+        assert text in told
+    page.keyboard.press("Escape")
+    assert not page.is_visible("#panel")
+    assert "drawn" == page.evaluate("document.activeElement.id")
+
+
+def test_the_map_is_walked_by_the_keyboard(show: Any) -> None:
+    """Arrows move, and what is there is said aloud; Enter opens, Escape leads back."""
+    page = show(fleet(64)).page
+    page.focus("#drawn")
+    page.keyboard.press("ArrowRight")
+    first = page.inner_text("#told")
+    page.keyboard.press("ArrowRight")
+    second = page.inner_text("#told")
+    page.keyboard.press("ArrowDown")
+    below = page.inner_text("#told")
+    page.keyboard.press("End")
+    last = page.inner_text("#told")
+    page.keyboard.press("Enter")
+
+    assert first.startswith("gpu01; critical")
+    assert second.startswith("gpu02; error")
+    assert below != second
+    assert last.startswith("gpu64; ok")
+    assert "gpu64" == page.inner_text("#panel h2")
+    assert "H2" == page.evaluate("document.activeElement.tagName")
+
+
+def test_what_is_said_is_shown_on_the_map(show: Any) -> None:
+    """The button finds exactly the nodes that the answer is about; "Show all" undoes it."""
+    page = show(fleet(100)).page
+    page.click("#findings ~ article .shows")
+    page.wait_for_timeout(100)
+
+    assert 6 == page.evaluate(DRAWN)
+    assert page.inner_text("#hits").startswith("6 nodes found: A link runs below")
+    page.check("#only")
+    assert 0 == page.evaluate(FAINT)
+    page.uncheck("#only")
+    page.click("#all")
+    assert 100 == page.evaluate(DRAWN)
+
+
+def test_an_address_leads_to_a_node(show: Any) -> None:
+    """So that a ticket can point there."""
+    shown = show(fleet(100))
+    shown.page.goto(shown.page.url + "#n=gpu001")
+
+    assert "GPU0 fell off the bus" in shown.page.inner_text("#panel")
+    assert "this page had no room for it" in shown.page.inner_text("#panel")
+
+
+def test_a_node_leads_to_its_own_page(show: Any) -> None:
+    """Only where there is one."""
+    made = fleet(60)
+    nodes = msgspec.structs.replace(made.nodes, pages={0: "./nodes/gpu01.html"})
+    page = show(msgspec.structs.replace(made, nodes=nodes)).page
+    page.click("#list a[data-node='0']")
+    assert "./nodes/gpu01.html" == page.get_attribute("#panel a", "href")
+    page.keyboard.press("Escape")
+    page.click("#list a[data-node='1']")
+    assert 0 == page.locator("#panel a").count()
+
+
+@pytest.mark.parametrize("scene", [lambda: fleet(1000), hostile], ids=["fleet", "hostile"])
+def test_a_phone_scrolls_tables_and_not_the_page(show: Any, scene: Any) -> None:
+    """Wide things scroll in their own frame, also with what is folded open and a node opened."""
+    page = show(scene(), width=PHONE).page
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    assert PHONE >= page.evaluate("document.scrollingElement.scrollWidth")
+    page.click("#list a")
+    assert page.is_visible("#panel")
+    assert PHONE >= page.evaluate("document.querySelector('#panel').scrollWidth")
+
+
+def test_light_and_dark_by_the_system_and_by_the_button(show: Any) -> None:
+    """auto -> light -> dark, and the button says which; the map follows."""
+    ground, cell = (
+        "getComputedStyle(document.body).backgroundColor",
+        "getComputedStyle(document.querySelector('#drawn path.ok')).fill",
+    )
+    page = show(fleet(60), scheme="dark").page
+    dark, dark_cell = page.evaluate(ground), page.evaluate(cell)
+    page.click("#theme")
+    assert "rgb(255, 255, 255)" == page.evaluate(ground) != dark
+    assert dark_cell != page.evaluate(cell)
+    page.click("#theme")
+    assert dark == page.evaluate(ground)
+    assert "Theme: dark" == page.inner_text("#theme")
+
+
+def test_print_shows_all(show: Any) -> None:
+    """On paper nobody opens a block or a list."""
+    page = show(fleet(100)).page
+    assert page.locator("details:not([open])").count()
+    assert page.pdf().startswith(b"%PDF")
+
+    assert 0 == page.locator("details:not([open])").count()
+
+
+def test_without_script_the_essentials_are_read(show: Any) -> None:
+    """Counts, worst nodes, findings with hosts and remedy, the map as numbers; nothing offers what cannot be done."""
+    shown = show(fleet(100), script=False)
+    page = shown.page
+    page.click("summary >> nth=0")
+    told = page.inner_text("body")
+
+    assert not page.is_visible("#find")
+    assert not page.is_visible("#drawn")
+    assert not page.is_visible("#panel")
+    for text in ("88 of 100 nodes are ok", "2 could not be judged", "4 were not seen for 24 h", "gpu001",
+                 "Reseat the board.", "gpu[001-002,006,051-052,056]", "570.86.15", "NVML denied",
+                 "unit 01"):  # fmt: skip
+        assert text in told

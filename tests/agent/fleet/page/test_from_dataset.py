@@ -1,0 +1,227 @@
+"""A dataset as the real ingest made it, compared node by node with the reports that it was made from."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+pytest.importorskip("duckdb", reason="the extra fleet is not installed")
+from agent.fleet.cluster.build import build
+from agent.fleet.cluster.from_reports import tables as rows_of
+from agent.fleet.engines import connect
+from agent.fleet.engines.engine import Engine
+from agent.fleet.hostlist import fold
+from agent.fleet.ingest.run import Asked, ingest
+from agent.fleet.page.build import scene as made_of
+from agent.fleet.page.devices import gbyte_s
+from agent.fleet.page.from_dataset import Wish
+from agent.fleet.page.page import page
+from agent.fleet.page.scene import SEVERITY, STATES, Scene, looks, worst_first
+from agent.fleet.page.wiring import wiring
+from bench.fleet.plan import plan
+
+FAULTS = {
+    "gpu-link-narrow": 1, "driver": 1, "nvlink-fewer": 1, "mtu-1500": 1, "unknown-checks": 1, "stale": 1, "vbios": 1,
+    "nic-firmware-one": 1, "drift-driver": 1, "duplicate-serial": 1, "rail-wrong-leaf": 1, "damaged-truncated": 1,
+}  # fmt: skip
+
+
+class Fleet(NamedTuple):
+    """The page's scene, the newest report of every node, and what was planted."""
+
+    scene: Scene
+    reports: dict[str, dict[str, Any]]
+    truth: dict[str, Any]
+
+    def at(self, host: str) -> int:
+        """Its number on the page."""
+        return self.scene.nodes.names.index(host)
+
+    def hosts(self, kind: str) -> list[str]:
+        """Nodes that this was planted on."""
+        return sorted(host for odd in self.truth["oddities"] if odd["kind"] == kind for host in odd["hosts"])
+
+    def said(self, anchor: str, words: str) -> list[str]:
+        """The nodes of all that is said in that section with those words in it."""
+        nodes = self.scene.nodes.names
+        section = next(each for each in self.scene.sections if each.anchor == anchor)
+        return sorted({nodes[at] for each in section.said if words in each.words for at in each.nodes})
+
+
+class _Rows:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def columns(self, table: str, names: tuple[str, ...]) -> Any:
+        """Of the newest reports."""
+        return self._engine.rows(self._engine.latest(table).select(*names))
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
+    place: Path = tmp_path_factory.mktemp("page")
+    fleet = plan(100, 7, FAULTS, sweeps=2, mix={"h100-ib": 2, "h200-roce": 2, "gb200-ib": 1})
+    reports: dict[str, dict[str, Any]] = {}
+    for sweep in (0, 1):
+        source = place / f"{sweep}.ndjson"
+        with source.open("wb") as file:
+            for data in fleet.reports(sweep, one_line=True):
+                file.write(data.replace(b"\n", b" ") + b"\n")
+                _keep(reports, data)
+        ingest(Asked(sources=[str(source)], dataset=str(place / "dataset")), lambda _stage, _done: None)
+    engine = connect(None, str(place / "dataset"))
+    wires = wiring(build([], rows_of(_Rows(engine))))
+    scene = made_of(engine, wires, Wish(), datetime(2026, 1, 16, tzinfo=timezone.utc), quarantined=2)
+    engine.close()
+    return Fleet(scene, reports, fleet.truth)
+
+
+def _keep(reports: dict[str, dict[str, Any]], data: bytes) -> None:
+    try:
+        told = json.loads(data)
+    except ValueError:
+        return
+    reports[told["node"]["hostname"]] = told
+
+
+def test_every_node_is_there_with_its_verdict(fleet: Fleet) -> None:
+    """As its newest report has it."""
+    nodes = fleet.scene.nodes
+
+    assert sorted(fleet.reports) == sorted(nodes.names)
+    told = dict(zip(nodes.names, nodes.verdicts, strict=True))
+    assert {host: report["summary"]["verdict"] for host, report in fleet.reports.items()} == told
+
+
+def test_only_what_is_ok_looks_ok(fleet: Fleet) -> None:
+    """Old and unjudged nodes have looks of their own; the worst come first."""
+    shown = dict(zip(fleet.scene.nodes.names, looks(fleet.scene.nodes), strict=True))
+    (old,), (unknown,), (narrow,) = (fleet.hosts(each) for each in ("stale", "unknown-checks", "gpu-link-narrow"))
+
+    assert ("stale", "unknown", "error") == (shown[old], shown[unknown], shown[narrow])
+    verdicts = {host: report["summary"]["verdict"] for host, report in fleet.reports.items()}
+    assert {host for host, each in shown.items() if each == "ok"} == {
+        host for host, each in verdicts.items() if each == "ok"
+    } - {old}
+    worst = [fleet.scene.nodes.names[at] for at in worst_first(fleet.scene.nodes)]
+    assert worst.index(narrow) < worst.index(unknown) < worst.index(old)
+    assert len(worst) == sum(each != "ok" for each in shown.values())
+
+
+def test_every_rule_of_every_node_is_as_reported(fleet: Fleet) -> None:
+    """In one order for all."""
+    told = fleet.scene.nodes.judged
+    for host, report in fleet.reports.items():
+        states = {each["rule"]: STATES[each["state"]] for each in report["checks"]}
+        assert states == dict(zip(told.rules, told.vectors[told.codes[fleet.at(host)]], strict=True))
+
+
+def test_every_finding_of_every_node_is_there(fleet: Fleet) -> None:
+    """With its words and what was seen."""
+    nodes = fleet.scene.nodes
+    for host, report in fleet.reports.items():
+        code = nodes.found_codes[fleet.at(host)]
+        found = [nodes.found[each] for each in nodes.found_sets[code]] if code >= 0 else []
+        names = ("rule", "severity", "label", "summary", "impact", "remedy")
+        assert sorted(tuple(each[name] for name in names) for each in report["findings"]) == sorted(
+            (each.rule, each.severity, each.label, each.summary, each.impact, each.remedy) for each in found
+        )
+    (narrow,) = fleet.hosts("gpu-link-narrow")
+    (found,) = (
+        nodes.found[each]
+        for each in nodes.found_sets[nodes.found_codes[fleet.at(narrow)]]
+        if nodes.found[each].severity == "error"
+    )
+    assert found.evidence
+    assert any("x8" in each.value or "8" in each.value for each in found.evidence)
+
+
+def test_a_rail_is_a_cell_with_its_rate_leaf_and_findings(fleet: Fleet) -> None:
+    """Of every rail that the report names."""
+    told = fleet.scene.nodes.rails
+    for host, report in fleet.reports.items():
+        rails = [each for each in report["topology"]["nics"] if each["role"] == "rail"]
+        code = told.codes[fleet.at(host)]
+        cells = told.sets[code] if code >= 0 else []
+        assert list(range(len(rails))) == sorted(each.number for each in cells)
+        rates = sorted(f"{each['ports'][0]['rate_gbit_s']:g} Gbit/s" for each in rails)
+        assert rates == sorted(told.rates[each.rate] for each in cells)
+        bad = {
+            each["subject"].partition(":")[2].partition("/")[0]
+            for each in report["findings"]
+            if each["severity"] != "info"
+        }
+        assert len(bad & {each["id"] for each in rails}) == sum(each.severity > SEVERITY["info"] for each in cells)
+        leaves = {each["neighbor"]["system"] for each in report["topology"]["netdevs"] if each.get("neighbor")}
+        if leaves:
+            assert leaves == {told.leaves[each.leaf] for each in cells}
+
+
+def test_metrics_are_the_lowest_of_the_report(fleet: Fleet) -> None:
+    """Slowest link of GPUs and rails; and the node with a narrow one is under its class's usual."""
+    metric = next(each for each in fleet.scene.nodes.metrics if each.key == "pcie")
+    for host, report in fleet.reports.items():
+        links = {each["id"]: each["link"] for each in report["topology"]["pci"] if each["link"]}
+        devices = [each["pci"] for each in report["topology"]["gpus"]]
+        devices += [each["pci"] for each in report["topology"]["nics"] if each["role"] == "rail"]
+        sure = [links[each] for each in devices if each in links and links[each]["quality"]["state"] == "conclusive"]
+        code = metric.codes[fleet.at(host)]
+        lowest = min((each["bandwidth_gbyte_s"] for each in sure), default=None)
+        assert (None if lowest is None else gbyte_s(lowest)) == (metric.labels[code] if code >= 0 else None)
+    assert fleet.hosts("gpu-link-narrow") == [fleet.scene.nodes.names[at] for at in metric.below]
+    nvlink = next(each for each in fleet.scene.nodes.metrics if each.key == "nvlink")
+    assert fleet.hosts("nvlink-fewer") == [fleet.scene.nodes.names[at] for at in nvlink.below]
+
+
+def test_answers_name_the_planted_nodes(fleet: Fleet) -> None:
+    """By number, so that the map can show them."""
+    assert fleet.hosts("vbios") == fleet.said("outliers", "VBIOS")
+    assert fleet.hosts("driver")[0] in fleet.said("outliers", "driver")
+    assert fleet.hosts("nic-firmware-one")[0] in fleet.said("outliers", "firmware")
+    assert fleet.hosts("drift-driver") == fleet.said("drift", "driver")
+    assert fleet.hosts("duplicate-serial") == fleet.said("duplicates", "serial number")
+    assert fleet.hosts("rail-wrong-leaf")[0] in fleet.said("cluster", "leaf")
+    for odd in ("gpu-link-narrow", "mtu-1500", "nvlink-fewer"):
+        (host,) = fleet.hosts(odd)
+        assert host in fleet.said("findings", "")
+
+
+def test_coverage_adds_up(fleet: Fleet) -> None:
+    """Each node once in each rule; the old one apart, and reasons where there is something unknown."""
+    (old,) = fleet.hosts("stale")
+    states = {each["rule"]: each["state"] for each in fleet.reports[old]["checks"]}
+    for each in fleet.scene.coverage:
+        total = each.passed + each.failed + each.unknown + each.not_applicable + each.stale
+        assert len(fleet.reports) == total
+        assert (states[each.rule] not in ("not_applicable", "disabled")) == each.stale
+        assert each.unknown <= sum(count for _, count in each.reasons)
+
+
+def test_scalable_units_and_domains_are_places(fleet: Fleet) -> None:
+    """Units where LLDP tells leaves, domains where NVLink leaves the node; nothing for the others."""
+    places = {each.key: each for each in fleet.scene.nodes.places}
+    roce = {
+        host for host, report in fleet.reports.items() if any(n.get("neighbor") for n in report["topology"]["netdevs"])
+    }
+    gb200 = {host for host, report in fleet.reports.items() if "GB200" in report["topology"]["gpus"][0]["name"]}
+
+    known = {
+        key: {fleet.scene.nodes.names[at] for at, code in enumerate(each.codes) if code >= 0}
+        for key, each in places.items()
+    }
+    assert roce == known["unit"]
+    assert gb200 == known["domain"]
+
+
+def test_the_page_says_it_all(fleet: Fleet) -> None:
+    """And what could not be read."""
+    text = page(fleet.scene)
+
+    assert "2 reports could not be read" in text
+    assert "1 could not be judged and 1 was not seen for 24 h" in text
+    assert fold(fleet.hosts("duplicate-serial")) in text
+    assert len(text) < 600_000

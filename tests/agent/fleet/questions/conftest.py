@@ -1,0 +1,51 @@
+"""One made-up fleet with every planted oddity, taken in by the real ingest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from agent.fleet.engines import connect
+from agent.fleet.engines.engine import Engine
+from agent.fleet.ingest.run import Asked, ingest
+from bench.fleet.kinds import KINDS
+from bench.fleet.plan import plan
+
+OF_CABLES = ("cable-", "rail-wrong", "uplink-")  # tests/agent/fleet/cluster asks for these
+
+
+class Fleet(NamedTuple):
+    """The dataset, and what is odd in it."""
+
+    path: Path
+    engine: Engine
+    truth: dict[str, Any]
+
+    def hosts(self, *kinds: str) -> set[str]:
+        """Nodes with one of these oddities."""
+        return {host for odd in self.truth["oddities"] if odd["kind"] in kinds for host in odd["hosts"]}
+
+
+def made(place: Path, nodes: int, seed: int, mix: dict[str, float] | None) -> dict[str, Any]:
+    """Make reports, take them in, and give the truth."""
+    faults = {kind: 1 for kind in KINDS if not kind.startswith(OF_CABLES)}
+    fleet = plan(nodes, seed, faults, sweeps=2, mix=mix)
+    for sweep in (0, 1):
+        source = place / f"sweep-{sweep}.ndjson"
+        with source.open("wb") as file:
+            for data in fleet.reports(sweep, one_line=True):
+                file.write(data.replace(b"\n", b" ") + b"\n")
+        ingest(Asked(sources=[str(source)], dataset=str(place / "dataset")), lambda _stage, _done: None)
+        source.unlink()
+    return fleet.truth
+
+
+@pytest.fixture(scope="session")
+def fleet(tmp_path_factory):
+    place = tmp_path_factory.mktemp("fleet")
+    truth = made(place, 120, 5, {"gb200-ib": 2, "l40s-roce": 1})
+    engine = connect(None, str(place / "dataset"))
+    yield Fleet(place / "dataset", engine, truth)
+    engine.close()

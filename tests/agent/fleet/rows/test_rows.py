@@ -1,0 +1,178 @@
+"""Rows are what the report says: compared with the whole report as the model reads it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+import msgspec
+import pytest
+
+from agent.fleet.reading import read
+from agent.fleet.rows import NAMES, Reader
+from agent.fleet.rows.devices import hardware_class
+from agent.fleet.rows.shapes import Nic
+from agent.fleet.tables import TABLES
+from agent.model.counters import counted
+from agent.model.report import Report
+from tests.conftest import ROOT
+from tests.machines import FAULTS, HOSTS, scanned
+
+NOW = datetime(2026, 2, 1, tzinfo=timezone.utc)
+
+
+@pytest.fixture(scope="module")
+def reader() -> Reader:
+    """One for all machines, as a worker has it: what is remembered of one must not show in another."""
+    return Reader()
+
+
+def tables(report: Report | bytes, reader: Reader | None = None) -> dict[str, list[dict[str, Any]]]:
+    """Rows of a report by table, as dictionaries."""
+    data = report if isinstance(report, bytes) else msgspec.json.encode(dated(report))
+    reader = reader or Reader()
+    made = read(data, reader, None, NOW).made
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name, numbers in zip(NAMES, made.ids, strict=True):
+        if name == "counter":
+            subjects, names = list(reader.counters.subjects), list(reader.counters.names)
+            rows: Any = {
+                n: (subjects[reader.counters.subject[n]], names[reader.counters.name[n]], reader.counters.value[n])
+                for n in numbers
+            }
+        else:
+            rows = reader.unique[name].rows
+        columns = [each.name for each in TABLES[name].columns[1:]]
+        found[name] = [dict(zip(columns, rows[number], strict=True)) for number in numbers]
+    return found
+
+
+def dated(report: Report) -> Report:
+    """Goldens have no time."""
+    return msgspec.structs.replace(report, generated_at="2026-01-15T08:00:00Z")
+
+
+@pytest.mark.parametrize("shape", HOSTS)
+def test_columns_that_are_named_as_fields_hold_these_fields(shape: str, reader: Reader) -> None:
+    report = scanned(shape)
+    found = tables(report, reader)
+    t = report.topology
+    same = {
+        "pci": t.pci,
+        "gpu": t.gpus,
+        "nvlink": [link for gpu in t.gpus for link in gpu.links],
+        "nic": t.nics,
+        "port": [port for nic in t.nics for port in nic.ports],
+        "netdev": t.netdevs,
+        "path": t.paths,
+        "finding": report.findings,
+        "check": report.checks,
+        "probe": report.probes,
+        "host": [report.node],
+    }
+    renamed = {"class": "class_code"}
+    compared = 0
+    for name, rows in same.items():
+        assert len(found[name]) == len(rows), name
+        for row, wanted in zip(found[name], rows, strict=True):
+            for column, value in row.items():
+                told = getattr(wanted, renamed.get(column, column), row)
+                plain = told is None or isinstance(told, str | int | float)
+                if plain and (name, column) not in {("port", "label"), ("check", "reason"), ("check", "unknown")}:
+                    assert value == told, (name, column)
+                    compared += 1
+    assert compared > 500
+
+
+@pytest.mark.parametrize("shape", HOSTS)
+def test_links_counters_and_what_is_counted(shape: str, reader: Reader) -> None:
+    report = scanned(shape)
+    found = tables(report, reader)
+    t = report.topology
+    lower = [f for f in t.pci if f.link and f.port_type not in ("root_port", "downstream")]
+
+    assert [row["id"] for row in found["link"]] == [f.id for f in lower]
+    for row, f in zip(found["link"], lower, strict=True):
+        assert f.link is not None
+        sure = f.link.quality.state == "conclusive"
+        assert (row["width"], row["max_width"], row["quality"]) == (
+            f.link.width,
+            f.link.max_width,
+            f.link.quality.state,
+        )
+        assert row["conclusive_width"] == (f.link.width if sure else None)
+        assert (row["kind"] == "gpu") == (f.id in {gpu.pci for gpu in t.gpus})
+    wanted = {(c.subject, n): value for c in counted(t) for n, value in c.counters.items() if value}
+    assert {(row["subject"], row["name"]): row["value"] for row in found["counter"]} == wanted
+    assert len(found["counter"]) == len(wanted)
+    (host,) = found["host"]
+    assert (host["gpus"], host["nics"]) == (len(t.gpus), len(t.nics))
+    assert (
+        host["rails"]
+        == sum(nic.role == "rail" for nic in t.nics)
+        == len({row["rail"] for row in found["nic"] if row["rail"] is not None})
+    )
+    assert host["verdict"] == report.summary.verdict
+    assert host["driver"] == report.software.driver.version
+    assert [row["address"] for row in found["address"]] == [a for d in t.netdevs for a in d.addresses]
+
+
+def test_qos_is_short_text_and_null_where_it_is_not_known(reader: Reader) -> None:
+    rows = {row["label"]: row for row in tables(scanned("8xh200-sxm-2s-16xcx7-roce-4nvsw"), reader)["netdev"]}
+    rail = next(row for row in rows.values() if row["rail"] == 0)
+
+    assert rail["pfc"] == "00010000"
+    assert "26:3" in rail["dscp_prio"].split()
+    assert rail["trust"] == "dscp"
+    assert tables(scanned("cpu-only-2s"))["netdev"][0]["pfc"] is None
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_node_with_a_fault_stays_among_its_like(fault: str, reader: Reader) -> None:
+    text = (ROOT / "fixtures" / "faults" / f"{fault}.toml").read_text()
+    base = next(line.split('"')[1] for line in text.splitlines() if line.startswith("base"))
+    broken = tables(scanned("", fault), reader)["host"][0]
+    assert broken["hardware_class"] == tables(scanned(base), reader)["host"][0]["hardware_class"]
+
+
+def test_hardware_class_does_not_depend_on_what_is_lost_or_how_a_driver_names_it() -> None:
+    rails = [Nic(id=f"0000:0{n}:00.0", board_id="MT_0000000838") for n in range(8)]
+    odd = [*rails[:7], Nic(id="x", board_id="MT_0000000999")]
+    h200 = ("0x10de", "0x2335")
+    whole = hardware_class("Supermicro ", "SYS-821GE-TNHR", [h200] * 8, rails)
+
+    assert whole == "Supermicro SYS-821GE-TNHR, 8x H200 SXM, 8x MT_0000000838"
+    assert whole == hardware_class("Supermicro", "SYS-821GE-TNHR", [h200] * 7, odd[1:])
+    assert hardware_class(None, None, [], []) == "unknown product"
+    assert hardware_class("V", "P", [("0x10de", "0xffff")], []) == "V P, 1x 10de:ffff"
+    assert hardware_class("V", "P", [(None, "NVIDIA A10")], []) == "V P, 1x A10"
+
+
+def test_the_digest_of_a_table_is_of_what_lasts() -> None:
+    report = dated(scanned("8xh100-sxm-2s-8xcx7-ib-4nvsw"))
+    data = msgspec.to_builtins(report)
+    data["node"]["uptime_seconds"] = 5.0
+    data["observed_at"] = "2026-01-16T08:00:00Z"
+    for function in data["topology"]["pci"]:
+        function["power_state"] = "D3hot"
+        if function["link"]:
+            function["link"] |= {"quality": {"state": "idle", "reason": None}, "speed_gt_s": 2.5}
+    moved = read(msgspec.json.encode(data), Reader(), None, NOW).made.digests
+    same = read(msgspec.json.encode(report), Reader(), None, NOW).made.digests
+    assert moved == same
+
+    data["topology"]["pci"][3]["serial"] = "x"
+    data["node"]["kernel"] = "y"
+    other = read(msgspec.json.encode(data), Reader(), None, NOW).made.digests
+    assert [name for name, a, b in zip(NAMES, same, other, strict=True) if a != b] == ["host", "pci"]
+
+
+def test_a_serial_number_of_another_node_is_not_taken_for_ours() -> None:
+    report = msgspec.to_builtins(dated(scanned("8xh100-sxm-2s-8xcx7-ib-4nvsw")))
+    reader = Reader()
+    for number in range(3):
+        for function in report["topology"]["pci"]:
+            if function["serial"]:
+                function["serial"] = f"{number}-{function['id']}"
+        found = tables(msgspec.json.encode(report), reader)["pci"]
+        assert [row["serial"] for row in found] == [f["serial"] for f in report["topology"]["pci"]]

@@ -1,0 +1,109 @@
+"""Host lists: what is folded unfolds again, and Slurm and ClusterShell read it alike."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.fleet.hostlist import BadHostlist, fold, unfold
+
+_NAME = st.from_regex(r"[a-z]{1,2}-?[0-9]{0,4}([a-z.][0-9]{0,3}){0,2}|[0-9]{1,20}|[a-z]/?[0-9]{1,3}", fullmatch=True)
+
+
+@given(st.lists(_NAME, max_size=40))
+@settings(deadline=None)
+def test_what_is_folded_unfolds(names):
+    assert sorted(set(names)) == sorted(unfold(fold(names)))
+    assert sorted(set(names)) == sorted(unfold(fold(names, suffix=False)))
+
+
+@given(st.lists(_NAME, min_size=1, max_size=40), st.randoms())
+@settings(deadline=None)
+def test_order_and_repetition_do_not_matter(names, chance):
+    shuffled = names * 2
+    chance.shuffle(shuffled)
+    assert fold(names) == fold(shuffled)
+
+
+@given(st.text(alphabet="a1[]-,/ 09!", max_size=30))
+@settings(deadline=None)
+def test_any_text_is_a_list_or_refused(text):
+    try:
+        names = unfold(text)
+    except BadHostlist:
+        return
+    assert all(names)
+
+
+@pytest.mark.parametrize(
+    ("names", "folded"),
+    [
+        ([f"gpu{n:03}" for n in (*range(1, 129), 130)], "gpu[001-128,130]"),
+        (["gpu7"], "gpu7"),
+        (["n9", "n10", "n8"], "n[8-10]"),
+        (["n1", "n01", "n2"], "n[1-2],n01"),
+        (["m099", "m100", "m1000"], "m[099-100],m1000"),
+        ([f"r{r}n{n}" for r in (1, 2) for n in (1, 2, 3)], "r[1-2]n[1-3]"),
+        (["r1n1", "r2n1"], "r[1-2]n[1]"),
+        (["a1.site", "a2.site", "login"], "a[1-2].site,login"),
+        (["east/a1", "east/a2", "west/a1"], "east/a[1-2],west/a1"),
+        ([], ""),
+    ],
+)
+def test_folded_as_people_write_it(names, folded):
+    assert fold(names) == folded
+
+
+def test_slurm_gets_no_text_after_a_bracket():
+    assert fold(["a1.site", "a2.site", "b1", "b2"], suffix=False) == "a1.site,a2.site,b[1-2]"
+
+
+@pytest.mark.parametrize(
+    "text", ["a[1-2", "a1-2]", "a[[1]]", "a[]", "a[2-1]", "a[x]", "a[1-99999999]", "a[1-9]b[1-9999999]", "a!b", "@all"]
+)
+def test_refused(text):
+    with pytest.raises(BadHostlist):
+        unfold(text)
+
+
+def test_steps_blanks_and_repetition():
+    assert unfold("a[1-7/3], b1 b1") == ["a1", "a4", "a7", "b1"]
+
+
+MANY = (
+    [f"r{r:02}n{n}" for r in range(8, 12) for n in (1, 2, 9, 10)]
+    + ["x1", "x01", "y099", "y100", "z"]
+    + ["q1n1", "q2n1"]
+)
+
+
+def test_slurm_reads_it_alike(tmp_path, real_commands):
+    if not shutil.which("scontrol"):
+        pytest.skip("no scontrol (Debian: slurm-client)")
+    conf = tmp_path / "slurm.conf"
+    conf.write_text("ClusterName=x\nSlurmctldHost=localhost\nNodeName=a\n")
+    said = subprocess.run(
+        ["scontrol", "show", "hostnames", fold([*MANY, "a1.b", "a2.b"], suffix=False)],
+        env={"SLURM_CONF": str(conf), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    ).stdout.split()
+    assert sorted(said) == sorted([*MANY, "a1.b", "a2.b"])
+
+
+def test_clustershell_reads_it_alike(real_commands):
+    found = subprocess.run(
+        ["python3", "-c", "import sys, ClusterShell.NodeSet as n; print(*n.NodeSet(sys.argv[1]))", fold(MANY)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env={"PATH": f"{sys.prefix}/bin:/usr/bin:/bin"},
+    )
+    if "ModuleNotFoundError" in found.stderr:
+        pytest.skip("no ClusterShell here")
+    assert sorted(MANY) == sorted(found.stdout.split())

@@ -1,0 +1,78 @@
+"""What the installed wheel said of machines that the guest showed, each scanned once for all the tests that ask."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any, NamedTuple
+
+from tests.lab.batches import BATCHES, Batch, machine
+from tests.lab.guest import UPTIME_SECONDS, Guest
+from tests.matrix.cases import filled
+
+LATER_SECONDS = 3600
+CAPTURE = "/run/lab.tar.zst"
+SEPARATOR = "===="
+
+
+class Healthy(NamedTuple):
+    """A machine without a fault: the report, and the capture of the same run."""
+
+    report: dict[str, Any]
+    capture: bytes
+
+
+class Judged(NamedTuple):
+    """A batch: the report, and what the kernel showed of each scenario."""
+
+    report: dict[str, Any]
+    shown: dict[str, str]
+
+
+class Lab:
+    """The guest and what was said of it so far."""
+
+    def __init__(self, guest: Guest) -> None:
+        self.guest = guest
+        self._healthy: dict[str, Healthy] = {}
+        self._judged: dict[str, Judged] = {}
+
+    def healthy(self, shape: str) -> Healthy:
+        """The machine as it is described. Its run is the earlier one of batches that need one."""
+        if shape not in self._healthy:
+            self.guest.show(machine(shape))
+            report = self.guest.scan("--state-dir", f"/run/state-{shape}", "--capture", CAPTURE)
+            self._healthy[shape] = Healthy(report, base64.b64decode(self.guest.must("base64", CAPTURE)))
+        return self._healthy[shape]
+
+    def batch(self, name: str) -> Judged:
+        """What is said while its causes stand."""
+        if name not in self._judged:
+            batch = BATCHES[name]
+            self.healthy(batch.shape)
+            self.guest.turn_into(machine(batch.shape))
+            self.guest.turn_into(machine(batch.shape, batch.overlay))
+            report = self._scanned(batch)
+            self._judged[name] = Judged(report, self._shown(batch, report))
+        return self._judged[name]
+
+    def _scanned(self, batch: Batch) -> dict[str, Any]:
+        options: list[str] = []
+        if batch.config:
+            pairs = [(section, *pair) for section, keys in batch.config.items() for pair in keys.items()]
+            lines = [f"{section}.{key} = {json.dumps(value)}\n" for section, key, value in pairs]
+            self.guest.write("/run/config.toml", "".join(lines))
+            options += ["--config", "/run/config.toml"]
+        if not batch.later:
+            return self.guest.scan(*options)
+        self.guest.shell(f"rm -rf /run/state; cp -a /run/state-{batch.shape} /run/state")
+        return self.guest.scan(*options, "--state-dir", "/run/state", uptime=UPTIME_SECONDS + LATER_SECONDS)
+
+    def _shown(self, batch: Batch, report: dict[str, Any]) -> dict[str, str]:
+        netdevs = {each["pci"]: each["label"] for each in report["topology"]["netdevs"]}
+        lines = []
+        for each in batch.scenarios:
+            at = next(iter(filled(each.cause.overlay, batch.shape).get("device", {"0000:15:01.0": {}})))
+            lines.append(f"({each.witness.format(at=at, netdev=netdevs.get(at, ''))}) 2>&1; echo {SEPARATOR}")
+        said = self.guest.run("bash", "-c", "\n".join(lines)).out.split(f"{SEPARATOR}\n")
+        return {each.name: text for each, text in zip(batch.scenarios, said, strict=False)}

@@ -1,0 +1,190 @@
+"""What never answers: a file, a card's firmware, a driver under `nvidia-smi`. The scan ends, and says who hangs."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.lab.batches import machine
+from tests.lab.conftest import Told, above_info
+from tests.lab.guest import Guest
+from tests.lab.setup import LAB
+
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
+
+SMALL = "8xl40s-pcie-2s-2xcx7-roce"
+GPU, NIC = "0000:43:00.0", "0000:9b:00.0"
+WHOLE_SECONDS = 120.0  # of a scan in the guest, its own start and end included: the longest bound is 30 s
+NVML = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
+SMI = "/usr/local/bin/nvidia-smi"
+STAND_IN = "#!/bin/bash\nexec 3< /dev/nvidiactl\necho No devices were found\nexit 6\n"
+SILENT = "/sys/module/nvidia/parameters/silent"
+LOCKS = "/run/fabricscope"
+# there is no pgrep in the guest
+OURS = """
+for each in /proc/[0-9]*; do
+  words=$(tr '\\0' ' ' < $each/cmdline) 2>/dev/null || continue
+  case $words in
+    bash*-c*) ;;
+    *bin/fabricscope*|*nvidia-smi*|*ibstat*|*ibv_devinfo*)
+      echo "$(sed 's/.*) //' $each/stat | cut -c1) $(cat $each/wchan) $words" ;;
+  esac
+done
+"""
+
+
+@pytest.fixture
+def node(guest: Guest) -> Iterator[Guest]:
+    """The healthy machine; whatever hangs is let go in the end."""
+    guest.shell(f"rm -rf {LOCKS} /run/private/fabricscope")  # what a service of an earlier test left there
+    guest.turn_into(machine(SMALL))
+    yield guest
+    guest.tell([f"silent {NIC} 0"])
+    guest.shell(f"echo 0 > {SILENT}; rm -f {SMI}; umount {NVML} 2>/dev/null || true")
+    guest.run("systemctl", "stop", "lab-never")
+    guest.run("umount", place(guest))
+
+
+def place(guest: Guest) -> str:
+    """The file that does not answer, by its real path."""
+    return guest.shell(f"readlink -f /sys/bus/pci/devices/{GPU}/current_link_width").strip()
+
+
+def ran(report: dict[str, Any]) -> dict[str, str]:
+    """How each probe ended. Partial is ok here: a slow guest, and a log that was overwritten."""
+    return {each["name"]: each["status"].replace("partial", "ok") for each in report["probes"]}
+
+
+def why(report: dict[str, Any], probe: str) -> str:
+    """The reason of one."""
+    return next(str(each["reason"]) for each in report["probes"] if each["name"] == probe)
+
+
+def ours(guest: Guest) -> list[str]:
+    """Processes of a scan that are there when no scan runs: state, where in the kernel, command line."""
+    return guest.shell(OURS).splitlines()
+
+
+def none_left(guest: Guest) -> bool:
+    """Whether all of them end within some seconds."""
+    until = time.monotonic() + 20
+    while (left := ours(guest)) and time.monotonic() < until:
+        time.sleep(0.5)
+    return not left
+
+
+def scanned(guest: Guest, *options: str) -> dict[str, Any]:
+    """A report within the time that was promised."""
+    began = time.monotonic()
+    report = guest.scan(*options)
+    assert time.monotonic() - began < WHOLE_SECONDS
+    return report
+
+
+def test_a_file_that_never_answers(node: Guest, told: Told) -> None:
+    """One attribute of a GPU's PCI function: FUSE, whose reads nobody answers and no signal ends."""
+    options = ("--skip", "nvml,nvidia_smi")
+    file = place(node)
+    node.write("/run/never.py", (LAB / "inside" / "never.py").read_text())
+    node.shell("modprobe fuse; rm -f /run/never")
+    node.must(
+        "systemd-run",
+        "--quiet",
+        "--unit=lab-never",
+        "-p",
+        "StandardOutput=truncate:/run/never",
+        "python3",
+        "/run/never.py",
+        file,
+    )
+    node.shell("for each in {1..100}; do grep -q mounted /run/never && break; sleep 0.2; done; grep mounted /run/never")
+    first = scanned(node, *options)
+    left = ours(node)
+    second = scanned(node, *options)
+    still = ours(node)
+    node.must("systemctl", "stop", "lab-never")
+    gone = none_left(node)
+    node.must("umount", file)
+    third = scanned(node, *options)
+
+    assert ("timed_out", "ok") == (ran(first)["pci"], ran(first)["lspci"])
+    assert "it cannot be killed and was left behind" in why(first, "pci")
+    assert [("probe-hung", "error", "node")] == above_info(first) == above_info(second)
+    assert_the_rest_is_whole(first, third, {"pci", "lspci"})
+    assert ["D request_wait_answer"] == [" ".join(each.split()[:2]) for each in left]
+    assert re.search("an earlier run's child is stuck since 20.*state D", why(second, "pci"))
+    assert left == still  # no second one joined it
+    assert gone
+    assert [] == above_info(third)
+    assert "ok" == ran(third)["pci"]
+    told(
+        "A file of a GPU in sysfs never answers (FUSE over it); let go",
+        left[0],
+        f"{why(first, 'pci')}; {why(second, 'pci')}",
+    )
+
+
+def test_a_card_whose_firmware_never_answers(node: Guest, told: Told) -> None:
+    """sysfs and netlink of RDMA wait in its driver, state D, and so do the tools that stand in."""
+    node.tell([f"silent {NIC} 1"])
+    first = scanned(node)
+    left = ours(node)
+    second = scanned(node)
+    node.tell([f"silent {NIC} 0"])
+    gone = none_left(node)
+    third = scanned(node)
+
+    hung = {"rdma", "rdma_netlink", "rdma_tools"}
+    assert hung == {name for name, status in ran(first).items() if status == "timed_out"}
+    assert hung == {name for name, status in ran(second).items() if status == "timed_out"}
+    assert {"probe-hung"} == {rule for rule, _, _ in above_info(first)}
+    assert_the_rest_is_whole(first, third, hung)
+    assert {"D query_port"} == {" ".join(each.split()[:2]) for each in left}
+    assert all("stuck since 20" in why(second, name) for name in hung)
+    assert gone
+    assert [] == above_info(third)
+    told("The firmware of a NIC never answers; let go", f"{len(left)} processes: {left[0]}", why(first, "rdma"))
+
+
+def test_nvidia_smi_in_state_d(node: Guest, told: Told) -> None:
+    """Without NVML's library it is asked; it opens the driver's node, waits there, and nobody can kill it."""
+    options = ("--only", "kernel,pci,nvml,nvidia_smi")
+    node.write(SMI, STAND_IN)
+    node.shell(f"chmod 755 {SMI}; mount --bind /dev/null {NVML}; echo 1 > {SILENT}")
+    first = scanned(node, *options)
+    left = ours(node)
+    second = scanned(node, *options)
+    still = ours(node)
+    node.write(SILENT, "0")
+    gone = none_left(node)
+    node.shell(f"umount {NVML}; rm {SMI}")
+    third = scanned(node, *options)
+
+    assert ("absent", "timed_out") == (ran(first)["nvml"], ran(first)["nvidia_smi"])
+    assert 8 == len(first["topology"]["gpus"])
+    assert ["D open"] == [" ".join(each.split()[:2]) for each in left]
+    assert "nvidia-smi -q -x" in left[0]
+    assert "stuck since 20" in why(second, "nvidia_smi")
+    assert [("probe-hung", "critical", "node")] == above_info(second)
+    assert left == still
+    assert gone
+    assert [] == above_info(third)
+    assert ("ok", "skipped") == (ran(third)["nvml"], ran(third)["nvidia_smi"])
+    told(
+        "nvidia-smi in state D, in the driver's open; let go",
+        left[0],
+        f"{why(first, 'nvidia_smi')}; {why(second, 'nvidia_smi')}",
+    )
+
+
+def assert_the_rest_is_whole(hung: dict[str, Any], healthy: dict[str, Any], probes: set[str]) -> None:
+    """Every other probe ended as it does on the healthy machine; functions and interfaces are all there."""
+    assert {name: how for name, how in ran(hung).items() if name not in probes} == {
+        name: how for name, how in ran(healthy).items() if name not in probes
+    }
+    for part in ("pci", "gpus", "netdevs"):
+        assert [each["id"] for each in hung["topology"][part]] == [each["id"] for each in healthy["topology"][part]]
