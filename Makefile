@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := 8xh100-sxm-2s-8xcx7-ib-4nvsw
 
-.PHONY: scan test check lint types layers docs completion zipapp wheelhouse deb bench fuzz mutants lab clean help
+.PHONY: scan test check lint types layers docs completion zipapp wheelhouse deb bench fuzz mutants engines lab clean help
 
 help:
 	@echo "make scan    set up, scan this host, and show where a full report of an 8-GPU machine is"
@@ -18,6 +18,7 @@ help:
 	@echo "make bench   what it costs, beside lspci and lstopo"
 	@echo "make fuzz    damaged input to every reader, and the property tests, for long"
 	@echo "make mutants change every condition of every rule, and see that a test notices"
+	@echo "make engines the fleet's questions to Spark, ClickHouse and PostgreSQL: the same answers"
 	@echo "make lab     a real kernel that looks like a GPU node, in QEMU (root, Debian)"
 
 $(BIN)/fabricscope: pyproject.toml
@@ -56,6 +57,7 @@ layers: $(BIN)/pytest
 
 docs: $(BIN)/pytest
 	$(BIN)/python -m agent.rules.pages --write docs/rules
+	$(BIN)/python -m agent.fleet.reference --write docs/fleet-dataset.md
 	$(BIN)/python -m tests.matrix.table --write
 	$(BIN)/python -m tests.peers --write
 	$(BIN)/fabricscope schema > docs/report.schema.json
@@ -79,6 +81,14 @@ fuzz: $(BIN)/pytest
 
 mutants: $(BIN)/pytest
 	$(BIN)/python -m tests.mutation.run
+
+build/engines/bin/pytest: pyproject.toml
+	$(PYTHON) -m venv build/engines
+	build/engines/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,engines]'
+	@touch $@
+
+engines: build/engines/bin/pytest
+	build/engines/bin/pytest -q -m engines tests/agent/fleet/engines -rs
 
 lab: $(BIN)/pytest
 	$(BIN)/python -m tests.lab.setup

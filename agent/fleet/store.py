@@ -61,7 +61,7 @@ def store_of(url: str) -> Store:
     try:
         filesystem, root = fs.FileSystem.from_uri(url)
     except (OSError, ValueError, NotImplementedError) as error:
-        raise BadStore(f"{shown(url)}: {_first_line(error)}") from error
+        raise BadStore(f"{shown(url)}: {_first_line(error).replace(url, shown(url))}") from error
     return Remote(url, filesystem, root)
 
 
@@ -139,6 +139,11 @@ class Remote:
     def __init__(self, url: str, filesystem: Any, root: str) -> None:
         self.url, self.root, self.filesystem = url, root.rstrip("/"), filesystem
         self._options = url.partition("?")[2]
+
+    @property
+    def address(self) -> str:
+        """What `store_of` makes the same store of, in another process too."""
+        return f"{self.full('')}?{self._options}" if self._options else self.full("")
 
     def full(self, path: str) -> str:
         """Scheme, root, path; without the options of the address."""

@@ -33,7 +33,7 @@ SMBIOS = (
     "type=3,manufacturer=Dell Inc.,serial=LAB0001",
 )
 CARD = "speed=100000,duplex=full,host_mtu=4200"
-KERNEL_LINE = "console=ttyS0 panic=-1 quiet loglevel=4 mitigations=off tsc=reliable random.trust_cpu=1 "
+KERNEL_LINE = "console=ttyS0 panic=-1 loglevel=4 mitigations=off tsc=reliable random.trust_cpu=1 "
 KERNEL_LINE += "intel_iommu=on iommu=pt init_on_alloc=0 audit=0"
 
 

@@ -18,6 +18,7 @@ for at in {devices}; do
   echo $at > $driver/unbind; echo {type} > iommu_group/type; echo $at > $driver/bind
 done
 """
+PART = ("--only", "pci,nvml,modules,rdma,netdev,kernel,cpu,numa,dmi")
 TYPES = "cat /sys/kernel/iommu_groups/*/type | sort | uniq -c"
 RX_ERR, DLP = 0x1, 0x10
 FLOOD = 60
@@ -26,10 +27,10 @@ FLOOD = 60
 def test_groups_are_read_and_a_translating_one_is_told(guest: Guest, told: Told) -> None:
     """`iommu=pt` gives every function a group of type identity; one pair is then told to translate, and back."""
     guest.turn_into(machine(IB))
-    whole = guest.scan("--only", "pci,iommu,nvml,modules,rdma,kernel,netdev,cpu,numa")
+    whole = guest.scan(*PART)
     guest.shell(TRANSLATED.format(devices=" ".join(PAIRS), type="DMA"))
     try:
-        report = guest.scan("--only", "pci,iommu,nvml,modules,rdma,kernel,netdev,cpu,numa")
+        report = guest.scan(*PART)
         kernel = guest.shell(TYPES)
     finally:
         guest.shell(TRANSLATED.format(devices=" ".join(PAIRS), type="identity"))
@@ -47,7 +48,7 @@ def test_aer_counts_what_a_root_port_reports(guest: Guest, told: Told) -> None:
     """aer_inject, the kernel's own: an interrupt, the AER driver, the counters; the drive below has the finding."""
     guest.turn_into(machine(IB))
     guest.shell("modprobe aer_inject; rm -rf /run/state-aer")
-    options = ("--only", "pci,kernel,numa,cpu", "--state-dir", "/run/state-aer")
+    options = (*PART, "--state-dir", "/run/state-aer")
     quiet = guest.scan(*options)
     guest.must("python3", "-c", inject("0000:00:10.0", correctable=RX_ERR, times=FLOOD))
     flooded = guest.scan(*options, uptime=UPTIME_SECONDS + 600)

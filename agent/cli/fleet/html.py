@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli import options as opt
-from agent.cli.delivery import deliver
-from agent.cli.fleet.gathered import Dataset, Fabric, Output, gathered
+from agent.cli.fleet.asked import Dataset, WhereIs, asked
+from agent.cli.fleet.gathered import Fabric, Output, gathered
 from agent.cli.fleet.needed import fleet_libraries
 from agent.cli.refused import Refused
 
 if TYPE_CHECKING:
     from agent.fleet.page.from_dataset import Wish
-
-DAY = 86_400.0
 
 NodesDir = Annotated[
     str | None,
@@ -36,23 +32,14 @@ Rack = Annotated[
 ]
 Title = Annotated[str, typer.Option(metavar="TEXT", help="The heading.")]
 StaleAfter = Annotated[
-    float,
-    typer.Option(
-        metavar="SECONDS",
-        help="A node that was last seen so long before the newest one is stale.",
-        min=1,
-        max=1e9,
-        callback=opt.a_number,
-    ),
+    str, typer.Option(metavar="DURATION", help="Older than the newest report by more is stale: 90m, 24h, 7d.")
 ]
-Days = Annotated[
-    float,
+Since = Annotated[
+    str | None,
     typer.Option(
-        metavar="NUMBER",
-        help="How far back changes are told, from the newest look at a node.",
-        min=0,
-        max=36_500,
-        callback=opt.a_number,
+        metavar="TIME|DURATION",
+        help="From when on changes are told: 2026-01-15, or 24h, 7d before now; else a week before the newest report.",
+        show_default=False,
     ),
 ]
 
@@ -60,27 +47,33 @@ Days = Annotated[
 def html(
     dataset: Dataset = None,
     fabric: Fabric = None,
+    where: WhereIs = None,
     nodes_dir: NodesDir = None,
     rack: Rack = None,
     title: Title = "Fleet",
-    stale_after: StaleAfter = DAY,
-    days: Days = 7.0,
+    stale_after: StaleAfter = "24h",
+    since: Since = None,
     output: Output = None,
 ) -> None:
     """Write the fleet as one page: a map of all nodes, what is wrong, odd, changed or not judged. It loads nothing."""
+    from agent.cli.delivery import deliver
+    from agent.cli.fleet.questions import moment_of, seconds_of
+
     if not dataset:
         raise Refused("which dataset? --dataset DIR or URL, or FABRICSCOPE_DATASET")
+    seconds, moment = seconds_of(stale_after), moment_of(since) if since is not None else None
     fleet_libraries()
     from agent.fleet.page.from_dataset import Wish
 
-    wish = Wish(stale_after, rack, _pages(nodes_dir, output))
-    deliver(_page(dataset, fabric, wish, title, timedelta(days=days)), output)
+    wish = Wish(seconds, moment, rack, _pages(nodes_dir, output), bool(where))
+    deliver(_page(dataset, fabric, where, wish, title), output)
 
 
-def _page(dataset: str, fabric: list[str] | None, wish: Wish, title: str, back: timedelta) -> bytes:
+def _page(dataset: str, fabric: list[str] | None, where: list[str] | None, wish: Wish, title: str) -> bytes:
     """Raises Refused."""
+    from datetime import datetime, timezone
+
     from agent.fleet.dataset import BadDataset, open_dataset
-    from agent.fleet.engines import connect
     from agent.fleet.engines.engine import EngineRefused
     from agent.fleet.page.build import scene
     from agent.fleet.page.page import page
@@ -88,17 +81,15 @@ def _page(dataset: str, fabric: list[str] | None, wish: Wish, title: str, back: 
     from agent.fleet.page.wiring import wiring
 
     try:
-        quarantined = open_dataset(dataset).manifest.quarantined
-        wires = wiring(gathered(fabric, dataset, None))
-        opened = connect(None, dataset)
-        try:
+        with asked(dataset, None, where) as tables:
+            quarantined = open_dataset(dataset).manifest.quarantined
+            wires = wiring(gathered(fabric, dataset, None))
             now = datetime.now(timezone.utc)
-            made = scene(opened, wires, wish, now, title=title, back=back, quarantined=quarantined)
-        finally:
-            opened.close()
+            return page(scene(tables, wires, wish, now, title=title, quarantined=quarantined)).encode(
+                "utf-8", "replace"
+            )
     except (EngineRefused, BadDataset, BadPattern) as error:
         raise Refused(str(error)) from error
-    return page(made).encode("utf-8", "replace")
 
 
 def _pages(folder: str | None, output: str | None) -> dict[str, str]:

@@ -78,6 +78,8 @@ def ingest(
 
 
 def _tell(made: Ingested, dataset: str, quiet: bool) -> None:
+    from agent.fleet.store import shown
+
     for lines, what in ((made.vanished, "gone before they were read"), (made.unread, "not to be read")):
         for line in lines[:MOST_SAID]:
             print(f"fabricscope: {line}"[:1000], file=sys.stderr)
@@ -90,4 +92,5 @@ def _tell(made: Ingested, dataset: str, quiet: bool) -> None:
         parts.append(f"{made.quarantined:,} in quarantine (quarantine/reasons.ndjson says why)")
     if made.vanished or made.unread:
         parts.append(f"{len(made.vanished) + len(made.unread):,} not read")
-    print(f"{made.read:,} reports: {', '.join(parts)}; {made.nodes:,} nodes in {dataset}")
+    reports = f"{made.read:,} report{'s'[: made.read != 1]}"
+    print(f"{reports}: {', '.join(parts)}; {made.nodes:,} nodes in {shown(dataset)}")

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from agent.fleet.cluster.clear import Most, most
+from agent.fleet.cluster.clear import AGREE, Most, most
 from agent.fleet.cluster.graph import Place, Switch, natural, shape
 from agent.fleet.cluster.grouping import groups
 from agent.fleet.cluster.parts import Part
@@ -31,7 +31,7 @@ class Block(NamedTuple):
 def blocks(part: Part, tiers: Mapping[str, int], switches: Mapping[str, Switch]) -> list[Block]:
     """The blocks between each row and the next."""
     above: defaultdict[int, defaultdict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-    ends: defaultdict[int, dict[Place, Place]] = defaultdict(dict)
+    ends: defaultdict[str, list[tuple[Place, Place]]] = defaultdict(list)  # of the cables up, by the lower switch
     for link in part.switch_links:
         one, other = tiers.get(link.a.switch), tiers.get(link.b.switch)
         if one is None or other is None or abs(one - other) != 1:
@@ -39,20 +39,18 @@ def blocks(part: Part, tiers: Mapping[str, int], switches: Mapping[str, Switch])
         low, high = (link.a, link.b) if one < other else (link.b, link.a)
         tier = min(one, other)
         above[tier][low.switch][high.switch] += 1
-        ends[tier][low], ends[tier][high] = high, low
+        ends[low.switch].append((low, high))
     found = []
     for tier in sorted(above):
         made, loose = groups(above[tier])
-        found += [_block(tier, each.members, each.places, above[tier], ends[tier], switches) for each in made]
-        found += [
-            _block(tier, (each,), frozenset(above[tier][each]), above[tier], ends[tier], switches) for each in loose
-        ]
+        found += [_block(tier, each.members, each.places, above[tier], ends, switches) for each in made]
+        found += [_block(tier, (each,), frozenset(above[tier][each]), above[tier], ends, switches) for each in loose]
     return found
 
 
 def _block(
     tier: int, members: tuple[str, ...], places: frozenset[str], above: Mapping[str, Counter[str]],
-    ends: Mapping[Place, Place], switches: Mapping[str, Switch],
+    ends: Mapping[str, list[tuple[Place, Place]]], switches: Mapping[str, Switch],
 ) -> Block:  # fmt: skip
     def key(each: str) -> object:
         return natural(switches[each].name), each
@@ -64,22 +62,18 @@ def _block(
     every = most(Counter(cables.get((low, high), 0) for low in peers for high in upper))
     usual = {}
     for high in upper:
-        clear = most(Counter(cables.get((low, high), 0) for low in peers))
+        counts = Counter(cables.get((low, high), 0) for low in peers)
+        clear = most(counts)
         if clear and clear[0] > 0:
             usual[high] = clear
-        elif clear is None and every and every[0] > 0 and high in places:
-            usual[high] = every
-    mine, far = set(lower), set(upper)
-    own = {
-        one: other
-        for one, other in ends.items()
-        if {one.switch, other.switch} & mine and _within(one, other, mine, far)
-    }
+        elif every and every[0] > 0 and high in places and (len(peers) < AGREE or 2 * counts[every[0]] > len(peers)):
+            usual[high] = every  # few leaves, or several odd ones: held against each other over all their spines
+    far = set(upper)
+    own: dict[Place, Place] = {}
+    for one, other in (pair for each in lower for pair in ends[each]):
+        if other.switch in far:
+            own[one], own[other] = other, one
     return Block(tier, lower, upper, cables, usual, own, peers)
-
-
-def _within(one: Place, other: Place, lower: set[str], upper: set[str]) -> bool:
-    return (one.switch in lower and other.switch in upper) or (other.switch in lower and one.switch in upper)
 
 
 def _peers(

@@ -56,7 +56,7 @@ def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
         nameless=found.nameless,
         domains=domains(tables) if tables else (),
         unseen=tuple(unseen(tables, found.guids, links, f"file {when}")) if tables and files else (),
-        reported=frozenset(str(row.node) for row in tables.host) if tables else frozenset(),
+        rails={row.node: row.rails for row in tables.host if row.rails is not None} if tables else {},
         sources=tuple(sources),
         notes=tuple(notes),
     )

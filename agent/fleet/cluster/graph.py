@@ -110,7 +110,7 @@ class Cluster(NamedTuple):
     nameless: tuple[Nameless, ...] = ()
     domains: tuple[Domain, ...] = ()
     unseen: tuple[Unseen, ...] = ()
-    reported: frozenset[str] = frozenset()
+    rails: Mapping[str, int] = {}  # that a host has by its report
     sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -12,6 +12,7 @@ from agent.fleet.cluster.grouping import Joined
 from agent.fleet.cluster.tiers import direct
 from agent.fleet.cluster.view import View
 
+FEW_PAIRS = 4  # of a leaf and a switch above it: fewer show no kind
 WORDS = {
     "rail-optimized": "rail-optimized",
     "fat-tree": "fat tree",
@@ -76,7 +77,8 @@ def load_of(view: View, tier: int) -> Load | None:
     busy = [each for each in rows.values() if each[1] and each[0]]
     if not busy:
         return None
-    usual = Counter(each[1] for each in busy).most_common(1)[0][0]
+    counts = Counter(each[1] for each in busy)
+    usual = max(counts, key=lambda up: (counts[up], up))
     full = sorted((each for each in busy if each[1] == usual), key=lambda each: each[0])
     chosen = full[int(0.9 * (len(full) - 1))]
     each_down = max((each[2] / each[0] for each in full), default=0.0)  # ports whose pace is not told run like others
@@ -95,9 +97,15 @@ def _loaded(tier: int, load: Load) -> str:
 
 def _rows(view: View) -> Iterator[str]:
     rows = Counter(view.tiers.values())
-    hosts = len(view.units.links)
-    on = [f"{count:,} {'leaves' if row == 1 else f'switches in row {row}'}" for row, count in sorted(rows.items())]
-    yield f"{hosts:,} host{'s'[: hosts != 1]} with {len(view.part.host_links):,} ports on {', '.join(on)}"
+    hosts, ports = len(view.units.links), len(view.part.host_links)
+    on = [f"{count:,} {_called(row, count)}" for row, count in sorted(rows.items())]
+    yield f"{hosts:,} host{'s'[: hosts != 1]} with {ports:,} port{'s'[: ports != 1]} on {', '.join(on)}"
+
+
+def _called(row: int, count: int) -> str:
+    if row == 1:
+        return "leaf" if count == 1 else "leaves"
+    return f"switch{'es'[: 2 * (count != 1)]} in row {row}"
 
 
 def _kind(view: View) -> tuple[str, str, list[str]]:
@@ -117,7 +125,8 @@ def _kind(view: View) -> tuple[str, str, list[str]]:
     full, pairs = _full(view)
     if pairs and full >= 0.75 * pairs:
         told = f"{full:,} of {pairs:,} pairs of a leaf and a switch above it have the usual cables"
-        return "fat-tree", "sure" if full >= 0.9 * pairs else "likely", [*why, told]
+        sure = "unsure" if pairs < FEW_PAIRS else "sure" if full >= 0.9 * pairs else "likely"
+        return "fat-tree", sure, [*why, told]
     return (
         "unknown",
         "unsure",

@@ -5,6 +5,7 @@ Many switches are drawn as one box where they hang on the same ones below: a pic
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Mapping
 from xml.etree.ElementTree import Element, tostring
@@ -18,7 +19,7 @@ from agent.outputs.html.elements import el
 
 TITLE, ROW, EDGE = 46.0, 128.0, 20.0  # pixels: above a fabric, between rows, at the sides
 LETTER = 6.6  # of a name in a box
-NARROWEST, WIDEST, LEAST = 60.0, 170.0, 640.0
+NARROWEST, WIDEST, LEAST = 60.0, 190.0, 640.0
 _STYLE = """
 .cluster { font: 13px/1.3 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
 .cluster text { fill: var(--ink); } .cluster .small { font-size: 11px; fill: var(--dim); }
@@ -75,7 +76,8 @@ def _fabric(scene: Scene, number: int) -> tuple[Element, tuple[float, float]]:
         group.append(el("text", scene.words, x=EDGE, y=33, class_="small"))
     group.extend(_wires(scene, at))
     for row in rows:
-        group.extend(_box(box, at[box.key], widths[row]) for box in scene.rows[row])
+        cut = _shared(scene.rows[row], widths[row])
+        group.extend(_box(box, at[box.key], widths[row], cut) for box in scene.rows[row])
     return group, (wide, TITLE + (len(rows) - 1) * ROW + HIGH + EDGE)
 
 
@@ -120,10 +122,18 @@ def _wires(scene: Scene, at: dict[str, tuple[float, float]]) -> list[Element]:
     return calm + loud
 
 
-def _box(box: Box, at: tuple[float, float], wide: float) -> Element:
+def _shared(boxes: list[Box], wide: float) -> int:
+    """Letters that all names of a row begin with, up to a break, where a name is too long: they tell nothing apart."""
+    if len(boxes) < 2 or max(len(box.name) for box in boxes) <= _room(wide, LETTER):
+        return 0
+    common = os.path.commonprefix([box.name for box in boxes])  # noqa: RUF071  # names, no paths
+    return max((common.rfind(mark) + 1 for mark in "-_. "), default=0)
+
+
+def _box(box: Box, at: tuple[float, float], wide: float, cut: int = 0) -> Element:
     x, y = at
     narrow = box.kind == "hosts" and wide <= NARROWEST
-    name, words = box.words.split(" ") if narrow else (box.name, box.words)
+    name, words = box.words.split(" ") if narrow else (f"…{box.name[cut:]}" if cut else box.name, box.words)
     said = "\n".join([f"{box.name}: {box.words}", *box.members[:40], *box.breaks[:40]])
     group = el("g", el("title", said), class_=f"{box.kind}{' broken' if box.breaks else ''}")
     group.append(el("rect", x=x - wide / 2, y=y, width=wide, height=HIGH, rx=6))
@@ -135,6 +145,10 @@ def _box(box: Box, at: tuple[float, float], wide: float) -> Element:
     return group
 
 
+def _room(wide: float, letter: float) -> int:
+    return max(int((wide - 6) / letter), 3)
+
+
 def _cut(text: str, wide: float, letter: float = LETTER) -> str:
-    most = max(int((wide - 6) / letter), 3)
+    most = _room(wide, letter)
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -109,7 +109,7 @@ def _folder(source: Source) -> Iterator[Item]:
 def _file(store: Store, path: str, name: str, named: bool) -> Iterator[Item]:
     kind = _kind(path)
     if kind == "report":
-        url = store.url if isinstance(store, Folder) else store.full("")
+        url = store.address if isinstance(store, Remote) else store.url
         yield Item(name, url, path, b"")
         return
     try:

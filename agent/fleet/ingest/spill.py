@@ -21,8 +21,8 @@ from agent.fleet.dataset import slot_of
 from agent.fleet.ingest.timeline import Change, Sighting
 from agent.fleet.reading import Read
 from agent.fleet.rows import NAMES, Reader
-from agent.fleet.rows.unique import Counters
-from agent.fleet.tables import COUNTER, TIME
+from agent.fleet.rows.unique import Counters, Functions
+from agent.fleet.tables import COUNTER, PCI, TIME
 
 MOST_ROWS, MOST_REPORTS, MOST_BYTES = 300_000, 4000, 64 << 20  # of an epoch
 _MOMENT = "observed_at"
@@ -96,7 +96,8 @@ class Epoch:
         os.mkdir(folder)
         for name, unique in self.reader.unique.items():
             if unique.rows:
-                _write(os.path.join(folder, f"{name}.arrow"), name, _columns(name, unique.rows))
+                columns = _functions(unique) if isinstance(unique, Functions) else _columns(name, unique.rows)
+                _write(os.path.join(folder, f"{name}.arrow"), name, columns)
         if self.reader.counters:
             name = COUNTER.name
             _write(os.path.join(folder, f"{name}.arrow"), name, _counters(self.reader.counters))
@@ -183,6 +184,16 @@ def _columns(table: str, rows: list[Any]) -> list[Any]:
     for field, values in zip(list(schema(table))[1:], zip(*rows, strict=True), strict=True):
         column = pa.array(values, field.type)
         columns.append(column.dictionary_encode() if field.type == pa.string() else column)
+    return columns
+
+
+def _functions(functions: Functions) -> list[Any]:
+    """Columns of the few that differ, taken as often as each is there; then the serial numbers."""
+    kind = functions.kind
+    places = pa.Array.from_buffers(pa.uint32(), len(kind), [None, pa.py_buffer(kind)])
+    columns = [column.take(places) for column in _columns(PCI.name, functions.kinds)]
+    serial = [column.name for column in PCI.columns].index("serial") - 1
+    columns[serial] = pa.array(functions.serials, pa.string()).dictionary_encode()
     return columns
 
 

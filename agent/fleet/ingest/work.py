@@ -168,13 +168,13 @@ def _here(store: Folder, path: str) -> bytes:
     """A regular file, at most a byte more than a report can have; a pipe is not waited for."""
     descriptor = os.open(store.full(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        told = os.fstat(descriptor)
+        if not stat.S_ISREG(told.st_mode):
             raise OSError(0, "is there, and is no file")
-        with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as file:
-            data = file.read(REPORT_LIMIT_BYTES + 1) or b""
-            while len(data) <= REPORT_LIMIT_BYTES and (more := file.read(REPORT_LIMIT_BYTES + 1 - len(data))):
-                data += more
-            return data
+        data = os.read(descriptor, min(told.st_size, REPORT_LIMIT_BYTES) + 1)
+        while len(data) <= REPORT_LIMIT_BYTES and (more := os.read(descriptor, REPORT_LIMIT_BYTES + 1 - len(data))):
+            data += more
+        return data
     finally:
         os.close(descriptor)
 

@@ -109,13 +109,13 @@ def drift(answer: drifts.Drift, numbers: Numbers) -> Section:
     return Section(title="Changed", anchor="drift", said=said, note=f"Since {answer.since}.", empty=empty)
 
 
-def cluster(answer: Topology, numbers: Numbers) -> Section:
-    """What the fabrics are, and what breaks them."""
+def cluster(answer: Topology, numbers: Numbers, part: bool = False) -> Section:
+    """What the fabrics are, and what breaks them. `part`: only what concerns nodes that are numbered."""
     note = " ".join(_fabric(each) for each in answer.fabrics)
     note += f" {answer.nvlink_words}." if answer.nvlink_words else ""
     known = bool(answer.fabrics)
     empty = "Nothing breaks the pattern of the cables." if known else "No switch is known: give --fabric FILE."
-    said = [_break(each, numbers) for each in answer.breaks]
+    said = [_break(each, numbers) for each in answer.breaks if not part or numbers.of(each.hosts)]
     return Section(title="Cluster", anchor="cluster", said=said, note=note.strip(), empty=empty)
 
 

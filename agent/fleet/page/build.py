@@ -24,10 +24,9 @@ def scene(
     made: datetime,
     *,
     title: str = "Fleet",
-    back: timedelta = WEEK,
     quarantined: int = 0,
 ) -> Scene:
-    """`back`: how far changes are told, from the newest look at a node. Raises EngineRefused, BadPattern."""
+    """Of the nodes in the tables. Raises EngineRefused, BadPattern."""
     told = known(tables, wish, wires)
     return Scene(
         title=title,
@@ -36,7 +35,7 @@ def scene(
         newest=stamp(told.newest),
         stale_after_hours=round(wish.stale_after_seconds / 3600, 2),
         nodes=told.nodes,
-        sections=_sections(tables, told, wires, wish, back),
+        sections=_sections(tables, told, wires, wish),
         skew=skew(told.nodes),
         coverage=told.coverage,
         notes=_notes(told, wires),
@@ -44,7 +43,7 @@ def scene(
     )
 
 
-def _sections(tables: Tables, told: Known, wires: Wiring, wish: Wish, back: timedelta) -> list[Section]:
+def _sections(tables: Tables, told: Known, wires: Wiring, wish: Wish) -> list[Section]:
     options = Options(stale_after_seconds=wish.stale_after_seconds)
     numbers = answers.Numbers(told.nodes)
     found = [
@@ -52,19 +51,19 @@ def _sections(tables: Tables, told: Known, wires: Wiring, wish: Wish, back: time
         answers.outliers(outliers.outliers(tables, options), numbers),
     ]
     if wires.answer is not None:
-        found.append(answers.cluster(wires.answer, numbers))
-    start = _since(reading.first_looks(tables), told.newest, back)
+        found.append(answers.cluster(wires.answer, numbers, wish.part))
+    start = wish.since or _since(reading.first_looks(tables), told.newest)
     if start is not None:
         found.append(answers.drift(drift.drift(tables, start, options), numbers))
     found.append(answers.duplicates(duplicates.duplicates(tables, options), numbers))
     return found
 
 
-def _since(firsts: list[datetime], newest: datetime | None, back: timedelta) -> datetime | None:
-    """So far back; where most nodes were not known then, when the last of them came to be known."""
+def _since(firsts: list[datetime], newest: datetime | None) -> datetime | None:
+    """A week back; where most nodes were not known then, when the last of them came to be known."""
     if newest is None:
         return None
-    start = newest - back
+    start = newest - WEEK
     young = sum(first > start for first in firsts) * 2 > len(firsts)
     return max(firsts) if young else start
 

@@ -6,7 +6,7 @@ findings share are in `texts` once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -30,6 +30,7 @@ def packed(scene: Scene) -> dict[str, Any]:
     """The nodes as plain values."""
     nodes = scene.nodes
     texts = _Texts()
+    places = {rule: at for at, rule in enumerate(nodes.judged.rules)}
     return {
         "names": [told(each) for each in nodes.names],
         "look": column([LOOKS.index(each) for each in looks(nodes)]),
@@ -46,10 +47,10 @@ def packed(scene: Scene) -> dict[str, Any]:
             "sets": [[list(msgspec.structs.astuple(rail)) for rail in each] for each in nodes.rails.sets],
             "codes": column(nodes.rails.codes),
         },
-        "rules": nodes.judged.rules,
+        "rules": [told(each) for each in nodes.judged.rules],
         "vectors": nodes.judged.vectors,
         "judged": column(nodes.judged.codes),
-        "found": [_found(each, nodes.judged.rules, texts) for each in nodes.found],
+        "found": [_found(each, places, texts) for each in nodes.found],
         "foundSets": nodes.found_sets,
         "foundBy": column(nodes.found_codes),
         "lines": [[told(line) for line in each] for each in nodes.lines],
@@ -104,14 +105,13 @@ def _coded(each: Coded) -> dict[str, Any]:
     }
 
 
-def _found(each: Found, rules: list[str], texts: _Texts) -> list[Any]:
+def _found(each: Found, rules: Mapping[str, int], texts: _Texts) -> list[Any]:
     """[rule, severity, label, summary, impact, remedy, evidence: flat texts of what, value, source, or null]."""
     evidence = None
     if each.evidence is not None:
         evidence = [texts.at(part) for row in each.evidence for part in (row.what, row.value, row.source)]
-    rule = rules.index(each.rule) if each.rule in rules else -1
     said = [texts.at(part) for part in (each.label, each.summary, each.impact, each.remedy)]
-    return [rule, SEVERITY.get(each.severity, 0), *said, evidence, texts.at(each.rule)]
+    return [rules.get(each.rule, -1), SEVERITY.get(each.severity, 0), *said, evidence, texts.at(each.rule)]
 
 
 class _Texts:

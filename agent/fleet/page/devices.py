@@ -11,7 +11,7 @@ from agent.fleet.page.columns import distinct
 from agent.fleet.page.reading import GPU, RAIL, Texts, cells
 from agent.fleet.page.scene import Rail, Rails
 
-MOST = 64  # rails of a node
+MOST = 64  # rails of a node, and lines about it
 DOWN = "not active"
 LETTERS = 60  # of a name that a device chooses
 
@@ -100,7 +100,7 @@ def gbyte_s(value: float) -> str:
     """As the page says it.
 
     >>> gbyte_s(63.015), gbyte_s(3.938)
-    ('63 GB/s', '3.9 GB/s')
+    ('63 GB/s', '3.94 GB/s')
     """
     return f"{value:.3g} GB/s" if value < 10 else f"{value:.0f} GB/s"
 
@@ -152,7 +152,8 @@ def _lines(rows: list[tuple[str, str]]) -> list[str]:
     alike: dict[str, list[str]] = {}
     for label, text in rows:
         alike.setdefault(text, []).append(label)
-    return [f"{fold(labels)}: {text or 'nothing more is known'}" for text, labels in alike.items()]
+    lines = [f"{fold(labels)}: {text or 'nothing more is known'}" for text, labels in alike.items()]
+    return lines if len(lines) <= MOST else [*lines[:MOST], f"and {len(lines) - MOST} more that differ"]
 
 
 def _number(text: str | None) -> float | None:

@@ -22,11 +22,17 @@ Host = dict[str, Any]
 
 
 class Wish(NamedTuple):
-    """What was asked for besides the dataset. `pages`: node -> address of its own page."""
+    """What was asked for besides the dataset.
+
+    `since`: from when on changes are told, UTC without a zone; None: a week before the newest look at a node. `pages`:
+    node -> address of its own page. `part`: not all nodes of the dataset are meant.
+    """
 
     stale_after_seconds: float = 86_400.0
+    since: datetime | None = None
     rack: str | None = None
     pages: Mapping[str, str] = {}
+    part: bool = False
 
 
 class Known(NamedTuple):
@@ -136,7 +142,7 @@ def _metrics(
         ranked("pcie", "slowest PCIe link of GPUs and rails", links, gbyte_s, classes),
         ranked("nvlink", "fewest active NVLinks of a GPU", [gpu.nvlinks for gpu, _ in shapes], _nv, classes),
         ranked("rate", "slowest rail", [rail.rate for _, rail in shapes], _gbit_s, classes),
-        ranked("errors", "error counters since the last start", bad, _many, classes),
+        ranked("errors", "sum of error counters", bad, _many, classes),
         ranked("age", "last seen", [None if age is None else -_age(age) for age in ages], _ago, classes),
     ]
     return [each for each in made if each.labels]

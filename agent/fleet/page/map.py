@@ -30,6 +30,8 @@ def the_map(scene: Scene) -> Iterator[Element]:
     yield el("p", "", id="told", aria_live="polite", class_="dim scripted block")
     yield el("div", id="legend", class_="key scripted block")
     yield _table(nodes, by)
+    if by is not nodes.classes:
+        yield _table(nodes, nodes.classes)
 
 
 def _how() -> str:

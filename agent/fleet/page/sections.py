@@ -16,6 +16,7 @@ LISTED = 60  # of a section; the rest is counted
 OPEN = 12  # that are read without opening anything
 HOSTS = 400  # letters of a folded host list
 REASONS = 4
+CLASSES = 40  # whose versions are listed
 
 
 def section(told: Section, scene: Scene) -> Iterator[Element]:
@@ -43,11 +44,13 @@ def skew(scene: Scene) -> Iterator[Element]:
     by_class: dict[str, list[Skew]] = {}
     for each in scene.skew:
         by_class.setdefault(each.hardware_class, []).append(each)
-    for name, found in by_class.items():
+    for name, found in list(by_class.items())[:CLASSES]:
         rows = [row for each in found for row in _versions(each, scene)]
         table = el("table", el("tbody", *rows), class_="versions")
         yield el("h3", f"{name}, {nodes(found[0].of)}")
         yield el("div", table, class_="scroll", tabindex=0, role="region", aria_label=f"versions of {name}")
+    if len(by_class) > CLASSES:
+        yield el("p", f"and {number(len(by_class) - CLASSES)} smaller classes", class_="dim")
 
 
 def coverage(scene: Scene) -> Iterator[Element]:

@@ -7,17 +7,19 @@ from functools import reduce
 from operator import or_
 
 import ibis
+from ibis.expr import types as ir
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.questions.classes import CLASS, with_class
 from agent.fleet.questions.odd import Group, Odd
 from agent.fleet.questions.options import Options
-from agent.fleet.questions.usual import Usual, counted, median, spread
+from agent.fleet.questions.usual import Usual, counted, median, spread, usual
 
 _STEP = 0.05  # seconds: probes' durations are counted in steps
 _SLOWER_BY = 2.0  # seconds
 _SLOWER_TIMES = 5.0
 _SPREADS = 10.0  # median distances from the median
+_SERVED = ("ok", "partial")
 _LESS_MIB = 4096  # firmware and crash kernels take some
 _LESS_SHARE = 0.02
 
@@ -29,7 +31,7 @@ def memory(tables: Tables, classes: dict[str, int], options: Options) -> Iterato
     for name, mib, count in tables.rows(host.group_by([CLASS, "memory_mib"]).agg(count=host.count())):
         if name in classes:
             sums.setdefault(name, []).append((mib, count))
-    usual: dict[str, tuple[float, float, Usual]] = {}
+    ordinary: dict[str, tuple[float, float, Usual]] = {}
     for name, rows in sums.items():
         counts = counted(rows)
         if sum(counts.values()) < options.fewest:
@@ -39,40 +41,71 @@ def memory(tables: Tables, classes: dict[str, int], options: Options) -> Iterato
         near = sum(count for mib, count in counts.items() if abs(mib - middle) <= off)
         of = sum(counts.values())
         if options.majority * of <= near < of:
-            usual[name] = middle, off, Usual(middle, near, of)
-    if not usual:
+            ordinary[name] = middle, off, Usual(middle, near, of)
+    if not ordinary:
         return
     far = reduce(
         or_,
         [
             (host[CLASS] == name) & ((host.memory_mib < middle - off) | (host.memory_mib > middle + off))
-            for name, (middle, off, _) in usual.items()
+            for name, (middle, off, _) in ordinary.items()
         ],
     )
     for node, name, mib in tables.rows(host.filter(far).select("node", CLASS, "memory_mib")):
-        middle, _, normal = usual[name]
+        middle, _, normal = ordinary[name]
         group = Group("memory", "memory", name, None, "node")
         yield Odd(
             group, normal, _gib(mib), f"about {_gib(middle)}", node, None, f"{100 * (mib - middle) / middle:+.0f} %"
         )
 
 
-def slow_probes(tables: Tables, classes: dict[str, int], options: Options) -> Iterator[Odd]:
-    """Nodes where a probe takes far longer than the median of their class."""
-    probe = with_class(tables, "probe").filter(lambda t: t.duration_seconds.notnull())
+def probes(tables: Tables, classes: dict[str, int], options: Options) -> Iterator[Odd]:
+    """Nodes where a probe failed that serves nearly everywhere in their class, or takes far longer than the median."""
+    probe = with_class(tables, "probe")
     steps = probe.mutate(step=(probe.duration_seconds / _STEP).floor().cast("int64"))
-    sums: dict[tuple[str, str], list[tuple[float, int]]] = {}
-    for name, what, step, count in tables.rows(steps.group_by([CLASS, "name", "step"]).agg(count=steps.count())):
+    statuses: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    times: dict[tuple[str, str], list[tuple[float | None, int]]] = {}
+    grouped = steps.group_by([CLASS, "name", "status", "step"]).agg(count=steps.count())
+    for name, what, status, step, count in tables.rows(grouped):
         if name in classes:
-            sums.setdefault((name, what), []).append((step * _STEP, count))
+            statuses.setdefault((name, what), []).append((status, count))
+            times.setdefault((name, what), []).append((None if step is None else step * _STEP, count))
+    yield from _failed(tables, probe, statuses, options)
+    yield from _slow(tables, probe, times, options)
+
+
+def _failed(
+    tables: Tables, probe: ir.Table, statuses: dict[tuple[str, str], list[tuple[str, int]]], options: Options
+) -> Iterator[Odd]:
+    expected: dict[tuple[str, str], Usual] = {}
+    for key, rows in statuses.items():
+        normal = usual(counted(rows), options)
+        if normal is not None and normal.value in _SERVED and normal.has < normal.of:
+            expected[key] = normal
+    if not expected:
+        return
+    names = sorted({what for _, what in expected})
+    failed = probe.filter(probe.name.isin(names) & ~probe.status.isin(_SERVED))
+    for node, name, what, status in tables.rows(failed.select("node", CLASS, "name", "status")):
+        if (name, what) in expected and status is not None:
+            normal = expected[name, what]
+            group = Group("probe-status", "end of a probe", name, what, "node")
+            yield Odd(group, normal, status, normal.value, node, None)
+
+
+def _slow(
+    tables: Tables, probe: ir.Table, times: dict[tuple[str, str], list[tuple[float | None, int]]], options: Options
+) -> Iterator[Odd]:
     limits: dict[tuple[str, str], tuple[float, Usual]] = {}
-    for key, rows in sums.items():
+    for key, rows in times.items():
         counts = counted(rows)
         of = sum(counts.values())
+        if of < options.fewest:
+            continue
         middle = median(counts)
         limit = max(middle + _SLOWER_BY, _SLOWER_TIMES * middle, middle + _SPREADS * spread(counts, middle))
         near = sum(count for seconds, count in counts.items() if seconds <= limit)
-        if of >= options.fewest and options.majority * of <= near < of:
+        if options.majority * of <= near < of:
             limits[key] = limit, Usual(middle, near, of)
     if not limits:
         return

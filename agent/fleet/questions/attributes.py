@@ -16,7 +16,6 @@ class Attribute(NamedTuple):
     place: str | None = None  # column that must be the same, too: the board of a NIC, the address of a link
     form: str = "{}"  # of a value
     rails: bool | None = None  # True: only rails, False: only what is no rail
-    told_of: tuple[str, ...] = ()  # good values: told is only who has none of them where they are usual
 
 
 def _host(key: str, what: str, form: str = "{}") -> Attribute:
@@ -90,7 +89,4 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     *_netdev("pause_tx", "global pause, sending"),
     Attribute("pcie-width", "PCIe width", "link", "conclusive_width", "link", "id", "x{}"),
     Attribute("pcie-speed", "PCIe speed", "link", "conclusive_speed_gt_s", "link", "id", "{:g} GT/s"),
-    Attribute(
-        "probe-status", "end of a probe", "probe", "status", "node", "name", told_of=("ok", "partial")
-    ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -60,25 +61,28 @@ def bags(tables: Tables, classes: dict[str, int], options: Options) -> Iterator[
 
 def _odd(tables: Tables, bag: Bag, classes: dict[str, int], options: Options) -> Iterator[Odd]:
     host = tables.latest("host")
-    known = host.filter(host[bag.column].notnull())
+    text = host[bag.column]
+    if bag.own:  # each node's own words would make every text another
+        text = text.re_replace(f"(^| )({'|'.join(re.escape(each) for each in sorted(bag.own))})=[^ ]*", " ")
+    known = host.select("node", CLASS, text=text).filter(lambda t: t.text.notnull())
     texts: dict[str, dict[str, int]] = {}
-    for name, text, count in tables.rows(known.group_by([CLASS, bag.column]).agg(count=known.count())):
+    for name, each, count in tables.rows(known.group_by([CLASS, "text"]).agg(count=known.count())):
         if name in classes:
-            texts.setdefault(name, {})[text] = count
+            texts.setdefault(name, {})[each] = count
     wrong: dict[tuple[str, str], list[tuple[str, str, str, Usual]]] = {}  # class, text -> name, has, usual
     for name, counts in texts.items():
-        parsed = {text: words(text, bag.own) for text in counts}
+        parsed = {each: words(each, bag.own) for each in counts}
         expected = _expected(parsed, counts, bag, options)
-        for text, found in parsed.items():
+        for each, found in parsed.items():
             differing = list(_differing(found, expected, bag))
             if differing:
-                wrong[name, text] = differing
+                wrong[name, each] = differing
     if not wrong:
         return
-    asked = sorted({text for _, text in wrong})
-    chosen = host.filter(host[bag.column].isin(asked)) if len(asked) <= _ASKED else host
-    for node, name, text in tables.rows(chosen.select("node", CLASS, bag.column)):
-        for word, has, should, normal in wrong.get((name, text), ()):
+    asked = sorted({each for _, each in wrong})
+    chosen = known.filter(known.text.isin(asked)) if len(asked) <= _ASKED else known
+    for node, name, each in tables.rows(chosen.select("node", CLASS, "text")):
+        for word, has, should, normal in wrong.get((name, each), ()):
             yield Odd(Group(bag.key, bag.what, name, word, "node"), normal, has, should, node, None)
 
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
-from ibis.expr import types as ir
 
-from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.engine import Row, Tables
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.innocent import own_mac, placeholder, within_host
 from agent.fleet.questions.lids import lids
@@ -16,6 +15,8 @@ from agent.fleet.questions.options import ORDINARY, Options
 
 HOLDERS = 16  # of one value that are named one by one
 _SEVERAL_NETWORKS = 0.2  # share of addresses that are twice: then these are networks that use the same ones
+_FEW = 20  # addresses that are twice: so many are told in any case
+_ASKED = 1000  # values in one query
 _BY_DESIGN = 0.5  # share of a fleet that has one and the same address
 
 
@@ -96,14 +97,10 @@ def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
 
 
 def _twice(tables: Tables, kind: Kind) -> list[_Found]:
-    table = tables.latest(kind.table)
-    values: dict[tuple[str, str | None], list[tuple[str, str | None]]] = {}
     keys = [kind.column, *([kind.within] if kind.within else [])]
-    shared = _shared(table, keys)
     columns = ["node", *keys, *(each for each in (kind.label, kind.more) if each)]
-    if not tables.rows(shared.limit(1)):
-        return []
-    for row in tables.rows(table.semi_join(shared, kind.column).select(columns)):
+    values: dict[tuple[str, str | None], list[tuple[str, str | None]]] = {}
+    for row in _rows(tables, kind.table, keys, columns):
         named = dict(zip(columns, row, strict=True))
         value, label = named[kind.column], named[kind.label] if kind.label else None
         innocent = own_mac(value, named["driver"], label) if kind.more == "driver" else placeholder(value)
@@ -116,25 +113,32 @@ def _twice(tables: Tables, kind: Kind) -> list[_Found]:
     ]
 
 
-def _shared(table: ir.Table, keys: list[str]) -> ir.Table:
-    """Values that stand on more than one node."""
+def _rows(tables: Tables, name: str, keys: list[str], columns: list[str]) -> list[Row]:
+    """Rows whose value stands on more than one node."""
+    table = tables.latest(name)
     known = table.filter(table[keys[0]].notnull())
     grouped = known.group_by(keys).agg(low=known.node.min(), high=known.node.max())
-    return grouped.filter(grouped.low < grouped.high)
+    shared = grouped.filter(grouped.low < grouped.high).select(keys[0])
+    values = sorted({row[0] for row in tables.rows(shared)})
+    if not values:
+        return []
+    if len(values) <= _ASKED:
+        return tables.rows(table.filter(table[keys[0]].isin(values)).select(columns))
+    return tables.rows(table.semi_join(shared, keys[0]).select(columns))
 
 
 def _addresses(tables: Tables, kind: Kind, notes: list[str], options: Options) -> list[_Found]:
-    address = tables.latest("address")
-    host = tables.latest("host").select("node", "cluster")
-    shared = _shared(address, ["address"])
-    rows = tables.rows(
-        address.semi_join(shared, "address").inner_join(host, "node").select("node", "address", "label", "cluster")
-    )
-    values: dict[tuple[str, str | None], set[tuple[str, str | None]]] = {}
-    for node, value, label, cluster in rows:
-        if not within_host(value, label):
-            values.setdefault((value, cluster), set()).add((node, label))
+    host = tables.latest("host")
+    rows = _rows(tables, "address", ["address"], ["node", "address", "label"])
+    rows = [row for row in rows if not within_host(row[1], row[2])]
+    if not rows:
+        return []
+    named = host.filter(host.cluster.notnull()).select("node", "cluster")
+    clusters: dict[str, str] = {node: cluster for node, cluster in tables.rows(named)}
     ((nodes,),) = tables.rows(host.aggregate(nodes=host.count()))
+    values: dict[tuple[str, str | None], set[tuple[str, str | None]]] = {}
+    for node, value, label in rows:
+        values.setdefault((value, clusters.get(node)), set()).add((node, label))
     counts = {key: len({node for node, _ in holders}) for key, holders in values.items()}
     found = {
         key: holders
@@ -143,9 +147,10 @@ def _addresses(tables: Tables, kind: Kind, notes: list[str], options: Options) -
     }
     if not found:
         return []
+    address = tables.latest("address")
     ((total,),) = tables.rows(address.aggregate(total=address.count()))
     twice = sum(len(each) for each in found.values())
-    if twice > 20 and twice > _SEVERAL_NETWORKS * total:
+    if twice > _FEW and twice > _SEVERAL_NETWORKS * total:
         notes.append(
             f"IP addresses: {twice} of {total} stand on several nodes, as those of separate networks do: not judged "
             "(ingest each network with a --cluster of its own)"

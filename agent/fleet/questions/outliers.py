@@ -15,7 +15,7 @@ import msgspec
 from ibis.expr import types as ir
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.questions.amounts import memory, slow_probes
+from agent.fleet.questions.amounts import memory, probes
 from agent.fleet.questions.attributes import ATTRIBUTES, Attribute
 from agent.fleet.questions.bags import bags
 from agent.fleet.questions.classes import CLASS, sizes, with_class
@@ -23,9 +23,10 @@ from agent.fleet.questions.odd import Group, Mixed, Odd, Outlier, folded
 from agent.fleet.questions.options import ORDINARY, Options
 from agent.fleet.questions.usual import Usual, counted, planned, usual
 
-_SUBJECT = {"gpu": "label", "nic": "label", "port": "label", "netdev": "label", "link": "called", "probe": "name"}
+_SUBJECT = {"gpu": "label", "nic": "label", "port": "label", "netdev": "label", "link": "called"}
 _SHARED = (("gpu", "name"), ("gpu", None), ("nic", "board_id"))  # places that several things of one node share
 _SMALL = 128  # differences that are told as a number: GPUs, NVLinks; not megabytes
+_MOST_A_NODE = 64  # things of one kind; with fewer than so many for each node it is looked how many nodes they are of
 _NOT_KNOWN = (None, "unknown")  # what a report says where something could not be read
 _Groups = dict[tuple[Attribute, str, Any], dict[Any, int]]
 
@@ -57,7 +58,7 @@ def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
                 mixed.setdefault((attribute.key, name), []).append((attribute, place, counts))
     odds += bags(tables, enough, options)
     odds += memory(tables, enough, options)
-    odds += slow_probes(tables, enough, options)
+    odds += probes(tables, enough, options)
     return Outliers(
         outliers=folded(odds),
         mixed=[_mixed(name, each) for (_, name), each in sorted(mixed.items())],
@@ -69,9 +70,9 @@ def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
 
 def _together() -> list[list[Attribute]]:
     """Attributes that one pass over a table answers."""
-    found: dict[tuple[str, str | None, bool | None], list[Attribute]] = {}
+    found: dict[tuple[str, bool | None], list[Attribute]] = {}
     for each in ATTRIBUTES:
-        found.setdefault((each.table, each.place, each.rails), []).append(each)
+        found.setdefault((each.table, each.rails), []).append(each)
     return list(found.values())
 
 
@@ -82,28 +83,45 @@ def _source(tables: Tables, attribute: Attribute) -> ir.Table:
     return table.filter(table.rail.notnull() if attribute.rails else table.rail.isnull() & table.nic.notnull())
 
 
+def _keys(attributes: list[Attribute]) -> list[str]:
+    """Places and values, each column once."""
+    places = (each.place for each in attributes if each.place)
+    return list(dict.fromkeys((CLASS, *places, *(each.column for each in attributes))))
+
+
 def _counted(tables: Tables, attributes: list[Attribute], enough: dict[str, int], options: Options) -> _Groups:
     """How often each value occurs in each group, of groups that enough nodes are in."""
-    place = attributes[0].place
     source = _source(tables, attributes[0])
-    keys = [CLASS, *([place] if place else []), *(each.column for each in attributes)]
-    several = (attributes[0].table, place) in _SHARED
-    nodes = source.node.nunique() if several else source.count()
+    keys = _keys(attributes)
     groups: dict[tuple[Attribute, str, Any], list[tuple[Any, int]]] = {}
-    most: dict[tuple[Attribute, str, Any], int] = {}
-    for row in tables.rows(source.group_by(keys).agg(things=source.count(), nodes=nodes)):
-        name, there, values = row[0], row[1] if place else None, row[2 if place else 1 : -2]
-        if name not in enough or (place and there is None):
+    for row in tables.rows(source.group_by(keys).agg(things=source.count())):
+        named = dict(zip(keys, row, strict=False))
+        if named[CLASS] not in enough:
             continue
-        for attribute, value in zip(attributes, values, strict=True):
-            if value not in _NOT_KNOWN:
-                groups.setdefault((attribute, name, there), []).append((value, row[-2]))
-            most[attribute, name, there] = max(most.get((attribute, name, there), 0), row[-1])
-    return {
-        key: counted(rows)
-        for key, rows in groups.items()
-        if not several or most[key] >= options.fewest  # five GPUs of one node are no five nodes
-    }
+        for attribute in attributes:
+            place, value = named[attribute.place] if attribute.place else None, named[attribute.column]
+            if value not in _NOT_KNOWN and (place is not None or not attribute.place):
+                groups.setdefault((attribute, named[CLASS], place), []).append((value, row[-1]))
+    counts = {key: counted(rows) for key, rows in groups.items()}
+    few = _few_nodes(tables, source, counts, options)
+    return {key: each for key, each in counts.items() if (key[1], key[0].place, key[2]) not in few}
+
+
+def _few_nodes(tables: Tables, source: ir.Table, counts: _Groups, options: Options) -> set[tuple[str, str | None, Any]]:
+    """Groups of many things that are of too few nodes: five GPUs of one node are no five nodes."""
+    unsure: dict[str | None, set[Any]] = {}
+    for (attribute, _, place), each in counts.items():
+        shared = (attribute.table, attribute.place) in _SHARED
+        if shared and len(each) > 1 and sum(each.values()) < options.fewest * _MOST_A_NODE:
+            unsure.setdefault(attribute.place, set()).add(place)
+    few = set()
+    for column, places in unsure.items():
+        chosen = source.filter(source[column].isin(sorted(places))) if column else source
+        grouped = chosen.group_by([CLASS, column] if column else [CLASS]).agg(nodes=chosen.node.nunique())
+        for row in tables.rows(grouped):
+            if row[-1] < options.fewest:
+                few.add((row[0], column, row[1] if column else None))
+    return few
 
 
 def _usual(groups: _Groups, options: Options) -> dict[tuple[Attribute, str, Any], Usual]:
@@ -121,29 +139,28 @@ def _found(
     differing = {key: each for key, each in expected.items() if each.has < each.of}
     if not differing:
         return
-    first = attributes[0]
-    source = _source(tables, first)
-    subject = _SUBJECT.get(first.table, "node")
-    columns = ["node", subject, CLASS, *([first.place] if first.place else []), *(each.column for each in attributes)]
+    table = attributes[0].table
+    source = _source(tables, attributes[0])
     chosen = source.filter(_differs(source, differing))
-    if first.table == "link":
+    if table == "link":
         chosen = chosen.mutate(called=chosen.kind.fill_null("other") + " " + chosen.id)
-    names = [f"c{number}" for number in range(len(columns))]  # one column may be asked for twice
-    rows = chosen.select(**{name: chosen[column] for name, column in zip(names, columns, strict=True)})
+    keys = _keys(attributes)
+    subject = _SUBJECT.get(table)
     elsewhere: dict[tuple[Attribute, str], set[Any]] = {}
     for (attribute, name, _), each in expected.items():
         elsewhere.setdefault((attribute, name), set()).add(each.value)
-    for node, label, name, *rest in tables.rows(rows):
-        place = rest[0] if first.place else None
-        for attribute, value in zip(attributes, rest[1:] if first.place else rest, strict=True):
+    columns = {f"c{at}": chosen[key] for at, key in enumerate(["node", subject or "node", *keys])}
+    for node, label, *rest in tables.rows(chosen.select(**columns)):
+        named = dict(zip(keys, rest, strict=True))
+        name = named[CLASS]
+        for attribute in attributes:
+            place, value = named[attribute.place] if attribute.place else None, named[attribute.column]
             normal = differing.get((attribute, name, place))
             if normal is None or value in _NOT_KNOWN or value == normal.value:
                 continue
-            if attribute.told_of and (normal.value not in attribute.told_of or value in attribute.told_of):
-                continue
             if attribute.rails and node in shifted and value in elsewhere[attribute, name]:
                 continue
-            yield _odd(attribute, name, place, normal, value, node, label if subject != "node" else None)
+            yield _odd(attribute, name, place, normal, value, node, label if subject else None)
 
 
 def _odd(a: Attribute, name: str, place: Any, normal: Usual, value: Any, node: str, label: str | None) -> Odd:
@@ -154,14 +171,16 @@ def _odd(a: Attribute, name: str, place: Any, normal: Usual, value: Any, node: s
 
 def _differs(source: ir.Table, expected: dict[tuple[Attribute, str, Any], Usual]) -> ir.BooleanValue:
     """Rows of those groups with another value. Groups with one usual value are one term, however many there are."""
-    terms: dict[tuple[str, Any], dict[str, set[Any]]] = {}
+    terms: dict[tuple[str, str | None, Any], dict[str, set[Any]]] = {}
     for (attribute, name, place), normal in expected.items():
-        terms.setdefault((attribute.column, normal.value), {}).setdefault(name, set()).add(place)
-    place_column = next(iter(expected))[0].place
-    conditions = []
-    for (column, value), classes in sorted(terms.items(), key=str):
-        conditions.append((source[column] != value) & _within(source, place_column, classes))
-    return reduce(or_, conditions)
+        terms.setdefault((attribute.column, attribute.place, normal.value), {}).setdefault(name, set()).add(place)
+    return reduce(
+        or_,
+        [
+            (source[column] != value) & _within(source, place, classes)
+            for (column, place, value), classes in sorted(terms.items(), key=str)
+        ],
+    )
 
 
 def _within(source: ir.Table, place: str | None, classes: dict[str, set[Any]]) -> ir.BooleanValue:

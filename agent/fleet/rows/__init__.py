@@ -7,7 +7,6 @@ its bucket is written. Where reports have nothing in common this costs one look 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeVar
@@ -18,9 +17,9 @@ from msgspec.json import Decoder
 
 from agent.fleet.rows import devices, network, shapes, verdicts
 from agent.fleet.rows.devices import Row
-from agent.fleet.rows.unique import Counters, Unique
+from agent.fleet.rows.unique import Counters, Functions, Unique
 from agent.fleet.rows.verdicts import Counted, Label
-from agent.fleet.tables import COUNTER, TABLES
+from agent.fleet.tables import COUNTER, PCI, TABLES
 
 NAMES = tuple(TABLES)
 Numbers = dict[str, list[int]]
@@ -49,7 +48,11 @@ class Reader:
 
     def clear(self) -> None:
         """Forget all rows: numbers that were given are void."""
-        self.unique = {name: Unique(table) for name, table in TABLES.items() if name != COUNTER.name}
+        self._pci = Functions(PCI)
+        self.unique: dict[str, Unique | Functions] = {PCI.name: self._pci}
+        for name, table in TABLES.items():
+            if name not in (PCI.name, COUNTER.name):
+                self.unique[name] = Unique(table)
         self.counters = Counters()
         self.cost = 0  # bytes of parts that are remembered, about
         self._parts: dict[object, Any] = {}
@@ -90,9 +93,15 @@ class Reader:
         parts, pci, link, counter = self._parts, ids["pci"], ids["link"], ids["counter"]
         for place, raw in enumerate(raws):
             key = bytes(raw)
-            part = parts.get(key) or self._like(key) or self._function(key, place)
+            start, end = _serial(key)
+            if end:
+                part = parts.get(key[:start] + key[end:]) or self._function(key, place)
+                serial = key[start:end].decode()
+                pci.append(part[2] if part[5] == serial else self._pci.like(part[2], serial))
+            else:
+                part = parts.get(key) or self._function(key, place)
+                pci.append(part[2])
             kinds[part[0]] = part[1]
-            pci.append(part[2])
             if part[3] is not None:
                 link.append(part[3])
             if part[4]:
@@ -101,25 +110,16 @@ class Reader:
             raise DamagedPart(f"{_TWICE} - in topology.pci")
         return kinds
 
-    def _like(self, key: bytes) -> tuple[Any, ...] | None:
-        """The part of a function that differs from one that was read in its serial number alone."""
-        found = _SERIAL.search(key)
-        part = self._parts.get((key[: found.start(1)], key[found.end(1) :])) if found else None
-        if part is None or found is None:
-            return None
-        row = (*part[5][:_SERIAL_AT], found[1].decode(), *part[5][_SERIAL_AT + 1 :])
-        return part[0], part[1], self._add("pci", row), *part[3:]
-
     def _function(self, key: bytes, place: int) -> tuple[Any, ...]:
         f = _read(_FUNCTION, key, "topology.pci", place)
         counts = self._part(("aer", bytes(f.aer)), lambda: devices.aer(_read(_AER, f.aer, "topology.pci", place)))
         link, row = devices.link_row(f), devices.function_row(f)
         linked = None if link is None else self._one("link", link)
         counted = self.counters.add(f"pci:{f.id}", counts)
-        part = (f.id, (f.vendor, f.device), self._add("pci", row), linked, counted, row)
-        found = _SERIAL.search(key)
-        if found and found[1].decode() == f.serial and not counted:
-            return self._kept((key[: found.start(1)], key[found.end(1) :]), part, len(key))
+        part = (f.id, (f.vendor, f.device), self._pci.add(row), linked, counted, f.serial)
+        start, end = _serial(key)
+        if end and key[start:end].decode() == f.serial:
+            return part if counted else self._kept(key[:start] + key[end:], part)
         return self._kept(key, part)
 
     def _gpu(self, gpu: shapes.Gpu, place: int, ids: Numbers) -> None:
@@ -197,15 +197,21 @@ class Reader:
     def _digest(self, table: str, numbers: list[int]) -> str:
         if not numbers or not TABLES[table].history:
             return ""
+        key = None
+        if table in _SHARED:
+            key = (table, *numbers)
+            known: str | None = self._parts.get(key)
+            if known is not None:
+                return known
         digests = self.unique[table].digests
-        return blake2b(b"".join(sorted([digests[number] for number in numbers])), digest_size=8).hexdigest()
+        made = blake2b(b"".join(sorted([digests[number] for number in numbers])), digest_size=8).hexdigest()
+        return made if key is None else self._kept(key, made, 36 * len(numbers))
 
 
 _FUNCTION, _GPU_LINKS = Decoder(shapes.Function), Decoder(list[shapes.GpuLink])
 _PATHS, _CHECKS = Decoder(list[shapes.Path]), Decoder(list[shapes.Check])
 _AER = Decoder(dict[str, dict[str, int]] | None)
-_SERIAL = re.compile(rb'"serial":\s*"([^"\\]*)"')
-_SERIAL_AT = [column.name for column in TABLES["pci"].columns].index("serial") - 1  # in a row
+_SHARED = ("link", "nvlink", "path")  # tables whose rows are mostly those of other nodes
 _TWICE = "an id stands there twice"
 
 
@@ -214,6 +220,16 @@ def _read(decoder: Decoder[_T], raw: Raw | bytes, where: str, place: int | None 
         return decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedPart(f"{error} - in {where}{'' if place is None else f'[{place}]'}") from error
+
+
+def _serial(key: bytes) -> tuple[int, int]:
+    """Where the serial number of a function stands, as `scan` writes it; the end is 0 where it has none like that."""
+    for words in (b'"serial": "', b'"serial":"'):
+        start = key.find(words) + len(words)
+        if start >= len(words):
+            end = key.find(b'"', start)
+            return (start, end) if end > start and b"\\" not in key[start:end] else (0, 0)
+    return 0, 0
 
 
 def _once(rows: Sequence[shapes.Gpu | shapes.Nic], where: str) -> frozenset[str]:

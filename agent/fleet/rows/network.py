@@ -30,8 +30,8 @@ def nic_row(n: Nic, rail: int | None) -> Row:
 
 
 def port_row(n: Nic, p: Port, rail: int | None) -> Row:
-    """A row of table port. No report says yet what is at the far end: `fleet cables` reads that of fabric files."""
-    types = {gid.type for gid in p.gids if gid.type}
+    """A row of table port."""
+    far, types = p.neighbor, {gid.type for gid in p.gids if gid.type}
     return (
         n.id,
         n.label,
@@ -49,9 +49,9 @@ def port_row(n: Nic, p: Port, rail: int | None) -> Row:
         p.active_mtu,
         ", ".join(sorted(types)) if p.gids_known or types else None,
         p.netdevs[0] if p.netdevs else None,
-        None,
-        None,
-        None,
+        far and far.node_guid,
+        far and far.name,
+        far and far.port,
         _subnet(p),
     )
 

@@ -213,6 +213,12 @@ class Gid(msgspec.Struct, frozen=True, gc=False):
     gid: str | None = None
 
 
+class FabricNeighbor(msgspec.Struct, frozen=True, gc=False):
+    node_guid: str | None = None
+    name: str | None = None
+    port: Int | None = None
+
+
 class Port(msgspec.Struct, frozen=True, gc=False):
     port: Int
     link_layer: str | None = None
@@ -228,6 +234,7 @@ class Port(msgspec.Struct, frozen=True, gc=False):
     active_mtu: Int | None = None
     gids: list[Gid] = []
     gids_known: bool = False
+    neighbor: FabricNeighbor | None = None
     counters: dict[str, int] = {}
     hw_counters: dict[str, int] = {}
 

@@ -27,6 +27,10 @@ class Unique:
         self._lasting = itemgetter(*lasting) if table.history and len(lasting) > 1 else None
         self._known: dict[Any, bytes] = {}
 
+    def row(self, number: int) -> Row:
+        """A whole row."""
+        return self.rows[number]
+
     def add(self, row: Row) -> int:
         """The row's number."""
         if self._lasting is not None:
@@ -37,6 +41,49 @@ class Unique:
             self.digests.append(digest)
         self.rows.append(row)
         return len(self.rows) - 1
+
+
+class Functions:
+    """Rows of table pci: most differ from another node's in their serial number alone, which is kept apart."""
+
+    def __init__(self, table: Table) -> None:
+        self._alike = Unique(table)
+        self._at = [column.name for column in table.columns].index("serial") - 1
+        self.kinds: list[Row] = self._alike.rows  # with no serial number
+        self.kind, self.serials = array("I"), list[str | None]()
+        self.digests: list[bytes] = []
+        self._known: dict[Row, int] = {}
+
+    @property
+    def rows(self) -> Sequence[int]:
+        """As many as there are."""
+        return self.kind
+
+    def row(self, number: int) -> Row:
+        """A whole row."""
+        kind = self.kinds[self.kind[number]]
+        return (*kind[: self._at], self.serials[number], *kind[self._at + 1 :])
+
+    def add(self, row: Row) -> int:
+        """The row's number."""
+        kind = (*row[: self._at], None, *row[self._at + 1 :])
+        known = self._known.get(kind)
+        if known is None:
+            known = self._known[kind] = self._alike.add(kind)
+        return self._another(known, row[self._at])
+
+    def like(self, number: int, serial: str) -> int:
+        """Another row, that differs from one in its serial number."""
+        return self._another(self.kind[number], serial)
+
+    def _another(self, kind: int, serial: str | None) -> int:
+        digest = self._alike.digests[kind]
+        if serial is not None:
+            digest = blake2b(digest + serial.encode(), digest_size=8).digest()
+        self.kind.append(kind)
+        self.serials.append(serial)
+        self.digests.append(digest)
+        return len(self.serials) - 1
 
 
 class Counters:

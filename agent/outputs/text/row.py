@@ -6,7 +6,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from agent.model.gpu import Gpu
-from agent.model.nic import Netdev, Nic, Port
+from agent.model.nic import FabricNeighbor, Netdev, Nic, Port
 from agent.model.pci import PciFunction
 from agent.model.report import Report
 from agent.outputs.text.lines import Line, Span, length
@@ -76,6 +76,7 @@ class Rows:
         remarks += ["belongs to the fabric manager"] if nic.limited else []
         details = [f"in {nic.bond}"] if nic.bond else []
         details += [f"{nic.virtual_functions} VFs"] if nic.virtual_functions else []
+        details += [_far_end(port.neighbor) for port in nic.ports if port.neighbor]
         state: list[Span] = []
         for port in nic.ports:
             state += [("  ", "")] if state else []
@@ -179,6 +180,12 @@ def _port(port: Port, several: bool) -> Span:
     else:
         words += [(port.state or "state not known").lower(), port.phys_state or ""]
     return (" ".join(word for word in words if word), "ok" if up else "warning")
+
+
+def _far_end(far: FabricNeighbor) -> str:
+    """`to leaf-1 port 17`: the switch as people call it."""
+    managed = far.name.partition(";")[2].partition(":")[0] if far.name else ""
+    return f"to {managed or far.name or far.node_guid or 'a switch'} port {far.port}"
 
 
 def _roce(port: Port) -> list[str]:

@@ -6,10 +6,15 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from probes.host.door import Completed
 from probes.host.recording import Recording
 from probes.host.redact import redacted
+from probes.host.redact_fabric import learn, written
+from probes.host.redact_names import Pseudonyms
+from probes.host.redact_text import Texts
 from probes.host.refusal import Refusal
 from probes.readers.fabric import Fabric, read_fabric
 from tests.probes.readers.fabric_texts import EVERY, HCA0, HCA1, LEAF1, LEAF2, SHARP
@@ -111,3 +116,20 @@ def test_a_real_fabric_of_thousands(corpus: Path) -> None:
     assert not any(guid in said for guid in before.nodes)
     assert not [n.name for n in before.nodes.values() if n.name in said and "Mellanox" not in n.name]
     assert os.linesep in said
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_no_damage_leaves_a_name(name: str, data: st.DataObject) -> None:
+    """Something cut out, something put in: what is no longer understood is left out, not left as it is."""
+    text = EVERY[name]
+    at, gap = data.draw(st.integers(0, len(text))), data.draw(st.integers(0, 90))
+    noise = data.draw(st.sampled_from(["", "\0", '"', "'", "#", "[", "==(", "==>", "\n", "\r\n", ":", " - ", "\x85"]))
+    texts = Texts(Pseudonyms(bytes(32)))
+    learn(texts, text)
+    texts.know({})
+    said = texts.text(written(texts, text[:at] + noise + text[at + gap :]) or "")
+
+    assert not [word for word in ("gpu-7", "leaf-1", "leaf-2") if word in said]
+    assert not [guid for guid in GUIDS if guid in said]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probes.readers.fabric import FORMATS, Fabric, FabricEnd, FabricLink, FabricNode, fabric_format, read_fabric
-from probes.readers.fabric_wiring import MOST_PROBLEMS, Wiring
+from probes.readers.fabric import FORMATS, Fabric, FabricLink, FabricNode, fabric_format, read_fabric
+from probes.readers.fabric_wiring import MOST_PROBLEMS
 from probes.readers.fabric_words import described
 from tests.probes.readers.fabric_texts import DB_CSV, EVERY, HCA0, HCA1, LEAF1, LEAF2, LINES, LINKS, NODES, SHARP
 
@@ -167,60 +167,6 @@ def test_problems_are_bounded_and_name_their_lines() -> None:
     assert fabric.problems[0].startswith("net.txt, line 43: not understood: 'garbage 0 xxx")
     assert "net.txt: and 4980 more" == fabric.problems[-1]
     assert all(len(line) < 200 for line in fabric.problems)
-
-
-def wired(*links: FabricLink) -> Fabric:
-    wiring = Wiring("f", "f")
-    for number, link in enumerate(links, 1):
-        wiring.link(link, number)
-    return wiring.fabric()
-
-
-A, B, C = FabricEnd("a", 1, lid=7), FabricEnd("b", 2, "bb"), FabricEnd("c", 3)
-
-
-def test_both_ends_of_a_link_are_one_link_with_what_each_says() -> None:
-    """The end that came first stays first."""
-    fabric = wired(FabricLink(A, B._replace(port_guid=None), 4), FabricLink(B, A._replace(lid=None), None, "NDR"))
-
-    assert (FabricLink(A, B, 4, "NDR"),) == fabric.links
-    assert () == fabric.problems
-
-
-def test_where_the_ends_differ_nothing_is_known() -> None:
-    """The link trained while the file was made."""
-    fabric = wired(FabricLink(A, B, 4, "NDR", "Active"), FabricLink(B, A, 1, "NDR", "Initialize"))
-
-    assert (FabricLink(A, B, None, "NDR", None),) == fabric.links
-    assert [
-        "f, line 2: the ends of port 1 of a differ in width: 4 and 1",
-        "f, line 2: the ends of port 1 of a differ in state: Active and Initialize",
-    ] == list(fabric.problems)
-
-
-@pytest.mark.parametrize("links", [(FabricLink(A, B), FabricLink(A, C)), (FabricLink(A, B), FabricLink(C, B))])
-def test_a_port_has_one_far_end(links: tuple[FabricLink, ...]) -> None:
-    """A file that names two is not believed in the second."""
-    fabric = wired(*links)
-
-    assert (FabricLink(A, B),) == fabric.links
-    assert "has two far ends" in fabric.problems[0]
-
-
-@pytest.mark.parametrize(
-    "links", [(FabricLink(A, B, 4), FabricLink(A, None)), (FabricLink(B, None), FabricLink(A, B, 4))]
-)
-def test_a_port_that_is_connected_and_free(links: tuple[FabricLink, ...]) -> None:
-    """The cable stands, and it is said."""
-    fabric = wired(*links)
-
-    assert [(A, B)] == [(link.a, link.b) for link in fabric.links]
-    assert "once as connected and once as free" in fabric.problems[0]
-
-
-def test_a_loopback_plug_is_a_link() -> None:
-    """A port whose far end is itself."""
-    assert (FabricLink(A, A, 4),) == wired(FabricLink(A, A, 4), FabricLink(A, A, 4)).links
 
 
 @pytest.mark.parametrize("name", [*EVERY, "nodes"])

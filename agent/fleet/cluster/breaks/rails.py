@@ -76,8 +76,10 @@ def short_units(view: View) -> list[Break]:
     found = []
     for unit in view.units.units:
         count = counts.get(unit.name, 0)
-        if not 0.75 * usual <= count < usual or not unit.rails or not set(unit.rails) <= every:
+        if not usual - max(usual // 8, 1) <= count < usual or not unit.rails or not set(unit.rails) <= every:
             continue
+        if sum(view.cluster.rails.get(host) == count for host in unit.hosts) * 2 > len(unit.hosts):
+            continue  # by their reports these machines have no more
         gone = sorted(_like(view, unit, usual) - set(unit.rails), key=order)
         told = f": no leaf for {', '.join(gone)}" if gone else ""
         found.append(

@@ -15,7 +15,8 @@ const groupsOf = (arranged, kept) => {
   for (let node = 0; node < N; node += 1) {
     if (kept && !kept[node]) continue;
     if (arranged === "leaves") {
-      railsOf(node).forEach((rail, at) => put(rail[2], rail[2] < 0 ? "leaf not known" : rails.leaves[rail[2]], node * 64 + at));
+      const named = (leaf) => (leaf < 0 ? "leaf not known" : rails.leaves[leaf]);
+      railsOf(node).forEach(([, , leaf], at) => put(leaf, named(leaf), node * 64 + at));
     } else if (arranged === "rails") {
       if (!railsOf(node).length) continue;
       const code = by.codes[node];
@@ -76,10 +77,12 @@ const laidOut = (groups, arranged, width) => {
   const longest = Math.min(letters * 6.4 + 6, Math.max(92, Math.min(330, width / Math.max(1, groups.length) - 14)));
   const size = sizeOf(groups, count, arranged, width, longest);
   const wide = Math.max(8, Math.floor(width / size)), head = Math.ceil((LABEL + 4) / size);
-  const cells = new Int32Array(count), xs = new Int32Array(count), ys = new Int32Array(count), labels = [];
+  const cells = new Int32Array(count), xs = new Int32Array(count), ys = new Int32Array(count);
+  const labels = [];
   let x = 0, y = 0, tall = 0, at = 0;
   for (const group of groups) {
-    const [columns, room] = blockOf(group, arranged, size, wide, longest), rows = Math.ceil(group.cells.length / columns);
+    const [columns, room] = blockOf(group, arranged, size, wide, longest);
+    const rows = Math.ceil(group.cells.length / columns);
     if (x && x + room > wide) { x = 0; y += tall; tall = 0; }
     labels.push({ x, y, room, text: group.label, count: group.cells.length, cells: group.cells });
     group.cells.forEach((cell, place) => {

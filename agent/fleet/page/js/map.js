@@ -5,7 +5,8 @@ const scaled = (shape, size) => {
   return shape.split(" ").map((word) => {
     const letter = /^[a-z]/.test(word) ? word[0] : "", number = word.slice(letter.length);
     arc = letter === "a" ? 0 : letter ? -1 : arc >= 0 ? arc + 1 : arc;
-    return letter + (number === "" || (arc >= 0 && [2, 3, 4].includes(arc % 7)) ? number : Math.round(number * size * 100) / 100);
+    const kept = number === "" || (arc >= 0 && [2, 3, 4].includes(arc % 7)); // flags of an arc are no lengths
+    return letter + (kept ? number : Math.round(number * size * 100) / 100);
   }).join(" ");
 };
 const NAMES = { ok: "ok", unknown: "could not be judged", stale: "not seen for long, then ok or not judged",
@@ -16,7 +17,7 @@ const railOf = (cell) => (isRails() ? railsOf(Math.floor(cell / 64))[cell % 64] 
 
 // A painter says [look, level, below] of a cell; level is the place in a scale of colours, -1 where there is none
 const LEVELS = 7;
-const level = (code, labels) => (labels.length < 2 ? LEVELS - 1 : Math.round((code * (LEVELS - 1)) / (labels.length - 1)));
+const level = (code, { length }) => (length < 2 ? LEVELS - 1 : Math.round((code * (LEVELS - 1)) / (length - 1)));
 const byVerdict = (cell) => {
   const rail = railOf(cell);
   if (!rail) return [looked(nodeOf(cell)), -1];
@@ -61,9 +62,15 @@ const arrange = () => {
   view.at = -1;
   paint();
 };
+const shortened = (text, letters) => {
+  // names of one kind differ at their end
+  const start = Math.floor(letters / 3);
+  return text.length <= letters ? text : text.slice(0, start) + "…" + text.slice(start + 1 - letters);
+};
 const paint = () => {
   const { count, size, wide, high, cells, xs, ys, labels } = view.laid;
-  const paths = new Map(), paintOf = painter(), counts = new Map(), inner = size - (size > 6 ? 2 : 1), edge = (size - inner) / 2;
+  const paths = new Map(), paintOf = painter(), counts = new Map();
+  const inner = size - (size > 6 ? 2 : 1), edge = (size - inner) / 2;
   const shape = Object.fromEntries(Object.entries(shapes).map(([look, each]) => [look, scaled(each, inner)]));
   for (let i = 0; i < count; i += 1) {
     const [look, tone, faint] = [...paintOf(cells[i]), view.mask && !view.mask[nodeOf(cells[i])]];
@@ -72,11 +79,11 @@ const paint = () => {
     paths.get(key).push("M" + (xs[i] * size + edge) + " " + (ys[i] * size + edge) + shape[look]);
     if (!faint) counts.set(kind, (counts.get(kind) || 0) + 1);
   }
-  const svg = drawnAs("svg", { width: wide * size, height: high * size, viewBox: `0 0 ${wide * size} ${high * size}`, "aria-hidden": "true" });
+  const width = wide * size, height = high * size;
+  const svg = drawnAs("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
   for (const each of labels) {
     const text = drawnAs("text", { x: each.x * size + edge, y: each.y * size + LABEL });
-    const fits = Math.max(3, Math.floor((each.room * size) / 6.2));
-    text.textContent = each.text.length > fits ? each.text.slice(0, fits - 1) + "…" : each.text;
+    text.textContent = shortened(each.text, Math.max(4, Math.floor((each.room * size) / 6.2)));
     svg.append(text);
   }
   for (const [key, parts] of paths) svg.append(drawnAs("path", { d: parts.join(""), class: "look " + key }));
@@ -87,23 +94,33 @@ const paint = () => {
   if (view.at >= 0) goTo(view.at, false);
 };
 
+const signOf = (look) => {
+  const svg = drawnAs("svg", { viewBox: "0 0 12 12", width: 12, height: 12, class: "sign", "aria-hidden": "true" });
+  svg.append(drawnAs("path", { d: "M1 1" + scaled(shapes[look.split(" ")[0]], 10), class: "look " + look }));
+  return svg;
+};
 const legend = () => {
   const [kind, key] = view.coloured.split("/");
-  const scale = kind === "metric" ? metrics[key] : kind === "rate" && isRails() ? { labels: rails.rates } : kind === "link" && isRails() ? { labels: rails.links } : null;
+  const ofRails = isRails() ? { rate: { labels: rails.rates }, link: { labels: rails.links } } : {};
+  const scale = kind === "metric" ? metrics[key] : ofRails[kind];
   const items = [];
   const item = (look, tone, words, count) => {
-    const svg = drawnAs("svg", { viewBox: "0 0 12 12", width: 12, height: 12, class: "sign", "aria-hidden": "true" });
-    svg.append(drawnAs("path", { d: "M1 1" + scaled(shapes[look], 10), class: "look " + look + (tone >= 0 ? " c" + tone : "") }));
-    items.push(make("span", {}, svg, words + (count === null ? "" : " " + numbered(count))));
+    const shown = signOf(look + (tone >= 0 ? " c" + tone : ""));
+    items.push(make("span", {}, shown, words + (count === null ? "" : " " + numbered(count))));
   };
   if (scale) {
+    const last = scale.labels.length - 1;
     scale.labels.forEach((text, code) => {
-      if (scale.labels.length <= 9 || code === 0 || code === scale.labels.length - 1) item("level", level(code, scale.labels), text, null);
+      if (last < 9 || code === 0 || code === last) item("level", level(code, scale.labels), text, null);
     });
-    if ([...view.counts.keys()].some((each) => each.startsWith("below"))) item("below", -1, "under the usual of its class", null);
+    const odd = [...view.counts.keys()].some((each) => each.startsWith("below"));
+    if (odd) item("below", -1, "under the usual of its class", null);
   }
   const order = [...LOOKS, "info", "none"];
-  for (const each of order) if (view.counts.has(each)) item(each, -1, NAMES[each] || each, view.counts.get(each));
+  for (const each of order) {
+    const words = scale && each === "unknown" ? "not known" : NAMES[each] || each;
+    if (view.counts.has(each)) item(each, -1, words, view.counts.get(each));
+  }
   $("legend").replaceChildren(...items);
 };
 
@@ -136,7 +153,9 @@ const vertical = (i, step) => {
   const { wide, high, xs, ys, grid } = view.laid;
   for (let y = ys[i] + step; y >= 0 && y < high; y += step) {
     for (let off = 0; off < 4; off += 1) {
-      for (const x of [xs[i] - off, xs[i] + off]) if (x >= 0 && x < wide && grid[y * wide + x] >= 0) return grid[y * wide + x];
+      for (const x of [xs[i] - off, xs[i] + off]) {
+        if (x >= 0 && x < wide && grid[y * wide + x] >= 0) return grid[y * wide + x];
+      }
     }
   }
   return i;

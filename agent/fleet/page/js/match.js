@@ -8,9 +8,11 @@ const hostList = (word) => {
   while (rest.includes("[")) {
     const from = rest.indexOf("["), to = rest.indexOf("]", from);
     if (to < 0) return null;
-    const ranges = rest.slice(from + 1, to).split(",").map((each) => each.trim().match(/^(\d{1,15})(?:-(\d{1,15}))?$/));
+    const words = rest.slice(from + 1, to).split(",");
+    const ranges = words.map((each) => each.trim().match(/^(\d{1,15})(?:-(\d{1,15}))?$/));
     if (ranges.some((each) => !each)) return null;
-    parts.push([rest.slice(0, from), ranges.map((each) => [Number(each[1]), Number(each[2] || each[1]), each[1].length])]);
+    const bounds = ranges.map(([, first, last]) => [Number(first), Number(last || first), first.length]);
+    parts.push([rest.slice(0, from), bounds]);
     rest = rest.slice(to + 1);
   }
   if (!parts.length) return null;
@@ -54,7 +56,8 @@ for (const each of places) WHERE[each.key] = (fits) => [ofLabels(each, fits)];
 
 const tests = (word) => {
   // all tests of which one must hold
-  const colon = word.indexOf(":"), key = colon > 0 && Object.hasOwn(WHERE, word.slice(0, colon)) ? word.slice(0, colon) : null;
+  const colon = word.indexOf(":"), before = word.slice(0, Math.max(0, colon));
+  const key = Object.hasOwn(WHERE, before) ? before : null;
   const text = key ? word.slice(colon + 1) : word;
   const list = (!key || key === "host") && hostList(text);
   if (list) return [(node) => list(lowered[node])];

@@ -12,19 +12,27 @@ const shut = () => {
 const terms = (rows) => make("dl", {}, ...rows.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)]));
 const finding = (each) => {
   const text = (at) => data.texts[each[at]], severity = SEVERITIES[each[1]] || "unknown";
-  const head = make("header", {}, make("span", { class: "badge " + severity }, severity), make("span", {}, text(2)), make("code", {}, text(7)));
+  const badge = make("span", { class: "badge " + severity }, severity);
+  const head = make("header", {}, badge, make("span", {}, text(2)), make("code", {}, text(7)));
   const rows = [];
   for (let at = 0; each[6] && at < each[6].length; at += 3) {
     const [what, value, source] = each[6].slice(at, at + 3).map((place) => data.texts[place]);
-    rows.push(make("tr", {}, make("td", {}, what), make("td", { class: "mono" }, value), make("td", { class: "mono dim" }, source)));
+    const cells = [[null, what], ["mono", value], ["mono dim", source]];
+    rows.push(make("tr", {}, ...cells.map(([kind, said]) => make("td", { class: kind }, said))));
   }
   const seen = each[6] ? make("div", { class: "scroll" }, make("table", {}, make("tbody", {}, ...rows)))
     : make("p", { class: "dim" }, "Its evidence is in the node's own report: this page had no room for it.");
   return make("article", { class: "finding " + severity }, head, make("p", { class: "what" }, text(3)), seen,
     terms([["impact", text(4)], ["remedy", text(5)]].filter(([, said]) => said)));
 };
-const saidOf = (node) => [...document.querySelectorAll("main .plain .shows, main td .shows")].filter((each) => spansOf(each.dataset.nodes)[node])
-  .map((each) => each.dataset.about);
+const saidOf = (node) => [...document.querySelectorAll("main .plain .shows, main td .shows")]
+  .filter((each) => spansOf(each.dataset.nodes)[node]).map((each) => each.dataset.about);
+
+const MOST = 200; // findings of one node
+const findings = (node) => {
+  const all = findingsOf(node).slice().sort((a, b) => b[1] - a[1]), left = all.length - MOST;
+  return [...all.slice(0, MOST).map(finding), ...(left > 0 ? [make("p", {}, "and " + numbered(left) + " more")] : [])];
+};
 
 const opened = (node, from) => {
   const inside = panel.querySelector(".inside"), heading = make("h2", { tabindex: -1 }, data.names[node]);
@@ -38,9 +46,9 @@ const opened = (node, from) => {
   const lines = lineBy[node] < 0 ? [] : data.lines[lineBy[node]].map((each) => make("p", { class: "mono" }, each));
   const none = unjudgedBy[node] < 0 ? [] : data.unjudged[unjudgedBy[node]].map((each) => make("p", {}, each));
   inside.replaceChildren(heading, state, ...own, terms(where),
-    ...part("Findings", ...findingsOf(node).slice().sort((a, b) => b[1] - a[1]).map(finding)),
-    ...part("In the fleet", ...said), ...part("GPUs, rails and links", ...lines), ...part("Versions and settings", terms(fact)),
-    ...part("Not judged", ...none));
+    ...part("Findings", ...findings(node)),
+    ...part("In the fleet", ...said), ...part("GPUs, rails and links", ...lines),
+    ...part("Versions and settings", terms(fact)), ...part("Not judged", ...none));
   panel.hidden = false;
   panel.scrollTop = 0;
   opener = from;

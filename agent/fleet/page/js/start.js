@@ -15,9 +15,11 @@ const colours = () => {
   }
   const group = (label, all) => { if (all.length) options.push(make("optgroup", { label }, ...all)); };
   group("by", metrics.map((each, at) => option("metric/" + at, each.title)));
-  const told = data.rules.map((name, at) => [name, at, data.vectors.some((each) => each[at] === "f"), data.vectors.some((each) => each[at] === "u")]);
-  group("rule that failed somewhere", told.filter((each) => each[2]).map(([name, at]) => option("rule/" + at, name)));
-  group("rule not judged somewhere", told.filter((each) => !each[2] && each[3]).map(([name, at]) => option("rule/" + at, name)));
+  const ended = (letter) => data.rules.map((_, at) => data.vectors.some((each) => each[at] === letter));
+  const failed = ended("f"), unknown = ended("u");
+  const rules = (fits) => data.rules.flatMap((name, at) => (fits(at) ? [option("rule/" + at, name)] : []));
+  group("rule that failed somewhere", rules((at) => failed[at]));
+  group("rule not judged somewhere", rules((at) => !failed[at] && unknown[at]));
   $("coloured").replaceChildren(...options);
   $("coloured").value = view.coloured;
   if (!$("coloured").value) $("coloured").value = view.coloured = "verdict";
@@ -61,7 +63,12 @@ const wire = () => {
   $("arranged").addEventListener("change", () => { view.arranged = $("arranged").value; colours(); arrange(); });
   $("coloured").addEventListener("change", () => { view.coloured = $("coloured").value; paint(); });
   $("only").addEventListener("change", () => { view.only = $("only").checked; arrange(); });
-  $("all").addEventListener("click", () => { picked = null; pickedAbout = ""; $("find").value = ""; find(); $("find").focus(); });
+  $("all").addEventListener("click", () => {
+    picked = null;
+    pickedAbout = $("find").value = "";
+    find();
+    $("find").focus();
+  });
   let waiting = 0;
   $("find").addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(find, N > 2e4 ? 150 : 40); });
   drawn.addEventListener("mousemove", hover);

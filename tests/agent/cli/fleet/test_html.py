@@ -72,8 +72,9 @@ def test_without_a_file_it_is_printed(dataset: str, capsysbinary: pytest.Capture
         (["--dataset", "{dataset}", "--rack", "("], "no regular expression"),
         (["--dataset", "{dataset}", "--fabric", "/nowhere/at/all"], "/nowhere/at/all: No such file"),
         (["--dataset", "{dataset}", "-o", "/nowhere/at/all.html"], "/nowhere/at/all.html: No such file"),
-        (["--dataset", "{dataset}", "--stale-after", "nan"], "nan is no number"),
-        (["--dataset", "{dataset}", "--days", "-1"], "--days"),
+        (["--dataset", "{dataset}", "--stale-after", "nan"], "no duration"),
+        (["--dataset", "{dataset}", "--since", "never"], "never"),
+        (["--dataset", "{dataset}", "--where", "nodes=none"], "no node of the dataset"),
     ],
 )
 def test_wrong_usage_is_one_line(

@@ -148,6 +148,11 @@ def test_storage_beside_compute_is_a_fabric_of_its_own() -> None:
     assert 2 == len(compute.units.units)
 
 
+def test_a_leaf_and_a_spine_are_not_enough() -> None:
+    """One leaf of a larger fabric, perhaps: not surely a fat tree."""
+    assert ("fat-tree", "unsure") == kind(fat_tree(leaves=1, spines=1))
+
+
 def test_hosts_at_random_are_unknown() -> None:
     """Leaves that hang on whatever: nothing is claimed."""
     plant = Plant()

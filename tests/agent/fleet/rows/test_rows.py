@@ -41,7 +41,7 @@ def tables(report: Report | bytes, reader: Reader | None = None) -> dict[str, li
                 for n in numbers
             }
         else:
-            rows = reader.unique[name].rows
+            rows = {number: reader.unique[name].row(number) for number in numbers}
         columns = [each.name for each in TABLES[name].columns[1:]]
         found[name] = [dict(zip(columns, rows[number], strict=True)) for number in numbers]
     return found
@@ -176,3 +176,12 @@ def test_a_serial_number_of_another_node_is_not_taken_for_ours() -> None:
                 function["serial"] = f"{number}-{function['id']}"
         found = tables(msgspec.json.encode(report), reader)["pci"]
         assert [row["serial"] for row in found] == [f["serial"] for f in report["topology"]["pci"]]
+
+
+def test_the_far_end_of_an_infiniband_cable() -> None:
+    far = {"node_guid": "fc6a:1c03:0000:0001", "name": "MF0;leaf-1:MQM9700/U1", "port": 7, "source": "ibnetdiscover"}
+    report = msgspec.to_builtins(dated(scanned("8xh100-sxm-2s-8xcx7-ib-4nvsw")))
+    report["topology"]["nics"][0]["ports"][0]["neighbor"] = far
+    row = tables(msgspec.json.encode(report))["port"][0]
+
+    assert [row[f"neighbor_{each}"] for each in ("guid", "name", "port")] == [far["node_guid"], far["name"], 7]

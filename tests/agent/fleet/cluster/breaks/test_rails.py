@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from agent.fleet.cluster.from_reports import HostRow, Tables
 from tests.agent.fleet.cluster.given import Plant, rails
 
 
@@ -183,6 +184,16 @@ def test_units_of_other_machines_are_no_short_units() -> None:
         plant.cable(leaf, 34, "spine2", 60 + rail)
 
     assert "short-unit" not in kinds(plant)
+
+
+def test_a_unit_of_machines_with_a_rail_less_is_no_short_unit() -> None:
+    """As their reports say."""
+    plant = rails(units=5, nodes=4)
+    for port in range(1, 5):
+        plant.cut("su3-leaf2", port)
+    hosts = [HostRow(f"n{node:03d}", None, 3 if 9 <= node <= 12 else 4) for node in range(1, 21)]
+
+    assert "short-unit" not in [each.kind for each in plant.breaks(Tables(host=hosts))]
 
 
 def test_a_node_between_units() -> None:

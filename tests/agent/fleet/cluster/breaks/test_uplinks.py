@@ -97,6 +97,25 @@ def test_few_leaves_are_no_majority(leaves: int) -> None:
     assert [] == plant.breaks()
 
 
+def test_several_odd_leaves_do_not_hide_each_other() -> None:
+    """Two of six lack a cable to one spine: the other spines show what is usual."""
+    plant = fat_tree(leaves=6, spines=4)
+    for leaf in (1, 2):
+        plant.cut(f"leaf0{leaf}", 35)
+
+    assert ["missing-uplink"] * 2 == [each.kind for each in plant.breaks()]
+
+
+def test_a_new_spine_that_half_of_the_leaves_reach_is_no_break() -> None:
+    """It is being built in."""
+    plant = fat_tree(leaves=8, spines=4)
+    for leaf in range(1, 5):
+        for port in (60, 61):
+            plant.cable(f"leaf{leaf:02d}", port, plant.switch("spine05"), leaf * 2 + port - 60)
+
+    assert [] == plant.breaks()
+
+
 def test_leaves_of_two_generations_are_no_break() -> None:
     """Half of them with four cables, half with two."""
     plant = fat_tree(leaves=8, spines=2, each=2)

@@ -1,0 +1,171 @@
+"""`fleet ingest` as people run it: one line of what was done, one line of what is wrong."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agent.cli.main import run
+from agent.fleet.dataset import open_dataset
+from tests.agent.fleet.small import files, named, report, rows, take
+from tests.conftest import ROOT
+
+COMMAND = [sys.executable, "-m", "fabricscope", "fleet", "ingest"]
+
+
+def test_one_line_says_what_was_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(3):
+        (tmp_path / "in" / f"{number}.json").write_bytes(report(f"gpu{number}"))
+    (tmp_path / "in" / "x.json").write_text("{")
+
+    assert run(["fleet", "ingest", str(tmp_path / "in"), "--dataset", str(tmp_path / "d")]) == 0
+    told = capsys.readouterr()
+    assert told.out == (
+        f"4 reports: 3 new, 0 known, 1 in quarantine (quarantine/reasons.ndjson says why); 3 nodes in {tmp_path}/d\n"
+    )
+    assert told.err == ""
+    assert run(["fleet", "ingest", str(tmp_path / "in"), "--dataset", str(tmp_path / "d"), "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["{in}"], "--dataset says where"),
+        (["{in}/none", "--dataset", "{d}"], "none: No such file or directory"),
+        (["{in}", "--dataset", "{in}"], r"in: no dataset, and not empty: 'a\.json' is there"),
+        (["{in}", "--dataset", "{in}/a.json"], r"a\.json: cannot be written"),
+        (["{in}", "--dataset", "gopher://x/y"], "gopher://x/y: "),
+        (["gopher://user:secret@x/y?key=secret", "--dataset", "{d}"], r"gopher://x/y: (?!.*secret)"),
+        (["{in}", "--dataset", "{d}", "--cluster", "a/b"], "--cluster 'a/b': a name"),
+        (["{in}", "--dataset", "{d}", "--jobs", "0"], "--jobs"),
+        (["--dataset", "{d}"], "SOURCE"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], why: str
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_bytes(report())
+    filled = [each.format(**{"in": tmp_path / "in", "d": tmp_path / "d"}) for each in arguments]
+
+    assert run(["fleet", "ingest", *filled]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert len(told.err.splitlines()) == 1
+    assert re.search(why, told.err), told.err
+    assert not (tmp_path / "d" / "manifest.json").exists()
+
+
+def test_without_the_extra_it_says_how_to_install_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.cli.fleet.needed.find_spec", lambda name: None if name == "pyarrow" else object())
+
+    assert run(["fleet", "ingest", str(tmp_path), "--dataset", str(tmp_path / "d")]) == 2
+    assert "pip install 'fabricscope[fleet]' (missing: pyarrow)" in capsys.readouterr().err
+
+
+def test_a_dataset_that_another_ingest_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import fcntl
+
+    take(tmp_path / "d", report())
+    with (tmp_path / "d" / ".lock").open("r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        code = run(["fleet", "ingest", str(tmp_path / "d.ndjson"), "--dataset", str(tmp_path / "d"), "--wait", "0.2"])
+
+    assert code == 2
+    assert "another ingest holds it (waited 0.2 s: --wait)" in capsys.readouterr().err
+
+
+def test_interrupted_it_leaves_the_dataset_as_it_was(tmp_path: Path, real_commands: None) -> None:
+    take(tmp_path / "d", report(driver="before"))
+    reader, writer = os.pipe()
+    running = subprocess.Popen(
+        [*COMMAND, "-", "--dataset", str(tmp_path / "d"), "--jobs", "2"],
+        stdin=reader, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True,
+    )  # fmt: skip
+    os.close(reader)
+    with os.fdopen(writer, "wb") as stream:
+        for number in range(200):  # enough for two processes, which wait for more
+            stream.write(report(f"gpu{number}", 1, "after") + b"\n")
+        stream.flush()
+        time.sleep(1.5)
+        os.killpg(running.pid, signal.SIGINT)
+        _, errors = running.communicate(timeout=30)
+
+    assert running.returncode == 130
+    assert errors == b"fabricscope: interrupted\n"
+    assert rows(tmp_path / "d", "host", "node, driver") == [("gpu1", "before")]
+    assert files(tmp_path / "d") == named(tmp_path / "d")
+    assert not (tmp_path / "d" / ".staging").exists()
+
+
+def test_on_a_terminal_it_shows_how_far_it_is(tmp_path: Path, real_commands: None) -> None:
+    (tmp_path / "r.json").write_bytes(report())
+    ours, theirs = pty.openpty()
+    running = subprocess.run(
+        [*COMMAND, str(tmp_path / "r.json"), "--dataset", str(tmp_path / "d")],
+        stdout=subprocess.PIPE, stderr=theirs, check=True, env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(theirs)
+    shown = os.read(ours, 65536).decode()
+    os.close(ours)
+
+    assert running.stdout.startswith(b"1 report: 1 new")
+    assert "reading" in shown
+    assert "1 reports" in shown
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small file system can be mounted by root only")
+def test_a_full_disk_is_one_line_and_the_dataset_as_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], real_commands: None
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(disk)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        take(disk / "d", report(driver="before"))
+        before = open_dataset(str(disk / "d")).manifest
+        lines = b"".join(report(f"gpu{n}", 1, os.urandom(4000).hex()) + b"\n" for n in range(200))
+        (tmp_path / "many.ndjson").write_bytes(lines)
+        for jobs in ("1", "2"):
+            assert (
+                run(["fleet", "ingest", str(tmp_path / "many.ndjson"), "--dataset", str(disk / "d"), "--jobs", jobs])
+                == 2
+            )
+            told = capsys.readouterr()
+            assert len(told.err.splitlines()) == 1
+            assert "No space left on device" in told.err, told.err
+        (disk / "d.ndjson").unlink()
+        assert open_dataset(str(disk / "d")).manifest == before
+        assert files(disk / "d") == named(disk / "d")
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a file system can be made read-only by root only")
+def test_a_dataset_that_cannot_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], real_commands: None
+) -> None:
+    take(tmp_path / "d", report())
+    bind = ["mount", "--bind", str(tmp_path / "d"), str(tmp_path / "d")]
+    if subprocess.run(bind, capture_output=True).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(tmp_path / "d")], check=True)
+        assert run(["fleet", "ingest", str(tmp_path / "d.ndjson"), "--dataset", str(tmp_path / "d")]) == 2
+        assert capsys.readouterr().err == f"fabricscope: {tmp_path}/d: cannot be written: Read-only file system\n"
+    finally:
+        subprocess.run(["umount", str(tmp_path / "d")], check=True)
