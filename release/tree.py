@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import typer.main
 
 from agent.cli.main import app
+from agent.cli.program import whole
 
 FILE, FOLDER, NOTHING = "file", "folder", "nothing"
 LISTS = {"PROBE,...": "probes", "PART,...": "parts"}  # what a metavar stands for, comma by comma
@@ -58,7 +59,7 @@ class Command(NamedTuple):
 
 def program() -> Command:
     """The whole tree, its root first."""
-    return _command((), typer.main.get_command(app))
+    return _command((), typer.main.get_command(whole(app)))
 
 
 def every(command: Command) -> Iterator[Command]:

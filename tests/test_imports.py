@@ -34,6 +34,7 @@ ALLOWED = {
     ("export", "nccl-topo", "--source", "{tree}"): SCAN | {"agent.outputs"},
     ("export", "netbox", "--source", "{tree}"): SCAN | {"agent.outputs"},
     ("netbox", "plan", "--help"): set(),
+    ("fleet", "--help"): set(),
     ("ship", "--help"): set(),
     ("ship", "{tree}/none.json", "--to", "{tree}", "--spool", "{tree}/spool"): SHIP,
     ("ship", "{tree}/none.json", "--to", "https://h.invalid", "--spool", "{tree}/spool"): SHIP | {"socket"},

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agent.cli.refused import Refused
-from agent.reports import write
 
 if TYPE_CHECKING:
     from agent.outputs.text.lines import Line
@@ -24,6 +23,8 @@ def deliver(data: bytes, output: str | None) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
+    from agent.reports import write
+
     try:
         write(output, data)
     except OSError as error:

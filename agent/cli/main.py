@@ -11,10 +11,10 @@ from typing import Annotated
 import typer
 
 from agent.cli import options as opt
-from agent.cli.fleet import fleet
 from agent.cli.install_units import install_units
 from agent.cli.netbox import netbox
 from agent.cli.profiles import profiles
+from agent.cli.program import program
 from agent.cli.refused import Refused
 from agent.cli.ship import ship
 from agent.cli.watch import watch
@@ -41,7 +41,7 @@ def run(arguments: Sequence[str]) -> int:
     arguments = [each for each in arguments if each != "--debug"]
     failed = CHECK_UNKNOWN if arguments[:1] == ["check"] else USAGE
     try:
-        code = app(args=list(arguments), prog_name="fabricscope", standalone_mode=False)
+        code = program(app, arguments)(args=list(arguments), prog_name="fabricscope", standalone_mode=False)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return _told("interrupted", INTERRUPTED)
@@ -91,6 +91,9 @@ def _told(text: str, code: int) -> int:
 
 def _usage(error: Exception, code: int) -> int:
     said = getattr(error, "format_message", lambda: str(error))()
+    if said.startswith("Usage:"):  # no command was given: the help itself
+        print(said, file=sys.stderr)
+        return code
     context = getattr(error, "ctx", None)
     where = f" (see {context.command_path} --help)" if context else ""
     return _told(said.rstrip(".") + where, code) if said else code
@@ -295,6 +298,5 @@ def schema() -> None:
 app.command()(install_units)
 app.command()(ship)
 app.command()(watch)
-app.add_typer(fleet, name="fleet")
 app.add_typer(netbox, name="netbox")
 app.add_typer(profiles, name="profile")

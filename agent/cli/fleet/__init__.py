@@ -10,14 +10,8 @@ from agent.cli.fleet.ingest import ingest
 from agent.cli.fleet.questions import drift, duplicates, findings, outliers, summary
 from agent.cli.fleet.tables import export, load, query
 from agent.cli.fleet.topology import topology
+from agent.cli.program import HELP
 
-fleet = typer.Typer(
-    help="Many reports: what is odd, what drifted, which cable is wrong. Needs the extra: fabricscope[fleet].",
-    no_args_is_help=True,
-)
-fleet.command("ingest")(ingest)
-fleet.command("topology")(topology)
-fleet.command("cables")(cables)
-fleet.command("html")(html)
-for each in (summary, outliers, drift, findings, duplicates, query, export, load):
+fleet = typer.Typer(help=HELP, no_args_is_help=True)
+for each in (ingest, summary, findings, outliers, drift, duplicates, topology, cables, html, query, export, load):
     fleet.command(each.__name__)(each)

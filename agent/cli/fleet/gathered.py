@@ -60,7 +60,7 @@ def gathered(fabric: list[str] | None, dataset: str | None, engine: str | None) 
 
 
 def _read(name: str) -> FabricFile:
-    from agent.fleet.cluster.build import FabricFile, generated
+    from agent.fleet.cluster.build import FabricFile, generated, last_listed
     from probes.readers.fabric import read_fabric
 
     data = _bytes(name)
@@ -69,7 +69,7 @@ def _read(name: str) -> FabricFile:
     fabric = read_fabric(text, shown)
     if not fabric.nodes and not fabric.links:
         raise Refused(fabric.problems[0] if fabric.problems else f"{shown}: there is no switch and no adapter in it")
-    return FabricFile(shown, fabric, generated(text))
+    return FabricFile(shown, fabric, generated(text), last_listed(text))
 
 
 def _bytes(name: str) -> bytes:
