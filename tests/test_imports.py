@@ -36,6 +36,7 @@ ALLOWED = {
     ("netbox", "plan", "--help"): set(),
     ("fleet", "--help"): set(),
     ("ship", "--help"): set(),
+    ("fleet", "ingest", "--help"): set(),
     ("ship", "{tree}/none.json", "--to", "{tree}", "--spool", "{tree}/spool"): SHIP,
     ("ship", "{tree}/none.json", "--to", "https://h.invalid", "--spool", "{tree}/spool"): SHIP | {"socket"},
 }

@@ -72,7 +72,7 @@ class Lab:
         netdevs = {each["pci"]: each["label"] for each in report["topology"]["netdevs"]}
         lines = []
         for each in batch.scenarios:
-            at = next(iter(filled(each.cause.overlay, batch.shape).get("device", {"0000:15:01.0": {}})))
+            at = next(iter(filled(each.cause.overlay, batch.shape).get("device", {"": {}})))
             lines.append(f"({each.witness.format(at=at, netdev=netdevs.get(at, ''))}) 2>&1; echo {SEPARATOR}")
         said = self.guest.run("bash", "-c", "\n".join(lines)).out.split(f"{SEPARATOR}\n")
         return {each.name: text for each, text in zip(batch.scenarios, said, strict=False)}

@@ -1,4 +1,4 @@
-"""Many functions: virtual ones that the kernel makes of a NIC, and a tree of a thousand."""
+"""A tree of a thousand functions."""
 
 from __future__ import annotations
 
@@ -7,39 +7,12 @@ import pytest
 from fixtures.machine import Machine
 from fixtures.machine import machine as described
 from fixtures.reading import toml
-from tests.lab.batches import IB, machine
 from tests.lab.conftest import Told, above_info
-from tests.lab.described import virtual_functions
 from tests.lab.guest import Guest
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
-RAIL = "0000:3c:00.0"
 NO_UDEV = "systemctl stop systemd-udevd-kernel.socket systemd-udevd-control.socket systemd-udevd 2>&1"
 UDEV = "systemctl start systemd-udevd-kernel.socket systemd-udevd-control.socket systemd-udevd"
-
-
-def test_virtual_functions_are_seen_as_such(guest: Guest, told: Told) -> None:
-    """`echo 4 > sriov_numvfs`: the kernel makes them, and they are no NICs that somebody forgot."""
-    shown = machine(IB)
-    guest.turn_into(shown)
-    guest.tell(virtual_functions(shown, RAIL, 4))
-    place = f"/sys/bus/pci/devices/{RAIL}"
-    guest.write(f"{place}/sriov_drivers_autoprobe", "0")
-    guest.write(f"{place}/sriov_numvfs", "4")
-    try:
-        guest.must("udevadm", "settle")
-        report = guest.scan()
-        kernel = guest.shell(f"cd {place}; echo $(<sriov_numvfs) of $(<sriov_totalvfs); lspci -ns 3c:")
-    finally:
-        guest.write(f"{place}/sriov_numvfs", "0")
-
-    made = [row for row in report["topology"]["pci"] if row["physical_function"] == RAIL]
-    (card,) = [nic for nic in report["topology"]["nics"] if nic["pci"] == RAIL]
-    assert [f"{RAIL[:-1]}{number}" for number in (2, 3, 4, 5)] == [row["id"] for row in made]
-    assert {("0x15b3", "0x101e")} == {(row["vendor"], row["device"]) for row in made}
-    assert 4 == card["virtual_functions"]
-    assert [] == above_info(report)
-    told("SR-IOV: four virtual functions of a rail", kernel, "4 functions of 0000:3c:00.0; nothing above info")
 
 
 def thousand() -> Machine:

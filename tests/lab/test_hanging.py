@@ -11,7 +11,7 @@ import pytest
 
 from tests.lab.batches import machine
 from tests.lab.conftest import Told, above_info
-from tests.lab.guest import Guest
+from tests.lab.guest import UPTIME_SECONDS, Guest
 from tests.lab.setup import LAB
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
@@ -77,10 +77,10 @@ def none_left(guest: Guest) -> bool:
     return not left
 
 
-def scanned(guest: Guest, *options: str) -> dict[str, Any]:
-    """A report within the time that was promised."""
+def scanned(guest: Guest, *options: str, later: int = 0) -> dict[str, Any]:
+    """A report within the time that was promised; `later`: so many seconds after the first one."""
     began = time.monotonic()
-    report = guest.scan(*options)
+    report = guest.scan(*options, uptime=UPTIME_SECONDS + later)
     assert time.monotonic() - began < WHOLE_SECONDS
     return report
 
@@ -108,12 +108,12 @@ def test_a_file_that_never_answers(node: Guest, told: Told) -> None:
     lay_over(node, file)
     first = scanned(node, *options)
     left = ours(node)
-    second = scanned(node, *options)
+    second = scanned(node, *options, later=600)
     still = ours(node)
     node.must("systemctl", "stop", "lab-never")
     gone = none_left(node)
     node.must("umount", file)
-    third = scanned(node, *options)
+    third = scanned(node, *options, later=1200)
 
     assert ("timed_out", "ok") == (ran(first)["pci"], ran(first)["lspci"])
     assert "it cannot be killed and was left behind" in why(first, "pci")
@@ -137,11 +137,11 @@ def test_a_card_whose_firmware_never_answers(node: Guest, told: Told) -> None:
     node.tell([f"silent {NIC} 1"])
     first = scanned(node)
     left = ours(node)
-    second = scanned(node, *again)
+    second = scanned(node, *again, later=600)
     still = ours(node)
     node.tell([f"silent {NIC} 0"])
     gone = none_left(node)
-    third = scanned(node, *again)
+    third = scanned(node, *again, later=1200)
 
     assert hung == {name for name, how in ran(first).items() if how == "timed_out"}
     assert {"ok", "absent", "skipped"} == {how for name, how in ran(first).items() if name not in hung}
@@ -164,12 +164,12 @@ def test_nvidia_smi_in_state_d(node: Guest, told: Told) -> None:
     node.shell(f"chmod 755 {SMI}; mount --bind /dev/null {NVML}; echo 1 > {SILENT}")
     first = scanned(node, *options)
     left = ours(node)
-    second = scanned(node, *options)
+    second = scanned(node, *options, later=600)
     still = ours(node)
     node.write(SILENT, "0")
     gone = none_left(node)
     node.shell(f"umount {NVML}; rm {SMI}")
-    third = scanned(node, *options)
+    third = scanned(node, *options, later=1200)
 
     assert ("absent", "timed_out") == (ran(first)["nvml"], ran(first)["nvidia_smi"])
     assert ids(first, "gpus") == ids(third, "gpus")

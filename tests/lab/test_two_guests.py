@@ -127,7 +127,7 @@ def test_neighbours_and_a_lossy_wire(pair: Pair, told: Told) -> None:
     assert [[], []] == [above_info(report) for report in clean]
     assert [("pass", 1), ("pass", 1)] == [judged(report) for report in clean]
     found = [("roce-rt-soft-loss", "warning", "port:rxe0/1")]
-    assert [found, found] == [above_info(report) for report in lossy]
+    assert [found, found] == [above_info(report) for report in lossy], [report["findings"] for report in lossy]
     said = "; ".join(
         f"node{number}: {each['label']}: {each['summary']}"
         for number, report in enumerate(lossy, 1)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.fleet.asked import Dataset, WhereIs, asked
+from agent.cli.fleet.asked import Dataset, WhereIs, asked, opened
 from agent.cli.fleet.gathered import Fabric, Output, gathered
 from agent.cli.fleet.needed import fleet_libraries
 from agent.cli.refused import Refused
@@ -78,12 +78,12 @@ def _page(dataset: str, fabric: list[str] | None, where: list[str] | None, wish:
     from agent.fleet.page.build import scene
     from agent.fleet.page.page import page
     from agent.fleet.page.places import BadPattern
-    from agent.fleet.page.wiring import wiring
+    from agent.fleet.page.wiring import of_reports, wiring
 
     try:
-        with asked(dataset, None, where) as tables:
+        with opened(dataset, None) as whole, asked(dataset, None, where) as tables:
             quarantined = open_dataset(dataset).manifest.quarantined
-            wires = wiring(gathered(fabric, dataset, None))
+            wires = wiring(gathered(fabric, dataset, None) if fabric else of_reports(whole))
             now = datetime.now(timezone.utc)
             return page(scene(tables, wires, wish, now, title=title, quarantined=quarantined)).encode(
                 "utf-8", "replace"

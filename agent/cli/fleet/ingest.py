@@ -70,7 +70,7 @@ def ingest(
     count = jobs or len(os.sched_getaffinity(0))
     asked = Asked(sources=sources, dataset=dataset, cluster=cluster, jobs=count, wait_seconds=wait)
     try:
-        with progress(sys.stderr) as tell:
+        with progress(sys.stderr, quiet) as tell:
             made = do(asked, tell)
     except (BadSource, BadDataset, WorkerLost) as error:
         raise Refused(str(error)) from error

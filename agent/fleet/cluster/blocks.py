@@ -56,7 +56,8 @@ def _block(
         return natural(switches[each].name), each
 
     lower = tuple(sorted(members, key=key))  # type: ignore[arg-type]  # tuples, which do compare
-    peers = _peers(lower, places, above, switches)
+    told = all(switches[each].whole for each in places)
+    peers = _peers(tuple(each for each in lower if told or switches[each].whole), places, above, switches)
     upper = tuple(sorted({far for each in peers for far in above[each]} | places, key=key))  # type: ignore[arg-type]
     cables = {(low, high): count for low in lower for high, count in above[low].items()}
     every = most(Counter(cables.get((low, high), 0) for low in peers for high in upper))
@@ -80,6 +81,8 @@ def _peers(
     lower: tuple[str, ...], places: frozenset[str], above: Mapping[str, Counter[str]], switches: Mapping[str, Switch]
 ) -> tuple[str, ...]:
     """A service switch with two cables to one of ten spines is not a leaf that lost nine of them."""
+    if not lower:
+        return ()
     shapes = Counter(shape(switches[each].name) for each in lower)
     usual, count = shapes.most_common(1)[0]
     told = count * 2 > len(lower) and usual not in {shape(switches[each].name) for each in places}

@@ -11,15 +11,17 @@ from agent.fleet.cluster.from_reports import Neighbours, Tables, adapters, domai
 from agent.fleet.cluster.graph import Cluster, distinct_names
 from probes.readers.fabric import Fabric
 
+_LISTED = re.compile(r'^(?:Switch|Ca|Rt)\s{1,4}[0-9]{1,3}\s{1,4}"[A-Z]-([0-9a-f]{16})"', re.MULTILINE)
 _GENERATED = re.compile(r"^# Topology file: generated on ([A-Za-z0-9: ]{10,40})$", re.MULTILINE)
 
 
 class FabricFile(NamedTuple):
-    """One file. `when`: its own words of the time when it was made; "" where it has none."""
+    """One file. `when`: its own words of the time when it was made; "" where it has none. `last`: see `last_listed`."""
 
     name: str
     fabric: Fabric
     when: str = ""
+    last: str = ""
 
 
 def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
@@ -27,7 +29,7 @@ def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
     notes: list[str] = []
     known, claimed = adapters(tables) if tables else ({}, [])
     notes += claimed
-    found = read([each.fabric for each in files], known)
+    found = read([(each.fabric, each.last) for each in files], known)
     notes += found.notes
     switches, links = list(found.switches), list(found.host_links)
     sources = [f"{each.name} ({each.fabric.format_name}{', ' + each.when if each.when else ''})" for each in files]
@@ -55,8 +57,9 @@ def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
         switch_links=found.switch_links,
         nameless=found.nameless,
         domains=domains(tables) if tables else (),
-        unseen=tuple(unseen(tables, found.guids, links, f"file {when}")) if tables and files else (),
+        unseen=tuple(unseen(tables, found.guids, links, f"file {when}")) if tables and files and not found.cut else (),
         rails={row.node: row.rails for row in tables.host if row.rails is not None} if tables else {},
+        cut=found.cut,
         sources=tuple(sources),
         notes=tuple(notes),
     )
@@ -70,3 +73,18 @@ def generated(text: str) -> str:
     """
     found = _GENERATED.search(text[:4096])
     return found[1] if found else ""
+
+
+def last_listed(text: str) -> str:
+    """GUID of the node that an ibnetdiscover file lists last; "" where there is none.
+
+    >>> last_listed('Switch\\t36 "S-0000000000000001"\\t# "a"\\nCa\\t1 "H-0000000000000002"\\t# "n1 mlx5_0"\\n[1]')
+    '0000000000000002'
+    """
+    start = len(text)
+    while start > 0:  # from the end: the first megabyte of a large file need not be looked at
+        start = max(start - (1 << 20), 0)
+        found = _LISTED.findall(text, start)
+        if found:
+            return str(found[-1])
+    return ""

@@ -36,6 +36,7 @@ class Found(NamedTuple):
     nameless: tuple[Nameless, ...]
     guids: frozenset[str]
     notes: tuple[str, ...]
+    cut: bool
 
 
 class _Port(NamedTuple):
@@ -45,29 +46,37 @@ class _Port(NamedTuple):
     pace: Pace
 
 
-def read(fabrics: Iterable[Fabric], adapters: Mapping[str, Adapter]) -> Found:
-    """All files together; what several of them tell is there once. `adapters`: by node and port GUID."""
+def read(files: Iterable[tuple[Fabric, str]], adapters: Mapping[str, Adapter]) -> Found:
+    """All files together; what several of them tell is there once. `files`: each with the GUID of the node that it
+    lists last, where that is known. `adapters`: by node and port GUID."""
     switches: dict[str, Switch] = {}
     trunks: list[SwitchLink] = []
     ports: list[_Port] = []
     taken: set[Place] = set()  # one cable a port: what the first file says of it counts
     notes: list[str] = []
-    direct = 0
-    for fabric in fabrics:
+    direct, cut = 0, False
+    for fabric, last in files:
         nodes = fabric.nodes
+        partial = _partial(fabric, last)
+        cut = cut or bool(partial)
         for node in nodes.values():
-            if node.kind == "switch":
-                switches.setdefault(node.guid, Switch(node.guid, switch_name(node.name), node.ports))
+            if node.kind == "switch" and not (node.guid in switches and switches[node.guid].whole):
+                made = Switch(node.guid, switch_name(node.name), node.ports, whole=node.guid not in partial)
+                switches[node.guid] = made
+        if partial:
+            notes.append(
+                f"{fabric.format_name}: a file is cut: it names nodes that it does not list; nothing is missed"
+            )
         notes += [f"{fabric.format_name}: {each}" for each in fabric.problems]
         for link in fabric.links:
             if link.b is None or (link.state or "").lower() == "down":
                 continue
             one, other = _kind(nodes, link.a), _kind(nodes, link.b)
             if one == other == "switch":
-                made = _trunk(link)
-                if made.a not in taken and made.b not in taken:
-                    taken |= {made.a, made.b}
-                    trunks.append(made)
+                trunk = _trunk(link)
+                if trunk.a not in taken and trunk.b not in taken:
+                    taken |= {trunk.a, trunk.b}
+                    trunks.append(trunk)
             elif "switch" in (one, other):
                 far, near = (link.b, link.a) if one == "switch" else (link.a, link.b)
                 found, at = nodes.get(far.guid), Place(near.guid, str(near.port))
@@ -81,7 +90,7 @@ def read(fabrics: Iterable[Fabric], adapters: Mapping[str, Adapter]) -> Found:
         notes.append(f"{direct} links of two adapters without a switch are left out")
     named, nameless = _named(ports, adapters)
     guids = frozenset(each for port in ports for each in (port.node.guid, port.end.port_guid) if each)
-    return Found(tuple(switches.values()), named, tuple(trunks), nameless, guids, tuple(notes))
+    return Found(tuple(switches.values()), named, tuple(trunks), nameless, guids, tuple(notes), cut)
 
 
 def described(said: str) -> tuple[str, str] | None:
@@ -104,6 +113,14 @@ def described(said: str) -> tuple[str, str] | None:
 def _kind(nodes: Mapping[str, FabricNode], end: FabricEnd) -> str:
     node = nodes.get(end.guid)
     return node.kind if node else "unknown"
+
+
+def _partial(fabric: Fabric, last: str) -> set[str]:
+    """Nodes of which not all may be told: named by others and not listed, and the one listed last before the end."""
+    if fabric.format_name != "ibnetdiscover":
+        return set()  # the others do not count a node's ports
+    unlisted = {node.guid for node in fabric.nodes.values() if node.ports is None and node.kind in ("switch", "ca")}
+    return unlisted | {last} if unlisted else set()
 
 
 def _of_switch(node: FabricNode, switch: FabricNode | None) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from agent.fleet.cluster.clear import SHARE
 from agent.fleet.cluster.from_fabric import Adapter, described
@@ -72,6 +72,9 @@ class GpuRow(NamedTuple):
     node: str
     cluster_uuid: str | None = None
     clique: int | None = None
+
+
+T = TypeVar("T", PortRow, NetdevRow)
 
 
 class Tables(NamedTuple):
@@ -138,14 +141,15 @@ def adapters(tables: Tables) -> tuple[dict[str, Adapter], list[str]]:
 
 def lldp(tables: Tables) -> Neighbours:
     """Switches and links by LLDP, of rails; where no rail is known, of every interface of an RDMA device."""
-    told = [row for row in tables.netdev if row.neighbor_port and _switch_of(row)]
+    told = [row for row in tables.netdev if row.neighbor_port and (row.neighbor_system or row.neighbor_chassis)]
     rails = [row for row in told if row.rail is not None]
-    chosen = rails or [row for row in told if row.nic]
+    chosen = _newest_first(rails or [row for row in told if row.nic], tables)
+    ids = _switch_ids(chosen)
     switches: dict[str, Switch] = {}
     links: dict[Place, HostLink] = {}
     for row in chosen:
-        switch = _switch_of(row)
-        name = str(row.neighbor_system or row.neighbor_chassis)
+        switch = ids[row.neighbor_system, row.neighbor_chassis]
+        name = str(row.neighbor_system or switch)
         switches.setdefault(switch, Switch(switch, " ".join(name.split()), by_hosts=True))
         at = Place(switch, str(row.neighbor_port))
         rail = f"rail {row.rail}" if row.rail is not None else str(row.label)
@@ -160,7 +164,7 @@ def infiniband(tables: Tables) -> Neighbours:
     many = Counter((row.node, row.nic) for row in tables.port)
     switches: dict[str, Switch] = {}
     links: dict[Place, HostLink] = {}
-    for row in tables.port:
+    for row in _newest_first(tables.port, tables):
         far, name = guid(row.neighbor_guid), str(row.neighbor_name or "")
         host = described(name)
         if not far or row.neighbor_port is None or (host and host[1]):
@@ -242,8 +246,27 @@ def _adapter(row: PortRow, nic: NicRow, several: bool) -> Adapter:
     return Adapter(str(row.node), f"rail {rail}" if rail is not None else device, device)
 
 
-def _switch_of(row: NetdevRow) -> str:
-    return str(row.neighbor_chassis or row.neighbor_system or "")
+def _newest_first(rows: Iterable[T], tables: Tables) -> list[T]:
+    """Of two hosts that claim one port of a switch, the one that was seen later has it."""
+    newest = {row.node: -row.observed_at.timestamp() for row in tables.host if row.observed_at}
+    return sorted(rows, key=lambda row: newest.get(row.node, 0.0))
+
+
+def _switch_ids(rows: Iterable[NetdevRow]) -> dict[tuple[str | None, str | None], str]:
+    """One id a switch: its name, unless switches of several chassis have that name ("switch", "sonic")."""
+    pairs = {(row.neighbor_system, row.neighbor_chassis) for row in rows}
+    chassis: defaultdict[str, set[str]] = defaultdict(set)
+    names: defaultdict[str, set[str]] = defaultdict(set)
+    for name, own in pairs:
+        if name and own:
+            chassis[name].add(own)
+            names[own].add(name)
+    found = {}
+    for name, own in pairs:
+        known = name or (next(iter(names[own])) if own and len(names[own]) == 1 else None)
+        shared = known is not None and len(chassis[known]) > 1
+        found[name, own] = str(own if (shared and own) or known is None else known)
+    return found
 
 
 def _apart(links: Iterable[HostLink]) -> tuple[HostLink, ...]:

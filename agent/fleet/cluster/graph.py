@@ -16,13 +16,15 @@ LANE_GBIT_S = {
 class Switch(NamedTuple):
     """`id`: its node GUID; of Ethernet what LLDP calls it. `name`: as people call it, "LG28-08".
 
-    `by_hosts`: only hosts tell of it, so cables between switches are not known.
+    `by_hosts`: only hosts tell of it, so cables between switches are not known. `whole`: all its cables are told; a
+    file that is cut names switches that it does not list.
     """
 
     id: str
     name: str
     ports: int | None = None
     by_hosts: bool = False
+    whole: bool = True
 
 
 class Place(NamedTuple):
@@ -111,6 +113,7 @@ class Cluster(NamedTuple):
     domains: tuple[Domain, ...] = ()
     unseen: tuple[Unseen, ...] = ()
     rails: Mapping[str, int] = {}  # that a host has by its report
+    cut: bool = False  # a file ends too early: what it does not tell is not missing
     sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -81,8 +81,9 @@ def load_of(view: View, tier: int) -> Load | None:
     usual = max(counts, key=lambda up: (counts[up], up))
     full = sorted((each for each in busy if each[1] == usual), key=lambda each: each[0])
     chosen = full[int(0.9 * (len(full) - 1))]
-    each_down = max((each[2] / each[0] for each in full), default=0.0)  # ports whose pace is not told run like others
-    return Load(int(chosen[0]), int(chosen[1]), chosen[0] * each_down, chosen[3])
+    each_down = max(each[2] / each[0] for each in full)  # a slow cable, or one whose pace is not told, is no design
+    each_up = max(each[3] / each[1] for each in full)
+    return Load(int(chosen[0]), int(chosen[1]), chosen[0] * each_down, chosen[1] * each_up)
 
 
 def _loaded(tier: int, load: Load) -> str:

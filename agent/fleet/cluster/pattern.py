@@ -60,8 +60,8 @@ def _unit(view: View, unit: Unit) -> tuple[list[Should], list[str]]:
         have = {link.rail: link for link in view.units.links[host] if link.rail}
         for rail, at in unit.rails.items():
             link = have.get(rail)
-            if link is None and at.most.of < len(unit.hosts) * REGULAR:
-                continue  # an adapter that only some nodes have
+            if link is None and (view.cluster.cut or at.most.of < len(unit.hosts) * REGULAR):
+                continue  # an adapter that only some nodes have, or nobody knows
             should = Place(at.leaf, ports[host])
             fits += link is not None and link.at == should
             own = f"this node the port {ports[host]}"

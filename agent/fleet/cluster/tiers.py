@@ -22,7 +22,8 @@ def tiers(part: Part, switches: Mapping[str, Switch]) -> dict[str, int]:
     leaves = _leaves(hosts, beside)
     found = _distances(leaves, beside)
     bare = _bare(found, leaves, switches)
-    return _distances(leaves | bare, beside) if bare else found
+    found = _distances(leaves | bare, beside) if bare else found
+    return {switch: found[switch] for switch in part.switches if switch in found}  # a set has no order of its own
 
 
 def direct(part: Part, leaves: set[str]) -> float:

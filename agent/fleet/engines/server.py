@@ -30,7 +30,7 @@ def reached(url: str) -> Any:
     try:
         return ibis.connect(url)
     except ImportError as error:
-        raise EngineRefused(f"{shown(url)}: a library is missing: {error}") from error
+        raise EngineRefused(one_line(f"{shown(url)}: a library is missing", error)) from error
     except Exception as error:
         said = one_line(shown(url), error)
         raise EngineRefused(said.replace(url, shown(url))) from error

@@ -1,4 +1,4 @@
-"""Rows of history that a late report made void: the files that hold them are written again without them."""
+"""Files of history that are written again: without rows that a late report made void, or several small ones as one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from agent.fleet.ingest.past import batches, day
 from agent.fleet.store import Store
 from agent.fleet.tables import TIME
 
+MOST_FILES = 12  # small ones of a table and day
+SMALL_ROWS = 1 << 20
 Void = tuple[str, str, int]  # table, node, moment
 
 
@@ -33,6 +35,25 @@ def corrected(
             for file in made[table]
             for kept in ([file] if f"/dt={when}/" not in file.path else _without(store, staging, file, table, mine))
         ]
+    return made
+
+
+def gathered(store: Store, staging: Staging, history: dict[str, list[File]]) -> dict[str, list[File]]:
+    """History's files, where a day of a table has many small ones made into one. Raises OSError."""
+    made = {}
+    for table, files in history.items():
+        days: defaultdict[str, list[File]] = defaultdict(list)
+        for file in files:
+            if file.rows <= SMALL_ROWS:
+                days[file.path.rpartition("/")[0]].append(file)
+        many = {folder: small for folder, small in days.items() if len(small) > MOST_FILES}
+        gone = {file.path for small in many.values() for file in small}
+        made[table] = [file for file in files if file.path not in gone]
+        plain = schema(table, True)
+        for folder, small in many.items():
+            rows = (batch for file in small for batch in batches(store, file, plain))
+            new = written(staging, store, f"{folder}/{staging.name()}", plain, rows)
+            made[table] += [new] if new else []
     return made
 
 

@@ -17,6 +17,11 @@ from agent.fleet.store import Store
 
 GROUP_ROWS = 1 << 18
 MOST_OPEN = 96
+_WITH_STATISTICS = (
+    "node",
+    "observed_at",
+    "table",
+)  # what leaves out whole groups; of all columns they cost as much again
 
 
 class Staging(msgspec.Struct, frozen=True):
@@ -42,8 +47,8 @@ class Writer:
         self._staging, self._store, self.path, self._plain = staging, store, path, plain
         local = os.path.join(staging.folder, path)
         os.makedirs(os.path.dirname(local), exist_ok=True)
-        text = [each.name for each in plain if each.type == pa.string()]
-        self._writer = pq.ParquetWriter(local, packed_schema(plain), use_dictionary=text, **PARQUET)
+        known = [name for name in _WITH_STATISTICS if name in plain.names]
+        self._writer = pq.ParquetWriter(local, packed_schema(plain), write_statistics=known, **PARQUET)
         self._held: list[Any] = []
         self._count = 0
         self.rows = 0

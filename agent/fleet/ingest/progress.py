@@ -12,9 +12,9 @@ WORDS = {"read": "reading", "write": "writing"}
 
 
 @contextlib.contextmanager
-def progress(stream: TextIO) -> Iterator[Tell]:
+def progress(stream: TextIO, quiet: bool = False) -> Iterator[Tell]:
     """A line that is drawn over itself; where the stream is no terminal nothing is drawn."""
-    if not stream.isatty():
+    if quiet or not stream.isatty():
         yield lambda _stage, _done: None
         return
     from rich.console import Console

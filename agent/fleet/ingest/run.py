@@ -17,7 +17,7 @@ import msgspec
 
 from agent.fleet.columns import HISTORY, schema
 from agent.fleet.dataset import SLOTS, File, Manifest
-from agent.fleet.ingest.correcting import corrected
+from agent.fleet.ingest.correcting import corrected, gathered
 from agent.fleet.ingest.files import Staging, Writer
 from agent.fleet.ingest.held import Held, held
 from agent.fleet.ingest.merging import Job, Merged
@@ -154,6 +154,7 @@ class _Run:
         removed = [each for done in merged for each in done.removed]
         if removed:
             history = corrected(self._held.store, self._staging, history, removed)
+        history = gathered(self._held.store, self._staging, history)
         for done_ in closed:
             for name, file in done_.history:
                 history[name].append(file)

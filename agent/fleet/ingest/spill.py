@@ -24,7 +24,7 @@ from agent.fleet.rows import NAMES, Reader
 from agent.fleet.rows.unique import Counters, Functions
 from agent.fleet.tables import COUNTER, PCI, TIME
 
-MOST_ROWS, MOST_REPORTS, MOST_BYTES = 300_000, 4000, 64 << 20  # of an epoch
+MOST_ROWS, MOST_REPORTS, MOST_BYTES = 100_000, 4000, 64 << 20  # of an epoch
 _MOMENT = "observed_at"
 _START = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PLACE = {name: place for place, name in enumerate(NAMES)}

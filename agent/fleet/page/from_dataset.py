@@ -55,9 +55,7 @@ def known(tables: Tables, wish: Wish, wires: Wiring) -> Known:
     made = _Shapes([gpu_shape(text) for text in gpus.all], [rail_shape(text) for text in wired.all])
     shapes = [_both(name, gpus, wired, made) for name in names]
     found = findings(names, reading.findings(tables), reading.said(tables, MOST))
-    told = judged(
-        names, reading.letters(tables, STATES), [host["generator"] for host in hosts], reading.rules_of(tables)
-    )
+    told = judged(names, *reading.letters(tables, STATES))
     unjudged = reading.unjudged(tables)
     lined, line_codes = distinct([(*a.lines, *b.lines) or None for a, b in shapes])
     reasons, reason_codes = distinct([unjudged.of.get(name) for name in names])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from agent.fleet.page.reading import Texts, cells
 from agent.fleet.page.scene import Coverage, Judged
@@ -11,29 +11,9 @@ LINES = 40  # rules that a node's panel gives the reason of
 REASON = 200  # letters
 
 
-def judged(
-    nodes: Sequence[str], texts: Texts, versions: Sequence[str | None], rules: Mapping[str, list[str]]
-) -> Judged:
-    """One order of rules for all nodes, though each version of the agent has its own."""
-    every = sorted({rule for each in rules.values() for rule in each})
-    place = {rule: at for at, rule in enumerate(every)}
-    vectors: dict[str, int] = {}
-    made: dict[tuple[int, str], int] = {}
-    codes = []
-    for node, version in zip(nodes, versions, strict=True):
-        text = texts.of.get(node)
-        own = rules.get(version or "", [])
-        if text is None or len(texts.all[text]) != len(own):  # rules of its own: nobody can say which letter is whose
-            codes.append(-1)
-            continue
-        key = (text, version or "")
-        if key not in made:
-            letters = [" "] * len(every)
-            for rule, letter in zip(own, texts.all[text], strict=True):
-                letters[place[rule]] = letter
-            made[key] = vectors.setdefault("".join(letters), len(vectors))
-        codes.append(made[key])
-    return Judged(rules=every, vectors=list(vectors), codes=codes)
+def judged(nodes: Sequence[str], rules: list[str], texts: Texts) -> Judged:
+    """Rules, and of every node a letter for each."""
+    return Judged(rules=rules, vectors=texts.all, codes=[texts.of.get(node, -1) for node in nodes])
 
 
 def coverage(told: Judged, stale: Sequence[bool], reasons: Texts, nodes: Sequence[str]) -> list[Coverage]:

@@ -134,7 +134,7 @@ def _addresses(tables: Tables, kind: Kind, notes: list[str], options: Options) -
     if not rows:
         return []
     named = host.filter(host.cluster.notnull()).select("node", "cluster")
-    clusters: dict[str, str] = {node: cluster for node, cluster in tables.rows(named)}
+    clusters: dict[str, str] = dict(tables.rows(named))
     ((nodes,),) = tables.rows(host.aggregate(nodes=host.count()))
     values: dict[tuple[str, str | None], set[tuple[str, str | None]]] = {}
     for node, value, label in rows:

@@ -17,7 +17,6 @@ _FEW_OF_MANY = 0.02
 # What may make a subnet, from the widest to the narrowest: where a wide one has nearly every LID twice, it is several
 _LEVELS: tuple[tuple[str, ...], ...] = (
     ("cluster", "subnet", "sm_lid"),
-    ("cluster", "subnet", "sm_lid", "rail"),
     ("cluster", "subnet", "sm_lid", CLASS),
     ("cluster", "subnet", "sm_lid", CLASS, "rail"),
 )

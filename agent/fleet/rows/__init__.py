@@ -17,6 +17,7 @@ from msgspec.json import Decoder
 
 from agent.fleet.rows import devices, network, shapes, verdicts
 from agent.fleet.rows.devices import Row
+from agent.fleet.rows.recent import Recent
 from agent.fleet.rows.unique import Counters, Functions, Unique
 from agent.fleet.rows.verdicts import Counted, Label
 from agent.fleet.tables import COUNTER, PCI, TABLES
@@ -56,6 +57,7 @@ class Reader:
         self.counters = Counters()
         self.cost = 0  # bytes of parts that are remembered, about
         self._parts: dict[object, Any] = {}
+        self._recent = Recent()
 
     @property
     def size(self) -> int:
@@ -90,17 +92,16 @@ class Reader:
     def _functions(self, raws: list[Raw], ids: Numbers) -> dict[str, tuple[str | None, str | None]]:
         """Vendor and device of every function."""
         kinds = {}
-        parts, pci, link, counter = self._parts, ids["pci"], ids["link"], ids["counter"]
+        recent, pci, link, counter = self._recent, ids["pci"], ids["link"], ids["counter"]
         for place, raw in enumerate(raws):
             key = bytes(raw)
-            start, end = _serial(key)
-            if end:
-                part = parts.get(key[:start] + key[end:]) or self._function(key, place)
-                serial = key[start:end].decode()
-                pci.append(part[2] if part[5] == serial else self._pci.like(part[2], serial))
-            else:
-                part = parts.get(key) or self._function(key, place)
+            found = recent.find(place, key)
+            if found is None:
+                part = self._function(key, place)
                 pci.append(part[2])
+            else:
+                part, serial = found
+                pci.append(part[2] if serial is None else self._pci.like(part[2], serial))
             kinds[part[0]] = part[1]
             if part[3] is not None:
                 link.append(part[3])
@@ -117,15 +118,15 @@ class Reader:
         linked = None if link is None else self._one("link", link)
         counted = self.counters.add(f"pci:{f.id}", counts)
         part = (f.id, (f.vendor, f.device), self._pci.add(row), linked, counted, f.serial)
-        start, end = _serial(key)
-        if end and key[start:end].decode() == f.serial:
-            return part if counted else self._kept(key[:start] + key[end:], part)
-        return self._kept(key, part)
+        if not counted:  # errors are of one node
+            start, end = _serial(key)
+            own = end and key[start:end].decode() == f.serial
+            self._recent.add(place, key, part, (start, end) if own else (0, 0))
+            self.cost += len(key)
+        return part
 
     def _gpu(self, gpu: shapes.Gpu, place: int, ids: Numbers) -> None:
-        links = bytes(gpu.links)
-        part = self._part((gpu.id, links), lambda: self._gpu_links(gpu, place), len(links))
-        rows, counts, active = part
+        rows, counts, active = self._whole(("links", gpu.id), gpu.links, lambda: self._gpu_links(gpu, place))
         ids["nvlink"] += rows
         ids["counter"] += counts
         ids["gpu"].append(self._add("gpu", devices.gpu_row(gpu, len(rows), active)))
@@ -166,16 +167,14 @@ class Reader:
             rows = [devices.path_row(path, *ends) for path in _read(_PATHS, whole, "topology.paths")]
             return [self._one("path", row) for row in rows]
 
-        key = bytes(whole)
-        return self._part((key, ends), made, len(key))
+        return self._whole(("paths", ends), whole, made)
 
     def _checks(self, whole: Raw) -> list[int]:
         def made() -> list[int]:
             rows = [verdicts.check_row(check) for check in _read(_CHECKS, whole, "checks")]
             return [self._one("check", row) for row in rows]
 
-        key = bytes(whole)
-        return self._part(key, made, len(key))
+        return self._whole("checks", whole, made)
 
     def _add(self, table: str, row: Row) -> int:
         return self.unique[table].add(row)
@@ -184,13 +183,25 @@ class Reader:
         """The number of an equal row of the table, or of a new one."""
         return self._part((table, row), lambda: self._add(table, row))
 
+    def _whole(self, place: object, raw: Raw, make: Callable[[], _T]) -> _T:
+        """What was made of an equal list at that place before, or is made now."""
+        key = bytes(raw)
+        found = self._recent.find(place, key)
+        if found is not None:
+            part: _T = found[0]
+            return part
+        made = make()
+        self._recent.add(place, key, made)
+        self.cost += len(key)
+        return made
+
     def _part(self, key: object, make: Callable[[], _T], size: int = 300) -> _T:
         """What was made of an equal part before, or is made now."""
         part: _T | None = self._parts.get(key)
         return self._kept(key, make(), size) if part is None else part
 
-    def _kept(self, key: object, part: _T, size: int | None = None) -> _T:
-        self.cost += 200 + (len(key) if isinstance(key, bytes) else size or 0)
+    def _kept(self, key: object, part: _T, size: int) -> _T:
+        self.cost += 200 + size
         self._parts[key] = part
         return part
 

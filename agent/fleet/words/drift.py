@@ -6,8 +6,8 @@ from itertools import groupby
 
 from agent.fleet.questions.drift import Change, Drift
 from agent.fleet.questions.subjects import GONE, NEW
-from agent.fleet.words.pieces import count, hosts, told
-from agent.outputs.text.lines import BLANK, Line, heading, line
+from agent.fleet.words.pieces import count, hosts, number, told
+from agent.outputs.text.lines import BLANK, Line, heading, line, paragraph
 
 _TITLES = {"host": "Hosts", "finding": "Findings", "NIC": "NICs", "GPU": "GPUs", "IP address": "IP addresses"}
 _BAGS = {"cmdline": "kernel command line", "settings": "NCCL settings", "services": "services"}
@@ -16,7 +16,8 @@ _BAGS = {"cmdline": "kernel command line", "settings": "NCCL settings", "service
 def page(found: Drift, width: int = 80) -> list[Line]:
     """The whole answer."""
     compared = f"{count(found.compared_nodes, 'node')} since {found.since}"
-    lines = [line(f"{compared}, newest report {found.newest}" if found.newest else compared)]
+    first = f"{compared}, newest report {found.newest}" if found.newest else compared
+    lines = paragraph(first, width, "  ", first="")
     for title, hosts_, nodes in (
         ("another machine by the same name", found.replaced, None),
         ("installed anew (another machine-id)", found.reinstalled, None),
@@ -37,10 +38,17 @@ def page(found: Drift, width: int = 80) -> list[Line]:
 def sentence(change: Change) -> str:
     """One change and who has it."""
     who = hosts(change.hosts, change.nodes)
+    if change.subject == "finding":
+        times = f" on {number(change.things)} subjects" if change.things > change.nodes else ""
+        return f"{who}: {', '.join(change.labels)} {change.what}{times}  [{_when(change)}]"
     labels = f" ({', '.join(change.labels)})" if change.labels else ""
     many = f" on {count(change.things, change.subject)}" if change.things > 1 and change.subject != "host" else ""
-    when = f"  [{change.first}]" if change.first == change.last else f"  [{change.first} to {change.last}]"
-    return f"{who}: {_what(change)}{many}{labels}{when}"
+    return f"{who}: {_what(change)}{many}{labels}  [{_when(change)}]"
+
+
+def _when(change: Change) -> str:
+    """When the first and the last of them were noticed."""
+    return str(change.first) if change.first == change.last else f"{change.first} to {change.last}"
 
 
 def _what(change: Change) -> str:

@@ -8,7 +8,7 @@ from agent.fleet.questions.bags import ABSENT
 from agent.fleet.questions.odd import Mixed, Outlier
 from agent.fleet.questions.outliers import Outliers
 from agent.fleet.words.pieces import count, hosts, number, share, told
-from agent.outputs.text.lines import BLANK, Line, heading, line, paragraph
+from agent.outputs.text.lines import BLANK, Line, heading, paragraph
 
 _LABELS = 4
 
@@ -17,7 +17,7 @@ def page(found: Outliers, width: int = 80) -> list[Line]:
     """The whole answer."""
     compared = f"{count(found.compared_nodes, 'node')} of {count(len(found.classes), 'hardware class')} compared"
     answers = f"{count(len(found.outliers), 'answer')}" if found.outliers else "nobody is odd"
-    lines = [line(f"{compared}: {answers}")]
+    lines = paragraph(f"{compared}: {answers}", width, "  ", first="")
     for name, each in groupby(found.outliers, lambda outlier: outlier.hardware_class):
         lines += [BLANK, *_class(name, found.classes.get(name), width)]
         for outlier in each:

@@ -14,7 +14,8 @@ def page(found: Summary, width: int = 80) -> list[Line]:
     """The whole answer."""
     if not found.nodes:
         return [line("no nodes")]
-    lines = [line((f"{count(found.nodes, 'node')}", "bold"), f", newest report {found.newest}, oldest {found.oldest}")]
+    first = f"{count(found.nodes, 'node')}, newest report {found.newest}, oldest {found.oldest}"
+    lines = paragraph(first, width, "  ", "bold", first="")
     spans = [
         (f"{number(found.verdicts[each])} {each}", STYLES.get(each, "")) for each in VERDICTS if each in found.verdicts
     ]

@@ -11,7 +11,7 @@ from agent.fleet.cluster.view import View
 
 def loose_hosts(view: View) -> list[Break]:
     """Nodes whose cables are spread over several units, where nearly all others are in one."""
-    if len(view.units.loose) > 0.1 * len(view.units.links):
+    if view.cluster.cut or len(view.units.loose) > 0.1 * len(view.units.links):
         return []  # then it is the way this fabric is wired
     found, every = [], len(view.units.links)
     for host in view.units.loose:

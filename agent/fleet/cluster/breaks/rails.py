@@ -40,8 +40,8 @@ def moved_rails(view: View) -> list[Break]:
 
 def missing_rails(view: View, told: set[str]) -> list[Break]:
     """Nodes with fewer rails than the nodes beside them. `told`: hosts of which something else is said already."""
-    found = []
-    for unit in view.units.units:
+    found: list[Break] = []
+    for unit in view.units.units if not view.cluster.cut else ():
         if unit.usual is None or unit.usual[0] < 2:
             continue
         usual, clear = unit.usual
@@ -69,7 +69,7 @@ def short_units(view: View) -> list[Break]:
     """Units whose nodes all lack a rail that the nodes of most other units have."""
     counts = {unit.name: unit.usual[0] for unit in view.units.units if unit.usual and unit.usual[0] > 1}
     clear = most(Counter(counts.values()))
-    if clear is None:
+    if clear is None or view.cluster.cut:
         return []
     usual, agree = clear
     every = {rail for unit in view.units.units if counts.get(unit.name) == usual for rail in unit.rails}

@@ -147,16 +147,18 @@ def _listed(ports: list[str]) -> str:
 
 
 def _free_ports(view: View, block: Block, lower: str, upper: str, count: int) -> tuple[list[str], list[str]]:
-    """Ports with nothing on them whose peers' lead to the other switch: below, above."""
+    """Ports with nothing on them whose peers' lead to the other switch: below, above. Of a switch of which not all
+    is told none is known to be free."""
+    switches = view.cluster.switches
     near = [
         port
         for port, (far, _, _) in far_switches(block, block.peers).items()
-        if far == upper and Place(lower, port) not in view.used
+        if far == upper and switches[lower].whole and Place(lower, port) not in view.used
     ]
     far = [
         port
         for port, (low, _, _) in far_switches(block, block.upper).items()
-        if low == lower and Place(upper, port) not in view.used
+        if low == lower and switches[upper].whole and Place(upper, port) not in view.used
     ]
     return sorted(near, key=natural)[: count + 1], sorted(far, key=natural)[: count + 1]
 

@@ -15,33 +15,40 @@ const isRails = () => view.arranged === "rails" || view.arranged === "leaves";
 const nodeOf = (cell) => (isRails() ? Math.floor(cell / 64) : cell);
 const railOf = (cell) => (isRails() ? railsOf(Math.floor(cell / 64))[cell % 64] : null);
 
-// A painter says [look, level, below] of a cell; level is the place in a scale of colours, -1 where there is none
+// A painter says how a cell looks: "ok", or "level c3" with its place in a scale of colours
 const LEVELS = 7;
 const level = (code, { length }) => (length < 2 ? LEVELS - 1 : Math.round((code * (LEVELS - 1)) / (length - 1)));
 const byVerdict = (cell) => {
   const rail = railOf(cell);
-  if (!rail) return [looked(nodeOf(cell)), -1];
-  if (rail[1] > 1) return [SEVERITIES[rail[1]], -1];
-  return [["unknown", "stale"].includes(looked(nodeOf(cell))) ? looked(nodeOf(cell)) : "ok", -1];
+  const shown = looked(nodeOf(cell));
+  if (!rail) return shown;
+  if (rail[1] > 1) return SEVERITIES[rail[1]];
+  return shown === "unknown" || shown === "stale" ? shown : "ok";
 };
-const byMetric = (metric) => (cell) => {
-  const node = nodeOf(cell), code = metric.codes[node];
-  if (code < 0) return ["unknown", -1];
-  return [metric.below[node] ? "below" : "level", level(code, metric.labels)];
+const steps = (look, labels) => labels.map((_, code) => look + " c" + level(code, labels));
+const byMetric = (metric) => {
+  const usual = steps("level", metric.labels), under = steps("below", metric.labels);
+  return (cell) => {
+    const node = nodeOf(cell), code = metric.codes[node];
+    return code < 0 ? "unknown" : (metric.below[node] ? under : usual)[code];
+  };
 };
-const byRailValue = (place, labels) => (cell) => {
-  const rail = railOf(cell);
-  return !rail || rail[place] < 0 ? ["unknown", -1] : ["level", level(rail[place], labels)];
+const byRailValue = (place, labels) => {
+  const all = steps("level", labels);
+  return (cell) => {
+    const rail = railOf(cell);
+    return !rail || rail[place] < 0 ? "unknown" : all[rail[place]];
+  };
 };
 const byRule = (rule) => {
   const letters = data.vectors.map((each) => each[rule] || " ");
   const sets = data.foundSets.map((set) => Math.max(0, ...set.map((at) => (found[at][0] === rule ? found[at][1] : 0))));
   return (cell) => {
     const node = nodeOf(cell), letter = judged[node] < 0 ? " " : letters[judged[node]];
-    if (letter === "f") return [SEVERITIES[foundBy[node] < 0 ? 0 : sets[foundBy[node]]] || "warning", -1];
-    if (letter === "u" || letter === " ") return ["unknown", -1];
-    if (letter !== "p") return ["none", -1];
-    return [stale[node] ? "stale" : "ok", -1];
+    if (letter === "f") return SEVERITIES[foundBy[node] < 0 ? 0 : sets[foundBy[node]]] || "warning";
+    if (letter === "u" || letter === " ") return "unknown";
+    if (letter !== "p") return "none";
+    return stale[node] ? "stale" : "ok";
   };
 };
 const painter = () => {
@@ -69,15 +76,14 @@ const shortened = (text, letters) => {
 };
 const paint = () => {
   const { count, size, wide, high, cells, xs, ys, labels } = view.laid;
-  const paths = new Map(), paintOf = painter(), counts = new Map();
+  const kinds = new Map(), paintOf = painter(), mask = view.mask;
   const inner = size - (size > 6 ? 2 : 1), edge = (size - inner) / 2;
-  const shape = Object.fromEntries(Object.entries(shapes).map(([look, each]) => [look, scaled(each, inner)]));
   for (let i = 0; i < count; i += 1) {
-    const [look, tone, faint] = [...paintOf(cells[i]), view.mask && !view.mask[nodeOf(cells[i])]];
-    const kind = look + (tone >= 0 ? " c" + tone : ""), key = kind + (faint ? " faint" : "");
-    if (!paths.has(key)) paths.set(key, []);
-    paths.get(key).push("M" + (xs[i] * size + edge) + " " + (ys[i] * size + edge) + shape[look]);
-    if (!faint) counts.set(kind, (counts.get(kind) || 0) + 1);
+    const name = paintOf(cells[i]);
+    let kind = kinds.get(name);
+    if (!kind) kinds.set(name, kind = { shape: scaled(shapes[name.split(" ")[0]], inner), clear: [], faint: [] });
+    const at = "M" + (xs[i] * size + edge) + " " + (ys[i] * size + edge) + kind.shape;
+    (mask && !mask[nodeOf(cells[i])] ? kind.faint : kind.clear).push(at);
   }
   const width = wide * size, height = high * size;
   const svg = drawnAs("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
@@ -86,10 +92,14 @@ const paint = () => {
     text.textContent = shortened(each.text, Math.max(4, Math.floor((each.room * size) / 6.2)));
     svg.append(text);
   }
-  for (const [key, parts] of paths) svg.append(drawnAs("path", { d: parts.join(""), class: "look " + key }));
+  for (const [name, { clear, faint }] of kinds) {
+    if (clear.length) svg.append(drawnAs("path", { d: clear.join(""), class: "look " + name }));
+    if (faint.length) svg.append(drawnAs("path", { d: faint.join(""), class: "look " + name + " faint" }));
+  }
   svg.append(drawnAs("rect", { class: "cursor", width: size, height: size, x: -99, y: 0, rx: 1 }));
   $("drawn").replaceChildren(svg);
-  view.counts = counts;
+  view.counts = new Map();
+  for (const [name, { clear }] of kinds) if (clear.length) view.counts.set(name, clear.length);
   legend();
   if (view.at >= 0) goTo(view.at, false);
 };

@@ -14,7 +14,7 @@ def test_a_report_knows_better_than_the_description() -> None:
     plant = rails(units=1, nodes=1, per_node=2)
     guid = plant.guid("n001 mlx5_0")
 
-    found = read([plant.fabric()], {guid: Adapter("gpu7", "rail 0", "mlx5_0")})
+    found = read([(plant.fabric(), "")], {guid: Adapter("gpu7", "rail 0", "mlx5_0")})
 
     assert {("gpu7", "rail 0"), ("n001", "mlx5_1")} == {(link.host, link.rail) for link in found.host_links}
 
@@ -94,7 +94,7 @@ def test_loose_ends_are_left_out() -> None:
     links = [FabricLink(s, None), FabricLink(s, one, state="Down"), FabricLink(one, other)]
     links += [FabricLink(FabricEnd("s", 2), FabricEnd("r", 1)), FabricLink(FabricEnd("s", 3), FabricEnd("gone", 1))]
 
-    found = read([Fabric("iblinkinfo", nodes, tuple(links), ("line 7: odd",))], {})
+    found = read([(Fabric("iblinkinfo", nodes, tuple(links), ("line 7: odd",)), "")], {})
 
     assert not found.host_links
     assert not found.switch_links

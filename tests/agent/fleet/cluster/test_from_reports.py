@@ -171,6 +171,34 @@ def test_lldp_where_no_rail_is_known() -> None:
     assert [("n1", "eth0")] == [(link.host, link.rail) for link in cluster.host_links]
 
 
+def test_one_switch_however_it_is_told() -> None:
+    """With its chassis and without, without its name; three switches of one name are three."""
+    rows = [
+        NetdevRow("n1", "eth0", "x", 0, 400.0, "leaf0", "00:01", "1"),
+        NetdevRow("n2", "eth0", "x", 0, 400.0, "leaf0", None, "2"),
+        NetdevRow("n3", "eth0", "x", 0, 400.0, None, "00:01", "3"),
+        *(NetdevRow(f"n{node}", "eth1", "y", 1, 400.0, "sonic", f"00:a{node}", "1") for node in range(1, 4)),
+        NetdevRow("n4", "eth1", "y", 1, 400.0, None, "00:a1", "4"),
+    ]
+
+    cluster = build([], Tables(netdev=rows))
+
+    assert ["leaf0", "sonic 00:a1", "sonic 00:a2", "sonic 00:a3"] == sorted(
+        switch.name for switch in cluster.switches.values()
+    )
+
+
+def test_a_port_that_two_hosts_claim() -> None:
+    """A cable was moved, and one report is old: the newer one has it."""
+    old = SEEN.replace(month=1, day=1)
+    rows = [NetdevRow(f"n{node}", "eth0", "x", 0, 400.0, "leaf0", "00:01", "1") for node in (1, 2)]
+    hosts = [HostRow("n1", old), HostRow("n2", SEEN)]
+
+    (link,) = build([], Tables(host=hosts, netdev=rows)).host_links
+
+    assert "n2" == link.host
+
+
 def test_domains_that_leave_a_node() -> None:
     """Not the one that ends there; GPUs are counted."""
     own, rack = "00000000-0000-0000-0000-000000000000", "11111111-0000-4000-8000-000000000001"

@@ -153,6 +153,20 @@ def test_a_leaf_and_a_spine_are_not_enough() -> None:
     assert ("fat-tree", "unsure") == kind(fat_tree(leaves=1, spines=1))
 
 
+def test_two_networks_with_a_cable_a_host_are_two() -> None:
+    """Compute by racks, storage by something else: no units are made of both."""
+    plant = Plant()
+    for node in range(24):
+        for name, leaf in (("c", node // 6), ("s", node % 4)):
+            switch = plant.switch(f"{name}-leaf{leaf}")
+            plant.cable(f"n{node:02d} mlx5_{'cs'.index(name)}", 1, switch, node + 1)
+    for name in "cs":
+        for leaf in range(4):
+            plant.cable(f"{name}-leaf{leaf}", 40, plant.switch(f"{name}-spine"), leaf + 1)
+
+    assert ["fat-tree", "fat-tree"] == [what(view).kind for view in plant.views()]
+
+
 def test_hosts_at_random_are_unknown() -> None:
     """Leaves that hang on whatever: nothing is claimed."""
     plant = Plant()

@@ -75,6 +75,16 @@ def test_ports_without_a_pattern_are_not_judged() -> None:
     assert 16 == found.judged  # between switches only
 
 
+def test_a_pattern_that_too_few_cables_follow_is_none() -> None:
+    """Three of a node's four cables on one port, the fourth always on another."""
+    plant = rails(units=1, nodes=6)
+    for node in range(1, 7):
+        cable = plant.of(f"n{node:03d} mlx5_{node % 4}")
+        cable.b = (cable.b[0], 20 + node)
+
+    assert [] == judged(plant).wrong
+
+
 def test_cables_between_switches() -> None:
     """One is out, one leads to another spine."""
     plant = fat_tree(leaves=6, spines=4)

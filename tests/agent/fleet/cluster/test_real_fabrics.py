@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.fleet.cluster.answer import Topology, topology
-from agent.fleet.cluster.build import FabricFile, build, generated
+from agent.fleet.cluster.build import FabricFile, build, generated, last_listed
 from agent.fleet.cluster.pattern import by_pattern
 from agent.fleet.cluster.picture import picture
 from agent.fleet.cluster.slurm import conf
@@ -143,6 +143,23 @@ def test_ports_that_are_exchanged_in_the_example_are_so_in_the_file(corpus: Path
     assert "b06-p1-dgx-06-c07 HCA-1" == lines["B09-P1-IBLEAF-01-06"]["7"]
     assert "b06-p1-dgx-06-c02 HCA-1" == lines["B09-P1-IBLEAF-01-06"]["4"]
     assert "b06-p1-dgx-06-c02 HCA-2" == lines["B09-P1-IBLEAF-02-06"]["2"]
+
+
+@pytest.mark.parametrize("part", [0.03, 0.13, 0.22, 0.38, 0.46, 0.6, 0.9])
+def test_a_file_that_is_cut_invents_nothing(corpus: Path, part: float) -> None:
+    """Wherever it ends: whoever is said to lack a cable, or to be moved, is so in the whole file too."""
+    path = fabric(corpus, EXAMPLE)
+    whole = {(each.kind, each.text.split(" has ")[0]) for each in judged(path).breaks}
+    text = path.read_text()
+    for end in (int(len(text) * part), text.index("\n", int(len(text) * part)) + 1):
+        cut = text[:end]
+        file = FabricFile(path.name, read_fabric(cut, path.name), generated(cut), last_listed(cut))
+        cluster = build([file], None)
+
+        answer = topology(cluster, views(cluster))
+
+        assert {(each.kind, each.text.split(" has ")[0]) for each in answer.breaks} <= whole
+        assert any("a file is cut" in note for note in answer.notes)
 
 
 def test_selene_is_read_judged_and_drawn_in_seconds(corpus: Path) -> None:

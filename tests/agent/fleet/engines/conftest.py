@@ -10,5 +10,5 @@ from tests.agent.fleet.questions.conftest import made
 @pytest.fixture(scope="session")
 def dataset(tmp_path_factory):
     place = tmp_path_factory.mktemp("engines")
-    made(place, 120, 5, {"gb200-ib": 2, "l40s-roce": 1})
+    made(place, 150, 8, {"gb200-ib": 2, "l40s-roce": 1})
     return place / "dataset"

@@ -99,6 +99,20 @@ def test_at_rest_the_files_on_disk_are_those_of_the_manifest(tmp_path: Path) -> 
     ]  # fmt: skip
 
 
+def test_small_files_of_a_day_are_made_one_and_say_the_same(tmp_path: Path) -> None:
+    most = 0
+    for hour in range(16):
+        take(tmp_path / "d", report(hour=hour / 2, driver=str(hour % 3)))
+        most = max(most, len(open_dataset(str(tmp_path / "d")).history("host")))
+    take(tmp_path / "one", *(report(hour=hour / 2, driver=str(hour % 3)) for hour in range(16)))
+
+    assert 12 <= most <= 13
+    assert len(open_dataset(str(tmp_path / "d")).history("host")) < 6
+    for table in ("change", "sighting", "host", "gpu"):
+        assert history(tmp_path / "d", table) == history(tmp_path / "one", table)
+    assert files(tmp_path / "d") == named(tmp_path / "d")
+
+
 def test_every_table_has_a_file_so_that_its_columns_are_known(tmp_path: Path) -> None:
     take(tmp_path / "d", report())
     opened = open_dataset(str(tmp_path / "d"))

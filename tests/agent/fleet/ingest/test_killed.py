@@ -189,7 +189,10 @@ def _forked(work: Callable[[], None]) -> int:
 def _killed(child: int, after: float) -> bool:
     """Whether it was still at work then."""
     time.sleep(after)
-    os.killpg(child, signal.SIGKILL)
+    try:
+        os.killpg(child, signal.SIGKILL)
+    except ProcessLookupError:  # it has no group of its own yet
+        os.kill(child, signal.SIGKILL)
     return _end(child) == -signal.SIGKILL
 
 

@@ -192,7 +192,7 @@ def test_the_arrangement_and_the_colours_are_switched(show: Any) -> None:
     assert 1 == page.locator("#drawn path.below.c0").count()
     assert "slowest PCIe link" in page.inner_text("#coloured")
     assert "under the usual of its class" in page.inner_text("#legend")
-    assert "not known 1" in page.inner_text("#legend")
+    assert "not known 2" in page.inner_text("#legend")
     page.select_option("#coloured", label="gpu-lost")
     assert 2 == page.evaluate("document.querySelector('#drawn path.critical').getAttribute('d').split('M').length - 1")
     assert "could not be judged" in page.inner_text("#legend")

@@ -45,7 +45,7 @@ def made(place: Path, nodes: int, seed: int, mix: dict[str, float] | None) -> di
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory):
     place = tmp_path_factory.mktemp("fleet")
-    truth = made(place, 120, 5, {"gb200-ib": 2, "l40s-roce": 1})
+    truth = made(place, 150, 8, {"gb200-ib": 2, "l40s-roce": 1})
     engine = connect(None, str(place / "dataset"))
     yield Fleet(place / "dataset", engine, truth)
     engine.close()

@@ -161,6 +161,18 @@ def test_names_that_count_in_another_order(strange: tuple[str, ...]) -> None:
     assert [] == plant.breaks()
 
 
+def test_two_names_that_mean_each_other() -> None:
+    """Where several nodes name them so, their cables show it: no swap in each of them."""
+    plant = rails(nodes=8)
+    for node in ("n002", "n003", "n009", "n010"):
+        renamed(plant, node, {"mlx5_0": "ib1", "mlx5_1": "ib0", "mlx5_2": "ib2", "mlx5_3": "ib3"})
+    assert [] == plant.breaks()
+
+    plant.swap("n003 mlx5_2", "n003 mlx5_3")
+
+    assert [("swapped-cables", ("n003",))] == [(each.kind, each.hosts) for each in plant.breaks()]
+
+
 def test_a_unit_without_a_leaf_that_others_have() -> None:
     """Its leaf is off: no node is blamed."""
     plant = rails(units=5, nodes=4)
@@ -207,6 +219,18 @@ def test_a_node_between_units() -> None:
     assert ("no-unit", ("x1",)) == (found.kind, found.hosts)
     assert "of its 4 ports 2 on su1, 2 on su2" in found.text
     assert "18 of 19 nodes are in one" == found.compared
+
+
+def test_every_tenth_node_between_units_is_how_it_is_wired() -> None:
+    """Four of 22: nothing is said of them."""
+    plant = rails(units=3, nodes=6)
+    pairs = [("su1", "su2"), ("su2", "su3"), ("su3", "su1"), ("su2", "su1")]
+    for number, (one, other) in enumerate(pairs):
+        for rail, leaf in enumerate([f"{one}-leaf1", f"{one}-leaf2", f"{other}-leaf3", f"{other}-leaf4"]):
+            plant.cable(f"x{number} mlx5_{rail}", 1, leaf, 20 + number)
+
+    assert 4 == len(plant.view().units.loose)
+    assert [] == plant.breaks()
 
 
 def test_many_nodes_between_units_are_how_it_is_wired() -> None:

@@ -137,6 +137,19 @@ def test_a_leaf_of_many_that_has_one_cable_left() -> None:
     assert found.text.startswith("su1-leaf1 has 1 of 8 cables up")
 
 
+def test_a_switch_that_is_named_and_not_listed() -> None:
+    """The file is cut: what a whole leaf lacks is said, but not which port of that spine is free; no more is said."""
+    plant = fat_tree(leaves=6, spines=4)
+    plant.nodes["spine02"] = plant.nodes["spine02"]._replace(ports=None)
+    plant.cut("leaf03", 36)
+
+    (found,) = plant.breaks()
+    assert {"leaf03/36": "spine02"} == found.should
+
+    plant.nodes["leaf03"] = plant.nodes["leaf03"]._replace(ports=None)
+    assert [] == plant.breaks()
+
+
 def test_a_trunk_between_leaves_is_left_alone() -> None:
     """Two leaves of one row that are joined."""
     plant: Plant = fat_tree(leaves=6)

@@ -1,0 +1,140 @@
+"""What `fabricscope fleet` answers about a made-up fleet, beside what is odd in it.
+
+python -m bench.fleet.make --nodes 10000 --sweeps 2 --out - --ndjson --truth truth.json |
+    fabricscope fleet ingest - --dataset DIR
+python -m bench.fleet.answers DIR truth.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from agent.fleet.engines import connect
+from agent.fleet.engines.engine import Tables
+from agent.fleet.hostlist import fold, unfold
+from agent.fleet.questions.drift import drift
+from agent.fleet.questions.duplicates import duplicates
+from agent.fleet.questions.findings import findings
+from agent.fleet.questions.outliers import outliers
+from agent.fleet.questions.summary import summary
+
+# what is planted -> what tells it
+OUTLIERS = {
+    "gpu-link-narrow": {"pcie-width"},
+    "gpu-link-slow": {"pcie-speed"},
+    "nic-link-narrow": {"pcie-width"},
+    "nic-firmware-one": {"nic-firmware"},
+    "nic-firmware-node": {"nic-firmware"},
+    "driver": {"driver"},
+    "vbios": {"gpu-vbios"},
+    "bios": {"bios"},
+    "kernel": {"kernel"},
+    "cmdline": {"cmdline"},
+    "nvlink-fewer": {"gpu-nvlinks-active"},
+    "mtu-1500": {"rail-mtu"},
+    "pfc-off": {"rail-pfc"},
+    "trust-pcp": {"rail-trust"},
+    "port-slow": {"port-speed"},
+    "port-down": {"port-state"},
+    "nic-no-driver": {"nic-state"},
+    "unknown-checks": {"probe-status"},
+    "drift-driver": {"driver"},
+    "drift-gpu-lost": {"gpus"},
+    "drift-firmware": {"nic-firmware"},
+    "slow-probe": {"probe-seconds"},
+}
+DUPLICATES = {
+    "duplicate-guid": {"node GUID"},
+    "duplicate-serial": {"serial number"},
+    "duplicate-machine-id": {"machine-id"},
+    "duplicate-ip": {"IP address"},
+    "duplicate-lid": {"LID"},
+    "duplicate-gpu-uuid": {"GPU UUID"},
+}
+SAME_GUID = ("port GUID", "MAC address")  # a NIC that has another's GUID has these, too
+DRIFT = {
+    "drift-driver": {"host driver"},
+    "drift-gpu-lost": {"GPU gone"},
+    "drift-firmware": {"NIC firmware"},
+}
+SILENT = ("stale", "node-gone")
+UNREADABLE = ("damaged-truncated", "damaged-not-json", "damaged-schema")
+
+
+class Compared(NamedTuple):
+    """(what, node) of a question: planted and not told, told and not planted, both."""
+
+    missed: set[tuple[str, str]]
+    invented: set[tuple[str, str]]
+    right: int
+
+
+def hosts(truth: Mapping[str, Any], *kinds: str) -> set[str]:
+    """Nodes with one of these oddities."""
+    return {host for odd in truth["oddities"] if odd["kind"] in kinds for host in odd["hosts"]}
+
+
+def compared(tables: Tables, truth: Mapping[str, Any]) -> dict[str, Compared]:
+    """Every question beside the truth."""
+    second = datetime.fromisoformat(truth["sweeps"][-1].removesuffix("Z")) - timedelta(seconds=1)
+    changes = drift(tables, second)
+    shared = _told((each.kind, each.hosts) for each in duplicates(tables).duplicates)
+    shared -= {(kind, host) for host in hosts(truth, "duplicate-guid") for kind in SAME_GUID}
+    found = _told((each.rule, each.hosts) for each in findings(tables).findings if not each.of_class)
+    odd = [each for each in truth["oddities"] if each["kind"] not in UNREADABLE]
+    return {
+        "outliers": _sides(truth, OUTLIERS, _told((each.attribute, each.hosts) for each in outliers(tables).outliers)),
+        "duplicates": _sides(truth, DUPLICATES, shared),
+        "findings": _compared(
+            {(one["rule"], host) for each in odd for one in each["findings"] for host in each["hosts"]}, found
+        ),
+        "drift": _sides(
+            truth,
+            DRIFT,
+            _told((f"{each.subject} {each.what}", each.hosts) for each in changes.changes if each.subject != "finding"),
+        ),
+        "stale": _compared(
+            {("stale", host) for host in hosts(truth, "stale")}, _told([("stale", summary(tables).stale_hosts)])
+        ),
+        "silent": _compared({("silent", host) for host in hosts(truth, *SILENT)}, _told([("silent", changes.silent)])),
+    }
+
+
+def _told(answers: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    return {(what, host) for what, folded in answers for host in unfold(folded)}
+
+
+def _sides(truth: Mapping[str, Any], kinds: Mapping[str, set[str]], told: set[tuple[str, str]]) -> Compared:
+    return _compared({(what, host) for kind, by in kinds.items() for host in hosts(truth, kind) for what in by}, told)
+
+
+def _compared(planted: set[tuple[str, str]], told: set[tuple[str, str]]) -> Compared:
+    return Compared(planted - told, told - planted, len(planted & told))
+
+
+def main() -> None:
+    """Print a line a question; exit 1 where one is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("dataset")
+    parser.add_argument("truth")
+    given = parser.parse_args()
+    with open(given.truth, encoding="utf-8") as file:
+        truth = json.load(file)
+    engine = connect(None, given.dataset)
+    wrong = 0
+    for question, sides in compared(engine, truth).items():
+        print(f"{question}: {sides.right} found, {len(sides.missed)} missed, {len(sides.invented)} invented")
+        for said, side in (("missed", sides.missed), ("invented", sides.invented)):
+            for what in sorted({what for what, _ in side}):
+                print(f"  {said} {what}: {fold(host for one, host in side if one == what)}")
+            wrong += len(side)
+    engine.close()
+    raise SystemExit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""The questions from outside: forms, wrong input, exit codes, and what is imported for them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+from pyarrow import parquet
+
+from agent.cli.main import run
+from tests.agent.fleet.questions.nodes import finding, node
+from tests.agent.fleet.small import take
+
+HOSTILE = "x\x1b[31m,=cmd()\u202e"
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    place = tmp_path_factory.mktemp("asked") / "dataset"
+    odd = {3: "6.9", 4: HOSTILE}
+    reports = [
+        node(f"n{n}", kernel=odd.get(n, "6.8"), machine_id="same" if n in (1, 2) else f"id{n}") for n in range(24)
+    ]
+    reports += [node("n5", 8, kernel="6.9", findings=[finding("bad-link", HOSTILE, "error")])]
+    take(place, *reports)
+    return str(place)
+
+
+def asked(capfd, *arguments):
+    """Exit code, stdout, stderr."""
+    code = run(["fleet", *arguments])
+    told = capfd.readouterr()
+    return code, told.out, told.err
+
+
+SINCE = ("--since", "2026-01-15T10:00:00Z")
+QUESTIONS = (("summary",), ("outliers",), ("findings",), ("drift", *SINCE), ("duplicates",))
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda each: each[0])
+def test_every_form(capfd, dataset, question, tmp_path):
+    code, text, error = asked(capfd, *question, "--dataset", dataset)
+    assert (code, error) == (0, "")
+    assert "n5" in text or question[0] in ("outliers", "duplicates", "summary")
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    code, text, _ = asked(capfd, *question, "--dataset", dataset, "--format", "json")
+    answer = json.loads(text)
+    assert code == 0
+    code, text, _ = asked(capfd, *question, "--dataset", dataset, "--format", "csv")
+    rows = list(csv.reader(io.StringIO(text)))
+    assert len(rows) > 1
+    assert len({len(row) for row in rows}) == 1
+    assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "@"))]
+    target = tmp_path / "answer.json"
+    assert asked(capfd, *question, "--dataset", dataset, "-o", str(target)) == (0, "", "")
+    assert json.loads(target.read_text()) == answer
+
+
+def test_the_dataset_may_stand_in_the_environment(capfd, dataset, monkeypatch):
+    monkeypatch.setenv("FABRICSCOPE_DATASET", dataset)
+    assert asked(capfd, "summary")[1].startswith("24 nodes")
+
+
+def test_some_nodes(capfd, dataset):
+    code, text, _ = asked(capfd, "summary", "--dataset", dataset, "--where", "nodes=n[1-3]", "--where", "class=v p")
+    assert (code, text.startswith("3 nodes")) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["summary"], "--dataset"),
+        (["summary", "--dataset", "/nowhere"], "no dataset"),
+        (["summary", "--dataset", "DATASET", "--where", "rack=1"], "cluster=NAME"),
+        (["summary", "--dataset", "DATASET", "--where", "nodes=n[1"], "not closed"),
+        (["summary", "--dataset", "DATASET", "--where", "nodes=zz"], "no node of the dataset"),
+        (["summary", "--dataset", "DATASET", "--stale-after", "soon"], "no duration"),
+        (["summary", "--dataset", "DATASET", "-o", "x.pdf"], "no format has the suffix"),
+        (["summary", "--dataset", "DATASET", "-o", "/nowhere/x.json"], "/nowhere/x.json"),
+        (["summary", "--dataset", "DATASET", "--engine", "oracle://u:secret@h"], "oracle"),
+        (["outliers", "--dataset", "DATASET", "--majority", "0.2"], "--majority"),
+        (["drift", "--dataset", "DATASET"], "--since"),
+        (["drift", "--dataset", "DATASET", "--since", "yesterday"], "no time"),
+        (["query", "drop table host", "--dataset", "DATASET"], "one SELECT"),
+        (["query", "select * from '/etc/passwd'", "--dataset", "DATASET"], "duckdb"),
+        (["query", "select cast(node as int) from host", "--dataset", "DATASET"], "duckdb"),
+        (["export", "csv", "gpus", "--dataset", "DATASET"], "gpu is meant"),
+        (["export", "xml", "gpu", "--dataset", "DATASET"], "xml"),
+        (["load", "--dataset", "DATASET", "--engine", "spark://h:1"], ""),
+    ],
+)
+def test_refused_in_one_line(capfd, dataset, arguments, says):
+    code, out, error = asked(capfd, *(dataset if each == "DATASET" else each for each in arguments))
+    assert (code, out) == (2, "")
+    assert says in error
+    assert error.count("\n") == 1
+    assert "secret" not in error
+
+
+def test_a_query_in_every_form(capfd, dataset, tmp_path):
+    sql = "select node, gpus, observed_at from host order by node limit 2"
+    _, text, _ = asked(capfd, "query", sql, "--dataset", dataset)
+    assert text.splitlines()[0].split() == ["node", "gpus", "observed_at"]
+    assert text.splitlines()[-1] == "(2 rows)"
+    _, text, _ = asked(capfd, "query", sql, "--dataset", dataset, "--format", "json")
+    assert [json.loads(line)["gpus"] for line in text.splitlines()] == [2, 2]
+    target = tmp_path / "q.csv"
+    assert asked(capfd, "query", sql, "--dataset", dataset, "-o", str(target)) == (0, "", "")
+    assert target.read_text().splitlines()[1] == "n0,2,2026-01-15T08:00:00Z"
+
+
+def test_a_failed_query_leaves_no_file(capfd, dataset, tmp_path):
+    target = tmp_path / "q.csv"
+    sql = "select cast(node as int) from host"
+    assert asked(capfd, "query", sql, "--dataset", dataset, "-o", str(target))[0] == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_whole_tables(capfd, dataset, tmp_path):
+    target = tmp_path / "gpu.parquet"
+    assert asked(capfd, "export", "parquet", "gpu", "--dataset", dataset, "-o", str(target)) == (0, "", "")
+    assert parquet.read_table(target).num_rows == 48
+    code, text, error = asked(capfd, "export", "csv", "gpu", "--dataset", dataset, "--where", "nodes=n1")
+    assert (code, error, len(text.splitlines())) == (0, "", 3)
+    _, text, _ = asked(capfd, "export", "json", "history_host", "--dataset", dataset)
+    assert len([json.loads(line) for line in text.splitlines()]) == 25
+
+
+@pytest.mark.usefixtures("real_commands")
+def test_a_question_needs_neither_pandas_nor_pyarrow(dataset):
+    code = (
+        "import sys; from agent.cli.main import run; "
+        f"code = run(['fleet', 'outliers', '--dataset', {dataset!r}]); "
+        "print([each for each in ('pandas', 'pyarrow', 'numpy') if each in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=110, check=True)
+    assert done.stderr == "[]\n"

@@ -1,0 +1,100 @@
+"""What is on two nodes, and what is innocently so."""
+
+from __future__ import annotations
+
+from agent.fleet.questions.duplicates import duplicates
+from tests.agent.fleet.questions.nodes import asked, interface, node, port
+
+
+def told(tables):
+    return [(each.kind, each.value, each.hosts) for each in duplicates(tables).duplicates]
+
+
+def test_nothing_is_there_twice(tmp_path):
+    with asked(tmp_path, node("n1"), node("n2")) as tables:
+        assert told(tables) == []
+
+
+def test_a_cloned_image(tmp_path):
+    with asked(tmp_path, node("n1", machine_id="abcd"), node("n2", machine_id="abcd"), node("n3")) as tables:
+        assert told(tables) == [("machine-id", "abcd", "n[1-2]")]
+
+
+def test_placeholders_are_nobody(tmp_path):
+    reports = [node(f"n{n}", serial="To be filled by O.E.M.", machine_id="00000000") for n in (1, 2)]
+    with asked(tmp_path, *reports) as tables:
+        assert told(tables) == []
+
+
+def test_serial_numbers_are_those_of_one_vendor(tmp_path):
+    reports = [node("n1", serial="12345", vendor="A"), node("n2", serial="12345", vendor="B")]
+    with asked(tmp_path, *reports) as tables:
+        assert told(tables) == []
+
+
+def test_one_machine_under_two_names(tmp_path):
+    same = {"serial": "4711", "machine_id": "beef01", "gpus": ["u1", "u2"], "nics": [port(7, "0c42:a103:0011:2233")]}
+    with asked(tmp_path, node("old", **same), node("new", 1, **same), node("other")) as tables:
+        answer = duplicates(tables).duplicates
+    assert [(each.kind, each.hosts) for each in answer if each.kind != "LID"] == [("machine", "new,old")]
+
+
+def test_addresses_within_a_host_and_bridges(tmp_path):
+    inside = [
+        interface("lo", "00:00:00:00:00:00", "127.0.0.1/8", "10.255.0.1/32", driver=None),
+        interface("docker0", "02:42:ac:11:00:01", "172.17.0.1/16", "fe80::1/64", driver="bridge"),
+        interface("cali1", "ee:ee:ee:ee:ee:ee", "169.254.1.1/32", driver="veth"),
+    ]
+    with asked(tmp_path, node("n1", netdevs=inside), node("n2", netdevs=inside)) as tables:
+        assert told(tables) == []
+
+
+def test_the_same_address_on_two_nodes(tmp_path):
+    def eth(n):
+        return [interface("eth0", f"0c:42:a1:00:00:0{n}", "10.0.0.9/24" if n < 3 else f"10.0.0.{n}/24")]
+
+    with asked(tmp_path, *(node(f"n{n}", netdevs=eth(n)) for n in range(1, 8))) as tables:
+        assert told(tables) == [("IP address", "10.0.0.9/24", "n[1-2]")]
+
+
+def test_an_address_that_all_have_is_meant_so(tmp_path):
+    def eth(n):
+        return [interface("eth0", f"0c:42:a1:00:00:0{n}", "10.9.9.9/32")]
+
+    with asked(tmp_path, *(node(f"n{n}", netdevs=eth(n)) for n in range(1, 8))) as tables:
+        assert told(tables) == []
+
+
+def test_a_bond_shares_its_address_with_its_members(tmp_path):
+    def bond(n):
+        mac = f"0c:42:a1:00:00:0{n}"
+        return [interface(label, mac) for label in ("eth0", "eth1")]
+
+    with asked(tmp_path, node("n1", netdevs=bond(1)), node("n2", netdevs=bond(2))) as tables:
+        assert told(tables) == []
+
+
+def guid(n):
+    return f"0c42:a103:0000:{n:04x}"
+
+
+def test_a_lid_twice_in_a_subnet(tmp_path):
+    reports = [node(f"n{n}", nics=[port(5 if n == 9 else n, guid(n))]) for n in range(1, 21)]
+    with asked(tmp_path, *reports) as tables:
+        assert told(tables) == [("LID", "5", "n[5,9]")]
+
+
+def test_two_subnets_number_alike(tmp_path):
+    reports = [node(f"n{n}", nics=[port(1 + n % 10, guid(n))]) for n in range(20)]
+    with asked(tmp_path, *reports) as tables:
+        answer = duplicates(tables)
+    assert answer.duplicates == []
+    assert "several subnets" in answer.not_judged[0]
+
+
+def test_subnets_with_prefixes_of_their_own_are_judged_each(tmp_path):
+    def nics(n):
+        return [port(3 if n == 14 else 1 + n % 10, guid(n), f"fe80:0000:0000:000{1 + n // 10}")]
+
+    with asked(tmp_path, *(node(f"n{n}", nics=nics(n)) for n in range(20))) as tables:
+        assert told(tables) == [("LID", "3", "n[12,14]")]

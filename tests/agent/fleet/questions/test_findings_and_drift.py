@@ -1,0 +1,107 @@
+"""Findings grouped over nodes; what changed between two moments."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from agent.fleet.engines.engine import Where, narrowed
+from agent.fleet.questions.drift import drift
+from agent.fleet.questions.findings import findings
+from agent.fleet.questions.options import Options
+from agent.fleet.questions.summary import summary
+from tests.agent.fleet.questions.nodes import asked, finding, node
+
+NOON = datetime(2026, 1, 15, 12)  # noqa: DTZ001  # UTC without a zone is what is asked for
+
+
+def test_a_matter_of_the_class_is_named_so(tmp_path):
+    def found(n):
+        wrong = [finding("old-setting")] if n != 4 else []
+        return wrong + ([finding("bad-link", f"GPU{n % 2}", "error")] if n in (2, 5) else [])
+
+    with asked(tmp_path, *(node(f"n{n}", findings=found(n)) for n in range(8))) as tables:
+        answer = findings(tables).findings
+    assert [(each.rule, each.of_class, each.hosts, each.nodes) for each in answer] == [
+        ("bad-link", False, "n[2,5]", 2),
+        ("old-setting", True, "", 7),
+    ]
+    assert answer[0].labels == ["GPU0", "GPU1"]
+    assert [(share.nodes, share.of, share.without) for share in answer[1].classes] == [(7, 8, "n4")]
+
+
+def test_three_nodes_are_no_class_that_has_matters(tmp_path):
+    with asked(tmp_path, *(node(f"n{n}", findings=[finding("x")]) for n in range(3))) as tables:
+        assert [(each.of_class, each.hosts) for each in findings(tables).findings] == [(False, "n[0-2]")]
+
+
+def test_changes_are_folded_over_nodes(tmp_path):
+    def software(version):
+        return {"driver": {"version": version}}
+
+    reports = [node(f"n{n}", software=software("1"), cmdline="ro") for n in range(6)]
+    reports += [node(f"n{n}", 8, software=software("2"), cmdline="ro" if n else "ro quiet") for n in range(4)]
+    with asked(tmp_path, *reports) as tables:
+        answer = drift(tables, NOON)
+    assert [(each.what, each.old, each.new, each.hosts) for each in answer.changes] == [
+        ("driver", "1", "2", "n[0-3]"),
+        ("cmdline", "(absent)", "quiet", "n0"),
+    ]
+    assert (answer.silent, answer.compared_nodes) == ("n[4-5]", 6)
+
+
+def test_hosts_that_are_others_now(tmp_path):
+    before = [node(f"n{n}") for n in range(3)]
+    after = [node("n0", 8, machine_id="new"), node("n1", 8, machine_id="new2", serial="new2"), node("n2", 8)]
+    with asked(tmp_path, *before, *after, node("n9", 8)) as tables:
+        answer = drift(tables, NOON)
+    assert (answer.reinstalled, answer.replaced, answer.added) == ("n0", "n1", "n9")
+    assert {(each.what, each.hosts) for each in answer.changes} == {("machine_id", "n[0-1]"), ("serial", "n1")}
+
+
+def test_devices_come_and_go_with_all_that_is_theirs(tmp_path):
+    nics = [{"id": "0000:10:00.0", "label": "mlx5_0", "ports": [{"port": 1, "state": "ACTIVE"}]}]
+    before = node("n1", gpus=["a", "b"], nics=nics)
+    after = node("n1", 8, gpus=["x"], nics=[])
+    with asked(tmp_path, before, after) as tables:
+        answer = drift(tables, NOON)
+    changes = {(each.subject, each.what, tuple(each.labels)) for each in answer.changes}
+    assert changes == {("GPU", "gone", ("GPU1",)), ("GPU", "uuid", ("GPU0",)), ("NIC", "gone", ("mlx5_0",))}
+
+
+def test_what_became_unknown_or_was_changed_back_is_no_change(tmp_path):
+    reports = [node("n1", kernel="6.8", bios_version="1"), node("n1", 6, kernel="6.9", bios_version="1")]
+    reports += [node("n1", 8, kernel="6.8", bios_version=None)]
+    with asked(tmp_path, *reports) as tables:
+        assert drift(tables, NOON).changes == []
+
+
+def test_findings_that_came_and_went(tmp_path):
+    reports = [node("n1", findings=[finding("a")]), node("n1", 8, findings=[finding("b"), finding("b", "GPU1")])]
+    with asked(tmp_path, *reports) as tables:
+        answer = drift(tables, NOON)
+    assert [(each.what, each.labels, each.things) for each in answer.changes] == [("gone", ["a"], 1), ("new", ["b"], 2)]
+
+
+def test_stale_nodes_are_counted_nowhere_else(tmp_path):
+    bad = {"verdict": "error", "counts": {"error": 1}, "unknown_rules": []}
+    reports = [node("n1", 0, summary=bad), node("n2", 30), node("n3", 30, summary=bad)]
+    with asked(tmp_path, *reports) as tables:
+        answer = summary(tables)
+        later = summary(tables, Options(stale_after_seconds=31 * 3600))
+    assert (answer.verdicts, answer.stale, answer.stale_hosts) == ({"error": 1, "ok": 1}, 1, "n1")
+    assert (later.verdicts, later.stale) == ({"error": 2, "ok": 1}, 0)
+    assert [(each.node, each.stale) for each in answer.worst] == [("n1", True), ("n3", False)]
+
+
+def test_only_the_nodes_that_are_meant(tmp_path):
+    reports = [node("a1", product="X1"), node("a2", product="Y2"), node("b1", product="Y2")]
+    with asked(tmp_path, *reports, cluster="east") as tables:
+        for where, nodes in (
+            (Where(), 3),
+            (Where(nodes=("east/a1", "east/a2")), 2),
+            (Where(classes=("y2",)), 2),
+            (Where(clusters=frozenset(("east",))), 3),
+            (Where(clusters=frozenset(("west",))), 0),
+            (Where(classes=("y2", "x1"), nodes=("east/a1",)), 1),
+        ):
+            assert summary(narrowed(tables, where)).nodes == nodes

@@ -1,0 +1,113 @@
+"""A clear majority, or silence."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.fleet.questions.bags import words
+from agent.fleet.questions.options import Options
+from agent.fleet.questions.outliers import outliers
+from agent.fleet.questions.usual import median, planned, spread, usual
+from tests.agent.fleet.questions.nodes import asked, node
+
+
+def driver(version):
+    return {"driver": {"version": version}}
+
+
+def told(answer):
+    return [(each.attribute, each.hosts, each.value, each.usual) for each in answer.outliers]
+
+
+def test_one_of_five_with_another_driver(tmp_path):
+    reports = [node(f"n{n}", software=driver("2" if n == 3 else "1")) for n in range(1, 6)]
+    with asked(tmp_path, *reports) as tables:
+        answer = outliers(tables)
+    assert told(answer) == [("driver", "n3", "2", "1")]
+    assert (answer.outliers[0].usual_count, answer.outliers[0].of, answer.compared_nodes) == (4, 5, 5)
+
+
+def test_four_nodes_have_nothing_usual(tmp_path):
+    reports = [node(f"n{n}", software=driver("2" if n == 3 else "1")) for n in range(1, 5)]
+    with asked(tmp_path, *reports) as tables:
+        answer = outliers(tables)
+        assert told(outliers(tables, Options(fewest=4, majority=0.7))) == [("driver", "n3", "2", "1")]
+    assert (answer.outliers, answer.mixed, list(answer.too_few.values())) == ([], [], [4])
+
+
+def test_a_roll_out_half_done_is_mixed(tmp_path):
+    reports = [node(f"n{n}", software=driver("12"[n % 2])) for n in range(10)]
+    with asked(tmp_path, *reports) as tables:
+        answer = outliers(tables)
+    assert answer.outliers == []
+    assert [(each.attribute, each.values) for each in answer.mixed] == [("driver", [("1", 5), ("2", 5)])]
+
+
+def test_what_is_not_known_is_not_odd(tmp_path):
+    reports = [node(f"n{n}", kernel=None if n in (2, 3) else "6.8", cmdline=None if n == 4 else "ro") for n in range(9)]
+    with asked(tmp_path, *reports) as tables:
+        assert told(outliers(tables)) == []
+
+
+def test_a_lost_gpu_stays_in_its_class(tmp_path):
+    reports = [node(f"n{n}", gpus="abc" if n == 1 else "abcd") for n in range(6)]
+    with asked(tmp_path, *reports) as tables:
+        answer = outliers(tables)
+    assert told(answer) == [("gpus", "n1", "3", "4")]
+    assert answer.outliers[0].by == "1 fewer"
+
+
+@pytest.mark.parametrize(
+    ("usually", "odd", "has", "should"),
+    [
+        ("ro iommu=pt", "ro", "(absent)", "iommu=pt"),
+        ("ro", "ro pci=noats", "pci=noats", "(absent)"),
+        ("ro hugepages=8", "ro hugepages=4", "hugepages=4", "hugepages=8"),
+        ("ro console=tty0 console=ttyS0", "console=tty0 ro", "console=tty0", "console=tty0 console=ttyS0"),
+    ],
+)
+def test_the_command_line_word_by_word(tmp_path, usually, odd, has, should):
+    reports = [node(f"n{n}", cmdline=f"BOOT_IMAGE=/{n} root=UUID={n} {odd if n == 2 else usually}") for n in range(7)]
+    with asked(tmp_path, *reports) as tables:
+        assert told(outliers(tables)) == [("cmdline", "n2", has, should)]
+
+
+def test_memory_differs_a_little_everywhere(tmp_path):
+    reports = [node(f"n{n}", memory_mib=1_000_000 + n * 300 - (60_000 if n == 4 else 0)) for n in range(8)]
+    with asked(tmp_path, *reports) as tables:
+        answer = outliers(tables)
+    assert [(each.attribute, each.hosts, each.by) for each in answer.outliers] == [("memory", "n4", "-6 %")]
+
+
+def test_a_slow_probe_and_a_failed_one(tmp_path):
+    def probes(n):
+        slow, failed = n == 1, n == 2
+        return [
+            {"name": "nvml", "status": "ok", "duration_seconds": 11.0 if slow else 0.3 + n / 100},
+            {"name": "pci", "status": "timed_out" if failed else "ok", "duration_seconds": 0.01},
+            {"name": "amd", "status": "absent" if n % 2 else "skipped"},
+        ]
+
+    with asked(tmp_path, *(node(f"n{n}", probes=probes(n)) for n in range(8))) as tables:
+        answer = told(outliers(tables))
+    assert [each[:3] for each in answer] == [("probe-seconds", "n1", "11.0 s"), ("probe-status", "n2", "timed_out")]
+
+
+@given(st.dictionaries(st.text(max_size=3), st.integers(1, 50), min_size=1, max_size=6))
+def test_usual_is_a_majority_and_never_what_is_planned(counts):
+    found = usual(counts, Options())
+    assert found is None or found.has >= 0.8 * found.of >= 4
+    if found is not None and planned(counts, Options()):
+        assert found.has < found.of
+
+
+def test_medians():
+    assert median({1.0: 1, 2.0: 5, 90.0: 1}) == 2.0
+    assert spread({1.0: 1, 2.0: 5, 90.0: 1}, 2.0) == 0.0
+
+
+@given(st.text())
+def test_no_word_is_lost(text):
+    assert sorted(" ".join(words(text).values()).split()) == sorted(text.split())

@@ -1,0 +1,183 @@
+"""Answers fit the terminal, at any width, and say who, what, what is usual, of how many."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.fleet.hostlist import fold
+from agent.fleet.questions.drift import Change, Drift
+from agent.fleet.questions.duplicates import Duplicate, Duplicates, Holder
+from agent.fleet.questions.findings import Findings, Found, Share
+from agent.fleet.questions.odd import Mixed, Outlier
+from agent.fleet.questions.outliers import Outliers
+from agent.fleet.questions.summary import ClassLine, Coverage, Summary, Worst
+from agent.fleet.words import drift, duplicates, findings, outliers, summary
+from agent.outputs.text.lines import plain
+
+MANY = fold(f"gpu{n:05}" for n in range(0, 60_000, 7))
+CLASS = "Supermicro SYS-821GE-TNHR, 8x H200 SXM, 16x MT_0000000834"
+ODD = Outlier(
+    attribute="nic-firmware",
+    what="NIC firmware",
+    hardware_class=CLASS,
+    places=["MT_0000000834"],
+    value="28.39.1002",
+    usual="28.43.2026",
+    usual_count=99_000,
+    of=100_000,
+    one="NIC",
+    hosts=MANY,
+    nodes=8572,
+    things=8572,
+    also=["x y, usually z"],
+)
+ANSWERS = {
+    "outliers": (
+        outliers,
+        Outliers(
+            outliers=[ODD],
+            mixed=[
+                Mixed(attribute="driver", what="GPU driver", hardware_class=CLASS, one="node", values=[("1", 5)], of=9)
+            ],
+            compared_nodes=100_000,
+            classes={CLASS: 100_000},
+            too_few={"one": 1},
+        ),
+    ),
+    "summary": (
+        summary,
+        Summary(
+            nodes=60_000,
+            newest="2026-01-15T09:14:57Z",
+            oldest="2026-01-06T08:03:32Z",
+            stale_after_seconds=5400,
+            verdicts={"critical": 3, "ok": 59_000},
+            stale=8572,
+            stale_hosts=MANY,
+            classes=[ClassLine(hardware_class=CLASS * 3, nodes=60_000, verdicts={"ok": 5}, stale=1)],
+            coverage=[Coverage(rule="a-rule", passed=1, unknown=59_999, reasons=[("no reason " * 30, 7)], missing=2)],
+            worst=[
+                Worst(node="gpu1", hardware_class=CLASS, verdict="critical", critical=1, error=0, warning=2, stale=True)
+            ],
+            more_worst=2,
+        ),
+    ),
+    "findings": (
+        findings,
+        Findings(
+            findings=[
+                Found(
+                    rule="a-rule",
+                    severity="error",
+                    of_class=False,
+                    nodes=8572,
+                    findings=9000,
+                    hosts=MANY,
+                    classes=[Share(hardware_class=CLASS, nodes=8572, of=60_000)] * 9,
+                    summary="s " * 99,
+                    remedy="r " * 99,
+                ),
+                Found(
+                    rule="b-rule",
+                    severity="info",
+                    of_class=True,
+                    nodes=9,
+                    findings=9,
+                    classes=[Share(hardware_class=CLASS, nodes=9, of=10, without="gpu7")],
+                ),
+            ],
+            nodes=60_000,
+        ),
+    ),
+    "duplicates": (
+        duplicates,
+        Duplicates(
+            duplicates=[
+                Duplicate(kind="machine-id", value="beef", hosts=MANY, nodes=8572, note="cloned"),
+                Duplicate(
+                    kind="LID", value="7", hosts="a,b", nodes=2, holders=[Holder("a", "mlx5_0"), Holder("b", None)]
+                ),
+            ],
+            not_judged=["LIDs: several subnets"],
+        ),
+    ),
+    "drift": (
+        drift,
+        Drift(
+            since="2026-01-15T08:00:00Z",
+            newest="2026-01-15T09:00:00Z",
+            added=MANY,
+            added_nodes=8572,
+            replaced="gpu7",
+            changes=[
+                Change(
+                    subject="host",
+                    what="driver",
+                    old="1",
+                    new="2",
+                    hosts=MANY,
+                    nodes=8572,
+                    things=8572,
+                    first="a",
+                    last="b",
+                ),
+                Change(
+                    subject="GPU", what="gone", hosts="gpu7", nodes=1, things=1, labels=["GPU3"], first="a", last="a"
+                ),
+                Change(subject="GPU", what="uuid", hosts="gpu8", nodes=1, things=2, first="a", last="a"),
+                Change(
+                    subject="finding",
+                    what="new",
+                    hosts="gpu8",
+                    nodes=1,
+                    things=2,
+                    labels=["a-rule"],
+                    first="a",
+                    last="a",
+                ),
+            ],
+            compared_nodes=5,
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("width", [64, 80, 200])
+@pytest.mark.parametrize("name", ANSWERS)
+def test_lines_fit(name, width):
+    module, answer = ANSWERS[name]
+    text = plain(module.page(answer, width))
+    long = [line for line in text.splitlines() if len(line) > max(width, 76 if name == "summary" else 64)]
+    assert long == []
+    assert len(text) < 6000
+
+
+def test_an_outlier_says_all():
+    assert (
+        outliers.sentence(
+            Outlier(
+                attribute="gpu-nvlinks-active",
+                what="active NVLinks",
+                hardware_class=CLASS,
+                value="17",
+                usual="18",
+                usual_count=303,
+                of=304,
+                one="GPU",
+                hosts="gpu[7-8]",
+                nodes=2,
+                things=2,
+                labels=["GPU1"],
+                by="1 fewer",
+            )
+        )
+        == "gpu[7-8]: active NVLinks 17 (1 fewer) on 2 GPUs (GPU1); usually 18 (303 of 304 GPUs, 99.6%)"
+    )
+
+
+def test_nothing_to_say():
+    assert "nobody is odd" in plain(outliers.page(Outliers(compared_nodes=5, classes={"c": 5})))
+    assert "no findings" in plain(findings.page(Findings(nodes=5)))
+    assert "nothing changed" in plain(drift.page(Drift(since="x")))
+    assert "no nodes" in plain(summary.page(Summary(nodes=0, stale_after_seconds=1)))
+    assert "nothing is on two nodes" in plain(duplicates.page(Duplicates()))

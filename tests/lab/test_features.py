@@ -1,0 +1,135 @@
+"""SR-IOV, the IOMMU and AER by the kernel's own code, on one machine and in three scans."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.lab.batches import IB, machine
+from tests.lab.conftest import Told, above_info
+from tests.lab.described import virtual_functions
+from tests.lab.guest import UPTIME_SECONDS, Guest
+
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
+RAIL = "0000:3c:00.0"  # gets virtual functions
+PAIR = ("0000:19:00.0", "0000:1a:00.0")  # a GPU and its rail, for which the IOMMU is told to translate
+PORT = "0000:00:10.0"  # QEMU's root port: it has interrupts, and the AER driver is bound to it
+TOLD_TO = """
+for at in {devices}; do
+  cd /sys/bus/pci/devices/$at; driver=$(readlink -f driver)
+  echo $at > $driver/unbind; echo {type} > iommu_group/type; echo $at > $driver/bind
+done
+"""
+TYPES = "cat /sys/kernel/iommu_groups/*/type | sort | uniq -c"
+COUNTED = f"cd /sys/bus/pci/devices/{PORT}; grep -Hv ' 0$' aer_dev_*"
+VIRTUAL = f"cd /sys/bus/pci/devices/{RAIL}; echo $(<sriov_numvfs) of $(<sriov_totalvfs); lspci -ns 3c:"
+STATE = ("--state-dir", "/run/state-features")
+RX_ERR, DLP = 0x1, 0x10
+FLOOD = 100
+INJECT = """
+import time
+for number in range({times}):
+    for attempt in range(50):
+        try:
+            with open('/dev/aer_inject', 'wb', buffering=0) as file:
+                file.write({record!r})
+            break
+        except OSError as error:  # EBUSY, now and then: it may count all the same
+            busy = error
+            time.sleep(0.05)
+    else:
+        raise busy
+"""
+
+
+class Seen(NamedTuple):
+    """Three reports in turn, and what the kernel showed beside them."""
+
+    whole: dict[str, Any]
+    flooded: dict[str, Any]
+    fatal: dict[str, Any]
+    virtual: str
+    types: str
+    counted: str
+
+
+@pytest.fixture(scope="module")
+def seen(guest: Guest) -> Iterator[Seen]:
+    """With virtual functions; then with a translating pair and correctable errors; then with a fatal one."""
+    shown = machine(IB)
+    guest.turn_into(shown)
+    guest.shell("modprobe aer_inject; rm -rf /run/state-features")
+    guest.tell(virtual_functions(shown, RAIL, 4))
+    guest.write(f"/sys/bus/pci/devices/{RAIL}/sriov_drivers_autoprobe", "0")
+    guest.write(f"/sys/bus/pci/devices/{RAIL}/sriov_numvfs", "4")
+    guest.must("udevadm", "settle")
+    whole, virtual = guest.scan(*STATE), guest.shell(VIRTUAL)
+    guest.write(f"/sys/bus/pci/devices/{RAIL}/sriov_numvfs", "0")
+    guest.shell(TOLD_TO.format(devices=" ".join(PAIR), type="DMA"))
+    inject(guest, correctable=RX_ERR, times=FLOOD)
+    flooded, types = guest.scan(*STATE, uptime=UPTIME_SECONDS + 120), guest.shell(TYPES)
+    guest.shell(TOLD_TO.format(devices=" ".join(PAIR), type="identity"))
+    inject(guest, uncorrectable=DLP)
+    fatal = guest.scan(*STATE, uptime=UPTIME_SECONDS + 900)
+    yield Seen(whole, flooded, fatal, virtual, types, guest.shell(COUNTED))
+    guest.clear()
+
+
+def inject(guest: Guest, correctable: int = 0, uncorrectable: int = 0, times: int = 1) -> None:
+    """Errors of the root port, by aer_inject (drivers/pci/pcie/aer_inject.c)."""
+    domain, bus, rest = PORT.split(":")
+    device, function = rest.split(".")
+    place = bytes((int(bus, 16), int(device, 16), int(function)))
+    record = struct.pack("<3sxIIIIIII", place, uncorrectable, correctable, 0, 1, 2, 3, int(domain, 16))
+    guest.must("python3", "-c", INJECT.format(times=times, record=record))
+
+
+def test_virtual_functions_are_seen_as_such(seen: Seen, told: Told) -> None:
+    """`echo 4 > sriov_numvfs`: the kernel makes them, and they are no NICs that somebody forgot."""
+    made = [row for row in seen.whole["topology"]["pci"] if row["physical_function"] == RAIL]
+    (card,) = [nic for nic in seen.whole["topology"]["nics"] if nic["pci"] == RAIL]
+
+    assert [f"{RAIL[:-1]}{number}" for number in (2, 3, 4, 5)] == [row["id"] for row in made]
+    assert {("0x15b3", "0x101e")} == {(row["vendor"], row["device"]) for row in made}
+    assert 4 == card["virtual_functions"]
+    assert [] == above_info(seen.whole)
+    told("SR-IOV: four virtual functions of a rail", seen.virtual, f"4 functions of {RAIL}; nothing above info")
+
+
+def test_groups_of_the_iommu_are_read(seen: Seen, told: Told) -> None:
+    """`iommu=pt` gives every function a group of type identity; a pair that translates is told once."""
+    rows = {row["id"]: row for row in seen.whole["topology"]["pci"]}
+
+    assert {"identity"} == {row["iommu_type"] for row in rows.values()}
+    assert rows[PAIR[0]]["iommu_group"] != rows[PAIR[1]]["iommu_group"]
+    assert rows["0000:27:00.0"]["iommu_group"] == rows["0000:27:00.1"]["iommu_group"]  # one card without ACS
+    assert ("gdr-iommu-translated", "error", "node") in above_info(seen.flooded)
+    assert "gdr-iommu-translated" not in {each["rule"] for each in seen.fatal["findings"]}
+    told("The IOMMU translates for one GPU and its rail", seen.types, summary(seen.flooded, "gdr-iommu-translated"))
+
+
+def test_correctable_errors_are_counted_and_told(seen: Seen, told: Told) -> None:
+    """An interrupt, the AER driver, its counters; the drive below the port has the finding, and nothing else is."""
+    found = above_info(seen.flooded)
+
+    assert {"pcie-errors-correctable", "gdr-iommu-translated"} == {each[0] for each in found}
+    assert 2 == len(found)
+    said = summary(seen.flooded, "pcie-errors-correctable")
+    told("AER: a port reports correctable errors in plenty (aer_inject)", seen.counted, said)
+
+
+def test_a_fatal_error_is_told(seen: Seen, told: Told) -> None:
+    """The kernel tries to recover; the counter stays."""
+    found = above_info(seen.fatal)
+
+    assert ["pcie-errors-uncorrectable"] == [each[0] for each in found]
+    told("AER: a port reports a fatal error (aer_inject)", seen.counted, summary(seen.fatal, found[0][0]))
+
+
+def summary(report: dict[str, Any], rule: str) -> str:
+    """What the finding of a rule says, and of whom."""
+    (finding,) = [each for each in report["findings"] if each["rule"] == rule]
+    return f"{finding['subject']}: {finding['summary']}"
