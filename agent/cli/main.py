@@ -17,6 +17,7 @@ from agent.cli.profiles import profiles
 from agent.cli.program import program
 from agent.cli.refused import Refused
 from agent.cli.ship import ship
+from agent.cli.streams import open_streams
 from agent.cli.watch import watch
 from agent.version import VERSION
 
@@ -36,7 +37,7 @@ app = typer.Typer(
 
 def run(arguments: Sequence[str]) -> int:
     """The whole program: every expected failure is one line on stderr and an exit code, never a traceback."""
-    _open_streams()
+    open_streams()
     debug = "--debug" in arguments
     arguments = [each for each in arguments if each != "--debug"]
     failed = CHECK_UNKNOWN if arguments[:1] == ["check"] else USAGE
@@ -63,25 +64,6 @@ def run(arguments: Sequence[str]) -> int:
     if code == INTERRUPTED:  # the library's own answer to Ctrl-C
         return _told("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else 0
-
-
-def _open_streams() -> None:
-    """Give the program the streams that its caller closed: else the next file that it opens is one of them.
-
-    A closed stdout becomes a pipe that nobody reads: an error for what writes to it, and none for what does not.
-    """
-    for number, mode in enumerate("rww"):
-        try:
-            os.fstat(number)
-        except OSError:
-            reader, writer = os.pipe()
-            os.dup2(reader if mode == "r" else writer, number)
-            for each in {reader, writer} - {number}:
-                os.close(each)
-            if number == 2:
-                os.dup2(os.open(os.devnull, os.O_WRONLY), number)
-            stream = open(number, mode, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115  # until the end
-            setattr(sys, ("stdin", "stdout", "stderr")[number], stream)
 
 
 def _told(text: str, code: int) -> int:
