@@ -6,38 +6,20 @@ with the cluster's name and a slash before it where ingest was told one. Null is
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from agent.fleet.network_tables import ADDRESS as ADDRESS
+from agent.fleet.network_tables import NETDEV as NETDEV
+from agent.fleet.network_tables import NIC as NIC
+from agent.fleet.network_tables import PORT as PORT
+from agent.fleet.table import BOOL as BOOL
+from agent.fleet.table import FLOAT as FLOAT
+from agent.fleet.table import INT as INT
+from agent.fleet.table import TEXT as TEXT
+from agent.fleet.table import TIME as TIME
+from agent.fleet.table import Column as Column
+from agent.fleet.table import Table as Table
+from agent.fleet.table import columns as _columns
 
 FORMAT = "fabricscope.dataset/1"
-
-TEXT, INT, FLOAT, BOOL, TIME = "text", "int", "float", "bool", "time"  # int: 64 bits; time: microseconds, UTC
-
-
-class Column(NamedTuple):
-    """One column. `volatile`: moves by itself, so a change of it is no change of the node."""
-
-    name: str
-    type: str
-    about: str = ""
-    volatile: bool = False
-
-
-class Table(NamedTuple):
-    """One table. `key`: with `node`, what a row is known by. `history`: its changes are kept."""
-
-    name: str
-    about: str
-    key: tuple[str, ...]
-    columns: tuple[Column, ...]
-    history: bool = True
-
-
-def _columns(text: str) -> tuple[Column, ...]:
-    """Lines "name type[~] about": "~" is volatile."""
-    rows = (line.split(None, 2) for line in text.strip().splitlines())
-    found = [Column(name, kind.rstrip("~"), about[0] if about else "", kind[-1] == "~") for name, kind, *about in rows]
-    return (Column("node", TEXT, "the host"), *found)
-
 
 HOST = Table(
     "host",
@@ -189,95 +171,6 @@ remote_kind text
 remote_id text
 remote_link int
 up bool active or asleep
-"""),
-)
-NIC = Table(
-    "nic",
-    "Network functions that have, or could have, an RDMA device.",
-    ("id",),
-    _columns("""
-id text
-label text
-rail int 0 for the first rail in PCI order; null: no rail
-role text
-model text
-board_id text
-firmware text
-driver text
-rdma_device text
-node_guid text
-system_image_guid text
-numa_node int
-virtual_function bool
-state text
-"""),
-)
-PORT = Table(
-    "port",
-    "RDMA ports.",
-    ("nic", "port"),
-    _columns("""
-nic text id of the NIC
-label text of the NIC
-port int
-rail int
-link_layer text
-state text
-phys_state text
-rate_gbit_s float
-width text
-speed text
-lid int
-sm_lid int
-port_guid text
-active_mtu int
-gid_types text types of its GIDs, sorted, comma between
-netdev text the first of its interfaces
-neighbor_guid text the node at the far end, where a fabric file of that host told
-neighbor_name text
-neighbor_port int
-subnet text InfiniBand: prefix of its first GID, 16 hex digits; fe80000000000000 is what a subnet has by default
-"""),
-)
-NETDEV = Table(
-    "netdev",
-    "Network interfaces.",
-    ("id",),
-    _columns("""
-id text
-label text
-nic text
-rail int
-mac text
-operstate text
-speed_gbit_s float
-mtu int
-driver text
-master text
-fec text
-pause_rx bool
-pause_tx bool
-trust text
-pfc text a digit a priority: 00010000; null: not known
-dscp_prio text 26:3, sorted, blank between; null: not known
-tc_bandwidth text
-ecn text np:00010000 rp:00010000; null: not known
-module_vendor text
-module_part text
-module_serial text
-neighbor_system text as LLDP tells
-neighbor_chassis text
-neighbor_port text
-"""),
-)
-ADDRESS = Table(
-    "address",
-    "IP addresses.",
-    ("netdev", "address"),
-    _columns("""
-netdev text id of the interface
-label text
-address text with its prefix length
 """),
 )
 PATH = Table(

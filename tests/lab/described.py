@@ -23,6 +23,7 @@ from tests.nvml.answers import table
 Key = tuple[str, str, str]  # "fabsim", "ip" or "file"; address or path; what
 
 CHUNK = 256
+ACS = 0x000D  # an extended capability
 SPEED_BITS = {"SDR": 1, "DDR": 2, "QDR": 4, "FDR10": 8, "FDR": 16, "EDR": 32, "HDR": 64, "NDR": 128}
 WIDTH_BITS = {"1X": 1, "4X": 2, "8X": 4, "12X": 8, "2X": 16}
 OWN_BUS = "0000:00"  # of QEMU's own devices: what a description has there cannot be shown
@@ -60,7 +61,7 @@ def tree(machine: Machine) -> list[str]:
     for node in shown(machine):
         space = space_of(machine, node, placed)
         lines += list(_bytes("poke", node.address, space))
-        lines += list(_bytes("writable", node.address, _writable(node, placed[node.address].bars)))
+        lines += list(_bytes("writable", node.address, _writable(node, placed[node.address].bars, space)))
     lines.append("scan")
     for _, node, _, said in interfaces(machine):
         if said.type == 1 and node.root_bus != OWN_BUS:
@@ -81,8 +82,9 @@ def _bytes(word: str, address: str, space: bytes | bytearray) -> Iterator[str]:
             yield f"{word} {address} {offset:x} {block.hex()}"
 
 
-def _writable(node: Node, bars: dict[int, tuple[int, int, bool]]) -> bytearray:
-    """What a kernel may change: it finds sizes of BARs and windows by writing to them, and puts devices to sleep."""
+def _writable(node: Node, bars: dict[int, tuple[int, int, bool]], space: bytes) -> bytearray:
+    """What a kernel may change: it finds sizes of BARs and windows by writing to them, puts devices to sleep, and
+    switches ACS on, by which the groups of the IOMMU are made."""
     mask = bytearray(4096)
     mask[4:6] = b"\x47\x05"
     mask[PM + 4] = 0x03
@@ -91,6 +93,12 @@ def _writable(node: Node, bars: dict[int, tuple[int, int, bool]]) -> bytearray:
         width = 8 if wide else 4
         start = 0x10 + 4 * number
         mask[start : start + width] = ((1 << 8 * width) - size & ~0xF).to_bytes(width, "little")
+    at = 0x100 if len(space) > 0x100 else 0
+    while at:
+        header = int.from_bytes(space[at : at + 4], "little")
+        if header & 0xFFFF == ACS:
+            mask[at + 6] = 0x7F
+        at = header >> 20
     if node.is_bridge:
         mask[0x18:0x1B] = b"\xff\xff\xff"
         mask[0x20:0x30] = b"\xf0\xff\xf0\xff\xf0\xff\xf0\xff" + b"\xff" * 8

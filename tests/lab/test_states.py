@@ -61,7 +61,7 @@ def seen(guest: Guest) -> Iterator[Seen]:
     """As it is; with a rail renamed and a GPU taken away; with both undone."""
     guest.turn_into(machine(IB))
     guest.shell("rm -rf /run/state-states")
-    options = (*PART, "--state-dir", "/run/state-states")
+    options = ("--state-dir", "/run/state-states")  # whole scans: what is only a part of one is not remembered
     before = guest.scan(*options)
     guest.must("rdma", "dev", "set", "ibp26s0", "name", "mlx5_77")
     guest.shell(f"echo 1 > /sys/bus/pci/devices/{GPU}/remove; udevadm settle")

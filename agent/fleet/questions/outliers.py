@@ -54,7 +54,7 @@ def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
         shifted |= {odd.node for odd in found if odd.group.key == "rails"}
         odds += found
         for (attribute, name, place), counts in groups.items():
-            if usual(counts, options) is None and planned(counts, options):
+            if usual(counts, options) is None and planned(counts, options) is not None:
                 mixed.setdefault((attribute.key, name), []).append((attribute, place, counts))
     odds += bags(tables, enough, options)
     odds += memory(tables, enough, options)
@@ -125,7 +125,7 @@ def _few_nodes(tables: Tables, source: ir.Table, counts: _Groups, options: Optio
 
 
 def _usual(groups: _Groups, options: Options) -> dict[tuple[Attribute, str, Any], Usual]:
-    found = {key: usual(counts, options) for key, counts in groups.items()}
+    found = {key: usual(counts, options) or planned(counts, options) for key, counts in groups.items()}
     return {key: each for key, each in found.items() if each is not None}
 
 
@@ -148,7 +148,7 @@ def _found(
     subject = _SUBJECT.get(table)
     elsewhere: dict[tuple[Attribute, str], set[Any]] = {}
     for (attribute, name, _), each in expected.items():
-        elsewhere.setdefault((attribute, name), set()).add(each.value)
+        elsewhere.setdefault((attribute, name), set()).update(each.values)
     columns = {f"c{at}": chosen[key] for at, key in enumerate(["node", subject or "node", *keys])}
     for node, label, *rest in tables.rows(chosen.select(**columns)):
         named = dict(zip(keys, rest, strict=True))
@@ -156,7 +156,7 @@ def _found(
         for attribute in attributes:
             place, value = named[attribute.place] if attribute.place else None, named[attribute.column]
             normal = differing.get((attribute, name, place))
-            if normal is None or value in _NOT_KNOWN or value == normal.value:
+            if normal is None or value in _NOT_KNOWN or value in normal.values:
                 continue
             if attribute.rails and node in shifted and value in elsewhere[attribute, name]:
                 continue
@@ -166,19 +166,20 @@ def _found(
 def _odd(a: Attribute, name: str, place: Any, normal: Usual, value: Any, node: str, label: str | None) -> Odd:
     where = None if place is None else f"rail {place}" if a.rails else str(place)
     group = Group(a.key, a.what, name, where, a.one)
-    return Odd(group, normal, shown(a, value), shown(a, normal.value), node, label, _by(value, normal.value))
+    expected = " or ".join(shown(a, each) for each in normal.values)
+    return Odd(group, normal, shown(a, value), expected, node, label, _by(value, normal.value))
 
 
 def _differs(source: ir.Table, expected: dict[tuple[Attribute, str, Any], Usual]) -> ir.BooleanValue:
-    """Rows of those groups with another value. Groups with one usual value are one term, however many there are."""
-    terms: dict[tuple[str, str | None, Any], dict[str, set[Any]]] = {}
+    """Rows of those groups with another value. Groups with the same usual value are one term."""
+    terms: dict[tuple[str, str | None, tuple[Any, ...]], dict[str, set[Any]]] = {}
     for (attribute, name, place), normal in expected.items():
-        terms.setdefault((attribute.column, attribute.place, normal.value), {}).setdefault(name, set()).add(place)
+        terms.setdefault((attribute.column, attribute.place, normal.values), {}).setdefault(name, set()).add(place)
     return reduce(
         or_,
         [
-            (source[column] != value) & _within(source, place, classes)
-            for (column, place, value), classes in sorted(terms.items(), key=str)
+            source[column].notin(values) & _within(source, place, classes)
+            for (column, place, values), classes in sorted(terms.items(), key=str)
         ],
     )
 

@@ -7,13 +7,23 @@ from typing import Any, NamedTuple
 
 from agent.fleet.questions.options import Options
 
+_SHARED = 0.05  # of a group: a value that fewer have is no part of a roll-out
+_VALUES = 6  # that a roll-out has at most
+_TOGETHER = 0.9  # of a group: so many have one of them
+
 
 class Usual(NamedTuple):
-    """The value of most, how many have it, and of how many it is known."""
+    """The value of most, how many have it, and of how many it is known. `others`: as usual, in a roll-out."""
 
     value: Any
     has: int
     of: int
+    others: tuple[Any, ...] = ()
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """All that nobody is odd with."""
+        return (self.value, *self.others)
 
     @property
     def share(self) -> float:
@@ -30,14 +40,18 @@ def usual(counts: Mapping[Any, int], options: Options) -> Usual | None:
     return Usual(value, counts[value], of) if counts[value] >= options.majority * of else None
 
 
-def planned(counts: Mapping[Any, int], options: Options) -> bool:
-    """Whether a group without a usual value has a few that many share: a roll-out under way, two kinds of disk.
+def planned(counts: Mapping[Any, int], options: Options) -> Usual | None:
+    """Of a group without a usual value: the few that many share, as in a roll-out under way; None: there are no such.
 
-    Values of which nearly every node has its own are no such thing.
+    Values of which nearly every node has its own are none.
     """
     of = sum(counts.values())
-    shared = [each for each in counts.values() if each >= max(2, options.fewest // 2)]
-    return of >= options.fewest and 2 <= len(shared) <= 6 and sum(shared) >= 0.9 * of
+    shared = [each for each in counts if counts[each] >= max(2, options.fewest // 2, _SHARED * of)]
+    has = sum(counts[each] for each in shared)
+    if of < options.fewest or not 2 <= len(shared) <= _VALUES or has < _TOGETHER * of:
+        return None
+    value, *others = sorted(shared, key=lambda each: (-counts[each], str(each)))
+    return Usual(value, has, of, tuple(others))
 
 
 def median(counts: Mapping[float, int]) -> float:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from agent.fleet.rows import devices, network, shapes, verdicts
+from agent.fleet.rows import device_shapes, devices, network, shapes, verdicts
 from agent.fleet.rows.devices import Row
 from agent.fleet.rows.recent import Recent
 from agent.fleet.rows.unique import Counters, Functions, Unique
@@ -125,7 +125,7 @@ class Reader:
             self.cost += len(key)
         return part
 
-    def _gpu(self, gpu: shapes.Gpu, place: int, ids: Numbers) -> None:
+    def _gpu(self, gpu: device_shapes.Gpu, place: int, ids: Numbers) -> None:
         rows, counts, active = self._whole(("links", gpu.id), gpu.links, lambda: self._gpu_links(gpu, place))
         ids["nvlink"] += rows
         ids["counter"] += counts
@@ -135,7 +135,7 @@ class Reader:
             errors = {f"c2c_{name}": count for name, count in gpu.c2c.errors.items()}
             ids["counter"] += self.counters.add(f"gpu:{gpu.id}", errors)
 
-    def _gpu_links(self, gpu: shapes.Gpu, place: int) -> tuple[list[int], list[int], int]:
+    def _gpu_links(self, gpu: device_shapes.Gpu, place: int) -> tuple[list[int], list[int], int]:
         """Numbers of rows of its links and their counters, and how many are up."""
         links = _read(_GPU_LINKS, gpu.links, f"topology.gpus[{place}].links")
         rows = [devices.nvlink_row(gpu.id, link) for link in links]
@@ -143,7 +143,7 @@ class Reader:
         numbers = [self._one("nvlink", row) for row in rows]
         return numbers, [each for some in counts for each in some], sum(link.state in devices.UP for link in links)
 
-    def _nic(self, nic: shapes.Nic, rail: int | None, ids: Numbers) -> None:
+    def _nic(self, nic: device_shapes.Nic, rail: int | None, ids: Numbers) -> None:
         ids["nic"].append(self._add("nic", network.nic_row(nic, rail)))
         for port in nic.ports:
             ids["port"].append(self._add("port", network.port_row(nic, port, rail)))
@@ -151,7 +151,7 @@ class Reader:
             for counts in (port.counters, port.hw_counters) if apart else ({**port.counters, **port.hw_counters},):
                 ids["counter"] += self.counters.add(f"port:{nic.id}/{port.port}", counts)
 
-    def _netdev(self, netdev: shapes.Netdev, rail: int | None, ids: Numbers) -> None:
+    def _netdev(self, netdev: device_shapes.Netdev, rail: int | None, ids: Numbers) -> None:
         ids["netdev"].append(self._add("netdev", network.netdev_row(netdev, rail)))
         for address in netdev.addresses:
             ids["address"].append(self._add("address", (netdev.id, netdev.label, address)))
@@ -219,8 +219,8 @@ class Reader:
         return made if key is None else self._kept(key, made, 36 * len(numbers))
 
 
-_FUNCTION, _GPU_LINKS = Decoder(shapes.Function), Decoder(list[shapes.GpuLink])
-_PATHS, _CHECKS = Decoder(list[shapes.Path]), Decoder(list[shapes.Check])
+_FUNCTION, _GPU_LINKS = Decoder(device_shapes.Function), Decoder(list[device_shapes.GpuLink])
+_PATHS, _CHECKS = Decoder(list[device_shapes.Path]), Decoder(list[shapes.Check])
 _AER = Decoder(dict[str, dict[str, int]] | None)
 _SHARED = ("link", "nvlink", "path")  # tables whose rows are mostly those of other nodes
 _TWICE = "an id stands there twice"
@@ -243,7 +243,7 @@ def _serial(key: bytes) -> tuple[int, int]:
     return 0, 0
 
 
-def _once(rows: Sequence[shapes.Gpu | shapes.Nic], where: str) -> frozenset[str]:
+def _once(rows: Sequence[device_shapes.Gpu | device_shapes.Nic], where: str) -> frozenset[str]:
     """Everything refers to rows by id. Raises DamagedPart where two have the same."""
     found = frozenset(each.id for each in rows)
     if len(found) != len(rows):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agent.fleet.rows.shapes import Function, Gpu, GpuLink, Link, Nic, Path
+from agent.fleet.rows.device_shapes import Function, Gpu, GpuLink, Link, Nic, Path
 from agent.platforms.devices import is_accelerator, is_nvswitch, known
 
 Row = tuple[Any, ...]

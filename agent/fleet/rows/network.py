@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+from agent.fleet.rows.device_shapes import Netdev, Nic, Port, Qos
 from agent.fleet.rows.devices import Counts, Row
-from agent.fleet.rows.shapes import Netdev, Nic, Port, Qos
 
 
 def nic_row(n: Nic, rail: int | None) -> Row:

@@ -8,10 +8,11 @@ const groupsOf = (arranged, kept) => {
   // [{label, cells}]: a cell is a node, or node * 64 + place of the rail in its list
   const groups = new Map();
   const put = (key, label, cell) => {
-    if (!groups.has(key)) groups.set(key, { label, cells: [] });
+    if (!groups.has(key)) groups.set(key, { label, cells: [], row: longest && longest.get(key) });
     groups.get(key).cells.push(cell);
   };
   const by = arranged === "rails" ? started() : [...places, classes].find((each) => each.key === arranged);
+  const longest = arranged === "rails" ? mostRails(by, kept) : null;
   for (let node = 0; node < N; node += 1) {
     if (kept && !kept[node]) continue;
     if (arranged === "leaves") {
@@ -19,8 +20,10 @@ const groupsOf = (arranged, kept) => {
       railsOf(node).forEach(([, , leaf], at) => put(leaf, named(leaf), node * 64 + at));
     } else if (arranged === "rails") {
       if (!railsOf(node).length) continue;
-      const code = by.codes[node];
-      railsOf(node).forEach((rail, at) => put(code, code < 0 ? "not known" : by.labels[code], node * 64 + at));
+      const code = by.codes[node], row = longest.get(code) || 0;
+      for (let at = 0; at < row; at += 1) {
+        put(code, code < 0 ? "not known" : by.labels[code], at < railsOf(node).length ? node * 64 + at : -1);
+      }
     } else if (by) {
       put(by.codes[node], by.codes[node] < 0 ? "not known" : by.labels[by.codes[node]], node);
     } else {
@@ -32,6 +35,15 @@ const groupsOf = (arranged, kept) => {
   return [...groups.values()].sort((a, b) => last(a) - last(b) || natural.compare(a.label, b.label));
 };
 
+const mostRails = (by, kept) => {
+  // of a node in each group: shorter rows end early, so that one rail stands below the other
+  const most = new Map();
+  for (let node = 0; node < N; node += 1) {
+    if (kept && !kept[node]) continue;
+    most.set(by.codes[node], Math.max(most.get(by.codes[node]) || 0, railsOf(node).length));
+  }
+  return most;
+};
 const started = () => {
   // how the map is arranged at first
   const key = $("arranged").querySelector("option[selected]").value;
@@ -42,8 +54,7 @@ const blockOf = (group, arranged, size, wide, longest) => {
   // columns of cells and the room with the label, in grid cells
   const count = group.cells.length, label = Math.ceil(longest / size);
   if (arranged === "rails") {
-    // a node's rails in a row where all have the same number
-    const columns = Math.min(wide, railsOf(Math.floor(group.cells[0] / 64)).length);
+    const columns = Math.min(wide, group.row);
     return [columns, Math.min(wide, Math.max(columns, label))];
   }
   if (count > wide * 12) return [wide, wide];
@@ -71,7 +82,7 @@ const sizeOf = (groups, count, arranged, width, longest) => {
 };
 
 const laidOut = (groups, arranged, width) => {
-  const count = groups.reduce((sum, each) => sum + each.cells.length, 0);
+  const count = groups.reduce((sum, each) => sum + each.cells.filter((cell) => cell >= 0).length, 0);
   // few groups have room for long names
   const letters = groups.reduce((most, each) => Math.max(most, each.label.length), 0);
   const longest = Math.min(letters * 6.4 + 6, Math.max(92, Math.min(330, width / Math.max(1, groups.length) - 14)));
@@ -84,8 +95,9 @@ const laidOut = (groups, arranged, width) => {
     const [columns, room] = blockOf(group, arranged, size, wide, longest);
     const rows = Math.ceil(group.cells.length / columns);
     if (x && x + room > wide) { x = 0; y += tall; tall = 0; }
-    labels.push({ x, y, room, text: group.label, count: group.cells.length, cells: group.cells });
+    labels.push({ x, y, room, text: group.label });
     group.cells.forEach((cell, place) => {
+      if (cell < 0) return;
       cells[at] = cell;
       xs[at] = x + (place % columns);
       ys[at] = y + head + Math.floor(place / columns);

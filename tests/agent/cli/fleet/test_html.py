@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(place / "ds")
 
 
-def data_of(text: str) -> dict[str, list[str]]:
+def data_of(text: str) -> dict[str, Any]:
     """What the page's script reads."""
     return dict(json.loads(text.partition('<script id="data" type="application/json">')[2].partition("</script>")[0]))
 
@@ -51,6 +52,26 @@ def test_a_page_of_a_dataset(dataset: str, tmp_path: Path, capsys: pytest.Captur
     assert "<h1>Hall &lt;7&gt;</h1>" in text
     assert ["rack", "gpu"] == [data_of(text)["places"][0]["key"], data_of(text)["places"][0]["labels"][0]]
     assert "3 of 3 nodes are ok" in text
+
+
+def test_a_part_of_the_fleet(dataset: str, tmp_path: Path) -> None:
+    """Only the nodes that are meant, also where another calls itself something odd."""
+    names = data_of(_written(dataset, tmp_path, "--where", "nodes=gpu[0001-0002]"))["names"]
+
+    assert 2 == len(names) == len([each for each in names if each.startswith("gpu")])
+
+
+def test_a_fabric_file_tells_leaves_and_units(dataset: str, tmp_path: Path) -> None:
+    """Of InfiniBand, where reports do not."""
+    (tmp_path / "fabric").write_text("".join(plan(3, 1, {}, mix={"h100-ib": 1}).fabric_text()))
+    without, having = (
+        data_of(_written(dataset, tmp_path)),
+        data_of(_written(dataset, tmp_path, "--fabric", str(tmp_path / "fabric"))),
+    )
+
+    assert [] == [each["key"] for each in without["places"] if each["key"] == "unit"]
+    assert ["unit"] == [each["key"] for each in having["places"] if each["key"] == "unit"]
+    assert 8 == len(having["rails"]["leaves"])
 
 
 def test_without_a_file_it_is_printed(dataset: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -209,6 +210,21 @@ def test_asked_the_wrong_way(
     assert "" == told.out
     assert 1 == len(told.err.strip().splitlines())
     assert said in told.err
+
+
+def test_the_same_file_gives_the_same_bytes(broken: str, real_commands: None) -> None:
+    """Whatever order the sets of this run have."""
+    for form in ("json", "svg"):
+        said = set()
+        for seed in ("1", "2"):
+            asked = ["fleet", "topology", "--fabric", broken, "--format", form]
+            code = f"from agent.cli.main import run; run({asked!r})"
+            done = subprocess.run(
+                [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True,
+                timeout=100, check=True,
+            )  # fmt: skip
+            said.add(done.stdout)
+        assert 1 == len(said)
 
 
 def test_fabric_files_need_no_library_of_the_fleet(broken: str, real_commands: None) -> None:

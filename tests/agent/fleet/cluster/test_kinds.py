@@ -52,6 +52,17 @@ def test_width_counts() -> None:
     assert 2.0 == what(plant.view()).oversubscription
 
 
+def test_slow_and_missing_cables_are_no_oversubscription() -> None:
+    """That is how it was built, not how it is today."""
+    plant = fat_tree(leaves=6, spines=4, each=2)
+    for leaf in range(1, 5):
+        plant.of(f"leaf{leaf:02d}", 33 + leaf).speed = "HDR"
+        plant.of(f"n{leaf * 8:03d} mlx5_0").speed = "HDR"
+    plant.cut("leaf06", 33)
+
+    assert 1.0 == what(plant.view()).oversubscription
+
+
 def test_oversubscription_is_not_invented() -> None:
     """Where the file does not tell how fast links are."""
     plant = fat_tree()

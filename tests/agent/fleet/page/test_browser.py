@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -196,6 +197,21 @@ def test_the_arrangement_and_the_colours_are_switched(show: Any) -> None:
     page.select_option("#coloured", label="gpu-lost")
     assert 2 == page.evaluate("document.querySelector('#drawn path.critical').getAttribute('d').split('M').length - 1")
     assert "could not be judged" in page.inner_text("#legend")
+
+
+def test_one_rail_stands_below_the_other(show: Any) -> None:
+    """Also where a node has lost one: the next node's first rail is in the first column all the same."""
+    made = fleet(32)
+    rails = made.nodes.rails
+    short = msgspec.structs.replace(
+        rails, sets=[*rails.sets, rails.sets[0][:5]], codes=[len(rails.sets), *rails.codes[1:]]
+    )
+    page = show(msgspec.structs.replace(made, nodes=msgspec.structs.replace(made.nodes, rails=short))).page
+    page.select_option("#arranged", "rails")
+    paths = page.evaluate("[...document.querySelectorAll('#drawn path')].map((each) => each.getAttribute('d'))")
+    columns = Counter(re.match(r"[\d.]+", each)[0] for path in paths for each in path.split("M")[1:])  # type: ignore[index]  # each begins with a number
+
+    assert [31] * 3 + [32] * 5 == sorted(columns.values())
 
 
 def test_a_click_on_a_cell_opens_its_node(show: Any) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from agent.fleet.reading import read
 from agent.fleet.rows import NAMES, Reader
+from agent.fleet.rows.device_shapes import Nic
 from agent.fleet.rows.devices import hardware_class
-from agent.fleet.rows.shapes import Nic
 from agent.fleet.tables import TABLES
 from agent.model.counters import counted
 from agent.model.report import Report

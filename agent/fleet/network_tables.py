@@ -1,0 +1,95 @@
+"""The tables of NICs, ports and interfaces; see tables.py."""
+
+from __future__ import annotations
+
+from agent.fleet.table import Table, columns
+
+NIC = Table(
+    "nic",
+    "Network functions that have, or could have, an RDMA device.",
+    ("id",),
+    columns("""
+id text
+label text
+rail int 0 for the first rail in PCI order; null: no rail
+role text
+model text
+board_id text
+firmware text
+driver text
+rdma_device text
+node_guid text
+system_image_guid text
+numa_node int
+virtual_function bool
+state text
+"""),
+)
+PORT = Table(
+    "port",
+    "RDMA ports.",
+    ("nic", "port"),
+    columns("""
+nic text id of the NIC
+label text of the NIC
+port int
+rail int
+link_layer text
+state text
+phys_state text
+rate_gbit_s float
+width text
+speed text
+lid int
+sm_lid int
+port_guid text
+active_mtu int
+gid_types text types of its GIDs, sorted, comma between
+netdev text the first of its interfaces
+neighbor_guid text the node at the far end, where a fabric file of that host told
+neighbor_name text
+neighbor_port int
+subnet text InfiniBand: prefix of its first GID, 16 hex digits; fe80000000000000 is what a subnet has by default
+"""),
+)
+NETDEV = Table(
+    "netdev",
+    "Network interfaces.",
+    ("id",),
+    columns("""
+id text
+label text
+nic text
+rail int
+mac text
+operstate text
+speed_gbit_s float
+mtu int
+driver text
+master text
+fec text
+pause_rx bool
+pause_tx bool
+trust text
+pfc text a digit a priority: 00010000; null: not known
+dscp_prio text 26:3, sorted, blank between; null: not known
+tc_bandwidth text
+ecn text np:00010000 rp:00010000; null: not known
+module_vendor text
+module_part text
+module_serial text
+neighbor_system text as LLDP tells
+neighbor_chassis text
+neighbor_port text
+"""),
+)
+ADDRESS = Table(
+    "address",
+    "IP addresses.",
+    ("netdev", "address"),
+    columns("""
+netdev text id of the interface
+label text
+address text with its prefix length
+"""),
+)

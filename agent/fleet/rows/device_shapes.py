@@ -1,0 +1,223 @@
+# ruff: noqa: D101  # each is the class of that name in agent.model, where fields are explained
+"""What is read of a report's devices: the fields that tables have (shapes.py)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Raw
+
+Int = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+NONE, NULL = Raw(b"[]"), Raw(b"null")
+
+
+class Acs(msgspec.Struct, frozen=True, gc=False):
+    capability: list[str] = []
+    control: list[str] = []
+
+
+class Quality(msgspec.Struct, frozen=True, gc=False):
+    state: str | None = None
+
+
+class Link(msgspec.Struct, frozen=True, gc=False):
+    speed_gt_s: float | None = None
+    width: Int | None = None
+    max_speed_gt_s: float | None = None
+    max_width: Int | None = None
+    bandwidth_gbyte_s: float | None = None
+    quality: Quality = Quality()
+
+
+class Function(msgspec.Struct, frozen=True, gc=False):
+    id: str
+    parent: str | None = None
+    class_code: str | None = msgspec.field(name="class", default=None)
+    vendor: str | None = None
+    device: str | None = None
+    subsystem_vendor: str | None = None
+    subsystem_device: str | None = None
+    revision: str | None = None
+    name: str | None = None
+    driver: str | None = None
+    numa_node: Int | None = None
+    slot: str | None = None
+    port_type: str | None = None
+    iommu_group: Int | None = None
+    iommu_type: str | None = None
+    physical_function: str | None = None
+    serial: str | None = None
+    power_state: str | None = None
+    acs: Acs | None = None
+    ats: bool | None = None
+    aer: Raw = NULL
+    max_payload_bytes: Int | None = None
+    max_read_request_bytes: Int | None = None
+    relaxed_ordering: bool | None = None
+    state: str | None = None
+    link: Link | None = None
+
+
+class Far(msgspec.Struct, frozen=True, gc=False):
+    kind: str | None = None
+    id: str | None = None
+    link: Int | None = None
+
+
+class GpuLink(msgspec.Struct, frozen=True, gc=False):
+    link: Int
+    protocol: str | None = None
+    state: str | None = None
+    version: str | None = None
+    signal_gbyte_s: float | None = None
+    remote: Far | None = None
+    errors: dict[str, int] = {}
+
+
+class Fabric(msgspec.Struct, frozen=True, gc=False):
+    state: str | None = None
+    status: str | None = None
+    clique: Int | None = None
+    cluster_uuid: str | None = None
+
+
+class C2c(msgspec.Struct, frozen=True, gc=False):
+    errors: dict[str, int] = {}
+
+
+class Mig(msgspec.Struct, frozen=True, gc=False):
+    current: bool | None = None
+
+
+class Gpu(msgspec.Struct, frozen=True, gc=False):
+    id: str
+    label: str | None = None
+    index: Int | None = None
+    uuid: str | None = None
+    serial: str | None = None
+    name: str | None = None
+    vendor: str | None = None
+    pci: str | None = None
+    numa_node: Int | None = None
+    module_id: Int | None = None
+    vbios: str | None = None
+    memory_mib: Int | None = None
+    bar1_mib: Int | None = None
+    mig: Mig | None = None
+    driver_state: str | None = None
+    links: Raw = NONE
+    links_known: bool = False
+    fabric: Fabric | None = None
+    c2c: C2c | None = None
+    recovery_action: str | None = None
+    pstate: str | None = None
+    pcie_counters: dict[str, int] = {}
+
+
+class Gid(msgspec.Struct, frozen=True, gc=False):
+    type: str | None = None
+    index: Int | None = None
+    gid: str | None = None
+
+
+class FabricNeighbor(msgspec.Struct, frozen=True, gc=False):
+    node_guid: str | None = None
+    name: str | None = None
+    port: Int | None = None
+
+
+class Port(msgspec.Struct, frozen=True, gc=False):
+    port: Int
+    link_layer: str | None = None
+    state: str | None = None
+    phys_state: str | None = None
+    rate_gbit_s: float | None = None
+    width: str | None = None
+    speed: str | None = None
+    lid: Int | None = None
+    sm_lid: Int | None = None
+    port_guid: str | None = None
+    netdevs: list[str] = []
+    active_mtu: Int | None = None
+    gids: list[Gid] = []
+    gids_known: bool = False
+    neighbor: FabricNeighbor | None = None
+    counters: dict[str, int] = {}
+    hw_counters: dict[str, int] = {}
+
+
+class Nic(msgspec.Struct, frozen=True, gc=False):
+    id: str
+    label: str | None = None
+    rdma_device: str | None = None
+    numa_node: Int | None = None
+    driver: str | None = None
+    firmware: str | None = None
+    board_id: str | None = None
+    node_guid: str | None = None
+    system_image_guid: str | None = None
+    model: str | None = None
+    virtual_function: bool = False
+    state: str | None = None
+    role: str | None = None
+    ports: list[Port] = []
+
+
+class Fec(msgspec.Struct, frozen=True, gc=False):
+    active: str | None = None
+
+
+class Module(msgspec.Struct, frozen=True, gc=False):
+    vendor: str | None = None
+    part: str | None = None
+    serial: str | None = None
+
+
+class Neighbor(msgspec.Struct, frozen=True, gc=False):
+    system: str | None = None
+    chassis: str | None = None
+    port: str | None = None
+
+
+class Pause(msgspec.Struct, frozen=True, gc=False):
+    rx: bool | None = None
+    tx: bool | None = None
+
+
+class Qos(msgspec.Struct, frozen=True, gc=False):
+    trust: str | None = None
+    pfc: list[bool] = []
+    dscp_prio: dict[str, Int] = {}
+    tc_bandwidth: list[Int] = []
+    ecn: dict[str, list[bool]] = {}
+    pfc_frames_sent: list[int] = []
+    pfc_frames_received: list[int] = []
+
+
+class Netdev(msgspec.Struct, frozen=True, gc=False):
+    id: str
+    label: str | None = None
+    nic: str | None = None
+    mac: str | None = None
+    addresses: list[str] = []
+    operstate: str | None = None
+    speed_gbit_s: float | None = None
+    mtu: Int | None = None
+    driver: str | None = None
+    master: str | None = None
+    fec: Fec | None = None
+    module: Module | None = None
+    neighbor: Neighbor | None = None
+    counters: dict[str, int] | None = None
+    pause: Pause | None = None
+    qos: Qos | None = None
+
+
+class Path(msgspec.Struct, frozen=True, gc=False):
+    a: str
+    b: str
+    kind: str | None = None
+    pcie_kind: str | None = None
+    bandwidth_gbyte_s: float | None = None
+    limiting: str | None = None

@@ -1,0 +1,33 @@
+"""What a table of a dataset is made of."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+TEXT, INT, FLOAT, BOOL, TIME = "text", "int", "float", "bool", "time"  # int: 64 bits; time: microseconds, UTC
+
+
+class Column(NamedTuple):
+    """One column. `volatile`: moves by itself, so a change of it is no change of the node."""
+
+    name: str
+    type: str
+    about: str = ""
+    volatile: bool = False
+
+
+class Table(NamedTuple):
+    """One table. `key`: with `node`, what a row is known by. `history`: its changes are kept."""
+
+    name: str
+    about: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+    history: bool = True
+
+
+def columns(text: str) -> tuple[Column, ...]:
+    """Lines "name type[~] about", "~" is volatile; the node stands before them."""
+    rows = (line.split(None, 2) for line in text.strip().splitlines())
+    found = [Column(name, kind.rstrip("~"), about[0] if about else "", kind[-1] == "~") for name, kind, *about in rows]
+    return (Column("node", TEXT, "the host"), *found)

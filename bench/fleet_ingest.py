@@ -1,0 +1,76 @@
+"""What taking a made-up fleet's reports into a dataset costs: `python -m bench.fleet_ingest --nodes 2000`.
+
+Processor seconds are told beside the wall's: on a machine that does other things only they mean something.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+_POLL_SECONDS = 0.1
+
+
+def main() -> None:
+    """Reports as files, then `fleet ingest` on them, twice: the second time nothing is new."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=2000)
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--gz", action="store_true", help="packed, as `ship` hands them over")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        reports, dataset = Path(folder, "reports"), Path(folder, "dataset")
+        make = ["bench.fleet.make", "--nodes", str(asked.nodes), "--seed", "1", "--out", str(reports)]
+        subprocess.run([sys.executable, "-m", *make, *(["--gz"] if asked.gz else [])], check=True)
+        size = sum(each.stat().st_size for each in reports.rglob("*") if each.is_file())
+        for name in ("first", "again"):
+            seconds, processor, memory = _measured(
+                ["fleet", "ingest", str(reports), "--dataset", str(dataset), "--jobs", str(asked.jobs)]
+            )
+            print(
+                f"{name}: {asked.nodes} reports, {size / 1e6:.0f} MB: {seconds:.1f} s, {asked.nodes / seconds:.0f}/s, "
+                f"{processor / asked.nodes * 1e3:.2f} ms of a processor each, {memory} MiB of memory at most a process"
+            )
+        kept = sum(each.stat().st_size for each in dataset.rglob("*") if each.is_file())
+        print(f"dataset: {kept / 1e6:.1f} MB, {kept / asked.nodes:.0f} bytes a node")
+
+
+def _measured(arguments: list[str]) -> tuple[float, float, int]:
+    """Seconds, processor seconds of all processes, and the most anonymous memory of one of them (MiB)."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = time.monotonic()
+    running = subprocess.Popen([sys.executable, "-m", "fabricscope", *arguments])
+    memory = 0
+    while running.poll() is None:
+        memory = max([memory, *map(_anonymous, _family(running.pid))])
+        time.sleep(_POLL_SECONDS)
+    seconds = time.monotonic() - start
+    if running.returncode:
+        sys.exit(running.returncode)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, memory
+
+
+def _family(parent: int) -> list[int]:
+    try:
+        return [parent, *map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split())]
+    except OSError:
+        return []
+
+
+def _anonymous(process: int) -> int:
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) // 1024 for line in lines if line.startswith("RssAnon")), 0)
+
+
+if __name__ == "__main__":
+    main()
