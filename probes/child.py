@@ -17,7 +17,7 @@ from types import FrameType
 from typing import NoReturn
 
 from probes.host.door import Host
-from probes.host.process import condition, is_running
+from probes.host.process import condition, is_running, is_uninterruptible
 from probes.host.recording import Recording, RecordingHost
 from probes.locks import Lock
 from probes.probe import Outcome, Probe, Status, outcome_of
@@ -25,6 +25,7 @@ from probes.probe import Outcome, Probe, Status, outcome_of
 ANSWER_LIMIT_BYTES = 64 << 20
 TERM_SECONDS = 1.0  # longer than a tool gets that the probe has started: the child ends it first
 KILL_SECONDS = 0.3
+DYING_SECONDS = 5.0  # that a killed process may take to end where only a CPU is missing; one in D never gets them
 PATIENCE = 3  # bounds that a child may take while it is at work
 CHUNK_BYTES = 1 << 20
 
@@ -48,7 +49,7 @@ class Child:
         self.ended: str | None = None
         self.overdue: str | None = None
         self.left_behind = False
-        self._killed = False
+        self._killed: float | None = None  # when
         self._data = bytearray()
         self.descriptor, send = os.pipe()
         self.pid = os.fork()
@@ -94,10 +95,13 @@ class Child:
             self.signal(signal.SIGTERM)
             self.due = now + TERM_SECONDS
             return False
-        if not self._killed:
-            self._killed = True
+        if self._killed is None:
+            self._killed = now
             self.signal(signal.SIGKILL)
             self.due = now + KILL_SECONDS
+            return False
+        if now - self._killed < DYING_SECONDS and not is_uninterruptible(self.pid):
+            self.due = now + KILL_SECONDS  # on a loaded machine it takes its time: that is no hang
             return False
         self.overdue += "; it cannot be killed and was left behind"
         self.left_behind = True

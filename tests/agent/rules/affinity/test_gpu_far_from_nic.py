@@ -104,6 +104,21 @@ def test_few_nics_by_design_are_one_info() -> None:
     assert "2 rails for 4 GPUs; GPU1, GPU2" in fault.summary
 
 
+def test_where_three_of_four_have_a_rail_near_the_fourth_lost_its_own() -> None:
+    """Fewer rails than groups of GPUs: this many with a rail near say that the rest should have one, too."""
+    case = changed_nic(far(), 1, role="unused")
+
+    assert ["error"] == [fault.severity for fault in fails(rule, case)]
+
+
+def test_a_node_with_few_nics_stays_one_where_a_far_gpu_is_gone() -> None:
+    """Then most GPUs have a rail near, which says nothing of the others: seen with four near and three far L40S."""
+    case = changed_nic(changed_nic(far(), 1, role="unused"), 3, role="unused")
+    case = topology(case, gpus=case.topology.gpus[:3])
+
+    assert ["info"] == [fault.severity for fault in fails(rule, case)]
+
+
 @pytest.mark.parametrize(
     ("circumstance", "kind"),
     [
