@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -18,7 +19,10 @@ from tests.lab.judging import Lab
 from tests.lab.setup import LAB, PLACE, ROOT, absent
 
 ROWS = PLACE / "rows.json"
+BUDGET_VARIABLE = "FABRICSCOPE_LAB_SECONDS"
+RUN_BEGAN = time.monotonic()
 Told = Callable[[str, str, str], None]
+BEGAN = pytest.StashKey[float]()
 
 
 @pytest.fixture(scope="session")
@@ -53,10 +57,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=order)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Seconds of a row begin before its fixtures: those of a module scan for all of its tests.
+
+    Where a run has a bound (CI has one), a test that does not begin within it is left out, and says so.
+    """
+    bound = float(os.environ.get(BUDGET_VARIABLE, "inf"))
+    if item.path.parent == LAB and time.monotonic() - RUN_BEGAN > bound:
+        pytest.skip(f"the {bound:g} s of {BUDGET_VARIABLE} are spent: this machine is slow today")
+    item.stash[BEGAN] = time.monotonic()
+
+
 @pytest.fixture
 def told(request: pytest.FixtureRequest) -> Iterator[Told]:
     """Notes a row of docs/lab.md: scenario, what the kernel showed, what fabricscope said; seconds are added."""
-    moments = [time.monotonic()]
+    moments = [request.node.stash[BEGAN]]
     rows: dict[str, list[str]] = {}
 
     def tell(scenario: str, kernel: str, said: str) -> None:  # after what it tells was seen: what failed has no row

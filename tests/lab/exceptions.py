@@ -22,6 +22,8 @@ EXCEPTIONS: dict[str, str] = {
     "power/runtime_active_time": _BESIDE,
     "power/runtime_suspended_time": _BESIDE,
     "reset_method": _BESIDE,
+    "sriov_vf_device": _BESIDE,
+    "sriov_vf_total_msix": _BESIDE,
     "net/addr_assign_type": _BESIDE,
     "net/gro_flush_timeout": _BESIDE,
     "net/name_assign_type": _BESIDE,

@@ -105,7 +105,6 @@ def test_groups_of_the_iommu_are_read(seen: Seen, told: Told) -> None:
 
     assert {"identity"} == {row["iommu_type"] for row in rows.values()}
     assert rows[PAIR[0]]["iommu_group"] != rows[PAIR[1]]["iommu_group"]
-    assert rows["0000:27:00.0"]["iommu_group"] == rows["0000:27:00.1"]["iommu_group"]  # one card without ACS
     assert ("gdr-iommu-translated", "error", "node") in above_info(seen.flooded)
     assert "gdr-iommu-translated" not in {each["rule"] for each in seen.fatal["findings"]}
     told("The IOMMU translates for one GPU and its rail", seen.types, summary(seen.flooded, "gdr-iommu-translated"))

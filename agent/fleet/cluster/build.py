@@ -39,8 +39,9 @@ def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
         ethernet = lldp(tables)
         own = infiniband(tables) if not files else Neighbours((), ())
         taken = {link.at for link in links}
+        there = {each.id for each in found.switches}
         for told in (ethernet, own):
-            switches += [each for each in told.switches if each.id not in {one.id for one in found.switches}]
+            switches += [each for each in told.switches if each.id not in there]
             links += [each for each in told.host_links if each.at not in taken]
         reached = {link.host for link in links}
         lost = sorted(str(row.node) for row in tables.host if row.node not in reached)
