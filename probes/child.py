@@ -67,9 +67,9 @@ class Child:
         return round(time.monotonic() - self.started, 3)
 
     def is_busy(self, now: float) -> bool:
-        """Whether a child that is due is at work: slow on a loaded machine, not hung. Then it is looked at again, and
-        three bounds are the end."""
-        if now - self.started > PATIENCE * self.probe.bound_seconds or not is_running(self.pid):
+        """Whether a child that is due is at work, or at its answer: slow on a loaded machine, not hung. Then it is
+        looked at again, and three bounds are the end."""
+        if now - self.started > PATIENCE * self.probe.bound_seconds or not (self._data or is_running(self.pid)):
             return False
         self.due = now + self.probe.bound_seconds / 10
         return True

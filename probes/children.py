@@ -94,7 +94,12 @@ class ChildrenRun(Run):
         now = time.monotonic()
         for child in list(self.running):
             whole_run = now > self.deadline and child.overdue is None
-            if not whole_run and (now < child.due or (child.overdue is None and child.is_busy(now))):
+            if not whole_run and now < child.due:
+                continue
+            if child.receive():  # what came while this process had no CPU
+                self._finish(child)
+                continue
+            if not whole_run and child.overdue is None and child.is_busy(now):
                 continue
             limit = self.timeout_seconds if now > self.deadline else child.probe.bound_seconds
             of_what = " of the whole run" if whole_run else ""
