@@ -204,6 +204,22 @@ def test_a_probe_that_is_at_work_is_slow_and_not_hung() -> None:
     assert "state R (running)" in (endless.reason or "")
 
 
+def test_a_child_that_waits_for_its_reader_is_not_hung(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answer fills the pipe, and this process gets no CPU until long after the bound."""
+
+    class Starved(children.ChildrenRun):
+        """Loses half a second between two looks."""
+
+        def show(self, _names: list[str]) -> None:
+            """See Run.show."""
+            time.sleep(0.5)
+
+    monkeypatch.setattr(children, "ChildrenRun", Starved)
+    (outcome,) = ran(Probe("large", lambda _: Reading("x" * 5_000_000, ()), 0.3)).outcomes
+
+    assert (Status.OK, 5_000_000) == (outcome.status, len(outcome.facts or ""))
+
+
 def test_an_answer_in_the_last_moment_counts() -> None:
     """A child that still answers after TERM has answered."""
 
