@@ -149,7 +149,8 @@ def _trees(place: Path) -> list[tuple[Path, str]]:
         packed = corpus / "trees" / f"{name}.tar.xz"
         if packed.is_file():
             with tarfile.open(packed) as archive:
-                archive.extractall(place / name, filter="tar")
+                archive.extraction_filter = getattr(tarfile, "tar_filter", None)  # Python before 3.11.4 has none
+                archive.extractall(place / name)
             found.append((place / name, told))
     if not found:
         write_generated(place / "largest", 517)

@@ -84,6 +84,8 @@ def context(tls: Tls) -> ssl.SSLContext:
         made = ssl.create_default_context(cafile=tls.ca)
     except OSError as error:
         raise _about(tls.ca or "the system's authorities", error) from error
+    if made.minimum_version < ssl.TLSVersion.TLSv1_2:  # a distribution may allow older ones
+        made.minimum_version = ssl.TLSVersion.TLSv1_2
     if tls.cert:
         try:
             made.load_cert_chain(tls.cert, tls.key, password=_no_password)

@@ -75,7 +75,8 @@ def test_nodes_and_processors_as_hwloc_sees_them(corpus: Path, tmp_path: Path, n
 def hwloc(lstopo: str, archive: Path, where: Path) -> str:
     """The XML of lstopo, which reads a folder: only what it needs of the tree is unpacked."""
     with tarfile.open(archive) as tar:
-        tar.extractall(where, [one for one in tar if NEEDED.search(one.name)], filter="tar")
+        tar.extraction_filter = getattr(tarfile, "tar_filter", None)  # Python before 3.11.4 has none
+        tar.extractall(where, [one for one in tar if NEEDED.search(one.name)])
     environment = {**os.environ, "HWLOC_FSROOT": str(where), "HWLOC_COMPONENTS": "linux,stop"}
     environment["HWLOC_KEEP_NVIDIA_GPU_NUMA_NODES"] = "1"
     argv = [lstopo, "--whole-system", "--no-io", "--of", "xml", "-"]

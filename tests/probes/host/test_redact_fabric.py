@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,7 @@ def test_a_host_has_its_own_pseudonym_there_too() -> None:
 
     assert f'"{host} mlx5_0"' in said
     assert f'"{host} HCA-2"' in said
-    assert f'"H-{guid}"[1]({guid.lstrip("0")})' in said
+    assert re.search(rf'"H-{guid}"\[1\]\(0*{guid.lstrip("0")}\)', said)  # one pseudonym in 16 begins with a zero
 
 
 def test_a_name_that_is_part_of_its_model_or_of_a_word() -> None:
