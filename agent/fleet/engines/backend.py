@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ibis.expr import types as ir
 
-from agent.fleet.engines.engine import EngineRefused, Row, Unbound
+from agent.fleet.dataset import Dataset
+from agent.fleet.engines import shapes
+from agent.fleet.engines.engine import EngineRefused, Row, Unbound, one_line
+
+
+@contextmanager
+def refused(name: str) -> Iterator[None]:
+    """Whatever an engine raises becomes EngineRefused, one line that begins with its name."""
+    try:
+        yield
+    except EngineRefused:
+        raise
+    except Exception as error:  # each engine, and each library below it, has errors of its own
+        raise EngineRefused(one_line(name, error)) from error
 
 
 class Backend(Unbound):
@@ -18,25 +34,45 @@ class Backend(Unbound):
 
     def rows(self, expression: ir.Table) -> list[Row]:
         """Compiled, run there, and fetched. Raises EngineRefused."""
-        try:
+        with refused(self.name):
             columns = self._backend.to_pyarrow(expression).columns
-        except Exception as error:  # each engine has errors of its own
-            raise EngineRefused(one_line(self.name, error)) from error
         return list(zip(*(each.to_pylist() for each in columns), strict=True))
 
     def batches(self, expression: ir.Table) -> Any:
         """A pyarrow.RecordBatchReader. Raises EngineRefused."""
-        try:
+        with refused(self.name):
             return self._backend.to_pyarrow_batches(expression)
-        except Exception as error:
-            raise EngineRefused(one_line(self.name, error)) from error
 
     def close(self) -> None:
         """Disconnect."""
         self._backend.disconnect()
 
 
-def one_line(name: str, error: BaseException) -> str:
-    """An engine's error for people: the first line that says something, without what follows it."""
-    said = " ".join(str(error).split()) or type(error).__name__
-    return f"{name}: {said[:300]}{'...' if len(said) > 300 else ''}"
+class Views(Backend, ABC):
+    """Views over the files that the manifest names, each made when it is first asked for."""
+
+    def __init__(self, name: str, backend: Any, dataset: Dataset) -> None:
+        super().__init__(name, backend)
+        self._dataset = dataset
+        self._views: set[str] = set()
+
+    def latest(self, name: str) -> ir.Table:
+        """The view of that table."""
+        self._view(name, self._dataset.latest(name))
+        return super().latest(name)
+
+    def history(self, name: str) -> ir.Table:
+        """The view of that table's history."""
+        self._view(shapes.HISTORY + name, self._dataset.history(name))
+        return super().history(name)
+
+    @abstractmethod
+    def make(self, name: str, files: list[str]) -> None:
+        """The view of that name over these files, with our columns: those that older files lack are null."""
+
+    def _view(self, name: str, files: list[str]) -> None:
+        if name in self._views:
+            return
+        with refused(self.name):
+            self.make(name, files)
+        self._views.add(name)

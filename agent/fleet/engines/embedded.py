@@ -9,9 +9,9 @@ import duckdb
 import ibis
 from ibis.expr import types as ir
 
-from agent.fleet.dataset import BadDataset, Dataset, open_dataset
+from agent.fleet.dataset import Dataset
 from agent.fleet.engines import shapes
-from agent.fleet.engines.engine import EngineRefused, Row, Unbound
+from agent.fleet.engines.engine import EngineRefused, Row, Unbound, dataset_at, one_line
 from agent.fleet.tables import BOOL, FLOAT, INT, TEXT, TIME
 
 _PIECE, _BATCH = 8192, 65_536  # rows
@@ -25,7 +25,7 @@ class Embedded(Unbound):
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._dataset = _opened(url)
+        self._dataset = dataset_at(url)
         self._database = duckdb.connect(config={"preserve_insertion_order": False})
         self._database.execute("SET enable_progress_bar = false")
         self._views: set[str] = set()
@@ -51,7 +51,7 @@ class Embedded(Unbound):
             found: Any = self._database.sql(str(ibis.to_sql(expression, dialect="duckdb")))
             return (getattr(found, "to_arrow_reader", None) or found.fetch_arrow_reader)(_BATCH)
         except duckdb.Error as error:
-            raise EngineRefused(_one_line(error)) from error
+            raise EngineRefused(one_line(Embedded.name, error)) from error
 
     def query(self, sql: str) -> tuple[list[str], Iterator[list[Row]]]:
         """Names of the columns of one SELECT, and its rows in pieces. Nothing else can be read, nothing written.
@@ -68,7 +68,7 @@ class Embedded(Unbound):
                 raise EngineRefused(f"one SELECT is asked for, and this is {_kinds(kinds)}: the dataset is only read")
             cursor = self._database.execute(statements[0])
         except duckdb.Error as error:
-            raise EngineRefused(_one_line(error)) from error
+            raise EngineRefused(one_line(Embedded.name, error)) from error
         return [each[0] for each in cursor.description or []], _pieces(cursor)
 
     def close(self) -> None:
@@ -80,13 +80,13 @@ class Embedded(Unbound):
             return self._database.execute(sql)
         except duckdb.IOException as error:  # a file is gone: an ingest has committed since
             if not self._moved():
-                raise EngineRefused(_one_line(error)) from error
+                raise EngineRefused(one_line(Embedded.name, error)) from error
         except duckdb.Error as error:
-            raise EngineRefused(_one_line(error)) from error
+            raise EngineRefused(one_line(Embedded.name, error)) from error
         try:
             return self._database.execute(sql)
         except duckdb.Error as error:
-            raise EngineRefused(_one_line(error)) from error
+            raise EngineRefused(one_line(Embedded.name, error)) from error
 
     def _view(self, name: str) -> None:
         if name in self._views:
@@ -95,16 +95,16 @@ class Embedded(Unbound):
             self._make(name)
         except duckdb.IOException as error:
             if not self._moved():
-                raise EngineRefused(_one_line(error)) from error
+                raise EngineRefused(one_line(Embedded.name, error)) from error
             self._make(name)
         except duckdb.Error as error:
-            raise EngineRefused(_one_line(error)) from error
+            raise EngineRefused(one_line(Embedded.name, error)) from error
         self._views.add(name)
 
     def _moved(self) -> bool:
         """Whether another state of the dataset is in force now; its files are taken then."""
         before = self._dataset.manifest
-        self._dataset = _opened(self._url)
+        self._dataset = dataset_at(self._url)
         if self._dataset.manifest == before:
             return False
         for name in self._views:
@@ -154,7 +154,7 @@ def _pieces(cursor: duckdb.DuckDBPyConnection) -> Iterator[list[Row]]:
         while rows := cursor.fetchmany(_PIECE):
             yield rows
     except duckdb.Error as error:
-        raise EngineRefused(_one_line(error)) from error
+        raise EngineRefused(one_line(Embedded.name, error)) from error
 
 
 def _kinds(kinds: list[str]) -> str:
@@ -167,18 +167,6 @@ def _files(dataset: Dataset, name: str) -> list[str]:
     return dataset.latest(name)
 
 
-def _opened(url: str) -> Dataset:
-    try:
-        return open_dataset(url)
-    except BadDataset as error:
-        raise EngineRefused(str(error)) from error
-
-
 def _time(name: str) -> str:
     """UTC without a zone: times with one need a further library to be fetched."""
     return f'make_timestamp(epoch_us("{name}")) AS "{name}"'
-
-
-def _one_line(error: BaseException) -> str:
-    said = " ".join(str(error).split())
-    return f"duckdb: {said[:300]}{'...' if len(said) > 300 else ''}"

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ibis.expr import types as ir
 
+from agent.fleet.dataset import BadDataset, Dataset, open_dataset
 from agent.fleet.engines import shapes
 
 Row = tuple[Any, ...]
@@ -13,6 +14,20 @@ Row = tuple[Any, ...]
 
 class EngineRefused(Exception):
     """The engine or its dataset cannot be used; the message is one line."""
+
+
+def one_line(name: str, error: BaseException) -> str:
+    """An engine's error for people: its name and the beginning of what it says, on one line."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    return f"{name}: {said[:300]}{'...' if len(said) > 300 else ''}"
+
+
+def dataset_at(url: str) -> Dataset:
+    """The dataset as it is now. Raises EngineRefused."""
+    try:
+        return open_dataset(url)
+    except BadDataset as error:
+        raise EngineRefused(str(error)) from error
 
 
 class Tables(Protocol):

@@ -6,8 +6,8 @@ from typing import Any
 
 import ibis
 
-from agent.fleet.engines.backend import Backend, one_line
-from agent.fleet.engines.engine import EngineRefused
+from agent.fleet.engines.backend import Backend, refused
+from agent.fleet.engines.engine import EngineRefused, one_line
 from agent.fleet.store import shown
 
 
@@ -17,10 +17,8 @@ class Server(Backend):
     def __init__(self, url: str) -> None:
         name = url.partition(":")[0]
         super().__init__(name, reached(url))
-        try:
+        with refused(name):
             there = set(self._backend.list_tables())
-        except Exception as error:
-            raise EngineRefused(one_line(name, error)) from error
         if "host" not in there:
             raise EngineRefused(f"{shown(url)}: no table host: `fabricscope fleet load --engine URL` puts them there")
 
@@ -31,6 +29,6 @@ def reached(url: str) -> Any:
         return ibis.connect(url)
     except ImportError as error:
         raise EngineRefused(one_line(f"{shown(url)}: a library is missing", error)) from error
-    except Exception as error:
+    except Exception as error:  # as in `refused`; many repeat the address
         said = one_line(shown(url), error)
         raise EngineRefused(said.replace(url, shown(url))) from error
