@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
+from typing import BinaryIO
 
 import msgspec
 
@@ -93,26 +95,40 @@ def is_report(path: str) -> bool:
 
 
 def write(path: str, data: bytes) -> None:
-    """Write a file whole or not at all: temporary name beside it, sync, rename. Raises OSError.
+    """Write a file as `written` does. Raises OSError."""
+    with written(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def written(path: str) -> Iterator[BinaryIO]:
+    """A file that takes its place whole or not at all: temporary name beside it, sync, rename. Raises OSError.
 
     A link is followed. What is no file (/dev/stdout, /dev/null, a named pipe) is written to, and never replaced.
     """
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         with open(path, "wb") as device:
-            device.write(data)
+            yield device
         return
     path = os.path.realpath(path)
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.{os.urandom(4).hex()}.tmp")  # hidden: who reads the folder leaves it out
-    replace(path, temporary, data)
+    with _replacing(path, temporary) as file:
+        yield file
 
 
 def replace(path: str, temporary: str, data: bytes) -> None:
     """Let a new file of that temporary name take the place of another, synced. Raises OSError; then nothing is left."""
+    with _replacing(path, temporary) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def _replacing(path: str, temporary: str) -> Iterator[BinaryIO]:
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

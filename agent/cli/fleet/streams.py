@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,22 +18,10 @@ def written(output: str | None) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    if os.path.exists(output) and not os.path.isfile(output) and not os.path.isdir(output):
-        with open(output, "wb") as device:
-            yield device
-        return
-    place = os.path.realpath(output)
-    folder, name = os.path.split(place)
-    temporary = os.path.join(folder, f".{name}.{os.urandom(4).hex()}.tmp")
+    from agent import reports
+
     try:
-        with open(temporary, "xb") as file:
+        with reports.written(output) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, place)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise Refused(f"{output}: {error.strerror or error}") from error
-        raise
+    except OSError as error:
+        raise Refused(f"{output}: {error.strerror or error}") from error
