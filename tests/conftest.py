@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,6 +26,18 @@ def corpus() -> Path:
     if not (CORPUS / "TREES.tsv").is_file():
         pytest.skip("no corpus of real machines here (FABRICSCOPE_CORPUS)")
     return CORPUS
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, once a file of tests; these have the marks tests.browser.NEEDED."""
+    from tests.browser import CHROMIUM
+
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
 
 
 @pytest.fixture(autouse=True)

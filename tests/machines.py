@@ -8,8 +8,8 @@ import msgspec
 
 from agent.diagnose import Plan, diagnose
 from agent.model.report import Report
-from fixtures.build import Capture, build
-from probes.host.memory import Link, MemoryFiles
+from fixtures.build import build
+from fixtures.memory import in_memory
 from probes.host.recorded import RecordedHost
 from tests.conftest import ROOT
 
@@ -27,22 +27,6 @@ def scanned(shape: str, fault: str | None = None) -> Report:
 def machine(shape: str, fault: str | None = None) -> RecordedHost:
     """A fixture machine as a host, in memory."""
     return in_memory(build(shape or None, fault), fault or shape)
-
-
-def in_memory(made: Capture, path: str) -> RecordedHost:
-    """A built capture as a host, without a file on disk."""
-    evidence = MemoryFiles()
-    for name, text in made.documents().items():
-        evidence.add(f"/{name}", text.encode())
-    for path, content in made.tree.files.items():
-        evidence.add(f"/files{path}", content)
-    for path, target in made.tree.links.items():
-        evidence.add(f"/files{path}", Link(target))
-    for path in made.tree.directories:
-        evidence.add(f"/files{path}", {})
-    files = evidence.below("/files")
-    assert files is not None
-    return RecordedHost(path, evidence, files)
 
 
 def still(report: Report) -> Report:

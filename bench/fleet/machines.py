@@ -14,17 +14,16 @@ from agent.rules import engine
 from agent.rules.case import Case
 from agent.rules.catalogue import rules_for
 from bench.fleet.forms import Recipe
-from fixtures.build import Capture, capture
+from fixtures.build import capture
 from fixtures.machine import machine
+from fixtures.memory import in_memory
 from fixtures.reading import merged, toml
-from probes.host.memory import Link, MemoryFiles
-from probes.host.recorded import RecordedHost
 
 
 def scanned(shape: str, overlay: Mapping[str, Any]) -> Report:
     """The report of a fixture machine with that laid over its description, as a scan of a live host writes it."""
     made = capture(machine(merged(toml("hosts", shape), dict(overlay)), shape))
-    report, _ = diagnose(_in_memory(made, shape), Plan())
+    report, _ = diagnose(in_memory(made, shape), Plan())
     return msgspec.structs.replace(report, source=Source(kind="live"))
 
 
@@ -51,18 +50,3 @@ def recipes(report: Report) -> list[Recipe]:
         identity = engine._identity(fault.subject, case)
         found[engine.fingerprint(rule.name, fault, case)] = Recipe(rule.name, fault.cause, [identity], [])
     return [found[finding.fingerprint] for finding in report.findings]
-
-
-def _in_memory(made: Capture, path: str) -> RecordedHost:
-    evidence = MemoryFiles()
-    for name, text in made.documents().items():
-        evidence.add(f"/{name}", text.encode())
-    for at, content in made.tree.files.items():
-        evidence.add(f"/files{at}", content)
-    for at, target in made.tree.links.items():
-        evidence.add(f"/files{at}", Link(target))
-    for at in made.tree.directories:
-        evidence.add(f"/files{at}", {})
-    files = evidence.below("/files")
-    assert files is not None
-    return RecordedHost(path, evidence, files)

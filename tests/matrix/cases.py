@@ -18,10 +18,11 @@ import msgspec
 from agent.model.report import Report
 from fixtures.build import capture
 from fixtures.machine import machine as described
+from fixtures.memory import in_memory
 from fixtures.reading import merged, toml
 from probes.host.recorded import RecordedHost
 from tests.conftest import ROOT
-from tests.machines import HOSTS, in_memory, scanned
+from tests.machines import HOSTS, scanned
 
 if sys.version_info >= (3, 11):
     import tomllib

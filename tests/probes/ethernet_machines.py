@@ -7,10 +7,10 @@ from typing import Any
 
 from fixtures.build import capture
 from fixtures.machine import machine
+from fixtures.memory import in_memory
 from fixtures.reading import merged, toml
 from probes.host.overlay import OverlayHost
 from probes.host.recorded import RecordedHost
-from tests.machines import in_memory
 
 ROCE, NIC, INTERFACE = "8xl40s-pcie-2s-2xcx7-roce", "0000:1b:00.0", "enp27s0np0"
 HIDDEN = "8xb200-sxm-2s-8xcx7-ib-hidden-nvsw"

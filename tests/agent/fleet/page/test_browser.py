@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,13 +14,9 @@ import pytest
 from agent.fleet.page.page import page as written
 from agent.fleet.page.scene import Scene
 from tests.agent.fleet.page.given import EVIL, fleet, hostile
+from tests.browser import NEEDED, Shown
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (apt install chromium)"),
-    pytest.mark.timeout(300),
-]
+pytestmark = NEEDED
 
 PHONE = 360
 CELLS = "document.querySelectorAll('#drawn path')"
@@ -31,28 +26,6 @@ DRAWN = (
 )
 OF_LOOK = "(look) => document.querySelector('#drawn path.' + look).getAttribute('d').split('M')"
 FAINT = DRAWN.replace(":not(.faint)", ".faint")
-
-
-class Shown:
-    """One page that is open, and all that it asked for or complained of."""
-
-    def __init__(self, page: Any, address: str) -> None:
-        self.page = page
-        self.asked: list[str] = []
-        self.complaints: list[str] = []
-        page.on("request", lambda each: self.asked.append(each.url))
-        page.on("console", lambda each: self.complaints.append(each.text))
-        page.on("pageerror", lambda each: self.complaints.append(str(each)))
-        page.on("dialog", lambda each: self.complaints.append(each.message))
-        page.goto(address)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,39 +13,13 @@ import pytest
 from agent.model.report import Report
 from agent.outputs.export import exported
 from tests.agent.outputs.export.given import hostile
+from tests.browser import NEEDED, Shown
 from tests.machines import scanned
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (apt install chromium)"),
-    pytest.mark.timeout(300),
-]
+pytestmark = NEEDED
 
 H100, H200 = "8xh100-sxm-2s-8xcx7-ib-4nvsw", "8xh200-sxm-2s-16xcx7-roce-4nvsw"
 NARROW, UPLINK, GPU1 = 390, "0000:38:00.0", "0000:3b:00.0"
-
-
-class Shown:
-    """One page that is open, and all that it asked for or complained of."""
-
-    def __init__(self, page: Any, address: str) -> None:
-        self.page = page
-        self.asked: list[str] = []
-        self.complaints: list[str] = []
-        page.on("request", lambda each: self.asked.append(each.url))
-        page.on("console", lambda each: self.complaints.append(each.text))
-        page.on("pageerror", lambda each: self.complaints.append(str(each)))
-        page.on("dialog", lambda each: self.complaints.append(each.message))
-        page.goto(address)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture
