@@ -14,17 +14,20 @@ COMPLETING = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")  # where a shell puts the li
 
 def program(app: typer.Typer, arguments: Sequence[str]) -> typer.Typer:
     """The program for these arguments; where they do not name `fleet`, it is there by name and help alone."""
-    app.registered_groups = [each for each in app.registered_groups if each.name != NAME]
     if NAME in arguments or any(NAME in os.environ.get(each, "") for each in COMPLETING):
         return whole(app)
-    app.add_typer(typer.Typer(help=HELP), name=NAME)
-    return app
+    return _with(app, typer.Typer(help=HELP))
 
 
 def whole(app: typer.Typer) -> typer.Typer:
     """The program with all its commands."""
     from agent.cli.fleet import fleet
 
+    return _with(app, fleet)
+
+
+def _with(app: typer.Typer, fleet: typer.Typer) -> typer.Typer:
+    """In place of the one that an earlier call left there."""
     app.registered_groups = [each for each in app.registered_groups if each.name != NAME]
     app.add_typer(fleet, name=NAME)
     return app

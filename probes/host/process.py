@@ -11,13 +11,12 @@ def condition(pid: int) -> str:
     >>> condition(-1)
     'pid -1, gone'
     """
-    status = _first_line(f"/proc/{pid}/stat")
-    state = status.rpartition(")")[2].split()
+    state = _state(pid)
     if not state:
         return f"pid {pid}, gone"
     place = _first_line(f"/proc/{pid}/wchan")
     waiting = f", in {place}" if place not in ("", "0") else ""
-    return f"pid {pid}, state {state[0]} ({STATES.get(state[0], 'other')}){waiting}"
+    return f"pid {pid}, state {state} ({STATES.get(state, 'other')}){waiting}"
 
 
 def is_running(pid: int) -> bool:
@@ -31,6 +30,7 @@ def is_uninterruptible(pid: int) -> bool:
 
 
 def _state(pid: int) -> str:
+    """The letter of /proc/PID/stat; "": it is gone, or cannot be read."""
     return "".join(_first_line(f"/proc/{pid}/stat").rpartition(")")[2].split()[:1])
 
 
