@@ -109,11 +109,16 @@ def asked(dataset: str | None, engine: str | None, where: list[str] | None) -> I
     """The tables of the nodes that are meant. Raises Refused."""
     chosen = where_of(where)
     with opened(dataset, engine) as found:
-        from agent.fleet.engines.engine import narrowed
+        yield meant(found, chosen, where)
 
-        tables = narrowed(found, chosen)
-        if any(chosen):
-            host = tables.latest("host")
-            if tables.rows(host.aggregate(nodes=host.count())) == [(0,)]:
-                raise Refused(f"no node of the dataset is meant by {' '.join(where or [])}")
-        yield tables
+
+def meant(found: Engine, chosen: Where, where: list[str] | None) -> Tables:
+    """An opened engine's tables of the nodes that are meant, which `where` says in words. Raises Refused."""
+    from agent.fleet.engines.engine import narrowed
+
+    tables = narrowed(found, chosen)
+    if any(chosen):
+        host = tables.latest("host")
+        if tables.rows(host.aggregate(nodes=host.count())) == [(0,)]:
+            raise Refused(f"no node of the dataset is meant by {' '.join(where or [])}")
+    return tables

@@ -4,33 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent.cli import options as opt
 from agent.cli.delivery import deliver, show
-from agent.cli.fleet.gathered import All, Dataset, Engine, Fabric, Output, gathered
+from agent.cli.fleet.asked import Form, form_of
+from agent.cli.fleet.gathered import All, Dataset, EngineUrl, Fabric, gathered
 from agent.cli.refused import Refused
 
 if TYPE_CHECKING:
     from agent.fleet.cluster.cables import Cable, Cables
 
 
-class CablesFormat(str, Enum):
-    """Forms of the answer."""
-
-    TEXT = "text"
-    JSON = "json"
-    CSV = "csv"
-
-
-Form = Annotated[
-    CablesFormat | None,
-    typer.Option("--format", help="text (default), or what the suffix of --output asks for.", show_default=False),
-]
 Plan = Annotated[
     str | None,
     typer.Option(
@@ -44,11 +31,11 @@ Plan = Annotated[
 def cables(
     fabric: Fabric = None,
     dataset: Dataset = None,
-    engine: Engine = None,
+    engine: EngineUrl = None,
     plan: Plan = None,
     form: Form = None,
     everything: All = False,
-    output: Output = None,
+    output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
     """Which cable is not where it should be: by a plan, else by the pattern that most cables follow."""
@@ -56,7 +43,7 @@ def cables(
     from agent.fleet.cluster.plan import BadPlan, by_plan, read_plan
     from agent.fleet.cluster.view import views
 
-    wanted = form or _form_of(output)
+    wanted = form_of(form, output)
     planned = None
     if plan is not None:
         try:
@@ -71,11 +58,11 @@ def cables(
     cluster = gathered(fabric, dataset, engine)
     seen = views(cluster)
     made = by_pattern(cluster, seen) if planned is None else by_plan(cluster, seen, planned)
-    if wanted is CablesFormat.TEXT:
+    if wanted == "text":
         from agent.fleet.cluster.words import cables_page
 
         show(lambda width: cables_page(made, cluster.sources, width, everything), output, no_color)
-    elif wanted is CablesFormat.JSON:
+    elif wanted == "json":
         import msgspec
 
         deliver(msgspec.json.format(msgspec.json.encode(made)) + b"\n", output)
@@ -84,26 +71,15 @@ def cables(
 
 
 def _csv(made: Cables) -> str:
+    from agent.fleet.words.sheet import cell
+
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(("end", "state", "should", "found", "there", "why"))
     for each in made.wrong:
-        writer.writerow([_cell(text) for text in _columns(each)])
+        writer.writerow([cell(text) for text in _columns(each)])
     return file.getvalue()
 
 
 def _columns(each: Cable) -> tuple[str, ...]:
     return each.end, each.state, each.should or "", each.found or "", each.there or "", each.why
-
-
-def _cell(text: str) -> str:
-    """A name that a spreadsheet would run as a formula is text."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t") else text
-
-
-def _form_of(output: str | None) -> CablesFormat:
-    suffix = os.path.splitext(output or "")[1].lower()
-    forms = {".json": CablesFormat.JSON, ".csv": CablesFormat.CSV, ".txt": CablesFormat.TEXT, "": CablesFormat.TEXT}
-    if suffix not in forms:
-        raise Refused(f"{output}: no format has the suffix {suffix}; say --format text, json or csv")
-    return forms[suffix]

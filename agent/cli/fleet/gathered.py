@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agent.cli.fleet.asked import opened
 from agent.cli.fleet.needed import fleet_libraries
 from agent.cli.refused import Refused
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from agent.fleet.cluster.build import FabricFile
     from agent.fleet.cluster.from_reports import Tables
     from agent.fleet.cluster.graph import Cluster
+    from agent.fleet.engines.engine import Engine
 
 LIMIT_BYTES = 1 << 30  # of one file, unpacked: ten times the largest fabric there is
 
@@ -37,14 +39,11 @@ Dataset = Annotated[
         show_default=False,
     ),
 ]
-Engine = Annotated[
+EngineUrl = Annotated[
     str | None,
     typer.Option(
         metavar="URL", help="An engine that has the reports; DuckDB in this process otherwise.", show_default=False
     ),
-]
-Output = Annotated[
-    str | None, typer.Option("--output", "-o", metavar="FILE", help="Write here instead of stdout.", show_default=False)
 ]
 All = Annotated[bool, typer.Option("--all", help="Cut no list.")]
 
@@ -56,7 +55,18 @@ def gathered(fabric: list[str] | None, dataset: str | None, engine: str | None) 
     if not fabric and not dataset and not engine:
         raise Refused("give --fabric FILE (of ibnetdiscover, iblinkinfo or ibdiagnet), --dataset DIR, or both")
     files = [_read(name) for name in fabric or ()]
-    return build(files, _rows(dataset, engine) if dataset or engine else None)
+    if not dataset and not engine:
+        return build(files, None)
+    fleet_libraries()
+    with opened(dataset, engine) as reports:
+        return build(files, _told(reports))
+
+
+def joined(fabric: list[str], reports: Engine) -> Cluster:
+    """The graph of fabric files and of an opened dataset. Raises Refused, EngineRefused."""
+    from agent.fleet.cluster.build import build
+
+    return build([_read(name) for name in fabric], _told(reports))
 
 
 def _read(name: str) -> FabricFile:
@@ -91,30 +101,18 @@ def _bytes(name: str) -> bytes:
     return data
 
 
-def _rows(dataset: str | None, engine: str | None) -> Tables:
-    fleet_libraries()
+def _told(reports: Engine) -> Tables:
     from agent.fleet.cluster.from_reports import tables
-    from agent.fleet.dataset import BadDataset
-    from agent.fleet.engines import connect
-    from agent.fleet.engines.engine import EngineRefused
 
-    try:
-        opened = connect(engine, dataset)
-        try:
-            return tables(_Asked(opened))
-        finally:
-            opened.close()
-    except (EngineRefused, BadDataset) as error:
-        raise Refused(str(error)) from error
+    return tables(_Asked(reports))
 
 
 class _Asked:
     """Columns of an engine's tables."""
 
-    def __init__(self, opened: Any) -> None:
-        self._opened = opened
+    def __init__(self, reports: Engine) -> None:
+        self._reports = reports
 
     def columns(self, table: str, names: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
         """Of the newest reports."""
-        rows: Iterable[tuple[Any, ...]] = self._opened.rows(self._opened.latest(table).select(*names))
-        return rows
+        return self._reports.rows(self._reports.latest(table).select(*names))

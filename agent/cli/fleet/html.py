@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.fleet.asked import Dataset, WhereIs, asked, opened
-from agent.cli.fleet.gathered import Fabric, Output, gathered
+from agent.cli import options as opt
+from agent.cli.fleet.asked import Dataset, WhereIs, meant, opened, where_of
+from agent.cli.fleet.gathered import Fabric, joined
 from agent.cli.fleet.needed import fleet_libraries
 from agent.cli.refused import Refused
 
@@ -53,7 +54,7 @@ def html(
     title: Title = "Fleet",
     stale_after: StaleAfter = "24h",
     since: Since = None,
-    output: Output = None,
+    output: opt.Output = None,
 ) -> None:
     """Write the fleet as one page: a map of all nodes, what is wrong, odd, changed or not judged. It loads nothing."""
     from agent.cli.delivery import deliver
@@ -80,10 +81,12 @@ def _page(dataset: str, fabric: list[str] | None, where: list[str] | None, wish:
     from agent.fleet.page.places import BadPattern
     from agent.fleet.page.wiring import of_reports, wiring
 
+    chosen = where_of(where)
     try:
-        with opened(dataset, None) as whole, asked(dataset, None, where) as tables:
+        with opened(dataset, None) as whole:
+            tables = meant(whole, chosen, where)
             quarantined = open_dataset(dataset).manifest.quarantined
-            wires = wiring(gathered(fabric, dataset, None) if fabric else of_reports(whole))
+            wires = wiring(joined(fabric, whole) if fabric else of_reports(whole))
             now = datetime.now(timezone.utc)
             return page(scene(tables, wires, wish, now, title=title, quarantined=quarantined)).encode(
                 "utf-8", "replace"

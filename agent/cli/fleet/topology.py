@@ -10,7 +10,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.delivery import deliver, show
-from agent.cli.fleet.gathered import All, Dataset, Engine, Fabric, Output, gathered
+from agent.cli.fleet.gathered import All, Dataset, EngineUrl, Fabric, gathered
 from agent.cli.refused import Refused
 
 if TYPE_CHECKING:
@@ -54,11 +54,11 @@ Nodes = Annotated[
 def topology(
     fabric: Fabric = None,
     dataset: Dataset = None,
-    engine: Engine = None,
+    engine: EngineUrl = None,
     form: Form = None,
     nodes: Nodes = None,
     everything: All = False,
-    output: Output = None,
+    output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
     """How the cluster hangs together: what it is, what breaks it; a picture, Slurm's files, topograph's model."""
