@@ -107,6 +107,7 @@ def opened(dataset: str | None, engine: str | None) -> Iterator[Engine]:
 @contextmanager
 def asked(dataset: str | None, engine: str | None, where: list[str] | None) -> Iterator[Tables]:
     """The tables of the nodes that are meant. Raises Refused."""
+    fleet_libraries("duckdb", "ibis")
     chosen = where_of(where)
     with opened(dataset, engine) as found:
         yield meant(found, chosen, where)
