@@ -380,6 +380,7 @@ READERS: tuple[Reader, ...] = (
 
 # What takes a text or bytes and reads nothing of a host: names, paths and questions that are ours.
 NOT_READERS = {
+    "agent.reports.written": "a path that we write",
     "probes.catalogue.probe": "a probe's name",
     "probes.dcb_netlink.question": "an interface's name, in a request that we make",
     "probes.ethtool_netlink.unsigned": "an attribute; fuzzed as messages",
