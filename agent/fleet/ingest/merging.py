@@ -15,7 +15,7 @@ from agent.fleet.dataset import File, Manifest, slot_of
 from agent.fleet.ingest import past
 from agent.fleet.ingest.files import HistoryFiles, Staging, written
 from agent.fleet.ingest.spill import Block, Entry, Spilled
-from agent.fleet.ingest.timeline import Added, Change, Edit, Known, Sighting, is_late, merged
+from agent.fleet.ingest.timeline import Change, Edit, Known, Sighting, is_late, merged
 from agent.fleet.rows import NAMES
 from agent.fleet.store import Store
 from agent.fleet.tables import TABLES, TEXT, TIME
@@ -75,11 +75,15 @@ def merge(job: Job, store: Store, spilled: Spilled, history: HistoryFiles) -> Me
         made.late += edit.late
     if not made.fresh and job.buckets == job.manifest.buckets:
         return made
-    _history(job, store, spilled, edits, history)
+    changed = _history(job, store, edits, history)
     for name in NAMES:
+        for day, entries in changed.get(name, []):
+            for part in _slices(entries, name):
+                for rows in spilled.rows(name, part, dated=True):
+                    history.add(name, schema(name, True), day, rows)
         path = f"latest/{name}/bucket={job.bucket:02d}/{job.staging.name()}"
-        rows = _latest(job, store, spilled, name, set(state), newest)
-        file = written(job.staging, store, path, schema(name), rows)
+        latest = _latest(job, store, spilled, name, set(state), newest)
+        file = written(job.staging, store, path, schema(name), latest)
         if file:
             made.latest[name] = file
     for node, entry in newest.items():
@@ -154,7 +158,7 @@ def _latest(
 
 def _slices(entries: list[Entry], table: str) -> Iterator[list[Entry]]:
     """Entries by epoch, so that few maps are open, in pieces of a bounded number of rows."""
-    entries = sorted(entries, key=lambda each: each.epoch)
+    entries = sorted(entries, key=lambda each: (each.epoch, each.node, each.observed))
     part: list[Entry] = []
     rows = 0
     for entry in entries:
@@ -167,21 +171,18 @@ def _slices(entries: list[Entry], table: str) -> Iterator[list[Entry]]:
         yield part
 
 
-def _history(job: Job, store: Store, spilled: Spilled, edits: dict[str, Edit], history: HistoryFiles) -> None:
-    """Rows of what changed, the changes themselves, and the sightings."""
+def _history(
+    job: Job, store: Store, edits: dict[str, Edit], history: HistoryFiles
+) -> dict[str, list[tuple[str, list[Entry]]]]:
+    """The changes, the sightings, and rows of earlier changes; what is left: by table, entries of each day."""
     added = [(node, each) for node, edit in edits.items() for each in edit.added]
-    by_day: defaultdict[tuple[str, str], list[Added]] = defaultdict(list)
+    by_day: defaultdict[str, defaultdict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
     wanted = []
     for node, each in added:
         if isinstance(each.given, Entry):
-            by_day[each.table, past.day(each.moment)].append(each)
+            by_day[each.table][past.day(each.moment)].append(each.given)
         elif each.change.rows:
             wanted.append((node, each))
-    for (table, day), changes in sorted(by_day.items()):
-        entries = [each.given for each in changes if isinstance(each.given, Entry)]
-        for part in _slices(entries, table):
-            for rows in spilled.rows(table, part, dated=True):
-                history.add(table, schema(table, True), day, rows)
     for _, each, rows in past.copies(store, job.manifest, wanted):
         moments = pa.repeat(pa.scalar(each.moment, TYPES[TIME]), len(rows))
         rows = rows.set_column(rows.column_names.index("observed_at"), "observed_at", moments)
@@ -190,6 +191,7 @@ def _history(job: Job, store: Store, spilled: Spilled, edits: dict[str, Edit], h
     _by_day("change", ("node", "table", "observed_at", "digest", "rows"), changed, history)
     seen = [(node, *each) for node, edit in edits.items() for each in edit.seen]
     _by_day("sighting", ("node", "observed_at", "generated_at", "report"), seen, history)
+    return {table: sorted(days.items()) for table, days in by_day.items()}
 
 
 def _by_day(table: str, names: tuple[str, ...], rows: list[tuple[Any, ...]], history: HistoryFiles) -> None:

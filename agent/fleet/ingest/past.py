@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from agent.fleet.ingest.timeline import Added, Change, Known, Sighting
 from agent.fleet.store import Store
 
 _START = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_DAY_MICROS = 86_400_000_000
 BATCH_ROWS = 1 << 16
 
 
@@ -78,7 +80,12 @@ def fitted(rows: Any, plain: Any) -> Any:
 
 def day(micros: int) -> str:
     """The partition of a moment: "2026-01-15"."""
-    return (_START + timedelta(microseconds=micros)).date().isoformat()
+    return _day(micros // _DAY_MICROS)
+
+
+@lru_cache(1024)
+def _day(number: int) -> str:
+    return (_START + timedelta(days=number)).date().isoformat()
 
 
 def _filtered(store: Store, files: Iterable[File], plain: Any, nodes: list[str]) -> Iterator[Any]:

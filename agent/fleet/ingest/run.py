@@ -24,7 +24,7 @@ from agent.fleet.ingest.merging import Job, Merged
 from agent.fleet.ingest.quarantine import REASONS, Reason, updated
 from agent.fleet.ingest.sources import Item, checked, items
 from agent.fleet.ingest.spill import Block
-from agent.fleet.ingest.work import Batch, BatchDone, Closed, End, Rest, Setup
+from agent.fleet.ingest.work import Batch, BatchDone, Closed, End, Rest, Setup, without_collection
 from agent.fleet.ingest.workers import Alone, Workers
 from agent.fleet.tables import TABLES
 from agent.version import VERSION
@@ -62,7 +62,7 @@ class Ingested(msgspec.Struct, kw_only=True):
 def ingest(asked: Asked, tell: Tell) -> Ingested:
     """Take reports into a dataset. Raises BadSource, BadDataset, WorkerLost, OSError; then the dataset is as it was."""
     sources = checked(asked.sources)
-    with held(asked.dataset, asked.wait_seconds) as dataset:
+    with held(asked.dataset, asked.wait_seconds) as dataset, without_collection():
         now = datetime.now(timezone.utc)
         spill = os.path.join(os.path.dirname(dataset.staging), "epochs")
         os.makedirs(spill)

@@ -7,6 +7,7 @@ mapped and not read, and `entries`: a line of numbers a report and table, groupe
 from __future__ import annotations
 
 import os
+import sys
 from array import array
 from collections import defaultdict
 from datetime import datetime, timezone
@@ -50,10 +51,6 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
         """What its rows of a table are."""
         place = _PLACE[table]
         return Change(self.digests[place], len(self.rows[place]) // 4)
-
-    def numbers(self, table: str) -> array[int]:
-        """Rows of a table, in the epoch's."""
-        return array("I", self.rows[_PLACE[table]])
 
 
 class Block(msgspec.Struct, array_like=True, frozen=True):
@@ -119,6 +116,7 @@ class Spilled:
 
     def __init__(self) -> None:
         self._tables: dict[tuple[str, str], Any] = {}
+        self._last: tuple[str, dict[tuple[int, ...], Any]] = "", {}  # history and what is latest ask for the same
 
     def entries(self, blocks: list[Block]) -> list[Entry]:
         """The entries of some blocks."""
@@ -147,21 +145,29 @@ class Spilled:
         return found
 
     def _taken(self, table: str, entries: list[Entry], dated: bool) -> Any:
-        numbers, nodes = array("I"), array("i")
-        for place, entry in enumerate(entries):
-            mine = entry.numbers(table)
-            numbers.extend(mine)
-            nodes.extend(array("i", [place]) * len(mine))
-        if not numbers:
-            return None
-        rows = self._table(entries[0].epoch, table)
-        taken = rows.take(pa.Array.from_buffers(pa.uint32(), len(numbers), [None, pa.py_buffer(numbers)]))
-        places = pa.Array.from_buffers(pa.int32(), len(nodes), [None, pa.py_buffer(nodes)])
-        node = pa.DictionaryArray.from_arrays(places, pa.array([entry.node for entry in entries], pa.string()))
-        if dated and _MOMENT not in taken.column_names:
+        key = tuple(map(id, entries))
+        if self._last[0] != table:
+            self._last = table, {}
+        made = self._last[1].get(key)
+        if made is None:
+            made = self._last[1][key] = (entries, *self._with_node(table, entries))  # held, so that ids stay theirs
+        _, rows, places = made
+        if dated and rows is not None and _MOMENT not in rows.column_names:
             moments = pa.array([entry.observed for entry in entries], pa.int64()).cast(TYPES[TIME])
-            taken = taken.add_column(0, _MOMENT, moments.take(places))
-        return taken.add_column(0, "node", node)
+            return rows.add_column(1, _MOMENT, moments.take(places))
+        return rows
+
+    def _with_node(self, table: str, entries: list[Entry]) -> tuple[Any, Any]:
+        """Rows, and for each the place of its entry; (None, None): there are none."""
+        numbers = [entry.rows[_PLACE[table]] for entry in entries]
+        count = sum(map(len, numbers)) // 4
+        if not count:
+            return None, None
+        nodes = b"".join([place.to_bytes(4, sys.byteorder) * (len(each) // 4) for place, each in enumerate(numbers)])
+        places = pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(nodes)])
+        wanted = pa.Array.from_buffers(pa.uint32(), count, [None, pa.py_buffer(b"".join(numbers))])
+        node = pa.DictionaryArray.from_arrays(places, pa.array([entry.node for entry in entries], pa.string()))
+        return self._table(entries[0].epoch, table).take(wanted).add_column(0, "node", node), places
 
     def _table(self, epoch: str, table: str) -> Any:
         key = (epoch, table)

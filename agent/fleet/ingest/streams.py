@@ -53,13 +53,17 @@ class _Reading(io.RawIOBase):
     """Anything with `read(n)` as a raw stream."""
 
     def __init__(self, file: Any) -> None:
-        self._file = file
+        self._read = file.read
+        self._into = getattr(file, "readinto1", None)  # once less copied
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._file.read(len(buffer))
+        if self._into is not None:
+            count: int = self._into(buffer)
+            return count
+        data = self._read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 

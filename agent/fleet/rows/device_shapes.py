@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 Int = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-NONE, NULL = Raw(b"[]"), Raw(b"null")
+NONE, NULL, EMPTY = Raw(b"[]"), Raw(b"null"), Raw(b"{}")
 
 
 class Acs(msgspec.Struct, frozen=True, gc=False):
@@ -187,10 +187,10 @@ class Pause(msgspec.Struct, frozen=True, gc=False):
 
 class Qos(msgspec.Struct, frozen=True, gc=False):
     trust: str | None = None
-    pfc: list[bool] = []
-    dscp_prio: dict[str, Int] = {}
-    tc_bandwidth: list[Int] = []
-    ecn: dict[str, list[bool]] = {}
+    pfc: tuple[bool, ...] = ()
+    dscp_prio: Raw = EMPTY
+    tc_bandwidth: tuple[Int, ...] = ()
+    ecn: Raw = EMPTY
     pfc_frames_sent: list[int] = []
     pfc_frames_received: list[int] = []
 

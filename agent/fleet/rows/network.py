@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
-from agent.fleet.rows.device_shapes import Netdev, Nic, Port, Qos
-from agent.fleet.rows.devices import Counts, Row
+from msgspec.json import Decoder
+
+from agent.fleet.rows.device_shapes import Int, Netdev, Nic, Port
+from agent.fleet.rows.devices import Row
 
 
 def nic_row(n: Nic, rail: int | None) -> Row:
@@ -57,7 +58,7 @@ def port_row(n: Nic, p: Port, rail: int | None) -> Row:
 
 
 def netdev_row(d: Netdev, rail: int | None) -> Row:
-    """A row of table netdev. An empty list of DCB is what is not known."""
+    """A row of table netdev. An empty list of DCB is what is not known. Raises msgspec.DecodeError."""
     q, module, neighbor = d.qos, d.module, d.neighbor
     return (
         d.id,
@@ -75,9 +76,9 @@ def netdev_row(d: Netdev, rail: int | None) -> Row:
         d.pause and d.pause.tx,
         q and q.trust,
         (q and _bits(q.pfc)) or None,
-        (q and _priorities(tuple(q.dscp_prio.items()))) or None,
-        (q and " ".join(map(str, q.tc_bandwidth))) or None,
-        (q and " ".join(f"{point}:{_bits(row)}" for point, row in sorted(q.ecn.items()) if row)) or None,
+        (q and _priorities(bytes(q.dscp_prio))) or None,
+        (q and _words(q.tc_bandwidth)) or None,
+        (q and _points(bytes(q.ecn))) or None,
         module and module.vendor,
         module and module.part,
         module and module.serial,
@@ -87,10 +88,10 @@ def netdev_row(d: Netdev, rail: int | None) -> Row:
     )
 
 
-def pfc_counters(q: Qos) -> Counts:
-    """PFC frames by priority as DCB counts them."""
-    rows = (("dcb_pfc_sent", q.pfc_frames_sent), ("dcb_pfc_received", q.pfc_frames_received))
-    return {f"{name}_{n}": count for name, row in rows for n, count in enumerate(row)}
+@lru_cache(64)
+def pfc_names(way: str, count: int) -> tuple[str, ...]:
+    """Counters of PFC frames by priority, as DCB has them; `way`: sent, received."""
+    return tuple(f"dcb_pfc_{way}_{n}" for n in range(count))
 
 
 def _subnet(p: Port) -> str | None:
@@ -98,14 +99,29 @@ def _subnet(p: Port) -> str | None:
     return first[:19].replace(":", "") if first and len(first) == 39 else None
 
 
-def _bits(row: Sequence[bool]) -> str:
+# Most nodes of a fleet are set up alike: what was made of a setting is remembered.
+@lru_cache(1024)
+def _bits(row: tuple[bool, ...]) -> str:
     return "".join("01"[each] for each in row)
 
 
 @lru_cache(1024)
-def _priorities(items: tuple[tuple[str, int], ...]) -> str:
-    return " ".join(f"{dscp}:{priority}" for dscp, priority in sorted(items, key=_dscp))
+def _words(row: tuple[int, ...]) -> str:
+    return " ".join(map(str, row))
+
+
+@lru_cache(1024)
+def _priorities(raw: bytes) -> str:
+    return " ".join(f"{dscp}:{priority}" for dscp, priority in sorted(_PRIORITIES.decode(raw).items(), key=_dscp))
+
+
+@lru_cache(1024)
+def _points(raw: bytes) -> str:
+    return " ".join(f"{point}:{_bits(row)}" for point, row in sorted(_POINTS.decode(raw).items()) if row)
 
 
 def _dscp(item: tuple[str, int]) -> tuple[int, str]:
     return (int(item[0]), "") if item[0].isdecimal() and len(item[0]) < 9 else (1 << 30, item[0])
+
+
+_PRIORITIES, _POINTS = Decoder(dict[str, Int]), Decoder(dict[str, tuple[bool, ...]])

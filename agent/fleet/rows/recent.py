@@ -1,36 +1,137 @@
-"""Parts of reports that were seen last: equal bytes are found by comparing them, many times faster than by a hash."""
+"""Parts of reports that were seen last: equal bytes are found by comparing them, many times faster than by a hash.
+
+What differs in serial numbers alone counts as equal, where they stand as `scan` writes them and need no decoding.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 _MOST = 12  # at one place: kinds of nodes that come in turn
-_Seen = tuple[
-    bytes, bytes | None, Any
-]  # what is before a serial number, what is after it (None: it has none), the part
+_SERIAL_LIMIT = 256
+_NEXT = re.compile(rb"[ \t\r\n]*,?[ \t\r\n]*")
 
 
 class Recent:
-    """By place (of a list of a report, or its name), the newest first."""
+    """Texts by place, the newest first."""
 
     def __init__(self) -> None:
-        self._seen: dict[object, list[_Seen]] = {}
+        self._seen: dict[object, list[tuple[bytes, Any]]] = {}
 
-    def find(self, place: object, key: bytes) -> tuple[Any, str | None] | None:
-        """What was made of equal bytes; and what stands in `key` where those had another serial number."""
-        for before, after, part in self._seen.get(place, ()):
-            if after is None:
-                if key == before:
-                    return part, None
-            elif key.startswith(before) and key.endswith(after):
-                serial = key[len(before) : len(key) - len(after)]
-                if serial and b'"' not in serial and b"\\" not in serial:
-                    return part, serial.decode()
+    def find(self, place: object, text: bytes) -> Any:
+        """What was made of equal bytes; None: nothing."""
+        for known, part in self._seen.get(place, ()):
+            if known == text:
+                return part
         return None
 
-    def add(self, place: object, key: bytes, part: Any, serial: tuple[int, int] = (0, 0)) -> None:
-        """Remember; `serial`: where its serial number stands, if it has one."""
-        start, end = serial
+    def add(self, place: object, text: bytes, part: Any) -> None:
+        """Remember."""
         row = self._seen.setdefault(place, [])
-        row.insert(0, (key[:start], key[end:], part) if end else (key, None, part))
+        row.insert(0, (text, part))
         del row[_MOST:]
+
+
+class Hit(NamedTuple):
+    """A member of a list that was seen before."""
+
+    part: Any
+    end: int  # where its text ends
+    serial: str | None  # None: it has none, or none apart
+
+
+class Members:
+    """Objects of a list by place, the newest first: found while going through the list's text.
+
+    A whole JSON object that stands where one begins is that object: none is a part of another's beginning.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[object, list[tuple[bytes, bytes, Any]]] = {}
+
+    def find(self, place: object, text: bytes, at: int) -> Hit | None:
+        """The member that begins at `at`."""
+        for before, after, part in self._seen.get(place, ()):
+            if text.startswith(before, at):
+                start = at + len(before)
+                if not after:
+                    return Hit(part, start, None)
+                serial = _serial(text, start)
+                if serial and text.startswith(after, start + len(serial)):
+                    return Hit(part, start + len(serial) + len(after), serial)
+        return None
+
+    def add(self, place: object, member: bytes, part: Any, hole: tuple[int, int]) -> None:
+        """Remember; `hole`: where its serial number stands (serial_place)."""
+        start, end = hole
+        row = self._seen.setdefault(place, [])
+        row.insert(0, (member[:start], member[end:], part) if end else (member, b"", part))
+        del row[_MOST:]
+
+
+class Lists:
+    """Whole lists by kind of node, the newest first, with a hole where each serial number stood."""
+
+    def __init__(self) -> None:
+        self._seen: dict[object, list[tuple[list[bytes], list[int], Any]]] = {}
+
+    def find(self, kind: object, text: bytes) -> tuple[Any, list[int], list[str]] | None:
+        """What was made of such a list, the places in it that have a serial number apart, and these numbers."""
+        for pieces, places, made in self._seen.get(kind, ()):
+            serials = _serials(text, pieces)
+            if serials is not None:
+                return made, places, serials
+        return None
+
+    def add(self, kind: object, text: bytes, holes: Sequence[tuple[int, int, int]], made: Any) -> None:
+        """Remember; `holes`: place of a member in the list, start and end of its serial number in the text."""
+        pieces, at = [], 0
+        for _, start, end in holes:
+            pieces.append(text[at:start])
+            at = end
+        row = self._seen.setdefault(kind, [])
+        row.insert(0, ([*pieces, text[at:]], [place for place, _, _ in holes], made))
+        del row[_MOST:]
+
+
+def following(text: bytes, end: int) -> int:
+    """Where the next member begins, or the list ends."""
+    if text.startswith(b",{", end):
+        return end + 1
+    found = _NEXT.match(text, end)
+    assert found is not None  # nothing matches, too
+    return found.end()
+
+
+def serial_place(member: bytes, serial: str | None) -> tuple[int, int]:
+    """Where the text of its field `serial` stands; (0, 0) where it has none, or it cannot be told so."""
+    if serial and member.count(b'"serial"') == 1:
+        for words in (b'"serial":"', b'"serial": "'):
+            start = member.find(words) + len(words)
+            if start >= len(words):
+                return (start, start + len(serial)) if _serial(member, start) == serial else (0, 0)
+    return 0, 0
+
+
+def _serials(text: bytes, pieces: list[bytes]) -> list[str] | None:
+    serials, at = [], 0
+    for piece in pieces[:-1]:
+        if not text.startswith(piece, at):
+            return None
+        at += len(piece)
+        serial = _serial(text, at)
+        if not serial:
+            return None
+        serials.append(serial)
+        at += len(serial)
+    last = pieces[-1]
+    return serials if len(text) == at + len(last) and text.endswith(last) else None
+
+
+def _serial(text: bytes, start: int) -> str:
+    """Letters, digits and dashes up to the closing quote; "": something else."""
+    end = text.find(b'"', start, start + _SERIAL_LIMIT)
+    serial = text[start:end] if end > start else b""
+    return serial.decode() if serial.isalnum() or serial.replace(b"-", b"").isalnum() else ""

@@ -138,7 +138,7 @@ class Probe(msgspec.Struct, frozen=True, gc=False):
 
 
 class Topology(msgspec.Struct, frozen=True, gc=False):
-    pci: list[Raw] = []
+    pci: Raw = NONE
     gpus: list[Gpu] = []
     nics: list[Nic] = []
     netdevs: list[Netdev] = []

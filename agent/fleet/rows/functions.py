@@ -1,0 +1,113 @@
+"""PCI functions of a report -> rows of tables pci and link, and their counters.
+
+On most nodes of a kind they differ in serial numbers alone. A list is compared with lists that were read, piece by
+piece between serial numbers; else a function with functions that stood at its place. Only what is new is decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Raw
+from msgspec.json import Decoder
+
+from agent.fleet.rows import device_shapes, devices
+from agent.fleet.rows.damage import DamagedPart, decoded
+from agent.fleet.rows.recent import Lists, Members, following, serial_place
+from agent.fleet.rows.unique import Counters, Functions, Shared
+
+Kinds = dict[str, tuple[str | None, str | None]]
+
+
+class Read(NamedTuple):
+    """What a list of functions came to."""
+
+    rows: list[int]  # of table pci
+    links: list[int]
+    kinds: Kinds  # vendor and device of every function
+    counters: list[int]
+
+
+class _Function(NamedTuple):
+    """What is known of a function that was read."""
+
+    id: str
+    kind: tuple[str | None, str | None]
+    row: int
+    link: int | None
+    counters: Sequence[int]
+    hole: tuple[int, int]  # where in its text its serial number stands; (0, 0): nowhere
+
+
+class FunctionReader:
+    """Holds what was read until a new one takes its place."""
+
+    def __init__(self, pci: Functions, links: Shared, counters: Counters) -> None:
+        self._pci, self._links, self._counters = pci, links, counters
+        self._lists, self._members = Lists(), Members()
+        self.cost = 0  # bytes that are remembered, about
+
+    def read(self, whole: Raw, product: str | None) -> Read:
+        """Raises DamagedPart."""
+        text = bytes(whole)
+        hit = self._lists.find(product, text)
+        if hit is None:
+            return self._one_by_one(text, product)
+        known, places, serials = hit
+        rows, like = known.rows.copy(), self._pci.like
+        for place, serial in zip(places, serials, strict=True):
+            rows[place] = like(rows[place], serial)
+        return Read(rows, known.links, known.kinds, [])
+
+    def _one_by_one(self, text: bytes, product: str | None) -> Read:
+        rows, links, kinds, counters = list[int](), list[int](), Kinds(), list[int]()
+        holes: list[tuple[int, int, int]] = []
+        raws: list[Raw] | None = None
+        place, at = 0, following(text, 1)
+        while text[at : at + 1] == b"{":
+            start, hit = at, self._members.find((product, place), text, at)
+            if hit is not None:
+                part, at, serial = hit
+                rows.append(part.row if serial is None else self._pci.like(part.row, serial))
+            else:
+                raws = decoded(_RAWS, text, "topology.pci") if raws is None else raws
+                part = self._function(product, bytes(raws[place]), place)
+                at += len(raws[place])
+                serial = None
+                rows.append(part.row)
+            kinds[part.id] = part.kind
+            if part.hole[1]:
+                first = start + part.hole[0]
+                holes.append((place, first, first + len(serial) if serial is not None else start + part.hole[1]))
+            if part.link is not None:
+                links.append(part.link)
+            counters += part.counters
+            place += 1
+            at = following(text, at)
+        if text[:1] != b"[" or text[at:] != b"]":  # no list, or one of something else
+            decoded(_FUNCTION, bytes(decoded(_RAWS, text, "topology.pci")[place]), "topology.pci", place)
+        if len(kinds) != place:
+            raise DamagedPart("an id stands there twice - in topology.pci")
+        read = Read(rows, links, kinds, counters)
+        if place and not counters:  # errors are of one node
+            self._lists.add(product, text, holes, read)
+            self.cost += len(text)
+        return read
+
+    def _function(self, product: str | None, member: bytes, place: int) -> _Function:
+        f = decoded(_FUNCTION, member, "topology.pci", place)
+        counts = devices.aer(decoded(_AER, f.aer, "topology.pci", place))
+        link, row = devices.link_row(f), self._pci.add(devices.function_row(f))
+        linked = None if link is None else self._links.number(link)
+        counters = self._counters.add(f"pci:{f.id}", counts, counts.values())
+        part = _Function(f.id, (f.vendor, f.device), row, linked, counters, serial_place(member, f.serial))
+        if not counters:
+            self._members.add((product, place), member, part, part.hole)
+            self.cost += len(member)
+        return part
+
+
+_FUNCTION, _RAWS = Decoder(device_shapes.Function), Decoder(list[Raw])
+_AER = msgspec.json.Decoder(dict[str, dict[str, int]] | None)
