@@ -17,15 +17,15 @@ import msgspec
 import pyarrow as pa
 from pyarrow import ipc
 
-from agent.fleet.columns import TYPES, packed_schema, schema
+from agent.fleet.columns import TYPES, schema
 from agent.fleet.dataset import slot_of
 from agent.fleet.ingest.timeline import Change, Sighting
 from agent.fleet.reading import Read
 from agent.fleet.rows import NAMES, Reader
-from agent.fleet.rows.unique import Counters, Functions
+from agent.fleet.rows.unique import Counters, Functions, Shared
 from agent.fleet.tables import COUNTER, PCI, TIME
 
-MOST_ROWS, MOST_REPORTS, MOST_BYTES = 100_000, 4000, 64 << 20  # of an epoch
+MOST_ROWS, MOST_REPORTS, MOST_BYTES = 200_000, 4000, 64 << 20  # of an epoch
 _MOMENT = "observed_at"
 _START = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PLACE = {name: place for place, name in enumerate(NAMES)}
@@ -93,7 +93,8 @@ class Epoch:
         os.mkdir(folder)
         for name, unique in self.reader.unique.items():
             if unique.rows:
-                columns = _functions(unique) if isinstance(unique, Functions) else _columns(name, unique.rows)
+                shared = isinstance(unique, Shared)
+                columns = _functions(unique) if isinstance(unique, Functions) else _columns(name, unique.rows, shared)
                 _write(os.path.join(folder, f"{name}.arrow"), name, columns)
         if self.reader.counters:
             name = COUNTER.name
@@ -128,7 +129,7 @@ class Spilled:
         return found
 
     def rows(self, table: str, entries: list[Entry], dated: bool = False) -> list[Any]:
-        """Arrow tables with the rows of these entries, in their order, with their node. Text is by dictionary.
+        """Arrow tables with the rows of these entries, in their order, with their node. Some text is by dictionary.
 
         `dated`: with the moment of each, for history.
         """
@@ -185,21 +186,30 @@ def micros(moment: datetime) -> int:
     return int(since.days * 86_400_000_000 + since.seconds * 1_000_000 + since.microseconds)
 
 
-def _columns(table: str, rows: list[Any]) -> list[Any]:
+def _columns(table: str, rows: list[Any], taken: bool = False) -> list[Any]:
+    """`taken`: rows are going to be there many times."""
     columns = []
     for field, values in zip(list(schema(table))[1:], zip(*rows, strict=True), strict=True):
         column = pa.array(values, field.type)
-        columns.append(column.dictionary_encode() if field.type == pa.string() else column)
+        if field.type == pa.string():
+            column = column.dictionary_encode() if taken else _short(column)
+        columns.append(column)
     return columns
+
+
+def _short(text: Any) -> Any:
+    """By dictionary, where values are repeated: of others it would be dragged along whole to every bucket."""
+    short = text.dictionary_encode()
+    return short if len(short.dictionary) * 4 < len(text) else text
 
 
 def _functions(functions: Functions) -> list[Any]:
     """Columns of the few that differ, taken as often as each is there; then the serial numbers."""
     kind = functions.kind
     places = pa.Array.from_buffers(pa.uint32(), len(kind), [None, pa.py_buffer(kind)])
-    columns = [column.take(places) for column in _columns(PCI.name, functions.kinds)]
+    columns = [column.take(places) for column in _columns(PCI.name, functions.kinds, taken=True)]
     serial = [column.name for column in PCI.columns].index("serial") - 1
-    columns[serial] = pa.array(functions.serials, pa.string()).dictionary_encode()
+    columns[serial] = _short(pa.array(functions.serials, pa.string()))
     return columns
 
 
@@ -213,7 +223,6 @@ def _counters(counters: Counters) -> list[Any]:
 
 
 def _write(path: str, table: str, columns: list[Any]) -> None:
-    packed = packed_schema(schema(table)).remove(0)
-    batch = pa.record_batch(columns, schema=packed)
-    with pa.OSFile(path, "wb") as file, ipc.new_file(file, packed) as writer:
+    batch = pa.record_batch(columns, names=[each.name for each in schema(table)][1:])
+    with pa.OSFile(path, "wb") as file, ipc.new_file(file, batch.schema) as writer:
         writer.write_batch(batch)

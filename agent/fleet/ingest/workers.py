@@ -57,17 +57,18 @@ class Workers:
         self._idle: list[Connection[Any, Any]] = []
         self._processes = {}
         self._data = {}
-        for _ in range(count):
-            ours, theirs = context.Pipe()
-            their_data, our_data = context.Pipe(duplex=False)
-            with contextlib.suppress(OSError):
-                fcntl.fcntl(our_data, getattr(fcntl, "F_SETPIPE_SZ", 1031), _PIPE_BYTES)  # of Linux
-            process = context.Process(target=_work, args=(setup, theirs, their_data), daemon=True)
-            process.start()
-            theirs.close()
-            their_data.close()
-            self._processes[ours], self._data[ours] = process, our_data
-            self._idle.append(ours)
+        with _uninterrupted():
+            for _ in range(count):
+                ours, theirs = context.Pipe()
+                their_data, our_data = context.Pipe(duplex=False)
+                with contextlib.suppress(OSError):
+                    fcntl.fcntl(our_data, getattr(fcntl, "F_SETPIPE_SZ", 1031), _PIPE_BYTES)  # of Linux
+                process = context.Process(target=_work, args=(setup, theirs, their_data), daemon=True)
+                process.start()
+                theirs.close()
+                their_data.close()
+                self._processes[ours], self._data[ours] = process, our_data
+                self._idle.append(ours)
 
     def each(self, tasks: Iterable[Task]) -> Iterator[Result]:
         """The results, as they come. Raises OSError, WorkerLost."""
@@ -132,6 +133,16 @@ class Workers:
         return WorkerLost(f"a worker process ended (exit code {code})")
 
 
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits, here; a process that is started meanwhile does not get it at all: its Python would show where."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _WithoutPandas:
     """pyarrow imports pandas where it is installed, to see whether a list is one of its; it takes half a second."""
 
@@ -174,8 +185,7 @@ def _task(pipe: Connection[Any, Any], data: Connection[Any, Any]) -> Task:
 
 
 def _work(setup: Setup, pipe: Connection[Any, Any], data: Connection[Any, Any]) -> None:
-    """The process: Ctrl-C is for who started us."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """The process: Ctrl-C is for who started us (_uninterrupted)."""
     sys.meta_path.insert(0, _WithoutPandas())
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError), without_collection():
         try:
