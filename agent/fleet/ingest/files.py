@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agent.fleet.columns import PARQUET, packed_schema
 from agent.fleet.dataset import File
-from agent.fleet.ingest.past import fitted
+from agent.fleet.ingest.past import joined
 from agent.fleet.store import Store
 
 GROUP_ROWS = 1 << 18
@@ -57,7 +56,7 @@ class Writer:
         """Rows in any columns of the table."""
         if not len(rows):
             return
-        self._held.append(fitted(rows, self._plain))
+        self._held.append(rows)
         self._count += len(rows)
         if self._count >= GROUP_ROWS:
             self._flush()
@@ -71,7 +70,7 @@ class Writer:
 
     def _flush(self) -> None:
         if self._held:
-            whole = pa.concat_tables(self._held).unify_dictionaries().combine_chunks()
+            whole = joined(self._held, self._plain)
             self._writer.write_table(whole, row_group_size=GROUP_ROWS)
             self.rows += len(whole)
         self._held, self._count = [], 0

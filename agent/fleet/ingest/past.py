@@ -65,17 +65,32 @@ def batches(store: Store, file: File, plain: Any) -> Iterator[Any]:
 
 def fitted(rows: Any, plain: Any) -> Any:
     """A table with exactly the columns of `plain`, text by dictionary."""
-    packed = packed_schema(plain)
+    return joined([rows], plain)
+
+
+def joined(parts: list[Any], plain: Any) -> Any:
+    """Tables as one, in one piece, with exactly the columns of `plain`, text by dictionary; what one lacks is null."""
+    there = [set(each.column_names) for each in parts]
     columns = []
-    for field in packed:
-        if field.name not in rows.column_names:
-            columns.append(pa.nulls(len(rows), field.type))
-            continue
-        column = rows[field.name]
-        if column.type != field.type:
-            column = column.cast(field.type) if not pa.types.is_string(column.type) else column.dictionary_encode()
-        columns.append(column)
-    return pa.table(columns, schema=packed)
+    for field in packed_schema(plain):
+        chunks = []
+        for rows, names in zip(parts, there, strict=True):
+            if field.name in names:
+                chunks += rows.column(field.name).chunks
+            else:
+                chunks.append(pa.nulls(len(rows), field.type))
+        columns.append(_column(chunks, field.type))
+    return pa.table(columns, schema=packed_schema(plain))
+
+
+def _column(chunks: list[Any], kind: Any) -> Any:
+    if not pa.types.is_dictionary(kind):
+        return pa.chunked_array([each if each.type == kind else each.cast(kind) for each in chunks], kind)
+    if all(each.type == kind for each in chunks):
+        return pa.chunked_array(chunks, kind).unify_dictionaries().combine_chunks()
+    text = kind.value_type
+    plain = pa.chunked_array([each if each.type == text else each.cast(text) for each in chunks], text)
+    return plain.combine_chunks().dictionary_encode()
 
 
 def day(micros: int) -> str:

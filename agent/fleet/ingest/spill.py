@@ -26,6 +26,7 @@ from agent.fleet.rows.unique import Counters, Functions, Shared
 from agent.fleet.tables import COUNTER, PCI, TIME
 
 MOST_ROWS, MOST_REPORTS, MOST_BYTES = 200_000, 4000, 64 << 20  # of an epoch
+_MOST_MAPS = 4096
 _MOMENT = "observed_at"
 _START = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PLACE = {name: place for place, name in enumerate(NAMES)}
@@ -173,7 +174,7 @@ class Spilled:
     def _table(self, epoch: str, table: str) -> Any:
         key = (epoch, table)
         if key not in self._tables:
-            if len(self._tables) >= 256:
+            if len(self._tables) >= _MOST_MAPS:
                 self._tables.clear()
             with pa.memory_map(os.path.join(epoch, f"{table}.arrow")) as file:
                 self._tables[key] = ipc.open_file(file).read_all()

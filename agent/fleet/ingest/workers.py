@@ -14,6 +14,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -136,6 +137,7 @@ class Workers:
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
     """Ctrl-C waits, here; a process that is started meanwhile does not get it at all: its Python would show where."""
+    resource_tracker.ensure_running()  # as it starts it lets Ctrl-C through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

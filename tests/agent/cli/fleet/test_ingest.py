@@ -93,6 +93,7 @@ def test_interrupted_it_leaves_the_dataset_as_it_was(tmp_path: Path, real_comman
     running = subprocess.Popen(
         [*COMMAND, "-", "--dataset", str(tmp_path / "d"), "--jobs", "2"],
         stdin=reader, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
     )  # fmt: skip
     os.close(reader)
     with os.fdopen(writer, "wb") as stream:
