@@ -16,6 +16,9 @@ class Column(NamedTuple):
     volatile: bool = False
 
 
+CLASS = Column("hardware_class", TEXT, "of the node, as in `host`", volatile=True)
+
+
 class Table(NamedTuple):
     """One table. `key`: with `node`, what a row is known by. `history`: its changes are kept."""
 
@@ -25,9 +28,14 @@ class Table(NamedTuple):
     columns: tuple[Column, ...]
     history: bool = True
 
+    @property
+    def own(self) -> tuple[Column, ...]:
+        """What a row says: all but the node and its class."""
+        return tuple(each for each in self.columns[1:] if each is not CLASS)
 
-def columns(text: str) -> tuple[Column, ...]:
-    """Lines "name type[~] about", "~" is volatile; the node stands before them."""
+
+def columns(text: str, of: Column | None = CLASS) -> tuple[Column, ...]:
+    """Lines "name type[~] about", "~" is volatile; the node stands before them, its class after them."""
     rows = (line.split(None, 2) for line in text.strip().splitlines())
     found = [Column(name, kind.rstrip("~"), about[0] if about else "", kind[-1] == "~") for name, kind, *about in rows]
-    return (Column("node", TEXT, "the host"), *found)
+    return (Column("node", TEXT, "the host"), *found, *([of] if of else []))

@@ -1,7 +1,8 @@
 """The tables of a dataset: its interface, `fabricscope.dataset/1`. Columns are added, never renamed or removed.
 
 Every table has the column `node` first: the host name that the report gives (its machine id, where that is no name),
-with the cluster's name and a slash before it where ingest was told one. Null is unknown, as in the report.
+with the cluster's name and a slash before it where ingest was told one. Those of devices and checks have the node's
+`hardware_class` last: most questions ask within a class, and a join would be most of their cost. Null is unknown.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from agent.fleet.network_tables import NETDEV as NETDEV
 from agent.fleet.network_tables import NIC as NIC
 from agent.fleet.network_tables import PORT as PORT
 from agent.fleet.table import BOOL as BOOL
+from agent.fleet.table import CLASS as CLASS
 from agent.fleet.table import FLOAT as FLOAT
 from agent.fleet.table import INT as INT
 from agent.fleet.table import TEXT as TEXT
@@ -25,7 +27,8 @@ HOST = Table(
     "host",
     "One row a node.",
     (),
-    _columns("""
+    _columns(
+        """
 observed_at time~ when the host was looked at
 generated_at time~ when the report was written
 cluster text as told to ingest
@@ -74,7 +77,9 @@ source text live, capture, tree, ..
 schema_minor int
 generator text version that wrote the report
 report text~ first 32 hex digits of the report's SHA-256
-"""),
+""",
+        of=None,
+    ),
 )
 PCI = Table(
     "pci",
@@ -247,22 +252,28 @@ CHANGE = Table(
     "change",
     "In history only: when a table's rows of a node became what they are. Rows of that moment stand in that table.",
     ("table", "observed_at"),
-    _columns("""
+    _columns(
+        """
 table text
 observed_at time
 digest text of the rows, without what is volatile
 rows int 0: it has none since then
-"""),
+""",
+        of=None,
+    ),
 )
 SIGHTING = Table(
     "sighting",
     "In history only: every report that counts. Two of one node and moment: the one that was generated last.",
     ("observed_at",),
-    _columns("""
+    _columns(
+        """
 observed_at time
 generated_at time
 report text first 16 hex digits of the report's SHA-256
-"""),
+""",
+        of=None,
+    ),
 )
 TABLES = {
     each.name: each

@@ -23,7 +23,7 @@ from agent.fleet.ingest.timeline import Change, Sighting
 from agent.fleet.reading import Read
 from agent.fleet.rows import NAMES, Reader
 from agent.fleet.rows.unique import Counters, Functions, Shared
-from agent.fleet.tables import COUNTER, PCI, TIME
+from agent.fleet.tables import CLASS, COUNTER, PCI, TABLES, TIME
 
 MOST_ROWS, MOST_REPORTS, MOST_BYTES = 200_000, 4000, 64 << 20  # of an epoch
 _MOST_MAPS = 4096
@@ -41,6 +41,7 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     report: str
     digests: list[str]
     rows: list[bytes]  # numbers of rows, 32 bits each, a table each
+    hardware_class: str
     epoch: str = ""
 
     @property
@@ -85,7 +86,9 @@ class Epoch:
         label = read.label
         rows = [array("I", each).tobytes() for each in read.made.ids]
         observed, generated = micros(label.observed_at), micros(label.generated_at)
-        entry = Entry(label.node, observed, generated, label.digest[:16], read.made.digests, rows)
+        entry = Entry(
+            label.node, observed, generated, label.digest[:16], read.made.digests, rows, read.made.hardware_class
+        )
         self._entries[slot_of(label.node)].append(entry)
         self.reports += 1
 
@@ -130,7 +133,7 @@ class Spilled:
         return found
 
     def rows(self, table: str, entries: list[Entry], dated: bool = False) -> list[Any]:
-        """Arrow tables with the rows of these entries, in their order, with their node. Some text is by dictionary.
+        """Arrow tables with the rows of these entries in their order, their node and its class. Some text is in codes.
 
         `dated`: with the moment of each, for history.
         """
@@ -169,7 +172,11 @@ class Spilled:
         places = pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(nodes)])
         wanted = pa.Array.from_buffers(pa.uint32(), count, [None, pa.py_buffer(b"".join(numbers))])
         node = pa.DictionaryArray.from_arrays(places, pa.array([entry.node for entry in entries], pa.string()))
-        return self._table(entries[0].epoch, table).take(wanted).add_column(0, "node", node), places
+        made = self._table(entries[0].epoch, table).take(wanted).add_column(0, "node", node)
+        if CLASS in TABLES[table].columns:
+            kinds = pa.array([entry.hardware_class for entry in entries], pa.string()).dictionary_encode()
+            made = made.append_column(CLASS.name, kinds.take(places))
+        return made, places
 
     def _table(self, epoch: str, table: str) -> Any:
         key = (epoch, table)
@@ -187,10 +194,15 @@ def micros(moment: datetime) -> int:
     return int(since.days * 86_400_000_000 + since.seconds * 1_000_000 + since.microseconds)
 
 
+def _fields(table: str) -> list[Any]:
+    plain = schema(table)
+    return [plain.field(each.name) for each in TABLES[table].own]
+
+
 def _columns(table: str, rows: list[Any], taken: bool = False) -> list[Any]:
     """`taken`: rows are going to be there many times."""
     columns = []
-    for field, values in zip(list(schema(table))[1:], zip(*rows, strict=True), strict=True):
+    for field, values in zip(_fields(table), zip(*rows, strict=True), strict=True):
         column = pa.array(values, field.type)
         if field.type == pa.string():
             column = column.dictionary_encode() if taken else _short(column)
@@ -209,7 +221,7 @@ def _functions(functions: Functions) -> list[Any]:
     kind = functions.kind
     places = pa.Array.from_buffers(pa.uint32(), len(kind), [None, pa.py_buffer(kind)])
     columns = [column.take(places) for column in _columns(PCI.name, functions.kinds, taken=True)]
-    serial = [column.name for column in PCI.columns].index("serial") - 1
+    serial = [column.name for column in PCI.own].index("serial")
     columns[serial] = _short(pa.array(functions.serials, pa.string()))
     return columns
 
@@ -224,6 +236,6 @@ def _counters(counters: Counters) -> list[Any]:
 
 
 def _write(path: str, table: str, columns: list[Any]) -> None:
-    batch = pa.record_batch(columns, names=[each.name for each in schema(table)][1:])
+    batch = pa.record_batch(columns, names=[each.name for each in _fields(table)])
     with pa.OSFile(path, "wb") as file, ipc.new_file(file, batch.schema) as writer:
         writer.write_batch(batch)

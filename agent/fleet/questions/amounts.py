@@ -10,7 +10,7 @@ import ibis
 from ibis.expr import types as ir
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.questions.classes import CLASS, with_class
+from agent.fleet.questions.classes import CLASS
 from agent.fleet.questions.odd import Group, Odd
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.usual import Usual, counted, median, spread, usual
@@ -61,7 +61,7 @@ def memory(tables: Tables, classes: dict[str, int], options: Options) -> Iterato
 
 def probes(tables: Tables, classes: dict[str, int], options: Options) -> Iterator[Odd]:
     """Nodes where a probe failed that serves nearly everywhere in their class, or takes far longer than the median."""
-    probe = with_class(tables, "probe")
+    probe = tables.latest("probe")
     steps = probe.mutate(step=(probe.duration_seconds / _STEP).floor().cast("int64"))
     statuses: dict[tuple[str, str], list[tuple[str, int]]] = {}
     times: dict[tuple[str, str], list[tuple[float | None, int]]] = {}

@@ -10,7 +10,7 @@ import msgspec
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.hostlist import fold
-from agent.fleet.questions.classes import CLASS, sizes, with_class
+from agent.fleet.questions.classes import CLASS, sizes
 from agent.fleet.questions.odd import LABELS
 from agent.fleet.questions.options import ORDINARY, Options
 from agent.model.finding import SEVERITIES
@@ -59,7 +59,7 @@ class _Group(msgspec.Struct):
 def findings(tables: Tables, options: Options = ORDINARY) -> Findings:
     """All findings of the latest reports, grouped by rule and severity."""
     of = sizes(tables)
-    finding = with_class(tables, "finding")
+    finding = tables.latest("finding")
     counts = tables.rows(
         finding.group_by(["rule", "severity", CLASS]).agg(
             nodes=finding.node.nunique(),
@@ -128,7 +128,7 @@ def _hosts(tables: Tables, single: dict[tuple[str, str], list[Any]]) -> dict[tup
     groups = {key: _Group(set(), set()) for key in single}
     if not single:
         return groups
-    finding = with_class(tables, "finding")
+    finding = tables.latest("finding")
     terms = []
     for (rule, severity), rows in sorted(single.items()):
         names = sorted(row[2] for row in rows if row[2] is not None)

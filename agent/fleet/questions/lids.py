@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import reduce
+from operator import and_, or_
 from typing import Any
 
+import ibis
 from ibis.expr import types as ir
 
 from agent.fleet.engines.engine import Tables
@@ -13,6 +17,7 @@ _UNICAST = 0xC000  # from here on: multicast and the permissive LID
 _FEW = 0.2  # share of ports whose LID is twice, above which these are several subnets
 _SURE = 100  # ports from which on a smaller share is asked for
 _FEW_OF_MANY = 0.02
+_ASKED = 200  # subnets, or LIDs, in one query
 
 # What may make a subnet, from the widest to the narrowest: where a wide one has nearly every LID twice, it is several
 _LEVELS: tuple[tuple[str, ...], ...] = (
@@ -32,6 +37,7 @@ def lids(tables: Tables) -> tuple[list[Shared], list[str]]:
         totals = {row[:-1]: row[-1] for row in tables.rows(ports.group_by(level).agg(ports=ports.count()))}
         grouped = ports.group_by([*level, "lid"]).agg(ports=ports.count(), low=ports.node.min(), high=ports.node.max())
         twice = grouped.filter(grouped.low < grouped.high)
+        clear: list[dict[str, Any]] = []
         unclear: list[dict[str, Any]] = []
         sums = twice.group_by(level).agg(ports=twice.ports.sum())
         for *key, count in tables.rows(sums):
@@ -39,10 +45,10 @@ def lids(tables: Tables) -> tuple[list[Shared], list[str]]:
             if asked is not None and not any(wide.items() <= named.items() for wide in asked):
                 continue
             total = totals[tuple(key)]
-            if count > (_FEW_OF_MANY if total > _SURE else _FEW) * total and count > 2:
-                unclear.append(named)
-            else:
-                found += _shared(tables, ports, named)
+            several = count > (_FEW_OF_MANY if total > _SURE else _FEW) * total and count > 2
+            (unclear if several else clear).append(named)
+        for start in range(0, len(clear), _ASKED):
+            found += _shared(tables, ports, level, clear[start : start + _ASKED])
         asked = unclear
         if not asked:
             return found, []
@@ -55,26 +61,39 @@ def lids(tables: Tables) -> tuple[list[Shared], list[str]]:
 
 def _ports(tables: Tables) -> ir.Table:
     port, nic = tables.latest("port"), tables.latest("nic")
-    host = tables.latest("host").select("node", "cluster", CLASS)
-    used = port.filter(
-        (port.link_layer == "InfiniBand") & (port.lid > 0) & (port.lid < _UNICAST) & (port.sm_lid > 0)
-    ).inner_join(host, "node")
+    host = tables.latest("host")
+    named = host.filter(host.cluster.notnull()).select("node", "cluster")
+    used = port.filter((port.link_layer == "InfiniBand") & (port.lid > 0) & (port.lid < _UNICAST) & (port.sm_lid > 0))
+    if tables.rows(named.limit(1)):
+        used = used.left_join(named, "node").drop("node_right")
+    else:
+        used = used.mutate(cluster=ibis.null("string"))
     # a virtual function has the LID of its physical one, which another guest may have, too; what a board has within
     # itself (auxiliary) is no part of the fabric
     other = nic.filter(nic.virtual_function | (nic.role == "auxiliary")).select("node", "id")
     return used.anti_join(other, ["node", ("nic", "id")])
 
 
-def _shared(tables: Tables, ports: ir.Table, subnet: dict[str, Any]) -> list[Shared]:
-    chosen = ports
-    for column, value in subnet.items():
-        chosen = chosen.filter(chosen[column].isnull() if value is None else chosen[column] == value)
-    grouped = chosen.group_by("lid").agg(low=chosen.node.min(), high=chosen.node.max())
-    twice = grouped.filter(grouped.low < grouped.high).select("lid")
-    holders: dict[int, list[tuple[str, str | None]]] = {}
-    for lid, node, label in tables.rows(chosen.semi_join(twice, "lid").select("lid", "node", "label")):
-        holders.setdefault(lid, []).append((node, label))
-    return [(_told(subnet), lid, each) for lid, each in holders.items()]
+def _shared(tables: Tables, ports: ir.Table, level: tuple[str, ...], subnets: list[dict[str, Any]]) -> Iterator[Shared]:
+    """The ports of every LID that is twice in one of these subnets."""
+    within = reduce(or_, [reduce(and_, [_is(ports, *each) for each in subnet.items()]) for subnet in subnets])
+    chosen = ports.filter(within)
+    grouped = chosen.group_by([*level, "lid"]).agg(low=chosen.node.min(), high=chosen.node.max())
+    twice = {row[:-2] for row in tables.rows(grouped.filter(grouped.low < grouped.high))}
+    if not twice:
+        return
+    numbers = sorted({row[-1] for row in twice})
+    held = chosen.filter(chosen.lid.isin(numbers)) if len(numbers) <= _ASKED else chosen
+    holders: dict[tuple[Any, ...], list[tuple[str, str | None]]] = {}
+    for *key, node, label in tables.rows(held.select([*level, "lid", "node", "label"])):
+        if tuple(key) in twice:
+            holders.setdefault(tuple(key), []).append((node, label))
+    for (*subnet, lid), each in holders.items():
+        yield _told(dict(zip(level, subnet, strict=True))), lid, each
+
+
+def _is(ports: ir.Table, column: str, value: Any) -> ir.BooleanValue:
+    return ports[column].isnull() if value is None else ports[column] == value
 
 
 def _told(subnet: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from agent.fleet.engines.engine import Tables
 from agent.fleet.questions.amounts import memory, probes
 from agent.fleet.questions.attributes import ATTRIBUTES, Attribute
 from agent.fleet.questions.bags import bags
-from agent.fleet.questions.classes import CLASS, sizes, with_class
+from agent.fleet.questions.classes import CLASS, sizes
 from agent.fleet.questions.odd import Group, Mixed, Odd, Outlier, folded
 from agent.fleet.questions.options import ORDINARY, Options
 from agent.fleet.questions.usual import Usual, counted, planned, usual
@@ -77,7 +77,7 @@ def _together() -> list[list[Attribute]]:
 
 
 def _source(tables: Tables, attribute: Attribute) -> ir.Table:
-    table = with_class(tables, attribute.table)
+    table = tables.latest(attribute.table)
     if attribute.rails is None:
         return table
     return table.filter(table.rail.notnull() if attribute.rails else table.rail.isnull() & table.nic.notnull())

@@ -37,6 +37,7 @@ class Made(NamedTuple):
 
     ids: list[Sequence[int]]
     digests: list[str]
+    hardware_class: str
 
 
 class Reader:
@@ -98,7 +99,7 @@ class Reader:
         }
         for name, rows in own.items():
             ids[name] = self._own[name].extend(rows)
-        return Made(list(ids.values()), [self._digest(name, numbers) for name, numbers in ids.items()])
+        return Made(list(ids.values()), [self._digest(name, numbers) for name, numbers in ids.items()], alike)
 
     def _gpus(self, gpus: list[device_shapes.Gpu], counted: list[int]) -> tuple[Sequence[int], list[int]]:
         """Numbers of rows of GPUs and of their links."""

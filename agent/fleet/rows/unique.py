@@ -24,7 +24,7 @@ class Rows:
 
     def __init__(self, table: Table) -> None:
         self.rows: list[Row] = []
-        lasting = [place for place, column in enumerate(table.columns[1:]) if not column.volatile]
+        lasting = [place for place, column in enumerate(table.own) if not column.volatile]
         self._lasting = itemgetter(*lasting) if table.history and len(lasting) > 1 else None
 
     def row(self, number: int) -> Row:
@@ -75,7 +75,7 @@ class Functions:
 
     def __init__(self, table: Table) -> None:
         self._alike = Shared(table)
-        self._at = [column.name for column in table.columns].index("serial") - 1
+        self._at = [column.name for column in table.own].index("serial")
         self.kinds: list[Row] = self._alike.rows  # with no serial number
         self.kind, self.serials = array("I"), list[str | None]()
         self.digests: list[bytes] = []

@@ -63,7 +63,7 @@ def test_a_list_after_others_is_read_as_if_it_were_the_first(lists: list[list[di
         assert [row[PCI_SERIAL] for row in told[0]] == [each["serial"] for each in functions]
 
 
-PCI_SERIAL = [column.name for column in PCI.columns].index("serial") - 1
+PCI_SERIAL = [column.name for column in PCI.own].index("serial")
 
 
 def test_what_is_no_list_of_functions_is_damaged() -> None:

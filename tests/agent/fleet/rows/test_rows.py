@@ -42,7 +42,7 @@ def tables(report: Report | bytes, reader: Reader | None = None) -> dict[str, li
             }
         else:
             rows = {number: reader.unique[name].row(number) for number in numbers}
-        columns = [each.name for each in TABLES[name].columns[1:]]
+        columns = [each.name for each in TABLES[name].own]
         found[name] = [dict(zip(columns, rows[number], strict=True)) for number in numbers]
     return found
 
