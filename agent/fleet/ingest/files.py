@@ -14,7 +14,7 @@ from agent.fleet.dataset import File
 from agent.fleet.ingest.past import joined
 from agent.fleet.store import Store
 
-GROUP_ROWS = 1 << 18
+GROUP_ROWS = 122_880  # as DuckDB writes them, and shares them out among threads
 MOST_OPEN = 96
 _WITH_STATISTICS = (
     "node",

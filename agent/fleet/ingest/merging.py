@@ -21,7 +21,7 @@ from agent.fleet.store import Store
 from agent.fleet.tables import TABLES, TEXT, TIME
 
 KEPT = tuple(name for name, table in TABLES.items() if table.history)
-_SLICE_ROWS = 1 << 17  # about; of entries whose rows are taken at once
+_SLICE_ROWS = 1 << 16  # about; of entries whose rows are taken at once
 _STATE = pa.schema(
     [("node", TYPES[TEXT]), ("observed_at", TYPES[TIME]), ("generated_at", TYPES[TIME]), ("report", TYPES[TEXT])]
     + [(name, pa.string()) for name in KEPT]

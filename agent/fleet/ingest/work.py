@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from agent.fleet.dataset import File
 from agent.fleet.ingest.files import HistoryFiles, Staging
@@ -90,7 +91,9 @@ class Worker:
         if isinstance(task, Rest):
             return BatchDone(blocks=self._spill())
         if isinstance(task, Job):
-            return merge(task, self._store, self._spilled, self._history)
+            merged = merge(task, self._store, self._spilled, self._history)
+            pa.default_memory_pool().release_unused()
+            return merged
         return Closed(self._history.close(), self._close_quarantine())
 
     def _read(self, batch: Batch) -> BatchDone:
