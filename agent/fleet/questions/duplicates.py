@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -113,30 +113,49 @@ def _twice(tables: Tables, kind: Kind) -> list[_Found]:
     ]
 
 
-def _rows(tables: Tables, name: str, keys: list[str], columns: list[str]) -> list[Row]:
-    """Rows whose value stands on more than one node; where such values are few, also those that are twice on one."""
+def _rows(
+    tables: Tables,
+    name: str,
+    keys: list[str],
+    columns: list[str],
+    innocent: Callable[[dict[str, int]], set[str]] = lambda _: set(),
+) -> list[Row]:
+    """Rows whose value stands on more than one node; where such values are few, also those that are twice on one.
+
+    `innocent`: which of the values, by how many rows each has, are not asked for.
+    """
     table = tables.latest(name)
     known = table.filter(table[keys[0]].notnull())
     counted = known.group_by(keys).agg(rows=known.count())  # in half the time that the nodes of every value take
-    values = sorted({row[0] for row in tables.rows(counted.filter(counted.rows > 1).select(keys[0]))})
-    if not values:
-        return []
-    if len(values) <= _ASKED:
-        return tables.rows(table.filter(table[keys[0]].isin(values)).select(columns))
-    grouped = known.group_by(keys).agg(low=known.node.min(), high=known.node.max())
-    shared = grouped.filter(grouped.low < grouped.high).select(keys[0])
-    return tables.rows(table.semi_join(shared, keys[0]).select(columns))
+    counts: dict[str, int] = {}
+    for value, count in tables.rows(counted.filter(counted.rows > 1).select(keys[0], "rows")):
+        counts[value] = counts.get(value, 0) + count
+    if len(counts) > _ASKED:
+        grouped = known.group_by(keys).agg(low=known.node.min(), high=known.node.max())
+        shared = grouped.filter(grouped.low < grouped.high).select(keys[0])
+        return tables.rows(table.semi_join(shared, keys[0]).select(columns))
+    values = sorted(counts.keys() - innocent(counts)) if counts else []
+    return tables.rows(table.filter(table[keys[0]].isin(values)).select(columns)) if values else []
 
 
 def _addresses(tables: Tables, kind: Kind, notes: list[str], options: Options) -> list[_Found]:
     host = tables.latest("host")
-    rows = _rows(tables, "address", ["address"], ["node", "address", "label"])
-    rows = [row for row in rows if not within_host(row[1], row[2])]
-    if not rows:
-        return []
     named = host.filter(host.cluster.notnull()).select("node", "cluster")
     clusters: dict[str, str] = dict(tables.rows(named))
     ((nodes,),) = tables.rows(host.aggregate(nodes=host.count()))
+
+    def everywhere(counts: dict[str, int]) -> set[str]:
+        """Addresses by design, where all nodes are one cluster: a fleet's worth of rows each."""
+        often = [value for value, count in counts.items() if _by_design(count, nodes, options)]
+        if clusters or not often:
+            return set()
+        address = tables.latest("address")
+        chosen = address.filter(address.address.isin(sorted(often)))
+        holders = tables.rows(chosen.group_by("address").agg(nodes=chosen.node.nunique()))
+        return {value for value, count in holders if _by_design(count, nodes, options)}
+
+    rows = _rows(tables, "address", ["address"], ["node", "address", "label"], everywhere)
+    rows = [row for row in rows if not within_host(row[1], row[2])]
     values: dict[tuple[str, str | None], set[tuple[str, str | None]]] = {}
     for node, value, label in rows:
         values.setdefault((value, clusters.get(node)), set()).add((node, label))
