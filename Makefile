@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := 8xh100-sxm-2s-8xcx7-ib-4nvsw
 
-.PHONY: scan test check lint types layers docs completion zipapp wheelhouse deb bench fuzz mutants engines lab clean help
+.PHONY: scan test check lint types layers docs completion zipapp wheelhouse deb bench fuzz mutants engines slurm lab clean help
 
 help:
 	@echo "make scan    set up, scan this host, and show where a full report of an 8-GPU machine is"
@@ -18,7 +18,8 @@ help:
 	@echo "make bench   what it costs, beside lspci and lstopo"
 	@echo "make fuzz    damaged input to every reader, and the property tests, for long"
 	@echo "make mutants change every condition of every rule, and see that a test notices"
-	@echo "make engines the fleet's questions to Spark, ClickHouse and PostgreSQL: the same answers"
+	@echo "make engines the fleet's questions to Spark, ClickHouse, PostgreSQL and an object store: the same answers"
+	@echo "make slurm   a Slurm that reads topology.yaml, unpacked in build/slurm for the tests (root, Debian)"
 	@echo "make lab     a real kernel that looks like a GPU node, in QEMU (root, Debian)"
 
 $(BIN)/fabricscope: pyproject.toml
@@ -84,17 +85,22 @@ mutants: $(BIN)/pytest
 
 build/engines/bin/pytest: pyproject.toml
 	$(PYTHON) -m venv build/engines
-	build/engines/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,engines]'
+	build/engines/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,engines,stores]'
 	@touch $@
 
 engines: build/engines/bin/pytest
-	build/engines/bin/pytest -q -m engines tests/agent/fleet/engines -rs
+	@build/engines/bin/python -m tests.agent.fleet.engines.setup
+	build/engines/bin/pytest -q -m engines tests/agent/fleet/engines -rs --disable-warnings
 
+slurm: $(BIN)/pytest
+	@$(BIN)/python -m tests.agent.fleet.cluster.later_slurm
+
+# Two processes, each with a guest: an emulator seldom keeps two CPUs busy.
+lab: LAB := $(BIN)/pytest -q -m lab -n 2 tests/lab -rs
 lab: $(BIN)/pytest
 	$(BIN)/python -m tests.lab.setup
-	$(BIN)/pytest -q -m lab tests/lab -rs || { \
-		echo "once more, what failed: an emulated CPU stands still now and then"; \
-		$(BIN)/pytest -q -m lab tests/lab -rs --last-failed --last-failed-no-failures none; }
+	$(LAB) || { echo "once more, what failed: an emulated CPU stands still now and then"; \
+		$(LAB) --last-failed --last-failed-no-failures none; }
 	$(BIN)/python -m tests.lab.page
 
 clean:

@@ -10,8 +10,8 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.delivery import deliver, show
-from agent.cli.fleet.asked import Form, form_of
-from agent.cli.fleet.gathered import All, Dataset, EngineUrl, Fabric, gathered
+from agent.cli.fleet.asked import EngineUrl, Form, form_of
+from agent.cli.fleet.gathered import All, Dataset, Fabric, gathered
 from agent.cli.refused import Refused
 
 if TYPE_CHECKING:

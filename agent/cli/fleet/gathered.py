@@ -39,23 +39,19 @@ Dataset = Annotated[
         show_default=False,
     ),
 ]
-EngineUrl = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL", help="An engine that has the reports; DuckDB in this process otherwise.", show_default=False
-    ),
-]
 All = Annotated[bool, typer.Option("--all", help="Cut no list.")]
 
 
 def gathered(fabric: list[str] | None, dataset: str | None, engine: str | None) -> Cluster:
     """The graph. Raises Refused."""
     from agent.fleet.cluster.build import build
+    from agent.fleet.engines import holds_tables
 
-    if not fabric and not dataset and not engine:
+    reports_are_there = bool(dataset) or holds_tables(engine)
+    if not fabric and not reports_are_there:
         raise Refused("give --fabric FILE (of ibnetdiscover, iblinkinfo or ibdiagnet), --dataset DIR, or both")
     files = [_read(name) for name in fabric or ()]
-    if not dataset and not engine:
+    if not reports_are_there:
         return build(files, None)
     fleet_libraries()
     with opened(dataset, engine) as reports:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli import options as opt
-from agent.cli.fleet.asked import Dataset, WhereIs, meant, opened, where_of
+from agent.cli.fleet.asked import Dataset, EngineUrl, WhereIs, meant, opened, where_of
 from agent.cli.fleet.gathered import Fabric, joined
 from agent.cli.fleet.needed import fleet_libraries
 from agent.cli.refused import Refused
@@ -47,6 +47,7 @@ Since = Annotated[
 
 def html(
     dataset: Dataset = None,
+    engine: EngineUrl = None,
     fabric: Fabric = None,
     where: WhereIs = None,
     nodes_dir: NodesDir = None,
@@ -60,18 +61,18 @@ def html(
     from agent.cli.delivery import deliver
     from agent.cli.fleet.questions import moment_of, seconds_of
 
-    if not dataset:
-        raise Refused("which dataset? --dataset DIR or URL, or FABRICSCOPE_DATASET")
     seconds, moment = seconds_of(stale_after), moment_of(since) if since is not None else None
     fleet_libraries()
     from agent.fleet.page.from_dataset import Wish
 
     wish = Wish(seconds, moment, rack, _pages(nodes_dir, output), bool(where))
-    deliver(_page(dataset, fabric, where, wish, title), output)
+    deliver(_page((dataset, engine), fabric, where, wish, title), output)
 
 
-def _page(dataset: str, fabric: list[str] | None, where: list[str] | None, wish: Wish, title: str) -> bytes:
-    """Raises Refused."""
+def _page(
+    asked: tuple[str | None, str | None], fabric: list[str] | None, where: list[str] | None, wish: Wish, title: str
+) -> bytes:
+    """Of a dataset, an engine, or both. Raises Refused."""
     from datetime import datetime, timezone
 
     from agent.fleet.dataset import BadDataset, open_dataset
@@ -83,9 +84,9 @@ def _page(dataset: str, fabric: list[str] | None, where: list[str] | None, wish:
 
     chosen = where_of(where)
     try:
-        with opened(dataset, None) as whole:
+        with opened(*asked) as whole:
             tables = meant(whole, chosen, where)
-            quarantined = open_dataset(dataset).manifest.quarantined
+            quarantined = open_dataset(asked[0]).manifest.quarantined if asked[0] else None
             wires = wiring(joined(fabric, whole) if fabric else of_reports(whole))
             now = datetime.now(timezone.utc)
             return page(scene(tables, wires, wish, now, title=title, quarantined=quarantined)).encode(

@@ -45,7 +45,10 @@ def conf(cluster: Cluster, views: list[View], only: Collection[str] | None = Non
 
 
 def yaml(cluster: Cluster, views: list[View], only: Collection[str] | None = None) -> str:
-    """topology.yaml: the tree, and the blocks of NVLink domains; blocks are the default where there are any."""
+    """topology.yaml: the tree, and the blocks of NVLink domains.
+
+    Blocks are the default where every node of the tree is in one: Slurm says of the others that blocks lack them.
+    """
     made = tree(views)
     nodes, left = _nodes(cluster, made, only)
     blocks = _blocks(cluster.domains, nodes)
@@ -55,8 +58,10 @@ def yaml(cluster: Cluster, views: list[View], only: Collection[str] | None = Non
     lines = ["# Slurm's topology.yaml(5), by fabricscope; Slurm >= 25.05 reads it instead of topology.conf"]
     lines += _comments(made, nodes, left) if levels else []
     lines.append("---")
+    in_blocks = {host for _, hosts in blocks for host in hosts}
+    of_blocks = bool(blocks) and all(host in in_blocks for _, _, hosts, _ in levels for host in hosts)
     if blocks:
-        lines += ["- topology: nvlink", "  cluster_default: true", "  block:", "    block_sizes:"]
+        lines += ["- topology: nvlink", f"  cluster_default: {_bool(of_blocks)}", "  block:", "    block_sizes:"]
         lines.append(f"      - {min(len(hosts) for _, hosts in blocks)}")
         lines.append("    blocks:")
         for name, hosts in blocks:
@@ -64,7 +69,7 @@ def yaml(cluster: Cluster, views: list[View], only: Collection[str] | None = Non
     if levels:
         lines += [
             "- topology: fabric",
-            f"  cluster_default: {'false' if blocks else 'true'}",
+            f"  cluster_default: {_bool(not of_blocks)}",
             "  tree:",
             "    switches:",
         ]
@@ -125,6 +130,10 @@ def _blocks(domains: tuple[Domain, ...], nodes: dict[str, str]) -> list[tuple[st
         if hosts:
             found.append((f"nvlink-{number:03d}", hosts))
     return found
+
+
+def _bool(value: bool) -> str:
+    return "true" if value else "false"
 
 
 def _folded(names: list[str]) -> str:

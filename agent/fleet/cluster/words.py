@@ -10,6 +10,7 @@ from agent.fleet.cluster.answer import FabricRow, Topology, UnitRow
 from agent.fleet.cluster.breaks import KINDS, Break
 from agent.fleet.cluster.cables import STATES, Cable, Cables
 from agent.fleet.cluster.kinds import WORDS
+from agent.fleet.words.pieces import hosts, told
 from agent.outputs.text.lines import BLANK, Line, heading, line, paragraph
 
 SHOWN = 30  # rows of a list; the rest is counted, and stands in the JSON
@@ -24,7 +25,8 @@ def page(answer: Topology, width: int, every: bool = False) -> list[Line]:
     if answer.nvlink_words:
         lines += [BLANK, heading("NVLink"), *paragraph(answer.nvlink_words, width)]
         for domain in answer.nvlink[:limit]:
-            lines += paragraph(f"{domain.nodes:>4} hosts  {domain.hosts}", width, " " * 14, first="  ")
+            named = domain.hosts if every else hosts(domain.hosts, domain.nodes)
+            lines += told(named, width, " " * 14, f"  {domain.nodes:>4} hosts  ")
         lines += _more(len(answer.nvlink) - limit)
     if not answer.fabrics and not answer.nvlink:
         lines += [BLANK, *paragraph("No switch, no link and no NVLink domain is known.", width)]
@@ -41,6 +43,8 @@ def cables_page(answer: Cables, sources: Sequence[str], width: int, every: bool 
     by = "the plan" if answer.by == "plan" else "the pattern that most cables follow"
     lines = paragraph("from " + "; ".join(sources), width, "  ", "dim", first="")
     total = f"{answer.right:,} of {answer.judged:,} cables are where they should be, by {by}"
+    if not answer.of:
+        return [*lines, BLANK, *paragraph("No cable is known.", width, "")]
     left = answer.of - answer.judged
     lines += [BLANK, *paragraph(f"{total}; {left:,} more follow none." if left > 0 else f"{total}.", width, "")]
     order = list(STATES)
@@ -80,9 +84,8 @@ def _fabric(fabric: FabricRow, number: int, width: int, limit: int) -> Iterator[
         yield from paragraph(each, width, "    ", first="  ")
     for row in reversed(fabric.rows):
         called = "leaves" if row.row == 1 else f"row {row.row}"
-        yield from paragraph(
-            f"{called:<8}{row.switches:>6,}  {_short(row.names, 3 * width)}", width, " " * 18, "dim", first="  "
-        )
+        names = _short(row.names, 3 * width)
+        yield from told(names, width, " " * 18, f"  {called:<8}{row.switches:>6,}  ", "dim")
     if fabric.units:
         yield line(
             (
@@ -90,19 +93,26 @@ def _fabric(fabric: FabricRow, number: int, width: int, limit: int) -> Iterator[
                 "bold",
             )
         )
-        yield from _units(fabric.units[:limit], width)
+        yield from _units(fabric.units[:limit], width, limit > SHOWN)
         yield from _more(len(fabric.units) - limit)
     if fabric.in_no_unit:
-        yield from paragraph(f"in no unit: {', '.join(fabric.in_no_unit[:limit])}", width, "    ", first="  ")
+        left = len(fabric.in_no_unit) - limit
+        more = f" and {left:,} more" if left > 0 else ""
+        yield from paragraph(f"in no unit: {', '.join(fabric.in_no_unit[:limit])}{more}", width, "    ", first="  ")
 
 
-def _units(units: Sequence[UnitRow], width: int) -> Iterator[Line]:
+def _units(units: Sequence[UnitRow], width: int, every: bool) -> Iterator[Line]:
     wide = min(max(len(unit.name) for unit in units), 28)
     for unit in units:
         name = unit.name if len(unit.name) <= wide else unit.name[: wide - 1] + "…"
         leaves = f"{len(unit.leaves):>2} {'leaf' if len(unit.leaves) == 1 else 'leaves'}"
         first = f"    {name:<{wide}}  {unit.nodes:>4,} node{'s' if unit.nodes != 1 else ' '}  {leaves:<10}"
-        yield from paragraph(unit.hosts, width, " " * (len(first) + 1), first=f"{first} ")
+        named = unit.hosts if every else hosts(unit.hosts, unit.nodes)
+        if len(first) + 1 + len(named) <= width:
+            yield line(f"{first} {named}")
+        else:
+            yield line(first.rstrip())
+            yield from told(named, width, " " * 8, first=" " * 8)
 
 
 def _breaks(found: Sequence[Break], width: int, limit: int) -> Iterator[Line]:
@@ -114,9 +124,9 @@ def _breaks(found: Sequence[Break], width: int, limit: int) -> Iterator[Line]:
         these = list(group)
         yield line((f"  {KINDS[kind]} ({len(these):,})", "bold"))
         for each in these[:limit]:
-            yield from paragraph(each.text, width, "      ", "error", first="    ")
+            yield from told(each.text, width, "      ", "    ", "error")
             if each.compared:
-                yield from paragraph(each.compared, width, "      ", "dim")
+                yield from told(each.compared, width, "      ", "      ", "dim")
         yield from _more(len(these) - limit)
         fixes = list(dict.fromkeys(each.fix for each in these))
         if len(fixes) == 1 and fixes[0]:

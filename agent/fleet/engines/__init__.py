@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from agent.fleet.engines.engine import Engine
 
 DEFAULT = "duckdb://"
+OVER_FILES = ("duckdb", "chdb", "spark", "local")  # schemes of engines that read a dataset's files
 
 
 def connect(url: str | None, dataset: str | None) -> Engine:
@@ -20,8 +21,8 @@ def connect(url: str | None, dataset: str | None) -> Engine:
     """
     from agent.fleet.engines.engine import EngineRefused
 
-    scheme = (url or DEFAULT).partition("://")[0].partition(":")[0].lower()
-    if scheme in ("duckdb", "chdb", "spark", "local") and not dataset:
+    scheme = _scheme(url)
+    if scheme in OVER_FILES and not dataset:
         raise EngineRefused("which dataset? --dataset DIR or URL, or FABRICSCOPE_DATASET")
     if scheme == "duckdb":
         from agent.fleet.engines.embedded import Embedded
@@ -38,3 +39,12 @@ def connect(url: str | None, dataset: str | None) -> Engine:
     from agent.fleet.engines.server import Server
 
     return Server(str(url))
+
+
+def holds_tables(url: str | None) -> bool:
+    """Whether the engine at `url` has tables of its own, and needs no dataset."""
+    return _scheme(url) not in OVER_FILES
+
+
+def _scheme(url: str | None) -> str:
+    return (url or DEFAULT).partition("://")[0].partition(":")[0].lower()

@@ -17,8 +17,8 @@ class EngineRefused(Exception):
 
 
 def one_line(name: str, error: BaseException) -> str:
-    """An engine's error for people: its name and the beginning of what it says, on one line."""
-    said = " ".join(str(error).split()) or type(error).__name__
+    """An engine's error for people: its name and the beginning of what it says, on one line, without the SQL."""
+    said = " ".join(str(error).partition("\nLINE ")[0].split()) or type(error).__name__
     return f"{name}: {said[:300]}{'...' if len(said) > 300 else ''}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from typing import Any
 
 from agent.fleet.engines import shapes
@@ -10,6 +11,8 @@ from agent.fleet.engines.backend import Views, refused
 from agent.fleet.engines.engine import EngineRefused, dataset_at
 from agent.fleet.tables import BOOL, FLOAT, INT, TEXT, TIME
 
+_QUIET = os.path.join(os.path.dirname(os.path.abspath(__file__)), "log4j2.properties")
+SECONDS = 10.0  # for a master to answer
 _TYPES = {TEXT: "string", INT: "bigint", FLOAT: "double", BOOL: "boolean", TIME: "timestamp"}
 
 
@@ -24,6 +27,8 @@ class Spark(Views):
         except ImportError as error:
             raise EngineRefused(f"{url}: a library is missing: {error} (pip install pyspark, and Java)") from error
         master = url if url.startswith("spark://") else "local[*]"
+        if master == url:
+            _reach(url)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1" if master == "local[*]" else "")
         with refused(url):
             self._session: Any = (
@@ -33,7 +38,7 @@ class Spark(Views):
                 .config("spark.ui.showConsoleProgress", "false")
                 .config("spark.sql.session.timeZone", "UTC")
                 .config("spark.sql.shuffle.partitions", str(max(2, 2 * (os.cpu_count() or 1))))
-                .config("spark.log.level", "ERROR")
+                .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile=file:{_QUIET}")
                 .getOrCreate()
             )
             super().__init__("spark", ibis.pyspark.connect(self._session), found)
@@ -42,3 +47,17 @@ class Spark(Views):
         """See Views.make."""
         wanted = ", ".join(f"`{each.name}` {_TYPES[each.type]}" for each in shapes.columns(name))
         self._session.read.schema(wanted).parquet(*files).createOrReplaceTempView(name)
+
+
+def _reach(url: str) -> None:
+    """Spark tries for a minute, and then says something else. Raises EngineRefused where no master listens."""
+    why = "spark://HOST:PORT is meant"
+    for each in url.removeprefix("spark://").split(","):  # masters that stand in for each other
+        host, _, port = each.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), SECONDS).close()
+        except (OSError, ValueError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or (str(error) if isinstance(error, OSError) else why)
+        else:
+            return
+    raise EngineRefused(f"{url}: {why}")

@@ -24,7 +24,7 @@ def scene(
     made: datetime,
     *,
     title: str = "Fleet",
-    quarantined: int = 0,
+    quarantined: int | None = 0,
 ) -> Scene:
     """Of the nodes in the tables. Raises EngineRefused, BadPattern."""
     told = known(tables, wish, wires)

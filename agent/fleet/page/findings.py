@@ -9,6 +9,7 @@ import msgspec
 
 from agent.fleet.engines.engine import Row
 from agent.fleet.page.columns import distinct
+from agent.fleet.page.reading import cells
 from agent.fleet.page.scene import SEVERITY, Found
 from agent.model.finding import Evidence
 
@@ -26,43 +27,29 @@ class Findings(NamedTuple):
     on_devices: dict[str, dict[str, int]]
 
 
-def findings(nodes: Sequence[str], rows: Sequence[Row], said: Sequence[Row]) -> Findings:
-    """From (node, key, rule, severity, label, subject), and of keys their texts."""
-    texts = {row[0]: row for row in said}
+def findings(nodes: Sequence[str], rows: Sequence[Row]) -> Findings:
+    """From (rule, severity, label, summary, impact, remedy, evidence, where); evidence None: texts are left out."""
     places: dict[tuple[str, ...], int] = {}
     found: list[Found] = []
     of: dict[str, list[int]] = {}
     on_devices: dict[str, dict[str, int]] = {}
-    for node, key, rule, severity, label, subject in rows:
-        whole = texts.get(key)
-        known = ("", key) if whole else (rule or "", severity or "", label or "")
-        if known not in places:
-            places[known] = len(found)
-            found.append(_whole(whole) if whole else Found(
-                rule=rule or "", severity=severity or "", label=label or "", summary="", impact="", remedy="",
-                evidence=None,
+    for number, (rule, severity, label, summary, impact, remedy, evidence, where) in enumerate(rows):
+        known = (rule, severity, label) if evidence is None else (str(number),)
+        at = places.setdefault(known, len(found))
+        if at == len(found):
+            found.append(Found(
+                rule=rule, severity=severity, label=label, summary=summary or "", impact=impact or "",
+                remedy=remedy or "", evidence=None if evidence is None else _evidence(evidence),
             ))  # fmt: skip
-        of.setdefault(node, []).append(places[known])
         rank = SEVERITY.get(severity, 0)
-        if rank > 1:
-            devices = on_devices.setdefault(node, {})
-            for device in _devices(subject or ""):
-                devices[device] = max(rank, devices.get(device, 0))
+        for node, subject in cells(where):
+            of.setdefault(node, []).append(at)
+            if rank > 1:
+                devices = on_devices.setdefault(node, {})
+                for device in _devices(subject):
+                    devices[device] = max(rank, devices.get(device, 0))
     sets, codes = distinct([tuple(sorted(of[node])) if node in of else None for node in nodes])
     return Findings(found, [list(each) for each in sets], codes, on_devices)
-
-
-def _whole(row: Row) -> Found:
-    _, rule, severity, label, summary, impact, remedy, evidence = row
-    return Found(
-        rule=rule or "",
-        severity=severity or "",
-        label=label or "",
-        summary=summary or "",
-        impact=impact or "",
-        remedy=remedy or "",
-        evidence=_evidence(evidence),
-    )
 
 
 def _evidence(text: str | None) -> list[Evidence]:

@@ -54,7 +54,7 @@ def known(tables: Tables, wish: Wish, wires: Wiring) -> Known:
     gpus, wired = reading.gpus(tables), reading.rails(tables)
     made = _Shapes([gpu_shape(text) for text in gpus.all], [rail_shape(text) for text in wired.all])
     shapes = [_both(name, gpus, wired, made) for name in names]
-    found = findings(names, reading.findings(tables), reading.said(tables, MOST))
+    found = findings(names, reading.findings(tables, MOST))
     told = judged(names, *reading.letters(tables, STATES))
     unjudged = reading.unjudged(tables)
     lined, line_codes = distinct([(*a.lines, *b.lines) or None for a, b in shapes])

@@ -33,6 +33,8 @@ def verdict(scene: Scene, shown: dict[str, int]) -> str:
     told += f" {' and '.join(unsure)}: none of these is counted as ok." if unsure else ""
     if scene.quarantined:
         told += f" {number(scene.quarantined)} {'report' if scene.quarantined == 1 else 'reports'} could not be read."
+    elif scene.quarantined is None:
+        told += " How many reports could not be read is not known."
     return told
 
 

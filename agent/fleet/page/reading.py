@@ -26,7 +26,7 @@ GPU = (
     "recovery_action", "speed", "width", "bandwidth", "uuid_of_domain", "clique",
 )  # fmt: skip
 RAIL = (
-    "rail", "id", "label", "port", "model", "firmware", "nic_state", "link_layer", "state", "rate",
+    "id", "rail", "label", "port", "model", "firmware", "nic_state", "link_layer", "state", "rate",
     "speed", "width", "bandwidth", "mtu",
 )  # fmt: skip
 
@@ -53,7 +53,7 @@ def gpus(tables: Tables) -> Texts:
         rows.nvlinks_active, rows.fabric_state, rows.recovery_action, rows.speed, rows.width, rows.bandwidth,
         rows.cluster_uuid, rows.clique,
     ]  # fmt: skip
-    return _folded(tables, rows, cells, rows.id)
+    return _folded(tables, rows, cells)
 
 
 def rails(tables: Tables) -> Texts:
@@ -67,16 +67,17 @@ def rails(tables: Tables) -> Texts:
     rows = nic.left_join(ports, [nic.node == ports.port_node, nic.id == ports.port_nic])
     rows = rows.left_join(link, [rows.node == link.link_node, rows.id == link.link_id])
     cells = [
-        rows.rail, rows.id, rows.label, rows.number, rows.model, rows.firmware, rows.state, rows.link_layer,
+        rows.id, rows.rail, rows.label, rows.number, rows.model, rows.firmware, rows.state, rows.link_layer,
         rows.port_state, rows.rate, rows.speed, rows.width, rows.bandwidth, rows.mtu,
     ]  # fmt: skip
-    return _folded(tables, rows, cells, rows.id)
+    return _folded(tables, rows, cells)
 
 
 def letters(tables: Tables, states: Mapping[str, str]) -> tuple[list[str], Texts]:
     """The rules, sorted, and of every node a letter for each: blank where its report does not know the rule.
 
     Letters are packed into numbers by the engine: a text of its own for each of 100,000 nodes is slow to put in order.
+    A node has a rule once, so that the sum of its bits is all of them; not every engine has another way to join bits.
     """
     check = tables.latest("check")
     frequent = check.group_by("rule").agg(reports=check.count())
@@ -85,9 +86,9 @@ def letters(tables: Tables, states: Mapping[str, str]) -> tuple[list[str], Texts
     numbered = frequent.mutate(place=ibis.row_number().over(order_by=frequent.rule))
     rows = check.inner_join(numbered, "rule")
     code = rows.state.cases(*((state, at) for at, state in enumerate(states, 1)), else_=0).cast("int64")
-    shifted = code << (rows.place % PACKED * BITS).cast("int64")
+    shifted = code << (rows.place % PACKED * BITS).cast("int32")  # PostgreSQL shifts by no larger number
     parts = {
-        f"part{at}": (rows.place // PACKED == at).ifelse(shifted, 0).cast("int64").bit_or()
+        f"part{at}": (rows.place // PACKED == at).ifelse(shifted, 0).cast("int64").sum()
         for at in range(-(-len(rules) // PACKED))
     }
     packed = tables.rows(rows.group_by("node").agg(**parts)) if parts else []
@@ -106,7 +107,7 @@ def unjudged(tables: Tables) -> Texts:
     """Rows of rule and reason of what could not be judged."""
     check = tables.latest("check")
     check = check.filter(check.state == "unknown")
-    return _folded(tables, check, [check.rule, check.reason], check.rule)
+    return _folded(tables, check, [check.rule, check.reason])
 
 
 def first_looks(tables: Tables) -> list[datetime]:
@@ -116,20 +117,22 @@ def first_looks(tables: Tables) -> list[datetime]:
     return [at for _, at in tables.rows(change.group_by("node").agg(first=change.observed_at.min())) if at]
 
 
-def findings(tables: Tables) -> list[Row]:
-    """(node, key, rule, severity, label, subject) of every finding; those with one key say the same."""
-    finding = _keyed(tables)
-    return tables.rows(finding.select("node", "key", "rule", "severity", "label", "subject"))
+def findings(tables: Tables, most: int) -> list[Row]:
+    """(rule, severity, label, summary, impact, remedy, evidence, where) of what is said alike, the worst first.
 
-
-def said(tables: Tables, most: int) -> list[Row]:
-    """(key, rule, severity, label, summary, impact, remedy, evidence) of so many keys, the worst and most frequent."""
-    finding = _keyed(tables)
-    names = ("rule", "severity", "label", "summary", "impact", "remedy", "evidence")
-    told = finding.group_by("key").agg(**{name: finding[name].max() for name in names}, count=finding.count())
+    Then the most frequent. `where` holds rows of node and subject. Of the first `most` all texts are told, of the rest
+    summary, impact, remedy and evidence are None.
+    """
+    finding = tables.latest("finding")
+    parts = ("rule", "severity", "label", "summary", "impact", "remedy", "evidence")
+    alike = finding.mutate(**{name: finding[name].fill_null("") for name in parts})
+    told = alike.group_by(*parts).agg(where=_joined([alike.node, alike.subject]).group_concat(RS), count=alike.count())
     rank = told.severity.cases(("critical", 0), ("error", 1), ("warning", 2), else_=3)
-    chosen = told.order_by([rank, told["count"].desc(), told.key]).limit(most)
-    return tables.rows(chosen.select("key", *names))
+    number = ibis.row_number().over(order_by=[rank, told["count"].desc(), *(told[name] for name in parts)])
+    told = told.mutate(number=number)
+    whole = {name: (told.number < most).ifelse(told[name], ibis.null("string")) for name in parts[3:]}
+    chosen = told.mutate(**whole).select("number", *parts, "where")
+    return [row[1:] for row in sorted(tables.rows(chosen), key=lambda row: int(row[0]))]
 
 
 def errors(tables: Tables) -> tuple[dict[str, int], set[str]]:
@@ -164,14 +167,9 @@ def _links(tables: Tables) -> ir.Table:
     )
 
 
-def _keyed(tables: Tables) -> ir.Table:
-    finding = tables.latest("finding")
-    parts = ("rule", "severity", "label", "summary", "impact", "remedy", "evidence")
-    return finding.mutate(key=_joined([finding[each] for each in parts]).hexdigest("md5"))
-
-
-def _folded(tables: Tables, rows: ir.Table, cells: Sequence[ir.Value], order: ir.Value) -> Texts:
-    return _texts(tables.rows(rows.group_by("node").agg(text=_joined(cells).group_concat(RS, order_by=order))))
+def _folded(tables: Tables, rows: ir.Table, cells: Sequence[ir.Value]) -> Texts:
+    """Rows of a node in the order of their text, so that the first cells say it."""
+    return _texts(tables.rows(rows.group_by("node").agg(text=_joined(cells).collect().sort().join(RS))))
 
 
 def _joined(cells: Sequence[ir.Value]) -> ir.StringValue:

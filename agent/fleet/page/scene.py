@@ -145,7 +145,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     skew: list[Skew] = []
     coverage: list[Coverage] = []
     notes: list[str] = []  # what the dataset could not tell
-    quarantined: int = 0
+    quarantined: int | None = 0  # reports that could not be read; None: the engine does not know
 
 
 def look(verdict: str, stale: bool) -> str:

@@ -15,7 +15,7 @@ _BAGS = {"cmdline": "kernel command line", "settings": "NCCL settings", "service
 
 def page(found: Drift, width: int = 80) -> list[Line]:
     """The whole answer."""
-    compared = f"{count(found.compared_nodes, 'node')} since {found.since}"
+    compared = f"{count(found.compared_nodes, 'node')} compared since {found.since}"
     first = f"{compared}, newest report {found.newest}" if found.newest else compared
     lines = paragraph(first, width, "  ", first="")
     for title, hosts_, nodes in (
@@ -26,7 +26,9 @@ def page(found: Drift, width: int = 80) -> list[Line]:
     ):
         if hosts_:
             lines += told(f"{title}: {hosts(hosts_, nodes or 0) if nodes else hosts_}", width)
-    if not found.changes:
+    if not found.compared_nodes:
+        lines += paragraph("no node has a report of then and one of now: nothing is compared", width, "  ", first="")
+    elif not found.changes:
         lines.append(line(("nothing changed", "ok")))
     for subject, changes in groupby(found.changes, lambda change: change.subject):
         lines += [BLANK, heading(_TITLES.get(subject, f"{subject}s"))]

@@ -11,6 +11,8 @@ _CLASSES = 4  # of one rule that are named
 
 def page(found: Findings, width: int = 80) -> list[Line]:
     """The whole answer."""
+    if not found.nodes:
+        return [line("no nodes")]
     if not found.findings:
         return [line((f"no findings on {count(found.nodes, 'node')}", "ok"))]
     lines = [line(f"{count(len(found.findings), 'answer')} on {count(found.nodes, 'node')}")]

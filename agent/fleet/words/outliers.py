@@ -17,7 +17,10 @@ def page(found: Outliers, width: int = 80) -> list[Line]:
     """The whole answer."""
     compared = f"{count(found.compared_nodes, 'node')} of {count(len(found.classes), 'hardware class')} compared"
     answers = f"{count(len(found.outliers), 'answer')}" if found.outliers else "nobody is odd"
-    lines = paragraph(f"{compared}: {answers}", width, "  ", first="")
+    first = (
+        f"{compared}: {answers}" if found.compared_nodes else "no node has enough others of its class to compare with"
+    )
+    lines = paragraph(first, width, "  ", first="")
     for name, each in groupby(found.outliers, lambda outlier: outlier.hardware_class):
         lines += [BLANK, *_class(name, found.classes.get(name), width)]
         for outlier in each:

@@ -62,8 +62,10 @@ def told(text: str, width: int, indent: str = "    ", first: str = "  ", style: 
     return paragraph(" ".join(_broken(word, room) for word in clean(text).split()), width, indent, style, first)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, left: int = 1) -> list[Line]:
-    """Columns; the first `left` are texts, and the last of these is folded where the line is too short."""
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], width: int, left: int = 1, fold: bool = True
+) -> list[Line]:
+    """Columns; the first `left` are texts, and the last of these is folded (else cut) where the line is too short."""
     if not rows:
         return []
     cells = [[clean(cell) for cell in row] for row in rows]
@@ -73,7 +75,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, left: 
         widths[left - 1] = max(16, widths[left - 1] - over)
     lines = [line((_row(head, widths, left), "dim"))]
     for row in cells:
-        folded = textwrap.wrap(row[left - 1], widths[left - 1], subsequent_indent="  ") or [""]
+        text, room = row[left - 1], widths[left - 1]
+        if fold:
+            folded = textwrap.wrap(text, room, subsequent_indent="  ") or [""]
+        else:
+            folded = [text if len(text) <= room else text[: room - 1].rstrip() + "…"]
         lines.append(line(_row([*row[: left - 1], folded[0], *row[left:]], widths, left)))
         before = " " * (2 + sum(each + 2 for each in widths[: left - 1]))
         lines += [line(before + rest) for rest in folded[1:]]

@@ -87,7 +87,7 @@ def _reason(reason: str, rules: list[tuple[str, int]], nodes: int) -> str:
     )
     names = ", ".join(sorted(rule for rule, _ in rules)[:_RULES])
     more = f" and {number(len(rules) - _RULES)} more" if len(rules) > _RULES else ""
-    return f"{on}: {reason}: {names}{more}"
+    return f"{on}: {reason} [{names}{more}]"
 
 
 def _worst(found: Summary, width: int) -> list[Line]:
@@ -101,7 +101,7 @@ def _worst(found: Summary, width: int) -> list[Line]:
         ]
         for each in found.worst
     ]
-    lines = table(head, rows, width, 3)
+    lines = table(head, rows, width, 3, fold=False)  # whole under Classes
     if found.more_worst:
         lines += paragraph(f"and {count(found.more_worst, 'node')} more with findings", width, "  ", "dim")
     return lines

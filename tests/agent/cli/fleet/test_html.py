@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 pytest.importorskip("duckdb", reason="the extra fleet is not installed")
 from agent.cli.main import run
 from agent.fleet.ingest.run import Asked, ingest
+from agent.fleet.page import places
 from bench.fleet.plan import plan
 from tests.conftest import ROOT
 
@@ -90,7 +92,10 @@ def test_without_a_file_it_is_printed(dataset: str, capsysbinary: pytest.Capture
         ([], "which dataset?"),
         (["--dataset", "/nowhere/at/all"], "no dataset"),
         (["--dataset", "{dataset}", "--nodes-dir", "/nowhere/at/all"], "--nodes-dir /nowhere/at/all: No such file"),
+        (["--engine", "chdb://"], "which dataset?"),
+        (["--dataset", "{dataset}", "--engine", "nonsense://u:secret@h"], "nonsense://h"),
         (["--dataset", "{dataset}", "--rack", "("], "no regular expression"),
+        (["--dataset", "{dataset}", "--rack", "x" * 400], "longer than 300 letters"),
         (["--dataset", "{dataset}", "--fabric", "/nowhere/at/all"], "/nowhere/at/all: No such file"),
         (["--dataset", "{dataset}", "-o", "/nowhere/at/all.html"], "/nowhere/at/all.html: No such file"),
         (["--dataset", "{dataset}", "--stale-after", "nan"], "no duration"),
@@ -108,7 +113,24 @@ def test_wrong_usage_is_one_line(
 
     assert "" == told.out
     assert said in told.err
-    assert "Traceback" not in told.err
+    assert 1 == len(told.err.splitlines())
+    assert "secret" not in told.err
+
+
+def test_a_pattern_that_never_ends_is_one_line(
+    dataset: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many names there are. What was in force before is so again."""
+    monkeypatch.setattr(places, "SECONDS", 0.5)
+    slow = "^" + "([a-z0-9]*)*" * 20 + "!$"  # a name has seven letters
+    assert 2 == run(["fleet", "html", "--dataset", dataset, "--rack", slow])
+    told = capsys.readouterr()
+
+    assert "" == told.out
+    assert "takes more than" in told.err
+    assert 1 == len(told.err.splitlines())
+    assert (0.0, 0.0) == signal.getitimer(signal.ITIMER_VIRTUAL)
+    assert signal.SIG_DFL == signal.getsignal(signal.SIGVTALRM)
 
 
 def test_a_damaged_dataset_is_one_line(dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import signal
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +18,9 @@ from agent.fleet.cluster.slurm import yaml as written
 from agent.fleet.cluster.view import views
 from agent.fleet.hostlist import unfold
 from probes.readers.fabric import read_fabric
+from tests.agent.fleet.cluster.controller import SLURMCTLD, Controller
 from tests.agent.fleet.cluster.given import Plant, fat_tree, rails
 
-SLURMCTLD = shutil.which("slurmctld") or shutil.which("slurmctld", path="/usr/sbin")
 SHAPES = "fabric/slurm-topology/slurm-testsuite/test_150_9_testcases"
 RACKS = Tables(gpu=[GpuRow(f"n{node:03d}", f"{rack:08d}-0000-4000-8000-000000000001", 7) for rack in (1, 2)
                     for node in range(rack * 18 - 17, rack * 18 + 1) for _ in range(4)])  # fmt: skip
@@ -158,6 +154,16 @@ def test_blocks_and_tree_are_two_topologies() -> None:
     ]} == block["block"]  # fmt: skip
 
 
+def test_blocks_that_lack_nodes_are_no_default() -> None:
+    """Eight of sixteen nodes are in domains: a partition can ask for blocks, the cluster has the tree."""
+    few = Tables(gpu=[GpuRow(f"n{node:03d}", "00000001-0000-4000-8000-000000000001", 7) for node in range(1, 9)])
+    cluster = rails(units=2, nodes=8).cluster(few)
+
+    block, tree = yaml.safe_load(written(cluster, views(cluster)))
+
+    assert (False, True) == (block["cluster_default"], tree["cluster_default"])
+
+
 def keys(found: Any, at: str = "") -> set[str]:
     """Every path of names."""
     if isinstance(found, dict):
@@ -179,50 +185,6 @@ def test_of_the_shapes_of_slurms_own_tests(corpus: Path) -> None:
     assert ours == theirs
 
 
-class Controller:
-    """A slurmctld in the foreground with a topology.conf."""
-
-    def __init__(self, folder: Path, text: str, port: int) -> None:
-        nodes = ",".join(re.findall(r"^SwitchName=\S+ Nodes=(\S+)", text, re.MULTILINE))
-        (folder / "state").mkdir()
-        (folder / "topology.conf").write_text(text)
-        self.conf = folder / "slurm.conf"
-        self.conf.write_text(
-            f"ClusterName=t\nSlurmctldHost={os.uname().nodename.split('.')[0]}(127.0.0.1)\nSlurmctldPort={port}\n"
-            f"AuthType=auth/none\nCredType=cred/none\nSlurmUser=root\nStateSaveLocation={folder}/state\n"
-            f"SlurmctldPidFile={folder}/pid\nSelectType=select/cons_tres\nTopologyPlugin=topology/tree\n"
-            "ProctrackType=proctrack/linuxproc\nMpiDefault=none\n"
-            f"NodeName={nodes} CPUs=1 State=FUTURE\nPartitionName=p Nodes=ALL Default=YES\n"
-        )
-        self.log = folder / "log"
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [str(SLURMCTLD), "-D", "-c", "-f", str(self.conf)], stdout=log, stderr=log, stdin=subprocess.DEVNULL
-            )
-
-    def topology(self) -> str:
-        """What `scontrol show topology` says."""
-        until = time.monotonic() + 60
-        while time.monotonic() < until and self.process.poll() is None:
-            done = subprocess.run(
-                ["scontrol", "show", "topology"], env={**os.environ, "SLURM_CONF": str(self.conf)}, capture_output=True,
-                text=True, timeout=60,
-            )  # fmt: skip
-            if "SwitchName" in done.stdout:
-                return done.stdout
-            time.sleep(0.3)
-        raise AssertionError(f"slurmctld did not answer: {self.log.read_text()[-2000:]}")
-
-    def stop(self) -> None:
-        """End it."""
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-
-
 def fabric_of(corpus: Path, name: str) -> Cluster:
     """Of a real file."""
     return build([FabricFile(name, read_fabric((corpus / "fabric" / name).read_text(), name))], None)
@@ -239,7 +201,8 @@ def test_slurmctld_reads_the_same(
     cluster = fat_tree(pods=2, cores=2).cluster() if by_hand else fabric_of(request.getfixturevalue("corpus"), name)
     text = conf(cluster, views(cluster))
     wanted = tree_of(text)
-    controller = Controller(tmp_path, text, 16900 + os.getpid() % 900)
+    nodes = ",".join(re.findall(r"^SwitchName=\S+ Nodes=(\S+)", text, re.MULTILINE))
+    controller = Controller(tmp_path, "topology.conf", text, nodes, plugin="TopologyPlugin=topology/tree")
     try:
         told = controller.topology()
     finally:
@@ -254,4 +217,4 @@ def test_slurmctld_reads_the_same(
         assert set(below) == set(seen[switch][1])
         assert set(nodes) <= set(seen[switch][0])
         assert nodes == [] or set(nodes) == set(seen[switch][0])
-    assert [] == re.findall(r"(?i).*(?:topology|switch).*(?:warning|error|invalid).*", controller.log.read_text())
+    assert [] == re.findall(r"(?i).*(?:topology|switch).*(?:warning|error|invalid).*", controller.log())

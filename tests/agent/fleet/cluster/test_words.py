@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from agent.cli.fleet.topology import TopologyFormat
-from agent.fleet.cluster.answer import topology
+from agent.fleet.cluster.answer import DomainRow, FabricRow, Row, Topology, UnitRow, topology
 from agent.fleet.cluster.breaks import KINDS
 from agent.fleet.cluster.cables import STATES
 from agent.fleet.cluster.kinds import WORDS
 from agent.fleet.cluster.pattern import by_pattern
 from agent.fleet.cluster.view import views
 from agent.fleet.cluster.words import SHOWN, cables_page, page
+from agent.fleet.hostlist import fold
 from agent.outputs.text.lines import plain
 from tests.agent.fleet.cluster.given import Plant, fat_tree, rails
 from tests.conftest import ROOT
@@ -64,3 +67,24 @@ def test_long_lists_are_cut_and_counted() -> None:
 def test_nothing_is_said_of_nothing() -> None:
     """An empty graph."""
     assert "No switch, no link and no NVLink domain is known." in said(Plant())
+
+
+def test_host_lists_are_broken_at_their_commas() -> None:
+    """A list has no blank: it stood over the edge of the terminal. What is long is cut, `--all` has it whole."""
+    names = [f"gpu{number:05d}" for number in range(0, 160, 2)]
+    unit = UnitRow(name="su1", nodes=80, leaves=["leaf1"], rails={}, hosts=fold(names))
+    fabric = FabricRow(
+        kind="rail-optimized", sure="sure", evidence=[], levels=1, oversubscription=None, hosts=80, ports=80, cables=80,
+        switches=1, rows=[Row(row=1, switches=1, names=fold([f"leaf{name}" for name in names]))], units=[unit],
+        in_no_unit=[],
+    )  # fmt: skip
+    domain = DomainRow(domain="d", nodes=80, gpus=320, hosts=fold(names))
+    made = Topology(
+        sources=["a file"], fabrics=[fabric], nvlink=[domain], nvlink_words="One domain.", breaks=[], notes=[]
+    )
+
+    short, whole = plain(page(made, 80)), plain(page(made, 80, True))
+
+    assert 80 >= max(len(each) for each in (short + whole).splitlines())
+    assert 2 == short.count("(80 nodes)")
+    assert 2 == re.sub(r",\s+", ",", whole).count(fold(names))

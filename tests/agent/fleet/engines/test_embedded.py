@@ -120,7 +120,7 @@ def test_queries(dataset):
         "set enable_external_access = true",
         "install httpfs",
         "load httpfs",
-        "pragma database_list",
+        "pragma threads = 1",
         "explain analyze select 1",
         "select * from '/etc/passwd'",
         "select * from read_text('/etc/passwd')",

@@ -5,26 +5,31 @@ from __future__ import annotations
 import importlib.util
 import os
 import pwd
-import shutil
-import socket
+import re
 import subprocess
 import time
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from agent.cli.main import run
 from agent.fleet.engines import connect
-from agent.fleet.engines.engine import Where, narrowed
+from agent.fleet.engines.engine import EngineRefused, Where, narrowed
+from agent.fleet.page.build import scene
+from agent.fleet.page.from_dataset import Wish
+from agent.fleet.page.wiring import of_reports, wiring
 from agent.fleet.questions.drift import drift
 from agent.fleet.questions.duplicates import duplicates
 from agent.fleet.questions.findings import findings
 from agent.fleet.questions.outliers import outliers
 from agent.fleet.questions.summary import summary
+from tests.agent.fleet.engines.servers import free_port, java_needed, needed, reachable
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(600), pytest.mark.usefixtures("real_commands")]
 SINCE = datetime(2026, 1, 15, 8, 59, 59)  # noqa: DTZ001  # UTC without a zone is what is asked for
+MADE = datetime(2026, 1, 16, tzinfo=timezone.utc)
 
 
 def answers(tables):
@@ -35,6 +40,7 @@ def answers(tables):
         "findings": findings(tables),
         "duplicates": duplicates(tables),
         "drift": drift(tables, SINCE),
+        "page": scene(tables, wiring(of_reports(tables)), Wish(), MADE),
     }
     some = narrowed(tables, Where(classes=("gb200",), nodes=("gpu0003", "gpu0004", "gpu0005")))
     asked["some"] = summary(some)
@@ -49,13 +55,6 @@ def expected(dataset):
     return found
 
 
-def needed(*modules):
-    """Skip in one line where a library is not installed."""
-    missing = [each for each in modules if importlib.util.find_spec(each) is None]
-    if missing:
-        pytest.skip(f"not installed: {', '.join(missing)} (make engines)")
-
-
 def compared(url, dataset, expected):
     engine = connect(url, dataset)
     try:
@@ -66,10 +65,19 @@ def compared(url, dataset, expected):
         assert found[name] == answer, name
 
 
+def page(place, *words):
+    """What `fleet html` writes, without the minute of its making; and what it says of reports that it cannot hold."""
+    assert run(["fleet", "html", "-o", str(place / "fleet.html"), *words]) == 0
+    text = re.sub(r"20..-..-.. ..:.. UTC", "", (place / "fleet.html").read_text())
+    unread = " How many reports could not be read is not known[.]| [0-9]+ reports? could not be read[.]"
+    return re.sub(unread, "", text), re.findall(unread, text)
+
+
 def test_there_is_something_to_compare(expected):
     for name in ("outliers", "duplicates", "findings"):
         assert len(msgspec.json.decode(expected[name])[name]) > 3
     assert msgspec.json.decode(expected["drift"])["changes"]
+    assert len(expected["page"]) > 100_000
 
 
 def test_clickhouse_in_this_process(dataset, expected):
@@ -77,10 +85,15 @@ def test_clickhouse_in_this_process(dataset, expected):
     compared("chdb://", str(dataset), expected)
 
 
+def test_the_page_by_clickhouse(dataset, tmp_path):
+    needed("chdb", "clickhouse_connect")
+    asked = ("--dataset", str(dataset))
+    assert page(tmp_path, *asked, "--engine", "chdb://") == page(tmp_path, *asked)
+
+
 def test_spark_in_this_process(dataset, expected):
     needed("pyspark")
-    if not shutil.which("java"):
-        pytest.skip("no java")
+    java_needed()
     compared("local", str(dataset), expected)
 
 
@@ -88,8 +101,7 @@ def test_spark_in_this_process(dataset, expected):
 def spark(tmp_path):
     """A Spark master with two workers; the address of the master."""
     needed("pyspark")
-    if not shutil.which("java"):
-        pytest.skip("no java")
+    java_needed()
     home = Path(importlib.util.find_spec("pyspark").origin).parent
     port = free_port()
     environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
@@ -118,6 +130,17 @@ def spark(tmp_path):
             each.terminate()
         for each in started:
             each.wait(60)
+
+
+@pytest.mark.parametrize("url", ["spark://127.0.0.1:PORT", "spark://nowhere", "spark://nowhere.invalid:7077"])
+def test_a_spark_that_is_not_there_is_said_at_once(dataset, url):
+    """Spark itself tries for a minute, and then speaks of a stopped context."""
+    needed("pyspark")
+    url = url.replace("PORT", str(free_port()))
+    began = time.monotonic()
+    with pytest.raises(EngineRefused, match=rf"^{url}: [^\n]+$"):
+        connect(url, str(dataset))
+    assert time.monotonic() - began < 45
 
 
 def test_spark_with_workers_of_its_own(dataset, expected, spark):
@@ -173,25 +196,24 @@ def test_postgresql_after_a_load(dataset, expected, postgres):
     compared(postgres, None, expected)
 
 
-def test_postgresql_without_a_load_says_what_to_do(postgres):
-    from agent.fleet.engines.engine import EngineRefused
+def test_the_page_and_the_cluster_by_postgresql(dataset, postgres, tmp_path, monkeypatch, capsys):
+    """Without a dataset: what is in the database is enough, but for the reports that could not be read."""
+    asked = ("--dataset", str(dataset))
+    assert run(["fleet", "load", "--engine", postgres, *asked]) == 0
+    (folder, counted), (database, unknown) = page(tmp_path, *asked), page(tmp_path, "--engine", postgres)
+    assert folder == database
+    assert (len(counted), len(unknown)) == (1, 1)
+    assert counted != unknown
+    for question in ("topology", "cables"):
+        capsys.readouterr()
+        assert run(["fleet", question, *asked]) == 0
+        embedded = capsys.readouterr().out
+        monkeypatch.setenv("FABRICSCOPE_ENGINE", postgres)
+        assert run(["fleet", question]) == 0
+        monkeypatch.delenv("FABRICSCOPE_ENGINE")
+        assert capsys.readouterr().out == embedded
 
+
+def test_postgresql_without_a_load_says_what_to_do(postgres):
     with pytest.raises(EngineRefused, match="fleet load"):
         connect(postgres.replace("/postgres", "/template1").replace("template1://", "postgres://"), None)
-
-
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
-def reachable(port, process):
-    until = time.monotonic() + 90
-    while time.monotonic() < until:
-        assert process.poll() is None, "it ended by itself"
-        with socket.socket() as tried:
-            if tried.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.2)
-    raise AssertionError("it does not answer")

@@ -270,7 +270,7 @@ def test_a_phone_scrolls_tables_and_not_the_page(show: Any, scene: Any) -> None:
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     assert PHONE >= page.evaluate("document.scrollingElement.scrollWidth")
     page.click("#list a")
-    assert page.is_visible("#panel")
+    page.wait_for_selector("#panel", state="visible", timeout=10_000)  # the address changes first
     assert PHONE >= page.evaluate("document.querySelector('#panel').scrollWidth")
 
 

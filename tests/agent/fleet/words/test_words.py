@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from agent.fleet.cluster.cables import Cables
+from agent.fleet.cluster.words import cables_page
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.drift import Change, Drift
 from agent.fleet.questions.duplicates import Duplicate, Duplicates, Holder
@@ -178,6 +182,27 @@ def test_an_outlier_says_all():
 def test_nothing_to_say():
     assert "nobody is odd" in plain(outliers.page(Outliers(compared_nodes=5, classes={"c": 5})))
     assert "no findings" in plain(findings.page(Findings(nodes=5)))
-    assert "nothing changed" in plain(drift.page(Drift(since="x")))
+    assert "nothing changed" in plain(drift.page(Drift(since="x", compared_nodes=5)))
     assert "no nodes" in plain(summary.page(Summary(nodes=0, stale_after_seconds=1)))
     assert "nothing is on two nodes" in plain(duplicates.page(Duplicates()))
+
+
+def test_of_no_node_nothing_is_said_to_be_well():
+    pages = (
+        outliers.page(Outliers(compared_nodes=0, classes={})),
+        findings.page(Findings(nodes=0)),
+        drift.page(Drift(since="x")),
+        cables_page(Cables(by="pattern", right=0, judged=0, of=0, wrong=[]), ["reports of 0 nodes"], 80),
+    )
+    for page in pages:
+        assert "ok" not in {style for line in page for _, style in line}
+        assert not re.search("nobody is odd|no findings|nothing changed|where they should be", plain(page))
+
+
+def test_a_long_class_is_cut_where_each_node_repeats_it():
+    worst = [Worst(node=f"n{n}", verdict="error", hardware_class=CLASS * 3, stale=False, critical=0, error=1, warning=0)
+             for n in (1, 2)]  # fmt: skip
+    text = plain(summary.page(Summary(nodes=2, stale_after_seconds=1, worst=worst), 80))
+    rows = text.partition("Worst nodes")[2].splitlines()[2:]
+    assert len(rows) == 2
+    assert all(len(row) <= 80 and "…" in row for row in rows)

@@ -1,0 +1,122 @@
+"""A Slurm that reads topology.yaml, which Debian's stable release has not: `make slurm` unpacks one in build/slurm.
+
+Debian's testing release has it. Its packages, with all that they need, are unpacked, not installed, and entered by
+chroot. Nothing else of the machine changes. Needs root, and a Debian whose package source is configured.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[4]
+PLACE = ROOT / "build" / "slurm"
+PACKAGES = ("slurmctld", "slurm-client", "slurm-wlm-basic-plugins")
+RELEASE = "testing"
+FIRST = (25, 5)  # version that reads topology.yaml
+KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+DEVICES = {"null": (1, 3), "urandom": (1, 9)}
+
+
+class Unmakeable(Exception):
+    """It cannot be had here; the message is one line."""
+
+
+def absent() -> str | None:
+    """Why no test can use it; None where it is there."""
+    if os.geteuid() != 0:
+        return "a Slurm of a later release is entered by root only"
+    return None if (PLACE / "usr/sbin/slurmctld-wlm").exists() else "no Slurm >= 25.05 is unpacked here: `make slurm`"
+
+
+def make() -> str:
+    """Unpack it; its version. Raises Unmakeable."""
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        raise Unmakeable("a Debian with apt-get, and root, are needed")
+    with tempfile.TemporaryDirectory(prefix="fabricscope-slurm-") as folder:
+        work = Path(folder)
+        (work / "archives/partial").mkdir(parents=True)
+        (work / "lists/partial").mkdir(parents=True)
+        (work / "status").touch()  # nothing is installed, as far as this apt knows: all that is needed is fetched
+        (work / "sources").write_text(f"deb [signed-by={KEYS}] {_source()} {RELEASE} main\n")
+        (work / "apt.conf").write_text(
+            f'Dir::Etc::sourcelist "{work}/sources";\nDir::Etc::sourceparts "-";\nDir::State::lists "{work}/lists";\n'
+            f'Dir::State::status "{work}/status";\nDir::Cache "{work}";\nDir::Cache::archives "{work}/archives";\n'
+            'APT::Sandbox::User "root";\n'
+        )
+        _run(work, "apt-get", "update", "-qq")
+        version = _version(_run(work, "apt-cache", "policy", PACKAGES[0]))
+        _run(work, "apt-get", "install", "-qq", "-y", "--download-only", "--no-install-recommends", *PACKAGES)
+        unpacked = work / "root"
+        _unpack(unpacked, sorted((work / "archives").glob("*.deb")), work)
+        shutil.rmtree(PLACE, ignore_errors=True)
+        PLACE.parent.mkdir(exist_ok=True)
+        shutil.move(unpacked, PLACE)
+    return version
+
+
+def _source() -> str:
+    """Where this machine has Debian's packages from."""
+    asked = [
+        "apt-get",
+        "indextargets",
+        "--format",
+        "$(REPO_URI)",
+        "Created-By: Packages",
+        "Origin: Debian",
+        "Label: Debian",
+    ]
+    for _ in range(2):
+        found = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split()
+        if found:
+            return found[0]
+        subprocess.run(["apt-get", "update", "-qq"], capture_output=True, check=False)
+    raise Unmakeable("no package source of Debian's is configured")
+
+
+def _version(policy: str) -> str:
+    found = re.search(r"Candidate: (([0-9]{1,4})\.([0-9]{1,4})\S*)", policy)
+    if not found or (int(found[2]), int(found[3])) < FIRST:
+        raise Unmakeable(f"Debian's {RELEASE} offers {found[1] if found else 'no slurmctld'}, and 25.05 is needed")
+    return found[1]
+
+
+def _unpack(root: Path, packages: list[Path], work: Path) -> None:
+    for name in ("bin", "sbin", "lib", "lib64"):
+        (root / "usr" / name).mkdir(parents=True)
+        (root / name).symlink_to(f"usr/{name}")
+    for package in packages:
+        _run(work, "dpkg", "-x", str(package), str(root))
+    for name in ("dev", "tmp"):
+        (root / name).mkdir(exist_ok=True)
+    for name, (major, minor) in DEVICES.items():
+        os.mknod(root / "dev" / name, 0o020666, os.makedev(major, minor))
+    (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
+    (root / "etc/group").write_text("root:x:0:\n")
+    shutil.copy("/etc/hosts", root / "etc/hosts")
+
+
+def _run(work: Path, *command: str) -> str:
+    environment = {
+        **os.environ,
+        "APT_CONFIG": str(work / "apt.conf"),
+        "DEBIAN_FRONTEND": "noninteractive",
+        "LC_ALL": "C",
+    }
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
+        raise Unmakeable(f"{' '.join(command)[:80]}: {said[-1][:300]}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    try:
+        print(f"slurm: {make()} is in {PLACE.relative_to(ROOT)}")
+    except (Unmakeable, OSError) as error:
+        print(f"slurm: {error}: tests of topology.yaml by Slurm are left out", file=sys.stderr)

@@ -1,0 +1,136 @@
+"""A dataset in an object store, by the real command line: written there, asked there, and the same as in a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from bench.fleet.plan import plan
+from tests.agent.fleet.engines.servers import free_port, needed, reachable
+from tests.conftest import ROOT
+
+pytestmark = [pytest.mark.engines, pytest.mark.timeout(600), pytest.mark.usefixtures("real_commands")]
+FAULTS = {"gpu-link-narrow": 1, "driver": 1, "drift-driver": 1, "duplicate-serial": 1, "nvlink-fewer": 1}
+QUESTIONS = (
+    ("summary",),
+    ("outliers",),
+    ("findings",),
+    ("duplicates",),
+    ("drift", "--since", "2026-01-15T08:59:59Z"),
+    ("topology",),
+    ("cables",),
+)
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    """A bucket of moto's S3 server; its URL, which ends in `?options`."""
+    needed("moto", "flask", "flask_cors")
+    port = free_port()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        reachable(port, server)
+        put(f"http://127.0.0.1:{port}/fleet")
+        yield f"s3://fleet/PLACE?endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+def put(url: str, data: bytes = b"") -> None:
+    """Make a bucket or an object."""
+    asked = urllib.request.Request(url, data, {"Content-Type": "application/octet-stream"}, method="PUT")
+    urllib.request.urlopen(asked, timeout=60).close()
+
+
+def told(*words: str, code: int = 0) -> str:
+    """What `fabricscope fleet` prints: stdout, or stderr where it is to fail."""
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("FABRICSCOPE_")},
+        "AWS_ACCESS_KEY_ID": "made-up", "AWS_SECRET_ACCESS_KEY": "made-up", "AWS_EC2_METADATA_DISABLED": "true",
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "fabricscope", "fleet", *words],
+        capture_output=True, text=True, env=environment, cwd=ROOT, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return done.stderr if code else done.stdout
+
+
+@pytest.fixture(scope="module")
+def sweeps(tmp_path_factory):
+    """Reports of two sweeps, a file each."""
+    place = tmp_path_factory.mktemp("reports")
+    fleet = plan(40, 8, FAULTS, sweeps=2, mix={"gb200-ib": 1, "h200-roce": 1})
+    for sweep in (0, 1):
+        lines = (data.replace(b"\n", b" ") + b"\n" for data in fleet.reports(sweep, one_line=True))
+        (place / f"{sweep}.ndjson").write_bytes(b"".join(lines))
+    return [str(place / "0.ndjson"), str(place / "1.ndjson")]
+
+
+@pytest.fixture(scope="module")
+def datasets(bucket, sweeps, tmp_path_factory):
+    """The same fleet in a folder and in a bucket, a sweep an ingest."""
+    folder, url = str(tmp_path_factory.mktemp("folder") / "dataset"), bucket.replace("PLACE", "dataset")
+    for sweep in sweeps:
+        for dataset in (folder, url):
+            assert "40 new" in told("ingest", sweep, "--dataset", dataset)
+    return folder, url
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda each: each[0])
+def test_answers_are_those_of_a_folder(datasets, question):
+    folder, url = (told(*question, "--format", "json", "--dataset", each) for each in datasets)
+    assert json.loads(folder)
+    assert folder == url
+
+
+def test_tables_are_those_of_a_folder(datasets):
+    sql = "select node, count(*) as gpus from gpu group by node order by node"
+    folder, url = (told("query", sql, "--dataset", each) for each in datasets)
+    assert "(40 rows)" in folder
+    assert folder == url
+    folder, url = (told("export", "csv", "history_host", "--dataset", each) for each in datasets)
+    assert sorted(folder.splitlines()) == sorted(url.splitlines())
+
+
+def test_the_page_is_that_of_a_folder(datasets):
+    pages = (re.sub(r"20..-..-.. ..:.. UTC", "", told("html", "--dataset", each)) for each in datasets)
+    folder, url = (page.partition('<script id="data"')[2] for page in pages)
+    assert len(folder) > 10_000
+    assert folder == url
+
+
+def test_the_same_reports_are_known_there(datasets, sweeps):
+    assert "0 new" in told("ingest", sweeps[0], "--dataset", datasets[1])
+
+
+def test_reports_that_lie_there_are_taken(datasets, bucket, sweeps, tmp_path):
+    """A bucket as source; its dataset is another one."""
+    server, options = re.fullmatch(r".*endpoint_override=([^&]+)(&.*)", bucket).groups()
+    put(f"http://{server}/fleet/drop/0.ndjson", Path(sweeps[0]).read_bytes())
+    source = f"s3://fleet/drop?endpoint_override={server}{options}"
+    assert "40 new" in told("ingest", source, "--dataset", str(tmp_path / "dataset"))
+
+
+def test_what_is_not_there_is_one_line(bucket):
+    for words in (("summary", "--dataset", bucket.replace("PLACE", "nothing")), ("summary", "--dataset", "s3://")):
+        said = told(*words, code=2)
+        assert said.count("\n") == 1
+        assert "Traceback" not in said
+
+
+def test_engines_that_read_a_folder_only_say_so(datasets):
+    needed("chdb", "clickhouse_connect")
+    assert "a dataset in a folder" in told("summary", "--engine", "chdb://", "--dataset", datasets[1], code=2)
