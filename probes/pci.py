@@ -44,6 +44,7 @@ _LINK = ("current_link_speed", "current_link_width", "max_link_speed", "max_link
 _FROM_DEVICE = (*_LINK, "config")  # these read the device's registers, and wake it
 _ASLEEP = ("suspended", "suspending")
 _ALL_ONES_WIDTH = 63  # the width field of a link status that reads as all-ones
+_MODEL = ("vendor", "device", "subsystem_vendor", "subsystem_device", "class_code")
 _NAMED = ("0x03", "0x12", "0x02", "0x0680", "0x0604", "0x0108")  # GPUs, NICs, switches, NVMe: what people look for
 
 
@@ -51,12 +52,16 @@ def read_pci(host: Host) -> Reading:
     """Every function of /sys/bus/pci. Raises Absent where the source has no PCI bus."""
     drafts = [_draft(host, address, folders, place) for address, (folders, place) in _found(host).items()]
     slots, types = _slots(host), _iommu_types(host, drafts)
+    names: dict[tuple[Any, ...], dict[str, str | None]] = {}  # by what udev looks them up with: one question a model
     for draft in drafts:
         fields = draft.fields
         fields["slot"] = slots.get(draft.address.rsplit(".", 1)[0], slots.get(bus_of(draft.address)))
         fields["iommu_type"] = types.get(fields.get("iommu_group"))
         if str(fields.get("class_code")).startswith(_NAMED):
-            fields.update(_names(host, draft.address))
+            model = tuple(fields.get(each) for each in _MODEL)
+            if None in model or not names.get(model):
+                names[model] = _names(host, draft.address)
+            fields.update(names[model])
     facts = PciFacts(functions(drafts))
     sources = (f"{DEVICES}/*", f"{SLOTS}/*/address", f"{IOMMU_GROUPS}/*/type")
     return Reading(facts, sources, _missing(facts.functions))

@@ -7,6 +7,7 @@ Every parser answers None (or leaves out) what is not as the kernel writes it, a
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _SPEED = re.compile(r"\s*(\d{1,4}(?:\.\d{1,3})?)\s*GT/s(?:\s+PCIe)?\s*")
 _DECIMAL = re.compile(r"\s*(-?\d{1,12})\s*")
@@ -70,10 +71,16 @@ def aer_counters(text: str) -> dict[str, int] | None:
     >>> aer_counters("RxErr 3\\nReceiver Error 2\\nTOTAL_ERR_COR 3")
     {'RxErr': 3, 'Receiver Error': 2, 'TOTAL_ERR_COR': 3}
     """
+    return dict(_counted(text)) or None
+
+
+@lru_cache(maxsize=256)
+def _counted(text: str) -> tuple[tuple[str, int], ...]:
+    """Nearly all functions of a host say the same: nothing was counted."""
     found = {}
     for line in text.splitlines():
         name, _, count = line.strip().rpartition(" ")
         number = decimal(count)
         if name and number is not None:
             found[name.strip()] = number
-    return found or None
+    return tuple(found.items())

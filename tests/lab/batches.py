@@ -23,7 +23,6 @@ LINK = (
 PAYLOAD = "lspci -vvs {at} | grep -m1 'MaxPayload .* bytes, MaxReadReq'"
 ACS = "lspci -vvs {at} | grep ACSCtl"
 RETRAINED = "lspci -vvs {at} | grep -m1 BWMgmt"
-NUMA = "cat /sys/bus/pci/devices/0000:19:00.0/numa_node"
 ERRORS = "cd /sys/bus/pci/devices/{at}; grep -Hv ' 0$' aer_dev_*"
 PORT = "cd /sys/bus/pci/devices/{at}/infiniband/*/ports/1; echo $(<state), $(<phys_state), $(<rate)"
 COUNTS = (
@@ -124,7 +123,6 @@ BATCHES = {
             moved("device_runtime/gpu-fatal-error", ERRORS),
             moved("device_runtime/gpu-riser-goes-bad", ERRORS, gpu1="gpu2"),
             moved("device_runtime/port-above-a-rail-sees-errors", ERRORS, rail0="rail7"),
-            moved("machine/no-numa-node", NUMA),
         ],
     ),
     "unmanaged": Batch(IB, [moved("infiniband/no-subnet-manager", PORT)]),

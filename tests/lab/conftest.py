@@ -1,60 +1,87 @@
-"""The lab's guest, booted once for all scenarios, and the rows of its table."""
+"""The lab's guests, who runs which of its tests, and the rows of its table."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lab.batches import IB, ROCE
+from tests.lab.batches import BATCHES, IB, ROCE
 from tests.lab.guest import Guest, GuestFailed
 from tests.lab.judging import Lab
-from tests.lab.setup import LAB, PLACE, ROOT, absent
+from tests.lab.place import LAB, ROOT, ROWS, absent
 
-ROWS = PLACE / "rows.json"
+LONGEST = (ROCE, IB, "test_two_guests.py", "test_systemd.py", "test_features.py")
+ALONE = ("test_hanging.py", "test_watch.py", "test_a_hung_child")
 BUDGET_VARIABLE = "FABRICSCOPE_LAB_SECONDS"
 RUN_BEGAN = time.monotonic()
 Told = Callable[[str, str, str], None]
 BEGAN = pytest.StashKey[float]()
 
 
-@pytest.fixture(scope="session")
-def guest() -> Iterator[Guest]:
-    """The one guest. A test that uses it asks for `real_commands` too."""
+def started(name: str, wire: int | None = None, cpus: int = 1) -> Guest:
+    """A guest, or the test is skipped where there is no lab."""
     why = absent()
     if why:
         pytest.skip(why)
     try:
-        one = Guest()
-    except GuestFailed:  # once in some twenty boots an emulated CPU stands still before the kernel has said anything
-        one = Guest()
+        return Guest(name, wire, cpus=cpus)
+    except GuestFailed:  # an emulated CPU stands still now and then
+        return Guest(name, wire, cpus=cpus)
+
+
+@pytest.fixture(scope="module")
+def guest(request: pytest.FixtureRequest) -> Iterator[Guest]:
+    """The guest of a file of tests. A test that uses it asks for `real_commands` too."""
+    one = started(f"-{request.path.stem}")
     yield one
     one.close()
 
 
 @pytest.fixture(scope="session")
-def lab(guest: Guest) -> Lab:
-    """That guest, and what was said of machines that it showed."""
-    return Lab(guest)
+def lab() -> Iterator[Lab]:
+    """A guest for all that ask for the same machine, and what was said of machines that it showed."""
+    one = Lab(lambda: started(f"-{os.environ.get('PYTEST_XDIST_WORKER', 'causes')}"))
+    yield one
+    one.close()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of one file that ask for the same machine come after each other: to show another one takes its time."""
-    shapes = [IB, ROCE]
-    places = {path: number for number, path in enumerate(dict.fromkeys(item.path for item in items))}
+    """The longest groups come first."""
+    groups = {item: group(item.nodeid) for item in items if item.path.parent == LAB}
+    items.sort(key=lambda item: LONGEST.index(groups[item]) if groups.get(item) in LONGEST else len(LONGEST))
 
-    def order(item: pytest.Item) -> tuple[int, int]:
-        shape = getattr(item, "callspec", None) and item.callspec.params.get("shape")
-        return places[item.path], shapes.index(shape) if item.path.parent == LAB and shape in shapes else 0
 
-    items.sort(key=order)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Where several processes run tests, those of one group run in one of them, in their order."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGuest(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group(nodeid)
+
+    config.option.loadscopereorder = False
+    return ByGuest(config, log)
+
+
+def group(name: str) -> str:
+    """Which tests ask for the same guest: those of one of the lab's machines, those of a file; some are alone."""
+    words = re.split(r"[\[\]]", name)
+    shapes = {each: BATCHES[each].shape for each in BATCHES} | {IB: IB, ROCE: ROCE}
+    for each, shape in shapes.items():
+        if len(words) > 1 and f"{words[1]}-".startswith(f"{each}-"):
+            return shape
+    return name if any(each in name for each in ALONE) else name.partition("::")[0].rpartition("/")[2]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -73,17 +100,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def told(request: pytest.FixtureRequest) -> Iterator[Told]:
     """Notes a row of docs/lab.md: scenario, what the kernel showed, what fabricscope said; seconds are added."""
     moments = [request.node.stash[BEGAN]]
-    rows: dict[str, list[str]] = {}
+    rows: list[list[str]] = []
 
     def tell(scenario: str, kernel: str, said: str) -> None:  # after what it tells was seen: what failed has no row
         moments.append(time.monotonic())
-        name = f"{request.node.nodeid} {len(rows) + 1}" if rows else request.node.nodeid
-        rows[name] = [scenario, kernel, said, f"{moments[-1] - moments[-2]:.0f}"]
+        rows.append([scenario, kernel, said, f"{moments[-1] - moments[-2]:.0f}"])
 
     yield tell
     if rows:
-        kept = json.loads(ROWS.read_text()) if ROWS.exists() else {}
-        ROWS.write_text(json.dumps(kept | rows, indent=1))
+        name = request.node.nodeid
+        ROWS.mkdir(exist_ok=True)
+        (ROWS / f"{zlib.crc32(name.encode()):08x}.json").write_text(json.dumps({name: rows}, indent=1))
 
 
 def above_info(report: dict[str, Any]) -> list[tuple[str, str, str]]:

@@ -17,7 +17,7 @@ from fixtures.network_words import Net, Rdma
 from fixtures.nvml import nvml
 from fixtures.planting import Node
 from fixtures.rdma import COUNTERS, ETHERNET_COUNTERS, HARDWARE_COUNTERS, PHYSICAL, STATES, devices, guid
-from tests.lab.setup import NVML_ANSWERS
+from tests.lab.place import NVML_ANSWERS
 from tests.nvml.answers import table
 
 Key = tuple[str, str, str]  # "fabsim", "ip" or "file"; address or path; what

@@ -1,4 +1,4 @@
-"""A guest of QEMU without KVM: booted once, asked by commands, and given machines to show."""
+"""A guest of QEMU without KVM: it goes on from a booted one, is asked by commands, and given machines to show."""
 
 from __future__ import annotations
 
@@ -7,23 +7,26 @@ import shlex
 import socket
 import subprocess
 import time
-import zlib
-from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from fixtures.machine import Machine
 from tests.lab import described
-from tests.lab.setup import INITRD, NVML_ANSWERS, OUR_DISK, PLACE, ROOT_DISK
+from tests.lab.monitor import Monitor
+from tests.lab.place import FROZEN, INITRD, NVML_ANSWERS, OUR_DISK, PLACE, ROOT_DISK
 
-BOOT_SECONDS = 150.0  # it takes some 45: what is slow is the machine that runs this, not the guest
-COMMAND_SECONDS = 150.0
+BOOT_SECONDS = 120.0  # it takes some 30: what is slow is the machine that runs this, not the guest
+START_SECONDS = 60.0  # a second or two
+COMMAND_SECONDS = 150.0  # of the guest's clock
+HOST_SECONDS = 300.0  # that a command may take by the host's
+DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 SCAN = "/opt/fabricscope/bin/fabricscope"
 UPTIME_SECONDS = 86_400  # links and ports of a host that has just booted are not judged yet
 MACHINE = """
 qemu-system-x86_64 -nodefaults -display none -no-reboot -machine q35 -cpu max,-hypervisor
--accel tcg,thread=multi,tb-size=512 -m 1536 -smp 2,sockets=2,cores=1,threads=1
+-m 1536
 -device intel-iommu -device pcie-root-port,id=port1,chassis=1,slot=1,addr=10,x-speed=16,x-width=16
--blockdev driver=null-co,node-name=nothing,size=1048576 -device nvme,bus=port1,drive=nothing,serial=LAB
+-blockdev driver=null-co,node-name=nothing,size=1048576 -mon chardev=monitor,mode=control
 -device virtio-serial-pci -device virtserialport,chardev=port,name=lab
 """
 SMBIOS = (
@@ -32,7 +35,7 @@ SMBIOS = (
     "type=2,manufacturer=Dell Inc.,product=0HYW5W",
     "type=3,manufacturer=Dell Inc.,serial=LAB0001",
 )
-CARD = "speed=100000,duplex=full,host_mtu=4200"
+PLUGGED = "/sys/bus/pci/devices/0000:01:00.0"  # below the root port
 KERNEL_LINE = "console=ttyS0 panic=-1 loglevel=4 mitigations=off tsc=reliable random.trust_cpu=1 "
 KERNEL_LINE += "intel_iommu=on iommu=pt init_on_alloc=0 audit=0"
 
@@ -51,64 +54,75 @@ class GuestFailed(AssertionError):
 
 
 class Guest:
-    """One running guest. What it shows is a described machine, or nothing."""
+    """One running guest. What it shows is a described machine, or nothing.
 
-    def __init__(self, name: str = "", wire: int | None = None) -> None:
-        """`name`: of another guest at the same time. `wire`: a socket, at whose other end is a guest's network card."""
+    It goes on from where a booted one was frozen, in a second or two; `boot` makes the one that is to be frozen.
+
+    It runs only while a command of ours does, and its clock counts instructions, a nanosecond each: a slow host makes
+    nothing late in it, and where all of it waits, the clock leaps to the end of that. With a wire, whose other end has
+    a clock of its own, it runs all the time, and waits as long as it says.
+    """
+
+    def __init__(self, name: str = "", wire: int | None = None, boot: bool = False, cpus: int = 1) -> None:
+        """`name`: of its serial line. `wire`: a socket, at whose other end is a guest's network card.
+
+        `cpus`: with two, one a NUMA node, it boots and has the host's time: QEMU counts instructions of one CPU only.
+        """
         self.shown: Machine | None = None
-        self._loaded = False
-        self._name, self._wire = name, wire
+        self.seconds = 0.0  # that the last command took, by the guest's clock
+        self._boots, self._wire, self._cpus = boot or cpus > 1, wire, cpus
         self.serial = PLACE / f"serial{name}.log"
-        self._socket_path = PLACE / f"port{name}"
-        for path in (self.serial, self._socket_path):
-            path.unlink(missing_ok=True)
-        inherited = [] if wire is None else [wire]
-        self._process = subprocess.Popen(self._arguments(), stderr=subprocess.PIPE, text=True, pass_fds=inherited)
+        self.serial.unlink(missing_ok=True)
+        self._port, port = socket.socketpair()
+        monitor, monitored = socket.socketpair()
+        self.monitor = Monitor(monitor)
+        inherited = [each for each in (port.fileno(), monitored.fileno(), wire) if each is not None]
+        arguments = [*DIES_WITH_US, *self._arguments(port.fileno(), monitored.fileno())]
+        self._process = subprocess.Popen(
+            arguments, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, pass_fds=inherited, cwd=PLACE
+        )
+        port.close()
+        monitored.close()
         self._kept = b""
         try:
-            self._port = self._connected()
-            self._answer(BOOT_SECONDS)
+            if self._boots:
+                self._answer(BOOT_SECONDS)
+                self.monitor.ask("stop")
+                self.shell(described.LOAD_MODULES)
+            else:
+                self._thawed()
+                self._asked({"argv": ["date", "--set", f"@{time.time():.3f}"], "timeout": 10}, START_SECONDS)
         except BaseException:
             self.close()
             raise
 
-    def _arguments(self) -> list[str]:
-        memory = [f"memory-backend-ram,id=m{node},size=768M" for node in (0, 1)]
-        drives = [f"if=virtio,format=raw,readonly=on,file={disk}" for disk in (ROOT_DISK, OUR_DISK)]
+    def _arguments(self, port: int, monitor: int) -> list[str]:
         arguments = shlex.split(MACHINE)
-        arguments += ["-chardev", f"socket,id=port,path={self._socket_path},server=on,wait=off"]
+        arguments += ["-chardev", f"socket,id=port,fd={port}", "-chardev", f"socket,id=monitor,fd={monitor}"]
         arguments += ["-chardev", f"file,id=serial,path={self.serial}", "-serial", "chardev:serial"]
         arguments += ["-kernel", str(PLACE / "vmlinuz"), "-initrd", str(INITRD), "-append", KERNEL_LINE]
-        for node, each in enumerate(memory):
-            arguments += ["-object", each, "-numa", f"node,nodeid={node},cpus={node},memdev=m{node}"]
-        arguments += ["-numa", "dist,src=0,dst=1,val=21"]
-        for each in drives:
-            arguments += ["-drive", each]
+        for node in (0, 1):
+            arguments += ["-object", f"memory-backend-ram,id=m{node},size=768M"]
+            arguments += ["-numa", f"node,nodeid={node},memdev=m{node}" + f",cpus={node}" * (node < self._cpus)]
+        for disk in (ROOT_DISK, OUR_DISK):
+            arguments += ["-drive", f"if=virtio,format=raw,readonly=on,file={disk}"]
         for each in SMBIOS:
             arguments += ["-smbios", each]
+        if self._cpus > 1:
+            arguments += shlex.split(f"-accel tcg,thread=multi -smp {self._cpus},sockets={self._cpus}")
+        else:
+            clock = f"shift=0,sleep={'off' if self._wire is None else 'on'}"
+            arguments += shlex.split(f"-accel tcg,thread=single,tb-size=512 -smp 1 -icount {clock}")
         if self._wire is not None:
-            mac = f"52:54:00:00:01:{zlib.crc32(self._name.encode()) & 0xFF:02x}"
             arguments += ["-netdev", f"socket,id=wire,fd={self._wire}"]
-            arguments += ["-device", f"virtio-net-pci,netdev=wire,mac={mac},{CARD}"]
-        return arguments
+        return arguments if self._boots else [*arguments, "-incoming", f"exec:cat {FROZEN.name}"]
 
-    def _connected(self) -> socket.socket:
-        until = time.monotonic() + BOOT_SECONDS
-        while True:
-            port = socket.socket(socket.AF_UNIX)
-            try:
-                port.connect(str(self._socket_path))
-                return port
-            except OSError:
-                port.close()
-                if self._process.poll() is not None or time.monotonic() > until:
-                    raise GuestFailed(f"QEMU did not start: {self._complaint()}") from None
-                time.sleep(0.1)
-
-    def _complaint(self) -> str:
-        if self._process.poll() is None or self._process.stderr is None:
-            return "it does not answer"
-        return self._process.stderr.read()[-500:]
+    def _thawed(self) -> None:
+        until = time.monotonic() + START_SECONDS
+        while self.monitor.ask("query-status")["status"] == "inmigrate":
+            if time.monotonic() > until:
+                raise GuestFailed(f"it does not go on from {FROZEN}")
+            time.sleep(0.05)
 
     def _answer(self, seconds: float) -> dict[str, Any]:
         until = time.monotonic() + seconds
@@ -116,14 +130,40 @@ class Guest:
             self._port.settimeout(max(0.1, until - time.monotonic()))
             try:
                 more = self._port.recv(1 << 20)
-            except TimeoutError:
+            except (TimeoutError, ConnectionError):
                 more = b""
             if not more:
-                raise GuestFailed(f"no answer from the guest: {self.said()[-1500:]}")
+                raise GuestFailed(f"no answer from the guest: {self._complaint()}: {self.said()[-1500:]}")
             self._kept += more
         line, _, self._kept = self._kept.partition(b"\n")
         answer: dict[str, Any] = json.loads(line)
         return answer
+
+    def _complaint(self) -> str:
+        try:
+            self._process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            return "QEMU runs"
+        return f"QEMU has ended: {self._process.stderr.read()[-500:] if self._process.stderr else ''}"
+
+    def freeze(self, file: Path) -> None:
+        """Keep it in a file, for others to go on from. It is not to be used after that."""
+        new = file.with_suffix(".new")
+        self.monitor.ask("migrate-set-parameters", **{"max-bandwidth": 1 << 34})
+        self.monitor.ask("migrate", uri=f"exec:cat > {new.name}")
+        until = time.monotonic() + START_SECONDS
+        while (state := self.monitor.ask("query-migrate").get("status")) != "completed":
+            if state == "failed" or time.monotonic() > until:
+                raise GuestFailed(f"it cannot be frozen: {state}: {self._complaint()}")
+            time.sleep(0.1)
+        new.replace(file)
+
+    def plug(self, **device: str | int) -> None:
+        """A device into the root port that is empty: driver, and its properties."""
+        self.monitor.ask("device_add", bus="port1", **device)
+        self.shell(
+            f"for each in {{1..100}}; do [ -e {PLUGGED} ] && break; sleep 0.2; done; ls {PLUGGED}; udevadm settle"
+        )
 
     def said(self) -> str:
         """What came over the serial line."""
@@ -131,13 +171,27 @@ class Guest:
 
     def run(self, *argv: str, text: str = "", seconds: float = COMMAND_SECONDS) -> Done:
         """One command in the guest."""
-        answer = self._asked({"argv": argv, "input": text, "timeout": seconds}, seconds)
+        answer = self._asked({"argv": argv, "input": text, "timeout": seconds})
+        self.seconds = answer["seconds"]
         return Done(answer["code"], answer["out"], answer["err"], answer["seconds"])
 
-    def _asked(self, question: dict[str, Any], seconds: float) -> dict[str, Any]:
-        self._port.settimeout(60.0)
-        self._port.sendall(json.dumps(question).encode() + b"\n")
-        return self._answer(seconds + 60.0)
+    def _asked(self, question: dict[str, Any], seconds: float = HOST_SECONDS) -> dict[str, Any]:
+        """The answer, which must come within so many seconds of the host's clock."""
+        try:
+            self.monitor.ask("cont")
+            self._port.settimeout(seconds)
+            self._port.sendall(json.dumps(question).encode() + b"\n")
+            answer = self._answer(seconds)
+            if self._wire is None:
+                self.monitor.ask("stop")
+            return answer
+        except OSError as error:
+            raise GuestFailed(f"QEMU is not there: {error}: {self._complaint()}") from error
+
+    def until(self, condition: str, seconds: int) -> bool:
+        """Whether a shell line ends well within that time, by the guest's clock."""
+        script = f"for each in {{1..{seconds}}}; do {condition} && exit; sleep 1; done; exit 1"
+        return self.run("bash", "-c", script, seconds=2.0 * seconds).code == 0
 
     def must(self, *argv: str, text: str = "", seconds: float = COMMAND_SECONDS) -> str:
         """The same; what it printed. It must end well."""
@@ -152,7 +206,7 @@ class Guest:
 
     def write(self, path: str, text: str) -> None:
         """A file of the guest, written anew."""
-        answer = self._asked({"path": path, "input": text}, COMMAND_SECONDS)
+        answer = self._asked({"path": path, "input": text})
         if answer["code"] != 0:
             raise GuestFailed(f"{path}: {answer['err']}: {self.said()[-500:]}")
 
@@ -163,9 +217,6 @@ class Guest:
 
     def clear(self) -> None:
         """Take away what is shown."""
-        if not self._loaded:
-            self.shell(described.LOAD_MODULES)
-            self._loaded = True
         self.tell(["clear"])
         self.write(NVML_ANSWERS, described.NOTHING)
         self.shown = None
@@ -217,10 +268,9 @@ class Guest:
 
     def close(self) -> None:
         """End it, and nothing of it stays."""
-        with suppress(AttributeError, OSError):
-            self._port.close()
         self._process.kill()
         self._process.wait()
+        self._port.close()
+        self.monitor.close()
         if self._process.stderr:
             self._process.stderr.close()
-        self._socket_path.unlink(missing_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tests.lab.batches import BATCHES, Batch, machine
@@ -32,10 +33,25 @@ class Judged(NamedTuple):
 class Lab:
     """The guest and what was said of it so far."""
 
-    def __init__(self, guest: Guest) -> None:
-        self.guest = guest
+    def __init__(self, start: Callable[[], Guest]) -> None:
+        """`start`: makes the guest, when it is asked for first."""
+        self._start = start
+        self._guest: Guest | None = None
         self._healthy: dict[str, Healthy] = {}
         self._judged: dict[str, Judged] = {}
+
+    @property
+    def guest(self) -> Guest:
+        """The one guest."""
+        if self._guest is None:
+            self._guest = self._start()
+        return self._guest
+
+    def close(self) -> None:
+        """End it. What was said is still known."""
+        if self._guest is not None:
+            self._guest.close()
+            self._guest = None
 
     def healthy(self, shape: str) -> Healthy:
         """The machine as it is described. Its run is the earlier one of batches that need one."""

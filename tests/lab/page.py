@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 
-from tests.lab.conftest import ROWS
 from tests.lab.exceptions import EXCEPTIONS
-from tests.lab.setup import LAB, ROOT
+from tests.lab.place import LAB, ROOT, ROWS
 
 PAGE = ROOT / "docs" / "lab.md"
 
@@ -25,8 +25,18 @@ def cell(text: str) -> str:
     return "; ".join(" ".join(line.split()) for line in text.strip().splitlines() if line.strip()).replace("|", "\\|")
 
 
+def told() -> list[list[str]]:
+    """The rows of all tests, in the order in which these are written."""
+    rows: dict[str, list[list[str]]] = {}
+    for file in ROWS.glob("*.json"):
+        rows |= json.loads(file.read_text())
+    listing = (sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-m", "lab", str(LAB))
+    names = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [row for name in names for row in rows.get(name, [])]
+
+
 if __name__ == "__main__":
     if not ROWS.exists():
         print("lab: nothing was run, docs/lab.md stays", file=sys.stderr)
         raise SystemExit(0)
-    PAGE.write_text(page(list(json.loads(ROWS.read_text()).values())))
+    PAGE.write_text(page(told()))

@@ -11,18 +11,29 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.lab import dmar
+from tests.lab.disks import dependencies, installed, ours, root_disk
+from tests.lab.place import (
+    INITRD,
+    KERNEL,
+    LAB,
+    NVML_ANSWERS,
+    OBJECTS,
+    PLACE,
+    PYTHON,
+    ROOT,
+    ROWS,
+    Unmakeable,
+    newer,
+    run,
+    unsuited,
+    version,
+)
 
-LAB = Path(__file__).resolve().parent
-ROOT = LAB.parent.parent
-PLACE = ROOT / "build" / "lab"
-KERNEL, OBJECTS = PLACE / "kernel", PLACE / "objects"
-ROOT_DISK, OUR_DISK, INITRD = PLACE / "root.squashfs", PLACE / "ours.squashfs", PLACE / "initrd.gz"
-PYTHON = "/usr/bin/python3"  # Debian's: the guest has the same one
 HOST_PACKAGES = {  # a file of it -> the package
     "/usr/bin/qemu-system-x86_64": "qemu-system-x86",
     "/usr/bin/busybox": "busybox-static",
@@ -37,47 +48,13 @@ HOST_PACKAGES = {  # a file of it -> the package
     "/usr/sbin/opensm": "opensm",
     PYTHON: "python3",
 }
-GUEST_PACKAGES = (
-    "systemd-sysv udev dbus kmod iproute2 ethtool pciutils python3 rdma-core ibverbs-providers ibverbs-utils perftest "
-    "rdmacm-utils lldpd"
-)
-ON_DEMAND = ("lldpd",)  # services that a scenario starts
 BOOT_MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "squashfs", "overlay")
-GUEST_MODULES = shlex.split(
-    "ib_core ib_uverbs ib_umad rdma_cm rdma_ucm rdma_rxe dummy veth virtio_net sch_netem crc32_generic fuse aer_inject"
-)
-MASKED = shlex.split(  # services that a boot takes seconds for, and that no scenario needs
-    "e2scrub_reap.service systemd-logind.service dbus.service dbus.socket systemd-user-sessions.service "
-    "systemd-update-utmp.service systemd-update-utmp-runlevel.service systemd-random-seed.service rdma-ndd.service "
-    "systemd-remount-fs.service dev-hugepages.mount dev-mqueue.mount sys-kernel-debug.mount sys-kernel-tracing.mount "
-    "modprobe@.service getty.target systemd-binfmt.service systemd-journal-flush.service "
-    "rdma-load-modules@rdma.service rdma-load-modules@roce.service rdma-load-modules@infiniband.service"
-)
-NVML_ANSWERS = "/run/nvml-answers"  # in the guest: what its NVML says
-INSTALL = shlex.split("apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends")
+APT = shlex.split("apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3")
+INSTALL = [*APT, "install", "-y", "-q", "--no-install-recommends"]
 
 
-class Unmakeable(Exception):
-    """The lab cannot be made here; the message is one line."""
-
-
-def unsuited() -> str | None:
-    """Why the lab cannot be made on this machine; None where it can."""
-    if os.geteuid() != 0:
-        return "it needs root"
-    if os.uname().machine != "x86_64":
-        return "its guest is an x86_64"
-    return None if shutil.which("apt-get") else "it is made of Debian's packages, and there is no apt-get"
-
-
-def absent() -> str | None:
-    """Why the lab cannot run on this machine; None where it can."""
-    why = unsuited()
-    if why:
-        return f"no lab here: {why}"
-    if not all(path.exists() for path in (ROOT_DISK, INITRD, PLACE / "vmlinuz")):
-        return "the lab is not set up: `make lab` does that"
-    return None if Path("/usr/bin/qemu-system-x86_64").exists() else "qemu-system-x86_64 is not installed"
+class Lacking(Unmakeable):
+    """What it is made with is not there, and cannot be had: no fault of ours."""
 
 
 def setup() -> None:
@@ -89,7 +66,7 @@ def setup() -> None:
             print(f"lab: {what} ({time.monotonic() - began:.0f} s)", flush=True)
 
     PLACE.mkdir(parents=True, exist_ok=True)
-    (PLACE / "rows.json").unlink(missing_ok=True)
+    shutil.rmtree(ROWS, ignore_errors=True)
     told("packages of this host", host_packages)
     with ThreadPoolExecutor() as beside:  # each of these keeps one CPU busy for a minute
         root = beside.submit(told, "the guest's root", root_disk)
@@ -98,22 +75,12 @@ def setup() -> None:
         told("our modules", modules)
         told("the initrd", initrd)
         root.result()
-        ours(environment.result())
+        environment.result()
+    told("our disk", ours)
+    from tests.lab.frozen import freeze  # QEMU may be here only now, and so is the first thing that starts it
+
+    told("a guest, booted once for all", freeze)
     print(f"lab: all of it ({time.monotonic() - began:.0f} s)", flush=True)
-
-
-def run(*command: str, cwd: Path | None = None) -> str:
-    """What a command prints. Raises Unmakeable with its last line."""
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-    if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
-        raise Unmakeable(f"{' '.join(command)[:80]}: {said[-1][:300]}")
-    return done.stdout
-
-
-def newer(target: Path, sources: Iterable[Path]) -> bool:
-    """Whether the target is there and newer than all of these."""
-    return target.exists() and all(each.stat().st_mtime <= target.stat().st_mtime for each in sources)
 
 
 def host_packages() -> bool:
@@ -123,25 +90,23 @@ def host_packages() -> bool:
         wanted.append("python3-venv")
     if not wanted:
         return False
-    run("apt-get", "update", "-qq")
     os.environ["DEBIAN_FRONTEND"] = "noninteractive"
-    run(*INSTALL, *wanted)
+    try:
+        run(*APT, "update")
+        run(*INSTALL, *wanted)
+    except Unmakeable as why:
+        raise Lacking(f"{' '.join(wanted)} cannot be installed: {why}") from why
     return True
-
-
-def version() -> str:
-    """Of the kernel that is unpacked."""
-    return next((KERNEL / "boot").glob("vmlinuz-*")).name.partition("-")[2]
 
 
 def kernel() -> bool:
     """Debian's kernel of the day, unpacked and not installed; its headers, installed."""
     if not (PLACE / "vmlinuz").exists():
-        run("apt-get", "update", "-qq")
+        run(*APT, "update")
         depends = run("apt-cache", "depends", "linux-image-amd64")
         name = next(line.split()[-1] for line in depends.splitlines() if "Depends: linux-image-" in line)
         shutil.rmtree(KERNEL, ignore_errors=True)
-        run("apt-get", "download", "-q", name, cwd=PLACE)
+        run(*APT, "download", name, cwd=PLACE)
         package = next(PLACE.glob(f"{name}_*.deb"))
         run("dpkg-deb", "-x", str(package), str(KERNEL))
         package.unlink()
@@ -176,45 +141,6 @@ def modules() -> bool:
     return True
 
 
-def dependencies(names: Iterable[str]) -> list[Path]:
-    """Files of kernel modules and of all that they need, in the order of loading."""
-    found: dict[Path, None] = {}
-    for name in names:
-        for line in run("modprobe", "-d", str(KERNEL), "-S", version(), "--show-depends", name).splitlines():
-            kind, path, *_ = line.split()
-            if kind == "insmod":
-                found[Path(path)] = None
-    return list(found)
-
-
-def root_disk() -> bool:
-    """Debian with systemd, udev and the RDMA tools."""
-    made_of = PLACE / "root.packages"
-    if ROOT_DISK.exists() and made_of.exists() and made_of.read_text() == GUEST_PACKAGES:
-        return False
-    folder = PLACE / "root"
-    shutil.rmtree(folder, ignore_errors=True)
-    lists = Path("/etc/apt/sources.list.d/debian.sources")
-    lists = lists if lists.exists() else Path("/etc/apt/sources.list")
-    include = ",".join(GUEST_PACKAGES.split())
-    run("mmdebstrap", "--variant=minbase", "--mode=root", f"--include={include}", "", str(folder), str(lists))
-    for waste in ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale"):
-        shutil.rmtree(folder / waste, ignore_errors=True)
-    for each in ON_DEMAND:
-        (folder / "etc/systemd/system/multi-user.target.wants" / f"{each}.service").unlink()
-    squashed(folder, ROOT_DISK)
-    made_of.write_text(GUEST_PACKAGES)
-    shutil.rmtree(folder)
-    return True
-
-
-def squashed(folder: Path, disk: Path) -> None:
-    """A folder as a squashfs."""
-    made = disk.with_suffix(".new")
-    run("mksquashfs", str(folder), str(made), *shlex.split("-comp lz4 -noappend -quiet -no-progress -all-root"))
-    made.replace(disk)
-
-
 def initrd() -> bool:
     """busybox and the modules that the root needs."""
     if newer(INITRD, [LAB / "inside" / "init.sh", LAB / "dmar.py", PLACE / "vmlinuz"]):
@@ -236,61 +162,14 @@ def initrd() -> bool:
     return True
 
 
-def ours(environment: Path) -> None:
-    """The second disk: the wheel of this tree, installed, our modules and what is laid over the guest's root."""
-    work = PLACE / "ours"
-    overlay = work / "overlay"
-    shutil.rmtree(work, ignore_errors=True)
-    shutil.copytree(LAB / "inside" / "overlay", overlay, symlinks=True)
-    units = overlay / "etc" / "systemd" / "system"
-    (units / "multi-user.target.wants").mkdir(parents=True, exist_ok=True)
-    for name in ("lab", "nvidia-fabricmanager", "nvidia-persistenced"):
-        (units / "multi-user.target.wants" / f"{name}.service").symlink_to(f"../{name}.service")
-    for name in MASKED:
-        (units / name).symlink_to("/dev/null")
-    for unit in (ROOT / "systemd").iterdir():
-        shutil.copy(unit, units)
-    for path in dependencies(GUEST_MODULES):
-        target = overlay / "usr" / path.relative_to(KERNEL)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, target)
-    for path in (KERNEL / "lib" / "modules" / version()).glob("modules.*"):
-        shutil.copy(path, overlay / "usr" / path.relative_to(KERNEL))
-    run("depmod", "-b", str(overlay / "usr"), version())
-    (overlay / "lab").mkdir()
-    shutil.copy(LAB / "inside" / "agent.py", overlay / "lab")
-    shutil.copytree(OBJECTS, overlay / "lab" / "objects")
-    libraries = overlay / "usr" / "lib" / "x86_64-linux-gnu"
-    libraries.mkdir(parents=True, exist_ok=True)
-    shutil.copy(OBJECTS / "libnvidia-ml.so.1", libraries)
-    (overlay / "opt").mkdir()
-    shutil.copytree(environment, overlay / "opt" / "fabricscope", symlinks=True)
-    squashed(work, OUR_DISK)
-
-
-def installed() -> Path:
-    """The wheel of this tree, built and installed into an environment as an operator would, to be moved to /opt."""
-    folder = PLACE / "fabricscope"
-    if not (folder / "bin" / "pip").exists():
-        run(PYTHON, "-m", "venv", str(folder))
-    shutil.rmtree(PLACE / "wheel", ignore_errors=True)
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    run(*pip, "wheel", "--no-deps", "--wheel-dir", str(PLACE / "wheel"), str(ROOT))
-    wheel = next((PLACE / "wheel").glob("*.whl"))
-    run(*pip, "install", "--upgrade", str(wheel))
-    run(*pip, "install", "--force-reinstall", "--no-deps", str(wheel))
-    script = folder / "bin" / "fabricscope"
-    script.write_text("#!/opt/fabricscope/bin/python3\n" + script.read_text().partition("\n")[2])
-    return folder
-
-
 if __name__ == "__main__":
     reason = unsuited()
-    if reason:
-        print(f"lab: skipped: {reason}")
-        raise SystemExit(0)
     try:
+        if reason:
+            raise Lacking(reason)
         setup()
+    except Lacking as lacking:
+        print(f"lab: skipped: {lacking}")
     except (Unmakeable, OSError) as error:
         print(f"lab: cannot be set up here: {error}", file=sys.stderr)
         raise SystemExit(1) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -57,11 +56,12 @@ class Seen(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def seen(guest: Guest) -> Iterator[Seen]:
+def seen(guest: Guest) -> Seen:
     """With virtual functions; then with a translating pair and correctable errors; then with a fatal one."""
     shown = machine(IB)
-    guest.turn_into(shown)
-    guest.shell("modprobe aer_inject; rm -rf /run/state-features")
+    guest.plug(driver="nvme", drive="nothing", serial="LAB")
+    guest.show(shown)
+    guest.shell("modprobe aer_inject")
     guest.tell(virtual_functions(shown, RAIL, 4))
     guest.write(f"/sys/bus/pci/devices/{RAIL}/sriov_drivers_autoprobe", "0")
     guest.write(f"/sys/bus/pci/devices/{RAIL}/sriov_numvfs", "4")
@@ -74,8 +74,7 @@ def seen(guest: Guest) -> Iterator[Seen]:
     guest.shell(TOLD_TO.format(devices=" ".join(PAIR), type="identity"))
     inject(guest, uncorrectable=DLP)
     fatal = guest.scan(*STATE, uptime=UPTIME_SECONDS + 900)
-    yield Seen(whole, flooded, fatal, virtual, types, guest.shell(COUNTED))
-    guest.clear()
+    return Seen(whole, flooded, fatal, virtual, types, guest.shell(COUNTED))
 
 
 def inject(guest: Guest, correctable: int = 0, uncorrectable: int = 0, times: int = 1) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +11,8 @@ import pytest
 from tests.lab.batches import machine
 from tests.lab.conftest import Told, above_info
 from tests.lab.guest import UPTIME_SECONDS, Guest
-from tests.lab.setup import LAB
+from tests.lab.place import LAB
+from tests.lab.processes import scanning
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 
@@ -23,24 +23,11 @@ NVML = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
 SMI = "/usr/local/bin/nvidia-smi"
 STAND_IN = "#!/bin/bash\nexec 3< /dev/nvidiactl\necho No devices were found\nexit 6\n"
 SILENT = "/sys/module/nvidia/parameters/silent"
-LOCKS = "/run/fabricscope-root"
-# there is no pgrep in the guest
-OURS = """
-for each in /proc/[0-9]*; do
-  words=$(tr '\\0' ' ' < $each/cmdline) 2>/dev/null || continue
-  case $words in
-    bash*-c*) ;;
-    *bin/fabricscope*|*nvidia-smi*|*ibstat*|*ibv_devinfo*)
-      echo "$(sed 's/.*) //' $each/stat | cut -c1) $(cat $each/wchan) $words" ;;
-  esac
-done
-"""
 
 
 @pytest.fixture
 def node(guest: Guest) -> Iterator[Guest]:
     """The healthy machine; whatever hangs is let go in the end."""
-    guest.shell(f"rm -rf {LOCKS} /run/private/fabricscope")  # what a service of an earlier test left there
     guest.turn_into(machine(SMALL))
     yield guest
     guest.tell([f"silent {NIC} 0"])
@@ -64,24 +51,19 @@ def why(report: dict[str, Any], probe: str) -> str:
     return next(str(each["reason"]) for each in report["probes"] if each["name"] == probe)
 
 
-def ours(guest: Guest) -> list[str]:
-    """Processes of a scan that are there when no scan runs: state, where in the kernel, command line."""
-    return guest.shell(OURS).splitlines()
-
-
 def none_left(guest: Guest) -> bool:
     """Whether all of them end within some seconds."""
-    until = time.monotonic() + 20
-    while (left := ours(guest)) and time.monotonic() < until:
-        time.sleep(0.5)
-    return not left
+    for _ in range(20):
+        if not scanning(guest):
+            return True
+        guest.must("sleep", "1")
+    return False
 
 
 def scanned(guest: Guest, *options: str, later: int = 0) -> dict[str, Any]:
     """A report within the time that was promised; `later`: so many seconds after the first one."""
-    began = time.monotonic()
     report = guest.scan(*options, uptime=UPTIME_SECONDS + later)
-    assert time.monotonic() - began < WHOLE_SECONDS
+    assert guest.seconds < WHOLE_SECONDS
     return report
 
 
@@ -107,9 +89,9 @@ def test_a_file_that_never_answers(node: Guest, told: Told) -> None:
     file = place(node)
     lay_over(node, file)
     first = scanned(node, *options)
-    left = ours(node)
+    left = scanning(node)
     second = scanned(node, *options, later=600)
-    still = ours(node)
+    still = scanning(node)
     node.must("systemctl", "stop", "lab-never")
     gone = none_left(node)
     node.must("umount", file)
@@ -136,9 +118,9 @@ def test_a_card_whose_firmware_never_answers(node: Guest, told: Told) -> None:
     again = ("--only", ",".join(["kernel", "pci", "netdev", *sorted(hung)]))
     node.tell([f"silent {NIC} 1"])
     first = scanned(node)
-    left = ours(node)
+    left = scanning(node)
     second = scanned(node, *again, later=600)
-    still = ours(node)
+    still = scanning(node)
     node.tell([f"silent {NIC} 0"])
     gone = none_left(node)
     third = scanned(node, *again, later=1200)
@@ -159,13 +141,13 @@ def test_a_card_whose_firmware_never_answers(node: Guest, told: Told) -> None:
 
 def test_nvidia_smi_in_state_d(node: Guest, told: Told) -> None:
     """Without NVML's library it is asked; it opens the driver's node, waits there, and nobody can kill it."""
-    options = ("--only", "kernel,pci,nvml,nvidia_smi")
+    options = ("--only", "kernel,pci,nvml,nvidia_smi", "--timeout", "20")
     node.write(SMI, STAND_IN)
     node.shell(f"chmod 755 {SMI}; mount --bind /dev/null {NVML}; echo 1 > {SILENT}")
     first = scanned(node, *options)
-    left = ours(node)
+    left = scanning(node)
     second = scanned(node, *options, later=600)
-    still = ours(node)
+    still = scanning(node)
     node.write(SILENT, "0")
     gone = none_left(node)
     node.shell(f"umount {NVML}; rm {SMI}")

@@ -16,7 +16,7 @@ from probes.readers.fabric import Fabric as Wired
 from probes.readers.fabric import read_fabric
 from probes.readers.fabric_words import described
 from tests.lab.conftest import Told, above_info, scan_here
-from tests.lab.setup import LAB
+from tests.lab.place import LAB
 
 pytestmark = [
     pytest.mark.lab,

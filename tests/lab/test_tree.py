@@ -17,7 +17,7 @@ from fixtures.rdma import devices
 from tests.lab.batches import IB, ROCE
 from tests.lab.conftest import Told
 from tests.lab.described import shown
-from tests.lab.exceptions import EXCEPTIONS
+from tests.lab.exceptions import EXCEPTIONS, ORDER
 from tests.lab.judging import Lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
@@ -44,9 +44,11 @@ def test_the_kernel_s_tree_is_the_fixture(lab: Lab, told: Told, shape: str) -> N
     )
 
 
-def test_every_exception_is_needed(lab: Lab) -> None:
-    """An attribute that does not differ any more has no reason to be listed."""
-    assert set(EXCEPTIONS) <= {name for shape in (IB, ROCE) for name in compared(lab, shape).differing}
+@pytest.mark.parametrize("shape", [IB, ROCE])
+def test_every_exception_is_needed(lab: Lab, shape: str) -> None:
+    """An attribute that does not differ any more has no reason to be listed. Numbers may be the same by chance."""
+    needed = {name for name, reason in EXCEPTIONS.items() if reason != ORDER}
+    assert needed <= set(compared(lab, shape).differing)
 
 
 def compared(lab: Lab, shape: str) -> Compared:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,7 +20,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.
 SMALL = "8xl40s-pcie-2s-2xcx7-roce"
 GPU, NIC, OTHER_NIC = "0000:19:00.0", "0000:1b:00.0", "0000:9b:00.0"
 PORT, OTHER_PORT = "enp27s0np0", "enp155s0np0"
-PATIENCE_SECONDS = 180.0  # a kind of event rests up to a minute after its judging, and the guest is slow
+PATIENCE_SECONDS = 180  # a kind of event rests up to a minute after its judging, and the guest is slow
 UNIT = "fabricscope-watch.service"
 UNITS = "/run/systemd/system"
 RULES = "/run/udev/rules.d"
@@ -57,9 +56,10 @@ class Watch:
 
     def until(self, wanted: Callable[[Judgings], bool]) -> Judgings:
         """The judgings that came since it was asked last, as soon as they are what is wanted."""
-        end = time.monotonic() + PATIENCE_SECONDS
-        while not wanted(new := self.lines()[self._seen :]) and time.monotonic() < end:
-            time.sleep(1.0)
+        for _ in range(PATIENCE_SECONDS):
+            if wanted(new := self.lines()[self._seen :]):
+                break
+            self._guest.must("sleep", "1")
         assert wanted(new), json.dumps(new)[-3000:]
         self._seen += len(new)
         return new

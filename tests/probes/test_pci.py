@@ -234,6 +234,23 @@ def test_virtual_functions_of_a_live_host_are_counted_without_its_lock() -> None
     assert not [path for path in host.asked if path.endswith("sriov_numvfs")]
 
 
+def test_udev_is_asked_for_names_once_a_model() -> None:
+    """It looks them up by ids. Where those are not known, or it has no answer, the next function is asked for."""
+    below = [f"{ROOT_PORT}/0000:16:00.{number}" for number in range(4)]
+    host = PciHost().function(ROOT_PORT, {"class": "0x060400\n"})
+    for place in below[:2]:
+        host.function(place, GPU_FILES)
+    for place in below[2:]:
+        host.function(place, {"class": "0x030200\n", "vendor": "0x10de\n"})
+    for number in (1, 3):
+        host.put(f"/run/udev/data/+pci:0000:16:00.{number}", f"E:ID_MODEL_FROM_DATABASE=model {number}\n")
+    host.function(f"{ROOT_PORT}/0000:16:00.4", GPU_FILES)
+
+    found = functions(host)
+
+    assert [None, "model 1", None, "model 3", "model 1"] == [found[f"0000:16:00.{number}"].name for number in range(5)]
+
+
 def test_short_config_space_says_what_would_make_it_whole() -> None:
     """64 bytes are the answer to a reader without privilege: partial, with the number of functions."""
     host = PciHost().function(ROOT_PORT, {"config": bytes(express()[:64])})

@@ -430,6 +430,15 @@ def test_without_a_place_for_locks_probes_run_all_the_same(
     assert [] == os.listdir(tmp_path / "open")
 
 
+def test_the_folder_of_a_service_may_be_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """systemd's RuntimeDirectory= is one, to /run/private, where the user is dynamic."""
+    (tmp_path / "private").mkdir(mode=0o755)
+    (tmp_path / "service").symlink_to("private")
+    monkeypatch.setenv(locks.FOLDER_VARIABLE, str(tmp_path / "service"))
+
+    assert str(tmp_path / "private") == locks.run_folder()
+
+
 def test_a_lock_file_that_is_a_link_is_not_followed(lock_folder: Path, tmp_path: Path) -> None:
     """Nothing is written through it."""
     os.mkdir(lock_folder, 0o700)

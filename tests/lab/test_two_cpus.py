@@ -1,0 +1,40 @@
+"""A guest with a CPU in each of its NUMA nodes: what is judged only there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.batches import IB, machine
+from tests.lab.conftest import Told, above_info, started
+from tests.lab.guest import Guest
+from tests.matrix.cases import causes, filled
+
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
+PART = ("--only", "kernel,dmi,cpu,numa,pci,modules,rdma")
+GPU = "0000:19:00.0"
+
+
+@pytest.fixture
+def pair_of_cpus() -> Iterator[Guest]:
+    """It boots by itself."""
+    guest = started("-two-cpus", cpus=2)
+    yield guest
+    guest.close()
+
+
+def test_a_host_bridge_without_a_numa_node(pair_of_cpus: Guest, told: Told) -> None:
+    """The firmware names none: told on a host that has two, and not of the healthy twin."""
+    guest, cause = pair_of_cpus, causes()["machine/no-numa-node"]
+    guest.show(machine(IB))
+    healthy = guest.scan(*PART)
+    guest.become(machine(IB, cause.overlay))
+    report = guest.scan(*PART)
+    shown = guest.shell(f"head -v /sys/bus/pci/devices/{GPU}/numa_node /sys/devices/system/node/node?/cpulist")
+
+    assert ["0", "1"] == [node["cpus"] for node in healthy["node"]["numa_nodes"]]
+    assert [] == above_info(healthy)
+    assert sorted(tuple(each) for each in filled(cause.finds, IB)) == above_info(report)
+    (said,) = [each["summary"] for each in report["findings"] if each["rule"] == "numa-unknown"]
+    told(cause.about, shown, said)
