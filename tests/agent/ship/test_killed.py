@@ -61,7 +61,9 @@ def test_killed_again_and_again(real_commands: None, run: Run) -> None:
             child.kill()
             child.communicate()
             endings.append(child.returncode)
+            before = len(known)
             known |= {name.split("_")[2][:64] for name in run.waiting if not name.startswith(".")}
+            whole *= 1 if len(known) > before else 1.05  # a machine that became slower: later moments, too
         server.behaviours = [OK]
         made = run.ship(opened(Address(server.url), {}))
 
