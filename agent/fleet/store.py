@@ -60,7 +60,11 @@ def store_of(url: str) -> Store:
 
     try:
         filesystem, root = fs.FileSystem.from_uri(url)
-    except (OSError, ValueError, NotImplementedError) as error:
+    except (
+        OSError,
+        ValueError,
+        NotImplementedError,
+    ) as error:  # no such store, no such URL, none of it in this pyarrow
         raise BadStore(f"{shown(url)}: {_first_line(error).replace(url, shown(url))}") from error
     return Remote(url, filesystem, root)
 

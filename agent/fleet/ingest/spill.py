@@ -221,8 +221,7 @@ def _functions(functions: Functions) -> list[Any]:
     kind = functions.kind
     places = pa.Array.from_buffers(pa.uint32(), len(kind), [None, pa.py_buffer(kind)])
     columns = [column.take(places) for column in _columns(PCI.name, functions.kinds, taken=True)]
-    serial = [column.name for column in PCI.own].index("serial")
-    columns[serial] = _short(pa.array(functions.serials, pa.string()))
+    columns[functions.serial_at] = _short(pa.array(functions.serials, pa.string()))
     return columns
 
 

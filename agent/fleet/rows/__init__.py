@@ -32,7 +32,8 @@ _T = TypeVar("_T")
 class Made(NamedTuple):
     """The rows of one report: numbers of rows of the reader, and a digest of them, a table each in the order of NAMES.
 
-    A digest has 16 hex digits and leaves out what is volatile; "": no rows, or a table without history.
+    A digest has 16 hex digits and leaves out what is volatile; "": no rows, or a table without history. Every row gets
+    the hardware class beside the node when its bucket is written.
     """
 
     ids: list[Sequence[int]]

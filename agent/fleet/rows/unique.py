@@ -75,7 +75,7 @@ class Functions:
 
     def __init__(self, table: Table) -> None:
         self._alike = Shared(table)
-        self._at = [column.name for column in table.own].index("serial")
+        self.serial_at = [column.name for column in table.own].index("serial")
         self.kinds: list[Row] = self._alike.rows  # with no serial number
         self.kind, self.serials = array("I"), list[str | None]()
         self.digests: list[bytes] = []
@@ -88,12 +88,12 @@ class Functions:
     def row(self, number: int) -> Row:
         """A whole row."""
         kind = self.kinds[self.kind[number]]
-        return (*kind[: self._at], self.serials[number], *kind[self._at + 1 :])
+        return (*kind[: self.serial_at], self.serials[number], *kind[self.serial_at + 1 :])
 
     def add(self, row: Row) -> int:
         """The row's number."""
-        kind = (*row[: self._at], None, *row[self._at + 1 :])
-        return self._another(self._alike.number(kind), row[self._at])
+        kind = (*row[: self.serial_at], None, *row[self.serial_at + 1 :])
+        return self._another(self._alike.number(kind), row[self.serial_at])
 
     def like(self, number: int, serial: str) -> int:
         """Another row, that differs from one in its serial number."""
