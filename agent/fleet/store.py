@@ -60,11 +60,7 @@ def store_of(url: str) -> Store:
 
     try:
         filesystem, root = fs.FileSystem.from_uri(url)
-    except (
-        OSError,
-        ValueError,
-        NotImplementedError,
-    ) as error:  # no such store, no such URL, none of it in this pyarrow
+    except (OSError, ValueError, NotImplementedError) as error:  # no store, no URL, none in this pyarrow
         raise BadStore(f"{shown(url)}: {_first_line(error).replace(url, shown(url))}") from error
     return Remote(url, filesystem, root)
 
