@@ -50,6 +50,8 @@ neighbor_guid text the node at the far end, where a fabric file of that host tol
 neighbor_name text
 neighbor_port int
 subnet text InfiniBand: prefix of its first GID, 16 hex digits; fe80000000000000 is what a subnet has by default
+role text of the NIC
+virtual_function bool of the NIC
 """),
 )
 NETDEV = Table(

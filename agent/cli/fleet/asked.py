@@ -12,6 +12,7 @@ import typer
 
 from agent.cli.fleet.needed import fleet_libraries
 from agent.cli.refused import Refused
+from agent.fleet.collection import without_collection
 
 if TYPE_CHECKING:
     from agent.fleet.engines.engine import Engine, Tables, Where
@@ -91,17 +92,18 @@ def where_of(given: list[str] | None) -> Where:
 def opened(dataset: str | None, engine: str | None) -> Iterator[Engine]:
     """The engine with the dataset's tables. Raises Refused."""
     fleet_libraries("duckdb", "ibis")
-    from agent.fleet.engines import connect
-    from agent.fleet.engines.engine import EngineRefused
+    with without_collection():
+        from agent.fleet.engines import connect
+        from agent.fleet.engines.engine import EngineRefused
 
-    try:
-        found = connect(engine, dataset)
         try:
-            yield found
-        finally:
-            found.close()
-    except EngineRefused as error:
-        raise Refused(str(error)) from error
+            found = connect(engine, dataset)
+            try:
+                yield found
+            finally:
+                found.close()
+        except EngineRefused as error:
+            raise Refused(str(error)) from error
 
 
 @contextmanager

@@ -28,6 +28,7 @@ class Embedded(Unbound):
         self._dataset = dataset_at(url)
         self._database = duckdb.connect(config={"preserve_insertion_order": False})
         self._database.execute("SET enable_progress_bar = false")
+        self._database.execute("SET parquet_metadata_cache = true")
         self._views: set[str] = set()
 
     def latest(self, name: str) -> ir.Table:
@@ -42,13 +43,13 @@ class Embedded(Unbound):
 
     def rows(self, expression: ir.Table) -> list[Row]:
         """Compiled and fetched. Raises EngineRefused."""
-        found: list[Row] = self._answered(str(ibis.to_sql(expression, dialect="duckdb"))).fetchall()
+        found: list[Row] = self._answered(_sql(expression)).fetchall()
         return found
 
     def batches(self, expression: ir.Table) -> Any:
         """A pyarrow.RecordBatchReader, for what is too large for one list. Raises EngineRefused."""
         try:
-            found: Any = self._database.sql(str(ibis.to_sql(expression, dialect="duckdb")))
+            found: Any = self._database.sql(_sql(expression))
             return (getattr(found, "to_arrow_reader", None) or found.fetch_arrow_reader)(_BATCH)
         except duckdb.Error as error:
             raise EngineRefused(one_line(Embedded.name, error)) from error
@@ -147,6 +148,10 @@ class Embedded(Unbound):
             self._database.execute(f"SET allowed_paths = [{listed}]")
         self._database.execute("SET enable_external_access = false")
         self._database.execute("SET lock_configuration = true")
+
+
+def _sql(expression: ir.Table) -> str:
+    return str(ibis.to_sql(expression, dialect="duckdb", pretty=False))
 
 
 def _pieces(cursor: duckdb.DuckDBPyConnection) -> Iterator[list[Row]]:

@@ -15,6 +15,7 @@ from itertools import chain, islice
 
 import msgspec
 
+from agent.fleet.collection import without_collection
 from agent.fleet.columns import HISTORY, schema
 from agent.fleet.dataset import SLOTS, File, Manifest
 from agent.fleet.ingest.correcting import corrected, gathered
@@ -24,7 +25,7 @@ from agent.fleet.ingest.merging import Job, Merged
 from agent.fleet.ingest.quarantine import REASONS, Reason, updated
 from agent.fleet.ingest.sources import Item, checked, items
 from agent.fleet.ingest.spill import Block
-from agent.fleet.ingest.work import Batch, BatchDone, Closed, End, Rest, Setup, without_collection
+from agent.fleet.ingest.work import Batch, BatchDone, Closed, End, Rest, Setup
 from agent.fleet.ingest.workers import Alone, Workers
 from agent.fleet.tables import TABLES
 from agent.version import VERSION

@@ -7,7 +7,6 @@ import gc
 import os
 import stat
 import zlib
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -146,23 +145,6 @@ class Worker:
         for path in files:
             self._setup.staging.finished(path, self._store)
         return files
-
-
-@contextlib.contextmanager
-def without_collection() -> Iterator[None]:
-    """Rows refer to nothing in circles, and looking for circles in so many of them costs a third of the time.
-
-    Where an epoch ends nearly nothing is held: there it is looked for them, outside of what was there before.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-        if enabled:
-            gc.enable()
 
 
 class _Unread(Exception):

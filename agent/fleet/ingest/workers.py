@@ -18,8 +18,9 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from agent.fleet.collection import without_collection
 from agent.fleet.ingest.sources import Item
-from agent.fleet.ingest.work import Batch, Result, Setup, Task, Worker, without_collection
+from agent.fleet.ingest.work import Batch, Result, Setup, Task, Worker
 
 _GRACE_SECONDS = 2.0
 _PIPE_BYTES = 1 << 20

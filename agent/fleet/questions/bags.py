@@ -64,25 +64,23 @@ def _odd(tables: Tables, bag: Bag, classes: dict[str, int], options: Options) ->
     text = host[bag.column]
     if bag.own:  # each node's own words would make every text another
         text = text.re_replace(f"(^| )({'|'.join(re.escape(each) for each in sorted(bag.own))})=[^ ]*", " ")
-    known = host.select("node", CLASS, text=text).filter(lambda t: t.text.notnull())
+    known = host.select("node", CLASS, whole=host[bag.column], text=text).filter(lambda t: t.text.notnull())
     texts: dict[str, dict[str, int]] = {}
     for name, each, count in tables.rows(known.group_by([CLASS, "text"]).agg(count=known.count())):
         if name in classes:
             texts.setdefault(name, {})[each] = count
-    wrong: dict[tuple[str, str], list[tuple[str, str, str, Usual]]] = {}  # class, text -> name, has, usual
+    expected: dict[str, dict[str, Usual]] = {}
+    asked: set[str] = set()
     for name, counts in texts.items():
         parsed = {each: words(each, bag.own) for each in counts}
-        expected = _expected(parsed, counts, bag, options)
-        for each, found in parsed.items():
-            differing = list(_differing(found, expected, bag))
-            if differing:
-                wrong[name, each] = differing
-    if not wrong:
+        expected[name] = _expected(parsed, counts, bag, options)
+        asked |= {each for each, found in parsed.items() if any(_differing(found, expected[name], bag))}
+    if not asked:
         return
-    asked = sorted({each for _, each in wrong})
-    chosen = known.filter(known.text.isin(asked)) if len(asked) <= _ASKED else known
-    for node, name, each in tables.rows(chosen.select("node", CLASS, "text")):
-        for word, has, should, normal in wrong.get((name, each), ()):
+    chosen = known.filter(known.text.isin(sorted(asked))) if len(asked) <= _ASKED else known
+    # whole: once is enough for the engine to take a node's own words out
+    for node, name, whole in tables.rows(chosen.select("node", CLASS, "whole")):
+        for word, has, should, normal in _differing(words(whole, bag.own), expected.get(name, {}), bag):
             yield Odd(Group(bag.key, bag.what, name, word, "node"), normal, has, should, node, None)
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from agent.fleet.engines.engine import Row, Tables
 from agent.fleet.hostlist import fold
-from agent.fleet.questions.innocent import own_mac, placeholder, within_host
+from agent.fleet.questions.innocent import NOWHERE_ELSE, own_mac, placeholder, within_host
 from agent.fleet.questions.lids import lids
 from agent.fleet.questions.options import ORDINARY, Options
 
@@ -119,13 +119,14 @@ def _rows(
     keys: list[str],
     columns: list[str],
     innocent: Callable[[dict[str, int]], set[str]] = lambda _: set(),
+    beginnings: tuple[str, ...] = (),
 ) -> list[Row]:
     """Rows whose value stands on more than one node; where such values are few, also those that are twice on one.
 
-    `innocent`: which of the values, by how many rows each has, are not asked for.
+    `innocent`: which of the values, by how many rows each has, are not asked for; `beginnings`: nor these.
     """
     table = tables.latest(name)
-    known = table.filter(table[keys[0]].notnull())
+    known = table.filter(table[keys[0]].notnull(), *(~table[keys[0]].startswith(each) for each in beginnings))
     counted = known.group_by(keys).agg(rows=known.count())  # in half the time that the nodes of every value take
     counts: dict[str, int] = {}
     for value, count in tables.rows(counted.filter(counted.rows > 1).select(keys[0], "rows")):
@@ -154,7 +155,7 @@ def _addresses(tables: Tables, kind: Kind, notes: list[str], options: Options) -
         holders = tables.rows(chosen.group_by("address").agg(nodes=chosen.node.nunique()))
         return {value for value, count in holders if _by_design(count, nodes, options)}
 
-    rows = _rows(tables, "address", ["address"], ["node", "address", "label"], everywhere)
+    rows = _rows(tables, "address", ["address"], ["node", "address", "label"], everywhere, NOWHERE_ELSE)
     rows = [row for row in rows if not within_host(row[1], row[2])]
     values: dict[tuple[str, str | None], set[tuple[str, str | None]]] = {}
     for node, value, label in rows:

@@ -37,6 +37,7 @@ _PLACEHOLDERS = frozenset(
     )
 )
 _ONE_LETTER = re.compile(r"([0-9a-zx. -])\1*")
+NOWHERE_ELSE = ("127.", "169.254.", "fe8", "fe9", "fea", "feb", "0.", "::1/")  # how such addresses begin
 _WITHIN_HOST = ("docker", "virbr", "lxcbr", "lxdbr", "cni", "flannel", "cali", "veth", "tunl", "kube-", "tmfifo_net")
 _BRIDGES = frozenset(("172.17.0.1", "192.168.122.1", "10.0.3.1", "192.168.100.1", "192.168.100.2"))
 _VIRTUAL_DRIVERS = frozenset(("bridge", "veth", "tun", "tap", "dummy", "bonding", "team", "8021q", "macvlan", "vxlan"))
@@ -60,7 +61,7 @@ def within_host(address: str, label: str | None) -> bool:
     (True, True, False)
     """
     plain = address.partition("/")[0].partition("%")[0].lower()
-    if plain.startswith(("127.", "169.254.", "fe8", "fe9", "fea", "feb", "0.")) or plain in ("::1", "::"):
+    if plain.startswith(NOWHERE_ELSE) or plain in ("::1", "::"):
         return True
     return plain in _BRIDGES or (label or "") == "lo" or (label or "").startswith(_WITHIN_HOST)
 

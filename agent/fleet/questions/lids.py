@@ -34,17 +34,12 @@ def lids(tables: Tables) -> tuple[list[Shared], list[str]]:
     asked: list[dict[str, Any]] | None = None  # subnets that turned out to be several; None: all
     found: list[Shared] = []
     for level in _LEVELS:
-        totals = {row[:-1]: row[-1] for row in tables.rows(ports.group_by(level).agg(ports=ports.count()))}
-        grouped = ports.group_by([*level, "lid"]).agg(ports=ports.count(), low=ports.node.min(), high=ports.node.max())
-        twice = grouped.filter(grouped.low < grouped.high)
         clear: list[dict[str, Any]] = []
         unclear: list[dict[str, Any]] = []
-        sums = twice.group_by(level).agg(ports=twice.ports.sum())
-        for *key, count in tables.rows(sums):
+        for *key, total, count in tables.rows(_sums(ports, level)):
             named = dict(zip(level, key, strict=True))
-            if asked is not None and not any(wide.items() <= named.items() for wide in asked):
+            if not count or (asked is not None and not any(wide.items() <= named.items() for wide in asked)):
                 continue
-            total = totals[tuple(key)]
             several = count > (_FEW_OF_MANY if total > _SURE else _FEW) * total and count > 2
             (unclear if several else clear).append(named)
         for start in range(0, len(clear), _ASKED):
@@ -60,18 +55,24 @@ def lids(tables: Tables) -> tuple[list[Shared], list[str]]:
 
 
 def _ports(tables: Tables) -> ir.Table:
-    port, nic = tables.latest("port"), tables.latest("nic")
-    host = tables.latest("host")
-    named = host.filter(host.cluster.notnull()).select("node", "cluster")
-    used = port.filter((port.link_layer == "InfiniBand") & (port.lid > 0) & (port.lid < _UNICAST) & (port.sm_lid > 0))
-    if tables.rows(named.limit(1)):
-        used = used.left_join(named, "node").drop("node_right")
-    else:
-        used = used.mutate(cluster=ibis.null("string"))
+    port, host = tables.latest("port"), tables.latest("host")
     # a virtual function has the LID of its physical one, which another guest may have, too; what a board has within
     # itself (auxiliary) is no part of the fabric
-    other = nic.filter(nic.virtual_function | (nic.role == "auxiliary")).select("node", "id")
-    return used.anti_join(other, ["node", ("nic", "id")])
+    used = port.filter(
+        (port.link_layer == "InfiniBand") & (port.lid > 0) & (port.lid < _UNICAST) & (port.sm_lid > 0),
+        ~port.virtual_function & (port.role.fill_null("") != "auxiliary"),
+    )
+    named = host.filter(host.cluster.notnull()).select("node", "cluster")
+    if tables.rows(named.limit(1)):
+        return used.left_join(named, "node").drop("node_right")
+    return used.mutate(cluster=ibis.null("string"))
+
+
+def _sums(ports: ir.Table, level: tuple[str, ...]) -> ir.Table:
+    """Of every subnet: its ports, and those of them whose LID stands on several nodes."""
+    same = ports.group_by([*level, "lid"]).agg(ports=ports.count(), low=ports.node.min(), high=ports.node.max())
+    twice = (same.low < same.high).ifelse(same.ports, 0)
+    return same.group_by(level).agg(ports=same.ports.sum(), twice=twice.sum())
 
 
 def _shared(tables: Tables, ports: ir.Table, level: tuple[str, ...], subnets: list[dict[str, Any]]) -> Iterator[Shared]:

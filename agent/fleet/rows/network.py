@@ -54,6 +54,8 @@ def port_row(n: Nic, p: Port, rail: int | None) -> Row:
         far and far.name,
         far and far.port,
         _subnet(p),
+        n.role,
+        n.virtual_function,
     )
 
 
