@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import duckdb
@@ -30,6 +31,7 @@ class Embedded(Unbound):
         self._database.execute("SET enable_progress_bar = false")
         self._database.execute("SET parquet_metadata_cache = true")
         self._views: set[str] = set()
+        self._beside = ThreadPoolExecutor(1)
 
     def latest(self, name: str) -> ir.Table:
         """The view of that table."""
@@ -43,8 +45,22 @@ class Embedded(Unbound):
 
     def rows(self, expression: ir.Table) -> list[Row]:
         """Compiled and fetched. Raises EngineRefused."""
-        found: list[Row] = self._answered(_sql(expression)).fetchall()
-        return found
+        return self._answered(_sql(expression))
+
+    def later(self, expression: ir.Table) -> Callable[[], list[Row]]:
+        """Answered by a thread, while further questions are compiled here."""
+        if self._dataset.store.remote:  # what is registered belongs to one connection
+            return super().later(expression)
+        sql = _sql(expression)
+        begun = self._beside.submit(self._fetched, sql)
+
+        def rows() -> list[Row]:
+            try:
+                return begun.result()
+            except duckdb.Error:
+                return self._answered(sql)  # in this thread, where files that have moved are opened again
+
+        return rows
 
     def batches(self, expression: ir.Table) -> Any:
         """A pyarrow.RecordBatchReader, for what is too large for one list. Raises EngineRefused."""
@@ -74,18 +90,25 @@ class Embedded(Unbound):
 
     def close(self) -> None:
         """Close the database, which was never on disk."""
+        self._beside.shutdown(cancel_futures=True)
         self._database.close()
 
-    def _answered(self, sql: str) -> duckdb.DuckDBPyConnection:
+    def _fetched(self, sql: str) -> list[Row]:
+        """Also in a thread: a cursor is a connection of its own to the same database."""
+        cursor = self._database if self._dataset.store.remote else self._database.cursor()
+        found: list[Row] = cursor.execute(sql).fetchall()
+        return found
+
+    def _answered(self, sql: str) -> list[Row]:
         try:
-            return self._database.execute(sql)
+            return self._fetched(sql)
         except duckdb.IOException as error:  # a file is gone: an ingest has committed since
             if not self._moved():
                 raise EngineRefused(one_line(Embedded.name, error)) from error
         except duckdb.Error as error:
             raise EngineRefused(one_line(Embedded.name, error)) from error
         try:
-            return self._database.execute(sql)
+            return self._fetched(sql)
         except duckdb.Error as error:
             raise EngineRefused(one_line(Embedded.name, error)) from error
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from ibis.expr import types as ir
@@ -42,6 +45,9 @@ class Tables(Protocol):
     def rows(self, expression: ir.Table) -> list[Row]:
         """The rows of an expression, in no order. Times are UTC without a zone. Raises EngineRefused."""
 
+    def later(self, expression: ir.Table) -> Callable[[], list[Row]]:
+        """Ask now, and take the rows when they are needed: an engine may work meanwhile. Raises EngineRefused."""
+
     def batches(self, expression: ir.Table) -> Any:
         """A pyarrow.RecordBatchReader, for what is too large for one list. Raises EngineRefused."""
 
@@ -81,6 +87,10 @@ class Narrowed:
         """As the engine gives them."""
         return self._tables.rows(expression)
 
+    def later(self, expression: ir.Table) -> Callable[[], list[Row]]:
+        """As the engine gives them."""
+        return self._tables.later(expression)
+
     def batches(self, expression: ir.Table) -> Any:
         """As the engine gives them."""
         return self._tables.batches(expression)
@@ -107,8 +117,16 @@ def narrowed(tables: Tables, where: Where) -> Tables:
     return Narrowed(tables, where) if any(where) else tables
 
 
-class Unbound:
+class Unbound(ABC):
     """Tables by name, for engines that hold them under these names."""
+
+    @abstractmethod
+    def rows(self, expression: ir.Table) -> list[Row]:
+        """The rows of an expression."""
+
+    def later(self, expression: ir.Table) -> Callable[[], list[Row]]:
+        """When they are needed, here."""
+        return partial(self.rows, expression)
 
     def latest(self, name: str) -> ir.Table:
         """By name."""

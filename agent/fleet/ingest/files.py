@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agent.fleet.columns import PARQUET, packed_schema
@@ -15,6 +16,7 @@ from agent.fleet.ingest.past import joined
 from agent.fleet.store import Store
 
 GROUP_ROWS = 122_880  # as DuckDB writes them, and shares them out among threads
+HELD_BYTES = 16 << 20  # of one file: a host's row is a hundred times a counter's
 MOST_OPEN = 96
 _WITH_STATISTICS = (
     "node",
@@ -49,7 +51,7 @@ class Writer:
         known = [name for name in _WITH_STATISTICS if name in plain.names]
         self._writer = pq.ParquetWriter(local, packed_schema(plain), write_statistics=known, **PARQUET)
         self._held: list[Any] = []
-        self._count = 0
+        self._count = self._bytes = 0
         self.rows = 0
 
     def add(self, rows: Any) -> None:
@@ -58,7 +60,8 @@ class Writer:
             return
         self._held.append(rows)
         self._count += len(rows)
-        if self._count >= GROUP_ROWS:
+        self._bytes += _own_bytes(rows)
+        if self._count >= GROUP_ROWS or self._bytes >= HELD_BYTES:
             self._flush()
 
     def close(self) -> File:
@@ -73,7 +76,7 @@ class Writer:
             whole = joined(self._held, self._plain)
             self._writer.write_table(whole, row_group_size=GROUP_ROWS)
             self.rows += len(whole)
-        self._held, self._count = [], 0
+        self._held, self._count, self._bytes = [], 0, 0
 
 
 class HistoryFiles:
@@ -103,6 +106,11 @@ class HistoryFiles:
     def _close(self) -> None:
         self._done += [(table, writer.close()) for (table, _), writer in self._open.items()]
         self._open.clear()
+
+
+def _own_bytes(rows: Any) -> int:
+    """About; dictionaries are shared with other rows."""
+    return sum(4 * len(rows) if pa.types.is_dictionary(each.type) else each.nbytes for each in rows.columns)
 
 
 def written(staging: Staging, store: Store, path: str, plain: Any, parts: Iterable[Any]) -> File | None:

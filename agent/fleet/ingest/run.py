@@ -30,7 +30,7 @@ from agent.fleet.ingest.workers import Alone, Workers
 from agent.fleet.tables import TABLES
 from agent.version import VERSION
 
-NODES_A_BUCKET = 2048
+NODES_A_BUCKET = 4096
 _FEW = 64  # reports that are not worth another process
 _BATCH_ITEMS, _BATCH_BYTES = 32, 8 << 20
 Tell = Callable[[str, int], None]  # stage ("read", "write"), how much of it is done now

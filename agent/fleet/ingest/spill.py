@@ -25,7 +25,7 @@ from agent.fleet.rows import NAMES, Reader
 from agent.fleet.rows.unique import Counters, Functions, Shared
 from agent.fleet.tables import CLASS, COUNTER, PCI, TABLES, TIME
 
-MOST_ROWS, MOST_REPORTS, MOST_BYTES = 200_000, 4000, 64 << 20  # of an epoch
+MOST_ROWS, MOST_REPORTS, MOST_BYTES = 400_000, 4000, 64 << 20  # of an epoch
 _MOST_MAPS = 4096
 _MOMENT = "observed_at"
 _START = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -157,6 +157,8 @@ class Spilled:
         if made is None:
             made = self._last[1][key] = (entries, *self._with_node(table, entries))  # held, so that ids stay theirs
         _, rows, places = made
+        if not TABLES[table].history:
+            self._last[1].clear()
         if dated and rows is not None and _MOMENT not in rows.column_names:
             moments = pa.array([entry.observed for entry in entries], pa.int64()).cast(TYPES[TIME])
             return rows.add_column(1, _MOMENT, moments.take(places))

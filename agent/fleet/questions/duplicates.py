@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
+from ibis.expr import types as ir
 
 from agent.fleet.engines.engine import Row, Tables
 from agent.fleet.hostlist import fold
@@ -52,9 +53,14 @@ class Kind(NamedTuple):
     table: str
     column: str
     label: str | None
-    within: str | None = None  # column that makes a value unique only together with it
+    within: str | None = None  # column of the same table that makes a value unique only together with it
     more: str | None = None  # column that tells innocents
     why: str | None = None
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns that a value is told by."""
+        return [self.column, *([self.within] if self.within else [])]
 
 
 KINDS = (
@@ -65,7 +71,7 @@ KINDS = (
     Kind("node GUID", "nic", "node_guid", "label"),
     Kind("port GUID", "port", "port_guid", "label"),
     Kind("MAC address", "netdev", "mac", "label", more="driver"),
-    Kind("IP address", "address", "address", "label", within="cluster"),
+    Kind("IP address", "address", "address", "label"),
 )
 _OF_A_MACHINE = frozenset(("GPU UUID", "GPU serial number", "node GUID", "port GUID", "MAC address"))
 
@@ -85,8 +91,13 @@ def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
     """Values that several nodes have. What is known to be shared innocently is left out."""
     notes: list[str] = []
     found: list[_Found] = []
-    for kind in KINDS:
-        found += _addresses(tables, kind, notes, options) if kind.table == "address" else _twice(tables, kind)
+    begun = [tables.later(_counts(tables, kind)) for kind in KINDS]
+    for kind, counts in zip(KINDS, begun, strict=True):
+        several = _several(counts())
+        if kind.table == "address":
+            found += _addresses(tables, kind, several, notes, options)
+        else:
+            found += _twice(tables, kind, several)
     same_lids, unsure = lids(tables)
     notes += unsure
     found += [
@@ -96,11 +107,10 @@ def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
     return Duplicates(duplicates=_answers(_one_machine(found)), not_judged=notes)
 
 
-def _twice(tables: Tables, kind: Kind) -> list[_Found]:
-    keys = [kind.column, *([kind.within] if kind.within else [])]
-    columns = ["node", *keys, *(each for each in (kind.label, kind.more) if each)]
+def _twice(tables: Tables, kind: Kind, several: dict[str, int]) -> list[_Found]:
+    columns = ["node", *kind.keys, *(each for each in (kind.label, kind.more) if each)]
     values: dict[tuple[str, str | None], list[tuple[str, str | None]]] = {}
-    for row in _rows(tables, kind.table, keys, columns):
+    for row in _rows(tables, kind, several, columns):
         named = dict(zip(columns, row, strict=True))
         value, label = named[kind.column], named[kind.label] if kind.label else None
         innocent = own_mac(value, named["driver"], label) if kind.more == "driver" else placeholder(value)
@@ -113,33 +123,48 @@ def _twice(tables: Tables, kind: Kind) -> list[_Found]:
     ]
 
 
+def _known(tables: Tables, kind: Kind) -> ir.Table:
+    column = tables.latest(kind.table)[kind.column]
+    beginnings = NOWHERE_ELSE if kind.table == "address" else ()
+    return tables.latest(kind.table).filter(column.notnull(), *(~column.startswith(each) for each in beginnings))
+
+
+def _counts(tables: Tables, kind: Kind) -> ir.Table:
+    """Values that stand in several rows: found in half the time that the nodes of every value take."""
+    known = _known(tables, kind)
+    counted = known.group_by(kind.keys).agg(rows=known.count())
+    return counted.filter(counted.rows > 1).select(kind.column, "rows")
+
+
+def _several(rows: list[Row]) -> dict[str, int]:
+    """Rows of each value."""
+    counts: dict[str, int] = {}
+    for value, count in rows:
+        counts[value] = counts.get(value, 0) + count
+    return counts
+
+
 def _rows(
     tables: Tables,
-    name: str,
-    keys: list[str],
+    kind: Kind,
+    several: dict[str, int],
     columns: list[str],
     innocent: Callable[[dict[str, int]], set[str]] = lambda _: set(),
-    beginnings: tuple[str, ...] = (),
 ) -> list[Row]:
     """Rows whose value stands on more than one node; where such values are few, also those that are twice on one.
 
-    `innocent`: which of the values, by how many rows each has, are not asked for; `beginnings`: nor these.
+    `several`: values, and how many rows each has. `innocent`: which of them are not asked for.
     """
-    table = tables.latest(name)
-    known = table.filter(table[keys[0]].notnull(), *(~table[keys[0]].startswith(each) for each in beginnings))
-    counted = known.group_by(keys).agg(rows=known.count())  # in half the time that the nodes of every value take
-    counts: dict[str, int] = {}
-    for value, count in tables.rows(counted.filter(counted.rows > 1).select(keys[0], "rows")):
-        counts[value] = counts.get(value, 0) + count
-    if len(counts) > _ASKED:
-        grouped = known.group_by(keys).agg(low=known.node.min(), high=known.node.max())
-        shared = grouped.filter(grouped.low < grouped.high).select(keys[0])
-        return tables.rows(table.semi_join(shared, keys[0]).select(columns))
-    values = sorted(counts.keys() - innocent(counts)) if counts else []
-    return tables.rows(table.filter(table[keys[0]].isin(values)).select(columns)) if values else []
+    table, known = tables.latest(kind.table), _known(tables, kind)
+    if len(several) > _ASKED:
+        grouped = known.group_by(kind.keys).agg(low=known.node.min(), high=known.node.max())
+        shared = grouped.filter(grouped.low < grouped.high).select(kind.column)
+        return tables.rows(table.semi_join(shared, kind.column).select(columns))
+    values = sorted(several.keys() - innocent(several)) if several else []
+    return tables.rows(table.filter(table[kind.column].isin(values)).select(columns)) if values else []
 
 
-def _addresses(tables: Tables, kind: Kind, notes: list[str], options: Options) -> list[_Found]:
+def _addresses(tables: Tables, kind: Kind, several: dict[str, int], notes: list[str], options: Options) -> list[_Found]:
     host = tables.latest("host")
     named = host.filter(host.cluster.notnull()).select("node", "cluster")
     clusters: dict[str, str] = dict(tables.rows(named))
@@ -155,7 +180,7 @@ def _addresses(tables: Tables, kind: Kind, notes: list[str], options: Options) -
         holders = tables.rows(chosen.group_by("address").agg(nodes=chosen.node.nunique()))
         return {value for value, count in holders if _by_design(count, nodes, options)}
 
-    rows = _rows(tables, "address", ["address"], ["node", "address", "label"], everywhere, NOWHERE_ELSE)
+    rows = _rows(tables, kind, several, ["node", "address", "label"], everywhere)
     rows = [row for row in rows if not within_host(row[1], row[2])]
     values: dict[tuple[str, str | None], set[tuple[str, str | None]]] = {}
     for node, value, label in rows:

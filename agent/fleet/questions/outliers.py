@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from ibis.expr import types as ir
 
-from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.engine import Row, Tables
 from agent.fleet.questions.amounts import memory, probes
 from agent.fleet.questions.attributes import ATTRIBUTES, Attribute
 from agent.fleet.questions.bags import bags
@@ -48,8 +48,10 @@ def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     odds: list[Odd] = []
     mixed: dict[tuple[str, str], list[tuple[Attribute, Any, dict[Any, int]]]] = {}
     shifted: set[str] = set()  # nodes with another number of rails: their rail 3 may be their neighbours' rail 4
-    for attributes in _together():
-        groups = _counted(tables, attributes, enough, options)
+    together = _together()
+    begun = [tables.later(_counts(tables, attributes)) for attributes in together]
+    for attributes, rows in zip(together, begun, strict=True):
+        groups = _counted(tables, attributes, rows(), enough, options)
         found = list(_found(tables, attributes, _usual(groups, options), shifted))
         shifted |= {odd.node for odd in found if odd.group.key == "rails"}
         odds += found
@@ -89,12 +91,19 @@ def _keys(attributes: list[Attribute]) -> list[str]:
     return list(dict.fromkeys((CLASS, *places, *(each.column for each in attributes))))
 
 
-def _counted(tables: Tables, attributes: list[Attribute], enough: dict[str, int], options: Options) -> _Groups:
+def _counts(tables: Tables, attributes: list[Attribute]) -> ir.Table:
+    source = _source(tables, attributes[0])
+    return source.group_by(_keys(attributes)).agg(things=source.count())
+
+
+def _counted(
+    tables: Tables, attributes: list[Attribute], rows: list[Row], enough: dict[str, int], options: Options
+) -> _Groups:
     """How often each value occurs in each group, of groups that enough nodes are in."""
     source = _source(tables, attributes[0])
     keys = _keys(attributes)
     groups: dict[tuple[Attribute, str, Any], list[tuple[Any, int]]] = {}
-    for row in tables.rows(source.group_by(keys).agg(things=source.count())):
+    for row in rows:
         named = dict(zip(keys, row, strict=False))
         if named[CLASS] not in enough:
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from agent.fleet.rows.device_shapes import Function, Gpu, GpuLink, Link, Nic, Path
@@ -135,10 +136,20 @@ def hardware_class(
     of two, so that a node that lost a device stays among its like. `gpus`: vendor and device
     id of each, or None and a name.
     """
+    return _class(vendor, product, tuple(gpus), tuple([(nic.board_id, nic.model) for nic in rails]))
+
+
+@lru_cache(1024)
+def _class(
+    vendor: str | None,
+    product: str | None,
+    gpus: tuple[tuple[str | None, str | None], ...],
+    rails: tuple[tuple[str | None, str | None], ...],
+) -> str:
     names = Counter(_name(*each) for each in gpus)
     parts = [" ".join(each.strip() for each in (vendor, product) if each and each.strip()) or "unknown product"]
     parts += [f"{_rounded(count)}x {name}" for name, count in sorted(names.items())]
-    boards = Counter(nic.board_id for nic in rails if nic.board_id) or Counter(nic.model for nic in rails if nic.model)
+    boards = Counter(board for board, _ in rails if board) or Counter(model for _, model in rails if model)
     if boards:
         board = min(boards, key=lambda each: (-boards[each], each or ""))
         parts.append(f"{_rounded(len(rails))}x {board}")
