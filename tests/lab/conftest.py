@@ -28,21 +28,24 @@ Told = Callable[[str, str, str], None]
 BEGAN = pytest.StashKey[float]()
 
 
-def started(name: str, wire: int | None = None, cpus: int = 1) -> Guest:
+def started(name: str, wire: int | None = None, cpus: int = 1, shape: str | None = None) -> Guest:
     """A guest, or the test is skipped where there is no lab."""
     why = absent()
     if why:
         pytest.skip(why)
     try:
-        return Guest(name, wire, cpus=cpus)
+        return Guest(name, wire, cpus=cpus, shape=shape)
     except GuestFailed:  # an emulated CPU stands still now and then
-        return Guest(name, wire, cpus=cpus)
+        return Guest(name, wire, cpus=cpus, shape=shape)
 
 
 @pytest.fixture(scope="module")
 def guest(request: pytest.FixtureRequest) -> Iterator[Guest]:
-    """The guest of a file of tests. A test that uses it asks for `real_commands` too."""
-    one = started(f"-{request.path.stem}")
+    """The guest of a file of tests; it begins with the machine SHOWN of that file, if it has one.
+
+    A test that uses it asks for `real_commands` too.
+    """
+    one = started(f"-{request.path.stem}", shape=getattr(request.module, "SHOWN", None))
     yield one
     one.close()
 
@@ -50,7 +53,7 @@ def guest(request: pytest.FixtureRequest) -> Iterator[Guest]:
 @pytest.fixture(scope="session")
 def lab() -> Iterator[Lab]:
     """A guest for all that ask for the same machine, and what was said of machines that it showed."""
-    one = Lab(lambda: started(f"-{os.environ.get('PYTEST_XDIST_WORKER', 'causes')}"))
+    one = Lab(lambda shape: started(f"-{os.environ.get('PYTEST_XDIST_WORKER', 'causes')}", shape=shape))
     yield one
     one.close()
 

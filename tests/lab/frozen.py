@@ -1,15 +1,21 @@
-"""Boots a guest once, and keeps it: every guest of the lab goes on from there."""
+"""Boots a guest once and keeps it; shows it the machines of most tests and keeps these: guests go on from there."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 
 from tests.lab import guest
+from tests.lab.batches import IB, ROCE, machine
 from tests.lab.guest import SCAN, Guest, GuestFailed
-from tests.lab.place import FROZEN, INITRD, OUR_DISK, PLACE, ROOT_DISK, Unmakeable, newer
+from tests.lab.place import FROZEN, INITRD, LAB, OUR_DISK, PLACE, ROOT, ROOT_DISK, Unmakeable, frozen, newer
 
 ATTEMPTS = 3  # once in some twenty boots an emulated CPU stands still before the kernel has said anything
-LOCKS = "/run/fabricscope-root"
+MACHINES = (IB, ROCE)
+# What a scan reads is in memory then
+LOOK = f"{SCAN} scan --quiet --state-dir /run/look --capture /run/look.tar.zst > /dev/null"
+FORGET = "rm -rf /run/fabricscope-root /run/look*; sync"
 
 
 def freeze() -> bool:
@@ -25,10 +31,34 @@ def freeze() -> bool:
                 raise Unmakeable(f"no guest boots: {error}") from error
     try:
         booted.clear()
-        booted.shell(f"{SCAN} scan --quiet > /dev/null; rm -rf {LOCKS}; sync")  # what it reads is in memory then
+        booted.shell(f"{LOOK}; {FORGET}")
         booted.freeze(FROZEN)
     except (AssertionError, OSError) as error:
         raise Unmakeable(f"a guest was booted, and: {error}") from error
     finally:
         booted.close()
     return True
+
+
+def freeze_shown() -> bool:
+    """A guest for each machine that many tests ask for. Raises Unmakeable."""
+    sources = chain(
+        [FROZEN, LAB / "described.py"], (ROOT / "fixtures").rglob("*.py"), (ROOT / "fixtures").rglob("*.toml")
+    )
+    made_of = list(sources)
+    missing = [shape for shape in MACHINES if not newer(frozen(shape), made_of)]
+    with ThreadPoolExecutor() as beside:
+        list(beside.map(_freeze_shown, missing))
+    return bool(missing)
+
+
+def _freeze_shown(shape: str) -> None:
+    started = Guest(f"-{shape}")
+    try:
+        started.show(machine(shape))
+        started.shell(f"{LOOK}; {FORGET}")
+        started.freeze(frozen(shape))
+    except (AssertionError, OSError) as error:
+        raise Unmakeable(f"a guest goes on, and {shape} cannot be shown: {error}") from error
+    finally:
+        started.close()

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from fixtures.machine import Machine
 from tests.lab import described
+from tests.lab.batches import machine
 from tests.lab.monitor import Monitor
-from tests.lab.place import FROZEN, INITRD, NVML_ANSWERS, OUR_DISK, PLACE, ROOT_DISK
+from tests.lab.place import FROZEN, INITRD, NVML_ANSWERS, OUR_DISK, PLACE, ROOT_DISK, frozen
 
 BOOT_SECONDS = 120.0  # it takes some 30: what is slow is the machine that runs this, not the guest
 START_SECONDS = 60.0  # a second or two
@@ -63,12 +64,16 @@ class Guest:
     a clock of its own, it runs all the time, and waits as long as it says.
     """
 
-    def __init__(self, name: str = "", wire: int | None = None, boot: bool = False, cpus: int = 1) -> None:
+    def __init__(
+        self, name: str = "", wire: int | None = None, boot: bool = False, cpus: int = 1, shape: str | None = None
+    ) -> None:
         """`name`: of its serial line. `wire`: a socket, at whose other end is a guest's network card.
 
+        `shape`: it shows that machine (frozen.MACHINES) already.
         `cpus`: with two, one a NUMA node, it boots and has the host's time: QEMU counts instructions of one CPU only.
         """
-        self.shown: Machine | None = None
+        self.shown: Machine | None = machine(shape) if shape else None
+        self._frozen = frozen(shape) if shape else FROZEN
         self.seconds = 0.0  # that the last command took, by the guest's clock
         self._boots, self._wire, self._cpus = boot or cpus > 1, wire, cpus
         self.serial = PLACE / f"serial{name}.log"
@@ -115,13 +120,13 @@ class Guest:
             arguments += shlex.split(f"-accel tcg,thread=single,tb-size=512 -smp 1 -icount {clock}")
         if self._wire is not None:
             arguments += ["-netdev", f"socket,id=wire,fd={self._wire}"]
-        return arguments if self._boots else [*arguments, "-incoming", f"exec:cat {FROZEN.name}"]
+        return arguments if self._boots else [*arguments, "-incoming", f"exec:cat {self._frozen.name}"]
 
     def _thawed(self) -> None:
         until = time.monotonic() + START_SECONDS
         while self.monitor.ask("query-status")["status"] == "inmigrate":
             if time.monotonic() > until:
-                raise GuestFailed(f"it does not go on from {FROZEN}")
+                raise GuestFailed(f"it does not go on from {self._frozen}")
             time.sleep(0.05)
 
     def _answer(self, seconds: float) -> dict[str, Any]:

@@ -33,18 +33,18 @@ class Judged(NamedTuple):
 class Lab:
     """The guest and what was said of it so far."""
 
-    def __init__(self, start: Callable[[], Guest]) -> None:
-        """`start`: makes the guest, when it is asked for first."""
+    def __init__(self, start: Callable[[str], Guest]) -> None:
+        """`start`: makes the guest, when it is asked for a machine first, which it is to show."""
         self._start = start
         self._guest: Guest | None = None
         self._healthy: dict[str, Healthy] = {}
         self._judged: dict[str, Judged] = {}
 
-    @property
-    def guest(self) -> Guest:
-        """The one guest."""
+    def guest(self, shape: str) -> Guest:
+        """The one guest, which shows that machine."""
         if self._guest is None:
-            self._guest = self._start()
+            self._guest = self._start(shape)
+        self._guest.turn_into(machine(shape))
         return self._guest
 
     def close(self) -> None:
@@ -56,9 +56,9 @@ class Lab:
     def healthy(self, shape: str) -> Healthy:
         """The machine as it is described. Its run is the earlier one of batches that need one."""
         if shape not in self._healthy:
-            self.guest.show(machine(shape))
-            report = self.guest.scan("--state-dir", f"/run/state-{shape}", "--capture", CAPTURE)
-            self._healthy[shape] = Healthy(report, base64.b64decode(self.guest.must("base64", CAPTURE)))
+            guest = self.guest(shape)
+            report = guest.scan("--state-dir", f"/run/state-{shape}", "--capture", CAPTURE)
+            self._healthy[shape] = Healthy(report, base64.b64decode(guest.must("base64", CAPTURE)))
         return self._healthy[shape]
 
     def batch(self, name: str) -> Judged:
@@ -66,29 +66,29 @@ class Lab:
         if name not in self._judged:
             batch = BATCHES[name]
             self.healthy(batch.shape)
-            self.guest.turn_into(machine(batch.shape))
-            self.guest.turn_into(machine(batch.shape, batch.overlay))
-            report = self._scanned(batch)
-            self._judged[name] = Judged(report, self._shown(batch, report))
+            guest = self.guest(batch.shape)
+            guest.turn_into(machine(batch.shape, batch.overlay))
+            report = self._scanned(guest, batch)
+            self._judged[name] = Judged(report, self._shown(guest, batch, report))
         return self._judged[name]
 
-    def _scanned(self, batch: Batch) -> dict[str, Any]:
+    def _scanned(self, guest: Guest, batch: Batch) -> dict[str, Any]:
         options: list[str] = []
         if batch.config:
             pairs = [(section, *pair) for section, keys in batch.config.items() for pair in keys.items()]
             lines = [f"{section}.{key} = {json.dumps(value)}\n" for section, key, value in pairs]
-            self.guest.write("/run/config.toml", "".join(lines))
+            guest.write("/run/config.toml", "".join(lines))
             options += ["--config", "/run/config.toml"]
         if not batch.later:
-            return self.guest.scan(*options)
-        self.guest.shell(f"rm -rf /run/state; cp -a /run/state-{batch.shape} /run/state")
-        return self.guest.scan(*options, "--state-dir", "/run/state", uptime=UPTIME_SECONDS + LATER_SECONDS)
+            return guest.scan(*options)
+        guest.shell(f"rm -rf /run/state; cp -a /run/state-{batch.shape} /run/state")
+        return guest.scan(*options, "--state-dir", "/run/state", uptime=UPTIME_SECONDS + LATER_SECONDS)
 
-    def _shown(self, batch: Batch, report: dict[str, Any]) -> dict[str, str]:
+    def _shown(self, guest: Guest, batch: Batch, report: dict[str, Any]) -> dict[str, str]:
         netdevs = {each["pci"]: each["label"] for each in report["topology"]["netdevs"]}
         lines = []
         for each in batch.scenarios:
             at = next(iter(filled(each.cause.overlay, batch.shape).get("device", {"": {}})))
             lines.append(f"({each.witness.format(at=at, netdev=netdevs.get(at, ''))}) 2>&1; echo {SEPARATOR}")
-        said = self.guest.run("bash", "-c", "\n".join(lines)).out.split(f"{SEPARATOR}\n")
+        said = guest.run("bash", "-c", "\n".join(lines)).out.split(f"{SEPARATOR}\n")
         return {each.name: text for each, text in zip(batch.scenarios, said, strict=False)}

@@ -13,7 +13,7 @@ ROOT = LAB.parent.parent
 PLACE = ROOT / "build" / "lab"
 KERNEL, OBJECTS = PLACE / "kernel", PLACE / "objects"
 ROOT_DISK, OUR_DISK, INITRD = PLACE / "root.squashfs", PLACE / "ours.squashfs", PLACE / "initrd.gz"
-FROZEN = PLACE / "frozen"  # the memory of a guest that has booted
+FROZEN = PLACE / "frozen"  # the memory of a guest that has booted; with a machine's name behind it: that shows it
 PYTHON = "/usr/bin/python3"  # Debian's: the guest has the same one
 ROWS = PLACE / "rows"  # of docs/lab.md, a file a test
 NVML_ANSWERS = "/run/nvml-answers"  # in the guest: what its NVML says
@@ -21,6 +21,11 @@ NVML_ANSWERS = "/run/nvml-answers"  # in the guest: what its NVML says
 
 class Unmakeable(Exception):
     """The lab cannot be made here; the message is one line."""
+
+
+def frozen(shape: str) -> Path:
+    """The memory of a guest that shows that machine."""
+    return FROZEN.with_name(f"{FROZEN.name}-{shape}")
 
 
 def unsuited() -> str | None:

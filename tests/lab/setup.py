@@ -77,9 +77,10 @@ def setup() -> None:
         root.result()
         environment.result()
     told("our disk", ours)
-    from tests.lab.frozen import freeze  # QEMU may be here only now, and so is the first thing that starts it
+    from tests.lab.frozen import freeze, freeze_shown  # what starts QEMU, which may be here only now
 
     told("a guest, booted once for all", freeze)
+    told("guests that show a machine", freeze_shown)
     print(f"lab: all of it ({time.monotonic() - began:.0f} s)", flush=True)
 
 

@@ -14,6 +14,7 @@ from tests.lab.processes import scanning
 from tests.nvml.answers import CRASH, FOR_EVER, table
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
+SHOWN = IB
 ENDS = [  # what the call does, how the probe ends, what its reason names
     (FOR_EVER, ("nvmlDeviceGetSerial", "3"), "timed_out", "no answer"),
     (CRASH, ("nvmlDeviceGetGpuFabricInfoV", "2"), "failed", "SIGSEGV"),

@@ -12,6 +12,7 @@ from tests.lab.conftest import Told, above_info
 from tests.lab.guest import UPTIME_SECONDS, Guest
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
+SHOWN = IB
 GPU, RAIL = "0000:4c:00.0", "0000:1a:00.0"
 PART = ("--only", "pci,nvml,modules,numa,cpu,kernel,rdma,netdev")
 

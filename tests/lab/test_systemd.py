@@ -14,6 +14,7 @@ from tests.lab.guest import Guest
 from tests.lab.processes import scanning
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
+SHOWN = IB
 
 SERVICE = "fabricscope-scan.service"
 REPORT = "/var/lib/fabricscope/report.json"
