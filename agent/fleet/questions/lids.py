@@ -60,7 +60,7 @@ def _ports(tables: Tables) -> ir.Table:
     # itself (auxiliary) is no part of the fabric
     used = port.filter(
         (port.link_layer == "InfiniBand") & (port.lid > 0) & (port.lid < _UNICAST) & (port.sm_lid > 0),
-        ~port.virtual_function & (port.role.fill_null("") != "auxiliary"),
+        ~port.virtual_function.fill_null(False) & (port.role.fill_null("") != "auxiliary"),
     )
     named = host.filter(host.cluster.notnull()).select("node", "cluster")
     if tables.rows(named.limit(1)):

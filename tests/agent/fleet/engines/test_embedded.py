@@ -43,6 +43,20 @@ def test_an_ingest_while_a_question_is_asked(dataset, tmp_path):
     engine.close()
 
 
+def test_what_is_asked_ahead_while_an_ingest_replaces_the_files(dataset, tmp_path):
+    engine = engine_of(dataset)
+    before = engine.later(engine.latest("host").select("node"))
+    assert sorted(before()) == [(f"n{n}",) for n in range(6)]
+    taken(dataset, _source(tmp_path, report("n9", 1)))
+    after = engine.later(engine.latest("host").select("node"))
+    assert ("n9",) in after()
+    shutil.rmtree(dataset / "latest")
+    gone = engine.later(engine.latest("host").select("node"))
+    with pytest.raises(EngineRefused, match=r"^[^\n]+$"):
+        gone()
+    engine.close()
+
+
 def _source(place, data):
     path = place / "more.json"
     path.write_bytes(data)

@@ -13,7 +13,7 @@ from agent.fleet.dataset import BadDataset, open_dataset
 from tests.agent.fleet.small import START, as_of, files, history, lasting, named, plain, report, rows, take
 
 pytest.importorskip("duckdb")
-pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 
 
 def test_the_newest_report_of_a_node_is_its_latest_state(tmp_path: Path) -> None:
@@ -139,6 +139,23 @@ def test_more_nodes_are_spread_over_more_buckets_and_none_is_lost(
     assert len(rows(tmp_path / "d", "gpu")) == 80
     assert rows(tmp_path / "d", "host", "node", "driver = 'x'") == [("gpu3",)]
     assert files(tmp_path / "d") == named(tmp_path / "d")
+
+
+def test_wide_rows_are_written_before_there_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent.fleet.ingest.run.NODES_A_BUCKET", 4)  # each bucket adds to the same files of history
+    sources = [report(f"gpu{n}", moment) for moment in range(3) for n in range(6)]
+    take(tmp_path / "whole", *sources)
+    monkeypatch.setattr("agent.fleet.ingest.files.HELD_BYTES", 1)
+    take(tmp_path / "d", *sources)
+
+    for table in open_dataset(str(tmp_path / "d")).manifest.latest:
+        assert rows(tmp_path / "d", table, lasting(table)) == rows(tmp_path / "whole", table, lasting(table))
+    groups = [
+        pq.ParquetFile(path).num_row_groups
+        for place in ("whole", "d")
+        for path in open_dataset(str(tmp_path / place)).history("sighting")
+    ]
+    assert groups[0] < groups[-1]
 
 
 def test_a_cluster_stands_before_the_node(tmp_path: Path) -> None:
