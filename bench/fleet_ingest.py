@@ -23,11 +23,13 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=2000)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--gz", action="store_true", help="packed, as `ship` hands them over")
+    parser.add_argument("--mix", help="of bench.fleet.make: gb200-ib=1 are smaller reports, l40s-roce=1 smaller still")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         reports, dataset = Path(folder, "reports"), Path(folder, "dataset")
         make = ["bench.fleet.make", "--nodes", str(asked.nodes), "--seed", "1", "--out", str(reports)]
-        subprocess.run([sys.executable, "-m", *make, *(["--gz"] if asked.gz else [])], check=True)
+        make += (["--gz"] if asked.gz else []) + (["--mix", asked.mix] if asked.mix else [])
+        subprocess.run([sys.executable, "-m", *make], check=True)
         size = sum(each.stat().st_size for each in reports.rglob("*") if each.is_file())
         for name in ("first", "again"):
             seconds, processor, memory = _measured(

@@ -1,7 +1,7 @@
 """Where reports come from: files, folders, archives, streams, object stores -> pieces of work.
 
-A file that is one report is read by a worker; what holds many (a tar, lines of JSON, stdin) is read here, once, and its
-reports are handed on as bytes.
+A file that is one report is read by a worker, and so are the lines of one of many, when it is known here where they
+begin; what else holds many (a tar, something packed, stdin) is read here, once, and its reports are handed on as bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from agent.fleet.ingest.streams import BadStream, Piece, pieces
+from agent.fleet.ingest.streams import BadStream, Piece, Span, pieces, spans
 from agent.fleet.store import BadStore, Folder, Remote, Store, shown, store_of
 
 REPORTS = (".json", ".json.gz", ".json.zst")
@@ -32,6 +32,8 @@ class Item(NamedTuple):
     path: str
     data: bytes
     trouble: str = ""  # why it is known already that it cannot be taken
+    offset: int = 0  # where in the file it begins
+    size: int = 0  # 0: it is all of the file
 
 
 class Source(NamedTuple):
@@ -114,13 +116,19 @@ def _file(store: Store, path: str, name: str, named: bool) -> Iterator[Item]:
         return
     try:
         with _opened(store, path) as file:
-            yield from _stream(name, file)
+            lines = spans(file) if isinstance(store, Folder) else None
+            yield from _stream(name, file) if lines is None else _parts(name, store, path, lines)
     except FileNotFoundError as error:
         if named:
             raise BadSource(f"{name}: {error.strerror}") from error
         yield Item(name, "", "", b"", f"vanished: {error.strerror}")
     except OSError as error:
         raise BadSource(f"{name}: {error.strerror or str(error)[:200]}") from error
+
+
+def _parts(name: str, store: Store, path: str, lines: Iterator[Span]) -> Iterator[Item]:
+    for each in lines:
+        yield Item(f"{name}:{each.place}", store.url, path, b"", each.trouble, each.offset, each.size)
 
 
 def _stream(name: str, file: BinaryIO) -> Iterator[Item]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import bz2
 import io
 import lzma
+import os
+import stat
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -15,6 +17,8 @@ from agent.model.report import REPORT_LIMIT_BYTES
 
 _BLOCK = 1 << 20
 _TAR_MAGIC = slice(257, 262)
+_PACKED = ((GZIP, "gzip"), (ZSTD, "zstd"), (b"BZh", "bzip2"), (b"\xfd7zXZ", "xz"))
+_SHORT = 256  # a line of so many bytes may be an empty one
 _KEPT = 1 << 16  # of a line that is too long
 _TOO_LONG = f"larger than a report can be ({REPORT_LIMIT_BYTES} bytes)"
 
@@ -33,6 +37,47 @@ class Piece(NamedTuple):
     place: str  # "12" (line), "folder/name.json" (member); "" where the stream is one report
     data: bytes
     trouble: str = ""
+
+
+class Span(NamedTuple):
+    """Where one report of a file stands."""
+
+    place: str  # "12" (line)
+    offset: int
+    size: int
+    trouble: str = ""
+
+
+def spans(file: BinaryIO) -> Iterator[Span] | None:
+    """Lines of a regular file that are reports, for others to read; None: it is no file of lines. Raises OSError."""
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return None
+    head = file.read(512)
+    file.seek(0)
+    first = head.partition(b"\n")[0].strip()
+    packed = any(head.startswith(magic) for magic, _ in _PACKED)
+    return None if packed or head[_TAR_MAGIC] == b"ustar" or first in (b"{", b"") else _spans(file)
+
+
+def _spans(file: BinaryIO) -> Iterator[Span]:
+    """As _lines says it."""
+    number = start = offset = 0
+    while block := file.read(_BLOCK):
+        at = 0
+        while end := block.find(b"\n", at) + 1:
+            number += 1
+            yield from _span(file, number, start, offset + end)
+            at, start = end, offset + end
+        offset += len(block)
+    yield from _span(file, number + 1, start, offset)
+
+
+def _span(file: BinaryIO, number: int, start: int, end: int) -> Iterator[Span]:
+    size = end - start
+    if size > REPORT_LIMIT_BYTES + 1:
+        yield Span(str(number), start, _KEPT, _TOO_LONG)
+    elif size > _SHORT or os.pread(file.fileno(), size, start).strip():
+        yield Span(str(number), start, size)
 
 
 def pieces(file: BinaryIO) -> Iterator[Piece]:
@@ -100,7 +145,7 @@ class _Unpacked:
 
 def _plain(file: io.BufferedReader) -> io.BufferedReader:
     head = file.peek(6)
-    for magic, kind in ((GZIP, "gzip"), (ZSTD, "zstd"), (b"BZh", "bzip2"), (b"\xfd7zXZ", "xz")):
+    for magic, kind in _PACKED:
         if head.startswith(magic):
             return io.BufferedReader(_Reading(_Unpacked(file, kind)), _BLOCK)
     return file

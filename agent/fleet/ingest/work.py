@@ -8,6 +8,7 @@ import os
 import stat
 import zlib
 from datetime import datetime
+from io import FileIO
 from typing import Any
 
 import msgspec
@@ -77,6 +78,7 @@ class Worker:
         self._setup = setup
         self._store = store_of(setup.dataset)
         self._stores: dict[str, Store] = {}
+        self._parts: FileIO | None = None
         self._epoch = Epoch()
         self._epochs = 0
         self._quarantine = Quarantine(setup.staging.folder, setup.now.isoformat())
@@ -102,6 +104,8 @@ class Worker:
             data = item.data
             try:
                 data = self._bytes(item)
+                if item.trouble:
+                    raise Unfit(item.trouble)
                 found = read(data, self._epoch.reader, self._setup.cluster, self._setup.now)
             except Unfit as error:
                 self._quarantine.add(item.name, str(error), data)
@@ -116,20 +120,29 @@ class Worker:
         return done
 
     def _bytes(self, item: Item) -> bytes:
-        """Raises Unfit, _Unread."""
-        if item.trouble:
-            raise Unfit(item.trouble)
+        """Raises _Unread."""
         if not item.store:
             return item.data
         if item.store not in self._stores:
             self._stores[item.store] = store_of(item.store)
         store = self._stores[item.store]
         try:
-            data = _here(store, item.path) if isinstance(store, Folder) else _there(store, item.path)
+            if isinstance(store, Folder):
+                data = self._part(store.full(item.path), item) if item.size else _here(store, item.path)
+            else:
+                data = _there(store, item.path)
         except OSError as error:
             gone = isinstance(error, FileNotFoundError)
             raise _Unread(f"{item.name}: {error.strerror or str(error)[:200]}", gone) from error
         return data
+
+    def _part(self, path: str, item: Item) -> bytes:
+        """Of a file that the last item was of, too, mostly."""
+        if self._parts is None or self._parts.name != path:
+            if self._parts is not None:
+                self._parts.close()
+            self._parts = open(path, "rb", buffering=0)  # noqa: SIM115  # until another is asked for
+        return os.pread(self._parts.fileno(), item.size, item.offset)
 
     def _spill(self) -> list[Block]:
         if not self._epoch.reports:

@@ -11,6 +11,8 @@ import lzma
 import os
 import sys
 import tarfile
+import tempfile
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,10 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.fleet.ingest.sources import BadSource
-from agent.fleet.ingest.streams import BadStream, pieces
+from agent.fleet.ingest.files import Staging
+from agent.fleet.ingest.sources import BadSource, checked, items
+from agent.fleet.ingest.streams import BadStream, pieces, spans
+from agent.fleet.ingest.work import Batch, BatchDone, Setup, Worker
 from agent.model.report import REPORT_LIMIT_BYTES
 from agent.ship.parcel import parcel
 from tests.agent.fleet.small import report, rows, take, taken
@@ -31,6 +35,13 @@ PACK = {
     ".bz2": bz2.compress,
     ".xz": lzma.compress,
 }
+
+
+def setup_at(place: Path) -> Setup:
+    spill, staging = place / "spill", place / "staging"
+    for each in (spill, staging):
+        each.mkdir(exist_ok=True)
+    return Setup(str(place / "d"), Staging(str(staging), 1), str(spill), None, datetime.now(timezone.utc))
 
 
 def test_a_folder_with_what_ship_leaves_there(tmp_path: Path) -> None:
@@ -282,3 +293,34 @@ def tar(members: dict[str, bytes]) -> bytes:
             member.size = len(data)
             archive.addfile(member, io.BytesIO(data))
     return stream.getvalue()
+
+
+@given(st.lists(st.sampled_from([b"a", b"bb" * 9, b" ", b"\n", b"\r\n", b"{", b"{}", b"x" * 30])).map(b"".join))
+def test_lines_of_a_file_are_those_of_a_stream(data: bytes) -> None:
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryFile() as file:
+        for name, value in (("_BLOCK", 7), ("REPORT_LIMIT_BYTES", 20), ("_KEPT", 5)):
+            patch.setattr(f"agent.fleet.ingest.streams.{name}", value)
+        file.write(data)
+        file.seek(0)
+        found = spans(file)
+        if found is None:
+            assert file.tell() == 0, "it is read as a stream then"
+            return
+        told = [(each.place, os.pread(file.fileno(), each.size, each.offset), each.trouble) for each in found]
+        assert told == [tuple(each) for each in pieces(io.BytesIO(data))]
+
+
+def test_a_file_of_lines_that_shrinks_or_goes_while_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.ndjson"
+    path.write_bytes(b"\n".join(report(f"gpu{n}") for n in range(3)))
+    found = list(items(checked([str(path)])))
+    with open(path, "r+b") as file:
+        file.truncate(path.stat().st_size - 100)
+    worker = Worker(setup_at(tmp_path))
+    done = worker.do(Batch(found))
+    assert isinstance(done, BatchDone)
+    assert (done.reports, len(done.nodes), len(done.reasons)) == (3, 2, 1)
+    path.unlink()
+    gone = Worker(setup_at(tmp_path)).do(Batch(found))
+    assert isinstance(gone, BatchDone)
+    assert gone.vanished == [f"{path}:{n}: No such file or directory" for n in (1, 2, 3)]
