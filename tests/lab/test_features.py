@@ -13,6 +13,7 @@ from tests.lab.described import virtual_functions
 from tests.lab.guest import UPTIME_SECONDS, Guest
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
+SHOWN = IB
 RAIL = "0000:3c:00.0"  # gets virtual functions
 PAIR = ("0000:19:00.0", "0000:1a:00.0")  # a GPU and its rail, for which the IOMMU is told to translate
 PORT = "0000:00:10.0"  # QEMU's root port: it has interrupts, and the AER driver is bound to it
@@ -45,36 +46,41 @@ for number in range({times}):
 
 
 class Seen(NamedTuple):
-    """Three reports in turn, and what the kernel showed beside them."""
+    """A report, and what the kernel showed beside it."""
 
-    whole: dict[str, Any]
-    flooded: dict[str, Any]
-    fatal: dict[str, Any]
-    virtual: str
-    types: str
-    counted: str
+    report: dict[str, Any]
+    kernel: str
 
 
 @pytest.fixture(scope="module")
-def seen(guest: Guest) -> Seen:
-    """With virtual functions; then with a translating pair and correctable errors; then with a fatal one."""
-    shown = machine(IB)
+def whole(guest: Guest) -> Seen:
+    """With virtual functions."""
     guest.plug(driver="nvme", drive="nothing", serial="LAB")
-    guest.show(shown)
     guest.shell("modprobe aer_inject")
-    guest.tell(virtual_functions(shown, RAIL, 4))
+    guest.tell(virtual_functions(machine(IB), RAIL, 4))
     guest.write(f"/sys/bus/pci/devices/{RAIL}/sriov_drivers_autoprobe", "0")
     guest.write(f"/sys/bus/pci/devices/{RAIL}/sriov_numvfs", "4")
     guest.must("udevadm", "settle")
-    whole, virtual = guest.scan(*STATE), guest.shell(VIRTUAL)
+    return Seen(guest.scan(*STATE), guest.shell(VIRTUAL))
+
+
+@pytest.fixture(scope="module")
+def flooded(guest: Guest, whole: Seen) -> Seen:
+    """Then with a translating pair and correctable errors."""
+    assert whole.report
     guest.write(f"/sys/bus/pci/devices/{RAIL}/sriov_numvfs", "0")
     guest.shell(TOLD_TO.format(devices=" ".join(PAIR), type="DMA"))
     inject(guest, correctable=RX_ERR, times=FLOOD)
-    flooded, types = guest.scan(*STATE, uptime=UPTIME_SECONDS + 120), guest.shell(TYPES)
+    return Seen(guest.scan(*STATE, uptime=UPTIME_SECONDS + 120), guest.shell(f"{TYPES}; {COUNTED}"))
+
+
+@pytest.fixture(scope="module")
+def fatal(guest: Guest, flooded: Seen) -> Seen:
+    """Then with a fatal error."""
+    assert flooded.report
     guest.shell(TOLD_TO.format(devices=" ".join(PAIR), type="identity"))
     inject(guest, uncorrectable=DLP)
-    fatal = guest.scan(*STATE, uptime=UPTIME_SECONDS + 900)
-    return Seen(whole, flooded, fatal, virtual, types, guest.shell(COUNTED))
+    return Seen(guest.scan(*STATE, uptime=UPTIME_SECONDS + 900), guest.shell(COUNTED))
 
 
 def inject(guest: Guest, correctable: int = 0, uncorrectable: int = 0, times: int = 1) -> None:
@@ -86,45 +92,46 @@ def inject(guest: Guest, correctable: int = 0, uncorrectable: int = 0, times: in
     guest.must("python3", "-c", INJECT.format(times=times, record=record))
 
 
-def test_virtual_functions_are_seen_as_such(seen: Seen, told: Told) -> None:
+def test_virtual_functions_are_seen_as_such(whole: Seen, told: Told) -> None:
     """`echo 4 > sriov_numvfs`: the kernel makes them, and they are no NICs that somebody forgot."""
-    made = [row for row in seen.whole["topology"]["pci"] if row["physical_function"] == RAIL]
-    (card,) = [nic for nic in seen.whole["topology"]["nics"] if nic["pci"] == RAIL]
+    made = [row for row in whole.report["topology"]["pci"] if row["physical_function"] == RAIL]
+    (card,) = [nic for nic in whole.report["topology"]["nics"] if nic["pci"] == RAIL]
 
     assert [f"{RAIL[:-1]}{number}" for number in (2, 3, 4, 5)] == [row["id"] for row in made]
     assert {("0x15b3", "0x101e")} == {(row["vendor"], row["device"]) for row in made}
     assert 4 == card["virtual_functions"]
-    assert [] == above_info(seen.whole)
-    told("SR-IOV: four virtual functions of a rail", seen.virtual, f"4 functions of {RAIL}; nothing above info")
+    assert [] == above_info(whole.report)
+    told("SR-IOV: four virtual functions of a rail", whole.kernel, f"4 functions of {RAIL}; nothing above info")
 
 
-def test_groups_of_the_iommu_are_read(seen: Seen, told: Told) -> None:
-    """`iommu=pt` gives every function a group of type identity; a pair that translates is told once."""
-    rows = {row["id"]: row for row in seen.whole["topology"]["pci"]}
-
-    assert {"identity"} == {row["iommu_type"] for row in rows.values()}
-    assert rows[PAIR[0]]["iommu_group"] != rows[PAIR[1]]["iommu_group"]
-    assert ("gdr-iommu-translated", "error", "node") in above_info(seen.flooded)
-    assert "gdr-iommu-translated" not in {each["rule"] for each in seen.fatal["findings"]}
-    told("The IOMMU translates for one GPU and its rail", seen.types, summary(seen.flooded, "gdr-iommu-translated"))
-
-
-def test_correctable_errors_are_counted_and_told(seen: Seen, told: Told) -> None:
+def test_correctable_errors_are_counted_and_told(flooded: Seen, told: Told) -> None:
     """An interrupt, the AER driver, its counters; the drive below the port has the finding, and nothing else is."""
-    found = above_info(seen.flooded)
+    found = above_info(flooded.report)
 
     assert {"pcie-errors-correctable", "gdr-iommu-translated"} == {each[0] for each in found}
     assert 2 == len(found)
-    said = summary(seen.flooded, "pcie-errors-correctable")
-    told("AER: a port reports correctable errors in plenty (aer_inject)", seen.counted, said)
+    said = summary(flooded.report, "pcie-errors-correctable")
+    told("AER: a port reports correctable errors in plenty (aer_inject)", flooded.kernel, said)
 
 
-def test_a_fatal_error_is_told(seen: Seen, told: Told) -> None:
+def test_a_fatal_error_is_told(fatal: Seen, told: Told) -> None:
     """The kernel tries to recover; the counter stays."""
-    found = above_info(seen.fatal)
+    found = above_info(fatal.report)
 
     assert ["pcie-errors-uncorrectable"] == [each[0] for each in found]
-    told("AER: a port reports a fatal error (aer_inject)", seen.counted, summary(seen.fatal, found[0][0]))
+    told("AER: a port reports a fatal error (aer_inject)", fatal.kernel, summary(fatal.report, found[0][0]))
+
+
+def test_groups_of_the_iommu_are_read(whole: Seen, flooded: Seen, fatal: Seen, told: Told) -> None:
+    """`iommu=pt` gives every function a group of type identity; a pair that translates is told once."""
+    rows = {row["id"]: row for row in whole.report["topology"]["pci"]}
+
+    assert {"identity"} == {row["iommu_type"] for row in rows.values()}
+    assert rows[PAIR[0]]["iommu_group"] != rows[PAIR[1]]["iommu_group"]
+    assert ("gdr-iommu-translated", "error", "node") in above_info(flooded.report)
+    assert "gdr-iommu-translated" not in {each["rule"] for each in fatal.report["findings"]}
+    said = summary(flooded.report, "gdr-iommu-translated")
+    told("The IOMMU translates for one GPU and its rail", flooded.kernel, said)
 
 
 def summary(report: dict[str, Any], rule: str) -> str:

@@ -12,7 +12,6 @@ from tests.lab.guest import Guest
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 NO_UDEV = "systemctl stop systemd-udevd-kernel.socket systemd-udevd-control.socket systemd-udevd 2>&1"
-UDEV = "systemctl start systemd-udevd-kernel.socket systemd-udevd-control.socket systemd-udevd"
 
 
 def thousand() -> Machine:
@@ -31,14 +30,9 @@ def thousand() -> Machine:
 
 def test_a_thousand_functions(guest: Guest, told: Told) -> None:
     """All are read in the scan's time, and nothing is wrong with them."""
-    guest.clear()
     guest.shell(NO_UDEV)  # two events a function, a process an event: minutes, on an emulated CPU
-    try:
-        guest.show(thousand())
-        report = guest.scan("--only", "pci,kernel,numa,cpu")
-    finally:
-        guest.clear()
-        guest.shell(UDEV)
+    guest.show(thousand())
+    report = guest.scan("--only", "pci,kernel,numa,cpu")
 
     (run,) = [each for each in report["probes"] if each["name"] == "pci"]
     functions = [row for row in report["topology"]["pci"] if row["device"] != "0x29c0"]
