@@ -16,7 +16,8 @@ from agent.fleet.ingest.past import joined
 from agent.fleet.store import Store
 
 GROUP_ROWS = 122_880  # as DuckDB writes them, and shares them out among threads
-HELD_BYTES = 16 << 20  # of one file: a host's row is a hundred times a counter's
+HELD_BYTES = 8 << 20  # of one file: a host's row is a hundred times a counter's
+HELD_PARTS = 16  # each costs tens of KiB beside its bytes
 MOST_OPEN = 96
 _WITH_STATISTICS = (
     "node",
@@ -63,6 +64,8 @@ class Writer:
         self._bytes += _own_bytes(rows)
         if self._count >= GROUP_ROWS or self._bytes >= HELD_BYTES:
             self._flush()
+        elif len(self._held) >= HELD_PARTS:
+            self._held = [joined(self._held, self._plain)]
 
     def close(self) -> File:
         """The finished file."""
