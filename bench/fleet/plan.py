@@ -122,10 +122,12 @@ def plan(
 
 
 def _noise(made: list[Group], planter: Planter) -> None:
-    """Half of the largest RoCE group gets another firmware, as planned; and a class of two nodes that differ."""
+    """Half of one RoCE platform gets another firmware, as planned; and a class of two nodes that differ."""
     roce = [group for group in made if group.platform.lldp and group.nodes >= 16]
-    if roce:
-        group = max(roce, key=lambda each: each.nodes)
+    largest = max(roce, key=lambda each: each.nodes, default=None)
+    for group in roce:
+        if largest is None or group.platform.name != largest.platform.name:
+            continue
         group.rollout = True
         detail = {"firmware": ROLLOUT, "group": group.name, "of": group.nodes}
         planter.noise("firmware-rollout", f"every second one of {_hosts(group)}", detail)
