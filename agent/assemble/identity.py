@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])")
-_NUMBER = re.compile(r"([0-9]+)")
+_NUMBER = re.compile(r"([0-9]{1,18})")  # Python refuses to read longer ones, and no device has them
 
 Key = tuple[int, tuple[tuple[int, str], ...]]
 
@@ -19,7 +19,7 @@ def identity(name: str) -> Key:
     address = _ADDRESS.fullmatch(name)
     if address:
         return 0, tuple((int(part, 16), "") for part in address.groups())
-    return 1, tuple((int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBER.split(name) if part)
+    return 1, tuple((int(part), "") if _NUMBER.fullmatch(part) else (-1, part) for part in _NUMBER.split(name) if part)
 
 
 def slot_of(address: str) -> str:

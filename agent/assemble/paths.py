@@ -185,7 +185,7 @@ def _lead_somewhere(gpu: Gpu) -> bool:
 def _of_nvlinks(gpu: Gpu, kind: str) -> float | None:
     """Payload of the NVLinks of a pair, as far as the driver says how fast they signal."""
     rates = [link.signal_gbyte_s for link in gpu.links if link.state == "active" and link.signal_gbyte_s]
-    if not kind.startswith("NV") or not kind[2:].isdecimal() or not rates:
+    if not kind.startswith("NV") or not kind[2:].isdecimal() or len(kind) > 6 or not rates:
         return None
     slowest = min(rates)
     return round(int(kind[2:]) * _NVLINK_PAYLOAD.get(slowest, slowest), 3)

@@ -53,6 +53,7 @@ class Writer:
         self._writer = pq.ParquetWriter(local, packed_schema(plain), write_statistics=known, **PARQUET)
         self._held: list[Any] = []
         self._count = self._bytes = 0
+        self._firm = 0  # of those, made of several
         self.rows = 0
 
     def add(self, rows: Any) -> None:
@@ -64,8 +65,9 @@ class Writer:
         self._bytes += _own_bytes(rows)
         if self._count >= GROUP_ROWS or self._bytes >= HELD_BYTES:
             self._flush()
-        elif len(self._held) >= HELD_PARTS:
-            self._held = [joined(self._held, self._plain)]
+        elif len(self._held) - self._firm >= HELD_PARTS:
+            self._held[self._firm :] = [joined(self._held[self._firm :], self._plain)]
+            self._firm += 1
 
     def close(self) -> File:
         """The finished file."""
@@ -79,7 +81,7 @@ class Writer:
             whole = joined(self._held, self._plain)
             self._writer.write_table(whole, row_group_size=GROUP_ROWS)
             self.rows += len(whole)
-        self._held, self._count, self._bytes = [], 0, 0
+        self._held, self._count, self._bytes, self._firm = [], 0, 0, 0
 
 
 class HistoryFiles:

@@ -66,15 +66,15 @@ def _spans(file: BinaryIO) -> Iterator[Span]:
         at = 0
         while end := block.find(b"\n", at) + 1:
             number += 1
-            yield from _span(file, number, start, offset + end)
+            yield from _span(file, number, start, offset + end, 1)
             at, start = end, offset + end
         offset += len(block)
-    yield from _span(file, number + 1, start, offset)
+    yield from _span(file, number + 1, start, offset, 0)
 
 
-def _span(file: BinaryIO, number: int, start: int, end: int) -> Iterator[Span]:
+def _span(file: BinaryIO, number: int, start: int, end: int, newline: int) -> Iterator[Span]:
     size = end - start
-    if size > REPORT_LIMIT_BYTES + 1:
+    if size - newline > REPORT_LIMIT_BYTES:
         yield Span(str(number), start, _KEPT, _TOO_LONG)
     elif size > _SHORT or os.pread(file.fileno(), size, start).strip():
         yield Span(str(number), start, size)

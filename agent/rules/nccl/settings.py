@@ -92,7 +92,7 @@ def unit_of(source: str) -> str:
     ('/etc/nccl.conf', 'environment of pid 4711 (python3)')
     """
     file, colon, line = source.rpartition(":")
-    return file if colon and line.isdigit() else source
+    return file if colon and line.isdecimal() else source
 
 
 def number(value: str) -> int | None:
@@ -127,4 +127,8 @@ def _in_force(case: Case, key: str) -> Iterator[Effective]:
 
 def _rank(setting: NcclSetting) -> tuple[int, str, int]:
     _, _, line = setting.source.rpartition(":")
-    return _ORDER.get(setting.scope, 1), unit_of(setting.source), int(line) if line.isdigit() else 0
+    return (
+        _ORDER.get(setting.scope, 1),
+        unit_of(setting.source),
+        int(line) if line.isdecimal() and len(line) < 10 else 0,
+    )

@@ -28,3 +28,8 @@ def test_any_names_have_one_order(names: list[str], random: object) -> None:
 def test_functions_of_one_card_share_their_slot() -> None:
     """The card is the address without its function."""
     assert slot_of("0000:1b:00.0") == slot_of("0000:1b:00.1")
+
+
+def test_a_number_of_any_length_is_ordered() -> None:
+    long = "9" * 65_530
+    assert sorted([f"eth{long}", "eth10", "eth9", "eth\u0663" + "\u0663" * 5000], key=identity)[:2] == ["eth9", "eth10"]

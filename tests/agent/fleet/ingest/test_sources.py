@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.fleet.ingest.files import Staging
@@ -295,6 +295,7 @@ def tar(members: dict[str, bytes]) -> bytes:
     return stream.getvalue()
 
 
+@example(b"aaa" + b"b" * 18)  # a byte more than a report can have, and no newline
 @given(st.lists(st.sampled_from([b"a", b"bb" * 9, b" ", b"\n", b"\r\n", b"{", b"{}", b"x" * 30])).map(b"".join))
 def test_lines_of_a_file_are_those_of_a_stream(data: bytes) -> None:
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryFile() as file:
