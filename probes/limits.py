@@ -111,14 +111,11 @@ def parse_pam(text: str, path: str) -> list[Limit]:
     for number, line in enumerate(text.split("\n")[:2048], start=1):
         words = line.partition("#")[0].split()
         if len(words) == 4 and words[2] == "memlock":
-            free = words[3] in ("unlimited", "infinity", "-1")
-            value = (
-                "unlimited"
-                if free
-                else str(int(words[3]) << 10)
-                if words[3].isdecimal() and len(words[3]) < 19
-                else None
-            )
+            value = None
+            if words[3] in ("unlimited", "infinity", "-1"):
+                value = "unlimited"
+            elif words[3].isdecimal() and len(words[3]) < 19:
+                value = str(int(words[3]) << 10)
             if value:
                 rows.append(Limit(f"{path}:{number} {words[0][:64]} {words[1][:8]}", value[:24]))
     return rows

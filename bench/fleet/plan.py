@@ -124,10 +124,8 @@ def plan(
 def _noise(made: list[Group], planter: Planter) -> None:
     """Half of one RoCE platform gets another firmware, as planned; and a class of two nodes that differ."""
     roce = [group for group in made if group.platform.lldp and group.nodes >= 16]
-    largest = max(roce, key=lambda each: each.nodes, default=None)
-    for group in roce:
-        if largest is None or group.platform.name != largest.platform.name:
-            continue
+    platform = max(roce, key=lambda each: each.nodes).platform.name if roce else None
+    for group in (each for each in roce if each.platform.name == platform):
         group.rollout = True
         detail = {"firmware": ROLLOUT, "group": group.name, "of": group.nodes}
         planter.noise("firmware-rollout", f"every second one of {_hosts(group)}", detail)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
 from pathlib import Path
 
 from tests.lab import guest
@@ -42,10 +41,8 @@ def freeze() -> bool:
 
 def freeze_shown() -> bool:
     """A guest for each machine that many tests ask for. Raises Unmakeable."""
-    sources = chain(
-        [FROZEN, LAB / "described.py"], (ROOT / "fixtures").rglob("*.py"), (ROOT / "fixtures").rglob("*.toml")
-    )
-    made_of = list(sources)
+    fixtures = ROOT / "fixtures"
+    made_of = [FROZEN, LAB / "described.py", *fixtures.rglob("*.py"), *fixtures.rglob("*.toml")]
     missing = [shape for shape in MACHINES if not newer(frozen(shape), made_of)]
     with ThreadPoolExecutor() as beside:
         list(beside.map(_freeze_shown, missing))
