@@ -132,9 +132,7 @@ def _rank(event: Event) -> int:
 def _name(event: Event) -> str:
     if event.kind == "xid":
         link = event.detail.get("link")
-        return f"Xid {_code(event)}" + (
-            f" on NVLink {int(link)}" if link and link.isdecimal() and len(link) < 6 else ""
-        )
+        return f"Xid {_code(event)}" + (f" on NVLink {link.lstrip('0') or '0'}" if link and link.isdecimal() else "")
     return f"SXid {event.code}" if event.kind == "sxid" else "GPU lost" if event.kind == "gpu_lost" else "GPU not ready"
 
 

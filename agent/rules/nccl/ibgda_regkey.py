@@ -52,7 +52,7 @@ def gdr_ibgda_regkey(case: Case) -> Iterator[Answer]:
     parameters, version = case.software.driver.parameters, case.software.driver.version or ""
     if not case.topology.gpus or not users or not asked:
         yield from unused(case, "NVSHMEM's IBGDA")
-    elif (major := version.split(".")[0]).isdecimal() and len(major) < 6 and int(major) >= _NEW_DRIVER:
+    elif (number(version) or 0) >= _NEW_DRIVER:
         yield NotApplicable("node", f"driver {version}, with which it works without")
     elif "RegistryDwords" not in parameters:
         yield Unknown("node", "the driver's parameters were not read")

@@ -127,8 +127,4 @@ def _in_force(case: Case, key: str) -> Iterator[Effective]:
 
 def _rank(setting: NcclSetting) -> tuple[int, str, int]:
     _, _, line = setting.source.rpartition(":")
-    return (
-        _ORDER.get(setting.scope, 1),
-        unit_of(setting.source),
-        int(line) if line.isdecimal() and len(line) < 10 else 0,
-    )
+    return _ORDER.get(setting.scope, 1), unit_of(setting.source), number(line) or 0
