@@ -64,7 +64,7 @@ def jobs_of(host: Host) -> Jobs:
         job = _job(host, pid, mapped, len(found) < ENVIRONMENTS_LIMIT)
         if job:
             found.append(job)
-    hidden = "processes of others may be looked into by root only"
+    hidden = "some processes may be looked into by root only, with CAP_SYS_PTRACE"
     return Jobs(tuple(found), hidden if denied else None)
 
 

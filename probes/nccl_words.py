@@ -18,7 +18,8 @@ DAEMONS = frozenset(
     {"nv-hostengine", "dcgm-exporter", "nv-fabricmanage", "nvidia-persiste", "nvidia-imex", "Xorg", "nvidia-smi"}
     | {"nvidia-device-p", "fabricscope", "nvsm_core", "nv-nvlsm", "nvtop", "gpud"}
 )
-_LIBRARY = re.compile(r"lib(?:nccl|nvshmem|gdrapi|cufile|fabric|ibverbs|ucs)[-_.]")
+# PyTorch has libcufile and libnvshmem_host mapped in every process of its own, used or not.
+_LIBRARY = re.compile(r"(?:lib(?:nccl|nvshmem|gdrapi|cufile|fabric|ibverbs|ucs|torch_cuda)|nvshmem_transport)[-_.]")
 _VERSION = re.compile(r"\.so\.(\d{1,4}(?:\.\d{1,4}){1,3})\Z")
 
 

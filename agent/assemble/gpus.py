@@ -179,8 +179,13 @@ def _fabric(told: said.Fabric | None) -> Fabric | None:
     if told is None:
         return None
     health = dict(sorted(told.health.items())) if told.health else {}
+    registered = told.state == "completed"  # before that NVML answers with zeros
     return Fabric(
-        state=told.state, status=told.status, clique=told.clique, cluster_uuid=told.cluster_uuid, health=health
+        state=told.state,
+        status=told.status,
+        clique=told.clique if registered else None,
+        cluster_uuid=told.cluster_uuid if registered else None,
+        health=health,
     )
 
 

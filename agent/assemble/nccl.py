@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Parameters of the NVIDIA driver that matter for links; RegistryDwords holds those that have no name of their own.
 PARAMETERS = (
     "EnableStreamMemOPs",
-    "EnablePCIeRelaxedOrderingMode",
+    "EnablePCIERelaxedOrderingMode",
     "GrdmaPciTopoCheckOverride",
     "CoherentGPUMemoryMode",
     "NvLinkDisable",

@@ -63,6 +63,7 @@ FAMILIES: tuple[Family, ...] = (
             "nvlink-bandwidth-mode-reduced",
             "nvlink-unused-by-mig",
             "nvlink-claimed",
+            "nvlink-disabled",
             "fabric-manager-down",
             "fabric-manager-mismatch",
             "fabric-incomplete",

@@ -13,7 +13,9 @@ LINE_BYTES = 4096  # a longer line of a user's file is no setting
 
 _WANTED = re.compile(rb"(?:NCCL|UCX|FI|NVSHMEM)_|OMPI_MCA_")  # no OMPI_ARGV: a program's arguments are its own
 _VARIABLE = re.compile(rb"(?<![A-Za-z0-9_])(?:NCCL|UCX|FI|OMPI|NVSHMEM)_")
-_MAPPED = re.compile(rb"/lib(?:nccl|nvshmem|gdrapi|cufile|fabric|ibverbs|ucs)[-_.]|/dev/(?:nvidia|infiniband/)")
+_MAPPED = re.compile(
+    rb"/(?:lib(?:nccl|nvshmem|gdrapi|cufile|fabric|ibverbs|ucs|torch_cuda)|nvshmem_transport)[-_.]|/dev/(?:nvidia|infiniband/)"
+)
 _ADDRESSES = re.compile(rb"^[0-9a-f]+-[0-9a-f]+ ")  # of a map: they are random, and nobody asks for them
 _MOUNTS = re.compile(rb"\s/(?:dev/shm|home(?:/\S*)?)\s")  # the size of shared memory; homes that a server holds
 _PROCESS = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?(environ|maps|mounts|mountinfo)\Z")

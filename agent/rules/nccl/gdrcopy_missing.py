@@ -17,7 +17,8 @@ def gdr_gdrcopy_missing(case: Case) -> Iterator[Answer]:
     """Jobs use GDRCopy, and its driver is not there.
 
     ## What it checks
-    Running jobs that have `libgdrapi` or NVSHMEM mapped, or set `NCCL_GDRCOPY_ENABLE=1`; and `/dev/gdrdrv`.
+    Running jobs that have `libgdrapi` or a network transport of NVSHMEM (`nvshmem_transport_*`) mapped, or set
+    `NCCL_GDRCOPY_ENABLE=1`; and `/dev/gdrdrv`.
 
     ## Why it matters
     Without it small messages between CPU and GPU go by a copy engine, at 5 to 10 microseconds instead of 1, and
@@ -28,6 +29,7 @@ def gdr_gdrcopy_missing(case: Case) -> Iterator[Answer]:
 
     ## What keeps it silent
     - Jobs of NCCL alone: it does not use GDRCopy unless told to. Not applicable.
+    - `libnvshmem_host` alone: PyTorch is linked with it, and has it mapped in every process. Not applicable.
     - Whether such a job runs could not be seen, or /dev could not be listed: unknown.
 
     ## How to confirm
@@ -37,9 +39,10 @@ def gdr_gdrcopy_missing(case: Case) -> Iterator[Answer]:
     Install the gdrdrv kernel module of the GDRCopy package, and load it at boot.
 
     ## Source
-    NVSHMEM installation guide; NCCL `src/init.cc` (NCCL_GDRCOPY_ENABLE); GDRCopy README.
+    NVSHMEM installation guide; NCCL `src/init.cc` (NCCL_GDRCOPY_ENABLE); GDRCopy README. What PyTorch has mapped was
+    seen with 2.11.
     """
-    users = mapped(case, "libgdrapi", "libnvshmem")
+    users = mapped(case, "libgdrapi", "nvshmem_transport")
     asked = [each for each in effective(case, "NCCL_GDRCOPY_ENABLE") if number(each.value)]
     nodes = case.software.device_nodes
     if not case.topology.gpus or not (users or asked):

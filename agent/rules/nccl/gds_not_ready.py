@@ -30,6 +30,7 @@ def gdr_gds_not_ready(case: Case) -> Iterator[Answer]:
 
     ## What keeps it silent
     - No job has `libcufile` mapped: not applicable, whatever is installed.
+    - Only as many processes as have PyTorch mapped, too: it is linked with `libcufile`, used or not: unknown.
     - Kernel 6.2 or later with open kernel modules of the driver, where P2PDMA may stand in for `nvidia_fs`: unknown.
     - Whether such a job runs, or the modules, could not be seen: unknown.
 
@@ -50,6 +51,8 @@ def gdr_gds_not_ready(case: Case) -> Iterator[Answer]:
         yield Unknown("node", why)
     elif any(module.name == "nvidia_fs" for module in case.software.modules):
         yield Pass("node")
+    elif sum(row.used_by for row in users) <= sum(row.used_by for row in mapped(case, "libtorch_cuda")):
+        yield Unknown("node", "PyTorch has libcufile mapped, whether it is used or not")
     elif case.software.driver.open is not False and _kernel(case) >= _P2PDMA:
         yield Unknown("node", "nvidia_fs is not loaded; P2PDMA of this kernel may stand in for it")
     else:

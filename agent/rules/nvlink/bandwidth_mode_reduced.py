@@ -28,7 +28,8 @@ def nvlink_bandwidth_mode_reduced(case: Case) -> Iterator[Answer]:
     Any mode but full is a warning.
 
     ## What keeps it silent
-    - GPUs before Hopper and cards have no such mode: not applicable. No driver is bound to the GPU, MIG: likewise.
+    - GPUs before Hopper and cards have no such mode: not applicable. No driver is bound to the GPU, no NVLink is
+      offered, MIG: likewise.
     - The mode of a Hopper system is told to root only: unknown.
 
     ## How to confirm
@@ -68,6 +69,8 @@ def _judge(case: Case, gpu: Gpu) -> Answer:
         return NotApplicable(subject, "GPUs before Hopper, and cards, have no NVLink bandwidth mode")
     if gpu.mig and gpu.mig.current:
         return NotApplicable(subject, "MIG is on: NVLink is not used")
+    if gpu.links_known and not gpu.links:
+        return NotApplicable(subject, "the driver offers no NVLink: see nvlink-disabled")
     return Unknown(subject, "the NVLink bandwidth mode is not told (root is needed, or a newer driver)")
 
 

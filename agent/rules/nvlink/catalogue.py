@@ -6,6 +6,7 @@ from agent.rules.nvlink.asymmetric import nvlink_asymmetric
 from agent.rules.nvlink.bandwidth_mode_reduced import nvlink_bandwidth_mode_reduced
 from agent.rules.nvlink.c2c_down import c2c_down
 from agent.rules.nvlink.claimed import nvlink_claimed
+from agent.rules.nvlink.disabled import nvlink_disabled
 from agent.rules.nvlink.fabric_clique_mixed import fabric_clique_mixed
 from agent.rules.nvlink.fabric_incomplete import fabric_incomplete
 from agent.rules.nvlink.fabric_manager_down import fabric_manager_down
@@ -32,6 +33,7 @@ RULES: tuple[Rule, ...] = (
     nvlink_bandwidth_mode_reduced,
     nvlink_unused_by_mig,
     nvlink_claimed,
+    nvlink_disabled,
     fabric_manager_down,
     fabric_manager_mismatch,
     fabric_incomplete,

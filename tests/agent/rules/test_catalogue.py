@@ -18,8 +18,9 @@ PROBES = {"kernel", "dmi", "cpu", "numa", "pci", "nvml", "rdma", "netdev", "modu
 PROBES |= {"optics", "rdma_tools", "lsmod", "nccl", "limits", "kernel_log"}
 NAMES = {rule.name: rule for rule in every_rule()}
 IDS = [f"PCIE-{n:03}" for n in range(1, 35)] + [f"NVL-{n:03}" for n in range(1, 29)] + ["NCCL-001"]
-# Not of a reference: "a device that is gone", "a hang is a finding", the recovery action, a learnt profile, soft-RoCE
-OWN = ["CONTRACT-3", "CONTRACT-5", "CONTRACT-NVML230", "CONTRACT-PROFILE", "LAB-SOFT"]
+# Not of a reference: "a device that is gone", "a hang is a finding", the recovery action, a learnt profile, soft-RoCE,
+# a real GPU
+OWN = ["CONTRACT-3", "CONTRACT-5", "CONTRACT-NVML230", "CONTRACT-PROFILE", "LAB-SOFT", "SEEN-NVLINK"]
 
 
 def made_anywhere() -> list[Rule]:

@@ -16,6 +16,7 @@ from probes.host.folder import FolderFiles
 from probes.host.live import LiveHost
 from probes.host.private import kept
 from probes.host.recording import RecordingHost
+from probes.nccl_words import WANTED
 
 ENVIRON = (
     b"SECRET=hunter2\0NCCL_IB_TC=106\0WIFI_PASSWORD=x\0OMPI_ARGV=--token x\0"
@@ -92,7 +93,7 @@ def job(tmp_path: Path, real_commands: None):
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if not WANTED.match(name)},
             "SECRET": "hunter2-of-fabricscope",
             "NCCL_DEBUG": "WARN",
             "AWS_SECRET_ACCESS_KEY": "hunter3",

@@ -9,7 +9,7 @@ from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import fails, server, software, topology
 from tests.agent.rules.nccl_case import changed, jobs_hidden, said, using
 
-NVSHMEM = "/usr/lib/libnvshmem_host.so.3.2.5"
+NVSHMEM = "/usr/lib/nvshmem_transport_ibrc.so.3.2.5"
 
 
 def bare(case):
@@ -38,6 +38,10 @@ def test_a_user_without_the_driver(case) -> None:
     [
         (bare(server()), NotApplicable),
         (bare(using(server(), "/usr/lib/libnccl.so.2.21.5")), NotApplicable),
+        (
+            bare(using(server(), "/opt/torch/nvidia/nvshmem/lib/libnvshmem_host.so.3")),
+            NotApplicable,
+        ),  # linked, not used
         (bare(said(server(), {"NCCL_GDRCOPY_ENABLE": "0"})), NotApplicable),
         (bare(jobs_hidden(server())), Unknown),
         (software(using(server(), NVSHMEM), device_nodes=None), Unknown),

@@ -18,6 +18,7 @@ def driver(case, is_open):
     return software(case, driver=msgspec.structs.replace(case.software.driver, open=is_open))
 
 
+TORCH = "/opt/torch/lib/libtorch_cuda.so"
 FIRING = driver(using(server(), CUFILE), False)
 
 
@@ -28,6 +29,11 @@ def test_cufile_in_compatibility_mode(case) -> None:
 
     assert ("node", "info") == (fault.subject, rule.severity)
     assert CUFILE == fault.evidence[0].value
+
+
+def test_cufile_of_one_process_more_than_pytorch_s() -> None:
+    """Somebody else uses it."""
+    assert 1 == len(fails(rule, driver(using(server(), CUFILE, CUFILE, TORCH), False)))
 
 
 @pytest.mark.parametrize(
@@ -42,6 +48,7 @@ def test_cufile_in_compatibility_mode(case) -> None:
         (driver(server(), False), NotApplicable),
         (jobs_hidden(driver(server(), False)), Unknown),
         (topology(FIRING, gpus=[]), NotApplicable),
+        (driver(using(server(), CUFILE, TORCH), False), Unknown),
     ],
 )
 def test_silent(case, kind) -> None:

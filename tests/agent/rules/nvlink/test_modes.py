@@ -1,4 +1,4 @@
-"""nvlink-bandwidth-mode-reduced, nvlink-unused-by-mig, nvlink-claimed and nvls-unavailable: what somebody set so."""
+"""nvlink-bandwidth-mode-reduced, -unused-by-mig, -claimed, -disabled and nvls-unavailable: what somebody set so."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.nvlink.bandwidth_mode_reduced import nvlink_bandwidth_mode_reduced as bandwidth
 from agent.rules.nvlink.claimed import nvlink_claimed as claimed
+from agent.rules.nvlink.disabled import nvlink_disabled as disabled
 from agent.rules.nvlink.nvls_unavailable import nvls_unavailable as nvls
 from agent.rules.nvlink.unused_by_mig import nvlink_unused_by_mig as unused
 from agent.rules.profile.differs import profile_differs
@@ -22,6 +23,7 @@ from tests.agent.rules.build import (
     changed_gpu,
     changed_gpus,
     fails,
+    function,
     kinds,
     models,
     node,
@@ -29,7 +31,7 @@ from tests.agent.rules.build import (
     topology,
     virtual,
 )
-from tests.agent.rules.nvlink.fabric import SUBJECTS, hgx, profile, registration, tray
+from tests.agent.rules.nvlink.fabric import SUBJECTS, driver, hgx, profile, registration, tray
 from tests.agent.rules.nvlink.test_inactive import dead
 from tests.agent.rules.rows import H100_PCIE
 
@@ -61,6 +63,8 @@ def test_a_mode_of_gpus() -> None:
         pytest.param(lambda c: models(c, H100_PCIE), NotApplicable, id="a card"),
         pytest.param(lambda c: changed_gpu(c, 2, mig=Mig(current=True)), NotApplicable, id="MIG"),
         pytest.param(lambda c: changed_gpu(c, 2, mig=Mig(current=False)), Unknown, id="MIG is off"),
+        pytest.param(lambda c: changed_gpu(c, 2, links=[]), NotApplicable, id="no NVLink"),
+        pytest.param(lambda c: changed_gpu(c, 2, links=[], links_known=False), Unknown, id="NVLinks not known"),
         pytest.param(lambda c: changed_gpu(c, 2, driver_state="vfio"), NotApplicable, id="no driver"),
     ],
 )
@@ -145,6 +149,81 @@ def test_a_profile_that_claims_nvlinks() -> None:
 def test_a_guard_keeps_the_claim_silent(circumstance, kind) -> None:
     """The firing case and this circumstance."""
     assert {kind} == kinds(claimed, circumstance(no_nvlink()))
+
+
+def switched_off(value: str | None = "1"):
+    case = changed_gpus(hgx(), links=[], links_known=True, links_reason="NVML: link 0 is NOT_SUPPORTED")
+    return driver(case, parameters={"NvLinkDisable": value} if value else {})
+
+
+def test_nvlink_that_the_driver_was_told_to_leave() -> None:
+    """One finding of the node, which says where it was set."""
+    (fault,) = fails(disabled, switched_off())
+
+    assert ("node", "parameter") == (fault.subject, fault.cause)
+    assert "NvLinkDisable" in fault.summary
+    assert "/etc/modprobe.d" in fault.remedy
+    assert "1" == fault.evidence[1].value
+
+
+@pytest.mark.parametrize("value", ["0", None])
+def test_nvlink_that_is_missing_though_nobody_asked_for_it(value: str | None) -> None:
+    """The parameter is not what to look at."""
+    (fault,) = fails(disabled, switched_off(value))
+
+    assert ("none", value or "not known") == (fault.cause, fault.evidence[1].value)
+    assert "kernel's log" in fault.remedy
+
+
+def test_one_module_without_nvlink() -> None:
+    """Its siblings have theirs."""
+    (fault,) = fails(disabled, changed_gpu(hgx(), 2, links=[], links_known=True))
+
+    assert SUBJECTS[2] == fault.subject
+
+
+def test_nvlink_that_is_switched_off_explains_what_follows() -> None:
+    """No word of a profile that is wrong, of NVLS or of what differs."""
+    site = Profile(name="site", gpu_devices=["10de:2330"], nvlinks_per_gpu=profile(nvlinks_per_gpu=18).nvlinks_per_gpu)
+    case = replace(registration(switched_off(), None, state="not_supported", status=None), profile=site)
+
+    told = [f.rule for f in judge(case, every_rule())[1]]
+
+    assert "nvlink-disabled" in told
+    assert not {"nvlink-claimed", "nvls-unavailable", "profile-differs"} & set(told)
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind"),
+    [
+        pytest.param(lambda c: models(c, H100_PCIE), NotApplicable, id="cards"),
+        pytest.param(lambda c: changed_gpus(c, mig=Mig(current=True)), NotApplicable, id="MIG"),
+        pytest.param(lambda c: changed_gpus(c, mig=Mig(current=False)), Fail, id="MIG is off"),
+        pytest.param(lambda c: changed_gpus(c, driver_state="vfio"), NotApplicable, id="no driver"),
+        pytest.param(lambda c: changed_gpus(c, links_known=False), Unknown, id="not told"),
+        pytest.param(lambda c: changed_gpus(c, links=hgx().topology.gpus[0].links), Pass, id="links"),
+        pytest.param(lambda c: changed_gpus(c, links=dead(18)), Pass, id="dead links are those of another rule"),
+        pytest.param(virtual, Unknown, id="a guest"),
+    ],
+)
+def test_a_guard_keeps_what_is_switched_off_silent(circumstance, kind) -> None:
+    """The firing case and this circumstance."""
+    assert {kind} == kinds(disabled, circumstance(switched_off()))
+
+
+def test_a_module_that_is_alone_needs_no_nvlink() -> None:
+    """Clouds switch it off there; two are a pair, and one that has no driver does not count."""
+    alone = changed_gpus(hgx(1), links=[], links_known=True)
+    pair, three = (changed_gpus(hgx(n), links=[], links_known=True) for n in (2, 3))
+    card = function(pair, pair.topology.gpus[1].pci or "", device=H100_PCIE)
+    with_card = function(three, three.topology.gpus[1].pci or "", device=H100_PCIE)
+    other = changed_gpu(changed_gpus(hgx(2), links=[], links_known=True), 1, driver_state="no_driver")
+
+    assert {NotApplicable} == kinds(disabled, alone)
+    assert {NotApplicable} == kinds(disabled, other)
+    assert {NotApplicable} == kinds(disabled, card)
+    assert {Fail} == kinds(disabled, pair)
+    assert {Fail, NotApplicable} == kinds(disabled, with_card)
 
 
 def unsummed(state: str | None = "not_supported", status: str | None = None):
