@@ -14,6 +14,7 @@ from fixtures.reading import merged, toml
 from tests.matrix.cases import Cause, causes, filled
 
 IB, ROCE = "8xh100-sxm-2s-8xcx7-ib-4nvsw", "8xh200-sxm-2s-16xcx7-roce-4nvsw"
+SMALL = "8xl40s-pcie-2s-2xcx7-roce"
 PLACE = re.compile(r"(\{(?:[a-z]+:)?)((?:gpu|rail|storage)\d+)\}")
 
 LINK = (

@@ -28,15 +28,15 @@ Told = Callable[[str, str, str], None]
 BEGAN = pytest.StashKey[float]()
 
 
-def started(name: str, wire: int | None = None, cpus: int = 1, shape: str | None = None) -> Guest:
+def started(name: str, wire: int | None = None, shape: str | None = None) -> Guest:
     """A guest, or the test is skipped where there is no lab."""
     why = absent()
     if why:
         pytest.skip(why)
     try:
-        return Guest(name, wire, cpus=cpus, shape=shape)
+        return Guest(name, wire, shape=shape)
     except GuestFailed:  # an emulated CPU stands still now and then
-        return Guest(name, wire, cpus=cpus, shape=shape)
+        return Guest(name, wire, shape=shape)
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.lab import guest
-from tests.lab.batches import IB, ROCE, machine
 from tests.lab.guest import SCAN, Guest, GuestFailed
 from tests.lab.place import FROZEN, INITRD, LAB, OUR_DISK, PLACE, ROOT, ROOT_DISK, Unmakeable, frozen, newer
+from tests.lab.shown import MACHINES
 
 ATTEMPTS = 3  # once in some twenty boots an emulated CPU stands still before the kernel has said anything
-MACHINES = (IB, ROCE)
 # What a scan reads is in memory then
 LOOK = f"{SCAN} scan --quiet --state-dir /run/look --capture /run/look.tar.zst > /dev/null"
 FORGET = "rm -rf /run/fabricscope-root /run/look*; sync"
@@ -21,13 +20,7 @@ def freeze() -> bool:
     """Until that has been done once, the lab cannot run. Raises Unmakeable."""
     if newer(FROZEN, [ROOT_DISK, OUR_DISK, INITRD, PLACE / "vmlinuz", Path(guest.__file__)]):
         return False
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            booted = Guest("-boot", boot=True)
-            break
-        except GuestFailed as error:
-            if attempt == ATTEMPTS:
-                raise Unmakeable(f"no guest boots: {error}") from error
+    booted = _booted("-boot")
     try:
         booted.clear()
         booted.shell(f"{LOOK}; {FORGET}")
@@ -40,20 +33,32 @@ def freeze() -> bool:
 
 
 def freeze_shown() -> bool:
-    """A guest for each machine that many tests ask for. Raises Unmakeable."""
+    """A guest for each of `MACHINES`. Raises Unmakeable."""
     fixtures = ROOT / "fixtures"
-    made_of = [FROZEN, LAB / "described.py", *fixtures.rglob("*.py"), *fixtures.rglob("*.toml")]
+    made_of = [FROZEN, LAB / "described.py", LAB / "shown.py", *fixtures.rglob("*.py"), *fixtures.rglob("*.toml")]
     missing = [shape for shape in MACHINES if not newer(frozen(shape), made_of)]
-    with ThreadPoolExecutor() as beside:
+    with ThreadPoolExecutor(2) as beside:
         list(beside.map(_freeze_shown, missing))
     return bool(missing)
 
 
+def _booted(name: str, cpus: int = 1) -> Guest:
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return Guest(name, boot=True, cpus=cpus)
+        except GuestFailed as error:
+            if attempt == ATTEMPTS:
+                raise Unmakeable(f"no guest boots: {error}") from error
+    raise AssertionError
+
+
 def _freeze_shown(shape: str) -> None:
-    started = Guest(f"-{shape}")
+    shown = MACHINES[shape]
+    started = Guest(f"-{shape}") if shown.cpus == 1 else _booted(f"-{shape}", shown.cpus)
     try:
-        started.show(machine(shape))
-        started.shell(f"{LOOK}; {FORGET}")
+        started.shell(shown.before)
+        started.show(shown.machine())
+        started.shell(f"{LOOK if shown.look else 'true'}; {FORGET}")
         started.freeze(frozen(shape))
     except (AssertionError, OSError) as error:
         raise Unmakeable(f"a guest goes on, and {shape} cannot be shown: {error}") from error

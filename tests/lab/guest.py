@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from fixtures.machine import Machine
 from tests.lab import described
-from tests.lab.batches import machine
 from tests.lab.monitor import Monitor
 from tests.lab.place import FROZEN, INITRD, NVML_ANSWERS, OUR_DISK, PLACE, ROOT_DISK, frozen
+from tests.lab.shown import MACHINES
 
 BOOT_SECONDS = 120.0  # it takes some 30: what is slow is the machine that runs this, not the guest
 START_SECONDS = 60.0  # a second or two
@@ -70,13 +70,13 @@ class Guest:
     ) -> None:
         """`name`: of its serial line. `wire`: a socket, at whose other end is a guest's network card.
 
-        `shape`: it shows that machine (frozen.MACHINES) already.
-        `cpus`: with two, one a NUMA node, it boots and has the host's time: QEMU counts instructions of one CPU only.
+        `shape`: it shows that machine of `MACHINES` already, with its CPUs.
+        `cpus`: with two, one a NUMA node, it has the host's time: QEMU counts instructions of one CPU only.
         """
-        self.shown: Machine | None = machine(shape) if shape else None
+        self.shown: Machine | None = MACHINES[shape].machine() if shape else None
         self._frozen = frozen(shape) if shape else FROZEN
         self.seconds = 0.0  # that the last command took, by the guest's clock
-        self._boots, self._wire, self._cpus = boot or cpus > 1, wire, cpus
+        self._boots, self._wire, self._cpus = boot, wire, MACHINES[shape].cpus if shape else cpus
         self.serial = PLACE / f"serial{name}.log"
         self.serial.unlink(missing_ok=True)
         self._port, port = socket.socketpair()

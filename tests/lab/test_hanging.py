@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.batches import machine
+from tests.lab.batches import SMALL, machine
 from tests.lab.conftest import Told, above_info
 from tests.lab.guest import UPTIME_SECONDS, Guest
 from tests.lab.place import LAB
@@ -16,7 +16,7 @@ from tests.lab.processes import scanning
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 
-SMALL = "8xl40s-pcie-2s-2xcx7-roce"
+SHOWN = SMALL
 GPU, NIC = "0000:43:00.0", "0000:9b:00.0"
 WHOLE_SECONDS = 120.0  # of a scan in the guest, its own start and end included: the longest bound is 30 s
 NVML = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
-from tests.lab.batches import IB, machine
+from tests.lab.batches import IB, SMALL, machine
 from tests.lab.conftest import Told
 from tests.lab.guest import Guest
 from tests.lab.processes import scanning
@@ -19,7 +19,7 @@ SHOWN = IB
 SERVICE = "fabricscope-scan.service"
 REPORT = "/var/lib/fabricscope/report.json"
 DROP_IN = "/run/systemd/system/{unit}.d/lab.conf"
-SMALL, NIC = "8xl40s-pcie-2s-2xcx7-roce", "0000:9b:00.0"
+NIC = "0000:9b:00.0"
 STOPPED_SECONDS = 70.0  # systemd waits TimeoutStopSec (15 s) four times: a TERM and a KILL, and both once more
 TIMES = f"systemctl show -p ExecMainExitTimestampMonotonic -p InactiveEnterTimestampMonotonic --value {SERVICE}"
 ATTEMPTS = {  # what must not succeed inside the sandbox

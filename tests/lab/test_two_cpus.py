@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.lab.batches import IB, machine
-from tests.lab.conftest import Told, above_info, started
+from tests.lab.conftest import Told, above_info
 from tests.lab.guest import Guest
+from tests.lab.shown import TWO_CPUS
 from tests.matrix.cases import causes, filled
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 PART = ("--only", "kernel,dmi,cpu,numa,pci,modules,rdma")
 GPU = "0000:19:00.0"
+SHOWN = TWO_CPUS
 
 
-@pytest.fixture
-def pair_of_cpus() -> Iterator[Guest]:
-    """It boots by itself."""
-    guest = started("-two-cpus", cpus=2)
-    yield guest
-    guest.close()
-
-
-def test_a_host_bridge_without_a_numa_node(pair_of_cpus: Guest, told: Told) -> None:
+def test_a_host_bridge_without_a_numa_node(guest: Guest, told: Told) -> None:
     """The firmware names none: told on a host that has two, and not of the healthy twin."""
-    guest, cause = pair_of_cpus, causes()["machine/no-numa-node"]
-    guest.show(machine(IB))
+    cause = causes()["machine/no-numa-node"]
     healthy = guest.scan(*PART)
     guest.become(machine(IB, cause.overlay))
     report = guest.scan(*PART)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fixtures.machine import Machine
-from tests.lab.batches import machine
+from tests.lab.batches import SMALL, machine
 from tests.lab.conftest import Told
 from tests.lab.described import settings
 from tests.lab.guest import SCAN, UPTIME_SECONDS, Guest
@@ -17,7 +17,7 @@ from tests.matrix.cases import causes
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 
-SMALL = "8xl40s-pcie-2s-2xcx7-roce"
+SHOWN = SMALL
 GPU, NIC, OTHER_NIC = "0000:19:00.0", "0000:1b:00.0", "0000:9b:00.0"
 PORT, OTHER_PORT = "enp27s0np0", "enp155s0np0"
 PATIENCE_SECONDS = 180  # a kind of event rests up to a minute after its judging, and the guest is slow
@@ -68,7 +68,7 @@ class Watch:
 @pytest.fixture
 def watch(guest: Guest) -> Iterator[Watch]:
     """A watch of the healthy machine, a day after its boot."""
-    guest.show(machine(SMALL))
+    guest.turn_into(machine(SMALL))
     place = "/run/watch.ndjson"
     options = ("--format", "ndjson", "--settle", "1", "--timeout", "120", "--quiet")
     shifted = ("unshare", "--time", "--boottime", str(UPTIME_SECONDS), "--fork", "--kill-child=SIGTERM")
@@ -163,9 +163,9 @@ def test_what_happens_is_found_and_what_is_mended_is_taken_back(guest: Guest, wa
 
 def test_a_link_that_retrains_is_found_by_the_clock(guest: Guest, told: Told) -> None:
     """No message of the kernel tells it. By the unit as it is shipped: what was found survives its restart."""
-    guest.show(machine(SMALL))
+    guest.turn_into(machine(SMALL))
     place, cause = "/run/service.ndjson", causes()["pcie/gpu-at-x8"]
-    line = f"{SCAN} watch --every 5 --timeout 60 --state-dir ${{STATE_DIRECTORY}}/state --format ndjson --quiet"
+    line = f"{SCAN} watch --every 30 --timeout 60 --state-dir ${{STATE_DIRECTORY}}/state --format ndjson --quiet"
     line += " --output ${STATE_DIRECTORY}/report.json"
     output = f"StandardOutput=append:{place}\nStandardError=journal\n"
     guest.shell(f"systemctl stop fabricscope-scan.timer; mkdir -p {UNITS}/{UNIT}.d; rm -f {place}")

@@ -58,7 +58,7 @@ def nvlink_claimed(case: Case) -> Iterator[Answer]:
 def _judge(case: Case, gpu: Gpu, expected: float) -> Answer:
     subject = f"gpu:{gpu.id}"
     if not gpu.links_known:
-        return Unknown(subject, gpu.links_reason or "its NVLinks are not known")
+        return Unknown(subject, gpu.links_reason or "NVLinks not known")
     if gpu.links:
         return Pass(subject)
     return Fail(

@@ -66,7 +66,7 @@ def _judge(case: Case, gpu: Gpu, modules: int) -> Answer:
     if gpu.mig and gpu.mig.current:
         return NotApplicable(subject, "MIG is on: NVLink is not used")
     if not gpu.links_known:
-        return Unknown(subject, gpu.links_reason or "its NVLinks are not known")
+        return Unknown(subject, gpu.links_reason or "NVLinks not known")
     if gpu.links:
         return Pass(subject)
     if case.virtual_machine:

@@ -62,7 +62,7 @@ def _links(case: Case, profile: Profile, gpu_id: str) -> Iterator[Answer]:
         return
     subject = f"gpu:{gpu.id}"
     if not gpu.links_known:
-        yield Unknown(subject, gpu.links_reason or "its NVLinks are not known")
+        yield Unknown(subject, gpu.links_reason or "NVLinks not known")
         return
     if {case.topology.bandwidth_mode, gpu.nvlink_bandwidth_mode} - {"full", None}:
         yield NotApplicable(subject, "a reduced NVLink bandwidth mode: links are off on purpose")

@@ -201,7 +201,7 @@ EXPECTED = {
         "changed check: gpu-p2p-blocked",
         "changed check: gpu-siblings-differ",
         "changed check: nvlink-bandwidth-mode-reduced",
-        "changed check: nvlink-claimed",
+        "changed check: nvlink-claimed, nvlink-disabled",
         "changed check: nvlink-matrix-uneven",
         "changed check: nvlink-unused-by-mig",
         "changed check: nvls-unavailable",
