@@ -21,7 +21,7 @@ from tests.lab.judging import Lab
 from tests.lab.place import LAB, ROOT, ROWS, absent
 
 LONGEST = (ROCE, IB, "test_two_guests.py", "test_systemd.py", "test_features.py")
-ALONE = ("test_hanging.py", "test_watch.py", "test_a_hung_child")
+ALONE = ("test_hanging.py", "test_watch.py")
 BUDGET_VARIABLE = "FABRICSCOPE_LAB_SECONDS"
 RUN_BEGAN = time.monotonic()
 Told = Callable[[str, str, str], None]

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from tests.conftest import ROOT
-from tests.lab.batches import IB, SMALL, machine
+from tests.lab.batches import IB, machine
 from tests.lab.conftest import Told
 from tests.lab.guest import Guest
-from tests.lab.processes import scanning
+from tests.lab.service import FILE, SERVICE, report
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 SHOWN = IB
 
-SERVICE = "fabricscope-scan.service"
-REPORT = "/var/lib/fabricscope/report.json"
 DROP_IN = "/run/systemd/system/{unit}.d/lab.conf"
-NIC = "0000:9b:00.0"
-STOPPED_SECONDS = 70.0  # systemd waits TimeoutStopSec (15 s) four times: a TERM and a KILL, and both once more
-TIMES = f"systemctl show -p ExecMainExitTimestampMonotonic -p InactiveEnterTimestampMonotonic --value {SERVICE}"
 ATTEMPTS = {  # what must not succeed inside the sandbox
     "write to /etc": "echo x > /etc/fabricscope-was-here",
     "write to /usr": "echo x > /usr/fabricscope-was-here",
@@ -63,12 +57,6 @@ def drop_in(guest: Guest, unit: str, text: str) -> None:
     guest.must("systemctl", "daemon-reload")
 
 
-def report(guest: Guest) -> dict[str, Any]:
-    """What the service wrote."""
-    found: dict[str, Any] = json.loads(guest.must("cat", REPORT))
-    return found
-
-
 @pytest.fixture(scope="module")
 def first(node: Guest) -> dict[str, Any]:
     """What the service wrote when it was started by hand."""
@@ -79,7 +67,7 @@ def first(node: Guest) -> dict[str, Any]:
 def test_the_service_scans(node: Guest, first: dict[str, Any], told: Told) -> None:
     """As a user of its own it reads whole config spaces."""
     assert [4096] * 8 == [row["config_bytes"] for row in first["topology"]["pci"] if row["device"] == "0x2330"]
-    owner = node.shell(f"stat -Lc '%U %a' {REPORT}; systemctl show -p Result --value {SERVICE}")
+    owner = node.shell(f"stat -Lc '%U %a' {FILE}; systemctl show -p Result --value {SERVICE}")
     told("fabricscope-scan.service", owner, "a report was written, with config spaces as root reads them")
 
 
@@ -88,11 +76,11 @@ def test_the_timer_fires_and_what_is_known_survives(node: Guest, told: Told) -> 
     """Its calendar is waited for by nobody: one second after it was started. systemd itself begins anew before."""
     unit = "fabricscope-scan.timer"
     node.must("systemctl", "daemon-reexec")
-    node.shell(f"rm -f {REPORT}")
+    node.shell(f"rm -f {FILE}")
     drop_in(node, unit, "[Timer]\nOnBootSec=\nOnCalendar=\nOnActiveSec=1s\nRandomizedDelaySec=0\n")
     try:
         node.must("systemctl", "start", unit)
-        node.until(f"test -s {REPORT}", 200)
+        node.until(f"test -s {FILE}", 200)
         shown = node.shell(f"systemctl show -p LastTriggerUSec,Unit {unit}")
     finally:
         node.run("systemctl", "stop", unit)
@@ -130,43 +118,6 @@ def test_nothing_of_the_host_can_be_written(node: Guest, told: Told) -> None:
     assert before == after
     assert "was-here" not in after
     told("A shell in the unit's sandbox", f"{len(ATTEMPTS)} ways to change the host, each refused", "-")
-
-
-def test_a_hung_child_holds_up_neither_the_unit_nor_root(guest: Guest, told: Told) -> None:
-    """A NIC's firmware never answers, and no signal ends who asked: what is left behind has a bounded time to end.
-
-    The locks of the service outlast its run; root's own are elsewhere.
-    """
-    guest.show(machine(SMALL))
-    guest.shell("rm -rf /var/lib/private/fabricscope /var/lib/fabricscope")
-    guest.tell([f"silent {NIC} 1"])
-    try:
-        guest.run("systemctl", "start", SERVICE, seconds=200)  # it ends badly: with what it left behind
-        hung, left = how(report(guest), "rdma"), scanning(guest)
-        kept, ended = (float(each) / 1e6 for each in guest.shell(TIMES).split())
-        guest.run("systemctl", "start", SERVICE, seconds=200)
-        again = how(report(guest), "rdma")
-        own = how(guest.scan("--only", "kernel,rdma", "--timeout", "30"), "rdma")
-        folders = guest.shell("stat -Lc '%n %U %a' /run/fabricscope-root /run/fabricscope")
-    finally:
-        guest.tell([f"silent {NIC} 0"])
-        guest.run("systemctl", "reset-failed", SERVICE)
-
-    assert "it cannot be killed and was left behind" in hung
-    assert {"D"} == {line.split()[0] for line in left}
-    assert ended - kept < STOPPED_SECONDS
-    assert "an earlier run's child is stuck since" in again
-    assert "it cannot be killed and was left behind" in own
-    assert [
-        "/run/fabricscope-root root 700",
-        "/run/fabricscope UNKNOWN 755",
-    ] == folders.splitlines()  # a user that is gone
-    told("A hung child of fabricscope-scan.service", f"it ended {ended - kept:.0f} s after its scan; {folders}", again)
-
-
-def how(found: dict[str, Any], probe: str) -> str:
-    """Why a probe did not end well."""
-    return next(str(each["reason"]) for each in found["probes"] if each["name"] == probe)
 
 
 def test_a_failing_scan_is_one_line_of_the_status(node: Guest, told: Told) -> None:

@@ -10,16 +10,16 @@ import pytest
 
 from fixtures.machine import Machine
 from tests.lab.batches import SMALL, machine
-from tests.lab.conftest import Told
+from tests.lab.conftest import Told, started
 from tests.lab.described import settings
 from tests.lab.guest import SCAN, UPTIME_SECONDS, Guest
 from tests.matrix.cases import causes
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 
-SHOWN = SMALL
 GPU, NIC, OTHER_NIC = "0000:19:00.0", "0000:1b:00.0", "0000:9b:00.0"
 PORT, OTHER_PORT = "enp27s0np0", "enp155s0np0"
+LOOK_SECONDS = 3
 PATIENCE_SECONDS = 180  # a kind of event rests up to a minute after its judging, and the guest is slow
 UNIT = "fabricscope-watch.service"
 UNITS = "/run/systemd/system"
@@ -37,7 +37,6 @@ RENAMED = f"""
 ip link set {OTHER_PORT} down; udevadm trigger --action=add /sys/class/net/{OTHER_PORT}; udevadm settle
 ip link set port1 up; udevadm settle; ls /sys/class/infiniband /sys/class/net
 """
-UNDONE = f"rm -f {RULES}/60-rdma-persistent-naming.rules {RULES}/90-lab.rules; udevadm control --reload"
 Judgings = list[dict[str, Any]]
 
 
@@ -56,28 +55,32 @@ class Watch:
 
     def until(self, wanted: Callable[[Judgings], bool]) -> Judgings:
         """The judgings that came since it was asked last, as soon as they are what is wanted."""
-        for _ in range(PATIENCE_SECONDS):
+        for _ in range(0, PATIENCE_SECONDS, LOOK_SECONDS):
             if wanted(new := self.lines()[self._seen :]):
                 break
-            self._guest.must("sleep", "1")
+            self._guest.must("sleep", str(LOOK_SECONDS))
         assert wanted(new), json.dumps(new)[-3000:]
         self._seen += len(new)
         return new
 
 
 @pytest.fixture
-def watch(guest: Guest) -> Iterator[Watch]:
+def guest() -> Iterator[Guest]:
+    """One for each test, as nothing takes back what they do."""
+    one = started("-watch", shape=SMALL)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def watch(guest: Guest) -> Watch:
     """A watch of the healthy machine, a day after its boot."""
-    guest.turn_into(machine(SMALL))
     place = "/run/watch.ndjson"
     options = ("--format", "ndjson", "--settle", "1", "--timeout", "120", "--quiet")
     shifted = ("unshare", "--time", "--boottime", str(UPTIME_SECONDS), "--fork", "--kill-child=SIGTERM")
     run = ("systemd-run", "--quiet", "--unit=lab-watch", f"--property=StandardOutput=truncate:{place}")
     guest.must(*run, *shifted, SCAN, "watch", *options)
-    yield Watch(guest, place)
-    guest.must("systemctl", "stop", "lab-watch")
-    guest.shell(UNDONE)
-    guest.clear()
+    return Watch(guest, place)
 
 
 def loud(judgings: Judgings, kind: str) -> Judgings:
@@ -163,9 +166,8 @@ def test_what_happens_is_found_and_what_is_mended_is_taken_back(guest: Guest, wa
 
 def test_a_link_that_retrains_is_found_by_the_clock(guest: Guest, told: Told) -> None:
     """No message of the kernel tells it. By the unit as it is shipped: what was found survives its restart."""
-    guest.turn_into(machine(SMALL))
     place, cause = "/run/service.ndjson", causes()["pcie/gpu-at-x8"]
-    line = f"{SCAN} watch --every 30 --timeout 60 --state-dir ${{STATE_DIRECTORY}}/state --format ndjson --quiet"
+    line = f"{SCAN} watch --every 10 --timeout 60 --state-dir ${{STATE_DIRECTORY}}/state --format ndjson --quiet"
     line += " --output ${STATE_DIRECTORY}/report.json"
     output = f"StandardOutput=append:{place}\nStandardError=journal\n"
     guest.shell(f"systemctl stop fabricscope-scan.timer; mkdir -p {UNITS}/{UNIT}.d; rm -f {place}")
@@ -184,8 +186,7 @@ def test_a_link_that_retrains_is_found_by_the_clock(guest: Guest, told: Told) ->
         mended = watch.until(lambda new: "start" in why(new))
     finally:
         guest.run("systemctl", "stop", UNIT)
-        ended = guest.shell(f"systemctl show -p Result --value {UNIT}; rm -r {UNITS}/{UNIT}.d; systemctl daemon-reload")
-        guest.clear()
+        ended = guest.shell(f"systemctl show -p Result --value {UNIT}")
 
     assert ["pcie-width-downgraded"] == [rule for rule, _ in came(found)]
     assert {"time"} == why(found[-1:])
