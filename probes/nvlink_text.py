@@ -95,6 +95,8 @@ class _Section:
 def _parse(text: str, fact: Fact) -> NvLinks:
     if len(text) > _LIMIT_CHARACTERS:
         raise Unparsable(f"longer than {_LIMIT_CHARACTERS} characters")
+    if not text.strip():  # seen on an H100 with NvLinkDisable=1; a file that was saved badly is empty, too
+        raise Unparsable("nothing is printed, as where the driver offers no NVLink")
     sections: list[_Section] = []
     cut = False
     lines = [line.strip() for line in text.splitlines()]
@@ -111,7 +113,7 @@ def _parse(text: str, fact: Fact) -> NvLinks:
         elif sections:
             _take(sections[-1], line, fact)
     if not sections:
-        first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
+        first = next(line.strip() for line in text.splitlines() if line.strip())
         raise Unparsable(f"no GPU; it begins with: {first[:120]}")
     notes = ["its author cut the text"] if cut else []
     notes += [f"GPU{one.gpu.index}: {one.misread[0]!r} is not understood" for one in sections if one.misread]
