@@ -4,19 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from functools import cache, partial
+from importlib import resources
+from typing import TYPE_CHECKING, Any
 
 import duckdb
-import ibis
-from ibis.expr import types as ir
+import msgspec
 
 from agent.fleet.dataset import Dataset
 from agent.fleet.engines import shapes
-from agent.fleet.engines.engine import EngineRefused, Row, Unbound, dataset_at, one_line
+from agent.fleet.engines.engine import EngineRefused, Make, Row, Unbound, dataset_at, one_line
 from agent.fleet.tables import BOOL, FLOAT, INT, TEXT, TIME
 
+if TYPE_CHECKING:
+    from ibis.expr import types as ir
+
 _PIECE, _BATCH = 8192, 65_536  # rows
-_TYPES = {TEXT: "VARCHAR", INT: "BIGINT", FLOAT: "DOUBLE", BOOL: "BOOLEAN", TIME: "TIMESTAMP"}
+TYPES = {TEXT: "VARCHAR", INT: "BIGINT", FLOAT: "DOUBLE", BOOL: "BOOLEAN", TIME: "TIMESTAMP"}
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A query that Ibis has compiled before (release/prepared.py), and the tables that it asks."""
+
+    tables: list[str]
+    sql: str
+
+
+class _File(msgspec.Struct):
+    queries: dict[str, Prepared]
 
 
 class Embedded(Unbound):
@@ -45,13 +60,24 @@ class Embedded(Unbound):
 
     def rows(self, expression: ir.Table) -> list[Row]:
         """Compiled and fetched. Raises EngineRefused."""
-        return self._answered(_sql(expression))
+        return self._answered(compiled(expression))
 
     def later(self, expression: ir.Table) -> Callable[[], list[Row]]:
         """Answered by a thread, while further questions are compiled here."""
+        return self._begun(compiled(expression))
+
+    def prepared(self, name: str, make: Make) -> Callable[[], list[Row]]:
+        """Without Ibis, which takes half a second to come."""
+        known = prepared_queries().get(name)
+        if known is None:
+            return super().prepared(name, make)
+        for table in known.tables:
+            self._view(table)
+        return self._begun(known.sql)
+
+    def _begun(self, sql: str) -> Callable[[], list[Row]]:
         if self._dataset.store.remote:  # what is registered belongs to one connection
-            return super().later(expression)
-        sql = _sql(expression)
+            return partial(self._answered, sql)
         begun = self._beside.submit(self._fetched, sql)
 
         def rows() -> list[Row]:
@@ -65,7 +91,7 @@ class Embedded(Unbound):
     def batches(self, expression: ir.Table) -> Any:
         """A pyarrow.RecordBatchReader, for what is too large for one list. Raises EngineRefused."""
         try:
-            found: Any = self._database.sql(_sql(expression))
+            found: Any = self._database.sql(compiled(expression))
             return (getattr(found, "to_arrow_reader", None) or found.fetch_arrow_reader)(_BATCH)
         except duckdb.Error as error:
             raise EngineRefused(one_line(Embedded.name, error)) from error
@@ -144,7 +170,7 @@ class Embedded(Unbound):
             if each.type == TIME and each.name in there
             else f'"{each.name}"'
             if each.name in there
-            else f'CAST(NULL AS {_TYPES[each.type]}) AS "{each.name}"'
+            else f'CAST(NULL AS {TYPES[each.type]}) AS "{each.name}"'
             for each in shapes.columns(name)
         )
         self._database.execute(f'CREATE OR REPLACE VIEW "{name}" AS SELECT {chosen} FROM {source}')  # noqa: S608  # our names
@@ -173,7 +199,17 @@ class Embedded(Unbound):
         self._database.execute("SET lock_configuration = true")
 
 
-def _sql(expression: ir.Table) -> str:
+@cache
+def prepared_queries() -> dict[str, Prepared]:
+    """By name."""
+    file = resources.files("agent.fleet.engines").joinpath("prepared.json")
+    return msgspec.json.decode(file.read_bytes(), type=_File).queries
+
+
+def compiled(expression: ir.Table) -> str:
+    """The SQL of an expression."""
+    import ibis
+
     return str(ibis.to_sql(expression, dialect="duckdb", pretty=False))
 
 

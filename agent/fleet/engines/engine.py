@@ -5,14 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, Protocol
-
-from ibis.expr import types as ir
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from agent.fleet.dataset import BadDataset, Dataset, open_dataset
 from agent.fleet.engines import shapes
 
+if TYPE_CHECKING:
+    from ibis.expr import types as ir
+
 Row = tuple[Any, ...]
+Asked = Callable[[], list[Row]]  # the rows, once they are needed
 
 
 class EngineRefused(Exception):
@@ -48,8 +50,14 @@ class Tables(Protocol):
     def later(self, expression: ir.Table) -> Callable[[], list[Row]]:
         """Ask now, and take the rows when they are needed: an engine may work meanwhile. Raises EngineRefused."""
 
+    def prepared(self, name: str, make: Make) -> Callable[[], list[Row]]:
+        """As `later`, for an expression without values of its own: an engine may know its SQL by that name."""
+
     def batches(self, expression: ir.Table) -> Any:
         """A pyarrow.RecordBatchReader, for what is too large for one list. Raises EngineRefused."""
+
+
+Make = Callable[[Tables], "ir.Table"]
 
 
 class Engine(Tables, Protocol):
@@ -91,6 +99,10 @@ class Narrowed:
         """As the engine gives them."""
         return self._tables.later(expression)
 
+    def prepared(self, name: str, make: Make) -> Callable[[], list[Row]]:
+        """Of some nodes it is another query than the one of that name."""
+        return self._tables.later(make(self))
+
     def batches(self, expression: ir.Table) -> Any:
         """As the engine gives them."""
         return self._tables.batches(expression)
@@ -124,9 +136,17 @@ class Unbound(ABC):
     def rows(self, expression: ir.Table) -> list[Row]:
         """The rows of an expression."""
 
+    @abstractmethod
+    def batches(self, expression: ir.Table) -> Any:
+        """The same, as a pyarrow.RecordBatchReader."""
+
     def later(self, expression: ir.Table) -> Callable[[], list[Row]]:
         """When they are needed, here."""
         return partial(self.rows, expression)
+
+    def prepared(self, name: str, make: Make) -> Callable[[], list[Row]]:
+        """When they are needed, here."""
+        return self.later(make(self))
 
     def latest(self, name: str) -> ir.Table:
         """By name."""

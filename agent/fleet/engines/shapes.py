@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-
-import ibis
-from ibis.expr import types as ir
+from typing import TYPE_CHECKING
 
 from agent.fleet.tables import BOOL, CHANGE, FLOAT, INT, SIGHTING, TABLES, TEXT, TIME, Column
+
+if TYPE_CHECKING:
+    from ibis.expr import types as ir
 
 HISTORY = "history_"  # before the name of a table's history, in every engine
 MOMENT = "observed_at"  # a row of history: since then the rows of this node have been so
@@ -32,4 +33,6 @@ def columns(name: str) -> tuple[Column, ...]:
 @cache
 def table(name: str) -> ir.Table:
     """A table that belongs to no engine. Raises KeyError."""
+    import ibis  # a third of a second
+
     return ibis.table({each.name: KINDS[each.type] for each in columns(name)}, name=name)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import reduce
 from operator import or_
+from typing import TYPE_CHECKING
 
-import ibis
-from ibis.expr import types as ir
-
-from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.engine import Asked, Tables
 from agent.fleet.questions.classes import CLASS
 from agent.fleet.questions.odd import Group, Odd
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.usual import Usual, counted, median, spread, usual
+
+if TYPE_CHECKING:
+    from ibis.expr import types as ir
 
 _STEP = 0.05  # seconds: probes' durations are counted in steps
 _SLOWER_BY = 2.0  # seconds
@@ -24,11 +25,31 @@ _LESS_MIB = 4096  # firmware and crash kernels take some
 _LESS_SHARE = 0.02
 
 
-def memory(tables: Tables, classes: dict[str, int], options: Options) -> Iterator[Odd]:
-    """Nodes with clearly less or more memory than the median of their class."""
+def memory_begun(tables: Tables) -> Asked:
+    """How many nodes of a class have how much."""
+    return tables.prepared("outliers: memory", _memory)
+
+
+def _memory(tables: Tables) -> ir.Table:
     host = tables.latest("host")
+    return host.group_by([CLASS, "memory_mib"]).agg(count=host.count())
+
+
+def probes_begun(tables: Tables) -> Asked:
+    """How probes ended in a class, and how long they took, in steps."""
+    return tables.prepared("outliers: probes", _probes)
+
+
+def _probes(tables: Tables) -> ir.Table:
+    probe = tables.latest("probe")
+    steps = probe.mutate(step=(probe.duration_seconds / _STEP).floor().cast("int64"))
+    return steps.group_by([CLASS, "name", "status", "step"]).agg(count=steps.count())
+
+
+def memory(tables: Tables, begun: Asked, classes: dict[str, int], options: Options) -> Iterator[Odd]:
+    """Nodes with clearly less or more memory than the median of their class."""
     sums: dict[str, list[tuple[float, int]]] = {}
-    for name, mib, count in tables.rows(host.group_by([CLASS, "memory_mib"]).agg(count=host.count())):
+    for name, mib, count in begun():
         if name in classes:
             sums.setdefault(name, []).append((mib, count))
     ordinary: dict[str, tuple[float, float, Usual]] = {}
@@ -44,6 +65,7 @@ def memory(tables: Tables, classes: dict[str, int], options: Options) -> Iterato
             ordinary[name] = middle, off, Usual(middle, near, of)
     if not ordinary:
         return
+    host = tables.latest("host")
     far = reduce(
         or_,
         [
@@ -59,24 +81,19 @@ def memory(tables: Tables, classes: dict[str, int], options: Options) -> Iterato
         )
 
 
-def probes(tables: Tables, classes: dict[str, int], options: Options) -> Iterator[Odd]:
+def probes(tables: Tables, begun: Asked, classes: dict[str, int], options: Options) -> Iterator[Odd]:
     """Nodes where a probe failed that serves nearly everywhere in their class, or takes far longer than the median."""
-    probe = tables.latest("probe")
-    steps = probe.mutate(step=(probe.duration_seconds / _STEP).floor().cast("int64"))
     statuses: dict[tuple[str, str], list[tuple[str, int]]] = {}
     times: dict[tuple[str, str], list[tuple[float | None, int]]] = {}
-    grouped = steps.group_by([CLASS, "name", "status", "step"]).agg(count=steps.count())
-    for name, what, status, step, count in tables.rows(grouped):
+    for name, what, status, step, count in begun():
         if name in classes:
             statuses.setdefault((name, what), []).append((status, count))
             times.setdefault((name, what), []).append((None if step is None else step * _STEP, count))
-    yield from _failed(tables, probe, statuses, options)
-    yield from _slow(tables, probe, times, options)
+    yield from _failed(tables, statuses, options)
+    yield from _slow(tables, times, options)
 
 
-def _failed(
-    tables: Tables, probe: ir.Table, statuses: dict[tuple[str, str], list[tuple[str, int]]], options: Options
-) -> Iterator[Odd]:
+def _failed(tables: Tables, statuses: dict[tuple[str, str], list[tuple[str, int]]], options: Options) -> Iterator[Odd]:
     expected: dict[tuple[str, str], Usual] = {}
     for key, rows in statuses.items():
         normal = usual(counted(rows), options)
@@ -84,7 +101,7 @@ def _failed(
             expected[key] = normal
     if not expected:
         return
-    names = sorted({what for _, what in expected})
+    probe, names = tables.latest("probe"), sorted({what for _, what in expected})
     failed = probe.filter(probe.name.isin(names) & ~probe.status.isin(_SERVED))
     for node, name, what, status in tables.rows(failed.select("node", CLASS, "name", "status")):
         if (name, what) in expected and status is not None:
@@ -94,7 +111,7 @@ def _failed(
 
 
 def _slow(
-    tables: Tables, probe: ir.Table, times: dict[tuple[str, str], list[tuple[float | None, int]]], options: Options
+    tables: Tables, times: dict[tuple[str, str], list[tuple[float | None, int]]], options: Options
 ) -> Iterator[Odd]:
     limits: dict[tuple[str, str], tuple[float, Usual]] = {}
     for key, rows in times.items():
@@ -109,7 +126,8 @@ def _slow(
             limits[key] = limit, Usual(middle, near, of)
     if not limits:
         return
-    slow = probe.filter(probe.duration_seconds > ibis.literal(min(limit for limit, _ in limits.values())))
+    probe = tables.latest("probe")
+    slow = probe.filter(probe.duration_seconds > min(limit for limit, _ in limits.values()))
     far: dict[tuple[str, str], list[tuple[str, float]]] = {}
     for node, name, what, seconds in tables.rows(slow.select("node", CLASS, "name", "duration_seconds")):
         if (name, what) in limits and seconds > limits[name, what][0] + _STEP:

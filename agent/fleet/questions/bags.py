@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
-from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.engine import Asked, Tables
 from agent.fleet.questions.classes import CLASS
 from agent.fleet.questions.odd import Group, Odd
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.usual import Usual, usual
+
+if TYPE_CHECKING:
+    from ibis.expr import types as ir
 
 ABSENT = "(absent)"
 _ASKED = 500  # texts in one query; beyond, all nodes' are fetched
@@ -53,30 +57,45 @@ def words(text: str, own: frozenset[str] = frozenset()) -> dict[str, str]:
     return found
 
 
-def bags(tables: Tables, classes: dict[str, int], options: Options) -> Iterator[Odd]:
+def bags_begun(tables: Tables) -> list[Asked]:
+    """How often each text occurs in each class, for each of BAGS."""
+    return [tables.prepared(f"outliers: {bag.key}", partial(_counts, bag=bag)) for bag in BAGS]
+
+
+def bags(tables: Tables, begun: list[Asked], classes: dict[str, int], options: Options) -> Iterator[Odd]:
     """Words that nearly all nodes of a class have and some have not, and the other way round."""
-    for bag in BAGS:
-        yield from _odd(tables, bag, classes, options)
+    for bag, counts in zip(BAGS, begun, strict=True):
+        yield from _odd(tables, bag, counts, classes, options)
 
 
-def _odd(tables: Tables, bag: Bag, classes: dict[str, int], options: Options) -> Iterator[Odd]:
+def _known(tables: Tables, bag: Bag) -> ir.Table:
+    """The text of every node, and what of it is compared."""
     host = tables.latest("host")
     text = host[bag.column]
     if bag.own:  # each node's own words would make every text another
         text = text.re_replace(f"(^| )({'|'.join(re.escape(each) for each in sorted(bag.own))})=[^ ]*", " ")
-    known = host.select("node", CLASS, whole=host[bag.column], text=text).filter(lambda t: t.text.notnull())
+    return host.select("node", CLASS, whole=host[bag.column], text=text).filter(lambda t: t.text.notnull())
+
+
+def _counts(tables: Tables, bag: Bag) -> ir.Table:
+    known = _known(tables, bag)
+    return known.group_by([CLASS, "text"]).agg(count=known.count())
+
+
+def _odd(tables: Tables, bag: Bag, counts: Asked, classes: dict[str, int], options: Options) -> Iterator[Odd]:
     texts: dict[str, dict[str, int]] = {}
-    for name, each, count in tables.rows(known.group_by([CLASS, "text"]).agg(count=known.count())):
+    for name, each, count in counts():
         if name in classes:
             texts.setdefault(name, {})[each] = count
     expected: dict[str, dict[str, Usual]] = {}
     asked: set[str] = set()
-    for name, counts in texts.items():
-        parsed = {each: words(each, bag.own) for each in counts}
-        expected[name] = _expected(parsed, counts, bag, options)
+    for name, often in texts.items():
+        parsed = {each: words(each, bag.own) for each in often}
+        expected[name] = _expected(parsed, often, bag, options)
         asked |= {each for each, found in parsed.items() if any(_differing(found, expected[name], bag))}
     if not asked:
         return
+    known = _known(tables, bag)
     chosen = known.filter(known.text.isin(sorted(asked))) if len(asked) <= _ASKED else known
     # whole: once is enough for the engine to take a node's own words out
     for node, name, whole in tables.rows(chosen.select("node", CLASS, "whole")):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from ibis.expr import types as ir
 
 from agent.fleet.engines.engine import Row, Tables
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.innocent import NOWHERE_ELSE, own_mac, placeholder, within_host
 from agent.fleet.questions.lids import lids
 from agent.fleet.questions.options import ORDINARY, Options
+
+if TYPE_CHECKING:
+    from ibis.expr import types as ir
 
 HOLDERS = 16  # of one value that are named one by one
 _SEVERAL_NETWORKS = 0.2  # share of addresses that are twice: then these are networks that use the same ones
@@ -91,7 +94,7 @@ def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
     """Values that several nodes have. What is known to be shared innocently is left out."""
     notes: list[str] = []
     found: list[_Found] = []
-    begun = [tables.later(_counts(tables, kind)) for kind in KINDS]
+    begun = [tables.prepared(f"duplicates: {kind.what}", partial(_counts, kind=kind)) for kind in KINDS]
     for kind, counts in zip(KINDS, begun, strict=True):
         several = _several(counts())
         if kind.table == "address":

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.hostlist import fold
-from agent.fleet.questions.classes import CLASS, sizes
+from agent.fleet.questions.classes import CLASS, sizes, sizes_begun
 from agent.fleet.questions.odd import LABELS
 from agent.fleet.questions.options import ORDINARY, Options
 from agent.model.finding import SEVERITIES
+
+if TYPE_CHECKING:
+    from ibis.expr import types as ir
 
 _WHOLE = 0.5  # share of a class from which on a finding is a matter of the class
 _NAMED = 50  # nodes of such a class that are named as not having it
@@ -58,19 +61,10 @@ class _Group(msgspec.Struct):
 
 def findings(tables: Tables, options: Options = ORDINARY) -> Findings:
     """All findings of the latest reports, grouped by rule and severity."""
-    of = sizes(tables)
-    finding = tables.latest("finding")
-    counts = tables.rows(
-        finding.group_by(["rule", "severity", CLASS]).agg(
-            nodes=finding.node.nunique(),
-            findings=finding.count(),
-            summary=finding.summary.min(),
-            remedy=finding.remedy.min(),
-        )
-    )
+    of = sizes(sizes_begun(tables))
     whole: dict[tuple[str, str], list[Any]] = {}
     single: dict[tuple[str, str], list[Any]] = {}
-    for row in counts:
+    for row in tables.prepared("findings", _counts)():
         rule, severity, name, nodes = row[:4]
         size = of.get(name, 0)
         target = whole if size >= options.fewest and nodes > _WHOLE * size else single
@@ -80,6 +74,16 @@ def findings(tables: Tables, options: Options = ORDINARY) -> Findings:
     for key, rows in single.items():
         found.append(_of_nodes(key, rows, groups[key], of))
     return Findings(findings=sorted(found, key=_rank), nodes=sum(of.values()))
+
+
+def _counts(tables: Tables) -> ir.Table:
+    finding = tables.latest("finding")
+    return finding.group_by(["rule", "severity", CLASS]).agg(
+        nodes=finding.node.nunique(),
+        findings=finding.count(),
+        summary=finding.summary.min(),
+        remedy=finding.remedy.min(),
+    )
 
 
 def _of_class(tables: Tables, rule: str, severity: str, rows: list[Any], of: dict[str, int]) -> Found:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import reduce
 from operator import and_, or_
-from typing import Any
-
-import ibis
-from ibis.expr import types as ir
+from typing import TYPE_CHECKING, Any
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.questions.classes import CLASS
+
+if TYPE_CHECKING:
+    from ibis.expr import types as ir
 
 _UNICAST = 0xC000  # from here on: multicast and the permissive LID
 _FEW = 0.2  # share of ports whose LID is twice, above which these are several subnets
@@ -65,6 +65,8 @@ def _ports(tables: Tables) -> ir.Table:
     named = host.filter(host.cluster.notnull()).select("node", "cluster")
     if tables.rows(named.limit(1)):
         return used.left_join(named, "node").drop("node_right")
+    import ibis
+
     return used.mutate(cluster=ibis.null("string"))
 
 

@@ -9,19 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from ibis.expr import types as ir
 
-from agent.fleet.engines.engine import Row, Tables
-from agent.fleet.questions.amounts import memory, probes
+from agent.fleet.engines.engine import Asked, Row, Tables
+from agent.fleet.questions.amounts import memory, memory_begun, probes, probes_begun
 from agent.fleet.questions.attributes import ATTRIBUTES, Attribute
-from agent.fleet.questions.bags import bags
-from agent.fleet.questions.classes import CLASS, sizes
+from agent.fleet.questions.bags import bags, bags_begun
+from agent.fleet.questions.classes import CLASS, sizes, sizes_begun
 from agent.fleet.questions.odd import Group, Mixed, Odd, Outlier, folded
 from agent.fleet.questions.options import ORDINARY, Options
 from agent.fleet.questions.usual import Usual, counted, planned, usual
+
+if TYPE_CHECKING:
+    from ibis.expr import types as ir
 
 _SUBJECT = {"gpu": "label", "nic": "label", "port": "label", "netdev": "label", "link": "called"}
 _SHARED = (("gpu", "name"), ("gpu", None), ("nic", "board_id"))  # places that several things of one node share
@@ -43,13 +45,14 @@ class Outliers(msgspec.Struct, frozen=True, kw_only=True):
 
 def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     """Nodes that differ from a clear majority of their hardware class."""
-    classes = sizes(tables)
+    together, first = _together(), sizes_begun(tables)
+    begun = [_begun(tables, attributes) for attributes in together]
+    words, sums, times = bags_begun(tables), memory_begun(tables), probes_begun(tables)
+    classes = sizes(first)
     enough = {name: count for name, count in classes.items() if count >= options.fewest}
     odds: list[Odd] = []
     mixed: dict[tuple[str, str], list[tuple[Attribute, Any, dict[Any, int]]]] = {}
     shifted: set[str] = set()  # nodes with another number of rails: their rail 3 may be their neighbours' rail 4
-    together = _together()
-    begun = [tables.later(_counts(tables, attributes)) for attributes in together]
     for attributes, rows in zip(together, begun, strict=True):
         groups = _counted(tables, attributes, rows(), enough, options)
         found = list(_found(tables, attributes, _usual(groups, options), shifted))
@@ -58,9 +61,9 @@ def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
         for (attribute, name, place), counts in groups.items():
             if usual(counts, options) is None and planned(counts, options) is not None:
                 mixed.setdefault((attribute.key, name), []).append((attribute, place, counts))
-    odds += bags(tables, enough, options)
-    odds += memory(tables, enough, options)
-    odds += probes(tables, enough, options)
+    odds += bags(tables, words, enough, options)
+    odds += memory(tables, sums, enough, options)
+    odds += probes(tables, times, enough, options)
     return Outliers(
         outliers=folded(odds),
         mixed=[_mixed(name, each) for (_, name), each in sorted(mixed.items())],
@@ -89,6 +92,11 @@ def _keys(attributes: list[Attribute]) -> list[str]:
     """Places and values, each column once."""
     places = (each.place for each in attributes if each.place)
     return list(dict.fromkeys((CLASS, *places, *(each.column for each in attributes))))
+
+
+def _begun(tables: Tables, attributes: list[Attribute]) -> Asked:
+    table, rails = attributes[0].table, {True: " rails", False: " others", None: ""}[attributes[0].rails]
+    return tables.prepared(f"outliers: {table}{rails}", lambda each: _counts(each, attributes))
 
 
 def _counts(tables: Tables, attributes: list[Attribute]) -> ir.Table:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import ibis
 import msgspec
 
-from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.engine import Asked, Tables
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.classes import CLASS
 from agent.fleet.questions.options import ORDINARY, Options
 
+if TYPE_CHECKING:
+    from ibis.expr import types as ir
+
 VERDICTS = ("critical", "error", "warning", "unknown", "ok")  # worst first
 REASONS = 3  # of a rule that could not be judged
 WORST = 10
+_WORST = ["node", CLASS, "verdict", "critical", "error", "warning", "observed_at"]
 
 
 class ClassLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,17 +75,17 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 def summary(tables: Tables, options: Options = ORDINARY) -> Summary:
     """Verdicts by class, coverage by rule, the worst nodes."""
-    host = tables.latest("host")
-    ((count, newest, oldest),) = tables.rows(
-        host.aggregate(nodes=host.count(), newest=host.observed_at.max(), oldest=host.observed_at.min())
-    )
+    begun = tables.prepared("summary: times", _times)
+    states, bad = tables.prepared("summary: states", _all_states), tables.prepared("summary: worst", _bad)
+    ((count, newest, oldest),) = begun()
     if not count:
         return Summary(nodes=0, stale_after_seconds=options.stale_after_seconds)
     cut = newest - timedelta(seconds=options.stale_after_seconds)
-    old = host.observed_at < ibis.literal(cut)
+    host = tables.latest("host")
+    old = host.observed_at < cut
     stale = [node for (node,) in tables.rows(host.filter(old).select("node"))] if oldest < cut else []
     classes = _classes(tables, cut)
-    worst = _worst(tables, cut)
+    worst = _worst(bad, cut)
     return Summary(
         nodes=count,
         newest=stamp(newest),
@@ -92,7 +95,7 @@ def summary(tables: Tables, options: Options = ORDINARY) -> Summary:
         stale=len(stale),
         stale_hosts=fold(stale),
         classes=classes,
-        coverage=_coverage(tables, cut, count, bool(stale)),
+        coverage=_coverage(tables, states, cut, count, bool(stale)),
         worst=worst[:WORST],
         more_worst=max(0, len(worst) - WORST),
     )
@@ -104,7 +107,7 @@ def stamp(moment: datetime) -> str:
 
 
 def _classes(tables: Tables, cut: datetime) -> list[ClassLine]:
-    host = tables.latest("host").mutate(old=lambda t: (t.observed_at < ibis.literal(cut)).ifelse(1, 0))
+    host = tables.latest("host").mutate(old=lambda t: (t.observed_at < cut).ifelse(1, 0))
     found: dict[str, dict[tuple[str, bool], int]] = {}
     rows = tables.rows(host.group_by([CLASS, "verdict", "old"]).agg(nodes=host.count()))
     for name, verdict, old, count in rows:
@@ -121,12 +124,10 @@ def _classes(tables: Tables, cut: datetime) -> list[ClassLine]:
     return sorted(lines, key=lambda line: (-line.nodes, line.hardware_class))
 
 
-def _coverage(tables: Tables, cut: datetime, nodes: int, stale: bool) -> list[Coverage]:
-    check = tables.latest("check")
-    counts = _states(tables, check)
-    host = tables.latest("host")
-    gone = host.filter(host.observed_at < ibis.literal(cut)).select("node")
-    old = _states(tables, check.semi_join(gone, "node")) if stale else {}
+def _coverage(tables: Tables, states: Asked, cut: datetime, nodes: int, stale: bool) -> list[Coverage]:
+    host, check = tables.latest("host"), tables.latest("check")
+    gone = host.filter(host.observed_at < cut).select("node")
+    old = _by_rule(tables.rows(_states(check.semi_join(gone, "node")))) if stale else {}
     unknown = check.filter(check.state == "unknown")
     if stale:
         unknown = unknown.anti_join(gone, "node")
@@ -134,7 +135,7 @@ def _coverage(tables: Tables, cut: datetime, nodes: int, stale: bool) -> list[Co
     for rule, reason, count in tables.rows(unknown.group_by(["rule", "reason"]).agg(nodes=unknown.count())):
         reasons.setdefault(rule, []).append((reason or "no reason told", count))
     found = []
-    for rule, each in counts.items():
+    for rule, each in _by_rule(states()).items():
         late = old.get(rule, {})
         fresh = {state: count - late.get(state, 0) for state, count in each.items()}
         found.append(
@@ -153,17 +154,32 @@ def _coverage(tables: Tables, cut: datetime, nodes: int, stale: bool) -> list[Co
     return sorted(found, key=lambda each: (-each.unknown, -each.missing, each.rule))
 
 
-def _states(tables: Tables, check: Any) -> dict[str, dict[str, int]]:
+def _times(tables: Tables) -> ir.Table:
+    host = tables.latest("host")
+    return host.aggregate(nodes=host.count(), newest=host.observed_at.max(), oldest=host.observed_at.min())
+
+
+def _all_states(tables: Tables) -> ir.Table:
+    return _states(tables.latest("check"))
+
+
+def _bad(tables: Tables) -> ir.Table:
+    host = tables.latest("host")
+    return host.filter(host.verdict.isin(["critical", "error", "warning"])).select(_WORST)
+
+
+def _states(check: ir.Table) -> ir.Table:
+    return check.group_by(["rule", "state"]).agg(nodes=check.count())
+
+
+def _by_rule(rows: Iterable[tuple[Any, ...]]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
-    for rule, state, count in tables.rows(check.group_by(["rule", "state"]).agg(nodes=check.count())):
+    for rule, state, count in rows:
         found.setdefault(rule, {})[state] = count
     return found
 
 
-def _worst(tables: Tables, cut: datetime) -> list[Worst]:
-    host = tables.latest("host")
-    bad = host.filter(host.verdict.isin(["critical", "error", "warning"]))
-    columns = ["node", CLASS, "verdict", "critical", "error", "warning", "observed_at"]
+def _worst(bad: Asked, cut: datetime) -> list[Worst]:
     found = [
         Worst(
             node=node,
@@ -174,7 +190,7 @@ def _worst(tables: Tables, cut: datetime) -> list[Worst]:
             warning=warning or 0,
             stale=seen < cut,
         )
-        for node, name, verdict, critical, error, warning, seen in tables.rows(bad.select(columns))
+        for node, name, verdict, critical, error, warning, seen in bad()
     ]
     return sorted(found, key=lambda w: (VERDICTS.index(w.verdict), -w.critical, -w.error, -w.warning, w.node))
 
