@@ -116,23 +116,21 @@ def test_a_line_that_is_not_understood_is_said_and_not_guessed() -> None:
     assert (None, ()) == (said.gpus[0].nvlink_supported, said.gpus[0].nvlinks)
 
 
-@pytest.mark.parametrize("text", ["NVIDIA-SMI has failed because of you\n", "+---+\nGPUs:\n gpuId 0:\n"])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("NVIDIA-SMI has failed because of you\n", "no GPU; it begins with: NVIDIA-SMI has failed"),
+        ("+---+\nGPUs:\n gpuId 0:\n", "no GPU; it begins with: "),
+        ("", "nothing is printed, as where the driver offers no NVLink"),  # as with NvLinkDisable=1
+        ("\n \n", "nothing is printed"),
+    ],
+)
 @pytest.mark.parametrize("parser", PARSERS)
-def test_a_text_without_gpus_is_refused(parser: str, text: str) -> None:
-    """With the line that it begins with."""
+def test_a_text_without_gpus_is_refused(parser: str, text: str, why: str) -> None:
+    """With the line that it begins with; none may be an answer, or a file that was saved badly."""
     parse, _ = PARSERS[parser]
 
-    with pytest.raises(Unparsable, match="no GPU; it begins with: "):
-        parse(text)
-
-
-@pytest.mark.parametrize("text", ["", "\n \n"])
-@pytest.mark.parametrize("parser", PARSERS)
-def test_an_empty_text_may_be_that_of_a_host_without_nvlink(parser: str, text: str) -> None:
-    """As nvidia-smi prints where the driver was told NvLinkDisable=1; or nothing was saved."""
-    parse, _ = PARSERS[parser]
-
-    with pytest.raises(Unparsable, match="nothing is printed, as where the driver offers no NVLink"):
+    with pytest.raises(Unparsable, match=why):
         parse(text)
 
 
