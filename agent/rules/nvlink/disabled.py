@@ -37,7 +37,7 @@ def nvlink_disabled(case: Case) -> Iterator[Answer]:
     The driver answers that NVLink is not supported on an SXM module.
 
     ## What keeps it silent
-    - Cards, superchips, a module that is alone on its node, MIG, no driver: not applicable.
+    - Cards, superchips, a module that is alone on its node, MIG, confidential computing, no driver: not applicable.
     - NVLinks that are there, though down: passes; nvlink-inactive judges them.
     - A virtual machine: its hypervisor may give it no NVLink, and then the parameter is right: unknown.
     - The driver does not tell: unknown.
@@ -65,6 +65,8 @@ def _judge(case: Case, gpu: Gpu, modules: int) -> Answer:
         return NotApplicable(subject, "no other GPU of a baseboard that it could be wired to")
     if gpu.mig and gpu.mig.current:
         return NotApplicable(subject, "MIG is on: NVLink is not used")
+    if case.software.driver.confidential_computing:
+        return NotApplicable(subject, "confidential computing: the driver closes NVLink between GPUs")
     if not gpu.links_known:
         return Unknown(subject, gpu.links_reason or "NVLinks not known")
     if gpu.links:

@@ -203,6 +203,7 @@ def test_nvlink_that_is_switched_off_explains_what_follows() -> None:
         pytest.param(lambda c: changed_gpus(c, links_known=False), Unknown, id="not told"),
         pytest.param(lambda c: changed_gpus(c, links=hgx().topology.gpus[0].links), Pass, id="links"),
         pytest.param(lambda c: changed_gpus(c, links=dead(18)), Pass, id="dead links are those of another rule"),
+        pytest.param(lambda c: driver(c, confidential_computing=True), NotApplicable, id="confidential computing"),
         pytest.param(virtual, Unknown, id="a guest"),
     ],
 )
