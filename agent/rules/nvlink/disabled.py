@@ -31,8 +31,8 @@ def nvlink_disabled(case: Case) -> Iterator[Answer]:
 
     ## Why it matters
     The GPUs talk over PCIe: 63 GB/s at best instead of 450 on an H100, and no job ends for it. `NVreg_NvLinkDisable=1`
-    is what single rented GPUs are given so that CUDA does not wait for a fabric manager; in an image for whole boards, or
-    left in `/etc/modprobe.d` after a fabric manager was mended, it takes away all of NVLink.
+    is what single rented GPUs are given so that CUDA does not wait for a fabric manager; in an image for whole boards,
+    or left in `/etc/modprobe.d` after a fabric manager was mended, it takes away all of NVLink.
 
     ## How it is decided
     The driver answers that NVLink is not supported on an SXM module.
@@ -51,8 +51,8 @@ def nvlink_disabled(case: Case) -> Iterator[Answer]:
     run. Where the parameter is 0, look for NVRM messages of NVLink in the kernel's log.
 
     ## Source
-    NVIDIA open kernel modules, `nv-reg.h` (NvLinkDisable); DigitalOcean, "NVLink" (disabled so that CUDA runs). What NVML answers then was seen on an H100 SXM with driver
-    580.159.04: NOT_SUPPORTED for every link, fabric state 0.
+    NVIDIA open kernel modules, `nv-reg.h` (NvLinkDisable); DigitalOcean, "NVLink" (disabled so that CUDA runs). What NVML
+    answers then was seen on an H100 SXM with driver 580.159.04: NOT_SUPPORTED for every link, fabric state 0.
     """
     yield from no_gpu(case)
     found = [not_offered(case, gpu) or gpu for gpu in case.topology.gpus]
