@@ -51,8 +51,8 @@ def nvlink_disabled(case: Case) -> Iterator[Answer]:
     run. Where the parameter is 0, look for NVRM messages of NVLink in the kernel's log.
 
     ## Source
-    NVIDIA open kernel modules, `nv-reg.h` (NvLinkDisable); DigitalOcean, "NVLink" (disabled so that CUDA runs). What NVML
-    answers then was seen on an H100 SXM with driver 580.159.04: NOT_SUPPORTED for every link, fabric state 0.
+    NVIDIA open kernel modules, `nv-reg.h` (NvLinkDisable); DigitalOcean, "NVLink" (disabled so that CUDA runs). What
+    NVML answers then was seen on an H100 SXM with driver 580.159.04: NOT_SUPPORTED for every link, fabric state 0.
     """
     yield from no_gpu(case)
     found = [not_offered(case, gpu) or gpu for gpu in case.topology.gpus]
