@@ -17,6 +17,9 @@ TYPES: dict[str, Any] = {
     TIME: pa.timestamp("us", tz="UTC"),
 }
 PARQUET = {"compression": "zstd", "compression_level": 1, "store_schema": False, "write_page_index": False}
+# Nearly every row has another value: as a dictionary they would be written twice, and read twice
+_OWN = frozenset(("machine_id", "boot_id", "serial", "uuid", "mac", "address", "module_serial"))
+_OWN |= {"node_guid", "system_image_guid", "port_guid"}
 _MOMENT = Column("observed_at", TIME, "since when the rows of this node have been so")
 HISTORY = {each.name: each for each in (*(each for each in TABLES.values() if each.history), CHANGE, SIGHTING)}
 
@@ -34,6 +37,11 @@ def schema(name: str, history: bool = False) -> Any:
     table = HISTORY[name] if history else TABLES[name]
     columns = history_columns(table) if history else table.columns
     return pa.schema([(each.name, TYPES[each.type]) for each in columns])
+
+
+def by_dictionary(plain: Any) -> list[str]:
+    """Columns whose values repeat."""
+    return [name for name in plain.names if name not in _OWN]
 
 
 @cache

@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agent.fleet.columns import PARQUET, packed_schema
+from agent.fleet.columns import PARQUET, by_dictionary, packed_schema
 from agent.fleet.dataset import File
 from agent.fleet.ingest.past import joined
 from agent.fleet.store import Store
@@ -50,7 +50,9 @@ class Writer:
         local = os.path.join(staging.folder, path)
         os.makedirs(os.path.dirname(local), exist_ok=True)
         known = [name for name in _WITH_STATISTICS if name in plain.names]
-        self._writer = pq.ParquetWriter(local, packed_schema(plain), write_statistics=known, **PARQUET)
+        self._writer = pq.ParquetWriter(
+            local, packed_schema(plain), write_statistics=known, use_dictionary=by_dictionary(plain), **PARQUET
+        )
         self._held: list[Any] = []
         self._count = self._bytes = 0
         self._firm = 0  # of those, made of several
