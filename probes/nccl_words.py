@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from probes.host.private import LIBRARIES
+
 VALUE_CHARACTERS = 1023  # as much as NCCL takes of a name, and of a value
 LINES_LIMIT = 512
 # Of an environment: what is a setting, not where a rank stands or whom it calls.
@@ -18,8 +20,7 @@ DAEMONS = frozenset(
     {"nv-hostengine", "dcgm-exporter", "nv-fabricmanage", "nvidia-persiste", "nvidia-imex", "Xorg", "nvidia-smi"}
     | {"nvidia-device-p", "fabricscope", "nvsm_core", "nv-nvlsm", "nvtop", "gpud"}
 )
-# PyTorch has libcufile and libnvshmem_host mapped in every process of its own, used or not.
-_LIBRARY = re.compile(r"(?:lib(?:nccl|nvshmem|gdrapi|cufile|fabric|ibverbs|ucs|torch_cuda)|nvshmem_transport)[-_.]")
+_LIBRARY = re.compile(LIBRARIES)
 _VERSION = re.compile(r"\.so\.(\d{1,4}(?:\.\d{1,4}){1,3})\Z")
 
 

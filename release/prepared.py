@@ -16,7 +16,7 @@ import ibis
 from ibis.expr import types as ir
 
 from agent.fleet.engines import shapes
-from agent.fleet.engines.embedded import TYPES, compiled
+from agent.fleet.engines.embedded import TYPES, compiled, streamed
 from agent.fleet.engines.engine import Make, Row, Unbound
 from agent.fleet.questions.duplicates import duplicates
 from agent.fleet.questions.findings import findings
@@ -47,8 +47,8 @@ class Noting(Unbound):
         return self._database.execute(compiled(expression)).fetchall()
 
     def batches(self, expression: ir.Table) -> Any:
-        """No question asks for them."""
-        raise NotImplementedError
+        """Those of nothing."""
+        return streamed(self._database, expression)
 
     def prepared(self, name: str, make: Make) -> Callable[[], list[Row]]:
         """Kept by its name."""

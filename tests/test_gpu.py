@@ -19,7 +19,6 @@ import pytest
 from tests.conftest import ROOT
 
 SMI = shutil.which("nvidia-smi")
-Said = ET.Element
 # Of a report's GPU what nvidia-smi says of it: how it prints each. None where it prints N/A.
 FIELDS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "product_name": lambda gpu: gpu["name"],

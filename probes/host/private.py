@@ -13,9 +13,9 @@ LINE_BYTES = 4096  # a longer line of a user's file is no setting
 
 _WANTED = re.compile(rb"(?:NCCL|UCX|FI|NVSHMEM)_|OMPI_MCA_")  # no OMPI_ARGV: a program's arguments are its own
 _VARIABLE = re.compile(rb"(?<![A-Za-z0-9_])(?:NCCL|UCX|FI|OMPI|NVSHMEM)_")
-_MAPPED = re.compile(
-    rb"/(?:lib(?:nccl|nvshmem|gdrapi|cufile|fabric|ibverbs|ucs|torch_cuda)|nvshmem_transport)[-_.]|/dev/(?:nvidia|infiniband/)"
-)
+# How their files' names begin. PyTorch has libcufile and libnvshmem_host mapped in its every process, used or not.
+LIBRARIES = r"(?:lib(?:nccl|nvshmem|gdrapi|cufile|fabric|ibverbs|ucs|torch_cuda)|nvshmem_transport)[-_.]"
+_MAPPED = re.compile(rf"/{LIBRARIES}|/dev/(?:nvidia|infiniband/)".encode())
 _ADDRESSES = re.compile(rb"^[0-9a-f]+-[0-9a-f]+ ")  # of a map: they are random, and nobody asks for them
 _MOUNTS = re.compile(rb"\s/(?:dev/shm|home(?:/\S*)?)\s")  # the size of shared memory; homes that a server holds
 _PROCESS = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?(environ|maps|mounts|mountinfo)\Z")

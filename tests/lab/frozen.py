@@ -43,13 +43,13 @@ def freeze_shown() -> bool:
 
 
 def _booted(name: str, cpus: int = 1) -> Guest:
-    for attempt in range(1, ATTEMPTS + 1):
+    why: GuestFailed | None = None
+    for _ in range(ATTEMPTS):
         try:
             return Guest(name, boot=True, cpus=cpus)
         except GuestFailed as error:
-            if attempt == ATTEMPTS:
-                raise Unmakeable(f"no guest boots: {error}") from error
-    raise AssertionError
+            why = error
+    raise Unmakeable(f"no guest boots: {why}") from why
 
 
 def _freeze_shown(shape: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from importlib import resources
@@ -13,7 +13,7 @@ import msgspec
 
 from agent.fleet.dataset import Dataset
 from agent.fleet.engines import shapes
-from agent.fleet.engines.engine import EngineRefused, Make, Row, Unbound, dataset_at, one_line
+from agent.fleet.engines.engine import Asked, EngineRefused, Make, Row, Unbound, dataset_at, one_line
 from agent.fleet.tables import BOOL, FLOAT, INT, TEXT, TIME
 
 if TYPE_CHECKING:
@@ -62,11 +62,11 @@ class Embedded(Unbound):
         """Compiled and fetched. Raises EngineRefused."""
         return self._answered(compiled(expression))
 
-    def later(self, expression: ir.Table) -> Callable[[], list[Row]]:
+    def later(self, expression: ir.Table) -> Asked:
         """Answered by a thread, while further questions are compiled here."""
         return self._begun(compiled(expression))
 
-    def prepared(self, name: str, make: Make) -> Callable[[], list[Row]]:
+    def prepared(self, name: str, make: Make) -> Asked:
         """Without Ibis, which takes half a second to come."""
         known = prepared_queries().get(name)
         if known is None:
@@ -75,7 +75,7 @@ class Embedded(Unbound):
             self._view(table)
         return self._begun(known.sql)
 
-    def _begun(self, sql: str) -> Callable[[], list[Row]]:
+    def _begun(self, sql: str) -> Asked:
         if self._dataset.store.remote:  # what is registered belongs to one connection
             return partial(self._answered, sql)
         begun = self._beside.submit(self._fetched, sql)
@@ -91,8 +91,7 @@ class Embedded(Unbound):
     def batches(self, expression: ir.Table) -> Any:
         """A pyarrow.RecordBatchReader, for what is too large for one list. Raises EngineRefused."""
         try:
-            found: Any = self._database.sql(compiled(expression))
-            return (getattr(found, "to_arrow_reader", None) or found.fetch_arrow_reader)(_BATCH)
+            return streamed(self._database, expression)
         except duckdb.Error as error:
             raise EngineRefused(one_line(Embedded.name, error)) from error
 
@@ -204,6 +203,12 @@ def prepared_queries() -> dict[str, Prepared]:
     """By name."""
     file = resources.files("agent.fleet.engines").joinpath("prepared.json")
     return msgspec.json.decode(file.read_bytes(), type=_File).queries
+
+
+def streamed(database: duckdb.DuckDBPyConnection, expression: ir.Table) -> Any:
+    """A pyarrow.RecordBatchReader, whatever this DuckDB calls the way to one."""
+    found: Any = database.sql(compiled(expression))
+    return (getattr(found, "to_arrow_reader", None) or found.fetch_arrow_reader)(_BATCH)
 
 
 def compiled(expression: ir.Table) -> str:

@@ -47,10 +47,10 @@ class Tables(Protocol):
     def rows(self, expression: ir.Table) -> list[Row]:
         """The rows of an expression, in no order. Times are UTC without a zone. Raises EngineRefused."""
 
-    def later(self, expression: ir.Table) -> Callable[[], list[Row]]:
+    def later(self, expression: ir.Table) -> Asked:
         """Ask now, and take the rows when they are needed: an engine may work meanwhile. Raises EngineRefused."""
 
-    def prepared(self, name: str, make: Make) -> Callable[[], list[Row]]:
+    def prepared(self, name: str, make: Make) -> Asked:
         """As `later`, for an expression without values of its own: an engine may know its SQL by that name."""
 
     def batches(self, expression: ir.Table) -> Any:
@@ -95,11 +95,11 @@ class Narrowed:
         """As the engine gives them."""
         return self._tables.rows(expression)
 
-    def later(self, expression: ir.Table) -> Callable[[], list[Row]]:
+    def later(self, expression: ir.Table) -> Asked:
         """As the engine gives them."""
         return self._tables.later(expression)
 
-    def prepared(self, name: str, make: Make) -> Callable[[], list[Row]]:
+    def prepared(self, name: str, make: Make) -> Asked:
         """Of some nodes it is another query than the one of that name."""
         return self._tables.later(make(self))
 
@@ -140,11 +140,11 @@ class Unbound(ABC):
     def batches(self, expression: ir.Table) -> Any:
         """The same, as a pyarrow.RecordBatchReader."""
 
-    def later(self, expression: ir.Table) -> Callable[[], list[Row]]:
+    def later(self, expression: ir.Table) -> Asked:
         """When they are needed, here."""
         return partial(self.rows, expression)
 
-    def prepared(self, name: str, make: Make) -> Callable[[], list[Row]]:
+    def prepared(self, name: str, make: Make) -> Asked:
         """When they are needed, here."""
         return self.later(make(self))
 
