@@ -1,4 +1,4 @@
-"""SQL of the fleet's queries that have no values of their own, compiled by Ibis: DuckDB then begins without it.
+"""SQL of the fleet's named queries, compiled by Ibis: DuckDB then answers without it.
 
 `python -m release.prepared agent/fleet/engines/prepared.json` writes it anew.
 """
@@ -7,64 +7,70 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import ibis
 from ibis.expr import types as ir
 
 from agent.fleet.engines import shapes
-from agent.fleet.engines.embedded import TYPES, compiled, streamed
-from agent.fleet.engines.engine import Make, Row, Unbound
-from agent.fleet.questions.duplicates import duplicates
-from agent.fleet.questions.findings import findings
-from agent.fleet.questions.outliers import outliers
-from agent.fleet.questions.summary import summary
+from agent.fleet.engines.embedded import TYPES, compiled
+from agent.fleet.engines.query import Choice, Query, joined
+from agent.fleet.questions import amounts, bags, classes, duplicates, findings, lids, parts, summary
 
-QUESTIONS: tuple[Callable[[Any], object], ...] = (summary, outliers, findings, duplicates)
+_OF_IBIS = {shapes.KINDS[ours]: theirs for ours, theirs in TYPES.items()}
 
 
-class Noting(Unbound):
-    """Tables without a row, which keep what is asked by name."""
+class Noting:
+    """Tables of which is kept what is asked for."""
 
     def __init__(self) -> None:
-        self.queries: dict[str, dict[str, Any]] = {}
-        self._asked: set[str] = set()
-        self._database = duckdb.connect()
-        for name in shapes.names():
-            columns = ", ".join(f'"{each.name}" {TYPES[each.type]}' for each in shapes.columns(name))
-            self._database.execute(f'CREATE TABLE "{name}" ({columns})')
+        self.asked: set[str] = set()
 
     def latest(self, name: str) -> ir.Table:
-        """Noted, too."""
-        self._asked.add(name)
-        return super().latest(name)
+        """Noted."""
+        self.asked.add(name)
+        return shapes.table(name)
 
-    def rows(self, expression: ir.Table) -> list[Row]:
-        """Those of nothing."""
-        return self._database.execute(compiled(expression)).fetchall()
+    def history(self, name: str) -> ir.Table:
+        """Noted."""
+        self.asked.add(shapes.HISTORY + name)
+        return shapes.table(shapes.HISTORY + name)
 
-    def batches(self, expression: ir.Table) -> Any:
-        """Those of nothing."""
-        return streamed(self._database, expression)
 
-    def prepared(self, name: str, make: Make) -> Callable[[], list[Row]]:
-        """Kept by its name."""
-        self._asked = set()
-        expression = make(self)
-        self.queries[name] = {"tables": sorted(self._asked), "sql": compiled(expression)}
-        return self.later(expression)
+def queries() -> Iterator[Query | Choice]:
+    """All that questions ask by name."""
+    yield from (classes.SIZES, classes.CLUSTERS, amounts.MEMORY, amounts.PROBES, amounts.NODES, amounts.ENDS)
+    yield from (summary.HOURS, summary.BAD, summary.STATES, summary.OLD, summary.OLD_STATES)
+    yield from (findings.COUNTS, findings.NODES, duplicates.NODES, duplicates.ADDRESSES, duplicates.ON_NODES)
+    yield from bags.COUNTS
+    yield from bags.NODES
+    for part in parts.PARTS:
+        yield from (part.counts, part.things)
+        yield from part.nodes.values()
+    for asked in duplicates.ASKED:
+        yield from (asked.counts, asked.rows, asked.shared)
+    for sums, ports in lids.ASKED:
+        yield from (sums, ports)
+
+
+def prepared(query: Query | Choice) -> dict[str, Any]:
+    """What the file has of a query."""
+    noting = Noting()
+    if isinstance(query, Query):
+        return {"sql": compiled(query.make(noting)), "tables": sorted(noting.asked)}
+    types: list[str] = []
+    sql = compiled(query.make(noting, joined(query.keys, types)))
+    return {"asked": [_OF_IBIS[each] for each in types], "sql": sql, "tables": sorted(noting.asked)}
 
 
 def text() -> str:
     """The file."""
-    noting = Noting()
-    for question in QUESTIONS:
-        question(noting)
-    file = {"compiled_by": f"ibis {ibis.__version__}", "queries": dict(sorted(noting.queries.items()))}
-    return json.dumps(file, indent=1) + "\n"
+    made = {query.name: prepared(query) for query in queries()}
+    return (
+        json.dumps({"compiled_by": f"ibis {ibis.__version__}", "queries": dict(sorted(made.items()))}, indent=1) + "\n"
+    )
 
 
 if __name__ == "__main__":

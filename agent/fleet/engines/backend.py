@@ -11,7 +11,8 @@ from ibis.expr import types as ir
 
 from agent.fleet.dataset import Dataset
 from agent.fleet.engines import shapes
-from agent.fleet.engines.engine import EngineRefused, Row, Unbound, one_line
+from agent.fleet.engines.engine import EngineRefused, Unbound, one_line
+from agent.fleet.engines.query import Row
 
 
 @contextmanager

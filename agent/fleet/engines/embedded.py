@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from importlib import resources
@@ -13,7 +13,8 @@ import msgspec
 
 from agent.fleet.dataset import Dataset
 from agent.fleet.engines import shapes
-from agent.fleet.engines.engine import Asked, EngineRefused, Make, Row, Unbound, dataset_at, one_line
+from agent.fleet.engines.engine import Asked, EngineRefused, Unbound, dataset_at, one_line
+from agent.fleet.engines.query import ASKED, Choice, Query, Row
 from agent.fleet.tables import BOOL, FLOAT, INT, TEXT, TIME
 
 if TYPE_CHECKING:
@@ -24,10 +25,14 @@ TYPES = {TEXT: "VARCHAR", INT: "BIGINT", FLOAT: "DOUBLE", BOOL: "BOOLEAN", TIME:
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """A query that Ibis has compiled before (release/prepared.py), and the tables that it asks."""
+    """A query that Ibis has compiled before (release/prepared.py), and the tables that it asks.
+
+    `asked`: types of the columns of ASKED.
+    """
 
     tables: list[str]
     sql: str
+    asked: list[str] = []
 
 
 class _File(msgspec.Struct):
@@ -66,14 +71,27 @@ class Embedded(Unbound):
         """Answered by a thread, while further questions are compiled here."""
         return self._begun(compiled(expression))
 
-    def prepared(self, name: str, make: Make) -> Asked:
+    def begun(self, query: Query) -> Asked:
         """Without Ibis, which takes half a second to come."""
-        known = prepared_queries().get(name)
+        known = self._known(query.name)
+        return self._begun(known.sql) if known else super().begun(query)
+
+    def chosen(self, choice: Choice, values: Iterable[Row]) -> list[Row]:
+        """The same. They are bound, so as many as there are."""
+        known = self._known(choice.name)
         if known is None:
-            return super().prepared(name, make)
-        for table in known.tables:
+            return super().chosen(choice, values)
+        columns = [list(each) for each in zip(*values, strict=True)]
+        if not columns:
+            return []
+        given = ", ".join(f"unnest(?::{kind}[]) AS k{at}" for at, kind in enumerate(known.asked))
+        return self._answered(f"WITH {ASKED} AS (SELECT {given}) FROM ({known.sql})", columns)  # noqa: S608  # our types
+
+    def _known(self, name: str) -> Prepared | None:
+        known = prepared_queries().get(name)
+        for table in known.tables if known else ():
             self._view(table)
-        return self._begun(known.sql)
+        return known
 
     def _begun(self, sql: str) -> Asked:
         if self._dataset.store.remote:  # what is registered belongs to one connection
@@ -118,22 +136,22 @@ class Embedded(Unbound):
         self._beside.shutdown(cancel_futures=True)
         self._database.close()
 
-    def _fetched(self, sql: str) -> list[Row]:
+    def _fetched(self, sql: str, values: list[list[Any]] | None = None) -> list[Row]:
         """Also in a thread: a cursor is a connection of its own to the same database."""
         cursor = self._database if self._dataset.store.remote else self._database.cursor()
-        found: list[Row] = cursor.execute(sql).fetchall()
+        found: list[Row] = cursor.execute(sql, values).fetchall()
         return found
 
-    def _answered(self, sql: str) -> list[Row]:
+    def _answered(self, sql: str, values: list[list[Any]] | None = None) -> list[Row]:
         try:
-            return self._fetched(sql)
+            return self._fetched(sql, values)
         except duckdb.IOException as error:  # a file is gone: an ingest has committed since
             if not self._moved():
                 raise EngineRefused(one_line(Embedded.name, error)) from error
         except duckdb.Error as error:
             raise EngineRefused(one_line(Embedded.name, error)) from error
         try:
-            return self._fetched(sql)
+            return self._fetched(sql, values)
         except duckdb.Error as error:
             raise EngineRefused(one_line(Embedded.name, error)) from error
 

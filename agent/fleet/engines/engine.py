@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from agent.fleet.dataset import BadDataset, Dataset, open_dataset
 from agent.fleet.engines import shapes
+from agent.fleet.engines.query import Choice, Query, Row, Source, in_pieces
 
 if TYPE_CHECKING:
     from ibis.expr import types as ir
 
-Row = tuple[Any, ...]
 Asked = Callable[[], list[Row]]  # the rows, once they are needed
 
 
@@ -35,14 +35,8 @@ def dataset_at(url: str) -> Dataset:
         raise EngineRefused(str(error)) from error
 
 
-class Tables(Protocol):
+class Tables(Source, Protocol):
     """What a question is asked of."""
-
-    def latest(self, name: str) -> ir.Table:
-        """A table of the newest reports. Raises KeyError."""
-
-    def history(self, name: str) -> ir.Table:
-        """A table's history. Raises KeyError."""
 
     def rows(self, expression: ir.Table) -> list[Row]:
         """The rows of an expression, in no order. Times are UTC without a zone. Raises EngineRefused."""
@@ -50,14 +44,14 @@ class Tables(Protocol):
     def later(self, expression: ir.Table) -> Asked:
         """Ask now, and take the rows when they are needed: an engine may work meanwhile. Raises EngineRefused."""
 
-    def prepared(self, name: str, make: Make) -> Asked:
-        """As `later`, for an expression without values of its own: an engine may know its SQL by that name."""
+    def begun(self, query: Query) -> Asked:
+        """As `later`: an engine may know the query by its name."""
+
+    def chosen(self, choice: Choice, values: Iterable[Row]) -> list[Row]:
+        """The rows of a choice. `values`: of its keys, none twice. Raises EngineRefused."""
 
     def batches(self, expression: ir.Table) -> Any:
         """A pyarrow.RecordBatchReader, for what is too large for one list. Raises EngineRefused."""
-
-
-Make = Callable[[Tables], "ir.Table"]
 
 
 class Engine(Tables, Protocol):
@@ -99,9 +93,13 @@ class Narrowed:
         """As the engine gives them."""
         return self._tables.later(expression)
 
-    def prepared(self, name: str, make: Make) -> Asked:
+    def begun(self, query: Query) -> Asked:
         """Of some nodes it is another query than the one of that name."""
-        return self._tables.later(make(self))
+        return self._tables.later(query.make(self))
+
+    def chosen(self, choice: Choice, values: Iterable[Row]) -> list[Row]:
+        """This, too."""
+        return in_pieces(self, choice, values)
 
     def batches(self, expression: ir.Table) -> Any:
         """As the engine gives them."""
@@ -144,9 +142,13 @@ class Unbound(ABC):
         """When they are needed, here."""
         return partial(self.rows, expression)
 
-    def prepared(self, name: str, make: Make) -> Asked:
+    def begun(self, query: Query) -> Asked:
         """When they are needed, here."""
-        return self.later(make(self))
+        return self.later(query.make(self))
+
+    def chosen(self, choice: Choice, values: Iterable[Row]) -> list[Row]:
+        """In several goes, where they are many."""
+        return in_pieces(self, choice, values)
 
     def latest(self, name: str) -> ir.Table:
         """By name."""

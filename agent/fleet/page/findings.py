@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent.fleet.engines.engine import Row
+from agent.fleet.engines.query import Row
 from agent.fleet.page.columns import distinct
 from agent.fleet.page.reading import cells
 from agent.fleet.page.scene import SEVERITY, Found

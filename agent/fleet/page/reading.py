@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import ibis
 from ibis.expr import types as ir
 
-from agent.fleet.engines.engine import Row, Tables
+from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import Row
 
 US, RS = "\x1f", "\x1e"
 RULES = 1_000  # the most frequent ones; the catalogue has some 170

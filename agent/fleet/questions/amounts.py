@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING
 
 from agent.fleet.engines.engine import Asked, Tables
+from agent.fleet.engines.query import Choice, Query, Row, Source
 from agent.fleet.questions.classes import CLASS
 from agent.fleet.questions.odd import Group, Odd
 from agent.fleet.questions.options import Options
@@ -27,23 +26,42 @@ _LESS_SHARE = 0.02
 
 def memory_begun(tables: Tables) -> Asked:
     """How many nodes of a class have how much."""
-    return tables.prepared("outliers: memory", _memory)
-
-
-def _memory(tables: Tables) -> ir.Table:
-    host = tables.latest("host")
-    return host.group_by([CLASS, "memory_mib"]).agg(count=host.count())
+    return tables.begun(MEMORY)
 
 
 def probes_begun(tables: Tables) -> Asked:
     """How probes ended in a class, and how long they took, in steps."""
-    return tables.prepared("outliers: probes", _probes)
+    return tables.begun(PROBES)
 
 
-def _probes(tables: Tables) -> ir.Table:
+def _memory(tables: Source) -> ir.Table:
+    host = tables.latest("host")
+    return host.group_by([CLASS, "memory_mib"]).agg(count=host.count())
+
+
+def _probes(tables: Source) -> ir.Table:
+    steps = _steps(tables)
+    return steps.group_by(_PROBE).agg(count=steps.count())
+
+
+def _steps(tables: Source) -> ir.Table:
     probe = tables.latest("probe")
-    steps = probe.mutate(step=(probe.duration_seconds / _STEP).floor().cast("int64"))
-    return steps.group_by([CLASS, "name", "status", "step"]).agg(count=steps.count())
+    return probe.mutate(step=(probe.duration_seconds / _STEP).floor().cast("int64"))
+
+
+_PROBE = (CLASS, "name", "status", "step")
+MEMORY = Query("outliers: memory", _memory)
+PROBES = Query("outliers: probes", _probes)
+NODES = Choice(
+    "outliers: memory of nodes",
+    (CLASS, "memory_mib"),
+    lambda tables, those: those(tables.latest("host")).select("node", CLASS, "memory_mib"),
+)
+ENDS = Choice(
+    "outliers: probes of nodes",
+    _PROBE,
+    lambda tables, those: those(_steps(tables)).select("node", CLASS, "name", "status", "duration_seconds"),
+)
 
 
 def memory(tables: Tables, begun: Asked, classes: dict[str, int], options: Options) -> Iterator[Odd]:
@@ -63,17 +81,13 @@ def memory(tables: Tables, begun: Asked, classes: dict[str, int], options: Optio
         of = sum(counts.values())
         if options.majority * of <= near < of:
             ordinary[name] = middle, off, Usual(middle, near, of)
-    if not ordinary:
-        return
-    host = tables.latest("host")
-    far = reduce(
-        or_,
-        [
-            (host[CLASS] == name) & ((host.memory_mib < middle - off) | (host.memory_mib > middle + off))
-            for name, (middle, off, _) in ordinary.items()
-        ],
-    )
-    for node, name, mib in tables.rows(host.filter(far).select("node", CLASS, "memory_mib")):
+    far = [
+        (name, mib)
+        for name, (middle, off, _) in ordinary.items()
+        for mib, _ in sums[name]
+        if mib is not None and abs(mib - middle) > off
+    ]
+    for node, name, mib in tables.chosen(NODES, far):
         middle, _, normal = ordinary[name]
         group = Group("memory", "memory", name, None, "node")
         yield Odd(
@@ -83,39 +97,53 @@ def memory(tables: Tables, begun: Asked, classes: dict[str, int], options: Optio
 
 def probes(tables: Tables, begun: Asked, classes: dict[str, int], options: Options) -> Iterator[Odd]:
     """Nodes where a probe failed that serves nearly everywhere in their class, or takes far longer than the median."""
+    rows = [row for row in begun() if row[0] in classes]
+    yield from _failed(tables, rows, options)
+    yield from _slow(tables, rows, options)
+
+
+def _failed(tables: Tables, rows: list[Row], options: Options) -> Iterator[Odd]:
+    """`rows`: class, probe, status, step, how many."""
     statuses: dict[tuple[str, str], list[tuple[str, int]]] = {}
-    times: dict[tuple[str, str], list[tuple[float | None, int]]] = {}
-    for name, what, status, step, count in begun():
-        if name in classes:
-            statuses.setdefault((name, what), []).append((status, count))
-            times.setdefault((name, what), []).append((None if step is None else step * _STEP, count))
-    yield from _failed(tables, statuses, options)
-    yield from _slow(tables, times, options)
-
-
-def _failed(tables: Tables, statuses: dict[tuple[str, str], list[tuple[str, int]]], options: Options) -> Iterator[Odd]:
+    for name, what, status, _, count in rows:
+        statuses.setdefault((name, what), []).append((status, count))
     expected: dict[tuple[str, str], Usual] = {}
-    for key, rows in statuses.items():
-        normal = usual(counted(rows), options)
+    for key, each in statuses.items():
+        normal = usual(counted(each), options)
         if normal is not None and normal.value in _SERVED and normal.has < normal.of:
             expected[key] = normal
-    if not expected:
-        return
-    probe, names = tables.latest("probe"), sorted({what for _, what in expected})
-    failed = probe.filter(probe.name.isin(names) & ~probe.status.isin(_SERVED))
-    for node, name, what, status in tables.rows(failed.select("node", CLASS, "name", "status")):
-        if (name, what) in expected and status is not None:
-            normal = expected[name, what]
-            group = Group("probe-status", "end of a probe", name, what, "node")
-            yield Odd(group, normal, status, normal.value, node, None)
+    failed = [row[:-1] for row in rows if row[:2] in expected and row[2] is not None and row[2] not in _SERVED]
+    for node, name, what, status, _ in tables.chosen(ENDS, failed):
+        group = Group("probe-status", "end of a probe", name, what, "node")
+        yield Odd(group, expected[name, what], status, expected[name, what].value, node, None)
 
 
-def _slow(
-    tables: Tables, times: dict[tuple[str, str], list[tuple[float | None, int]]], options: Options
-) -> Iterator[Odd]:
-    limits: dict[tuple[str, str], tuple[float, Usual]] = {}
-    for key, rows in times.items():
-        counts = counted(rows)
+def _slow(tables: Tables, rows: list[Row], options: Options) -> Iterator[Odd]:
+    """`rows`: class, probe, status, step, how many."""
+    limits = _limits(rows, options)
+    late = [
+        row[:-1] for row in rows if row[:2] in limits and row[3] is not None and row[3] * _STEP > limits[row[:2]][0]
+    ]
+    far: dict[tuple[str, str], list[tuple[str, float]]] = {}
+    for node, name, what, _, seconds in tables.chosen(ENDS, late):
+        if seconds > limits[name, what][0] + _STEP:
+            far.setdefault((name, what), []).append((node, seconds))
+    for (name, what), found in far.items():
+        normal = limits[name, what][1]
+        group = Group("probe-seconds", f"duration of probe {what}", name, what, "node")
+        took = _between(min(seconds for _, seconds in found), max(seconds for _, seconds in found))
+        for node, _ in found:
+            yield Odd(group, normal, took, f"about {max(normal.value, _STEP):.2g} s", node, None)
+
+
+def _limits(rows: list[Row], options: Options) -> dict[Row, tuple[float, Usual]]:
+    """Of a probe in a class: seconds from which on it is slow."""
+    times: dict[Row, list[tuple[float | None, int]]] = {}
+    for name, what, _, step, count in rows:
+        times.setdefault((name, what), []).append((None if step is None else step * _STEP, count))
+    limits = {}
+    for key, each in times.items():
+        counts = counted(each)
         of = sum(counts.values())
         if of < options.fewest:
             continue
@@ -124,20 +152,7 @@ def _slow(
         near = sum(count for seconds, count in counts.items() if seconds <= limit)
         if options.majority * of <= near < of:
             limits[key] = limit, Usual(middle, near, of)
-    if not limits:
-        return
-    probe = tables.latest("probe")
-    slow = probe.filter(probe.duration_seconds > min(limit for limit, _ in limits.values()))
-    far: dict[tuple[str, str], list[tuple[str, float]]] = {}
-    for node, name, what, seconds in tables.rows(slow.select("node", CLASS, "name", "duration_seconds")):
-        if (name, what) in limits and seconds > limits[name, what][0] + _STEP:
-            far.setdefault((name, what), []).append((node, seconds))
-    for (name, what), found in far.items():
-        normal = limits[name, what][1]
-        group = Group("probe-seconds", f"duration of probe {what}", name, what, "node")
-        took = _between(min(seconds for _, seconds in found), max(seconds for _, seconds in found))
-        for node, _ in found:
-            yield Odd(group, normal, took, f"about {max(normal.value, _STEP):.2g} s", node, None)
+    return limits
 
 
 def _between(low: float, high: float) -> str:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent.fleet.engines.engine import Asked, Tables
+from agent.fleet.engines.query import Choice, Query, Source, Those
 from agent.fleet.questions.classes import CLASS
 from agent.fleet.questions.odd import Group, Odd
 from agent.fleet.questions.options import Options
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from ibis.expr import types as ir
 
 ABSENT = "(absent)"
-_ASKED = 500  # texts in one query; beyond, all nodes' are fetched
 
 # Whose value is a node's own, or told better elsewhere: the kernel by its version, disks by nobody
 _DISKS = ("root", "rootflags", "rootfstype", "resume", "rd.lvm.lv", "rd.luks.uuid", "rd.md.uuid", "ostree")
@@ -59,16 +59,16 @@ def words(text: str, own: frozenset[str] = frozenset()) -> dict[str, str]:
 
 def bags_begun(tables: Tables) -> list[Asked]:
     """How often each text occurs in each class, for each of BAGS."""
-    return [tables.prepared(f"outliers: {bag.key}", partial(_counts, bag=bag)) for bag in BAGS]
+    return [tables.begun(query) for query in COUNTS]
 
 
 def bags(tables: Tables, begun: list[Asked], classes: dict[str, int], options: Options) -> Iterator[Odd]:
     """Words that nearly all nodes of a class have and some have not, and the other way round."""
-    for bag, counts in zip(BAGS, begun, strict=True):
-        yield from _odd(tables, bag, counts, classes, options)
+    for bag, choice, counts in zip(BAGS, NODES, begun, strict=True):
+        yield from _odd(tables, bag, choice, counts, classes, options)
 
 
-def _known(tables: Tables, bag: Bag) -> ir.Table:
+def _known(tables: Source, bag: Bag) -> ir.Table:
     """The text of every node, and what of it is compared."""
     host = tables.latest("host")
     text = host[bag.column]
@@ -77,29 +77,35 @@ def _known(tables: Tables, bag: Bag) -> ir.Table:
     return host.select("node", CLASS, whole=host[bag.column], text=text).filter(lambda t: t.text.notnull())
 
 
-def _counts(tables: Tables, bag: Bag) -> ir.Table:
+def _counts(tables: Source, bag: Bag) -> ir.Table:
     known = _known(tables, bag)
     return known.group_by([CLASS, "text"]).agg(count=known.count())
 
 
-def _odd(tables: Tables, bag: Bag, counts: Asked, classes: dict[str, int], options: Options) -> Iterator[Odd]:
+def _nodes(tables: Source, those: Those, bag: Bag) -> ir.Table:
+    """`whole`: once is enough for the engine to take a node's own words out."""
+    return those(_known(tables, bag)).select("node", CLASS, "whole")
+
+
+COUNTS = [Query(f"outliers: {bag.key}", partial(_counts, bag=bag)) for bag in BAGS]
+NODES = [Choice(f"outliers: {bag.key} of nodes", (CLASS, "text"), partial(_nodes, bag=bag)) for bag in BAGS]
+
+
+def _odd(
+    tables: Tables, bag: Bag, choice: Choice, counts: Asked, classes: dict[str, int], options: Options
+) -> Iterator[Odd]:
     texts: dict[str, dict[str, int]] = {}
     for name, each, count in counts():
         if name in classes:
             texts.setdefault(name, {})[each] = count
     expected: dict[str, dict[str, Usual]] = {}
-    asked: set[str] = set()
+    asked: list[tuple[str, str]] = []
     for name, often in texts.items():
         parsed = {each: words(each, bag.own) for each in often}
         expected[name] = _expected(parsed, often, bag, options)
-        asked |= {each for each, found in parsed.items() if any(_differing(found, expected[name], bag))}
-    if not asked:
-        return
-    known = _known(tables, bag)
-    chosen = known.filter(known.text.isin(sorted(asked))) if len(asked) <= _ASKED else known
-    # whole: once is enough for the engine to take a node's own words out
-    for node, name, whole in tables.rows(chosen.select("node", CLASS, "whole")):
-        for word, has, should, normal in _differing(words(whole, bag.own), expected.get(name, {}), bag):
+        asked += [(name, each) for each, found in parsed.items() if any(_differing(found, expected[name], bag))]
+    for node, name, whole in tables.chosen(choice, asked):
+        for word, has, should, normal in _differing(words(whole, bag.own), expected[name], bag):
             yield Odd(Group(bag.key, bag.what, name, word, "node"), normal, has, should, node, None)
 
 

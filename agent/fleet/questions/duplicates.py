@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from agent.fleet.engines.engine import Row, Tables
+from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import Choice, Query, Row, Source, Those
 from agent.fleet.hostlist import fold
+from agent.fleet.questions.classes import CLUSTERS
 from agent.fleet.questions.innocent import NOWHERE_ELSE, own_mac, placeholder, within_host
-from agent.fleet.questions.lids import lids
+from agent.fleet.questions.lids import SUBNETS, lids
 from agent.fleet.questions.options import ORDINARY, Options
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 HOLDERS = 16  # of one value that are named one by one
 _SEVERAL_NETWORKS = 0.2  # share of addresses that are twice: then these are networks that use the same ones
 _FEW = 20  # addresses that are twice: so many are told in any case
-_ASKED = 1000  # values in one query
+_MANY = 1000  # values that stand in several rows: most are then one node's, and the engine compares the nodes
 _BY_DESIGN = 0.5  # share of a fleet that has one and the same address
 
 
@@ -94,14 +96,14 @@ def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
     """Values that several nodes have. What is known to be shared innocently is left out."""
     notes: list[str] = []
     found: list[_Found] = []
-    begun = [tables.prepared(f"duplicates: {kind.what}", partial(_counts, kind=kind)) for kind in KINDS]
-    for kind, counts in zip(KINDS, begun, strict=True):
+    begun, subnets = [tables.begun(each.counts) for each in ASKED], tables.begun(SUBNETS)
+    for asked, counts in zip(ASKED, begun, strict=True):
         several = _several(counts())
-        if kind.table == "address":
-            found += _addresses(tables, kind, several, notes, options)
+        if asked.kind.table == "address":
+            found += _addresses(tables, asked, several, notes, options)
         else:
-            found += _twice(tables, kind, several)
-    same_lids, unsure = lids(tables)
+            found += _twice(tables, asked, several)
+    same_lids, unsure = lids(tables, subnets)
     notes += unsure
     found += [
         _Found("LID", str(lid), tuple(sorted(set(ports))), f"in the subnet of {where}")
@@ -110,10 +112,69 @@ def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
     return Duplicates(duplicates=_answers(_one_machine(found)), not_judged=notes)
 
 
-def _twice(tables: Tables, kind: Kind, several: dict[str, int]) -> list[_Found]:
-    columns = ["node", *kind.keys, *(each for each in (kind.label, kind.more) if each)]
+class _Asked(NamedTuple):
+    """Queries of a kind."""
+
+    kind: Kind
+    counts: Query  # values that stand in several rows, and in how many
+    rows: Choice  # of values: node, keys, label, what tells innocents
+    shared: Query  # all rows whose value is on several nodes
+
+
+def _asked(kind: Kind) -> _Asked:
+    name = f"duplicates: {kind.what}"
+    counts, rows, shared = (partial(each, kind=kind) for each in (_counts, _rows, _shared))
+    return _Asked(
+        kind,
+        Query(name, counts),
+        Choice(f"{name}, rows", (kind.column,), rows),
+        Query(f"{name}, all rows", shared),
+    )
+
+
+def _columns(kind: Kind) -> list[str]:
+    return ["node", *kind.keys, *(each for each in (kind.label, kind.more) if each)]
+
+
+def _known(tables: Source, kind: Kind) -> ir.Table:
+    column = tables.latest(kind.table)[kind.column]
+    beginnings = NOWHERE_ELSE if kind.table == "address" else ()
+    return tables.latest(kind.table).filter(column.notnull(), *(~column.startswith(each) for each in beginnings))
+
+
+def _counts(tables: Source, kind: Kind) -> ir.Table:
+    """Values that stand in several rows: found in half the time that the nodes of every value take."""
+    known = _known(tables, kind)
+    counted = known.group_by(kind.keys).agg(rows=known.count())
+    return counted.filter(counted.rows > 1).select(kind.column, "rows")
+
+
+def _rows(tables: Source, those: Those, kind: Kind) -> ir.Table:
+    return those(tables.latest(kind.table)).select(_columns(kind))
+
+
+def _shared(tables: Source, kind: Kind) -> ir.Table:
+    known = _known(tables, kind)
+    grouped = known.group_by(kind.keys).agg(low=known.node.min(), high=known.node.max())
+    shared = grouped.filter(grouped.low < grouped.high).select(kind.column)
+    return tables.latest(kind.table).semi_join(shared, kind.column).select(_columns(kind))
+
+
+def _nodes(tables: Source, those: Those) -> ir.Table:
+    found = those(tables.latest("address"))
+    return found.group_by("address").agg(nodes=found.node.nunique())
+
+
+ASKED = [_asked(kind) for kind in KINDS]
+NODES = Query("nodes", lambda tables: tables.latest("host").agg(nodes=tables.latest("host").count()))
+ADDRESSES = Query("addresses", lambda tables: tables.latest("address").agg(total=tables.latest("address").count()))
+ON_NODES = Choice("nodes of addresses", ("address",), _nodes)
+
+
+def _twice(tables: Tables, asked: _Asked, several: dict[str, int]) -> list[_Found]:
+    kind, columns = asked.kind, _columns(asked.kind)
     values: dict[tuple[str, str | None], list[tuple[str, str | None]]] = {}
-    for row in _rows(tables, kind, several, columns):
+    for row in _found_rows(tables, asked, several):
         named = dict(zip(columns, row, strict=True))
         value, label = named[kind.column], named[kind.label] if kind.label else None
         innocent = own_mac(value, named["driver"], label) if kind.more == "driver" else placeholder(value)
@@ -126,19 +187,6 @@ def _twice(tables: Tables, kind: Kind, several: dict[str, int]) -> list[_Found]:
     ]
 
 
-def _known(tables: Tables, kind: Kind) -> ir.Table:
-    column = tables.latest(kind.table)[kind.column]
-    beginnings = NOWHERE_ELSE if kind.table == "address" else ()
-    return tables.latest(kind.table).filter(column.notnull(), *(~column.startswith(each) for each in beginnings))
-
-
-def _counts(tables: Tables, kind: Kind) -> ir.Table:
-    """Values that stand in several rows: found in half the time that the nodes of every value take."""
-    known = _known(tables, kind)
-    counted = known.group_by(kind.keys).agg(rows=known.count())
-    return counted.filter(counted.rows > 1).select(kind.column, "rows")
-
-
 def _several(rows: list[Row]) -> dict[str, int]:
     """Rows of each value."""
     counts: dict[str, int] = {}
@@ -147,44 +195,36 @@ def _several(rows: list[Row]) -> dict[str, int]:
     return counts
 
 
-def _rows(
+def _found_rows(
     tables: Tables,
-    kind: Kind,
+    asked: _Asked,
     several: dict[str, int],
-    columns: list[str],
     innocent: Callable[[dict[str, int]], set[str]] = lambda _: set(),
 ) -> list[Row]:
     """Rows whose value stands on more than one node; where such values are few, also those that are twice on one.
 
     `several`: values, and how many rows each has. `innocent`: which of them are not asked for.
     """
-    table, known = tables.latest(kind.table), _known(tables, kind)
-    if len(several) > _ASKED:
-        grouped = known.group_by(kind.keys).agg(low=known.node.min(), high=known.node.max())
-        shared = grouped.filter(grouped.low < grouped.high).select(kind.column)
-        return tables.rows(table.semi_join(shared, kind.column).select(columns))
-    values = sorted(several.keys() - innocent(several)) if several else []
-    return tables.rows(table.filter(table[kind.column].isin(values)).select(columns)) if values else []
+    if len(several) > _MANY:
+        return tables.begun(asked.shared)()
+    return tables.chosen(asked.rows, [(value,) for value in sorted(several.keys() - innocent(several))])
 
 
-def _addresses(tables: Tables, kind: Kind, several: dict[str, int], notes: list[str], options: Options) -> list[_Found]:
-    host = tables.latest("host")
-    named = host.filter(host.cluster.notnull()).select("node", "cluster")
-    clusters: dict[str, str] = dict(tables.rows(named))
-    ((nodes,),) = tables.rows(host.aggregate(nodes=host.count()))
+def _addresses(
+    tables: Tables, asked: _Asked, several: dict[str, int], notes: list[str], options: Options
+) -> list[_Found]:
+    ((nodes,),) = tables.begun(NODES)()
+    clusters: dict[str, str] = dict(tables.begun(CLUSTERS)())
 
     def everywhere(counts: dict[str, int]) -> set[str]:
         """Addresses by design, where all nodes are one cluster: a fleet's worth of rows each."""
         often = [value for value, count in counts.items() if _by_design(count, nodes, options)]
         if clusters or not often:
             return set()
-        address = tables.latest("address")
-        chosen = address.filter(address.address.isin(sorted(often)))
-        holders = tables.rows(chosen.group_by("address").agg(nodes=chosen.node.nunique()))
+        holders = tables.chosen(ON_NODES, [(value,) for value in sorted(often)])
         return {value for value, count in holders if _by_design(count, nodes, options)}
 
-    rows = _rows(tables, kind, several, ["node", "address", "label"], everywhere)
-    rows = [row for row in rows if not within_host(row[1], row[2])]
+    rows = [row for row in _found_rows(tables, asked, several, everywhere) if not within_host(row[1], row[2])]
     values: dict[tuple[str, str | None], set[tuple[str, str | None]]] = {}
     for node, value, label in rows:
         values.setdefault((value, clusters.get(node)), set()).add((node, label))
@@ -196,8 +236,7 @@ def _addresses(tables: Tables, kind: Kind, several: dict[str, int], notes: list[
     }
     if not found:
         return []
-    address = tables.latest("address")
-    ((total,),) = tables.rows(address.aggregate(total=address.count()))
+    ((total,),) = tables.begun(ADDRESSES)()
     twice = sum(len(each) for each in found.values())
     if twice > _FEW and twice > _SEVERAL_NETWORKS * total:
         notes.append(
@@ -206,7 +245,7 @@ def _addresses(tables: Tables, kind: Kind, several: dict[str, int], notes: list[
         )
         return []
     return [
-        _Found(kind.what, value, tuple(sorted(holders, key=str)), f"in cluster {cluster}" if cluster else None)
+        _Found(asked.kind.what, value, tuple(sorted(holders, key=str)), f"in cluster {cluster}" if cluster else None)
         for (value, cluster), holders in found.items()
     ]
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import Choice, Query, Source
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.classes import CLASS, sizes, sizes_begun
 from agent.fleet.questions.odd import LABELS
@@ -64,7 +63,7 @@ def findings(tables: Tables, options: Options = ORDINARY) -> Findings:
     of = sizes(sizes_begun(tables))
     whole: dict[tuple[str, str], list[Any]] = {}
     single: dict[tuple[str, str], list[Any]] = {}
-    for row in tables.prepared("findings", _counts)():
+    for row in tables.begun(COUNTS)():
         rule, severity, name, nodes = row[:4]
         size = of.get(name, 0)
         target = whole if size >= options.fewest and nodes > _WHOLE * size else single
@@ -76,7 +75,7 @@ def findings(tables: Tables, options: Options = ORDINARY) -> Findings:
     return Findings(findings=sorted(found, key=_rank), nodes=sum(of.values()))
 
 
-def _counts(tables: Tables) -> ir.Table:
+def _counts(tables: Source) -> ir.Table:
     finding = tables.latest("finding")
     return finding.group_by(["rule", "severity", CLASS]).agg(
         nodes=finding.node.nunique(),
@@ -84,6 +83,14 @@ def _counts(tables: Tables) -> ir.Table:
         summary=finding.summary.min(),
         remedy=finding.remedy.min(),
     )
+
+
+COUNTS = Query("findings", _counts)
+NODES = Choice(
+    "findings of nodes",
+    ("rule", "severity", CLASS),
+    lambda tables, those: those(tables.latest("finding")).select("rule", "severity", "node", "label"),
+)
 
 
 def _of_class(tables: Tables, rule: str, severity: str, rows: list[Any], of: dict[str, int]) -> Found:
@@ -130,18 +137,8 @@ def _of_nodes(key: tuple[str, str], rows: list[Any], group: _Group, of: dict[str
 def _hosts(tables: Tables, single: dict[tuple[str, str], list[Any]]) -> dict[tuple[str, str], _Group]:
     """Who has what is no matter of a class."""
     groups = {key: _Group(set(), set()) for key in single}
-    if not single:
-        return groups
-    finding = tables.latest("finding")
-    terms = []
-    for (rule, severity), rows in sorted(single.items()):
-        names = sorted(row[2] for row in rows if row[2] is not None)
-        of_these = finding[CLASS].isin(names)
-        if len(names) < len(rows):
-            of_these = of_these | finding[CLASS].isnull()
-        terms.append((finding.rule == rule) & (finding.severity == severity) & of_these)
-    chosen = finding.filter(reduce(or_, terms)).select("rule", "severity", "node", "label")
-    for rule, severity, node, label in tables.rows(chosen):
+    asked = [(rule, severity, row[2]) for (rule, severity), rows in sorted(single.items()) for row in rows]
+    for rule, severity, node, label in tables.chosen(NODES, asked):
         group = groups[rule, severity]
         group.hosts.add(node)
         group.findings += 1

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import reduce
-from operator import and_, or_
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agent.fleet.engines.engine import Tables
-from agent.fleet.questions.classes import CLASS
+from agent.fleet.engines.engine import Asked, Tables
+from agent.fleet.engines.query import Choice, Query, Row, Source, Those
+from agent.fleet.questions.classes import CLASS, CLUSTERS
 
 if TYPE_CHECKING:
     from ibis.expr import types as ir
@@ -17,7 +17,6 @@ _UNICAST = 0xC000  # from here on: multicast and the permissive LID
 _FEW = 0.2  # share of ports whose LID is twice, above which these are several subnets
 _SURE = 100  # ports from which on a smaller share is asked for
 _FEW_OF_MANY = 0.02
-_ASKED = 200  # subnets, or LIDs, in one query
 
 # What may make a subnet, from the widest to the narrowest: where a wide one has nearly every LID twice, it is several
 _LEVELS: tuple[tuple[str, ...], ...] = (
@@ -28,22 +27,22 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
 Shared = tuple[str, int, list[tuple[str, str | None]]]  # in words which subnet, LID, its ports
 
 
-def lids(tables: Tables) -> tuple[list[Shared], list[str]]:
-    """LIDs that ports of several nodes have, and what could not be judged."""
-    ports = _ports(tables)
+def lids(tables: Tables, begun: Asked) -> tuple[list[Shared], list[str]]:
+    """LIDs that ports of several nodes have, and what could not be judged. `begun`: of the query SUBNETS."""
     asked: list[dict[str, Any]] | None = None  # subnets that turned out to be several; None: all
     found: list[Shared] = []
-    for level in _LEVELS:
-        clear: list[dict[str, Any]] = []
+    for level, (sums, ports) in zip(_LEVELS, ASKED, strict=True):
+        clear: list[Row] = []
         unclear: list[dict[str, Any]] = []
-        for *key, total, count in tables.rows(_sums(ports, level)):
+        for *key, total, count, lids in (begun if asked is None else tables.begun(sums))():
             named = dict(zip(level, key, strict=True))
             if not count or (asked is not None and not any(wide.items() <= named.items() for wide in asked)):
                 continue
-            several = count > (_FEW_OF_MANY if total > _SURE else _FEW) * total and count > 2
-            (unclear if several else clear).append(named)
-        for start in range(0, len(clear), _ASKED):
-            found += _shared(tables, ports, level, clear[start : start + _ASKED])
+            if count > (_FEW_OF_MANY if total > _SURE else _FEW) * total and count > 2:
+                unclear.append(named)
+            else:
+                clear += [(*key, lid) for lid in lids]
+        found += _shared(tables, level, ports, clear)
         asked = unclear
         if not asked:
             return found, []
@@ -54,49 +53,48 @@ def lids(tables: Tables) -> tuple[list[Shared], list[str]]:
     ]
 
 
-def _ports(tables: Tables) -> ir.Table:
-    port, host = tables.latest("port"), tables.latest("host")
+def _ports(tables: Source) -> ir.Table:
+    port = tables.latest("port")
     # a virtual function has the LID of its physical one, which another guest may have, too; what a board has within
     # itself (auxiliary) is no part of the fabric
     used = port.filter(
         (port.link_layer == "InfiniBand") & (port.lid > 0) & (port.lid < _UNICAST) & (port.sm_lid > 0),
         ~port.virtual_function.fill_null(False) & (port.role.fill_null("") != "auxiliary"),
     )
-    named = host.filter(host.cluster.notnull()).select("node", "cluster")
-    if tables.rows(named.limit(1)):
-        return used.left_join(named, "node").drop("node_right")
-    import ibis
-
-    return used.mutate(cluster=ibis.null("string"))
+    return used.left_join(CLUSTERS.make(tables), "node").drop("node_right")
 
 
-def _sums(ports: ir.Table, level: tuple[str, ...]) -> ir.Table:
-    """Of every subnet: its ports, and those of them whose LID stands on several nodes."""
+def _sums(tables: Source, level: tuple[str, ...]) -> ir.Table:
+    """Of every subnet: its ports, those of them whose LID stands on several nodes, and these LIDs."""
+    ports = _ports(tables)
     same = ports.group_by([*level, "lid"]).agg(ports=ports.count(), low=ports.node.min(), high=ports.node.max())
-    twice = (same.low < same.high).ifelse(same.ports, 0)
-    return same.group_by(level).agg(ports=same.ports.sum(), twice=twice.sum())
+    twice = same.low < same.high
+    return same.group_by(level).agg(
+        ports=same.ports.sum(), twice=twice.ifelse(same.ports, 0).sum(), lids=same.lid.collect(where=twice)
+    )
 
 
-def _shared(tables: Tables, ports: ir.Table, level: tuple[str, ...], subnets: list[dict[str, Any]]) -> Iterator[Shared]:
-    """The ports of every LID that is twice in one of these subnets."""
-    within = reduce(or_, [reduce(and_, [_is(ports, *each) for each in subnet.items()]) for subnet in subnets])
-    chosen = ports.filter(within)
-    grouped = chosen.group_by([*level, "lid"]).agg(low=chosen.node.min(), high=chosen.node.max())
-    twice = {row[:-2] for row in tables.rows(grouped.filter(grouped.low < grouped.high))}
-    if not twice:
-        return
-    numbers = sorted({row[-1] for row in twice})
-    held = chosen.filter(chosen.lid.isin(numbers)) if len(numbers) <= _ASKED else chosen
-    holders: dict[tuple[Any, ...], list[tuple[str, str | None]]] = {}
-    for *key, node, label in tables.rows(held.select([*level, "lid", "node", "label"])):
-        if tuple(key) in twice:
-            holders.setdefault(tuple(key), []).append((node, label))
+def _held(tables: Source, those: Those, level: tuple[str, ...]) -> ir.Table:
+    return those(_ports(tables)).select([*level, "lid", "node", "label"])
+
+
+def _asked(level: tuple[str, ...]) -> tuple[Query, Choice]:
+    name = f"lids: {' '.join(level)}"
+    ports = Choice(f"{name}, ports", (*level, "lid"), partial(_held, level=level))
+    return Query(name, partial(_sums, level=level)), ports
+
+
+ASKED = [_asked(level) for level in _LEVELS]
+SUBNETS = ASKED[0][0]
+
+
+def _shared(tables: Tables, level: tuple[str, ...], ports: Choice, twice: list[Row]) -> Iterator[Shared]:
+    """The ports of every LID that is twice in its subnet."""
+    holders: dict[Row, list[tuple[str, str | None]]] = {}
+    for *key, node, label in tables.chosen(ports, twice):
+        holders.setdefault(tuple(key), []).append((node, label))
     for (*subnet, lid), each in holders.items():
         yield _told(dict(zip(level, subnet, strict=True))), lid, each
-
-
-def _is(ports: ir.Table, column: str, value: Any) -> ir.BooleanValue:
-    return ports[column].isnull() if value is None else ports[column] == value
 
 
 def _told(subnet: dict[str, Any]) -> str:

@@ -6,27 +6,22 @@ differ are fetched. What is not known is never odd.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import reduce
-from operator import or_
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
-from agent.fleet.engines.engine import Asked, Row, Tables
+from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import Row
 from agent.fleet.questions.amounts import memory, memory_begun, probes, probes_begun
-from agent.fleet.questions.attributes import ATTRIBUTES, Attribute
+from agent.fleet.questions.attributes import Attribute
 from agent.fleet.questions.bags import bags, bags_begun
 from agent.fleet.questions.classes import CLASS, sizes, sizes_begun
 from agent.fleet.questions.odd import Group, Mixed, Odd, Outlier, folded
 from agent.fleet.questions.options import ORDINARY, Options
+from agent.fleet.questions.parts import PARTS, Part
 from agent.fleet.questions.usual import Usual, counted, planned, usual
 
-if TYPE_CHECKING:
-    from ibis.expr import types as ir
-
-_SUBJECT = {"gpu": "label", "nic": "label", "port": "label", "netdev": "label", "link": "called"}
-_SHARED = (("gpu", "name"), ("gpu", None), ("nic", "board_id"))  # places that several things of one node share
 _SMALL = 128  # differences that are told as a number: GPUs, NVLinks; not megabytes
 _MOST_A_NODE = 64  # things of one kind; with fewer than so many for each node it is looked how many nodes they are of
 _NOT_KNOWN = (None, "unknown")  # what a report says where something could not be read
@@ -45,17 +40,17 @@ class Outliers(msgspec.Struct, frozen=True, kw_only=True):
 
 def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     """Nodes that differ from a clear majority of their hardware class."""
-    together, first = _together(), sizes_begun(tables)
-    begun = [_begun(tables, attributes) for attributes in together]
+    first, begun = sizes_begun(tables), [tables.begun(part.counts) for part in PARTS]
     words, sums, times = bags_begun(tables), memory_begun(tables), probes_begun(tables)
     classes = sizes(first)
     enough = {name: count for name, count in classes.items() if count >= options.fewest}
     odds: list[Odd] = []
     mixed: dict[tuple[str, str], list[tuple[Attribute, Any, dict[Any, int]]]] = {}
     shifted: set[str] = set()  # nodes with another number of rails: their rail 3 may be their neighbours' rail 4
-    for attributes, rows in zip(together, begun, strict=True):
-        groups = _counted(tables, attributes, rows(), enough, options)
-        found = list(_found(tables, attributes, _usual(groups, options), shifted))
+    for part, counts_begun in zip(PARTS, begun, strict=True):
+        rows = [row for row in counts_begun() if row[0] in enough]
+        groups = _counted(tables, part, rows, options)
+        found = list(_found(tables, part, rows, _usual(groups, options), shifted))
         shifted |= {odd.node for odd in found if odd.group.key == "rails"}
         odds += found
         for (attribute, name, place), counts in groups.items():
@@ -73,69 +68,30 @@ def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     )
 
 
-def _together() -> list[list[Attribute]]:
-    """Attributes that one pass over a table answers."""
-    found: dict[tuple[str, bool | None], list[Attribute]] = {}
-    for each in ATTRIBUTES:
-        found.setdefault((each.table, each.rails), []).append(each)
-    return list(found.values())
-
-
-def _source(tables: Tables, attribute: Attribute) -> ir.Table:
-    table = tables.latest(attribute.table)
-    if attribute.rails is None:
-        return table
-    return table.filter(table.rail.notnull() if attribute.rails else table.rail.isnull() & table.nic.notnull())
-
-
-def _keys(attributes: list[Attribute]) -> list[str]:
-    """Places and values, each column once."""
-    places = (each.place for each in attributes if each.place)
-    return list(dict.fromkeys((CLASS, *places, *(each.column for each in attributes))))
-
-
-def _begun(tables: Tables, attributes: list[Attribute]) -> Asked:
-    table, rails = attributes[0].table, {True: " rails", False: " others", None: ""}[attributes[0].rails]
-    return tables.prepared(f"outliers: {table}{rails}", lambda each: _counts(each, attributes))
-
-
-def _counts(tables: Tables, attributes: list[Attribute]) -> ir.Table:
-    source = _source(tables, attributes[0])
-    return source.group_by(_keys(attributes)).agg(things=source.count())
-
-
-def _counted(
-    tables: Tables, attributes: list[Attribute], rows: list[Row], enough: dict[str, int], options: Options
-) -> _Groups:
+def _counted(tables: Tables, part: Part, rows: list[Row], options: Options) -> _Groups:
     """How often each value occurs in each group, of groups that enough nodes are in."""
-    source = _source(tables, attributes[0])
-    keys = _keys(attributes)
     groups: dict[tuple[Attribute, str, Any], list[tuple[Any, int]]] = {}
     for row in rows:
-        named = dict(zip(keys, row, strict=False))
-        if named[CLASS] not in enough:
-            continue
-        for attribute in attributes:
+        named = dict(zip(part.keys, row, strict=False))
+        for attribute in part.attributes:
             place, value = named[attribute.place] if attribute.place else None, named[attribute.column]
             if value not in _NOT_KNOWN and (place is not None or not attribute.place):
                 groups.setdefault((attribute, named[CLASS], place), []).append((value, row[-1]))
     counts = {key: counted(rows) for key, rows in groups.items()}
-    few = _few_nodes(tables, source, counts, options)
+    few = _few_nodes(tables, part, counts, options)
     return {key: each for key, each in counts.items() if (key[1], key[0].place, key[2]) not in few}
 
 
-def _few_nodes(tables: Tables, source: ir.Table, counts: _Groups, options: Options) -> set[tuple[str, str | None, Any]]:
+def _few_nodes(tables: Tables, part: Part, counts: _Groups, options: Options) -> set[tuple[str, str | None, Any]]:
     """Groups of many things that are of too few nodes: five GPUs of one node are no five nodes."""
-    unsure: dict[str | None, set[Any]] = {}
-    for (attribute, _, place), each in counts.items():
-        shared = (attribute.table, attribute.place) in _SHARED
+    unsure: dict[str | None, dict[Row, None]] = {}
+    for (attribute, name, place), each in counts.items():
+        shared = attribute.place in part.nodes
         if shared and len(each) > 1 and sum(each.values()) < options.fewest * _MOST_A_NODE:
-            unsure.setdefault(attribute.place, set()).add(place)
+            unsure.setdefault(attribute.place, {})[(name, place) if attribute.place else (name,)] = None
     few = set()
-    for column, places in unsure.items():
-        chosen = source.filter(source[column].isin(sorted(places))) if column else source
-        grouped = chosen.group_by([CLASS, column] if column else [CLASS]).agg(nodes=chosen.node.nunique())
-        for row in tables.rows(grouped):
+    for column, groups in unsure.items():
+        for row in tables.chosen(part.nodes[column], groups):
             if row[-1] < options.fewest:
                 few.add((row[0], column, row[1] if column else None))
     return few
@@ -148,36 +104,33 @@ def _usual(groups: _Groups, options: Options) -> dict[tuple[Attribute, str, Any]
 
 def _found(
     tables: Tables,
-    attributes: list[Attribute],
+    part: Part,
+    rows: list[Row],
     expected: dict[tuple[Attribute, str, Any], Usual],
     shifted: set[str],
 ) -> Iterator[Odd]:
     """Things whose value is another than the usual one."""
-    differing = {key: each for key, each in expected.items() if each.has < each.of}
-    if not differing:
-        return
-    table = attributes[0].table
-    source = _source(tables, attributes[0])
-    chosen = source.filter(_differs(source, differing))
-    if table == "link":
-        chosen = chosen.mutate(called=chosen.kind.fill_null("other") + " " + chosen.id)
-    keys = _keys(attributes)
-    subject = _SUBJECT.get(table)
     elsewhere: dict[tuple[Attribute, str], set[Any]] = {}
     for (attribute, name, _), each in expected.items():
         elsewhere.setdefault((attribute, name), set()).update(each.values)
-    columns = {f"c{at}": chosen[key] for at, key in enumerate(["node", subject or "node", *keys])}
-    for node, label, *rest in tables.rows(chosen.select(**columns)):
-        named = dict(zip(keys, rest, strict=True))
-        name = named[CLASS]
-        for attribute in attributes:
-            place, value = named[attribute.place] if attribute.place else None, named[attribute.column]
-            normal = differing.get((attribute, name, place))
-            if normal is None or value in _NOT_KNOWN or value in normal.values:
+    odd = [row[:-1] for row in rows if any(_differing(part, row, expected))]
+    for node, label, *row in tables.chosen(part.things, odd):
+        for attribute, place, value, normal in _differing(part, row, expected):
+            if attribute.rails and node in shifted and value in elsewhere[attribute, row[0]]:
                 continue
-            if attribute.rails and node in shifted and value in elsewhere[attribute, name]:
-                continue
-            yield _odd(attribute, name, place, normal, value, node, label if subject else None)
+            yield _odd(attribute, row[0], place, normal, value, node, label if part.labelled else None)
+
+
+def _differing(
+    part: Part, row: Sequence[Any], expected: dict[tuple[Attribute, str, Any], Usual]
+) -> Iterator[tuple[Attribute, Any, Any, Usual]]:
+    """What is not as usual in one row of keys: attribute, place, value."""
+    named = dict(zip(part.keys, row, strict=False))
+    for attribute in part.attributes:
+        place, value = named[attribute.place] if attribute.place else None, named[attribute.column]
+        normal = expected.get((attribute, named[CLASS], place))
+        if normal is not None and value not in _NOT_KNOWN and value not in normal.values:
+            yield attribute, place, value, normal
 
 
 def _odd(a: Attribute, name: str, place: Any, normal: Usual, value: Any, node: str, label: str | None) -> Odd:
@@ -185,31 +138,6 @@ def _odd(a: Attribute, name: str, place: Any, normal: Usual, value: Any, node: s
     group = Group(a.key, a.what, name, where, a.one)
     expected = " or ".join(shown(a, each) for each in normal.values)
     return Odd(group, normal, shown(a, value), expected, node, label, _by(value, normal.value))
-
-
-def _differs(source: ir.Table, expected: dict[tuple[Attribute, str, Any], Usual]) -> ir.BooleanValue:
-    """Rows of those groups with another value. Groups with the same usual value are one term."""
-    terms: dict[tuple[str, str | None, tuple[Any, ...]], dict[str, set[Any]]] = {}
-    for (attribute, name, place), normal in expected.items():
-        terms.setdefault((attribute.column, attribute.place, normal.values), {}).setdefault(name, set()).add(place)
-    return reduce(
-        or_,
-        [
-            source[column].notin(values) & _within(source, place, classes)
-            for (column, place, values), classes in sorted(terms.items(), key=str)
-        ],
-    )
-
-
-def _within(source: ir.Table, place: str | None, classes: dict[str, set[Any]]) -> ir.BooleanValue:
-    if place is None:
-        return source[CLASS].isin(sorted(classes))
-    alike: dict[tuple[Any, ...], list[str]] = {}
-    for name, places in classes.items():
-        alike.setdefault(tuple(sorted(places)), []).append(name)
-    return reduce(
-        or_, [source[CLASS].isin(sorted(names)) & source[place].isin(places) for places, names in alike.items()]
-    )
 
 
 def _mixed(name: str, groups: list[tuple[Attribute, Any, dict[Any, int]]]) -> Mixed:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from agent.fleet.engines.engine import Asked, Tables
+from agent.fleet.engines.query import Choice, Query, Row, Source, Those
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.classes import CLASS
 from agent.fleet.questions.options import ORDINARY, Options
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 VERDICTS = ("critical", "error", "warning", "unknown", "ok")  # worst first
 REASONS = 3  # of a rule that could not be judged
 WORST = 10
+_NO_CLASS, _NO_REASON = "(not known)", "no reason told"
 _WORST = ["node", CLASS, "verdict", "critical", "error", "warning", "observed_at"]
 
 
@@ -75,27 +78,27 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 def summary(tables: Tables, options: Options = ORDINARY) -> Summary:
     """Verdicts by class, coverage by rule, the worst nodes."""
-    begun = tables.prepared("summary: times", _times)
-    states, bad = tables.prepared("summary: states", _all_states), tables.prepared("summary: worst", _bad)
-    ((count, newest, oldest),) = begun()
-    if not count:
+    begun, states, bad = (tables.begun(query) for query in (HOURS, STATES, BAD))
+    hours = begun()
+    if not hours:
         return Summary(nodes=0, stale_after_seconds=options.stale_after_seconds)
+    newest, oldest = max(row[-2] for row in hours), min(row[-1] for row in hours)
     cut = newest - timedelta(seconds=options.stale_after_seconds)
-    host = tables.latest("host")
-    old = host.observed_at < cut
-    stale = [node for (node,) in tables.rows(host.filter(old).select("node"))] if oldest < cut else []
-    classes = _classes(tables, cut)
-    worst = _worst(bad, cut)
+    old = list(dict.fromkeys((row[2],) for row in hours if row[-1] < cut))
+    stale = [row[:3] for row in tables.chosen(OLD, old) if row[-1] < cut]
+    classes, worst = _classes(hours, stale), _worst(bad, cut)
     return Summary(
-        nodes=count,
+        nodes=sum(each.nodes for each in classes),
         newest=stamp(newest),
         oldest=stamp(oldest),
         stale_after_seconds=options.stale_after_seconds,
         verdicts=_sum(each.verdicts for each in classes),
         stale=len(stale),
-        stale_hosts=fold(stale),
+        stale_hosts=fold(node for node, _, _ in stale),
         classes=classes,
-        coverage=_coverage(tables, states, cut, count, bool(stale)),
+        coverage=_coverage(
+            states(), tables.chosen(OLD_STATES, [(node,) for node, _, _ in stale]), sum(each.nodes for each in classes)
+        ),
         worst=worst[:WORST],
         more_worst=max(0, len(worst) - WORST),
     )
@@ -106,17 +109,19 @@ def stamp(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds") + "Z"
 
 
-def _classes(tables: Tables, cut: datetime) -> list[ClassLine]:
-    host = tables.latest("host").mutate(old=lambda t: (t.observed_at < cut).ifelse(1, 0))
-    found: dict[str, dict[tuple[str, bool], int]] = {}
-    rows = tables.rows(host.group_by([CLASS, "verdict", "old"]).agg(nodes=host.count()))
-    for name, verdict, old, count in rows:
-        found.setdefault(name or "(not known)", {})[verdict or "unknown", bool(old)] = count
+def _classes(hours: list[Row], stale: list[Row]) -> list[ClassLine]:
+    """`hours`: class, verdict, hour, nodes, .. `stale`: node, class, verdict."""
+    found: dict[str, Counter[tuple[str, bool]]] = {}
+    for name, verdict, _, count, *_ in hours:
+        found.setdefault(name or _NO_CLASS, Counter())[verdict or "unknown", False] += count
+    for _, name, verdict in stale:
+        each = found.setdefault(name or _NO_CLASS, Counter())
+        each.update({(verdict or "unknown", False): -1, (verdict or "unknown", True): 1})
     lines = [
         ClassLine(
             hardware_class=name,
             nodes=sum(each.values()),
-            verdicts={verdict: each[verdict, False] for verdict in VERDICTS if each.get((verdict, False))},
+            verdicts={verdict: each[verdict, False] for verdict in VERDICTS if each[verdict, False] > 0},
             stale=sum(count for (_, old), count in each.items() if old),
         )
         for name, each in found.items()
@@ -124,20 +129,15 @@ def _classes(tables: Tables, cut: datetime) -> list[ClassLine]:
     return sorted(lines, key=lambda line: (-line.nodes, line.hardware_class))
 
 
-def _coverage(tables: Tables, states: Asked, cut: datetime, nodes: int, stale: bool) -> list[Coverage]:
-    host, check = tables.latest("host"), tables.latest("check")
-    gone = host.filter(host.observed_at < cut).select("node")
-    old = _by_rule(tables.rows(_states(check.semi_join(gone, "node")))) if stale else {}
-    unknown = check.filter(check.state == "unknown")
-    if stale:
-        unknown = unknown.anti_join(gone, "node")
-    reasons: dict[str, list[tuple[str, int]]] = {}
-    for rule, reason, count in tables.rows(unknown.group_by(["rule", "reason"]).agg(nodes=unknown.count())):
-        reasons.setdefault(rule, []).append((reason or "no reason told", count))
+def _coverage(states: list[Row], late: list[Row], nodes: int) -> list[Coverage]:
+    """Rows: rule, state, reason, nodes. `late`: those of nodes that are stale, of which none is judged now."""
+    now, old, reasons = _by_state(states), _by_state(late), _reasons(states)
+    for rule, each in _reasons(late).items():
+        reasons[rule] = {why: count - each.get(why, 0) for why, count in reasons.get(rule, {}).items()}
     found = []
-    for rule, each in _by_rule(states()).items():
-        late = old.get(rule, {})
-        fresh = {state: count - late.get(state, 0) for state, count in each.items()}
+    for rule, each in now.items():
+        late_here = old.get(rule, {})
+        fresh = {state: count - late_here.get(state, 0) for state, count in each.items()}
         found.append(
             Coverage(
                 rule=rule,
@@ -146,36 +146,69 @@ def _coverage(tables: Tables, states: Asked, cut: datetime, nodes: int, stale: b
                 unknown=fresh.get("unknown", 0),
                 not_applicable=fresh.get("not_applicable", 0),
                 disabled=fresh.get("disabled", 0),
-                stale=sum(late.values()),
+                stale=sum(late_here.values()),
                 missing=nodes - sum(each.values()),
-                reasons=sorted(reasons.get(rule, []), key=lambda row: (-row[1], row[0]))[:REASONS],
+                reasons=_frequent(reasons.get(rule, {})),
             )
         )
     return sorted(found, key=lambda each: (-each.unknown, -each.missing, each.rule))
 
 
-def _times(tables: Tables) -> ir.Table:
+def _frequent(reasons: dict[str, int]) -> list[tuple[str, int]]:
+    told = [(reason, count) for reason, count in reasons.items() if count]
+    return sorted(told, key=lambda row: (-row[1], row[0]))[:REASONS]
+
+
+def _hosts(tables: Source) -> ir.Table:
+    """With the hour in which they were looked at: hours are counted, and few of them are old."""
     host = tables.latest("host")
-    return host.aggregate(nodes=host.count(), newest=host.observed_at.max(), oldest=host.observed_at.min())
+    return host.mutate(hour=host.observed_at.epoch_seconds() // 3600)
 
 
-def _all_states(tables: Tables) -> ir.Table:
-    return _states(tables.latest("check"))
+def _hours(tables: Source) -> ir.Table:
+    host = _hosts(tables)
+    seen = host.observed_at
+    return host.group_by([CLASS, "verdict", "hour"]).agg(nodes=host.count(), newest=seen.max(), oldest=seen.min())
 
 
-def _bad(tables: Tables) -> ir.Table:
+def _bad(tables: Source) -> ir.Table:
     host = tables.latest("host")
     return host.filter(host.verdict.isin(["critical", "error", "warning"])).select(_WORST)
 
 
-def _states(check: ir.Table) -> ir.Table:
-    return check.group_by(["rule", "state"]).agg(nodes=check.count())
+def _all(table: ir.Table) -> ir.Table:
+    return table
 
 
-def _by_rule(rows: Iterable[tuple[Any, ...]]) -> dict[str, dict[str, int]]:
+def _states(tables: Source, those: Those = _all) -> ir.Table:
+    check = those(tables.latest("check"))
+    return check.group_by(["rule", "state", "reason"]).agg(nodes=check.count())
+
+
+HOURS, BAD = Query("summary: hours", _hours), Query("summary: worst", _bad)
+STATES = Query("summary: states", _states)
+OLD = Choice(
+    "summary: nodes of hours",
+    ("hour",),
+    lambda tables, those: those(_hosts(tables)).select("node", CLASS, "verdict", "observed_at"),
+)
+OLD_STATES = Choice("summary: states of nodes", ("node",), _states)
+
+
+def _by_state(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
+    return _sums((rule, state, count) for rule, state, _, count in rows)
+
+
+def _reasons(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
+    """Why rules are unknown."""
+    return _sums((rule, reason or _NO_REASON, count) for rule, state, reason, count in rows if state == "unknown")
+
+
+def _sums(rows: Iterable[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
-    for rule, state, count in rows:
-        found.setdefault(rule, {})[state] = count
+    for rule, what, count in rows:
+        each = found.setdefault(rule, {})
+        each[what] = each.get(what, 0) + count
     return found
 
 
