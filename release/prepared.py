@@ -17,7 +17,7 @@ from ibis.expr import types as ir
 from agent.fleet.engines import shapes
 from agent.fleet.engines.embedded import TYPES, compiled
 from agent.fleet.engines.query import Choice, Query, joined
-from agent.fleet.questions import amounts, bags, classes, duplicates, findings, lids, parts, summary
+from agent.fleet.questions import amounts, bags, classes, findings, identities, lids, parts, summary
 
 _OF_IBIS = {shapes.KINDS[ours]: theirs for ours, theirs in TYPES.items()}
 
@@ -43,14 +43,15 @@ def queries() -> Iterator[Query | Choice]:
     """All that questions ask by name."""
     yield from (classes.SIZES, classes.CLUSTERS, amounts.MEMORY, amounts.PROBES, amounts.NODES, amounts.ENDS)
     yield from (summary.HOURS, summary.BAD, summary.STATES, summary.OLD, summary.OLD_STATES)
-    yield from (findings.COUNTS, findings.NODES, duplicates.NODES, duplicates.ADDRESSES, duplicates.ON_NODES)
+    yield from (findings.COUNTS, findings.NODES, identities.NODES, identities.ADDRESSES, identities.ON_NODES)
+    yield from (identities.NUMBERS, identities.NUMBERED)
     yield from bags.COUNTS
     yield from bags.NODES
     for part in parts.PARTS:
         yield from (part.counts, part.things)
         yield from part.nodes.values()
-    for asked in duplicates.ASKED:
-        yield from (asked.counts, asked.rows, asked.shared)
+    for asked in identities.ASKED:
+        yield from (asked.counts, asked.rows, asked.shared, asked.of_nodes)
     for sums, ports in lids.ASKED:
         yield from (sums, ports)
 

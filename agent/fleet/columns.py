@@ -19,7 +19,7 @@ TYPES: dict[str, Any] = {
 PARQUET = {"compression": "zstd", "compression_level": 1, "store_schema": False, "write_page_index": False}
 # Nearly every row has another value: as a dictionary they would be written twice, and read twice
 _GUIDS = ("node_guid", "system_image_guid", "port_guid")
-_OWN = frozenset(("machine_id", "boot_id", "serial", "uuid", "mac", "address", "module_serial", *_GUIDS))
+_OWN = frozenset(("machine_id", "boot_id", "serial", "uuid", "mac", "address", "module_serial", "number", *_GUIDS))
 _MOMENT = Column("observed_at", TIME, "since when the rows of this node have been so")
 HISTORY = {each.name: each for each in (*(each for each in TABLES.values() if each.history), CHANGE, SIGHTING)}
 

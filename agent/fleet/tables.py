@@ -65,6 +65,7 @@ services text NAME=STATE, sorted, blank between
 gpus int
 rails int
 nics int
+identities int~ its rows of table identity; null: ingested before there was that table
 verdict text ok, warning, error, critical, unknown
 critical int findings of that severity
 error int
@@ -248,6 +249,18 @@ value int~
 """),
     history=False,
 )
+IDENTITY = Table(
+    "identity",
+    "A number of each GUID, MAC address, serial number, id and IP address: where two nodes have one, look closer.",
+    ("number",),
+    _columns(
+        """
+number int of a MAC address and of a GUID made of it the same; else of a digest
+""",
+        of=None,
+    ),
+    history=False,
+)
 CHANGE = Table(
     "change",
     "In history only: when a table's rows of a node became what they are. Rows of that moment stand in that table.",
@@ -277,5 +290,21 @@ report text first 16 hex digits of the report's SHA-256
 )
 TABLES = {
     each.name: each
-    for each in (HOST, PCI, LINK, GPU, NVLINK, NIC, PORT, NETDEV, ADDRESS, PATH, FINDING, CHECK, PROBE, COUNTER)
+    for each in (
+        HOST,
+        PCI,
+        LINK,
+        GPU,
+        NVLINK,
+        NIC,
+        PORT,
+        NETDEV,
+        ADDRESS,
+        PATH,
+        FINDING,
+        CHECK,
+        PROBE,
+        COUNTER,
+        IDENTITY,
+    )
 }

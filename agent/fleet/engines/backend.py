@@ -69,7 +69,10 @@ class Views(Backend, ABC):
 
     @abstractmethod
     def make(self, name: str, files: list[str]) -> None:
-        """The view of that name over these files, with our columns: those that older files lack are null."""
+        """The view of that name over these files, with our columns: those that older files lack are null.
+
+        No files: the dataset was made before there was that table.
+        """
 
     def _view(self, name: str, files: list[str]) -> None:
         if name in self._views:

@@ -37,6 +37,11 @@ class Chdb(Views):
         wanted = _text(", ".join(f"`{each.name}` Nullable({_TYPES[each.type]})" for each in shapes.columns(name)))
         # a file each: a pattern that meets no file would be an empty table without a word
         sources = " UNION ALL ".join(f"FROM file({_text(each)}, 'Parquet', {wanted}) SELECT *" for each in files)
+        if not files:
+            nothing = ", ".join(
+                f"CAST(NULL, 'Nullable({_TYPES[each.type]})') AS `{each.name}`" for each in shapes.columns(name)
+            )
+            sources = f"SELECT {nothing} WHERE 0"
         self._backend.raw_sql(f"CREATE OR REPLACE VIEW `{name}` AS {sources}")
 
 

@@ -179,9 +179,10 @@ class Embedded(Unbound):
         return True
 
     def _make(self, name: str) -> None:
-        """A view with all columns, also those that files of an earlier version lack."""
-        source = self._source(name)
-        there = {row[0] for row in self._database.execute(f"DESCRIBE FROM {source}").fetchall()}
+        """A view with all columns, also those that files of an earlier version lack: it may have no file at all."""
+        files = _files(self._dataset, name)
+        source = self._source(name, files) if files else "range(0)"
+        there = {row[0] for row in self._database.execute(f"DESCRIBE FROM {source}").fetchall()} if files else set()
         chosen = ", ".join(
             _time(each.name)
             if each.type == TIME and each.name in there
@@ -192,8 +193,7 @@ class Embedded(Unbound):
         )
         self._database.execute(f'CREATE OR REPLACE VIEW "{name}" AS SELECT {chosen} FROM {source}')  # noqa: S608  # our names
 
-    def _source(self, name: str) -> str:
-        files = _files(self._dataset, name)
+    def _source(self, name: str, files: list[str]) -> str:
         if not self._dataset.store.remote:
             listed = ", ".join("'" + each.replace("'", "''") + "'" for each in files)
             return f"read_parquet([{listed}], hive_partitioning = false, union_by_name = true)"

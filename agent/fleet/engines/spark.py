@@ -46,7 +46,9 @@ class Spark(Views):
     def make(self, name: str, files: list[str]) -> None:
         """See Views.make."""
         wanted = ", ".join(f"`{each.name}` {_TYPES[each.type]}" for each in shapes.columns(name))
-        self._session.read.schema(wanted).parquet(*files).createOrReplaceTempView(name)
+        session = self._session
+        rows = session.read.schema(wanted).parquet(*files) if files else session.createDataFrame([], wanted)
+        rows.createOrReplaceTempView(name)
 
 
 def _reach(url: str) -> None:

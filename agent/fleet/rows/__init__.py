@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from agent.fleet.rows import device_shapes, devices, network, shapes, verdicts
+from agent.fleet.rows import device_shapes, devices, identity, network, shapes, verdicts
 from agent.fleet.rows.damage import DamagedPart as DamagedPart
 from agent.fleet.rows.damage import decoded
 from agent.fleet.rows.devices import Row
@@ -88,7 +88,8 @@ class Reader:
             self._count_netdev(netdev, counted)
         ids["counter"] = counted
         ids["path"], ids["check"] = self._paths(topology.paths, ends), self._checks(report.checks)
-        host = verdicts.host_row(report, label, Counted(len(gpus), len(rails), len(nics), alike))
+        own_numbers = [(number,) for number in identity.numbers(node, gpus, nics, netdevs)]
+        host = verdicts.host_row(report, label, Counted(len(gpus), len(rails), len(nics), alike, len(own_numbers)))
         own = {
             "host": [host],
             "nic": [network.nic_row(nic, rails.get(nic.id)) for nic in nics],
@@ -97,6 +98,7 @@ class Reader:
             "address": [(each.id, each.label, address) for each in netdevs for address in each.addresses],
             "finding": [verdicts.finding_row(each) for each in report.findings],
             "probe": [verdicts.probe_row(each) for each in report.probes],
+            "identity": own_numbers,
         }
         for name, rows in own.items():
             ids[name] = self._own[name].extend(rows)

@@ -17,6 +17,7 @@ class Counted(NamedTuple):
     rails: int
     nics: int
     hardware_class: str
+    identities: int
 
 
 class Label(NamedTuple):
@@ -74,6 +75,7 @@ def host_row(r: Report, label: Label, counted: Counted) -> Row:
         counted.gpus,
         counted.rails,
         counted.nics,
+        counted.identities,
         r.summary.verdict,
         counts.get("critical", 0),
         counts.get("error", 0),

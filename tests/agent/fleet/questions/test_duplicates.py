@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+from pyarrow import parquet
+
+from agent.fleet.engines import connect
 from agent.fleet.questions.duplicates import duplicates
 from tests.agent.fleet.questions.nodes import asked, interface, node, port
+
+
+@pytest.fixture(params=["by numbers", "by values"], autouse=True)
+def way(request, monkeypatch):
+    """The answer is found among the nodes that have a number in common, or where these are too many, kind by kind."""
+    if request.param == "by values":
+        monkeypatch.setattr("agent.fleet.questions.duplicates._MANY_NODES", -1)
+    return request.param
 
 
 def told(tables):
@@ -98,3 +112,21 @@ def test_subnets_with_prefixes_of_their_own_are_judged_each(tmp_path):
 
     with asked(tmp_path, *(node(f"n{n}", nics=nics(n)) for n in range(20))) as tables:
         assert told(tables) == [("LID", "3", "n[12,14]")]
+
+
+def test_nodes_that_were_ingested_before_there_were_numbers(tmp_path):
+    """Of all nodes, or of some: these have no row in table identity, and null in `identities`."""
+    with asked(tmp_path, node("n1", machine_id="abcd"), node("n2", machine_id="abcd"), node("n3")) as tables:
+        before = duplicates(tables)
+    dataset = tmp_path / "dataset"
+    manifest = json.loads((dataset / "manifest.json").read_text())
+    del manifest["latest"]["identity"]
+    (dataset / "manifest.json").write_text(json.dumps(manifest))
+    for file in manifest["latest"]["host"]:
+        parquet.write_table(
+            parquet.read_table(dataset / file["path"]).drop_columns("identities"), dataset / file["path"]
+        )
+    engine = connect(None, str(dataset))
+    assert duplicates(engine) == before
+    assert before.duplicates
+    engine.close()

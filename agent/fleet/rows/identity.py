@@ -1,0 +1,73 @@
+"""What tells a node and its devices from all others, as numbers: they are compared at once, whatever they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+
+from agent.fleet.innocent import own_mac, placeholder, within_host
+from agent.fleet.rows.device_shapes import Gpu, Netdev, Nic
+from agent.fleet.rows.shapes import Node
+
+_MAC, _GUID = 17, 19  # letters
+_FILLED = (0x0300, 0xFFFE, 0xFFFF)  # what stands in the middle of a GUID that was made of a MAC address
+_ALIKE = frozenset(int(digit * count, 16) for digit in "0123456789abcdef" for count in (12, 16))
+_TOP = 1 << 63
+
+
+def numbers(node: Node, gpus: list[Gpu], nics: list[Nic], netdevs: list[Netdev]) -> set[int]:
+    """64 bits each, none twice. Equal values have equal numbers; two others hardly ever.
+
+    Values that are innocently on many nodes (agent/fleet/innocent.py) have none.
+    """
+    found = {_of_address(each) for each in _addresses(nics, netdevs)}
+    found.difference_update(_ALIKE)
+    found.update(map(_of_text, _texts(node, gpus)))
+    found.update(
+        _of_text(address)
+        for netdev in netdevs
+        for address in netdev.addresses
+        if not within_host(address, netdev.label)
+    )
+    return found
+
+
+def _addresses(nics: list[Nic], netdevs: list[Netdev]) -> Iterator[str]:
+    """MAC addresses and GUIDs."""
+    for nic in nics:
+        if nic.node_guid:
+            yield nic.node_guid
+        for port in nic.ports:
+            if port.port_guid:
+                yield port.port_guid
+    for netdev in netdevs:
+        if netdev.mac and netdev.driver is not None and not own_mac(netdev.mac, netdev.driver, netdev.label):
+            yield netdev.mac
+
+
+def _texts(node: Node, gpus: list[Gpu]) -> Iterator[str]:
+    for text in (node.serial, node.machine_id, *(each.serial for each in gpus), *(each.uuid for each in gpus)):
+        if text and not placeholder(text):
+            yield text
+
+
+def _of_address(text: str) -> int:
+    """A GUID that is made of a MAC address has the same as that.
+
+    >>> _of_address("b8:3f:d2:10:84:a7") == _of_address("b83f:d203:0010:84a7") == 0xB83FD21084A7
+    True
+    """
+    try:
+        number = int(text.replace(":", ""), 16) if len(text) in (_MAC, _GUID) else -1
+    except ValueError:
+        number = -1
+    if not 0 <= number < 2 * _TOP:
+        return _of_text(text)
+    if number >> 24 & 0xFFFF in _FILLED and len(text) == _GUID:
+        return number >> 40 << 24 | number & 0xFFFFFF
+    return number - 2 * _TOP if number >= _TOP else number
+
+
+def _of_text(text: str) -> int:
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
