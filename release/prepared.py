@@ -52,8 +52,8 @@ def queries() -> Iterator[Query | Choice]:
         yield from part.nodes.values()
     for asked in identities.ASKED:
         yield from (asked.counts, asked.rows, asked.shared, asked.of_nodes)
-    for sums, ports in lids.ASKED:
-        yield from (sums, ports)
+    for level in lids.ASKED:
+        yield from (level.sums, level.exact, level.ports)
 
 
 def prepared(query: Query | Choice) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
     clusters: dict[str, str] = dict(tables.begun(CLUSTERS)())
     rows = _Rows(tables, nodes, clusters, options)
     if numbered == nodes and sum(count for _, count in numbers) <= _MANY_NODES:
-        holders = tables.chosen(NUMBERED, [(number,) for number, _ in numbers])
+        holders = set(tables.chosen(NUMBERED, [(number,) for number, _ in numbers]))
         of_kinds = [tables.chosen(asked.of_nodes, holders) for asked in ASKED]
     else:
         all_counts = [tables.begun(asked.counts) for asked in ASKED]
@@ -108,6 +108,8 @@ def _twice(kind: Kind, rows: list[Row]) -> list[_Found]:
     values: dict[tuple[str, str | None], list[tuple[str, str | None]]] = {}
     for row in rows:
         named = dict(zip(names, row, strict=True))
+        if named[kind.column] is None:
+            continue
         value, label = named[kind.column], named[kind.label] if kind.label else None
         innocent = own_mac(value, named["driver"], label) if kind.more == "driver" else placeholder(value)
         if not innocent:
@@ -158,7 +160,7 @@ def _addresses(
 ) -> list[_Found]:
     values: dict[tuple[str, str | None], set[tuple[str, str | None]]] = {}
     for node, value, label in rows:
-        if within_host(value, label):
+        if value is None or within_host(value, label):
             continue
         values.setdefault((value, clusters.get(node)), set()).add((node, label))
     counts = {key: len({node for node, _ in holders}) for key, holders in values.items()}

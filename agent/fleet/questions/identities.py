@@ -86,7 +86,7 @@ def _rows(tables: Source, those: Those, kind: Kind) -> ir.Table:
 
 
 def _of_nodes(tables: Source, those: Those, kind: Kind) -> ir.Table:
-    return those(_known(tables, kind)).select(columns(kind))
+    return those(tables.latest(kind.table)).select(columns(kind))
 
 
 def _shared(tables: Source, kind: Kind) -> ir.Table:
@@ -115,7 +115,7 @@ def _numbers(tables: Source) -> ir.Table:
 
 
 def _numbered(tables: Source, those: Those) -> ir.Table:
-    return those(tables.latest("identity")).select("node").distinct()
+    return those(tables.latest("identity")).select("node")
 
 
 ASKED = [_asked(kind) for kind in KINDS]

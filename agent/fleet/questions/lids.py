@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent.fleet.engines.engine import Asked, Tables
 from agent.fleet.engines.query import Choice, Query, Row, Source, Those
@@ -29,28 +29,39 @@ Shared = tuple[str, int, list[tuple[str, str | None]]]  # in words which subnet,
 
 def lids(tables: Tables, begun: Asked) -> tuple[list[Shared], list[str]]:
     """LIDs that ports of several nodes have, and what could not be judged. `begun`: of the query SUBNETS."""
-    asked: list[dict[str, Any]] | None = None  # subnets that turned out to be several; None: all
+    unclear: list[dict[str, Any]] | None = None  # subnets that turned out to be several; None: all
     found: list[Shared] = []
-    for level, (sums, ports) in zip(_LEVELS, ASKED, strict=True):
-        clear: list[Row] = []
-        unclear: list[dict[str, Any]] = []
-        for *key, total, count, lids in (begun if asked is None else tables.begun(sums))():
-            named = dict(zip(level, key, strict=True))
-            if not count or (asked is not None and not any(wide.items() <= named.items() for wide in asked)):
-                continue
-            if count > (_FEW_OF_MANY if total > _SURE else _FEW) * total and count > 2:
-                unclear.append(named)
-            else:
-                clear += [(*key, lid) for lid in lids]
-        found += _shared(tables, level, ports, clear)
-        asked = unclear
-        if not asked:
+    for level, asked in zip(_LEVELS, ASKED, strict=True):
+        rows = _of(level, (begun if unclear is None else tables.begun(asked.sums))(), unclear)
+        if any(_is_several(*counts) for _, counts, _ in rows):  # perhaps of ports that one node has
+            rows = _of(level, tables.begun(asked.exact)(), unclear)
+        clear = [(*key, lid) for key, counts, lids in rows if not _is_several(*counts) for lid in lids]
+        found += _shared(level, tables.chosen(asked.ports, clear))
+        unclear = [dict(zip(level, key, strict=True)) for key, counts, _ in rows if _is_several(*counts)]
+        if not unclear:
             return found, []
     return found, [
         f"LIDs: nearly every one stands on several nodes in the subnet of {_told(each)}: these are several subnets, "
         "not judged (ingest each fabric with a --cluster of its own)"
-        for each in asked or []
+        for each in unclear or []
     ]
+
+
+def _of(
+    level: tuple[str, ...], rows: list[Row], wide: list[dict[str, Any]] | None
+) -> list[tuple[Row, tuple[int, int], list[int]]]:
+    """Of subnets within those: their key, their ports and how many of them have a LID twice, and these LIDs."""
+    found = []
+    for *key, total, twice, lids in rows:
+        named = dict(zip(level, key, strict=True))
+        if wide is None or any(each.items() <= named.items() for each in wide):
+            found.append((tuple(key), (total, twice), lids or []))
+    return found
+
+
+def _is_several(total: int, twice: int) -> bool:
+    """Whether so many LIDs are there twice that these are several subnets."""
+    return twice > (_FEW_OF_MANY if total > _SURE else _FEW) * total and twice > 2
 
 
 def _ports(tables: Source) -> ir.Table:
@@ -64,11 +75,16 @@ def _ports(tables: Source) -> ir.Table:
     return used.left_join(CLUSTERS.make(tables), "node").drop("node_right")
 
 
-def _sums(tables: Source, level: tuple[str, ...]) -> ir.Table:
-    """Of every subnet: its ports, those of them whose LID stands on several nodes, and these LIDs."""
+def _sums(tables: Source, level: tuple[str, ...], exact: bool) -> ir.Table:
+    """Of every subnet: its ports, those whose LID is there twice (`exact`: on several nodes), and these LIDs."""
     ports = _ports(tables)
-    same = ports.group_by([*level, "lid"]).agg(ports=ports.count(), low=ports.node.min(), high=ports.node.max())
-    twice = same.low < same.high
+    by_lid = ports.group_by([*level, "lid"])
+    if exact:
+        same = by_lid.agg(ports=ports.count(), low=ports.node.min(), high=ports.node.max())
+        twice = same.low < same.high
+    else:
+        same = by_lid.agg(ports=ports.count())
+        twice = same.ports > 1
     return same.group_by(level).agg(
         ports=same.ports.sum(), twice=twice.ifelse(same.ports, 0).sum(), lids=same.lid.collect(where=twice)
     )
@@ -78,23 +94,35 @@ def _held(tables: Source, those: Those, level: tuple[str, ...]) -> ir.Table:
     return those(_ports(tables)).select([*level, "lid", "node", "label"])
 
 
-def _asked(level: tuple[str, ...]) -> tuple[Query, Choice]:
+class _Asked(NamedTuple):
+    """Queries of a level."""
+
+    sums: Query
+    exact: Query  # three times as dear
+    ports: Choice
+
+
+def _asked(level: tuple[str, ...]) -> _Asked:
     name = f"lids: {' '.join(level)}"
-    ports = Choice(f"{name}, ports", (*level, "lid"), partial(_held, level=level))
-    return Query(name, partial(_sums, level=level)), ports
+    return _Asked(
+        Query(name, partial(_sums, level=level, exact=False)),
+        Query(f"{name}, exact", partial(_sums, level=level, exact=True)),
+        Choice(f"{name}, ports", (*level, "lid"), partial(_held, level=level)),
+    )
 
 
 ASKED = [_asked(level) for level in _LEVELS]
-SUBNETS = ASKED[0][0]
+SUBNETS = ASKED[0].sums
 
 
-def _shared(tables: Tables, level: tuple[str, ...], ports: Choice, twice: list[Row]) -> Iterator[Shared]:
-    """The ports of every LID that is twice in its subnet."""
+def _shared(level: tuple[str, ...], ports: list[Row]) -> Iterator[Shared]:
+    """Ports that have their LID in common with another node's. `ports`: level, LID, node, label."""
     holders: dict[Row, list[tuple[str, str | None]]] = {}
-    for *key, node, label in tables.chosen(ports, twice):
+    for *key, node, label in ports:
         holders.setdefault(tuple(key), []).append((node, label))
     for (*subnet, lid), each in holders.items():
-        yield _told(dict(zip(level, subnet, strict=True))), lid, each
+        if len({node for node, _ in each}) > 1:
+            yield _told(dict(zip(level, subnet, strict=True))), lid, each
 
 
 def _told(subnet: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from agent.fleet.innocent import own_mac, placeholder, within_host
 from agent.fleet.rows.device_shapes import Gpu, Netdev, Nic
 from agent.fleet.rows.shapes import Node
 
-_MAC, _GUID = 17, 19  # letters
+_MAC, _GUID, _IPOIB = 17, 19, 59  # letters; an address of IP over InfiniBand ends with the port's GUID
 _FILLED = (0x0300, 0xFFFE, 0xFFFF)  # what stands in the middle of a GUID that was made of a MAC address
 _ALIKE = frozenset(int(digit * count, 16) for digit in "0123456789abcdef" for count in (12, 16))
 _TOP = 1 << 63
@@ -52,18 +52,19 @@ def _texts(node: Node, gpus: list[Gpu]) -> Iterator[str]:
 
 
 def _of_address(text: str) -> int:
-    """A GUID that is made of a MAC address has the same as that.
+    """A GUID that is made of a MAC address has the same as that, an address that is made of a GUID the same as that.
 
     >>> _of_address("b8:3f:d2:10:84:a7") == _of_address("b83f:d203:0010:84a7") == 0xB83FD21084A7
     True
     """
+    letters = text[-23:] if len(text) == _IPOIB else text
     try:
-        number = int(text.replace(":", ""), 16) if len(text) in (_MAC, _GUID) else -1
+        number = int(letters.replace(":", ""), 16) if len(text) in (_MAC, _GUID, _IPOIB) else -1
     except ValueError:
         number = -1
     if not 0 <= number < 2 * _TOP:
         return _of_text(text)
-    if number >> 24 & 0xFFFF in _FILLED and len(text) == _GUID:
+    if number >> 24 & 0xFFFF in _FILLED and len(text) != _MAC:
         return number >> 40 << 24 | number & 0xFFFFFF
     return number - 2 * _TOP if number >= _TOP else number
 

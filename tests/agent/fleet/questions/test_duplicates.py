@@ -114,6 +114,21 @@ def test_subnets_with_prefixes_of_their_own_are_judged_each(tmp_path):
         assert told(tables) == [("LID", "3", "n[12,14]")]
 
 
+def test_ports_of_one_node_with_one_lid_are_no_two_nodes(tmp_path):
+    """Two planes that number alike."""
+
+    def planes(n, lid):
+        second = port(lid, f"1c42:a103:0000:{n:04x}")
+        return [port(lid, guid(n)), {**second, "id": "0000:20:00.0"}]
+
+    with asked(tmp_path, *(node(f"n{n}", nics=planes(n, n)) for n in range(1, 8))) as tables:
+        assert duplicates(tables).not_judged == []
+        assert told(tables) == []
+    (tmp_path / "one").mkdir()
+    with asked(tmp_path / "one", *(node(f"n{n}", nics=planes(n, min(n, 6))) for n in range(1, 8))) as tables:
+        assert told(tables) == [("LID", "6", "n[6-7]")]
+
+
 def test_nodes_that_were_ingested_before_there_were_numbers(tmp_path):
     """Of all nodes, or of some: these have no row in table identity, and null in `identities`."""
     with asked(tmp_path, node("n1", machine_id="abcd"), node("n2", machine_id="abcd"), node("n3")) as tables:

@@ -42,6 +42,10 @@ def test_each_value_has_its_own():
 def test_what_is_made_of_a_mac_address_is_the_same():
     for guid in ("0c42:a103:0000:0001", "0c42:a1ff:fe00:0001", "0c42:a1ff:ff00:0001"):
         assert of(macs=["0c:42:a1:00:00:01"]) == of(guids=[guid]) == of(ports=[guid]) == {0x0C42A1000001}
+        digits = guid.replace(":", "")
+        pairs = ":".join(digits[at : at + 2] for at in range(0, 16, 2))
+        whole = f"00:00:10:49:fe:80:00:00:00:00:00:01:{pairs}"
+        assert of(macs=[whole], driver="ib_ipoib") == {0x0C42A1000001}
     assert of(guids=["0c42:a1a7:7800:0001"]) == {0x0C42A1A778000001}
 
 
