@@ -126,7 +126,7 @@ def test_ports_of_one_node_with_one_lid_are_no_two_nodes(tmp_path):
         assert told(tables) == []
     (tmp_path / "one").mkdir()
     with asked(tmp_path / "one", *(node(f"n{n}", nics=planes(n, min(n, 6))) for n in range(1, 8))) as tables:
-        assert told(tables) == [("LID", "6", "n[6-7]")]
+        assert told(tables) == 2 * [("LID", "6", "n[6-7]")]  # one a rail
 
 
 def test_nodes_that_were_ingested_before_there_were_numbers(tmp_path):
