@@ -48,6 +48,7 @@ kernel text
 os text
 arch text
 cmdline text of the kernel
+cmdline_common text~ without the words that are each node's own: disks, images, addresses
 cpu text
 sockets int
 numa_nodes int

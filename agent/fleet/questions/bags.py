@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from agent.fleet.cmdline import OWN, PATTERN
 from agent.fleet.engines.engine import Asked, Tables
 from agent.fleet.engines.query import Choice, Query, Source, Those
 from agent.fleet.questions.classes import CLASS
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 
 ABSENT = "(absent)"
 
-# Whose value is a node's own, or told better elsewhere: the kernel by its version, disks by nobody
-_DISKS = ("root", "rootflags", "rootfstype", "resume", "rd.lvm.lv", "rd.luks.uuid", "rd.md.uuid", "ostree")
-_NAMES = ("ip", "BOOTIF", "ifname", "nameserver", "hostname", "systemd.hostname", "systemd.machine_id")
-_OWN = frozenset(("BOOT_IMAGE", "initrd", *_DISKS, *_NAMES))
-
 
 class Bag(NamedTuple):
     """One such column. `whole`: a word that is not there is known to be absent."""
@@ -34,10 +29,11 @@ class Bag(NamedTuple):
     column: str
     whole: bool = True
     own: frozenset[str] = frozenset()
+    common: str | None = None  # column without these; null: ingested before there was that column
 
 
 BAGS = (
-    Bag("cmdline", "kernel command line", "cmdline", own=_OWN),
+    Bag("cmdline", "kernel command line", "cmdline", own=OWN, common="cmdline_common"),
     Bag("settings", "NCCL setting", "settings"),
     Bag("services", "service", "services", whole=False),
 )
@@ -72,8 +68,8 @@ def _known(tables: Source, bag: Bag) -> ir.Table:
     """The text of every node, and what of it is compared."""
     host = tables.latest("host")
     text = host[bag.column]
-    if bag.own:  # each node's own words would make every text another
-        text = text.re_replace(f"(^| )({'|'.join(re.escape(each) for each in sorted(bag.own))})=[^ ]*", " ")
+    if bag.common:  # each node's own words would make every text another
+        text = host[bag.common].coalesce(text.re_replace(PATTERN, " "))
     return host.select("node", CLASS, whole=host[bag.column], text=text).filter(lambda t: t.text.notnull())
 
 
@@ -83,7 +79,6 @@ def _counts(tables: Source, bag: Bag) -> ir.Table:
 
 
 def _nodes(tables: Source, those: Those, bag: Bag) -> ir.Table:
-    """`whole`: once is enough for the engine to take a node's own words out."""
     return those(_known(tables, bag)).select("node", CLASS, "whole")
 
 

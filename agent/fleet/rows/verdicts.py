@@ -6,6 +6,7 @@ from collections import Counter
 from datetime import datetime
 from typing import NamedTuple
 
+from agent.fleet import cmdline
 from agent.fleet.rows.devices import Row
 from agent.fleet.rows.shapes import Chassis, Check, Cpu, Finding, Probe, Report
 
@@ -58,6 +59,7 @@ def host_row(r: Report, label: Label, counted: Counted) -> Row:
         n.os,
         n.arch,
         n.cmdline,
+        n.cmdline and cmdline.common(n.cmdline),
         cpu.name,
         cpu.sockets,
         len(n.numa_nodes) or None,
