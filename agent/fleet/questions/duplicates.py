@@ -80,15 +80,15 @@ def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
     found: list[_Found] = []
     begun, counted, subnets = tables.begun(NUMBERS), tables.begun(NODES), tables.begun(SUBNETS)
     ((nodes, numbered),) = counted()
-    numbers = begun()
     clusters: dict[str, str] = dict(tables.begun(CLUSTERS)())
-    rows = _Rows(tables, nodes, clusters, options)
-    if numbered == nodes and sum(count for _, count in numbers) <= _MANY_NODES:
-        holders = set(tables.chosen(NUMBERED, [(number,) for number, _ in numbers]))
-        of_kinds = [tables.chosen(asked.of_nodes, holders) for asked in ASKED]
-    else:
+    numbers = set(begun()) if numbered == nodes else None
+    holders = None if numbers is None or len(numbers) > _MANY_NODES else set(tables.chosen(NUMBERED, numbers))
+    if holders is None or len(holders) > _MANY_NODES:
+        rows = _Rows(tables, nodes, clusters, options)
         all_counts = [tables.begun(asked.counts) for asked in ASKED]
         of_kinds = [rows.by_values(asked, counts()) for asked, counts in zip(ASKED, all_counts, strict=True)]
+    else:
+        of_kinds = [tables.chosen(asked.of_nodes, holders) for asked in ASKED]
     for asked, each in zip(ASKED, of_kinds, strict=True):
         if asked.kind.table == "address":
             found += _addresses(tables, asked.kind, each, nodes, clusters, notes, options)
