@@ -16,8 +16,8 @@ from ibis.expr import types as ir
 
 from agent.fleet.engines import shapes
 from agent.fleet.engines.embedded import TYPES, compiled
-from agent.fleet.engines.query import Choice, Query, joined
-from agent.fleet.questions import amounts, bags, classes, findings, identities, lids, parts, summary
+from agent.fleet.engines.query import Choice, Dated, Query, asked_moment, joined
+from agent.fleet.questions import amounts, bags, classes, drift, findings, identities, lids, parts, summary
 
 _OF_IBIS = {shapes.KINDS[ours]: theirs for ours, theirs in TYPES.items()}
 
@@ -39,12 +39,14 @@ class Noting:
         return shapes.table(shapes.HISTORY + name)
 
 
-def queries() -> Iterator[Query | Choice]:
+def queries() -> Iterator[Query | Choice | Dated]:
     """All that questions ask by name."""
     yield from (classes.SIZES, classes.CLUSTERS, amounts.MEMORY, amounts.PROBES, amounts.NODES, amounts.ENDS)
     yield from (summary.HOURS, summary.BAD, summary.STATES, summary.OLD, summary.OLD_STATES)
     yield from (findings.COUNTS, findings.NODES, identities.NODES, identities.ADDRESSES, identities.ON_NODES)
     yield from (identities.NUMBERS, identities.NUMBERED)
+    yield from (drift.NEWEST, drift.SILENT, drift.MOMENTS)
+    yield from drift.PAIRS
     yield from bags.COUNTS
     yield from bags.NODES
     for part in parts.PARTS:
@@ -56,13 +58,16 @@ def queries() -> Iterator[Query | Choice]:
         yield from (level.sums, level.exact, level.ports)
 
 
-def prepared(query: Query | Choice) -> dict[str, Any]:
+def prepared(query: Query | Choice | Dated) -> dict[str, Any]:
     """What the file has of a query."""
     noting = Noting()
     if isinstance(query, Query):
         return {"sql": compiled(query.make(noting)), "tables": sorted(noting.asked)}
     types: list[str] = []
-    sql = compiled(query.make(noting, joined(query.keys, types)))
+    if isinstance(query, Dated):
+        sql = compiled(query.make(noting, asked_moment(types)))
+    else:
+        sql = compiled(query.make(noting, joined(query.keys, types)))
     return {"asked": [_OF_IBIS[each] for each in types], "sql": sql, "tables": sorted(noting.asked)}
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import datetime
 
 import ibis
 import pytest
 
 from agent.fleet.engines import connect
 from agent.fleet.engines.embedded import prepared_queries
-from agent.fleet.engines.query import Choice, Query
+from agent.fleet.engines.query import Choice, Dated, Query
+from agent.fleet.questions.drift import drift
 from agent.fleet.questions.duplicates import duplicates
 from agent.fleet.questions.findings import findings
 from agent.fleet.questions.outliers import outliers
@@ -23,7 +25,14 @@ from tests.conftest import ROOT
 FILE = ROOT / "agent" / "fleet" / "engines" / "prepared.json"
 COMMITTED = json.loads(FILE.read_text(encoding="utf-8"))
 QUERIES = {query.name: query for query in queries()}
-QUESTIONS = {"summary": summary, "outliers": outliers, "findings": findings, "duplicates": duplicates}
+SINCE = datetime(2026, 1, 15, 8, 30)  # noqa: DTZ001  # UTC without a zone
+QUESTIONS = {
+    "summary": summary,
+    "outliers": outliers,
+    "findings": findings,
+    "duplicates": duplicates,
+    "drift": lambda tables: drift(tables, SINCE),
+}
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +89,17 @@ def test_a_choice_gives_the_rows_of_its_expression(engine, name, monkeypatch) ->
     assert not engine.chosen(choice, [])
 
 
+@pytest.mark.parametrize("hour", [7, 8, 9, 10])
+@pytest.mark.parametrize("name", [name for name, query in QUERIES.items() if isinstance(query, Dated)])
+def test_a_dated_one_gives_the_rows_of_its_expression(engine, name, hour, monkeypatch) -> None:
+    """The fleet was looked at twice: at eight, and at nine."""
+    moment = datetime(2026, 1, 15, hour, 30)  # noqa: DTZ001  # UTC without a zone
+    known = engine.since(QUERIES[name], moment)()
+    monkeypatch.setattr("agent.fleet.engines.embedded.prepared_queries", dict)
+    assert sorted(known, key=str) == sorted(engine.since(QUERIES[name], moment)(), key=str)
+    assert known or hour != 8 or name not in ("drift: silent", "drift: moments", "drift: host", "drift: NIC")
+
+
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_answers_are_the_same_without_any(engine, question, monkeypatch) -> None:
     before = QUESTIONS[question](engine)
@@ -91,9 +111,10 @@ def test_answers_are_the_same_without_any(engine, question, monkeypatch) -> None
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_question_does_without_ibis(dataset, question) -> None:
     """It would take longer to come than many an answer. What most of a class has is asked about one by one."""
+    more = ["--since", "2026-01-15T08:30:00Z"] if question == "drift" else []
     code = (
         "import sys\nfrom agent.cli.main import run\n"
-        f"rc = run(['fleet', {question!r}, '--dataset', {dataset!r}])\n"
+        f"rc = run(['fleet', {question!r}, '--dataset', {dataset!r}, *{more!r}])\n"
         "sys.exit(rc or ('ibis' in sys.modules and 77))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)

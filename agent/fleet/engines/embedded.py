@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import msgspec
 from agent.fleet.dataset import Dataset
 from agent.fleet.engines import shapes
 from agent.fleet.engines.engine import Asked, EngineRefused, Unbound, dataset_at, one_line
-from agent.fleet.engines.query import ASKED, Choice, Query, Row
+from agent.fleet.engines.query import ASKED, Choice, Dated, Query, Row
 from agent.fleet.tables import BOOL, FLOAT, INT, TEXT, TIME
 
 if TYPE_CHECKING:
@@ -87,22 +88,30 @@ class Embedded(Unbound):
         given = ", ".join(f"unnest(?::{kind}[]) AS k{at}" for at, kind in enumerate(known.asked))
         return self._answered(f"WITH {ASKED} AS (SELECT {given}) FROM ({known.sql})", columns)  # noqa: S608  # our types
 
+    def since(self, query: Dated, moment: datetime) -> Asked:
+        """The same."""
+        known = self._known(query.name)
+        if known is None:
+            return super().since(query, moment)
+        sql = f"WITH {ASKED} AS (SELECT ?::{known.asked[0]} AS k0) FROM ({known.sql})"  # noqa: S608  # our types
+        return self._begun(sql, [moment])
+
     def _known(self, name: str) -> Prepared | None:
         known = prepared_queries().get(name)
         for table in known.tables if known else ():
             self._view(table)
         return known
 
-    def _begun(self, sql: str) -> Asked:
+    def _begun(self, sql: str, values: list[Any] | None = None) -> Asked:
         if self._dataset.store.remote:  # what is registered belongs to one connection
-            return partial(self._answered, sql)
-        begun = self._beside.submit(self._fetched, sql)
+            return partial(self._answered, sql, values)
+        begun = self._beside.submit(self._fetched, sql, values)
 
         def rows() -> list[Row]:
             try:
                 return begun.result()
             except duckdb.Error:
-                return self._answered(sql)  # in this thread, where files that have moved are opened again
+                return self._answered(sql, values)  # in this thread, where files that have moved are opened again
 
         return rows
 
@@ -136,13 +145,13 @@ class Embedded(Unbound):
         self._beside.shutdown(cancel_futures=True)
         self._database.close()
 
-    def _fetched(self, sql: str, values: list[list[Any]] | None = None) -> list[Row]:
+    def _fetched(self, sql: str, values: list[Any] | None = None) -> list[Row]:
         """Also in a thread: a cursor is a connection of its own to the same database."""
         cursor = self._database if self._dataset.store.remote else self._database.cursor()
         found: list[Row] = cursor.execute(sql, values).fetchall()
         return found
 
-    def _answered(self, sql: str, values: list[list[Any]] | None = None) -> list[Row]:
+    def _answered(self, sql: str, values: list[Any] | None = None) -> list[Row]:
         try:
             return self._fetched(sql, values)
         except duckdb.IOException as error:  # a file is gone: an ingest has committed since

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from agent.fleet.dataset import BadDataset, Dataset, open_dataset
 from agent.fleet.engines import shapes
-from agent.fleet.engines.query import Choice, Query, Row, Source, in_pieces
+from agent.fleet.engines.query import Choice, Dated, Query, Row, Source, in_pieces, since
 
 if TYPE_CHECKING:
     from ibis.expr import types as ir
@@ -49,6 +50,9 @@ class Tables(Source, Protocol):
 
     def chosen(self, choice: Choice, values: Iterable[Row]) -> list[Row]:
         """The rows of a choice. `values`: of its keys, none twice. Raises EngineRefused."""
+
+    def since(self, query: Dated, moment: datetime) -> Asked:
+        """As `later`. `moment`: UTC without a zone."""
 
     def batches(self, expression: ir.Table) -> Any:
         """A pyarrow.RecordBatchReader, for what is too large for one list. Raises EngineRefused."""
@@ -101,6 +105,10 @@ class Narrowed:
         """This, too."""
         return in_pieces(self, choice, values)
 
+    def since(self, query: Dated, moment: datetime) -> Asked:
+        """And this."""
+        return partial(since, self, query, moment)
+
     def batches(self, expression: ir.Table) -> Any:
         """As the engine gives them."""
         return self._tables.batches(expression)
@@ -149,6 +157,10 @@ class Unbound(ABC):
     def chosen(self, choice: Choice, values: Iterable[Row]) -> list[Row]:
         """In several goes, where they are many."""
         return in_pieces(self, choice, values)
+
+    def since(self, query: Dated, moment: datetime) -> Asked:
+        """When they are needed, here."""
+        return partial(since, self, query, moment)
 
     def latest(self, name: str) -> ir.Table:
         """By name."""

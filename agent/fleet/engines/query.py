@@ -1,10 +1,11 @@
-"""Queries that have a name, by which an engine may know their SQL: those without values of their own, and those that
-ask for some rows of a table by the values of some of its columns.
+"""Queries that have a name, by which an engine may know their SQL: those without values of their own, those that ask
+for some rows of a table by the values of some of its columns, and those that look back to a moment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from functools import reduce
 from itertools import islice
 from operator import and_, or_
@@ -54,6 +55,13 @@ class Choice(NamedTuple):
     make: Callable[[Source, Those], ir.Table]
 
 
+class Dated(NamedTuple):
+    """One that depends on a moment, UTC without a zone."""
+
+    name: str
+    make: Callable[[Source, ir.TimestampScalar], ir.Table]
+
+
 def in_pieces(tables: Answering, choice: Choice, values: Iterable[Row]) -> list[Row]:
     """The rows of a choice, for any engine. `values`: of its keys, none twice."""
     left = iter(values)
@@ -61,6 +69,21 @@ def in_pieces(tables: Answering, choice: Choice, values: Iterable[Row]) -> list[
     while piece := list(islice(left, _TOGETHER)):
         found += tables.rows(choice.make(tables, _filtered(choice.keys, piece)))
     return found
+
+
+def since(tables: Answering, query: Dated, moment: datetime) -> list[Row]:
+    """The rows of a dated query, for any engine."""
+    import ibis
+
+    return tables.rows(query.make(tables, ibis.literal(moment)))
+
+
+def asked_moment(types: list[str]) -> ir.TimestampScalar:
+    """That which stands in the table ASKED. `types` is filled as by `joined`."""
+    import ibis
+
+    types[:] = ["timestamp(6)"]
+    return ibis.table({"k0": types[0]}, name=ASKED).k0.as_scalar()
 
 
 def joined(keys: tuple[str, ...], types: list[str]) -> Those:

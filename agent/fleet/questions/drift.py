@@ -8,21 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import ibis
 import msgspec
-from ibis.expr import types as ir
 
 from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import Dated, Query, Row, Source
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.bags import words
 from agent.fleet.questions.odd import LABELS
 from agent.fleet.questions.options import ORDINARY, Options
 from agent.fleet.questions.subjects import BAGS, GONE, NEW, SUBJECTS, Subject, changed_columns, with_its_device
 from agent.fleet.questions.summary import stamp
+
+if TYPE_CHECKING:
+    from ibis.expr import types as ir
 
 _MEMORY_SHARE = 0.02  # firmware gives a little more or less at each boot
 _REMEMBERED = ("machine_id", "serial")  # of a host: they say which machine and which system it is
@@ -71,22 +73,22 @@ class _Noticed(NamedTuple):
 
 def drift(tables: Tables, since: datetime, options: Options = ORDINARY) -> Drift:
     """What changed after `since`, which is UTC without a zone."""
-    host = tables.latest("host")
-    ((nodes, newest),) = tables.rows(host.aggregate(nodes=host.count(), newest=host.observed_at.max()))
-    silent = [node for (node,) in tables.rows(host.filter(host.observed_at <= ibis.literal(since)).select("node"))]
-    moments = _moments(tables, since)
-    rows = tables.rows(moments)
+    counted, earlier, moments = tables.begun(NEWEST), tables.since(SILENT, since), tables.since(MOMENTS, since)
+    ((nodes, newest),), silent = counted(), [node for (node,) in earlier()]
     changed: dict[str, dict[str, datetime]] = {}
     new: set[str] = set()
-    for node, table, last, before in rows:
+    for node, table, last, before in moments():
         if before is None and table == "host":
             new.add(node)
         changed.setdefault(table, {})[node] = last
     noticed: list[_Noticed] = []
-    for subject in SUBJECTS:
+    begun = []
+    for subject, pairs in zip(SUBJECTS, PAIRS, strict=True):
         at = {node: last for node, last in changed.get(subject.table, {}).items() if node not in new}
         if at:
-            noticed += _noticed(tables, subject, since, at)
+            begun.append((subject, at, tables.since(pairs, since)))
+    for subject, at, rows in begun:
+        noticed += _noticed(subject, at, rows())
     told = with_its_device(noticed)
     systems, machines = _hosts(told)
     return Drift(
@@ -103,22 +105,30 @@ def drift(tables: Tables, since: datetime, options: Options = ORDINARY) -> Drift
     )
 
 
-def _moments(tables: Tables, since: datetime) -> ir.Table:
+def _newest(tables: Source) -> ir.Table:
+    host = tables.latest("host")
+    return host.aggregate(nodes=host.count(), newest=host.observed_at.max())
+
+
+def _silent(tables: Source, cut: ir.TimestampScalar) -> ir.Table:
+    host = tables.latest("host")
+    return host.filter(host.observed_at <= cut).select("node")
+
+
+def _moments(tables: Source, cut: ir.TimestampScalar) -> ir.Table:
     """Every node and table that changed since: when last, and since when it had been as before (null: not there)."""
     change = tables.history("change")
-    cut = ibis.literal(since)
     grouped = change.group_by(["node", "table"]).agg(
         last=change.observed_at.max(), before=change.observed_at.max(where=change.observed_at <= cut)
     )
     return grouped.filter(grouped["last"] > cut)
 
 
-def _noticed(tables: Tables, subject: Subject, since: datetime, at: dict[str, datetime]) -> Iterator[_Noticed]:
+def _noticed(subject: Subject, at: dict[str, datetime], rows: Iterable[Row]) -> Iterator[_Noticed]:
     columns = changed_columns(subject)
-    pairs = _pairs(tables, subject, columns, since)
     width = len(columns)
     named = width + len(subject.key) + 1
-    for row in tables.rows(pairs):
+    for row in rows:
         node, was, now = row[0], row[1 : 1 + named], row[1 + named :]
         if node not in at:
             continue
@@ -148,10 +158,9 @@ def _said(
             yield _Noticed(subject, column, was.get(name, "(absent)"), now.get(name, "(absent)"), node, label, at, None)
 
 
-def _pairs(tables: Tables, subject: Subject, columns: Iterable[Any], since: datetime) -> ir.Table:
+def _pairs(tables: Source, cut: ir.TimestampScalar, subject: Subject) -> ir.Table:
     """Rows then and now side by side, of nodes whose table changed, where they are not the same."""
     change = tables.history("change")
-    cut = ibis.literal(since)
     known = change.filter((change["table"] == "host") & (change.observed_at <= cut)).select("node").distinct()
     own = change.filter(change["table"] == subject.table).semi_join(known, "node")
     moments = own.group_by("node").agg(
@@ -160,7 +169,7 @@ def _pairs(tables: Tables, subject: Subject, columns: Iterable[Any], since: date
     moments = moments.filter(moments["last"] > cut)
     history = tables.history(subject.table)
     key = ["node", *subject.key]
-    names = [*subject.key, *(each.name for each in columns), subject.label or "node"]
+    names = [*subject.key, *(each.name for each in changed_columns(subject)), subject.label or "node"]
     then = _renamed(history.inner_join(moments, ["node", ("observed_at", "before")]), "o", names)
     now = _renamed(tables.latest(subject.table).semi_join(moments, "node"), "n", names)
     pairs = then.outer_join(now, [(f"o{place}", f"n{place}") for place in range(len(key))])
@@ -169,12 +178,20 @@ def _pairs(tables: Tables, subject: Subject, columns: Iterable[Any], since: date
     missing = pairs["o0"].isnull() | pairs["n0"].isnull()
     chosen = pairs.filter(reduce(or_, differing, missing))
     both = [f"{side}{at}" for side in "on" for at in range(1, len(names) + 1)]
-    return chosen.select(ibis.coalesce(chosen["o0"], chosen["n0"]).name("node"), *both)
+    return chosen.select(chosen["o0"].coalesce(chosen["n0"]).name("node"), *both)
 
 
 def _renamed(table: ir.Table, side: str, names: list[str]) -> ir.Table:
     """Columns by number: node is 0, then the key, what may change, the label."""
     return table.select(**{f"{side}{place}": table[name] for place, name in enumerate(["node", *names])})
+
+
+NEWEST, SILENT, MOMENTS = (
+    Query("drift: newest", _newest),
+    Dated("drift: silent", _silent),
+    Dated("drift: moments", _moments),
+)
+PAIRS = [Dated(f"drift: {subject.one}", partial(_pairs, subject=subject)) for subject in SUBJECTS]
 
 
 def _little(column: str, old: Any, new: Any) -> bool:
