@@ -43,7 +43,14 @@ def queries() -> Iterator[Query | Choice | Dated]:
     """All that questions ask by name."""
     yield from (classes.SIZES, classes.CLUSTERS, amounts.MEMORY, amounts.PROBES, amounts.NODES, amounts.ENDS)
     yield from (summary.HOURS, summary.BAD, summary.STATES, summary.OLD, summary.OLD_STATES)
-    yield from (findings.COUNTS, findings.NODES, identities.NODES, identities.ADDRESSES, identities.ON_NODES)
+    yield from (
+        findings.COUNTS,
+        findings.NODES,
+        findings.WITHOUT,
+        identities.NODES,
+        identities.ADDRESSES,
+        identities.ON_NODES,
+    )
     yield from (identities.NUMBERS, identities.NUMBERED)
     yield from (drift.NEWEST, drift.SILENT, drift.MOMENTS)
     yield from drift.PAIRS

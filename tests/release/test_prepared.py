@@ -110,7 +110,7 @@ def test_answers_are_the_same_without_any(engine, question, monkeypatch) -> None
 @pytest.mark.usefixtures("real_commands")
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_question_does_without_ibis(dataset, question) -> None:
-    """It would take longer to come than many an answer. What most of a class has is asked about one by one."""
+    """It would take longer to come than many an answer."""
     more = ["--since", "2026-01-15T08:30:00Z"] if question == "drift" else []
     code = (
         "import sys\nfrom agent.cli.main import run\n"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import Choice, Query, Source
+from agent.fleet.engines.query import Choice, Query, Row, Source, Those
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.classes import CLASS, sizes, sizes_begun
 from agent.fleet.questions.odd import LABELS
@@ -68,7 +68,8 @@ def findings(tables: Tables, options: Options = ORDINARY) -> Findings:
         size = of.get(name, 0)
         target = whole if size >= options.fewest and nodes > _WHOLE * size else single
         target.setdefault((rule, severity), []).append(row)
-    found = [_of_class(tables, rule, severity, rows, of) for (rule, severity), rows in whole.items()]
+    lacking = _lacking(tables, whole, of)
+    found = [_of_class(rule, severity, rows, of, lacking) for (rule, severity), rows in whole.items()]
     groups = _hosts(tables, single)
     for key, rows in single.items():
         found.append(_of_nodes(key, rows, groups[key], of))
@@ -93,15 +94,30 @@ NODES = Choice(
 )
 
 
-def _of_class(tables: Tables, rule: str, severity: str, rows: list[Any], of: dict[str, int]) -> Found:
+def _without(tables: Source, those: Those) -> ir.Table:
+    """Nodes of a class that do not have what others of it have."""
+    group = ["rule", "severity", CLASS]
+    having = those(tables.latest("finding")).select(*group, "node").distinct()
+    whole = having.select(*group).distinct().inner_join(tables.latest("host").select(CLASS, "node"), CLASS)
+    return whole.anti_join(having, [*group, "node"]).select(*group, "node")
+
+
+WITHOUT = Choice("findings, nodes without", ("rule", "severity", CLASS), _without)
+
+
+def _lacking(tables: Tables, whole: dict[tuple[str, str], list[Any]], of: dict[str, int]) -> dict[Row, list[str]]:
+    """Rule, severity and class -> nodes of the class that do not have it, where these are few."""
+    few = [row[:3] for rows in whole.values() for row in rows if 0 < of[row[2]] - row[3] <= _NAMED]
+    found: dict[Row, list[str]] = {}
+    for rule, severity, name, node in tables.chosen(WITHOUT, few):
+        found.setdefault((rule, severity, name), []).append(node)
+    return found
+
+
+def _of_class(rule: str, severity: str, rows: list[Any], of: dict[str, int], lacking: dict[Row, list[str]]) -> Found:
     shares = []
     for _, _, name, nodes, *_ in sorted(rows, key=lambda row: (-row[3], str(row[2]))):
-        without = ""
-        if 0 < of[name] - nodes <= _NAMED:
-            host, finding = tables.latest("host"), tables.latest("finding")
-            having = finding.filter((finding.rule == rule) & (finding.severity == severity))
-            others = host.filter(host[CLASS] == name).anti_join(having, "node").select("node")
-            without = fold(node for (node,) in tables.rows(others))
+        without = fold(lacking.get((rule, severity, name), ()))
         shares.append(Share(hardware_class=name, nodes=nodes, of=of[name], without=without))
     return Found(
         rule=rule,
