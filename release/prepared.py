@@ -17,7 +17,18 @@ from ibis.expr import types as ir
 from agent.fleet.engines import shapes
 from agent.fleet.engines.embedded import TYPES, compiled
 from agent.fleet.engines.query import Choice, Dated, Query, asked_moment, joined
-from agent.fleet.questions import amounts, bags, classes, drift, findings, identities, lids, parts, summary
+from agent.fleet.questions import (
+    amounts,
+    bags,
+    classes,
+    drift,
+    findings,
+    identities,
+    lids,
+    parts,
+    summary,
+    then_and_now,
+)
 
 _OF_IBIS = {shapes.KINDS[ours]: theirs for ours, theirs in TYPES.items()}
 
@@ -52,8 +63,9 @@ def queries() -> Iterator[Query | Choice | Dated]:
         identities.ON_NODES,
     )
     yield from (identities.NUMBERS, identities.NUMBERED)
-    yield from (drift.NEWEST, drift.SILENT, drift.MOMENTS)
-    yield from drift.PAIRS
+    yield from (drift.NEWEST, drift.SILENT, then_and_now.RECENT, then_and_now.MOMENTS, then_and_now.MOMENTS_OF)
+    yield from then_and_now.ROWS_OF
+    yield from then_and_now.PAIRS
     yield from bags.COUNTS
     yield from bags.NODES
     for part in parts.PARTS:

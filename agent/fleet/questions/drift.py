@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from functools import partial, reduce
-from operator import or_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -22,6 +20,7 @@ from agent.fleet.questions.odd import LABELS
 from agent.fleet.questions.options import ORDINARY, Options
 from agent.fleet.questions.subjects import BAGS, GONE, NEW, SUBJECTS, Subject, changed_columns, with_its_device
 from agent.fleet.questions.summary import stamp
+from agent.fleet.questions.then_and_now import RECENT, then_and_now
 
 if TYPE_CHECKING:
     from ibis.expr import types as ir
@@ -73,22 +72,12 @@ class _Noticed(NamedTuple):
 
 def drift(tables: Tables, since: datetime, options: Options = ORDINARY) -> Drift:
     """What changed after `since`, which is UTC without a zone."""
-    counted, earlier, moments = tables.begun(NEWEST), tables.since(SILENT, since), tables.since(MOMENTS, since)
+    counted, earlier, recent = tables.begun(NEWEST), tables.since(SILENT, since), tables.since(RECENT, since)
     ((nodes, newest),), silent = counted(), [node for (node,) in earlier()]
-    changed: dict[str, dict[str, datetime]] = {}
-    new: set[str] = set()
-    for node, table, last, before in moments():
-        if before is None and table == "host":
-            new.add(node)
-        changed.setdefault(table, {})[node] = last
+    new, compared = then_and_now(tables, since, recent())
     noticed: list[_Noticed] = []
-    begun = []
-    for subject, pairs in zip(SUBJECTS, PAIRS, strict=True):
-        at = {node: last for node, last in changed.get(subject.table, {}).items() if node not in new}
-        if at:
-            begun.append((subject, at, tables.since(pairs, since)))
-    for subject, at, rows in begun:
-        noticed += _noticed(subject, at, rows())
+    for subject, at, rows in compared:
+        noticed += _noticed(subject, at, rows)
     told = with_its_device(noticed)
     systems, machines = _hosts(told)
     return Drift(
@@ -113,15 +102,6 @@ def _newest(tables: Source) -> ir.Table:
 def _silent(tables: Source, cut: ir.TimestampScalar) -> ir.Table:
     host = tables.latest("host")
     return host.filter(host.observed_at <= cut).select("node")
-
-
-def _moments(tables: Source, cut: ir.TimestampScalar) -> ir.Table:
-    """Every node and table that changed since: when last, and since when it had been as before (null: not there)."""
-    change = tables.history("change")
-    grouped = change.group_by(["node", "table"]).agg(
-        last=change.observed_at.max(), before=change.observed_at.max(where=change.observed_at <= cut)
-    )
-    return grouped.filter(grouped["last"] > cut)
 
 
 def _noticed(subject: Subject, at: dict[str, datetime], rows: Iterable[Row]) -> Iterator[_Noticed]:
@@ -158,40 +138,7 @@ def _said(
             yield _Noticed(subject, column, was.get(name, "(absent)"), now.get(name, "(absent)"), node, label, at, None)
 
 
-def _pairs(tables: Source, cut: ir.TimestampScalar, subject: Subject) -> ir.Table:
-    """Rows then and now side by side, of nodes whose table changed, where they are not the same."""
-    change = tables.history("change")
-    known = change.filter((change["table"] == "host") & (change.observed_at <= cut)).select("node").distinct()
-    own = change.filter(change["table"] == subject.table).semi_join(known, "node")
-    moments = own.group_by("node").agg(
-        last=own.observed_at.max(), before=own.observed_at.max(where=own.observed_at <= cut)
-    )
-    moments = moments.filter(moments["last"] > cut)
-    history = tables.history(subject.table)
-    key = ["node", *subject.key]
-    names = [*subject.key, *(each.name for each in changed_columns(subject)), subject.label or "node"]
-    then = _renamed(history.inner_join(moments, ["node", ("observed_at", "before")]), "o", names)
-    now = _renamed(tables.latest(subject.table).semi_join(moments, "node"), "n", names)
-    pairs = then.outer_join(now, [(f"o{place}", f"n{place}") for place in range(len(key))])
-    count = len(subject.key)
-    differing = [pairs[f"o{at}"] != pairs[f"n{at}"] for at in range(count + 1, len(names))]
-    missing = pairs["o0"].isnull() | pairs["n0"].isnull()
-    chosen = pairs.filter(reduce(or_, differing, missing))
-    both = [f"{side}{at}" for side in "on" for at in range(1, len(names) + 1)]
-    return chosen.select(chosen["o0"].coalesce(chosen["n0"]).name("node"), *both)
-
-
-def _renamed(table: ir.Table, side: str, names: list[str]) -> ir.Table:
-    """Columns by number: node is 0, then the key, what may change, the label."""
-    return table.select(**{f"{side}{place}": table[name] for place, name in enumerate(["node", *names])})
-
-
-NEWEST, SILENT, MOMENTS = (
-    Query("drift: newest", _newest),
-    Dated("drift: silent", _silent),
-    Dated("drift: moments", _moments),
-)
-PAIRS = [Dated(f"drift: {subject.one}", partial(_pairs, subject=subject)) for subject in SUBJECTS]
+NEWEST, SILENT = Query("drift: newest", _newest), Dated("drift: silent", _silent)
 
 
 def _little(column: str, old: Any, new: Any) -> bool:

@@ -25,6 +25,7 @@ FOLLOWS = {
     "gpu-memory-mib": ("gpu-mig",),
     "numa-nodes": ("sockets",),
     "nics": ("rails",),
+    "rails": ("gpus",),  # a NIC whose GPU is gone has nobody to be the rail of
     "profile": ("gpus", "rails", "nics"),
 }
 
@@ -122,17 +123,18 @@ def _absorbed(found: list[Outlier], hosts: dict[int, set[str]]) -> list[Outlier]
     causes: dict[tuple[str, str], list[Outlier]] = {}
     for each in found:
         causes.setdefault((each.hardware_class, each.attribute), []).append(each)
-    also: dict[int, list[str]] = {}
-    kept = []
+    because: dict[int, Outlier] = {}
     for each in found:
-        because = [
-            cause
-            for key in FOLLOWS.get(each.attribute, ())
-            for cause in causes.get((each.hardware_class, key), [])
-            if hosts[id(each)] <= hosts[id(cause)]
-        ]
-        if because:
-            also.setdefault(id(because[0]), []).append(f"{each.what} {each.value}, usually {each.usual}")
-        else:
-            kept.append(each)
+        for key in FOLLOWS.get(each.attribute, ()):
+            for cause in causes.get((each.hardware_class, key), []):
+                if hosts[id(each)] <= hosts[id(cause)]:
+                    because.setdefault(id(each), cause)
+    also: dict[int, list[str]] = {}
+    for each in found:
+        cause = each
+        while id(cause) in because:  # what it follows from may follow from something itself
+            cause = because[id(cause)]
+        if cause is not each:
+            also.setdefault(id(cause), []).append(f"{each.what} {each.value}, usually {each.usual}")
+    kept = [each for each in found if id(each) not in because]
     return [msgspec.structs.replace(each, also=also[id(each)]) if id(each) in also else each for each in kept]

@@ -39,7 +39,7 @@ SUBJECTS = (
     Subject("host", "host", (), None, _set("machine_id serial"), _set(_COUNTED)),
     Subject("GPU", "gpu", ("id",), "label", _set("uuid serial"), _set("index pci"), True),
     Subject("NIC", "nic", ("id",), "label", _set("node_guid system_image_guid"), _set("rail"), True),
-    Subject("port", "port", ("nic", "port"), "label", _set("port_guid lid") | _FAR, _set("rail"), True),
+    Subject("port", "port", ("nic", "port"), "label", _set("port_guid lid") | _FAR, _set("rail role"), True),
     Subject("interface", "netdev", ("id",), "label", _set("mac module_serial") | _FAR, _set("rail nic"), True),
     Subject("PCIe link", "link", ("id",), "id", left_out=_set("parent"), of_device=True),
     Subject("NVLink", "nvlink", ("gpu", "link"), "gpu", _set("remote_id remote_link"), of_device=True),
@@ -70,8 +70,11 @@ def changed_columns(subject: Subject) -> list[Column]:
 
 
 def with_its_device(noticed: Iterable[_N]) -> list[_N]:
-    """Without the parts of a device that came or went itself: its port, link and address are no news beside it."""
+    """Without what follows from another: the parts of a device that came or went itself (port, link, address), and the
+    role of a NIC where a GPU came or went, whose rail it was or is.
+    """
     all_ = list(noticed)
+    moved = {each.node for each in all_ if each.what in (GONE, NEW) and each.subject.table == "gpu"}
     order = {subject.table: place for place, subject in enumerate(SUBJECTS)}
     seen: dict[tuple[str, str, str], int] = {}
     for each in all_:
@@ -81,7 +84,10 @@ def with_its_device(noticed: Iterable[_N]) -> list[_N]:
     return [
         each
         for each in all_
-        if each.what not in (GONE, NEW)
-        or not each.device
-        or seen[each.node, each.what, each.device] == order[each.subject.table]
+        if (
+            each.what not in (GONE, NEW)
+            or not each.device
+            or seen[each.node, each.what, each.device] == order[each.subject.table]
+        )
+        and not (each.what == "role" and each.subject.table == "nic" and each.node in moved)
     ]

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import pytest
+
 from agent.fleet.engines.engine import Where, narrowed
 from agent.fleet.questions.drift import drift
 from agent.fleet.questions.findings import findings
+from agent.fleet.questions.odd import Group, Odd, folded
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.summary import summary
+from agent.fleet.questions.usual import Usual
 from tests.agent.fleet.questions.nodes import asked, finding, node
 
 NOON = datetime(2026, 1, 15, 12)  # noqa: DTZ001  # UTC without a zone is what is asked for
+
+
+@pytest.fixture(params=["here", "by the engine"], autouse=True)
+def way(request, monkeypatch):
+    """Rows of then and now are laid side by side here; where many nodes have changed, by the engine."""
+    if request.param == "by the engine":
+        monkeypatch.setattr("agent.fleet.questions.then_and_now._FEW", -1)
 
 
 def test_a_matter_of_the_class_is_named_so(tmp_path):
@@ -105,3 +116,27 @@ def test_only_the_nodes_that_are_meant(tmp_path):
             (Where(classes=("y2", "x1"), nodes=("east/a1",)), 1),
         ):
             assert summary(narrowed(tables, where)).nodes == nodes
+
+
+def test_a_nic_that_has_lost_its_gpu_is_no_news_of_its_own(tmp_path):
+    def nic(role):
+        return [{"id": "0000:10:00.0", "label": "mlx5_0", "role": role, "ports": [{"port": 1, "lid": 5}]}]
+
+    before = [node(f"n{n}", nics=nic("rail")) for n in range(2)]
+    after = [node("n0", 8, gpus=["n0-a"], nics=nic("unknown")), node("n1", 8, nics=nic("unknown"))]
+    with asked(tmp_path, *before, *after) as tables:
+        answer = drift(tables, NOON).changes
+    assert [(each.subject, each.what, each.hosts) for each in answer] == [("GPU", "gone", "n0"), ("NIC", "role", "n1")]
+
+
+def test_what_follows_from_what_follows_is_told_with_the_first():
+    def odd(key, value, node="n1"):
+        return Odd(Group(key, key, "class", None, "node"), Usual("8", 9, 10), value, "8", node, None)
+
+    (answer,) = folded([odd("nics", "9"), odd("rails", "7"), odd("gpus", "7")])
+    assert (answer.attribute, sorted(answer.also)) == ("gpus", ["nics 9, usually 8", "rails 7, usually 8"])
+    answers = folded([odd("nics", "9", "n2"), odd("rails", "7"), odd("gpus", "7")])
+    assert [(each.attribute, each.also) for each in answers] == [
+        ("gpus", ["rails 7, usually 8"]),
+        ("nics", []),
+    ]
