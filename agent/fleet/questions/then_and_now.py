@@ -59,7 +59,8 @@ def _side_by_side(
     then: _Side = {}
     now: _Side = {}
     for node, at, *row in tables.chosen(rows_of, wanted):
-        (now if at == last[node] else then)[(node, *row[:keys])] = tuple(row)
+        key = (node, *row[:keys])
+        (now if at == last[node] else then)[key] = tuple(row)
     nothing = (None,) * len(_names(subject))
     for key in {**then, **now}:
         was, has = then.get(key, nothing), now.get(key, nothing)
