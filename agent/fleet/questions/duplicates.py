@@ -16,6 +16,7 @@ from agent.fleet.questions.identities import (
     ADDRESSES,
     ASKED,
     KINDS,
+    MOST,
     NODES,
     NUMBERED,
     NUMBERS,
@@ -31,7 +32,6 @@ HOLDERS = 16  # of one value that are named one by one
 _SEVERAL_NETWORKS = 0.2  # share of addresses that are twice: then these are networks that use the same ones
 _FEW = 20  # addresses that are twice: so many are told in any case
 _MANY = 1000  # values that stand in several rows: most are then one node's, and the engine compares the nodes
-_MANY_NODES = 5000  # that have a number in common with another: then values are asked for, kind by kind
 _BY_DESIGN = 0.5  # share of a fleet that has one and the same address
 
 
@@ -81,9 +81,9 @@ def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
     begun, counted, subnets = tables.begun(NUMBERS), tables.begun(NODES), tables.begun(SUBNETS)
     ((nodes, numbered),) = counted()
     clusters: dict[str, str] = dict(tables.begun(CLUSTERS)())
-    numbers = set(begun()) if numbered == nodes else None
-    holders = None if numbers is None or len(numbers) > _MANY_NODES else set(tables.chosen(NUMBERED, numbers))
-    if holders is None or len(holders) > _MANY_NODES:
+    numbers = begun() if numbered == nodes else None
+    holders = None if numbers is None or len(numbers) > MOST else set(tables.chosen(NUMBERED, set(numbers)))
+    if holders is None or len(holders) > MOST:
         rows = _Rows(tables, nodes, clusters, options)
         all_counts = [tables.begun(asked.counts) for asked in ASKED]
         of_kinds = [rows.by_values(asked, counts()) for asked, counts in zip(ASKED, all_counts, strict=True)]

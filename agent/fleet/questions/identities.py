@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from ibis.expr import types as ir
 
 
+MOST = 5000  # nodes that have a number in common with another: beyond, values are asked for, kind by kind
+
+
 class Kind(NamedTuple):
     """A column whose values are one node's."""
 
@@ -108,10 +111,13 @@ def _all_nodes(tables: Source) -> ir.Table:
 
 
 def _numbers(tables: Source) -> ir.Table:
-    """Those that several nodes have, once for each further one: sorting takes two thirds of what grouping does."""
+    """Those that several nodes have, once for each further one; not all, where there are more than MOST.
+
+    Sorting takes two thirds of what grouping does.
+    """
     identity = tables.latest("identity")
     beside = identity.select("number", following=identity.number.lead().over(order_by=identity.number))
-    return beside.filter(beside.number == beside.following).select("number")
+    return beside.filter(beside.number == beside.following).select("number").limit(MOST + 1)
 
 
 def _numbered(tables: Source, those: Those) -> ir.Table:

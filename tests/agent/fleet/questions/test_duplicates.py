@@ -16,7 +16,7 @@ from tests.agent.fleet.questions.nodes import asked, interface, node, port
 def way(request, monkeypatch):
     """The answer is found among the nodes that have a number in common, or where these are too many, kind by kind."""
     if request.param == "by values":
-        monkeypatch.setattr("agent.fleet.questions.duplicates._MANY_NODES", -1)
+        monkeypatch.setattr("agent.fleet.questions.duplicates.MOST", -1)
     return request.param
 
 

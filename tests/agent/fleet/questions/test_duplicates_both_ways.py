@@ -44,5 +44,5 @@ def test_both_ways_give_the_same(tmp_path_factory, monkeypatch, reports):
     with asked(tmp_path_factory.mktemp("both"), *reports) as tables:
         by_numbers = duplicates(tables)
         with monkeypatch.context() as patched:
-            patched.setattr("agent.fleet.questions.duplicates._MANY_NODES", -1)
+            patched.setattr("agent.fleet.questions.duplicates.MOST", -1)
             assert duplicates(tables) == by_numbers
