@@ -35,7 +35,7 @@ def lids(tables: Tables, begun: Asked) -> tuple[list[Shared], list[str]]:
         rows = _of(level, (begun if unclear is None else tables.begun(asked.sums))(), unclear)
         if any(_is_several(*counts) for _, counts, _ in rows):  # perhaps of ports that one node has
             rows = _of(level, tables.begun(asked.exact)(), unclear)
-        clear = [(*key, lid) for key, counts, lids in rows if not _is_several(*counts) for lid in lids]
+        clear = [(*key, lid) for key, counts, same in rows if not _is_several(*counts) for lid in same]
         found += _shared(level, tables.chosen(asked.ports, clear))
         unclear = [dict(zip(level, key, strict=True)) for key, counts, _ in rows if _is_several(*counts)]
         if not unclear:
@@ -52,10 +52,10 @@ def _of(
 ) -> list[tuple[Row, tuple[int, int], list[int]]]:
     """Of subnets within those: their key, their ports and how many of them have a LID twice, and these LIDs."""
     found = []
-    for *key, total, twice, lids in rows:
+    for *key, total, twice, same in rows:
         named = dict(zip(level, key, strict=True))
         if wide is None or any(each.items() <= named.items() for each in wide):
-            found.append((tuple(key), (total, twice), lids or []))
+            found.append((tuple(key), (total, twice), same or []))
     return found
 
 
@@ -98,7 +98,7 @@ class _Asked(NamedTuple):
     """Queries of a level."""
 
     sums: Query
-    exact: Query  # three times as dear
+    exact: Query  # twice as dear
     ports: Choice
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _Make = Callable[[Source], "ir.Table"]
 _SUBJECT = {"gpu": "label", "nic": "label", "port": "label", "netdev": "label", "link": "called"}
+_SUFFIX = {True: " rails", False: " others", None: ""}
 _SHARED = (("gpu", "name"), ("gpu", None), ("nic", "board_id"))  # places that several things of one node share
 
 
@@ -38,7 +39,7 @@ def _parts() -> list[Part]:
 
 
 def _part(table: str, rails: bool | None, attributes: list[Attribute]) -> Part:
-    name = f"outliers: {table}{ {True: ' rails', False: ' others', None: ''}[rails] }"
+    name = f"outliers: {table}{_SUFFIX[rails]}"
     places = [each.place for each in attributes if each.place]
     keys = tuple(dict.fromkeys((CLASS, *places, *(each.column for each in attributes))))
     source = partial(_source, table=table, rails=rails)
