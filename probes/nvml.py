@@ -11,9 +11,9 @@ from typing import Any
 
 from probes import nvml_parts
 from probes.gpu import Gpu, GpuFacts, PairCell, normal_address, with_known_remotes
-from probes.host.door import Absent, Denied, Host, TimedOut, Unanswered
+from probes.host.door import Absent, Denied, Failed, Host, TimedOut, Unanswered
 from probes.nvidia_gate import missing_driver, require_driver
-from probes.nvml_links import nvlinks, pair_kind
+from probes.nvml_links import believable, nvlinks, pair_kind
 from probes.nvml_words import (
     ADDRESSING_MODES,
     ARCHITECTURES,
@@ -31,6 +31,7 @@ from probes.text import Unparsable
 
 _RECOVERY = 230
 _MIB = 1 << 20
+_MOST_GPUS, _MOST_MIG = 1024, 64  # a host has 16, a GPU 7
 _NO_HANDLE = {"NOT_SUPPORTED", "FUNCTION_NOT_FOUND", None}  # of GetPciInfo: says nothing about the GPU's health
 
 
@@ -77,7 +78,10 @@ def read(host: Host) -> Reading:
     require_driver(host)
     _init(host)
     ask = Asker(host)
-    count = host.nvml("nvmlDeviceGetCount_v2")
+    said = host.nvml("nvmlDeviceGetCount_v2")
+    count = believable(said, _MOST_GPUS)
+    if count is None:
+        raise Failed(f"nvmlDeviceGetCount_v2 says {said!r:.40}: no number of GPUs")
     gpus = with_known_remotes(_with_addresses(host, [_gpu(ask, index) for index in range(count)]))
     p2p = _p2p(ask, gpus)
     cuda = ask("nvmlSystemGetCudaDriverVersion_v2")
@@ -173,7 +177,7 @@ def _pcie(ask: Asker, index: int) -> dict[str, Any]:
 
 
 def _mig_instances(ask: Asker, index: int) -> tuple[str, ...]:
-    count = ask("nvmlDeviceGetMaxMigDeviceCount", index) or 0
+    count = believable(ask("nvmlDeviceGetMaxMigDeviceCount", index), _MOST_MIG) or 0
     uuids = (ask("nvmlDeviceGetMigDeviceHandleByIndex", index, instance) for instance in range(count))
     return tuple(uuid for uuid in uuids if uuid)  # places without an instance are NOT_FOUND
 

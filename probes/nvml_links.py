@@ -14,6 +14,7 @@ from probes.text import Unparsable
 
 _COUNT, _SPEED_OF_ALL = 91, 90  # of the GPU
 _REMOTE_LINK, _SPEED, _STATE = 146, 164, 165  # of a link
+_NO_MORE_LINKS = 256  # of a GPU, in any year
 _MOST_LINKS = 36  # NVML_NVLINK_MAX_LINKS: how far to look where the driver gives no count
 
 # names as in gpu.LINK_ERRORS; 161-163 exist up to Hopper, the others from Blackwell on
@@ -60,14 +61,23 @@ class Links(NamedTuple):
     links: tuple[NvLink, ...] = ()
 
 
+def believable(count: object, most: int) -> int | None:
+    """How many there are, as the driver says, or None: what it says is no number, or more than there can be.
+
+    >>> believable(18, 256), believable(2**31, 256), believable(-1, 256), believable(None, 256)
+    (18, None, None, None)
+    """
+    return int(count) if isinstance(count, (int, float)) and 0 <= count <= most else None
+
+
 def nvlinks(ask: Asks, index: int, architecture: int | None, mig: bool | None, virtualization: str | None) -> Links:
     """Every NVLink of one GPU. Under MIG and in a vGPU the driver refuses to say, which is not "has none"."""
     if mig:
         return Links(None, "NVLink queries are not supported for devices in MIG mode")
-    count = ask.fields(index, [(_COUNT, 0)]).get((_COUNT, 0))
+    count = believable(ask.fields(index, [(_COUNT, 0)]).get((_COUNT, 0)), _NO_MORE_LINKS)
     if count == 0:
         return Links(False, "the GPU has no NVLink (link count 0)")
-    states = _states(ask, index, architecture, None if count is None else int(count))
+    states = _states(ask, index, architecture, count)
     if states:
         return Links(True, None, _links(ask, index, architecture, states))
     if virtualization == "vgpu":

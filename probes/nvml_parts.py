@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from probes.nvml_links import Asks, Fields
+from probes.nvml_links import Asks, Fields, believable
 from probes.nvml_words import C2C_ERRORS, C2C_STATES, PCIE_COUNTERS
 
 _C2C_COUNT, _C2C_STATUS, _C2C_MAX = 170, 171, 172
+_MOST_C2C = 64  # a Grace Hopper has 10
 
 
 def pcie_counters(ask: Asks, index: int) -> dict[str, int] | None:
@@ -21,7 +22,7 @@ def pcie_counters(ask: Asks, index: int) -> dict[str, int] | None:
 
 def c2c_links(ask: Asks, index: int) -> dict[str, Any]:
     """State of every C2C link; bandwidth and errors of all together, each only where every link said its own."""
-    count = int(ask.fields(index, [(_C2C_COUNT, 0)]).get((_C2C_COUNT, 0), 0))
+    count = believable(ask.fields(index, [(_C2C_COUNT, 0)]).get((_C2C_COUNT, 0)), _MOST_C2C)
     if not count:
         return {}
     said = ask.fields(index, [(_C2C_STATUS, link) for link in range(count)])

@@ -144,6 +144,27 @@ def test_a_gpu_that_goes_away_while_it_is_read_says_so() -> None:
     assert ("GPU_IS_LOST", HGX[0], None) == (gpu.error, gpu.address, gpu.memory_mib)
 
 
+@pytest.mark.parametrize("count", [2**31, 2**64, 1025, -1, 1e308, "8", None, [8], float("nan")])
+def test_a_number_of_gpus_that_cannot_be_is_told(count: object) -> None:
+    """A damaged capture must not be read for ever."""
+    with pytest.raises(Failed, match="no number of GPUs"):
+        nvml.read(GpuMachine({("nvmlInit_v2",): None, ("nvmlDeviceGetCount_v2",): count}, otherwise=NOT_SUPPORTED))
+
+
+@pytest.mark.parametrize("count", [2**31, 2**64, -1, 1e308])
+def test_parts_of_a_gpu_that_cannot_be_so_many_are_not_known(count: int | float) -> None:
+    """NVLinks are asked for until the driver says that there is none; of C2C and MIG nothing is known."""
+    machine = hgx_h100()
+    before = facts_of(machine).gpus[0]
+    for key in (("field", 0, 91, 0), ("field", 0, 170, 0), ("nvmlDeviceGetMaxMigDeviceCount", 0)):
+        machine.nvml_answers[key] = count
+
+    gpu = facts_of(machine).gpus[0]
+
+    assert (before.nvlinks, before.mig_instances, before.c2c_links) == (gpu.nvlinks, gpu.mig_instances, gpu.c2c_links)
+    assert 18 == len(gpu.nvlinks)
+
+
 @pytest.mark.parametrize("refusal", [NOT_SUPPORTED, FUNCTION_NOT_FOUND, Absent("not recorded")])
 def test_a_driver_that_supports_nothing_is_survived(refusal: Unanswered) -> None:
     """Every call but the count fails: GPUs are there, nothing is known of them, nothing is wrong with them."""
