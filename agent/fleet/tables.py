@@ -7,6 +7,10 @@ with the cluster's name and a slash before it where ingest was told one. Those o
 
 from __future__ import annotations
 
+from agent.fleet.device_tables import GPU as GPU
+from agent.fleet.device_tables import LINK as LINK
+from agent.fleet.device_tables import NVLINK as NVLINK
+from agent.fleet.device_tables import PCI as PCI
 from agent.fleet.network_tables import ADDRESS as ADDRESS
 from agent.fleet.network_tables import NETDEV as NETDEV
 from agent.fleet.network_tables import NIC as NIC
@@ -82,103 +86,6 @@ report text~ first 32 hex digits of the report's SHA-256
 """,
         of=None,
     ),
-)
-PCI = Table(
-    "pci",
-    "PCI functions.",
-    ("id",),
-    _columns("""
-id text
-parent text
-class text
-vendor text
-device text
-subsystem_vendor text
-subsystem_device text
-revision text
-name text
-driver text
-numa_node int
-slot text
-port_type text
-iommu_group int
-iommu_type text
-physical_function text
-serial text
-power_state text~
-acs text control bits that are set, blank between; null: unknown or no ACS
-ats bool
-max_payload_bytes int
-max_read_request_bytes int
-relaxed_ordering bool
-state text present, asleep, gone
-"""),
-)
-LINK = Table(
-    "link",
-    "PCIe links, by the function at their lower end.",
-    ("id",),
-    _columns("""
-id text
-parent text the port above
-kind text gpu, nic, nvswitch, switch, other: what is at the lower end
-speed_gt_s float~
-width int~
-max_speed_gt_s float
-max_width int
-bandwidth_gbyte_s float~
-quality text~ conclusive, idle, untrusted, asleep, unreadable
-conclusive_speed_gt_s float~ speed where the quality is conclusive
-conclusive_width int~ width where the quality is conclusive
-below text what it has less than the device could, where that is certain: "x8 of x16", "16 of 32 GT/s"
-"""),
-)
-GPU = Table(
-    "gpu",
-    "GPUs.",
-    ("id",),
-    _columns("""
-id text
-label text
-index int
-uuid text
-serial text
-name text
-vendor text
-pci text
-numa_node int
-module_id int
-vbios text
-memory_mib int
-bar1_mib int
-mig bool
-driver_state text
-nvlinks int null: not known
-nvlinks_active int active or asleep; null: not known
-fabric_state text
-fabric_status text
-clique int
-cluster_uuid text
-recovery_action text
-pstate text~
-"""),
-)
-NVLINK = Table(
-    "nvlink",
-    "Links of GPUs: NVLink, XGMI, HCCS.",
-    ("gpu", "link"),
-    _columns("""
-gpu text id of the GPU
-link int
-protocol text
-state text~
-version text
-signal_gbyte_s float
-remote_kind text
-remote_id text
-remote_link int
-up bool active or asleep
-"""),
 )
 PATH = Table(
     "path",

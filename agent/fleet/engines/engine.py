@@ -67,6 +67,38 @@ class Engine(Tables, Protocol):
         """Let go of connections and files."""
 
 
+class Expressions(ABC):
+    """Whatever has a name is asked as its expression, here and when it is needed."""
+
+    @abstractmethod
+    def latest(self, name: str) -> ir.Table:
+        """A table of the newest reports."""
+
+    @abstractmethod
+    def history(self, name: str) -> ir.Table:
+        """A table's history."""
+
+    @abstractmethod
+    def rows(self, expression: ir.Table) -> list[Row]:
+        """The rows of an expression."""
+
+    def later(self, expression: ir.Table) -> Asked:
+        """See Tables."""
+        return partial(self.rows, expression)
+
+    def begun(self, query: Query) -> Asked:
+        """See Tables."""
+        return self.later(query.make(self))
+
+    def chosen(self, choice: Choice, values: Iterable[Row]) -> list[Row]:
+        """In several goes, where they are many."""
+        return in_pieces(self, choice, values)
+
+    def since(self, query: Dated, moment: datetime) -> Asked:
+        """See Tables."""
+        return partial(since, self, query, moment)
+
+
 class Where(NamedTuple):
     """Which nodes are asked about. Empty: all."""
 
@@ -75,19 +107,19 @@ class Where(NamedTuple):
     nodes: tuple[str, ...] = ()
 
 
-class Narrowed:
-    """The same tables, of some nodes only."""
+class Narrowed(Expressions):
+    """The same tables, of some nodes only: no query is the one that an engine knows by its name."""
 
     def __init__(self, tables: Tables, where: Where) -> None:
         self._tables, self._where = tables, where
 
     def latest(self, name: str) -> ir.Table:
         """Only rows of those nodes."""
-        return self._chosen(self._tables.latest(name))
+        return self._of_these(self._tables.latest(name))
 
     def history(self, name: str) -> ir.Table:
         """Only rows of those nodes."""
-        return self._chosen(self._tables.history(name))
+        return self._of_these(self._tables.history(name))
 
     def rows(self, expression: ir.Table) -> list[Row]:
         """As the engine gives them."""
@@ -97,23 +129,11 @@ class Narrowed:
         """As the engine gives them."""
         return self._tables.later(expression)
 
-    def begun(self, query: Query) -> Asked:
-        """Of some nodes it is another query than the one of that name."""
-        return self._tables.later(query.make(self))
-
-    def chosen(self, choice: Choice, values: Iterable[Row]) -> list[Row]:
-        """This, too."""
-        return in_pieces(self, choice, values)
-
-    def since(self, query: Dated, moment: datetime) -> Asked:
-        """And this."""
-        return partial(since, self, query, moment)
-
     def batches(self, expression: ir.Table) -> Any:
         """As the engine gives them."""
         return self._tables.batches(expression)
 
-    def _chosen(self, table: ir.Table) -> ir.Table:
+    def _of_these(self, table: ir.Table) -> ir.Table:
         where = self._where
         if where.nodes:
             table = table.filter(table.node.isin(where.nodes))
@@ -135,32 +155,12 @@ def narrowed(tables: Tables, where: Where) -> Tables:
     return Narrowed(tables, where) if any(where) else tables
 
 
-class Unbound(ABC):
+class Unbound(Expressions):
     """Tables by name, for engines that hold them under these names."""
 
     @abstractmethod
-    def rows(self, expression: ir.Table) -> list[Row]:
-        """The rows of an expression."""
-
-    @abstractmethod
     def batches(self, expression: ir.Table) -> Any:
-        """The same, as a pyarrow.RecordBatchReader."""
-
-    def later(self, expression: ir.Table) -> Asked:
-        """When they are needed, here."""
-        return partial(self.rows, expression)
-
-    def begun(self, query: Query) -> Asked:
-        """When they are needed, here."""
-        return self.later(query.make(self))
-
-    def chosen(self, choice: Choice, values: Iterable[Row]) -> list[Row]:
-        """In several goes, where they are many."""
-        return in_pieces(self, choice, values)
-
-    def since(self, query: Dated, moment: datetime) -> Asked:
-        """When they are needed, here."""
-        return partial(since, self, query, moment)
+        """The rows of an expression, as a pyarrow.RecordBatchReader."""
 
     def latest(self, name: str) -> ir.Table:
         """By name."""

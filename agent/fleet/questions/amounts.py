@@ -24,22 +24,14 @@ _LESS_MIB = 4096  # firmware and crash kernels take some
 _LESS_SHARE = 0.02
 
 
-def memory_begun(tables: Tables) -> Asked:
-    """How many nodes of a class have how much."""
-    return tables.begun(MEMORY)
-
-
-def probes_begun(tables: Tables) -> Asked:
-    """How probes ended in a class, and how long they took, in steps."""
-    return tables.begun(PROBES)
-
-
 def _memory(tables: Source) -> ir.Table:
+    """How many nodes of a class have how much."""
     host = tables.latest("host")
     return host.group_by([CLASS, "memory_mib"]).agg(count=host.count())
 
 
 def _probes(tables: Source) -> ir.Table:
+    """How probes ended in a class, and how long they took, in steps."""
     steps = _steps(tables)
     return steps.group_by(_PROBE).agg(count=steps.count())
 

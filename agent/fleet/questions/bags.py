@@ -53,11 +53,6 @@ def words(text: str, own: frozenset[str] = frozenset()) -> dict[str, str]:
     return found
 
 
-def bags_begun(tables: Tables) -> list[Asked]:
-    """How often each text occurs in each class, for each of BAGS."""
-    return [tables.begun(query) for query in COUNTS]
-
-
 def bags(tables: Tables, begun: list[Asked], classes: dict[str, int], options: Options) -> Iterator[Odd]:
     """Words that nearly all nodes of a class have and some have not, and the other way round."""
     for bag, choice, counts in zip(BAGS, NODES, begun, strict=True):
@@ -82,6 +77,7 @@ def _nodes(tables: Source, those: Those, bag: Bag) -> ir.Table:
     return those(_known(tables, bag)).select("node", CLASS, "whole")
 
 
+# how often each text occurs in each class, for each of BAGS; and the nodes that have some
 COUNTS = [Query(f"outliers: {bag.key}", partial(_counts, bag=bag)) for bag in BAGS]
 NODES = [Choice(f"outliers: {bag.key} of nodes", (CLASS, "text"), partial(_nodes, bag=bag)) for bag in BAGS]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.fleet.engines.engine import Asked, Tables
+from agent.fleet.engines.engine import Asked
 from agent.fleet.engines.query import Query, Source
 
 if TYPE_CHECKING:
@@ -13,17 +13,13 @@ if TYPE_CHECKING:
 CLASS = "hardware_class"
 
 
-def sizes_begun(tables: Tables) -> Asked:
-    """Nodes of every class, also of none."""
-    return tables.begun(SIZES)
-
-
 def sizes(begun: Asked) -> dict[str, int]:
     """Nodes of every class."""
     return {name: count for name, count in sorted(begun(), key=str) if name is not None}
 
 
 def _sizes(tables: Source) -> ir.Table:
+    """Nodes of every class, also of none."""
     host = tables.latest("host")
     return host.group_by(CLASS).agg(nodes=host.count())
 

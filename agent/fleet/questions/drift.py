@@ -77,7 +77,7 @@ def drift(tables: Tables, since: datetime, options: Options = ORDINARY) -> Drift
     new, compared = then_and_now(tables, since, recent())
     noticed: list[_Noticed] = []
     for subject, at, rows in compared:
-        noticed += _noticed(subject, at, rows)
+        noticed += _noticed(subject, at, rows())
     told = with_its_device(noticed)
     systems, machines = _hosts(told)
     return Drift(

@@ -33,6 +33,7 @@ _SEVERAL_NETWORKS = 0.2  # share of addresses that are twice: then these are net
 _FEW = 20  # addresses that are twice: so many are told in any case
 _MANY = 1000  # values that stand in several rows: most are then one node's, and the engine compares the nodes
 _BY_DESIGN = 0.5  # share of a fleet that has one and the same address
+_OF_A_MACHINE = frozenset(("GPU UUID", "GPU serial number", "node GUID", "port GUID", "MAC address"))
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -60,9 +61,6 @@ class Duplicates(msgspec.Struct, frozen=True, kw_only=True):
     not_judged: list[str] = []  # what could not be said, and why
 
 
-_OF_A_MACHINE = frozenset(("GPU UUID", "GPU serial number", "node GUID", "port GUID", "MAC address"))
-
-
 class _Found(NamedTuple):
     kind: str
     value: str
@@ -74,24 +72,36 @@ class _Found(NamedTuple):
         return frozenset(node for node, _ in self.holders)
 
 
+class _Fleet(NamedTuple):
+    """What is asked, and what of it more than one step needs."""
+
+    tables: Tables
+    nodes: int
+    clusters: dict[str, str]  # by node; of those that are in one
+    options: Options
+
+    def by_design(self, holders: int) -> bool:
+        """An address that half of all nodes have is an anycast or a host-local one."""
+        return holders >= self.options.fewest and holders > _BY_DESIGN * self.nodes
+
+
 def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
     """Values that several nodes have. What is known to be shared innocently is left out."""
     notes: list[str] = []
     found: list[_Found] = []
     begun, counted, subnets = tables.begun(NUMBERS), tables.begun(NODES), tables.begun(SUBNETS)
     ((nodes, numbered),) = counted()
-    clusters: dict[str, str] = dict(tables.begun(CLUSTERS)())
+    fleet = _Fleet(tables, nodes, dict(tables.begun(CLUSTERS)()), options)
     numbers = begun() if numbered == nodes else None
     holders = None if numbers is None or len(numbers) > MOST else set(tables.chosen(NUMBERED, set(numbers)))
     if holders is None or len(holders) > MOST:
-        rows = _Rows(tables, nodes, clusters, options)
         all_counts = [tables.begun(asked.counts) for asked in ASKED]
-        of_kinds = [rows.by_values(asked, counts()) for asked, counts in zip(ASKED, all_counts, strict=True)]
+        of_kinds = [_by_values(fleet, asked, counts()) for asked, counts in zip(ASKED, all_counts, strict=True)]
     else:
         of_kinds = [tables.chosen(asked.of_nodes, holders) for asked in ASKED]
     for asked, each in zip(ASKED, of_kinds, strict=True):
         if asked.kind.table == "address":
-            found += _addresses(tables, asked.kind, each, nodes, clusters, notes, options)
+            found += _addresses(fleet, asked.kind, each, notes)
         else:
             found += _twice(asked.kind, each)
     same_lids, unsure = lids(tables, subnets)
@@ -121,57 +131,40 @@ def _twice(kind: Kind, rows: list[Row]) -> list[_Found]:
     ]
 
 
-class _Rows:
-    """Rows of a kind by its values: where nodes have many numbers in common, or were ingested before there were any."""
+def _by_values(fleet: _Fleet, asked: Asked, rows: list[Row]) -> list[Row]:
+    """Rows whose value stands on more than one node; where such are few, also those that are twice on one.
 
-    def __init__(self, tables: Tables, nodes: int, clusters: dict[str, str], options: Options) -> None:
-        self._tables, self._nodes, self._clusters, self._options = tables, nodes, clusters, options
-
-    def by_values(self, asked: Asked, rows: list[Row]) -> list[Row]:
-        """Rows whose value stands on more than one node; where such are few, also those that are twice on one.
-
-        `rows`: values that stand in several rows, and in how many.
-        """
-        several: dict[str, int] = {}
-        for value, count in rows:
-            several[value] = several.get(value, 0) + count
-        if len(several) > _MANY:
-            return self._tables.begun(asked.shared)()
-        innocent = self._everywhere(several) if asked.kind.table == "address" else set()
-        return self._tables.chosen(asked.rows, [(value,) for value in sorted(several.keys() - innocent)])
-
-    def _everywhere(self, counts: dict[str, int]) -> set[str]:
-        """Addresses by design, where all nodes are one cluster: a fleet's worth of rows each."""
-        often = [value for value, count in counts.items() if _by_design(count, self._nodes, self._options)]
-        if self._clusters or not often:
-            return set()
-        holders = self._tables.chosen(ON_NODES, [(value,) for value in sorted(often)])
-        return {value for value, count in holders if _by_design(count, self._nodes, self._options)}
+    `rows`: values that stand in several rows, and in how many.
+    """
+    several: dict[str, int] = {}
+    for value, count in rows:
+        several[value] = several.get(value, 0) + count
+    if len(several) > _MANY:
+        return fleet.tables.begun(asked.shared)()
+    innocent = _everywhere(fleet, several) if asked.kind.table == "address" else set()
+    return fleet.tables.chosen(asked.rows, [(value,) for value in sorted(several.keys() - innocent)])
 
 
-def _addresses(
-    tables: Tables,
-    kind: Kind,
-    rows: list[Row],
-    nodes: int,
-    clusters: dict[str, str],
-    notes: list[str],
-    options: Options,
-) -> list[_Found]:
+def _everywhere(fleet: _Fleet, counts: dict[str, int]) -> set[str]:
+    """Addresses by design, where all nodes are one cluster: a fleet's worth of rows each."""
+    often = [value for value, count in counts.items() if fleet.by_design(count)]
+    if fleet.clusters or not often:
+        return set()
+    holders = fleet.tables.chosen(ON_NODES, [(value,) for value in sorted(often)])
+    return {value for value, count in holders if fleet.by_design(count)}
+
+
+def _addresses(fleet: _Fleet, kind: Kind, rows: list[Row], notes: list[str]) -> list[_Found]:
     values: dict[tuple[str, str | None], set[tuple[str, str | None]]] = {}
     for node, value, label in rows:
         if value is None or within_host(value, label):
             continue
-        values.setdefault((value, clusters.get(node)), set()).add((node, label))
+        values.setdefault((value, fleet.clusters.get(node)), set()).add((node, label))
     counts = {key: len({node for node, _ in holders}) for key, holders in values.items()}
-    found = {
-        key: holders
-        for key, holders in values.items()
-        if counts[key] > 1 and not _by_design(counts[key], nodes, options)
-    }
+    found = {key: holders for key, holders in values.items() if counts[key] > 1 and not fleet.by_design(counts[key])}
     if not found:
         return []
-    ((total,),) = tables.begun(ADDRESSES)()
+    ((total,),) = fleet.tables.begun(ADDRESSES)()
     twice = sum(len(each) for each in found.values())
     if twice > _FEW and twice > _SEVERAL_NETWORKS * total:
         notes.append(
@@ -183,11 +176,6 @@ def _addresses(
         _Found(kind.what, value, tuple(sorted(holders, key=str)), f"in cluster {cluster}" if cluster else None)
         for (value, cluster), holders in found.items()
     ]
-
-
-def _by_design(holders: int, nodes: int, options: Options) -> bool:
-    """An address that half of all nodes have is an anycast or a host-local one."""
-    return holders >= options.fewest and holders > _BY_DESIGN * nodes
 
 
 def _one_machine(found: list[_Found]) -> list[_Found]:

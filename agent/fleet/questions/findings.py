@@ -9,7 +9,7 @@ import msgspec
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Choice, Query, Row, Source, Those
 from agent.fleet.hostlist import fold
-from agent.fleet.questions.classes import CLASS, sizes, sizes_begun
+from agent.fleet.questions.classes import CLASS, SIZES, sizes
 from agent.fleet.questions.odd import LABELS
 from agent.fleet.questions.options import ORDINARY, Options
 from agent.model.finding import SEVERITIES
@@ -60,7 +60,7 @@ class _Group(msgspec.Struct):
 
 def findings(tables: Tables, options: Options = ORDINARY) -> Findings:
     """All findings of the latest reports, grouped by rule and severity."""
-    of = sizes(sizes_begun(tables))
+    of = sizes(tables.begun(SIZES))
     whole: dict[tuple[str, str], list[Any]] = {}
     single: dict[tuple[str, str], list[Any]] = {}
     for row in tables.begun(COUNTS)():

@@ -56,13 +56,13 @@ class Asked(NamedTuple):
 
 def _asked(kind: Kind) -> Asked:
     name = f"duplicates: {kind.what}"
-    counts, rows, shared, of_nodes = (partial(each, kind=kind) for each in (_counts, _rows, _shared, _of_nodes))
+    counts, rows, shared = (partial(each, kind=kind) for each in (_counts, _rows, _shared))
     return Asked(
         kind,
         Query(name, counts),
         Choice(f"{name}, rows", (kind.column,), rows),
         Query(f"{name}, all rows", shared),
-        Choice(f"{name}, of nodes", ("node",), of_nodes),
+        Choice(f"{name}, of nodes", ("node",), rows),
     )
 
 
@@ -85,10 +85,6 @@ def _counts(tables: Source, kind: Kind) -> ir.Table:
 
 
 def _rows(tables: Source, those: Those, kind: Kind) -> ir.Table:
-    return those(tables.latest(kind.table)).select(columns(kind))
-
-
-def _of_nodes(tables: Source, those: Those, kind: Kind) -> ir.Table:
     return those(tables.latest(kind.table)).select(columns(kind))
 
 

@@ -13,10 +13,10 @@ import msgspec
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Row
-from agent.fleet.questions.amounts import memory, memory_begun, probes, probes_begun
+from agent.fleet.questions.amounts import MEMORY, PROBES, memory, probes
 from agent.fleet.questions.attributes import Attribute
-from agent.fleet.questions.bags import bags, bags_begun
-from agent.fleet.questions.classes import CLASS, sizes, sizes_begun
+from agent.fleet.questions.bags import COUNTS, bags
+from agent.fleet.questions.classes import CLASS, SIZES, sizes
 from agent.fleet.questions.odd import Group, Mixed, Odd, Outlier, folded
 from agent.fleet.questions.options import ORDINARY, Options
 from agent.fleet.questions.parts import PARTS, Part
@@ -40,8 +40,8 @@ class Outliers(msgspec.Struct, frozen=True, kw_only=True):
 
 def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     """Nodes that differ from a clear majority of their hardware class."""
-    first, begun = sizes_begun(tables), [tables.begun(part.counts) for part in PARTS]
-    words, sums, times = bags_begun(tables), memory_begun(tables), probes_begun(tables)
+    first, begun = tables.begun(SIZES), [tables.begun(part.counts) for part in PARTS]
+    words, sums, times = [tables.begun(each) for each in COUNTS], tables.begun(MEMORY), tables.begun(PROBES)
     classes = sizes(first)
     enough = {name: count for name, count in classes.items() if count >= options.fewest}
     odds: list[Odd] = []

@@ -196,15 +196,15 @@ OLD_STATES = Choice("summary: states of nodes", ("node",), _states)
 
 
 def _by_state(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
-    return _sums((rule, state, count) for rule, state, _, count in rows)
+    return _by_rule((rule, state, count) for rule, state, _, count in rows)
 
 
 def _reasons(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
     """Why rules are unknown."""
-    return _sums((rule, reason or _NO_REASON, count) for rule, state, reason, count in rows if state == "unknown")
+    return _by_rule((rule, reason or _NO_REASON, count) for rule, state, reason, count in rows if state == "unknown")
 
 
-def _sums(rows: Iterable[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
+def _by_rule(rows: Iterable[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for rule, what, count in rows:
         each = found.setdefault(rule, {})

@@ -5,7 +5,7 @@ Where these are few their rows are fetched and laid side by side here; where the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from functools import partial, reduce
 from operator import or_
@@ -30,31 +30,41 @@ class Compared(NamedTuple):
 
     subject: Subject
     at: dict[str, datetime]
-    rows: Iterable[Row]
+    rows: Callable[[], Iterable[Row]]
 
 
 def then_and_now(tables: Tables, since: datetime, recent: list[Row]) -> tuple[set[str], list[Compared]]:
     """Nodes that are new since, and the others' rows that are not the same. `recent`: rows of RECENT."""
-    if len(recent) > _FEW:
-        return _by_engine(tables, since)
-    moments: dict[tuple[str, str], list[datetime]] = {}
-    for node, table, at in tables.chosen(MOMENTS_OF, [row[:2] for row in recent]):
-        moments.setdefault((node, table), []).append(at)
-    before = {key: max((at for at in each if at <= since), default=None) for key, each in moments.items()}
-    new = {node for node, table, _ in recent if table == "host" and before.get((node, table)) is None}
+    few = len(recent) <= _FEW
+    moments = _with_before(tables, since, recent) if few else tables.since(MOMENTS, since)()
+    new = {node for node, table, _, before in moments if table == "host" and before is None}
+    changed: dict[str, list[Row]] = {}
+    for node, table, last, before in moments:
+        if node not in new:
+            changed.setdefault(table, []).append((node, last, before))
     compared = []
-    for subject, rows_of in zip(SUBJECTS, ROWS_OF, strict=True):
-        at = {node: last for node, table, last in recent if table == subject.table and node not in new}
-        if at:
-            earlier = {node: before.get((node, subject.table)) for node in at}
-            compared.append(Compared(subject, at, _side_by_side(tables, subject, rows_of, earlier, at)))
+    for subject, rows_of, pairs in zip(SUBJECTS, ROWS_OF, PAIRS, strict=True):
+        rows = changed.get(subject.table)
+        if rows:
+            at = {node: last for node, last, _ in rows}
+            beside = partial(_side_by_side, tables, subject, rows_of, rows) if few else tables.since(pairs, since)
+            compared.append(Compared(subject, at, beside))
     return new, compared
 
 
-def _side_by_side(
-    tables: Tables, subject: Subject, rows_of: Choice, before: dict[str, datetime | None], last: dict[str, datetime]
-) -> Iterator[Row]:
-    wanted = {*before.items(), *last.items()} - {(node, None) for node in before}
+def _with_before(tables: Tables, since: datetime, recent: list[Row]) -> list[Row]:
+    """What MOMENTS gives, of few nodes: also since when each table had been as before; None: it was not there."""
+    before: dict[tuple[str, str], datetime] = {}
+    for node, table, at in tables.chosen(MOMENTS_OF, [row[:2] for row in recent]):
+        if at <= since:
+            before[node, table] = max(at, before.get((node, table), at))
+    return [(*row, before.get(row[:2])) for row in recent]
+
+
+def _side_by_side(tables: Tables, subject: Subject, rows_of: Choice, changed: list[Row]) -> Iterator[Row]:
+    """`changed`: node, when last, since when it had been as before."""
+    last = {node: at for node, at, _ in changed}
+    wanted = {(node, at) for node, *moments in changed for at in moments if at is not None}
     keys = len(subject.key)
     then: _Side = {}
     now: _Side = {}
@@ -66,21 +76,6 @@ def _side_by_side(
         was, has = then.get(key, nothing), now.get(key, nothing)
         if was != has:
             yield (key[0], *was, *has)
-
-
-def _by_engine(tables: Tables, since: datetime) -> tuple[set[str], list[Compared]]:
-    changed: dict[str, dict[str, datetime]] = {}
-    new: set[str] = set()
-    for node, table, last, before in tables.since(MOMENTS, since)():
-        if before is None and table == "host":
-            new.add(node)
-        changed.setdefault(table, {})[node] = last
-    compared = []
-    for subject, pairs in zip(SUBJECTS, PAIRS, strict=True):
-        at = {node: last for node, last in changed.get(subject.table, {}).items() if node not in new}
-        if at:
-            compared.append((subject, at, tables.since(pairs, since)))
-    return new, [Compared(subject, at, begun()) for subject, at, begun in compared]
 
 
 def _names(subject: Subject) -> list[str]:
