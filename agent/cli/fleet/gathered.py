@@ -5,8 +5,7 @@ from __future__ import annotations
 import gzip
 import sys
 import zlib
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,9 +15,8 @@ from agent.cli.refused import Refused
 
 if TYPE_CHECKING:
     from agent.fleet.cluster.build import FabricFile
-    from agent.fleet.cluster.from_reports import Tables
     from agent.fleet.cluster.graph import Cluster
-    from agent.fleet.engines.engine import Engine
+    from agent.fleet.engines.engine import Tables
 
 LIMIT_BYTES = 1 << 30  # of one file, unpacked: ten times the largest fabric there is
 
@@ -55,14 +53,19 @@ def gathered(fabric: list[str] | None, dataset: str | None, engine: str | None) 
         return build(files, None)
     fleet_libraries()
     with opened(dataset, engine) as reports:
-        return build(files, _told(reports))
+        return _joined(files, reports)
 
 
-def joined(fabric: list[str], reports: Engine) -> Cluster:
+def joined(fabric: list[str], reports: Tables) -> Cluster:
     """The graph of fabric files and of an opened dataset. Raises Refused, EngineRefused."""
-    from agent.fleet.cluster.build import build
+    return _joined([_read(name) for name in fabric], reports)
 
-    return build([_read(name) for name in fabric], _told(reports))
+
+def _joined(files: list[FabricFile], reports: Tables) -> Cluster:
+    from agent.fleet.cluster.build import build
+    from agent.fleet.cluster_rows import telling
+
+    return build(files, telling(reports, beside_files=bool(files)))
 
 
 def _read(name: str) -> FabricFile:
@@ -95,20 +98,3 @@ def _bytes(name: str) -> bytes:
     if len(data) > LIMIT_BYTES:
         raise Refused(f"{name}: larger than {LIMIT_BYTES >> 20} MiB")
     return data
-
-
-def _told(reports: Engine) -> Tables:
-    from agent.fleet.cluster.from_reports import tables
-
-    return tables(_Asked(reports))
-
-
-class _Asked:
-    """Columns of an engine's tables."""
-
-    def __init__(self, reports: Engine) -> None:
-        self._reports = reports
-
-    def columns(self, table: str, names: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
-        """Of the newest reports."""
-        return self._reports.rows(self._reports.latest(table).select(*names))

@@ -27,7 +27,7 @@ class FabricFile(NamedTuple):
 def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
     """Everything joined. What cannot be read or joined stands in its notes."""
     notes: list[str] = []
-    known, claimed = adapters(tables) if tables else ({}, [])
+    known, claimed = adapters(tables) if tables and files else ({}, [])
     notes += claimed
     found = read([(each.fabric, each.last) for each in files], known)
     notes += found.notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 # Gbit/s of one lane as the field counts it: HDR 4x is "200". InfiniBand Architecture 1.7, and its roadmap
@@ -159,6 +160,7 @@ def switch_name(said: str) -> str:
     return (found[1] if found else said).strip()
 
 
+@lru_cache(maxsize=1 << 17)  # names of hosts come once for each of their ports
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
     """Order of names by their numbers: leaf2 before leaf10.
 

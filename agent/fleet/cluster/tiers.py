@@ -54,10 +54,11 @@ def _strong(hosts: Mapping[str, int]) -> set[str]:
     if not hosts:
         return set()
     order = sorted(hosts.values())
+    total = sum(order)
     middle, seen = order[-1], 0
     for count in order:
         seen += count
-        if seen * 2 >= sum(order):
+        if seen * 2 >= total:
             middle = count
             break
     return {switch for switch, count in hosts.items() if count * 2 >= middle}

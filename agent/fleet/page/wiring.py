@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from agent.fleet.cluster.answer import Topology, topology
 from agent.fleet.cluster.build import build
-from agent.fleet.cluster.from_reports import tables
 from agent.fleet.cluster.graph import Cluster
 from agent.fleet.cluster.view import views
+from agent.fleet.cluster_rows import telling
 from agent.fleet.engines.engine import Tables
 
 _RAIL = re.compile(r"rail ([0-9]{1,4})(?: .*)?")
@@ -24,30 +24,9 @@ class Wiring(NamedTuple):
     answer: Topology | None = None
 
 
-class _Telling:
-    """Rows that tell of a switch or of a domain: of most fleets most rows do not."""
-
-    def __init__(self, source: Tables) -> None:
-        self._source = source
-
-    def columns(self, table: str, names: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
-        """The rows, in any order."""
-        rows, port = self._source.latest(table), self._source.latest("port")
-        port = port.filter(port.neighbor_guid.notnull())
-        if table == "port":
-            rows = port
-        elif table == "nic":
-            rows = rows.semi_join(port, [rows.node == port.node, rows.id == port.nic])
-        elif table == "netdev":
-            rows = rows.filter(rows.neighbor_port.notnull())
-        elif table == "gpu":
-            rows = rows.filter(rows.cluster_uuid.notnull())
-        return self._source.rows(rows.select(*names))
-
-
 def of_reports(source: Tables) -> Cluster:
     """The graph where there is no fabric file: what reports tell alone. Raises EngineRefused."""
-    return build([], tables(_Telling(source)))
+    return build([], telling(source, beside_files=False))
 
 
 def wiring(cluster: Cluster) -> Wiring:
