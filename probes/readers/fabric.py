@@ -48,6 +48,7 @@ class FabricLink(NamedTuple):
     phys_state: str | None = None  # LinkUp | Polling | Disabled | ..
     could_width: int | None = None  # what both ends could do, where the tool says that it is more
     could_speed: str | None = None
+    could_told: bool | None = None  # whether the tool says what both ends could do, be it no more than what runs
 
 
 class Fabric(NamedTuple):
@@ -57,6 +58,9 @@ class Fabric(NamedTuple):
     nodes: Mapping[str, FabricNode]
     links: tuple[FabricLink, ...]
     problems: tuple[str, ...] = ()  # what could not be read, bounded, with the line
+    listed: tuple[str, ...] = ()  # GUIDs of nodes with a block of their own, in order; () where the format has none
+    cut: bool = False  # it ends before the end that its format has
+    twice: tuple[FabricLink, ...] = ()  # links with an end that another link has already, bounded
 
 
 # The first whose patterns are all found in the start of the file is its format

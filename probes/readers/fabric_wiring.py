@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from probes.readers.fabric import Fabric, FabricEnd, FabricLink, FabricNode
 
-MOST_PROBLEMS = 20
+MOST_PROBLEMS, MOST_TWICE = 20, 1000
 LONGEST_LINE = 2048  # characters: none of the tools writes one as long
 SHOWN = 60
 
@@ -25,10 +25,13 @@ class Wiring:
 
     def __init__(self, format_name: str, name: str) -> None:
         self.nodes: dict[str, FabricNode] = {}
+        self.listed: dict[str, None] = {}  # an ordered set
+        self.cut = False
         self._format_name, self._name = format_name, name
         self._links: dict[int, FabricLink] = {}
         self._next = 0
         self._at: dict[tuple[str, int], int] = {}  # an end -> where its link is
+        self._twice: list[FabricLink] = []
         self._problems: list[str] = []
         self._more = 0
 
@@ -65,11 +68,21 @@ class Wiring:
             self._put(self._merged(self._links[joined[0]], new, number), joined[0])
         else:
             self.problem(number, f"{port}, or its far end, has two far ends: the first stands")
+            if len(self._twice) < MOST_TWICE:
+                self._twice.append(new)
 
     def fabric(self) -> Fabric:
         """All of it."""
         more = [f"{self._name}: and {self._more} more"] if self._more else []
-        return Fabric(self._format_name, self.nodes, tuple(self._links.values()), (*self._problems, *more))
+        return Fabric(
+            format_name=self._format_name,
+            nodes=self.nodes,
+            links=tuple(self._links.values()),
+            problems=(*self._problems, *more),
+            listed=tuple(self.listed),
+            cut=self.cut,
+            twice=tuple(self._twice),
+        )
 
     def _put(self, link: FabricLink, at: int | None = None) -> None:
         if at is None:

@@ -110,7 +110,8 @@ class _Reader:
         link = FabricLink(self._end(here), self._end(there))
         if a is not None:
             could_width, could_speed = _could(a, b) if b else (None, None)
-            link = FabricLink(link.a, link.b, a.width, a.speed, a.state, a.phys_state, could_width, could_speed)
+            told = bool(b and a.widths and b.widths and a.speeds and b.speeds) or None
+            link = FabricLink(link.a, link.b, a.width, a.speed, a.state, a.phys_state, could_width, could_speed, told)
         self.wiring.link(link, number)
 
     def _end(self, place: tuple[str, int]) -> FabricEnd:
@@ -145,6 +146,7 @@ def parse(text: str, name: str) -> Fabric:
                 reader.wiring.problem(number, f"no row of {section}", line)
     if section in takes:
         reader.wiring.problem(number, f"section {section} has no end: the file is cut")
+        reader.wiring.cut = True
     return reader.fabric()
 
 

@@ -52,6 +52,7 @@ def parse(text: str, name: str) -> Fabric:
         elif block := _BLOCK.match(line.strip()):
             here = FabricNode(guid16(block[2]), "switch", block[1], lid=lid_of(block[3]))
             wiring.node(here)
+            wiring.listed[here.guid] = None
         elif line.lstrip().startswith("#"):
             fields = [field.strip() for field in line.split(":")]
             if "IB#" in fields:

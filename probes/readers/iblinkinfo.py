@@ -57,6 +57,7 @@ def parse(text: str, name: str) -> Fabric:
             here = FabricNode(guid, _KINDS[found[1]], found[3].strip(), guid_of_port=True)
             if here.guid:
                 wiring.node(here)
+                wiring.listed[here.guid] = None
         elif line.strip():
             wiring.problem(number, "not understood", line)
     _join(wiring, rows)
@@ -99,7 +100,9 @@ def _with_far(wiring: Wiring, row: _Row, line: str, right: str) -> _Row | None:
     width, speed = _COULD_WIDTH.search(hints), _COULD_SPEED.search(hints)
     return row._replace(
         said=row.said._replace(
-            could_width=lanes(width[1]) if width else None, could_speed=speed_signalled(speed[1]) if speed else None
+            could_width=lanes(width[1]) if width else None,
+            could_speed=speed_signalled(speed[1]) if speed else None,
+            could_told=True,
         ),
         far_guid=guid16(far[1]) if far[1] else None,
         far_lid=lid_of(far[2]),

@@ -54,6 +54,7 @@ def parse(text: str, name: str) -> Fabric:
         elif node := _NODE.fullmatch(line.partition("#")[0].rstrip()):
             here, ids = _node(node, line.partition("#")[2], ids), {}
             wiring.node(here)
+            wiring.listed[here.guid] = None
         elif line and not line.startswith(_HEADINGS):
             here = None if line.startswith(("Switch", "Ca", "Rt")) else here
             wiring.problem(number, "not understood", line)

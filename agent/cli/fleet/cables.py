@@ -39,6 +39,8 @@ def cables(
     no_color: opt.NoColor = False,
 ) -> None:
     """Which cable is not where it should be: by a plan, else by the pattern that most cables follow."""
+    import msgspec
+
     from agent.fleet.cluster.pattern import by_pattern
     from agent.fleet.cluster.plan import BadPlan, by_plan, read_plan
     from agent.fleet.cluster.view import views
@@ -58,13 +60,12 @@ def cables(
     cluster = gathered(fabric, dataset, engine)
     seen = views(cluster)
     made = by_pattern(cluster, seen) if planned is None else by_plan(cluster, seen, planned)
+    made = msgspec.structs.replace(made, notes=list(cluster.notes))
     if wanted == "text":
         from agent.fleet.cluster.words import cables_page
 
         show(lambda width: cables_page(made, cluster.sources, width, everything), output, no_color)
     elif wanted == "json":
-        import msgspec
-
         deliver(msgspec.json.format(msgspec.json.encode(made)) + b"\n", output)
     else:
         deliver(_csv(made).encode("utf-8", "replace"), output)

@@ -69,7 +69,7 @@ def _joined(files: list[FabricFile], reports: Tables) -> Cluster:
 
 
 def _read(name: str) -> FabricFile:
-    from agent.fleet.cluster.build import FabricFile, generated, last_listed
+    from agent.fleet.cluster.build import FabricFile, generated
     from probes.readers.fabric import read_fabric
 
     data = _bytes(name)
@@ -78,7 +78,7 @@ def _read(name: str) -> FabricFile:
     fabric = read_fabric(text, shown)
     if not fabric.nodes and not fabric.links:
         raise Refused(fabric.problems[0] if fabric.problems else f"{shown}: there is no switch and no adapter in it")
-    return FabricFile(shown, fabric, generated(text), last_listed(text))
+    return FabricFile(shown, fabric, generated(text))
 
 
 def _bytes(name: str) -> bytes:

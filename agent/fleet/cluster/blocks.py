@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 from agent.fleet.cluster.clear import AGREE, Most, most
 from agent.fleet.cluster.graph import Place, Switch, natural, shape
-from agent.fleet.cluster.grouping import groups
+from agent.fleet.cluster.grouping import Group, groups
 from agent.fleet.cluster.parts import Part
+
+_DESIGN = 4  # switches above: that one cable to each of so many is out at once is no fault
 
 
 class Block(NamedTuple):
@@ -43,7 +45,11 @@ def blocks(part: Part, tiers: Mapping[str, int], switches: Mapping[str, Switch])
     found = []
     for tier in sorted(above):
         made, loose = groups(above[tier])
-        found += [_block(tier, each.members, each.places, above[tier], ends, switches) for each in made]
+        stray = _strays(made, above[tier])
+        found += [
+            _block(tier, each.members, each.places - stray[n], above[tier], ends, switches)
+            for n, each in enumerate(made)
+        ]
         found += [_block(tier, (each,), frozenset(above[tier][each]), above[tier], ends, switches) for each in loose]
     return found
 
@@ -60,7 +66,7 @@ def _block(
     peers = _peers(tuple(each for each in lower if told or switches[each].whole), places, above, switches)
     upper = tuple(sorted({far for each in peers for far in above[each]} | places, key=key))  # type: ignore[arg-type]
     cables = {(low, high): count for low in lower for high, count in above[low].items()}
-    every = most(Counter(cables.get((low, high), 0) for low in peers for high in upper))
+    every = most(Counter(cables.get((low, high), 0) for low in peers for high in places))
     usual = {}
     for high in upper:
         counts = Counter(cables.get((low, high), 0) for low in peers)
@@ -77,6 +83,16 @@ def _block(
     return Block(tier, lower, upper, cables, usual, own, peers)
 
 
+def _strays(made: list[Group], above: Mapping[str, Counter[str]]) -> list[set[str]]:
+    """Of each group: places that one of its members has alone, while several of another group have them."""
+    reached = [Counter(place for member in group.members for place in above[member]) for group in made]
+    often = {place for counts in reached for place, count in counts.items() if count > 1}
+    return [
+        {place for place, count in counts.items() if count == 1 and place in often} if len(group.members) > 1 else set()
+        for group, counts in zip(made, reached, strict=True)
+    ]
+
+
 def _peers(
     lower: tuple[str, ...], places: frozenset[str], above: Mapping[str, Counter[str]], switches: Mapping[str, Switch]
 ) -> tuple[str, ...]:
@@ -89,6 +105,9 @@ def _peers(
     middle = sorted(above[each].total() for each in lower)[len(lower) // 2]
 
     def peer(each: str) -> bool:
+        counts = [above[each][far] for far in places]
+        if len(counts) >= _DESIGN and 0 < min(counts) == max(counts) and 4 * sum(counts) <= 3 * middle:
+            return False  # fewer, and the same to every one of them: so it was meant
         if told and shape(switches[each].name) == usual:
             return True
         reached = len(places & above[each].keys())

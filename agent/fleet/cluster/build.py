@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from agent.fleet.cluster.from_fabric import read
+from agent.fleet.cluster.from_fabric import described, read
 from agent.fleet.cluster.from_reports import Neighbours, Tables, adapters, domains, infiniband, lldp, unseen
-from agent.fleet.cluster.graph import Cluster, distinct_names
+from agent.fleet.cluster.graph import Cluster, Nameless, distinct_names, natural
 from probes.readers.fabric import Fabric
 
-_LISTED = re.compile(r'^(?:Switch|Ca|Rt)\s{1,4}[0-9]{1,3}\s{1,4}"[A-Z]-([0-9a-f]{16})"', re.MULTILINE)
 _GENERATED = re.compile(r"^# Topology file: generated on ([A-Za-z0-9: ]{10,40})$", re.MULTILINE)
 
 
 class FabricFile(NamedTuple):
-    """One file. `when`: its own words of the time when it was made; "" where it has none. `last`: see `last_listed`."""
+    """One file. `when`: its own words of the time when it was made; "" where it has none."""
 
     name: str
     fabric: Fabric
     when: str = ""
-    last: str = ""
 
 
 def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
@@ -29,7 +27,7 @@ def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
     notes: list[str] = []
     known, claimed = adapters(tables) if tables and files else ({}, [])
     notes += claimed
-    found = read([(each.fabric, each.last) for each in files], known)
+    found = read([each.fabric for each in files], known)
     notes += found.notes
     switches, links = list(found.switches), list(found.host_links)
     sources = [f"{each.name} ({each.fabric.format_name}{', ' + each.when if each.when else ''})" for each in files]
@@ -49,8 +47,7 @@ def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
         notes.append(
             f"{len(lost):,} of {len(tables.host if tables else ()):,} nodes with a report are on no switch here"
         )
-    if found.nameless:
-        notes.append(f"{len(found.nameless):,} adapters in the fabric do not say which host they are in")
+    notes += _said_of_nameless(found.nameless)
     when = "; ".join(dict.fromkeys(each.when for each in files if each.when)) or "of unknown time"
     return Cluster(
         switches=distinct_names(switches),
@@ -66,6 +63,20 @@ def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
     )
 
 
+def _said_of_nameless(nameless: Sequence[Nameless]) -> Iterator[str]:
+    said = [described(each.said) for each in nameless]
+    twice = sorted({each[0] for each in said if each}, key=natural)
+    if twice:
+        more = f" and {len(twice) - 5:,} more" if len(twice) > 5 else ""
+        yield (
+            f"{', '.join(twice[:5])}{more}: several machines are called so; which of their "
+            f"{sum(each is not None for each in said):,} adapters is whose is not known"
+        )
+    silent = said.count(None)
+    if silent:
+        yield f"{silent:,} adapters in the fabric do not say which host they are in"
+
+
 def generated(text: str) -> str:
     """When a file says that it was made, in its own words.
 
@@ -74,18 +85,3 @@ def generated(text: str) -> str:
     """
     found = _GENERATED.search(text[:4096])
     return found[1] if found else ""
-
-
-def last_listed(text: str) -> str:
-    """GUID of the node that an ibnetdiscover file lists last; "" where there is none.
-
-    >>> last_listed('Switch\\t36 "S-0000000000000001"\\t# "a"\\nCa\\t1 "H-0000000000000002"\\t# "n1 mlx5_0"\\n[1]')
-    '0000000000000002'
-    """
-    start = len(text)
-    while start > 0:  # from the end: the first megabyte of a large file need not be looked at
-        start = max(start - (1 << 20), 0)
-        found = _LISTED.findall(text, start)
-        if found:
-            return str(found[-1])
-    return ""

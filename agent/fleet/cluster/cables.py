@@ -28,6 +28,7 @@ class Cable(msgspec.Struct, frozen=True, kw_only=True):
     found: str | None = None
     there: str | None = None
     why: str = ""
+    trunk: bool = False  # between switches
 
 
 class Cables(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +40,7 @@ class Cables(msgspec.Struct, frozen=True, kw_only=True):
     of: int
     wrong: list[Cable]
     patterns: list[str] = []
+    notes: list[str] = []  # what could not be read or joined
 
 
 class Should(NamedTuple):

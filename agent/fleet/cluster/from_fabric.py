@@ -11,7 +11,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from agent.fleet.cluster.graph import HostLink, Nameless, Pace, Place, Switch, SwitchLink, pace, switch_name
+from agent.fleet.cluster.graph import (
+    HostLink,
+    Nameless,
+    Pace,
+    Place,
+    Switch,
+    SwitchLink,
+    pace,
+    switch_name,
+    switch_part,
+)
 from probes.readers.fabric import Fabric, FabricEnd, FabricLink, FabricNode
 
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252})")
@@ -46,26 +56,28 @@ class _Port(NamedTuple):
     pace: Pace
 
 
-def read(files: Iterable[tuple[Fabric, str]], adapters: Mapping[str, Adapter]) -> Found:
-    """All files together; what several of them tell is there once. `files`: each with the GUID of the node that it
-    lists last, where that is known. `adapters`: by node and port GUID."""
+def read(files: Iterable[Fabric], adapters: Mapping[str, Adapter]) -> Found:
+    """All files together; what several of them tell is there once. `adapters`: by node and port GUID."""
     switches: dict[str, Switch] = {}
     trunks: list[SwitchLink] = []
     ports: list[_Port] = []
     taken: set[Place] = set()  # one cable a port: what the first file says of it counts
     notes: list[str] = []
+    doubled: list[tuple[FabricNode, Place]] = []
     direct, cut = 0, False
-    for fabric, last in files:
+    for fabric in files:
         nodes = fabric.nodes
-        partial = _partial(fabric, last)
+        partial = _partial(fabric)
         cut = cut or bool(partial)
         for node in nodes.values():
             if node.kind == "switch" and not (node.guid in switches and switches[node.guid].whole):
-                made = Switch(node.guid, switch_name(node.name), node.ports, whole=node.guid not in partial)
+                name, part = switch_name(node.name), switch_part(node.name)
+                made = Switch(node.guid, name, node.ports, whole=node.guid not in partial, part=part)
                 switches[node.guid] = made
         if partial:
             notes.append(
-                f"{fabric.format_name}: a file is cut: it names nodes that it does not list; nothing is missed"
+                f"{fabric.format_name}: a file is cut, or of a part of the fabric: it names nodes that it does "
+                "not list; nothing is missed"
             )
         notes += [f"{fabric.format_name}: {each}" for each in fabric.problems]
         for link in fabric.links:
@@ -86,9 +98,14 @@ def read(files: Iterable[tuple[Fabric, str]], adapters: Mapping[str, Adapter]) -
                     ports.append(_Port(found, far, at, _pace(link)))
             else:
                 direct += 1
+        for adapter, at in _doubled(fabric, taken):
+            taken.add(at)
+            doubled.append((adapter, at))
+    notes += _said_of_doubled(doubled, switches)
     if direct:
         notes.append(f"{direct} links of two adapters without a switch are left out")
     named, nameless = _named(ports, adapters)
+    nameless = (*nameless, *(Nameless(far.guid, "", at) for far, at in doubled))
     guids = frozenset(each for port in ports for each in (port.node.guid, port.end.port_guid) if each)
     return Found(tuple(switches.values()), named, tuple(trunks), nameless, guids, tuple(notes), cut)
 
@@ -110,17 +127,41 @@ def described(said: str) -> tuple[str, str] | None:
     return host, device
 
 
+def _doubled(fabric: Fabric, taken: set[Place]) -> Iterator[tuple[FabricNode, Place]]:
+    """Adapters that one more port of a switch has."""
+    for link in fabric.twice:
+        for near, far in ((link.a, link.b), (link.b, link.a)):
+            if near is None or far is None or _kind(fabric.nodes, near) != "switch":
+                continue
+            at, found = Place(near.guid, str(near.port)), fabric.nodes.get(far.guid)
+            if found is not None and found.kind == "ca" and at not in taken:
+                yield found, at
+
+
+def _said_of_doubled(doubled: list[tuple[FabricNode, Place]], switches: Mapping[str, Switch]) -> Iterator[str]:
+    for far, at in doubled[:5]:
+        name = switches[at.switch].name if at.switch in switches else at.switch
+        yield (
+            f"GUID {far.guid} ({' '.join(far.name.split())[:80]}) is at another port, and at {name}/{at.port} too: "
+            "two adapters with one GUID, or a cable that was moved meanwhile"
+        )
+    if len(doubled) > 5:
+        yield f"{len(doubled) - 5} more such GUIDs"
+
+
 def _kind(nodes: Mapping[str, FabricNode], end: FabricEnd) -> str:
     node = nodes.get(end.guid)
     return node.kind if node else "unknown"
 
 
-def _partial(fabric: Fabric, last: str) -> set[str]:
+def _partial(fabric: Fabric) -> set[str]:
     """Nodes of which not all may be told: named by others and not listed, and the one listed last before the end."""
-    if fabric.format_name != "ibnetdiscover":
-        return set()  # the others do not count a node's ports
-    unlisted = {node.guid for node in fabric.nodes.values() if node.ports is None and node.kind in ("switch", "ca")}
-    return unlisted | {last} if unlisted else set()
+    if fabric.cut:
+        return set(fabric.nodes)
+    kinds = ("switch", "ca") if fabric.format_name == "ibnetdiscover" else ("switch",)  # which all have a block each
+    listed = set(fabric.listed)
+    unlisted = {node.guid for node in fabric.nodes.values() if node.kind in kinds and node.guid not in listed}
+    return unlisted | {fabric.listed[-1]} if listed and unlisted else set()
 
 
 def _of_switch(node: FabricNode, switch: FabricNode | None) -> bool:
@@ -131,7 +172,8 @@ def _of_switch(node: FabricNode, switch: FabricNode | None) -> bool:
 
 
 def _pace(link: FabricLink) -> Pace:
-    return pace(link.width, link.speed, link.could_width, link.could_speed)
+    made = pace(link.width, link.speed, link.could_width, link.could_speed)
+    return made._replace(best=bool(link.could_told and made.could is None and made.gbit_s is not None))
 
 
 def _trunk(link: FabricLink) -> SwitchLink:

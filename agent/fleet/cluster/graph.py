@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
@@ -18,7 +19,7 @@ class Switch(NamedTuple):
     """`id`: its node GUID; of Ethernet what LLDP calls it. `name`: as people call it, "LG28-08".
 
     `by_hosts`: only hosts tell of it, so cables between switches are not known. `whole`: all its cables are told; a
-    file that is cut names switches that it does not list.
+    file that is cut names switches that it does not list. `part`: of a chassis, "L03/U1"; "" where there is none told.
     """
 
     id: str
@@ -26,6 +27,7 @@ class Switch(NamedTuple):
     ports: int | None = None
     by_hosts: bool = False
     whole: bool = True
+    part: str = ""
 
 
 class Place(NamedTuple):
@@ -42,6 +44,7 @@ class Pace(NamedTuple):
     speed: str | None = None
     gbit_s: float | None = None
     could: str | None = None  # "4xNDR"
+    best: bool = False  # a tool says that both ends could do no more
 
     @property
     def words(self) -> str:
@@ -160,6 +163,16 @@ def switch_name(said: str) -> str:
     return (found[1] if found else said).strip()
 
 
+def switch_part(said: str) -> str:
+    """The board of a chassis that a switch's NodeDescription names.
+
+    >>> switch_part("MF0;director-1:CS7520/L03/U1"), switch_part("leaf1")
+    ('L03/U1', '')
+    """
+    found = re.fullmatch(r"MF0;[^:;]+:[^/]{1,64}/(\S{1,64})", " ".join(said.split()).strip("'"))
+    return found[1] if found else ""
+
+
 @lru_cache(maxsize=1 << 17)  # names of hosts come once for each of their ports
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
     """Order of names by their numbers: leaf2 before leaf10.
@@ -181,13 +194,19 @@ def shape(name: str) -> str:
 
 
 def distinct_names(switches: Iterable[Switch]) -> dict[str, Switch]:
-    """By id; switches of one name get their id into it, so that a name leads to one switch."""
+    """By id; of a name that several have each gets its board, else its id into it: a name leads to one switch."""
     listed = list(switches)
-    count: dict[str, int] = {}
-    for each in listed:
-        count[each.name] = count.get(each.name, 0) + 1
+    count = Counter(each.name for each in listed)
+    boards = Counter(_on_board(each) for each in listed)
     named = {}
     for each in listed:
         name = each.name or f"switch {each.id}"
-        named[each.id] = each._replace(name=name if count[each.name] == 1 or not each.name else f"{name} {each.id}")
+        if each.name and count[each.name] > 1:
+            board = _on_board(each)
+            name = board if each.part and boards[board] == 1 and board not in count else f"{name} {each.id}"
+        named[each.id] = each._replace(name=name)
     return named
+
+
+def _on_board(switch: Switch) -> str:
+    return f"{switch.name}/{switch.part}"

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from agent.fleet.cluster.graph import natural
 from agent.fleet.cluster.grouping import Joined
+from agent.fleet.cluster.kinds import neighbourhoods, what
 from agent.fleet.cluster.units import Unit
 from agent.fleet.cluster.view import View
 
@@ -86,7 +87,17 @@ def _up(view: View, levels: list[tuple[Unit, Level]], names: set[str]) -> list[L
             if max(rows) <= tier:
                 joined.join(link.a.switch, link.b.switch)
         now = _grouped(view, now, ends, joined, tier, names)
-    return now
+    return _beside(view, now, ends, joined, names)
+
+
+def _beside(view: View, now: list[Level], ends: dict[Level, str], joined: Joined, names: set[str]) -> list[Level]:
+    """What is joined without a switch above: groups of a dragonfly, then all."""
+    tier = view.levels + 1
+    if what(view).kind == "dragonfly":
+        now = _grouped(view, now, ends, neighbourhoods(view), tier, names)
+    for link in view.part.switch_links:
+        joined.join(link.a.switch, link.b.switch)
+    return _grouped(view, now, ends, joined, tier + 1, names)
 
 
 def _grouped(
@@ -109,8 +120,9 @@ def _grouped(
         upper = sorted(above[root], key=natural)
         kind = _called(upper)
         whole = len(groups) == 1
-        name = _free(kind or ("top" if whole else f"row{tier}-{len(made) + 1}"), names)
-        level = Level(name, tier, (), tuple(members), f"{len(upper)} switches in row {tier}" if upper else "")
+        name = _free(kind or ("top" if whole else f"{'row' if upper else 'group'}{tier}-{len(made) + 1}"), names)
+        about = f"{len(upper)} switches in row {tier}" if upper else "joined directly, without a switch above"
+        level = Level(name, tier, (), tuple(members), about)
         ends[level] = ends[members[0]]
         made.append(level)
     return made

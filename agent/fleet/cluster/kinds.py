@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
-from agent.fleet.cluster.graph import SwitchLink
+from agent.fleet.cluster.graph import Pace, SwitchLink
 from agent.fleet.cluster.grouping import Joined
 from agent.fleet.cluster.tiers import direct
 from agent.fleet.cluster.view import View
@@ -42,6 +42,13 @@ class Load(NamedTuple):
     down_gbit_s: float
     up_gbit_s: float
 
+    def plus(self, up: bool, pace: Pace) -> Load:
+        """With one more port."""
+        gbit_s = pace.gbit_s or 0.0
+        if up:
+            return self._replace(up=self.up + 1, up_gbit_s=self.up_gbit_s + gbit_s)
+        return self._replace(down=self.down + 1, down_gbit_s=self.down_gbit_s + gbit_s)
+
     @property
     def ratio(self) -> float | None:
         """Down to up; none where a pace is not known."""
@@ -62,28 +69,25 @@ def what(view: View) -> What:
 
 def load_of(view: View, tier: int) -> Load | None:
     """What a full switch of a row carries: the most common count of cables up, and of those the most down."""
-    rows: dict[str, list[float]] = {each: [0, 0, 0.0, 0.0] for each, row in view.tiers.items() if row == tier}
+    rows = {each: Load(0, 0, 0.0, 0.0) for each, row in view.tiers.items() if row == tier}
     if tier == 1:
         for switch in rows:
             for end in view.down.get(switch, ()):
-                rows[switch][0] += 1
-                rows[switch][2] += end.pace.gbit_s or 0.0
+                rows[switch] = rows[switch].plus(False, end.pace)
     for link in view.part.switch_links:
         for near, far in ((link.a.switch, link.b.switch), (link.b.switch, link.a.switch)):
             step = view.tiers.get(far, 0) - view.tiers.get(near, 0)
             if near in rows and abs(step) == 1:
-                rows[near][1 if step > 0 else 0] += 1
-                rows[near][3 if step > 0 else 2] += link.pace.gbit_s or 0.0
-    busy = [each for each in rows.values() if each[1] and each[0]]
+                rows[near] = rows[near].plus(step > 0, link.pace)
+    busy = [each for each in rows.values() if each.up and each.down]
     if not busy:
         return None
-    counts = Counter(each[1] for each in busy)
+    counts = Counter(each.up for each in busy)
     usual = max(counts, key=lambda up: (counts[up], up))
-    full = sorted((each for each in busy if each[1] == usual), key=lambda each: each[0])
-    chosen = full[int(0.9 * (len(full) - 1))]
-    each_down = max(each[2] / each[0] for each in full)  # a slow cable, or one whose pace is not told, is no design
-    each_up = max(each[3] / each[1] for each in full)
-    return Load(int(chosen[0]), int(chosen[1]), chosen[0] * each_down, chosen[1] * each_up)
+    full = sorted((each for each in busy if each.up == usual), key=lambda each: each.down)
+    down = full[int(0.9 * (len(full) - 1))].down
+    alike = [each for each in full if each.down == down]  # a slow cable, or one whose pace is not told, is no design
+    return Load(down, usual, max(each.down_gbit_s for each in alike), max(each.up_gbit_s for each in alike))
 
 
 def _loaded(tier: int, load: Load) -> str:
@@ -98,9 +102,12 @@ def _loaded(tier: int, load: Load) -> str:
 
 def _rows(view: View) -> Iterator[str]:
     rows = Counter(view.tiers.values())
-    hosts, ports = len(view.units.links), len(view.part.host_links)
+    hosts, ports, nameless = len(view.units.links), len(view.part.host_links), len(view.nameless)
     on = [f"{count:,} {_called(row, count)}" for row, count in sorted(rows.items())]
-    yield f"{hosts:,} host{'s'[: hosts != 1]} with {ports:,} port{'s'[: ports != 1]} on {', '.join(on)}"
+    who = [f"{hosts:,} host{'s'[: hosts != 1]} with {ports:,} port{'s'[: ports != 1]}"] if hosts or not nameless else []
+    if nameless:
+        who.append(f"{nameless:,} adapter{'s'[: nameless != 1]} of nobody known")
+    yield f"{' and '.join(who)} on {', '.join(on) or 'no switch that is told'}"
 
 
 def _called(row: int, count: int) -> str:
@@ -127,7 +134,15 @@ def _kind(view: View) -> tuple[str, str, list[str]]:
     if pairs and full >= 0.75 * pairs:
         told = f"{full:,} of {pairs:,} pairs of a leaf and a switch above it have the usual cables"
         sure = "unsure" if pairs < FEW_PAIRS else "sure" if full >= 0.9 * pairs else "likely"
-        return "fat-tree", sure, [*why, told]
+        unseen = _no_rails(view)
+        return "fat-tree", "unsure" if unseen else sure, [*why, told, *unseen]
+    even, leaves = _even(view)
+    if leaves >= FEW_PAIRS and even >= 0.9 * leaves:
+        return (
+            "fat-tree",
+            "likely",
+            [*why, f"{even:,} of {leaves:,} leaves spread their cables evenly over those above"],
+        )
     return (
         "unknown",
         "unsure",
@@ -185,6 +200,27 @@ def _full(view: View) -> tuple[int, int]:
     return full, pairs
 
 
+def _no_rails(view: View) -> list[str]:
+    """Why it cannot be seen whether each rail has a leaf of its own; nothing where it can."""
+    units = view.units.units
+    if len(view.nameless) > len(view.part.host_links):
+        return ["most adapters name no host: whether each rail has a leaf of its own is not known"]
+    if any(len(unit.leaves) > 1 for unit in units) and not any(unit.rails for unit in units):
+        return ["too few nodes to see whether each rail has a leaf of its own"]
+    return []
+
+
+def _even(view: View) -> tuple[int, int]:
+    """Switches of the first row whose counts of cables to those above differ by one at most, and all of them."""
+    even = every = 0
+    for block in view.blocks:
+        for lower in block.lower if block.tier == 1 else ():
+            counts = [block.cables.get((lower, upper), 0) for upper in block.upper]
+            every += 1
+            even += min(counts) > 0 and max(counts) - min(counts) <= 1
+    return even, every
+
+
 def _plus(view: View) -> str | None:
     """Groups of leaves and spines, whose spines are joined with each other."""
     level = [
@@ -201,8 +237,23 @@ def _plus(view: View) -> str | None:
 
 def _mesh(view: View, among: float) -> tuple[str, str, list[str]]:
     share = f"{among:.0%} of the cables between switches join switches that have hosts"
+    links = _among_leaves(view)
+    told = _groups(links, neighbourhoods(view), "groups of switches", 3)
+    if told and view.levels == 1:
+        return "dragonfly", "likely", [share, told]
+    every = len({frozenset((link.a.switch, link.b.switch)) for link in links})
+    wanted = len(view.leaves) * (len(view.leaves) - 1) // 2
+    return "mesh", "likely" if every == wanted else "unsure", [share, f"{every} of {wanted} pairs of them are joined"]
+
+
+def _among_leaves(view: View) -> list[SwitchLink]:
+    return [link for link in view.part.switch_links if {link.a.switch, link.b.switch} <= view.leaves]
+
+
+def neighbourhoods(view: View) -> Joined:
+    """Switches with hosts that have most of their neighbours in common."""
     beside: dict[str, set[str]] = {each: {each} for each in view.leaves}
-    links = [link for link in view.part.switch_links if {link.a.switch, link.b.switch} <= view.leaves]
+    links = _among_leaves(view)
     for link in links:
         beside[link.a.switch].add(link.b.switch)
         beside[link.b.switch].add(link.a.switch)
@@ -211,12 +262,7 @@ def _mesh(view: View, among: float) -> tuple[str, str, list[str]]:
         one, other = beside[link.a.switch], beside[link.b.switch]
         if 2 * len(one & other) > min(len(one), len(other)):
             joined.join(link.a.switch, link.b.switch)
-    told = _groups(links, joined, "groups of switches", 3)
-    if told and view.levels == 1:
-        return "dragonfly", "likely", [share, told]
-    every = len({frozenset((link.a.switch, link.b.switch)) for link in links})
-    wanted = len(view.leaves) * (len(view.leaves) - 1) // 2
-    return "mesh", "likely" if every == wanted else "unsure", [share, f"{every} of {wanted} pairs of them are joined"]
+    return joined
 
 
 def _groups(links: list[SwitchLink], joined: Joined, called: str, least: int) -> str | None:

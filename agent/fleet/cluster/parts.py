@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from agent.fleet.cluster.graph import Cluster, HostLink, SwitchLink, natural
 from agent.fleet.cluster.grouping import Joined
+from agent.fleet.cluster.planes import apart
 
 ALIKE = 0.8  # of the hosts on a leaf, those that share a leaf in the other plane too
 _NO_CABLES = ("switches", "of which no cable to another is known")
@@ -31,13 +32,16 @@ def parts(cluster: Cluster) -> list[Part]:
     for switch in cluster.switches.values():
         if switch.by_hosts and switch.id not in cabled:  # nothing says what joins them: taken as one
             joined.join(_NO_CABLES, switch.id)
-    planes: defaultdict[object, list[str]] = defaultdict(list)
+    found_planes: defaultdict[object, list[str]] = defaultdict(list)
     for each in cluster.switches:
-        planes[joined.find(each)].append(each)
-    plane_of = {each: number for number, these in enumerate(planes.values()) for each in these}
+        found_planes[joined.find(each)].append(each)
+    planes = apart(cluster, list(found_planes.values()))
+    plane_of = {each: number for number, these in enumerate(planes) for each in these}
     kin = _kin(cluster, plane_of, len(planes))
+    for link in cluster.switch_links:  # one plane, but for a cable at the wrong place
+        kin.join(plane_of[link.a.switch], plane_of[link.b.switch])
     found: defaultdict[object, list[tuple[str, ...]]] = defaultdict(list)
-    for number, these in enumerate(planes.values()):
+    for number, these in enumerate(planes):
         found[kin.find(number)].append(tuple(sorted(these, key=lambda each: natural(cluster.switches[each].name))))
     return sorted(_built(cluster, found), key=lambda part: (-len(part.host_links), part.switches))
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
-from agent.fleet.cluster.breaks.uplinks import far_switches, uplinks
+from agent.fleet.cluster.breaks.uplinks import compared, end, uplinks
 from agent.fleet.cluster.cables import Cable, Cables, Should, held_places, not_right
 from agent.fleet.cluster.clear import most
-from agent.fleet.cluster.graph import Cluster, Place, natural
+from agent.fleet.cluster.graph import Cluster, Nameless, Place, natural
+from agent.fleet.cluster.trunks import Fault, far_switches, odd
 from agent.fleet.cluster.units import Unit
 from agent.fleet.cluster.view import View
 
@@ -20,24 +22,24 @@ def by_pattern(cluster: Cluster, views: list[View]) -> Cables:
     every: list[Should] = []
     patterns: list[str] = []
     wrong: list[Cable] = []
+    right = 0
     for view in views:
         for unit in view.units.units:
             rows, told = _unit(view, unit)
             every += rows
             patterns += told
-        wrong += _uplinks(view)
-    strayed = sum(each.state == "elsewhere" for each in wrong)
-    missing = len(wrong) - strayed
-    trunks = sum(len(view.part.switch_links) for view in views)
-    held = held_places(views)
+        trunks = _Trunks(view)
+        wrong += trunks.wrong
+        right += trunks.right
     off = [row for row in every if row.found != row.should]
-    wrong = [*not_right(cluster, off, held), *wrong]
+    judged = len(every) + right + len(wrong)
+    there = len(cluster.host_links) + sum(len(view.part.switch_links) for view in views)
     return Cables(
         by="pattern",
-        right=len(every) - len(off) + trunks - strayed,
-        judged=len(every) + trunks + missing,
-        of=max(len(cluster.host_links) + trunks, len(every) + trunks + missing),
-        wrong=wrong,
+        right=len(every) - len(off) + right,
+        judged=judged,
+        of=max(there, judged),
+        wrong=[*not_right(cluster, off, held_places(views)), *wrong],
         patterns=patterns,
     )
 
@@ -63,6 +65,8 @@ def _unit(view: View, unit: Unit) -> tuple[list[Should], list[str]]:
             if link is None and (view.cluster.cut or at.most.of < len(unit.hosts) * REGULAR):
                 continue  # an adapter that only some nodes have, or nobody knows
             should = Place(at.leaf, ports[host])
+            if link is None and isinstance(view.used.get(should), Nameless):
+                continue  # who is there does not say so: it may be this one
             fits += link is not None and link.at == should
             own = f"this node the port {ports[host]}"
             why = f"{at.most.words} nodes of {unit.name} have {rail} on {view.name(at.leaf)}, {own}"
@@ -78,25 +82,67 @@ def _both(seen: Counter[str]) -> tuple[str, object] | None:
     return (port, None) if count == 2 == seen.total() else None
 
 
-def _uplinks(view: View) -> list[Cable]:
-    """Cables between switches that are missing, or lead elsewhere than those on the same port of their peers."""
-    found: dict[str, Cable] = {}
-    far_of = {
-        view.cluster.place(at): view.cluster.place(far) for block in view.blocks for at, far in block.ends.items()
-    }
-    for each in uplinks(view):
-        state = "missing" if each.kind == "missing-uplink" else "elsewhere"
-        for end, should in each.should.items():
-            found[end] = Cable(end=end, state=state, should=should, found=far_of.get(end), why=each.compared)
-    for block in view.blocks:
-        usual = far_switches(block, block.peers)
-        for lower in block.peers:
-            for port in sorted(usual, key=natural):
-                upper, agree, of = usual[port]
-                at = Place(lower, port)
-                far = block.ends.get(at)
-                if far is not None and far.switch != upper and agree >= FIRM * of:
-                    end, why = view.cluster.place(at), f"{agree:,} of {of:,} peers have {view.name(upper)} on that port"
-                    made = Cable(end=end, state="elsewhere", should=view.name(upper), found=far_of[end], why=why)
-                    found.setdefault(end, made)
-    return list(found.values())
+class _Trunks:
+    """Cables between switches: how many are right, and those which are missing or lead elsewhere than their peers'.
+
+    Only what has peers is judged.
+    """
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._block_of = {lower: block for block in view.blocks for lower in block.lower}
+        self._far = {at: far for block in view.blocks for at, far in block.ends.items()}
+        wrong: dict[str, Cable] = {}
+        found = odd(view)
+        lost = 0  # cables that are wrong, at a port that is not known
+        for faults, state in [
+            *((pair, "swapped") for pair in found.swapped),
+            *((one, "elsewhere") for one in found.moved),
+        ]:
+            for fault in faults:
+                wrong[end(view, fault)] = self._cable(fault, state)
+                lost += fault.near is None and fault.has in self._block_of[fault.lower].usual
+        for each in uplinks(view):
+            for at, should in each.should.items() if each.kind == "missing-uplink" else ():
+                wrong[at] = Cable(end=at, state="missing", should=should, why=each.compared, trunk=True)
+        for at, cable in self._by_port():
+            wrong.setdefault(at, cable)
+        self.wrong = list(wrong.values())
+        self.right = sum(view.cluster.place(at) not in wrong for at in self._with_peers()) - lost
+
+    def _with_peers(self) -> Iterator[Place]:
+        """Ports of cables that others are like."""
+        for block in self._view.blocks:
+            peers = set(block.peers)
+            yield from (at for at, far in block.ends.items() if at.switch in peers and far.switch in block.usual)
+
+    def _cable(self, fault: Fault, state: str) -> Cable:
+        view, near = self._view, fault.near
+        far = self._far.get(near) if near else None
+        return Cable(
+            end=end(view, fault),
+            state=state,
+            should=view.name(fault.wanted),
+            found=view.cluster.place(far) if far else view.name(fault.has),
+            why=compared(view, self._block_of[fault.lower], fault.wanted),
+            trunk=True,
+        )
+
+    def _by_port(self) -> Iterator[tuple[str, Cable]]:
+        """Cables on another port than their peers': the counts may be right all the same."""
+        view = self._view
+        for block in view.blocks:
+            usual = far_switches(block, block.peers)
+            for lower in block.peers:
+                for port in sorted(usual, key=natural):
+                    upper, agree, of = usual[port]
+                    at = Place(lower, port)
+                    far = block.ends.get(at)
+                    if far is None or far.switch == upper or agree < FIRM * of:
+                        continue
+                    why = f"{agree:,} of {of:,} peers have {view.name(upper)} on that port"
+                    there, found = view.cluster.place(at), view.cluster.place(far)
+                    yield (
+                        there,
+                        Cable(end=there, state="elsewhere", should=view.name(upper), found=found, why=why, trunk=True),
+                    )

@@ -6,15 +6,16 @@ A spine with a few service hosts on it is no leaf, and a leaf whose hosts are al
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from agent.fleet.cluster.graph import Switch, shape
+from agent.fleet.cluster.graph import Nameless, Switch, shape
 from agent.fleet.cluster.parts import Part
 
 
-def tiers(part: Part, switches: Mapping[str, Switch]) -> dict[str, int]:
-    """Every switch's row; those that no host reaches are left out."""
+def tiers(part: Part, switches: Mapping[str, Switch], nameless: Iterable[Nameless] = ()) -> dict[str, int]:
+    """Every switch's row; those that no host reaches are left out. `nameless`: hosts too, whoever they are."""
     hosts = Counter(link.at.switch for link in part.host_links)
+    hosts.update(each.at.switch for each in nameless)
     beside: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for link in part.switch_links:
         beside[link.a.switch][link.b.switch] += 1

@@ -53,7 +53,7 @@ def units(part: Part, switches: Mapping[str, Switch]) -> Units:
         zip(by_name, found, strict=True), key=lambda pair: [natural(switches[each].name) for each in pair[0]]
     )
     for leaves, group in order:
-        name = _free(_name([switches[each].name for each in leaves]), taken)
+        name = _free([_name(names := [switches[each].name for each in leaves]), names[0]], taken)
         hosts = tuple(sorted(group.members, key=natural))
         usual = most(Counter(len(links[host]) for host in hosts))
         made.append(Unit(name, leaves, hosts, _rails(hosts, links), usual))
@@ -93,9 +93,10 @@ def _name(leaves: list[str]) -> str:
     return name if len(name) > 1 else leaves[0]
 
 
-def _free(name: str, taken: set[str]) -> str:
-    chosen, number = name, 2
+def _free(names: list[str], taken: set[str]) -> str:
+    """The first of these that no other has, else the first with a number."""
+    chosen, number = next((each for each in names if each not in taken), names[0]), 2
     while chosen in taken:
-        chosen, number = f"{name} ({number})", number + 1
+        chosen, number = f"{names[0]} ({number})", number + 1
     taken.add(chosen)
     return chosen

@@ -19,7 +19,7 @@ class View:
     def __init__(self, cluster: Cluster, part: Part) -> None:
         self.cluster = cluster
         self.part = part
-        self.tiers: dict[str, int] = tiers(part, cluster.switches)
+        self.tiers: dict[str, int] = tiers(part, cluster.switches, self.nameless)
         self.units: Units = units(part, cluster.switches)
 
     @cached_property

@@ -45,6 +45,7 @@ def cables_page(answer: Cables, sources: Sequence[str], width: int, every: bool 
     total = f"{answer.right:,} of {answer.judged:,} cables are where they should be, by {by}"
     if not answer.of:
         return [*lines, BLANK, *paragraph("No cable is known.", width, "")]
+    noted = [row for note in answer.notes for row in paragraph(f"note: {note}", width, "      ", "dim", first="")]
     left = answer.of - answer.judged
     lines += [BLANK, *paragraph(f"{total}; {left:,} more follow none." if left > 0 else f"{total}.", width, "")]
     order = list(STATES)
@@ -56,7 +57,7 @@ def cables_page(answer: Cables, sources: Sequence[str], width: int, every: bool 
             lines += paragraph(_cable(each), width, "      ", first="  ")
             lines += paragraph(each.why, width, "      ", "dim")
         lines += _more(len(these) - limit)
-    return lines
+    return [*lines, BLANK, *noted] if noted else lines
 
 
 def _cable(each: Cable) -> str:
@@ -64,7 +65,7 @@ def _cable(each: Cable) -> str:
         return f"{each.end} is on {each.found}"
     if each.state == "unknown":
         return f"{each.end} should be on {each.should}"
-    if " " not in each.end and "/" in each.end:  # between switches
+    if each.trunk:
         end = re.sub(r"/\?[0-9]+$", " (one of its ports)", each.end)
         where = f"leads to {each.found}" if each.found else "leads nowhere that is known"
         return f"{end} {where}, and should lead to {each.should}"

@@ -43,6 +43,33 @@ NAMES = {
 }
 
 
+def test_which_nodes_a_file_lists_itself() -> None:
+    """Formats with a block a node; a section that has no end is a file that is cut."""
+    listed = {name: read_fabric(text, name).listed for name, text in EVERY.items()}
+    assert {LEAF1, LEAF2} == set(listed["ibdiagnet net_dump"]) == set(listed["iblinkinfo"]) & {LEAF1, LEAF2}
+    assert {LEAF1, LEAF2, HCA0, HCA1, SHARP} == set(listed["ibnetdiscover"])
+    assert () == listed["ibdiagnet db_csv"]
+    assert not any(read_fabric(text, name).cut for name, text in EVERY.items())
+    assert read_fabric(DB_CSV[: DB_CSV.index("END_LINKS")], "db_csv").cut
+
+
+def test_a_port_that_two_cables_claim() -> None:
+    """The first stands; the other is kept apart."""
+    text = EVERY["ibnetdiscover"]
+    line = next(each for each in text.splitlines() if f'"H-{HCA0}"[1]' in each)
+    fabric = read_fabric(text.replace(line, line + "\n" + line.replace("[1]", "[2]", 1)), "f")
+
+    (link,) = fabric.twice
+    assert {(HCA0, 1), (LEAF1, 2)} == {(end.guid, end.port) for end in (link.a, link.b) if end}
+    assert () == read_fabric(text, "f").twice
+
+
+@pytest.mark.parametrize("name", ["iblinkinfo", "ibdiagnet db_csv"])
+def test_what_both_ends_could_do_is_told_where_it_is_no_more(name: str) -> None:
+    assert {True} == {link.could_told for link in read_fabric(EVERY[name], name).links if link.b and link.speed}
+    assert {None} == {link.could_told for link in read_fabric(EVERY["ibnetdiscover"], name).links}
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_every_tool_tells_the_same_fabric(name: str) -> None:
     """Nodes with their kinds, names and LIDs; each cable once, with what runs on it; the ends with their LIDs."""

@@ -12,6 +12,7 @@ KINDS = {
     "no-unit": "A node in no scalable unit",
     "missing-uplink": "A cable between switches that peers have",
     "swapped-uplinks": "Two cables between switches at each other's place",
+    "uplink-elsewhere": "A cable between switches that leads elsewhere than its peers'",
     "uneven-pace": "A link slower than its peers",
     "slower-than-both-ends": "A link slower than both of its ends could be",
     "not-in-fabric": "A port that its host calls up and the fabric does not show",

@@ -158,6 +158,18 @@ def test_cables(broken: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert ("leaf3/34", "missing", "spine2/3") == (row["end"], row["state"], row["should"])
 
 
+def test_cables_of_a_file_that_is_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Said in words and in data: how much of the fabric was seen matters."""
+    text = file_of()
+    cut = tmp_path / "cut.txt"
+    cut.write_text(text[: len(text) // 2])
+    assert 0 == run(["fleet", "cables", "--fabric", str(cut)])
+    assert "note: ibnetdiscover: a file is cut" in " ".join(capsys.readouterr().out.split())
+
+    assert 0 == run(["fleet", "cables", "--fabric", str(cut), "--format", "json"])
+    assert any("a file is cut" in each for each in msgspec.json.decode(capsys.readouterr().out, type=Cables).notes)
+
+
 def test_cables_by_a_plan(broken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The plan counts, not the pattern."""
     plan = tmp_path / "plan.csv"

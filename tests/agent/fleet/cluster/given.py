@@ -74,7 +74,9 @@ class Plant:
             FabricLink(self._end(each.a), self._end(each.b), each.width, each.speed, each.state, could_speed=each.could)
             for each in self.cables
         ]
-        return Fabric("ibnetdiscover", {node.guid: node for node in self.nodes.values()}, tuple(links))
+        nodes = {node.guid: node for node in self.nodes.values()}
+        listed = tuple(node.guid for node in nodes.values() if node.ports is not None)
+        return Fabric("ibnetdiscover", nodes, tuple(links), listed=listed)
 
     def cluster(self, tables: Tables | None = None) -> Cluster:
         """The graph."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from agent.fleet.cluster.breaks import breaks
 from agent.fleet.cluster.build import FabricFile, build
 from agent.fleet.cluster.from_fabric import Adapter, described, read
 from agent.fleet.cluster.graph import Place
+from agent.fleet.cluster.pattern import by_pattern
+from agent.fleet.cluster.view import views
 from probes.readers.fabric import Fabric, FabricEnd, FabricLink, FabricNode
-from tests.agent.fleet.cluster.given import Plant, rails
+from tests.agent.fleet.cluster.given import Plant, fat_tree, rails
 
 
 def test_a_report_knows_better_than_the_description() -> None:
@@ -14,7 +17,7 @@ def test_a_report_knows_better_than_the_description() -> None:
     plant = rails(units=1, nodes=1, per_node=2)
     guid = plant.guid("n001 mlx5_0")
 
-    found = read([(plant.fabric(), "")], {guid: Adapter("gpu7", "rail 0", "mlx5_0")})
+    found = read([plant.fabric()], {guid: Adapter("gpu7", "rail 0", "mlx5_0")})
 
     assert {("gpu7", "rail 0"), ("n001", "mlx5_1")} == {(link.host, link.rail) for link in found.host_links}
 
@@ -34,7 +37,10 @@ def test_adapters_that_name_no_host_are_kept_apart() -> None:
 
     assert ["n1"] == [link.host for link in cluster.host_links]
     assert {"1", "2", "3", "4", "9"} == {each.at.port for each in cluster.nameless}
-    assert any(note.startswith("5 adapters in the fabric do not say") for note in cluster.notes)
+    assert any(note.startswith("3 adapters in the fabric do not say") for note in cluster.notes)
+    assert any(
+        note.startswith("twin: several machines are called so; which of their 2 adapters") for note in cluster.notes
+    )
 
 
 def test_what_is_in_a_switch_is_no_host() -> None:
@@ -94,7 +100,7 @@ def test_loose_ends_are_left_out() -> None:
     links = [FabricLink(s, None), FabricLink(s, one, state="Down"), FabricLink(one, other)]
     links += [FabricLink(FabricEnd("s", 2), FabricEnd("r", 1)), FabricLink(FabricEnd("s", 3), FabricEnd("gone", 1))]
 
-    found = read([(Fabric("iblinkinfo", nodes, tuple(links), ("line 7: odd",)), "")], {})
+    found = read([Fabric("iblinkinfo", nodes, tuple(links), ("line 7: odd",))], {})
 
     assert not found.host_links
     assert not found.switch_links
@@ -105,3 +111,54 @@ def test_descriptions_of_no_host_name_none() -> None:
     """Names that nothing can be done with."""
     for said in ("", "   ", "a b c d", "-x mlx5_0", "n1 (none)", "host;rm mlx5_0", "x" * 300):
         assert described(said) is None
+
+
+def test_boards_of_a_chassis_keep_their_place() -> None:
+    plant = Plant()
+    for board in ("L01", "L02"):
+        plant.add(board, "switch", 64, said=f"MF0;director-1:CS7520/{board}/U1")
+        plant.cable(f"n{board} mlx5_0", 1, board, 1)
+    for name in ("a", "b"):
+        plant.add(name, "switch", 64, said="MF0;twin:MQM9700/U1")
+        plant.cable(f"n{name} mlx5_0", 1, name, 1)
+
+    names = sorted(each.name for each in plant.cluster().switches.values())
+
+    assert ["director-1/L01/U1", "director-1/L02/U1"] == names[:2]
+    assert [f"twin {plant.guid('a')}", f"twin {plant.guid('b')}"] == names[2:]
+
+
+def test_one_guid_at_two_ports() -> None:
+    """Nobody misses the second: who has it is not known."""
+    plant = rails(nodes=4)
+    plant.cut("n002 mlx5_1")
+    fabric = plant.fabric()
+    leaf, guid = plant.guid("su1-leaf2"), plant.guid("n001 mlx5_1")
+    fabric = fabric._replace(twice=(FabricLink(FabricEnd(leaf, 2), FabricEnd(guid, 1), 4, "NDR"),))
+    cluster = build([FabricFile("f", fabric)], None)
+
+    assert [] == breaks(cluster, views(cluster))
+    assert [] == by_pattern(cluster, views(cluster)).wrong
+    assert any(
+        f"GUID {guid} (n001 mlx5_1) is at another port, and at su1-leaf2/2 too" in note for note in cluster.notes
+    )
+    assert plant.breaks()
+
+
+def test_of_a_file_that_is_cut_nothing_is_missed() -> None:
+    """By its own end, or by switches that it names and does not list; the one it was at is not blamed."""
+    plant = fat_tree(leaves=6, spines=4)
+    plant.cut("leaf06", 33)
+    assert plant.breaks()
+    fabric = plant.fabric()
+    every = [plant.guid(name) for name in plant.nodes if "leaf" in name or "spine" in name]
+    for format_name in ("iblinkinfo", "ibdiagnet net_dump"):
+        some = tuple(each for each in every if each not in (plant.guid("spine01"), plant.guid("leaf06")))
+        told = fabric._replace(format_name=format_name, listed=(*some, plant.guid("leaf06")))
+        cluster = build([FabricFile("f", told)], None)
+        assert [] == breaks(cluster, views(cluster))
+        assert any("a file is cut" in note for note in cluster.notes)
+        whole = build([FabricFile("f", told._replace(listed=tuple(every)))], None)
+        assert breaks(whole, views(whole))
+    cluster = build([FabricFile("f", fabric._replace(format_name="ibdiagnet db_csv", listed=(), cut=True))], None)
+    assert [] == breaks(cluster, views(cluster))

@@ -189,3 +189,40 @@ def test_hosts_at_random_are_unknown() -> None:
             plant.cable(name, 33 + up, plant.switch(f"u{up}"), leaf + 1)
 
     assert ("unknown", "unsure") == kind(plant)
+
+
+def test_a_full_leaf_is_one_that_there_is() -> None:
+    """Hosts at half width on most leaves, at full on few: nobody has the ports of the one at the pace of the other."""
+    plant = fat_tree(leaves=8, nodes=8, spines=4, each=1)
+    for cable in plant.cables:
+        if cable.a[0].startswith("n"):
+            cable.width = 2
+    for leaf in ("leaf07", "leaf08"):
+        for port in range(3, 9):
+            plant.cables.remove(next(each for each in plant.cables if each.b == (leaf, port)))
+        for port in (1, 2):
+            next(each for each in plant.cables if each.b == (leaf, port)).width = 4
+
+    assert "a full leaf has 8 ports down (1,600 Gbit/s) and 4 up (1,600 Gbit/s): 1:1" in what(plant.view()).evidence
+
+
+def test_adapters_of_nobody_make_a_leaf() -> None:
+    """One leaf of a rail, then all of them: the switches are told all the same; rails cannot be seen."""
+    plant = fat_tree(leaves=6, nodes=8, spines=4)
+    names = [each for each in plant.nodes if each.startswith("n")]
+    for name in names[:8]:
+        plant.nodes[name] = plant.nodes[name]._replace(name="localhost mlx5_0")
+    found = what(plant.view())
+    assert ("fat-tree", "sure", 2) == (found.kind, found.sure, found.levels)
+    assert "40 hosts with 40 ports and 8 adapters of nobody known on 6 leaves, 4 switches in row 2" in found.evidence
+
+    for name in names:
+        plant.nodes[name] = plant.nodes[name]._replace(name="localhost mlx5_0")
+    found = what(plant.view())
+    assert ("fat-tree", "unsure", 2, 1.0) == (found.kind, found.sure, found.levels, found.oversubscription)
+    assert "48 adapters of nobody known on 6 leaves, 4 switches in row 2" in found.evidence
+    assert [] == plant.breaks()
+
+
+def test_two_nodes_show_no_rails() -> None:
+    assert ("fat-tree", "unsure") == kind(rails(units=1, nodes=2, per_node=8))

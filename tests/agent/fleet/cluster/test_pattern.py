@@ -97,7 +97,7 @@ def test_cables_between_switches() -> None:
         (each.end, each.state, each.should, each.found) for each in found if each.state == "missing"
     ]
     assert {("leaf02/33", "spine01"), ("leaf05/38", "spine03")} == {
-        (each.end, each.should) for each in found if each.state == "elsewhere"
+        (each.end, each.should) for each in found if each.state == "swapped"
     }
 
 

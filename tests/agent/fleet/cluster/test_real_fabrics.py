@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.fleet.cluster.answer import Topology, topology
-from agent.fleet.cluster.build import FabricFile, build, generated, last_listed
+from agent.fleet.cluster.build import FabricFile, build, generated
 from agent.fleet.cluster.pattern import by_pattern
 from agent.fleet.cluster.picture import picture
 from agent.fleet.cluster.slurm import conf
@@ -153,7 +153,7 @@ def test_a_file_that_is_cut_invents_nothing(corpus: Path, part: float) -> None:
     text = path.read_text()
     for end in (int(len(text) * part), text.index("\n", int(len(text) * part)) + 1):
         cut = text[:end]
-        file = FabricFile(path.name, read_fabric(cut, path.name), generated(cut), last_listed(cut))
+        file = FabricFile(path.name, read_fabric(cut, path.name), generated(cut))
         cluster = build([file], None)
 
         answer = topology(cluster, views(cluster))

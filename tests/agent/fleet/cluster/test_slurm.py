@@ -19,7 +19,7 @@ from agent.fleet.cluster.view import views
 from agent.fleet.hostlist import unfold
 from probes.readers.fabric import read_fabric
 from tests.agent.fleet.cluster.controller import SLURMCTLD, Controller
-from tests.agent.fleet.cluster.given import Plant, fat_tree, rails
+from tests.agent.fleet.cluster.given import Plant, dragonfly, fat_tree, rails
 
 SHAPES = "fabric/slurm-topology/slurm-testsuite/test_150_9_testcases"
 RACKS = Tables(gpu=[GpuRow(f"n{node:03d}", f"{rack:08d}-0000-4000-8000-000000000001", 7) for rack in (1, 2)
@@ -63,6 +63,44 @@ def test_three_levels() -> None:
     assert {"spine": ["leaf01", "leaf02"], "spine-2": ["leaf03", "leaf04"], "core": ["spine", "spine-2"]} == {
         name: below for name, (_, below) in found.items() if below
     }
+
+
+def test_switches_joined_without_one_above() -> None:
+    """Groups of a dragonfly, then all: a job may span them."""
+    text = given(dragonfly(groups=3, routers=3))
+    found = tree_of(text)
+
+    assert "Several trees" not in text
+    assert {f"g{group}r{router}" for group in range(3) for router in range(3)} == {
+        name for name, (nodes, _) in found.items() if nodes
+    }
+    assert [["g0r0", "g0r1", "g0r2"], ["g1r0", "g1r1", "g1r2"], ["g2r0", "g2r1", "g2r2"]] == sorted(
+        below for name, (_, below) in found.items() if name.startswith("group")
+    )
+    (top,) = (below for name, (_, below) in found.items() if below and not name.startswith("group"))
+    assert sorted(name for name in found if name.startswith("group")) == sorted(top)
+
+    plant = Plant()
+    for leaf in ("sw1", "sw2"):
+        plant.switch(leaf)
+        for node in range(4):
+            plant.cable(f"{leaf}-n{node} mlx5_0", 1, leaf, node + 1)
+    assert "Several trees" in given(plant)
+    plant.cable("sw1", 33, "sw2", 33)
+    assert ["sw1", "sw2"] == tree_of(given(plant))["top"][1]
+
+
+def test_a_unit_is_never_called_as_a_switch_of_another() -> None:
+    plant = Plant()
+    for unit in range(3):
+        for node in range(4):
+            for rail in range(2):
+                leaf = plant.switch(f"st-leaf-{2 * unit + rail + 1}")
+                plant.cable(f"n{unit * 4 + node} mlx5_{rail}", 1, leaf, node + 1)
+                plant.cable(leaf, 40 + node, plant.switch("top-1"), (2 * unit + rail) * 4 + node + 1)
+    found = tree_of(given(plant))
+
+    assert {"st-leaf", "st-leaf-3", "st-leaf-5"} == {name for name, (nodes, _) in found.items() if nodes}
 
 
 def test_names_that_slurm_takes() -> None:

@@ -62,8 +62,9 @@ def test_a_cable_to_another_spine() -> None:
 
     (found,) = plant.breaks()
 
-    assert "leaf02 has 7 of 8 cables up: 1 of 2 to spine01; it has others that its peers do not have" == found.text
-    assert {"leaf02/?1": "spine01/3"} == found.should
+    assert "uplink-elsewhere" == found.kind
+    assert "leaf02/33 goes to spine02: by its peers leaf02 has that cable to spine01" == found.text
+    assert {"leaf02/33": "spine01"} == found.should
 
 
 def test_a_service_switch_is_no_leaf_that_lost_its_cables() -> None:
