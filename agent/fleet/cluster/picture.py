@@ -18,7 +18,7 @@ from agent.outputs.export.svg import colours
 from agent.outputs.html.elements import el
 
 TITLE, ROW, EDGE = 46.0, 128.0, 20.0  # pixels: above a fabric, between rows, at the sides
-LETTER = 6.6  # of a name in a box
+LETTER, SMALL = 7.4, 6.2  # of a name in a box, and of the words below
 NARROWEST, WIDEST, LEAST = 60.0, 190.0, 640.0
 _STYLE = """
 .cluster { font: 13px/1.3 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
@@ -62,7 +62,8 @@ def picture(cluster: Cluster, views: list[View], found: list[Break]) -> str:
 def _fabric(scene: Scene, number: int) -> tuple[Element, tuple[float, float]]:
     """One fabric and how large it is."""
     widths = {row: _width(boxes) for row, boxes in scene.rows.items()}
-    wide = max([LEAST, *(len(boxes) * (widths[row] + GAP) + 2 * EDGE for row, boxes in scene.rows.items())])
+    told = 2 * EDGE + len(scene.words) * SMALL
+    wide = max([LEAST, told, *(len(boxes) * (widths[row] + GAP) + 2 * EDGE for row, boxes in scene.rows.items())])
     rows = sorted(scene.rows, reverse=True)
     at: dict[str, tuple[float, float]] = {}
     for line, row in enumerate(rows):
@@ -138,7 +139,7 @@ def _box(box: Box, at: tuple[float, float], wide: float, cut: int = 0) -> Elemen
     group = el("g", el("title", said), class_=f"{box.kind}{' broken' if box.breaks else ''}")
     group.append(el("rect", x=x - wide / 2, y=y, width=wide, height=HIGH, rx=6))
     group.append(el("text", _cut(name, wide), x=x, y=y + 18, class_="middle"))
-    group.append(el("text", _cut(words, wide, 5.7), x=x, y=y + 34, class_="small middle"))
+    group.append(el("text", _cut(words, wide, SMALL), x=x, y=y + 34, class_="small middle"))
     if box.breaks:
         group.append(el("circle", cx=x + wide / 2 - 3, cy=y + 2, r=9, class_="mark"))
         group.append(el("text", str(min(len(box.breaks), 99)), x=x + wide / 2 - 3, y=y + 6, class_="count middle"))
