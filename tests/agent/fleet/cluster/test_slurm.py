@@ -21,6 +21,7 @@ from probes.readers.fabric import read_fabric
 from tests.agent.fleet.cluster.controller import SLURMCTLD, Controller
 from tests.agent.fleet.cluster.given import Plant, dragonfly, fat_tree, rails
 
+BY_HAND = {"fat tree": lambda: fat_tree(pods=2, cores=2), "dragonfly": dragonfly}
 SHAPES = "fabric/slurm-topology/slurm-testsuite/test_150_9_testcases"
 RACKS = Tables(gpu=[GpuRow(f"n{node:03d}", f"{rack:08d}-0000-4000-8000-000000000001", 7) for rack in (1, 2)
                     for node in range(rack * 18 - 17, rack * 18 + 1) for _ in range(4)])  # fmt: skip
@@ -230,13 +231,13 @@ def fabric_of(corpus: Path, name: str) -> Cluster:
 
 @pytest.mark.slow
 @pytest.mark.skipif(SLURMCTLD is None or os.geteuid() != 0, reason="slurmctld (Debian: slurmctld) and root are needed")
-@pytest.mark.parametrize("name", ["by hand", "selene.compute.txt", "topograph-example.out"])
+@pytest.mark.parametrize("name", [*BY_HAND, "selene.compute.txt", "topograph-example.out"])
 def test_slurmctld_reads_the_same(
     name: str, tmp_path: Path, request: pytest.FixtureRequest, real_commands: None
 ) -> None:
     """Every switch with the nodes below it, and no complaint about the file."""
-    by_hand = name == "by hand"
-    cluster = fat_tree(pods=2, cores=2).cluster() if by_hand else fabric_of(request.getfixturevalue("corpus"), name)
+    by_hand = BY_HAND.get(name)
+    cluster = by_hand().cluster() if by_hand else fabric_of(request.getfixturevalue("corpus"), name)
     text = conf(cluster, views(cluster))
     wanted = tree_of(text)
     nodes = ",".join(re.findall(r"^SwitchName=\S+ Nodes=(\S+)", text, re.MULTILINE))
