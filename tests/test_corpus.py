@@ -73,6 +73,24 @@ def check(report: Report) -> None:
     assert [] == [error.message for error in validator().iter_errors(json.loads(data))]
     assert len(data) < REPORT_LIMIT_BYTES
     assert encode(still(report)) == encode(still(again))
+    for keys in keys_of(report):
+        assert len(set(keys)) == len(keys)
+
+
+def keys_of(report: Report) -> list[list[object]]:
+    """What must be there once each: a fleet takes no report where it is not."""
+    topology = report.topology
+    alike = (topology.pci, topology.gpus, topology.nics, topology.netdevs)
+    links: list[list[object]] = [[link.link for link in gpu.links] for gpu in topology.gpus]
+    ports: list[list[object]] = [[port.port for port in nic.ports] for nic in topology.nics]
+    return [
+        *([row.id for row in rows] for rows in alike),
+        [(path.a, path.b) for path in topology.paths],
+        [probe.name for probe in report.probes],
+        [check.rule for check in report.checks],
+        *links,
+        *ports,
+    ]
 
 
 @pytest.mark.parametrize("tree", TREES)
