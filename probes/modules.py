@@ -62,7 +62,7 @@ class ModuleFacts(NamedTuple):
     rdma_stack: str = "unknown"  # inbox | ofed | unknown
     modules_known: bool = True  # False: the source lists no modules; one that is not named here may be loaded
     nvidia_numa_nodes: Mapping[str, int] | None = None  # PCI address -> node that is this GPU's memory (numa_status)
-    nvidia_held: Mapping[str, NvidiaGpu] | None = None  # PCI address -> information, of a source that is not live
+    nvidia_held: Mapping[str, NvidiaGpu] | None = None  # PCI address -> information, of sources without NVML
 
 
 def read(host: Host) -> Reading:
@@ -93,7 +93,7 @@ def read(host: Host) -> Reading:
         rdma_stack=stack,
         modules_known=known,
         nvidia_numa_nodes=_numa_nodes(asking, gpus or ()),
-        nvidia_held=None if host.live else _held(asking, gpus or ()),  # live, NVML says more without a file a GPU
+        nvidia_held=None if host.live or host.kind == "capture" else _held(asking, gpus or ()),  # those asked NVML
     )
     if gpus is not None:
         asking.answered(f"{NVIDIA}/gpus")
