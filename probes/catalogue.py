@@ -97,11 +97,11 @@ def _rdma_netlink(host: Host) -> Reading:
 
 def _ethtool(host: Host) -> Reading:
     if not _answers(host):
-        from probes.shown import holds_output
+        from probes.shown import holds_output, named_alone
 
-        options = ((), ("-i",), ("-a",), ("--show-fec",), ("-S",))
-        if not holds_output(host, *(("ethtool", *option) for option in options)):
-            raise Absent("no saved output of ethtool")
+        saved = [("ethtool", *option) for option in ((), ("-i",), ("-a",), ("--show-fec",), ("-S",))]
+        if not holds_output(host, *saved):
+            raise Absent(named_alone(host, *saved) or "no saved output of ethtool about an interface that is shown")
         from probes.ethtool_saved import read_saved
 
         return read_saved(host)
@@ -126,10 +126,11 @@ def _optics(host: Host) -> Reading:
 
 def _dcb(host: Host) -> Reading:
     if not _answers(host):
-        from probes.shown import is_networked
+        from probes.shown import DCB_SAVED, is_networked, named_alone
 
         if not is_networked(host):
-            raise Absent("no Ethernet interface of a PCI device is seen here")
+            alone = named_alone(host, *DCB_SAVED)
+            raise Absent(alone or "no Ethernet interface of a PCI device is seen here")
     from probes.dcb import read
 
     return read(host)

@@ -7,7 +7,7 @@ dmesg and journalctl of other hosts.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from probes.asking import Asking, as_text
@@ -22,19 +22,16 @@ if TYPE_CHECKING:
 
 STAT_BYTES = 1 << 20
 SAVED_FILES = ("/var/log/dmesg",)
+_REFUSED = re.compile(r"not permitted|[Pp]ermission denied|[Pp]assword")
 
 
 def read(host: Host) -> Reading:
     """Everything of interest that the kernel wrote since boot. Raises Unanswered where no log can be read."""
     asking = Asking(host)
     boot_time = parse_boot_time(asking.text("/proc/stat", STAT_BYTES) or "")
-    source, text = _log(host, asking)
+    source, log = _log(host, asking, boot_time)
     from probes.kernel_log_events import events  # some thirty patterns: not for a source without a log
-    from probes.kernel_log_lines import lines
 
-    log = list(lines(text, boot_time))
-    if not log:
-        raise Absent(f"{source}: no line of a kernel log")
     found, left_out = events(log)
     if left_out:
         asking.gap(f"{left_out} more events of other kinds or devices are not listed")
@@ -58,28 +55,52 @@ def parse_boot_time(stat: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _log(host: Host, asking: Asking) -> tuple[str, str]:
-    """The first log that can be read: its name and text. Raises Unanswered, of /dev/kmsg where all fail."""
+def _log(host: Host, asking: Asking, boot_time: int | None) -> tuple[str, Sequence[Line]]:
+    """The first log that can be read: its name and lines. Raises Unanswered: of /dev/kmsg where all fail, or of the
+    first saved output that is there and is no log."""
     try:
         text = as_text(host.read(kernel_log.PLACE, kernel_log.TAIL_BYTES))
+        log = _lines(kernel_log.PLACE, text, boot_time)
         asking.answered(kernel_log.PLACE)
-        return kernel_log.PLACE, text
+        return kernel_log.PLACE, log
     except Unanswered as why:
         denied = why
     if host.live and not isinstance(denied, Denied):
         raise denied
+    refused: Unanswered | None = None
+    for source, text in _others(host, asking):
+        try:
+            return source, _lines(source, text, boot_time)
+        except Unanswered as why:
+            refused = refused or why
+    if isinstance(denied, Absent) and (refused or asking.missing):  # a saved log is there, and cannot be used
+        raise refused or Failed(asking.missing or "")
+    raise denied
+
+
+def _others(host: Host, asking: Asking) -> Iterator[tuple[str, str]]:
+    """What else may hold the log, best first: its name and text."""
     for argv in KERNEL_LOG if host.live else (*KERNEL_LOG, *KERNEL_LOG_SAVED):
-        if not host.live and not host.has_output(*argv):
-            continue
-        text = asking.output(*argv) or ""
-        if text.strip():
-            return " ".join(argv), text
+        if (host.live or host.has_output(*argv)) and (text := (asking.output(*argv) or "").strip()):
+            yield " ".join(argv), text
     for path in () if host.live else SAVED_FILES:
         if saved := asking.text(path, 1 << 20):
-            return path, saved
-    if isinstance(denied, Absent) and asking.missing:  # a saved log is there, and cannot be used
-        raise Failed(asking.missing)
-    raise denied
+            yield path, saved
+
+
+def _lines(source: str, text: str, boot_time: int | None) -> Sequence[Line]:
+    """The lines of a log. Raises Denied or Failed where a refusal, a prompt or a page stands in its place."""
+    from probes.kernel_log_lines import lines, looks_kept
+
+    log = list(lines(text, boot_time))
+    if looks_kept(log):
+        return log
+    first = next((line.text[:120] for line in log), "")
+    if not first:
+        raise Absent(f"{source}: no line of a kernel log")
+    if _REFUSED.search(first):
+        raise Denied(f"{source}: {first.removeprefix('dmesg: ')}", "EPERM")
+    raise Failed(f"{source}: no line of a kernel log; it begins with: {first}")
 
 
 def _whole(log: Sequence[Line]) -> bool | None:

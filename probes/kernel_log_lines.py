@@ -6,7 +6,7 @@ Kernel page: Documentation/ABI/testing/dev-kmsg; dmesg(1) (-T, -x, --time-format
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
@@ -30,6 +30,10 @@ _SYSLOG = re.compile(
 )
 _OTHER_TAG = re.compile(r"\S{1,255} [\w@./-]{1,64}\[\d+\]: ")
 _BARE = re.compile(r"kernel: (?P<text>.*)")
+_ESCAPES = re.compile(r"\x1b\[[0-9;]{0,16}m")  # dmesg --color=always
+_UNDATED = re.compile(  # what a log without times (dmesg -t) has of its own
+    r"\bLinux version \d|\b(?:BIOS-e820|ACPI|NVRM): |\b(?:pci|pcieport|nvidia|mlx[45]_core) [0-9a-f]{4,8}:[0-9a-f]{2}:"
+)
 
 
 class Line(NamedTuple):
@@ -45,10 +49,21 @@ class Line(NamedTuple):
 
 def lines(text: str, boot_time: int | None) -> Iterator[Line]:
     """Every line that the kernel wrote. `boot_time`: Unix seconds (btime of /proc/stat), None where not known."""
-    for raw in text.splitlines():
+    for raw in (_ESCAPES.sub("", text) if "\x1b" in text else text).splitlines():
         line = _line(raw[:LINE_CHARACTERS], boot_time)
         if line is not None and line.text:
             yield line
+
+
+def looks_kept(log: Sequence[Line]) -> bool:
+    """Whether any line is a kernel log's: a refused dmesg leaves a sentence where its log should be.
+
+    >>> looks_kept(list(lines("dmesg: read kernel buffer failed: Operation not permitted", None)))
+    False
+    >>> looks_kept(list(lines("[    0.000000] x", None))), looks_kept(list(lines("NVRM: loading", None)))
+    (True, True)
+    """
+    return any(not line.continued or _UNDATED.search(line.text) for line in log)
 
 
 def moment(boot_time: int | None, seconds: float) -> str | None:

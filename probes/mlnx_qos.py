@@ -55,7 +55,8 @@ def _applications(lines: list[str]) -> tuple[Application, ...]:
 
 
 def _classes(lines: list[str]) -> dict[str, Any]:
-    """Lists by traffic class, where each of the eight is told and every priority is in one."""
+    """The class of each priority, where every one is told; lists by traffic class, where each of the eight is told:
+    some versions leave out classes without a priority."""
     told: dict[int, re.Match[str]] = {}
     prio_tc: dict[int, int] = {}
     current = None
@@ -66,17 +67,17 @@ def _classes(lines: list[str]) -> dict[str, Any]:
             told[current] = match
         elif current is not None and (of := _PRIORITIES.match(line)):
             prio_tc |= dict.fromkeys(map(int, re.split(r"[ ,\t]+", of[1])), current)
+    placed = {"prio_tc": tuple(prio_tc[number] for number in range(8))} if len(prio_tc) == 8 else {}
     if set(told) != set(range(8)):
-        return {}
+        return placed
     rows = [told[number] for number in range(8)]
     rates = [_kbit_s(row[2]) for row in rows]
     known = {
         "tc_tsa": tuple(row[3] for row in rows),
         "tc_bandwidth": tuple(int(row[4] or 0) for row in rows) if any(row[4] for row in rows) else None,
         "max_rate_kbit_s": tuple(rates) if None not in rates else None,
-        "prio_tc": tuple(prio_tc[number] for number in range(8)) if len(prio_tc) == 8 else None,
     }
-    return {key: value for key, value in known.items() if value is not None}
+    return placed | {key: value for key, value in known.items() if value is not None}
 
 
 def _kbit_s(text: str) -> int | None:

@@ -40,6 +40,15 @@ class Module(NamedTuple):
     users: tuple[str, ...] = ()
 
 
+class NvidiaGpu(NamedTuple):
+    """What the driver says of a GPU that it holds, also of one that it cannot open (/proc/driver/nvidia/gpus)."""
+
+    model: str | None = None
+    uuid: str | None = None
+    vbios: str | None = None
+    excluded: bool | None = None
+
+
 class ModuleFacts(NamedTuple):
     """Loaded modules of interest, and what they say of the RDMA stack and the NVIDIA driver."""
 
@@ -53,6 +62,7 @@ class ModuleFacts(NamedTuple):
     rdma_stack: str = "unknown"  # inbox | ofed | unknown
     modules_known: bool = True  # False: the source lists no modules; one that is not named here may be loaded
     nvidia_numa_nodes: Mapping[str, int] | None = None  # PCI address -> node that is this GPU's memory (numa_status)
+    nvidia_held: Mapping[str, NvidiaGpu] | None = None  # PCI address -> information, of sources without NVML
 
 
 def read(host: Host) -> Reading:
@@ -83,6 +93,7 @@ def read(host: Host) -> Reading:
         rdma_stack=stack,
         modules_known=known,
         nvidia_numa_nodes=_numa_nodes(asking, gpus or ()),
+        nvidia_held=None if host.live or host.kind == "capture" else _held(asking, gpus or ()),  # those asked NVML
     )
     if gpus is not None:
         asking.answered(f"{NVIDIA}/gpus")
@@ -187,6 +198,17 @@ def parse_numa_status(text: str) -> int | None:
     return int(node) if said.get("Status") == "online" and re.fullmatch("[0-9]{1,6}", node) else None
 
 
+def parse_information(text: str) -> NvidiaGpu:
+    r"""A GPU's information; what the driver prints as question marks is not known.
+
+    >>> parse_information("Model: \t\t NVIDIA L4\nGPU UUID: \t GPU-????\nVideo BIOS: \t 95.04\nGPU Excluded:\t No\n")
+    NvidiaGpu(model='NVIDIA L4', uuid=None, vbios='95.04', excluded=False)
+    """
+    said = {key: value for key, value in parse_params(text).items() if value and "?" not in value}
+    excluded = {"Yes": True, "No": False}.get(said.get("GPU Excluded", ""))
+    return NvidiaGpu(said.get("Model"), said.get("GPU UUID"), said.get("Video BIOS"), excluded)
+
+
 def rdma_stack(modules: Iterable[Module], known: bool) -> tuple[str, str | None]:
     """Whose RDMA stack is loaded, and the OFED version.
 
@@ -232,6 +254,15 @@ def _numa_nodes(asking: Asking, gpus: Iterable[str]) -> dict[str, int] | None:
         if node is not None:
             nodes[gpu.lower()] = node
     return nodes or None
+
+
+def _held(asking: Asking, gpus: Iterable[str]) -> dict[str, NvidiaGpu] | None:
+    held: dict[str, NvidiaGpu] = {}
+    for gpu in gpus:
+        text = asking.text(f"{NVIDIA}/gpus/{gpu}/information", source=f"{NVIDIA}/gpus/*/information")
+        if text:
+            held[gpu.lower()] = parse_information(text)
+    return held or None
 
 
 def _names(users: str) -> tuple[str, ...]:

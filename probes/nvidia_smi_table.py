@@ -16,7 +16,7 @@ from probes.text import Unparsable
 _LIMIT_CHARACTERS = 1 << 20
 _LIMIT_COLUMNS = 1024
 _LIMIT_PIECES = 16  # of a wrapped heading
-_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|\[[04]m")  # the heading is underlined; forms on the web lose the escape
 _LABEL = re.compile(r"(?:GPU|NIC)\d{1,4}|(?!GPU\d|NIC\d)(?=\D*\d)[A-Za-z][\w.\-]{1,63}", re.ASCII)
 _ACCELERATOR = re.compile(r"GPU\d{1,4}", re.ASCII)
 _BEGINS = re.compile(r"\s*(?:GPU|NIC)\d", re.ASCII)

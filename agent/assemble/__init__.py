@@ -61,9 +61,10 @@ def assemble(outcomes: Iterable[Outcome]) -> Assembled:
     paths = paths_of(Paths(tree, pci, node.numa_nodes), gpus, nics, matrix)
     nics = with_roles(nics, surroundings(node, pci, gpus, nics, paths, matrix, netdevs))
 
+    unlisted = len({gpu.address for gpu in driver.gpus if gpu.address} - {row.id for row in pci}) if pci else 0
     return Assembled(
         node=node,
-        platform=recognize(node, pci, dmi.chassis_asset_tag if dmi else None),
+        platform=recognize(node, pci, dmi.chassis_asset_tag if dmi else None, unlisted),
         software=software_of(facts),
         events=events_of(facts),
         topology=Topology(

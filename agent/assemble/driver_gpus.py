@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from agent.assemble.facts import Facts
 from agent.platforms.devices import is_accelerator
 from probes.gpu import Gpu, GpuFacts, PairCell
-from probes.modules import ModuleFacts
+from probes.modules import ModuleFacts, NvidiaGpu
 from probes.pci import PciFunction
 
 _GPU = re.compile(r"GPU[0-9]+")
@@ -18,20 +18,20 @@ _FILLED = tuple(n for n, default in Gpu._field_defaults.items() if default is No
 
 @dataclass(frozen=True)
 class DriverGpus:
-    """The driver's list. `whole`: it names the place of every GPU that it has, so that one left out is known to be.
+    """The driver's list. `gap`: why one that it leaves out may yet be there; None: it names the place of all it has.
 
     `told_by`: the list is none of the driver's, but of a file about GPUs; nothing in it says that they can be used.
     """
 
     gpus: tuple[Gpu, ...] = ()
     answered: bool = False
-    whole: bool = False
+    gap: str | None = None
     cells: tuple[tuple[str, PairCell], ...] = ()  # (source, cell), NVML first
     nic_names: Mapping[str, str] = field(default_factory=dict)  # RDMA device by the name that the matrix uses
     p2p: Mapping[tuple[int, int], Mapping[str, str]] | None = None
     bandwidth_mode: str | None = None
     told_by: str | None = None
-    held: frozenset[str] = frozenset()  # functions that the driver holds, whether they work or not (/proc)
+    held: Mapping[str, NvidiaGpu] = field(default_factory=dict)  # by function, whether it works or not (/proc)
 
 
 def driver_gpus(facts: Facts, functions: Sequence[PciFunction]) -> DriverGpus:
@@ -46,17 +46,29 @@ def driver_gpus(facts: Facts, functions: Sequence[PciFunction]) -> DriverGpus:
     return DriverGpus(
         gpus=gpus,
         answered=bool(sources),
-        whole=bool(sources)
-        and told_by is None
-        and all(g.address for g in gpus)
-        and (attached is None or attached <= len(gpus)),
+        gap=_gap(gpus, attached, told_by),
         told_by=told_by,
         cells=tuple((name, cell) for name, said in sources for cell in said.pairs),
         nic_names=_nic_names(said for _, said in sources),
         p2p=next((said.p2p for _, said in sources if said.p2p), None),
-        held=frozenset(loaded.nvidia_gpus) if loaded else frozenset(),
+        held=_held(loaded),
         bandwidth_mode=next((said.bandwidth_mode for _, said in sources if said.bandwidth_mode), None),
     )
+
+
+def _gap(gpus: Sequence[Gpu], attached: int | None, told_by: str | None) -> str | None:
+    """nvidia-smi ends at the first GPU that it cannot open: where nothing counts the GPUs, there may be more."""
+    if told_by or not all(gpu.address for gpu in gpus) or (attached is not None and attached > len(gpus)):
+        return "the driver's list does not say where its GPUs are"
+    lost = next((gpu for gpu in gpus if gpu.error), None)
+    if attached is None and lost:
+        return f"nvidia-smi counts no GPUs, and may have ended at {lost.address}, which it could not open"
+    return None
+
+
+def _held(loaded: ModuleFacts | None) -> dict[str, NvidiaGpu]:
+    told = (loaded.nvidia_held if loaded else None) or {}
+    return {address: told.get(address, NvidiaGpu()) for address in (loaded.nvidia_gpus if loaded else ())}
 
 
 def _nic_names(sources: Iterable[GpuFacts]) -> dict[str, str]:

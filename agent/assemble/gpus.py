@@ -11,6 +11,7 @@ from agent.model.gpu import C2c, Fabric, Gpu, GpuLink, GpuPcie, Mig, Remote
 from agent.model.pci import PciFunction
 from agent.platforms.devices import is_accelerator, is_nvswitch, known
 from probes import gpu as said
+from probes.modules import NvidiaGpu
 
 _VENDORS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x19e5": "Huawei"}
 
@@ -68,23 +69,24 @@ class _Rows:
 
     def _row(self, each: _Seen, label: str) -> Gpu:
         row, told = each.row, each.gpu or said.Gpu()
+        held = self.driver.held.get(each.id, NvidiaGpu())
         device = known(row.vendor, row.device) if row else None
         state, error = self._driver_state(each)
         return Gpu(
             id=each.id,
             label=label,
             index=told.index,
-            uuid=told.uuid,
+            uuid=told.uuid or held.uuid,
             serial=told.serial,
             minor=told.minor,
-            name=told.name or (device.name if device else row.name if row else None),
+            name=told.name or held.model or (device.name if device else row.name if row else None),
             vendor=_VENDORS.get(row.vendor or "0x10de") if row else "NVIDIA",
             pci=row.id if row else None,
             numa_node=row.numa_node if row and row.numa_node is not None else told.numa_node,
             memory_numa_node=told.memory_numa_node,
             architecture=told.architecture or (device.architecture if device else None),
             compute_capability=told.compute_capability,
-            vbios=told.vbios,
+            vbios=told.vbios or held.vbios,
             memory_mib=told.memory_mib,
             bar1_mib=told.bar1_mib,
             module_id=told.module_id,
@@ -125,8 +127,10 @@ class _Rows:
             return "no_driver", f"bound to {row.driver}"
         if not self.driver.answered:
             return "unknown", "the driver's list of GPUs could not be read"
-        if not self.driver.whole:
-            return "unknown", "the driver's list does not say where its GPUs are"
+        if self.driver.gap:
+            return "unknown", self.driver.gap
+        if (held := self.driver.held.get(each.id)) and held.excluded:
+            return "unknown", "the driver was told to leave this GPU out"
         if self.container:
             return "unknown", "a container sees only the GPUs that it was given"
         return "not_open", None

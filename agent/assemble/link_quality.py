@@ -6,7 +6,8 @@ asleep      the device is suspended, or in D3: a sleeping link says nothing
 unreadable  the device does not answer, the kernel could not read the registers, the source does not say, no link
 untrusted   the registers do not describe a wire between two parts that a person can reseat or that carries traffic:
             emulated ports of a virtual machine, links inside a card or chip, management links of NVSwitches,
-            synthetic ports of a switch, a link that is faster than its own maximum
+            synthetic ports of a switch, a chipset's link that the board wires narrower than both ends could,
+            a link that is faster than its own maximum
 idle        a GPU slows its link when it has nothing to do, and nothing proves that it was busy
 conclusive  everything else
 
@@ -27,6 +28,8 @@ from probes.pci import PciFunction
 
 _NO_WIDTH = (0, 63, 255)  # link down, all-ones, LnkCap read as 0
 _QEMU, _AMAZON, _BROADCOM, _MICROCHIP, _MELLANOX, _NVIDIA = "0x1b36", "0x1d0f", "0x1000", "0x11f8", "0x15b3", "0x10de"
+_AMD = "0x1022"
+_AM4_CHIPSET, _AM4_LANES = "0x57ad", 4  # X570 "Matisse Switch Upstream" (pci.ids); AM4 has x4 of PCIe 4.0 for it
 _SYNTHETIC_SUBSYSTEMS = ("0x100b", "0x2004", "0x2005")  # PEX890xx virtual ports (pci.ids, vendor 1000)
 
 
@@ -95,18 +98,27 @@ class LinkJudge:
             yield "no port above it on the root bus"
         if above and _nothing_read(above) and not above.link_error and _below_its_own_maximum(function):
             yield f"the port above it, {above.address}, has no link registers: a link inside a chip"
-        if self._synthetic(function, above):
-            yield "a synthetic port of a switch: far slower than what is above and below it"
+        if _chipset(function):
+            yield "the chipset's link to the CPU: boards wire four lanes of it"
+        if synthetic := self._synthetic(function, above):
+            yield f"a synthetic port of a switch{synthetic}"
 
-    def _synthetic(self, function: PciFunction, above: PciFunction | None) -> bool:
-        """Broadcom PEX and Microchip switches show ports that are no wire, at 2.5 or 5 GT/s and full width."""
+    def _synthetic(self, function: PciFunction, above: PciFunction | None) -> str | None:
+        """By what a port is known that is no wire; None: it is one.
+
+        Broadcom PEX and Microchip switches show ports that are no wire, at 2.5 or 5 GT/s and full width.
+        """
         switch = function.vendor == _MICROCHIP or (
             function.vendor == _BROADCOM and (function.device or "").startswith("0xc0")
         )
         if not switch or not is_bridge(function):
-            return False
-        if function.subsystem_vendor == _BROADCOM and function.subsystem_device in _SYNTHETIC_SUBSYSTEMS:
-            return True
+            return None
+        if self._far_slower(function, above):
+            return ": far slower than what is above and below it"
+        named = function.subsystem_vendor == _BROADCOM and function.subsystem_device in _SYNTHETIC_SUBSYSTEMS
+        return ": its subsystem id is that of one" if named else None
+
+    def _far_slower(self, function: PciFunction, above: PciFunction | None) -> bool:
         own = generation(function.max_link_speed_gt_s)
         upper = generation(above.max_link_speed_gt_s) if above else None
         below = [generation(f.max_link_speed_gt_s) or 0 for f in self._two_levels_below(function)]
@@ -218,6 +230,12 @@ def _inside_a_card(function: PciFunction, above: PciFunction) -> bool:
         return True
     network = (function.class_code or "").startswith(("0x02", "0x08"))
     return function.vendor == above.vendor == _MELLANOX and is_bridge(above) and network
+
+
+def _chipset(function: PciFunction) -> bool:
+    """Both ends of an X570's link say x8, and AM4 wires x4; with fewer lanes still it is judged."""
+    chipset = (function.vendor, function.device) == (_AMD, _AM4_CHIPSET)
+    return chipset and lanes(function.current_link_width) == _AM4_LANES
 
 
 def _on_root_bus(function: PciFunction) -> bool:

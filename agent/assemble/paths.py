@@ -158,8 +158,9 @@ def _path(finder: Paths, a: Gpu, b: Gpu | Nic, said: Sequence[tuple[str, str]]) 
     pcie_kind = pcie or (other[1] if other else None)
     source = "pci-tree" if pcie else other[0] if other else None
     kind = pcie_kind
-    if link:
-        source, kind = link
+    joined = _joined(a, b) if isinstance(b, Gpu) and not said else 0
+    if link or joined:
+        source, kind = link or ("nvidia-smi", f"NV{joined}")  # nvlink -R; NVML has pairs
         bandwidth, limiting = _of_nvlinks(a, kind), None
     elif not said and isinstance(b, Gpu) and _lead_somewhere(a) and _lead_somewhere(b):
         kind = source = bandwidth = limiting = None
@@ -174,6 +175,15 @@ def _path(finder: Paths, a: Gpu, b: Gpu | Nic, said: Sequence[tuple[str, str]]) 
         source=source,
         disagrees=Disagreement(source=differs[0], kind=differs[1]) if pcie and differs else None,
     )
+
+
+def _joined(a: Gpu, b: Gpu) -> int:
+    """Active NVLinks of a pair where each names the other as its far end, and both count alike; 0 where they do not."""
+    counts = [
+        sum(link.state == "active" and link.remote is not None and link.remote.id == far.id for link in near.links)
+        for near, far in ((a, b), (b, a))
+    ]
+    return counts[0] if counts[0] == counts[1] else 0
 
 
 def _lead_somewhere(gpu: Gpu) -> bool:

@@ -87,13 +87,16 @@ _AWS_SHAPE = re.compile(r"(?:p[3-9]|g[4-9])[a-z0-9-]*\.(?:[0-9]*xlarge|metal[a-z
 _CLOUDS_BY_TAG = {"7783-7084-3265-9085-8269-3286-77": "Azure", "OracleCloud.com": "OCI"}
 
 
-def recognize(node: Node, rows: Sequence[PciFunction], asset_tag: str | None = None) -> Platform:
-    """The profile and how sure that is. `asset_tag`: of the chassis, where a cloud writes its name."""
+def recognize(node: Node, rows: Sequence[PciFunction], asset_tag: str | None = None, unlisted: int = 0) -> Platform:
+    """The profile and how sure that is. `asset_tag`: of the chassis, where a cloud writes its name. `unlisted`: GPUs
+    that the driver names at addresses which the bus lacks, so that a count of those on the bus means nothing."""
     evidence: list[str] = []
     cloud = _cloud(node, asset_tag)
     if cloud:
         evidence.append(f"cloud: {cloud}")
     found, print_told = _by_devices(node, rows)
+    if unlisted:
+        found, print_told = None, [*print_told, f"the driver names {unlisted} more GPUs than the PCI functions show"]
     if cloud == "AWS" and node.product and _AWS_SHAPE.fullmatch(node.product):
         told = f"DMI product {node.product!r} is the instance type"
         return Platform(profile=node.product, confidence="exact", evidence=[*evidence, told, *print_told])

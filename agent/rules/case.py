@@ -197,6 +197,10 @@ class Case:
         listed_whole = any((f.class_code or "").startswith(_HOST_BRIDGE) for f in functions)
         if self.probe_failure("pci") and not listed_whole:
             return "a listing of some PCI functions only: it has no host bridge"
+        # an id is the address that the driver told, or a UUID, or an index
+        unlisted = sum(gpu.pci is None and ":" in gpu.id for gpu in self.topology.gpus)
+        if self.probe_failure("pci") and unlisted:  # sysfs is whole: there it left the bus
+            return f"the listing of PCI functions is not whole: it lacks {unlisted} GPUs that the driver names"
         return None
 
     def probe_failure(self, *needs: str) -> str | None:

@@ -10,7 +10,7 @@ import re
 
 LOOK_CHARACTERS = 64 << 10
 
-_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m|\[[04]m")  # nvidia-smi underlines a heading; a form may lose the escape
 _SMI = "nvidia-smi"
 _GPU_LINE = r"^GPU \d+: "
 _PCI_LINE = r"\A(?:[^\n]*\n){0,4}?(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z0-9][^\n]*: "

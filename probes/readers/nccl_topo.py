@@ -8,7 +8,8 @@ Source: NCCL src/graph/xml.cc, topo.cc and transport/net_ib/init.cc (2.30). What
   constant. So no number here is a trained state that could be judged;
 - clouds ship files for a kind of machine: bridges that do not exist (ffff:ff:01.0), ids ffff, "8 GT/s" for everything;
 - `<net>` of InfiniBand and RoCE devices is written for active ports only, and its GUID is the system image's, bytes
-  reversed; port 0 is a plain network interface (socket transport), with its place in a list for a GUID.
+  reversed; port 0 is a plain network interface (socket transport), with its place in a list for a GUID;
+- the functions of one card are one <pci>, the first of them, and their ports are numbered through (ncclIbGetPciPath).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from probes.pci_tree import address_key
 from probes.rdma import RdmaDevice, RdmaFacts, RdmaPort
 from probes.readers import limits, masks
 from probes.readers.nccl_links import Linked, pairs
+from probes.readers.nccl_nets import Net, of_functions
 from probes.readers.told import Told
 from probes.readers.xml_tree import Element
 from probes.readers.xml_tree import parse as parse_xml
@@ -57,7 +59,7 @@ class _Found:
         self.gpu_vendor = _AMD if amd else _NVIDIA
         self.functions: dict[str, PciFunction] = {}
         self.gpus: list[Linked] = []
-        self.nets: list[tuple[str | None, Element]] = []
+        self.nets: list[Net] = []
 
     def add(self, function: PciFunction) -> None:
         """One more function. Raises Unparsable for a second of the same address."""
@@ -86,6 +88,7 @@ def parse(content: bytes) -> Told:
         _walk(found, node, node.element, None)
     if not found.functions and not found.nets:
         raise Unparsable("no <cpu> with a device in it")
+    found.nets = of_functions(found.nets, found.functions)
     limits.check(found.functions.values())
     facts = {
         "pci": PciFacts(tuple(sorted(found.functions.values(), key=lambda f: address_key(f.address)))),
@@ -126,7 +129,7 @@ def _walk(found: _Found, node: _Node, element: Element, above: str | None) -> No
         elif child.tag == "gpu" and above is not None and len(found.gpus) < limits.GPUS_LIMIT:
             found.gpus.append(Linked(above, child))
         elif child.tag == "nic":
-            found.nets += [(above, net) for net in child.each("net")]
+            found.nets += [Net(above, decimal(net.said("port") or ""), net) for net in child.each("net")]
 
 
 def _function(found: _Found, node: _Node, element: Element, above: str | None) -> PciFunction:
@@ -238,8 +241,8 @@ def _gpu(found: _Found, linked: Linked) -> Gpu:
 def _devices(found: _Found) -> RdmaFacts | None:
     """RDMA devices with their ports. NCCL's own merged devices ("mlx5_0+mlx5_1") are none."""
     devices: dict[str, RdmaDevice] = {}
-    for address, net in found.nets:
-        name, number = net.said("name"), decimal(net.said("port") or "")
+    for address, number, net in found.nets:
+        name = net.said("name")
         if name is None or number is None or not 0 < number < 256 or "+" in name or address is None:
             continue
         guid = _guid(net.said("guid"))
@@ -272,6 +275,6 @@ def _guid(text: str | None) -> str | None:
 
 def _interfaces(found: _Found) -> NetdevFacts | None:
     """Their speed is not told: 10 Gb/s is what NCCL writes where it knows none."""
-    names = {net.said("name"): address for address, net in found.nets if decimal(net.said("port") or "") == 0}
+    names = {net.said("name"): address for address, number, net in found.nets if number == 0}
     plain = [Netdev(name, address=names[name]) for name in sorted(filter(None, names))]
     return NetdevFacts(tuple(plain)) if plain else None

@@ -134,6 +134,7 @@ READERS: tuple[Reader, ...] = (
     parser("probes.modules:parse_nvidia_version", seeds.VERSION),
     lenient("probes.modules:parse_params", 'EnableMSI: 1\nRmMsg: ""\n'),
     lenient("probes.modules:parse_numa_status", "1\n", "-1"),
+    lenient("probes.modules:parse_information", "Model: \t NVIDIA L4\nGPU Excluded:\t No\n", "Model"),
     parser("probes.numa:parse_distances", "10 21\n"),
     parser("probes.numa:parse_memory_mib", "Node 0 MemTotal:       65843220 kB\nNode 0 MemFree: 1 kB\n"),
     parser("probes.netdev_sysfs:parse_vlans", "VLAN Dev name    | VLAN ID\nName-Type: X\nens1.100  | 100  | ens1\n"),

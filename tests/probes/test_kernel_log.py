@@ -268,6 +268,55 @@ def test_saved_outputs_of_another_host() -> None:
         kernel_log.read(LogHost(b"\n\n"))
 
 
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        ("dmesg: read kernel buffer failed: Operation not permitted\n", Denied, "Operation not permitted"),
+        ("dmesg: klogctl: Operation not permitted\n", Denied, "Operation not permitted"),
+        ("sudo: a password is required\n", Denied, "a password is required"),
+        ("[sudo] password for ada: \n", Denied, "password for ada"),
+        ("bash: dmesg: command not found\n", Failed, "command not found"),
+        ("<!DOCTYPE html>\n<html><body>Sign in</body></html>\n", Failed, "begins with: <!DOCTYPE html>"),
+        ("-- No entries --\n", Failed, "No entries"),
+    ],
+)
+def test_a_refused_log_is_not_a_clean_one(text: str, kind: type[Exception], words: str) -> None:
+    """Its sentence is the reason; another log beside it is read."""
+    refused = {("dmesg",): text}
+    with pytest.raises(kind, match=words):
+        kernel_log.read(LogHost(Absent("no /dev/kmsg"), refused))
+    with pytest.raises(Denied, match="CAP_SYSLOG"):
+        kernel_log.read(LogHost(Denied("needs CAP_SYSLOG"), {JOURNAL: text}, live=True))
+    beside = kernel_log.read(LogHost(Absent("no"), refused | {("journalctl", "-k", "-b"): f"kernel: {XID}\n"}))
+
+    assert ("journalctl -k -b", 1) == (beside.facts.source, len(beside.facts.events))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Linux version 6.8.0-60-generic (buildd@x)",
+        "ACPI: PM: Power Resource",
+        "BIOS-e820: [mem 0x0-0x9ffff] usable",
+        "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.86.15",
+        "mlx5_core 0000:5c:00.0: firmware version: 28.39.1002",
+        "pcieport 0000:15:01.0: PME: Signaling with IRQ 33",
+    ],
+)
+def test_a_log_without_times_is_one(line: str) -> None:
+    """dmesg -t prints none: what only a kernel writes tells."""
+    assert () == kernel_log.read(LogHost(Absent("no /dev/kmsg"), {("dmesg",): f"{line}\nx: y\n"})).facts.events
+
+
+@pytest.mark.parametrize("level", ["", "kern  :err   : "])
+def test_colours_of_dmesg_are_no_text(level: str) -> None:
+    """dmesg --color=always paints the time, the subsystem and what is grave."""
+    head, text = XID.split(" ", 1)
+    (event,) = found(f"{level}\x1b[32m[   12.500000] \x1b[0m\x1b[33m{head} \x1b[0m\x1b[31m{text}\x1b[0m\n")
+
+    assert ("79", "2023-11-14T22:13:32Z", XID) == (event.code, event.at, event.text)
+
+
 def test_a_saved_log_that_is_too_long_is_not_called_absent() -> None:
     """The reason names it."""
 

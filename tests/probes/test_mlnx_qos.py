@@ -53,6 +53,19 @@ def test_several_priorities_of_a_class() -> None:
     assert said.tc_bandwidth is None
 
 
+def test_classes_without_a_priority_may_be_left_out() -> None:
+    """Where each priority goes is told; what the other classes are is not."""
+    rows = {0: (0, 1, 2, 4, 5, 7), 3: (3,), 6: (6,)}
+    lines = [f"tc: {tc} ratelimit: unlimited, tsa: ets, bw: 33%" + "".join(f"\n\t priority:  {n}" for n in of)
+             for tc, of in rows.items()]  # fmt: skip
+    said = parse_mlnx_qos("\n".join(lines))
+
+    assert said.prio_tc == (0, 0, 0, 3, 0, 0, 6, 0)
+    assert (said.tc_tsa, said.tc_bandwidth, said.max_rate_kbit_s) == (None, None, None)
+    with pytest.raises(Unparsable):
+        parse_mlnx_qos("\n".join(lines[:2]))
+
+
 def test_firmware_and_pcp() -> None:
     said = parse_mlnx_qos("DCBX mode: Firmware controlled\nPriority trust state: pcp\n")
     assert (said.dcbx_owner, said.trust, said.applications, said.pfc) == ("firmware", "pcp", (), None)

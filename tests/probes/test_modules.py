@@ -11,6 +11,7 @@ from probes.catalogue import probe
 from probes.host.door import Completed
 from probes.modules import (
     Module,
+    NvidiaGpu,
     parse_lsmod,
     parse_modules,
     parse_numa_status,
@@ -66,6 +67,7 @@ def test_driver_and_peer_memory():
     assert ("0000:1b:00.0",) == facts.nvidia_gpus
     assert ("nv_mem",) == facts.peer_memory_clients
     assert {"MapRegistersEarly": "0"} == facts.nvidia_params
+    assert {"0000:1b:00.0": NvidiaGpu("NVIDIA H100 80GB HBM3")} == facts.nvidia_held
 
 
 @pytest.mark.parametrize(

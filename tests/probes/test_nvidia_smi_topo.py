@@ -6,6 +6,7 @@ import pytest
 
 from probes import nvidia_smi_p2p, nvidia_smi_topo
 from probes.gpu import Gpu, PairCell
+from probes.host.held import held_by
 from probes.nvidia_smi_topo import Matrix
 from probes.text import Unparsable
 from tests.probes.nvidia_smi_texts import P2P, TOPO
@@ -53,6 +54,7 @@ def wrapped(text: str, width: int) -> str:
 COPIES = {
     "as printed": TOPO,
     "no underline": TOPO.replace("\x1b[4m", "").replace("\x1b[0m", ""),
+    "underline without its escape": TOPO.replace("\x1b", ""),
     "Windows line ends": TOPO.replace("\n", "\r\n"),
     "blanks for tabs": spaced(TOPO),
     "indented": "".join(f"    {line}\n" for line in TOPO.splitlines()),
@@ -65,6 +67,12 @@ COPIES = {
     "wrapped at 43": wrapped(TOPO.partition("\nLegend")[0], 43)
     + "\nNIC Legend:\n\n  NIC0: mlx5_0\n  NIC1: mlx5_bond_0\n",
 }
+
+
+@pytest.mark.parametrize("copy", ["as printed", "no underline", "underline without its escape", "blanks for tabs"])
+def test_a_copy_of_any_name_is_known(copy: str) -> None:
+    """By what it holds."""
+    assert (("nvidia-smi", "topo", "-m"),) == held_by(COPIES[copy])
 
 
 @pytest.mark.parametrize("copy", COPIES)

@@ -113,7 +113,7 @@ class _Maker:
         loose = [self._gpu(gpu, None) for gpu in self.wiring.loose_gpus]
         loose += [self._nic(nic, None) for nic in self.wiring.loose_nics]
         if loose:
-            boxes.append(Box(LOOSE, "node", "place on the PCI bus not known", (), None, children=tuple(loose)))
+            boxes.append(Box(LOOSE, "node", "place in the PCI tree not known", (), None, children=tuple(loose)))
         return Scene(boxes, _direct(self.report))
 
     def _node(self, node: int | None) -> tuple[str, tuple[str, ...]]:

@@ -29,7 +29,7 @@ def facts(report: Report) -> list[tuple[str, str, str]]:
     every = (
         ("platform", _platform(report), ""),
         ("GPUs", _gpus(report), ""),
-        ("NICs", counted(model(nic.model) or "RDMA NIC" for nic in _cards(report)) or "none with RDMA", ""),
+        ("NICs", counted(map(_nic, _cards(report))) or "none with RDMA", ""),
         ("CPUs", _processors(report), ""),
         ("system", _system(report), ""),
         ("software", _software(report), ""),
@@ -44,6 +44,11 @@ def _cards(report: Report) -> list[Nic]:
     """Each NIC once: where a function has no RDMA device, a device without a place may be its own."""
     nics = shown_nics(report)
     return [nic for nic in nics if nic.pci] if any(nic.pci and not nic.rdma_device for nic in nics) else nics
+
+
+def _nic(nic: Nic) -> str:
+    """Its model; of a function whose RDMA device nobody named, nothing says that it has one."""
+    return model(nic.model) or ("RDMA NIC" if nic.rdma_device else "NIC")
 
 
 def counted(names: Iterable[str]) -> str:

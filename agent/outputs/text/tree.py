@@ -44,7 +44,7 @@ class _Tree:
             found += self._buses(buses)
         gpus, nics = self.wiring.loose_gpus, self.wiring.loose_nics
         if gpus or nics:
-            found.append(line(("place on the PCI bus not known", "bold")))
+            found.append(line(("place in the PCI tree not known", "bold")))
             found += _hung([self.make.gpu(g, None) for g in gpus] + [self.make.nic(n, None) for n in nics], "")
         return found
 

@@ -47,6 +47,7 @@ def gpu_missing(case: Case) -> Iterator[Answer]:
     - No driver is bound, another one is (nouveau), or the GPU waits for a virtual machine (vfio-pci): not applicable.
     - The GPU sleeps, or came or went during the scan: not applicable. It is gone: pcie-device-gone stands for this one.
     - The driver was asked to leave GPUs out (`NVreg_ExcludedGpus` on the kernel command line): unknown.
+    - nvidia-smi ended at a GPU that is lost before it listed any: the others are unknown.
     - In a container that was given other GPUs than this one: not applicable.
     - In a virtual machine a GPU that is merely not listed is unknown: the hypervisor says what a guest may use.
     - Neither NVML nor nvidia-smi answered, or the PCI bus could not be read: unknown.
@@ -101,16 +102,17 @@ def _judge(case: Case, gpu: Gpu) -> Answer:
 
 def _fault(case: Case, gpu: Gpu, what: str) -> Fail:
     nvidia = [g for g in case.topology.gpus if is_nvidia(case, g)]
-    usable = sum(g.driver_state == "open" for g in nvidia)
+    usable = sum(g.driver_state in ("open", "unknown") for g in nvidia)
+    most = "at most " if any(g.driver_state == "unknown" for g in nvidia) else ""
     return Fail(
         subject=f"gpu:{gpu.id}",
         label=gpu.label,
         summary=f"on the PCI bus, but {what}",
-        impact=f"{usable} of {len(nvidia)} GPUs can be used; jobs that ask for all do not start.",
+        impact=f"{most.capitalize()}{usable} of {len(nvidia)} GPUs can be used; jobs that ask for all do not start.",
         remedy="Read the kernel log for this address; reset the GPU, reload the driver or power cycle; or replace it.",
         evidence=(
             Evidence(what="on the PCI bus", value=gpu.pci or gpu.id, source="lspci -d 10de: -nnk"),
-            Evidence(what="listed by the driver", value=f"{usable} GPUs, not this one", source="nvidia-smi -L"),
+            Evidence(what="listed by the driver", value=f"{most}{usable} GPUs, not this one", source="nvidia-smi -L"),
             *kernel_log(case, gpu.pci or gpu.id),
         ),
         places=frozenset(place for place in (gpu.id, gpu.pci) if place),

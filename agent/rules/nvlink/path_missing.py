@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from agent.model.finding import Evidence
+from agent.model.gpu import Gpu
 from agent.model.topology import Path
 from agent.rules.case import Case
 from agent.rules.counting import named
+from agent.rules.devices import model_of
 from agent.rules.nvlink.fabric import PLACE, places
-from agent.rules.nvlink.tally import Form, Tally, by_model, tallies
+from agent.rules.nvlink.tally import Form, Tally, by_model, tallies, tally_of
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 Pair = tuple[Tally, Tally]
 
+_SWITCHED = 8  # links of one pair that no wiring of three GPUs and more has without switches
+_NV = re.compile(r"NV(\d{1,3})", re.ASCII)
 _ANOTHER_WAY = {None: "not known", "U": "unknown"}
 
 
@@ -24,7 +29,7 @@ def nvlink_path_missing(case: Case) -> Iterator[Answer]:
 
     ## What it checks
     Every pair of GPUs of one model whose active NVLinks lead to switches: whether the driver offers NVLink between
-    them.
+    them. Where nothing is told of links: modules of a baseboard whose matrix has pairs of NV8 and more.
 
     ## Why it matters
     NCCL then takes PCIe for the pair: 63 GB/s at best instead of 450 on an H100, and a ring of 8 GPUs runs at its
@@ -36,6 +41,7 @@ def nvlink_path_missing(case: Case) -> Iterator[Answer]:
     all pairs together.
 
     ## What keeps it silent
+    - Only a matrix is there, of a virtual machine, or a GPU that no other reaches may be in MIG mode: unknown.
     - GPUs wired to each other or by bridges: which pairs are joined is the builder's choice: not applicable.
     - MIG, a reduced bandwidth mode, confidential computing, no driver, one GPU: not applicable.
     - Links that are down: nvlink-inactive stands for this one. The fabric manager does not run: fabric-manager-down.
@@ -51,8 +57,10 @@ def nvlink_path_missing(case: Case) -> Iterator[Answer]:
     ## Source
     NVML nvmlDeviceGetP2PStatus (NVML_P2P_CAPS_INDEX_NVLINK); NVIDIA Fabric Manager user guide (degraded mode).
     """
+    ways = {frozenset((path.a, path.b)): path for path in case.topology.paths}
     found: list[Tally] = []
-    for each in tallies(case):
+    for said in tallies(case):
+        each = _by_matrix(case, said, ways) if isinstance(said, Unknown) else said
         if isinstance(each, Tally):
             found.append(each)
         else:
@@ -60,9 +68,27 @@ def nvlink_path_missing(case: Case) -> Iterator[Answer]:
     if case.software.driver.confidential_computing:
         yield NotApplicable("node", "confidential computing: the driver closes NVLink between GPUs")
         return
-    ways = {frozenset((path.a, path.b)): path for path in case.topology.paths}
     for group in by_model(found):
         yield from _judge(case, group, ways)
+
+
+def _by_matrix(case: Case, said: Unknown, ways: Mapping[frozenset[str], Path]) -> Tally | Unknown:
+    """A GPU of whose links nothing is told, where a saved matrix shows that it stands on switches."""
+    gpu = case.gpus.get(said.subject.removeprefix("gpu:"))
+    if gpu is None or case.virtual_machine or not _full(case, gpu):
+        return said
+    own = tally_of(case, gpu)
+    like = {each.id for each in case.topology.gpus if model_of(case, each) == own.model}
+    links = {ends: int(nv[1]) for ends, way in ways.items() if ends <= like and (nv := _NV.fullmatch(way.kind or ""))}
+    if own.form is not Form.BOARD or max(links.values(), default=0) < _SWITCHED:
+        return said
+    if not any(gpu.id in ends for ends in links) and (gpu.mig is None or gpu.mig.current is None):
+        return said._replace(reason="no NVLink to any other in the matrix, and whether MIG is on is not known")
+    return own
+
+
+def _full(case: Case, gpu: Gpu) -> bool:
+    return {case.topology.bandwidth_mode, gpu.nvlink_bandwidth_mode} <= {"full", None}
 
 
 def _judge(case: Case, group: list[Tally], ways: Mapping[frozenset[str], Path]) -> Iterator[Answer]:
@@ -119,15 +145,19 @@ def _fault(case: Case, pairs: list[Pair], subject: str, label: str, ways: Mappin
     a, b = pairs[0]
     alone = subject.removeprefix("gpu:")
     ends = {alone} if alone in case.gpus else {tally.gpu.id for pair in pairs for tally in pair}
-    kind = ways[_ends(a, b)].kind
+    cell = ways[_ends(a, b)].kind
+    due, links = f"NV{len(a.active)}", "and their links are up"
+    if not (a.active and b.active):
+        others = [kind for way in ways.values() if _NV.fullmatch(kind := way.kind or "")]
+        due, links = max(set(others), key=others.count), "as others have; their links were not told of"
     return Fail(
         subject=subject,
         label=label,
-        summary=f"no NVLink between {named(labels)}: {kind} instead of NV{len(a.active)}, and their links are up",
+        summary=f"no NVLink between {named(labels)}: {cell} instead of {due}, {links}",
         impact="NCCL takes PCIe for these pairs: 63 GB/s at best instead of 450; rings run at their slowest pair.",
         remedy="Read the fabric manager's log for what it left out; restart it with all jobs gone; reset the GPUs.",
         evidence=(
-            Evidence(what=labels[0], value=str(kind), source="nvidia-smi topo -m"),
+            Evidence(what=labels[0], value=str(cell), source="nvidia-smi topo -m"),
             Evidence(what=labels[0], value=_word(a, b), source="nvidia-smi topo -p2p n"),
         ),
         places=frozenset({PLACE}).union(*(places(case, case.gpus[end]) for end in ends)),
@@ -144,7 +174,9 @@ def _ends(a: Tally, b: Tally) -> frozenset[str]:
 
 
 def _to_switches(tally: Tally) -> bool:
-    """Wired on a board, and not to another GPU or a CPU."""
+    """Wired on a board, and not to another GPU or a CPU. Without any link told of: by the matrix."""
+    if not tally.total:
+        return True
     if tally.form not in (Form.BOARD, Form.SUPERCHIP) or not tally.active:
         return False
     return not any(link.remote and link.remote.kind in ("gpu", "cpu") for link in tally.active)

@@ -84,7 +84,7 @@ def tallies(case: Case) -> tuple[Tally | Answer, ...]:
 def _tallies(case: Case) -> Iterator[Tally | Answer]:
     yield from no_gpu(case)
     for gpu in case.topology.gpus:
-        yield _unjudged(case, gpu) or _tally(case, gpu)
+        yield _unjudged(case, gpu) or tally_of(case, gpu)
 
 
 def by_model(found: list[Tally]) -> list[list[Tally]]:
@@ -145,7 +145,8 @@ def _unjudged(case: Case, gpu: Gpu) -> Answer | None:
     return None
 
 
-def _tally(case: Case, gpu: Gpu) -> Tally:
+def tally_of(case: Case, gpu: Gpu) -> Tally:
+    """The links of one GPU; none where nobody told of them."""
     device = device_id(case, gpu)
     links = sorted((link for link in gpu.links if link.protocol == "nvlink"), key=lambda link: link.link)
     return Tally(

@@ -77,6 +77,15 @@ def test_the_bandwidth_mode_is_the_driver_s() -> None:
     assert "half" == assembled(nvidia_smi=GpuFacts((), bandwidth_mode="half")).topology.bandwidth_mode
 
 
+def test_gpus_that_the_driver_names_and_the_bus_lacks_leave_no_fingerprint() -> None:
+    """A listing that was cut after four of eight GPUs is no machine of four."""
+    listed = hgx(4)
+    some = [Gpu(index=n, address=f"0000:{0x13 + 0x10 * n:02x}:00.0") for n in range(5)]
+
+    assert "hgx-h100-4" == assembled(pci=listed.facts(), nvml=driver(some[:4])).platform.profile
+    assert None is assembled(pci=listed.facts(), nvml=driver(some)).platform.profile
+
+
 def test_the_cost_of_all_pairs_stays_small() -> None:
     """Parent walks are cached: a third more functions a pair would show as a square."""
     small, large = (_steps(hgx(n, nics_per_switch=4).functions) for n in (5, 15))

@@ -7,7 +7,7 @@ import pytest
 from agent.model.gpu import Gpu as Row
 from probes.gpu import Gpu, GpuFacts, NvLink
 from probes.kernel import KernelFacts
-from probes.modules import ModuleFacts
+from probes.modules import ModuleFacts, NvidiaGpu
 from probes.pci import PciFacts, PciFunction
 from tests.agent.assemble.hosts import Board, assembled, driver, hgx
 
@@ -76,6 +76,31 @@ def test_a_list_without_places_proves_nothing_about_who_is_missing() -> None:
 
     assert ["unknown"] * 3 == [row.driver_state for row in rows if row.pci]
     assert ["gpu-index-0", "gpu-index-1"] == [row.id for row in rows if not row.pci]
+
+
+@pytest.mark.parametrize(("attached", "state"), [(None, "unknown"), (1, "not_open")])
+def test_nvidia_smi_that_ends_at_a_lost_gpu_says_nothing_of_the_others(attached: int | None, state: str) -> None:
+    """It ends at the first GPU that it cannot open; only where it counted them, one left out is missing."""
+    tool = GpuFacts((Gpu(address=B, error="Unknown Error"),), attached=attached)
+    first, lost, last = gpus(pci=hgx(3).facts(), nvidia_smi=tool)
+
+    assert (state, "error", state) == (first.driver_state, lost.driver_state, last.driver_state)
+    assert attached or f"may have ended at {B}" in (first.driver_error or "")
+
+
+def test_a_gpu_is_known_by_what_the_driver_s_own_files_say() -> None:
+    """Its name, UUID and VBIOS where neither NVML nor nvidia-smi told them; and that it was left out on purpose."""
+    held = {A: NvidiaGpu("NVIDIA H100 80GB HBM3", "GPU-1", "96.00.1", False), B: NvidiaGpu(excluded=True)}
+    loaded = ModuleFacts((), nvidia_gpus=(A, B), nvidia_held=held)
+    first, second = gpus(pci=hgx(2).facts(), modules=loaded, nvml=driver([Gpu(index=0, address=C)]))[:2]
+
+    assert ("NVIDIA H100 80GB HBM3", "GPU-1", "96.00.1", "not_open") == (
+        first.name,
+        first.uuid,
+        first.vbios,
+        first.driver_state,
+    )
+    assert ("unknown", "the driver was told to leave this GPU out") == (second.driver_state, second.driver_error)
 
 
 def test_as_many_by_index_as_on_the_bus_are_the_same_in_order() -> None:

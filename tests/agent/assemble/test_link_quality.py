@@ -232,7 +232,25 @@ def test_a_synthetic_port_is_told_from_a_slow_switch() -> None:
 
     assert "untrusted" == judged(board, UP).state
     assert ["conclusive"] * 3 == [judged(each, UP).state for each in (slow, old_switch, old_slot)]
-    assert "untrusted" == judged(named, DOWN).state
+    assert LinkQuality(state="untrusted", reason="a synthetic port of a switch: its subsystem id is that of one") == (
+        judged(named, DOWN)
+    )
+    assert "far slower than what is above and below it" in (judged(board, UP).reason or "")
+
+
+@pytest.mark.parametrize(
+    ("device", "width", "state"),
+    [("0x57ad", 4, "untrusted"), ("0x57ad", 2, "conclusive"), ("0x57a3", 4, "conclusive")],
+)
+def test_a_chipset_is_wired_narrower_than_both_its_ends_could(device: str, width: int, state: str) -> None:
+    """X570 on AM4: x4 where both ends say x8. Narrower still is no wiring, and its other ports are slots."""
+    board = Board()
+    root = board.root_port("0000:00:01.2", vendor="0x1022", device="0x1483", speed=GEN4, width=8)
+    board.change(root, current_link_width=width)
+    board.upstream("0000:01:00.0", root, vendor="0x1022", device=device, speed=GEN4, width=8)
+    board.change("0000:01:00.0", current_link_width=width)
+
+    assert [state, state] == [judged(board, address).state for address in ("0000:01:00.0", root)]
 
 
 def test_a_slow_link_below_a_port_without_registers_is_inside_a_chip() -> None:

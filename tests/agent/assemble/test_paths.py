@@ -192,6 +192,24 @@ def test_links_to_places_that_are_not_told_leave_the_kind_open() -> None:
     assert ("SYS", "SYS", "pci-tree") == kind(NvLink(0, "inactive")) == kind(NvLink(0, "active", remote_kind="cpu"))
 
 
+def test_links_that_name_each_other_s_gpu_are_the_pair_s() -> None:
+    """`nvlink -R` without a matrix: four active links, told by both ends; a matrix that is there has the word."""
+
+    def to(far: str, count: int, state: str = "active") -> tuple[NvLink, ...]:
+        return tuple(NvLink(n, state, speed_gbyte_s=14.062, remote_address=far) for n in range(count))
+
+    def found(a: tuple[NvLink, ...], b: tuple[NvLink, ...], **matrix: object) -> Path:
+        gpus = [Gpu(index=0, address=GPU, nvlinks=a), Gpu(index=1, address=OTHER, nvlinks=b)]
+        return path(hgx(2), GPU, OTHER, nvidia_smi=driver(gpus, **matrix))
+
+    four = found(to(OTHER, 4), to(GPU, 4))
+    assert ("NV4", "SYS", "nvidia-smi", 56.248) == (four.kind, four.pcie_kind, four.source, four.bandwidth_gbyte_s)
+    assert "NV4" != found(to(OTHER, 4), to(GPU, 3)).kind
+    assert "SYS" == found(to(OTHER, 4, "inactive"), to(GPU, 4, "inactive")).kind
+    assert "SYS" == found(to(NIC, 4), to(NIC, 4), pairs=(PairCell("GPU0", "GPU1", "SYS"),)).kind
+    assert "SYS" == found(to(OTHER, 4), to(GPU, 4), pairs=(PairCell("GPU0", "GPU1", "SYS"),)).kind
+
+
 def test_a_pcie_kind_of_another_source_that_differs_is_recorded() -> None:
     """Ours is shown; SOC is SYS; agreement leaves no trace."""
     names = {"NIC0": "mlx5_0", "NIC1": "mlx5_1"}

@@ -76,6 +76,15 @@ def test_devices_are_a_fingerprint(rows: list[PciFunction], arch: str | None, pr
     assert bool(rows) == bool(found.evidence)
 
 
+def test_gpus_that_the_bus_lacks_leave_no_fingerprint() -> None:
+    """A listing that was cut shows four of eight."""
+    found = recognize(Node(vendor="Supermicro"), functions("0x2330", 4), unlisted=4)
+
+    assert "hgx-h100-4" == recognize(Node(vendor="Supermicro"), functions("0x2330", 4)).profile
+    assert (None, "none") == (found.profile, found.confidence)
+    assert "the driver names 4 more GPUs than the PCI functions show" in found.evidence
+
+
 def test_a_confirmed_name_with_other_devices_is_only_likely() -> None:
     """With what was counted. Fewer GPUs on the board that the name promises leave no doubt."""
     dgx = Node(vendor="NVIDIA", product="DGXA100")

@@ -14,6 +14,12 @@ from tests.agent.rules.build import changed_nic, changed_nics, nic_id, node, pro
 from tests.agent.rules.rows import bridge
 
 
+def driven(case, *ids: str, pci: str | None = None):
+    """The same, where the driver names GPUs that the bus lacks."""
+    gpus = [msgspec.structs.replace(server(1).topology.gpus[0], id=each, pci=pci) for each in ids]
+    return topology(case, gpus=gpus)
+
+
 def bare(class_code: str | None):
     """No GPU, no NIC; one function of that class."""
     only = msgspec.structs.replace(bridge("0000:00:00.0", None, "root_port"), class_code=class_code)
@@ -34,6 +40,14 @@ def listed(case):
             listed(bare("0x060400")), "a listing of some PCI functions only: it has no host bridge", id="lspci -s"
         ),
         pytest.param(listed(bare("0x060000")), None, id="lspci of all"),
+        pytest.param(
+            driven(listed(bare("0x060000")), "0000:19:00.0", "0000:3b:00.0"),
+            "the listing of PCI functions is not whole: it lacks 2 GPUs that the driver names",
+            id="lspci that was cut",
+        ),
+        pytest.param(driven(bare("0x060000"), "0000:19:00.0"), None, id="a GPU that left a bus that was seen"),
+        pytest.param(driven(listed(bare("0x060000")), "gpu-index-0", "GPU-7f"), None, id="GPUs without an address"),
+        pytest.param(driven(listed(bare("0x060000")), "0000:19:00.0", pci="0000:19:00.0"), None, id="GPUs of the bus"),
         pytest.param(probe(bare("0x060400"), "pci", "failed", "broken"), "pci: failed: broken", id="nobody looked"),
     ],
 )

@@ -105,6 +105,44 @@ def test_an_active_port_with_the_system_image_s_guid_and_a_plain_interface() -> 
     assert [("eno1", "0000:28:00.0", None)] == [(n.name, n.address, n.speed_mbit_s) for n in said["netdev"].netdevs]
 
 
+def card(*nets: tuple[str, int]) -> bytes:
+    """A card with these devices and ports below its first function."""
+    told = "".join(f'<net name="{name}" port="{port}" guid="0x1e95b50003fd7010"/>' for name, port in nets)
+    return system(f'<pci busid="0000:02:00.0" class="0x020700" vendor="0x15b3"><nic>{told}</nic></pci>')
+
+
+@pytest.mark.parametrize(
+    ("nets", "devices"),
+    [
+        ([("mlx5_0", 1), ("mlx5_1", 2)], [("mlx5_0", "0000:02:00.0", [1]), ("mlx5_1", "0000:02:00.1", [1])]),
+        ([("mlx4_0", 1), ("mlx4_0", 2)], [("mlx4_0", "0000:02:00.0", [1, 2])]),
+        ([("mlx5_1", 2)], [("mlx5_1", "0000:02:00.0", [2])]),
+        ([("eno1", 0), ("mlx5_1", 2)], [("mlx5_1", "0000:02:00.0", [2])]),
+        ([("mlx5_0", 1), ("mlx5_1", 1)], [("mlx5_0", "0000:02:00.0", [1]), ("mlx5_1", "0000:02:00.0", [1])]),
+        ([("mlx5_0", 1), ("mlx5_8", 9)], [("mlx5_0", "0000:02:00.0", [1]), ("mlx5_8", "0000:02:00.0", [9])]),
+        (
+            [("mlx5_0", 1), ("mlx5_1", 2), ("mlx5_2", 2)],
+            [("mlx5_0", "0000:02:00.0", [1]), ("mlx5_1", "0000:02:00.1", [1]), ("mlx5_2", "0000:02:00.0", [2])],
+        ),
+    ],
+)
+def test_a_second_device_of_a_card_is_its_next_function(
+    nets: list[tuple[str, int]], devices: list[tuple[str, str, list[int]]]
+) -> None:
+    """NCCL folds the functions of a card into the first and numbers the ports through."""
+    said = parse(card(*nets)).facts
+
+    assert devices == [(d.name, d.address, [port.port for port in d.ports]) for d in said["rdma"].devices]
+    assert {address for _, address, _ in devices} == {f.address for f in said["pci"].functions}
+
+
+def test_a_function_that_is_there_is_not_made() -> None:
+    """A file by hand may name both."""
+    two = card(("mlx5_0", 1), ("mlx5_1", 2)).replace(b"</cpu>", b'<pci busid="0000:02:00.1" class="0x0207"/></cpu>')
+
+    assert ["0000:02:00.0", "0000:02:00.1"] == [f.address for f in parse(two).facts["pci"].functions]
+
+
 @pytest.mark.parametrize("name", ["mlx5_0+mlx5_1", ""])
 def test_merged_and_nameless_nets_are_no_devices(name: str) -> None:
     """NCCL makes one device of two ports for itself."""

@@ -103,6 +103,15 @@ def test_a_card_is_counted_once() -> None:
         assert "  NICs      2x ConnectX-7\n" in plain(page(report(replace(known, nics=nics))))
 
 
+@pytest.mark.parametrize(("device", "words"), [("mlx5_0", "2x RDMA NIC"), (None, "2x NIC")])
+def test_a_function_without_a_model_is_called_rdma_where_it_has_a_device(device: str | None, words: str) -> None:
+    """Others could have one."""
+    known = below_one_switch()
+    nics = [msgspec.structs.replace(nic, model=None, rdma_device=device) for nic in known.nics]
+
+    assert f"  NICs      {words}\n" in plain(page(report(msgspec.structs.replace(known, nics=nics))))
+
+
 @pytest.mark.parametrize(("seconds", "words"), [(60.0, "60 s"), (3600.0, "60 min"), (86_400.0, "24 h")])
 def test_the_head_says_over_what_time_counters_were_compared(seconds: float, words: str) -> None:
     """Where they were."""

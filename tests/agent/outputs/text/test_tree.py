@@ -95,7 +95,14 @@ def test_outputs_without_pci_still_show_the_devices() -> None:
     """`nvidia-smi topo -m` alone knows no address."""
     topology = Topology(gpus=[Gpu(id="gpu-index-0", label="GPU0")], nics=[Nic(id="NIC0", label="NIC0", role="rail")])
 
-    assert ["place on the PCI bus not known", "├─ GPU0", "└─ NIC0  rail"] == drawn(topology)
+    assert ["place in the PCI tree not known", "├─ GPU0", "└─ NIC0  rail"] == drawn(topology)
+
+
+def test_an_address_that_the_driver_told_is_shown() -> None:
+    """What leads there is not known."""
+    gpu = Gpu(id="0000:1a:00.0", label="GPU0")
+
+    assert ["place in the PCI tree not known", "└─ GPU0 1a:00.0"] == drawn(Topology(gpus=[gpu]))
 
 
 def test_a_circle_of_parents_is_no_endless_tree() -> None:

@@ -46,6 +46,15 @@ def test_a_gpu_that_the_driver_cannot_open_is_critical_in_a_guest_too() -> None:
     assert 1 == len(fails(rule, virtual(case)))
 
 
+def test_gpus_of_which_nothing_is_known_are_not_called_unusable() -> None:
+    """nvidia-smi ended at the lost one: how many of the others can be used nobody said."""
+    case = changed_gpu(changed_gpu(server(), 1, driver_state="error"), 2, driver_state="unknown")
+    (fault,) = fails(rule, case)
+
+    assert fault.impact.startswith("At most 3 of 4 GPUs")
+    assert "at most 3 GPUs, not this one" == fault.evidence[1].value
+
+
 @pytest.mark.parametrize(
     ("circumstance", "kind"),
     [

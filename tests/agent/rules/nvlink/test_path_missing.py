@@ -27,6 +27,7 @@ from tests.agent.rules.build import (
     models,
     node,
     topology,
+    virtual,
 )
 from tests.agent.rules.nvlink.fabric import driver, hgx
 from tests.agent.rules.nvlink.test_inactive import dead
@@ -70,6 +71,80 @@ def test_a_gpu_that_none_reaches_is_one_finding_and_so_are_all() -> None:
     assert [f"gpu:{gpu_id(2)}"] == [fault.subject for fault in fails(rule, alone)]
     assert ["node"] == [fault.subject for fault in fails(rule, every)]
     assert gpu_id(3) not in fails(rule, alone)[0].places
+
+
+def blind(pairs, gpus: int = 8, nv: str = "NV18", current: bool | None = False):
+    """A saved matrix, and nothing of links: these pairs have no NVLink."""
+    case = cut(hgx(gpus), pairs, word=None, source="nvidia-smi")
+    paths = [msgspec.structs.replace(p, kind=nv) if p.kind == "NV18" else p for p in case.topology.paths]
+    case = changed_gpus(topology(case, paths=paths), links=[], links_known=False, mig=Mig(current=current))
+    return changed_gpus(case, p2p=None)
+
+
+ALONE = [(2, n) for n in range(8) if n != 2]
+
+
+def test_a_matrix_alone_tells_of_a_gpu_that_none_reaches() -> None:
+    """What its links are nobody told."""
+    (fault,) = fails(rule, blind(ALONE))
+    (eight,) = fails(rule, blind(ALONE, nv="NV8"))
+
+    assert f"gpu:{gpu_id(2)}" == fault.subject == eight.subject
+    assert fault.summary.endswith("NODE instead of NV18, as others have; their links were not told of")
+    assert "instead of NV8, as" in eight.summary
+
+
+def test_a_gpu_of_a_matrix_that_others_reach_is_in_no_mig_mode() -> None:
+    """One pair is cut; whether MIG is on needs no word. Most pairs say what is due."""
+    case = blind([(1, 2)], current=None)
+    thin = [msgspec.structs.replace(p, kind="NV17") if {p.a, p.b} == {gpu_id(0), gpu_id(1)} else p
+            for p in case.topology.paths]  # fmt: skip
+
+    assert [PAIR] == [fault.subject for fault in fails(rule, changed_gpus(case, mig=None))]
+    assert "instead of NV18" in fails(rule, topology(case, paths=thin))[0].summary
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(blind(ALONE, current=None), id="MIG mode not told"),
+        pytest.param(changed_gpus(blind(ALONE), mig=None), id="nothing of MIG told"),
+        pytest.param(blind(ALONE, nv="NV7"), id="a mesh may have gaps"),
+        pytest.param(virtual(blind(ALONE)), id="virtual machine"),
+        pytest.param(topology(blind(ALONE), bandwidth_mode="half"), id="bandwidth mode"),
+        pytest.param(changed_gpus(blind(ALONE), nvlink_bandwidth_mode="min"), id="bandwidth mode of the GPUs"),
+        pytest.param(models(blind(ALONE), H100_PCIE), id="cards"),
+        pytest.param(blind(list(combinations(range(8), 2))), id="no NVLink at all"),
+        pytest.param(function(blind(ALONE), gpu_id(2), device=B200), id="the only one of its model"),
+    ],
+)
+def test_a_matrix_alone_may_mean_another_thing(case) -> None:
+    """Unknown of the GPU that no other reaches."""
+    assert [] == fails(rule, case)
+    assert [Unknown] == [type(answer) for answer in answers(rule, case, f"gpu:{gpu_id(2)}")]
+
+
+def test_mig_that_is_not_told_is_the_reason() -> None:
+    """The others are judged."""
+    case = blind(ALONE, current=None)
+    (answer,) = answers(rule, case, f"gpu:{gpu_id(2)}")
+
+    assert "whether MIG is on is not known" in answer.reason
+    assert [Pass] == [type(a) for a in answers(rule, case, f"pair:{gpu_id(0)}+{gpu_id(1)}")]
+
+
+def test_two_gpus_of_a_matrix_are_joined() -> None:
+    """No third of their model."""
+    assert {Pass} == kinds(rule, blind([], gpus=2))
+
+
+def test_one_end_whose_links_were_told_of() -> None:
+    """What is due is what others have."""
+    case = blind([(1, 2)])
+    for ends in ({1: nvlinks(18, "switch")}, {2: nvlinks(18, "switch")}):
+        for gpu, links in ends.items():
+            half = changed_gpu(case, gpu, links=links, links_known=True)
+            assert fails(rule, half)[0].summary.endswith("as others have; their links were not told of")
 
 
 def test_two_gpus_are_a_pair() -> None:
