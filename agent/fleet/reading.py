@@ -18,6 +18,7 @@ from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 NAME_LIMIT = 253  # of a host, as DNS bounds it
 AHEAD = timedelta(days=1)
+EARLIEST = datetime(1970, 1, 1, tzinfo=timezone.utc)  # no clock of a node shows less
 _NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 _REPLACEMENT = rb"\1\\ufffd"
 
@@ -139,6 +140,9 @@ def _time(text: str, name: str) -> datetime:
     """UTC where it says no zone. Raises Unfit."""
     try:
         told = msgspec.convert(text, datetime)
-        return told.astimezone(timezone.utc) if told.tzinfo else told.replace(tzinfo=timezone.utc)
+        told = told.astimezone(timezone.utc) if told.tzinfo else told.replace(tzinfo=timezone.utc)
     except (msgspec.ValidationError, OverflowError, ValueError) as error:
         raise Unfit(f"a damaged report: {name} is no time: {text!r:.40}") from error
+    if told < EARLIEST:
+        raise Unfit(f"its time is before 1970: {name} is {text!r:.40}")
+    return told

@@ -11,6 +11,7 @@ from agent.fleet.page.scene import Scene, Section
 from agent.fleet.page.skew import skew
 from agent.fleet.page.wiring import Wiring
 from agent.fleet.questions import drift, duplicates, findings, outliers
+from agent.fleet.questions.newest import earlier
 from agent.fleet.questions.options import Options
 from agent.version import VERSION
 
@@ -63,7 +64,7 @@ def _since(firsts: list[datetime], newest: datetime | None) -> datetime | None:
     """A week back; where most nodes were not known then, when the last of them came to be known."""
     if newest is None:
         return None
-    start = newest - WEEK
+    start = earlier(newest, WEEK)
     young = sum(first > start for first in firsts) * 2 > len(firsts)
     return max(firsts) if young else start
 

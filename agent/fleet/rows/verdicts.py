@@ -9,6 +9,7 @@ from typing import NamedTuple
 from agent.fleet import cmdline
 from agent.fleet.rows.devices import Row
 from agent.fleet.rows.shapes import Chassis, Check, Cpu, Finding, Probe, Report
+from agent.fleet.tables import LONGEST_SECONDS
 
 
 class Counted(NamedTuple):
@@ -117,5 +118,7 @@ def check_row(c: Check) -> Row:
 
 
 def probe_row(p: Probe) -> Row:
-    """A row of table probe."""
-    return p.name, p.status, p.reason, p.duration_seconds, p.hung
+    """A row of table probe; a duration that none can have is not known."""
+    seconds = p.duration_seconds
+    took = seconds if seconds is not None and 0 <= seconds <= LONGEST_SECONDS else None
+    return p.name, p.status, p.reason, took, p.hung

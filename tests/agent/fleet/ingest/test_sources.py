@@ -131,6 +131,10 @@ BAD: dict[str, tuple[Any, str]] = {
     "a wrong time": (report(observed_at="yesterday"), "observed_at is no time: 'yesterday'"),
     "time beyond the calendar": (report(observed_at="0001-01-01T00:00:00+14:00"), "is no time"),
     "of the future": (report(observed_at="2199-01-01T00:00:00Z"), "days ahead of this machine's"),
+    "a time before there were clocks": (
+        report().replace(b'"2026-01-15T08:00:00Z"', b'"0001-01-01T00:00:00Z"'),
+        "its time is before 1970",
+    ),
     "too large": (report(padding="x" * REPORT_LIMIT_BYTES), "larger than a report can be"),
     "a gzip bomb": (gzip.compress(b"{" + b" " * 80_000_000), "larger than a report can be"),
     "deep": (b'{"schema": "fabricscope.report/1", "x": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", ""),
