@@ -155,7 +155,7 @@ def _coverage(states: list[Row], late: list[Row], nodes: int) -> list[Coverage]:
                 not_applicable=fresh.get("not_applicable", 0),
                 disabled=fresh.get("disabled", 0),
                 stale=sum(late_here.values()),
-                missing=nodes - sum(fresh.values()),
+                missing=max(0, nodes - sum(fresh.values())),  # earlier versions took a rule twice
                 reasons=_frequent(reasons.get(rule, {})),
             )
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -94,8 +95,15 @@ def host_row(r: Report, label: Label, counted: Counted) -> Row:
     )
 
 
-def finding_row(f: Finding) -> Row:
-    """A row of table finding."""
+def finding_rows(findings: Sequence[Finding]) -> list[Row]:
+    """Rows of table finding; one that stands there twice is once."""
+    first: dict[tuple[str, str, str], Finding] = {}
+    for each in findings:
+        first.setdefault((each.rule, each.subject, each.fingerprint), each)
+    return [_finding_row(each) for each in first.values()]
+
+
+def _finding_row(f: Finding) -> Row:
     return (
         f.rule,
         f.severity,
