@@ -103,7 +103,7 @@ class _Run:
             for done in stage:
                 assert isinstance(done, BatchDone)
                 told.read += done.reports
-                told.quarantined += len(done.reasons)
+                told.quarantined += len(done.reasons) + done.again
                 told.vanished += done.vanished
                 told.unread += done.unread
                 self._reasons += done.reasons
