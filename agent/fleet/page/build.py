@@ -72,5 +72,6 @@ def _since(firsts: list[datetime], newest: datetime | None) -> datetime | None:
 def _notes(told: Known, wires: Wiring) -> list[str]:
     notes = list(wires.answer.notes) if wires.answer else []
     alone = sum(code < 0 for code in told.nodes.classes.codes)
-    notes += [f"{alone:,} nodes are of no known hardware class: they are compared with none"] if alone else []
+    who = "1 node is" if alone == 1 else f"{alone:,} nodes are"
+    notes += [f"{who} of no known hardware class: compared with none"] if alone else []
     return notes
