@@ -25,6 +25,7 @@ from agent.fleet.questions import (
     findings,
     identities,
     lids,
+    newest,
     parts,
     summary,
     then_and_now,
@@ -63,7 +64,7 @@ def queries() -> Iterator[Query | Choice | Dated]:
         identities.ON_NODES,
     )
     yield from (identities.NUMBERS, identities.NUMBERED)
-    yield from (drift.NEWEST, drift.SILENT, then_and_now.RECENT, then_and_now.MOMENTS, then_and_now.MOMENTS_OF)
+    yield from (newest.NEWEST, drift.SILENT, then_and_now.RECENT, then_and_now.MOMENTS, then_and_now.MOMENTS_OF)
     yield from then_and_now.ROWS_OF
     yield from then_and_now.PAIRS
     yield from bags.COUNTS

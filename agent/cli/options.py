@@ -64,7 +64,14 @@ class CheckAs(str, Enum):
 def a_number(value: float | None) -> float | None:
     """Refuse "nan", which is neither below nor above any bound."""
     if value is not None and math.isnan(value):
-        raise typer.BadParameter("nan is no number of seconds")
+        raise typer.BadParameter("nan is no number")
+    return value
+
+
+def a_file(value: str | None) -> str | None:
+    """Refuse "", which would be the folder that we are in."""
+    if value == "":
+        raise typer.BadParameter("a file is to have a name")
     return value
 
 
@@ -128,7 +135,9 @@ ConfigFile = Annotated[
 ]
 Output = Annotated[
     str | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write here, whole or not at all.", show_default=False),
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write here, whole or not at all.", callback=a_file, show_default=False
+    ),
 ]
 Redact = Annotated[
     bool, typer.Option("--redact", help="In the capture, pseudonyms instead of names, serials and addresses.")

@@ -46,7 +46,7 @@ class File(msgspec.Struct, frozen=True):
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What is in force. Fields are added, never renamed."""
 
-    format: str = FORMAT
+    format: str = ""  # FORMAT; with none it is damaged
     generation: int = 0
     written_at: str = ""  # RFC 3339
     generator: str = ""  # version that wrote it
@@ -75,14 +75,23 @@ class Dataset(NamedTuple):
 
 def open_dataset(url: str) -> Dataset:
     """The dataset at a folder or URL as it is now. Raises BadDataset."""
-    try:
-        store = store_of(url)
-    except BadStore as error:
-        raise BadDataset(str(error)) from error
+    store = store_at(url)
     manifest = read_manifest(store)
     if manifest is None:
         raise BadDataset(f"{shown(url)}: no dataset: it has no {MANIFEST} (fabricscope fleet ingest makes one)")
     return Dataset(store, manifest)
+
+
+def store_at(url: str) -> Store:
+    """The store of a dataset. Raises BadDataset."""
+    try:
+        url.encode()
+        return store_of(url)
+    except BadStore as error:
+        raise BadDataset(str(error)) from error
+    except UnicodeEncodeError as error:  # what reads and writes Parquet takes no such name
+        plain = shown(url).encode("utf-8", "backslashreplace").decode()
+        raise BadDataset(f"{plain}: a dataset's name has to be UTF-8") from error
 
 
 def read_manifest(store: Store) -> Manifest | None:
@@ -98,6 +107,8 @@ def read_manifest(store: Store) -> Manifest | None:
         manifest = msgspec.json.decode(data, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadDataset(f"{where}: damaged: {error}") from error
+    if not manifest.format:
+        raise BadDataset(f"{where}: damaged: it has no format")
     if manifest.format != FORMAT:
         raise BadDataset(f"{where}: its format is {manifest.format!r:.60}, and this version reads {FORMAT}")
     wrong = _wrong(manifest)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,7 +18,10 @@ from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 NAME_LIMIT = 253  # of a host, as DNS bounds it
+MOST_PARTS = 10_000  # of a packed file
+_BLOCK = 1 << 16
 AHEAD = timedelta(days=1)
+EARLIEST = datetime(1970, 1, 1, tzinfo=timezone.utc)  # no clock of a node shows less
 _NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 _REPLACEMENT = rb"\1\\ufffd"
 
@@ -97,6 +101,8 @@ def _inflated(data: bytes) -> bytes:
         out = inflate.decompress(data, REPORT_LIMIT_BYTES + 1)
     except zlib.error as error:
         raise Unfit(f"damaged gzip: {error}") from error
+    if inflate.unused_data:
+        return _all_parts(data, "gzip", lambda: zlib.decompressobj(wbits=31), zlib.error)
     if not inflate.eof and len(out) <= REPORT_LIMIT_BYTES:
         raise Unfit("truncated gzip")
     return out
@@ -105,18 +111,37 @@ def _inflated(data: bytes) -> bytes:
 def _unzstd(data: bytes) -> bytes:
     import zstandard
 
-    inflate = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
-    out = b""
-    try:
-        for start in range(0, len(data), 1 << 16):
-            out += inflate.decompress(data[start : start + (1 << 16)])
-            if inflate.eof or len(out) > REPORT_LIMIT_BYTES:
-                break
-    except zstandard.ZstdError as error:
-        raise Unfit(f"damaged zstd: {error}") from error
-    if not inflate.eof and len(out) <= REPORT_LIMIT_BYTES:
-        raise Unfit("truncated zstd")
-    return out[: REPORT_LIMIT_BYTES + 1]
+    inflate = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+    return _all_parts(data, "zstd", inflate.decompressobj, zstandard.ZstdError)
+
+
+def _all_parts(data: bytes, packed: str, begun: Callable[[], Any], error: type[Exception]) -> bytes:
+    """Members of a gzip, frames of a zstd: several one after the other are one. Zeros at the end are padding."""
+    found: list[bytes] = []
+    inflate, size, count = begun(), 0, 1
+    padding = len(data.rstrip(b"\0"))  # from there on, or from within the last part
+    for start in range(0, len(data), _BLOCK):
+        left = data[start : start + _BLOCK]
+        end = start + len(left)
+        while left:
+            if inflate.eof:
+                if end - len(left) >= padding:
+                    break
+                inflate, count = begun(), count + 1
+                if count > MOST_PARTS:
+                    raise Unfit(f"damaged {packed}: more than {MOST_PARTS} parts")
+            try:
+                found.append(inflate.decompress(left))
+            except error as fault:
+                where = f" in part {count}, or no {packed} behind the one before" if count > 1 else ""
+                raise Unfit(f"damaged {packed}: {fault}{where}") from fault
+            left = inflate.unused_data if inflate.eof else b""
+            size += len(found[-1])
+            if size > REPORT_LIMIT_BYTES:
+                return b"".join(found)[: REPORT_LIMIT_BYTES + 1]
+    if not inflate.eof:
+        raise Unfit(f"truncated {packed}")
+    return b"".join(found)
 
 
 def _label(report: Report, cluster: str | None, digest: str, now: datetime) -> Label:
@@ -139,6 +164,9 @@ def _time(text: str, name: str) -> datetime:
     """UTC where it says no zone. Raises Unfit."""
     try:
         told = msgspec.convert(text, datetime)
-        return told.astimezone(timezone.utc) if told.tzinfo else told.replace(tzinfo=timezone.utc)
+        told = told.astimezone(timezone.utc) if told.tzinfo else told.replace(tzinfo=timezone.utc)
     except (msgspec.ValidationError, OverflowError, ValueError) as error:
         raise Unfit(f"a damaged report: {name} is no time: {text!r:.40}") from error
+    if told < EARLIEST:
+        raise Unfit(f"its time is before 1970: {name} is {text!r:.40}")
+    return told

@@ -26,6 +26,7 @@ from agent.fleet.table import Table as Table
 from agent.fleet.table import columns as _columns
 
 FORMAT = "fabricscope.dataset/1"
+LONGEST_SECONDS = 1e9  # that a probe can have taken: thirty years
 
 HOST = Table(
     "host",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
+from functools import partial
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,6 +28,10 @@ class AnswerFormat(str, Enum):
     JSON = "json"
     CSV = "csv"
 
+
+_HEARD = "Query interrupted"  # what DuckDB says where it heard Ctrl-C itself
+_GRACE_SECONDS = 0.7
+INTERRUPTED = 130  # as agent/cli/main.py says it
 
 Dataset = Annotated[
     str | None,
@@ -98,12 +105,34 @@ def opened(dataset: str | None, engine: str | None) -> Iterator[Engine]:
 
         try:
             found = connect(engine, dataset)
-            try:
-                yield found
-            finally:
-                found.close()
         except EngineRefused as error:
             raise Refused(str(error)) from error
+        close = found.close
+        try:
+            yield found
+        except EngineRefused as error:
+            raise Refused(str(error)) from error
+        except KeyboardInterrupt:
+            close = partial(_close_soon, found)
+            raise
+        except RuntimeError as error:
+            if str(error) == _HEARD:
+                raise KeyboardInterrupt from error
+            raise
+        finally:
+            close()
+
+
+def _close_soon(engine: Engine) -> None:
+    """Or end without: a query may hear nothing, and giving back its memory may take long. Python's own end would wait
+    for both. Whoever asked wrote nothing, or has removed it by now.
+    """
+    closing = Thread(target=engine.close, daemon=True)
+    closing.start()
+    closing.join(_GRACE_SECONDS)
+    if closing.is_alive():
+        print("fabricscope: interrupted", file=sys.stderr, flush=True)
+        os._exit(INTERRUPTED)
 
 
 @contextmanager

@@ -74,7 +74,17 @@ def ingest(
             made = do(asked, tell)
     except (BadSource, BadDataset, WorkerLost) as error:
         raise Refused(str(error)) from error
+    except OSError as error:
+        raise Refused(_of_dataset(error, dataset)) from error
     _tell(made, dataset, quiet)
+
+
+def _of_dataset(error: OSError, dataset: str) -> str:
+    """What a disk says of a file that is written, which may have no name or one of our own."""
+    from agent.fleet.store import shown
+
+    why = os.strerror(error.errno) if error.errno else error.strerror or str(error)[:200]
+    return f"{shown(dataset)}: cannot be written: {why}; it is as it was"
 
 
 def _tell(made: Ingested, dataset: str, quiet: bool) -> None:
@@ -93,4 +103,4 @@ def _tell(made: Ingested, dataset: str, quiet: bool) -> None:
     if made.vanished or made.unread:
         parts.append(f"{len(made.vanished) + len(made.unread):,} not read")
     reports = f"{made.read:,} report{'s'[: made.read != 1]}"
-    print(f"{reports}: {', '.join(parts)}; {made.nodes:,} nodes in {shown(dataset)}")
+    print(f"{reports}: {', '.join(parts)}; {made.nodes:,} node{'s'[: made.nodes != 1]} in {shown(dataset)}")

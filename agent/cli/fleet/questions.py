@@ -48,7 +48,10 @@ def outliers(
     engine: EngineUrl = None,
     where: WhereIs = None,
     majority: Annotated[
-        float, typer.Option(help="Share of a class from which on something is usual.", min=0.51, max=1.0)
+        float,
+        typer.Option(
+            help="Share of a class from which on something is usual.", min=0.51, max=1.0, callback=opt.a_number
+        ),
     ] = 0.8,
     fewest: Annotated[int, typer.Option(help="Nodes that a class needs.", min=3)] = 5,
     form: Form = None,
@@ -138,17 +141,18 @@ def seconds_of(text: str) -> float:
 
 def moment_of(text: str) -> datetime:
     """UTC without a zone, of a time or of a duration before now. Raises Refused."""
-    now = datetime.now(timezone.utc)
-    if _DURATION.fullmatch(text.strip()):
-        moment = now - timedelta(seconds=seconds_of(text))
-    else:
-        try:
+    try:
+        if _DURATION.fullmatch(text.strip()):
+            moment = datetime.now(timezone.utc) - timedelta(seconds=seconds_of(text))
+        else:
             moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00").replace("z", "+00:00"))
-        except ValueError as error:
-            raise Refused(f"{text!r:.60} is no time: 2026-01-15, 2026-01-15T08:00:00Z or 24h is meant") from error
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=timezone.utc)
-    return moment.astimezone(timezone.utc).replace(tzinfo=None)
+        return moment.astimezone(timezone.utc).replace(tzinfo=None)
+    except ValueError as error:
+        raise Refused(f"{text!r:.60} is no time: 2026-01-15, 2026-01-15T08:00:00Z or 24h is meant") from error
+    except OverflowError as error:
+        raise Refused(f"{text!r:.60} is no time of the years 1 to 9999") from error
 
 
 def _show(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from agent.fleet.cluster.clear import SHARE
@@ -248,8 +248,9 @@ def _adapter(row: PortRow, nic: NicRow, several: bool) -> Adapter:
 
 def _newest_first(rows: Iterable[T], tables: Tables) -> list[T]:
     """Of two hosts that claim one port of a switch, the one that was seen later has it."""
-    newest = {row.node: -row.observed_at.timestamp() for row in tables.host if row.observed_at}
-    return sorted(rows, key=lambda row: newest.get(row.node, 0.0))
+    last = datetime.max  # noqa: DTZ901  # times of a dataset have no zone
+    ages = {row.node: last - row.observed_at for row in tables.host if row.observed_at}
+    return sorted(rows, key=lambda row: ages.get(row.node, timedelta.max))
 
 
 def _switch_ids(rows: Iterable[NetdevRow]) -> dict[tuple[str | None, str | None], str]:

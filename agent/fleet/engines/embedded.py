@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import cache, partial
 from importlib import resources
@@ -14,14 +13,16 @@ import msgspec
 
 from agent.fleet.dataset import Dataset
 from agent.fleet.engines import shapes
+from agent.fleet.engines.at_work import AtWork
 from agent.fleet.engines.engine import Asked, EngineRefused, Unbound, dataset_at, one_line
 from agent.fleet.engines.query import ASKED, Choice, Dated, Query, Row
+from agent.fleet.engines.sql import selected
 from agent.fleet.tables import BOOL, FLOAT, INT, TEXT, TIME
 
 if TYPE_CHECKING:
     from ibis.expr import types as ir
 
-_PIECE, _BATCH = 8192, 65_536  # rows
+_BATCH = 65_536  # rows
 TYPES = {TEXT: "VARCHAR", INT: "BIGINT", FLOAT: "DOUBLE", BOOL: "BOOLEAN", TIME: "TIMESTAMP"}
 
 
@@ -52,7 +53,7 @@ class Embedded(Unbound):
         self._database.execute("SET enable_progress_bar = false")
         self._database.execute("SET parquet_metadata_cache = true")
         self._views: set[str] = set()
-        self._beside = ThreadPoolExecutor(1)
+        self._work = AtWork()
 
     def latest(self, name: str) -> ir.Table:
         """The view of that table."""
@@ -105,7 +106,8 @@ class Embedded(Unbound):
     def _begun(self, sql: str, values: list[Any] | None = None) -> Asked:
         if self._dataset.store.remote:  # what is registered belongs to one connection
             return partial(self._answered, sql, values)
-        begun = self._beside.submit(self._fetched, sql, values)
+        cursor = self._database.cursor()  # a connection of its own to the same database
+        begun = self._work.begun(cursor, lambda: _fetched(cursor, sql, values))
 
         def rows() -> list[Row]:
             try:
@@ -129,38 +131,25 @@ class Embedded(Unbound):
         """
         for name in shapes.names():
             self._view(name)
+        self._database.execute("SET TimeZone = 'UTC'")
         self._shut()
-        try:
-            statements = self._database.extract_statements(sql)
-            kinds = [each.type.name for each in statements]
-            if kinds != ["SELECT"]:
-                raise EngineRefused(f"one SELECT is asked for, and this is {_kinds(kinds)}: the dataset is only read")
-            cursor = self._database.execute(statements[0])
-        except duckdb.Error as error:
-            raise EngineRefused(one_line(Embedded.name, error)) from error
-        return [each[0] for each in cursor.description or []], _pieces(cursor)
+        return selected(self._database, self._work, sql, Embedded.name)
 
     def close(self) -> None:
         """Close the database, which was never on disk."""
-        self._beside.shutdown(cancel_futures=True)
+        self._work.close()
         self._database.close()
-
-    def _fetched(self, sql: str, values: list[Any] | None = None) -> list[Row]:
-        """Also in a thread: a cursor is a connection of its own to the same database."""
-        cursor = self._database if self._dataset.store.remote else self._database.cursor()
-        found: list[Row] = cursor.execute(sql, values).fetchall()
-        return found
 
     def _answered(self, sql: str, values: list[Any] | None = None) -> list[Row]:
         try:
-            return self._fetched(sql, values)
+            return self._work.done(self._database, lambda: _fetched(self._database, sql, values))
         except duckdb.IOException as error:  # a file is gone: an ingest has committed since
             if not self._moved():
                 raise EngineRefused(one_line(Embedded.name, error)) from error
         except duckdb.Error as error:
             raise EngineRefused(one_line(Embedded.name, error)) from error
         try:
-            return self._fetched(sql, values)
+            return self._work.done(self._database, lambda: _fetched(self._database, sql, values))
         except duckdb.Error as error:
             raise EngineRefused(one_line(Embedded.name, error)) from error
 
@@ -245,16 +234,9 @@ def compiled(expression: ir.Table) -> str:
     return str(ibis.to_sql(expression, dialect="duckdb", pretty=False))
 
 
-def _pieces(cursor: duckdb.DuckDBPyConnection) -> Iterator[list[Row]]:
-    try:
-        while rows := cursor.fetchmany(_PIECE):
-            yield rows
-    except duckdb.Error as error:
-        raise EngineRefused(one_line(Embedded.name, error)) from error
-
-
-def _kinds(kinds: list[str]) -> str:
-    return ", ".join(each.lower().replace("_", " ") for each in kinds[:4]) or "nothing"
+def _fetched(connection: duckdb.DuckDBPyConnection, sql: str, values: list[Any] | None) -> list[Row]:
+    found: list[Row] = connection.execute(sql, values).fetchall()
+    return found
 
 
 def _files(dataset: Dataset, name: str) -> list[str]:

@@ -39,6 +39,10 @@ def dataset_at(url: str) -> Dataset:
 class Tables(Source, Protocol):
     """What a question is asked of."""
 
+    @property
+    def whole(self) -> Tables:
+        """Those of all nodes, where these are of some."""
+
     def rows(self, expression: ir.Table) -> list[Row]:
         """The rows of an expression, in no order. Times are UTC without a zone. Raises EngineRefused."""
 
@@ -69,6 +73,15 @@ class Engine(Tables, Protocol):
 
 class Expressions(ABC):
     """Whatever has a name is asked as its expression, here and when it is needed."""
+
+    @property
+    def whole(self) -> Tables:
+        """Themselves."""
+        return self
+
+    @abstractmethod
+    def batches(self, expression: ir.Table) -> Any:
+        """The rows of an expression, as a pyarrow.RecordBatchReader."""
 
     @abstractmethod
     def latest(self, name: str) -> ir.Table:
@@ -112,6 +125,11 @@ class Narrowed(Expressions):
 
     def __init__(self, tables: Tables, where: Where) -> None:
         self._tables, self._where = tables, where
+
+    @property
+    def whole(self) -> Tables:
+        """As the engine gives them."""
+        return self._tables
 
     def latest(self, name: str) -> ir.Table:
         """Only rows of those nodes."""
@@ -157,10 +175,6 @@ def narrowed(tables: Tables, where: Where) -> Tables:
 
 class Unbound(Expressions):
     """Tables by name, for engines that hold them under these names."""
-
-    @abstractmethod
-    def batches(self, expression: ir.Table) -> Any:
-        """The rows of an expression, as a pyarrow.RecordBatchReader."""
 
     def latest(self, name: str) -> ir.Table:
         """By name."""

@@ -24,8 +24,9 @@ from agent.fleet.dataset import (
     BadDataset,
     Manifest,
     read_manifest,
+    store_at,
 )
-from agent.fleet.store import BadStore, Folder, Store, shown, store_of
+from agent.fleet.store import Folder, Store, shown
 
 LOCK, STAGING = ".lock", ".staging"
 _SYNCS = 16
@@ -100,10 +101,7 @@ def _synced(path: str) -> None:
 @contextlib.contextmanager
 def held(url: str, wait_seconds: float) -> Iterator[Held]:
     """Hold a dataset, made where there is none. Raises BadDataset, OSError."""
-    try:
-        store = store_of(url)
-    except BadStore as error:
-        raise BadDataset(str(error)) from error
+    store = store_at(url)
     if isinstance(store, Folder):
         with _locked(store, wait_seconds):
             manifest = _checked(store)

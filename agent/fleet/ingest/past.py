@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from agent.fleet.columns import packed_schema, schema
-from agent.fleet.dataset import File, Manifest
+from agent.fleet.dataset import BadDataset, File, Manifest
 from agent.fleet.ingest.timeline import Added, Change, Known, Sighting
-from agent.fleet.store import Store
+from agent.fleet.store import Store, shown
 
 _START = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _DAY_MICROS = 86_400_000_000
@@ -54,13 +54,21 @@ def copies(store: Store, manifest: Manifest, wanted: list[tuple[str, Added]]) ->
 
 
 def batches(store: Store, file: File, plain: Any) -> Iterator[Any]:
-    """A Parquet file in pieces, with the columns of `plain`, text by dictionary: a column that it lacks is null."""
+    """A Parquet file in pieces, with the columns of `plain`, text by dictionary: a column that it lacks is null.
+
+    Raises BadDataset.
+    """
     text = [each.name for each in plain if each.type == pa.string()]
-    opened = pq.ParquetFile(store.opened(file.path), read_dictionary=text, memory_map=not store.remote)
-    with opened:
-        there = [each.name for each in plain if each.name in opened.schema_arrow.names]
-        for batch in opened.iter_batches(BATCH_ROWS, columns=there):
-            yield fitted(pa.Table.from_batches([batch]), plain)
+    try:
+        opened = pq.ParquetFile(store.opened(file.path), read_dictionary=text, memory_map=not store.remote)
+        with opened:
+            there = [each.name for each in plain if each.name in opened.schema_arrow.names]
+            for batch in opened.iter_batches(BATCH_ROWS, columns=there):
+                yield fitted(pa.Table.from_batches([batch]), plain)
+    except (pa.ArrowException, OSError) as error:
+        where = f"{shown(store.url).rstrip('/')}/{file.path}"
+        said = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
+        raise BadDataset(f"{where}: cannot be read, or damaged: {said}") from error
 
 
 def fitted(rows: Any, plain: Any) -> Any:

@@ -15,7 +15,9 @@ REASONS = f"{QUARANTINE}/reasons.ndjson"
 KEPT_BYTES = 4 << 20  # of one report
 BUDGET_BYTES = 256 << 20  # of one worker in one run; the line is written in any case
 MOST_LINES = 100_000
+_NAMED = (".json", ".json.gz", ".json.zst")  # what an ingest takes in a folder
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
+_TAKEN_FROM = re.compile(r"[0-9a-f]{16}_.*")  # a quarantine's own file
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -32,19 +34,25 @@ class Reason(msgspec.Struct, frozen=True):
 class Quarantine:
     """Of one worker: files go where its other files go."""
 
-    def __init__(self, folder: str, now: str) -> None:
-        self._folder, self._now = folder, now
+    def __init__(self, store: Store, folder: str, now: str) -> None:
+        self._store, self._folder, self._now = store, folder, now
         self._left = BUDGET_BYTES
+        self._again = 0
         self.reasons: list[Reason] = []
         self.files: set[str] = set()
 
     def add(self, source: str, why: str, data: bytes) -> None:
         """Keep what can be kept. Raises OSError."""
+        if self._has(source, data):
+            self._again += 1
+            return
         digest = sha256(data).hexdigest()
         kept = data[:KEPT_BYTES]
         path = None
         if kept and len(kept) <= self._left:
             base = _UNFIT.sub("_", os.path.basename(source)).lstrip(".")[-80:] or "report"
+            if not base.lower().endswith(_NAMED):  # a line of a file, a member of a stream
+                base += ".json"
             path = f"{QUARANTINE}/{digest[:16]}_{base}"
             if path not in self.files:
                 local = os.path.join(self._folder, path)
@@ -55,10 +63,21 @@ class Quarantine:
                 self.files.add(path)
         self.reasons.append(Reason(self._now, _plain(source), why[:500], len(data), digest, path))
 
-    def taken(self) -> list[Reason]:
-        """The reasons since the last time."""
-        reasons, self.reasons = self.reasons, []
-        return reasons
+    def taken(self) -> tuple[list[Reason], int]:
+        """The reasons since the last time, and how often something was tried again that is there already."""
+        reasons, again = self.reasons, self._again
+        self.reasons, self._again = [], 0
+        return reasons, again
+
+    def _has(self, source: str, data: bytes) -> bool:
+        """Whether it is a file of this quarantine that was tried again: its bytes and its reason are there."""
+        base = os.path.basename(source)
+        if not _TAKEN_FROM.fullmatch(base):
+            return False
+        try:
+            return self._store.read(f"{QUARANTINE}/{base}") == data
+        except OSError:
+            return False
 
 
 def updated(store: Store, reasons: list[Reason]) -> bytes | None:

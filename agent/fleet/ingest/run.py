@@ -27,7 +27,7 @@ from agent.fleet.ingest.sources import Item, checked, items
 from agent.fleet.ingest.spill import Block
 from agent.fleet.ingest.work import Batch, BatchDone, Closed, End, Rest, Setup
 from agent.fleet.ingest.workers import Alone, Workers
-from agent.fleet.tables import TABLES
+from agent.fleet.tables import FORMAT, TABLES
 from agent.version import VERSION
 
 NODES_A_BUCKET = 4096
@@ -103,7 +103,7 @@ class _Run:
             for done in stage:
                 assert isinstance(done, BatchDone)
                 told.read += done.reports
-                told.quarantined += len(done.reasons)
+                told.quarantined += len(done.reasons) + done.again
                 told.vanished += done.vanished
                 told.unread += done.unread
                 self._reasons += done.reasons
@@ -163,6 +163,7 @@ class _Run:
         nodes = sum(each.rows for each in state)
         self._told.nodes, self._told.new_nodes = nodes, nodes - before.nodes
         return Manifest(
+            format=FORMAT,
             generation=before.generation + 1,
             written_at=self._now.isoformat(),
             generator=VERSION,

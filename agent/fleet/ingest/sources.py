@@ -12,12 +12,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
+from agent.fleet.ingest.naming import HEAD_BYTES, kind_of, may_be_ours, ours
 from agent.fleet.ingest.streams import BadStream, Piece, Span, pieces, spans
 from agent.fleet.store import BadStore, Folder, Remote, Store, shown, store_of
-
-REPORTS = (".json", ".json.gz", ".json.zst")
-STREAMS = (".ndjson", ".jsonl", ".tar", ".tgz", ".tzst")
-_PACKED = (".gz", ".zst", ".bz2", ".xz")
 
 
 class BadSource(Exception):
@@ -100,19 +97,17 @@ def _checked_there(name: str, store: Any) -> Source:
 
 
 def _folder(source: Source) -> Iterator[Item]:
-    """Hidden files are left out: who writes a report names it so until it is whole."""
+    """Files that are named as reports are. Those of a dataset that tell of other files are left out."""
     assert source.store is not None
     for each in source.store.listed(""):
-        parts = each.path.split("/")
-        if not any(part.startswith(".") for part in parts) and _kind(parts[-1]):
+        if kind_of(each.path) and not (may_be_ours(each.path) and _ours(source.store, each.path)):
             yield from _file(source.store, each.path, os.path.join(shown(source.name), each.path), named=False)
 
 
 def _file(store: Store, path: str, name: str, named: bool) -> Iterator[Item]:
-    kind = _kind(path)
-    if kind == "report":
+    if kind_of(os.path.basename(path)) == "report" or not (named or _regular(store, path)):
         url = store.address if isinstance(store, Remote) else store.url
-        yield Item(name, url, path, b"")
+        yield Item(name, url, path, b"")  # what is no file is not opened here: the worker says so
         return
     try:
         with _opened(store, path) as file:
@@ -124,6 +119,26 @@ def _file(store: Store, path: str, name: str, named: bool) -> Iterator[Item]:
         yield Item(name, "", "", b"", f"vanished: {error.strerror}")
     except OSError as error:
         raise BadSource(f"{name}: {error.strerror or str(error)[:200]}") from error
+
+
+def _ours(store: Store, path: str) -> bool:
+    if not _regular(store, path):
+        return False
+    try:
+        with _opened(store, path) as file:
+            return ours(file.read(HEAD_BYTES))
+    except OSError:  # told where it is read
+        return False
+
+
+def _regular(store: Store, path: str) -> bool:
+    """A pipe among files would be waited for."""
+    if not isinstance(store, Folder):
+        return True
+    try:
+        return stat.S_ISREG(os.stat(store.full(path)).st_mode)
+    except OSError:  # told where it is read
+        return True
 
 
 def _parts(name: str, store: Store, path: str, lines: Iterator[Span]) -> Iterator[Item]:
@@ -148,13 +163,3 @@ def _opened(store: Store, path: str) -> Any:
         return open(store.full(path), "rb")
     assert isinstance(store, Remote)
     return store.filesystem.open_input_stream(store.at(path), compression=None)
-
-
-def _kind(name: str) -> str | None:
-    """report, stream; None: neither by its name."""
-    low = name.lower()
-    if low.endswith(REPORTS):
-        return "report"
-    for packed in _PACKED:
-        low = low.removesuffix(packed)
-    return "stream" if low.endswith(STREAMS) else None

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
+from agent.fleet.ingest.naming import HEAD_BYTES, kind_of, may_be_ours, ours
 from agent.fleet.reading import GZIP, ZSTD
 from agent.model.report import REPORT_LIMIT_BYTES
 
@@ -80,11 +81,13 @@ def _span(file: BinaryIO, number: int, start: int, end: int, newline: int) -> It
         yield Span(str(number), start, size)
 
 
-def pieces(file: BinaryIO) -> Iterator[Piece]:
-    """The reports of a stream, as bytes. Raises BadStream, OSError."""
+def pieces(file: BinaryIO, within: str = "") -> Iterator[Piece]:
+    """The reports of a stream, as bytes. `within`: the archive's member that it is. Raises BadStream, OSError."""
     stream = _plain(io.BufferedReader(_Reading(file), _BLOCK))
     head = stream.peek(512)
     if head[_TAR_MAGIC] == b"ustar":
+        if within:
+            raise BadStream("an archive within an archive is not opened: unpack it first")
         yield from _members(stream)
         return
     first = stream.readline(REPORT_LIMIT_BYTES + 1)
@@ -171,24 +174,34 @@ def _zstd_error() -> type[Exception]:
 
 
 def _members(stream: BinaryIO) -> Iterator[Piece]:
-    """Regular files of a tar that are named as reports are; nothing is unpacked to a disk."""
+    """Regular files of a tar, taken by their names as those of a folder; nothing is unpacked to a disk."""
     place = ""
     try:
         with tarfile.open(fileobj=stream, mode="r|") as tar:
             for member in tar:
                 place = member.name
-                base = place.rpartition("/")[2]
-                if not member.isreg() or base.startswith(".") or ".json" not in base.lower():
-                    continue
-                if member.size > REPORT_LIMIT_BYTES:
+                what = kind_of(place) if member.isreg() else None
+                if what == "report" and member.size > REPORT_LIMIT_BYTES:
                     yield Piece(place, b"", _TOO_LONG)
-                    continue
-                opened = tar.extractfile(member)
-                assert opened is not None
-                yield Piece(place, opened.read())
+                elif what is not None:
+                    opened: Any = tar.extractfile(member)
+                    yield from _member(place, what, opened)
                 tar.members = []  # type: ignore[attr-defined]  # it would remember every one
     except (tarfile.TarError, EOFError, UnicodeDecodeError, ValueError, OverflowError) as error:
         raise BadStream(f"a damaged archive: {error}{f', after {place!r:.80}' if place else ''}") from error
+
+
+def _member(place: str, what: str, file: Any) -> Iterator[Piece]:
+    if may_be_ours(place) and ours(file.peek(HEAD_BYTES)):
+        return
+    if what == "report":
+        yield Piece(place, file.read())
+        return
+    try:
+        for each in pieces(file, within=place):
+            yield each._replace(place=f"{place}:{each.place}" if each.place else place)
+    except BadStream as error:  # of the member: what follows it in the archive is whole
+        yield Piece(place, error.data, str(error))
 
 
 def _lines(line: bytes, stream: BinaryIO) -> Iterator[Piece]:

@@ -56,6 +56,7 @@ class BatchDone(msgspec.Struct):
     nodes: set[int] = msgspec.field(default_factory=set)  # checksums of names: how many there are, about
     blocks: list[Block] = msgspec.field(default_factory=list)
     reasons: list[Reason] = msgspec.field(default_factory=list)
+    again: int = 0  # in quarantine already, and tried again from there
     vanished: list[str] = msgspec.field(default_factory=list)
     unread: list[str] = msgspec.field(default_factory=list)
 
@@ -81,7 +82,7 @@ class Worker:
         self._parts: FileIO | None = None
         self._epoch = Epoch()
         self._epochs = 0
-        self._quarantine = Quarantine(setup.staging.folder, setup.now.isoformat())
+        self._quarantine = Quarantine(self._store, setup.staging.folder, setup.now.isoformat())
         self._spilled = Spilled()
         self._history = HistoryFiles(setup.staging, self._store)
 
@@ -116,7 +117,7 @@ class Worker:
                 done.nodes.add(zlib.crc32(found.label.node.encode()))
             if self._epoch.full:
                 done.blocks += self._spill()
-        done.reasons = self._quarantine.taken()
+        done.reasons, done.again = self._quarantine.taken()
         return done
 
     def _bytes(self, item: Item) -> bytes:

@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from agent.fleet.collection import without_collection
+from agent.fleet.dataset import BadDataset
 from agent.fleet.ingest.sources import Item
 from agent.fleet.ingest.work import Batch, Result, Setup, Task, Worker
 
@@ -117,6 +118,8 @@ class Workers:
                 kind, value = pipe.recv()
             except (EOFError, OSError):
                 raise self._lost(pipe) from None
+            if kind == "dataset":
+                raise BadDataset(value)
             if kind == "disk":
                 raise OSError(*value)
             if kind == "fault":
@@ -197,6 +200,8 @@ def _work(setup: Setup, pipe: Connection[Any, Any], data: Connection[Any, Any]) 
                 pipe.send(("done", worker.do(_task(pipe, data))))
         except EOFError:
             raise
+        except BadDataset as error:
+            pipe.send(("dataset", str(error)))
         except OSError as error:
             pipe.send(("disk", (error.errno or 0, error.strerror or str(error)[:200], error.filename)))
         except Exception:  # noqa: BLE001  # told by the other side

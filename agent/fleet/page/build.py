@@ -11,6 +11,7 @@ from agent.fleet.page.scene import Scene, Section
 from agent.fleet.page.skew import skew
 from agent.fleet.page.wiring import Wiring
 from agent.fleet.questions import drift, duplicates, findings, outliers
+from agent.fleet.questions.newest import earlier
 from agent.fleet.questions.options import Options
 from agent.version import VERSION
 
@@ -63,7 +64,7 @@ def _since(firsts: list[datetime], newest: datetime | None) -> datetime | None:
     """A week back; where most nodes were not known then, when the last of them came to be known."""
     if newest is None:
         return None
-    start = newest - WEEK
+    start = earlier(newest, WEEK)
     young = sum(first > start for first in firsts) * 2 > len(firsts)
     return max(firsts) if young else start
 
@@ -71,5 +72,6 @@ def _since(firsts: list[datetime], newest: datetime | None) -> datetime | None:
 def _notes(told: Known, wires: Wiring) -> list[str]:
     notes = list(wires.answer.notes) if wires.answer else []
     alone = sum(code < 0 for code in told.nodes.classes.codes)
-    notes += [f"{alone:,} nodes are of no known hardware class: they are compared with none"] if alone else []
+    who = "1 node is" if alone == 1 else f"{alone:,} nodes are"
+    notes += [f"{who} of no known hardware class: compared with none"] if alone else []
     return notes

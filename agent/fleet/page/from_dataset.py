@@ -17,6 +17,7 @@ from agent.fleet.page.places import domains, racks
 from agent.fleet.page.scene import STATES, Coded, Coverage, Nodes
 from agent.fleet.page.skew import FACTS
 from agent.fleet.page.wiring import Wiring
+from agent.fleet.questions.newest import of_dataset
 
 Host = dict[str, Any]
 
@@ -48,7 +49,7 @@ def known(tables: Tables, wish: Wish, wires: Wiring) -> Known:
     """All nodes in columns, in the order of their names. Raises EngineRefused, BadPattern."""
     hosts = sorted(reading.hosts(tables), key=lambda host: (natural(host["node"]), host["node"]))
     names = [host["node"] for host in hosts]
-    newest = max((host["observed_at"] for host in hosts if host["observed_at"]), default=None)
+    newest = of_dataset(tables, max((host["observed_at"] for host in hosts if host["observed_at"]), default=None))
     stale = [_stale(host["observed_at"], newest, wish.stale_after_seconds) for host in hosts]
     classes = named("class", "class", [host["hardware_class"] for host in hosts])
     gpus, wired = reading.gpus(tables), reading.rails(tables)

@@ -11,6 +11,7 @@ from agent.fleet.questions.classes import CLASS
 from agent.fleet.questions.odd import Group, Odd
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.usual import Usual, counted, median, spread, usual
+from agent.fleet.tables import LONGEST_SECONDS
 
 if TYPE_CHECKING:
     from ibis.expr import types as ir
@@ -37,8 +38,11 @@ def _probes(tables: Source) -> ir.Table:
 
 
 def _steps(tables: Source) -> ir.Table:
+    """With the duration in steps; one that cannot be right has none, as it would be no number of an engine's."""
     probe = tables.latest("probe")
-    return probe.mutate(step=(probe.duration_seconds / _STEP).floor().cast("int64"))
+    seconds = probe.duration_seconds
+    sane = seconds.between(0.0, LONGEST_SECONDS)
+    return probe.mutate(step=sane.ifelse((seconds / _STEP).floor(), None).cast("int64"))
 
 
 _PROBE = (CLASS, "name", "status", "step")

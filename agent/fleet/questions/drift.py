@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import Dated, Query, Row, Source
+from agent.fleet.engines.query import Dated, Row, Source
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.bags import words
+from agent.fleet.questions.newest import NEWEST
 from agent.fleet.questions.odd import LABELS
 from agent.fleet.questions.options import ORDINARY, Options
 from agent.fleet.questions.subjects import BAGS, GONE, NEW, SUBJECTS, Subject, changed_columns, with_its_device
@@ -94,11 +95,6 @@ def drift(tables: Tables, since: datetime, options: Options = ORDINARY) -> Drift
     )
 
 
-def _newest(tables: Source) -> ir.Table:
-    host = tables.latest("host")
-    return host.aggregate(nodes=host.count(), newest=host.observed_at.max())
-
-
 def _silent(tables: Source, cut: ir.TimestampScalar) -> ir.Table:
     host = tables.latest("host")
     return host.filter(host.observed_at <= cut).select("node")
@@ -138,7 +134,7 @@ def _said(
             yield _Noticed(subject, column, was.get(name, "(absent)"), now.get(name, "(absent)"), node, label, at, None)
 
 
-NEWEST, SILENT = Query("drift: newest", _newest), Dated("drift: silent", _silent)
+SILENT = Dated("drift: silent", _silent)
 
 
 def _little(column: str, old: Any, new: Any) -> bool:

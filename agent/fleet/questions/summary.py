@@ -13,6 +13,7 @@ from agent.fleet.engines.engine import Asked, Tables
 from agent.fleet.engines.query import Choice, Query, Row, Source, Those
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.classes import CLASS
+from agent.fleet.questions.newest import earlier, of_dataset
 from agent.fleet.questions.options import ORDINARY, Options
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class ClassLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Coverage(msgspec.Struct, frozen=True, kw_only=True):
-    """How one rule was judged, in nodes. `missing`: nodes whose report does not know the rule."""
+    """How one rule was judged, in nodes that are not stale. `missing`: nodes whose report does not know the rule."""
 
     rule: str
     passed: int = 0
@@ -64,7 +65,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of `fleet summary`. Times are RFC 3339, UTC."""
 
     nodes: int
-    newest: str | None = None
+    newest: str | None = None  # of the dataset, also where some nodes only are asked about
     oldest: str | None = None
     stale_after_seconds: float
     verdicts: dict[str, int] = {}  # of nodes that are not stale
@@ -82,8 +83,10 @@ def summary(tables: Tables, options: Options = ORDINARY) -> Summary:
     hours = begun()
     if not hours:
         return Summary(nodes=0, stale_after_seconds=options.stale_after_seconds)
-    newest, oldest = max(row[-2] for row in hours), min(row[-1] for row in hours)
-    cut = newest - timedelta(seconds=options.stale_after_seconds)
+    seen = max(row[-2] for row in hours)
+    newest = of_dataset(tables, seen) or seen
+    oldest = min(row[-1] for row in hours)
+    cut = earlier(newest, timedelta(seconds=options.stale_after_seconds))
     old = list(dict.fromkeys((row[2],) for row in hours if row[-1] < cut))
     stale = [row[:3] for row in tables.chosen(OLD, old) if row[-1] < cut]
     classes, worst = _classes(hours, stale), _worst(bad, cut)
@@ -97,7 +100,9 @@ def summary(tables: Tables, options: Options = ORDINARY) -> Summary:
         stale_hosts=fold(node for node, _, _ in stale),
         classes=classes,
         coverage=_coverage(
-            states(), tables.chosen(OLD_STATES, [(node,) for node, _, _ in stale]), sum(each.nodes for each in classes)
+            states(),
+            tables.chosen(OLD_STATES, [(node,) for node, _, _ in stale]),
+            sum(each.nodes - each.stale for each in classes),
         ),
         worst=worst[:WORST],
         more_worst=max(0, len(worst) - WORST),
@@ -130,7 +135,10 @@ def _classes(hours: list[Row], stale: list[Row]) -> list[ClassLine]:
 
 
 def _coverage(states: list[Row], late: list[Row], nodes: int) -> list[Coverage]:
-    """Rows: rule, state, reason, nodes. `late`: those of nodes that are stale, of which none is judged now."""
+    """Rows: rule, state, reason, nodes. `late`: those of nodes that are stale, of which none is judged now.
+
+    `nodes`: how many are not stale.
+    """
     now, old, reasons = _by_state(states), _by_state(late), _reasons(states)
     for rule, each in _reasons(late).items():
         reasons[rule] = {why: count - each.get(why, 0) for why, count in reasons.get(rule, {}).items()}
@@ -147,7 +155,7 @@ def _coverage(states: list[Row], late: list[Row], nodes: int) -> list[Coverage]:
                 not_applicable=fresh.get("not_applicable", 0),
                 disabled=fresh.get("disabled", 0),
                 stale=sum(late_here.values()),
-                missing=nodes - sum(each.values()),
+                missing=max(0, nodes - sum(fresh.values())),  # earlier versions took a rule twice
                 reasons=_frequent(reasons.get(rule, {})),
             )
         )

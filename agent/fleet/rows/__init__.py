@@ -7,7 +7,7 @@ its bucket is written. Where reports have nothing in common this costs one look 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -16,7 +16,7 @@ from msgspec.json import Decoder
 
 from agent.fleet.rows import device_shapes, devices, identity, network, shapes, verdicts
 from agent.fleet.rows.damage import DamagedPart as DamagedPart
-from agent.fleet.rows.damage import decoded
+from agent.fleet.rows.damage import decoded, once
 from agent.fleet.rows.devices import Row
 from agent.fleet.rows.functions import FunctionReader
 from agent.fleet.rows.recent import Recent
@@ -75,13 +75,17 @@ class Reader:
         ids: Numbers = dict.fromkeys(NAMES, ())
         ids["pci"], ids["link"], kinds, counted = self._functions.read(topology.pci, node.product)
         gpus, nics, netdevs = topology.gpus, topology.nics, topology.netdevs
-        ends = _once(gpus, "topology.gpus"), _once(nics, "topology.nics")
+        ends = once((each.id for each in gpus), "topology.gpus"), once((each.id for each in nics), "topology.nics")
+        once((each.id for each in netdevs), "topology.netdevs")
+        once((each.name for each in report.probes), "probes", "a name")
         rails = {nic.id: place for place, nic in enumerate(nic for nic in nics if nic.role == "rail")}
         boards = [each for each in nics if each.id in rails]
         found = [kinds.get(each.pci or each.id) or (None, each.name) for each in gpus]
         alike = devices.hardware_class(node.vendor, node.product, found, boards)
         ids["gpu"], ids["nvlink"] = self._gpus(gpus, counted)
-        for nic in nics:
+        for place, nic in enumerate(nics):
+            if len(nic.ports) > 1:
+                once((port.port for port in nic.ports), f"topology.nics[{place}].ports", "a number")
             for port in nic.ports:
                 self._count_port(nic, port, counted)
         for netdev in netdevs:
@@ -95,8 +99,8 @@ class Reader:
             "nic": [network.nic_row(nic, rails.get(nic.id)) for nic in nics],
             "port": [network.port_row(nic, port, rails.get(nic.id)) for nic in nics for port in nic.ports],
             "netdev": [_netdev_row(each, place, rails) for place, each in enumerate(netdevs)],
-            "address": [(each.id, each.label, address) for each in netdevs for address in each.addresses],
-            "finding": [verdicts.finding_row(each) for each in report.findings],
+            "address": [(each.id, each.label, address) for each in netdevs for address in _different(each.addresses)],
+            "finding": verdicts.finding_rows(report.findings),
             "probe": [verdicts.probe_row(each) for each in report.probes],
             "identity": own_numbers,
         }
@@ -123,7 +127,9 @@ class Reader:
         """Numbers of rows of its links and their counters, and how many are up."""
 
         def made() -> tuple[list[int], list[int], int]:
-            links = decoded(_GPU_LINKS, gpu.links, f"topology.gpus[{place}].links")
+            where = f"topology.gpus[{place}].links"
+            links = decoded(_GPU_LINKS, gpu.links, where)
+            once((link.link for link in links), where, "a number")
             numbers = [self._shared["nvlink"].number(devices.nvlink_row(gpu.id, link)) for link in links]
             counters: list[int] = []
             for link in links:
@@ -152,15 +158,17 @@ class Reader:
         """All of them are the same on every node of a kind."""
 
         def made() -> list[int]:
-            rows = [devices.path_row(path, *ends) for path in decoded(_PATHS, whole, "topology.paths")]
-            return [self._shared["path"].number(row) for row in rows]
+            paths = decoded(_PATHS, whole, "topology.paths")
+            once(((path.a, path.b) for path in paths), "topology.paths", "a pair")
+            return [self._shared["path"].number(devices.path_row(path, *ends)) for path in paths]
 
         return self._whole(("paths", ends), whole, made)
 
     def _checks(self, whole: Raw) -> list[int]:
         def made() -> list[int]:
-            rows = [verdicts.check_row(check) for check in decoded(_CHECKS, whole, "checks")]
-            return [self._shared["check"].number(row) for row in rows]
+            checks = decoded(_CHECKS, whole, "checks")
+            once((check.rule for check in checks), "checks", "a rule")
+            return [self._shared["check"].number(verdicts.check_row(check)) for check in checks]
 
         return self._whole("checks", whole, made)
 
@@ -194,16 +202,13 @@ _SHARED = ("link", "nvlink", "path", "check")  # tables whose rows are mostly th
 _NOT_OWN = (*_SHARED, PCI.name, COUNTER.name)
 
 
+def _different(addresses: list[str]) -> Iterable[str]:
+    """An interface has an address once for each peer."""
+    return dict.fromkeys(addresses) if len(addresses) > 1 else addresses
+
+
 def _netdev_row(netdev: device_shapes.Netdev, place: int, rails: dict[str, int]) -> Row:
     try:
         return network.netdev_row(netdev, rails.get(netdev.nic or ""))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedPart(f"{error} - in topology.netdevs[{place}].qos") from error
-
-
-def _once(rows: Sequence[device_shapes.Gpu | device_shapes.Nic], where: str) -> frozenset[str]:
-    """Everything refers to rows by id. Raises DamagedPart where two have the same."""
-    found = frozenset(each.id for each in rows)
-    if len(found) != len(rows):
-        raise DamagedPart(f"an id stands there twice - in {where}")
-    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from typing import TypeVar
 
 import msgspec
@@ -9,10 +10,20 @@ from msgspec import Raw
 from msgspec.json import Decoder
 
 _T = TypeVar("_T")
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 class DamagedPart(Exception):
     """A part of a report that is not what the schema says; the message says where and what."""
+
+
+def once(keys: Iterable[_Key], where: str, what: str = "an id") -> frozenset[_Key]:
+    """What tells the members of a list apart. Raises DamagedPart where two have the same."""
+    listed = list(keys)
+    found = frozenset(listed)
+    if len(found) != len(listed):
+        raise DamagedPart(f"{what} stands there twice - in {where}")
+    return found
 
 
 def decoded(decoder: Decoder[_T], raw: Raw | bytes, where: str, place: int | None = None) -> _T:

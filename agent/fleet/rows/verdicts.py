@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from agent.fleet import cmdline
 from agent.fleet.rows.devices import Row
 from agent.fleet.rows.shapes import Chassis, Check, Cpu, Finding, Probe, Report
+from agent.fleet.tables import LONGEST_SECONDS
 
 
 class Counted(NamedTuple):
@@ -93,8 +95,15 @@ def host_row(r: Report, label: Label, counted: Counted) -> Row:
     )
 
 
-def finding_row(f: Finding) -> Row:
-    """A row of table finding."""
+def finding_rows(findings: Sequence[Finding]) -> list[Row]:
+    """Rows of table finding; one that stands there twice is once."""
+    first: dict[tuple[str, str, str], Finding] = {}
+    for each in findings:
+        first.setdefault((each.rule, each.subject, each.fingerprint), each)
+    return [_finding_row(each) for each in first.values()]
+
+
+def _finding_row(f: Finding) -> Row:
     return (
         f.rule,
         f.severity,
@@ -117,5 +126,7 @@ def check_row(c: Check) -> Row:
 
 
 def probe_row(p: Probe) -> Row:
-    """A row of table probe."""
-    return p.name, p.status, p.reason, p.duration_seconds, p.hung
+    """A row of table probe; a duration that none can have is not known."""
+    seconds = p.duration_seconds
+    took = seconds if seconds is not None and 0 <= seconds <= LONGEST_SECONDS else None
+    return p.name, p.status, p.reason, took, p.hung

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from agent.outputs.text.lines import clean
+
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would work out instead of showing it
 
 
@@ -29,17 +31,20 @@ def cell(value: Any) -> Any:
 
     >>> cell(["a", "b"]), cell({"ok": 3, "error": 1}), cell(None), cell(True), cell("=HYPERLINK()"), cell(-1)
     ('a; b', 'ok=3; error=1', '', 'true', "'=HYPERLINK()", -1)
+    >>> cell("\\x1b[31mred\\a")
+    '?[31mred?'
     """
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
-        return text(f"{key}={cell(each)}" for key, each in value.items())
+        return text(f"{cell(key)}={cell(each)}" for key, each in value.items())
     if isinstance(value, (list, tuple)):
         return text(str(cell(each)) for each in value)
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return f"'{value}"
+    if isinstance(value, str):
+        shown = clean(value)
+        return f"'{shown}" if value.startswith(_FORMULA) else shown
     return value
 
 

@@ -60,7 +60,10 @@ def _classes(found: Summary, width: int) -> list[Line]:
 
 
 def _coverage(found: Summary, width: int) -> list[Line]:
-    """By why a rule was not judged, as one reason holds for many rules."""
+    """By why a rule was not judged, as one reason holds for many rules. Stale nodes are in no number here."""
+    fresh = found.nodes - found.stale
+    if not fresh:
+        return told("nothing: every node is stale", width, "  ")
     whole = sum(not each.unknown and not each.missing for each in found.coverage)
     of = len(found.coverage)
     text = f"{number(whole)} of {count(of, 'rule')} judged on every node that has what they are for"
@@ -73,7 +76,7 @@ def _coverage(found: Summary, width: int) -> list[Line]:
             reasons.setdefault("not in the report: written by another version", []).append((each.rule, each.missing))
     ranked = sorted(reasons.items(), key=lambda item: (-max(nodes for _, nodes in item[1]), -len(item[1]), item[0]))
     for reason, rules in ranked[:_REASONS]:
-        lines += told(_reason(reason, rules, found.nodes), width)
+        lines += told(_reason(reason, rules, fresh), width)
     if len(ranked) > _REASONS:
         lines.append(line((f"  and {count(len(ranked) - _REASONS, 'reason')} more (--format json has all)", "dim")))
     return lines

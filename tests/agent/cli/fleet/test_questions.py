@@ -56,6 +56,7 @@ def test_every_form(capfd, dataset, question, tmp_path):
     assert len(rows) > 1
     assert len({len(row) for row in rows}) == 1
     assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "@"))]
+    assert not [cell for row in rows for cell in row if not cell.isprintable()]
     target = tmp_path / "answer.json"
     assert asked(capfd, *question, "--dataset", dataset, "-o", str(target)) == (0, "", "")
     assert json.loads(target.read_text()) == answer
@@ -84,6 +85,15 @@ def test_some_nodes(capfd, dataset):
         (["summary", "--dataset", "DATASET", "-o", "/nowhere/x.json"], "/nowhere/x.json"),
         (["summary", "--dataset", "DATASET", "--engine", "oracle://u:secret@h"], "oracle"),
         (["outliers", "--dataset", "DATASET", "--majority", "0.2"], "--majority"),
+        (["outliers", "--dataset", "DATASET", "--majority", "nan"], "nan is no number"),
+        (["outliers", "--dataset", "DATASET", "--majority", "inf"], "--majority"),
+        (["drift", "--dataset", "DATASET", "--since", "999999w"], "no time of the years"),
+        (["html", "--dataset", "DATASET", "--since", "999999w"], "no time of the years"),
+        (["drift", "--dataset", "DATASET", "--since", "0001-01-01T00:00:00+14:00"], "no time of the years"),
+        (["drift", "--dataset", "DATASET", "--since", "9999-12-31T23:59:59-14:00"], "no time of the years"),
+        (["summary", "--dataset", "DATASET", "-o", ""], "a file is to have a name"),
+        (["query", "select '\udcff'", "--dataset", "DATASET"], "the query is no UTF-8"),
+        (["query", "select 'infinity'::timestamptz", "--dataset", "DATASET"], "duckdb"),
         (["drift", "--dataset", "DATASET"], "--since"),
         (["drift", "--dataset", "DATASET", "--since", "yesterday"], "no time"),
         (["query", "drop table host", "--dataset", "DATASET"], "one SELECT"),
@@ -112,6 +122,31 @@ def test_a_query_in_every_form(capfd, dataset, tmp_path):
     target = tmp_path / "q.csv"
     assert asked(capfd, "query", sql, "--dataset", dataset, "-o", str(target)) == (0, "", "")
     assert target.read_text().splitlines()[1] == "n0,2,2026-01-15T08:00:00Z"
+
+
+def test_columns_of_one_name_are_kept_apart(capfd, dataset):
+    sql = "select 1 as a, 2 as a, 3 as a_1"
+    _, text, _ = asked(capfd, "query", sql, "--dataset", dataset, "--format", "json")
+    assert json.loads(text) == {"a": 1, "a_2": 2, "a_1": 3}
+    _, text, _ = asked(capfd, "query", sql, "--dataset", dataset, "--format", "csv")
+    assert text == "a,a_2,a_1\n1,2,3\n"
+
+
+def test_times_with_a_zone_are_utc(capfd, dataset, monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    sql = "select timestamptz '2026-01-15 10:00:00+02' as t, [t] as l, 1 as n from range(2)"
+    code, text, error = asked(capfd, "query", sql, "--dataset", dataset, "--format", "json")
+    assert (code, error) == (0, "")
+    row = {"t": "2026-01-15T08:00:00Z", "l": ["2026-01-15T08:00:00Z"], "n": 1}
+    assert [json.loads(line) for line in text.splitlines()] == [row, row]
+    code, text, error = asked(capfd, "query", "select now() where false", "--dataset", dataset)
+    assert (code, text, error) == (0, "now()\n(0 rows)\n", "")
+
+
+def test_everything_is_younger_than_so_long(capfd, dataset):
+    code, text, error = asked(capfd, "summary", "--dataset", dataset, "--stale-after", "999999w")
+    assert (code, error) == (0, "")
+    assert "stale" not in text
 
 
 def test_a_failed_query_leaves_no_file(capfd, dataset, tmp_path):

@@ -21,6 +21,7 @@ import zstandard
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from agent.fleet.dataset import open_dataset
 from agent.fleet.ingest.files import Staging
 from agent.fleet.ingest.sources import BadSource, checked, items
 from agent.fleet.ingest.streams import BadStream, pieces, spans
@@ -131,6 +132,15 @@ BAD: dict[str, tuple[Any, str]] = {
     "a wrong time": (report(observed_at="yesterday"), "observed_at is no time: 'yesterday'"),
     "time beyond the calendar": (report(observed_at="0001-01-01T00:00:00+14:00"), "is no time"),
     "of the future": (report(observed_at="2199-01-01T00:00:00Z"), "days ahead of this machine's"),
+    "two reports in one gzip": (gzip.compress(report("gpu8")) + gzip.compress(report("gpu9")), "trailing characters"),
+    "something behind a gzip": (gzip.compress(report()) + b"more", "no gzip behind the one before"),
+    "something behind a zstd": (PACK[".zst"](report()) + b"more", "no zstd behind the one before"),
+    "a second gzip cut off": (gzip.compress(report()) + gzip.compress(b" ")[:-4], "truncated gzip"),
+    "a gzip of very many parts": (gzip.compress(b"") * 20_000, "more than 10000 parts"),
+    "a time before there were clocks": (
+        report().replace(b'"2026-01-15T08:00:00Z"', b'"0001-01-01T00:00:00Z"'),
+        "its time is before 1970",
+    ),
     "too large": (report(padding="x" * REPORT_LIMIT_BYTES), "larger than a report can be"),
     "a gzip bomb": (gzip.compress(b"{" + b" " * 80_000_000), "larger than a report can be"),
     "deep": (b'{"schema": "fabricscope.report/1", "x": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", ""),
@@ -160,6 +170,46 @@ def test_quarantine(name: str, tmp_path: Path) -> None:
         assert told["sha256"][:16] in told["file"]
     else:
         assert told["file"] is None
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_report_in_several_packed_parts(tmp_path: Path, suffix: str) -> None:
+    pack, data = PACK[suffix], report(padding=os.urandom(100_000).hex())
+    packed = pack(data[:100]) + pack(b"") + pack(data[100:]) + b"\0" * 700
+    (tmp_path / f"r.json{suffix}").write_bytes(packed)
+    made = taken(tmp_path / "d", tmp_path / f"r.json{suffix}")
+
+    assert (made.read, made.fresh, made.quarantined) == (1, 1, 0)
+
+
+def test_what_is_in_quarantine_can_be_tried_again(tmp_path: Path) -> None:
+    source, dataset = tmp_path / "in", tmp_path / "d"
+    source.mkdir()
+    (source / "bad.json").write_bytes(b"{")
+    (source / "large.json").write_bytes(b" " * (REPORT_LIMIT_BYTES + 9))
+    (source / "lines.ndjson").write_bytes(b"{]\n" + report() + b"\n")
+    assert taken(dataset, source).quarantined == 3
+    place = dataset / "quarantine"
+    before = {each.name: each.read_bytes() for each in place.iterdir()}
+    assert len(before) == 4
+
+    for _ in range(2):
+        made = taken(dataset, place)
+        assert (made.read, made.quarantined) == (3, 3)
+        assert {each.name: each.read_bytes() for each in place.iterdir()} == before
+        assert open_dataset(str(dataset)).manifest.quarantined == 3
+    with tarfile.open(tmp_path / "whole.tar", "w") as archive:
+        archive.add(dataset, "d")
+    for whole in (dataset, tmp_path / "whole.tar"):
+        assert taken(tmp_path / "other", whole).read == 3, "its manifest and its reasons are no reports"
+
+
+def test_reports_may_be_called_as_files_of_a_dataset(tmp_path: Path) -> None:
+    (tmp_path / "in" / "x").mkdir(parents=True)
+    (tmp_path / "in" / "manifest.json").write_bytes(report("gpu1"))
+    (tmp_path / "in" / "x" / "reasons.ndjson").write_bytes(report("gpu2") + b"\n")
+
+    assert taken(tmp_path / "d", tmp_path / "in").fresh == 2
 
 
 def test_what_is_hostile_and_still_a_report(tmp_path: Path) -> None:
@@ -234,6 +284,37 @@ def test_an_archive_leads_nowhere_and_its_other_members_are_left_alone(tmp_path:
     assert not (tmp_path.parent.parent / "out.json").exists()
 
 
+def test_members_of_an_archive_are_taken_as_files_of_a_folder(tmp_path: Path) -> None:
+    inner = tar({"deep.json": report("deep")})
+    members = {
+        "./x/plain.json": report("gpu1"),
+        "x/packed.json.zst": PACK[".zst"](report("gpu2")),
+        "x/lines.ndjson": report("gpu3") + b"\n{\n" + report("gpu4"),
+        "x/lines.jsonl.gz": PACK[".gz"](report("gpu5") + b"\n" + report("gpu6")),
+        "x/cut.ndjson.gz": PACK[".gz"](report("gpu7") + b"\n" + os.urandom(9999).hex().encode())[:-900],
+        "x/old.json.bak": report("gpu8"),
+        "x/.hidden.json": report("gpu9"),
+        ".x/hidden.json": report("gpu9"),
+        "x/inner.tar": inner,
+    }
+    (tmp_path / "a.tar").write_bytes(tar(members))
+    made = taken(tmp_path / "d", tmp_path / "a.tar")
+
+    assert rows(tmp_path / "d", "host", "node") == [(f"gpu{n}",) for n in (1, 2, 3, 4, 5, 6, 7)]
+    told = [json.loads(each) for each in (tmp_path / "d" / "quarantine" / "reasons.ndjson").read_text().splitlines()]
+    assert {each["source"].partition("a.tar:")[2]: each["reason"].partition(":")[0] for each in told} == {
+        "x/lines.ndjson:2": "not JSON, or damaged",
+        "x/cut.ndjson.gz": "truncated gzip",
+        "x/inner.tar": "an archive within an archive is not opened",
+    }
+    for name, data in members.items():
+        path = tmp_path / "folder" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    (tmp_path / "folder" / "x" / "inner.tar").unlink()
+    assert taken(tmp_path / "e", tmp_path / "folder").fresh == made.fresh
+
+
 def test_a_source_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "r.json").write_bytes(report())
     with pytest.raises(BadSource, match=r"none: No such file"):
@@ -248,7 +329,8 @@ def test_a_file_that_vanishes_is_told_and_one_that_hangs_is_not_waited_for(
     source.mkdir()
     for number in range(3):
         (source / f"{number}.json").write_bytes(report(f"gpu{number}"))
-    os.mkfifo(source / "pipe.json")
+    for name in ("pipe.json", "pipe.ndjson", "pipe.tar.gz", "reasons.ndjson"):
+        os.mkfifo(source / name)
     from agent.fleet.ingest import work
 
     real = work._here
@@ -260,7 +342,7 @@ def test_a_file_that_vanishes_is_told_and_one_that_hangs_is_not_waited_for(
 
     monkeypatch.setattr(work, "_here", here)
     made = taken(tmp_path / "d", source)
-    assert (made.fresh, len(made.vanished), len(made.unread)) == (2, 1, 1)
+    assert (made.fresh, len(made.vanished), len(made.unread)) == (2, 1, 4)
     assert "1.json: No such file" in made.vanished[0]
     assert "pipe.json: is there, and is no file" in made.unread[0]
 

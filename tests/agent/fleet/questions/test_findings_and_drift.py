@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timezone
 
 import pytest
 
 from agent.fleet.engines.engine import Where, narrowed
+from agent.fleet.page.build import scene
+from agent.fleet.page.from_dataset import Wish, known
+from agent.fleet.page.wiring import Wiring, of_reports, wiring
 from agent.fleet.questions.drift import drift
 from agent.fleet.questions.findings import findings
 from agent.fleet.questions.odd import Group, Odd, folded
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.summary import summary
 from agent.fleet.questions.usual import Usual
+from agent.fleet.words.summary import page as summary_page
+from agent.outputs.text.lines import plain
 from tests.agent.fleet.questions.nodes import asked, finding, node
 
 NOON = datetime(2026, 1, 15, 12)  # noqa: DTZ001  # UTC without a zone is what is asked for
@@ -102,6 +107,41 @@ def test_stale_nodes_are_counted_nowhere_else(tmp_path):
     assert (answer.verdicts, answer.stale, answer.stale_hosts) == ({"error": 1, "ok": 1}, 1, "n1")
     assert (later.verdicts, later.stale) == ({"error": 2, "ok": 1}, 0)
     assert [(each.node, each.stale) for each in answer.worst] == [("n1", True), ("n3", False)]
+
+
+def test_a_stale_node_is_stale_also_where_it_alone_is_asked_about(tmp_path):
+    with asked(tmp_path, node("n1", 0), node("n2", 30)) as tables:
+        answer = summary(narrowed(tables, Where(nodes=("n1",))))
+        page = known(narrowed(tables, Where(nodes=("n1",))), Wish(), Wiring({}, {}, None))
+    assert (answer.nodes, answer.stale, answer.verdicts) == (1, 1, {})
+    assert (answer.newest, answer.oldest) == ("2026-01-16T14:00:00Z", "2026-01-15T08:00:00Z")
+    assert (page.nodes.names, page.nodes.stale) == (["n1"], [True])
+    said = plain(summary_page(answer))
+    assert "1 stale" in said
+    assert "every node is stale" in said
+
+
+def test_coverage_is_of_nodes_that_are_not_stale(tmp_path):
+    def checks(state):
+        return [{"rule": "r", "state": state, "reason": "why"}]
+
+    reports = [node("n0", 0, checks=checks("unknown")), node("n1", 0, checks=[])]
+    reports += [node(f"n{n}", 30, checks=checks("unknown" if n < 4 else "pass")) for n in range(2, 6)]
+    with asked(tmp_path, *reports) as tables:
+        answer = summary(tables)
+    (each,) = answer.coverage
+    assert (each.unknown, each.passed, each.missing, each.stale) == (2, 2, 0, 1)
+    assert "2 nodes (50%): why [r]" in plain(summary_page(answer))
+
+
+def test_a_report_of_the_year_1_that_a_dataset_has(tmp_path, monkeypatch):
+    monkeypatch.setattr("agent.fleet.reading.EARLIEST", datetime.min.replace(tzinfo=timezone.utc))
+    early = node("n1").replace(b'"2026-01-15T08:00:00Z"', b'"0001-01-01T00:00:00Z"')
+    assert early.count(b"0001-01-01") == 2
+    with asked(tmp_path, early) as tables:
+        assert summary(tables).stale == 0
+        told = scene(tables, wiring(of_reports(tables)), Wish(), NOON)
+    assert told.nodes.names == ["n1"]
 
 
 def test_only_the_nodes_that_are_meant(tmp_path):

@@ -104,6 +104,21 @@ def test_a_slow_probe_and_a_failed_one(tmp_path):
     assert [each[:3] for each in answer] == [("probe-seconds", "n1", "11.0 s"), ("probe-status", "n2", "timed_out")]
 
 
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_duration_that_none_can_have_is_not_known(tmp_path, monkeypatch, checked):
+    if not checked:  # as datasets of an earlier version may have it
+        monkeypatch.setattr("agent.fleet.rows.verdicts.LONGEST_SECONDS", float("inf"))
+    reports = [
+        node(f"n{n}", probes=[{"name": "nvml", "status": "ok", "duration_seconds": 1e30 if n == 1 else 0.3}])
+        for n in range(8)
+    ]
+    with asked(tmp_path, *reports) as tables:
+        assert outliers(tables).outliers == []
+        probe = tables.latest("probe")
+        seconds = set(tables.rows(probe.filter(probe.node == "n1").select("duration_seconds")))
+    assert seconds == {(None if checked else 1e30,)}
+
+
 @given(st.dictionaries(st.text(max_size=3), st.integers(1, 50), min_size=1, max_size=6))
 def test_usual_is_a_majority_and_never_what_is_planned(counts):
     found = usual(counts, Options())

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timezone
 from typing import Any
 
 import msgspec
 import pytest
 
-from agent.fleet.reading import read
+from agent.fleet.reading import Unfit, read
 from agent.fleet.rows import NAMES, Reader
 from agent.fleet.rows.device_shapes import Nic
 from agent.fleet.rows.devices import hardware_class
 from agent.fleet.tables import TABLES
 from agent.model.counters import counted
 from agent.model.report import Report
+from tests.agent.fleet.small import report as small
 from tests.conftest import ROOT
 from tests.machines import FAULTS, HOSTS, scanned
 
@@ -176,6 +178,34 @@ def test_a_serial_number_of_another_node_is_not_taken_for_ours() -> None:
                 function["serial"] = f"{number}-{function['id']}"
         found = tables(msgspec.json.encode(report), reader)["pci"]
         assert [row["serial"] for row in found] == [f["serial"] for f in report["topology"]["pci"]]
+
+
+@pytest.mark.parametrize(
+    ("where", "more"),
+    [
+        ("checks", {"checks": [{"rule": "a", "state": "pass"}, {"rule": "a", "state": "fail"}]}),
+        ("probes", {"probes": [{"name": "pci", "status": "ok"}] * 2}),
+        ("topology.netdevs", {"topology": {"netdevs": [{"id": "eth0"}] * 2}}),
+        ("topology.nics[0].ports", {"topology": {"nics": [{"id": "a", "ports": [{"port": 1}] * 2}]}}),
+        ("topology.gpus[0].links", {"topology": {"gpus": [{"id": "a", "links": [{"link": 1}] * 2}]}}),
+        ("topology.paths", {"topology": {"paths": [{"a": "a", "b": "b"}] * 2}}),
+    ],
+)
+def test_what_would_stand_twice_under_a_key_is_damage(where: str, more: dict[str, Any]) -> None:
+    reader = Reader()
+    for _ in range(2):  # also where such a part was seen before
+        with pytest.raises(Unfit, match=f"twice - in {re.escape(where)}"):
+            tables(small(**more), reader)
+
+
+def test_a_finding_and_an_address_that_are_told_twice_are_once() -> None:
+    found = {"rule": "r", "severity": "info", "subject": "s", "fingerprint": "f"}
+    netdevs = [{"id": "tun0", "addresses": ["10.0.0.1/32", "10.0.0.1/32", "10.0.0.2/32"]}]
+    findings = [{**found, "summary": "first"}, {**found, "summary": "second"}, {**found, "subject": "t"}]
+    made = tables(small(findings=findings, topology={"netdevs": netdevs}))
+
+    assert [(each["subject"], each["summary"]) for each in made["finding"]] == [("s", "first"), ("t", None)]
+    assert [each["address"] for each in made["address"]] == ["10.0.0.1/32", "10.0.0.2/32"]
 
 
 def test_the_far_end_of_an_infiniband_cable() -> None:
