@@ -20,6 +20,7 @@ GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 NAME_LIMIT = 253  # of a host, as DNS bounds it
 MOST_PARTS = 10_000  # of a packed file
 _BLOCK = 1 << 16
+_BEHIND = "trailing characters"  # what is said of a document with something behind it
 AHEAD = timedelta(days=1)
 EARLIEST = datetime(1970, 1, 1, tzinfo=timezone.utc)  # no clock of a node shows less
 _NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
@@ -72,7 +73,8 @@ def _decoded(text: bytes) -> Report:
     except msgspec.ValidationError as error:
         schema, fault = _schema(text), str(error)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Unfit(f"not JSON, or damaged: {error}") from error
+        several = "; several reports are read from a file named .ndjson, one a line" if _BEHIND in str(error) else ""
+        raise Unfit(f"not JSON, or damaged: {error}{several}") from error
     if schema == SCHEMA:
         raise Unfit(f"a damaged report: {fault}")
     said = f"its schema is {schema!r:.60}" if schema else "it has no schema field"

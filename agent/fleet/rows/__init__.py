@@ -75,9 +75,9 @@ class Reader:
         ids: Numbers = dict.fromkeys(NAMES, ())
         ids["pci"], ids["link"], kinds, counted = self._functions.read(topology.pci, node.product)
         gpus, nics, netdevs = topology.gpus, topology.nics, topology.netdevs
-        ends = once((each.id for each in gpus), "topology.gpus"), once((each.id for each in nics), "topology.nics")
-        once((each.id for each in netdevs), "topology.netdevs")
-        once((each.name for each in report.probes), "probes", "a name")
+        ends = once([each.id for each in gpus], "topology.gpus"), once([each.id for each in nics], "topology.nics")
+        once([each.id for each in netdevs], "topology.netdevs")
+        once([each.name for each in report.probes], "probes", "a name")
         rails = {nic.id: place for place, nic in enumerate(nic for nic in nics if nic.role == "rail")}
         boards = [each for each in nics if each.id in rails]
         found = [kinds.get(each.pci or each.id) or (None, each.name) for each in gpus]
@@ -85,7 +85,7 @@ class Reader:
         ids["gpu"], ids["nvlink"] = self._gpus(gpus, counted)
         for place, nic in enumerate(nics):
             if len(nic.ports) > 1:
-                once((port.port for port in nic.ports), f"topology.nics[{place}].ports", "a number")
+                once([port.port for port in nic.ports], f"topology.nics[{place}].ports", "a number")
             for port in nic.ports:
                 self._count_port(nic, port, counted)
         for netdev in netdevs:
@@ -129,7 +129,7 @@ class Reader:
         def made() -> tuple[list[int], list[int], int]:
             where = f"topology.gpus[{place}].links"
             links = decoded(_GPU_LINKS, gpu.links, where)
-            once((link.link for link in links), where, "a number")
+            once([link.link for link in links], where, "a number")
             numbers = [self._shared["nvlink"].number(devices.nvlink_row(gpu.id, link)) for link in links]
             counters: list[int] = []
             for link in links:
@@ -159,7 +159,7 @@ class Reader:
 
         def made() -> list[int]:
             paths = decoded(_PATHS, whole, "topology.paths")
-            once(((path.a, path.b) for path in paths), "topology.paths", "a pair")
+            once([(path.a, path.b) for path in paths], "topology.paths", "a pair")
             return [self._shared["path"].number(devices.path_row(path, *ends)) for path in paths]
 
         return self._whole(("paths", ends), whole, made)
@@ -167,7 +167,7 @@ class Reader:
     def _checks(self, whole: Raw) -> list[int]:
         def made() -> list[int]:
             checks = decoded(_CHECKS, whole, "checks")
-            once((check.rule for check in checks), "checks", "a rule")
+            once([check.rule for check in checks], "checks", "a rule")
             return [self._shared["check"].number(verdicts.check_row(check)) for check in checks]
 
         return self._whole("checks", whole, made)

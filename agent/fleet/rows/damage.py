@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -17,11 +17,10 @@ class DamagedPart(Exception):
     """A part of a report that is not what the schema says; the message says where and what."""
 
 
-def once(keys: Iterable[_Key], where: str, what: str = "an id") -> frozenset[_Key]:
+def once(keys: Sequence[_Key], where: str, what: str = "an id") -> frozenset[_Key]:
     """What tells the members of a list apart. Raises DamagedPart where two have the same."""
-    listed = list(keys)
-    found = frozenset(listed)
-    if len(found) != len(listed):
+    found = frozenset(keys)
+    if len(found) != len(keys):
         raise DamagedPart(f"{what} stands there twice - in {where}")
     return found
 

@@ -97,6 +97,8 @@ def host_row(r: Report, label: Label, counted: Counted) -> Row:
 
 def finding_rows(findings: Sequence[Finding]) -> list[Row]:
     """Rows of table finding; one that stands there twice is once."""
+    if len(findings) < 2:
+        return [_finding_row(each) for each in findings]
     first: dict[tuple[str, str, str], Finding] = {}
     for each in findings:
         first.setdefault((each.rule, each.subject, each.fingerprint), each)

@@ -140,7 +140,9 @@ def test_one_node_is_one_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 @pytest.mark.parametrize("place", ["state", "latest/host"])
-@pytest.mark.parametrize("damage", [b"", b"no Parquet at all", b"PAR1" + b"\0" * 90 + b"PAR1"])
+@pytest.mark.parametrize(
+    "damage", [b"", b"no Parquet at all", b"PAR1" + b"\0" * 90 + b"PAR1"], ids=["empty", "text", "no footer"]
+)
 def test_a_damaged_file_of_the_dataset_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], real_commands: None, place: str, jobs: str, damage: bytes
 ) -> None:

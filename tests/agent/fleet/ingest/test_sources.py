@@ -132,7 +132,10 @@ BAD: dict[str, tuple[Any, str]] = {
     "a wrong time": (report(observed_at="yesterday"), "observed_at is no time: 'yesterday'"),
     "time beyond the calendar": (report(observed_at="0001-01-01T00:00:00+14:00"), "is no time"),
     "of the future": (report(observed_at="2199-01-01T00:00:00Z"), "days ahead of this machine's"),
-    "two reports in one gzip": (gzip.compress(report("gpu8")) + gzip.compress(report("gpu9")), "trailing characters"),
+    "two reports in one gzip": (
+        gzip.compress(report("gpu8")) + gzip.compress(report("gpu9")),
+        "one a line",
+    ),
     "something behind a gzip": (gzip.compress(report()) + b"more", "no gzip behind the one before"),
     "something behind a zstd": (PACK[".zst"](report()) + b"more", "no zstd behind the one before"),
     "a second gzip cut off": (gzip.compress(report()) + gzip.compress(b" ")[:-4], "truncated gzip"),
