@@ -74,7 +74,8 @@ def _said_of_nameless(nameless: Sequence[Nameless]) -> Iterator[str]:
         )
     silent = said.count(None)
     if silent:
-        yield f"{silent:,} adapters in the fabric do not say which host they are in"
+        they = "adapter in the fabric does" if silent == 1 else "adapters in the fabric do"
+        yield f"{silent:,} {they} not say which host {'it is' if silent == 1 else 'they are'} in"
 
 
 def generated(text: str) -> str:

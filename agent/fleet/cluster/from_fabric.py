@@ -75,10 +75,8 @@ def read(files: Iterable[Fabric], adapters: Mapping[str, Adapter]) -> Found:
                 made = Switch(node.guid, name, node.ports, whole=node.guid not in partial, part=part)
                 switches[node.guid] = made
         if partial:
-            notes.append(
-                f"{fabric.format_name}: a file is cut, or of a part of the fabric: it names nodes that it does "
-                "not list; nothing is missed"
-            )
+            why = ", or of a part of the fabric: it names nodes that it does not list" if not fabric.cut else ""
+            notes.append(f"{fabric.format_name}: a file is cut{why}; nothing is missed")
         notes += [f"{fabric.format_name}: {each}" for each in fabric.problems]
         for link in fabric.links:
             if link.b is None or (link.state or "").lower() == "down":
