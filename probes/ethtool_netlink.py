@@ -41,6 +41,7 @@ class LinkModes(NamedTuple):
     autoneg: bool | None = None
     max_speed_mbit_s: int | None = None
     fec_supported: tuple[str, ...] = ()
+    speed_mbit_s: int | None = None  # what runs, of a saved output: on a live host the kernel says it elsewhere
 
 
 class Pause(NamedTuple):

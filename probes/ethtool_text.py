@@ -15,6 +15,7 @@ from probes.ethtool_netlink import Fec, LinkModes, Pause
 
 _COUNTER = re.compile(r"[ \t]*(\S{1,80}):[ \t]*([0-9]{1,20})[ \t]*\r?")
 _SPEED = re.compile(r"\b([0-9]{2,7})base[A-Za-z0-9_]+/(?:Full|Half)\b")
+_RUNS = re.compile(r"([1-9][0-9]{0,7})Mb/s.{0,40}")
 _FEC = {"none": "off", "off": "off", "rs": "rs", "baser": "baser", "llrs": "llrs"}
 _SWITCH = {"on": True, "off": False}
 
@@ -23,15 +24,16 @@ def parse_settings(text: str) -> LinkModes | None:
     r"""The answer to plain `ethtool IF`.
 
     >>> parse_settings("\tSupported link modes:   100000baseSR4/Full\n\t\t200000baseCR4/Full\n\tAuto-negotiation: on\n")
-    LinkModes(autoneg=True, max_speed_mbit_s=200000, fec_supported=())
+    LinkModes(autoneg=True, max_speed_mbit_s=200000, fec_supported=(), speed_mbit_s=None)
     """
     said = _sections(text)
     speeds = [int(each) for each in _SPEED.findall(said.get("Supported link modes", ""))]
     fec = tuple(_FEC[word] for word in said.get("Supported FEC modes", "").lower().split() if word in _FEC)
     autoneg = _SWITCH.get(said.get("Auto-negotiation", "").lower())
-    if not speeds and not fec and autoneg is None:
+    runs = _RUNS.fullmatch(said.get("Speed", ""))
+    if not speeds and not fec and autoneg is None and runs is None:
         return None
-    return LinkModes(autoneg, max(speeds, default=None), fec if fec != ("off",) else ())
+    return LinkModes(autoneg, max(speeds, default=None), fec if fec != ("off",) else (), int(runs[1]) if runs else None)
 
 
 def parse_pause(text: str) -> Pause | None:

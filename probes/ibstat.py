@@ -12,6 +12,7 @@ from probes.text import Unparsable
 
 _ADAPTER = re.compile(rf"CA '({rdma_words.NAME})'")
 _PORT = re.compile(r"Port ([0-9]{1,3}):")
+_ENDED = re.compile(r"^[ \t]{0,8}ibpanic: ?(?:\[[0-9]{1,10}\] ?)?([^\n]{1,300})", re.MULTILINE)
 _COMMENT = re.compile(r"\s#")
 
 
@@ -33,6 +34,8 @@ def parse_ibstat(text: str) -> Parsed:
     if not adapters:
         raise Unparsable("ibstat: no line \"CA '...'\"")
     cut = [note for adapter in adapters.values() for note in _cut(adapter)]
+    if ended := _ENDED.search(text):  # at a device that it could not read: those behind it are not told
+        cut.append(f"ibstat: it ended early: {ended[1].strip()[:160]}")
     return Parsed(tuple(_device(adapter) for adapter in adapters.values()), tuple(cut))
 
 

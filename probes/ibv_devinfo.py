@@ -11,6 +11,7 @@ from probes.rdma_rate import rate_text
 from probes.rdma_words import Parsed
 from probes.text import Unparsable
 
+_REFUSED = re.compile(r"^[ \t]{0,8}Failed to open device", re.MULTILINE)
 _GID = re.compile(r"GID\[\s*([0-9]{1,4})\]")
 _GID_TYPES = ("IB/RoCE v1", "RoCE v2", "IB", "RoCE v1")
 _ACTIVE_WIDTH = re.compile(r"([0-9]{1,2})X")
@@ -48,6 +49,8 @@ def parse_ibv_devinfo(text: str) -> Parsed:
         raise Unparsable('ibv_devinfo: no line "hca_id: ..."')
     unended = next(reversed(devices)) if rest or lines[-1].strip() else None  # a blank line ends each device
     cut = [note for device in devices.values() for note in _cut(device)]
+    if refused := len(_REFUSED.findall(text)):
+        cut.append(f"ibv_devinfo: {refused} device{'s'[: refused != 1]} could not be opened")
     return Parsed(tuple(_made(device, device.name != unended) for device in devices.values()), tuple(cut))
 
 

@@ -57,10 +57,12 @@ def parse_ip_link(text: str) -> tuple[Link, ...]:
             found[-1] = _with_layer(found[-1], said, line)
             layer = True
         elif layer:
-            found[-1] = _with_kind(found[-1], line.split())
+            found[-1] = _with_parent(_with_kind(found[-1], line.split()), line)
             layer = False
         elif found and found[-1].kind == "vlan" and (told := _EGRESS.search(line)):
             found[-1] = found[-1]._replace(vlan_egress=",".join(told[1].split()))
+        elif found and " parentbus " in f" {line.strip()}":
+            found[-1] = _with_parent(found[-1], line)
     if not found:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
         raise Unparsable(f"ip printed no interface; it begins with: {first[:120]}")
@@ -92,6 +94,14 @@ def _with_layer(link: Link, said: re.Match[str], line: str) -> Link:
         mac=address,
         port_name=words.get("portname"),
         parent_pci=pci[1] if pci else None,
+    )
+
+
+def _with_parent(link: Link, line: str) -> Link:
+    """Of IPoIB and of what has a master the kind comes first, and these words behind it."""
+    pci, words = _PCI.search(line), dict(_WORDS.findall(line))
+    return link._replace(
+        port_name=link.port_name or words.get("portname"), parent_pci=link.parent_pci or (pci[1] if pci else None)
     )
 
 

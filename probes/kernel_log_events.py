@@ -56,7 +56,7 @@ _FORMS = (
     _form("mlx5", _MLX5 + r".*Detected insufficient power on the PCIe slot \((?P<watts>\d+)W\)", "slot-power"),
     _form(
         "mlx5",
-        _MLX5 + r" Port module event(?:\[error\])?: module (?P<module>\d+), "
+        _MLX5 + r".* Port module event(?:\[error\])?: module (?P<module>\d+), "
         r"(?P<what>[^\n]{0,80}(?:[Ee]rror|High [Tt]emp)[^\n]{0,80})",
         "module",
     ),

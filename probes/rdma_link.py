@@ -66,6 +66,7 @@ def _port(number: int, words: list[str]) -> RdmaPort:
             said.setdefault(key, value)
     return RdmaPort(
         port=number,
+        link_layer=rdma_words.link_layer("InfiniBand") if "subnet_prefix" in words else None,  # no other port has one
         state=rdma_words.state(said.get("state")),
         phys_state=rdma_words.physical_state(said.get("physical_state")),
         lid=rdma_words.number(said.get("lid")),

@@ -38,10 +38,12 @@ def with_ethernet(rows: Sequence[Netdev], facts: Facts) -> list[Netdev]:
         changes = {name: getattr(carriers.get(row.label), name, None) for name in CARRIER}
         kernel = {name: number for name, number in changes.items() if number is not None and not _software(row)}
         counters = {**((said.counters if said else None) or {}), **fec_counters, **kernel, **row.counters}
-        fastest = modes.max_speed_mbit_s if modes else None
+        fastest, runs = (modes.max_speed_mbit_s, modes.speed_mbit_s) if modes else (None, None)
+        speed = round(runs / 1000, 3) if runs and row.speed_gbit_s is None else row.speed_gbit_s
         made.append(
             msgspec.structs.replace(
                 row,
+                speed_gbit_s=speed,
                 max_speed_gbit_s=round(fastest / 1000, 3) if fastest else None,
                 autoneg=modes.autoneg if modes else None,
                 pause=Pause(rx=pause.rx, tx=pause.tx, autoneg=pause.autoneg) if pause else None,

@@ -144,7 +144,7 @@ _OTHERS = {
     ("0x14e4", "0x1760"): Device("BCM57608 (Thor2)"),
     ("0x1dd8", "0x1002"): Device("Pensando DSC Ethernet"),
     ("0x1dd8", "0x1003"): Device("Pensando DSC Ethernet VF", virtual_function=True),
-    ("0x1414", "0x00ba"): Device("Azure Network Adapter VF (MANA)"),
+    ("0x1414", "0x00ba"): Device("Azure Network Adapter VF (MANA)", virtual_function=True),
 }
 
 DEVICES: dict[tuple[str, str], Device] = {

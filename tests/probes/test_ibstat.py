@@ -163,3 +163,14 @@ def test_a_cut_output_says_only_what_is_true(length: int) -> None:
 def test_any_text_is_survived(text: str) -> None:
     """Whatever it is: an answer, or Unparsable."""
     understood(parse_ibstat, text)
+
+
+def test_where_it_ended_early_is_told() -> None:
+    """The devices behind that one are not in the text."""
+    whole = "CA 'mlx5_0'\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: Active\n\t\tLink layer: InfiniBand\n"
+    said = "ibpanic: [1400444] main: stat of IB device 'mlx5_8' failed: No such file or directory"
+
+    assert () == parse_ibstat(whole).cut
+    assert ("ibstat: it ended early: main: stat of IB device 'mlx5_8' failed: No such file or directory",) == (
+        parse_ibstat(whole + said + "\n").cut
+    )

@@ -172,3 +172,16 @@ def test_listed_devices_have_their_node_guid(corpus: Path) -> None:
     assert [("mlx5_3", "ec0d:9a03:00d3:730b"), ("mlx5_0", "248a:0703:0013:e908")] == [
         (device.name, device.node_guid) for device in (four[0], four[3])
     ]
+
+
+def test_devices_that_could_not_be_opened_are_counted() -> None:
+    whole = "hca_id:\tmlx5_0\n\tphys_port_cnt:\t1\n\t\tport:\t1\n\t\t\tstate:\t\tPORT_ACTIVE (4)\n\n"
+    cut = parse_ibv_devinfo(whole).cut
+
+    once = parse_ibv_devinfo("Failed to open device\n" + whole).cut
+    assert (*cut, "ibv_devinfo: 1 device could not be opened") == once
+        "Failed to open device\n" + whole
+    ).cut
+    assert (*cut, "ibv_devinfo: 2 devices could not be opened") == (
+        parse_ibv_devinfo("Failed to open device\n" + whole + "Failed to open device\n").cut
+    )

@@ -92,3 +92,21 @@ def test_what_a_vlan_makes_of_priorities() -> None:
     kind = "    vlan protocol 802.1Q id 5 <REORDER_HDR> \n"
     with_map, without = (parse_ip_link(head + kind + more)[0] for more in ("      egress-qos-map { 0:3 4:3 } \n", ""))
     assert (with_map.vlan_egress, without.vlan_egress, with_map.vlan_id) == ("0:3,4:3", "", 5)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "    ipoib pkey  0xffff mode  datagram umcast  0000 addrgenmode none {}numtxqueues 256 {}",
+        "    bond_slave state ACTIVE mii_status UP perm_hwaddr b8:3f:d2:00:00:01 queue_id 0 {}numtxqueues 32 {}",
+        "    ipoib pkey 0xffff mode datagram umcast 0000\n    {}{}",
+    ],
+)
+def test_the_place_stands_behind_the_kind(kind: str) -> None:
+    """Of IPoIB and of what has a master; on a line of its own where the output was wrapped."""
+    head = "7: ibp26s0: <BROADCAST,UP> mtu 4092 state UP\n    link/infiniband 00:00:10:29:fe brd 00:ff promiscuity 0\n"
+    (link,) = parse_ip_link(head + kind.format("", "parentbus pci parentdev 0000:1a:00.0") + "\n")
+    (named,) = parse_ip_link(head + kind.format("portname p0 ", "parentbus pci parentdev 0000:1a:00.0") + "\n")
+
+    assert ("0000:1a:00.0", None) == (link.parent_pci, link.port_name)
+    assert ("0000:1a:00.0", "p0") == (named.parent_pci, named.port_name)

@@ -145,6 +145,11 @@ def test_what_says_nothing_is_no_event(line: str) -> None:
             "mlx5", "0000:5c:00.0", "module", {"module": "0", "what": "Cable error, High Temperature"},
         ),
         (
+            "mlx5_core 0000:5c:00.0: port_module:252:(pid 0): Port module event[error]: module 0, Cable error, "
+            "Power budget exceeded",
+            "mlx5", "0000:5c:00.0", "module", {"module": "0", "what": "Cable error, Power budget exceeded"},
+        ),
+        (
             "mlx5_core 0000:05:00.0: mlx5_cmd_out_err:838:(pid 9): ACCESS_REG(0x805) op_mod(0x1) failed, status bad",
             "mlx5", "0000:05:00.0", "access-reg", {"register": "0x805"},
         ),

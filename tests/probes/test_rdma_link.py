@@ -120,3 +120,14 @@ def test_an_output_cut_between_words_says_only_what_is_true(length: int) -> None
 def test_any_text_is_survived(text: str) -> None:
     """Whatever it is: an answer, or Unparsable."""
     understood(parse_rdma_link, text)
+
+
+def test_only_infiniband_has_a_subnet_prefix() -> None:
+    """nldev_port_fill of the kernel: of other ports the link layer is not told."""
+    text = (
+        "link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 0 sm_lid 0 lmc 0 state DOWN physical_state POLLING\n"
+        "link mlx5_1/1 state ACTIVE physical_state LINK_UP netdev eth0\n"
+    )
+    one, other = parse_rdma_link(text).devices
+
+    assert ("InfiniBand", None) == (one.ports[0].link_layer, other.ports[0].link_layer)

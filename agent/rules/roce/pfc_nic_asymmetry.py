@@ -137,7 +137,8 @@ def _outlier(
 
 
 def _split(alike: list[Chain], values: dict[str, dict[str, str | None]], split: list[str]) -> Fail:
-    rows = tuple(_row(each, what, str(values[each.each.subject][what])) for what in split for each in alike)
+    told = [(each, what, values[each.each.subject][what]) for what in split for each in alike]
+    rows = tuple(_row(each, what, value) for each, what, value in told if value is not None)
     return Fail(
         subject="node",
         label="node",

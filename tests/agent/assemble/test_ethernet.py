@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agent.assemble import assemble
 from agent.model.nic import Fec, Lane, Pause, TransceiverModule
 from agent.model.nic import Netdev as Row
 from probes import ethtool_netlink as genl
 from probes.ethtool import Ethernet, EthtoolFacts
+from probes.ethtool_text import parse_settings
 from probes.netdev import Netdev, NetdevFacts
 from probes.optics import OpticsFacts, Socket
 from probes.optics_module import Lane as SeenLane
@@ -55,6 +58,28 @@ def test_pause_fec_and_link_modes() -> None:
     assert Pause(rx=False, tx=True, autoneg=None) == made.pause
     assert Fec(active="rs", configured=["rs", "baser"], supported=["off", "rs"], auto=False) == made.fec
     assert (2.5, True) == (made.max_speed_gbit_s, made.autoneg)
+
+
+def test_a_saved_output_s_speed_stands_where_the_kernel_said_none() -> None:
+    """Both in Gbit/s."""
+    said = Ethernet("ens1", modes=genl.LinkModes(True, 400_000, (), 100_000))
+
+    assert (100.0, 400.0) == (row(told=said).speed_gbit_s, row(told=said).max_speed_gbit_s)
+    assert 200.0 == row(PLAIN._replace(speed_mbit_s=200_000), said).speed_gbit_s
+
+
+@pytest.mark.parametrize(
+    ("text", "speed"),
+    [
+        ("Speed: 400000Mb/s", 400_000), ("Speed: 100000Mb/s (4x25G)", 100_000), ("Speed: Unknown!", None),
+        ("Speed: 0Mb/s", None), ("Speed: -1Mb/s", None),
+    ],
+)  # fmt: skip
+def test_the_speed_that_ethtool_prints(text: str, speed: int | None) -> None:
+    found = parse_settings(f"Settings for ens1:\n\t{text}\n\tAuto-negotiation: on\n")
+
+    assert found is not None
+    assert speed == found.speed_mbit_s
 
 
 def test_fec_that_a_port_supports_is_known_without_the_current_one() -> None:

@@ -63,6 +63,14 @@ def test_without_a_majority_all_are_named() -> None:
     assert "warning" == fails(rule, dcb(roce(2), dcbx="firmware"))[0].severity
 
 
+def test_what_was_not_read_is_no_evidence() -> None:
+    """Two and one; of the fourth nothing is known."""
+    case = dcb(dcb(dcb(roce(), 0, trust="pcp"), 1, trust="pcp"), 2, trust=None)
+    found = fails(rule, case)
+
+    assert all("None" not in str(row.value) for fault in found for row in fault.evidence)
+
+
 def test_the_good_one_among_lossy_ones_belongs_to_their_fault() -> None:
     """Its places are theirs, so that the rule of the cause stands alone."""
     case = dcb(dcb_everywhere(nccl_sets(roce(), NCCL_IB_TC="130"), pfc=only(3)), pfc=only(4))
