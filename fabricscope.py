@@ -34,7 +34,11 @@ def main() -> int:
 def console() -> NoReturn:
     """The program: leaves without taking the interpreter down, which would cost a tenth of a scan and free nothing that
     the end of the process does not."""
-    code = main()
+    try:
+        code = main()
+    except KeyboardInterrupt:  # while modules were imported
+        print("fabricscope: interrupted", file=sys.stderr)
+        code = 130
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # closed or full: `main` has said so
             stream.flush()

@@ -196,7 +196,7 @@ def test_saved_outputs_are_found_by_the_interfaces_name() -> None:
         "eth0",
         Pause(True, False, False),
         Fec("rs", ("rs",), False, {"fec_corrected_blocks": 4, "fec_uncorrectable_blocks": 0}),
-        LinkModes(True, 400_000, ("off", "rs")),
+        LinkModes(True, 400_000, ("off", "rs"), 100_000),
         {"rx_prio3_pause": 6},
         "mlx5_core",
         "6.8.0",

@@ -105,7 +105,8 @@ def test_ethtool_is_what_the_tool_says(port: str) -> None:
 
     assert ethtool_text.parse_pause(tool(f"ethtool -a {port}") or "") == ours.pause
     assert ethtool_text.parse_fec(tool(f"ethtool -I --show-fec {port}") or "") == ours.fec
-    assert ethtool_text.parse_settings(tool(f"ethtool {port}") or "") == ours.modes
+    modes = ethtool_text.parse_settings(tool(f"ethtool {port}") or "")
+    assert (modes._replace(speed_mbit_s=None) if modes else None) == ours.modes  # that, the kernel says elsewhere
     assert driver is not None
     assert tuple(driver) == (ours.driver, ours.version, ours.firmware)
 

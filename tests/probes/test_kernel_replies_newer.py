@@ -74,7 +74,9 @@ def test_ethtool_is_what_the_tool_says(port: str) -> None:
 
     assert ethtool_text.parse_pause(SAID[f"ethtool -a {port}"]) == genl.parse_pause(asked(genl.PAUSE_GET))
     assert ethtool_text.parse_fec(SAID[f"ethtool -I --show-fec {port}"]) == genl.parse_fec(asked(genl.FEC_GET))
-    assert ethtool_text.parse_settings(SAID[f"ethtool {port}"]) == genl.parse_link_modes(asked(genl.LINKMODES_GET))
+    modes = ethtool_text.parse_settings(SAID[f"ethtool {port}"])
+    assert modes is not None
+    assert modes._replace(speed_mbit_s=None) == genl.parse_link_modes(asked(genl.LINKMODES_GET))
 
 
 @pytest.mark.parametrize("mode", ["shared", "exclusive"])

@@ -107,6 +107,10 @@ def opened(dataset: str | None, engine: str | None) -> Iterator[Engine]:
             found = connect(engine, dataset)
         except EngineRefused as error:
             raise Refused(str(error)) from error
+        except RuntimeError as error:
+            if str(error) == _HEARD:
+                raise KeyboardInterrupt from error
+            raise
         close = found.close
         try:
             yield found

@@ -18,7 +18,7 @@ class Block(NamedTuple):
     """`lower` and `upper` switches; `cables` of each pair; `usual`: how many a pair has, by the upper switch.
 
     `ends`: port of a switch -> port at the far end, of the cables between them. `peers`: those of `lower` that can be
-    compared: named alike, or with at least half of the usual cables.
+    compared: named alike, or with at least half of the usual cables. `places`: those of `upper` that are theirs.
     """
 
     tier: int
@@ -28,6 +28,7 @@ class Block(NamedTuple):
     usual: Mapping[str, tuple[int, Most]]
     ends: Mapping[Place, Place]
     peers: tuple[str, ...]
+    places: frozenset[str] = frozenset()
 
 
 def blocks(part: Part, tiers: Mapping[str, int], switches: Mapping[str, Switch]) -> list[Block]:
@@ -44,10 +45,12 @@ def blocks(part: Part, tiers: Mapping[str, int], switches: Mapping[str, Switch])
         ends[low.switch].append((low, high))
     found = []
     for tier in sorted(above):
+        reached = Counter(high for counts in above[tier].values() for high in counts)
+        aside = frozenset(high for high, count in reached.items() if count == 1)  # a gateway of one leaf, not a spine
         made, loose = groups(above[tier])
         stray = _strays(made, above[tier])
         found += [
-            _block(tier, each.members, each.places - stray[n], above[tier], ends, switches)
+            _block(tier, each.members, each.places - stray[n], above[tier], ends, switches, aside)
             for n, each in enumerate(made)
         ]
         found += [_block(tier, (each,), frozenset(above[tier][each]), above[tier], ends, switches) for each in loose]
@@ -56,15 +59,17 @@ def blocks(part: Part, tiers: Mapping[str, int], switches: Mapping[str, Switch])
 
 def _block(
     tier: int, members: tuple[str, ...], places: frozenset[str], above: Mapping[str, Counter[str]],
-    ends: Mapping[str, list[tuple[Place, Place]]], switches: Mapping[str, Switch],
+    ends: Mapping[str, list[tuple[Place, Place]]], switches: Mapping[str, Switch], aside: frozenset[str] = frozenset(),
 ) -> Block:  # fmt: skip
     def key(each: str) -> object:
         return natural(switches[each].name), each
 
     lower = tuple(sorted(members, key=key))  # type: ignore[arg-type]  # tuples, which do compare
+    aside = aside if len(lower) > 1 else frozenset()
+    places -= aside
     told = all(switches[each].whole for each in places)
     peers = _peers(tuple(each for each in lower if told or switches[each].whole), places, above, switches)
-    upper = tuple(sorted({far for each in peers for far in above[each]} | places, key=key))  # type: ignore[arg-type]
+    upper = tuple(sorted({far for each in peers for far in above[each]} - aside | places, key=key))  # type: ignore[arg-type]
     cables = {(low, high): count for low in lower for high, count in above[low].items()}
     every = most(Counter(cables.get((low, high), 0) for low in peers for high in places))
     usual = {}
@@ -80,7 +85,7 @@ def _block(
     for one, other in (pair for each in lower for pair in ends[each]):
         if other.switch in far:
             own[one], own[other] = other, one
-    return Block(tier, lower, upper, cables, usual, own, peers)
+    return Block(tier, lower, upper, cables, usual, own, peers, places)
 
 
 def _strays(made: list[Group], above: Mapping[str, Counter[str]]) -> list[set[str]]:

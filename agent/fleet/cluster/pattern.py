@@ -14,6 +14,7 @@ from agent.fleet.cluster.units import Unit
 from agent.fleet.cluster.view import View
 
 FIRM = 0.9  # of a port's peers, where the counts of cables are right all the same
+OWN_WAY = 0.25  # of a switch's cables on other ports than its peers': above that it is not meant to be as they are
 REGULAR = 0.8  # of a unit's cables on the port that its pattern says: below that there is no pattern
 
 
@@ -134,14 +135,17 @@ class _Trunks:
         for block in view.blocks:
             usual = far_switches(block, block.peers)
             for lower in block.peers:
-                for port in sorted(usual, key=natural):
+                ports = [port for port in sorted(usual, key=natural) if Place(lower, port) in block.ends]
+                other = [port for port in ports if block.ends[Place(lower, port)].switch != usual[port][0]]
+                if len(other) > max(2, OWN_WAY * len(ports)):
+                    continue  # it keeps an order of its own
+                for port in other:
                     upper, agree, of = usual[port]
-                    at = Place(lower, port)
-                    far = block.ends.get(at)
-                    if far is None or far.switch == upper or agree < FIRM * of:
+                    if agree < FIRM * of:
                         continue
+                    at = Place(lower, port)
                     why = f"{agree:,} of {of:,} peers have {view.name(upper)} on that port"
-                    there, found = view.cluster.place(at), view.cluster.place(far)
+                    there, found = view.cluster.place(at), view.cluster.place(block.ends[at])
                     yield (
                         there,
                         Cable(end=there, state="elsewhere", should=view.name(upper), found=found, why=why, trunk=True),

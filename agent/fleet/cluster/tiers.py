@@ -5,11 +5,13 @@ A spine with a few service hosts on it is no leaf, and a leaf whose hosts are al
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from agent.fleet.cluster.graph import Nameless, Switch, shape
 from agent.fleet.cluster.parts import Part
+
+MANY = 8  # cables of a switch, of which one may be at a wrong place
 
 
 def tiers(part: Part, switches: Mapping[str, Switch], nameless: Iterable[Nameless] = ()) -> dict[str, int]:
@@ -42,10 +44,12 @@ def _leaves(hosts: Mapping[str, int], beside: Mapping[str, Counter[str]]) -> set
     if ends and among > 0.5 * ends:  # routers with hosts, joined to each other
         return set(hosts)
     found = set()
+    rows = _distances(strong, beside)
     for switch in hosts:
         near = beside.get(switch, Counter())
         to_strong = sum(count for far, count in near.items() if far in strong)
-        if switch in strong or to_strong < 0.5 * near.total() or not near:
+        above = rows.get(switch, 1) % 2 == 0 and len(near) > 0  # a manager's switch on a core: leaves are at odd ones
+        if switch in strong or (to_strong < 0.5 * near.total() and not above) or not near:
             found.add(switch)
     return found
 
@@ -66,14 +70,23 @@ def _strong(hosts: Mapping[str, int]) -> set[str]:
 
 
 def _distances(leaves: set[str], beside: Mapping[str, Counter[str]]) -> dict[str, int]:
+    """Row by row. A single cable at a wrong place draws no switch down to the row that its neighbours are in."""
     found = dict.fromkeys(leaves, 1)
-    queue = deque(sorted(leaves))
-    while queue:
-        near = queue.popleft()
-        for far in beside.get(near, ()):
-            if far not in found:
-                found[far] = found[near] + 1
-                queue.append(far)
+    row, last = 1, leaves
+    while last:
+        reached: Counter[str] = Counter()
+        for near in last:
+            for far, count in beside.get(near, {}).items():
+                if far not in found:
+                    reached[far] += count
+        firm = {far for far, count in reached.items() if count > 1 or beside[far].total() < MANY}
+        strays = {
+            far
+            for far in reached.keys() - firm
+            if 2 * sum(count for near, count in beside[far].items() if near in firm) > beside[far].total()
+        }
+        row, last = row + 1, reached.keys() - strays
+        found.update(dict.fromkeys(last, row))
     return found
 
 

@@ -38,9 +38,11 @@ def odd(view: View) -> Odd:
     """Of all rows. Where no majority is clear nothing is odd."""
     less, more = dict[Pair, int](), dict[Pair, int]()
     for block in view.blocks:
-        for lower in block.peers:
-            for upper in block.upper:
-                usual = block.usual[upper][0] if upper in block.usual else 0
+        for upper in block.upper:
+            if upper in block.places and upper not in block.usual:
+                continue  # one of its own: how many are usual is not clear
+            usual = block.usual[upper][0] if upper in block.usual else 0
+            for lower in block.peers:
                 has = block.cables.get((lower, upper), 0)
                 if has < usual:
                     less[lower, upper] = usual - has

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import cache, partial
@@ -138,7 +139,8 @@ class Embedded(Unbound):
     def close(self) -> None:
         """Close the database, which was never on disk."""
         self._work.close()
-        self._database.close()
+        with contextlib.suppress(duckdb.Error):  # Ctrl-C may come while something is asked: the process ends anyhow
+            self._database.close()
 
     def _answered(self, sql: str, values: list[Any] | None = None) -> list[Row]:
         try:

@@ -164,3 +164,66 @@ def test_of_two_designs_each_has_its_own_peers() -> None:
 
     assert ("fat-tree", "likely") == (found.kind, found.sure)
     assert "12 of 12 leaves spread their cables evenly over those above" in found.evidence
+
+
+def test_where_it_is_not_clear_how_many_are_usual_nothing_is_too_much() -> None:
+    """Two of four leaves lack one of two cables to a spine: those that have both have none too many."""
+    plant = fat_tree(leaves=4, nodes=8, spines=4)
+    for leaf, port in (("leaf04", 33), ("leaf04", 35), ("leaf01", 35)):
+        plant.cut(leaf, port)
+
+    assert {"missing-uplink"} == {kind for kind, _ in kinds(plant)}
+    assert {("leaf04/33", "missing")} == {each[:2] for each in judged(plant)[2]}
+
+
+@pytest.mark.parametrize("cables", [1, 2, 4])
+@pytest.mark.parametrize("leaves", [2, 4])
+def test_a_gateway_on_one_leaf_is_no_spine(cables: int, leaves: int) -> None:
+    """Nobody lacks a cable to it, and it is nobody's second place."""
+    plant = fat_tree(leaves=leaves, nodes=8, spines=4)
+    for number in range(cables):
+        plant.cable("leaf01", 50 + number, plant.switch("gw-1"), number + 1)
+    assert [] == kinds(plant)
+    assert set() == judged(plant)[2]
+
+    plant.cut("leaf01", UP)
+    assert all(kind == "missing-uplink" for kind, _ in kinds(plant))
+
+
+def test_a_managers_switch_on_a_core() -> None:
+    """The core stays above the spines; what lacks a cable there is told with its own port."""
+    plant = fat_tree(leaves=4, spines=2, each=4, pods=4, cores=4)
+    before = plant.view().tiers
+    plant.cable("ufm1 mlx5_0", 1, plant.switch("gw-1"), 1)
+    for number in range(2):
+        plant.cable("gw-1", 30 + number, "core01", 50 + number)
+
+    assert before == {switch: row for switch, row in plant.view().tiers.items() if switch != plant.guid("gw-1")}
+    assert [] == kinds(plant)
+    plant.cut("spine03", UP)
+    assert {("spine03/33", "missing")} == {each[:2] for each in judged(plant)[2]}
+
+
+def test_a_cable_from_a_core_to_a_leaf_moves_no_row() -> None:
+    plant = fat_tree(leaves=4, spines=4, each=2, pods=4, cores=4)
+    before = plant.view().tiers
+    plant.cut("spine03", UP + 1)
+    plant.cable("leaf08", 60, "core02", 60)
+
+    assert before == plant.view().tiers
+    assert ["missing-uplink"] == [kind for kind, _ in kinds(plant)]
+
+
+@pytest.mark.parametrize("turned", [1, 2])
+def test_a_leaf_with_an_order_of_ports_of_its_own(turned: int) -> None:
+    """Two cables exchanged are a fault, all of them are the way it was cabled."""
+    plant = fat_tree(leaves=12, nodes=8, spines=8)
+    last = plant.switch("leaf12")
+    ends = [plant.of(last, UP + number) for number in range(16)]
+    for number, cable in enumerate(ends):
+        cable.a = (last, UP + (15 - number if turned == 1 else (number * 8 + number // 2) % 16))
+    assert set() == judged(plant)[2]
+
+    plant = fat_tree(leaves=12, nodes=8, spines=8)
+    plant.swap(last, last, UP, UP + 15)
+    assert {(f"{last}/33", "elsewhere"), (f"{last}/48", "elsewhere")} == {each[:2] for each in judged(plant)[2]}
