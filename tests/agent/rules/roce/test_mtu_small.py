@@ -143,6 +143,10 @@ def test_what_a_nic_is_for_takes_its_place_on_the_bus() -> None:
     elsewhere = topology(case, pci=[f for f in case.topology.pci if f.id != NIC])
 
     assert {NotApplicable} == {type(answer) for each in (case, elsewhere) for answer in answers(rule, each, PORT)}
+    placeless = changed_nic(elsewhere, 1, role="unknown", pci=None)  # which of the functions it is nobody tells
+    assert ["what it is for is not known: where it is on the PCI bus is not known"] == [
+        answer.reason for answer in answers(rule, placeless, PORT) if isinstance(answer, Unknown)
+    ]
     assert {Unknown} == {type(answer) for answer in answers(rule, alone, PORT)}
 
 
