@@ -260,6 +260,7 @@ def test_a_node_leads_to_its_own_page(show: Any) -> None:
     assert "./nodes/gpu01.html" == page.get_attribute("#panel a", "href")
     page.keyboard.press("Escape")
     page.click("#list a[data-node='1']")
+    page.locator("#panel a").wait_for(state="detached")  # the panel follows the address, a moment later
     assert 0 == page.locator("#panel a").count()
 
 
