@@ -87,18 +87,12 @@ def _link(head: re.Match[str]) -> Link:
 
 
 def _with_layer(link: Link, said: re.Match[str], line: str) -> Link:
-    pci, words = _PCI.search(line), dict(_WORDS.findall(line))
     address = said[2] if said[2] and said[2].strip("0:") else None
-    return link._replace(
-        type=_TYPES.get(said[1]),
-        mac=address,
-        port_name=words.get("portname"),
-        parent_pci=pci[1] if pci else None,
-    )
+    return _with_parent(link._replace(type=_TYPES.get(said[1]), mac=address), line)
 
 
 def _with_parent(link: Link, line: str) -> Link:
-    """Of IPoIB and of what has a master the kind comes first, and these words behind it."""
+    """Words of the link layer's line; of IPoIB and of what has a master the kind comes first, and these behind it."""
     pci, words = _PCI.search(line), dict(_WORDS.findall(line))
     return link._replace(
         port_name=link.port_name or words.get("portname"), parent_pci=link.parent_pci or (pci[1] if pci else None)

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
+from probes.text import ESCAPES
+
 LINE_CHARACTERS = 1000  # of one line; the kernel's own limit is 1024 bytes
 _KERNEL_FACILITY = 0
 
@@ -30,7 +32,6 @@ _SYSLOG = re.compile(
 )
 _OTHER_TAG = re.compile(r"\S{1,255} [\w@./-]{1,64}\[\d+\]: ")
 _BARE = re.compile(r"kernel: (?P<text>.*)")
-_ESCAPES = re.compile(r"\x1b\[[0-9;]{0,16}m")  # dmesg --color=always
 _UNDATED = re.compile(  # what a log without times (dmesg -t) has of its own
     r"\bLinux version \d|\b(?:BIOS-e820|ACPI|NVRM): |\b(?:pci|pcieport|nvidia|mlx[45]_core) [0-9a-f]{4,8}:[0-9a-f]{2}:"
 )
@@ -49,7 +50,7 @@ class Line(NamedTuple):
 
 def lines(text: str, boot_time: int | None) -> Iterator[Line]:
     """Every line that the kernel wrote. `boot_time`: Unix seconds (btime of /proc/stat), None where not known."""
-    for raw in (_ESCAPES.sub("", text) if "\x1b" in text else text).splitlines():
+    for raw in (ESCAPES.sub("", text) if "\x1b" in text else text).splitlines():
         line = _line(raw[:LINE_CHARACTERS], boot_time)
         if line is not None and line.text:
             yield line

@@ -16,7 +16,6 @@ NVIDIA, AMD, MELLANOX = "0x10de", "0x1002", "0x15b3"
 # GPUs that hang on their CPU by NVLink-C2C (GH200, GB200, GB300), where PCIe is a side way, and the B300 board, for
 # which DCGM accepts x1 and nobody says why: their PCIe width proves nothing (diag-skus.yaml of DCGM; pci.ids).
 C2C_GPUS = frozenset({"0x2342", "0x2345", "0x2348", "0x237f", "0x2941", "0x31c2", "0x31c3"})
-PLACELESS = "where it is on the PCI bus is not known"  # of an RDMA device that a tool names and nothing places
 WIDTH_PROVES_NOTHING = C2C_GPUS | {"0x3182"}
 
 _LOWER = {"critical": "error", "error": "warning", "warning": "info", "info": "info"}
@@ -41,6 +40,13 @@ def lowered(severity: str) -> str:
 def function_of(case: Case, device: Gpu | Nic) -> PciFunction | None:
     """The PCI function of a GPU or NIC, where the report holds it."""
     return case.functions.get(device.pci or "")
+
+
+def unplaced(case: Case, device: Gpu | Nic) -> str | None:
+    """Why it is not known where on the PCI bus it is; None: it is known, or the bus is whole and lacks it."""
+    if function_of(case, device) is not None:
+        return None
+    return case.bus_unread or ("where it is on the PCI bus is not known" if device.pci is None else None)
 
 
 def is_nvidia(case: Case, gpu: Gpu) -> bool:

@@ -10,8 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from probes.text import ESCAPES
+
 LOOK_CHARACTERS = 64 << 10
-ESCAPES = re.compile(r"\x1b\[[0-9;]{0,16}m")
 
 
 class FabricNode(NamedTuple):

@@ -31,7 +31,6 @@ class AnswerFormat(str, Enum):
 
 _HEARD = "Query interrupted"  # what DuckDB says where it heard Ctrl-C itself
 _GRACE_SECONDS = 0.7
-INTERRUPTED = 130  # as agent/cli/main.py says it
 
 Dataset = Annotated[
     str | None,
@@ -101,30 +100,33 @@ def opened(dataset: str | None, engine: str | None) -> Iterator[Engine]:
     fleet_libraries("duckdb", "ibis")
     with without_collection():
         from agent.fleet.engines import connect
-        from agent.fleet.engines.engine import EngineRefused
 
-        try:
+        with _refusals():
             found = connect(engine, dataset)
-        except EngineRefused as error:
-            raise Refused(str(error)) from error
-        except RuntimeError as error:
-            if str(error) == _HEARD:
-                raise KeyboardInterrupt from error
-            raise
         close = found.close
         try:
-            yield found
-        except EngineRefused as error:
-            raise Refused(str(error)) from error
+            with _refusals():
+                yield found
         except KeyboardInterrupt:
             close = partial(_close_soon, found)
             raise
-        except RuntimeError as error:
-            if str(error) == _HEARD:
-                raise KeyboardInterrupt from error
-            raise
         finally:
             close()
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """An engine's own as the command's: what it refuses, and Ctrl-C where it heard that itself."""
+    from agent.fleet.engines.engine import EngineRefused
+
+    try:
+        yield
+    except EngineRefused as error:
+        raise Refused(str(error)) from error
+    except RuntimeError as error:
+        if str(error) == _HEARD:
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _close_soon(engine: Engine) -> None:
@@ -135,6 +137,8 @@ def _close_soon(engine: Engine) -> None:
     closing.start()
     closing.join(_GRACE_SECONDS)
     if closing.is_alive():
+        from agent.cli.main import INTERRUPTED
+
         print("fabricscope: interrupted", file=sys.stderr, flush=True)
         os._exit(INTERRUPTED)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from agent.fleet.cluster.breaks.uplinks import compared, end, uplinks
+from agent.fleet.cluster.breaks.uplinks import compared, end, missing
 from agent.fleet.cluster.cables import Cable, Cables, Should, held_places, not_right
 from agent.fleet.cluster.clear import most
 from agent.fleet.cluster.graph import Cluster, Nameless, Place, natural
@@ -91,7 +91,6 @@ class _Trunks:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._block_of = {lower: block for block in view.blocks for lower in block.lower}
         self._far = {at: far for block in view.blocks for at, far in block.ends.items()}
         wrong: dict[str, Cable] = {}
         found = odd(view)
@@ -102,9 +101,9 @@ class _Trunks:
         ]:
             for fault in faults:
                 wrong[end(view, fault)] = self._cable(fault, state)
-                lost += fault.near is None and fault.has in self._block_of[fault.lower].usual
-        for each in uplinks(view):
-            for at, should in each.should.items() if each.kind == "missing-uplink" else ():
+                lost += fault.near is None and fault.has in view.block_of[fault.lower].usual
+        for each in missing(view, found):
+            for at, should in each.should.items():
                 wrong[at] = Cable(end=at, state="missing", should=should, why=each.compared, trunk=True)
         for at, cable in self._by_port():
             wrong.setdefault(at, cable)
@@ -125,7 +124,7 @@ class _Trunks:
             state=state,
             should=view.name(fault.wanted),
             found=view.cluster.place(far) if far else view.name(fault.has),
-            why=compared(view, self._block_of[fault.lower], fault.wanted),
+            why=compared(view, view.block_of[fault.lower], fault.wanted),
             trunk=True,
         )
 

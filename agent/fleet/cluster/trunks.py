@@ -71,7 +71,6 @@ class _Sorting:
 
     def __init__(self, view: View, found: Odd) -> None:
         self._view, self._found = view, found
-        self._block = {lower: block for block in view.blocks for lower in block.lower}
         self._usual: dict[int, Mapping[str, tuple[str, int, int]]] = {}
         self._extra = dict(found.more)
         self._less_of: defaultdict[str, list[str]] = defaultdict(list)
@@ -116,7 +115,7 @@ class _Sorting:
 
     def _port(self, lower: str, has: str, wanted: str) -> Place | None:
         """The port that goes to the one while its peers' goes to the other; or the only cables that there are."""
-        block = self._block[lower]
+        block = self._view.block_of[lower]
         ends = [at for at, far in block.ends.items() if at.switch == lower and far.switch == has]
         free = sorted((at for at in ends if at not in self._named), key=lambda at: natural(at.port))
         usual = self._far(block)
@@ -147,7 +146,7 @@ class _Sorting:
         lacking = self._lacking(near.switch)
         if not lacking:
             return
-        usual = self._far(self._block[near.switch]).get(near.port, ("",))[0]
+        usual = self._far(self._view.block_of[near.switch]).get(near.port, ("",))[0]
         if usual in lacking or len(lacking) == 1:
             wanted = usual if usual in lacking else lacking[0]
             self._found.less[near.switch, wanted] -= 1

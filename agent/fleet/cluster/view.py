@@ -28,6 +28,11 @@ class View:
         return blocks(self.part, self.tiers, self.cluster.switches)
 
     @cached_property
+    def block_of(self) -> dict[str, Block]:
+        """By its lower switches."""
+        return {lower: block for block in self.blocks for lower in block.lower}
+
+    @cached_property
     def leaves(self) -> set[str]:
         """Switches of the first row."""
         return {each for each, tier in self.tiers.items() if tier == 1}

@@ -67,9 +67,8 @@ class Rows:
         if gpu.mig and gpu.mig.current:
             remarks.append(f"MIG, {len(gpu.mig.instances)} instances")
         cells = (self._link(function), _nvlinks(gpu), (), ())
-        place = gpu.pci or (
-            gpu.id if ":" in gpu.id else None
-        )  # the driver knows the address of more than the bus shows
+        told = gpu.id if ":" in gpu.id else None  # the driver knows the address of more than the bus shows
+        place = gpu.pci or told
         return Row(self._device(gpu.label, place), cells, self._rest(gpu.id, remarks, "", model(gpu.name)))
 
     def nic(self, nic: Nic, function: PciFunction | None) -> Row:

@@ -9,7 +9,7 @@ from agent.model.finding import Evidence
 from agent.model.nic import Nic, Port
 from agent.rules.cabling import board_of, position_of
 from agent.rules.case import Case
-from agent.rules.devices import MELLANOX, PLACELESS, away, device_id, function_of, gone
+from agent.rules.devices import MELLANOX, away, device_id, function_of, gone, unplaced
 from agent.rules.rule import Answer, NotApplicable, Unknown
 
 _CONNECTX_5 = 0x1017
@@ -107,8 +107,8 @@ def _unjudged(case: Case, nic: Nic, port: Port, roles: tuple[str, ...]) -> Answe
         return NotApplicable(subject, "a virtual function, for guests")
     if nic in case.maybe_rails and case.no_rail_known and port.state != "ACTIVE" and "unknown" not in roles:
         return Unknown(subject, f"{port.state or 'its state could not be read'}; {case.no_rail_known}")
-    if nic.role == "unknown" and nic.role not in roles and function is None and (case.bus_unread or nic.pci is None):
-        return Unknown(subject, f"what it is for is not known: {case.bus_unread or PLACELESS}")
+    if nic.role == "unknown" and nic.role not in roles and (why := unplaced(case, nic)):
+        return Unknown(subject, f"what it is for is not known: {why}")
     if nic.role not in roles:
         return NotApplicable(subject, f"role {nic.role}: nothing is expected of it")
     if port.link_layer is None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from agent.model.nic import Netdev, Nic, Port
 from agent.rules.case import Case
-from agent.rules.devices import PLACELESS, away, by_role, function_of
+from agent.rules.devices import away, by_role, function_of, unplaced
 from agent.rules.rule import Answer, NotApplicable, Unknown
 
 # Drivers whose RDMA is not RoCE (iWARP, SRD, eRDMA), or whose network is the cloud's and not the guest's to set
@@ -77,8 +77,8 @@ def _unjudged(case: Case, nic: Nic, port: Port, down: bool) -> Answer | None:
         return NotApplicable(subject, absent)
     if function and function.physical_function in case.functions:
         return NotApplicable(subject, "a virtual function, for guests")
-    if nic.role == "unknown" and function is None and (case.bus_unread or nic.pci is None):
-        return Unknown(subject, f"what it is for is not known: {case.bus_unread or PLACELESS}")
+    if nic.role == "unknown" and (why := unplaced(case, nic)):
+        return Unknown(subject, f"what it is for is not known: {why}")
     if nic.role not in ("rail", "storage"):
         return NotApplicable(subject, f"role {nic.role}: nothing is expected of it")
     if port.link_layer is None:

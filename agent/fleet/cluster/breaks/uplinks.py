@@ -14,12 +14,14 @@ from agent.fleet.cluster.view import View
 def uplinks(view: View) -> list[Break]:
     """What is wrong above the leaves."""
     found = odd(view)
-    block_of = {lower: block for block in view.blocks for lower in block.lower}
-    made = [_swap(view, block_of, one, other) for one, other in found.swapped]
-    made += [_moved(view, block_of, faults) for faults in found.moved]
-    for block in view.blocks:
-        made += _missing(view, block, found)
-    return made
+    made = [_swap(view, one, other) for one, other in found.swapped]
+    made += [_moved(view, faults) for faults in found.moved]
+    return made + missing(view, found)
+
+
+def missing(view: View, found: Odd) -> list[Break]:
+    """Cables that are nowhere, a switch each."""
+    return [each for block in view.blocks for each in _missing(view, block, found)]
 
 
 def end(view: View, fault: Fault) -> str:
@@ -37,27 +39,10 @@ def compared(view: View, block: Block, upper: str) -> str:
     return f"{of} have {usual} to {view.name(upper)}" if clear.of <= len(block.peers) else f"{of} have {usual}"
 
 
-def missing_ports(view: View, block: Block, lower: str, upper: str, count: int) -> tuple[list[str], list[str]]:
-    """Ports with nothing on them whose peers' lead to the other switch: below, above. Of a switch of which not all
-    is told none is known to be free."""
-    switches = view.cluster.switches
-    near = [
-        port
-        for port, (far, _, _) in far_switches(block, block.peers).items()
-        if far == upper and switches[lower].whole and Place(lower, port) not in view.used
-    ]
-    far = [
-        port
-        for port, (low, _, _) in far_switches(block, block.upper).items()
-        if low == lower and switches[upper].whole and Place(upper, port) not in view.used
-    ]
-    return sorted(near, key=natural)[: count + 1], sorted(far, key=natural)[: count + 1]
-
-
-def _swap(view: View, block_of: dict[str, Block], one: Fault, other: Fault) -> Break:
+def _swap(view: View, one: Fault, other: Fault) -> Break:
     name = view.name
     told = [end(view, one), end(view, other)]
-    why = [compared(view, block_of[each.lower], each.wanted) for each in (one, other)]
+    why = [compared(view, view.block_of[each.lower], each.wanted) for each in (one, other)]
     return Break(
         kind="swapped-uplinks",
         text=(
@@ -72,7 +57,7 @@ def _swap(view: View, block_of: dict[str, Block], one: Fault, other: Fault) -> B
     )
 
 
-def _moved(view: View, block_of: dict[str, Block], faults: tuple[Fault, ...]) -> Break:
+def _moved(view: View, faults: tuple[Fault, ...]) -> Break:
     name, told = view.name, [end(view, each) for each in faults]
     wanted = [f"{name(each.lower)} has that cable to {name(each.wanted)}" for each in faults]
     if len(faults) > 1:
@@ -85,7 +70,7 @@ def _moved(view: View, block_of: dict[str, Block], faults: tuple[Fault, ...]) ->
         kind="uplink-elsewhere",
         text=text,
         ports=tuple(told),
-        compared="; ".join(dict.fromkeys(compared(view, block_of[each.lower], each.wanted) for each in faults)),
+        compared="; ".join(dict.fromkeys(compared(view, view.block_of[each.lower], each.wanted) for each in faults)),
         fix=fix,
         should={at: name(each.wanted) for at, each in zip(told, faults, strict=True)},
     )
@@ -103,7 +88,7 @@ def _missing(view: View, block: Block, found: Odd) -> list[Break]:
         words: list[str] = []
         should: dict[str, str] = {}
         for upper, count in gone[lower]:
-            near, far = missing_ports(view, block, lower, upper, count)
+            near, far = _free_ports(view, block, lower, upper, count)
             kept = block.usual[upper][0] - count
             where = f" (by its peers port{'s'[: len(near) != 1]} {_listed(near)})" if len(near) == count else ""
             words.append(f"{kept} of {kept + count} to {view.name(upper)}{where}")
@@ -124,6 +109,23 @@ def _missing(view: View, block: Block, found: Odd) -> list[Break]:
             )
         )
     return made
+
+
+def _free_ports(view: View, block: Block, lower: str, upper: str, count: int) -> tuple[list[str], list[str]]:
+    """Ports with nothing on them whose peers' lead to the other switch: below, above. Of a switch of which not all
+    is told none is known to be free."""
+    switches = view.cluster.switches
+    near = [
+        port
+        for port, (far, _, _) in far_switches(block, block.peers).items()
+        if far == upper and switches[lower].whole and Place(lower, port) not in view.used
+    ]
+    far = [
+        port
+        for port, (low, _, _) in far_switches(block, block.upper).items()
+        if low == lower and switches[upper].whole and Place(upper, port) not in view.used
+    ]
+    return sorted(near, key=natural)[: count + 1], sorted(far, key=natural)[: count + 1]
 
 
 def _listed(ports: list[str]) -> str:
