@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from agent.model.gpu import C2c
 from agent.model.node import Event
 from agent.rules.counting import named
-from agent.rules.devices import is_nvidia, kernel_log, model_of, on_c2c, pci_source
-from tests.agent.rules.build import changed_gpu, function, gpu_id, nic_id, probe, server
+from agent.rules.devices import is_nvidia, kernel_log, model_of, on_c2c, pci_source, unplaced
+from tests.agent.rules.build import changed_gpu, function, gpu_id, nic_id, probe, server, topology
 
 GPU = gpu_id(0)
 
@@ -47,6 +48,22 @@ def test_c2c_counts_where_it_is_switched_on(c2c: C2c | None, there: bool) -> Non
     case = changed_gpu(server(), 0, c2c=c2c)
 
     assert there == on_c2c(case, case.topology.gpus[0])
+
+
+def test_why_a_place_on_the_bus_is_not_known() -> None:
+    """The bus could not be read, or nothing says which function it is; one that the whole bus lacks is simply gone."""
+    case = server(2)
+    nic = case.topology.nics[0]
+    elsewhere = topology(case, pci=[f for f in case.topology.pci if f.id != nic.pci])
+    unread = probe(probe(topology(case, pci=[]), "pci", "absent", "no sysfs"), "lspci", "absent", "no output")
+    placeless = msgspec.structs.replace(nic, pci=None)
+
+    assert None is unplaced(case, nic)
+    assert None is unplaced(elsewhere, nic)
+    assert "where it is on the PCI bus is not known" == unplaced(case, placeless)
+    assert unread.bus_unread
+    assert unread.bus_unread == unplaced(unread, nic) == unplaced(unread, placeless)
+    assert None is unplaced(probe(case, "pci", "failed", "x"), nic)
 
 
 def test_the_source_is_where_the_fact_came_from() -> None:
