@@ -9,12 +9,12 @@ import msgspec
 
 from agent.assemble.facts import Facts
 from agent.model.nic import Fec, Lane, Netdev, Pause, TransceiverModule
-from probes.netdev import NetdevFacts
+from probes.netdev.probe import NetdevFacts
 
 if TYPE_CHECKING:
-    from probes.ethtool import Ethernet, EthtoolFacts
-    from probes.optics import OpticsFacts
-    from probes.optics_module import Module
+    from probes.ethtool.probe import Ethernet, EthtoolFacts
+    from probes.optics.facts import Module
+    from probes.optics.probe import OpticsFacts
 
 CARRIER = ("carrier_changes", "carrier_up_count", "carrier_down_count")
 

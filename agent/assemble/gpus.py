@@ -10,8 +10,8 @@ from agent.assemble.identity import identity
 from agent.model.gpu import C2c, Fabric, Gpu, GpuLink, GpuPcie, Mig, Remote
 from agent.model.pci import PciFunction
 from agent.platforms.devices import is_accelerator, is_nvswitch, known
-from probes import gpu as said
-from probes.modules import NvidiaGpu
+from probes.gpu import facts as said
+from probes.kernel.modules import NvidiaGpu
 
 _VENDORS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x19e5": "Huawei"}
 

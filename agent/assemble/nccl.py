@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from agent.assemble.facts import Facts
 from agent.assemble.identity import identity
 from agent.model.node import Nccl, NcclLibrary, NcclSetting
-from probes.kernel import KernelFacts
-from probes.limits import LimitFacts
-from probes.modules import ModuleFacts
+from probes.kernel.modules import ModuleFacts
+from probes.kernel.system import KernelFacts
+from probes.system.limits import LimitFacts
 
 if TYPE_CHECKING:
-    from probes.nccl import Library, NcclFacts
-    from probes.nccl_words import Setting
+    from probes.nccl.parsers import Setting
+    from probes.nccl.probe import Library, NcclFacts
 
 # Parameters of the NVIDIA driver that matter for links; RegistryDwords holds those that have no name of their own.
 PARAMETERS = (

@@ -8,7 +8,7 @@ from agent.assemble.identity import identity
 from agent.assemble.nics import physical_netdevs
 from agent.assemble.qos import QosOf
 from agent.model.nic import Netdev, Nic
-from probes import netdev
+from probes.netdev import probe as netdev
 
 
 def netdevs_of(said: Sequence[netdev.Netdev], nics: Sequence[Nic], qos: QosOf) -> list[Netdev]:

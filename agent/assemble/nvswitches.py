@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from agent.model.gpu import NvSwitch
 from agent.platforms.devices import is_nvswitch
-from probes.pci import PciFunction
+from probes.pci.sysfs import PciFunction
 
 
 def nvswitches_of(functions: Iterable[PciFunction]) -> list[NvSwitch]:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from agent.assemble.identity import identity
 from agent.model.nic import Gid, Port
-from probes import rdma
-from probes.netdev import Netdev
-from probes.rdma import RdmaDevice, RdmaPort
-from probes.rdma_rate import Rate, parse_rate
+from probes.netdev.probe import Netdev
+from probes.rdma import facts as rdma
+from probes.rdma.facts import RdmaDevice, RdmaPort
+from probes.rdma.link_rate import Rate, parse_rate
 from probes.text import Unparsable
 
 _LAYERS = {"InfiniBand": "InfiniBand", "Ethernet": "Ethernet"}

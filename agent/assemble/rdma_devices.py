@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from agent.assemble.facts import Facts
 from agent.assemble.identity import identity
-from probes.netdev import Netdev, NetdevFacts
-from probes.rdma import RdmaDevice, RdmaFacts, RdmaPort
+from probes.netdev.probe import Netdev, NetdevFacts
+from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
 
 _DEVICE_FIELDS = tuple(n for n, default in RdmaDevice._field_defaults.items() if default is None)
 _PORT_FIELDS = tuple(n for n, default in RdmaPort._field_defaults.items() if default is None)

@@ -8,11 +8,13 @@ from agent.assemble.facts import Facts
 from agent.assemble.identity import identity
 from agent.assemble.nccl import device_nodes_of, limits_of, nccl_of, parameters_of, shared_memory_of
 from agent.model.node import Driver, Module, RdmaStack, Service, Software
-from probes import gpu, modules, services
+from probes.gpu import facts as gpu
+from probes.kernel import modules
+from probes.system import services
 
 if TYPE_CHECKING:
-    from probes.kernel_log_facts import KernelLogFacts
-    from probes.rdma_netlink import RdmaNetlinkFacts
+    from probes.kernel.log_facts import KernelLogFacts
+    from probes.rdma.netlink import RdmaNetlinkFacts
 
 
 def software_of(facts: Facts) -> Software:

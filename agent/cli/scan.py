@@ -58,11 +58,11 @@ def capture(asked: Asked, kept: Kept) -> None:
 def _keep(recording: Recording | None, kept: Kept, report: Report) -> str:
     """Write it; where it is. Without a place it lies here, by a name that sorts by host and time."""
     assert recording is not None, "a run that records gives a recording"
-    from probes.host.capture import missing, write_capture
+    from probes.capture.writer import missing, write_capture
 
     host = report.node.hostname or "unknown-host"
     if kept.redact:
-        from probes.host.redact import Unredactable, redacted
+        from probes.redact.redact import Unredactable, redacted
 
         try:
             recording, texts = redacted(recording)

@@ -80,7 +80,7 @@ def _watch(asked: Asked, settle: float, every: float, telling: _Telling) -> None
     from agent.watch.loop import Watch
     from agent.watch.pace import Pace
     from agent.watch.signals import Signals
-    from probes.events import listeners
+    from probes.kernel.events import listeners
 
     with Signals() as signals:
         judge = _judge(asked, signals, telling)
@@ -103,9 +103,9 @@ def _judge(asked: Asked, signals: Signals, telling: _Telling) -> Judge:
     from agent.cli.refused import Refused
     from agent.diagnose import Plan
     from agent.watch.judging import Judge
-    from probes.host.door import Host
-    from probes.host.source import BadSource, open_source
-    from probes.readers.told import FactsSource
+    from probes.host.interface import Host
+    from probes.sources.open_source import BadSource, open_source
+    from probes.topology_files.preparsed import FactsSource
 
     def host() -> Host:
         try:

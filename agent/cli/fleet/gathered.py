@@ -70,7 +70,7 @@ def _joined(files: list[FabricFile], reports: Tables) -> Cluster:
 
 def _read(name: str) -> FabricFile:
     from agent.fleet.cluster.build import FabricFile, generated
-    from probes.readers.fabric import read_fabric
+    from probes.fabric.topology import read_fabric
 
     data = _bytes(name)
     text = data.decode("utf-8", "replace")

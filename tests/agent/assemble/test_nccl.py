@@ -7,12 +7,12 @@ import pytest
 from agent.assemble.facts import Facts
 from agent.assemble.nccl import device_nodes_of, limits_of, nccl_of, parameters_of, shared_memory_of
 from agent.model.node import Nccl
-from probes.kernel import KernelFacts
-from probes.limits import Limit, LimitFacts
-from probes.modules import ModuleFacts
-from probes.nccl import Library, NcclFacts
-from probes.nccl_words import Setting
+from probes.kernel.modules import ModuleFacts
+from probes.kernel.system import KernelFacts
+from probes.nccl.parsers import Setting
+from probes.nccl.probe import Library, NcclFacts
 from probes.probe import Outcome, Status
+from probes.system.limits import Limit, LimitFacts
 
 
 def facts(**of: object) -> Facts:

@@ -20,10 +20,10 @@ from agent.watch.judging import Judge, Judged
 from agent.watch.touched import TOUCHED
 from fixtures.build import build
 from fixtures.memory import in_memory
-from probes import events
 from probes.catalogue import probes
-from probes.host.recorded import RecordedHost
 from probes.host.recording import RecordingHost
+from probes.kernel import events
+from probes.sources.capture import RecordedHost
 from tests.conftest import ROOT
 from tests.machines import still
 
