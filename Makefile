@@ -15,6 +15,7 @@ help:
 	@echo "make docs    write the generated pages (rules, schema, goldens) anew"
 	@echo "make zipapp, make wheelhouse, make deb"
 	@echo "             dist/: one file, a folder of wheels, a Debian package; for hosts without internet (docs/installing.md)"
+	@echo "make completion  dist/share: the manual and completions for a checkout; packages hold them"
 	@echo "make bench   what it costs, beside lspci and lstopo"
 	@echo "make fuzz    damaged input to every reader, and the property tests, for long"
 	@echo "make mutants change every condition of every rule, and see that a test notices"
@@ -64,11 +65,9 @@ docs: $(BIN)/pytest
 	$(BIN)/python -m tests.peers --write
 	$(BIN)/fabricscope schema > docs/report.schema.json
 	UPDATE_GOLDENS=1 $(BIN)/pytest -q tests/test_goldens.py
-	$(MAKE) completion
 
 completion: $(BIN)/fabricscope
-	$(BIN)/python -m release.completion --write packaging/completion
-	$(BIN)/python -m release.manual --write packaging/man/fabricscope.1
+	$(BIN)/python -m release.share dist
 
 zipapp wheelhouse deb: $(BIN)/fabricscope
 	$(BIN)/python -m release.$@
