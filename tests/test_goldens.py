@@ -23,6 +23,7 @@ import msgspec
 import pytest
 
 from agent.model.report import Report
+from agent.model.schema import schema_text
 from agent.outputs.check import RULES_NAMED, nagios
 from agent.outputs.export import FORMS, exported
 from agent.outputs.text import page
@@ -79,6 +80,14 @@ def test_export(form: str, golden: Golden) -> None:
     """One machine in every form that `export` writes."""
     report = scanned(EXPORTED)
     golden(f"{EXPORTED}/export.{form}.txt", hide_counts(exported(form, report), report))
+
+
+def test_schema(golden: Golden) -> None:
+    """The JSON Schema of the report, a line per struct: what a new field adds to it is seen in its diff."""
+    data = schema_text().encode()
+    schema = decode_indented(data)
+    structs = [f'"{name}": {format_json(struct)}' for name, struct in schema.pop("$defs").items()]
+    golden("report.schema.txt", "\n".join([format_json(schema), *structs, ""]))
 
 
 def test_picture_of_the_readme(golden: Golden) -> None:
