@@ -145,8 +145,9 @@ def test_an_ordinary_user_can_listen_too(real_commands: None) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can become nobody")
     code = (
-        "import os; from probes.kernel import events; import probes.host.ethtool_ioctl; os.setgid(65534); os.setuid(65534); "
-        "found, refused = events.listeners(); print([each.name for each in found], refused)"
+        "import os; from probes.kernel import events; import probes.host.ethtool_ioctl; "
+        "os.setgid(65534); os.setuid(65534); found, refused = events.listeners(); "
+        "print([each.name for each in found], refused)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
 
