@@ -6,9 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from probes.host.interface import Host
+from probes.host.interface import Host, Refusal
 from probes.host.recording import Recording, RecordingHost
-from probes.host.refusal import Refusal
 from probes.probe import Outcome, Probe, Status, outcome_of
 from probes.turns import HUNG, Progress, Run
 

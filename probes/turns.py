@@ -6,9 +6,8 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
-from probes.host.interface import Host, Unanswered
+from probes.host.interface import Host, Refusal, Unanswered
 from probes.host.recording import Recording
-from probes.host.refusal import Refusal
 from probes.probe import Outcome, Probe, Status
 
 PROGRESS_SECONDS = 1.0  # a run shorter than this says nothing

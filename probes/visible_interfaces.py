@@ -31,8 +31,7 @@ def holds_output(host: Host, *commands: tuple[str, ...]) -> bool:
 
 def named_alone(host: Host, *commands: tuple[str, ...]) -> str | None:
     """An output of one of these commands about an interface that tools of RDMA name, and that is not shown."""
-    from probes.rdma.ibdev2netdev import parse_ibdev2netdev
-    from probes.rdma.show_gids import parse_show_gids
+    from probes.rdma.ofed_scripts import parse_ibdev2netdev, parse_show_gids
 
     asking = Asking(host)
     shown = set(interfaces(asking))

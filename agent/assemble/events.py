@@ -9,7 +9,7 @@ from agent.assemble.identity import identity
 from agent.model.node import Event
 
 if TYPE_CHECKING:
-    from probes.kernel.log_facts import KernelLogFacts
+    from probes.kernel.log import KernelLogFacts
 
 
 def events_of(facts: Facts) -> list[Event]:

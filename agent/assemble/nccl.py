@@ -13,7 +13,7 @@ from probes.kernel.system import KernelFacts
 from probes.system.limits import LimitFacts
 
 if TYPE_CHECKING:
-    from probes.nccl.parsers import Setting
+    from probes.nccl.jobs import Setting
     from probes.nccl.probe import Library, NcclFacts
 
 # Parameters of the NVIDIA driver that matter for links; RegistryDwords holds those that have no name of their own.

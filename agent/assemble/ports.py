@@ -9,7 +9,7 @@ from agent.model.nic import Gid, Port
 from probes.netdev.probe import Netdev
 from probes.rdma import facts as rdma
 from probes.rdma.facts import RdmaDevice, RdmaPort
-from probes.rdma.link_rate import Rate, parse_rate
+from probes.rdma.normalize import Rate, parse_rate
 from probes.text import Unparsable
 
 _LAYERS = {"InfiniBand": "InfiniBand", "Ethernet": "Ethernet"}

@@ -13,7 +13,7 @@ from probes.kernel import modules
 from probes.system import services
 
 if TYPE_CHECKING:
-    from probes.kernel.log_facts import KernelLogFacts
+    from probes.kernel.log import KernelLogFacts
     from probes.rdma.netlink import RdmaNetlinkFacts
 
 

@@ -82,7 +82,7 @@ class Asked(NamedTuple):
                 )
                 report, recording = diagnose(host, plan)
                 if recording is not None and not isinstance(host, FactsSource):
-                    from probes.capture_extras import record_extras
+                    from probes.capture.extras import record_extras
 
                     record_extras(recording, host, EXTRAS_SECONDS, progress)
         except BadSource as error:

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, NamedTuple, cast
 
-from probes.host.interface import Completed
+from probes.host.interface import Completed, Refusal
 from probes.host.recording import Recording
-from probes.host.refusal import Refusal
 from probes.sources.archive import ENTRIES_LIMIT, KEPT_LIMIT_BYTES
 from probes.sources.capture import FORMAT, RECAPTURED
 from probes.sources.memory import Link

@@ -16,9 +16,8 @@ from typing import TypeVar
 from probes import netlink
 from probes.asking import Asking
 from probes.dcb import netlink as dcb_netlink
-from probes.dcb.dcb_tool import OBJECTS, parse_dcb
 from probes.dcb.facts import Dcb, DcbFacts, Interface, Marking
-from probes.dcb.mlnx_qos import parse_mlnx_qos
+from probes.dcb.tools import OBJECTS, parse_dcb, parse_mlnx_qos
 from probes.host.interface import Absent, Failed, Host, Unanswered
 from probes.netdev import sysfs as sysfs
 from probes.netdev.ip_link import saved_links

@@ -16,7 +16,7 @@ from probes import netlink as codec
 from probes.asking import Asking
 from probes.ethtool import ioctl as ioctl
 from probes.ethtool import netlink as genl
-from probes.ethtool.counters import wanted
+from probes.ethtool.ioctl import wanted
 from probes.ethtool.netlink import Fec, LinkModes, Pause
 from probes.host.interface import Absent, Host, Unanswered
 from probes.netdev import probe as netdev

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from probes.fabric.topology import FabricNode
-from probes.rdma.link_rate import SPEEDS
+from probes.rdma.normalize import SPEEDS
 
 LANE_GBIT_S = dict(SPEEDS.values())  # "NDR": 100.0, as the kernel counts them
 KINDS = {"S": "switch", "H": "ca", "R": "router", "SW": "switch", "CA": "ca", "RT": "router"}

@@ -2,6 +2,10 @@
 
 NVML: nvml.h, https://docs.nvidia.com/deploy/nvml-api. The calls and their answers: `probes/host/nvml.py`.
 Every call may fail alone (not supported, an older driver, no permission); what it would have said is then None.
+
+Parts of one GPU through NVML that only some have: C2C links, a bandwidth mode, a place in a rack, PCIe counters.
+
+Field ids: nvml.h, NVML_FI_DEV_*. Each entry of an answer has its own return code; one that failed is no zero.
 """
 
 from __future__ import annotations
@@ -9,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from probes.gpu import nvml_parts
 from probes.gpu.facts import (
     Gpu,
     GpuFacts,
@@ -21,19 +24,75 @@ from probes.gpu.nvml_enums import (
     ADDRESSING_MODES,
     ARCHITECTURES,
     BANDWIDTH_MODES,
+    C2C_ERRORS,
+    C2C_STATES,
     P2P_INDEXES,
     P2P_STATUSES,
+    PCIE_COUNTERS,
     RECOVERY_ACTIONS,
     TOPOLOGY_LEVELS,
     VIRTUALIZATIONS,
     cpulist,
     fabric,
 )
-from probes.gpu.nvml_nvlink import believable, nvlinks, pair_kind
+from probes.gpu.nvml_nvlink import Asks, Fields, believable, nvlinks, pair_kind
 from probes.gpu.query_guard import missing_driver, require_driver
 from probes.host.interface import Absent, Denied, Failed, Host, TimedOut, Unanswered
 from probes.probe import Reading
 from probes.text import Unparsable
+
+_C2C_COUNT, _C2C_STATUS, _C2C_MAX = 170, 171, 172
+_MOST_C2C = 64  # a Grace Hopper has 10
+
+
+def pcie_counters(ask: Asks, index: int) -> dict[str, int] | None:
+    """Counters of the GPU's own PCIe link; None where the driver has none of them."""
+    return _counters(ask.fields(index, [(field, 0) for field in PCIE_COUNTERS]), PCIE_COUNTERS)
+
+
+def c2c_links(ask: Asks, index: int) -> dict[str, Any]:
+    """State of every C2C link; bandwidth and errors of all together, each only where every link said its own."""
+    count = believable(ask.fields(index, [(_C2C_COUNT, 0)]).get((_C2C_COUNT, 0)), _MOST_C2C)
+    if not count:
+        return {}
+    said = ask.fields(index, [(_C2C_STATUS, link) for link in range(count)])
+    more = ask.fields(index, [(field, link) for link in range(count) for field in (_C2C_MAX, *C2C_ERRORS)])
+    sums: dict[tuple[int, int], int | float] = {}
+    for field in (_C2C_MAX, *C2C_ERRORS):
+        values = [more[field, link] for link in range(count) if (field, link) in more]
+        if len(values) == count:
+            sums[field, 0] = sum(values)
+    most = sums.get((_C2C_MAX, 0))
+    return {
+        "c2c_links": tuple(C2C_STATES.get(int(said.get((_C2C_STATUS, link), -1)), "unknown") for link in range(count)),
+        "c2c_max_gbyte_s": most / 1000 if most else None,
+        "c2c_errors": _counters(sums, C2C_ERRORS),
+    }
+
+
+def _counters(said: Fields, names: Mapping[int, str]) -> dict[str, int] | None:
+    """Counters by name, of fields of scope 0; None where the driver has none of them."""
+    return {name: int(said[field, 0]) for field, name in names.items() if (field, 0) in said} or None
+
+
+def bandwidth_mode(said: Mapping[str, int] | None) -> str | None:
+    """`bIsBest` says whether anything was taken away. `bwMode` is one of up to 23 that the GPU lists, not a number of
+    the system's five modes."""
+    if said is None:
+        return None
+    return "full" if said["bIsBest"] else "reduced"
+
+
+def place(said: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Where in a rack the GPU sits. Without a chassis the numbers mean nothing: they are then zeros."""
+    if said is None or not said["chassisSerialNumber"]:
+        return {}
+    return {
+        "chassis_serial": said["chassisSerialNumber"],
+        "slot": str(said["slotNumber"]),
+        "tray": str(said["trayIndex"]),
+    }
+
 
 _RECOVERY = 230
 _MIB = 1 << 20
@@ -156,10 +215,10 @@ def _gpu(ask: Asker, index: int) -> Gpu:
         c2c_enabled=_flag(c2c["isC2cEnabled"]) if c2c else None,
         addressing_mode=_word(ADDRESSING_MODES, of("AddressingMode")),
         recovery_action=_word(RECOVERY_ACTIONS, ask.fields(index, [(_RECOVERY, 0)]).get((_RECOVERY, 0))),
-        pcie_counters=nvml_parts.pcie_counters(ask, index),
-        nvlink_bandwidth_mode=nvml_parts.bandwidth_mode(of("NvlinkBwMode")),
-        **nvml_parts.place(of("PlatformInfo")),
-        **(nvml_parts.c2c_links(ask, index) if c2c and c2c["isC2cEnabled"] else {}),
+        pcie_counters=pcie_counters(ask, index),
+        nvlink_bandwidth_mode=bandwidth_mode(of("NvlinkBwMode")),
+        **place(of("PlatformInfo")),
+        **(c2c_links(ask, index) if c2c and c2c["isC2cEnabled"] else {}),
         **_pcie(ask, index),
         error="GPU_IS_LOST" if index in ask.lost else None,
     )

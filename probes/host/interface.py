@@ -2,6 +2,8 @@
 
 Every source kind (live, capture, tree, dump, ...) is one class with these methods. Paths are absolute paths of
 the host that is looked at ("/sys/bus/pci/devices"), whatever folder or archive they lie in here.
+
+A reason why there is no answer, as plain data: what a recording keeps and a capture holds.
 """
 
 from __future__ import annotations
@@ -127,3 +129,29 @@ class Host(Protocol):
 
     def udev(self, path: str) -> Mapping[str, str]:
         """udev's properties of a device path under /sys (names from the hwdb). Raises Unanswered."""
+
+
+KINDS: Mapping[str, type[Unanswered]] = {kind.status: kind for kind in (Absent, Denied, TimedOut, Failed)}
+
+
+class Refusal(NamedTuple):
+    """`status` is one of absent, denied, timed_out, failed; a probe's own may be skipped."""
+
+    status: str
+    reason: str
+    code: str | None = None
+
+    @staticmethod
+    def of(why: Unanswered) -> Refusal:
+        """The same reason as data."""
+        return Refusal(why.status, why.reason, why.code)
+
+    def error(self) -> Unanswered:
+        """The same reason to be raised again."""
+        return KINDS[self.status](self.reason, self.code)
+
+    def renamed(self, old: str, new: str) -> Refusal:
+        """The same reason for the same file under another of its names."""
+        if not self.reason.startswith(f"{old}:"):
+            return self
+        return Refusal(self.status, new + self.reason[len(old) :], self.code)

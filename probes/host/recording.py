@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, Host, Unanswered
-from probes.host.refusal import Refusal
-from probes.host.symlinks import locate, parent_and_name
+from probes.host.files import locate, parent_and_name
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, Host, Refusal, Unanswered
 from probes.host.udev import record, record_of
 from probes.netlink import same_question
 

@@ -14,7 +14,7 @@ from probes.host.event_sockets import KERNEL, LINKS, ROUTE, UEVENT, Group, Kerne
 from probes.host.interface import Unanswered
 from probes.host.netlink_socket import ask
 from probes.kernel.log_events import events as log_events
-from probes.kernel.log_lines import lines
+from probes.kernel.log_events import lines
 from probes.kernel.modules import of_interest
 from probes.netdev.rtnetlink import MASTER, Link, parse_links
 from probes.netlink import LINK, NEW_LINK, attributes, links_request, messages

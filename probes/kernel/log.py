@@ -2,23 +2,48 @@
 
 /dev/kmsg first (CAP_SYSLOG where kernel.dmesg_restrict is set); the journal where that is denied; saved outputs of
 dmesg and journalctl of other hosts.
+
+Facts of the kernel's log, apart from what reads it: rules of assembly need the shapes alone.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from probes.asking import Asking, as_text
-from probes.host import kmsg as kernel_log
+from probes.host import kmsg
 from probes.host.commands import KERNEL_LOG, KERNEL_LOG_SAVED
 from probes.host.interface import Absent, Denied, Failed, Host, Unanswered
-from probes.kernel.log_facts import KernelLogFacts
 from probes.probe import Probe, Reading
 
+
+class Event(NamedTuple):
+    """Equal lines of the log, as one."""
+
+    kind: str
+    text: str  # the last of them
+    at: str | None = None
+    subject: str | None = None  # PCI address, or an interface's or RDMA device's name
+    code: str | None = None
+    count: int = 1  # type: ignore[assignment]  # hides tuple.count, which no fact needs
+    first_at: str | None = None
+    logged: str | None = None  # what the log says of the last one's time, where that gives no moment
+    detail: tuple[tuple[str, str], ...] = ()
+
+
+class KernelLogFacts(NamedTuple):
+    """Events in the order of their first lines."""
+
+    events: tuple[Event, ...]
+    source: str  # what a person can repeat: "/dev/kmsg", "journalctl -k -b"
+    since: str | None = None  # of the oldest line that is left, RFC 3339, or "+12.345 s" since boot
+    whole: bool | None = None  # from the first line of this boot on; None: the form does not say
+
+
 if TYPE_CHECKING:
-    from probes.kernel.log_lines import Line
+    from probes.kernel.log_events import Line
 
 STAT_BYTES = 1 << 20
 SAVED_FILES = ("/var/log/dmesg",)
@@ -59,10 +84,10 @@ def _log(host: Host, asking: Asking, boot_time: int | None) -> tuple[str, Sequen
     """The first log that can be read: its name and lines. Raises Unanswered: of /dev/kmsg where all fail, or of the
     first saved output that is there and is no log."""
     try:
-        text = as_text(host.read(kernel_log.PLACE, kernel_log.TAIL_BYTES))
-        log = _lines(kernel_log.PLACE, text, boot_time)
-        asking.answered(kernel_log.PLACE)
-        return kernel_log.PLACE, log
+        text = as_text(host.read(kmsg.PLACE, kmsg.TAIL_BYTES))
+        log = _lines(kmsg.PLACE, text, boot_time)
+        asking.answered(kmsg.PLACE)
+        return kmsg.PLACE, log
     except Unanswered as why:
         denied = why
     if host.live and not isinstance(denied, Denied):
@@ -90,7 +115,7 @@ def _others(host: Host, asking: Asking) -> Iterator[tuple[str, str]]:
 
 def _lines(source: str, text: str, boot_time: int | None) -> Sequence[Line]:
     """The lines of a log. Raises Denied or Failed where a refusal, a prompt or a page stands in its place."""
-    from probes.kernel.log_lines import lines, looks_kept
+    from probes.kernel.log_events import lines, looks_kept
 
     log = list(lines(text, boot_time))
     if looks_kept(log):

@@ -15,8 +15,7 @@ from typing import NamedTuple
 from probes.asking import Asking
 from probes.host.filter_secrets import SYSTEM_FILE
 from probes.host.interface import Absent, Host, Unanswered
-from probes.nccl.jobs import Job, Jobs, jobs_of
-from probes.nccl.parsers import Setting, is_nccl, is_plugin, parse_conf, version_of
+from probes.nccl.jobs import Job, Jobs, Setting, is_nccl, is_plugin, jobs_of, parse_conf, version_of
 from probes.probe import Probe, Reading
 from probes.system.limits import Limit, of_process
 

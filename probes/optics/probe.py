@@ -19,8 +19,7 @@ from probes.netdev import probe as netdev
 from probes.netdev.sysfs import PCI
 from probes.optics import cmis as optics_cmis
 from probes.optics import eeprom as optics_reads
-from probes.optics import sff8472 as optics_sff8472
-from probes.optics import sff8636 as optics_sff8636
+from probes.optics import sff
 from probes.optics.eeprom import CMIS, SFF8472, SFF8636, Read
 from probes.optics.facts import Module
 from probes.probe import Reading
@@ -121,16 +120,16 @@ def module_of(memory: Memory) -> Module:
     code = memory.bytes_of(optics_reads.FIRST)[0]
     if code in SFF8472:
         serial = memory.bytes_of(optics_reads.SFF8472_SERIAL)
-        more = memory.page(optics_reads.SFF8472_DIAGNOSTICS) if optics_sff8472.has_monitors(serial) else b""
-        return optics_sff8472.parse(serial, more)
+        more = memory.page(optics_reads.SFF8472_DIAGNOSTICS) if sff.has_monitors(serial) else b""
+        return sff.parse_sff8472(serial, more)
     if code not in CMIS and code not in SFF8636:
         raise Unparsable(f"a module of kind 0x{code:02x}, whose memory is laid out in another way")
     lower, upper = memory.bytes_of(optics_reads.LOWER), memory.bytes_of(optics_reads.UPPER)
     if code in SFF8636:
-        said = optics_sff8636.parse(lower, upper, {})
-        if said.media in CABLES or not optics_sff8636.is_paged(lower):
+        said = sff.parse_sff8636(lower, upper, {})
+        if said.media in CABLES or not sff.is_paged(lower):
             return said
-        return optics_sff8636.parse(lower, upper, {3: memory.page(optics_reads.SFF8636_THRESHOLDS)})
+        return sff.parse_sff8636(lower, upper, {3: memory.page(optics_reads.SFF8636_THRESHOLDS)})
     said = optics_cmis.parse(lower, upper, {})
     if said.media in CABLES or not optics_cmis.is_paged(lower):
         return said

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from probes.rdma import normalize as rdma_words
 from probes.rdma.facts import Gid, RdmaDevice, RdmaPort
-from probes.rdma.link_rate import rate_text
-from probes.rdma.normalize import Parsed
+from probes.rdma.normalize import Parsed, rate_text
 from probes.text import Unparsable
 
 _REFUSED = re.compile(r"^[ \t]{0,8}Failed to open device", re.MULTILINE)

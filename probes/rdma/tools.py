@@ -2,11 +2,15 @@
 
 Tools: infiniband-diags (ibstat, ibstatus), rdma-core (ibv_devinfo, ibv_devices), iproute2 (rdma), MLNX_OFED
 (ibdev2netdev, show_gids). All of them read the same sysfs and verbs, so they may complete each other.
+
+Parses the output of `rdma link` (iproute2): a line a port.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import TypeVar
 
 from probes.asking import Asking
@@ -15,14 +19,76 @@ from probes.host.interface import Absent, Failed, Host, Unanswered
 from probes.probe import Reading
 from probes.rdma import normalize as rdma_words
 from probes.rdma.facts import Gid, RdmaDevice, RdmaFacts, RdmaPort
-from probes.rdma.ibdev2netdev import parse_ibdev2netdev
-from probes.rdma.ibstat import parse_ibstat
-from probes.rdma.ibstatus import parse_ibstatus
+from probes.rdma.ibstat import parse_ibstat, parse_ibstatus
 from probes.rdma.ibv_devinfo import parse_ibv_devices, parse_ibv_devinfo
 from probes.rdma.normalize import Parsed
-from probes.rdma.rdma_link import parse_rdma_link
-from probes.rdma.show_gids import parse_show_gids
+from probes.rdma.ofed_scripts import parse_ibdev2netdev, parse_show_gids
 from probes.text import Unparsable
+
+_LINK = re.compile(rf"(?:link|[0-9]{{1,4}}/[0-9]{{1,4}}:)\s+({rdma_words.NAME})/([0-9]{{1,4}}):?(?:\s|$)")
+_KEYS = frozenset({"state", "physical_state", "netdev", "lid", "sm_lid"})
+
+
+def parse_rdma_link(text: str) -> Parsed:
+    """Every port that the text names, by device. Raises Unparsable without any.
+
+    >>> parse_rdma_link("link roceo1/1 state ACTIVE physical_state LINK_UP netdev eno1\\n").devices[0].ports[0].netdevs
+    ('eno1',)
+    >>> parse_rdma_link("link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 7 sm_lid 1 lmc 0 state INIT "
+    ...                 "physical_state LINK_UP\\n").devices[0].ports[0].lid
+    7
+    """
+    ports: dict[str, dict[int, RdmaPort]] = {}
+    cut = []
+    for line in _unwrapped(text):
+        match = _LINK.match(line)
+        if not match:
+            continue
+        name, number = match[1], int(match[2])
+        port = _port(number, line[match.end() :].split())
+        ports.setdefault(name, {})[number] = port
+        if port.state is None or port.phys_state is None:
+            cut.append(f"rdma link: {name}/{number} is cut off")
+    if not ports:
+        raise Unparsable('rdma link: no line "link DEVICE/PORT ..."')
+    devices = [
+        RdmaDevice(name, software=rdma_words.is_software(name), ports=tuple(port for _, port in sorted(of.items())))
+        for name, of in ports.items()
+    ]
+    return Parsed(tuple(devices), tuple(cut))
+
+
+def _unwrapped(text: str) -> list[str]:
+    """One line a link: mail programs wrap them, and `-d` prints capabilities below. A blank line ends a link."""
+    whole: list[list[str]] = []
+    open_ = False
+    for line in text.splitlines():
+        bare = line.strip()
+        if _LINK.match(bare):
+            whole.append([bare])
+            open_ = True
+        elif not bare:
+            open_ = False
+        elif open_:
+            whole[-1].append(bare)
+    return [" ".join(parts) for parts in whole]
+
+
+def _port(number: int, words: list[str]) -> RdmaPort:
+    said: dict[str, str] = {}
+    for key, value in pairwise(words):
+        if key in _KEYS and value not in _KEYS:
+            said.setdefault(key, value)
+    return RdmaPort(
+        port=number,
+        link_layer=rdma_words.link_layer("InfiniBand") if "subnet_prefix" in words else None,  # no other port has one
+        state=rdma_words.state(said.get("state")),
+        phys_state=rdma_words.physical_state(said.get("physical_state")),
+        lid=rdma_words.number(said.get("lid")),
+        sm_lid=rdma_words.number(said.get("sm_lid")),
+        netdevs=(said["netdev"],) if "netdev" in said else (),
+    )
+
 
 Row = TypeVar("Row", RdmaDevice, RdmaPort, Gid)
 

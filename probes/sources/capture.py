@@ -12,10 +12,17 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from probes.host.files import Files, gone_or
-from probes.host.interface import OUTPUT_LIMIT_BYTES, READ_LIMIT_BYTES, Absent, BadSource, Completed, Unanswered
-from probes.host.refusal import KINDS, Refusal
-from probes.host.symlinks import parent_and_name
+from probes.host.files import Files, gone_or, parent_and_name
+from probes.host.interface import (
+    KINDS,
+    OUTPUT_LIMIT_BYTES,
+    READ_LIMIT_BYTES,
+    Absent,
+    BadSource,
+    Completed,
+    Refusal,
+    Unanswered,
+)
 from probes.host.udev import properties_in
 from probes.netlink import same_question
 from probes.sources.capture_nvml import RecordedNvml

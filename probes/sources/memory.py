@@ -7,10 +7,9 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
-from probes.host.files import each_read
+from probes.host.files import each_read, follow, locate, parent_and_name
 from probes.host.filter_secrets import kept
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Failed, Unanswered
-from probes.host.symlinks import follow, locate, parent_and_name
 
 
 class Link(NamedTuple):

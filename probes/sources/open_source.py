@@ -42,7 +42,7 @@ def open_source(path: str | None, root: str | None = None) -> Host | FactsSource
 
 
 def _rooted(path: str | None, root: str) -> Host:
-    from probes.host.rooted import RootedHost
+    from probes.host.live import RootedHost
 
     if path is not None:
         raise BadSource(f"{path}: --source and --root exclude each other")

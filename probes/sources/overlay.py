@@ -8,10 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from probes.host.files import each_read
-from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, Failed, Host, Unanswered
-from probes.host.refusal import Refusal
-from probes.host.symlinks import follow, locate, parent_and_name
+from probes.host.files import each_read, follow, locate, parent_and_name
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, Failed, Host, Refusal, Unanswered
 from probes.host.udev import properties_in, record_of
 from probes.sources.memory import Link, absent
 

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 from probes.host.commands import COMMANDS, KERNEL_LOG, KERNEL_LOG_SAVED, SAVED
 from probes.host.files import Files, is_directory, is_file
 from probes.host.interface import OUTPUT_LIMIT_BYTES, Completed, Failed, TimedOut, Unanswered
-from probes.sources.bundle import BundleHost
 from probes.sources.dump import SavedOutputs, saved_name
-from probes.sources.timestamps import instant
+from probes.sources.tree import BundleHost, instant
 
 COMMANDS_FOLDER = "sos_commands"
 MANIFEST = "/sos_reports/manifest.json"

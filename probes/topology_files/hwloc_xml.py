@@ -13,12 +13,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from probes.pci.attributes import decimal
 from probes.pci.facts import PciFacts, PciFunction
-from probes.pci.lspci_names import class_code
+from probes.pci.lspci_fields import class_code
+from probes.pci.sysfs import decimal
 from probes.pci.tree import address_key, is_address
 from probes.text import Unparsable
-from probes.topology_files import hwloc_devices, hwloc_node, limits
+from probes.topology_files import hwloc_node, xml_tree
 from probes.topology_files.preparsed import Told
 from probes.topology_files.xml_tree import Element
 from probes.topology_files.xml_tree import parse as parse_xml
@@ -61,16 +61,16 @@ def parse(content: bytes) -> Told:
     locality = hwloc_node.Locality(nodes)
     walk = _Walk(locality, _version(root))
     walk.through(machine, locality.node(machine, None), None, None)
-    limits.check(walk.functions.values())
+    xml_tree.check(walk.functions.values())
     facts: dict[str, Any] = {
         "numa": hwloc_node.numa_facts(root, machine, nodes),
         "pci": PciFacts(tuple(sorted(walk.functions.values(), key=lambda f: address_key(f.address)))),
         "kernel": hwloc_node.kernel(root, machine, nodes),
         "dmi": hwloc_node.dmi(machine),
         "cpu": hwloc_node.cpu(machine),
-        "nvml": hwloc_devices.gpus(walk.devices, NAME),
-        "rdma": hwloc_devices.rdma(walk.devices),
-        "netdev": hwloc_devices.netdevs(walk.devices),
+        "nvml": hwloc_node.gpus(walk.devices, NAME),
+        "rdma": hwloc_node.rdma(walk.devices),
+        "netdev": hwloc_node.netdevs(walk.devices),
     }
     told = {name: said for name, said in facts.items() if said is not None}
     whole = [name for name in ("numa", "cpu", "dmi") if name in told]
@@ -84,7 +84,7 @@ class _Walk:
         self.locality = locality
         self.version = version
         self.functions: dict[str, PciFunction] = {}
-        self.devices: list[hwloc_devices.Device] = []
+        self.devices: list[hwloc_node.Device] = []
 
     def through(self, above: Element, node: int | None, bus: str | None, parent: str | None) -> None:
         """Everything below one object. `node`, `bus`, `parent`: NUMA node, root bus and PCI function that it is at."""
@@ -97,7 +97,7 @@ class _Walk:
                 place = _PLACE.fullmatch(child.said("bridge_pci") or "")
                 self.through(child, node, f"{place[1]}:{place[2]}" if place else None, None)
             elif kind == "OSDev":
-                self.devices.append(hwloc_devices.Device(parent, child, self.version))
+                self.devices.append(hwloc_node.Device(parent, child, self.version))
                 self.through(child, node, bus, parent)
             else:
                 self.through(child, self.locality.node(child, node), bus, parent)

@@ -10,29 +10,117 @@ Source: NCCL src/graph/xml.cc, topo.cc and transport/net_ib/init.cc (2.30). What
 - `<net>` of InfiniBand and RoCE devices is written for active ports only, and its GUID is the system image's, bytes
   reversed; port 0 is a plain network interface (socket transport), with its place in a list for a GUID;
 - the functions of one card are one <pci>, the first of them, and their ports are numbered through (ncclIbGetPciPath).
+
+The interfaces of a NCCL topology: which function of a card each <net> is of.
+
+Source: NCCL src/transport/net_ib/init.cc (ncclIbGetPciPath): the last digit of a card's address is cut, and the ports
+of its functions are numbered through.
+
+The NVLinks and XGMI links of a NCCL topology, as what they join: pairs of GPUs, directly or through switches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import NamedTuple
 
-from probes.gpu.facts import Gpu, GpuFacts, normal_address
+from probes.gpu.facts import Gpu, GpuFacts, PairCell, normal_address
 from probes.kernel.system import KernelFacts
 from probes.netdev.probe import Netdev, NetdevFacts
-from probes.pci.attributes import decimal, identifier, link_speed
 from probes.pci.facts import PciFacts, PciFunction
+from probes.pci.sysfs import decimal, identifier, link_speed
 from probes.pci.tree import address_key
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
+from probes.system import cpu as masks
 from probes.system.cpu import Cpu
 from probes.system.numa import NumaFacts, NumaNode
 from probes.text import Unparsable
-from probes.topology_files import limits, masks
-from probes.topology_files.nccl_links import Linked, pairs
-from probes.topology_files.nccl_nets import Net, of_functions
+from probes.topology_files import xml_tree
 from probes.topology_files.preparsed import Told
 from probes.topology_files.xml_tree import Element
 from probes.topology_files.xml_tree import parse as parse_xml
+
+_FUNCTIONS = 8  # of one card
+
+
+class Net(NamedTuple):
+    """One <net>, below the <pci> of this address, with its port's number."""
+
+    address: str | None
+    number: int | None
+    element: Element
+
+
+def of_functions(given: Sequence[Net], functions: dict[str, PciFunction]) -> list[Net]:
+    """The same, where a second device of a card has the function that NCCL folded into the first: it is made here."""
+    nets: list[Net] = []
+    seen: dict[str, set[str | None]] = {}
+    for net in given:
+        first, number, name = functions.get(net.address or ""), net.number or 0, net.element.said("name")
+        names = seen.setdefault(net.address or "", set())
+        address = f"{(net.address or '')[:-1]}{number - 1}"
+        if first and names - {name} and 1 < number <= _FUNCTIONS and address not in functions:
+            functions[address] = first._replace(address=address)
+            net = Net(address, 1, net.element)
+        if number > 0:
+            names.add(name)
+        nets.append(net)
+    return nets
+
+
+_MOST_LINKS = 64
+_SWITCH = "0x068000"  # tclass; a switch that no PCI bus shows is called fffffff:ffff:ff
+
+
+class Linked(NamedTuple):
+    """A <gpu> and the PCI function that it is."""
+
+    address: str
+    element: Element
+
+    @property
+    def number(self) -> int | None:
+        """The driver's number of it."""
+        said = decimal(self.element.said("dev") or "")
+        return said if said is not None and 0 <= said < 4096 else None
+
+
+def pairs(gpus: Sequence[Linked]) -> Iterator[PairCell]:
+    """One cell for each two GPUs that are linked. GPUs that share a number, or have none, cannot be named."""
+    numbers = Counter(gpu.number for gpu in gpus)
+    named = [gpu for gpu in gpus if gpu.number is not None and numbers[gpu.number] == 1]
+    direct = {gpu.address: _targets(gpu, "nvlink") for gpu in named}
+    xgmi = {gpu.address: _targets(gpu, "xgmi") for gpu in named}
+    switched = {gpu.address: _to_switches(gpu) for gpu in named}
+    for one, other in combinations(named, 2):
+        a, b = one.address, other.address
+        count = max(direct[a].get(b, 0), direct[b].get(a, 0)) or min(switched[a], switched[b])
+        if count:
+            yield PairCell(f"GPU{one.number}", f"GPU{other.number}", f"NV{count}")
+        elif b in xgmi[a] or a in xgmi[b]:
+            yield PairCell(f"GPU{one.number}", f"GPU{other.number}", "XGMI")
+
+
+def _targets(gpu: Linked, tag: str) -> dict[str, int]:
+    """Links by where they lead. A file for a kind of machine may let a GPU lead to itself: that is none."""
+    found: dict[str, int] = {}
+    for link in gpu.element.each(tag):
+        target = (link.said("target") or "").lower()
+        if target != gpu.address:
+            found[target] = found.get(target, 0) + _count(link)
+    return found
+
+
+def _to_switches(gpu: Linked) -> int:
+    return sum(_count(link) for link in gpu.element.each("nvlink") if link.said("tclass") == _SWITCH)
+
+
+def _count(link: Element) -> int:
+    count = decimal(link.said("count") or "")
+    return count if count is not None and 0 < count <= _MOST_LINKS else 0
+
 
 NAME = "nccl-topo"
 SAID = "a NCCL topology"
@@ -89,7 +177,7 @@ def parse(content: bytes) -> Told:
     if not found.functions and not found.nets:
         raise Unparsable("no <cpu> with a device in it")
     found.nets = of_functions(found.nets, found.functions)
-    limits.check(found.functions.values())
+    xml_tree.check(found.functions.values())
     facts = {
         "pci": PciFacts(tuple(sorted(found.functions.values(), key=lambda f: address_key(f.address)))),
         "numa": _numa(nodes),
@@ -126,7 +214,7 @@ def _walk(found: _Found, node: _Node, element: Element, above: str | None) -> No
             function = _function(found, node, child, above)
             found.add(function)
             _walk(found, node, child, function.address)
-        elif child.tag == "gpu" and above is not None and len(found.gpus) < limits.GPUS_LIMIT:
+        elif child.tag == "gpu" and above is not None and len(found.gpus) < xml_tree.GPUS_LIMIT:
             found.gpus.append(Linked(above, child))
         elif child.tag == "nic":
             found.nets += [Net(above, decimal(net.said("port") or ""), net) for net in child.each("net")]
@@ -138,7 +226,7 @@ def _function(found: _Found, node: _Node, element: Element, above: str | None) -
     vendor = _id(element, "vendor")
     nested = any(child.tag == "pci" for child in element.children)
     port = nested or (class_code or "").startswith("0x0604")
-    gpu = not port and (limits.is_gpu(class_code) or any(element.each("gpu")))
+    gpu = not port and (xml_tree.is_gpu(class_code) or any(element.each("gpu")))
     speed = link_speed(element.said("link_speed") or "")
     width = decimal(element.said("link_width") or "") or None  # 0: sysfs had no number
     placeholder = address.startswith(_PLACEHOLDER)

@@ -18,12 +18,11 @@ from typing import Any
 
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.pci.config_space import decode
-from probes.pci.draft import Draft, functions
-from probes.pci.facts import PciFacts
+from probes.pci.facts import Draft, PciFacts, functions
 from probes.pci.tree import is_address, place_in_path
 from probes.rdma.facts import RdmaDevice, RdmaFacts
 from probes.text import Unparsable
-from probes.topology_files import limits
+from probes.topology_files import xml_tree
 from probes.topology_files.preparsed import Told
 
 NAME = "rdma-topo"
@@ -68,7 +67,7 @@ def parse(content: bytes) -> Told:
             raise Unparsable(f"names {draft.address} twice")
         drafts[draft.address] = draft
     facts: dict[str, Any] = {"pci": PciFacts(functions(list(drafts.values())))}
-    limits.check(facts["pci"].functions)
+    xml_tree.check(facts["pci"].functions)
     devices = [RdmaDevice(name, address=place) for name, place in _names(items, "infiniband")]
     interfaces = [Netdev(name, address=place) for name, place in _names(items, "net")]
     if devices:
@@ -87,8 +86,8 @@ def _items(content: bytes) -> list[Mapping[str, Any]]:
         raise Unparsable(f"not JSON: {str(error)[:120]}") from None
     if not isinstance(items, list) or not items or not all(isinstance(item, dict) for item in items):
         raise Unparsable("not a list of PCI functions")
-    if len(items) > limits.FUNCTIONS_LIMIT:
-        raise Unparsable(f"more than {limits.FUNCTIONS_LIMIT:,} functions")
+    if len(items) > xml_tree.FUNCTIONS_LIMIT:
+        raise Unparsable(f"more than {xml_tree.FUNCTIONS_LIMIT:,} functions")
     return items
 
 

@@ -13,8 +13,7 @@ from probes import netlink as codec
 from probes.ethtool import ioctl as ethtool_ioctl
 from probes.ethtool import netlink as genl
 from probes.optics import eeprom as optics_reads
-from probes.redact.pseudonyms import Pseudonyms
-from probes.redact.text import Texts
+from probes.redact.text import Pseudonyms, Texts
 
 SHAPE = "8xl40s-pcie-2s-2xcx7-roce"
 QUESTION = genl.eeprom_request(21, 7, *optics_reads.UPPER)

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from probes import child, children, locks
+from probes import child, children
 from probes.capture.writer import write_capture
 from probes.child import Child
-from probes.host.command_runner import run_tool
 from probes.host.interface import Absent, Denied, Host
 from probes.host.live import LiveHost
+from probes.host.process import run_tool
 from probes.probe import Outcome, Probe, Reading, Skipped, Status
 from probes.run import Ran, run_probes
 from probes.sources.capture import RecordedHost
@@ -35,7 +35,7 @@ HOSTNAME = "/proc/sys/kernel/hostname"
 def lock_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Locks of the tests' own, and no probe of theirs left behind."""
     folder = tmp_path / "run"
-    monkeypatch.setenv(locks.FOLDER_VARIABLE, str(folder))
+    monkeypatch.setenv(child.FOLDER_VARIABLE, str(folder))
     return folder
 
 
@@ -301,7 +301,7 @@ def unkillable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Children of this test cannot be killed, until its end."""
     monkeypatch.setattr(children, "Child", Unkillable)
     monkeypatch.setattr(child, "is_uninterruptible", lambda pid: True)  # ours sleeps where signals would reach it
-    monkeypatch.setattr(locks, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(child, "GRACE_SECONDS", 0.0)
 
     yield
 
@@ -388,8 +388,8 @@ def test_a_healthy_run_at_the_same_time_is_waited_for() -> None:
 def test_a_lock_that_stays_held_by_the_healthy_is_timed_out(lock_folder: Path) -> None:
     """After the probe's own bound, in words that blame nobody."""
     os.mkdir(lock_folder, 0o700)
-    held = locks.take(str(lock_folder), "one")
-    assert isinstance(held, locks.Lock)
+    held = child.take(str(lock_folder), "one")
+    assert isinstance(held, child.Lock)
     held.name_holder(os.getpid(), 100.0)
     outcome = one(name, 0.4)
     held.close()
@@ -409,10 +409,10 @@ def test_a_tool_that_cannot_be_killed_keeps_the_lock(tmp_path: Path, lock_folder
         return Reading(run_tool(("ibstat",), 0.3, (str(tmp_path),)), ())
 
     assert Status.TIMED_OUT == one(abandons, 5).status
-    held = locks.take(str(lock_folder), "one")
+    held = child.take(str(lock_folder), "one")
     os.kill(int(mark.read_text()), signal.SIGKILL)
 
-    assert isinstance(held, locks.Holder)
+    assert isinstance(held, child.Holder)
 
 
 @pytest.mark.parametrize("place", ["/proc/nowhere", "{tmp}/file", "{tmp}/open"])
@@ -423,10 +423,10 @@ def test_without_a_place_for_locks_probes_run_all_the_same(
     (tmp_path / "file").write_text("")
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
-    monkeypatch.setenv(locks.FOLDER_VARIABLE, place.format(tmp=tmp_path))
+    monkeypatch.setenv(child.FOLDER_VARIABLE, place.format(tmp=tmp_path))
 
     assert Status.OK == one(name).status
-    assert locks.run_folder() is None
+    assert child.run_folder() is None
     assert [] == os.listdir(tmp_path / "open")
 
 
@@ -434,9 +434,9 @@ def test_the_folder_of_a_service_may_be_a_link(tmp_path: Path, monkeypatch: pyte
     """systemd's RuntimeDirectory= is one, to /run/private, where the user is dynamic."""
     (tmp_path / "private").mkdir(mode=0o755)
     (tmp_path / "service").symlink_to("private")
-    monkeypatch.setenv(locks.FOLDER_VARIABLE, str(tmp_path / "service"))
+    monkeypatch.setenv(child.FOLDER_VARIABLE, str(tmp_path / "service"))
 
-    assert str(tmp_path / "private") == locks.run_folder()
+    assert str(tmp_path / "private") == child.run_folder()
 
 
 def test_a_lock_file_that_is_a_link_is_not_followed(lock_folder: Path, tmp_path: Path) -> None:
@@ -453,13 +453,13 @@ def test_a_lock_file_that_is_a_link_is_not_followed(lock_folder: Path, tmp_path:
 def test_a_lock_file_that_says_nothing_is_no_stuck_child(text: str, lock_folder: Path) -> None:
     """Its holder has just begun, as far as anybody knows."""
     os.mkdir(lock_folder, 0o700)
-    held = locks.take(str(lock_folder), "one")
-    assert isinstance(held, locks.Lock)
+    held = child.take(str(lock_folder), "one")
+    assert isinstance(held, child.Lock)
     os.pwrite(held.descriptor, text.encode(), 0)
-    holder = locks.take(str(lock_folder), "one")
+    holder = child.take(str(lock_folder), "one")
     held.close()
 
-    assert isinstance(holder, locks.Holder)
+    assert isinstance(holder, child.Holder)
     assert not holder.is_stuck
 
 
@@ -593,7 +593,7 @@ def test_progress_is_told_when_it_takes_long() -> None:
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("fsfreeze"), reason="needs root and fsfreeze")
 def test_a_real_uninterruptible_sleep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ext4 on a loop device, frozen: a child that writes there can be killed by nobody. The run comes back."""
-    monkeypatch.setattr(locks, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(child, "GRACE_SECONDS", 0.0)
     with frozen(tmp_path) as mount:
 
         def write(_: Host) -> Reading:

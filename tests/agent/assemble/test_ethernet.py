@@ -9,7 +9,7 @@ from agent.model.nic import Fec, Lane, Pause, TransceiverModule
 from agent.model.nic import Netdev as Row
 from probes.ethtool import netlink as genl
 from probes.ethtool.probe import Ethernet, EthtoolFacts
-from probes.ethtool.text import parse_settings
+from probes.ethtool.saved import parse_settings
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.optics.facts import Lane as SeenLane
 from probes.optics.facts import Module

@@ -9,7 +9,7 @@ from agent.assemble.nccl import device_nodes_of, limits_of, nccl_of, parameters_
 from agent.model.node import Nccl
 from probes.kernel.modules import ModuleFacts
 from probes.kernel.system import KernelFacts
-from probes.nccl.parsers import Setting
+from probes.nccl.jobs import Setting
 from probes.nccl.probe import Library, NcclFacts
 from probes.probe import Outcome, Status
 from probes.system.limits import Limit, LimitFacts

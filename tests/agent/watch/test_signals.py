@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from agent.watch.signals import Ended, Signals
-from probes import children, locks
+from probes import child as locks
+from probes import children
 from probes.host.interface import Host
 from probes.host.live import LiveHost
 from probes.probe import Probe, Reading

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from probes.capture import writer as capture
 from probes.capture.writer import write_capture
-from probes.host.interface import Absent, BadSource, Completed, Denied, Failed, Host, TimedOut, Unanswered
+from probes.host.interface import Absent, BadSource, Completed, Denied, Failed, Host, Refusal, TimedOut, Unanswered
 from probes.host.recording import Recording, RecordingHost
-from probes.host.refusal import Refusal
 from probes.host.udev import record_of
 from probes.sources.capture import RecordedHost
 from probes.sources.dump import SavedOutputs

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from probes.dcb.dcb_tool import parse_dcb
 from probes.dcb.facts import Application
-from probes.dcb.mlnx_qos import parse_mlnx_qos
+from probes.dcb.tools import parse_dcb, parse_mlnx_qos
 from probes.netdev.lldp import parse_lldp
 from probes.text import Unparsable
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from probes.dcb.dcb_tool import parse_dcb
 from probes.dcb.facts import Application, Dcb
+from probes.dcb.tools import parse_dcb
 from probes.text import Unparsable
 
 PFC = """pfc-cap 8 macsec-bypass off delay 30

@@ -3,7 +3,7 @@
 import pytest
 
 from probes.dcb.facts import Application
-from probes.dcb.mlnx_qos import parse_mlnx_qos
+from probes.dcb.tools import parse_mlnx_qos
 from probes.text import Unparsable
 
 DSCPS = "".join(

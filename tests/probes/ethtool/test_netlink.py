@@ -9,7 +9,7 @@ import pytest
 from probes import netlink as codec
 from probes.ethtool import ioctl as ioctl
 from probes.ethtool import netlink as genl
-from probes.ethtool.link_modes import fastest, set_bits
+from probes.ethtool.netlink import fastest, set_bits
 from probes.netlink import attribute, request
 from probes.text import Unparsable
 

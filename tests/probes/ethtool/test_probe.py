@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from probes.catalogue import probe
-from probes.ethtool.counters import wanted
+from probes.ethtool.ioctl import wanted
 from probes.ethtool.netlink import Fec, LinkModes, Pause
 from probes.ethtool.probe import Ethernet, EthtoolFacts
 from probes.host.interface import Absent, Denied, Failed, TimedOut
@@ -223,7 +223,7 @@ def test_a_saved_refusal_says_nothing() -> None:
 )
 def test_statistics_of_real_drivers(corpus: Path, file: str, some: dict[str, int]) -> None:
     """Counters of rings and queues stay out."""
-    from probes.ethtool.text import parse_statistics
+    from probes.ethtool.saved import parse_statistics
 
     said = parse_statistics((corpus / f"text/ethtool-S/{file}.txt").read_text())
     assert said is not None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from probes.fabric.builder import Wiring
-from probes.fabric.topology import Fabric, FabricEnd, FabricLink, FabricNode
+from probes.fabric.topology import Fabric, FabricEnd, FabricLink, FabricNode, Wiring
 
 
 def wired(*links: FabricLink) -> Fabric:

@@ -16,7 +16,7 @@ from probes.host.folder import FolderFiles
 from probes.host.live import LiveHost
 from probes.host.recording import RecordingHost
 from probes.nccl import probe as nccl
-from probes.nccl.parsers import WANTED
+from probes.nccl.jobs import WANTED
 
 ENVIRON = (
     b"SECRET=hunter2\0NCCL_IB_TC=106\0WIFI_PASSWORD=x\0OMPI_ARGV=--token x\0"

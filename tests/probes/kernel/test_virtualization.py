@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.kernel.virtualization import DMI_FIELDS, Signs, virtualization
+from probes.kernel.system import DMI_FIELDS, Signs, virtualization
 
 X86 = "processor\t: 0\nflags\t\t: fpu vme lm\n"
 GUEST = "processor\t: 0\nflags\t\t: fpu vme hypervisor lm\n"

@@ -6,7 +6,7 @@ import pytest
 
 from probes.host.interface import Absent, Denied
 from probes.nccl import probe as nccl
-from probes.nccl.parsers import parse_conf, parse_environ, parse_maps
+from probes.nccl.jobs import parse_conf, parse_environ, parse_maps
 from probes.probe import Status, outcome_of
 from probes.sources.memory import Link
 from tests.probes.system.system_machine import Machine

@@ -13,11 +13,10 @@ from probes.catalogue import probe
 from probes.host.interface import Absent, Denied, Failed, TimedOut
 from probes.optics import cmis as optics_cmis
 from probes.optics import probe as optics
-from probes.optics import sff8472 as optics_sff8472
-from probes.optics import sff8636 as optics_sff8636
-from probes.optics.ethtool_text import parse
+from probes.optics import sff
 from probes.optics.facts import Lane, Module
 from probes.optics.probe import Socket
+from probes.optics.saved import parse
 from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles
 from probes.sources.overlay import OverlayHost
@@ -165,7 +164,7 @@ def cmis(made: dict[int, bytearray]) -> Module:
 
 
 def qsfp(made: dict[int, bytearray]) -> Module:
-    return optics_sff8636.parse(bytes(made[-1]), bytes(made[0]), {k: bytes(v) for k, v in made.items() if k > 0})
+    return sff.parse_sff8636(bytes(made[-1]), bytes(made[0]), {k: bytes(v) for k, v in made.items() if k > 0})
 
 
 def test_only_advertised_monitors_and_flags_of_cmis() -> None:
@@ -268,7 +267,7 @@ def sfp() -> tuple[bytearray, bytearray]:
 def test_an_sfp() -> None:
     """One lane; the second address measures. Warnings stand four bytes after alarms."""
     serial, more = sfp()
-    said = optics_sff8472.parse(bytes(serial), bytes(more))
+    said = sff.parse_sff8472(bytes(serial), bytes(more))
 
     assert ("SFP", "optical", "SONT", "XP28-8G25", "S123", None) == said[:6]
     assert (48.328, 3.39, ("voltage_high_warning",)) == (said.temperature_c, said.voltage_v, said.flags)
@@ -292,7 +291,7 @@ def test_an_sfp_cable(byte: int, value: int, media: str) -> None:
     """No monitors, and a length."""
     serial, more = sfp()
     serial[byte] = value
-    said = optics_sff8472.parse(bytes(serial), bytes(more))
+    said = sff.parse_sff8472(bytes(serial), bytes(more))
     assert (media, 10.0, None, ()) == (said.media, said.length_m, said.temperature_c, said.lanes)
 
 
@@ -301,8 +300,8 @@ def test_an_sfp_whose_numbers_mean_nothing_yet(kinds: int) -> None:
     """It measures nothing, or leaves the calculation to the host."""
     serial, more = sfp()
     serial[92] = kinds
-    assert not optics_sff8472.has_monitors(bytes(serial))
-    assert optics_sff8472.parse(bytes(serial), bytes(more)).temperature_c is None
+    assert not sff.has_monitors(bytes(serial))
+    assert sff.parse_sff8472(bytes(serial), bytes(more)).temperature_c is None
 
 
 def test_an_ordinary_user_is_told_what_it_needs() -> None:

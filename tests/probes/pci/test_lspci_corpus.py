@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from probes.pci.draft import functions
-from probes.pci.lspci_text import parse_lspci
+from probes.pci.facts import functions
+from probes.pci.lspci import parse_lspci
 from probes.pci.sysfs import PciFunction, read_pci
 from probes.text import Unparsable
 from tests.probes.pci.corpus_trees import in_memory

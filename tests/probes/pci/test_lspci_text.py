@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.pci.draft import functions
-from probes.pci.facts import Acs, PciFunction
-from probes.pci.lspci_text import parse_lspci
+from probes.pci.facts import Acs, PciFunction, functions
+from probes.pci.lspci import parse_lspci
 from probes.text import Unparsable
 from tests.probes.pci.lspci_sample import SAMPLE, hex_rows
 from tests.probes.pci.pci_machine import express

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.rdma.ibdev2netdev import parse_ibdev2netdev
+from probes.rdma.ofed_scripts import parse_ibdev2netdev
 from probes.text import Unparsable
 from tests.probes.rdma.rdma_cuts import damaged, says_only_what_is_true, understood
 

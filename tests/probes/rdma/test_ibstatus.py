@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.rdma.ibstatus import parse_ibstatus
+from probes.rdma.ibstat import parse_ibstatus
 from probes.text import Unparsable
 from tests.probes.rdma.rdma_cuts import damaged, says_only_what_is_true, understood
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.rdma.link_rate import SPEEDS, parse_rate, rate_text
+from probes.rdma.normalize import SPEEDS, parse_rate, rate_text
 from probes.text import Unparsable
 
 

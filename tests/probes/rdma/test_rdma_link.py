@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.rdma.rdma_link import parse_rdma_link
+from probes.rdma.tools import parse_rdma_link
 from probes.text import Unparsable
 from tests.probes.rdma.rdma_cuts import damaged, says_only_what_is_true, understood
 

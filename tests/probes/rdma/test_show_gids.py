@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.rdma.facts import Gid
-from probes.rdma.show_gids import parse_show_gids
+from probes.rdma.ofed_scripts import parse_show_gids
 from probes.text import Unparsable
 from tests.probes.rdma.rdma_cuts import damaged, says_only_what_is_true, understood
 

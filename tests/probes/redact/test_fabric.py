@@ -11,13 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probes.fabric.topology import Fabric, read_fabric
-from probes.host.interface import Completed
+from probes.host.interface import Completed, Refusal
 from probes.host.recording import Recording
-from probes.host.refusal import Refusal
 from probes.redact.fabric import learn, written
-from probes.redact.pseudonyms import Pseudonyms
 from probes.redact.redact import redacted
-from probes.redact.text import Texts
+from probes.redact.text import Pseudonyms, Texts
 from tests.probes.fabric.fabric_texts import EVERY, HCA0, HCA1, LEAF1, LEAF2, SHARP
 
 TEXTS = ["ibnetdiscover", "iblinkinfo", "iblinkinfo -l", "ibnetdiscover -p"]

@@ -17,8 +17,8 @@ from agent.diagnose import Plan, diagnose
 from agent.model.report import Report
 from agent.reports import encode
 from fixtures import build, names
+from probes.capture.extras import record_extras
 from probes.capture.writer import write_capture
-from probes.capture_extras import record_extras
 from probes.host.recording import Recording
 from probes.redact.redact import redacted
 from probes.redact.text import Texts

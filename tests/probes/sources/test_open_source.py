@@ -12,10 +12,9 @@ import pytest
 
 from probes.capture.writer import write_capture
 from probes.host.interface import Absent, BadSource
-from probes.host.live import LiveHost
+from probes.host.live import BOOT_ID, LiveHost, RootedHost
 from probes.host.recording import Recording
-from probes.host.rooted import BOOT_ID, RootedHost
-from probes.sources.identify_command import held_by
+from probes.sources.dump import held_by
 from probes.sources.open_source import open_source
 
 TOPO = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-47\nGPU1\tNV18\t X \t48-95\n\nLegend:\n"

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.host.interface import BadSource
+from probes.sources.archive import Member, is_tar, members
 from probes.sources.decompress import Inflated
-from probes.sources.tar import Member, is_tar, members
 
 LONG = "sys/" + "d" * 90 + "/" + "e" * 90 + "/vendor"
 

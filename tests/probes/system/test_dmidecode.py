@@ -11,8 +11,7 @@ from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles
 from probes.sources.tree import TreeHost
 from probes.system import dmi
-from probes.system.dmi import DmiFacts
-from probes.system.dmidecode import parse_dmidecode
+from probes.system.dmi import DmiFacts, parse_dmidecode
 from probes.text import Unparsable
 
 OUTPUT = """# dmidecode 3.3

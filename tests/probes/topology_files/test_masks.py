@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.system.cpu import parse_cpulist
+from probes.system.cpu import cpulist, members, parse_cpulist
 from probes.text import Unparsable
-from probes.topology_files.masks import cpulist, members
 
 
 @given(st.sets(st.integers(0, 4000)))

@@ -1,6 +1,10 @@
 """Reads what stands in the allow-list for later versions, from any host: bounded, and nothing of a device that sleeps.
 
 It asks through the door like a probe, and makes no facts: what it asks is in the recording.
+
+The pass after the probes of a capture: what a later version may ask, each group in a child of its own.
+
+It is no probe of the report: what it finds goes into the recording alone, and never over what a probe was answered.
 """
 
 from __future__ import annotations
@@ -9,9 +13,15 @@ import re
 import time
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from functools import partial
 
-from probes.capture.extra_names import Group
+from probes.capture.extra_names import GROUPS, Group
+from probes.host import kmsg
 from probes.host.interface import Host, Unanswered
+from probes.host.recording import Recording
+from probes.probe import Probe, Reading
+from probes.run import run_probes
+from probes.turns import Progress
 
 SECONDS = 6.0  # of one group; a child that does not come so far is ended from outside
 LIMIT_BYTES = 8 << 20  # of one group
@@ -95,3 +105,29 @@ def _folders(host: Host, pattern: str) -> Iterator[str]:
     for name in names:
         if fnmatchcase(name, f"{start}*{end}"):
             yield from _folders(host, f"{folder}/{name}{slash}{rest}")
+
+
+BOUND_SECONDS = 8.0  # of one group's child
+KERNEL_LOG = "kernel log"
+
+
+def record_extras(recording: Recording, host: Host, timeout_seconds: float, progress: Progress | None = None) -> None:
+    """Add to a recording what stands in the allow-list. What could not be had is in `recording.missing`."""
+    passes = [Probe(group.name, partial(_read, group), BOUND_SECONDS) for group in GROUPS]
+    if host.live and kmsg.PLACE not in recording.files | recording.refusals:  # the probe of it was left out
+        passes.append(Probe(KERNEL_LOG, _kernel_log, BOUND_SECONDS))
+    ran = run_probes(passes, host, timeout_seconds, record=True, progress=progress)
+    if ran.recording is not None:
+        recording.add(ran.recording)
+    for outcome in ran.outcomes:
+        if outcome.reason:
+            recording.missing.append(f"{outcome.name}: {outcome.reason}")
+
+
+def _read(group: Group, host: Host) -> Reading:
+    return Reading((), (), ask(host, group))
+
+
+def _kernel_log(host: Host) -> Reading:
+    host.read(kmsg.PLACE)  # what it says is in the recording
+    return Reading((), (kmsg.PLACE,))
