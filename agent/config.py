@@ -100,15 +100,15 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 def load(path: str, rule_names: frozenset[str]) -> Configuration:
     """Read and check a configuration file. Raises BadConfiguration."""
     try:
-        made = read_toml(path, Configuration)
+        configuration = read_toml(path, Configuration)
     except BadToml as error:
         raise BadConfiguration(str(error)) from error
-    for name in made.rules.off:
+    for name in configuration.rules.off:
         if name not in rule_names:
             raise BadConfiguration(f"{path}: rules.off names no rule of ours: {name!r}")
-    if made.thresholds:
-        _check_limits(path, made.limits)
-    return made
+    if configuration.thresholds:
+        _check_limits(path, configuration.limits)
+    return configuration
 
 
 def load_ship(path: str) -> Ship:
@@ -117,13 +117,13 @@ def load_ship(path: str) -> Ship:
     Raises BadConfiguration.
     """
     try:
-        made = read_toml(path, Configuration).ship
+        ship = read_toml(path, Configuration).ship
     except BadToml as error:
         raise BadConfiguration(str(error)) from error
     folder = os.path.dirname(os.path.abspath(path))
     names = ("token_file", "cert", "key", "ca", "credentials", "spool")
-    whole = {name: os.path.join(folder, value) for name in names if (value := getattr(made, name))}
-    return msgspec.structs.replace(made, **whole)
+    whole = {name: os.path.join(folder, value) for name in names if (value := getattr(ship, name))}
+    return msgspec.structs.replace(ship, **whole)
 
 
 def _check_limits(path: str, limits: dict[str, float]) -> None:

@@ -88,18 +88,18 @@ def observe(host: Host | FactsSource, plan: Plan) -> Seen:
 
 def _report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Report:
     """What was seen, not judged yet."""
-    made = assemble(outcomes)
+    assembled = assemble(outcomes)
     return Report(
         generated_at=now(),
         observed_at=host.observed_at,
         generator=Generator(name="fabricscope", version=VERSION),
         source=Source(kind=host.kind, path=host.path),
-        node=made.node,
-        platform=made.platform,
+        node=assembled.node,
+        platform=assembled.platform,
         probes=[_probe_run(outcome) for outcome in outcomes],
-        software=made.software,
-        events=made.events,
-        topology=made.topology,
+        software=assembled.software,
+        events=assembled.events,
+        topology=assembled.topology,
         summary=NOT_JUDGED,
     )
 
@@ -112,16 +112,16 @@ def _again(host: Host, plan: Plan, first: Sequence[Outcome], report: Report, dea
         plan.progress(f"waiting {plan.interval_seconds:.0f} s for the second reading of all counters")
     time.sleep(plan.interval_seconds or 0)
     catalogue = probes()
-    asked = [probe for probe in counting(catalogue) if any(probe.name == outcome.name for outcome in first)]
-    second = run_probes(asked, host, max(deadline - time.monotonic(), 1.0), progress=plan.progress).outcomes
+    counter_probes = [probe for probe in counting(catalogue) if any(probe.name == outcome.name for outcome in first)]
+    second = run_probes(counter_probes, host, max(deadline - time.monotonic(), 1.0), progress=plan.progress).outcomes
     return windowed(report, _report(host, _in_order(catalogue, joined(first, second))), second)
 
 
 def _in_order(
-    catalogue: Sequence[Probe], outcomes: Sequence[Outcome], kept: Mapping[str, Outcome] = MappingProxyType({})
+    catalogue: Sequence[Probe], outcomes: Sequence[Outcome], preloaded: Mapping[str, Outcome] = MappingProxyType({})
 ) -> list[Outcome]:
     """An outcome for every probe there is, those that did not run included."""
-    answered = {**kept, **{outcome.name: outcome for outcome in outcomes}}
+    answered = {**preloaded, **{outcome.name: outcome for outcome in outcomes}}
     return [answered.get(probe.name) or _left_out(probe.name) for probe in catalogue]
 
 
@@ -160,13 +160,13 @@ def judged(report: Report, configuration: Configuration, profile: str = "auto") 
     )
 
 
-def _profile(report: Report, wanted: str) -> tuple[Platform, Profile | None, list[str]]:
+def _profile(report: Report, requested: str) -> tuple[Platform, Profile | None, list[str]]:
     """The platform as it is judged, its profile, and what the operator declared."""
-    if wanted == "auto" and report.platform.profile is None:
+    if requested == "auto" and report.platform.profile is None:
         return report.platform, None, []
     from agent.platforms.profiles import chosen
 
-    profile, platform, declared = chosen(wanted, report.platform)
+    profile, platform, declared = chosen(requested, report.platform)
     return platform, profile, [declared] if declared else []
 
 

@@ -53,8 +53,8 @@ def read(path: str) -> Report:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadReport(f"{path}: not a report: {error}") from error
     if head.schema != SCHEMA:
-        said = f"its schema is {head.schema!r:.60}" if head.schema else "it has no schema field"
-        raise BadReport(f"{path}: not a report that this version reads ({SCHEMA}): {said}")
+        problem = f"its schema is {head.schema!r:.60}" if head.schema else "it has no schema field"
+        raise BadReport(f"{path}: not a report that this version reads ({SCHEMA}): {problem}")
     try:
         report = msgspec.json.decode(data, type=Report)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

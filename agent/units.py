@@ -41,8 +41,8 @@ class Unit(NamedTuple):
     @property
     def conflicts(self) -> list[str]:
         """The units that do not run beside it."""
-        told = (line.partition("=")[2] for line in self.text.splitlines() if line.startswith("Conflicts="))
-        return [name for names in told for name in names.split()]
+        values = (line.partition("=")[2] for line in self.text.splitlines() if line.startswith("Conflicts="))
+        return [name for names in values for name in names.split()]
 
 
 class BadUnits(Exception):
@@ -51,23 +51,23 @@ class BadUnits(Exception):
 
 def parts() -> dict[str, list[str]]:
     """What may be installed: the units' names by part (scan, ship, ...). Raises BadUnits."""
-    found: dict[str, list[str]] = {}
+    names_by_part: dict[str, list[str]] = {}
     for name in sorted(os.listdir(_folder())):
         named = _NAME.fullmatch(name)
         if named:
-            found.setdefault(named[1], []).append(name)
-    return found
+            names_by_part.setdefault(named[1], []).append(name)
+    return names_by_part
 
 
-def units(wanted: list[str], program: str, unpacks: bool = False) -> list[Unit]:
+def units(requested: list[str], program: str, unpacks: bool = False) -> list[Unit]:
     """The units of these parts, which start `program` (a command line); `unpacks`: a zipapp. Raises BadUnits."""
     if not _PLAIN.fullmatch(program) or not program.startswith("/"):
         raise BadUnits(f"{program!r} cannot stand in ExecStart: a full path without quotes, %, $ or the like is needed")
     known = parts()
-    for part in wanted:
+    for part in requested:
         if part not in known:
             raise BadUnits(f"no unit {part!r}; there are {', '.join(known)}")
-    return [_unit(name, program, unpacks) for part in known if part in wanted for name in known[part]]
+    return [_unit(name, program, unpacks) for part in known if part in requested for name in known[part]]
 
 
 def _unit(name: str, program: str, unpacks: bool) -> Unit:
@@ -130,17 +130,17 @@ def put(path: str, data: bytes) -> bool:
 
 def out_of_reach(path: str) -> str | None:
     """Why a service with a user of its own cannot run or read what is there; None where it can."""
-    for each in dict.fromkeys((os.path.abspath(path), os.path.realpath(path))):
+    for path_to_check in dict.fromkeys((os.path.abspath(path), os.path.realpath(path))):
         for place in (*_HOMES, *_SCRATCH):
-            if each.startswith(place + "/"):
+            if path_to_check.startswith(place + "/"):
                 setting = "ProtectHome" if place in _HOMES else "PrivateTmp"
-                return f"{each} is below {place}, which the service does not see ({setting})"
-        if not os.path.exists(each):
-            return f"{each} does not exist"
-        while each != "/":
-            mode = os.stat(each).st_mode
+                return f"{path_to_check} is below {place}, which the service does not see ({setting})"
+        if not os.path.exists(path_to_check):
+            return f"{path_to_check} does not exist"
+        while path_to_check != "/":
+            mode = os.stat(path_to_check).st_mode
             need = stat.S_IXOTH if stat.S_ISDIR(mode) else stat.S_IROTH
             if not mode & need:
-                return f"{each} is closed to other users, and the service is one (DynamicUser)"
-            each = os.path.dirname(each)
+                return f"{path_to_check} is closed to other users, and the service is one (DynamicUser)"
+            path_to_check = os.path.dirname(path_to_check)
     return None

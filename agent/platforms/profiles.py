@@ -27,15 +27,15 @@ class Chosen(NamedTuple):
     declared: str | None = None  # what the operator asked for, for the report
 
 
-def chosen(wanted: str, platform: Platform) -> Chosen:
+def chosen(requested: str, platform: Platform) -> Chosen:
     """`auto`: that of the recognized platform, if there is one; `none`; a name; a file. Raises BadProfile."""
-    if wanted == NONE:
+    if requested == NONE:
         return Chosen(None, platform, "profile: none")
-    if wanted == AUTO:
+    if requested == AUTO:
         name = platform.profile
         return Chosen(named(name) if name and name in names() else None, platform)
-    profile = named(wanted) if wanted in names() else _from_file(wanted)
-    evidence = [*platform.evidence, f"declared: --profile {wanted}"]
+    profile = named(requested) if requested in names() else _from_file(requested)
+    evidence = [*platform.evidence, f"declared: --profile {requested}"]
     return Chosen(
         profile, Platform(profile=profile.name, confidence="exact", evidence=evidence), f"profile: {profile.name}"
     )
@@ -119,10 +119,10 @@ def toml(profile: Profile) -> str:
 
 def _inline(value: object) -> str:
     if isinstance(value, dict):
-        inner = ", ".join(f"{key} = {_inline(each)}" for key, each in value.items() if each is not None)
+        inner = ", ".join(f"{key} = {_inline(item)}" for key, item in value.items() if item is not None)
         return "{ " + inner + " }"
     if isinstance(value, list):
-        return "[" + ", ".join(_inline(each) for each in value) + "]"
+        return "[" + ", ".join(_inline(item) for item in value) + "]"
     return msgspec.json.encode(value).decode()  # strings and numbers of JSON are those of TOML
 
 

@@ -47,7 +47,7 @@ def _print(
     arch: str | None = None,
     vendor: str = "0x10de",
 ) -> _Fingerprint:
-    return _Fingerprint(profile, vendor, frozenset(f"0x{each}" for each in ids.split()), counts, switches, arch)
+    return _Fingerprint(profile, vendor, frozenset(f"0x{device}" for device in ids.split()), counts, switches, arch)
 
 
 _PRODUCTS = (
@@ -94,26 +94,28 @@ def recognize(node: Node, rows: Sequence[PciFunction], asset_tag: str | None = N
     cloud = _cloud(node, asset_tag)
     if cloud:
         evidence.append(f"cloud: {cloud}")
-    found, print_told = _by_devices(node, rows)
+    profile, print_told = _by_devices(node, rows)
     if unlisted:
-        found, print_told = None, [*print_told, f"the driver names {unlisted} more GPUs than the PCI functions show"]
+        profile, print_told = None, [*print_told, f"the driver names {unlisted} more GPUs than the PCI functions show"]
     if cloud == "AWS" and node.product and _AWS_SHAPE.fullmatch(node.product):
-        told = f"DMI product {node.product!r} is the instance type"
-        return Platform(profile=node.product, confidence="exact", evidence=[*evidence, told, *print_told])
+        reason = f"DMI product {node.product!r} is the instance type"
+        return Platform(profile=node.product, confidence="exact", evidence=[*evidence, reason, *print_told])
     product = _by_product(node)
     if product:
-        told = f"DMI product {node.product!r}"
-        sure = product.seen and (not print_told or found is not None)
-        return Platform(profile=product.profile, confidence="exact" if sure else "likely", evidence=[told, *print_told])
-    if found:
-        return Platform(profile=found, confidence="likely", evidence=[*evidence, *print_told])
+        reason = f"DMI product {node.product!r}"
+        sure = product.seen and (not print_told or profile is not None)
+        return Platform(
+            profile=product.profile, confidence="exact" if sure else "likely", evidence=[reason, *print_told]
+        )
+    if profile:
+        return Platform(profile=profile, confidence="likely", evidence=[*evidence, *print_told])
     return Platform(evidence=[*evidence, *print_told])
 
 
 def _by_product(node: Node) -> _Product | None:
     if (node.vendor or "").strip().upper() != "NVIDIA" or not node.product:
         return None
-    return next((each for each in _PRODUCTS if each.pattern.match(node.product)), None)
+    return next((product for product in _PRODUCTS if product.pattern.match(node.product)), None)
 
 
 def _cloud(node: Node, asset_tag: str | None) -> str | None:
@@ -135,15 +137,17 @@ def _by_devices(node: Node, rows: Sequence[PciFunction]) -> tuple[str | None, li
     if not gpus:
         return None, []
     counted = sorted(f"{(vendor or '')[2:]}:{(device or '')[2:]} x{count}" for (vendor, device), count in gpus.items())
-    told = ["PCI: " + ", ".join(counted) + (f", NVSwitch x{switches}" if switches else "")]
-    for each in _FINGERPRINTS:
+    counts_text = ["PCI: " + ", ".join(counted) + (f", NVSwitch x{switches}" if switches else "")]
+    for fingerprint in _FINGERPRINTS:
         of_kind = sum(
-            count for (vendor, device), count in gpus.items() if vendor == each.vendor and device in each.devices
+            count
+            for (vendor, device), count in gpus.items()
+            if vendor == fingerprint.vendor and device in fingerprint.devices
         )
-        if of_kind not in each.counts or of_kind != sum(gpus.values()):
+        if of_kind not in fingerprint.counts or of_kind != sum(gpus.values()):
             continue
-        if each.switches is not None and switches not in each.switches:
+        if fingerprint.switches is not None and switches not in fingerprint.switches:
             continue
-        if each.arch is None or node.arch in (None, each.arch):
-            return each.profile, told
-    return None, told
+        if fingerprint.arch is None or node.arch in (None, fingerprint.arch):
+            return fingerprint.profile, counts_text
+    return None, counts_text
