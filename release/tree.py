@@ -71,16 +71,16 @@ def every(command: Command) -> Iterator[Command]:
 
 def words() -> dict[str, tuple[str, ...]]:
     """The names that commands take."""
-    from agent.platforms.profiles import names
+    from agent.platforms.profiles import list_profiles
     from agent.rules.catalogue import every_rule
-    from agent.units import FIRST, parts
+    from agent.units import SCAN_PART, list_parts
     from probes.catalogue import probes
 
     return {
         "rules": tuple(rule.name for rule in every_rule()),
         "probes": tuple(probe.name for probe in probes()),
-        "profiles": tuple(names()),
-        "parts": tuple(part for part in parts() if part != FIRST),
+        "profiles": tuple(list_profiles()),
+        "parts": tuple(part for part in list_parts() if part != SCAN_PART),
     }
 
 

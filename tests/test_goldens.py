@@ -13,7 +13,7 @@ from agent.outputs.check import nagios
 from agent.outputs.export import FORMS, exported
 from agent.outputs.text import page
 from agent.outputs.text.lines import plain
-from agent.reports import encode
+from agent.reports import encode_report
 from tests.conftest import ROOT
 from tests.machines import FAULTS, HOSTS, scanned
 
@@ -41,7 +41,7 @@ def test_host(shape: str, golden: Golden) -> None:
     """A healthy machine: its report, its page at 80 and 200 columns."""
     report = scanned(shape)
 
-    golden(f"{shape}/report.json", encode(report).decode())
+    golden(f"{shape}/report.json", encode_report(report).decode())
     golden(f"{shape}/page-80.txt", plain(page(report, 80)))
     golden(f"{shape}/page-200.txt", plain(page(report, 200)))
 

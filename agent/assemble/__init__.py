@@ -22,7 +22,7 @@ from agent.assemble.roles import assign_roles, gather_role_context
 from agent.assemble.software import build_software
 from agent.model.node import Event, Node, Platform, Software
 from agent.model.topology import Topology
-from agent.platforms.recognize import recognize
+from agent.platforms.recognize import recognize_platform
 from probes.dmi import DmiFacts
 from probes.netdev import NetdevFacts
 from probes.numa import NumaFacts
@@ -61,7 +61,7 @@ def assemble(outcomes: Iterable[Outcome]) -> Assembled:
     unlisted = len({gpu.address for gpu in driver.gpus if gpu.address} - {row.id for row in pci}) if pci else 0
     return Assembled(
         node=node,
-        platform=recognize(node, pci, dmi.chassis_asset_tag if dmi else None, unlisted),
+        platform=recognize_platform(node, pci, dmi.chassis_asset_tag if dmi else None, unlisted),
         software=build_software(facts),
         events=build_events(facts),
         topology=Topology(

@@ -9,7 +9,7 @@ from agent.assemble.driver_gpus import DriverGpus
 from agent.assemble.sort_key import sort_key
 from agent.model.gpu import C2c, Fabric, Gpu, GpuLink, GpuPcie, Mig, NvSwitch, Remote
 from agent.model.pci import PciFunction
-from agent.platforms.devices import is_accelerator, is_nvswitch, known
+from agent.platforms.devices import find_device, is_accelerator, is_nvswitch
 from probes import gpu as driver_gpu
 from probes import pci
 from probes.modules import NvidiaGpu
@@ -71,7 +71,7 @@ class _GpuBuilder:
     def _row(self, pair: _GpuSources, label: str) -> Gpu:
         row, gpu = pair.row, pair.gpu or driver_gpu.Gpu()
         proc_gpu = self.driver.bound.get(pair.id, NvidiaGpu())
-        device = known(row.vendor, row.device) if row else None
+        device = find_device(row.vendor, row.device) if row else None
         state, error = self._driver_state(pair)
         return Gpu(
             id=pair.id,

@@ -11,7 +11,7 @@ from agent.assemble.rdma import build_ports, merge_rdma_devices
 from agent.assemble.sort_key import card_address, sort_key
 from agent.model.nic import Nic, Port
 from agent.model.pci import PciFunction
-from agent.platforms.devices import can_rdma, is_nvlink_management, known
+from agent.platforms.devices import can_rdma, find_device, is_nvlink_management
 from probes.netdev import Netdev, NetdevFacts
 from probes.rdma import RdmaDevice, RdmaFacts
 
@@ -76,7 +76,7 @@ def _nic_of_function(
 ) -> Nic:
     netdevs = select_physical_netdevs(facts.netdevs or (), row.id)
     ports = build_ports(device, netdevs) if device else []
-    kind = known(row.vendor, row.device)
+    kind = find_device(row.vendor, row.device)
     bond = _bond(device, netdevs, facts)
     limited = device.limited if device else None
     if limited is None and is_nvlink_management(row.subsystem_vendor, row.subsystem_device, row.name):
@@ -131,7 +131,7 @@ def hca_model(hca_type: str | None) -> str | None:
     ('ConnectX-7', '7322', None)
     """
     if hca_type and hca_type.startswith("MT") and hca_type[2:].isdecimal() and len(hca_type) <= 8:
-        device = known("0x15b3", f"0x{int(hca_type[2:]):04x}")
+        device = find_device("0x15b3", f"0x{int(hca_type[2:]):04x}")
         return device.name if device else hca_type
     return hca_type
 

@@ -9,7 +9,7 @@ from agent.assemble.link_quality import LinkClassifier, is_asleep, is_gone, vali
 from agent.assemble.sort_key import sort_key
 from agent.model.link_rate import bandwidth_gbyte_s
 from agent.model.pci import Acs, Link, PciFunction
-from agent.platforms.devices import known
+from agent.platforms.devices import find_device
 from probes import pci
 from probes.numa import NumaFacts
 
@@ -51,7 +51,7 @@ def _fill_function(function: pci.PciFunction, text: pci.PciFunction) -> pci.PciF
 
 
 def _row(function: pci.PciFunction, judge: LinkClassifier, nodes: Mapping[str, int]) -> PciFunction:
-    device = known(function.vendor, function.device)
+    device = find_device(function.vendor, function.device)
     numa_node, declared = _numa(function, nodes)
     return PciFunction(
         id=function.address,

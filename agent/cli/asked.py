@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from agent.cli.refused import Refused
-from agent.config import BadConfiguration, Configuration, load
-from agent.diagnose import Plan, diagnose, judged
+from agent.config import Configuration, ConfigurationError, load_configuration
+from agent.diagnose import ScanPlan, diagnose, evaluate_report
 from agent.model.profile import BadProfile
 from agent.model.report import Report
-from agent.reports import BadReport, read
+from agent.reports import ReportError, read_report
 from agent.rules.catalogue import names
 from probes.catalogue import probes
 from probes.host.recording import Recording
@@ -57,8 +57,8 @@ class Asked(NamedTuple):
             if self.earlier.state_dir is not None:
                 say("--state-dir is not used with --report: it is judged by what it holds")
             try:
-                return judged(read(self.report), configuration, self.profile), None
-            except (BadReport, BadProfile) as error:
+                return evaluate_report(read_report(self.report), configuration, self.profile), None
+            except (ReportError, BadProfile) as error:
                 raise Refused(str(error)) from error
         if self.profile not in ("auto", "none"):  # a bad one is told before anything is probed
             self.check_profile()
@@ -69,7 +69,7 @@ class Asked(NamedTuple):
                 raise Refused(f"--capture records a host: {host.path} is read, and cannot be asked")
             self._check_earlier(live=host.live, record=record)
             with Progress(live=host.live and not self.quiet) as progress:
-                plan = Plan(
+                plan = ScanPlan(
                     only,
                     skip,
                     self.timeout,
@@ -97,10 +97,10 @@ class Asked(NamedTuple):
     def check_profile(self) -> None:
         """Raises Refused for a --profile that is not there or cannot be read."""
         from agent.model.node import Platform
-        from agent.platforms.profiles import chosen
+        from agent.platforms.profiles import choose_profile
 
         try:
-            chosen(self.profile, Platform())
+            choose_profile(self.profile, Platform())
         except BadProfile as error:
             raise Refused(str(error)) from error
 
@@ -134,8 +134,8 @@ class Asked(NamedTuple):
         if not self.config:
             return Configuration()
         try:
-            return load(self.config, names())
-        except BadConfiguration as error:
+            return load_configuration(self.config, names())
+        except ConfigurationError as error:
             raise Refused(str(error)) from error
 
 

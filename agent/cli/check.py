@@ -9,7 +9,7 @@ from agent.cli.asked import Asked
 from agent.cli.refused import Refused
 from agent.model.report import Report
 from agent.outputs.check import nagios, npd, slurm_prolog
-from agent.reports import BadReport, read
+from agent.reports import ReportError, read_report
 
 ANSWERS = {"nagios": nagios, "npd": npd, "slurm-prolog": slurm_prolog}
 
@@ -30,8 +30,8 @@ def _stale(path: str, max_age: float | None) -> str | None:
     if max_age is None:
         return None
     try:
-        report: Report = read(path)
-    except BadReport as error:
+        report: Report = read_report(path)
+    except ReportError as error:
         raise Refused(str(error)) from error
     seen = report.observed_at or report.generated_at
     try:

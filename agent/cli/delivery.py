@@ -23,10 +23,10 @@ def deliver(data: bytes, output: str | None) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
-    from agent.reports import write
+    from agent.reports import write_atomically
 
     try:
-        write(output, data)
+        write_atomically(output, data)
     except OSError as error:
         raise Refused(f"{output}: {error.strerror}") from error
 

@@ -8,10 +8,10 @@ from agent.cli.asked import Asked
 from agent.cli.delivery import deliver, form_of, show
 from agent.cli.refused import Refused
 from agent.config import Configuration
-from agent.diagnose import judged
+from agent.diagnose import evaluate_report
 from agent.diff import diff as compare
 from agent.model.report import Report
-from agent.reports import BadReport, is_report, read
+from agent.reports import ReportError, is_report, read_report
 from agent.version import VERSION
 
 SAME, DIFFERS = 0, 1
@@ -35,7 +35,7 @@ def _report(path: str, asked: Asked) -> Report:
     if not is_report(path):
         return asked._replace(source=path).reported()[0]
     try:
-        report = read(path)
-    except BadReport as error:
+        report = read_report(path)
+    except ReportError as error:
         raise Refused(str(error)) from error
-    return report if report.generator.version == VERSION else judged(report, Configuration())
+    return report if report.generator.version == VERSION else evaluate_report(report, Configuration())

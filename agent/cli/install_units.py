@@ -11,7 +11,7 @@ import typer
 from agent.cli.refused import Refused
 
 if TYPE_CHECKING:
-    from agent.units import Unit
+    from agent.units import SystemdUnit
 
 
 def install_units(
@@ -39,20 +39,20 @@ def install_units(
     show: Annotated[bool, typer.Option("--print", help="Show the units; write nothing.")] = False,
 ) -> None:
     """Put the systemd units of this fabricscope in place; they are enabled by hand. Exit 0."""
-    from agent.units import FIRST, BadUnits, units
+    from agent.units import SCAN_PART, UnitsError, render_units
 
-    wanted = [FIRST, *(part.strip() for part in (with_ or "").split(",") if part.strip())]
+    wanted = [SCAN_PART, *(part.strip() for part in (with_ or "").split(",") if part.strip())]
     place = os.path.normpath((prefix or "") + os.path.join("/", unit_dir))
     try:
         line, unpacks = (program, program.endswith(".pyz")) if program else _running()
-        made = units(wanted, line, unpacks)
+        made = render_units(wanted, line, unpacks)
         if show:
             sys.stdout.write("\n".join(f"# {os.path.join(place, unit.name)}\n{unit.text}" for unit in made))
             return
         if not program:
             _reached(line)
         written = _write(place, made, force, prefix is not None)
-    except BadUnits as error:
+    except UnitsError as error:
         raise Refused(str(error)) from error
     _next(place, made, written, line, prefix is not None)
 
@@ -73,28 +73,28 @@ def _running() -> tuple[str, bool]:
 
 def _reached(line: str) -> None:
     """Raises Refused where the service could not start what runs here: ExecStart would fail on the first timer."""
-    from agent.units import out_of_reach
+    from agent.units import why_unreachable
 
     unpacked = line.endswith(".pyz")
     mine = [] if unpacked else [os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))]
     for path in [*line.split(" "), sys.executable, sys.base_prefix, *mine]:
-        why = out_of_reach(path)
+        why = why_unreachable(path)
         if why:
             raise Refused(f"{why}: install fabricscope below /opt or /usr/local, or name another by --exec")
 
 
-def _write(place: str, made: list[Unit], force: bool, rooted: bool) -> list[str]:
+def _write(place: str, made: list[SystemdUnit], force: bool, rooted: bool) -> list[str]:
     """The units that were not there yet, all or (where one is refused) none. Raises Refused."""
-    from agent.units import changed_by_hand, put, signed
+    from agent.units import add_signature, install_file, why_not_replaceable
     from agent.version import VERSION
 
     if not rooted and not os.path.isdir(place):
         raise Refused(
             f"{place} is no folder here: without systemd there is nothing to install (--prefix roots the whole)"
         )
-    files = {os.path.join(place, unit.name): signed(unit, VERSION) for unit in made}
+    files = {os.path.join(place, unit.name): add_signature(unit, VERSION) for unit in made}
     try:
-        refused = [] if force else [(path, changed_by_hand(path, data)) for path, data in files.items()]
+        refused = [] if force else [(path, why_not_replaceable(path, data)) for path, data in files.items()]
         for path, why in refused:
             if why:
                 raise Refused(
@@ -102,13 +102,13 @@ def _write(place: str, made: list[Unit], force: bool, rooted: bool) -> list[str]
                 )
         if rooted:
             os.makedirs(place, exist_ok=True)
-        return [path for path, data in files.items() if put(path, data)]
+        return [path for path, data in files.items() if install_file(path, data)]
     except OSError as error:
         hint = "; as root, or see --print" if isinstance(error, PermissionError) else ""
         raise Refused(f"{place}: {error.strerror}{hint}") from error
 
 
-def _next(place: str, made: list[Unit], written: list[str], line: str, rooted: bool) -> None:
+def _next(place: str, made: list[SystemdUnit], written: list[str], line: str, rooted: bool) -> None:
     for unit in made:
         path = os.path.join(place, unit.name)
         sys.stdout.write(f"{'wrote' if path in written else 'as it was'}  {path}\n")

@@ -122,7 +122,7 @@ def _given(reports: list[str] | None, source: str | None, report: str | None) ->
     from agent.cli.asked import Asked
     from agent.netbox.matching import Given
     from agent.outputs.inventory.node import desired
-    from agent.reports import BadReport, read
+    from agent.reports import ReportError, read_report
 
     if reports and (source or report):
         raise Refused("reports and --source or --report exclude each other")
@@ -130,8 +130,8 @@ def _given(reports: list[str] | None, source: str | None, report: str | None) ->
         asked = Asked(source, None, report, None, None, 30.0, None, False, False)
         return [Given(desired(asked.reported()[0]), report or source or "this host")]
     try:
-        return [Given(desired(read(path)), path) for path in dict.fromkeys(reports)]
-    except BadReport as error:
+        return [Given(desired(read_report(path)), path) for path in dict.fromkeys(reports)]
+    except ReportError as error:
         raise Refused(str(error)) from error
 
 

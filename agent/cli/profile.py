@@ -9,25 +9,25 @@ from agent.cli.delivery import deliver
 from agent.cli.refused import Refused
 from agent.model.node import Platform
 from agent.model.profile import BadProfile
-from agent.platforms.profiles import chosen, learnt, named, names, toml
+from agent.platforms.profiles import choose_profile, learn_profile, list_profiles, load_profile, profile_to_toml
 
 
 def listed() -> None:
     """Print the built-in profiles, a line each."""
-    wide = max(len(name) for name in names())
-    for name in names():
-        sys.stdout.write(f"{name:{wide}}  {named(name).title}\n")
+    wide = max(len(name) for name in list_profiles())
+    for name in list_profiles():
+        sys.stdout.write(f"{name:{wide}}  {load_profile(name).title}\n")
 
 
 def shown(name: str) -> None:
     """Print one as TOML: a name, or a file. Raises Refused."""
     try:
-        profile = chosen(name, Platform()).profile
+        profile = choose_profile(name, Platform()).profile
     except BadProfile as error:
         raise Refused(str(error)) from error
     if profile is None:
         raise Refused(f"{name} is no profile")
-    deliver(toml(profile).encode(), None)
+    deliver(profile_to_toml(profile).encode(), None)
 
 
 def learn(asked: Asked, name: str | None, output: str | None) -> None:
@@ -41,4 +41,4 @@ def learn(asked: Asked, name: str | None, output: str | None) -> None:
         raise Refused("nothing to learn: this node has no GPU and no NIC")
     if report.summary.verdict == "unknown":
         print("fabricscope: not all of this node could be judged; what is learnt may be too little", file=sys.stderr)
-    deliver(toml(learnt(report, name or report.node.product or "site")).encode(), output)
+    deliver(profile_to_toml(learn_profile(report, name or report.node.product or "site")).encode(), output)

@@ -9,7 +9,7 @@ from agent.cli.asked import Asked
 from agent.cli.delivery import deliver, form_of, show
 from agent.cli.refused import Refused
 from agent.model.report import Report
-from agent.reports import BadReport, encode
+from agent.reports import ReportError, encode_report
 from agent.version import VERSION
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def scan(asked: Asked, wanted: str | None, output: str | None, kept: Kept, no_co
         _keep(recording, kept, report)
     if form == "json":
         try:
-            data = encode(report)
-        except BadReport as error:
+            data = encode_report(report)
+        except ReportError as error:
             raise Refused(str(error)) from error
         deliver(data, output)
     elif form == "html":

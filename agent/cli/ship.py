@@ -13,7 +13,7 @@ from agent.cli.options import a_number
 from agent.cli.refused import Refused
 
 if TYPE_CHECKING:
-    from agent.config import Ship
+    from agent.config import ShipSettings
     from agent.ship.run import Shipped
     from agent.ship.spool import Spool
 
@@ -53,9 +53,9 @@ def ship(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only what went wrong.")] = False,
 ) -> None:
     """Hand reports to a fleet inventory, with a spool. Exit 0 all handed over, 1 some still wait (or were given up)."""
-    from agent.config import Ship
+    from agent.config import ShipSettings
 
-    asked = Ship(
+    asked = ShipSettings(
         to=to,
         method=method,
         compress=compress,
@@ -74,23 +74,23 @@ def ship(
     raise typer.Exit(_ship(reports or [REPORT], _merged(asked, config), quiet))
 
 
-def _merged(asked: Ship, config: str | None) -> Ship:
+def _merged(asked: ShipSettings, config: str | None) -> ShipSettings:
     """The command line, then the file. Raises Refused."""
     if config is None:
         return asked
     import msgspec
 
-    from agent.config import BadConfiguration, load_ship
+    from agent.config import ConfigurationError, load_ship_settings
 
     try:
-        told = msgspec.structs.asdict(load_ship(config))
-    except BadConfiguration as error:
+        told = msgspec.structs.asdict(load_ship_settings(config))
+    except ConfigurationError as error:
         raise Refused(str(error)) from error
     given = {name: value for name, value in msgspec.structs.asdict(asked).items() if value is not None}
     return type(asked)(**{**told, **given})
 
 
-def _ship(reports: list[str], asked: Ship, quiet: bool) -> int:
+def _ship(reports: list[str], asked: ShipSettings, quiet: bool) -> int:
     """Run, tell, and choose the exit code. Raises Refused, also where reports are kept and cannot be sent."""
     from agent.ship.answer import BadTarget
     from agent.ship.deliver import Patience

@@ -101,7 +101,7 @@ def _judge(asked: Asked, signals: Signals, telling: _Telling) -> Judge:
     """What reads and judges, all options checked. Raises Refused."""
     from agent.cli.asked import probe_names
     from agent.cli.refused import Refused
-    from agent.diagnose import Plan
+    from agent.diagnose import ScanPlan
     from agent.watch.judging import Judge
     from probes.host.door import Host
     from probes.host.source import BadSource, open_source
@@ -118,7 +118,7 @@ def _judge(asked: Asked, signals: Signals, telling: _Telling) -> Judge:
     configuration = asked.configuration()
     if asked.profile not in ("auto", "none"):
         asked.check_profile()
-    plan = Plan(
+    plan = ScanPlan(
         only=probe_names("--only", asked.only),
         skip=probe_names("--skip", asked.skip),
         timeout_seconds=asked.timeout,
@@ -156,13 +156,13 @@ class _Telling:
 
     def earlier(self) -> Report | None:
         """The report that the file holds from a former run; None where there is none that can be read."""
-        from agent.reports import BadReport, is_report, read
+        from agent.reports import ReportError, is_report, read_report
 
         if self._output is None or not os.path.isfile(self._output) or not is_report(self._output):
             return None  # /dev/stdout, a named pipe: to read from it would be to wait
         try:
-            return read(self._output)
-        except BadReport as error:
+            return read_report(self._output)
+        except ReportError as error:
             self.say(f"not compared with an earlier report: {error}")
             return None
 
@@ -199,13 +199,13 @@ class _Telling:
         A disk that is full later is told, and tried again.
         """
         from agent.cli.refused import Refused
-        from agent.reports import BadReport, encode, write
+        from agent.reports import ReportError, encode_report, write_atomically
 
         if self._output is None:
             return
         try:
-            write(self._output, encode(report))
-        except (OSError, BadReport) as error:
+            write_atomically(self._output, encode_report(report))
+        except (OSError, ReportError) as error:
             why = f"{self._output}: {error.strerror}" if isinstance(error, OSError) else str(error)
             if not self._written:
                 raise Refused(why) from error

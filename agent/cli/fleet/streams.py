@@ -21,7 +21,7 @@ def written(output: str | None) -> Iterator[BinaryIO]:
     from agent import reports
 
     try:
-        with reports.written(output) as file:
+        with reports.open_atomically(output) as file:
             yield file
     except OSError as error:
         raise Refused(f"{output}: {error.strerror or error}") from error

@@ -64,7 +64,7 @@ def test_a_saved_output_s_speed_stands_where_the_kernel_said_none() -> None:
     """Both in Gbit/s."""
     said = Ethernet("ens1", modes=genl.LinkModes(True, 400_000, (), 100_000))
 
-    assert (100.0, 400.0) == (row(told=said).speed_gbit_s, row(get=said).max_speed_gbit_s)
+    assert (100.0, 400.0) == (row(told=said).speed_gbit_s, row(told=said).max_speed_gbit_s)
     assert 200.0 == row(PLAIN._replace(speed_mbit_s=200_000), said).speed_gbit_s
 
 
