@@ -114,7 +114,7 @@ def load_configuration(path: str, rule_names: frozenset[str]) -> Configuration:
 def load_ship_settings(path: str) -> ShipSettings:
     """The [ship] table of a configuration file, with absolute paths. Rule names are not checked, as a scan does.
 
-    Raises BadConfiguration.
+    Raises ConfigurationError.
     """
     try:
         ship = read_toml(path, Configuration).ship

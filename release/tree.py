@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import typer.main
 
 from agent.cli.main import app
-from agent.cli.program import whole
+from agent.cli.program import build_full_program
 
 FILE, FOLDER, NOTHING = "file", "folder", "nothing"
 LISTS = {"PROBE,...": "probes", "PART,...": "parts"}  # what a metavar stands for, comma by comma
@@ -59,7 +59,7 @@ class Command(NamedTuple):
 
 def program() -> Command:
     """The whole tree, its root first."""
-    return _command((), typer.main.get_command(whole(app)))
+    return _command((), typer.main.get_command(build_full_program(app)))
 
 
 def every(command: Command) -> Iterator[Command]:
