@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from agent.config import Configuration
-from agent.diagnose import Plan, diagnose, judged
+from agent.diagnose import ScanPlan, diagnose, evaluate_report
 from bench.sixteen import sixteen
 from bench.timing import Cost, interleaved
 from fixtures.build import write
@@ -96,11 +96,11 @@ def _growth(place: Path, rounds: int) -> None:
 def _judging(place: Path, rounds: int) -> None:
     """The report of a machine with everything judged again and again, in this process: no start, no probes."""
     write(JUDGED, None, place / JUDGED)
-    report = sixteen(diagnose(open_source(str(place / JUDGED)), Plan())[0])
+    report = sixteen(diagnose(open_source(str(place / JUDGED)), ScanPlan())[0])
     spent = []
     for _ in range(rounds * 5):
         started = time.process_time()
-        judged(report, Configuration())
+        evaluate_report(report, Configuration())
         spent.append(time.process_time() - started)
     told = f"{len(report.topology.gpus)} GPUs, {len(report.topology.nics)} NICs, {len(report.checks)} rules"
     what = f"{JUDGED} with a second GPU beside each: {told}"

@@ -6,7 +6,7 @@ import functools
 
 import msgspec
 
-from agent.diagnose import Plan, diagnose
+from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
 from fixtures.build import build
 from fixtures.memory import in_memory
@@ -20,7 +20,7 @@ FAULTS = sorted(path.stem for path in (ROOT / "fixtures" / "faults").glob("*.tom
 @functools.cache
 def scanned(shape: str, fault: str | None = None) -> Report:
     """The report of one fixture machine, with what differs from run to run set to a constant."""
-    report, _ = diagnose(machine(shape, fault), Plan())
+    report, _ = diagnose(machine(shape, fault), ScanPlan())
     return still(report)
 
 

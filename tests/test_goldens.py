@@ -28,7 +28,7 @@ from agent.outputs.check import RULES_NAMED, nagios
 from agent.outputs.export import FORMS, exported
 from agent.outputs.text import page
 from agent.outputs.text.lines import plain
-from agent.reports import encode
+from agent.reports import encode_report
 from agent.rules.catalogue import every_rule
 from fixtures.machine import base_of
 from tests.conftest import ROOT
@@ -60,7 +60,9 @@ def test_host(shape: str, golden: Golden) -> None:
     """A healthy machine: its report, its page at 80 and 200 columns."""
     report = scanned(shape)
 
-    golden(f"{shape}/report.json", format_json(hide_unknown_rules(decode_indented(encode(report)), report)) + "\n")
+    golden(
+        f"{shape}/report.json", format_json(hide_unknown_rules(decode_indented(encode_report(report)), report)) + "\n"
+    )
     golden(f"{shape}/page-80.txt", hide_counts(plain(page(report, 80)), report))
     golden(f"{shape}/page-200.txt", hide_counts(plain(page(report, 200)), report))
 

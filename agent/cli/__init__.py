@@ -1,1 +1,1 @@
-"""The command line: parse, call one function, print, choose the exit code."""
+"""The command line: parse options, call one function, print its result, choose the exit code."""

@@ -18,7 +18,7 @@ import msgspec
 
 from agent.history.state import STATE, State, accepted, compared, remember
 from agent.model.report import CountersWindow, History, Report
-from agent.reports import replace
+from agent.reports import replace_file
 
 STATE_LIMIT_BYTES = 8 << 20
 LOCK_SECONDS = 5.0  # how long another run may hold the directory
@@ -125,7 +125,7 @@ def save(path: str, state: State) -> None:
     new = f"{path}.new"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(new)  # whatever it is: a pipe would be waited for, and another name of a file written over
-    replace(path, new, data)
+    replace_file(path, new, data)
 
 
 @contextlib.contextmanager

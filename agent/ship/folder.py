@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 
-from agent.reports import replace
+from agent.reports import replace_file
 from agent.ship.answer import Answer, Kind
 from agent.ship.apart import apart
 from agent.ship.parcel import Parcel, packed
@@ -38,7 +38,7 @@ class Folder:
         temporary = os.path.join(self.path, f".{name}.tmp")  # of this report alone: what a killed run left is replaced
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
-        replace(os.path.join(self.path, name), temporary, data)
+        replace_file(os.path.join(self.path, name), temporary, data)
         sync_folder(self.path)
         return b""
 

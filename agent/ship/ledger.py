@@ -12,7 +12,7 @@ import time
 
 import msgspec
 
-from agent.reports import replace
+from agent.reports import replace_file
 from agent.ship.state import KINDS, SPOOL, Say, State
 
 _STATE_LIMIT_BYTES = 1 << 20
@@ -95,7 +95,9 @@ class Ledger:
     def _save(self) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{self._path}.new")
-        replace(self._path, f"{self._path}.new", msgspec.json.format(msgspec.json.encode(self.state), indent=2) + b"\n")
+        replace_file(
+            self._path, f"{self._path}.new", msgspec.json.format(msgspec.json.encode(self.state), indent=2) + b"\n"
+        )
 
     def _tombstone(self, kind: str, name: str) -> str:
         return os.path.join(self._tombstones, f"{kind}.{name}")

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from agent.reports import replace
+from agent.reports import replace_file
 from agent.ship.folder import sync_folder
 from agent.ship.ledger import Ledger
 from agent.ship.parcel import BadParcel, Parcel, packed, parcel, read_bytes, unpacked
@@ -189,7 +189,7 @@ class Spool:
 
     def _write(self, entry: Entry, data: bytes, temporary: str) -> None:
         folder = os.path.join(self.path, "waiting")
-        replace(self._at(entry), os.path.join(folder, temporary), data)
+        replace_file(self._at(entry), os.path.join(folder, temporary), data)
         sync_folder(folder)
 
     def _all(self) -> list[Entry]:

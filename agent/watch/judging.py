@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent.diagnose import Plan, now, observe
+from agent.diagnose import ScanPlan, scan, utc_now
 from agent.diff import diff, is_same_host
 from agent.diff.change import Change
 from agent.history.kept import carried
@@ -52,7 +52,7 @@ class Judge:
     def __init__(
         self,
         host: Callable[[], Host],
-        plan: Plan,
+        plan: ScanPlan,
         remember: Remember | None = None,
         earlier: Report | None = None,
         guard: Guard | None = None,
@@ -80,11 +80,13 @@ class Judge:
         read = self._chosen
         if names is not None and not whole:
             read = with_fallbacks(names, self._catalogue) & self._chosen
-            plan = plan._replace(only=read, skip=(), kept={k: each for k, each in self._kept.items() if k not in read})
+            plan = plan._replace(
+                only=read, skip=(), preloaded={k: each for k, each in self._kept.items() if k not in read}
+            )
         host = self._host()
-        at = host.observed_at or now()
+        at = host.observed_at or utc_now()
         with self._guard.interruptible():
-            seen = observe(host, plan)
+            seen = scan(host, plan)
         self._kept = {
             each.name: each if each.observed_at else each._replace(observed_at=at)
             for each in seen.outcomes

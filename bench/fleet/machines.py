@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from agent.diagnose import Plan, diagnose
+from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report, Source
-from agent.platforms.profiles import chosen
+from agent.platforms.profiles import choose_profile
 from agent.rules import engine
 from agent.rules.case import Case
 from agent.rules.catalogue import rules_for
@@ -23,7 +23,7 @@ from fixtures.reading import merged, toml
 def scanned(shape: str, overlay: Mapping[str, Any]) -> Report:
     """The report of a fixture machine with that laid over its description, as a scan of a live host writes it."""
     made = capture(machine(merged(toml("hosts", shape), dict(overlay)), shape))
-    report, _ = diagnose(in_memory(made, shape), Plan())
+    report, _ = diagnose(in_memory(made, shape), ScanPlan())
     return msgspec.structs.replace(report, source=Source(kind="live"))
 
 
@@ -34,7 +34,9 @@ def fault(name: str) -> dict[str, Any]:
 
 def recipes(report: Report) -> list[Recipe]:
     """What the fingerprint of every finding of a report is made of, in their order."""
-    profile, platform, _ = chosen("auto", report.platform) if report.platform.profile else (None, report.platform, None)
+    profile, platform, _ = (
+        choose_profile("auto", report.platform) if report.platform.profile else (None, report.platform, None)
+    )
     case = Case(
         node=report.node,
         platform=platform,

@@ -14,8 +14,8 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from agent.config import BadConfiguration
-from agent.reports import BadReport
+from agent.config import ConfigurationError
+from agent.reports import ReportError
 from agent.rules.catalogue import every_rule
 from probes.dcb_tool import OBJECTS
 from probes.host.door import BadSource, Failed
@@ -363,25 +363,25 @@ READERS: tuple[Reader, ...] = (
     Reader("probes.host.archive:load", seeds.archives, (BadSource,), _file(), mutations.with_checksums),
     Reader("probes.host.bug_report:bug_report_host", seeds.bug_reports, (BadSource,), _file()),
     Reader("probes.host.source:open_source", seeds.archives, (BadSource,), _file(), mutations.with_checksums),
-    Reader("agent.reports:read", seeds.reports, (BadReport,), _file()),
+    Reader("agent.reports:read", seeds.reports, (ReportError,), _file()),
     Reader("agent.reports:is_report", seeds.reports, (), _file()),
     Reader(
         "agent.config:load",
         seeds.texts('[rules]\noff = ["roce-mtu-small"]\n\n[facts]\nroce_mode = "lossy"\n'),
-        (BadConfiguration,),
+        (ConfigurationError,),
         _file(frozenset(rule.name for rule in every_rule())),
     ),
     Reader(
         "agent.config:load_ship",
         seeds.texts('[ship]\nto = "https://inventory.example/reports"\ntoken_file = "token"\nspool_limit = 1000000\n'),
-        (BadConfiguration,),
+        (ConfigurationError,),
         _file(),
     ),
 )
 
 # What takes a text or bytes and reads nothing of a host: names, paths and questions that are ours.
 NOT_READERS = {
-    "agent.reports.written": "a path that we write",
+    "agent.reports.open_atomically": "a path that we write",
     "probes.catalogue.probe": "a probe's name",
     "probes.dcb_netlink.question": "an interface's name, in a request that we make",
     "probes.ethtool_netlink.unsigned": "an attribute; fuzzed as messages",
@@ -417,6 +417,6 @@ NOT_READERS = {
     "probes.rdma_words.is_software": "a name that was parsed",
     "probes.readers.limits.is_gpu": "a class code that was parsed",
     "probes.services.is_oneshot": "a unit's name of ours",
-    "agent.reports.replace": "writes",
-    "agent.reports.write": "writes",
+    "agent.reports.replace_file": "writes",
+    "agent.reports.write_atomically": "writes",
 }

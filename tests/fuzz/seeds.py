@@ -10,7 +10,7 @@ import lzma
 import tarfile
 from collections.abc import Callable, Sequence
 
-from agent.reports import encode
+from agent.reports import encode_report
 from fixtures import dcb
 from fixtures import netlink as told
 from fixtures.build import build
@@ -170,8 +170,8 @@ def bug_reports() -> Sequence[bytes]:
 
 
 def reports() -> Sequence[bytes]:
-    data = encode(scanned("cpu-only-2s"))
-    return [data, encode(scanned(SMALL))[: 64 << 10], gzip.compress(data, mtime=0)]
+    data = encode_report(scanned("cpu-only-2s"))
+    return [data, encode_report(scanned(SMALL))[: 64 << 10], gzip.compress(data, mtime=0)]
 
 
 def config_spaces() -> Sequence[bytes]:

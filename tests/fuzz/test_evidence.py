@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.config import Configuration
-from agent.diagnose import Plan, diagnose, judged
+from agent.diagnose import ScanPlan, diagnose, evaluate_report
 from agent.diff import diff
 from agent.model.report import Report
 from agent.outputs.text import page
 from agent.outputs.text.lines import plain
-from agent.reports import encode
+from agent.reports import encode_report
 from fixtures.build import build
 from probes.host.door import BadSource
 from probes.host.memory import Link, MemoryFiles, Node
@@ -88,14 +88,14 @@ def test_damaged_evidence_makes_a_report(shape: str) -> None:
             host = damaged(shape, Random(number))
         except BadSource:
             return
-        report, _ = diagnose(host, Plan())
+        report, _ = diagnose(host, ScanPlan())
         broken = [
             f"{run.name}: {run.reason}"
             for run in report.probes
             if " at " in (run.reason or "") and run.status == "failed"
         ]
-        data = encode(report)
-        again = judged(msgspec.json.decode(data, type=Report), Configuration())
+        data = encode_report(report)
+        again = evaluate_report(msgspec.json.decode(data, type=Report), Configuration())
 
         assert [] == broken
         assert report.checks == again.checks

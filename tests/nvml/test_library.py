@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agent.reports import read
+from agent.reports import read_report
 from fixtures.build import build
 from fixtures.nvml import nvml
 from tests.conftest import ROOT
@@ -103,7 +103,7 @@ def rooted(library: Path, tmp_path: Path) -> Callable[..., Any]:
             [*command, "--only", "nvml,pci,modules", "--output", str(report), "--quiet"],
             env=environment(library, answers) | {"FABRICSCOPE_RUN_DIR": str(tmp_path / "run")}, check=True, timeout=100,
         )  # fmt: skip
-        return read(str(report))
+        return read_report(str(report))
 
     return scan
 

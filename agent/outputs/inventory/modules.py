@@ -11,7 +11,7 @@ from agent.model.pci import PciFunction
 from agent.model.topology import Topology
 from agent.outputs.inventory.fit import DESCRIPTION, MODEL, PART, POSITION, SERIAL, Names, fit
 from agent.outputs.inventory.objects import Module
-from agent.platforms.devices import known
+from agent.platforms.devices import find_device
 
 _NO_GUID = "0000:0000:0000:0000"
 _MAKERS = {  # by PCI vendor: the names that device type libraries use
@@ -104,7 +104,7 @@ def _nic(card: Card, functions: Mapping[str, PciFunction]) -> Module:
 
 
 def _switch(bay: str, function: PciFunction | None) -> Module:
-    name = known(function.vendor, function.device) if function else None
+    name = find_device(function.vendor, function.device) if function else None
     return Module(
         bay=bay,
         kind="NVSwitch",

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from agent.cli.main import run
-from agent.reports import encode
+from agent.reports import encode_report
 from tests.agent.netbox.conftest import NONE, House
 from tests.agent.netbox.server import TOKEN, Reply, Server
 from tests.conftest import ROOT
@@ -45,7 +45,7 @@ def house(server: Server) -> House:
 def report(tmp_path: Path) -> str:
     """A finished report of a machine with a bit of everything."""
     path = tmp_path / "h200.json"
-    path.write_bytes(encode(scanned(SHAPE)))
+    path.write_bytes(encode_report(scanned(SHAPE)))
     return str(path)
 
 
@@ -231,7 +231,7 @@ def test_many_reports_and_one_that_is_no_report(
     """The same host twice is the later report; a file that is none ends it before NetBox is asked."""
     later = tmp_path / "later.json"
     one = msgspec.structs.replace(scanned(SHAPE), observed_at="2026-02-01T00:00:00Z")
-    later.write_bytes(encode(one))
+    later.write_bytes(encode_report(one))
 
     assert 0 == run(["netbox", "apply", report, str(later), report])
     assert "not looked at:" in capsys.readouterr().out

@@ -17,7 +17,7 @@ from agent.model.nic import Fec, Netdev, Nic, Qos
 from agent.model.node import Module
 from agent.model.report import Report
 from agent.outputs.text.lines import plain
-from agent.reports import encode
+from agent.reports import encode_report
 from fixtures.machine import base_of
 from tests.agent.diff.changed import HGX, PCIE, ROCE, changed, renamed, renumbered, rows, shuffled
 from tests.machines import FAULTS, HOSTS, scanned
@@ -257,7 +257,7 @@ def test_the_page_is_plain_text_whatever_the_host_is_called() -> None:
     assert "\x07" not in text
 
 
-HEALTHY, FAULTY = encode(scanned(HGX)), encode(scanned("", "gpu-gone"))
+HEALTHY, FAULTY = encode_report(scanned(HGX)), encode_report(scanned("", "gpu-gone"))
 VALUES = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(), st.text(max_size=20),
     st.sampled_from(["0000:19:00.0", "0000:00:00.0", "", "ok", "idle"]), st.lists(st.text(max_size=5), max_size=3),

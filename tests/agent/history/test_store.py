@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.config import Configuration
-from agent.diagnose import judged
+from agent.diagnose import evaluate_report
 from agent.history import store
 from agent.history.state import FIRST, State, compared, remember
 from agent.history.store import Unusable, load, remembered, save
@@ -339,7 +339,7 @@ def test_a_state_that_somebody_changed_is_judged_or_refused(data: st.DataObject)
     now = report(counting(10), DAY + 7200)
 
     msgspec.json.encode(remember(state, now))
-    msgspec.json.encode(judged(compared(state, now), Configuration()))
+    msgspec.json.encode(evaluate_report(compared(state, now), Configuration()))
 
 
 def test_threads_are_not_needed() -> None:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from agent.model.report import REPORT_LIMIT_BYTES
-from agent.reports import encode
+from agent.reports import encode_report
 from agent.ship.parcel import BadParcel, packed, parcel, read_parcel, unpacked
 from tests.agent.ship.servers import report
 from tests.machines import scanned
@@ -20,7 +20,7 @@ from tests.machines import scanned
 def test_a_real_report_is_a_parcel() -> None:
     """As the scan writes it; nothing of its bytes is touched."""
     found = scanned("", "gpu-width-x8")
-    data = encode(msgspec.structs.replace(found, generated_at="2026-01-15T08:00:00Z"))
+    data = encode_report(msgspec.structs.replace(found, generated_at="2026-01-15T08:00:00Z"))
     made = parcel(data)
 
     assert data == made.data

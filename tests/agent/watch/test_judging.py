@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from agent.config import Configuration
-from agent.diagnose import Plan, judged
+from agent.diagnose import ScanPlan, evaluate_report
 from agent.diff import diff
 from agent.model.report import SCHEMA_MINOR, Report
 from agent.model.schema import schema_text
-from agent.reports import encode
+from agent.reports import encode_report
 from agent.watch.judging import Judge, Judged
 from agent.watch.touched import TOUCHED
 from fixtures.build import build
@@ -77,7 +77,7 @@ def findings(made: Judged) -> set[str]:
 def test_the_first_judging_reads_everything(machine: Machine) -> None:
     """Whatever it was asked for: there is nothing to keep. Every finding has come."""
     machine.fault = "gpu-width-x8"
-    made = Judge(machine, Plan()).judge(["netdev"])
+    made = Judge(machine, ScanPlan()).judge(["netdev"])
 
     assert NAMES == made.read
     assert {None} == set(names(made).values())
@@ -88,7 +88,7 @@ def test_the_first_judging_reads_everything(machine: Machine) -> None:
 
 def test_exactly_what_was_touched_is_read_again(machine: Machine) -> None:
     """A GPU's link narrows, and an interface changes: the interface is what is read. Then the PCI tree is."""
-    judge = Judge(machine, Plan())
+    judge = Judge(machine, ScanPlan())
     judge.judge()
     machine.fault = "gpu-width-x8"
 
@@ -117,7 +117,7 @@ def test_exactly_what_was_touched_is_read_again(machine: Machine) -> None:
 
 def test_what_went_comes_first_too(machine: Machine) -> None:
     """Findings that came or went stand before devices and links."""
-    judge = Judge(machine, Plan())
+    judge = Judge(machine, ScanPlan())
     machine.fault = "ib-port-down"
     assert PORT in findings(judge.judge())
     machine.fault = None
@@ -134,7 +134,7 @@ def test_what_went_comes_first_too(machine: Machine) -> None:
 @pytest.fixture(scope="module")
 def unchanging() -> Judge:
     """Of a machine that stays as it is, judged twice: some rules could not be judged the first time."""
-    judge = Judge(Machine(), Plan())
+    judge = Judge(Machine(), ScanPlan())
     judge.judge()
     judge.judge()
     return judge
@@ -151,7 +151,7 @@ def test_a_machine_that_did_not_change_has_no_change(kinds: tuple[str, ...], unc
 
 def test_a_full_scan_is_the_report_of_a_scan(machine: Machine) -> None:
     """Nothing is kept any more, and every probe's outcome is of now."""
-    judge = Judge(machine, Plan())
+    judge = Judge(machine, ScanPlan())
     judge.judge()
     judge.judge(["netdev"])
     made = judge.judge()
@@ -163,22 +163,22 @@ def test_a_full_scan_is_the_report_of_a_scan(machine: Machine) -> None:
 
 def test_the_report_of_a_part_is_valid_and_judged_again_with_the_same_result(machine: Machine) -> None:
     """By the schema; from its bytes alone."""
-    judge = Judge(machine, Plan())
+    judge = Judge(machine, ScanPlan())
     judge.judge()
     machine.fault = "ib-port-down"
     report = judge.judge(judge.asked(["link_down"])).report
     schema = json.loads(schema_text())
-    again = judged(msgspec.json.decode(encode(report), type=Report), Configuration())
+    again = evaluate_report(msgspec.json.decode(encode_report(report), type=Report), Configuration())
 
     assert PORT in {finding.rule for finding in report.findings}
     assert SCHEMA_MINOR == report.schema_minor >= 1
-    jsonschema.Draft202012Validator(schema).validate(json.loads(encode(report)))
-    assert encode(still(report)) == encode(still(again))
+    jsonschema.Draft202012Validator(schema).validate(json.loads(encode_report(report)))
+    assert encode_report(still(report)) == encode_report(still(again))
 
 
 def test_only_and_skip_hold_for_every_judging(machine: Machine) -> None:
     """What was left out is never read; an event of it alone is none."""
-    judge = Judge(machine, Plan(only=("pci", "kernel", "netdev"), skip=("netdev",)))
+    judge = Judge(machine, ScanPlan(only=("pci", "kernel", "netdev"), skip=("netdev",)))
     made = judge.judge()
 
     assert ["kernel", "pci"] == made.read
@@ -196,7 +196,7 @@ def test_only_full_scans_are_remembered(machine: Machine) -> None:
         told.append((report.observed_at, whole))
         return report
 
-    judge = Judge(machine, Plan(), known)
+    judge = Judge(machine, ScanPlan(), known)
     judge.judge()
     judge.judge(["netdev"])
     judge.judge()
@@ -206,7 +206,7 @@ def test_only_full_scans_are_remembered(machine: Machine) -> None:
 
 def test_a_fall_back_is_asked_with_its_probe(machine: Machine) -> None:
     """NVML is denied now: nvidia-smi's outcome, which was "nvml answered", is not kept."""
-    judge = Judge(machine, Plan())
+    judge = Judge(machine, ScanPlan())
     judge.judge()
     machine.fault = "nvml-denied"
     made = judge.judge(["nvml"])
@@ -219,20 +219,20 @@ def test_a_fall_back_is_asked_with_its_probe(machine: Machine) -> None:
 
 def test_an_earlier_report_is_compared_with_and_another_hosts_is_not(machine: Machine) -> None:
     """After a restart: what changed meanwhile. A file that holds another host's report is a beginning."""
-    earlier = Judge(machine, Plan()).judge().report
+    earlier = Judge(machine, ScanPlan()).judge().report
     machine.fault = "gpu-width-x8"
-    assert "ok" == Judge(machine, Plan(), earlier=earlier).judge().was
+    assert "ok" == Judge(machine, ScanPlan(), earlier=earlier).judge().was
 
     node = msgspec.structs.replace(earlier.node, hostname="other", machine_id="other", serial="other")
     other = msgspec.structs.replace(earlier, node=node)
-    made = Judge(machine, Plan(), earlier=other).judge()
+    made = Judge(machine, ScanPlan(), earlier=other).judge()
     assert made.was is None
     assert [WIDTH] == [change.what for change in made.changes]
 
 
 def test_a_failed_judging_leaves_everything_as_it_was(machine: Machine) -> None:
     """The next one knows what was kept."""
-    judge = Judge(machine, Plan())
+    judge = Judge(machine, ScanPlan())
     first = judge.judge()
     broken: Callable[[Report, bool], Report] = judge._remember
 
@@ -250,7 +250,7 @@ def test_a_failed_judging_leaves_everything_as_it_was(machine: Machine) -> None:
 
 def test_a_rate_is_told_only_between_reports_that_are_whole(machine: Machine) -> None:
     """A counter that was kept did not stand still, and did not jump within the last seconds."""
-    judge = Judge(machine, Plan())
+    judge = Judge(machine, ScanPlan())
     first = judge.judge().report
     rail = next(nic for nic in first.topology.nics if nic.role == "rail")
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from agent.diagnose import Plan
+from agent.diagnose import ScanPlan
 from agent.watch.judging import Judge, Judged
 from agent.watch.lines import MOST_LINES, ndjson, text
 from agent.watch.pace import ASKED, START, TIME, Reason, Turn
@@ -24,7 +24,7 @@ def turn(*events: Event, full: bool = False, more: int = 0) -> Turn:
 def judgings() -> list[Judged]:
     """A healthy machine, a narrow link on it, nothing new, and that it is gone."""
     machine = Machine()
-    judge = Judge(machine, Plan())
+    judge = Judge(machine, ScanPlan())
     made = [judge.judge()]
     for fault in ("gpu-width-x8", "gpu-width-x8", None):
         machine.fault = fault
@@ -57,7 +57,7 @@ def test_a_beginning_lists_what_is_found_already() -> None:
     """As findings that came: there was nothing before."""
     machine = Machine()
     machine.fault = "ib-port-down"
-    lines = text(turn(Event(START, None, "watch was started", "clock"), full=True), Judge(machine, Plan()).judge())
+    lines = text(turn(Event(START, None, "watch was started", "clock"), full=True), Judge(machine, ScanPlan()).judge())
 
     assert lines[0].startswith(f"{Machine.at(0)}  error  1 error")
     assert lines[0].endswith("; watch was started")

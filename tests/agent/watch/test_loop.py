@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agent.diagnose import Plan
+from agent.diagnose import ScanPlan
 from agent.model.profile import BadProfile
 from agent.model.report import Report
 from agent.watch import loop as loop_of
@@ -97,7 +97,7 @@ def no_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_heard_is_judged_and_a_signal_ends_it(wire: Wire) -> None:
     """A GPU's link narrows: the PCI tree is read for the event; then somebody asks, and everything is."""
     machine = Machine()
-    judge = Judge(machine, Plan())
+    judge = Judge(machine, ScanPlan())
 
     def narrows() -> None:
         machine.fault = "gpu-width-x8"
@@ -120,7 +120,7 @@ def test_what_is_heard_is_judged_and_a_signal_ends_it(wire: Wire) -> None:
 def test_an_overrun_is_a_full_scan(wire: Wire) -> None:
     """Something was missed: everything is read."""
     script = Script(lambda: wire.far.send(LOST))
-    script.run(Judge(Machine(), Plan()), wire)
+    script.run(Judge(Machine(), ScanPlan()), wire)
 
     assert [[START], [MISSED]] == script.reasons()
     assert NAMES == script.told[1][1].read
@@ -130,7 +130,7 @@ def test_a_place_that_ends_is_told_once_and_the_rest_works(wire: Wire) -> None:
     """Without it the loop goes on: it still answers who asks."""
     script = Script(lambda: wire.far.send(ENDS))
     script.asks = True
-    script.run(Judge(Machine(), Plan(only=("kernel",))), wire)
+    script.run(Judge(Machine(), ScanPlan(only=("kernel",))), wire)
 
     assert ["uevents is not listened to any more: the place is gone"] == script.said
     assert [[START], [ASKED]] == script.reasons()
@@ -146,7 +146,7 @@ def test_an_event_of_what_is_left_out_is_no_judging(wire: Wire) -> None:
 
     script = Script(happens)
     try:
-        script.run(Judge(Machine(), Plan(only=("numa",))), wire)
+        script.run(Judge(Machine(), ScanPlan(only=("numa",))), wire)
     finally:
         signal.signal(signal.SIGALRM, alarm)
 
@@ -156,7 +156,7 @@ def test_an_event_of_what_is_left_out_is_no_judging(wire: Wire) -> None:
 
 def test_a_profile_that_is_gone_is_told_and_does_not_end_it() -> None:
     """It is read anew at each judging: a bad file is a line, and the report stays what it was."""
-    judge = Judge(Machine(), Plan())
+    judge = Judge(Machine(), ScanPlan())
     script = Script()
     times = []
 
@@ -179,7 +179,7 @@ def test_each_signal_ends_it(number: signal.Signals) -> None:
     """And what was there before is there again."""
     before = [signal.getsignal(each) for each in (number, signal.SIGUSR1)]
     script = Script(lambda: os.kill(os.getpid(), number))
-    script.run(Judge(Machine(), Plan(only=("kernel",))))
+    script.run(Judge(Machine(), ScanPlan(only=("kernel",))))
 
     assert [[START]] == script.reasons()
     assert before == [signal.getsignal(each) for each in (number, signal.SIGUSR1)]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.diagnose import Plan, diagnose
+from agent.diagnose import ScanPlan, diagnose
 from agent.model.pci import PciFunction
 from agent.model.report import Report
 from fixtures.build import build
@@ -34,7 +34,7 @@ def through_hwloc(shape: str | None, fault: str | None, place: Path, *options: s
     command = [str(LSTOPO), "--whole-io", "--of", "xml", *options, "-"]
     text = subprocess.run(command, env=environment, capture_output=True, check=True).stdout
     (place / "machine.xml").write_bytes(text)
-    return diagnose(open_source(str(place / "machine.xml")), Plan())[0]
+    return diagnose(open_source(str(place / "machine.xml")), ScanPlan())[0]
 
 
 def places(report: Report) -> dict[str, tuple[object, ...]]:
@@ -150,7 +150,7 @@ def test_a_tree_and_its_own_rdma_topo_dump_agree(shape: str, tmp_path: Path) -> 
     """
     place = tmp_path / "machine.json"
     place.write_bytes(rdma_topo_dump(shape, None))
-    tree, other = scanned(shape), diagnose(open_source(str(place)), Plan())[0]
+    tree, other = scanned(shape), diagnose(open_source(str(place)), ScanPlan())[0]
     functions = {f.id: f for f in tree.topology.pci}
     told_ways, known = ways(tree), {pair: kind for pair, kind in ways(other).items() if kind}
 
@@ -179,7 +179,7 @@ def test_a_fault_in_the_registers_is_found_in_an_rdma_topo_dump(tmp_path: Path) 
     """Config space says what a link trained to."""
     place = tmp_path / "machine.json"
     place.write_bytes(rdma_topo_dump(None, "slot-narrow"))
-    report, _ = diagnose(open_source(str(place)), Plan())
+    report, _ = diagnose(open_source(str(place)), ScanPlan())
 
     assert {finding.rule for finding in scanned("", "slot-narrow").findings} >= {f.rule for f in report.findings}
     assert [] == [f.rule for f in report.findings if f.severity == "critical"]

@@ -9,7 +9,7 @@ import pytest
 from agent.cli.main import run
 from agent.cli.options import ExportFormat
 from agent.outputs.export import FORMS, exported
-from agent.reports import encode
+from agent.reports import encode_report
 from tests.agent.outputs.export.given import H100, MACHINES, bare, hostile
 from tests.machines import scanned
 
@@ -49,7 +49,7 @@ def test_hostile_texts_stay_in_their_place(form: str, names_only: bool) -> None:
 def test_the_command_writes_a_finished_report(form: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]):
     """`export FORMAT --report FILE`: to stdout, and whole to a file."""
     finished, written = tmp_path / "report.json", tmp_path / "out"
-    finished.write_bytes(encode(scanned(H100)))
+    finished.write_bytes(encode_report(scanned(H100)))
 
     assert 0 == run(["export", form, "--report", str(finished)])
     shown = capsysbinary.readouterr().out

@@ -1,4 +1,4 @@
-"""How rows are ordered: by identity, numbers as numbers, PCI domains too."""
+"""The sort order of rows: numbers in names sort as numbers, PCI addresses by domain, bus, device and function."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _NUMBER = re.compile(r"([0-9]{1,18})")  # Python refuses to read longer ones, an
 Key = tuple[int, tuple[tuple[int, str], ...]]
 
 
-def identity(name: str) -> Key:
+def sort_key(name: str) -> Key:
     """A sort key: PCI addresses first, by domain, bus, device and function; then names, their numbers as numbers.
 
-    >>> sorted(["mlx5_10", "10000:00:00.0", "mlx5_9", "0000:e1:00.0"], key=identity)
+    >>> sorted(["mlx5_10", "10000:00:00.0", "mlx5_9", "0000:e1:00.0"], key=sort_key)
     ['0000:e1:00.0', '10000:00:00.0', 'mlx5_9', 'mlx5_10']
     """
     address = _ADDRESS.fullmatch(name)
@@ -22,6 +22,6 @@ def identity(name: str) -> Key:
     return 1, tuple((int(part), "") if _NUMBER.fullmatch(part) else (-1, part) for part in _NUMBER.split(name) if part)
 
 
-def slot_of(address: str) -> str:
-    """The card of a function: its address without the function number."""
+def card_address(address: str) -> str:
+    """The card of a function: its PCI address without the function number."""
     return address.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""What `fleet topology` and `fleet cables` look at: fabric files and a dataset's reports as one graph."""
+"""Loads the cluster graph of `fleet topology` and `fleet cables`: fabric files and a dataset's reports."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.fleet.asked import opened
-from agent.cli.fleet.needed import fleet_libraries
-from agent.cli.refused import Refused
+from agent.cli.errors import CliError
+from agent.cli.fleet.options import open_engine, require_libraries
 
 if TYPE_CHECKING:
     from agent.fleet.cluster.build import FabricFile
@@ -40,48 +39,48 @@ Dataset = Annotated[
 All = Annotated[bool, typer.Option("--all", help="Cut no list.")]
 
 
-def gathered(fabric: list[str] | None, dataset: str | None, engine: str | None) -> Cluster:
-    """The graph. Raises Refused."""
+def load_cluster(fabric: list[str] | None, dataset: str | None, engine: str | None) -> Cluster:
+    """Load the graph of fabric files and a dataset. Raises CliError."""
     from agent.fleet.cluster.build import build
     from agent.fleet.engines import holds_tables
 
     reports_are_there = bool(dataset) or holds_tables(engine)
     if not fabric and not reports_are_there:
-        raise Refused("give --fabric FILE (of ibnetdiscover, iblinkinfo or ibdiagnet), --dataset DIR, or both")
-    files = [_read(name) for name in fabric or ()]
+        raise CliError("give --fabric FILE (of ibnetdiscover, iblinkinfo or ibdiagnet), --dataset DIR, or both")
+    files = [_read_fabric_file(name) for name in fabric or ()]
     if not reports_are_there:
         return build(files, None)
-    fleet_libraries()
-    with opened(dataset, engine) as reports:
-        return _joined(files, reports)
+    require_libraries()
+    with open_engine(dataset, engine) as reports:
+        return _build_cluster(files, reports)
 
 
-def joined(fabric: list[str], reports: Tables) -> Cluster:
-    """The graph of fabric files and of an opened dataset. Raises Refused, EngineRefused."""
-    return _joined([_read(name) for name in fabric], reports)
+def load_cluster_with_reports(fabric: list[str], reports: Tables) -> Cluster:
+    """The graph of fabric files and of an open dataset. Raises CliError, EngineRefused."""
+    return _build_cluster([_read_fabric_file(name) for name in fabric], reports)
 
 
-def _joined(files: list[FabricFile], reports: Tables) -> Cluster:
+def _build_cluster(files: list[FabricFile], reports: Tables) -> Cluster:
     from agent.fleet.cluster.build import build
     from agent.fleet.cluster_rows import telling
 
     return build(files, telling(reports, beside_files=bool(files)))
 
 
-def _read(name: str) -> FabricFile:
+def _read_fabric_file(name: str) -> FabricFile:
     from agent.fleet.cluster.build import FabricFile, generated
     from probes.readers.fabric import read_fabric
 
-    data = _bytes(name)
+    data = _read_bytes(name)
     text = data.decode("utf-8", "replace")
-    shown = "stdin" if name == "-" else name
-    fabric = read_fabric(text, shown)
+    label = "stdin" if name == "-" else name
+    fabric = read_fabric(text, label)
     if not fabric.nodes and not fabric.links:
-        raise Refused(fabric.problems[0] if fabric.problems else f"{shown}: there is no switch and no adapter in it")
-    return FabricFile(shown, fabric, generated(text))
+        raise CliError(fabric.problems[0] if fabric.problems else f"{label}: there is no switch and no adapter in it")
+    return FabricFile(label, fabric, generated(text))
 
 
-def _bytes(name: str) -> bytes:
+def _read_bytes(name: str) -> bytes:
     try:
         if name == "-":
             data = sys.stdin.buffer.read(LIMIT_BYTES + 1)
@@ -94,7 +93,7 @@ def _bytes(name: str) -> bytes:
             with gzip.open(io.BytesIO(data)) as packed:
                 data = packed.read(LIMIT_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise Refused(f"{name}: {getattr(error, 'strerror', None) or error}") from error
+        raise CliError(f"{name}: {getattr(error, 'strerror', None) or error}") from error
     if len(data) > LIMIT_BYTES:
-        raise Refused(f"{name}: larger than {LIMIT_BYTES >> 20} MiB")
+        raise CliError(f"{name}: larger than {LIMIT_BYTES >> 20} MiB")
     return data

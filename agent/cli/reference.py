@@ -1,16 +1,16 @@
-"""`rules`, `explain`, `schema`: what the program knows, without looking at any host."""
+"""`rules`, `explain`, `schema`: reference output that needs no host."""
 
 from __future__ import annotations
 
 import difflib
 import sys
 
-from agent.cli.refused import Refused
+from agent.cli.errors import CliError
 from agent.rules.catalogue import every_rule
 
 
-def rules(form: str) -> None:
-    """Print the catalogue."""
+def print_rules(form: str) -> None:
+    """Print all rules."""
     if form == "json":
         import msgspec
 
@@ -28,7 +28,7 @@ def rules(form: str) -> None:
         )
 
 
-def explain(name: str) -> None:
+def print_rule(name: str) -> None:
     """Print one rule's page."""
     for rule in every_rule():
         if rule.name == name:
@@ -36,10 +36,10 @@ def explain(name: str) -> None:
             sys.stdout.write(f"{rule.name} ({rule.severity}{essential})\n\n{rule.page}\n")
             return
     near = difflib.get_close_matches(name, [rule.name for rule in every_rule()], n=1, cutoff=0)
-    raise Refused(f"no rule {name!r}" + (f"; the nearest is {near[0]}" if near else ""))
+    raise CliError(f"no rule {name!r}" + (f"; the nearest is {near[0]}" if near else ""))
 
 
-def schema() -> None:
+def print_schema() -> None:
     """Print the JSON Schema of the report."""
     from agent.model.schema import schema_text
 
