@@ -14,12 +14,12 @@ from agent.cli.refused import Refused
 
 if TYPE_CHECKING:
     from agent.config import Ship
-    from agent.ship.run import Shipped
+    from agent.ship.run import RunResult
     from agent.ship.spool import Spool
 
 REPORT = "/var/lib/fabricscope/report.json"
 STATE = "/var/lib/fabricscope-ship"
-ALL_GONE, SOME_LEFT = 0, 1
+ALL_HANDED_OVER, SOME_LEFT = 0, 1
 SPOOL_BYTES, SPOOL_COUNT, SECONDS = 64 << 20, 2000, 60.0
 
 
@@ -55,7 +55,7 @@ def ship(
     """Hand reports to a fleet inventory, with a spool. Exit 0 all handed over, 1 some still wait (or were given up)."""
     from agent.config import Ship
 
-    asked = Ship(
+    options = Ship(
         to=to,
         method=method,
         compress=compress,
@@ -71,93 +71,94 @@ def ship(
         spool_count=spool_count,
         timeout=timeout,
     )
-    raise typer.Exit(_ship(reports or [REPORT], _merged(asked, config), quiet))
+    raise typer.Exit(_ship(reports or [REPORT], _merge_config(options, config), quiet))
 
 
-def _merged(asked: Ship, config: str | None) -> Ship:
+def _merge_config(options: Ship, config: str | None) -> Ship:
     """The command line, then the file. Raises Refused."""
     if config is None:
-        return asked
+        return options
     import msgspec
 
     from agent.config import BadConfiguration, load_ship
 
     try:
-        told = msgspec.structs.asdict(load_ship(config))
+        file_values = msgspec.structs.asdict(load_ship(config))
     except BadConfiguration as error:
         raise Refused(str(error)) from error
-    given = {name: value for name, value in msgspec.structs.asdict(asked).items() if value is not None}
-    return type(asked)(**{**told, **given})
+    given = {name: value for name, value in msgspec.structs.asdict(options).items() if value is not None}
+    return type(options)(**{**file_values, **given})
 
 
-def _ship(reports: list[str], asked: Ship, quiet: bool) -> int:
-    """Run, tell, and choose the exit code. Raises Refused, also where reports are kept and cannot be sent."""
-    from agent.ship.answer import BadTarget
-    from agent.ship.deliver import Patience
-    from agent.ship.run import ship as do
+def _ship(reports: list[str], options: Ship, quiet: bool) -> int:
+    """Run, print the result, and choose the exit code. Raises Refused, also where reports cannot be sent."""
+    from agent.ship.options import TargetOptions, check_options, open_target
+    from agent.ship.run import RetryPolicy
+    from agent.ship.run import ship as run_ship
     from agent.ship.spool import Spool
-    from agent.ship.targets import Address, checked, opened
+    from agent.ship.target import BadTarget
 
-    until = time.monotonic() + _number(asked.timeout, SECONDS, "timeout", 0.1)
-    if not asked.to:
+    until = time.monotonic() + _number(options.timeout, SECONDS, "timeout", 0.1)
+    if not options.to:
         raise Refused("--to says where reports go: a folder, https://HOST/PATH or s3://BUCKET/PREFIX")
-    address = Address(
-        asked.to,
-        (asked.method or "POST").upper(),
-        (asked.compress or "gzip").lower(),
-        asked.token_file,
-        asked.cert,
-        asked.key,
-        asked.ca,
-        asked.endpoint,
-        asked.region,
-        asked.credentials,
+    target_options = TargetOptions(
+        options.to,
+        (options.method or "POST").upper(),
+        (options.compress or "gzip").lower(),
+        options.token_file,
+        options.cert,
+        options.key,
+        options.ca,
+        options.endpoint,
+        options.region,
+        options.credentials,
     )
-    place = os.path.abspath(asked.spool or os.path.join(_state_dir(), "spool"))
-    limit = int(_number(asked.spool_limit, SPOOL_BYTES, "spool_limit", 0))
-    spool = Spool(place, limit, int(_number(asked.spool_count, SPOOL_COUNT, "spool_count", 0)), _say)
-    trouble, target = None, None
+    place = os.path.abspath(options.spool or os.path.join(_state_dir(), "spool"))
+    limit = int(_number(options.spool_limit, SPOOL_BYTES, "spool_limit", 0))
+    spool = Spool(place, limit, int(_number(options.spool_count, SPOOL_COUNT, "spool_count", 0)), _warn)
+    problem, target = None, None
     try:
-        checked(address)
+        check_options(target_options)
     except BadTarget as error:
         raise Refused(str(error)) from error
     try:
-        target = opened(address, os.environ)
+        target = open_target(target_options, os.environ)
     except BadTarget as error:  # a secret that is missing today: what was scanned is kept all the same
-        trouble = str(error)
+        problem = str(error)
     try:
-        made = do(reports, target, spool, until, Patience(), _say)
+        result = run_ship(reports, target, spool, until, RetryPolicy(), _warn)
     except OSError as error:
         raise Refused(f"{error.filename or place}: {error.strerror}; --spool says where reports may wait") from error
-    return _told(made, trouble, target.shown if target else "", spool, quiet)
+    return _report_result(result, problem, target.label if target else "", spool, quiet)
 
 
-def _told(made: Shipped, trouble: str | None, shown: str, spool: Spool, quiet: bool) -> int:
-    if made.taken and not quiet:
-        sys.stdout.write(f"handed over {_reports(made.taken)} to {shown}\n")
-    why = f": {made.why}" if made.why else ""
-    gone = sum(made.dropped.values())
-    if gone:
-        kinds = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in made.dropped.items() if count)
-        _say(
-            f"dropped {_reports(gone)} ({kinds}), {made.dropped_ever} since {made.since}: no room in {spool.path} "
-            f"(--spool-limit {spool.limit_bytes}, --spool-count {spool.limit_count}){'' if made.waiting else why}"
+def _report_result(result: RunResult, problem: str | None, label: str, spool: Spool, quiet: bool) -> int:
+    if result.accepted and not quiet:
+        sys.stdout.write(f"handed over {_count_reports(result.accepted)} to {label}\n")
+    why = f": {result.reason}" if result.reason else ""
+    dropped = sum(result.dropped.values())
+    if dropped:
+        kinds = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in result.dropped.items() if count)
+        _warn(
+            f"dropped {_count_reports(dropped)} ({kinds}), {result.dropped_ever} since {result.since}: "
+            f"no room in {spool.path} (--spool-limit {spool.limit_bytes}, --spool-count {spool.limit_count})"
+            f"{'' if result.waiting else why}"
         )
-    if made.left:
-        _say(f"{_reports(made.left)} not taken, and left where it was named{why}")
-    waiting = f"{_reports(made.waiting)} {'waits' if made.waiting == 1 else 'wait'} in {spool.path}"
-    if made.waiting and not trouble:
-        _say(f"{waiting}{why}")
-    for line in made.bad if trouble else made.bad[:-1]:
-        _say(line)
-    if trouble:
-        raise Refused(f"{trouble}; {waiting}")
-    if made.bad:
-        raise Refused(made.bad[-1])
-    return ALL_GONE if made.all_gone else SOME_LEFT
+    if result.left:
+        _warn(f"{_count_reports(result.left)} not taken, and left where it was named{why}")
+    waiting = f"{_count_reports(result.waiting)} {'waits' if result.waiting == 1 else 'wait'} in {spool.path}"
+    if result.waiting and not problem:
+        _warn(f"{waiting}{why}")
+    for line in result.bad if problem else result.bad[:-1]:
+        _warn(line)
+    if problem:
+        raise Refused(f"{problem}; {waiting}")
+    if result.bad:
+        raise Refused(result.bad[-1])
+    return ALL_HANDED_OVER if result.all_handed_over else SOME_LEFT
 
 
-def _reports(count: int) -> str:
+def _count_reports(count: int) -> str:
     return f"{count} report{'' if count == 1 else 's'}"
 
 
@@ -175,5 +176,5 @@ def _number(value: float | None, default: float, name: str, least: float) -> flo
     return value
 
 
-def _say(text: str) -> None:
+def _warn(text: str) -> None:
     print(f"fabricscope: {text}"[:1000], file=sys.stderr)
