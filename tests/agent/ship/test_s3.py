@@ -1,4 +1,9 @@
-"""An object store: a server of our own that checks each signature by itself, and the answers that S3 gives."""
+"""An object store: a server of our own that checks each signature by itself, and the answers that S3 gives.
+
+The signature against the examples that AWS publishes: account, bucket, times and signatures are those of "Examples:
+Signature Calculations" in the Amazon S3 API reference (sig-v4-header-based-auth), the key's of "Deriving the signing
+key" in the IAM user guide.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.ship.answer import BadTarget
-from agent.ship.bucket import found_credentials
-from agent.ship.parcel import parcel
-from agent.ship.targets import Address, opened
+from agent.ship.options import TargetOptions, open_target
+from agent.ship.payload import parse_payload
+from agent.ship.s3 import Credentials, encode_path, load_credentials, sign, signing_key
+from agent.ship.target import BadTarget
 from tests.agent.ship.servers import OK, Behaviour, Request, Run, Server, reply, report, serving
 
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
@@ -68,19 +73,19 @@ def store(sock: socket.socket, request: Request) -> bool:
     return (OK if good else refusal(403, "SignatureDoesNotMatch"))(sock, request)
 
 
-def address(server: Server, to: str = "s3://fleet/gpu nodes/lab".replace(" ", "%20"), **more: str) -> Address:
+def address(server: Server, to: str = "s3://fleet/gpu nodes/lab".replace(" ", "%20"), **more: str) -> TargetOptions:
     """A store on this machine."""
-    return Address(to, endpoint=server.url)._replace(**more)
+    return TargetOptions(to, endpoint=server.url)._replace(**more)
 
 
 def test_a_report_lands_on_its_key(run: Run) -> None:
     """Signed, and as the file that its name says."""
     with serving(store) as server:
-        made = run.ship(opened(address(server), ENVIRONMENT), report())
+        result = run.ship(open_target(address(server), ENVIRONMENT), report())
 
     (request,) = server.requests
-    digest = parcel(report()).digest
-    assert made.all_gone
+    digest = parse_payload(report()).digest
+    assert result.all_handed_over
     assert f"/fleet/gpu%20nodes/lab/raw/schema%3D1/dt%3D2026-01-15/{'a' * 32}/{digest}.json.gz" == request.path
     assert report() == request.report
     assert "application/gzip" == request.headers["content-type"]
@@ -91,17 +96,17 @@ def test_a_report_lands_on_its_key(run: Run) -> None:
 def test_a_wrong_secret_costs_no_report(run: Run) -> None:
     """403 and the store's own word for it; the secret is told nowhere."""
     with serving(store) as server:
-        target = opened(address(server), {**ENVIRONMENT, "AWS_SECRET_ACCESS_KEY": "wrong"})
-        made = run.ship(target, report(0), report(1))
+        target = open_target(address(server), {**ENVIRONMENT, "AWS_SECRET_ACCESS_KEY": "wrong"})
+        result = run.ship(target, report(0), report(1))
 
-    assert (0, 2, 1) == (made.taken, made.waiting, len(server.requests))
-    assert "403 Forbidden (SignatureDoesNotMatch)" in (made.why or "")
+    assert (0, 2, 1) == (result.accepted, result.waiting, len(server.requests))
+    assert "403 Forbidden (SignatureDoesNotMatch)" in (result.reason or "")
 
 
 def test_a_session_token_goes_along(run: Run) -> None:
     """And is signed."""
     with serving(store) as server:
-        run.ship(opened(address(server), {**ENVIRONMENT, "AWS_SESSION_TOKEN": "FwoGZXIvYXdzE/+="}), report())
+        run.ship(open_target(address(server), {**ENVIRONMENT, "AWS_SESSION_TOKEN": "FwoGZXIvYXdzE/+="}), report())
 
     (request,) = server.requests
     assert "FwoGZXIvYXdzE/+=" == request.headers["x-amz-security-token"]
@@ -125,9 +130,9 @@ def test_a_session_token_goes_along(run: Run) -> None:
 def test_no_answer_of_a_store_costs_a_report(answer: Behaviour, requests: int, aside: int, run: Run) -> None:
     """A store takes any bytes: what it does not take is the account's, the bucket's or the moment's fault."""
     with serving(answer) as server:
-        made = run.ship(opened(address(server), ENVIRONMENT), report(0), report(1))
+        result = run.ship(open_target(address(server), ENVIRONMENT), report(0), report(1))
 
-    assert (requests, 2) == (len(server.requests), made.waiting)
+    assert (requests, 2) == (len(server.requests), result.waiting)
     assert aside == len(list((run.path / "aside").iterdir()))
 
 
@@ -135,20 +140,20 @@ def test_the_region_of_the_bucket_is_told(run: Run) -> None:
     """As S3 tells it."""
     moved = reply(301, {"x-amz-bucket-region": "us-west-2"}, b"<Error><Code>PermanentRedirect</Code></Error>")
     with serving(moved) as server:
-        made = run.ship(opened(address(server), ENVIRONMENT), report())
+        result = run.ship(open_target(address(server), ENVIRONMENT), report())
 
-    assert "(PermanentRedirect, the bucket is in us-west-2)" in (made.why or "")
+    assert "(PermanentRedirect, the bucket is in us-west-2)" in (result.reason or "")
 
 
 def test_aws_itself_has_a_host_for_each_bucket() -> None:
     """But for a name with dots, which no certificate covers."""
-    for to, host, shown in (
+    for to, host, label in (
         ("s3://fleet/x/", "fleet.s3.eu-north-1.amazonaws.com", "s3://fleet/x"),
         ("s3://fleet.example", "s3.eu-north-1.amazonaws.com", "s3://fleet.example"),
     ):
-        target = opened(Address(to), ENVIRONMENT)
-        assert (host, 443, True) == (target.wire.host, target.wire.port, target.wire.tls is not None)  # type: ignore[attr-defined]  # a Bucket
-        assert shown == target.shown
+        target = open_target(TargetOptions(to), ENVIRONMENT)
+        assert (host, 443, True) == (target.client.host, target.client.port, target.client.tls is not None)  # type: ignore[attr-defined]  # an S3Target
+        assert label == target.label
 
 
 def test_credentials_come_from_where_aws_has_them(tmp_path: Path) -> None:
@@ -160,10 +165,10 @@ def test_credentials_come_from_where_aws_has_them(tmp_path: Path) -> None:
     )
     shared = {"AWS_SHARED_CREDENTIALS_FILE": str(file)}
 
-    assert ("one", "1%x", None) == found_credentials({}, str(file))
-    assert ("one", "1%x", None) == found_credentials(ENVIRONMENT, str(file))
-    assert ("AKIAEXAMPLE", SECRET, None) == found_credentials({**ENVIRONMENT, **shared}, None)
-    assert ("two", "2", "t") == found_credentials({**shared, "AWS_PROFILE": "lab"}, None)
+    assert ("one", "1%x", None) == load_credentials({}, str(file))
+    assert ("one", "1%x", None) == load_credentials(ENVIRONMENT, str(file))
+    assert ("AKIAEXAMPLE", SECRET, None) == load_credentials({**ENVIRONMENT, **shared}, None)
+    assert ("two", "2", "t") == load_credentials({**shared, "AWS_PROFILE": "lab"}, None)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +188,7 @@ def test_credentials_that_are_none(text: str | None, part: str, tmp_path: Path) 
         path.write_text(text)
 
     with pytest.raises(BadTarget, match=part) as caught:
-        found_credentials({}, str(path))
+        load_credentials({}, str(path))
     assert SECRET not in str(caught.value)
     assert caught.value.__cause__ is None or SECRET not in str(caught.value.__cause__)
 
@@ -192,13 +197,78 @@ def test_no_credentials_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     """What could be given is named."""
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(BadTarget, match="AWS_ACCESS_KEY_ID"):
-        opened(Address("s3://fleet"), {})
+        open_target(TargetOptions("s3://fleet"), {})
 
 
 def test_an_endpoint_is_a_host() -> None:
     """No path, no other scheme."""
     for each in ("https://h/path", "ftp://h", "https://h?x=1"):
         with pytest.raises(BadTarget, match="--endpoint"):
-            opened(Address("s3://fleet", endpoint=each), ENVIRONMENT)
+            open_target(TargetOptions("s3://fleet", endpoint=each), ENVIRONMENT)
     with pytest.raises(BadTarget, match="--region"):
-        opened(Address("s3://fleet", region="eu north"), ENVIRONMENT)
+        open_target(TargetOptions("s3://fleet", region="eu north"), ENVIRONMENT)
+
+
+ACCOUNT = Credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
+HOST = {"Host": "examplebucket.s3.amazonaws.com"}
+EXAMPLES: list[tuple[tuple[str, str, dict[str, str], bytes], str]] = [
+    (
+        ("GET", "/test.txt", {**HOST, "Range": "bytes=0-9"}, b""),
+        "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41",
+    ),
+    (
+        (
+            "PUT",
+            "/test%24file.text",
+            {**HOST, "Date": "Fri, 24 May 2013 00:00:00 GMT", "x-amz-storage-class": "REDUCED_REDUNDANCY"},
+            b"Welcome to Amazon S3.",
+        ),
+        "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd",
+    ),
+    (
+        ("GET", "/?lifecycle=", HOST, b""),
+        "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543",
+    ),
+    (
+        ("GET", "/?max-keys=2&prefix=J", HOST, b""),
+        "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7",
+    ),
+]
+
+
+@pytest.mark.parametrize(("request_parts", "signature"), EXAMPLES, ids=["object", "put", "lifecycle", "list"])
+def test_the_published_examples(request_parts: tuple[str, str, dict[str, str], bytes], signature: str) -> None:
+    """Byte for byte."""
+    headers = sign(*request_parts, ACCOUNT, "us-east-1", "20130524T000000Z")
+
+    assert f"Signature={signature}" == headers["authorization"].split(",")[-1]
+    assert headers["authorization"].startswith(
+        "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request,SignedHeaders="
+    )
+
+
+def test_the_published_signing_key() -> None:
+    """Of the day, the region and the service."""
+    key = signing_key("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "20150830", "us-east-1", "iam")
+
+    assert "c4afb1cc5771d871763a393e44b703571b55cc28424d1a5e86da6ed3c154a4b9" == key.hex()
+
+
+def test_a_session_token_is_signed() -> None:
+    """Temporary credentials."""
+    headers = sign(*EXAMPLES[0][0], ACCOUNT._replace(session_token="t"), "us-east-1", "20130524T000000Z")
+
+    assert "t" == headers["x-amz-security-token"]
+    assert "x-amz-security-token" in headers["authorization"]
+
+
+def test_paths_are_encoded_once() -> None:
+    """The '=' of our keys, too."""
+    assert "/b/raw/schema%3D1/dt%3D2026-01-15/a~b%20c.json.gz" == encode_path(
+        "/b/raw/schema=1/dt=2026-01-15/a~b c.json.gz"
+    )
+
+
+def test_credentials_do_not_print_themselves() -> None:
+    """In no traceback either."""
+    assert "wJalr" not in f"{ACCOUNT} {ACCOUNT!r}"

@@ -1,4 +1,4 @@
-"""What is read of a report, and the names that are made of it."""
+"""What is read of a report, and the names that are result of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from agent.model.report import REPORT_LIMIT_BYTES
 from agent.reports import encode_report
-from agent.ship.parcel import BadParcel, packed, parcel, read_parcel, unpacked
+from agent.ship.payload import BadPayload, compress, decompress, parse_payload, read_payload
 from tests.agent.ship.servers import report
 from tests.machines import scanned
 
@@ -21,12 +21,12 @@ def test_a_real_report_is_a_parcel() -> None:
     """As the scan writes it; nothing of its bytes is touched."""
     found = scanned("", "gpu-width-x8")
     data = encode_report(msgspec.structs.replace(found, generated_at="2026-01-15T08:00:00Z"))
-    made = parcel(data)
+    result = parse_payload(data)
 
-    assert data == made.data
-    assert ("error", "h100-01", "1") == (made.verdict, made.host, made.schema)
-    assert f"raw/schema=1/dt=2026-01-15/{found.node.machine_id}/{made.digest}.json.gz" == made.landing("gzip")
-    assert f"h100-01_20260115T080000Z_{made.digest[:16]}.json.zst" == made.file_name("zstd")
+    assert data == result.data
+    assert ("error", "h100-01", "1") == (result.verdict, result.host, result.schema)
+    assert f"raw/schema=1/dt=2026-01-15/{found.node.machine_id}/{result.digest}.json.gz" == result.object_key("gzip")
+    assert f"h100-01_20260115T080000Z_{result.digest[:16]}.json.zst" == result.file_name("zstd")
 
 
 def test_the_same_report_has_one_digest_whatever_it_is_packed_in(tmp_path: Path) -> None:
@@ -34,13 +34,13 @@ def test_the_same_report_has_one_digest_whatever_it_is_packed_in(tmp_path: Path)
     (tmp_path / "a.json").write_bytes(report())
     (tmp_path / "b.json.gz").write_bytes(gzip.compress(report()))
 
-    assert read_parcel(str(tmp_path / "a.json")) == read_parcel(str(tmp_path / "b.json.gz"))
-    assert packed(report(), "gzip") == packed(report(), "gzip")
-    assert report() == unpacked(packed(report(), "gzip"))
+    assert read_payload(str(tmp_path / "a.json")) == read_payload(str(tmp_path / "b.json.gz"))
+    assert compress(report(), "gzip") == compress(report(), "gzip")
+    assert report() == decompress(compress(report(), "gzip"))
 
 
 @pytest.mark.parametrize(
-    ("change", "landing"),
+    ("change", "object_key"),
     [
         ({"machine_id": "../../etc"}, "_.._etc"),
         ({"machine_id": None, "serial": "S/N 1"}, "S_N_1"),
@@ -49,12 +49,12 @@ def test_the_same_report_has_one_digest_whatever_it_is_packed_in(tmp_path: Path)
         ({"machine_id": "x" * 300}, "x" * 64),
     ],
 )
-def test_no_name_leads_out_of_a_folder(change: dict[str, str | None], landing: str) -> None:
+def test_no_name_leads_out_of_a_folder(change: dict[str, str | None], object_key: str) -> None:
     """A report is written by a host, and a host may say anything."""
     document = json.loads(report())
     document["node"] |= change
 
-    assert landing == parcel(json.dumps(document).encode()).landing("gzip").split("/")[3]
+    assert object_key == parse_payload(json.dumps(document).encode()).object_key("gzip").split("/")[3]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_no_name_leads_out_of_a_folder(change: dict[str, str | None], landing: s
 )
 def test_times_are_utc(when: str, name: str) -> None:
     """And as long as all others, so that names sort by them."""
-    assert name == parcel(report().replace(b"2026-01-15T00:00:00Z", when.encode())).when
+    assert name == parse_payload(report().replace(b"2026-01-15T00:00:00Z", when.encode())).timestamp
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_what_is_no_report_is_refused(data: bytes, part: str, tmp_path: Path) ->
     """With what is wrong."""
     (tmp_path / "r.json").write_bytes(data)
 
-    with pytest.raises(BadParcel, match=part):
-        read_parcel(str(tmp_path / "r.json"))
+    with pytest.raises(BadPayload, match=part):
+        read_payload(str(tmp_path / "r.json"))
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
@@ -101,10 +101,10 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 
     for path in (tmp_path / "pipe", tmp_path):
-        with pytest.raises(BadParcel, match="is no file"):
-            read_parcel(str(path))
+        with pytest.raises(BadPayload, match="is no file"):
+            read_payload(str(path))
 
 
 def test_a_verdict_of_a_later_version_is_not_taken_for_healthy() -> None:
     """It is worth more than a healthy one."""
-    assert "unknown" == parcel(report(verdict="splendid")).verdict
+    assert "unknown" == parse_payload(report(verdict="splendid")).verdict

@@ -14,14 +14,15 @@ import msgspec
 
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA
 
-GZIP = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b"
 SUFFIXES = {"gzip": ".json.gz", "zstd": ".json.zst", "none": ".json"}
-_FAMILY = SCHEMA.partition("/")[0]
+CONTENT_TYPES = {"gzip": "application/gzip", "zstd": "application/zstd", "none": "application/json"}
+_SCHEMA_FAMILY = SCHEMA.partition("/")[0]
 _VERDICTS = ("ok", "unknown", "warning", "error", "critical")
-_UNFIT = re.compile(r"[^A-Za-z0-9._-]")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
-class BadParcel(Exception):
+class BadPayload(Exception):
     """No report that can be handed over; the message says what is wrong, without the file's name."""
 
 
@@ -35,7 +36,7 @@ class _Summary(msgspec.Struct):
     verdict: str = "unknown"
 
 
-class _Head(msgspec.Struct):
+class _ReportHead(msgspec.Struct):
     """What is read of a report: the fleet reads the rest, which may be of a later version than this one."""
 
     schema: str = ""
@@ -45,103 +46,103 @@ class _Head(msgspec.Struct):
     summary: _Summary | None = None
 
 
-class Parcel(NamedTuple):
-    """A report and its address label."""
+class Payload(NamedTuple):
+    """A report, and what its names are made of."""
 
     data: bytes  # the report, as it was written
     digest: str  # SHA-256 of `data`, hex: the same for ever, whatever the compression
     schema: str  # "1"
-    when: str  # of what it says, UTC: "20260115T080000Z"
+    timestamp: str  # of what it says, UTC: "20260115T080000Z"
     verdict: str
     host: str  # fit for a file name
-    machine: str  # machine id, else serial, else host name; fit for a file name
+    machine_id: str  # machine id, else serial, else host name; fit for a file name
 
-    def landing(self, compress: str) -> str:
+    def object_key(self, compression: str) -> str:
         """Its key in an object store: the same report always lands on the same place."""
-        day = f"{self.when[:4]}-{self.when[4:6]}-{self.when[6:8]}"
-        return f"raw/schema={self.schema}/dt={day}/{self.machine}/{self.digest}{SUFFIXES[compress]}"
+        day = f"{self.timestamp[:4]}-{self.timestamp[4:6]}-{self.timestamp[6:8]}"
+        return f"raw/schema={self.schema}/dt={day}/{self.machine_id}/{self.digest}{SUFFIXES[compression]}"
 
-    def file_name(self, compress: str) -> str:
+    def file_name(self, compression: str) -> str:
         """Its name in a folder of many hosts."""
-        return f"{self.host}_{self.when}_{self.digest[:16]}{SUFFIXES[compress]}"
+        return f"{self.host}_{self.timestamp}_{self.digest[:16]}{SUFFIXES[compression]}"
 
 
-def parcel(data: bytes) -> Parcel:
-    """Read what is needed of a report's bytes; all of it has to be JSON. Raises BadParcel."""
+def parse_payload(data: bytes) -> Payload:
+    """Read what is needed of a report's bytes; all of it has to be JSON. Raises BadPayload."""
     try:
-        head = msgspec.json.decode(data, type=_Head)
+        head = msgspec.json.decode(data, type=_ReportHead)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadParcel(f"not a report: {error}") from error
+        raise BadPayload(f"not a report: {error}") from error
     family, _, version = head.schema.partition("/")
-    if family != _FAMILY or not re.fullmatch(r"[0-9]{1,4}", version):
-        raise BadParcel(f"not a report: its schema is {head.schema!r:.60}")
+    if family != _SCHEMA_FAMILY or not re.fullmatch(r"[0-9]{1,4}", version):
+        raise BadPayload(f"not a report: its schema is {head.schema!r:.60}")
     if head.node is None or head.summary is None:
-        raise BadParcel("a damaged report: it has no node or no summary")
+        raise BadPayload("a damaged report: it has no node or no summary")
     verdict = head.summary.verdict if head.summary.verdict in _VERDICTS else "unknown"
     node = head.node
-    host = _fit(node.hostname)
-    machine = _fit(node.machine_id or node.serial or node.hostname)
-    when = _utc(head.observed_at or head.generated_at)
-    return Parcel(data, hashlib.sha256(data).hexdigest(), version, when, verdict, host, machine)
+    host = _safe_name(node.hostname)
+    machine = _safe_name(node.machine_id or node.serial or node.hostname)
+    timestamp = _format_utc(head.observed_at or head.generated_at)
+    return Payload(data, hashlib.sha256(data).hexdigest(), version, timestamp, verdict, host, machine)
 
 
-def read_parcel(path: str) -> Parcel:
-    """A report's file, plain or gzip. Raises BadParcel, OSError."""
-    return parcel(unpacked(read_bytes(path)))
+def read_payload(path: str) -> Payload:
+    """A report's file, plain or gzip. Raises BadPayload, OSError."""
+    return parse_payload(decompress(read_bytes(path)))
 
 
 def read_bytes(path: str) -> bytes:
-    """A regular file, at most as large as a report can be. Raises BadParcel, OSError."""
+    """A regular file, at most as large as a report can be. Raises BadPayload, OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe is not waited for
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise BadParcel("is there, and is no file")
+            raise BadPayload("is there, and is no file")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             data = file.read(REPORT_LIMIT_BYTES + 1)
     finally:
         os.close(descriptor)
     if len(data) > REPORT_LIMIT_BYTES:
-        raise BadParcel(f"larger than a report can be ({REPORT_LIMIT_BYTES} bytes)")
+        raise BadPayload(f"larger than a report can be ({REPORT_LIMIT_BYTES} bytes)")
     return data
 
 
-def unpacked(data: bytes) -> bytes:
-    """The bytes of a report that may be gzip. Raises BadParcel."""
-    if data[:2] != GZIP:
+def decompress(data: bytes) -> bytes:
+    """The bytes of a report that may be gzip. Raises BadPayload."""
+    if data[:2] != GZIP_MAGIC:
         return data
     inflate = zlib.decompressobj(wbits=31)
     try:
         out = inflate.decompress(data, REPORT_LIMIT_BYTES + 1)
     except zlib.error as error:
-        raise BadParcel(f"damaged gzip: {error}") from error
+        raise BadPayload(f"damaged gzip: {error}") from error
     if len(out) > REPORT_LIMIT_BYTES:
-        raise BadParcel(f"larger than a report can be ({REPORT_LIMIT_BYTES} bytes)")
+        raise BadPayload(f"larger than a report can be ({REPORT_LIMIT_BYTES} bytes)")
     if not inflate.eof:
-        raise BadParcel("truncated gzip")
+        raise BadPayload("truncated gzip")
     return out
 
 
-def packed(data: bytes, compress: str) -> bytes:
+def compress(data: bytes, compression: str) -> bytes:
     """Compressed by gzip, zstd or none; no time stands in it: the same bytes give the same."""
-    if compress == "gzip":
+    if compression == "gzip":
         deflate = zlib.compressobj(6, zlib.DEFLATED, 31)
         return deflate.compress(data) + deflate.flush()
-    if compress == "zstd":
+    if compression == "zstd":
         import zstandard
 
         return zstandard.ZstdCompressor(level=3).compress(data)
     return data
 
 
-def _utc(text: str) -> str:
+def _format_utc(text: str) -> str:
     try:
         when = datetime.fromisoformat(text.replace("Z", "+00:00"))
         when = when.astimezone(timezone.utc) if when.tzinfo else when
     except (ValueError, OverflowError) as error:
-        raise BadParcel(f"a damaged report: its time is {text!r:.40}") from error
+        raise BadPayload(f"a damaged report: its time is {text!r:.40}") from error
     return when.strftime("%Y%m%dT%H%M%SZ").rjust(16, "0")
 
 
-def _fit(text: str | None) -> str:
+def _safe_name(text: str | None) -> str:
     """Without what could lead out of a folder or be hidden in it."""
-    return _UNFIT.sub("_", text or "").lstrip(".")[:64] or "unknown"
+    return _UNSAFE.sub("_", text or "").lstrip(".")[:64] or "unknown"

@@ -6,10 +6,13 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from agent.ship.answer import BadTarget, Target
+from agent.ship.target import BadTarget, Target
+
+if TYPE_CHECKING:
+    from agent.ship.http_target import TlsFiles
 
 SCHEMES = ("file", "http", "https", "s3")
 METHODS = ("POST", "PUT")
@@ -17,7 +20,7 @@ COMPRESSIONS = ("gzip", "zstd", "none")
 _TOKEN_LIMIT_BYTES = 1 << 14
 
 
-class Address(NamedTuple):
+class TargetOptions(NamedTuple):
     """Where to, and what goes with it."""
 
     to: str
@@ -32,74 +35,74 @@ class Address(NamedTuple):
     credentials: str | None = None
 
 
-def checked(address: Address) -> SplitResult:
+def check_options(options: TargetOptions) -> SplitResult:
     """The address in parts, where all of it can be meant; nothing is read. Raises BadTarget."""
-    url = _split(address.to, "--to")
+    url = _split(options.to, "--to")
     if url.scheme not in SCHEMES:
         raise BadTarget(f"--to {url.scheme}://: the address is a folder, or one of {', '.join(SCHEMES)}")
-    if address.method not in METHODS:
-        raise BadTarget(f"--method {address.method[:20]}: it is POST or PUT")
-    if address.compress not in COMPRESSIONS:
-        raise BadTarget(f"--compress {address.compress[:20]}: it is one of {', '.join(COMPRESSIONS)}")
-    web, store = url.scheme in ("http", "https"), url.scheme == "s3"
-    for option, value, fits in (
-        ("--token-file", address.token_file, web),
-        ("--cert", address.cert, web or store),
-        ("--key", address.key, web or store),
-        ("--ca", address.ca, web or store),
-        ("--endpoint", address.endpoint, store),
-        ("--region", address.region, store),
-        ("--credentials", address.credentials, store),
+    if options.method not in METHODS:
+        raise BadTarget(f"--method {options.method[:20]}: it is POST or PUT")
+    if options.compress not in COMPRESSIONS:
+        raise BadTarget(f"--compress {options.compress[:20]}: it is one of {', '.join(COMPRESSIONS)}")
+    is_http, is_s3 = url.scheme in ("http", "https"), url.scheme == "s3"
+    for option, value, applies in (
+        ("--token-file", options.token_file, is_http),
+        ("--cert", options.cert, is_http or is_s3),
+        ("--key", options.key, is_http or is_s3),
+        ("--ca", options.ca, is_http or is_s3),
+        ("--endpoint", options.endpoint, is_s3),
+        ("--region", options.region, is_s3),
+        ("--credentials", options.credentials, is_s3),
     ):
-        if value and not fits:
+        if value and not applies:
             raise BadTarget(f"{option} has no use for this address")
-    if address.key and not address.cert:
+    if options.key and not options.cert:
         raise BadTarget("--key goes with --cert")
-    if url.scheme == "http" and (address.cert or address.ca):
+    if url.scheme == "http" and (options.cert or options.ca):
         raise BadTarget("--cert and --ca are for https")
-    if url.scheme == "http" and address.token_file and not _own(url.hostname or ""):
+    if url.scheme == "http" and options.token_file and not _is_loopback(url.hostname or ""):
         raise BadTarget("--token-file: a token is not sent without TLS; the address has to begin with https://")
-    if store:
+    if is_s3:
         _check_bucket(url)
     return url
 
 
-def opened(address: Address, environment: Mapping[str, str]) -> Target:
+def open_target(options: TargetOptions, environment: Mapping[str, str]) -> Target:
     """The target with its secrets and certificates. Raises BadTarget."""
-    url = checked(address)
+    url = check_options(options)
     if url.scheme == "file":
-        from agent.ship.folder import Folder
+        from agent.ship.folder import FolderTarget
 
-        return Folder(os.path.abspath(unquote(url.path)), address.compress)
-    from agent.ship.endpoint import Endpoint, Tls
+        return FolderTarget(os.path.abspath(unquote(url.path)), options.compress)
+    from agent.ship.http_target import HttpTarget, TlsFiles
 
-    tls = Tls(address.cert, address.key, address.ca)
+    tls = TlsFiles(options.cert, options.key, options.ca)
     try:
         if url.scheme == "s3":
-            return _bucket(url, address, tls, environment)
-        token = _token(address.token_file) if address.token_file else None
-        return Endpoint(url, address.method, address.compress, token, tls)
+            return _open_bucket(url, options, tls, environment)
+        token = _read_token(options.token_file) if options.token_file else None
+        return HttpTarget(url, options.method, options.compress, token, tls)
     except OSError as error:
         raise BadTarget(error.strerror or "TLS cannot be set up") from error
 
 
-def _bucket(url: SplitResult, address: Address, tls: object, environment: Mapping[str, str]) -> Target:
-    from agent.ship.bucket import Bucket, Store, found_credentials
-    from agent.ship.endpoint import Tls
+def _open_bucket(url: SplitResult, options: TargetOptions, tls: TlsFiles, environment: Mapping[str, str]) -> Target:
+    from agent.ship.s3 import Bucket, S3Target, load_credentials
 
-    own = address.endpoint or environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
-    place = _split(own, "--endpoint") if own else None
-    if place is not None and (place.scheme not in ("http", "https") or place.path.strip("/") or place.query):
+    custom = options.endpoint or environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+    endpoint = _split(custom, "--endpoint") if custom else None
+    if endpoint is not None and (
+        endpoint.scheme not in ("http", "https") or endpoint.path.strip("/") or endpoint.query
+    ):
         raise BadTarget("--endpoint: it is https://HOST or https://HOST:PORT")
-    if place is not None and place.scheme == "http" and (address.cert or address.ca):
+    if endpoint is not None and endpoint.scheme == "http" and (options.cert or options.ca):
         raise BadTarget("--cert and --ca are for https")
-    region = address.region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
+    region = options.region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
     if not re.fullmatch(r"[A-Za-z0-9-]{1,60}", region):
         raise BadTarget("--region: no region is called so")
     prefix = unquote(url.path).strip("/")
-    store = Store(url.netloc, f"{prefix}/" if prefix else "", region, place)
-    assert isinstance(tls, Tls)
-    return Bucket(store, address.compress, found_credentials(environment, address.credentials), tls)
+    bucket = Bucket(url.netloc, f"{prefix}/" if prefix else "", region, endpoint)
+    return S3Target(bucket, options.compress, load_credentials(environment, options.credentials), tls)
 
 
 def _split(text: str, option: str) -> SplitResult:
@@ -136,11 +139,11 @@ def _check_bucket(url: SplitResult) -> None:
         raise BadTarget("--to: '?' has no meaning in s3://")
 
 
-def _own(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or bool(re.fullmatch(r"127\.\d+\.\d+\.\d+", host))
 
 
-def _token(path: str) -> str:
+def _read_token(path: str) -> str:
     """One line of a file. Raises BadTarget, which does not repeat it."""
     try:
         with open(path, "rb") as file:
