@@ -100,7 +100,7 @@ def test_picture_of_the_readme(golden: Golden) -> None:
 def test_golden_form_hides_nothing_that_checks_do_not_repeat() -> None:
     """JSON reads back as it was; a number that is not the report's own stays, and so does a wrong list of rules."""
     report = scanned(EXPORTED)
-    document = decode_indented(encode(report))
+    document = decode_indented(encode_report(report))
     wrong = {**document, "summary": {**document["summary"], "unknown_rules": document["summary"]["unknown_rules"][1:]}}
 
     assert document == json.loads(format_json(document))

@@ -13,13 +13,13 @@ from agent.cli.errors import CliError
 from agent.cli.options import reject_nan
 
 if TYPE_CHECKING:
-    from agent.config import Ship
+    from agent.config import ShipSettings
     from agent.ship.run import RunResult
     from agent.ship.spool import Spool
 
 REPORT = "/var/lib/fabricscope/report.json"
 STATE = "/var/lib/fabricscope-ship"
-ALL_HANDED_OVER, SOME_LEFT = 0, 1
+ALL_SENT, SOME_WAITING = 0, 1
 SPOOL_BYTES, SPOOL_COUNT, SECONDS = 64 << 20, 2000, 60.0
 
 
@@ -55,7 +55,7 @@ def ship(
     """Hand reports to a fleet inventory, with a spool. Exit 0 all handed over, 1 some still wait (or were given up)."""
     from agent.config import ShipSettings
 
-    options = Ship(
+    options = ShipSettings(
         to=to,
         method=method,
         compress=compress,
@@ -71,11 +71,11 @@ def ship(
         spool_count=spool_count,
         timeout=timeout,
     )
-    raise typer.Exit(_ship(reports or [REPORT], _merge_config(options, config), quiet))
+    raise typer.Exit(_run_ship(reports or [REPORT], _merge_options(options, config), quiet))
 
 
-def _merge_config(options: Ship, config: str | None) -> Ship:
-    """The command line, then the file. Raises Refused."""
+def _merge_options(options: ShipSettings, config: str | None) -> ShipSettings:
+    """Merge the command line over the file. Raises CliError."""
     if config is None:
         return options
     import msgspec
@@ -83,24 +83,24 @@ def _merge_config(options: Ship, config: str | None) -> Ship:
     from agent.config import ConfigurationError, load_ship_settings
 
     try:
-        file_values = msgspec.structs.asdict(load_ship(config))
-    except BadConfiguration as error:
-        raise Refused(str(error)) from error
-    given = {name: value for name, value in msgspec.structs.asdict(options).items() if value is not None}
-    return type(options)(**{**file_values, **given})
+        from_file = msgspec.structs.asdict(load_ship_settings(config))
+    except ConfigurationError as error:
+        raise CliError(str(error)) from error
+    from_options = {name: value for name, value in msgspec.structs.asdict(options).items() if value is not None}
+    return type(options)(**{**from_file, **from_options})
 
 
-def _ship(reports: list[str], options: Ship, quiet: bool) -> int:
-    """Run, print the result, and choose the exit code. Raises Refused, also where reports cannot be sent."""
+def _run_ship(reports: list[str], options: ShipSettings, quiet: bool) -> int:
+    """Run, print the result and return the exit code. Raises CliError, also if reports are kept and cannot be sent."""
     from agent.ship.options import TargetOptions, check_options, open_target
     from agent.ship.run import RetryPolicy
     from agent.ship.run import ship as run_ship
     from agent.ship.spool import Spool
     from agent.ship.target import BadTarget
 
-    until = time.monotonic() + _number(options.timeout, SECONDS, "timeout", 0.1)
+    until = time.monotonic() + _validate_number(options.timeout, SECONDS, "timeout", 0.1)
     if not options.to:
-        raise Refused("--to says where reports go: a folder, https://HOST/PATH or s3://BUCKET/PREFIX")
+        raise CliError("--to says where reports go: a folder, https://HOST/PATH or s3://BUCKET/PREFIX")
     target_options = TargetOptions(
         options.to,
         (options.method or "POST").upper(),
@@ -114,8 +114,8 @@ def _ship(reports: list[str], options: Ship, quiet: bool) -> int:
         options.credentials,
     )
     place = os.path.abspath(options.spool or os.path.join(_state_dir(), "spool"))
-    limit = int(_number(options.spool_limit, SPOOL_BYTES, "spool_limit", 0))
-    spool = Spool(place, limit, int(_number(options.spool_count, SPOOL_COUNT, "spool_count", 0)), _warn)
+    limit = int(_validate_number(options.spool_limit, SPOOL_BYTES, "spool_limit", 0))
+    spool = Spool(place, limit, int(_validate_number(options.spool_count, SPOOL_COUNT, "spool_count", 0)), _warn)
     problem, target = None, None
     try:
         check_options(target_options)
@@ -128,13 +128,13 @@ def _ship(reports: list[str], options: Ship, quiet: bool) -> int:
     try:
         result = run_ship(reports, target, spool, until, RetryPolicy(), _warn)
     except OSError as error:
-        raise Refused(f"{error.filename or place}: {error.strerror}; --spool says where reports may wait") from error
-    return _report_result(result, problem, target.label if target else "", spool, quiet)
+        raise CliError(f"{error.filename or place}: {error.strerror}; --spool says where reports may wait") from error
+    return _print_summary(result, problem, target.label if target else "", spool, quiet)
 
 
-def _report_result(result: RunResult, problem: str | None, label: str, spool: Spool, quiet: bool) -> int:
+def _print_summary(result: RunResult, problem: str | None, target_name: str, spool: Spool, quiet: bool) -> int:
     if result.accepted and not quiet:
-        sys.stdout.write(f"handed over {_count_reports(result.accepted)} to {label}\n")
+        sys.stdout.write(f"handed over {_count_reports(result.accepted)} to {target_name}\n")
     why = f": {result.reason}" if result.reason else ""
     dropped = sum(result.dropped.values())
     if dropped:
@@ -152,10 +152,10 @@ def _report_result(result: RunResult, problem: str | None, label: str, spool: Sp
     for line in result.bad if problem else result.bad[:-1]:
         _warn(line)
     if problem:
-        raise Refused(f"{problem}; {waiting}")
+        raise CliError(f"{problem}; {waiting}")
     if result.bad:
-        raise Refused(result.bad[-1])
-    return ALL_HANDED_OVER if result.all_handed_over else SOME_LEFT
+        raise CliError(result.bad[-1])
+    return ALL_SENT if result.all_handed_over else SOME_WAITING
 
 
 def _count_reports(count: int) -> str:

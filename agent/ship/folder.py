@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 
-from agent.reports import replace
+from agent.reports import replace_file
 from agent.ship.payload import Payload, compress
 from agent.ship.target import Attempt, SendResult, SendStatus, Target
 

@@ -188,7 +188,7 @@ class Spool:
 
     def _write(self, entry: SpoolEntry, data: bytes, temporary: str) -> None:
         folder = os.path.join(self.path, "waiting")
-        replace(self._path(entry), os.path.join(folder, temporary), data)
+        replace_file(self._path(entry), os.path.join(folder, temporary), data)
         sync_folder(folder)
 
     def _list_all(self) -> list[SpoolEntry]:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from agent.reports import replace
+from agent.reports import replace_file
 
 Warn = Callable[[str], None]
 SCHEMA = "fabricscope.spool/1"
@@ -132,7 +132,9 @@ class Journal:
     def _write(self) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{self._path}.new")
-        replace(self._path, f"{self._path}.new", msgspec.json.format(msgspec.json.encode(self.state), indent=2) + b"\n")
+        replace_file(
+            self._path, f"{self._path}.new", msgspec.json.format(msgspec.json.encode(self.state), indent=2) + b"\n"
+        )
 
     def _tombstone_path(self, kind: str, name: str) -> str:
         return os.path.join(self._tombstones, f"{kind}.{name}")
