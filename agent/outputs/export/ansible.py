@@ -12,7 +12,7 @@ import msgspec
 from agent.model.finding import SEVERITIES
 from agent.model.report import Report
 from agent.outputs.export.domain import nvlink_domain
-from agent.outputs.export.words import line
+from agent.outputs.formatting import line
 
 FINDINGS_LIMIT = 50
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from agent.model.finding import Check, Finding
 from agent.model.report import ProbeRun, Report
 from agent.outputs.export.markup import Element, element, written
-from agent.outputs.export.words import line
+from agent.outputs.formatting import line
 
 NAME = "fabricscope"
 SUBJECTS_SHOWN = 20

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from agent.model.gpu import Gpu
 from agent.model.pci import Link, PciFunction
 from agent.outputs.export.markup import Element, element
-from agent.outputs.export.words import known, line
+from agent.outputs.formatting import known, line
 
 # NCCL takes these words and no others: src/graph/topo.cc, kvDictPciGen
 SPEEDS = {

@@ -23,7 +23,7 @@ from agent.model.pci import PciFunction
 from agent.model.report import Report
 from agent.outputs.export.markup import Comment, Element, element, written
 from agent.outputs.export.nccl_links import ADDRESS, link_attributes, nvlinks
-from agent.outputs.export.words import cpu_numbers, known, line
+from agent.outputs.formatting import cpu_numbers, known, line
 
 MOST_ELEMENTS = 256  # NCCL_TOPO_XML_MAX_NODES: NCCL refuses a file with more
 MASK_LIMIT = 254  # characters of a value

@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from agent.model.report import Report
 from agent.outputs.export.domain import nvlink_domain
-from agent.outputs.export.words import moment
+from agent.outputs.formatting import moment
 
 NAMESPACE = "fabricscope.feature.node.kubernetes.io"  # of the one namespace whose parts anybody may use
 EXPIRY = timedelta(hours=3)  # three hourly scans

@@ -14,7 +14,7 @@ from agent.model.gpu import Gpu
 from agent.model.node import Node
 from agent.model.report import Report
 from agent.outputs.export.domain import nvlink_domain
-from agent.outputs.export.words import cpu_numbers, line
+from agent.outputs.formatting import cpu_numbers, line
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 

@@ -17,9 +17,9 @@ from agent.outputs.html.devices import devices
 from agent.outputs.html.elements import el
 from agent.outputs.html.picture import picture
 from agent.outputs.html.scene import scene
+from agent.outputs.names import Names
 from agent.outputs.text.findings import absorbed, judged
 from agent.outputs.text.header import facts
-from agent.outputs.text.names import Names
 
 # Nothing from outside, whatever a name in the report holds
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"

@@ -14,8 +14,8 @@ from agent.model.report import Report
 from agent.outputs.html.elements import el
 from agent.outputs.html.layout import BAND, DEVICE, GAP, INNER, PLUG, THIN, Layout, Placed, Rect, layout
 from agent.outputs.html.scene import Box, Plug, Scene, Wire
+from agent.outputs.names import Names
 from agent.outputs.text.matrix import nearest, pairs_of
-from agent.outputs.text.names import Names
 
 SMALLEST = 0.72  # of its size, to which a page may shrink the picture before it scrolls
 MARKS = {"critical": "C", "error": "E", "warning": "W", "info": "i"}

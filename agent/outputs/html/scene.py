@@ -15,8 +15,8 @@ from agent.model.link_rate import bandwidth_gbyte_s
 from agent.model.nic import Nic, Port
 from agent.model.pci import Link, PciFunction
 from agent.model.report import Report
+from agent.outputs.names import Names, model
 from agent.outputs.text.link import MEANING, generation
-from agent.outputs.text.names import Names, model
 from agent.outputs.text.row import DRIVER, NIC_STATE
 from agent.outputs.wiring import Wiring
 

@@ -8,9 +8,9 @@ from xml.etree.ElementTree import Element
 from agent.model.report import Report
 from agent.model.topology import Path
 from agent.outputs.html.elements import el
+from agent.outputs.names import Names, shown_nics
 from agent.outputs.text.gpudirect import alike
 from agent.outputs.text.matrix import nearest, pairs_of
-from agent.outputs.text.names import Names, shown_nics
 from agent.outputs.text.unjudged import by_reason, what_would_help
 
 MOST = 64  # rows or columns that a table on a page still shows

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from agent.model.finding import SEVERITIES, Finding
 from agent.model.report import Report
+from agent.outputs.names import Names
 from agent.outputs.text.lines import BLANK, Line, Span, length, line, paragraph
-from agent.outputs.text.names import Names
 
 DIGEST = 8  # findings that the top of the page names
 EVIDENCE = 12

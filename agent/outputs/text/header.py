@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from agent.model.nic import Nic
 from agent.model.report import Report
+from agent.outputs.names import model, shown_nics
 from agent.outputs.text.lines import Line, joined, paragraph
-from agent.outputs.text.names import model, shown_nics
 
 HANGING = 12  # columns before the text of a row
 

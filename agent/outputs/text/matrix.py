@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from agent.model.report import Report
 from agent.model.topology import Path
+from agent.outputs.names import Names, ranged, shown_nics
 from agent.outputs.text.lines import BLANK, Line, Span, length, line, paragraph
-from agent.outputs.text.names import Names, ranged, shown_nics
 
 NEAR = ("C2C", "PIX", "PXB", "PHB", "NODE", "SYS")  # nearest first
 MOST = 32  # rows or columns of a matrix that somebody still reads

@@ -9,9 +9,9 @@ from agent.model.gpu import Gpu
 from agent.model.nic import FabricNeighbor, Netdev, Nic, Port
 from agent.model.pci import PciFunction
 from agent.model.report import Report
+from agent.outputs.names import Names, model
 from agent.outputs.text.lines import Line, Span, length
 from agent.outputs.text.link import Notes, link_text
-from agent.outputs.text.names import Names, model
 
 ROOMY = 120  # columns of the page from which on everything stands in columns, and interfaces have one
 ALL_ALIGNED, FEW_ALIGNED = 4, 1  # cells: link, state, role, interface; or the link only

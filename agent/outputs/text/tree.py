@@ -9,8 +9,8 @@ from __future__ import annotations
 from agent.model.node import NumaNode
 from agent.model.pci import PciFunction
 from agent.model.report import Report
+from agent.outputs.names import ranged
 from agent.outputs.text.lines import Line, Span, line, paragraph
-from agent.outputs.text.names import ranged
 from agent.outputs.text.row import Row, Rows, aligned
 from agent.outputs.wiring import Wiring
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agent.model.report import ProbeRun, Report
+from agent.outputs.names import Names, ranged
 from agent.outputs.text.lines import BLANK, Line, paragraph
-from agent.outputs.text.names import Names, ranged
 
 PRIVILEGE = ("CAP_", "needs root", "Permission denied", "not permitted")
 COMMANDS = {  # what to save into a folder of outputs, where a probe of it found nothing
