@@ -1,4 +1,4 @@
-"""`watch`: stays, and judges again when the kernel says that something changed.
+"""`watch`: stays, and evaluates again when the kernel reports that something changed.
 
 events (probes/kernel/events.py) -> pace.py: when, and what of it -> judging.py: read that, keep the rest,
 judge -> lines.py.
