@@ -137,10 +137,10 @@ def _history_of(request: ReportRequest, reporter: _WatchOutput) -> AddHistory | 
     directory = request.earlier.state_dir
     if directory is None:
         return None
-    from agent.history.store import remembered
+    from agent.history.store import apply_state_file
 
     def known(report: Report, whole: bool) -> Report:
-        return remembered(directory, report, reporter.warn_once, keep=whole and not request.only)
+        return apply_state_file(directory, report, reporter.warn_once, keep=whole and not request.only)
 
     return known
 

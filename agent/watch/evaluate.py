@@ -11,8 +11,8 @@ import msgspec
 from agent.diagnose import ScanPlan, scan, utc_now
 from agent.diff import diff, is_same_host
 from agent.diff.change import Change
-from agent.history.kept import carried
-from agent.history.state import State, compared, remember
+from agent.history.state import HostState, add_history, update_state
+from agent.history.window import carry_window
 from agent.model.report import Report
 from agent.watch.debounce import affected_probes, with_fallbacks
 from probes.catalogue import probes
@@ -100,20 +100,20 @@ class Evaluator:
     def _add_history(self, report: Report, full: bool) -> Report:
         with self._signal_guard.uninterruptible():
             report = self._history(report, full)
-        return report if full or self._full_report is None else carried(self._full_report, report)
+        return report if full or self._full_report is None else carry_window(self._full_report, report)
 
 
 class ProcessHistory:
     """What earlier runs know, where no state directory is given: the runs of this process."""
 
     def __init__(self) -> None:
-        self._state: State | None = None
+        self._state: HostState | None = None
 
     def __call__(self, report: Report, full: bool) -> Report:
         """The report with what is known; remembered, where all of it was read."""
-        compared_report = compared(self._state, report)
+        compared_report = add_history(self._state, report)
         if full:
-            self._state = remember(self._state, report)
+            self._state = update_state(self._state, report)
         return compared_report
 
 
