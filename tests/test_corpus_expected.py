@@ -18,8 +18,8 @@ import pytest
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
 from agent.rules.catalogue import every_rule
-from probes.host.door import BadSource
-from probes.host.source import open_source
+from probes.host.interface import BadSource
+from probes.sources.open_source import open_source
 from tests.conftest import CORPUS
 
 TABLE = Path(__file__).with_name("corpus_expected.tsv")

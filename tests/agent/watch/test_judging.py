@@ -21,10 +21,10 @@ from agent.watch.judging import Judge, Judged
 from agent.watch.touched import TOUCHED
 from fixtures.build import build
 from fixtures.memory import in_memory
-from probes import events
 from probes.catalogue import probes
-from probes.host.recorded import RecordedHost
 from probes.host.recording import RecordingHost
+from probes.kernel import events
+from probes.sources.capture import RecordedHost
 from tests.machines import still
 
 BASE = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
