@@ -22,10 +22,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from agent.cli.options import ExportFormat
 from agent.model.report import Report
 from agent.model.schema import schema_text
 from agent.outputs.check import RULES_NAMED, nagios
-from agent.outputs.export import FORMS, exported
+from agent.outputs.export import exported
 from agent.outputs.text import page
 from agent.outputs.text.lines import plain
 from agent.reports import encode_report
@@ -77,7 +78,7 @@ def test_fault(fault: str, golden: Golden) -> None:
     golden(f"faults/{fault}.check.txt", hide_counts(nagios(report).text, report))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [form.value for form in ExportFormat])
 def test_export(form: str, golden: Golden) -> None:
     """One machine in every form that `export` writes."""
     report = scanned(EXPORTED)

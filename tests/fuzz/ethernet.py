@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fixtures.build import build
-from fixtures.network_words import Module
-from fixtures.optics import pages
+from fixtures.network.description import Module
+from fixtures.network.optics import pages
 from probes.ethtool import ioctl as ethtool_ioctl
 from probes.ethtool import netlink as genl
 from probes.optics import eeprom as optics_reads

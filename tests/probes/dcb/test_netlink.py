@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
-from fixtures import dcb as made
-from fixtures.network_words import Qos
+from fixtures.network import dcb as made
+from fixtures.network.description import Qos
 from probes import netlink
 from probes.dcb import netlink as dcb
 from probes.dcb.facts import Application

@@ -6,9 +6,9 @@ import errno
 
 import pytest
 
-from fixtures import dcb as made
-from fixtures.netlink import link, refusal
-from fixtures.network_words import Qos
+from fixtures.network import dcb as made
+from fixtures.network.description import Qos
+from fixtures.network.netlink import link, refusal
 from probes import netlink
 from probes.catalogue import probe
 from probes.dcb import netlink as dcb_netlink

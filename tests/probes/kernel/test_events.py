@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.netlink import info, link, u32
+from fixtures.network.netlink import info, link, u32
 from probes import netlink
 from probes.host.event_sockets import Overrun
 from probes.host.interface import Failed, Unanswered

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fixtures.netlink import address, info, link, refusal, statistics, text, u32
+from fixtures.network.netlink import address, info, link, refusal, statistics, text, u32
 from probes import netlink
 from probes.host.interface import Denied, Failed
 from probes.netdev import probe as netdev

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fixtures.netlink import address, info, link, statistics, text, u32
+from fixtures.network.netlink import address, info, link, statistics, text, u32
 from probes.netdev import rtnetlink
 from probes.netdev.rtnetlink import Link, parse_address, parse_links, parse_statistics
 from probes.netlink import attribute, messages

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fixtures.network_words import Module as Words
-from fixtures.optics import THRESHOLDS, pages
+from fixtures.network.description import Module as Words
+from fixtures.network.optics import THRESHOLDS, pages
 from probes.catalogue import probe
 from probes.host.interface import Absent, Denied, Failed, TimedOut
 from probes.optics import cmis as optics_cmis

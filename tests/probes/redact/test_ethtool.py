@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from fixtures.network_words import Module
-from fixtures.optics import pages
+from fixtures.network.description import Module
+from fixtures.network.optics import pages
 from probes.ethtool import ioctl as ioctl
 from probes.ethtool import netlink as genl
 from probes.host.interface import Completed

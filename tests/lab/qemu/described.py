@@ -8,15 +8,16 @@ from typing import Any
 
 import msgspec
 
-from fixtures import ethtool, names
+from fixtures import names
 from fixtures.addresses import places
 from fixtures.config_space import PCIE, PM, config_space
 from fixtures.machine import Machine
-from fixtures.net import interfaces, ipv4, mac_of, operstate
-from fixtures.network_words import Net, Rdma
+from fixtures.network import ethtool
+from fixtures.network.description import Net, Rdma
+from fixtures.network.net import interfaces, ipv4, mac_of, operstate
+from fixtures.network.rdma import COUNTERS, ETHERNET_COUNTERS, HARDWARE_COUNTERS, PHYSICAL, STATES, devices, guid
 from fixtures.nvml import nvml
 from fixtures.planting import Node
-from fixtures.rdma import COUNTERS, ETHERNET_COUNTERS, HARDWARE_COUNTERS, PHYSICAL, STATES, devices, guid
 from tests.lab.place import NVML_ANSWERS
 from tests.nvml.answers import table
 
