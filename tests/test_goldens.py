@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agent.outputs.check import nagios
-from agent.outputs.export import FORMS, exported
-from agent.outputs.text import page
-from agent.outputs.text.lines import plain
+from agent.outputs.check import format_nagios
+from agent.outputs.export import FORMS, export_report
+from agent.outputs.text.lines import to_plain_text
+from agent.outputs.text.page import render_page
 from agent.reports import encode_report
 from tests.conftest import ROOT
 from tests.machines import FAULTS, HOSTS, scanned
@@ -42,8 +42,8 @@ def test_host(shape: str, golden: Golden) -> None:
     report = scanned(shape)
 
     golden(f"{shape}/report.json", encode_report(report).decode())
-    golden(f"{shape}/page-80.txt", plain(page(report, 80)))
-    golden(f"{shape}/page-200.txt", plain(page(report, 200)))
+    golden(f"{shape}/page-80.txt", to_plain_text(render_page(report, 80)))
+    golden(f"{shape}/page-200.txt", to_plain_text(render_page(report, 200)))
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -53,15 +53,15 @@ def test_fault(fault: str, golden: Golden) -> None:
     told = msgspec.json.format(msgspec.json.encode({"findings": report.findings, "summary": report.summary}), indent=2)
 
     golden(f"faults/{fault}.json", told.decode() + "\n")
-    golden(f"faults/{fault}.check.txt", nagios(report).text)
+    golden(f"faults/{fault}.check.txt", format_nagios(report).text)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_export(form: str, golden: Golden) -> None:
     """One machine in every form that `export` writes."""
-    golden(f"{EXPORTED}/export.{form}.txt", exported(form, scanned(EXPORTED)))
+    golden(f"{EXPORTED}/export.{form}.txt", export_report(form, scanned(EXPORTED)))
 
 
 def test_picture_of_the_readme(golden: Golden) -> None:
     """The demo's machine with a fault that a picture shows."""
-    golden("../../docs/machine.svg", exported("svg", scanned(EXPORTED, "switch-uplink-x4")))
+    golden("../../docs/machine.svg", export_report("svg", scanned(EXPORTED, "switch-uplink-x4")))

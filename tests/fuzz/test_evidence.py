@@ -18,8 +18,8 @@ from agent.config import Configuration
 from agent.diagnose import ScanPlan, diagnose, evaluate_report
 from agent.diff import diff
 from agent.model.report import Report
-from agent.outputs.text import page
-from agent.outputs.text.lines import plain
+from agent.outputs.text.lines import to_plain_text
+from agent.outputs.text.page import render_page
 from agent.reports import encode_report
 from fixtures.build import build
 from probes.host.door import BadSource
@@ -100,7 +100,7 @@ def test_damaged_evidence_makes_a_report(shape: str) -> None:
         assert [] == broken
         assert report.checks == again.checks
         assert report.findings == again.findings
-        assert plain(page(report, 80))
+        assert to_plain_text(render_page(report, 80))
         assert not [check for check in report.checks if "Error" in (check.reason or "")]
         assert diff(scanned(shape), report).schema
 
