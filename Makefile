@@ -12,9 +12,10 @@ help:
 	@echo "make scan    set up, scan this host, and show where a full report of an 8-GPU machine is"
 	@echo "make test    set up, run the tests"
 	@echo "make check   format, lint, types, layers, docs, tests"
-	@echo "make docs    write the generated pages (rules, schema, goldens) anew"
+	@echo "make docs    write what is generated and in git (rules, tables of the dataset, goldens) again"
 	@echo "make zipapp, make wheelhouse, make deb"
 	@echo "             dist/: one file, a folder of wheels, a Debian package; for hosts without internet (docs/installing.md)"
+	@echo "make completion  dist/share: the manual and completions for a checkout; packages hold them"
 	@echo "make bench   what it costs, beside lspci and lstopo"
 	@echo "make fuzz    damaged input to every reader, and the property tests, for long"
 	@echo "make mutants change every condition of every rule, and see that a test notices"
@@ -60,15 +61,10 @@ docs: $(BIN)/pytest
 	$(BIN)/python -m agent.rules.pages --write docs/rules
 	$(BIN)/python -m agent.fleet.reference --write docs/fleet-dataset.md
 	$(BIN)/python -m release.prepared agent/fleet/engines/prepared.json
-	$(BIN)/python -m tests.matrix.table --write
-	$(BIN)/python -m tests.peers --write
-	$(BIN)/fabricscope schema > docs/report.schema.json
 	UPDATE_GOLDENS=1 $(BIN)/pytest -q tests/test_goldens.py
-	$(MAKE) completion
 
 completion: $(BIN)/fabricscope
-	$(BIN)/python -m release.completion --write packaging/completion
-	$(BIN)/python -m release.manual --write packaging/man/fabricscope.1
+	$(BIN)/python -m release.share dist
 
 zipapp wheelhouse deb: $(BIN)/fabricscope
 	$(BIN)/python -m release.$@

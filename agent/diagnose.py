@@ -21,11 +21,11 @@ from agent.rules.catalogue import rules_for
 from agent.rules.engine import Faults, asked, told
 from agent.version import VERSION
 from probes.catalogue import probes
-from probes.host.door import Host
+from probes.host.interface import Host
 from probes.host.recording import Recording
 from probes.probe import Outcome, Probe, Status
-from probes.readers.told import FactsSource
 from probes.run import Ran, run_probes
+from probes.topology_files.preparsed import FactsSource
 
 _FIRST_SAMPLE_SHARE = 2 / 3  # of the time left besides the interval, for the first sample: it runs every probe
 NOT_EVALUATED = Summary(verdict="unknown", counts={})

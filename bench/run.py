@@ -19,7 +19,7 @@ from bench.sixteen import sixteen
 from bench.timing import Cost, interleaved
 from fixtures.build import write
 from fixtures.generated import write_generated
-from probes.host.source import open_source
+from probes.sources.open_source import open_source
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from probes.host.door import READ_LIMIT_BYTES, Absent, Host, Unanswered
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Host, Unanswered
 
 SHORT_BYTES = 4096  # one attribute: sysfs never shows more than a page
 REASONS_SHOWN = 5

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import NoReturn
 
-from probes.host.door import Host
+from probes.host.interface import Host
 from probes.host.process import condition, is_running, is_uninterruptible
 from probes.host.recording import Recording, RecordingHost
 from probes.locks import Lock

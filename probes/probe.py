@@ -12,7 +12,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple
 
-from probes.host.door import Host, Unanswered
+from probes.host.interface import Host, Unanswered
 
 
 class Status(str, Enum):

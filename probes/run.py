@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from probes.host.door import Host
+from probes.host.interface import Host
 from probes.host.recording import Recording, RecordingHost
 from probes.host.refusal import Refusal
 from probes.probe import Outcome, Probe, Status, outcome_of

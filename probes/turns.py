@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
-from probes.host.door import Host, Unanswered
+from probes.host.interface import Host, Unanswered
 from probes.host.recording import Recording
 from probes.host.refusal import Refusal
 from probes.probe import Outcome, Probe, Status

@@ -17,6 +17,7 @@ from pathlib import Path
 from agent.units import TEMPLATE_PROGRAM, list_parts, render_units
 from agent.version import VERSION
 from release.payload import DIST, PYTHON, ROOT, installed, run, wheels
+from release.share import MANUAL, ZSH, shared_files
 
 STATE = "/var/lib/fabricscope /var/lib/fabricscope-ship /var/lib/private/fabricscope /var/lib/private/fabricscope-ship"
 PROGRAM = """\
@@ -82,11 +83,7 @@ if [ "$1" = purge ]; then
     rm -rf {state}
 fi
 """
-SHARED = {
-    "packaging/completion/fabricscope.bash": "usr/share/bash-completion/completions/fabricscope",
-    "packaging/completion/_fabricscope": "usr/share/zsh/vendor-completions/_fabricscope",
-    "packaging/completion/fabricscope.fish": "usr/share/fish/vendor_completions.d/fabricscope.fish",
-}
+MOVED = {ZSH: "share/zsh/vendor-completions/_fabricscope"}  # where Debian's zsh looks
 
 
 def build(folder: Path, found: Path | None = None, maintainer: str = "fabricscope <root@localhost>") -> Path:
@@ -118,14 +115,13 @@ def _laid(place: Path) -> None:
     (place / "usr/bin/fabricscope").symlink_to("/opt/fabricscope/bin/fabricscope")
     for unit in render_units(list(list_parts()), TEMPLATE_PROGRAM):
         _write(place / "usr/lib/systemd/system" / unit.name, unit.text)
-    for source, target in SHARED.items():
-        _write(place / target, (ROOT / source).read_text())
+    shared = shared_files()
+    manual = shared.pop(MANUAL)
+    for name, text in shared.items():
+        _write(place / "usr" / MOVED.get(name, name), text)
     _write(place / "usr/share/doc/fabricscope/copyright", COPYRIGHT)
-    for source, target in {"packaging/man/fabricscope.1": "man/man1/fabricscope.1.gz",
-                           "CHANGELOG.md": "doc/fabricscope/changelog.gz"}.items():  # fmt: skip
-        path = place / "usr/share" / target
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(gzip.compress((ROOT / source).read_bytes(), 9, mtime=0))
+    _compress(place / "usr" / f"{MANUAL}.gz", manual)
+    _compress(place / "usr/share/doc/fabricscope/changelog.gz", (ROOT / "CHANGELOG.md").read_text())
 
 
 def _control(place: Path, version: str, architecture: str, maintainer: str) -> None:
@@ -142,6 +138,11 @@ def _control(place: Path, version: str, architecture: str, maintainer: str) -> N
     _write(place / "DEBIAN/postinst", POSTINST.format(restarted=stays))
     _write(place / "DEBIAN/prerm", PRERM.format(units=started))
     _write(place / "DEBIAN/postrm", POSTRM.format(state=STATE))
+
+
+def _compress(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,12 +1,9 @@
-"""The manual page, from the commands themselves and the few sections below: `python -m release.manual --write FILE`."""
+"""The manual page, from the commands themselves and the few sections below."""
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
 import textwrap
-from pathlib import Path
 
 from agent.version import VERSION
 from release.tree import Argument, Command, Option, every, program
@@ -119,24 +116,3 @@ def _text(text: str) -> str:
     sentences = re.split(r"(?<=[.:;]) (?=[A-Z])", text)
     lines = [line for each in sentences for line in (textwrap.wrap(each, 79, break_long_words=False) or [""])]
     return re.sub(r"^(?=[.'])", r"\\&", "\n".join(lines), flags=re.MULTILINE)
-
-
-def main() -> int:
-    """Write it, or say that it is not current."""
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--check", action="store_true")
-    asked.add_argument("--write", action="store_true")
-    asked.add_argument("file", type=Path)
-    told = asked.parse_args()
-    if told.file.is_file() and told.file.read_text() == page():
-        return 0
-    if not told.write:
-        print(f"not current: {told.file} (make completion)", file=sys.stderr)
-        return 1
-    told.file.parent.mkdir(parents=True, exist_ok=True)
-    told.file.write_text(page())
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

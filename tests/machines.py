@@ -10,7 +10,7 @@ from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
 from fixtures.build import build
 from fixtures.memory import in_memory
-from probes.host.recorded import RecordedHost
+from probes.sources.capture import RecordedHost
 from tests.conftest import ROOT
 
 HOSTS = sorted(path.stem for path in (ROOT / "fixtures" / "hosts").glob("*.toml"))

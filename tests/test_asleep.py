@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.diagnose import ScanPlan, diagnose
-from probes.host.door import Unanswered
+from probes.host.interface import Unanswered
 from tests.machines import HOSTS, machine
 
 # What the kernel answers from its own memory (drivers/pci/pci-sysfs.c, pci-driver.c, iov.c, pcie/aer.c,

@@ -19,8 +19,8 @@ from agent.diagnose import ScanPlan, diagnose, evaluate_report
 from agent.model.report import REPORT_LIMIT_BYTES, Report
 from agent.model.schema import schema_text
 from agent.reports import encode_report
-from probes.host.door import BadSource, Host
-from probes.host.source import open_source
+from probes.host.interface import BadSource, Host
+from probes.sources.open_source import open_source
 from tests.conftest import CORPUS
 from tests.machines import still
 

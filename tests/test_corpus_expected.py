@@ -1,7 +1,8 @@
 """What is said above info of every file of the corpus: tests/corpus_expected.tsv, a line a file, judged by hand.
 
 `as` is the name that the file has in a folder of saved outputs ("-": the file as it is, which is opened by what it
-holds). Where the name is of an interface, a listing stands beside it that knows the interface.
+holds). Where the name is of an interface, a listing stands beside it that knows the interface. A `file` that ends in
+"/" stands for every file below that folder.
 `expected` is every finding above info, "unknown RULE" for a fault that is in the file and that it alone cannot prove
 (the remark says why), "none", or "refused" where the file is no evidence of ours.
 """
@@ -17,12 +18,12 @@ import pytest
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
 from agent.rules.catalogue import every_rule
-from probes.host.door import BadSource
-from probes.host.source import open_source
+from probes.host.interface import BadSource
+from probes.sources.open_source import open_source
 from tests.conftest import CORPUS
 
 TABLE = Path(__file__).with_name("corpus_expected.tsv")
-NO_FILES = {"README.md", "TREES.tsv"}
+INDEXES = {"INDEX.tsv", "TREES.tsv"}
 LINK = (
     "2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP mode DEFAULT group default qlen 1000\n"
     "    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0 parentbus pci parentdev 0000:1a:00.0 \n"
@@ -43,7 +44,17 @@ def rows() -> list[Row]:
     """The table without its heading."""
     with TABLE.open(newline="") as file:
         lines = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    return [Row(name, saved_as, expected.split(", "), remark) for name, saved_as, expected, remark in lines[1:]]
+    return [
+        Row(file, saved_as, expected.split(", "), remark)
+        for name, saved_as, expected, remark in lines[1:]
+        for file in (_files(CORPUS / name) if name.endswith("/") else [name])
+    ]
+
+
+def _files(folder: Path) -> list[str]:
+    """Files of the corpus below a folder, without indexes."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in INDEXES)
+    return [str(path.relative_to(CORPUS)) for path in paths]
 
 
 def report_of(row: Row, folder: Path) -> Report | None:
@@ -78,9 +89,7 @@ def test_what_is_said_of_it(row: Row, corpus: Path, tmp_path: Path) -> None:
 
 def test_every_file_of_the_corpus_has_its_line(corpus: Path) -> None:
     """And no line is of a file that is not there."""
-    files = {str(path.relative_to(corpus)) for path in corpus.rglob("*") if path.is_file() and path.name != "INDEX.tsv"}
-
-    assert files - NO_FILES == {row.file for row in rows()}
+    assert set(_files(corpus)) - {"README.md"} == {row.file for row in rows()}
 
 
 def test_rules_of_the_table_are_rules() -> None:

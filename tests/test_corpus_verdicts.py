@@ -8,7 +8,7 @@ import pytest
 
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
-from probes.host.source import open_source
+from probes.sources.open_source import open_source
 
 
 def seen(path: Path) -> Report:

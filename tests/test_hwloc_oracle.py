@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from agent.diagnose import ScanPlan, diagnose
-from probes.host.source import open_source
+from probes.sources.open_source import open_source
 
 TREES = {  # tree -> how many PCI functions hwloc lists
     "ghw-accel-nvidia": 29,

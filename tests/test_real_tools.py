@@ -11,7 +11,7 @@ import pytest
 
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
-from probes.host.source import open_source
+from probes.sources.open_source import open_source
 
 GATHER, LSPCI = shutil.which("hwloc-gather-topology"), shutil.which("lspci")
 

@@ -23,10 +23,10 @@ from agent.assemble.software import build_software
 from agent.model.node import Event, Node, Platform, Software
 from agent.model.topology import Topology
 from agent.platforms.recognize import recognize_platform
-from probes.dmi import DmiFacts
-from probes.netdev import NetdevFacts
-from probes.numa import NumaFacts
+from probes.netdev.probe import NetdevFacts
 from probes.probe import Outcome
+from probes.system.dmi import DmiFacts
+from probes.system.numa import NumaFacts
 
 
 class Assembled(NamedTuple):

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from agent.assemble.facts import ProbeFacts
 from agent.platforms.devices import is_accelerator
-from probes.gpu import Gpu, GpuFacts, PairCell
-from probes.modules import ModuleFacts, NvidiaGpu
-from probes.pci import PciFunction
+from probes.gpu.facts import Gpu, GpuFacts, PairCell
+from probes.kernel.modules import ModuleFacts, NvidiaGpu
+from probes.pci.sysfs import PciFunction
 
 _GPU_NAME = re.compile(r"GPU[0-9]+")
 _FILLABLE = tuple(n for n, default in Gpu._field_defaults.items() if default is None and n != "error")

@@ -9,7 +9,7 @@ from agent.assemble.sort_key import sort_key
 from agent.model.node import Event
 
 if TYPE_CHECKING:
-    from probes.kernel_log_facts import KernelLogFacts
+    from probes.kernel.log_facts import KernelLogFacts
 
 
 def build_events(facts: ProbeFacts) -> list[Event]:

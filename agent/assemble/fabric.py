@@ -9,9 +9,9 @@ import msgspec
 
 from agent.assemble.facts import ProbeFacts
 from agent.model.nic import FabricNeighbor, Nic, Port
-from probes.ib_fabric import IbFabricFacts, SavedFabric
-from probes.readers.fabric import FabricEnd, FabricLink, FabricNode
-from probes.readers.fabric_words import LANE_GBIT_S
+from probes.fabric.formatting import LANE_GBIT_S
+from probes.fabric.probe import IbFabricFacts, SavedFabric
+from probes.fabric.topology import FabricEnd, FabricLink, FabricNode
 
 V = TypeVar("V", int, str)
 

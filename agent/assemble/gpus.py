@@ -10,9 +10,9 @@ from agent.assemble.sort_key import sort_key
 from agent.model.gpu import C2c, Fabric, Gpu, GpuLink, GpuPcie, Mig, NvSwitch, Remote
 from agent.model.pci import PciFunction
 from agent.platforms.devices import find_device, is_accelerator, is_nvswitch
-from probes import gpu as driver_gpu
-from probes import pci
-from probes.modules import NvidiaGpu
+from probes.gpu import facts as driver_gpu
+from probes.kernel.modules import NvidiaGpu
+from probes.pci import sysfs as pci
 
 _VENDORS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x19e5": "Huawei"}
 

@@ -23,8 +23,8 @@ from agent.assemble.sort_key import card_address
 from agent.model.link_rate import generation
 from agent.model.pci import LinkQuality
 from agent.platforms.devices import CARD_SWITCHES, is_accelerator
-from probes.gpu import Gpu
-from probes.pci import PciFunction
+from probes.gpu.facts import Gpu
+from probes.pci.sysfs import PciFunction
 
 _NO_WIDTH = (0, 63, 255)  # link down, all-ones, LnkCap read as 0
 _QEMU, _AMAZON, _BROADCOM, _MICROCHIP, _MELLANOX, _NVIDIA = "0x1b36", "0x1d0f", "0x1000", "0x11f8", "0x15b3", "0x10de"

@@ -12,13 +12,13 @@ from agent.assemble.nics import select_physical_netdevs
 from agent.assemble.qos import QosLookup
 from agent.assemble.sort_key import sort_key
 from agent.model.nic import Fec, Lane, Netdev, Nic, Pause, TransceiverModule
-from probes.netdev import Netdev as Interface
-from probes.netdev import NetdevFacts
+from probes.netdev.probe import Netdev as Interface
+from probes.netdev.probe import NetdevFacts
 
 if TYPE_CHECKING:
-    from probes.ethtool import Ethernet, EthtoolFacts
-    from probes.optics import OpticsFacts
-    from probes.optics_module import Module
+    from probes.ethtool.probe import Ethernet, EthtoolFacts
+    from probes.optics.facts import Module
+    from probes.optics.probe import OpticsFacts
 
 
 def build_netdevs(netdevs: Sequence[Interface], nics: Sequence[Nic], qos: QosLookup) -> list[Netdev]:

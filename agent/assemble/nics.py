@@ -12,8 +12,8 @@ from agent.assemble.sort_key import card_address, sort_key
 from agent.model.nic import Nic, Port
 from agent.model.pci import PciFunction
 from agent.platforms.devices import can_rdma, find_device, is_nvlink_management
-from probes.netdev import Netdev, NetdevFacts
-from probes.rdma import RdmaDevice, RdmaFacts
+from probes.netdev.probe import Netdev, NetdevFacts
+from probes.rdma.facts import RdmaDevice, RdmaFacts
 
 _NUMBERED = re.compile(r"NIC[0-9]+")  # a column of a matrix whose legend is missing
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from agent.assemble.facts import ProbeFacts
 from agent.model.node import Chassis, Cpu, Node, NumaNode
-from probes import cpu, dmi, gpu, kernel, numa
+from probes.gpu import facts as gpu
+from probes.kernel import system as kernel
+from probes.system import cpu, dmi, numa
 
 
 def build_node(facts: ProbeFacts) -> Node:

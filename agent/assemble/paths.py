@@ -27,7 +27,7 @@ from agent.model.nic import Nic
 from agent.model.node import NumaNode
 from agent.model.pci import PciFunction
 from agent.model.topology import Disagreement, Path
-from probes.gpu import PairCell
+from probes.gpu.facts import PairCell
 
 PCIE_KINDS = ("PIX", "PXB", "PHB", "NODE", "SYS")
 _OLD_KINDS = {"SOC": "SYS", "PSB": "PIX"}  # of old drivers; two GPUs of one board share its switch

@@ -10,8 +10,8 @@ from agent.assemble.sort_key import sort_key
 from agent.model.link_rate import bandwidth_gbyte_s
 from agent.model.pci import Acs, Link, PciFunction
 from agent.platforms.devices import find_device
-from probes import pci
-from probes.numa import NumaFacts
+from probes.pci import sysfs as pci
+from probes.system.numa import NumaFacts
 
 _ACS_ORDER = ("SV", "TB", "RR", "CR", "UF", "EC", "DT")
 _FILLABLE = tuple(n for n, default in pci.PciFunction._field_defaults.items() if default is None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
-from probes.pci import PciFunction
+from probes.pci.sysfs import PciFunction
 
 
 class BridgePort(Enum):

@@ -11,10 +11,10 @@ from agent.assemble.facts import ProbeFacts
 from agent.model.nic import Neighbor, Nic, Port, Qos
 
 if TYPE_CHECKING:
-    from probes import lldp
-    from probes.dcb_facts import Dcb, DcbFacts, Interface, Marking
-    from probes.netdev import Netdev
-    from probes.rdma_netlink import NetlinkDevice, RdmaNetlinkFacts
+    from probes.dcb.facts import Dcb, DcbFacts, Interface, Marking
+    from probes.netdev import lldp
+    from probes.netdev.probe import Netdev
+    from probes.rdma.netlink import NetlinkDevice, RdmaNetlinkFacts
 
 ETHERNET = 1
 _CABLE_LENGTH_DRIVER = "mlx5"  # drivers for whom ieee_pfc's delay is the cable's length; others count bit times

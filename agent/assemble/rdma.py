@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from agent.assemble.facts import ProbeFacts
 from agent.assemble.sort_key import sort_key
 from agent.model.nic import Gid, Port
-from probes.netdev import Netdev, NetdevFacts
-from probes.rdma import RdmaDevice, RdmaFacts, RdmaPort
-from probes.rdma_rate import Rate, parse_rate
+from probes.netdev.probe import Netdev, NetdevFacts
+from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
+from probes.rdma.link_rate import Rate, parse_rate
 from probes.text import Unparsable
 
 _DEVICE_FIELDS = tuple(n for n, default in RdmaDevice._field_defaults.items() if default is None)

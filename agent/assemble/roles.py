@@ -40,7 +40,7 @@ from agent.model.node import Node
 from agent.model.pci import PciFunction
 from agent.model.topology import Path
 from agent.platforms.devices import is_coherent_port
-from probes.netdev import NetdevFacts
+from probes.netdev.probe import NetdevFacts
 
 NEAR = ("PIX", "PXB")
 SLOW_GBIT_S = 25.0

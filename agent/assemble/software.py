@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 from agent.assemble.facts import ProbeFacts
 from agent.assemble.sort_key import sort_key
 from agent.model.node import Driver, Module, Nccl, NcclLibrary, NcclSetting, RdmaStack, Service, Software
-from probes import gpu, modules, services
-from probes.kernel import KernelFacts
-from probes.limits import LimitFacts
-from probes.modules import ModuleFacts
+from probes.gpu import facts as gpu
+from probes.kernel import modules
+from probes.kernel.modules import ModuleFacts
+from probes.kernel.system import KernelFacts
+from probes.system import services
+from probes.system.limits import LimitFacts
 
 if TYPE_CHECKING:
-    from probes.kernel_log_facts import KernelLogFacts
-    from probes.nccl import Library, NcclFacts
-    from probes.nccl_words import Setting
-    from probes.rdma_netlink import RdmaNetlinkFacts
+    from probes.kernel.log_facts import KernelLogFacts
+    from probes.nccl.parsers import Setting
+    from probes.nccl.probe import Library, NcclFacts
+    from probes.rdma.netlink import RdmaNetlinkFacts
 
 
 def build_software(facts: ProbeFacts) -> Software:

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+FLEET_HELP = "Many reports: what is odd, what drifted, which cable is wrong. Needs the extra: fabricscope[fleet]."
+
 
 class ScanFormat(str, Enum):
     """Output formats of `scan`."""

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import typer
 
+from agent.cli.options import FLEET_HELP
+
 FLEET = "fleet"
-FLEET_HELP = "Many reports: what is odd, what drifted, which cable is wrong. Needs the extra: fabricscope[fleet]."
 _COMPLETION_VARIABLES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")  # the command line to complete
 
 

@@ -15,8 +15,8 @@ from agent.reports import ReportError, read_report
 from agent.rules.catalogue import names
 from probes.catalogue import probes
 from probes.host.recording import Recording
-from probes.host.source import BadSource, open_source
-from probes.readers.told import FactsSource
+from probes.sources.open_source import BadSource, open_source
+from probes.topology_files.preparsed import FactsSource
 
 EXTRAS_SECONDS = 20.0  # time for a capture's extras, after its probes
 
@@ -82,7 +82,7 @@ class ReportRequest(NamedTuple):
                 )
                 report, recording = diagnose(host, plan)
                 if recording is not None and not isinstance(host, FactsSource):
-                    from probes.extras import record_extras
+                    from probes.capture_extras import record_extras
 
                     record_extras(recording, host, EXTRAS_SECONDS, progress)
         except BadSource as error:

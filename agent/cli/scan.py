@@ -60,11 +60,11 @@ def run_capture(request: ReportRequest, target: CaptureTarget) -> None:
 def _write_capture(recording: Recording | None, target: CaptureTarget, report: Report) -> str:
     """Write the capture and return its path; by default in the current folder, named by host and time."""
     assert recording is not None, "a run that records gives a recording"
-    from probes.host.capture import missing, write_capture
+    from probes.capture.writer import missing, write_capture
 
     host = report.node.hostname or "unknown-host"
     if target.redact:
-        from probes.host.redact import Unredactable, redacted
+        from probes.redact.redact import Unredactable, redacted
 
         try:
             recording, texts = redacted(recording)

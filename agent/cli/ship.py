@@ -14,12 +14,12 @@ from agent.cli.options import reject_nan
 
 if TYPE_CHECKING:
     from agent.config import ShipSettings
-    from agent.ship.run import Shipped
+    from agent.ship.run import RunResult
     from agent.ship.spool import Spool
 
 REPORT = "/var/lib/fabricscope/report.json"
 STATE = "/var/lib/fabricscope-ship"
-ALL_SENT, SOME_WAITING = 0, 1
+ALL_HANDED_OVER, SOME_WAITING = 0, 1
 SPOOL_BYTES, SPOOL_COUNT, SECONDS = 64 << 20, 2000, 60.0
 
 
@@ -71,11 +71,11 @@ def ship(
         spool_count=spool_count,
         timeout=timeout,
     )
-    raise typer.Exit(_run_ship(reports or [REPORT], _merge_options(options, config), quiet))
+    raise typer.Exit(_run_ship(reports or [REPORT], _merge_config(options, config), quiet))
 
 
-def _merge_options(options: ShipSettings, config: str | None) -> ShipSettings:
-    """Merge the command line over the file. Raises CliError."""
+def _merge_config(options: ShipSettings, config: str | None) -> ShipSettings:
+    """The command line, then the file. Raises CliError."""
     if config is None:
         return options
     import msgspec
@@ -83,25 +83,25 @@ def _merge_options(options: ShipSettings, config: str | None) -> ShipSettings:
     from agent.config import ConfigurationError, load_ship_settings
 
     try:
-        from_file = msgspec.structs.asdict(load_ship_settings(config))
+        file_values = msgspec.structs.asdict(load_ship_settings(config))
     except ConfigurationError as error:
         raise CliError(str(error)) from error
-    from_options = {name: value for name, value in msgspec.structs.asdict(options).items() if value is not None}
-    return type(options)(**{**from_file, **from_options})
+    given = {name: value for name, value in msgspec.structs.asdict(options).items() if value is not None}
+    return type(options)(**{**file_values, **given})
 
 
 def _run_ship(reports: list[str], options: ShipSettings, quiet: bool) -> int:
-    """Run, print the result and return the exit code. Raises CliError, also if reports are kept and cannot be sent."""
-    from agent.ship.answer import BadTarget
-    from agent.ship.deliver import Patience
-    from agent.ship.run import ship as do
+    """Run, print the result, and choose the exit code. Raises CliError, also where reports cannot be sent."""
+    from agent.ship.options import TargetOptions, check_options, open_target
+    from agent.ship.run import RetryPolicy
+    from agent.ship.run import ship as run_ship
     from agent.ship.spool import Spool
-    from agent.ship.targets import Address, checked, opened
+    from agent.ship.target import BadTarget
 
     until = time.monotonic() + _validate_number(options.timeout, SECONDS, "timeout", 0.1)
     if not options.to:
         raise CliError("--to says where reports go: a folder, https://HOST/PATH or s3://BUCKET/PREFIX")
-    address = Address(
+    target_options = TargetOptions(
         options.to,
         (options.method or "POST").upper(),
         (options.compress or "gzip").lower(),
@@ -116,48 +116,49 @@ def _run_ship(reports: list[str], options: ShipSettings, quiet: bool) -> int:
     place = os.path.abspath(options.spool or os.path.join(_state_dir(), "spool"))
     limit = int(_validate_number(options.spool_limit, SPOOL_BYTES, "spool_limit", 0))
     spool = Spool(place, limit, int(_validate_number(options.spool_count, SPOOL_COUNT, "spool_count", 0)), _warn)
-    trouble, target = None, None
+    problem, target = None, None
     try:
-        checked(address)
+        check_options(target_options)
     except BadTarget as error:
         raise CliError(str(error)) from error
     try:
-        target = opened(address, os.environ)
+        target = open_target(target_options, os.environ)
     except BadTarget as error:  # a secret that is missing today: what was scanned is kept all the same
-        trouble = str(error)
+        problem = str(error)
     try:
-        result = do(reports, target, spool, until, Patience(), _warn)
+        result = run_ship(reports, target, spool, until, RetryPolicy(), _warn)
     except OSError as error:
         raise CliError(f"{error.filename or place}: {error.strerror}; --spool says where reports may wait") from error
-    return _print_summary(result, trouble, target.shown if target else "", spool, quiet)
+    return _report_result(result, problem, target.label if target else "", spool, quiet)
 
 
-def _print_summary(result: Shipped, trouble: str | None, target_name: str, spool: Spool, quiet: bool) -> int:
-    if result.taken and not quiet:
-        sys.stdout.write(f"handed over {_reports(result.taken)} to {target_name}\n")
-    why = f": {result.why}" if result.why else ""
-    gone = sum(result.dropped.values())
-    if gone:
+def _report_result(result: RunResult, problem: str | None, label: str, spool: Spool, quiet: bool) -> int:
+    if result.accepted and not quiet:
+        sys.stdout.write(f"handed over {_count_reports(result.accepted)} to {label}\n")
+    why = f": {result.reason}" if result.reason else ""
+    dropped = sum(result.dropped.values())
+    if dropped:
         kinds = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in result.dropped.items() if count)
         _warn(
-            f"dropped {_reports(gone)} ({kinds}), {result.dropped_ever} since {result.since}: no room in {spool.path} "
-            f"(--spool-limit {spool.limit_bytes}, --spool-count {spool.limit_count}){'' if result.waiting else why}"
+            f"dropped {_count_reports(dropped)} ({kinds}), {result.dropped_ever} since {result.since}: "
+            f"no room in {spool.path} (--spool-limit {spool.limit_bytes}, --spool-count {spool.limit_count})"
+            f"{'' if result.waiting else why}"
         )
     if result.left:
-        _warn(f"{_reports(result.left)} not taken, and left where it was named{why}")
-    waiting = f"{_reports(result.waiting)} {'waits' if result.waiting == 1 else 'wait'} in {spool.path}"
-    if result.waiting and not trouble:
+        _warn(f"{_count_reports(result.left)} not taken, and left where it was named{why}")
+    waiting = f"{_count_reports(result.waiting)} {'waits' if result.waiting == 1 else 'wait'} in {spool.path}"
+    if result.waiting and not problem:
         _warn(f"{waiting}{why}")
-    for line in result.bad if trouble else result.bad[:-1]:
+    for line in result.bad if problem else result.bad[:-1]:
         _warn(line)
-    if trouble:
-        raise CliError(f"{trouble}; {waiting}")
+    if problem:
+        raise CliError(f"{problem}; {waiting}")
     if result.bad:
         raise CliError(result.bad[-1])
-    return ALL_SENT if result.all_gone else SOME_WAITING
+    return ALL_HANDED_OVER if result.all_handed_over else SOME_WAITING
 
 
-def _reports(count: int) -> str:
+def _count_reports(count: int) -> str:
     return f"{count} report{'' if count == 1 else 's'}"
 
 

@@ -82,7 +82,7 @@ def _watch(request: ReportRequest, settle: float, every: float, reporter: _Watch
     from agent.watch.loop import Watch
     from agent.watch.pace import Pace
     from agent.watch.signals import Signals
-    from probes.events import listeners
+    from probes.kernel.events import listeners
 
     with Signals() as signals:
         judge = _build_judge(request, signals, reporter)
@@ -105,9 +105,9 @@ def _build_judge(request: ReportRequest, signals: Signals, reporter: _WatchOutpu
     from agent.cli.request import parse_probe_names
     from agent.diagnose import ScanPlan
     from agent.watch.judging import Judge
-    from probes.host.door import Host
-    from probes.host.source import BadSource, open_source
-    from probes.readers.told import FactsSource
+    from probes.host.interface import Host
+    from probes.sources.open_source import BadSource, open_source
+    from probes.topology_files.preparsed import FactsSource
 
     def host() -> Host:
         try:

@@ -18,7 +18,7 @@ from requests.adapters import HTTPAdapter
 from agent.netbox.access import Access
 from agent.netbox.asking import Row
 from agent.netbox.trouble import BadAccess, Forbidden, Rejected, Unsure
-from agent.outputs.export.common import clean_line
+from agent.outputs.formatting import clean_line
 
 CONNECT_SECONDS = 10.0
 PAGE = 250  # rows of one answer; NetBox may give fewer (MAX_PAGE_SIZE)

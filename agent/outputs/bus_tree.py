@@ -6,7 +6,7 @@ from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.pci import PciFunction
 from agent.model.report import Report
-from agent.outputs.text.names import visible_nics
+from agent.outputs.names import visible_nics
 
 _BRIDGE, _NVME = "0x0604", "0x0108"
 

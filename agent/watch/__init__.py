@@ -1,4 +1,5 @@
 """`watch`: stays, and judges again when the kernel says that something changed.
 
-events (probes/events.py) -> pace.py: when, and what of it -> judging.py: read that, keep the rest, judge -> lines.py.
+events (probes/kernel/events.py) -> pace.py: when, and what of it -> judging.py: read that, keep the rest,
+judge -> lines.py.
 """

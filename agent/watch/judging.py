@@ -16,7 +16,7 @@ from agent.history.state import State, compared, remember
 from agent.model.report import Report
 from agent.watch.touched import touched, with_fallbacks
 from probes.catalogue import probes
-from probes.host.door import Host
+from probes.host.interface import Host
 from probes.probe import Outcome
 
 FINDINGS = "findings"

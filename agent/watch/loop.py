@@ -16,8 +16,8 @@ from agent.model.report import Report
 from agent.watch.judging import Judge, Judged
 from agent.watch.pace import ASKED, START, Pace, Turn
 from agent.watch.signals import Ended, Signals
-from probes.events import Event, Listener
-from probes.host.door import Unanswered
+from probes.host.interface import Unanswered
+from probes.kernel.events import Event, Listener
 
 BROKEN = select.POLLHUP | select.POLLNVAL
 STDOUT = 1

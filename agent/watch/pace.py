@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from agent.watch.touched import TOUCHED
-from probes.events import Event
+from probes.kernel.events import Event
 
 LONGEST = 10  # times the quiet time: a link that flaps for ever is judged all the same
 SHARE = 9  # rest after a judging, in times of what it took: a tenth of the time is spent at most

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from probes import events
+from probes.kernel import events
 from probes.probe import Probe
 
 ALWAYS = ("kernel", "kernel_log")  # the time of the reading, and what the kernel wrote about it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from probes.host.door import READ_LIMIT_BYTES, Absent, Unanswered
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Unanswered
 
 
 class Files(Protocol):

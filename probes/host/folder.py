@@ -12,10 +12,10 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 
-from probes.host.door import OUTPUT_LIMIT_BYTES, READ_LIMIT_BYTES, Absent, Failed, Unanswered, unanswered
 from probes.host.files import gone_or
-from probes.host.links import follow, locate, parent_and_name
-from probes.host.private import kept
+from probes.host.filter_secrets import kept
+from probes.host.interface import OUTPUT_LIMIT_BYTES, READ_LIMIT_BYTES, Absent, Failed, Unanswered, unanswered
+from probes.host.symlinks import follow, locate, parent_and_name
 
 OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from probes.host import kernel_log
+from probes.host import kmsg as kernel_log
+from probes.host.command_runner import run_tool
 from probes.host.commands import COMMANDS
-from probes.host.door import READ_LIMIT_BYTES, Completed
 from probes.host.folder import LiveFiles
-from probes.host.netlink import ask
-from probes.host.tool import run_tool
+from probes.host.interface import READ_LIMIT_BYTES, Completed
+from probes.host.netlink_socket import ask
 from probes.host.udev import Udev
 
 COMMAND_SECONDS = 30.0  # nvidia-smi initializes a GPU without persistence in up to 3 s, one after the other
@@ -45,7 +45,7 @@ class LiveHost(LiveFiles):
 
     def nvml(self, function: str, *arguments: Any) -> Any:
         """See Host.nvml."""
-        from probes.host import nvml_calls
+        from probes.host import nvml as nvml_calls
 
         return nvml_calls.call(function, *arguments)
 
@@ -55,7 +55,7 @@ class LiveHost(LiveFiles):
 
     def ethtool(self, interface: str, request: bytes) -> bytes:
         """See Host.ethtool. Raises ValueError for a command that is not in the committed list."""
-        from probes.host import ethtool
+        from probes.host import ethtool_ioctl as ethtool
 
         return ethtool.ask(interface, request)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from probes.host.door import Absent, Denied, Failed, TimedOut, Unanswered
+from probes.host.interface import Absent, Denied, Failed, TimedOut, Unanswered
 
 KINDS: Mapping[str, type[Unanswered]] = {kind.status: kind for kind in (Absent, Denied, TimedOut, Failed)}
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from probes.host import kernel_log
-from probes.host.door import READ_LIMIT_BYTES, Absent, Completed, Unanswered
+from probes.host import kmsg as kernel_log
 from probes.host.folder import FolderFiles, LiveFiles
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, Unanswered
 from probes.host.live import LiveHost
 from probes.host.udev import properties_in
 

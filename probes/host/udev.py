@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Protocol
 
-from probes.host.door import Absent, Failed
+from probes.host.interface import Absent, Failed
 
 DATABASE = "/run/udev/data"
 

@@ -9,10 +9,11 @@ from typing import Any
 from fixtures.build import build
 from fixtures.network_words import Module
 from fixtures.optics import pages
-from probes import ethtool_ioctl, optics_reads
-from probes import ethtool_netlink as genl
-from probes.host.redact_names import Pseudonyms
-from probes.host.redact_text import Texts
+from probes.ethtool import ioctl as ethtool_ioctl
+from probes.ethtool import netlink as genl
+from probes.optics import eeprom as optics_reads
+from probes.redact.pseudonyms import Pseudonyms
+from probes.redact.text import Texts
 
 SHAPE = "8xl40s-pcie-2s-2xcx7-roce"
 QUESTION = genl.eeprom_request(21, 7, *optics_reads.UPPER)

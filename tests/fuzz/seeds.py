@@ -17,8 +17,8 @@ from fixtures.build import build
 from fixtures.network_words import Qos
 from probes.netlink import HEADER, LINK, attribute, request
 from tests.machines import scanned
-from tests.probes import nvidia_smi_texts as smi
-from tests.probes.lspci_sample import SAMPLE
+from tests.probes.gpu import nvidia_smi_texts as smi
+from tests.probes.pci.lspci_sample import SAMPLE
 
 SMALL, LARGE = "2xa10-2xt4-1s-idle", "8xh100-sxm-2s-8xcx7-ib-4nvsw"
 

@@ -22,9 +22,9 @@ from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.page import render_page
 from agent.reports import encode_report
 from fixtures.build import build
-from probes.host.door import BadSource
-from probes.host.memory import Link, MemoryFiles, Node
-from probes.host.recorded import RecordedHost
+from probes.host.interface import BadSource
+from probes.sources.capture import RecordedHost
+from probes.sources.memory import Link, MemoryFiles, Node
 from tests.fuzz.mutations import mutated
 from tests.machines import scanned
 

@@ -20,7 +20,7 @@ from fixtures.build import capture
 from fixtures.machine import machine as described
 from fixtures.memory import in_memory
 from fixtures.reading import merged, toml
-from probes.host.recorded import RecordedHost
+from probes.sources.capture import RecordedHost
 from tests.conftest import ROOT
 from tests.machines import HOSTS, scanned
 

@@ -31,8 +31,8 @@ pytestmark = [
 # Asks every recorded call again, and prints what the library answers
 ASK = """
 import json, sys
-from probes.host.door import Unanswered
-from probes.host.nvml_calls import call
+from probes.host.interface import Unanswered
+from probes.host.nvml import call
 for record in json.load(sys.stdin):
     try:
         said = {"answer": call(record["function"], *record["arguments"])}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from probes.asking import REASONS_SHOWN, Asking
-from probes.host.door import Denied
-from tests.probes.system_machine import Machine
+from probes.host.interface import Denied
+from tests.probes.system.system_machine import Machine
 
 
 def test_absent_file_is_no_gap():

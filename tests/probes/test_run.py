@@ -16,16 +16,16 @@ from pathlib import Path
 import pytest
 
 from probes import child, children, locks
+from probes.capture.writer import write_capture
 from probes.child import Child
-from probes.host.capture import write_capture
-from probes.host.door import Absent, Denied, Host
+from probes.host.command_runner import run_tool
+from probes.host.interface import Absent, Denied, Host
 from probes.host.live import LiveHost
-from probes.host.memory import MemoryFiles
-from probes.host.recorded import RecordedHost
-from probes.host.source import open_source
-from probes.host.tool import run_tool
 from probes.probe import Outcome, Probe, Reading, Skipped, Status
 from probes.run import Ran, run_probes
+from probes.sources.capture import RecordedHost
+from probes.sources.memory import MemoryFiles
+from probes.sources.open_source import open_source
 
 pytestmark = pytest.mark.usefixtures("real_commands")
 HOSTNAME = "/proc/sys/kernel/hostname"

@@ -10,6 +10,13 @@ from pathlib import Path
 import pytest
 
 from release import payload
+from release.share import write_shared_files
+
+
+@pytest.fixture(scope="session")
+def share(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The manual and the completions, built; by their path below a prefix."""
+    return write_shared_files(tmp_path_factory.mktemp("prefix"))
 
 
 @pytest.fixture(scope="session")

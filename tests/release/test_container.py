@@ -108,4 +108,4 @@ def test_the_image_runs_as_the_user_of_the_daemonset() -> None:
         each for line in re.findall(r"^COPY (?!--from)(.*) \S+$", CONTAINERFILE, re.MULTILINE) for each in line.split()
     ]
     assert [] == [each for each in copied if not (ROOT / each).exists()]
-    assert {"agent", "probes", "systemd", "packaging", "fabricscope.py"} <= set(copied)
+    assert {"agent", "probes", "systemd", "release", "fabricscope.py"} <= set(copied)

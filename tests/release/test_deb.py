@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from agent.version import VERSION
 from release.deb import build
 from release.payload import PYTHON
+from release.share import BASH, FISH, MANUAL, ZSH, shared_files
 from tests.conftest import ROOT
 
 pytestmark = [
@@ -68,6 +70,16 @@ def test_the_program_runs_from_its_own_libraries(laid: Path) -> None:
 
     assert ("#!/usr/bin/python3 -IS", "", 0) == (first, done.stderr, done.returncode)
     assert done.stdout.startswith('{\n  "schema": "fabricscope.report/')
+
+
+def test_the_manual_and_the_completions_are_where_debian_looks_for_them(laid: Path) -> None:
+    """As they are built from the commands; the manual compressed."""
+    shared = shared_files()
+
+    assert shared[MANUAL] == gzip.decompress((laid / "usr/share/man/man1/fabricscope.1.gz").read_bytes()).decode()
+    assert shared[BASH] == (laid / "usr/share/bash-completion/completions/fabricscope").read_text()
+    assert shared[ZSH] == (laid / "usr/share/zsh/vendor-completions/_fabricscope").read_text()
+    assert shared[FISH] == (laid / "usr/share/fish/vendor_completions.d/fabricscope.fish").read_text()
 
 
 def test_the_units_are_those_of_the_project_and_the_scripts_name_them(laid: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from agent.version import VERSION
 from release.payload import MACHINE, PYTHON
+from release.share import shared_files
 from release.wheelhouse import build
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.usefixtures("real_commands")]
@@ -44,7 +45,7 @@ def test_its_readme_installs_it(wheels: Path, tmp_path: Path) -> None:
     assert f"fabricscope {VERSION}\n" == subprocess.check_output(
         [program, "--version"], text=True, cwd="/", env=environment
     )
-    assert (home / "share/man/man1/fabricscope.1").is_file()
-    assert (home / "share/bash-completion/completions/fabricscope").is_file()
+    for name, text in shared_files().items():
+        assert text == (home / name).read_text()
     printed = subprocess.check_output([program, "install-units", "--print"], text=True, cwd="/", env=environment)
     assert f"ExecStart={program} scan" in printed

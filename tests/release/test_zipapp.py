@@ -72,7 +72,8 @@ def test_every_module_of_machine_code_can_be_loaded(pyz: Path) -> None:
     """In the copy that was unpacked, by a Python that has no other packages."""
     run(pyz, "--version")
     (copy,) = (pyz.parent / "cache").iterdir()
-    code = f"import sys; sys.path.insert(0, {str(copy)!r}); import msgspec, psutil, zstandard, pynvml, pyudev, rich"
+    modules = "msgspec, psutil, urllib3, zstandard, pynvml, pyudev, rich"
+    code = f"import sys; sys.path.insert(0, {str(copy)!r}); import {modules}"
     done = subprocess.run([sys.executable, "-IS", "-c", code], capture_output=True, text=True, check=False)
 
     assert ("", 0) == (done.stderr, done.returncode)

@@ -10,7 +10,7 @@ from agent.cli.fleet.ingest import ingest
 from agent.cli.fleet.questions import drift, duplicates, findings, outliers, summary
 from agent.cli.fleet.tables import export, load, query
 from agent.cli.fleet.topology import topology
-from agent.cli.program import FLEET_HELP
+from agent.cli.options import FLEET_HELP
 
 fleet = typer.Typer(help=FLEET_HELP, no_args_is_help=True)
 for command in (ingest, summary, findings, outliers, drift, duplicates, topology, cables, html, query, export, load):

@@ -11,7 +11,7 @@ import msgspec
 
 from agent.model.finding import SEVERITIES
 from agent.model.report import Report
-from agent.outputs.export.common import clean_line, nvlink_domain
+from agent.outputs.formatting import clean_line, nvlink_domain
 
 FINDINGS_LIMIT = 50
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from agent.model.finding import Check, Finding
 from agent.model.report import ProbeRun, Report
-from agent.outputs.export.common import clean_line
 from agent.outputs.export.xml_writer import XmlElement, make_element, write_xml
+from agent.outputs.formatting import clean_line
 
 NAME = "fabricscope"
 SUBJECTS_SHOWN = 20

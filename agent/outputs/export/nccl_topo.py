@@ -22,8 +22,8 @@ from agent.model.nic import Nic, Port
 from agent.model.node import Cpu
 from agent.model.pci import Link, PciFunction
 from agent.model.report import Report
-from agent.outputs.export.common import clean_line, known_fields, parse_cpulist
 from agent.outputs.export.xml_writer import XmlComment, XmlElement, make_element, write_xml
+from agent.outputs.formatting import clean_line, known_fields, parse_cpulist
 
 # NCCL accepts only these values: src/graph/topo.cc, kvDictPciGen
 SPEEDS = {

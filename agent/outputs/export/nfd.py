@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from agent.model.report import Report
-from agent.outputs.export.common import nvlink_domain, observation_time
+from agent.outputs.formatting import nvlink_domain, observation_time
 
 NAMESPACE = "fabricscope.feature.node.kubernetes.io"  # a namespace that NFD lets anyone use
 EXPIRY = timedelta(hours=3)  # three hourly scans

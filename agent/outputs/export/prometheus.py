@@ -14,7 +14,7 @@ from typing import NamedTuple
 from agent.model.finding import SEVERITIES
 from agent.model.pci import PciFunction
 from agent.model.report import Report
-from agent.outputs.export.common import clean_line, known_fields, observation_time
+from agent.outputs.formatting import clean_line, known_fields, observation_time
 
 FINDINGS_LIMIT = 100  # the worst come first in a report
 DEVICES_LIMIT = 512  # of a kind: 16 GPUs, tens of NICs; hundreds only with virtual functions

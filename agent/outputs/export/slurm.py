@@ -13,7 +13,7 @@ from itertools import pairwise
 from agent.model.gpu import Gpu
 from agent.model.node import Node
 from agent.model.report import Report
-from agent.outputs.export.common import clean_line, nvlink_domain, parse_cpulist
+from agent.outputs.formatting import clean_line, nvlink_domain, parse_cpulist
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 

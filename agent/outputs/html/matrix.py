@@ -8,8 +8,8 @@ from xml.etree.ElementTree import Element
 from agent.model.report import Report
 from agent.model.topology import Path
 from agent.outputs.html.elements import el
+from agent.outputs.names import DisplayNames, visible_nics
 from agent.outputs.text.matrix import find_nearest_rails, paths_by_pair
-from agent.outputs.text.names import DisplayNames, visible_nics
 
 MAX_SIZE = 64  # rows or columns that a table on a page still shows
 FAR = ("SYS", "NODE")

@@ -17,10 +17,10 @@ from agent.outputs.html.devices import build_device_blocks
 from agent.outputs.html.elements import el
 from agent.outputs.html.picture import draw_picture
 from agent.outputs.html.scene import build_scene
+from agent.outputs.names import DisplayNames
 from agent.outputs.text.findings import count_checks, describe_absorbed
 from agent.outputs.text.gpudirect import group_pairs
 from agent.outputs.text.header import list_facts
-from agent.outputs.text.names import DisplayNames
 from agent.outputs.text.not_checked import group_by_reason, suggest_steps
 
 # Nothing is loaded, whatever a name in the report contains

@@ -14,8 +14,8 @@ from agent.model.report import Report
 from agent.outputs.html.elements import el
 from agent.outputs.html.layout import BAND, DEVICE, GAP, INNER, PLUG, THIN, Layout, PlacedBox, Rect, compute_layout
 from agent.outputs.html.scene import Box, DevicePort, LinkBar, Scene
+from agent.outputs.names import DisplayNames
 from agent.outputs.text.matrix import find_nearest_rails, paths_by_pair
-from agent.outputs.text.names import DisplayNames
 
 MIN_SCALE = 0.72  # the page shrinks the picture to this scale before it scrolls
 MARKS = {"critical": "C", "error": "E", "warning": "W", "info": "i"}

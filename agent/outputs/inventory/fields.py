@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agent.outputs.export.common import clean_line
+from agent.outputs.formatting import clean_line
 
 NAME, MODEL, SERIAL, PART, POSITION, DESCRIPTION, SLUG = 64, 100, 50, 50, 30, 200, 100  # characters
 _HEX = re.compile(r"[0-9a-f]+", re.ASCII)

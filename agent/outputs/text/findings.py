@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from agent.model.finding import SEVERITIES, Finding
 from agent.model.report import Report
+from agent.outputs.names import DisplayNames
 from agent.outputs.text.lines import BLANK, Line, Span, line_length, make_line, wrap_paragraph
-from agent.outputs.text.names import DisplayNames
 
 DIGEST = 8  # findings listed at the top of the page
 EVIDENCE = 12

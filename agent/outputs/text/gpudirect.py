@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from agent.model.finding import Gpudirect
 from agent.model.report import Report
+from agent.outputs.names import DisplayNames, compress_names
 from agent.outputs.text.lines import Line, wrap_paragraph
-from agent.outputs.text.names import DisplayNames, compress_names
 
 STYLES = {"ready": "ok", "degraded": "warning", "blocked": "error", "unknown": "dim"}
 WORST_FIRST = ("blocked", "degraded", "unknown", "ready")

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from agent.model.nic import Nic
 from agent.model.report import Report
+from agent.outputs.names import short_model, visible_nics
 from agent.outputs.text.lines import Line, join_known, wrap_paragraph
-from agent.outputs.text.names import short_model, visible_nics
 
 INDENT = 12  # columns before the text of a row
 

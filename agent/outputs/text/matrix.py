@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from agent.model.report import Report
 from agent.model.topology import Path
+from agent.outputs.names import DisplayNames, compress_names, visible_nics
 from agent.outputs.text.lines import BLANK, Line, Span, line_length, make_line, wrap_paragraph
-from agent.outputs.text.names import DisplayNames, compress_names, visible_nics
 
 KINDS_BY_DISTANCE = ("C2C", "PIX", "PXB", "PHB", "NODE", "SYS")  # nearest first
 MAX_SIZE = 32  # rows or columns of a readable matrix

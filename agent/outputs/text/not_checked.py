@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agent.model.report import ProbeRun, Report
+from agent.outputs.names import DisplayNames, compress_names
 from agent.outputs.text.lines import BLANK, Line, wrap_paragraph
-from agent.outputs.text.names import DisplayNames, compress_names
 
 PRIVILEGE_WORDS = ("CAP_", "needs root", "Permission denied", "not permitted")
 COMMANDS = {  # what to add to a folder of outputs, by the probe that found nothing

@@ -15,9 +15,9 @@ from agent.model.node import NumaNode
 from agent.model.pci import PciFunction
 from agent.model.report import Report
 from agent.outputs.bus_tree import BusTree
+from agent.outputs.names import DisplayNames, compress_names, short_model
 from agent.outputs.text.lines import Line, Span, line_length, make_line, wrap_paragraph
 from agent.outputs.text.link import Footnotes, format_link
-from agent.outputs.text.names import DisplayNames, compress_names, short_model
 
 WIDE_PAGE = 120  # columns of the page from which on everything stands in columns, and interfaces have one
 ALL_ALIGNED, FEW_ALIGNED = 4, 1  # cells: link, state, role, interface; or the link only

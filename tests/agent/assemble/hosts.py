@@ -7,8 +7,8 @@ from typing import Any
 
 from agent.assemble import Assembled, assemble
 from agent.model.topology import Path
-from probes.gpu import Gpu, GpuFacts
-from probes.pci import PciFacts, PciFunction
+from probes.gpu.facts import Gpu, GpuFacts
+from probes.pci.sysfs import PciFacts, PciFunction
 from probes.probe import Outcome, Status
 
 GEN5, GEN4, GEN3, GEN1 = 32.0, 16.0, 8.0, 2.5

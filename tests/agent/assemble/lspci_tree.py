@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from probes.pci import PciFunction
+from probes.pci.sysfs import PciFunction
 
 _TOKEN = re.compile(
     r"(?<![0-9a-f:.])(?:\[(?:(?P<domain>[0-9a-f]{4}):)?(?P<bus>[0-9a-f]{2})(?:-[0-9a-f]{2})?\]|"

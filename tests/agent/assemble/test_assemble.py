@@ -10,11 +10,11 @@ import pytest
 
 from agent.assemble import Assembled, assemble
 from agent.model.topology import Topology
-from probes.gpu import Gpu, GpuFacts, PairCell
-from probes.netdev import Netdev, NetdevFacts
-from probes.pci import PciFacts
+from probes.gpu.facts import Gpu, GpuFacts, PairCell
+from probes.netdev.probe import Netdev, NetdevFacts
+from probes.pci.sysfs import PciFacts
 from probes.probe import Outcome, Status
-from probes.rdma import RdmaDevice, RdmaFacts, RdmaPort
+from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
 from tests.agent.assemble.hosts import assembled, driver, hgx, outcome
 
 

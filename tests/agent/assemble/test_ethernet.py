@@ -7,13 +7,13 @@ import pytest
 from agent.assemble import assemble
 from agent.model.nic import Fec, Lane, Pause, TransceiverModule
 from agent.model.nic import Netdev as Row
-from probes import ethtool_netlink as genl
-from probes.ethtool import Ethernet, EthtoolFacts
-from probes.ethtool_text import parse_settings
-from probes.netdev import Netdev, NetdevFacts
-from probes.optics import OpticsFacts, Socket
-from probes.optics_module import Lane as SeenLane
-from probes.optics_module import Module
+from probes.ethtool import netlink as genl
+from probes.ethtool.probe import Ethernet, EthtoolFacts
+from probes.ethtool.text import parse_settings
+from probes.netdev.probe import Netdev, NetdevFacts
+from probes.optics.facts import Lane as SeenLane
+from probes.optics.facts import Module
+from probes.optics.probe import OpticsFacts, Socket
 from probes.probe import Outcome, Status
 from tests.agent.assemble.hosts import assembled, hgx, outcome
 

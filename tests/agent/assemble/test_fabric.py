@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from agent.model.nic import FabricNeighbor
-from probes.ib_fabric import IbFabricFacts, SavedFabric
-from probes.rdma import RdmaDevice, RdmaFacts, RdmaPort
-from probes.readers.fabric import read_fabric
+from probes.fabric.probe import IbFabricFacts, SavedFabric
+from probes.fabric.topology import read_fabric
+from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
 from tests.agent.assemble.hosts import assembled
-from tests.probes.readers.fabric_texts import EVERY, HCA0, HCA1
+from tests.probes.fabric.fabric_texts import EVERY, HCA0, HCA1
 
 
 def grouped(guid: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from agent.model.gpu import Gpu as Row
-from probes.gpu import Gpu, GpuFacts, NvLink
-from probes.kernel import KernelFacts
-from probes.modules import ModuleFacts, NvidiaGpu
-from probes.pci import PciFacts, PciFunction
+from probes.gpu.facts import Gpu, GpuFacts, NvLink
+from probes.kernel.modules import ModuleFacts, NvidiaGpu
+from probes.kernel.system import KernelFacts
+from probes.pci.sysfs import PciFacts, PciFunction
 from tests.agent.assemble.hosts import Board, assembled, driver, hgx
 
 A, B, C = "0000:13:00.0", "0000:23:00.0", "0000:33:00.0"

@@ -13,12 +13,12 @@ from agent.assemble.software import (
     select_parameters,
 )
 from agent.model.node import Nccl
-from probes.kernel import KernelFacts
-from probes.limits import Limit, LimitFacts
-from probes.modules import ModuleFacts
-from probes.nccl import Library, NcclFacts
-from probes.nccl_words import Setting
+from probes.kernel.modules import ModuleFacts
+from probes.kernel.system import KernelFacts
+from probes.nccl.parsers import Setting
+from probes.nccl.probe import Library, NcclFacts
 from probes.probe import Outcome, Status
+from probes.system.limits import Limit, LimitFacts
 
 
 def facts(**of: object) -> ProbeFacts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent.model.nic import Netdev as Row
-from probes.netdev import Netdev, NetdevFacts
+from probes.netdev.probe import Netdev, NetdevFacts
 from tests.agent.assemble.hosts import assembled, hgx
 
 NIC = "0000:14:00.0"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agent.model.nic import Nic
-from probes.gpu import GpuFacts
-from probes.netdev import Netdev, NetdevFacts
-from probes.rdma import RdmaDevice, RdmaFacts, RdmaPort
+from probes.gpu.facts import GpuFacts
+from probes.netdev.probe import Netdev, NetdevFacts
+from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
 from tests.agent.assemble.hosts import Board, assembled, hgx
 
 NIC = "0000:14:00.0"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from agent.model.node import Chassis, Node
-from probes.cpu import Cpu
-from probes.dmi import DmiFacts
-from probes.gpu import Gpu, GpuFacts
-from probes.kernel import KernelFacts
-from probes.numa import NumaFacts, NumaNode
+from probes.gpu.facts import Gpu, GpuFacts
+from probes.kernel.system import KernelFacts
+from probes.system.cpu import Cpu
+from probes.system.dmi import DmiFacts
+from probes.system.numa import NumaFacts, NumaNode
 from tests.agent.assemble.hosts import assembled
 
 

@@ -13,14 +13,15 @@ from agent.assemble import Assembled, assemble
 from agent.assemble.paths import PathFinder
 from agent.assemble.pcie_tree import PcieTree
 from agent.model.topology import Disagreement, Path
-from probes import numa, pci
-from probes.gpu import Gpu, GpuFacts, NvLink, PairCell
-from probes.host.source import open_source
-from probes.numa import NumaFacts, NumaNode
-from probes.nvidia_smi_topo import parse
-from probes.pci import PciFacts
+from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell
+from probes.gpu.nvidia_smi_topo import parse
+from probes.pci import sysfs as pci
+from probes.pci.sysfs import PciFacts
 from probes.probe import outcome_of
-from probes.rdma import RdmaDevice, RdmaFacts
+from probes.rdma.facts import RdmaDevice, RdmaFacts
+from probes.sources.open_source import open_source
+from probes.system import numa
+from probes.system.numa import NumaFacts, NumaNode
 from tests.agent.assemble.hosts import GEN1, GEN3, GEN4, GEN5, Board, assembled, driver, hgx, paths_by_pair
 from tests.agent.assemble.lspci_tree import parse_tree
 

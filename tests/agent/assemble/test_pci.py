@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from probes.numa import NumaFacts, NumaNode
-from probes.pci import Acs, PciFacts, PciFunction
+from probes.pci.sysfs import Acs, PciFacts, PciFunction
+from probes.system.numa import NumaFacts, NumaNode
 from tests.agent.assemble.hosts import GEN1, GEN5, assembled, hgx
 
 GPU, NIC, DOWN = "0000:13:00.0", "0000:14:00.0", "0000:12:00.0"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent.assemble.pcie_tree import BridgePort, PcieTree
-from probes.pci import PciFunction
+from probes.pci.sysfs import PciFunction
 from tests.agent.assemble.hosts import Board, hgx
 
 

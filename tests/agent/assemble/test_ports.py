@@ -6,8 +6,8 @@ import pytest
 
 from agent.assemble.rdma import build_ports
 from agent.model.nic import Port
-from probes.netdev import Netdev
-from probes.rdma import Gid, RdmaDevice, RdmaPort
+from probes.netdev.probe import Netdev
+from probes.rdma.facts import Gid, RdmaDevice, RdmaPort
 
 
 def port(said: RdmaPort, *netdevs: Netdev) -> Port:

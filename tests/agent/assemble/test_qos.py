@@ -6,12 +6,12 @@ import pytest
 
 from agent.model.nic import Neighbor, Port
 from agent.model.nic import Netdev as Row
-from probes.dcb_facts import Application, Dcb, DcbFacts, Interface, Marking
-from probes.lldp import LldpFacts
-from probes.lldp import Neighbor as Heard
-from probes.netdev import Netdev, NetdevFacts
-from probes.rdma import RdmaDevice, RdmaFacts, RdmaPort
-from probes.rdma_netlink import NetlinkDevice, RdmaNetlinkFacts
+from probes.dcb.facts import Application, Dcb, DcbFacts, Interface, Marking
+from probes.netdev.lldp import LldpFacts
+from probes.netdev.lldp import Neighbor as Heard
+from probes.netdev.probe import Netdev, NetdevFacts
+from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
+from probes.rdma.netlink import NetlinkDevice, RdmaNetlinkFacts
 from tests.agent.assemble.hosts import assembled
 
 PCI = "0000:1a:00.0"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from probes.gpu import Gpu, GpuFacts
-from probes.kernel import KernelFacts
-from probes.netdev import Netdev, NetdevFacts
-from probes.nvidia_smi_topo import parse
-from probes.rdma import RdmaDevice, RdmaFacts, RdmaPort
+from probes.gpu.facts import Gpu, GpuFacts
+from probes.gpu.nvidia_smi_topo import parse
+from probes.kernel.system import KernelFacts
+from probes.netdev.probe import Netdev, NetdevFacts
+from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
 from tests.agent.assemble.hosts import GEN3, GEN4, Board, assembled, driver, hgx
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from agent.model.node import Software
-from probes.gpu import GpuFacts
-from probes.modules import Module, ModuleFacts
-from probes.services import Service, ServiceFacts
+from probes.gpu.facts import GpuFacts
+from probes.kernel.modules import Module, ModuleFacts
+from probes.system.services import Service, ServiceFacts
 from tests.agent.assemble.hosts import assembled
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from agent.cli.main import run
 from fixtures import build
-from probes import extras
-from probes.host import extra
+from probes import capture_extras as extras
+from probes.capture import extra_reader as extra
 from tests.machines import HOSTS
 
 
@@ -90,7 +90,7 @@ def test_more_than_a_capture_may_hold_is_not_written(
     machine: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No reader would accept it."""
-    monkeypatch.setattr("probes.host.capture.ENTRIES_LIMIT", 10)
+    monkeypatch.setattr("probes.capture.writer.ENTRIES_LIMIT", 10)
 
     assert 2 == run(["capture", "--source", str(machine), "-o", "c.tar"])
     assert "more than a capture may hold" in capsys.readouterr().err

@@ -15,16 +15,16 @@ from agent.config import Configuration
 from agent.diagnose import ScanPlan, evaluate_report
 from agent.diff import diff
 from agent.model.report import SCHEMA_MINOR, Report
+from agent.model.schema import schema_text
 from agent.reports import encode_report
 from agent.watch.judging import Judge, Judged
 from agent.watch.touched import TOUCHED
 from fixtures.build import build
 from fixtures.memory import in_memory
-from probes import events
 from probes.catalogue import probes
-from probes.host.recorded import RecordedHost
 from probes.host.recording import RecordingHost
-from tests.conftest import ROOT
+from probes.kernel import events
+from probes.sources.capture import RecordedHost
 from tests.machines import still
 
 BASE = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
@@ -162,12 +162,12 @@ def test_a_full_scan_is_the_report_of_a_scan(machine: Machine) -> None:
 
 
 def test_the_report_of_a_part_is_valid_and_judged_again_with_the_same_result(machine: Machine) -> None:
-    """By the committed schema; from its bytes alone."""
+    """By the schema; from its bytes alone."""
     judge = Judge(machine, ScanPlan())
     judge.judge()
     machine.fault = "ib-port-down"
     report = judge.judge(judge.asked(["link_down"])).report
-    schema = json.loads((ROOT / "docs" / "report.schema.json").read_text())
+    schema = json.loads(schema_text())
     again = evaluate_report(msgspec.json.decode(encode_report(report), type=Report), Configuration())
 
     assert PORT in {finding.rule for finding in report.findings}

@@ -10,7 +10,7 @@ from agent.diagnose import ScanPlan
 from agent.watch.judging import Judge, Judged
 from agent.watch.lines import MOST_LINES, ndjson, text
 from agent.watch.pace import ASKED, START, TIME, Reason, Turn
-from probes.events import LOG, Event
+from probes.kernel.events import LOG, Event
 from tests.agent.watch.test_judging import PORT, WIDTH, Machine
 
 XID = Event("aer", "0000:4c:00.0", "pcieport 0000:4a:01.0: AER: \x1b[31mPCIe Bus Error\nsecond line", LOG)

@@ -17,9 +17,9 @@ from agent.watch.judging import Judge, Judged
 from agent.watch.loop import Watch
 from agent.watch.pace import ASKED, START, Pace, Turn
 from agent.watch.signals import Signals
-from probes.events import MISSED, UEVENTS, Listener, device_events
-from probes.host.door import Failed
-from probes.host.listening import Overrun
+from probes.host.event_sockets import Overrun
+from probes.host.interface import Failed
+from probes.kernel.events import MISSED, UEVENTS, Listener, device_events
 from tests.agent.watch.test_judging import NAMES, WIDTH, Machine
 
 PCI = b"change@/devices/pci0000:4a/0000:4a:01.0/0000:4c:00.0\0SUBSYSTEM=pci\0"

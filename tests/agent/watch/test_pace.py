@@ -17,7 +17,7 @@ from agent.watch.pace import (
     Pace,
     Turn,
 )
-from probes.events import INTERFACE, MISSED, PCI, SOFTWARE_INTERFACE, Event
+from probes.kernel.events import INTERFACE, MISSED, PCI, SOFTWARE_INTERFACE, Event
 
 SETTLE, EVERY = 2.0, 3600.0
 

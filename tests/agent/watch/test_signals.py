@@ -12,7 +12,7 @@ import pytest
 
 from agent.watch.signals import Ended, Signals
 from probes import children, locks
-from probes.host.door import Host
+from probes.host.interface import Host
 from probes.host.live import LiveHost
 from probes.probe import Probe, Reading
 from probes.run import run_probes

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agent.watch.touched import ALWAYS, TOUCHED, touched
-from probes import events, kernel_log_events
 from probes.catalogue import probes
+from probes.kernel import events
+from probes.kernel import log_events as kernel_log_events
 
 CATALOGUE = probes()
 NAMES = {probe.name for probe in CATALOGUE}

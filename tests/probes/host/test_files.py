@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.host.door import Absent, Denied, Failed, TimedOut, Unanswered, unanswered
 from probes.host.folder import FolderFiles, LiveFiles
-from probes.host.memory import Link, MemoryFiles, Node
+from probes.host.interface import Absent, Denied, Failed, TimedOut, Unanswered, unanswered
+from probes.sources.memory import Link, MemoryFiles, Node
 
 NAMES = st.sampled_from(["a", "b", "c", "..", ".", "", "é", "\udcff", "x" * 300])
 PATHS = st.lists(NAMES, max_size=8).map("/".join)

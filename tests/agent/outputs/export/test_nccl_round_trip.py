@@ -10,7 +10,7 @@ import pytest
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
 from agent.outputs.export.nccl_topo import export
-from probes.host.source import open_source
+from probes.sources.open_source import open_source
 from tests.agent.outputs.export.given import MACHINES
 from tests.machines import HOSTS, scanned
 
