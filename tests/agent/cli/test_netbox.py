@@ -75,9 +75,9 @@ def test_plan_apply_plan(house: House, report: str, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize("option", ["--source", "--report"])
 def test_one_machine_by_report_or_source(house: House, report: str, option: str, tmp_path: Path) -> None:
     """As every other command takes it."""
-    from fixtures.build import write
+    from fixtures.build import write_capture
 
-    write(SHAPE, None, tmp_path / "capture")
+    write_capture(SHAPE, None, tmp_path / "capture")
     place = report if option == "--report" else str(tmp_path / "capture")
 
     assert 0 == run(["netbox", "apply", option, place, "-o", str(tmp_path / "out.txt")])
