@@ -243,12 +243,12 @@ def export(
     """Write one report in a form of agent/outputs/export."""
     from agent.cli.output import deliver
     from agent.cli.request import HistoryOptions, ReportRequest
-    from agent.outputs.export import exported
+    from agent.outputs.export import export_report
 
     earlier = HistoryOptions(state_dir, accept_inventory, interval)
     request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, verbose, earlier, profile)
     exported_report, _ = request.make_report()
-    deliver(exported(form.value, exported_report).encode("utf-8", "replace"), output)
+    deliver(export_report(form.value, exported_report).encode("utf-8", "replace"), output)
 
 
 @app.command()

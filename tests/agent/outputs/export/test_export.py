@@ -9,7 +9,7 @@ import pytest
 
 from agent.cli.main import run
 from agent.cli.options import ExportFormat
-from agent.outputs.export import exported
+from agent.outputs.export import export_report
 from agent.reports import encode_report
 from tests.agent.outputs.export.given import H100, MACHINES, bare, hostile
 from tests.conftest import ROOT
@@ -32,23 +32,23 @@ def test_the_command_offers_every_form():
 @pytest.mark.parametrize(("host", "fault"), MACHINES)
 def test_every_machine_gives_the_same_bytes_twice(form: str, host: str, fault: str | None) -> None:
     """A form that ends with a line end, twice the same."""
-    said = exported(form, scanned(host, fault))
+    said = export_report(form, scanned(host, fault))
 
     assert said.endswith("\n")
-    assert exported(form, scanned(host, fault)) == said
+    assert export_report(form, scanned(host, fault)) == said
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_report_of_nothing_is_written(form: str) -> None:
     """Nothing known is no error."""
-    assert exported(form, bare(scanned(H100)))
+    assert export_report(form, bare(scanned(H100)))
 
 
 @pytest.mark.parametrize("names_only", [True, False])
 @pytest.mark.parametrize("form", FORMS)
 def test_hostile_texts_stay_in_their_place(form: str, names_only: bool) -> None:
     """No control character gets through, and no line is as long as what a firmware may say."""
-    said = exported(form, hostile(scanned(H100), names_only))
+    said = export_report(form, hostile(scanned(H100), names_only))
 
     assert not [c for c in said if c != "\n" and not c.isprintable()]
     assert "z" * 1000 not in said
