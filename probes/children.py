@@ -6,8 +6,9 @@ import selectors
 import signal
 import time
 
-from probes.child import KILL_SECONDS, TERM_SECONDS, Child, Holder, Lock, how_it_ended, run_folder, take
+from probes.child import KILL_SECONDS, TERM_SECONDS, Child, how_it_ended
 from probes.host.process import condition
+from probes.locks import Holder, Lock, run_folder, take
 from probes.probe import Probe, Status
 from probes.turns import Run
 

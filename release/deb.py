@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from agent.units import NAMED, parts, units
+from agent.units import TEMPLATE_PROGRAM, list_parts, render_units
 from agent.version import VERSION
 from release.payload import DIST, PYTHON, ROOT, installed, run, wheels
 from release.share import MANUAL, ZSH, shared_files
@@ -113,7 +113,7 @@ def _laid(place: Path) -> None:
     _write(place / "opt/fabricscope/bin/fabricscope", PROGRAM)
     (place / "usr/bin").mkdir(parents=True)
     (place / "usr/bin/fabricscope").symlink_to("/opt/fabricscope/bin/fabricscope")
-    for unit in units(list(parts()), NAMED):
+    for unit in render_units(list(list_parts()), TEMPLATE_PROGRAM):
         _write(place / "usr/lib/systemd/system" / unit.name, unit.text)
     shared = shared_files()
     manual = shared.pop(MANUAL)
@@ -132,7 +132,7 @@ def _control(place: Path, version: str, architecture: str, maintainer: str) -> N
         CONTROL.format(version=version, architecture=architecture, maintainer=maintainer, kibibytes=size,
                        python=PYTHON, next=following),
     )  # fmt: skip
-    made = units(list(parts()), NAMED)
+    made = render_units(list(list_parts()), TEMPLATE_PROGRAM)
     stays = " ".join(unit.name for unit in made if unit.enabled and unit.name.endswith(".service"))
     started = " ".join(unit.name for unit in made if unit.enabled)
     _write(place / "DEBIAN/postinst", POSTINST.format(restarted=stays))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import typer.main
 
 from agent.cli.main import app
-from agent.cli.program import whole
+from agent.cli.program import build_full_program
 
 FILE, FOLDER, NOTHING = "file", "folder", "nothing"
 LISTS = {"PROBE,...": "probes", "PART,...": "parts"}  # what a metavar stands for, comma by comma
@@ -59,7 +59,7 @@ class Command(NamedTuple):
 
 def program() -> Command:
     """The whole tree, its root first."""
-    return _command((), typer.main.get_command(whole(app)))
+    return _command((), typer.main.get_command(build_full_program(app)))
 
 
 def every(command: Command) -> Iterator[Command]:
@@ -71,16 +71,16 @@ def every(command: Command) -> Iterator[Command]:
 
 def words() -> dict[str, tuple[str, ...]]:
     """The names that commands take."""
-    from agent.platforms.profiles import names
+    from agent.platforms.profiles import list_profiles
     from agent.rules.catalogue import every_rule
-    from agent.units import FIRST, parts
+    from agent.units import SCAN_PART, list_parts
     from probes.catalogue import probes
 
     return {
         "rules": tuple(rule.name for rule in every_rule()),
         "probes": tuple(probe.name for probe in probes()),
-        "profiles": tuple(names()),
-        "parts": tuple(part for part in parts() if part != FIRST),
+        "profiles": tuple(list_profiles()),
+        "parts": tuple(part for part in list_parts() if part != SCAN_PART),
     }
 
 

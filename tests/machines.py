@@ -6,10 +6,9 @@ import functools
 
 import msgspec
 
-from agent.diagnose import Plan, diagnose
+from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
-from fixtures.build import build
-from fixtures.memory import in_memory
+from fixtures.build import build_capture, host_in_memory
 from probes.sources.capture import RecordedHost
 from tests.conftest import ROOT
 
@@ -20,13 +19,13 @@ FAULTS = sorted(path.stem for path in (ROOT / "fixtures" / "faults").glob("*.tom
 @functools.cache
 def scanned(shape: str, fault: str | None = None) -> Report:
     """The report of one fixture machine, with what differs from run to run set to a constant."""
-    report, _ = diagnose(machine(shape, fault), Plan())
+    report, _ = diagnose(machine(shape, fault), ScanPlan())
     return still(report)
 
 
 def machine(shape: str, fault: str | None = None) -> RecordedHost:
     """A fixture machine as a host, in memory."""
-    return in_memory(build(shape or None, fault), fault or shape)
+    return host_in_memory(build_capture(shape or None, fault), fault or shape)
 
 
 def still(report: Report) -> Report:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent.diagnose import Plan, diagnose
+from agent.diagnose import ScanPlan, diagnose
 from probes.host.interface import Unanswered
 from tests.machines import HOSTS, machine
 
@@ -61,7 +61,7 @@ class Asleep:
 def test_nothing_that_reaches_a_sleeping_device_is_read(shape: str) -> None:
     """Its state is asked first; then only what the kernel keeps in memory: no config space, link, port, MTU or NVML."""
     asleep = Asleep(shape)
-    report, _ = diagnose(asleep.host, Plan())
+    report, _ = diagnose(asleep.host, ScanPlan())
     known: set[str] = set()
     wakes: list[str] = []
     for path in asleep.files:

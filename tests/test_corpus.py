@@ -15,10 +15,10 @@ import msgspec
 import pytest
 
 from agent.config import Configuration
-from agent.diagnose import Plan, diagnose, judged
+from agent.diagnose import ScanPlan, diagnose, evaluate_report
 from agent.model.report import REPORT_LIMIT_BYTES, Report
 from agent.model.schema import schema_text
-from agent.reports import encode
+from agent.reports import encode_report
 from probes.host.interface import BadSource, Host
 from probes.sources.open_source import open_source
 from tests.conftest import CORPUS
@@ -68,11 +68,11 @@ def opened(place: str) -> Host | None:
 
 def check(report: Report) -> None:
     """Valid, small, and the same when it is judged again."""
-    data = encode(report)
-    again = judged(msgspec.json.decode(data, type=Report), Configuration())
+    data = encode_report(report)
+    again = evaluate_report(msgspec.json.decode(data, type=Report), Configuration())
     assert [] == [error.message for error in validator().iter_errors(json.loads(data))]
     assert len(data) < REPORT_LIMIT_BYTES
-    assert encode(still(report)) == encode(still(again))
+    assert encode_report(still(report)) == encode_report(still(again))
     for keys in keys_of(report):
         assert len(set(keys)) == len(keys)
 
@@ -101,15 +101,15 @@ def test_every_tree_is_scanned_packed_and_unpacked_alike(tree: str, corpus: Path
         with pytest.raises(BadSource):
             open_source(str(packed), None)
         return
-    report, _ = diagnose(open_source(str(packed), None), Plan())
+    report, _ = diagnose(open_source(str(packed), None), ScanPlan())
     with tarfile.open(packed) as archive:
         # "data" would refuse links that are absolute in the other host; Python before 3.11.4 has no filters
         archive.extraction_filter = getattr(tarfile, "tar_filter", None)
         archive.extractall(tmp_path)
-    unpacked, _ = diagnose(open_source(str(tmp_path), None), Plan())
+    unpacked, _ = diagnose(open_source(str(tmp_path), None), ScanPlan())
 
     check(report)
-    assert encode(still(report)) == encode(still(unpacked))
+    assert encode_report(still(report)) == encode_report(still(unpacked))
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -119,6 +119,6 @@ def test_every_saved_output_is_scanned_or_refused_in_one_line(text: str, corpus:
     if host is None:
         assert text in NOT_OURS or not text.startswith(OURS)
         return
-    report, _ = diagnose(host, Plan())
+    report, _ = diagnose(host, ScanPlan())
     check(report)
     assert [] == [run.reason for run in report.probes if run.status == "failed" and "Error at" in (run.reason or "")]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from agent.diagnose import Plan, diagnose
+from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
 from agent.rules.catalogue import every_rule
 from probes.host.interface import BadSource
@@ -67,7 +67,7 @@ def report_of(row: Row, folder: Path) -> Report | None:
             (folder / "rdma_link.txt").write_text(PORT)
         place = folder
     try:
-        return diagnose(open_source(str(place)), Plan())[0]
+        return diagnose(open_source(str(place)), ScanPlan())[0]
     except BadSource:
         return None
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.diagnose import Plan, diagnose
+from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
 from probes.sources.open_source import open_source
 
 
 def seen(path: Path) -> Report:
     """The report of one saved output."""
-    return diagnose(open_source(str(path)), Plan())[0]
+    return diagnose(open_source(str(path)), ScanPlan())[0]
 
 
 def test_a_gpu_with_three_nics_on_its_switch_is_not_far_from_them(corpus: Path) -> None:

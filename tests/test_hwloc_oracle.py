@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from agent.diagnose import Plan, diagnose
+from agent.diagnose import ScanPlan, diagnose
 from probes.sources.open_source import open_source
 
 TREES = {  # tree -> how many PCI functions hwloc lists
@@ -37,7 +37,7 @@ def test_hwloc_reads_the_same_bus(tree: str, corpus: Path, tmp_path: Path, real_
     with tarfile.open(corpus / "trees" / f"{tree}.tar.xz") as archive:
         archive.extraction_filter = getattr(tarfile, "tar_filter", None)  # Python before 3.11.4 has none
         archive.extractall(tmp_path)
-    report, _ = diagnose(open_source(str(tmp_path), None), Plan(only=("pci", "kernel")))
+    report, _ = diagnose(open_source(str(tmp_path), None), ScanPlan(only=("pci", "kernel")))
     ours = {function.id: function for function in report.topology.pci}
     theirs = list(hwloc(tmp_path))
 

@@ -13,9 +13,11 @@ from tests.conftest import ROOT
 HEAVY = {
     "agent.assemble", "agent.diagnose", "agent.outputs", "agent.rules", "agent.model", "msgspec", "probes", "psutil",
     "pynvml", "pyudev", "rich", "tarfile", "tomllib", "zstandard", "ctypes", "xml", "json", "socket", "asyncio",
+    "urllib3",
 }  # fmt: skip
 SCAN = {"agent.assemble", "agent.diagnose", "agent.rules", "agent.model", "msgspec", "probes", "socket"}  # rtnetlink's
 SHIP = {"agent.model", "agent.rules", "msgspec"}  # rules: of the configuration, one module
+SHIP_TO_HTTP = SHIP | {"socket", "urllib3", "json"}
 ALLOWED = {
     ("--version",): set(),
     ("--help",): set(),
@@ -38,7 +40,7 @@ ALLOWED = {
     ("ship", "--help"): set(),
     ("fleet", "ingest", "--help"): set(),
     ("ship", "{tree}/none.json", "--to", "{tree}", "--spool", "{tree}/spool"): SHIP,
-    ("ship", "{tree}/none.json", "--to", "https://h.invalid", "--spool", "{tree}/spool"): SHIP | {"socket"},
+    ("ship", "{tree}/none.json", "--to", "https://h.invalid", "--spool", "{tree}/spool"): SHIP_TO_HTTP,
 }
 CODE = """
 import sys

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from agent.config import Configuration
-from agent.diagnose import judged
+from agent.diagnose import evaluate_report
 from agent.model.report import REPORT_LIMIT_BYTES, Report
 from agent.model.schema import schema_text
-from agent.reports import encode
+from agent.reports import encode_report
 from tests.machines import FAULTS, HOSTS, machine, scanned, still
 
 MACHINES = [(shape, None) for shape in HOSTS] + [("", fault) for fault in FAULTS]
@@ -30,7 +30,7 @@ def validator() -> jsonschema.Draft202012Validator:
 @pytest.mark.parametrize(("shape", "fault"), MACHINES, ids=NAMES)
 def test_a_report_is_valid_and_small(shape: str, fault: str | None) -> None:
     """By the schema, and below 4 MiB."""
-    data = encode(scanned(shape, fault))
+    data = encode_report(scanned(shape, fault))
 
     assert [] == [error.message for error in validator().iter_errors(json.loads(data))]
     assert len(data) < REPORT_LIMIT_BYTES
@@ -40,9 +40,9 @@ def test_a_report_is_valid_and_small(shape: str, fault: str | None) -> None:
 def test_judging_a_report_again_gives_the_same(shape: str, fault: str | None) -> None:
     """`--report`: same checks, findings and summary, from the bytes alone."""
     report = scanned(shape, fault)
-    again = judged(msgspec.json.decode(encode(report), type=Report), Configuration())
+    again = evaluate_report(msgspec.json.decode(encode_report(report), type=Report), Configuration())
 
-    assert encode(report) == encode(still(again))
+    assert encode_report(report) == encode_report(still(again))
 
 
 @pytest.mark.parametrize(("shape", "fault"), MACHINES, ids=NAMES)
@@ -58,15 +58,15 @@ def test_the_order_of_evidence_is_no_evidence(shape: str, fault: str | None) -> 
         return names
 
     host.listdir = shuffled  # type: ignore[method-assign]  # the one answer that has an order
-    from agent.diagnose import Plan, diagnose
+    from agent.diagnose import ScanPlan, diagnose
 
-    assert encode(scanned(shape, fault)) == encode(still(diagnose(host, Plan())[0]))
+    assert encode_report(scanned(shape, fault)) == encode_report(still(diagnose(host, ScanPlan())[0]))
 
 
 @pytest.mark.parametrize("shape", HOSTS)
 def test_floats_have_at_most_three_decimals_and_rows_are_sorted(shape: str) -> None:
     """And ids are unique."""
-    report = json.loads(encode(scanned(shape)))
+    report = json.loads(encode_report(scanned(shape)))
 
     def walk(value: object) -> None:
         if isinstance(value, float):

@@ -1,16 +1,16 @@
-"""The node of the report: names, processors, NUMA nodes, where it sits."""
+"""The node of the report: names, processors, NUMA nodes, chassis position."""
 
 from __future__ import annotations
 
-from agent.assemble.facts import Facts
+from agent.assemble.facts import ProbeFacts
 from agent.model.node import Chassis, Cpu, Node, NumaNode
 from probes.gpu import facts as gpu
 from probes.kernel import system as kernel
 from probes.system import cpu, dmi, numa
 
 
-def node_of(facts: Facts) -> Node:
-    """What this machine is. Null: the source does not say."""
+def build_node(facts: ProbeFacts) -> Node:
+    """Build the node. Null: not in the source."""
     system = facts.of("kernel", kernel.KernelFacts) or kernel.KernelFacts()
     firmware = facts.of("dmi", dmi.DmiFacts) or dmi.DmiFacts()
     nodes = facts.of("numa", numa.NumaFacts)
@@ -37,22 +37,24 @@ def node_of(facts: Facts) -> Node:
     )
 
 
-def _chassis(facts: Facts, serial: str | None) -> Chassis:
-    """Slot and tray as the GPUs of a rack say them, where they agree; the serial number of firmware comes first."""
+def _chassis(facts: ProbeFacts, serial: str | None) -> Chassis:
+    """Slot and tray as the GPUs of a rack report them, where they agree; the firmware's serial number wins."""
     sources = (facts.of(name, gpu.GpuFacts) for name in ("nvml", "nvidia_smi"))
-    said = {(g.chassis_serial, g.slot, g.tray) for found in sources if found for g in found.gpus if g.chassis_serial}
-    rack, slot, tray = said.pop() if len(said) == 1 else (None, None, None)
+    places = {
+        (g.chassis_serial, g.slot, g.tray) for source in sources if source for g in source.gpus if g.chassis_serial
+    }
+    rack, slot, tray = places.pop() if len(places) == 1 else (None, None, None)
     return Chassis(serial=serial or rack, slot=slot, tray=tray)
 
 
-def _cpu(said: cpu.Cpu) -> Cpu:
+def _cpu(facts: cpu.Cpu) -> Cpu:
     return Cpu(
-        vendor=said.vendor,
-        family=said.family,
-        model=said.model,
-        name=said.name,
-        sockets=said.sockets,
-        threads_per_core=said.threads_per_core,
+        vendor=facts.vendor,
+        family=facts.family,
+        model=facts.model,
+        name=facts.name,
+        sockets=facts.sockets,
+        threads_per_core=facts.threads_per_core,
     )
 
 

@@ -1,4 +1,4 @@
-"""The program with the commands of `fleet` or without: a node never needs them, and would pay for them each time."""
+"""Adds the `fleet` commands only when they are used: they slow down the start on every node."""
 
 from __future__ import annotations
 
@@ -7,27 +7,28 @@ from collections.abc import Sequence
 
 import typer
 
-NAME = "fleet"
-HELP = "Many reports: what is odd, what drifted, which cable is wrong. Needs the extra: fabricscope[fleet]."
-COMPLETING = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")  # where a shell puts the line that it wants completed
+from agent.cli.options import FLEET_HELP
+
+FLEET = "fleet"
+_COMPLETION_VARIABLES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")  # the command line to complete
 
 
-def program(app: typer.Typer, arguments: Sequence[str]) -> typer.Typer:
-    """The program for these arguments; where they do not name `fleet`, it is there by name and help alone."""
-    if NAME in arguments or any(NAME in os.environ.get(each, "") for each in COMPLETING):
-        return whole(app)
-    return _with(app, typer.Typer(help=HELP))
+def build_program(app: typer.Typer, arguments: Sequence[str]) -> typer.Typer:
+    """Build the program for these arguments; without `fleet` in them, `fleet` is only a name with help."""
+    if FLEET in arguments or any(FLEET in os.environ.get(variable, "") for variable in _COMPLETION_VARIABLES):
+        return build_full_program(app)
+    return _add_fleet(app, typer.Typer(help=FLEET_HELP))
 
 
-def whole(app: typer.Typer) -> typer.Typer:
-    """The program with all its commands."""
+def build_full_program(app: typer.Typer) -> typer.Typer:
+    """Build the program with all commands."""
     from agent.cli.fleet import fleet
 
-    return _with(app, fleet)
+    return _add_fleet(app, fleet)
 
 
-def _with(app: typer.Typer, fleet: typer.Typer) -> typer.Typer:
-    """In place of the one that an earlier call left there."""
-    app.registered_groups = [each for each in app.registered_groups if each.name != NAME]
-    app.add_typer(fleet, name=NAME)
+def _add_fleet(app: typer.Typer, fleet: typer.Typer) -> typer.Typer:
+    """Replace the `fleet` group of an earlier call."""
+    app.registered_groups = [group for group in app.registered_groups if group.name != FLEET]
+    app.add_typer(fleet, name=FLEET)
     return app

@@ -19,7 +19,15 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from probes.fabric.formatting import LANE_GBIT_S, guid16, kind_in_name, lanes, lid_of, speed_named
-from probes.fabric.topology import LONGEST_LINE, Fabric, FabricEnd, FabricLink, FabricNode, Wiring, numbered_lines
+from probes.fabric.topology import (
+    LONGEST_LINE,
+    Fabric,
+    FabricEnd,
+    FabricLink,
+    FabricNode,
+    Wiring,
+    numbered_lines,
+)
 
 _WIDTHS = {1: 1, 2: 4, 4: 8, 8: 12, 16: 2}
 _SPEED_CODES = {

@@ -10,7 +10,15 @@ import re
 from typing import NamedTuple
 
 from probes.fabric.formatting import guid16, kind_in_name, lanes, lid_of, speed_signalled
-from probes.fabric.topology import LONGEST_LINE, Fabric, FabricEnd, FabricLink, FabricNode, Wiring, numbered_lines
+from probes.fabric.topology import (
+    LONGEST_LINE,
+    Fabric,
+    FabricEnd,
+    FabricLink,
+    FabricNode,
+    Wiring,
+    numbered_lines,
+)
 
 _HEADER = re.compile(r"(Switch|CA|Router):? +(?:0x([0-9a-f]{1,16}) +)?(.*?):? *")
 _OWN = re.compile(r'\s*(?:0x([0-9a-f]{1,16})\s+)?(?:"(.*)"\s+)?([0-9]{1,5})\s+([0-9]{1,3})\[[ 0-9]{0,4}\]\s*')

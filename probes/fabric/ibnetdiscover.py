@@ -13,7 +13,15 @@ import re
 from typing import NamedTuple
 
 from probes.fabric.formatting import KINDS, guid16, lanes, lid_of, speed_named
-from probes.fabric.topology import LONGEST_LINE, Fabric, FabricEnd, FabricLink, FabricNode, Wiring, numbered_lines
+from probes.fabric.topology import (
+    LONGEST_LINE,
+    Fabric,
+    FabricEnd,
+    FabricLink,
+    FabricNode,
+    Wiring,
+    numbered_lines,
+)
 
 _ID = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=0x([0-9a-f]{1,16})\b")
 _NODE = re.compile(r'(?:Switch|Ca|Rt)\s+([0-9]{1,3})\s+"([SHR])-([0-9a-f]{16})"')

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from probes.asking import Asking
-from probes.fabric.topology import Fabric, read_fabric
+from probes.fabric.files import read_fabric
+from probes.fabric.topology import Fabric
 from probes.host.commands import IB_FABRIC_SAVED
 from probes.host.interface import Absent, Failed, Host, Unanswered
 from probes.probe import Reading

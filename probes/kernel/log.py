@@ -2,45 +2,20 @@
 
 /dev/kmsg first (CAP_SYSLOG where kernel.dmesg_restrict is set); the journal where that is denied; saved outputs of
 dmesg and journalctl of other hosts.
-
-Facts of the kernel's log, apart from what reads it: rules of assembly need the shapes alone.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from probes.asking import Asking, as_text
 from probes.host import kmsg
 from probes.host.commands import KERNEL_LOG, KERNEL_LOG_SAVED
 from probes.host.interface import Absent, Denied, Failed, Host, Unanswered
+from probes.kernel.log_facts import KernelLogFacts
 from probes.probe import Probe, Reading
-
-
-class Event(NamedTuple):
-    """Equal lines of the log, as one."""
-
-    kind: str
-    text: str  # the last of them
-    at: str | None = None
-    subject: str | None = None  # PCI address, or an interface's or RDMA device's name
-    code: str | None = None
-    count: int = 1  # type: ignore[assignment]  # hides tuple.count, which no fact needs
-    first_at: str | None = None
-    logged: str | None = None  # what the log says of the last one's time, where that gives no moment
-    detail: tuple[tuple[str, str], ...] = ()
-
-
-class KernelLogFacts(NamedTuple):
-    """Events in the order of their first lines."""
-
-    events: tuple[Event, ...]
-    source: str  # what a person can repeat: "/dev/kmsg", "journalctl -k -b"
-    since: str | None = None  # of the oldest line that is left, RFC 3339, or "+12.345 s" since boot
-    whole: bool | None = None  # from the first line of this boot on; None: the form does not say
-
 
 if TYPE_CHECKING:
     from probes.kernel.log_events import Line

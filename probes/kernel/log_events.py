@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
-from probes.kernel.log import Event
+from probes.kernel.log_facts import Event
 from probes.text import ESCAPES
 
 LINE_CHARACTERS = 1000  # of one line; the kernel's own limit is 1024 bytes

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 
+from probes.fabric.files import fabric_format
 from probes.fabric.formatting import described, guid16
-from probes.fabric.topology import FabricNode, fabric_format
+from probes.fabric.topology import FabricNode
 from probes.redact.text import Texts
 
 TOOLS = ("ibnetdiscover", "iblinkinfo")

@@ -110,7 +110,7 @@ def _bug_report(path: str) -> Host | None:
 
 def _single_output(path: str) -> Host | FactsSource:
     """One file: a topology that some tool wrote, or a saved output, by its name or by what it holds."""
-    from probes.fabric.topology import LOOK_CHARACTERS, fabric_format
+    from probes.fabric.files import LOOK_CHARACTERS, fabric_format
     from probes.host.folder import LiveFiles
     from probes.sources.dump import SavedOutputs
     from probes.sources.memory import MemoryFiles

@@ -14,8 +14,8 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from agent.config import BadConfiguration
-from agent.reports import BadReport
+from agent.config import ConfigurationError
+from agent.reports import ReportError
 from agent.rules.catalogue import every_rule
 from probes.dcb.tools import OBJECTS
 from probes.host.interface import BadSource, Failed
@@ -353,8 +353,8 @@ READERS: tuple[Reader, ...] = (
     Reader("probes.topology_files.nccl_topo:parse", seeds.texts(seeds.NCCL), (Unparsable,)),
     Reader("probes.topology_files.hwloc_xml:parse", seeds.texts(seeds.HWLOC), (Unparsable,)),
     Reader("probes.topology_files.recognize:start_of", seeds.texts(seeds.NCCL, seeds.HWLOC, seeds.RDMA_TOPO)),
-    lenient("probes.fabric.topology:fabric_format", *fabric_texts.EVERY.values()),
-    Reader("probes.fabric.topology:read_fabric", seeds.texts(*fabric_texts.EVERY.values()), (), _then("f")),
+    lenient("probes.fabric.files:fabric_format", *fabric_texts.EVERY.values()),
+    Reader("probes.fabric.files:read_fabric", seeds.texts(*fabric_texts.EVERY.values()), (), _then("f")),
     *(
         Reader(f"probes.fabric.{function}", seeds.texts(fabric_texts.EVERY[name]), (), _then("f"))
         for function, name in (
@@ -388,25 +388,25 @@ READERS: tuple[Reader, ...] = (
     Reader("probes.sources.archive:load", seeds.archives, (BadSource,), _file(), mutations.with_checksums),
     Reader("probes.sources.bug_report:bug_report_host", seeds.bug_reports, (BadSource,), _file()),
     Reader("probes.sources.open_source:open_source", seeds.archives, (BadSource,), _file(), mutations.with_checksums),
-    Reader("agent.reports:read", seeds.reports, (BadReport,), _file()),
+    Reader("agent.reports:read_report", seeds.reports, (ReportError,), _file()),
     Reader("agent.reports:is_report", seeds.reports, (), _file()),
     Reader(
-        "agent.config:load",
+        "agent.config:load_configuration",
         seeds.texts('[rules]\noff = ["roce-mtu-small"]\n\n[facts]\nroce_mode = "lossy"\n'),
-        (BadConfiguration,),
+        (ConfigurationError,),
         _file(frozenset(rule.name for rule in every_rule())),
     ),
     Reader(
-        "agent.config:load_ship",
+        "agent.config:load_ship_settings",
         seeds.texts('[ship]\nto = "https://inventory.example/reports"\ntoken_file = "token"\nspool_limit = 1000000\n'),
-        (BadConfiguration,),
+        (ConfigurationError,),
         _file(),
     ),
 )
 
 # What takes a text or bytes and reads nothing of a host: names, paths and questions that are ours.
 NOT_READERS = {
-    "agent.reports.written": "a path that we write",
+    "agent.reports.open_atomically": "a path that we write",
     "probes.catalogue.probe": "a probe's name",
     "probes.dcb.netlink.question": "an interface's name, in a request that we make",
     "probes.ethtool.netlink.unsigned": "an attribute; fuzzed as messages",
@@ -428,7 +428,8 @@ NOT_READERS = {
     "probes.sources.sosreport.sos_host": "an archive that was opened; fuzzed through open_source",
     "probes.host.udev.record_of": "a path that we make",
     "probes.kernel.log_events.address": "an address that a pattern found",
-    "probes.child.take": "a folder of ours",
+    "probes.locks.describe_holder": "a probe's name",
+    "probes.locks.take": "a folder of ours",
     "probes.kernel.modules.of_interest": "a name that was parsed",
     "probes.fabric.formatting.guid16": "digits that a pattern found",
     "probes.nccl.jobs.is_nccl": "a path that was parsed",
@@ -443,6 +444,6 @@ NOT_READERS = {
     "probes.rdma.normalize.is_software": "a name that was parsed",
     "probes.topology_files.xml_tree.is_gpu": "a class code that was parsed",
     "probes.system.services.is_oneshot": "a unit's name of ours",
-    "agent.reports.replace": "writes",
-    "agent.reports.write": "writes",
+    "agent.reports.replace_file": "writes",
+    "agent.reports.write_atomically": "writes",
 }

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from probes.fabric.files import read_fabric
 from probes.fabric.formatting import described
 from probes.fabric.topology import Fabric as Wired
-from probes.fabric.topology import read_fabric
 from tests.lab.conftest import Told, above_info, scan_here
 from tests.lab.place import LAB
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.diagnose import Plan, diagnose
-from agent.reports import encode
-from probes.capture import extras
+from agent.diagnose import ScanPlan, diagnose
+from agent.reports import encode_report
+from probes.capture import extras as extras
 from probes.capture.extra_names import FORBIDDEN, GROUPS, Group, Row
 from probes.capture.extras import record_extras
 from probes.capture.writer import write_capture
@@ -132,15 +132,15 @@ def test_what_a_probe_was_answered_stays() -> None:
 def test_a_replay_with_the_extras_gives_the_same_report(shape: str, tmp_path: Path) -> None:
     """They are for later versions: this one is told nothing by them that it did not know."""
     made = machine(shape)
-    report, recording = diagnose(made, Plan(record=True))
+    report, recording = diagnose(made, ScanPlan(record=True))
     assert recording is not None
     before = len(recording.files)
     record_extras(recording, made, 30)
     write_capture(recording, str(tmp_path / "c.tar"))
-    again, _ = diagnose(open_source(str(tmp_path / "c.tar"), None), Plan())
+    again, _ = diagnose(open_source(str(tmp_path / "c.tar"), None), ScanPlan())
 
     assert before < len(recording.files)
-    assert encode(still(report)) == encode(still(again))
+    assert encode_report(still(report)) == encode_report(still(again))
 
 
 def test_bounds_are_said_aloud(monkeypatch: pytest.MonkeyPatch) -> None:

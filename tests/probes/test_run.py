@@ -6,6 +6,7 @@ import ctypes
 import faulthandler
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from probes import child, children
+from probes import child, children, locks
 from probes.capture.writer import write_capture
 from probes.child import Child
+from probes.host import process
 from probes.host.interface import Absent, Denied, Host
 from probes.host.live import LiveHost
 from probes.host.process import run_tool
@@ -35,7 +37,7 @@ HOSTNAME = "/proc/sys/kernel/hostname"
 def lock_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Locks of the tests' own, and no probe of theirs left behind."""
     folder = tmp_path / "run"
-    monkeypatch.setenv(child.FOLDER_VARIABLE, str(folder))
+    monkeypatch.setenv(locks.FOLDER_VARIABLE, str(folder))
     return folder
 
 
@@ -207,7 +209,7 @@ def test_a_probe_that_is_at_work_is_slow_and_not_hung() -> None:
 def test_a_child_that_waits_for_its_reader_is_not_hung() -> None:
     """Its answer fills the pipe, and this process got no CPU to read on: it sleeps because of us."""
     large = Child(Probe("large", lambda _: Reading("x" * 5_000_000, ()), 5.0), LiveHost(), False, None, ())
-    while child.is_running(large.pid):
+    while process.is_running(large.pid):
         time.sleep(0.01)
     silent = large.is_busy(time.monotonic())
     large._data += os.read(large.descriptor, 1024)
@@ -301,7 +303,7 @@ def unkillable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Children of this test cannot be killed, until its end."""
     monkeypatch.setattr(children, "Child", Unkillable)
     monkeypatch.setattr(child, "is_uninterruptible", lambda pid: True)  # ours sleeps where signals would reach it
-    monkeypatch.setattr(child, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(locks, "GRACE_SECONDS", 0.0)
 
     yield
 
@@ -331,6 +333,11 @@ def test_a_child_that_cannot_be_killed_is_left_behind(unkillable: None) -> None:
     assert f"pid {left.pid}, state S" in (second.reason or "")
     assert [left] == children._left_behind
     assert Status.OK == other.status
+    assert re.fullmatch(
+        rf"\S+ of \S+, pid {left.pid}, state S \(sleeping\)(, in \w+)?, running for \d+ s, holds \S+/run/stuck\.lock",
+        locks.describe_holder("stuck") or "",
+    )
+    assert [None, None] == [locks.describe_holder(name) for name in ("other", "never run")]
 
 
 class Dying(Child):
@@ -388,8 +395,8 @@ def test_a_healthy_run_at_the_same_time_is_waited_for() -> None:
 def test_a_lock_that_stays_held_by_the_healthy_is_timed_out(lock_folder: Path) -> None:
     """After the probe's own bound, in words that blame nobody."""
     os.mkdir(lock_folder, 0o700)
-    held = child.take(str(lock_folder), "one")
-    assert isinstance(held, child.Lock)
+    held = locks.take(str(lock_folder), "one")
+    assert isinstance(held, locks.Lock)
     held.name_holder(os.getpid(), 100.0)
     outcome = one(name, 0.4)
     held.close()
@@ -409,10 +416,10 @@ def test_a_tool_that_cannot_be_killed_keeps_the_lock(tmp_path: Path, lock_folder
         return Reading(run_tool(("ibstat",), 0.3, (str(tmp_path),)), ())
 
     assert Status.TIMED_OUT == one(abandons, 5).status
-    held = child.take(str(lock_folder), "one")
+    held = locks.take(str(lock_folder), "one")
     os.kill(int(mark.read_text()), signal.SIGKILL)
 
-    assert isinstance(held, child.Holder)
+    assert isinstance(held, locks.Holder)
 
 
 @pytest.mark.parametrize("place", ["/proc/nowhere", "{tmp}/file", "{tmp}/open"])
@@ -423,10 +430,10 @@ def test_without_a_place_for_locks_probes_run_all_the_same(
     (tmp_path / "file").write_text("")
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
-    monkeypatch.setenv(child.FOLDER_VARIABLE, place.format(tmp=tmp_path))
+    monkeypatch.setenv(locks.FOLDER_VARIABLE, place.format(tmp=tmp_path))
 
     assert Status.OK == one(name).status
-    assert child.run_folder() is None
+    assert locks.run_folder() is None
     assert [] == os.listdir(tmp_path / "open")
 
 
@@ -434,9 +441,9 @@ def test_the_folder_of_a_service_may_be_a_link(tmp_path: Path, monkeypatch: pyte
     """systemd's RuntimeDirectory= is one, to /run/private, where the user is dynamic."""
     (tmp_path / "private").mkdir(mode=0o755)
     (tmp_path / "service").symlink_to("private")
-    monkeypatch.setenv(child.FOLDER_VARIABLE, str(tmp_path / "service"))
+    monkeypatch.setenv(locks.FOLDER_VARIABLE, str(tmp_path / "service"))
 
-    assert str(tmp_path / "private") == child.run_folder()
+    assert str(tmp_path / "private") == locks.run_folder()
 
 
 def test_a_lock_file_that_is_a_link_is_not_followed(lock_folder: Path, tmp_path: Path) -> None:
@@ -453,13 +460,13 @@ def test_a_lock_file_that_is_a_link_is_not_followed(lock_folder: Path, tmp_path:
 def test_a_lock_file_that_says_nothing_is_no_stuck_child(text: str, lock_folder: Path) -> None:
     """Its holder has just begun, as far as anybody knows."""
     os.mkdir(lock_folder, 0o700)
-    held = child.take(str(lock_folder), "one")
-    assert isinstance(held, child.Lock)
+    held = locks.take(str(lock_folder), "one")
+    assert isinstance(held, locks.Lock)
     os.pwrite(held.descriptor, text.encode(), 0)
-    holder = child.take(str(lock_folder), "one")
+    holder = locks.take(str(lock_folder), "one")
     held.close()
 
-    assert isinstance(holder, child.Holder)
+    assert isinstance(holder, locks.Holder)
     assert not holder.is_stuck
 
 
@@ -593,7 +600,7 @@ def test_progress_is_told_when_it_takes_long() -> None:
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("fsfreeze"), reason="needs root and fsfreeze")
 def test_a_real_uninterruptible_sleep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ext4 on a loop device, frozen: a child that writes there can be killed by nobody. The run comes back."""
-    monkeypatch.setattr(child, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(locks, "GRACE_SECONDS", 0.0)
     with frozen(tmp_path) as mount:
 
         def write(_: Host) -> Reading:

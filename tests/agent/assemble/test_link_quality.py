@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.assemble.link_quality import LinkJudge, expected
+from agent.assemble.link_quality import LinkClassifier, link_capability
 from agent.assemble.pcie_tree import PcieTree
 from agent.model.pci import LinkQuality
 from probes.gpu.facts import Gpu
@@ -17,7 +17,7 @@ ROOT, UP, DOWN, NIC_PORT = "0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000
 def judged(board: Board, address: str, gpu: Gpu | None = None, virtual: bool = False) -> LinkQuality:
     """The quality of one link of a machine."""
     tree = PcieTree(board.functions)
-    found = LinkJudge(tree, {GPU: gpu} if gpu else {}, virtual).quality(tree.functions[address])
+    found = LinkClassifier(tree, {GPU: gpu} if gpu else {}, virtual).quality(tree.functions[address])
     assert found is not None, f"{address} has no link"
     return found
 
@@ -129,7 +129,7 @@ def test_virtual_functions_and_what_sits_in_the_root_complex_have_no_link() -> N
     board.change(NIC, physical_function="0000:14:00.1")
     board.device("0000:10:00.0", None, "0x088000", "0x8086", "0x09a2", speed=None, width=None)
     tree = PcieTree(board.functions)
-    judge = LinkJudge(tree, {}, False)
+    judge = LinkClassifier(tree, {}, False)
 
     assert judge.quality(tree.functions[NIC]) is None
     assert judge.quality(tree.functions["0000:10:00.0"]) is None
@@ -272,8 +272,8 @@ def test_the_expectation_is_the_lesser_end_as_far_as_known() -> None:
     tree = PcieTree(board.functions)
     gpu, port = tree.functions[GPU], tree.functions[DOWN]
 
-    assert (GEN4, 8) == expected(gpu, port)
-    assert (GEN5, 16) == expected(gpu, None)
+    assert (GEN4, 8) == link_capability(gpu, port)
+    assert (GEN5, 16) == link_capability(gpu, None)
 
 
 def test_what_a_source_says_against_its_own_numbers_makes_them_untrusted() -> None:

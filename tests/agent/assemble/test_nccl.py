@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from agent.assemble.facts import Facts
-from agent.assemble.nccl import device_nodes_of, limits_of, nccl_of, parameters_of, shared_memory_of
+from agent.assemble.facts import ProbeFacts
+from agent.assemble.software import (
+    build_limits,
+    build_nccl,
+    compute_shared_memory,
+    list_device_nodes,
+    select_parameters,
+)
 from agent.model.node import Nccl
 from probes.kernel.modules import ModuleFacts
 from probes.kernel.system import KernelFacts
@@ -15,27 +21,27 @@ from probes.probe import Outcome, Status
 from probes.system.limits import Limit, LimitFacts
 
 
-def facts(**of: object) -> Facts:
+def facts(**of: object) -> ProbeFacts:
     """Outcomes of probes that answered."""
-    return Facts(Outcome(name, Status.OK, each, None, (), 0.0) for name, each in of.items())
+    return ProbeFacts(Outcome(name, Status.OK, each, None, (), 0.0) for name, each in of.items())
 
 
 def test_without_a_probe_nothing_is_known() -> None:
     """Not: nothing is there."""
-    assert Nccl() == nccl_of(facts())
+    assert Nccl() == build_nccl(facts())
     assert (None, None, {}, {}) == (
-        device_nodes_of(facts()),
-        shared_memory_of(facts()),
-        limits_of(facts()),
-        parameters_of(None),
+        list_device_nodes(facts()),
+        compute_shared_memory(facts()),
+        build_limits(facts()),
+        select_parameters(None),
     )
-    assert None is nccl_of(facts()).jobs
+    assert None is build_nccl(facts()).jobs
 
 
 def test_settings_stand_in_the_order_of_lines() -> None:
     """Line 10 after line 9."""
     rows = tuple(Setting(f"NCCL_{n}", "x", f"/etc/nccl.conf:{n}", "system", "l") for n in (10, 9, 1))
-    made = nccl_of(facts(nccl=NcclFacts(settings=rows, libraries=(Library("/b"), Library("/a", "2.1", 3)), jobs=2)))
+    made = build_nccl(facts(nccl=NcclFacts(settings=rows, libraries=(Library("/b"), Library("/a", "2.1", 3)), jobs=2)))
 
     assert ["NCCL_1", "NCCL_9", "NCCL_10"] == [each.key for each in made.settings]
     assert [("/a", "2.1", 3), ("/b", None, 0)] == [(each.path, each.version, each.used_by) for each in made.libraries]
@@ -55,8 +61,8 @@ def test_limits_of_services_and_jobs() -> None:
         "memlock pid 7 (x)": "unlimited",
         "exempt pid 7 (x)": "no",
         "rdma pid 7 (x)": "yes",
-    } == limits_of(found)
-    assert ["nvidia9", "nvidia10"] == device_nodes_of(found)
+    } == build_limits(found)
+    assert ["nvidia9", "nvidia10"] == list_device_nodes(found)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +73,7 @@ def test_the_size_of_shared_memory(told: str | None, memory_mib: int | None, siz
     """Half of the memory where the mount names no size."""
     found = facts(nccl=NcclFacts(shared_memory=told), kernel=KernelFacts(memory_mib=memory_mib))
 
-    assert size == shared_memory_of(found)
+    assert size == compute_shared_memory(found)
 
 
 def test_parameters_of_the_driver_are_an_allow_list() -> None:
@@ -76,4 +82,4 @@ def test_parameters_of_the_driver_are_an_allow_list() -> None:
         (), nvidia_params={"RegistryDwords": "x" * 999, "DeviceFileUID": "0", "EnableStreamMemOPs": "1"}
     )
 
-    assert {"EnableStreamMemOPs": "1", "RegistryDwords": "x" * 512} == parameters_of(loaded)
+    assert {"EnableStreamMemOPs": "1", "RegistryDwords": "x" * 512} == select_parameters(loaded)

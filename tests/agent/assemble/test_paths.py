@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.assemble import Assembled, assemble
-from agent.assemble.paths import Paths
+from agent.assemble.paths import PathFinder
 from agent.assemble.pcie_tree import PcieTree
 from agent.model.topology import Disagreement, Path
 from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell
@@ -291,7 +291,7 @@ def test_any_tree_gives_paths_that_hold(board: Board) -> None:
     made = assembled(pci=board.facts())
     rows = {row.id: row for row in made.topology.pci}
     tree = PcieTree(board.functions)
-    finder = Paths(tree, made.topology.pci, made.node.numa_nodes)
+    finder = PathFinder(tree, made.topology.pci, made.node.numa_nodes)
     for found in made.topology.paths:
         kind, hops, bandwidth, limiting = finder.between(found.b, found.a)
         turn = (
@@ -345,7 +345,7 @@ def test_our_kinds_are_those_of_nvidia_smi_on_the_same_machine(
     assert len(ours) == len(gpus) * (len(gpus) - 1) / 2 + len(gpus) * len(nics)
     assert {pair: theirs[pair] for pair in ours} == ours
     assert [] == [p for p in made.topology.paths if p.disagrees]
-    finder = Paths(PcieTree(functions), made.topology.pci, made.node.numa_nodes)
+    finder = PathFinder(PcieTree(functions), made.topology.pci, made.node.numa_nodes)
     assert "PIX" == theirs[frozenset(nics[:2])] == finder.between(nics[0], nics[1])[0]
 
 

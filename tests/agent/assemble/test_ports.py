@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.assemble.ports import ports_of
+from agent.assemble.rdma import build_ports
 from agent.model.nic import Port
 from probes.netdev.probe import Netdev
 from probes.rdma.facts import Gid, RdmaDevice, RdmaPort
@@ -12,7 +12,7 @@ from probes.rdma.facts import Gid, RdmaDevice, RdmaPort
 
 def port(said: RdmaPort, *netdevs: Netdev) -> Port:
     """One port as a row."""
-    return ports_of(RdmaDevice("mlx5_0", ports=(said,)), netdevs)[0]
+    return build_ports(RdmaDevice("mlx5_0", ports=(said,)), netdevs)[0]
 
 
 def test_an_active_infiniband_port_has_rate_width_and_speed() -> None:
@@ -46,7 +46,7 @@ def test_two_ports_on_one_function_take_their_own_interfaces() -> None:
     interfaces = [Netdev("b", dev_port=1, speed_mbit_s=40000), Netdev("a", dev_port=0, speed_mbit_s=10000)]
 
     assert [(1, 10.0, ["a"]), (2, 40.0, ["b"])] == [
-        (row.port, row.rate_gbit_s, row.netdevs) for row in ports_of(device, interfaces)
+        (row.port, row.rate_gbit_s, row.netdevs) for row in build_ports(device, interfaces)
     ]
 
 

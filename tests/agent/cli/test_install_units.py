@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent.cli.main import run
-from agent.units import parts
+from agent.units import list_parts
 from tests.conftest import ROOT
 
 ANALYZE = shutil.which("systemd-analyze")
@@ -28,7 +28,7 @@ def place(tmp_path: Path) -> Path:
 
 def install(tmp_path: Path, *more: str) -> int:
     """Every part, below a prefix."""
-    every = ",".join(part for part in parts() if part != "scan")
+    every = ",".join(part for part in list_parts() if part != "scan")
     return run(["install-units", "--prefix", str(tmp_path), "--exec", PROGRAM, "--with", every, *more])
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from agent.cli.main import run
-from agent.reports import read
+from agent.reports import read_report
 from tests.conftest import ROOT
 from tests.probes.namespace import in_namespace
 
@@ -65,7 +65,7 @@ def test_it_keeps_a_report_answers_who_asks_and_ends_cleanly(started: list[Watch
     watching = Watching("--output", str(place), "--settle", "0.1", "--skip", "services")
     started.append(watching)
     first = watching.line()
-    report = read(str(place))
+    report = read_report(str(place))
     assert ["start"] == [why["kind"] for why in first["why"]]  # type: ignore[union-attr]  # JSON
     assert first["verdict"] == report.summary.verdict
     assert first["time"] == report.observed_at
@@ -75,7 +75,7 @@ def test_it_keeps_a_report_answers_who_asks_and_ends_cleanly(started: list[Watch
     second = watching.line()
     assert "asked" in [why["kind"] for why in second["why"]]  # type: ignore[union-attr]
     assert second["full"]
-    assert second["time"] == read(str(place)).observed_at != report.observed_at
+    assert second["time"] == read_report(str(place)).observed_at != report.observed_at
     code, said = watching.end()
     assert (0, ["report.json"]) == (code, os.listdir(tmp_path))
     assert "listens to rtnetlink, uevents" in said
@@ -96,7 +96,7 @@ def test_a_signal_in_the_first_scan_ends_it_too(number: int, started: list[Watch
     assert 0 == code
     assert set(os.listdir(tmp_path)) <= {"report.json"}
     if place.exists():
-        read(str(place))
+        read_report(str(place))
 
 
 def test_a_restart_compares_with_the_report_that_is_there(tmp_path: Path, started: list[Watching]) -> None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from probes.fabric.topology import Fabric, FabricEnd, FabricLink, FabricNode, Wiring
+from probes.fabric.topology import (
+    Fabric,
+    FabricEnd,
+    FabricLink,
+    FabricNode,
+    Wiring,
+)
 
 
 def wired(*links: FabricLink) -> Fabric:

@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from probes.fabric.files import FORMATS, fabric_format, read_fabric
 from probes.fabric.formatting import described
-from probes.fabric.topology import FORMATS, MOST_PROBLEMS, Fabric, FabricLink, FabricNode, fabric_format, read_fabric
+from probes.fabric.topology import (
+    MOST_PROBLEMS,
+    Fabric,
+    FabricLink,
+    FabricNode,
+)
 from tests.probes.fabric.fabric_texts import DB_CSV, EVERY, HCA0, HCA1, LEAF1, LEAF2, LINES, LINKS, NODES, SHARP
 
 CABLES = {

@@ -6,8 +6,8 @@ import pytest
 
 from probes.host.interface import Absent, Completed, Denied, Failed
 from probes.kernel import log as kernel_log
-from probes.kernel.log import Event, KernelLogFacts
 from probes.kernel.log_events import EVENTS_LIMIT, LINE_CHARACTERS, events, lines
+from probes.kernel.log_facts import Event, KernelLogFacts
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=7, name=python3, GPU has fallen off the bus."
 BOOT = 1_700_000_000

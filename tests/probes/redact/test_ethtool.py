@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from fixtures.network_words import Module
-from fixtures.optics import pages
+from fixtures.description import ModuleSpec
+from fixtures.optics import build_pages
 from probes import netlink as codec
 from probes.ethtool import ioctl as ioctl
 from probes.ethtool import netlink as genl
@@ -56,7 +56,7 @@ def written(question: bytes, answer: bytes) -> bytes:
 @pytest.mark.parametrize("form", ["osfp", "qsfp-dd", "qsfp28"])
 def test_the_serial_number_of_a_module(form: str) -> None:
     """As long, and nothing else is different."""
-    made = pages(Module(form=form, vendor="ACME", part="SR4"), SERIAL)
+    made = build_pages(ModuleSpec(form=form, vendor="ACME", part="SR4"), SERIAL)
     parse = sff.parse_sff8636 if form == "qsfp28" else optics_cmis.parse
     question, answer = memory(optics_reads.UPPER, made[0])
     new = genl.parse_eeprom(written(question, answer))
@@ -129,7 +129,7 @@ def test_settings_stay_and_the_family_too() -> None:
 
 def test_a_whole_recording() -> None:
     """The same serial has one pseudonym in memory and in text; names of interfaces; reasons of refusals."""
-    made = pages(Module(), SERIAL)
+    made = build_pages(ModuleSpec(), SERIAL)
     question, answer = memory(optics_reads.UPPER, made[0])
     driver = ioctl.DRIVER.pack(
         3, b"mlx5_core", b"6.8", b"28.43 (MT_1)", b"0000:1a:00.0", NAMED.encode(), b"", 0, 0, 0, 9, 0

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probes.fabric.topology import Fabric, read_fabric
+from probes.fabric.files import read_fabric
+from probes.fabric.topology import Fabric
 from probes.host.interface import Completed, Refusal
 from probes.host.recording import Recording
 from probes.redact.fabric import learn, written

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.diagnose import Plan, diagnose
+from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
-from agent.reports import encode
-from fixtures import build, names
+from agent.reports import encode_report
+from fixtures import build
+from fixtures import identifiers as names
 from probes.capture.extras import record_extras
 from probes.capture.writer import write_capture
 from probes.host.recording import Recording
@@ -32,13 +33,13 @@ SHORT_HOST = 4  # a name of fewer characters is written anew only where it is kn
 def test_nothing_names_a_fixture_machine(shape: str, tmp_path: Path) -> None:
     """No identity of it is anywhere in the capture, in any spelling; the report differs in identities alone."""
     host = machine(shape)
-    report, recording = diagnose(host, Plan(record=True))
+    report, recording = diagnose(host, ScanPlan(record=True))
     assert recording is not None
     record_extras(recording, host, 30)
     new, texts = redacted(recording)
     write_capture(new, str(tmp_path / "c.tar"))
-    again, _ = diagnose(open_source(str(tmp_path / "c.tar"), None), Plan())
-    described = build.build(shape).machine
+    again, _ = diagnose(open_source(str(tmp_path / "c.tar"), None), ScanPlan())
+    described = build.build_capture(shape).machine
 
     assert [] == left(
         tmp_path / "c.tar",
@@ -50,7 +51,7 @@ def test_nothing_names_a_fixture_machine(shape: str, tmp_path: Path) -> None:
 def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
     """In a capture that is not redacted: every identity, of every kind."""
     host = machine("8xh200-sxm-2s-16xcx7-roce-4nvsw")
-    report, recording = diagnose(host, Plan(record=True))
+    report, recording = diagnose(host, ScanPlan(record=True))
     assert recording is not None
     write_capture(recording, str(tmp_path / "c.tar"))
     originals = set(identities(recording, report))
@@ -72,12 +73,12 @@ def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
 def test_nothing_names_this_host(tmp_path: Path) -> None:
     """The same, live."""
     host = open_source(None, None)
-    report, recording = diagnose(host, Plan(record=True))
+    report, recording = diagnose(host, ScanPlan(record=True))
     assert recording is not None
     record_extras(recording, host, 30)
     new, texts = redacted(recording)
     write_capture(new, str(tmp_path / "c.tar"))
-    again, _ = diagnose(open_source(str(tmp_path / "c.tar"), None), Plan())
+    again, _ = diagnose(open_source(str(tmp_path / "c.tar"), None), ScanPlan())
 
     assert [] == left(tmp_path / "c.tar", identities(recording, report))
     assert same_but_for_names(report, texts, "capture") == plain(again)
@@ -111,15 +112,15 @@ def is_an_identity(text: str) -> bool:
 
 
 def made_up(hostname: str, recording: Recording) -> Iterator[str]:
-    """What fixtures/names.py made for this machine, whether a report shows it or not."""
+    """What fixtures/identifiers.py made for this machine, whether a report shows it or not."""
     functions = {
         match for path in recording.files for match in re.findall(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.\d", path)
     }
     for address in functions:
-        yield from (names.gpu_uuid(hostname, address), names.serial(hostname, address))
-        yield names.serial(hostname, address, "module")
-    yield names.plain_uuid(hostname, "boot")
-    yield names.plain_uuid(hostname, "machine")
+        yield from (names.make_gpu_uuid(hostname, address), names.make_serial(hostname, address))
+        yield names.make_serial(hostname, address, "module")
+    yield names.make_uuid(hostname, "boot")
+    yield names.make_uuid(hostname, "machine")
 
 
 def left(capture: Path, originals: list[str] | Iterator[str]) -> list[str]:
@@ -184,7 +185,7 @@ def addresses(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> Iterato
 
 def same_but_for_names(report: Report, texts: Texts, kind: str | None = None) -> object:
     """The report with the same pseudonyms as the capture's."""
-    table = json.loads(texts.text(encode(still(report)).decode()))
+    table = json.loads(texts.text(encode_report(still(report)).decode()))
     if table["node"]["hostname"]:
         table["node"]["hostname"] = texts.names.host(report.node.hostname or "")
     if kind:
@@ -194,7 +195,7 @@ def same_but_for_names(report: Report, texts: Texts, kind: str | None = None) ->
 
 def plain(report: Report) -> object:
     """The report as plain data."""
-    return settled(json.loads(encode(still(report))))
+    return settled(json.loads(encode_report(still(report))))
 
 
 def settled(table: dict[str, object]) -> object:

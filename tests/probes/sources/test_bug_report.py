@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.diagnose import Plan, diagnose
+from agent.diagnose import ScanPlan, diagnose
 from agent.model.pci import Acs
 from agent.model.report import Report
 from probes.host.interface import Absent, BadSource, Failed, Host
@@ -39,7 +39,7 @@ def opened(text: str, folder: Path) -> Host:
 
 
 def report_of(host: Host) -> Report:
-    return diagnose(host, Plan())[0]
+    return diagnose(host, ScanPlan())[0]
 
 
 @LSPCI

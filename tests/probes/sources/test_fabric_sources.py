@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.diagnose import Plan, diagnose
-from fixtures.build import build
+from agent.diagnose import ScanPlan, diagnose
+from fixtures.build import build_capture
 from probes.fabric.topology import Fabric
 from probes.host.interface import BadSource, Host
 from probes.sources.open_source import open_source
@@ -67,7 +67,7 @@ def test_beside_ibstat_it_tells_the_far_end(name: str, tmp_path: Path) -> None:
     """In a folder of saved outputs, by its name or by what it holds."""
     (tmp_path / "ibstat.txt").write_text(IBSTAT)
     (tmp_path / "fabric.txt").write_text(EVERY[name])
-    report, _ = diagnose(host_of(tmp_path), Plan())
+    report, _ = diagnose(host_of(tmp_path), ScanPlan())
     (nic,) = report.topology.nics
 
     assert nic.ports[0].neighbor is not None
@@ -81,7 +81,7 @@ def test_in_a_sosreport_it_lies_where_sos_puts_it(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "ibstat").write_text(IBSTAT)
     (folder / "iblinkinfo_-C_mlx5_1_-P_1").write_text(EVERY["iblinkinfo"])
-    report, _ = diagnose(host_of(tmp_path), Plan())
+    report, _ = diagnose(host_of(tmp_path), ScanPlan())
 
     neighbor = report.topology.nics[0].ports[0].neighbor
     assert neighbor is not None
@@ -91,12 +91,12 @@ def test_in_a_sosreport_it_lies_where_sos_puts_it(tmp_path: Path) -> None:
 def test_the_finding_of_a_slow_rail_names_the_far_end(tmp_path: Path) -> None:
     """The files of a machine with a rail at 2X, and what iblinkinfo said of it there."""
     made = machine("", "ib-rate-2x")
-    slow = next(nic for nic in diagnose(made, Plan())[0].topology.nics if nic.ports and nic.ports[0].width == "2X")
+    slow = next(nic for nic in diagnose(made, ScanPlan())[0].topology.nics if nic.ports and nic.ports[0].width == "2X")
     guid = (slow.ports[0].port_guid or "").replace(":", "")
     hint = EVERY["iblinkinfo"].replace(HCA1, guid).replace("53.125", "106.25")
-    build(None, "ib-rate-2x").tree.write(tmp_path)
+    build_capture(None, "ib-rate-2x").tree.write(tmp_path)
     (tmp_path / "iblinkinfo.txt").write_text(hint)
-    report, _ = diagnose(host_of(tmp_path), Plan())
+    report, _ = diagnose(host_of(tmp_path), ScanPlan())
     (finding,) = [finding for finding in report.findings if finding.rule == "ib-rate-degraded"]
 
     assert f"port:{slow.id}/1" == finding.subject

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.diagnose import Plan, diagnose
+from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
 from probes.host.interface import BadSource
 from probes.sources.capture import RecordedHost
@@ -53,7 +53,7 @@ def capture(manifest: dict[str, Any], nvml: list[dict[str, Any]] | None = None, 
 
 def judged(host: RecordedHost) -> Report:
     """Its report."""
-    return diagnose(host, Plan())[0]
+    return diagnose(host, ScanPlan())[0]
 
 
 def test_the_least_that_is_a_capture() -> None:

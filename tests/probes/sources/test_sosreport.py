@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.diagnose import Plan, diagnose
+from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
 from probes.host.interface import Absent, BadSource, Failed, Host, TimedOut, Unanswered
 from probes.sources import archive
@@ -45,7 +45,7 @@ def manifest(*commands: dict[str, Any]) -> bytes:
 
 
 def report_of(host: Host) -> Report:
-    return diagnose(host, Plan())[0]
+    return diagnose(host, ScanPlan())[0]
 
 
 @LSPCI

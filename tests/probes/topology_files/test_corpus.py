@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.diagnose import Plan, diagnose
+from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
 from probes.host.interface import BadSource
 from probes.sources.open_source import open_source
@@ -30,7 +30,7 @@ LACKS_A_RAIL = "hwloc-xml/ipa20.xml"
 @functools.cache
 def report_of(name: str) -> Report:
     """The report of one file."""
-    return diagnose(open_source(str(CORPUS / name)), Plan())[0]
+    return diagnose(open_source(str(CORPUS / name)), ScanPlan())[0]
 
 
 def near(name: str, kind: str = "PIX") -> list[tuple[int, int]]:

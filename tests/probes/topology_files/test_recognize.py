@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.cli.main import run
-from agent.diagnose import Plan, diagnose
+from agent.diagnose import ScanPlan, diagnose
 from probes.catalogue import probes
 from probes.host.interface import BadSource
 from probes.probe import Status
@@ -24,7 +24,7 @@ def test_each_kind_is_scanned_whatever_it_is_called(kind: str, content: bytes, t
     """A report with the kind for its source; a probe without facts has a reason; --only and --skip choose."""
     place = tmp_path / "dump.txt"
     place.write_bytes(content)
-    report, recording = diagnose(open_source(str(place)), Plan(skip=("pci",)))
+    report, recording = diagnose(open_source(str(place)), ScanPlan(skip=("pci",)))
     runs = {run.name: run for run in report.probes}
 
     assert (kind, str(place)) == (report.source.kind, report.source.path)
@@ -123,6 +123,6 @@ def test_whatever_values_a_file_holds_a_report_comes_of_it(content: bytes, chang
     except BadSource:
         return
     if source is not None:
-        report, _ = diagnose(source, Plan())
+        report, _ = diagnose(source, ScanPlan())
 
         assert report.checks

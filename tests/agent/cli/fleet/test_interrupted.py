@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli.fleet import asked
+from agent.cli.fleet import options
 from tests.agent.fleet.small import report, take
 from tests.conftest import ROOT
 
@@ -78,8 +78,8 @@ def test_a_question(tmp_path: Path, real_commands: None, how: str) -> None:
 def test_what_duckdb_heard_itself(tmp_path: Path) -> None:
     take(tmp_path / "d", report())
     before = threading.active_count()
-    with pytest.raises(KeyboardInterrupt), asked.opened(str(tmp_path / "d"), None):
+    with pytest.raises(KeyboardInterrupt), options.open_engine(str(tmp_path / "d"), None):
         raise RuntimeError("Query interrupted")
-    with pytest.raises(RuntimeError, match="another"), asked.opened(str(tmp_path / "d"), None):
+    with pytest.raises(RuntimeError, match="another"), options.open_engine(str(tmp_path / "d"), None):
         raise RuntimeError("another")
     assert threading.active_count() <= before

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from agent.diagnose import Plan, diagnose
+from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
 from agent.outputs.export.nccl_topo import export
 from probes.sources.open_source import open_source
@@ -19,7 +19,7 @@ def read_back(report: Report, folder: Path) -> Report:
     """What a scan of the file says."""
     place = folder / "topo.xml"
     place.write_text(export(report))
-    again, _ = diagnose(open_source(str(place)), Plan())
+    again, _ = diagnose(open_source(str(place)), ScanPlan())
     return again
 
 

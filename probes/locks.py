@@ -1,0 +1,128 @@
+"""One lock file per probe: while a child of an earlier run is stuck in the kernel, no other joins it there.
+
+The lock belongs to the open file that the child inherits (flock(2)), so it lasts exactly as long as the child, or a
+tool that it started: nobody has to release it. What the file holds is only for the reason given to people.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import stat
+import time
+from typing import NamedTuple
+
+from probes.host.process import condition, describe_process
+
+FOLDER_VARIABLE = "FABRICSCOPE_RUN_DIR"
+GRACE_SECONDS = 3.0  # between a child's bound and the end of its killing
+HOLDER_LIMIT_BYTES = 4096
+
+
+class Holder(NamedTuple):
+    """Who has the lock. Times are of CLOCK_BOOTTIME, which no one can set."""
+
+    pid: int
+    since_boot_seconds: float
+    since: str  # RFC 3339
+    bound_seconds: float
+
+    @property
+    def is_stuck(self) -> bool:
+        """It is older than its own bound, and so are the attempts to end it."""
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - self.since_boot_seconds
+        return age > self.bound_seconds + GRACE_SECONDS
+
+    @property
+    def story(self) -> str:
+        """A line for people."""
+        return f"stuck since {self.since}: {condition(self.pid)}"
+
+
+class Lock:
+    """A lock that is held by this process, until it is handed to a child."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def name_holder(self, pid: int, bound_seconds: float) -> None:
+        """Write down for whom it is held."""
+        since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
+        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        os.pwrite(self.descriptor, json.dumps([pid, since_boot, since, bound_seconds]).encode(), 0)
+
+    def close(self) -> None:
+        """Let go, here: a child that has inherited it goes on to hold it."""
+        os.close(self.descriptor)
+
+
+def run_folder() -> str | None:
+    """The folder of the locks: of this user alone. None where there can be none."""
+    told = os.environ.get(FOLDER_VARIABLE)
+    folder = os.path.realpath(told) if told else _usual_folder()  # a service's is a link where its user is dynamic
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+        status = os.lstat(folder)
+    except OSError:
+        return None
+    ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
+    return folder if ours else None
+
+
+def take(folder: str, probe: str) -> Lock | Holder:
+    """The lock of a probe, or who has it. Raises OSError where there can be no lock file."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    descriptor = os.open(f"{folder}/{probe}.lock", flags, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(descriptor, 0)
+    except BlockingIOError:
+        holder = _holder(descriptor)
+        os.close(descriptor)
+        return holder
+    except OSError:
+        os.close(descriptor)
+        raise
+    return Lock(descriptor)
+
+
+def describe_holder(probe: str) -> str | None:
+    """Which process holds the lock of a probe now, for a line on stderr. None where none does, or it is gone."""
+    folder = run_folder()
+    path = f"{folder}/{probe}.lock"
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        process = describe_process(_holder(descriptor).pid)
+    else:
+        return None
+    finally:
+        os.close(descriptor)
+    return f"{process}, holds {path}" if process else None
+
+
+def _usual_folder() -> str:
+    if os.geteuid() == 0:
+        return "/run/fabricscope-root"  # /run/fabricscope is the services', and a link where their user is dynamic
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime:
+        return f"{runtime}/fabricscope"
+    import tempfile
+
+    return f"{tempfile.gettempdir()}/fabricscope-{os.geteuid()}"
+
+
+def _holder(descriptor: int) -> Holder:
+    """Who wrote the file; a holder that has not written yet has just begun."""
+    try:
+        pid, since_boot, since, bound = json.loads(os.pread(descriptor, HOLDER_LIMIT_BYTES, 0))
+        return Holder(int(pid), float(since_boot), str(since), float(bound))
+    except (ValueError, TypeError):
+        return Holder(0, time.clock_gettime(time.CLOCK_BOOTTIME), "now", 0.0)
