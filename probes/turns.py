@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
-from probes.host.interface import Host, Refusal, Unanswered
+from probes.host.interface import Host, ReadError, Refusal
 from probes.host.recording import Recording
 from probes.probe import Outcome, Probe, Status
 
@@ -16,7 +16,7 @@ ANSWERED = (Status.OK, Status.PARTIAL)
 Progress = Callable[[str], None]
 
 
-class Run(ABC):
+class Scheduler(ABC):
     """What both ways of running share: the outcomes, and which probe stands in for which."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Run(ABC):
             return False
         try:
             return probe.evidence(self.host)
-        except Unanswered:
+        except ReadError:
             return False
 
     def show(self, running: Sequence[str]) -> None:

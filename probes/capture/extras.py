@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import partial
 
-from probes.capture.extra_names import GROUPS, Group
+from probes.capture.extra_names import GROUPS, ExtraGroup
 from probes.host import kmsg
-from probes.host.interface import Host, Unanswered
+from probes.host.interface import Host, ReadError
 from probes.host.recording import Recording
 from probes.probe import Probe, Reading
 from probes.run import run_probes
@@ -31,19 +31,19 @@ _FUNCTION = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _ASLEEP = ("suspended", "suspending")
 
 
-def ask(host: Host, group: Group) -> str | None:
+def read_group(host: Host, group: ExtraGroup) -> str | None:
     """Ask for every file of a group. What was left out for want of time or room, or None."""
-    return _Asking(host).all(group)
+    return _ExtraReader(host).all(group)
 
 
-class _Asking:
+class _ExtraReader:
     def __init__(self, host: Host) -> None:
         self.host = host
         self.until = time.monotonic() + SECONDS
         self.left_bytes = LIMIT_BYTES
         self.asleep: dict[str, bool] = {}
 
-    def all(self, group: Group) -> str | None:
+    def all(self, group: ExtraGroup) -> str | None:
         for row in group.rows:
             for number, folder in enumerate(_folders(self.host, row.folder)):
                 if number == FOLDERS_LIMIT:
@@ -62,7 +62,7 @@ class _Asking:
             if any("*" in name for name in names):
                 names = tuple(n for n in self.host.listdir(folder) if any(fnmatchcase(n, pattern) for pattern in names))
             answers = self.host.attributes(folder, names)
-        except Unanswered:
+        except ReadError:
             return
         self.left_bytes -= sum(len(answer) for answer in answers.values() if isinstance(answer, bytes))
 
@@ -81,10 +81,10 @@ class _Asking:
         """A state that cannot be read is taken for sleep, unless the kernel keeps none."""
         try:
             said = self.host.attributes(function, ("power/runtime_status", "power_state"))
-        except Unanswered:
+        except ReadError:
             return True
         words = [said.get(name, b"") for name in ("power/runtime_status", "power_state")]
-        if any(isinstance(word, Unanswered) for word in words):
+        if any(isinstance(word, ReadError) for word in words):
             return True
         status, state = (word.decode("ascii", "replace").strip() for word in words if isinstance(word, bytes))
         return status in _ASLEEP or state == "D3cold"
@@ -100,7 +100,7 @@ def _folders(host: Host, pattern: str) -> Iterator[str]:
     end, slash, rest = after.partition("/")
     try:
         names = host.listdir(folder)
-    except Unanswered:
+    except ReadError:
         return
     for name in names:
         if fnmatchcase(name, f"{start}*{end}"):
@@ -124,8 +124,8 @@ def record_extras(recording: Recording, host: Host, timeout_seconds: float, prog
             recording.missing.append(f"{outcome.name}: {outcome.reason}")
 
 
-def _read(group: Group, host: Host) -> Reading:
-    return Reading((), (), ask(host, group))
+def _read(group: ExtraGroup, host: Host) -> Reading:
+    return Reading((), (), read_group(host, group))
 
 
 def _kernel_log(host: Host) -> Reading:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from probes.dcb.facts import Application, Dcb
-from probes.text import Unparsable
+from probes.text import ParseError
 
 OBJECTS = ("pfc", "ets", "app", "buffer", "dcbx", "apptrust")
 _TABLES = {
@@ -34,7 +34,7 @@ _MODES = {"host": "host", "lld-managed": "lld_managed", "cee": "cee", "ieee": "i
 
 
 def parse_dcb(about: str, text: str) -> Dcb:
-    r"""What one object of `dcb` says. Raises Unparsable.
+    r"""What one object of `dcb` says. Raises ParseError.
 
     >>> parse_dcb("pfc", "pfc-cap 8 macsec-bypass off delay 0\nprio-pfc " + " ".join(f"{i}:off" for i in range(8))).pfc
     (False, False, False, False, False, False, False, False)
@@ -42,7 +42,7 @@ def parse_dcb(about: str, text: str) -> Dcb:
     said = _json(text) if text.lstrip()[:1] in ("{", "[") else _words(text)
     made = _told(about, said)
     if made == Dcb("dcb") or (about == "app" and not made.applications and said.keys() - {*_TABLES, "default_prio"}):
-        raise Unparsable(f"dcb {about}: nothing in it that is known")
+        raise ParseError(f"dcb {about}: nothing in it that is known")
     return made
 
 
@@ -73,11 +73,11 @@ def _json(text: str) -> dict[str, Any]:
     try:
         said = json.loads(text)
     except (ValueError, RecursionError):
-        raise Unparsable("dcb: not JSON") from None
+        raise ParseError("dcb: not JSON") from None
     if isinstance(said, list) and len(said) == 1:
         said = said[0]
     if not isinstance(said, dict):
-        raise Unparsable("dcb: not a JSON object")
+        raise ParseError("dcb: not a JSON object")
     return said
 
 
@@ -188,7 +188,7 @@ _KBIT = {"K": 1, "M": 1000, "G": 1_000_000}
 
 
 def parse_mlnx_qos(text: str) -> Dcb:
-    r"""What it says; a part that the system does not support is None. Raises Unparsable.
+    r"""What it says; a part that the system does not support is None. Raises ParseError.
 
     >>> parse_mlnx_qos("Priority trust state: pcp\nCable len: 7\n").delay
     7
@@ -199,7 +199,7 @@ def parse_mlnx_qos(text: str) -> Dcb:
     enabled = _row(lines, "enabled")
     classes = _classes(lines)
     if trust is None and enabled is None and not classes:
-        raise Unparsable("mlnx_qos: neither trust, PFC nor traffic classes")
+        raise ParseError("mlnx_qos: neither trust, PFC nor traffic classes")
     sizes = _numbers(labels.get("Receive buffer size (bytes)", "").partition("max_buffer_size")[0].replace(",", " "))
     cable = labels.get("Cable len", "")
     return Dcb(

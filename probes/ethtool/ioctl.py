@@ -15,8 +15,8 @@ import struct
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from probes.ethtool.netlink import Fec, Pause
-from probes.text import Unparsable
+from probes.ethtool.netlink import FecReading, PauseReading
+from probes.text import ParseError
 
 MOST = 512
 NOT_KNOWN = 2**64 - 1  # what a driver gives for a counter that it could not read
@@ -117,41 +117,41 @@ def fec_request() -> bytes:
 
 
 def parse_driver(reply: bytes) -> DriverInfo:
-    """GDRVINFO's answer. Raises Unparsable."""
+    """GDRVINFO's answer. Raises ParseError."""
     _, driver, version, firmware, *_ = _unpacked(DRIVER, reply)
     return DriverInfo(_text(driver), _text(version), _text(firmware))
 
 
 def parse_count(reply: bytes) -> int:
-    """GSSET_INFO's answer: 0 where the driver has no counters. Raises Unparsable."""
+    """GSSET_INFO's answer: 0 where the driver has no counters. Raises ParseError."""
     _, _, sets, count = _unpacked(SET_INFO, reply)
     if count > MOST_COUNTERS:
-        raise Unparsable(f"ethtool: {count} counters")
+        raise ParseError(f"ethtool: {count} counters")
     return int(count) if sets & 1 << STATISTICS_SET else 0
 
 
 def parse_counters(names: bytes, values: bytes) -> dict[str, int]:
-    """Counters by the driver's names, of the answers to GSTRINGS and GSTATS. Raises Unparsable where they differ in
+    """Counters by the driver's names, of the answers to GSTRINGS and GSTATS. Raises ParseError where they differ in
     length: the driver was set up anew in between."""
     (_, _, named), (_, counted) = _unpacked(STRINGS, names), _unpacked(COUNTS, values)
     if named != counted or len(names) < STRINGS.size + named * NAME_BYTES or len(values) < COUNTS.size + counted * 8:
-        raise Unparsable(f"ethtool: {named} names of counters and {counted} values")
+        raise ParseError(f"ethtool: {named} names of counters and {counted} values")
     each = (_text(names[at : at + NAME_BYTES]) for at in range(STRINGS.size, STRINGS.size + named * NAME_BYTES, 32))
     numbers = struct.unpack_from(f"={counted}Q", values, COUNTS.size)
     return {name: number for name, number in zip(each, numbers, strict=True) if name}
 
 
-def parse_pause(reply: bytes) -> Pause:
-    """GPAUSEPARAM's answer. Raises Unparsable."""
+def parse_pause(reply: bytes) -> PauseReading:
+    """GPAUSEPARAM's answer. Raises ParseError."""
     _, autoneg, rx, tx = _unpacked(PAUSE, reply)
-    return Pause(bool(rx), bool(tx), bool(autoneg))
+    return PauseReading(bool(rx), bool(tx), bool(autoneg))
 
 
-def parse_fec(reply: bytes) -> Fec:
-    """GFECPARAM's answer. Raises Unparsable."""
+def parse_fec(reply: bytes) -> FecReading:
+    """GFECPARAM's answer. Raises ParseError."""
     _, active, configured, _ = _unpacked(FEC, reply)
     words: Mapping[int, str] = FEC_BITS
-    return Fec(
+    return FecReading(
         active=words.get(active),
         configured=tuple(word for bit, word in words.items() if configured & bit),
         auto=bool(configured & FEC_AUTO),
@@ -160,7 +160,7 @@ def parse_fec(reply: bytes) -> Fec:
 
 def _unpacked(form: struct.Struct, reply: bytes) -> tuple[int, ...]:
     if len(reply) < form.size:
-        raise Unparsable(f"ethtool: an answer of {len(reply)} bytes where {form.size} are due")
+        raise ParseError(f"ethtool: an answer of {len(reply)} bytes where {form.size} are due")
     return form.unpack_from(reply)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from probes.netlink import GENERIC_HEAD, IS_REQUEST, attribute, attributes, generic_attributes, request
-from probes.text import Unparsable
+from probes.text import ParseError
 
 FEC_MODES = {49: "off", 50: "rs", 51: "baser", 74: "llrs"}
 SPEEDS_MBIT_S = {
@@ -85,7 +85,7 @@ class LinkModes(NamedTuple):
     speed_mbit_s: int | None = None  # what runs, of a saved output: on a live host the kernel says it elsewhere
 
 
-class Pause(NamedTuple):
+class PauseReading(NamedTuple):
     """Global pause."""
 
     rx: bool | None = None
@@ -93,7 +93,7 @@ class Pause(NamedTuple):
     autoneg: bool | None = None
 
 
-class Fec(NamedTuple):
+class FecReading(NamedTuple):
     """Forward error correction: off | baser | rs | llrs."""
 
     active: str | None = None
@@ -115,23 +115,23 @@ def eeprom_request(family: int, index: int, page: int, offset: int, length: int,
     return request(family, IS_REQUEST, GENERIC_HEAD.pack(EEPROM_GET, 1, 0) + _header(index, 0) + asked)
 
 
-def parse_pause(reply: bytes) -> Pause:
-    """PAUSE_GET's reply. Raises Unparsable."""
+def parse_pause(reply: bytes) -> PauseReading:
+    """PAUSE_GET's reply. Raises ParseError."""
     said = generic_attributes(reply, PAUSE_REPLY)
-    return Pause(_flag(said.get(PAUSE_RX)), _flag(said.get(PAUSE_TX)), _flag(said.get(PAUSE_AUTONEG)))
+    return PauseReading(_flag(said.get(PAUSE_RX)), _flag(said.get(PAUSE_TX)), _flag(said.get(PAUSE_AUTONEG)))
 
 
 def parse_link_modes(reply: bytes) -> LinkModes:
     """LINKMODES_GET's reply: the mask of "ours" is what the port supports, the value what it offers. Raises
-    Unparsable."""
+    ParseError."""
     said = generic_attributes(reply, LINKMODES_REPLY)
     supported = set_bits(attributes(said.get(MODES_OURS, b"")).get(BITS_MASK, b""))
     fec = tuple(word for bit, word in FEC_MODES.items() if bit in supported)
     return LinkModes(_flag(said.get(MODES_AUTONEG)), fastest(supported), fec)
 
 
-def parse_fec(reply: bytes) -> Fec:
-    """FEC_GET's reply. Raises Unparsable."""
+def parse_fec(reply: bytes) -> FecReading:
+    """FEC_GET's reply. Raises ParseError."""
     said = generic_attributes(reply, FEC_REPLY)
     modes = set_bits(attributes(said.get(FEC_CONFIGURED, b"")).get(BITS_VALUE, b""))
     counters: dict[str, int] = {}
@@ -139,7 +139,7 @@ def parse_fec(reply: bytes) -> Fec:
         if kind in FEC_COUNTERS and len(value) >= 8:  # the sum; then a number a lane
             (number,) = struct.unpack_from("=Q", value)
             counters |= {FEC_COUNTERS[kind]: number} if number != NOT_KNOWN else {}
-    return Fec(
+    return FecReading(
         active=FEC_MODES.get(unsigned(said.get(FEC_ACTIVE)) or 0),
         configured=tuple(word for bit, word in FEC_MODES.items() if bit in modes),
         auto=_flag(said.get(FEC_AUTO)),
@@ -148,10 +148,10 @@ def parse_fec(reply: bytes) -> Fec:
 
 
 def parse_eeprom(reply: bytes) -> bytes:
-    """MODULE_EEPROM_GET's bytes. Raises Unparsable."""
+    """MODULE_EEPROM_GET's bytes. Raises ParseError."""
     data = generic_attributes(reply, EEPROM_REPLY).get(EEPROM_DATA)
     if not data:
-        raise Unparsable("ethtool: no bytes of the module in the answer")
+        raise ParseError("ethtool: no bytes of the module in the answer")
     return data
 
 

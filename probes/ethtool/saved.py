@@ -14,9 +14,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from probes.asking import Asking
+from probes.asking import HostReader
 from probes.ethtool.ioctl import NOT_KNOWN, DriverInfo, wanted
-from probes.ethtool.netlink import Fec, LinkModes, Pause
+from probes.ethtool.netlink import FecReading, LinkModes, PauseReading
 from probes.ethtool.probe import Ethernet, EthtoolFacts
 from probes.host.interface import Absent, Host
 from probes.probe import Reading
@@ -26,10 +26,10 @@ KEY_CHARACTERS = 80
 _BLANKS = " \t\r"
 
 
-def pair(line: str) -> tuple[str, str] | None:
+def parse_pair(line: str) -> tuple[str, str] | None:
     r"""Key and value of a line; None where it has no key.
 
-    >>> pair("\tAuto-negotiation: on"), pair("\t\t200000baseCR4/Full")
+    >>> parse_pair("\tAuto-negotiation: on"), parse_pair("\t\t200000baseCR4/Full")
     (('Auto-negotiation', 'on'), None)
     """
     key, colon, value = line.partition(":")
@@ -37,9 +37,9 @@ def pair(line: str) -> tuple[str, str] | None:
     return (key, value.strip(_BLANKS)) if colon and 0 < len(key) <= KEY_CHARACTERS else None
 
 
-def pairs(text: str) -> Iterator[tuple[str, str]]:
+def parse_pairs(text: str) -> Iterator[tuple[str, str]]:
     """Of every line that has a key."""
-    return (found for line in text.splitlines() if (found := pair(line)) is not None)
+    return (found for line in text.splitlines() if (found := parse_pair(line)) is not None)
 
 
 _COUNTER = re.compile(r"[ \t]*(\S{1,80}):[ \t]*([0-9]{1,20})[ \t]*\r?")
@@ -65,24 +65,24 @@ def parse_settings(text: str) -> LinkModes | None:
     return LinkModes(autoneg, max(speeds, default=None), fec if fec != ("off",) else (), int(runs[1]) if runs else None)
 
 
-def parse_pause(text: str) -> Pause | None:
+def parse_pause(text: str) -> PauseReading | None:
     r"""The answer to `ethtool -a IF`: what is set, not what was negotiated.
 
     >>> parse_pause("Pause parameters for ens6f0:\nAutonegotiate:\ton\nRX:\t\ton\nTX:\t\toff\nRX negotiated: off\n")
-    Pause(rx=True, tx=False, autoneg=True)
+    PauseReading(rx=True, tx=False, autoneg=True)
     """
-    said = {key: _SWITCH.get(value.lower()) for key, value in pairs(text)}
-    pause = Pause(said.get("RX"), said.get("TX"), said.get("Autonegotiate"))
-    return pause if pause != Pause() else None
+    said = {key: _SWITCH.get(value.lower()) for key, value in parse_pairs(text)}
+    pause = PauseReading(said.get("RX"), said.get("TX"), said.get("Autonegotiate"))
+    return pause if pause != PauseReading() else None
 
 
-def parse_fec(text: str) -> Fec | None:
+def parse_fec(text: str) -> FecReading | None:
     r"""The answer to `ethtool --show-fec IF`.
 
     >>> parse_fec("Supported/Configured FEC encodings: Auto RS BaseR\nActive FEC encoding: RS\n")
-    Fec(active='rs', configured=('rs', 'baser'), auto=True, counters={})
+    FecReading(active='rs', configured=('rs', 'baser'), auto=True, counters={})
     """
-    said = dict(pairs(text))
+    said = dict(parse_pairs(text))
     configured = next((said[key] for key in said if key.endswith("onfigured FEC encodings")), "").lower().split()
     active = next((said[key] for key in said if key.startswith("Active FEC encoding")), "").lower()
     if not configured and not active:
@@ -90,7 +90,7 @@ def parse_fec(text: str) -> Fec | None:
     every = {f"fec_{name}": value for name, value in _counters(text).items() if name.startswith(("corr", "uncorr"))}
     counters = {name: value for name, value in every.items() if value != NOT_KNOWN}
     modes = tuple(_FEC[word] for word in configured if word in _FEC)
-    return Fec(_FEC.get(active), modes, "auto" in configured if configured else None, counters)
+    return FecReading(_FEC.get(active), modes, "auto" in configured if configured else None, counters)
 
 
 def parse_statistics(text: str) -> dict[str, int] | None:
@@ -109,7 +109,7 @@ def parse_driver(text: str) -> DriverInfo | None:
     >>> parse_driver("driver: mlx5_core\nversion: 5.0-0\nfirmware-version: 14.23.1020 (MT_2420110034)\n").driver
     'mlx5_core'
     """
-    said = dict(pairs(text))
+    said = dict(parse_pairs(text))
     if not said.get("driver"):
         return None
     return DriverInfo(said["driver"], said.get("version") or None, said.get("firmware-version") or None)
@@ -120,7 +120,7 @@ def _sections(text: str) -> dict[str, str]:
     said: dict[str, str] = {}
     last = ""
     for line in text.splitlines():
-        found = pair(line)
+        found = parse_pair(line)
         if found:
             last = found[0]
             said[last] = found[1]
@@ -138,16 +138,16 @@ T = TypeVar("T")
 
 def read_saved(host: Host) -> Reading:
     """What was saved of every interface. Raises Absent where nothing was."""
-    asking = Asking(host)
+    asking = HostReader(host)
     found = []
     for name in interfaces(asking):
-        driver = said(asking, parse_driver, "ethtool", "-i", name)
+        driver = read_saved_interface(asking, parse_driver, "ethtool", "-i", name)
         each = Ethernet(
             name=name,
-            pause=said(asking, parse_pause, "ethtool", "-a", name),
-            fec=said(asking, parse_fec, "ethtool", "--show-fec", name),
-            modes=said(asking, parse_settings, "ethtool", name),
-            counters=said(asking, parse_statistics, "ethtool", "-S", name),
+            pause=read_saved_interface(asking, parse_pause, "ethtool", "-a", name),
+            fec=read_saved_interface(asking, parse_fec, "ethtool", "--show-fec", name),
+            modes=read_saved_interface(asking, parse_settings, "ethtool", name),
+            counters=read_saved_interface(asking, parse_statistics, "ethtool", "-S", name),
             driver=driver.driver if driver else None,
             version=driver.version if driver else None,
             firmware=driver.firmware if driver else None,
@@ -159,7 +159,7 @@ def read_saved(host: Host) -> Reading:
     return Reading(EthtoolFacts(tuple(found)), asking.sources, asking.missing)
 
 
-def said(asking: Asking, parse: Callable[[str], T | None], *argv: str) -> T | None:
+def read_saved_interface(asking: HostReader, parse: Callable[[str], T | None], *argv: str) -> T | None:
     """What a saved output says; None where there is none, or where it says nothing."""
     text = asking.output(*argv) if asking.host.has_output(*argv) else None
     return parse(text) if text else None

@@ -22,10 +22,10 @@ from probes.fabric.formatting import LANE_GBIT_S, guid16, kind_in_name, lanes, l
 from probes.fabric.topology import (
     LONGEST_LINE,
     Fabric,
+    FabricBuilder,
     FabricEnd,
     FabricLink,
     FabricNode,
-    Wiring,
     numbered_lines,
 )
 
@@ -49,7 +49,7 @@ _NEEDED = {
 Row = Mapping[str, str]
 
 
-class _Port:
+class _CsvPort:
     """A row of PORTS."""
 
     def __init__(self, row: Row, guid: str, number: int, is_switch: bool) -> None:
@@ -62,10 +62,10 @@ class _Port:
         self.phys_state = _PHYS_STATE_CODES.get(row.get("PortPhyState", ""))
 
 
-class _Reader:
+class _CsvReader:
     def __init__(self, name: str) -> None:
-        self.wiring = Wiring("ibdiagnet db_csv", name)
-        self.ports: dict[tuple[str, int], _Port] = {}
+        self.wiring = FabricBuilder("ibdiagnet db_csv", name)
+        self.ports: dict[tuple[str, int], _CsvPort] = {}
         self.links: list[tuple[int, tuple[str, int], tuple[str, int]]] = []
 
     def node(self, number: int, row: Row) -> bool:
@@ -91,7 +91,7 @@ class _Reader:
             return False
         node = self.wiring.nodes.get(place[0])
         is_switch = node is not None and node.kind == "switch"
-        port = _Port(row, *place, is_switch)
+        port = _CsvPort(row, *place, is_switch)
         if node is not None and is_switch and place[1] == 0:
             self.wiring.nodes[place[0]] = node._replace(lid=port.end.lid)
         self.ports[place] = port
@@ -137,7 +137,7 @@ class _Reader:
 
 def parse_db_csv(text: str, name: str) -> Fabric:
     """Never raises."""
-    reader = _Reader(name)
+    reader = _CsvReader(name)
     takes: dict[str, Callable[[int, Row], bool]] = {
         "NODES": reader.node,
         "PORTS": reader.port,
@@ -164,7 +164,7 @@ def parse_db_csv(text: str, name: str) -> Fabric:
     return reader.fabric()
 
 
-def _could(a: _Port, b: _Port) -> tuple[int | None, str | None]:
+def _could(a: _CsvPort, b: _CsvPort) -> tuple[int | None, str | None]:
     """What both ends support, where it is more than what runs."""
     widths = [lanes for code, lanes in _WIDTHS.items() if code & a.widths & b.widths]
     speeds = [name for code, name in _SPEED_CODES.items() if code & a.speeds & b.speeds]
@@ -231,7 +231,7 @@ _PHYS_STATE_WORDS = {
 }
 
 
-class _Row(NamedTuple):
+class _DumpRow(NamedTuple):
     number: int
     own: FabricEnd
     said: FabricLink  # without its far end
@@ -242,11 +242,11 @@ class _Row(NamedTuple):
 
 def parse_net_dump(text: str, name: str) -> Fabric:
     """Never raises."""
-    wiring = Wiring("ibdiagnet net_dump", name)
+    wiring = FabricBuilder("ibdiagnet net_dump", name)
     here: FabricNode | None = None
     columns: dict[str, int] = {}
     labels: dict[tuple[str, str], int] = {}  # of a switch: what is written on a port -> its number
-    rows: list[_Row] = []
+    rows: list[_DumpRow] = []
     for number, line in numbered_lines(text):
         if len(line) > LONGEST_LINE:
             wiring.problem(number, "too long for a line of net_dump", line)
@@ -270,7 +270,9 @@ def parse_net_dump(text: str, name: str) -> Fabric:
     return wiring.fabric()
 
 
-def _row(wiring: Wiring, number: int, line: str, here: FabricNode | None, columns: dict[str, int]) -> _Row | None:
+def _row(
+    wiring: FabricBuilder, number: int, line: str, here: FabricNode | None, columns: dict[str, int]
+) -> _DumpRow | None:
     fields = [field.strip() for field in line.split(":")]
     last = columns["Neighbor Description"]
     if here is None or len(fields) <= last:
@@ -294,10 +296,10 @@ def _row(wiring: Wiring, number: int, line: str, here: FabricNode | None, column
         state=_STATE_WORDS.get(said["Sta"]),
         phys_state=_PHYS_STATE_WORDS.get(said["PhysSta"].replace("_", " ")),
     )
-    return _Row(number, link.a, link, guid16(guid[1]) if guid else None, said["N#"], lid_of(said["NLID"]))
+    return _DumpRow(number, link.a, link, guid16(guid[1]) if guid else None, said["N#"], lid_of(said["NLID"]))
 
 
-def _link(wiring: Wiring, row: _Row, labels: dict[tuple[str, str], int]) -> None:
+def _link(wiring: FabricBuilder, row: _DumpRow, labels: dict[tuple[str, str], int]) -> None:
     far = None
     if row.far_guid is not None:
         port = labels.get((row.far_guid, row.far_label))

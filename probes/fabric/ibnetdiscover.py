@@ -16,10 +16,10 @@ from probes.fabric.formatting import KINDS, guid16, lanes, lid_of, speed_named
 from probes.fabric.topology import (
     LONGEST_LINE,
     Fabric,
+    FabricBuilder,
     FabricEnd,
     FabricLink,
     FabricNode,
-    Wiring,
     numbered_lines,
 )
 
@@ -47,7 +47,7 @@ class _Tail(NamedTuple):
 
 def parse(text: str, name: str) -> Fabric:
     """Never raises; a file that was cut gives the links up to its cut, with nodes as their far ends name them."""
-    wiring = Wiring("ibnetdiscover", name)
+    wiring = FabricBuilder("ibnetdiscover", name)
     ids: dict[str, str] = {}
     here: FabricNode | None = None
     for number, line in numbered_lines(text):
@@ -87,7 +87,7 @@ def _node(found: re.Match[str], comment: str, ids: dict[str, str]) -> FabricNode
     )
 
 
-def _port(wiring: Wiring, here: FabricNode, number: int, line: str) -> None:
+def _port(wiring: FabricBuilder, here: FabricNode, number: int, line: str) -> None:
     head, _, comment = line.partition("#")
     found = _PORT.fullmatch(head.rstrip())
     if found is None:
@@ -141,7 +141,7 @@ _LISTED_LID = re.compile(r" (?:base|enhanced) port 0 lid ([0-9]{1,5})\b")
 
 def parse_ports(text: str, name: str) -> Fabric:
     """The ports report. It names GUIDs of ports only: one stands for its node. Never raises."""
-    wiring = Wiring("ibnetdiscover -p", name)
+    wiring = FabricBuilder("ibnetdiscover -p", name)
     for number, line in numbered_lines(text):
         own = _OWN.match(line)
         if len(line) > LONGEST_LINE or (own is None and line.strip()):
@@ -162,7 +162,7 @@ def parse_ports(text: str, name: str) -> Fabric:
 
 def parse_nodes(text: str, name: str) -> Fabric:
     """A list of nodes; the GUIDs are those of nodes. Never raises."""
-    wiring = Wiring("ibnodes", name)
+    wiring = FabricBuilder("ibnodes", name)
     for number, line in numbered_lines(text):
         found = _LISTED_NODE.match(line.strip()) if len(line) <= LONGEST_LINE else None
         if found is None:
@@ -192,7 +192,7 @@ def _names(said: str) -> tuple[str, str]:
     return near, far.removesuffix(")").rstrip().removesuffix("'")
 
 
-def _end(wiring: Wiring, found: re.Match[str], name: str) -> FabricEnd:
+def _end(wiring: FabricBuilder, found: re.Match[str], name: str) -> FabricEnd:
     kind, lid, guid = KINDS[found[1]], lid_of(found[2]), found[4]
     wiring.node(FabricNode(guid, kind, name, lid=lid if kind == "switch" else None, guid_of_port=True))
     return FabricEnd(guid, int(found[3]), None if kind == "switch" else guid, lid)

@@ -1,7 +1,7 @@
 """A whole InfiniBand fabric as files of its tools describe it: nodes by GUID, and the links between their ports.
 
-GUIDs are 16 lower-case hex digits without "0x". `Wiring` gathers nodes and links while a file is read: each once, with
-what both ends say of it.
+GUIDs are 16 lower-case hex digits without "0x". `FabricBuilder` gathers nodes and links while a file is read: each
+once, with what both ends report.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
         yield number, line.rstrip("\r")
 
 
-class Wiring:
+class FabricBuilder:
     """What a file has said so far."""
 
     def __init__(self, format_name: str, name: str) -> None:

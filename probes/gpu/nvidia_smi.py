@@ -22,11 +22,11 @@ from probes.gpu.facts import (
     normal_address,
     with_known_remotes,
 )
-from probes.gpu.query_guard import missing_driver, require_driver
+from probes.gpu.query_guard import find_missing_driver, require_driver
 from probes.host.commands import NVIDIA_SMI_SAVED
-from probes.host.interface import Absent, Denied, Failed, Host, TimedOut, Unanswered
+from probes.host.interface import Absent, Denied, Failed, Host, ReadError, TimedOut
 from probes.probe import Reading
-from probes.text import Unparsable
+from probes.text import ParseError
 
 _LIMIT_CHARACTERS = 1 << 20
 _LIMIT_LINE = 400
@@ -49,7 +49,7 @@ _REFUSALS = (
 
 
 def parse_list(text: str) -> tuple[Gpu, ...]:
-    r"""GPUs with index, name, UUID and MIG instances. Raises Unparsable.
+    r"""GPUs with index, name, UUID and MIG instances. Raises ParseError.
 
     >>> gpus = parse_list("GPU 0: NVIDIA H200 (UUID: GPU-6f3b5fe1-0000-0000-0000-000000000000)\n"
     ...                   "  MIG 1g.18gb     Device  3: (UUID: MIG-6b8c26a5-286a-f440-4f76-3af4cf4108f1)\n")
@@ -57,7 +57,7 @@ def parse_list(text: str) -> tuple[Gpu, ...]:
     (0, 'NVIDIA H200', ('MIG-6b8c26a5-286a-f440-4f76-3af4cf4108f1',))
     """
     if len(text) > _LIMIT_CHARACTERS:
-        raise Unparsable(f"longer than {_LIMIT_CHARACTERS} characters")
+        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
     found: list[tuple[int, str, str, list[str]]] = []
     for line in map(str.strip, text.splitlines()):
         if len(line) > _LIMIT_LINE:
@@ -68,7 +68,7 @@ def parse_list(text: str) -> tuple[Gpu, ...]:
             found[-1][3].append(mig[1])
     if not found:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-        raise Unparsable(f"no GPU; it begins with: {first[:120]}")
+        raise ParseError(f"no GPU; it begins with: {first[:120]}")
     return tuple(Gpu(index=index, name=name, uuid=uuid, mig_instances=tuple(migs)) for index, name, uuid, migs in found)
 
 
@@ -122,10 +122,10 @@ def read(host: Host) -> Reading:
     output; Failed where there is one, and none of it is about a GPU: then the reason is nvidia-smi's own sentence."""
     if not any(host.has_output(*argv) for argv in COMMANDS):
         require_driver(host)
-        missing = missing_driver(host) if host.kind == "capture" else None  # what stopped it on the live host, too
+        missing = find_missing_driver(host) if host.kind == "capture" else None  # what stopped it on the live host, too
         if missing:
             raise Absent(missing)
-    said = _Said(host)
+    said = _Outputs(host)
     for argv, parse in (
         (_XML, nvidia_smi_query.parse_xml),
         (_TEXT, nvidia_smi_query.parse_text),
@@ -156,7 +156,7 @@ def _links(parse: Callable[[str], nvlink_text.NvLinks], text: str) -> tuple[tupl
     return said.gpus, said.missing
 
 
-class _Said:
+class _Outputs:
     """What the commands said so far."""
 
     def __init__(self, host: Host) -> None:
@@ -170,7 +170,7 @@ class _Said:
         self.sources: list[str] = []
         self.notes: list[str] = []
         self.unplaced: list[str] = []  # GPUs by number that could be any of those without one
-        self.failure: Unanswered | None = None  # the first answer that was none
+        self.failure: ReadError | None = None  # the first answer that was none
         self.refused = False  # nvidia-smi said that no command of it can work
 
     def ask(
@@ -194,7 +194,7 @@ class _Said:
             self.sources.append(command)
         try:
             facts, missing = parse(output.stdout)
-        except Unparsable as why:
+        except ParseError as why:
             sentence = refusal(words)
             self.refused = self.refused or sentence is not None
             self._fail(f"{command}: {sentence or output.stderr.strip()[:200] or why}")
@@ -242,7 +242,7 @@ class _Said:
             notes.append(f"which GPU is {', '.join(dict.fromkeys(self.unplaced))} is not said (nvidia-smi -L would)")
         return Reading(facts, tuple(self.sources), "; ".join(dict.fromkeys(notes + self.notes)) or None)
 
-    def _fail(self, note: str, why: Unanswered | None = None) -> None:
+    def _fail(self, note: str, why: ReadError | None = None) -> None:
         self.notes.append(note)
         self.failure = self.failure or (type(why)(note, why.code) if why else Failed(note))
 

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 from probes.gpu import nvidia_smi_values as nvidia_smi_words
 from probes.gpu.facts import Gpu, GpuFacts
-from probes.text import Unparsable
+from probes.text import ParseError
 
 _LIMIT_CHARACTERS = 16 << 20
 _LIMIT_LINE = 1000
@@ -70,7 +70,7 @@ _TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
 
 
 def parse_text(text: str) -> tuple[GpuFacts, str | None]:
-    r"""The GPUs of `nvidia-smi -q`, and what is missing from the text. Raises Unparsable.
+    r"""The GPUs of `nvidia-smi -q`, and what is missing from the text. Raises ParseError.
 
     >>> said, missing = parse_text("Driver Version : 545.23.08\nAttached GPUs : 1\nGPU 00000000:19:00.0\n"
     ...     "    Product Name : NVIDIA H100 80GB HBM3\n    PCI\n        GPU Link Info\n            Link Width\n"
@@ -79,12 +79,12 @@ def parse_text(text: str) -> tuple[GpuFacts, str | None]:
     ('545.23.08', '0000:19:00.0', 'NVIDIA H100 80GB HBM3', 16)
     """
     if len(text) > _LIMIT_CHARACTERS:
-        raise Unparsable(f"longer than {_LIMIT_CHARACTERS} characters")
+        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
     top, sections, cut = _sections(text)
     attached = nvidia_smi_words.number(top.get("Attached GPUs", ""))
     if not sections and attached is None:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-        raise Unparsable(f"no GPU; it begins with: {first[:120]}")
+        raise ParseError(f"no GPU; it begins with: {first[:120]}")
     whole = attached == len(sections)
     facts = GpuFacts(
         gpus=tuple(_gpu_of_text(section, place if whole else None) for place, section in enumerate(sections.values())),
@@ -199,7 +199,7 @@ _XML_FIELDS: Mapping[str, tuple[str, ...]] = {
 
 
 def parse_xml(text: str) -> tuple[GpuFacts, str | None]:
-    """The GPUs of `nvidia-smi -q -x`, and what is missing from the text. Raises Unparsable.
+    """The GPUs of `nvidia-smi -q -x`, and what is missing from the text. Raises ParseError.
 
     >>> said, missing = parse_xml('<?xml version="1.0" ?><!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">'
     ...     '<nvidia_smi_log><driver_version>535.54.03</driver_version><attached_gpus>1</attached_gpus>'
@@ -229,19 +229,19 @@ def parse_xml(text: str) -> tuple[GpuFacts, str | None]:
 def _root(text: str) -> ElementTree.Element:
     """The log element. nvidia-smi may print warnings before and after it."""
     if len(text) > _LIMIT_CHARACTERS:
-        raise Unparsable(f"longer than {_LIMIT_CHARACTERS} characters")
+        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
     begin, end = text.find("<nvidia_smi_log"), text.rfind(_END)
     if begin < 0:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-        raise Unparsable(f"no <nvidia_smi_log>; it begins with: {first[:120]}")
+        raise ParseError(f"no <nvidia_smi_log>; it begins with: {first[:120]}")
     if end < begin:
-        raise Unparsable(f"cut short: no {_END}")
+        raise ParseError(f"cut short: no {_END}")
     if "<!ENTITY" in text.upper():
-        raise Unparsable("it declares entities")
+        raise ParseError("it declares entities")
     try:
         return ElementTree.fromstring(text[begin : end + len(_END)])  # noqa: S314 - no entities, bounded (above)
     except (ElementTree.ParseError, ValueError) as error:
-        raise Unparsable(f"not XML: {error}") from None
+        raise ParseError(f"not XML: {error}") from None
 
 
 def _gpu_of_xml(element: ElementTree.Element, index: int | None) -> Gpu:
@@ -314,7 +314,7 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
 
 
 def parse_csv(text: str) -> tuple[GpuFacts, str | None]:
-    r"""The GPUs of the CSV, and what is missing from it. Raises Unparsable, also where the heading was left out.
+    r"""The GPUs of the CSV, and what is missing from it. Raises ParseError, also where the heading was left out.
 
     >>> said, _ = parse_csv("index, uuid, pci.bus_id, memory.total [MiB], pstate\n"
     ...                 "0, GPU-34bf77d1, 00000000:18:00.0, 81559 MiB, P0\n")
@@ -324,7 +324,7 @@ def parse_csv(text: str) -> tuple[GpuFacts, str | None]:
     heading, rows = _table(text)
     fitting = [dict(zip(heading, row, strict=True)) for row in rows if len(row) == len(heading)]
     if not fitting:
-        raise Unparsable(f"no line with the {len(heading)} fields of the heading")
+        raise ParseError(f"no line with the {len(heading)} fields of the heading")
     first = fitting[0]
     count = nvidia_smi_words.number(first.get("count", ""))
     facts = GpuFacts(
@@ -340,11 +340,11 @@ def parse_csv(text: str) -> tuple[GpuFacts, str | None]:
 
 def _table(text: str) -> tuple[list[str], list[list[str]]]:
     if len(text) > _LIMIT_CHARACTERS:
-        raise Unparsable(f"longer than {_LIMIT_CHARACTERS} characters")
+        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
     try:
         rows = [row for row in csv.reader(text.splitlines(), skipinitialspace=True) if row]
     except csv.Error as error:
-        raise Unparsable(f"not CSV: {error}") from None
+        raise ParseError(f"not CSV: {error}") from None
     if rows and not text.endswith(("\n", "\r")):
         rows[-1][-1] = ""  # it may be cut
     fields = {field for fields in _FIELDS.values() for field in fields}
@@ -353,7 +353,7 @@ def _table(text: str) -> tuple[list[str], list[list[str]]]:
         if len(heading) <= _LIMIT_COLUMNS and fields.intersection(heading):
             return heading, rows[at + 1 :]
     first = ",".join(rows[0]) if rows else "nothing"
-    raise Unparsable(f"no heading with field names; it begins with: {first[:120]}")
+    raise ParseError(f"no heading with field names; it begins with: {first[:120]}")
 
 
 def _values(row: Mapping[str, str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from probes.gpu.facts import Gpu, PairCell
-from probes.text import Unparsable
+from probes.text import ParseError
 
 _LIMIT_CHARACTERS = 1 << 20
 _LIMIT_COLUMNS = 1024
@@ -29,7 +29,7 @@ _CONTINUED = re.compile(r"[A-Z0-9,/\-\s]+", re.ASCII)
 _TAIL = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 
 
-class Row(NamedTuple):
+class MatrixRow(NamedTuple):
     """One readable row. `tail` holds one text for every heading behind the columns ("" for an empty cell); None where
     the line has more or fewer than that, and for rows that are not of a GPU."""
 
@@ -38,12 +38,12 @@ class Row(NamedTuple):
     tail: tuple[str, ...] | None
 
 
-class Table(NamedTuple):
+class MatrixTable(NamedTuple):
     """`columns` are the names of the heading, `tail` the headings behind them."""
 
     columns: tuple[str, ...]
     tail: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[MatrixRow, ...]
     unreadable: tuple[str, ...]  # names of rows that do not fit the heading
 
     @property
@@ -67,21 +67,21 @@ class Table(NamedTuple):
         return "; ".join(notes) or None
 
 
-def parse_table(text: str, words: Iterable[str]) -> Table:
-    r"""The first table of the text. `words` are regular expressions of what may stand in a cell. Raises Unparsable.
+def parse_table(text: str, words: Iterable[str]) -> MatrixTable:
+    r"""The first table of the text. `words` are regular expressions of what may stand in a cell. Raises ParseError.
 
     >>> table = parse_table("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV4\t0-15\nGPU1\tNV4\t X \t0-15\n", [r"NV\d"])
     >>> [(row.label, row.cells, row.tail) for row in table.rows]
     [('GPU0', {'GPU1': 'NV4'}, ('0-15',)), ('GPU1', {'GPU0': 'NV4'}, ('0-15',))]
     """
     if len(text) > _LIMIT_CHARACTERS:
-        raise Unparsable(f"longer than {_LIMIT_CHARACTERS} characters")
-    reader = _Reader(words)
+        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    reader = _TableReader(words)
     lines = _ANSI.sub("", text).splitlines()
     at = reader.read_heading(lines)
     found, to_the_end = reader.rows(lines[at:])
     if not found:
-        raise Unparsable(f"a heading of {len(reader.columns)} columns and no row")
+        raise ParseError(f"a heading of {len(reader.columns)} columns and no row")
     read = {label: reader.row(label, physical) for label, physical in reversed(found)}  # the first of a name stays
     ended = text.endswith(("\n", "\r")) and all(gpu in read for gpu in filter(_ACCELERATOR.fullmatch, reader.columns))
     if to_the_end and not ended:  # the last word of the last row may be the beginning of a longer one
@@ -89,10 +89,10 @@ def parse_table(text: str, words: Iterable[str]) -> Table:
         read[last] = reader.row(last, reader.without_doubtful_word(physical))
     rows = tuple(row for label in dict(found) if (row := read[label]))
     unreadable = tuple(label for label in dict(found) if read[label] is None)
-    return Table(reader.columns, reader.tail, rows, unreadable)
+    return MatrixTable(reader.columns, reader.tail, rows, unreadable)
 
 
-class _Reader:
+class _TableReader:
     """Reads the rows of one table, once it has read its heading."""
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -114,7 +114,7 @@ class _Reader:
             if self.columns:
                 return at + 1
         first = next((line.strip() for line in lines if line.strip()), "nothing")
-        raise Unparsable(f"no heading with GPUs; it begins with: {first[:120]}")
+        raise ParseError(f"no heading with GPUs; it begins with: {first[:120]}")
 
     def rows(self, lines: Sequence[str]) -> tuple[list[tuple[str, list[str]]], bool]:
         """The rows with their physical lines, and whether the text ends with them."""
@@ -128,7 +128,7 @@ class _Reader:
                 found[-1][1].append(line)
         return found, True
 
-    def row(self, label: str, physical: Sequence[str]) -> Row | None:
+    def row(self, label: str, physical: Sequence[str]) -> MatrixRow | None:
         """A row from its line, or from the pieces of its wrapped line; None where no reading fits the heading."""
         readings = [
             row for text in _joined(physical) if (row := self._by_tabs(label, text) or self._by_words(label, text))
@@ -159,7 +159,7 @@ class _Reader:
         known = len(words) > 1 and _LABEL.fullmatch(words[0])
         return bool(known and self.cell.match(words[1]) and (not self.columns or words[0] in self.columns))
 
-    def _by_tabs(self, label: str, line: str) -> Row | None:
+    def _by_tabs(self, label: str, line: str) -> MatrixRow | None:
         parts = [part.strip() for part in line.split("\t")]
         count = len(self.columns)
         if parts[0] != label or not all(map(self.cell.fullmatch, parts[1 : count + 1])):
@@ -170,7 +170,7 @@ class _Reader:
             rest += [""] * (len(_TAIL) - len(rest))
         return self._checked(label, parts[1 : count + 1], rest)
 
-    def _by_words(self, label: str, line: str) -> Row | None:
+    def _by_words(self, label: str, line: str) -> MatrixRow | None:
         at, cells = line.index(label) + len(label), []
         for _ in self.columns:
             while at < len(line) and line[at].isspace():
@@ -184,15 +184,15 @@ class _Reader:
             return None
         return self._checked(label, cells, line[at:].split())
 
-    def _checked(self, label: str, cells: Sequence[str], rest: Sequence[str]) -> Row | None:
+    def _checked(self, label: str, cells: Sequence[str], rest: Sequence[str]) -> MatrixRow | None:
         if len(cells) != len(self.columns):
             return None
         if [name for name, word in zip(self.columns, cells, strict=True) if word == "X"] != [label]:
             return None
         others = {name: word for name, word in zip(self.columns, cells, strict=True) if name != label}
         if _ACCELERATOR.fullmatch(label) and self.tail:
-            return Row(label, others, tuple(rest) if len(rest) == len(self.tail) else None)
-        return None if any(rest) else Row(label, others, None)
+            return MatrixRow(label, others, tuple(rest) if len(rest) == len(self.tail) else None)
+        return None if any(rest) else MatrixRow(label, others, None)
 
 
 def _joined(physical: Sequence[str]) -> tuple[str, ...]:
@@ -220,7 +220,7 @@ class Matrix(NamedTuple):
 
 
 def parse_matrix(text: str) -> Matrix:
-    r"""The matrix of `nvidia-smi topo -m` (or `-mp`, which shows PCIe only). Raises Unparsable.
+    r"""The matrix of `nvidia-smi topo -m` (or `-mp`, which shows PCIe only). Raises ParseError.
 
     >>> matrix = parse_matrix("\tGPU0\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
     ...                "GPU0\t X \tPIX\t0-55,112-167\t0\t\tN/A\n"
@@ -241,7 +241,7 @@ def parse_matrix(text: str) -> Matrix:
     )
 
 
-def _pairs(table: Table, rows: Mapping[str, Row]) -> tuple[tuple[PairCell, ...], list[str]]:
+def _pairs(table: MatrixTable, rows: Mapping[str, MatrixRow]) -> tuple[tuple[PairCell, ...], list[str]]:
     """Each pair from either of its rows; none where the two rows differ."""
     cells, notes = [], []
     for place, a in enumerate(table.columns):
@@ -255,7 +255,7 @@ def _pairs(table: Table, rows: Mapping[str, Row]) -> tuple[tuple[PairCell, ...],
     return tuple(cells), notes
 
 
-def _gpu(label: str, row: Row | None, headings: tuple[str, ...]) -> Gpu:
+def _gpu(label: str, row: MatrixRow | None, headings: tuple[str, ...]) -> Gpu:
     index = int(label.removeprefix("GPU"))
     if row is None or row.tail is None:
         return Gpu(index=index)
@@ -281,7 +281,7 @@ _P2P_WORDS = ("OK", "CNS", "GNS", "TNS", "NS", "DR", "U", "N/A")
 
 
 def parse_p2p(text: str) -> tuple[Mapping[tuple[int, int], str], str | None]:
-    r"""The word of every ordered pair of GPU indexes, and what the text does not hold. Raises Unparsable.
+    r"""The word of every ordered pair of GPU indexes, and what the text does not hold. Raises ParseError.
 
     >>> parse_p2p(" \tGPU0\tGPU1\t\n GPU0\tX\tCNS\t\n GPU1\tCNS\tX\t\n\nLegend:\n\n  X    = Self\n")
     ({(0, 1): 'CNS', (1, 0): 'CNS'}, None)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from probes.host.interface import READ_LIMIT_BYTES, Absent, Unanswered
+from probes.host.interface import READ_LIMIT_BYTES, Absent, ReadError
 
 LINKS_LIMIT = 40  # as Linux's own path walk: more is a loop
 
@@ -61,7 +61,7 @@ def locate(path: str, link_text: Callable[[str], str | None]) -> str:
     def text_or_none(here: str) -> str | None:
         try:
             return link_text(here)
-        except (Unanswered, OSError, ValueError):
+        except (ReadError, OSError, ValueError):
             return None
 
     try:
@@ -86,7 +86,7 @@ class Files(Protocol):
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
         """At most `limit` bytes of a file."""
 
-    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | Unanswered]:
+    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
         """Many small files of one directory."""
 
     def listdir(self, path: str) -> list[str]:
@@ -109,7 +109,7 @@ def is_directory(files: Files, path: str) -> bool:
     """Whether there is a directory that can be listed."""
     try:
         files.listdir(path)
-    except Unanswered:
+    except ReadError:
         return False
     return True
 
@@ -118,23 +118,23 @@ def is_file(files: Files, path: str) -> bool:
     """Whether there is a file that can be read."""
     try:
         files.read(path, 1)
-    except Unanswered:
+    except ReadError:
         return False
     return True
 
 
-def gone_or(why: Unanswered) -> Unanswered | None:
+def absent_or(why: ReadError) -> ReadError | None:
     """A file that is not there is left out of many; any other reason is an answer."""
     return None if isinstance(why, Absent) and why.code == "ENOENT" else why
 
 
-def each_read(read: Callable[[str], bytes], directory: str, names: Iterable[str]) -> dict[str, bytes | Unanswered]:
+def read_each(read: Callable[[str], bytes], directory: str, names: Iterable[str]) -> dict[str, bytes | ReadError]:
     """`attributes` for a store where a read costs no system call."""
-    answers: dict[str, bytes | Unanswered] = {}
+    answers: dict[str, bytes | ReadError] = {}
     for name in names:
         try:
             answers[name] = read(f"{directory.rstrip('/')}/{name}")
-        except Unanswered as why:
-            if (answer := gone_or(why)) is not None:
+        except ReadError as why:
+            if (answer := absent_or(why)) is not None:
                 answers[name] = answer
     return answers

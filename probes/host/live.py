@@ -15,8 +15,8 @@ from typing import Any
 from probes.host import kmsg
 from probes.host.commands import COMMANDS
 from probes.host.folder import FolderFiles, LiveFiles
-from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, Unanswered
-from probes.host.netlink_socket import ask
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, ReadError
+from probes.host.netlink_socket import request_netlink
 from probes.host.process import run_tool
 from probes.host.udev import Udev, properties_in
 
@@ -57,13 +57,13 @@ class LiveHost(LiveFiles):
 
     def netlink(self, protocol: int, request: bytes) -> bytes:
         """See Host.netlink."""
-        return ask(protocol, request)
+        return request_netlink(protocol, request)
 
     def ethtool(self, interface: str, request: bytes) -> bytes:
         """See Host.ethtool. Raises ValueError for a command that is not in the committed list."""
         from probes.host import ethtool_ioctl as ethtool
 
-        return ethtool.ask(interface, request)
+        return ethtool.request_ioctl(interface, request)
 
     def udev(self, path: str) -> Mapping[str, str]:
         """See Host.udev."""
@@ -129,7 +129,7 @@ def _other_kernel(folder: FolderFiles, root: str) -> str | None:
     """Why the running kernel is not the one that the folder shows; None where it is."""
     try:
         there = folder.read(BOOT_ID).strip()
-    except Unanswered as why:
+    except ReadError as why:
         return f"not asked: {root} does not show which kernel it belongs to ({why.reason})"
     if there != LiveFiles().read(BOOT_ID).strip():
         return f"not asked: {root} belongs to another boot than the kernel that runs here"

@@ -16,7 +16,7 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 
-from probes.host.interface import OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, TimedOut, unanswered
+from probes.host.interface import OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, TimedOut, error_from_errno
 
 STATES = {"D": "uninterruptible sleep", "R": "running", "S": "sleeping", "T": "stopped", "Z": "ended", "t": "traced"}
 
@@ -129,7 +129,7 @@ def run_tool(argv: tuple[str, ...], seconds: float, directories: tuple[str, ...]
             start_new_session=True,
         )
     except OSError as error:
-        raise unanswered(error, place) from None
+        raise error_from_errno(error, place) from None
     try:
         stdout, stderr = _drain(process, argv, started + seconds)
     except BaseException:  # also an interrupt leaves no tool running

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
-from probes.kernel.log_facts import Event
+from probes.kernel.log_facts import LogEvent
 from probes.text import ESCAPES
 
 LINE_CHARACTERS = 1000  # of one line; the kernel's own limit is 1024 bytes
@@ -62,12 +62,12 @@ def lines(text: str, boot_time: int | None) -> Iterator[Line]:
             yield line
 
 
-def looks_kept(log: Sequence[Line]) -> bool:
+def is_kernel_log(log: Sequence[Line]) -> bool:
     """Whether any line is a kernel log's: a refused dmesg leaves a sentence where its log should be.
 
-    >>> looks_kept(list(lines("dmesg: read kernel buffer failed: Operation not permitted", None)))
+    >>> is_kernel_log(list(lines("dmesg: read kernel buffer failed: Operation not permitted", None)))
     False
-    >>> looks_kept(list(lines("[    0.000000] x", None))), looks_kept(list(lines("NVRM: loading", None)))
+    >>> is_kernel_log(list(lines("[    0.000000] x", None))), is_kernel_log(list(lines("NVRM: loading", None)))
     (True, True)
     """
     return any(not line.continued or _UNDATED.search(line.text) for line in log)
@@ -208,9 +208,9 @@ _RECOVERY = re.compile(r"GPU recovery action changed from (?P<before>\S+.*?) to 
 _SXID_LINK = re.compile(r"\bLink (?P<link>\d+)\b")
 
 
-def events(log: Iterable[Line]) -> tuple[list[Event], int]:
+def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
     """Events in the order of their first line, equal ones as one; and how many were left out for their number."""
-    found: dict[tuple[object, ...], Event] = {}
+    found: dict[tuple[object, ...], LogEvent] = {}
     left_out = 0
     for event in _events(log):
         key = (event.kind, event.subject, event.code, event.detail)
@@ -235,7 +235,7 @@ def address(text: str) -> str:
     return f"{int(domain, 16):04x}:{rest}" + ("" if "." in rest else ".0")
 
 
-def _events(log: Iterable[Line]) -> Iterator[Event]:
+def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
     named: str | None = None  # a GPU whose sentence goes on in the next lines
     bus_error: tuple[Line, re.Match[str], bool] | None = None  # AER's first line, and whether a bit was told
     for line in log:
@@ -254,7 +254,7 @@ def _events(log: Iterable[Line]) -> Iterator[Event]:
             named = address(begun["bdf"])
             continue
         if named and "fallen off the bus" in line.text:
-            yield Event("gpu_lost", f"NVRM: GPU {named} has fallen off the bus", line.at, named, logged=line.logged)
+            yield LogEvent("gpu_lost", f"NVRM: GPU {named} has fallen off the bus", line.at, named, logged=line.logged)
             named = None
             continue
         yield from _plain(line)
@@ -262,7 +262,7 @@ def _events(log: Iterable[Line]) -> Iterator[Event]:
         yield _aer(bus_error[0], bus_error[1], None)
 
 
-def _plain(line: Line) -> Iterator[Event]:
+def _plain(line: Line) -> Iterator[LogEvent]:
     for form in _FORMS:
         match = form.pattern.search(line.text)
         if match is None:
@@ -275,7 +275,7 @@ def _plain(line: Line) -> Iterator[Event]:
             groups["name"] = name
         if more := _MORE.get(form.kind):
             groups |= more(line.text)
-        yield Event(
+        yield LogEvent(
             form.kind, line.text[:TEXT_CHARACTERS], line.at, subject, code, logged=line.logged, detail=_detail(groups)
         )
         return
@@ -297,13 +297,13 @@ def _sxid(text: str) -> dict[str, str]:
 _MORE: dict[str, Callable[[str], dict[str, str]]] = {"xid": _xid, "sxid": _sxid}
 
 
-def _aer(line: Line, match: re.Match[str], bit: str | None) -> Event:
+def _aer(line: Line, match: re.Match[str], bit: str | None) -> LogEvent:
     severity = match["severity"].strip().lower()
     kind = (
         "fatal" if "(fatal" in severity else "nonfatal" if "uncorrect" in severity or "non" in severity else "corrected"
     )
     detail = {"severity": kind, "layer": match["layer"].strip()}
-    return Event(
+    return LogEvent(
         "aer",
         line.text[:TEXT_CHARACTERS],
         line.at,

@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from probes.asking import Asking
-from probes.host.interface import Absent, Host, Unanswered
+from probes.asking import HostReader
+from probes.host.interface import Absent, Host, ReadError
 from probes.probe import Probe, Reading
 from probes.system.cpu import CPUINFO, CPUINFO_LIMIT_BYTES
 from probes.system.numa import parse_memory_mib
-from probes.text import Unparsable
+from probes.text import ParseError
 
 # Firmware that only a virtual machine has: the beginning of a DMI string, and the name.
 GUEST_FIRMWARE = (
@@ -53,7 +53,7 @@ DEVICE_TREE_NAMES = (("linux,kvm", "kvm"), ("xen", "xen"), ("vmware", "vmware"))
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class VirtualizationSigns:
     """What a system says that tells a virtual machine from a real one. None: not there, or not readable."""
 
     cpuinfo: str | None = None
@@ -64,14 +64,15 @@ class Signs:
     device_tree: str | None = None  # /proc/device-tree/hypervisor/compatible
 
 
-def virtualization(signs: Signs) -> tuple[str | None, bool]:
+def detect_virtualization(signs: VirtualizationSigns) -> tuple[str | None, bool]:
     r"""The hypervisor's name or None, and whether that is known.
 
-    >>> virtualization(Signs("flags\t\t: fpu vme\n", {"sys_vendor": "Amazon EC2", "product_name": "p5.metal"}))
+    >>> amazon = {"sys_vendor": "Amazon EC2", "product_name": "p5.metal"}
+    >>> detect_virtualization(VirtualizationSigns("flags\t\t: fpu vme\n", amazon))
     (None, True)
-    >>> virtualization(Signs("flags\t\t: fpu hypervisor\n", {"sys_vendor": "Amazon EC2"}))
+    >>> detect_virtualization(VirtualizationSigns("flags\t\t: fpu hypervisor\n", {"sys_vendor": "Amazon EC2"}))
     ('amazon', True)
-    >>> virtualization(Signs())
+    >>> detect_virtualization(VirtualizationSigns())
     (None, False)
     """
     if signs.hypervisor == "xen":
@@ -92,7 +93,7 @@ def virtualization(signs: Signs) -> tuple[str | None, bool]:
     return _without_flag(signs, cloud)
 
 
-def _without_flag(signs: Signs, cloud: str | None) -> tuple[str | None, bool]:
+def _without_flag(signs: VirtualizationSigns, cloud: str | None) -> tuple[str | None, bool]:
     """Arm and POWER, where no processor flag tells."""
     for word, name in DEVICE_TREE_NAMES:
         if word in (signs.device_tree or ""):
@@ -153,14 +154,14 @@ class KernelFacts(NamedTuple):
 
 def read(host: Host) -> Reading:
     """Everything of the running system that the source says. Raises Absent where it says nothing."""
-    asking = Asking(host)
+    asking = HostReader(host)
     gathered = parse_gathered(asking.text(GATHERED) or "") if not host.live else {}
     cpuinfo = asking.text(CPUINFO, CPUINFO_LIMIT_BYTES)
     version = asking.text("/proc/sys/kernel/osrelease") or parse_version(asking.text("/proc/version") or "")
     if not host.live and host.has_output("uname", "-a"):
         gathered |= parse_uname(asking.output("uname", "-a") or "")
     kernel = version or gathered.get("OSRelease")
-    kind, known = virtualization(_signs(asking, cpuinfo))
+    kind, known = detect_virtualization(_signs(asking, cpuinfo))
     meminfo = asking.text("/proc/meminfo")
     facts = KernelFacts(
         hostname=_hostname(asking) or gathered.get("HostName"),
@@ -237,14 +238,14 @@ def parse_uname(text: str) -> dict[str, str]:
 
 
 def parse_uptime_seconds(text: str) -> float:
-    """The first number of /proc/uptime. Raises Unparsable.
+    """The first number of /proc/uptime. Raises ParseError.
 
     >>> parse_uptime_seconds("350735.47 234388.90")
     350735.47
     """
     found = re.match(r"\d{1,12}(?:\.\d{1,9})?", text)
     if not found or not found[0].isascii():
-        raise Unparsable(f"/proc/uptime: {text[:80]!r}")
+        raise ParseError(f"/proc/uptime: {text[:80]!r}")
     return float(found[0])
 
 
@@ -274,17 +275,17 @@ def container_of_cgroup(text: str) -> str | None:
     return None
 
 
-def _hostname(asking: Asking) -> str | None:
+def _hostname(asking: HostReader) -> str | None:
     """The kernel's answer is of our own UTS namespace: with --root, the host's file is nearer to the truth."""
     paths = ("/proc/sys/kernel/hostname", "/etc/hostname")
     rooted = asking.host.live and asking.host.path is not None
     return asking.first(*(reversed(paths) if rooted else paths))
 
 
-def _signs(asking: Asking, cpuinfo: str | None) -> Signs:
+def _signs(asking: HostReader, cpuinfo: str | None) -> VirtualizationSigns:
     dmi = next((said for folder in DMI_FOLDERS if (said := asking.attributes(folder, DMI_FIELDS))), {})
     hypervisor = asking.text("/sys/hypervisor/type")
-    return Signs(
+    return VirtualizationSigns(
         cpuinfo=cpuinfo,
         dmi=dmi,
         clocks=asking.text(CLOCKS),
@@ -294,7 +295,7 @@ def _signs(asking: Asking, cpuinfo: str | None) -> Signs:
     )
 
 
-def _container(asking: Asking) -> str | None:
+def _container(asking: HostReader) -> str | None:
     """Which container this runs in, by the files that container managers leave (systemd's CONTAINER_INTERFACE)."""
     manager = asking.first("/run/host/container-manager", "/run/systemd/container")
     if manager:
@@ -309,28 +310,28 @@ def _container(asking: Asking) -> str | None:
     return "docker" if asking.text("/.dockerenv") is not None else None
 
 
-def _is_there(asking: Asking, directory: str) -> bool:
+def _is_there(asking: HostReader, directory: str) -> bool:
     try:
         asking.host.listdir(directory)
     except Absent:
         return False
-    except Unanswered:
+    except ReadError:
         return True  # it answered, if only to refuse
     return True
 
 
-def _uptime(asking: Asking) -> float | None:
+def _uptime(asking: HostReader) -> float | None:
     text = asking.text("/proc/uptime")
     try:
         return parse_uptime_seconds(text) if text else None
-    except Unparsable as why:
+    except ParseError as why:
         asking.gap(str(why))
         return None
 
 
-def _memory_mib(asking: Asking, meminfo: str | None) -> int | None:
+def _memory_mib(asking: HostReader, meminfo: str | None) -> int | None:
     try:
         return parse_memory_mib(meminfo) if meminfo else None
-    except Unparsable as why:
+    except ParseError as why:
         asking.gap(f"/proc/meminfo: {why}")
         return None

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from probes.asking import as_text
 from probes.host.filter_secrets import LIBRARIES
-from probes.host.interface import OUTPUT_LIMIT_BYTES, Absent, Host, Unanswered
+from probes.host.interface import OUTPUT_LIMIT_BYTES, Absent, Host, ReadError
 
 VALUE_CHARACTERS = 1023  # as much as NCCL takes of a name, and of a value
 LINES_LIMIT = 512
@@ -32,7 +32,7 @@ _LIBRARY = re.compile(LIBRARIES)
 _VERSION = re.compile(r"\.so\.(\d{1,4}(?:\.\d{1,4}){1,3})\Z")
 
 
-class Setting(NamedTuple):
+class NcclVariable(NamedTuple):
     """One variable, literally. A line that sets nothing has the key "" and its text as value."""
 
     key: str
@@ -50,7 +50,7 @@ class Mapped(NamedTuple):
     rdma: bool = False
 
 
-def parse_conf(text: str, path: str, scope: str) -> tuple[list[Setting], list[Setting]]:
+def parse_conf(text: str, path: str, scope: str) -> tuple[list[NcclVariable], list[NcclVariable]]:
     r"""Settings of a file, and lines that set nothing though they are no remark.
 
     >>> parse_conf("# x\nNCCL_IB_TC = 106\n\nNCCL_DEBUG\n", "/etc/nccl.conf", "system")[0][0][:3]
@@ -66,9 +66,9 @@ def parse_conf(text: str, path: str, scope: str) -> tuple[list[Setting], list[Se
         key, equals, value = line.partition("=")
         if equals:
             cut = value[:VALUE_CHARACTERS]
-            settings.append(Setting(key[:VALUE_CHARACTERS], cut, source, scope, line[:VALUE_CHARACTERS]))
+            settings.append(NcclVariable(key[:VALUE_CHARACTERS], cut, source, scope, line[:VALUE_CHARACTERS]))
         else:
-            others.append(Setting("", line[:VALUE_CHARACTERS], source, scope, line[:VALUE_CHARACTERS]))
+            others.append(NcclVariable("", line[:VALUE_CHARACTERS], source, scope, line[:VALUE_CHARACTERS]))
     return settings, others
 
 
@@ -134,7 +134,7 @@ ENVIRONMENTS_LIMIT = 64
 KERNEL_THREADS = "/proc/2/task/2/children"
 
 
-class Job(NamedTuple):
+class NcclJob(NamedTuple):
     """One process. `settings` None: its environment may not be read."""
 
     pid: str
@@ -152,20 +152,20 @@ class Job(NamedTuple):
 class Jobs(NamedTuple):
     """Those that were found. `hidden`: why there may be more; None: these are all."""
 
-    jobs: tuple[Job, ...] = ()
+    jobs: tuple[NcclJob, ...] = ()
     hidden: str | None = None
 
 
-def jobs_of(host: Host) -> Jobs:
+def find_jobs(host: Host) -> Jobs:
     """Processes that have a GPU or NCCL mapped, by number. Bounded in number and time."""
     try:
         pids = sorted((name for name in host.listdir("/proc") if name.isdecimal()), key=int)
-    except Unanswered as why:
+    except ReadError as why:
         return Jobs(hidden=why.reason)
     if not pids or not (host.live or host.kind == "capture"):
         return Jobs(hidden="the source holds no processes")
     kernel = frozenset((_text(host, KERNEL_THREADS) or "").split()) | {"2"}
-    until, denied, found = time.monotonic() + SECONDS, False, list[Job]()
+    until, denied, found = time.monotonic() + SECONDS, False, list[NcclJob]()
     for number, pid in enumerate(pid for pid in pids if pid not in kernel):
         if number == PROCESSES_LIMIT or time.monotonic() > until:
             return Jobs(tuple(found), f"not all of {len(pids)} processes were looked at")
@@ -173,7 +173,7 @@ def jobs_of(host: Host) -> Jobs:
             mapped = parse_maps(as_text(host.read(f"/proc/{pid}/maps", OUTPUT_LIMIT_BYTES)))
         except Absent:
             continue  # it ended
-        except Unanswered:
+        except ReadError:
             denied = True
             continue
         job = _job(host, pid, mapped, len(found) < ENVIRONMENTS_LIMIT)
@@ -183,7 +183,7 @@ def jobs_of(host: Host) -> Jobs:
     return Jobs(tuple(found), hidden if denied else None)
 
 
-def _job(host: Host, pid: str, mapped: Mapped, ask: bool) -> Job | None:
+def _job(host: Host, pid: str, mapped: Mapped, ask: bool) -> NcclJob | None:
     if not mapped.gpu and not any("/libnccl" in path or "/libnvshmem" in path for path in mapped.libraries):
         return None
     name = (_text(host, f"/proc/{pid}/comm") or "?")[:15]
@@ -193,20 +193,20 @@ def _job(host: Host, pid: str, mapped: Mapped, ask: bool) -> Job | None:
     if ask:
         try:
             settings = parse_environ(host.read(f"/proc/{pid}/environ"))
-        except Unanswered:
+        except ReadError:
             settings = None
-    return Job(pid, name, mapped, settings, _apart(host, pid))
+    return NcclJob(pid, name, mapped, settings, _apart(host, pid))
 
 
 def _apart(host: Host, pid: str) -> bool | None:
     try:
         return host.readlink(f"/proc/{pid}/ns/mnt") != host.readlink("/proc/self/ns/mnt")
-    except Unanswered:
+    except ReadError:
         return None
 
 
 def _text(host: Host, path: str) -> str | None:
     try:
         return as_text(host.read(path, 1 << 18))
-    except Unanswered:
+    except ReadError:
         return None

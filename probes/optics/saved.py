@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 
-from probes.asking import Asking
-from probes.ethtool.saved import pairs, said
+from probes.asking import HostReader
+from probes.ethtool.saved import parse_pairs, read_saved_interface
 from probes.host.interface import Absent, Host
 from probes.optics.eeprom import CMIS
-from probes.optics.facts import IDENTIFIERS, LEVELS, NO_LIGHT_DBM, Lane, Module, lit
-from probes.optics.probe import OpticsFacts, Socket
+from probes.optics.facts import IDENTIFIERS, LEVELS, NO_LIGHT_DBM, LaneReading, ModuleReading, lanes_in_use
+from probes.optics.probe import ModuleSocket, OpticsFacts
 from probes.probe import Reading
 from probes.visible_interfaces import interfaces
 
@@ -54,14 +54,14 @@ _LEVEL = re.compile(r"(high|low) (alarm|warning)( threshold)?", re.IGNORECASE)
 _UNITS = {"rx_power": "dbm", "tx_power": "dbm", "tx_bias": "ma", "temperature": "c", "voltage": "v"}
 
 
-def parse(text: str) -> Module | None:
+def parse(text: str) -> ModuleReading | None:
     r"""The module; None for a text that names no kind of module.
 
     >>> said = parse("Identifier : 0x03 (SFP)\nVendor PN : UDC-2\nModule temperature : 36.75 degrees C\n")
     >>> said.identifier, said.part, said.temperature_c
     ('SFP', 'UDC-2', 36.75)
     """
-    every = list(pairs(text))
+    every = list(parse_pairs(text))
     said = dict(reversed(every))  # of a key that comes twice, the first
     code = _CODE.search(said.get("Identifier", ""))
     if not code:
@@ -71,7 +71,7 @@ def parse(text: str) -> Module | None:
     length = said.get("Length (Copper or Active cable)") or said.get("Cable assembly length")
     if media in ("copper", "active_copper"):
         length = length or said.get("Length (Copper)")
-    module = Module(
+    module = ModuleReading(
         identifier=IDENTIFIERS.get(int(code[1], 16), f"0x{code[1].lower()}"),
         media=media,
         vendor=said.get("Vendor name") or None,
@@ -85,7 +85,7 @@ def parse(text: str) -> Module | None:
     return _measured(module, every, lanes_are_flagged=int(code[1], 16) not in CMIS)
 
 
-def _measured(module: Module, every: list[tuple[str, str]], lanes_are_flagged: bool) -> Module:
+def _measured(module: ModuleReading, every: list[tuple[str, str]], lanes_are_flagged: bool) -> ModuleReading:
     """Monitors and flags. Of CMIS modules no limits of lanes are believed to be flagged: ethtool (6.1, and its
     source of 2025) tests the lane's number for its bit, so a flag of lane 1 is printed at lane 2, one of lane 4 never.
     """
@@ -121,9 +121,11 @@ def _measured(module: Module, every: list[tuple[str, str]], lanes_are_flagged: b
         voltage_v=alone.get("voltage"),
         thresholds=_known(limits),
         flags=tuple(flags.get(0, ())),
-        lanes=lit(
+        lanes=lanes_in_use(
             [
-                Lane(lane, said.get("rx_power"), said.get("tx_power"), said.get("tx_bias"), tuple(flags.get(lane, ())))
+                LaneReading(
+                    lane, said.get("rx_power"), said.get("tx_power"), said.get("tx_bias"), tuple(flags.get(lane, ()))
+                )
                 for lane, said in sorted(lanes.items())
             ]
         ),
@@ -166,9 +168,9 @@ def _media(values: list[str], said: dict[str, str]) -> str:
 
 def read_saved(host: Host) -> Reading:
     """The modules whose memory was printed. Raises Absent where none was."""
-    asking = Asking(host)
-    modules = ((name, said(asking, parse, "ethtool", "-m", name)) for name in interfaces(asking))
-    found = tuple(Socket(name, module) for name, module in modules if module)
+    asking = HostReader(host)
+    modules = ((name, read_saved_interface(asking, parse, "ethtool", "-m", name)) for name in interfaces(asking))
+    found = tuple(ModuleSocket(name, module) for name, module in modules if module)
     if not found:
         raise Absent("no saved output of ethtool -m")
     return Reading(OpticsFacts(found), asking.sources, asking.missing)

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 
 from probes.optics.facts import (
     LEVELS,
-    Lane,
-    Module,
+    LaneReading,
+    ModuleReading,
     celsius,
     dbm,
     flagged,
     identifier,
-    lit,
+    lanes_in_use,
     milliamperes,
     text,
     thresholds,
@@ -35,11 +35,11 @@ def is_paged(lower: bytes) -> bool:
     return not lower[2] & FLAT
 
 
-def parse_sff8636(lower: bytes, upper: bytes, pages: Mapping[int, bytes]) -> Module:
+def parse_sff8636(lower: bytes, upper: bytes, pages: Mapping[int, bytes]) -> ModuleReading:
     """The module. `lower` and `upper` have 128 bytes; `pages` may hold page 3."""
     media = _media(upper)
     cable = media != "optical" or upper[2] in CABLE_CONNECTORS
-    said = Module(
+    said = ModuleReading(
         identifier=identifier(lower[0]),
         media=media,
         vendor=text(upper[20:36]),
@@ -83,7 +83,7 @@ def _thresholds(page: bytes, tx_power: bool) -> dict[str, float]:
     }
 
 
-def _lanes(lower: bytes, upper: bytes, rx_power: bool, tx_power: bool, bias: bool) -> tuple[Lane, ...]:
+def _lanes(lower: bytes, upper: bytes, rx_power: bool, tx_power: bool, bias: bool) -> tuple[LaneReading, ...]:
     lock, signal = upper[194 - 128], upper[195 - 128]  # which flags it has; that of lost light has no bit
     plain = {
         "tx_fault": lower[4] & 0xF if signal & 0x08 else 0,
@@ -97,9 +97,9 @@ def _lanes(lower: bytes, upper: bytes, rx_power: bool, tx_power: bool, bias: boo
         if has:
             levels |= {f"{what}_{level}": _level_bits(lower[first : first + 2], at) for at, level in enumerate(LEVELS)}
     flags = flagged(plain | levels, LANES)
-    return lit(
+    return lanes_in_use(
         [
-            Lane(
+            LaneReading(
                 lane=lane,
                 rx_power_dbm=dbm(_word(lower, RX_POWER, lane)) if rx_power else None,
                 tx_power_dbm=dbm(_word(lower, TX_POWER, lane)) if tx_power else None,
@@ -139,12 +139,12 @@ def has_monitors(serial: bytes) -> bool:
     return serial[92] & (MONITORS | CALIBRATED) == MONITORS | CALIBRATED and not serial[8] & PASSIVE
 
 
-def parse_sff8472(serial: bytes, diagnostics: bytes) -> Module:
+def parse_sff8472(serial: bytes, diagnostics: bytes) -> ModuleReading:
     """The module, of 96 bytes of the first address and 120 of the second (empty where not read)."""
     media = "copper" if serial[8] & PASSIVE else "active_copper" if serial[8] & ACTIVE else "optical"
     if serial[2] == COPPER_PIGTAIL and media == "optical":
         media = "copper"
-    said = Module(
+    said = ModuleReading(
         identifier=identifier(serial[0]),
         media=media,
         vendor=text(serial[20:36]),
@@ -170,7 +170,7 @@ def parse_sff8472(serial: bytes, diagnostics: bytes) -> Module:
             **thresholds("rx_power", "dbm", diagnostics[32:40]),
         },
         lanes=(
-            Lane(
+            LaneReading(
                 lane=1,
                 rx_power_dbm=dbm(diagnostics[104:106]),
                 tx_power_dbm=dbm(diagnostics[102:104]),

@@ -95,7 +95,7 @@ _HOST_BRIDGE = "0x0600"
 
 
 @dataclass(slots=True)
-class Draft:
+class PciFunctionBuilder:
     """What one source said of one function: fields of PciFunction by name, and what only its neighbours can use."""
 
     address: str
@@ -104,7 +104,7 @@ class Draft:
     secondary_bus: int | None = None
     virtual_functions: VirtualFunctions | None = None
 
-    def add(self, other: Draft) -> None:
+    def add(self, other: PciFunctionBuilder) -> None:
         """Take from another output of the same function what this one does not say."""
         self.fields = other.fields | self.fields
         self.secondary_bus = other.secondary_bus if self.secondary_bus is None else self.secondary_bus
@@ -123,7 +123,7 @@ class Draft:
                 self.fields[name] = value
 
 
-def functions(drafts: Sequence[Draft]) -> tuple[PciFunction, ...]:
+def build_functions(drafts: Sequence[PciFunctionBuilder]) -> tuple[PciFunction, ...]:
     """The facts, sorted by address: drafts that no source has placed are placed by bus numbers.
 
     A function without a driver is told from a source without driver links by the others: where none has a driver,
@@ -144,7 +144,7 @@ def functions(drafts: Sequence[Draft]) -> tuple[PciFunction, ...]:
     return tuple(done)
 
 
-def _places(drafts: Sequence[Draft]) -> dict[str, Place]:
+def _places(drafts: Sequence[PciFunctionBuilder]) -> dict[str, Place]:
     placed = {draft.address: draft.place for draft in drafts}
     if all(root_bus for _, root_bus in placed.values()):
         return placed
@@ -154,12 +154,12 @@ def _places(drafts: Sequence[Draft]) -> dict[str, Place]:
     return {address: place if place[1] else derived[address] for address, place in placed.items()}
 
 
-def _sits_at_root(draft: Draft) -> bool:
+def _sits_at_root(draft: PciFunctionBuilder) -> bool:
     kind, class_code = draft.fields.get("port_type"), draft.fields.get("class_code") or ""
     return kind in _AT_ROOT or class_code.startswith(_HOST_BRIDGE)
 
 
-def _physical_functions(drafts: Sequence[Draft]) -> dict[str, str]:
+def _physical_functions(drafts: Sequence[PciFunctionBuilder]) -> dict[str, str]:
     """Virtual function -> its physical one, by the routing ids of the SR-IOV capability."""
     found = {}
     for draft in drafts:

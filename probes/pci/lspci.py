@@ -13,10 +13,10 @@ from typing import Any
 
 from probes.host.interface import Failed, Host
 from probes.pci.config_space import VirtualFunctions, decode
-from probes.pci.facts import Acs, Draft, PciFacts, functions, has_link_control_2
-from probes.pci.lspci_fields import Block, blocks, class_code, vendor_of
+from probes.pci.facts import Acs, PciFacts, PciFunctionBuilder, build_functions, has_link_control_2
+from probes.pci.lspci_fields import LspciBlock, blocks, class_code, vendor_of
 from probes.probe import Reading
-from probes.text import Unparsable
+from probes.text import ParseError
 
 _CLASS = re.compile(r"(?:Class )?([^:\[]{0,80}?)\s?(?:\[([0-9a-f]{4})\])?: ")
 _NUMBER_CLASS = re.compile(r"[0-9a-f]{4}")
@@ -69,21 +69,21 @@ _GONE_HEADER = "Unknown header type 7f"
 
 
 @dataclass(slots=True)
-class Listing:
+class LspciListing:
     """What one output says: the functions, and how many hid their capabilities from who ran it."""
 
-    drafts: list[Draft]
+    drafts: list[PciFunctionBuilder]
     denied: int
 
 
-def parse_lspci(text: str) -> Listing:
-    """Every function of an lspci output. Raises Unparsable where no line opens one.
+def parse_lspci(text: str) -> LspciListing:
+    """Every function of an lspci output. Raises ParseError where no line opens one.
 
     >>> listing = parse_lspci("19:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2330] (rev a1)")
     >>> listing.drafts[0].address, listing.drafts[0].fields["class_code"], listing.drafts[0].fields["device"]
     ('0000:19:00.0', '0x030200', '0x2330')
     """
-    drafts: dict[str, Draft] = {}
+    drafts: dict[str, PciFunctionBuilder] = {}
     denied = 0
     for block in blocks(text):
         denied += "<access denied>" in block.fields.get("Capabilities", ())
@@ -91,11 +91,11 @@ def parse_lspci(text: str) -> Listing:
         if drafts.setdefault(draft.address, draft) is not draft:
             drafts[draft.address].add(draft)  # two listings in one file
     if not drafts:
-        raise Unparsable("no line that begins with a PCI address and a device, as lspci prints")
-    return Listing(list(drafts.values()), denied)
+        raise ParseError("no line that begins with a PCI address and a device, as lspci prints")
+    return LspciListing(list(drafts.values()), denied)
 
 
-def _draft(block: Block) -> Draft:
+def _draft(block: LspciBlock) -> PciFunctionBuilder:
     fields = _head_fields(block)
     fields |= {
         "numa_node": _number(block.first("NUMA node")),
@@ -105,7 +105,7 @@ def _draft(block: Block) -> Draft:
         "gone": True if _GONE_HEADER in block.first("!!!") else None,
         "bars_bytes": _bars(block),
     }
-    draft = Draft(block.address, fields)
+    draft = PciFunctionBuilder(block.address, fields)
     secondary = _SECONDARY.search(block.first("Bus"))
     draft.secondary_bus = int(secondary.group(1), 16) if secondary else None
     _add_capabilities(draft, block)
@@ -115,7 +115,7 @@ def _draft(block: Block) -> Draft:
     return draft
 
 
-def _head_fields(block: Block) -> dict[str, Any]:
+def _head_fields(block: LspciBlock) -> dict[str, Any]:
     kind = _CLASS.match(block.head)
     if kind is None:
         return {}
@@ -151,12 +151,12 @@ def _device(text: str) -> tuple[str | None, str | None, str | None, str | None]:
     return vendor, device, vendor_name, name if name and not _NAMELESS.fullmatch(name) else None
 
 
-def _bridge_subsystem(block: Block) -> str:
+def _bridge_subsystem(block: LspciBlock) -> str:
     """Bridges have their subsystem in a capability of its own."""
     return next((text for capability in block.capabilities() if (text := _after(capability, "Subsystem: "))), "")
 
 
-def _bars(block: Block) -> dict[str, int] | None:
+def _bars(block: LspciBlock) -> dict[str, int] | None:
     found = {}
     for number in "012345":
         size = _SIZE.search(block.first(f"Region {number}"))
@@ -165,7 +165,7 @@ def _bars(block: Block) -> dict[str, int] | None:
     return found or None
 
 
-def _add_capabilities(draft: Draft, block: Block) -> None:
+def _add_capabilities(draft: PciFunctionBuilder, block: LspciBlock) -> None:
     fields, capabilities = draft.fields, block.capabilities()
     express = next((kind.group(1) for text in capabilities if (kind := _EXPRESS.match(text))), None)
     port = next((kind for words, kind in _PORT_TYPES if express and express.startswith(words)), None)
@@ -181,7 +181,7 @@ def _add_capabilities(draft: Draft, block: Block) -> None:
     _add_virtual_functions(draft, block)
 
 
-def _whole(block: Block, express: bool) -> bool:
+def _whole(block: LspciBlock, express: bool) -> bool:
     """Whether a capability that was not printed is not there: nothing was denied, cut off, or left to read."""
     names = block.fields.get("Capabilities", [])
     if not block.closed or "<access denied>" in names or "Access Control Services" in block.capabilities():
@@ -190,7 +190,7 @@ def _whole(block: Block, express: bool) -> bool:
     return extended if express else bool(names) or "Control" in block.fields
 
 
-def _link(block: Block, port: str | None) -> dict[str, Any]:
+def _link(block: LspciBlock, port: str | None) -> dict[str, Any]:
     capability, status, control = block.first("LnkCap"), block.first("LnkSta"), block.first("LnkCtl")
     device, control_flags, status_flags = block.first("DevCtl"), _flags(control), _flags(status)
     target = _target(block, _speed(status)) if has_link_control_2(port, block.address) else None
@@ -219,13 +219,13 @@ def _link(block: Block, port: str | None) -> dict[str, Any]:
     }
 
 
-def _target(block: Block, current: float | None) -> float | None:
+def _target(block: LspciBlock, current: float | None) -> float | None:
     """LnkCtl2. An empty register is printed as 2.5 GT/s: on a link that runs faster it says nothing."""
     target = _speed(block.first("LnkCtl2"))
     return None if target == _EMPTY_TARGET_GT_S and current and current > target else target
 
 
-def _acs(block: Block) -> Acs | None:
+def _acs(block: LspciBlock) -> Acs | None:
     capability, control = _flags(block.first("ACSCap")), _flags(block.first("ACSCtl"))
     if not capability or not control:
         return None
@@ -234,7 +234,7 @@ def _acs(block: Block) -> Acs | None:
     )
 
 
-def _add_virtual_functions(draft: Draft, block: Block) -> None:
+def _add_virtual_functions(draft: PciFunctionBuilder, block: LspciBlock) -> None:
     numbers, at = _VIRTUAL.search(block.first("Initial VFs")), _VIRTUAL_AT.match(block.first("VF offset"))
     enabled = _flags(block.first("IOVCtl")).get("Enable")
     if numbers is None or enabled is None:
@@ -282,31 +282,31 @@ def read(host: Host) -> Reading:
     asked = [argv for argv in (TEXT, HEX) if host.has_output(*argv)] or [TEXT]
     listings = [_listing(host, argv) for argv in asked]
     return Reading(
-        PciFacts(functions(_merged(listings))),
+        PciFacts(build_functions(_merged(listings))),
         sources=tuple(" ".join(argv) for argv in asked),
         missing=_missing(listings),
     )
 
 
-def _listing(host: Host, argv: tuple[str, ...]) -> Listing:
+def _listing(host: Host, argv: tuple[str, ...]) -> LspciListing:
     done = host.run(*argv)
     try:
         return parse_lspci(done.stdout)
-    except Unparsable as why:
+    except ParseError as why:
         first = done.stderr.strip().partition("\n")[0]
         raise Failed(f"{' '.join(argv)}: {first or why} (exit {done.returncode})") from None
 
 
-def _merged(listings: list[Listing]) -> list[Draft]:
+def _merged(listings: list[LspciListing]) -> list[PciFunctionBuilder]:
     """One draft a function: the first output's, completed by the next."""
-    found: dict[str, Draft] = {}
+    found: dict[str, PciFunctionBuilder] = {}
     for draft in (draft for listing in listings for draft in listing.drafts):
         if found.setdefault(draft.address, draft) is not draft:
             found[draft.address].add(draft)
     return list(found.values())
 
 
-def _missing(listings: list[Listing]) -> str | None:
+def _missing(listings: list[LspciListing]) -> str | None:
     denied = min(listing.denied for listing in listings)
     if not denied:
         return None

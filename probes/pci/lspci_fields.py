@@ -134,7 +134,7 @@ _CAPABILITY = re.compile(r"\[([0-9a-f]{2,3})(?: v\d{1,2})?\]\s+")
 
 
 @dataclass(slots=True)
-class Block:
+class LspciBlock:
     """The lines of one function."""
 
     address: str
@@ -164,13 +164,13 @@ class Block:
         return [_CAPABILITY.sub("", text, count=1) for text in self.fields.get("Capabilities", ())]
 
 
-def blocks(text: str) -> Iterator[Block]:
+def blocks(text: str) -> Iterator[LspciBlock]:
     """Every function of an output. A line opens one by an address and a blank; bytes are rows as "10: 00 ff".
 
     >>> [(block.address, block.first("NUMA node")) for block in blocks("19:00.0 Bridge: X\\n\\tNUMA node: 1")]
     [('0000:19:00.0', '1')]
     """
-    block: Block | None = None
+    block: LspciBlock | None = None
     texts: list[str] | None = None  # of the field that is open
     for line in text.splitlines():
         head = _HEAD.fullmatch(line)
@@ -179,7 +179,7 @@ def blocks(text: str) -> Iterator[Block]:
                 block.closed = True
                 yield block
             domain, rest, words = head.groups()
-            block, texts = Block(f"{domain or '0000'}:{rest}", words or ""), None
+            block, texts = LspciBlock(f"{domain or '0000'}:{rest}", words or ""), None
             continue
         if block is None:
             continue

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from probes.host.interface import Absent, Host, Unanswered
+from probes.host.interface import Absent, Host, ReadError
 from probes.pci.config_space import HEADER_BYTES, decode
-from probes.pci.facts import Acs, Draft, PciFacts, PciFunction, functions
+from probes.pci.facts import Acs, PciFacts, PciFunction, PciFunctionBuilder, build_functions
 from probes.pci.tree import Place, bus_of, is_address, place_in_path
 from probes.probe import Probe, Reading
 
@@ -144,7 +144,7 @@ def read_pci(host: Host) -> Reading:
             if None in model or not names.get(model):
                 names[model] = _names(host, draft.address)
             fields.update(names[model])
-    facts = PciFacts(functions(drafts))
+    facts = PciFacts(build_functions(drafts))
     sources = (f"{DEVICES}/*", f"{SLOTS}/*/address", f"{IOMMU_GROUPS}/*/type")
     return Reading(facts, sources, _missing(facts.functions))
 
@@ -174,29 +174,29 @@ def _found(host: Host) -> dict[str, tuple[list[str], Place]]:
 def _names_in(host: Host, path: str) -> list[str]:
     try:
         return host.listdir(path)
-    except Unanswered:
+    except ReadError:
         return []
 
 
 def _answer(ask: Callable[[str], str], path: str) -> str | None:
     try:
         return ask(path)
-    except Unanswered:
+    except ReadError:
         return None
 
 
-def _draft(host: Host, address: str, folders: list[str], place: Place) -> Draft:
-    draft = Draft(address, place=place)
+def _draft(host: Host, address: str, folders: list[str], place: Place) -> PciFunctionBuilder:
+    draft = PciFunctionBuilder(address, place=place)
     try:
         _fill(host, draft, folders)
     except Absent:
         draft.fields["vanished"] = True  # it was listed a moment ago
-    except Unanswered:
+    except ReadError:
         pass  # a folder that may not be entered tells nothing
     return draft
 
 
-def _fill(host: Host, draft: Draft, folders: list[str]) -> None:
+def _fill(host: Host, draft: PciFunctionBuilder, folders: list[str]) -> None:
     """Read one function: how it is powered comes first, and decides whether the device may be reached at all."""
     fields = draft.fields
     power = _answers(host, folders, _POWER)
@@ -205,7 +205,7 @@ def _fill(host: Host, draft: Draft, folders: list[str]) -> None:
     fields["asleep"] = asleep
     names = _IN_MEMORY + (() if host.live else _BEHIND_A_LOCK) + (() if asleep else _FROM_DEVICE)
     answers = _answers(host, folders, names)
-    fields["vanished"] = any(isinstance(answer, Unanswered) and answer.code == "ENODEV" for answer in answers.values())
+    fields["vanished"] = any(isinstance(answer, ReadError) and answer.code == "ENODEV" for answer in answers.values())
     _add_attributes(fields, answers)
     _add_links(host, fields, folders)
     if fields["virtual_functions"] is None and fields["virtual_functions_supported"] is not None:
@@ -215,14 +215,14 @@ def _fill(host: Host, draft: Draft, folders: list[str]) -> None:
         _add_registers(draft, answers)
 
 
-def _answers(host: Host, folders: list[str], names: tuple[str, ...]) -> dict[str, bytes | Unanswered]:
-    found: dict[str, bytes | Unanswered] = {}
+def _answers(host: Host, folders: list[str], names: tuple[str, ...]) -> dict[str, bytes | ReadError]:
+    found: dict[str, bytes | ReadError] = {}
     for folder in folders:
         found |= host.attributes(folder, names)
     return found
 
 
-def _add_attributes(fields: dict[str, Any], answers: Mapping[str, bytes | Unanswered]) -> None:
+def _add_attributes(fields: dict[str, Any], answers: Mapping[str, bytes | ReadError]) -> None:
     for field, name in (
         ("class_code", "class"),
         ("vendor", "vendor"),
@@ -249,13 +249,13 @@ def _add_links(host: Host, fields: dict[str, Any], folders: list[str]) -> None:
     fields["iommu_group"] = decimal(fields["iommu_group"] or "")
 
 
-def _add_registers(draft: Draft, answers: Mapping[str, bytes | Unanswered]) -> None:
+def _add_registers(draft: PciFunctionBuilder, answers: Mapping[str, bytes | ReadError]) -> None:
     """The link as the kernel reads it, and config space for what the kernel does not say."""
     fields = draft.fields
     for end in ("current", "max"):
         fields[f"{end}_link_speed_gt_s"] = link_speed(_text(answers, f"{end}_link_speed") or "")
         fields[f"{end}_link_width"] = decimal(_text(answers, f"{end}_link_width") or "")
-    errors = [answer.code for name in _LINK if isinstance(answer := answers.get(name), Unanswered)]
+    errors = [answer.code for name in _LINK if isinstance(answer := answers.get(name), ReadError)]
     fields["link_error"] = next((code for code in errors if code and code != "ENODEV"), None)
     config = answers.get("config")
     if isinstance(config, bytes):
@@ -270,18 +270,18 @@ def _slots(host: Host) -> dict[str, str]:
     for name in _names_in(host, SLOTS):
         try:
             found.setdefault(host.read(f"{SLOTS}/{name}/address").decode("ascii", "replace").strip(), name)
-        except Unanswered:
+        except ReadError:
             continue
     return found
 
 
-def _iommu_types(host: Host, drafts: Iterable[Draft]) -> dict[int | None, str]:
+def _iommu_types(host: Host, drafts: Iterable[PciFunctionBuilder]) -> dict[int | None, str]:
     """IOMMU group -> "DMA", "DMA-FQ", "identity"; kernels before 5.11 do not say."""
     found: dict[int | None, str] = {}
     for group in sorted({group for draft in drafts if (group := draft.fields.get("iommu_group")) is not None}):
         try:
             found[group] = host.read(f"{IOMMU_GROUPS}/{group}/type").decode("ascii", "replace").strip()
-        except Unanswered:
+        except ReadError:
             continue
     return found
 
@@ -289,7 +289,7 @@ def _iommu_types(host: Host, drafts: Iterable[Draft]) -> dict[int | None, str]:
 def _names(host: Host, address: str) -> dict[str, str | None]:
     try:
         properties = host.udev(f"{DEVICES}/{address}")
-    except Unanswered:
+    except ReadError:
         return {}
     return {
         "name": properties.get("ID_MODEL_FROM_DATABASE"),
@@ -302,7 +302,7 @@ def _link_name(host: Host, path: str) -> str | None:
     return text and text.rstrip("/").rsplit("/", 1)[-1]
 
 
-def _text(answers: Mapping[str, bytes | Unanswered], name: str) -> str | None:
+def _text(answers: Mapping[str, bytes | ReadError], name: str) -> str | None:
     answer = answers.get(name)
     return answer.decode("utf-8", "replace").strip() if isinstance(answer, bytes) else None
 

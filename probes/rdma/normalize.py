@@ -10,7 +10,7 @@ from ipaddress import AddressValueError, IPv6Address
 from typing import NamedTuple
 
 from probes.rdma.facts import RdmaDevice
-from probes.text import Unparsable
+from probes.text import ParseError
 
 # drivers/infiniband/core/sysfs.c, include/rdma/ib_verbs.h: speed code -> name, Gbit/s a lane as sysfs counts them
 SPEEDS = {
@@ -37,7 +37,7 @@ class Rate(NamedTuple):
 
 
 def parse_rate(text: str) -> Rate:
-    """The rate of sysfs, ibstatus or ibstat. A port that is down prints a default here. Raises Unparsable.
+    """The rate of sysfs, ibstatus or ibstat. A port that is down prints a default here. Raises ParseError.
 
     >>> parse_rate("400 Gb/sec (4X NDR)")
     Rate(gbit_s=400.0, width='4X', speed='NDR')
@@ -46,7 +46,7 @@ def parse_rate(text: str) -> Rate:
     """
     match = _RATE.fullmatch(text.strip())
     if not match:
-        raise Unparsable(f"not a link rate: {text!r:.60}")
+        raise ParseError(f"not a link rate: {text!r:.60}")
     return Rate(float(match[1]), match[2], match[3])
 
 
@@ -98,7 +98,7 @@ _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,8}|[0-9]{1,10}")
 _WRAPPING = re.compile(r"^[0-9]{1,2}: |^PORT_| \([0-9]{1,3}\)$")
 
 
-class Parsed(NamedTuple):
+class ParsedTool(NamedTuple):
     """What one tool's text says, and what of it was cut off or could not be understood."""
 
     devices: tuple[RdmaDevice, ...]

@@ -9,18 +9,18 @@ import re
 from ipaddress import AddressValueError, IPv4Address
 
 from probes.rdma import normalize as rdma_words
-from probes.rdma.facts import Gid, RdmaDevice, RdmaPort
-from probes.rdma.normalize import Parsed
-from probes.text import Unparsable
+from probes.rdma.facts import GidEntry, RdmaDevice, RdmaPort
+from probes.rdma.normalize import ParsedTool
+from probes.text import ParseError
 
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _NETDEV = re.compile(r"(\S{1,64})\s+\((?:Up|Down)\)")
 _ARROW = "==>"
 
 
-def parse_ibdev2netdev(text: str) -> Parsed:
+def parse_ibdev2netdev(text: str) -> ParsedTool:
     """Devices with the interface of each port. What it prints in the end is the interface's state: it is left out,
-    because the port has one of its own. Raises Unparsable without any line of it.
+    because the port has one of its own. Raises ParseError without any line of it.
 
     >>> parse_ibdev2netdev("mlx5_1 port 1 ==> bond0 (Up)\\n").devices[0].ports[0].netdevs
     ('bond0',)
@@ -43,8 +43,8 @@ def parse_ibdev2netdev(text: str) -> Parsed:
         if not interface and right.strip() not in ("(Up)", "(Down)"):
             cut.append(f"ibdev2netdev: the line of {name} port {number} is cut off")
     if not ports:
-        raise Unparsable('ibdev2netdev: no line "DEVICE port N ==> INTERFACE (Up)"')
-    return Parsed(
+        raise ParseError('ibdev2netdev: no line "DEVICE port N ==> INTERFACE (Up)"')
+    return ParsedTool(
         tuple(
             RdmaDevice(
                 name,
@@ -71,17 +71,17 @@ _COUNT = re.compile(r"n_gids_found=([0-9]{1,6})")
 _TYPES = {"v1": "IB/RoCE v1", "v2": "RoCE v2"}
 
 
-def parse_show_gids(text: str) -> Parsed:
+def parse_show_gids(text: str) -> ParsedTool:
     """Devices with the GIDs of each port. The tables are known to be whole only where the closing count says so.
 
-    Raises Unparsable where there is neither a row nor the table's head.
+    Raises ParseError where there is neither a row nor the table's head.
 
     >>> said = parse_show_gids("mlx5_1\\t1\\t0\\tfe80:0000:0000:0000:9440:c9ff:ffd6:9c9d\\tv1\\nn_gids_found=1\\n")
     >>> said.devices[0].ports[0].gids[0].type, said.devices[0].ports[0].gids_known
     ('IB/RoCE v1', True)
     """
     lines, rest = rdma_words.whole_lines(text)
-    rows: dict[str, dict[int, dict[int, Gid]]] = {}
+    rows: dict[str, dict[int, dict[int, GidEntry]]] = {}
     found = 0
     count: int | None = None
     head = False
@@ -95,12 +95,12 @@ def parse_show_gids(text: str) -> Parsed:
             rows.setdefault(name, {}).setdefault(port, {})[gid.index] = gid
             found += 1
     if not rows and not head:
-        raise Unparsable("show_gids: no table of GIDs")
+        raise ParseError("show_gids: no table of GIDs")
     devices = [_device(name, ports, found == count) for name, ports in rows.items()]
-    return Parsed(tuple(devices), () if found == count else (_why(found, count),))
+    return ParsedTool(tuple(devices), () if found == count else (_why(found, count),))
 
 
-def _row(words: list[str]) -> tuple[str, int, Gid] | None:
+def _row(words: list[str]) -> tuple[str, int, GidEntry] | None:
     """DEV PORT INDEX GID [IPv4] VER [DEV]: the address and the interface can be missing."""
     if len(words) < 5 or not re.fullmatch(rdma_words.NAME, words[0]):
         return None
@@ -108,7 +108,7 @@ def _row(words: list[str]) -> tuple[str, int, Gid] | None:
     rest = words[5:] if _is_ipv4(words[4]) else words[4:]
     if port is None or index is None or gid is None or not rest or rest[0] not in _TYPES:
         return None
-    return words[0], port, Gid(index, gid, _TYPES[rest[0]], rest[1] if len(rest) > 1 else None)
+    return words[0], port, GidEntry(index, gid, _TYPES[rest[0]], rest[1] if len(rest) > 1 else None)
 
 
 def _is_ipv4(text: str) -> bool:
@@ -119,7 +119,7 @@ def _is_ipv4(text: str) -> bool:
     return True
 
 
-def _device(name: str, ports: dict[int, dict[int, Gid]], whole: bool) -> RdmaDevice:
+def _device(name: str, ports: dict[int, dict[int, GidEntry]], whole: bool) -> RdmaDevice:
     return RdmaDevice(
         name,
         software=rdma_words.is_software(name),
@@ -127,7 +127,7 @@ def _device(name: str, ports: dict[int, dict[int, Gid]], whole: bool) -> RdmaDev
     )
 
 
-def _port(number: int, gids: dict[int, Gid], whole: bool) -> RdmaPort:
+def _port(number: int, gids: dict[int, GidEntry], whole: bool) -> RdmaPort:
     netdevs = {gid.netdev for gid in gids.values() if gid.netdev}
     return RdmaPort(
         port=number,

@@ -18,17 +18,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from probes.asking import Asking
-from probes.host.interface import Absent, Host, Unanswered
+from probes.asking import HostReader
+from probes.host.interface import Absent, Host, ReadError
 from probes.probe import Probe, Reading
 from probes.rdma import normalize as rdma_words
-from probes.rdma.facts import Gid, RdmaDevice, RdmaFacts, RdmaPort
+from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort
 
 # An empty GID, a counter that the driver does not keep, a rate that it cannot name (mana).
 NO_VALUE = frozenset({"EINVAL", "EAGAIN", "EOPNOTSUPP", "ENOTSUP", "ENODATA", "ENXIO", "ENOSYS"})
 
 
-class RdmaFiles(Asking):
+class RdmaFiles(HostReader):
     """One probe's questions to RDMA drivers."""
 
     def attributes(self, directory: str, names: Iterable[str], source: str | None = None) -> dict[str, str]:
@@ -41,7 +41,7 @@ class RdmaFiles(Asking):
         """The names in a folder; none where there is no such folder."""
         return self.names(directory) or []
 
-    def _note(self, why: Unanswered) -> None:
+    def _note(self, why: ReadError) -> None:
         if why.code not in NO_VALUE:
             super()._note(why)
 
@@ -103,7 +103,7 @@ def _word(text: str | None) -> str | None:
     return text.partition(": ")[2] or None if text else None
 
 
-def _gids(ask: RdmaFiles, place: str) -> tuple[list[Gid], bool]:
+def _gids(ask: RdmaFiles, place: str) -> tuple[list[GidEntry], bool]:
     """(The used entries, whether the whole table was read)."""
     indexes = _numbered(ask.listed(f"{place}/gids"))
     before = ask.missing
@@ -111,12 +111,12 @@ def _gids(ask: RdmaFiles, place: str) -> tuple[list[Gid], bool]:
     used = {name: gid for name, text in said.items() if (gid := rdma_words.gid(text))}
     types = ask.attributes(f"{place}/gid_attrs/types", used) if used else {}
     netdevs = ask.attributes(f"{place}/gid_attrs/ndevs", used) if used else {}
-    gids = [Gid(int(name), gid, types.get(name), netdevs.get(name)) for name, gid in used.items()]
+    gids = [GidEntry(int(name), gid, types.get(name), netdevs.get(name)) for name, gid in used.items()]
     gids.sort(key=lambda gid: gid.index)
     return gids, 0 < len(indexes) <= MOST_GIDS and ask.missing == before
 
 
-def _port_guid(gids: list[Gid]) -> str | None:
+def _port_guid(gids: list[GidEntry]) -> str | None:
     """On InfiniBand GID 0 is the subnet prefix and the port GUID, by definition."""
     return gids[0].gid[20:] if gids and gids[0].index == 0 else None
 
@@ -179,7 +179,7 @@ _SWITCH_MANAGEMENT = "0x0087"  # subsystem of the ConnectX-7 that manages the NV
 
 
 @dataclass
-class _Found:
+class _RdmaFunction:
     """A device while it is read: where it lies, and what its function says of itself."""
 
     name: str
@@ -223,7 +223,7 @@ def functions(host: Host) -> dict[str, str | None]:
     ask = RdmaFiles(host)
     try:
         found = [_found(ask, name, place) for name, place in _places(ask)[1]]
-    except Unanswered:
+    except ReadError:
         return {}
     return {each.address: _limited(each, found) for each in found if each.address and not each.asleep}
 
@@ -257,12 +257,12 @@ def _below_functions(ask: RdmaFiles) -> list[tuple[str, str]]:
     return found
 
 
-def _found(ask: RdmaFiles, name: str, place: str) -> _Found:
+def _found(ask: RdmaFiles, name: str, place: str) -> _RdmaFunction:
     real = _resolved(ask, place) or place
     below = _resolved(ask, f"{place}/device")
     if below is None and not real.startswith(CLASS):
         below = real.rsplit("/infiniband/", 1)[0]
-    each = _Found(name, place, real, below, _function(below))
+    each = _RdmaFunction(name, place, real, below, _function(below))
     if each.function:
         each.asleep = _asleep(ask, each.function)
         if not each.asleep:
@@ -277,7 +277,7 @@ def _found(ask: RdmaFiles, name: str, place: str) -> _Found:
 def _resolved(ask: RdmaFiles, path: str) -> str | None:
     try:
         return ask.host.resolve(path)
-    except Unanswered:
+    except ReadError:
         return None
 
 
@@ -296,7 +296,7 @@ def _asleep(ask: RdmaFiles, function: str) -> bool:
     return said.get("runtime_status") in ("suspended", "suspending")
 
 
-def _limited(each: _Found, every: Sequence[_Found]) -> str | None:
+def _limited(each: _RdmaFunction, every: Sequence[_RdmaFunction]) -> str | None:
     """Why a function's counters must not be read: it belongs to the fabric manager, not to jobs."""
     ids = [each.pci.get(name) for name in ("vendor", "device", "subsystem_vendor", "subsystem_device")]
     if ids == [_MELLANOX, _CONNECTX_7, _MELLANOX, _SWITCH_MANAGEMENT]:
@@ -311,17 +311,17 @@ def _limited(each: _Found, every: Sequence[_Found]) -> str | None:
     return None
 
 
-def _is_infiniband_connectx_7(each: _Found) -> bool:
+def _is_infiniband_connectx_7(each: _RdmaFunction) -> bool:
     ids = each.pci
     known = (ids.get("vendor"), ids.get("device")) == (_MELLANOX, _CONNECTX_7)
     return known and ids.get("class", "").startswith(_INFINIBAND_CLASS)
 
 
-def _slot(each: _Found) -> str:
+def _slot(each: _RdmaFunction) -> str:
     return (each.address or "").rpartition(".")[0]
 
 
-def _device(ask: RdmaFiles, each: _Found, limited: str | None) -> RdmaDevice | None:
+def _device(ask: RdmaFiles, each: _RdmaFunction, limited: str | None) -> RdmaDevice | None:
     if each.asleep:
         return RdmaDevice(each.name, address=each.address, asleep=True)
     said = each.identity
@@ -350,6 +350,6 @@ def _gone(ask: RdmaFiles, place: str) -> bool:
         ask.host.listdir(place)
     except Absent:
         return True
-    except Unanswered:
+    except ReadError:
         return False
     return False

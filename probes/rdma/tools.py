@@ -13,24 +13,24 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import TypeVar
 
-from probes.asking import Asking
+from probes.asking import HostReader
 from probes.host.commands import RDMA
-from probes.host.interface import Absent, Failed, Host, Unanswered
+from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.probe import Reading
 from probes.rdma import normalize as rdma_words
-from probes.rdma.facts import Gid, RdmaDevice, RdmaFacts, RdmaPort
+from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort
 from probes.rdma.ibstat import parse_ibstat, parse_ibstatus
 from probes.rdma.ibv_devinfo import parse_ibv_devices, parse_ibv_devinfo
-from probes.rdma.normalize import Parsed
+from probes.rdma.normalize import ParsedTool
 from probes.rdma.ofed_scripts import parse_ibdev2netdev, parse_show_gids
-from probes.text import Unparsable
+from probes.text import ParseError
 
 _LINK = re.compile(rf"(?:link|[0-9]{{1,4}}/[0-9]{{1,4}}:)\s+({rdma_words.NAME})/([0-9]{{1,4}}):?(?:\s|$)")
 _KEYS = frozenset({"state", "physical_state", "netdev", "lid", "sm_lid"})
 
 
-def parse_rdma_link(text: str) -> Parsed:
-    """Every port that the text names, by device. Raises Unparsable without any.
+def parse_rdma_link(text: str) -> ParsedTool:
+    """Every port that the text names, by device. Raises ParseError without any.
 
     >>> parse_rdma_link("link roceo1/1 state ACTIVE physical_state LINK_UP netdev eno1\\n").devices[0].ports[0].netdevs
     ('eno1',)
@@ -50,12 +50,12 @@ def parse_rdma_link(text: str) -> Parsed:
         if port.state is None or port.phys_state is None:
             cut.append(f"rdma link: {name}/{number} is cut off")
     if not ports:
-        raise Unparsable('rdma link: no line "link DEVICE/PORT ..."')
+        raise ParseError('rdma link: no line "link DEVICE/PORT ..."')
     devices = [
         RdmaDevice(name, software=rdma_words.is_software(name), ports=tuple(port for _, port in sorted(of.items())))
         for name, of in ports.items()
     ]
-    return Parsed(tuple(devices), tuple(cut))
+    return ParsedTool(tuple(devices), tuple(cut))
 
 
 def _unwrapped(text: str) -> list[str]:
@@ -90,10 +90,10 @@ def _port(number: int, words: list[str]) -> RdmaPort:
     )
 
 
-Row = TypeVar("Row", RdmaDevice, RdmaPort, Gid)
+Row = TypeVar("Row", RdmaDevice, RdmaPort, GidEntry)
 
 # Where two tools say the same thing, the one above is believed: it prints more of it, or prints it rawer.
-TOOLS: tuple[tuple[tuple[str, ...], Callable[[str], Parsed]], ...] = (
+TOOLS: tuple[tuple[tuple[str, ...], Callable[[str], ParsedTool]], ...] = (
     (("ibstatus",), parse_ibstatus),
     (("ibv_devinfo", "-v"), parse_ibv_devinfo),
     (("ibv_devinfo",), parse_ibv_devinfo),
@@ -110,7 +110,7 @@ TOOLS: tuple[tuple[tuple[str, ...], Callable[[str], Parsed]], ...] = (
 def read(host: Host) -> Reading:
     """`RdmaFacts` of all outputs that there are. Raises Absent without any, Failed where none can be understood."""
     said: list[tuple[RdmaDevice, ...]] = []
-    ask = Asking(host)
+    ask = HostReader(host)
     for argv, parse in TOOLS:
         if argv not in RDMA and not host.has_output(*argv):
             continue
@@ -118,7 +118,7 @@ def read(host: Host) -> Reading:
             parsed = _asked(host, argv, parse)
         except Absent:
             continue
-        except Unanswered as why:
+        except ReadError as why:
             ask.gap(why.reason)
             continue
         said.append(parsed.devices)
@@ -129,13 +129,13 @@ def read(host: Host) -> Reading:
         raise Failed(ask.missing)
     if not said:
         raise Absent("no output of ibstat, ibstatus, ibv_devinfo, rdma link, ibdev2netdev or show_gids")
-    return Reading(RdmaFacts(merged(said)), ask.sources, ask.missing)
+    return Reading(RdmaFacts(merge_devices(said)), ask.sources, ask.missing)
 
 
-def merged(said: Iterable[Iterable[RdmaDevice]]) -> tuple[RdmaDevice, ...]:
+def merge_devices(said: Iterable[Iterable[RdmaDevice]]) -> tuple[RdmaDevice, ...]:
     """One row a device, what an earlier source lacks taken from a later one; sorted by name.
 
-    >>> [device.firmware for device in merged([[RdmaDevice("a")], [RdmaDevice("a", firmware="1")]])]
+    >>> [device.firmware for device in merge_devices([[RdmaDevice("a")], [RdmaDevice("a", firmware="1")]])]
     ['1']
     """
     devices: dict[str, RdmaDevice] = {}
@@ -145,11 +145,11 @@ def merged(said: Iterable[Iterable[RdmaDevice]]) -> tuple[RdmaDevice, ...]:
     return tuple(devices[name] for name in sorted(devices, key=rdma_words.in_order))
 
 
-def _asked(host: Host, argv: tuple[str, ...], parse: Callable[[str], Parsed]) -> Parsed:
+def _asked(host: Host, argv: tuple[str, ...], parse: Callable[[str], ParsedTool]) -> ParsedTool:
     completed = host.run(*argv)
     try:
         return parse(completed.stdout)
-    except Unparsable as why:
+    except ParseError as why:
         first = next(iter(completed.stderr.strip().splitlines()), "")
         said = f" (exit {completed.returncode}: {first[:100]})" if completed.returncode or first else ""
         raise Failed(f"{why}{said}") from why

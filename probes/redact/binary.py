@@ -31,8 +31,8 @@ from probes.netlink import (
     whole_messages,
 )
 from probes.optics.eeprom import CMIS, MEMORY, SFF8472, SFF8636
-from probes.redact.text import Texts
-from probes.text import Unparsable
+from probes.redact.text import TextRedactor
+from probes.text import ParseError
 
 NEW_LINK, NEW_ADDRESS, NEW_STATISTICS, GET_DCB = 16, 20, 92, 78
 BODY_BYTES = {NEW_LINK: 16, NEW_ADDRESS: 8, NEW_STATISTICS: 12, GET_DCB: 4, **dict.fromkeys(RDMA_QUESTIONS, 0)}
@@ -68,13 +68,13 @@ def network_addresses(protocol: int, reply: bytes) -> Iterator[bytes]:
             yield from (value for number, value in _attributes(body) if number in ADDRESS_VALUES)
 
 
-def rewrite_request(texts: Texts, protocol: int, request: bytes) -> bytes:
+def rewrite_request(texts: TextRedactor, protocol: int, request: bytes) -> bytes:
     """The request, where it names an interface, with that name as it is written now."""
     named = protocol == ROUTE and len(request) >= HEADER.size and HEADER.unpack_from(request)[1] == GET_DCB
     return rewrite_netlink(texts, protocol, request) or request if named else request
 
 
-def rewrite_netlink(texts: Texts, protocol: int, reply: bytes) -> bytes | None:
+def rewrite_netlink(texts: TextRedactor, protocol: int, reply: bytes) -> bytes | None:
     """The reply with pseudonyms; None where it is of a kind that is not understood."""
     parts = []
     for kind, _, message in whole_messages(reply):
@@ -90,7 +90,7 @@ def rewrite_netlink(texts: Texts, protocol: int, reply: bytes) -> bytes | None:
     return b"".join(parts)
 
 
-def rewrite_config_space(texts: Texts, content: bytes) -> bytes:
+def rewrite_config_space(texts: TextRedactor, content: bytes) -> bytes:
     """A function's configuration space with another device serial number."""
     at = serial_at(content)
     if at is None:
@@ -112,19 +112,19 @@ def serial_at(content: bytes) -> int | None:
     return None
 
 
-def rewrite_lspci_dumps(texts: Texts, text: str) -> str:
+def rewrite_lspci_dumps(texts: TextRedactor, text: str) -> str:
     """The output of lspci -xxxx, each function's dump with another device serial number."""
     return "\n\n".join(_dump(texts, block) if DUMP_LINE.search(block) else block for block in text.split("\n\n"))
 
 
-def _dump(texts: Texts, block: str) -> str:
+def _dump(texts: TextRedactor, block: str) -> str:
     content = b"".join(bytes.fromhex(match[2]) for match in DUMP_LINE.finditer(block))
     new = rewrite_config_space(texts, content)
     rows = (new[i : i + 16].hex(" ") for i in range(0, len(new), 16))
     return DUMP_LINE.sub(lambda match: f"{match[1]}: {next(rows)}", block)
 
 
-def _values(texts: Texts) -> dict[int, Value]:
+def _values(texts: TextRedactor) -> dict[int, Value]:
     def link(number: int, value: bytes) -> bytes | None:
         if number in LINK_HARDWARE:
             return _hardware(texts, value)
@@ -155,7 +155,7 @@ def _is_understood(protocol: int, kind: int) -> bool:
     return kind in BODY_BYTES and protocol == (RDMA if kind in RDMA_QUESTIONS else ROUTE)
 
 
-def _hardware(texts: Texts, value: bytes) -> bytes | None:
+def _hardware(texts: TextRedactor, value: bytes) -> bytes | None:
     ways = {6: texts.names.mac, 8: texts.names.guid, 20: texts.names.infiniband, 4: texts.names.ipv4}
     return ways[len(value)](value) if len(value) in ways else None
 
@@ -207,7 +207,7 @@ KEPT = {  # attributes but the header and the module's memory, by the reply's co
 FAMILY_KEPT = frozenset(range(1, 6))  # CTRL_ATTR_FAMILY_ID to MAXATTR
 
 
-def rewrite_generic_netlink(texts: Texts, request: bytes, reply: bytes) -> bytes | None:
+def rewrite_generic_netlink(texts: TextRedactor, request: bytes, reply: bytes) -> bytes | None:
     """A reply of generic netlink with pseudonyms; None where it is of a kind that is not understood."""
     parts = []
     for kind, _, message in whole_messages(reply):
@@ -217,7 +217,7 @@ def rewrite_generic_netlink(texts: Texts, request: bytes, reply: bytes) -> bytes
         start = HEADER.size + GENERIC_HEAD.size
         try:
             rest = _rewrite_generic(texts, request, kind, message[HEADER.size : start], message[start:])
-        except Unparsable:
+        except ParseError:
             return None
         if rest is None:
             return None
@@ -225,7 +225,7 @@ def rewrite_generic_netlink(texts: Texts, request: bytes, reply: bytes) -> bytes
     return b"".join(parts)
 
 
-def rewrite_ioctl(texts: Texts, request: bytes, reply: bytes) -> bytes:
+def rewrite_ioctl(texts: TextRedactor, request: bytes, reply: bytes) -> bytes:
     """An answer to an ioctl with pseudonyms: only what a driver says of itself holds words."""
     if request[:4] != struct.pack("=I", DRIVER_INFO):
         return reply
@@ -242,12 +242,12 @@ def module_serial(request: bytes, reply: bytes) -> str | None:
     try:
         data = genl.parse_eeprom(reply)
         at = _module_serial_at(request, data)
-    except Unparsable:
+    except ParseError:
         return None
     return data[at : at + MODULE_SERIAL_BYTES].decode("latin-1").strip(" \0") if at else None
 
 
-def _rewrite_generic(texts: Texts, request: bytes, kind: int, head: bytes, body: bytes) -> bytes | None:
+def _rewrite_generic(texts: TextRedactor, request: bytes, kind: int, head: bytes, body: bytes) -> bytes | None:
     command = head[0] if head else None
     if kind == CONTROL:
         return _filter_attributes(body, FAMILY_KEPT) if command == NEW_FAMILY else None

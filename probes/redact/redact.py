@@ -15,9 +15,9 @@ from probes.host.recording import Recording
 from probes.netlink import GENERIC
 from probes.redact import binary
 from probes.redact import fabric as redact_fabric
-from probes.redact.text import Pseudonyms, Texts, addresses_in
+from probes.redact.text import Pseudonyms, TextRedactor, addresses_in
 from probes.system.dmi import meaning
-from probes.text import Unparsable
+from probes.text import ParseError
 
 TRIES = 32  # keys: two values may by chance get one pseudonym
 SHORTEST_WORD = 4  # characters: a shorter name or serial is written anew only where it is known to be one
@@ -57,18 +57,18 @@ class Unredactable(Exception):
     """No key was found under which all pseudonyms differ."""
 
 
-def redacted(recording: Recording) -> tuple[Recording, Texts]:
+def redact_recording(recording: Recording) -> tuple[Recording, TextRedactor]:
     """The same evidence with pseudonyms, and what wrote them (which is not to be kept). Raises Unredactable."""
     for _ in range(TRIES):
-        texts = Texts(Pseudonyms(os.urandom(32)))
+        texts = TextRedactor(Pseudonyms(os.urandom(32)))
         _gather(texts, recording)
-        new = _Written(texts).recording(recording)
+        new = _Rewriter(texts).recording(recording)
         if texts.names.is_sound():
             return new, texts
     raise Unredactable(f"two identities of this capture got one pseudonym under each of {TRIES} keys")
 
 
-def _gather(texts: Texts, recording: Recording) -> None:
+def _gather(texts: TextRedactor, recording: Recording) -> None:
     """Everything that names somebody, from where it is known to do so."""
     hosts, serials = set[str](), set[str]()
     for path, content in recording.files.items():
@@ -117,11 +117,11 @@ def _systems(text: str) -> set[str]:
 
     try:
         return {neighbor.system for neighbor in parse_lldp(text).neighbors if neighbor.system}
-    except Unparsable:
+    except ParseError:
         return set()
 
 
-def _gather_netlink(texts: Texts, protocol: int, reply: bytes) -> None:
+def _gather_netlink(texts: TextRedactor, protocol: int, reply: bytes) -> None:
     for raw in binary.hardware_addresses(protocol, reply):
         texts.learn_hardware(raw)
     for raw in binary.network_addresses(protocol, reply):
@@ -160,10 +160,10 @@ def _words(names: Pseudonyms, recording: Recording, hosts: set[str], serials: se
     return words
 
 
-class _Written:
+class _Rewriter:
     """One recording, written anew."""
 
-    def __init__(self, texts: Texts) -> None:
+    def __init__(self, texts: TextRedactor) -> None:
         self.texts = texts
 
     def text(self, text: str) -> str:
@@ -234,7 +234,11 @@ class _Written:
             binary.rewrite_lspci_dumps(self.texts, answer.stdout) if argv[0] == "lspci" else answer.stdout
         )
         if argv[0] in (*redact_fabric.TOOLS, *redact_fabric.FILES):
-            stdout = redact_fabric.written(self.texts, answer.stdout) if argv[0] in redact_fabric.TOOLS else None
+            stdout = (
+                redact_fabric.rewrite_fabric_output(self.texts, answer.stdout)
+                if argv[0] in redact_fabric.TOOLS
+                else None
+            )
         if stdout is None:
             return words, Refusal("absent", f"{argv[0]}: left out by --redact: it holds more than is understood")
         return words, answer._replace(argv=words, stdout=self.text(stdout), stderr=self.text(answer.stderr))

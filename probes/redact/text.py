@@ -173,7 +173,7 @@ _IPV4, _MAC, _GUID, _UUID, _IPV6, _INFINIBAND = 4, 6, 8, 16, 16, 20  # bytes
 FEW_BYTES = 3  # different ones in a round number
 
 
-class Texts:
+class TextRedactor:
     """Writes texts anew. What is known stands in the sets; `words` are names and serials with their pseudonyms."""
 
     def __init__(self, names: Pseudonyms) -> None:

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from probes.host.interface import OUTPUT_LIMIT_BYTES
-from probes.sources.decompress import Inflated
-from probes.sources.memory import Link, MemoryFiles, Node, Odd
+from probes.sources.decompress import DecompressedStream
+from probes.sources.memory import MemoryFiles, Node, SpecialNode, SymlinkNode
 from probes.sources.sosreport import is_of_sos, is_read
 
 BLOCK_BYTES = 512
@@ -76,7 +76,7 @@ def is_tar(block: bytes) -> bool:
     return True
 
 
-def members(stream: Inflated) -> Iterator[Member]:
+def members(stream: DecompressedStream) -> Iterator[Member]:
     """Every member to the end mark. Raises BadSource for an archive that is damaged, cut short or hostile."""
     shared: dict[str, str] = {}
     while (block := stream.read(BLOCK_BYTES)) != END:
@@ -91,7 +91,7 @@ def members(stream: Inflated) -> Iterator[Member]:
     stream.drain()
 
 
-def _next_member(stream: Inflated, header: _Header, shared: dict[str, str]) -> Member | None:
+def _next_member(stream: DecompressedStream, header: _Header, shared: dict[str, str]) -> Member | None:
     """The member of this header, and of the extension headers before it; None for what is no file (a volume label)."""
     extended = dict(shared)
     for _ in range(EXTENSIONS_LIMIT):
@@ -113,7 +113,7 @@ def _next_member(stream: Inflated, header: _Header, shared: dict[str, str]) -> M
     raise _Malformed(f"more than {EXTENSIONS_LIMIT} headers for one member")
 
 
-def _member(stream: Inflated, header: _Header, extended: dict[str, str]) -> Member | None:
+def _member(stream: DecompressedStream, header: _Header, extended: dict[str, str]) -> Member | None:
     name = extended.get("GNU.sparse.name") or extended.get("path") or _text(header.name)
     link = extended.get("linkpath") or _text(header.link)
     if max(len(name), len(link)) > NAME_LIMIT_BYTES:
@@ -129,7 +129,7 @@ def _member(stream: Inflated, header: _Header, extended: dict[str, str]) -> Memb
     return None if header.type == b"V" else Member(name, kind, link)
 
 
-def _content(stream: Inflated, header: _Header, extended: dict[str, str], size: int) -> bytes:
+def _content(stream: DecompressedStream, header: _Header, extended: dict[str, str], size: int) -> bytes:
     """A file's content, at most CONTENT_LIMIT_BYTES of it; the stream is left at the next header."""
     if header.type == b"S":
         segments, whole = _gnu_segments(stream, header.block)
@@ -144,7 +144,7 @@ def _content(stream: Inflated, header: _Header, extended: dict[str, str], size: 
     return _filled(_taken(stream, size), segments, whole)
 
 
-def _taken(stream: Inflated, size: int) -> bytes:
+def _taken(stream: DecompressedStream, size: int) -> bytes:
     if size < 0:
         raise _Malformed("a negative size")
     content = stream.read(min(size, CONTENT_LIMIT_BYTES))
@@ -165,7 +165,7 @@ def _filled(data: bytes, segments: list[tuple[int, int]], whole: int) -> bytes:
     return bytes(content)
 
 
-def _gnu_segments(stream: Inflated, block: bytes) -> tuple[list[tuple[int, int]], int]:
+def _gnu_segments(stream: DecompressedStream, block: bytes) -> tuple[list[tuple[int, int]], int]:
     fields, more = block[386:482], block[482]
     numbers: list[int] = []
     while True:
@@ -180,7 +180,7 @@ def _gnu_segments(stream: Inflated, block: bytes) -> tuple[list[tuple[int, int]]
         fields, more = block_[:504], block_[504]
 
 
-def _written_segments(stream: Inflated) -> tuple[list[tuple[int, int]], int]:
+def _written_segments(stream: DecompressedStream) -> tuple[list[tuple[int, int]], int]:
     """pax sparse 1.0: the map stands before the data, one decimal number a line; and how many bytes it takes."""
     parts: list[bytes] = []
     lines = 0
@@ -205,7 +205,7 @@ def _pairs(numbers: list[int]) -> list[tuple[int, int]]:
     return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
-def _extension(stream: Inflated, header: _Header) -> bytes:
+def _extension(stream: DecompressedStream, header: _Header) -> bytes:
     if not 0 <= header.size <= EXTENSION_LIMIT_BYTES:
         raise _Malformed(f"a header of {header.size} bytes")
     return _taken(stream, header.size)
@@ -284,7 +284,7 @@ KEPT_LIMIT_BYTES = 128 << 20  # contents and names
 
 def load(path: str) -> MemoryFiles | None:
     """The files of a tar, or None where the file is none. Raises BadSource."""
-    with Inflated(path) as stream:
+    with DecompressedStream(path) as stream:
         start = stream.peek(BLOCK_BYTES)
         if stream.compressed and len(start) < BLOCK_BYTES:
             raise stream.bad("is cut short, or is no archive")
@@ -319,10 +319,12 @@ def _node(files: MemoryFiles, member: Member) -> Node:
     if member.kind == DIRECTORY:
         return {}
     if member.kind == SYMBOLIC_LINK:
-        return Link(member.link)
+        return SymlinkNode(member.link)
     if member.kind == HARD_LINK:
         twin = files.find(member.link)
         return (
-            twin if isinstance(twin, bytes) else Odd("a hard link to a file that the archive does not hold before it")
+            twin
+            if isinstance(twin, bytes)
+            else SpecialNode("a hard link to a file that the archive does not hold before it")
         )
-    return Odd(f"a {member.kind}")
+    return SpecialNode(f"a {member.kind}")

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from probes.host.commands import COMMANDS, SAVED
 from probes.host.interface import OUTPUT_LIMIT_BYTES
-from probes.sources.decompress import Inflated
+from probes.sources.decompress import DecompressedStream
 from probes.sources.dump import SavedOutputs, saved_name
-from probes.sources.memory import MemoryFiles, Odd
-from probes.sources.tree import BundleHost, instant
+from probes.sources.memory import MemoryFiles, SpecialNode
+from probes.sources.tree import BundleHost, parse_date_output
 
 HEAD_BYTES = 4096  # of every section: enough to see what it is
 SECTIONS_LIMIT = 200_000
@@ -26,14 +26,14 @@ CHUNK_BYTES = 1 << 20
 RULE = b"\n" + b"_" * 44 + b"\n"
 
 
-class Section(NamedTuple):
+class LogSection(NamedTuple):
     """What stands between two rules. `cut`: it goes on behind `text`."""
 
     text: bytes
     cut: bool
 
 
-def sections(stream: Inflated, is_wanted: Callable[[bytes], bool]) -> Iterator[Section]:
+def sections(stream: DecompressedStream, is_wanted: Callable[[bytes], bool]) -> Iterator[LogSection]:
     """Every section in order; whole (up to OUTPUT_LIMIT_BYTES) where its head is wanted, else only its head.
     Raises BadSource."""
     ahead = b"\n"
@@ -76,11 +76,11 @@ class _Open:
             del self._data[self._limit :]
             self._cut = True
 
-    def closed(self) -> Section:
-        return Section(bytes(self._data), self._cut)
+    def closed(self) -> LogSection:
+        return LogSection(bytes(self._data), self._cut)
 
 
-def _chunk(stream: Inflated) -> bytes:
+def _chunk(stream: DecompressedStream) -> bytes:
     """With the line ends of Unix: logs come back from Windows."""
     chunk = stream.read(CHUNK_BYTES)
     if chunk.endswith(b"\r"):
@@ -108,7 +108,7 @@ _FIELD = re.compile(rb"^(Date|uname): ([^\n]{1,400})$", re.MULTILINE)
 
 def bug_report_host(path: str) -> BundleHost | None:
     """The machine of a bug report; None where the file is none. Raises BadSource."""
-    with Inflated(path, INFLATED_LIMIT_BYTES) as stream:
+    with DecompressedStream(path, INFLATED_LIMIT_BYTES) as stream:
         if START not in stream.peek(HEAD_BYTES):
             return None
         log = _Log(stream)
@@ -128,7 +128,7 @@ def _is_wanted(head: bytes) -> bool:
 class _Log:
     """What the sections said. The last one counts once it is known that the log goes on, or ends as it should."""
 
-    def __init__(self, stream: Inflated) -> None:
+    def __init__(self, stream: DecompressedStream) -> None:
         self._stream = stream
         self._files = MemoryFiles()
         self._outputs: dict[str, bytes] = {}
@@ -136,9 +136,9 @@ class _Log:
         self._date = ""
         self._zone: str | None = None
         self._kept = 0
-        self._last: Section | None = None
+        self._last: LogSection | None = None
 
-    def add(self, section: Section) -> None:
+    def add(self, section: LogSection) -> None:
         """The next section."""
         if self._last is not None:
             self._take(self._last)
@@ -159,11 +159,11 @@ class _Log:
             self._files,
             SavedOutputs(store, {name: f"/{name}" for name in self._outputs}),
             noun="bug report" if ended else "bug report, which ends early,",
-            observed_at=instant(self._date, self._zone),
+            observed_at=parse_date_output(self._date, self._zone),
             notes=self._notes,
         )
 
-    def _take(self, section: Section) -> None:
+    def _take(self, section: LogSection) -> None:
         text = section.text.lstrip(b"\n")
         named = _FILE.match(text)
         if named is not None:
@@ -177,7 +177,7 @@ class _Log:
         else:
             self._take_commands(section, text)
 
-    def _take_file(self, section: Section, name: bytes, why_not: bytes | None, text: bytes) -> None:
+    def _take_file(self, section: LogSection, name: bytes, why_not: bytes | None, text: bytes) -> None:
         listed = _LISTED.match(text)
         if listed is not None:
             text = text[listed.end() :]
@@ -189,7 +189,7 @@ class _Log:
             return
         try:
             if why_not is not None or section.cut:
-                self._files.add(path, Odd("a file that the bug report has not whole"))
+                self._files.add(path, SpecialNode("a file that the bug report has not whole"))
             else:
                 self._files.add(path, self._counted(text.removesuffix(b"\n")))
         except ValueError:
@@ -201,7 +201,7 @@ class _Log:
         if said.get(b"uname"):
             self._keep("uname_-a", said[b"uname"].encode())
 
-    def _take_commands(self, section: Section, text: bytes) -> None:
+    def _take_commands(self, section: LogSection, text: bytes) -> None:
         found = list(_COMMAND.finditer(text))
         for at, command in enumerate(found):
             last = at + 1 == len(found)

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from probes.host.commands import COMMANDS, NVIDIA_SMI_SAVED, SAVED
 from probes.host.files import Files, is_file
-from probes.host.interface import OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, Unanswered
+from probes.host.interface import OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, ReadError
 
 LOOK_CHARACTERS = 64 << 10
 
@@ -74,12 +74,12 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 
-def held_by(text: str) -> tuple[tuple[str, ...], ...]:
+def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
     """The commands whose output this is; empty where nothing is known of it. Looks at the first LOOK_CHARACTERS.
 
-    >>> held_by("CA 'mlx5_0'\\n\\tCA type: MT4129\\n\\tNumber of ports: 1\\n")
+    >>> identify_command("CA 'mlx5_0'\\n\\tCA type: MT4129\\n\\tNumber of ports: 1\\n")
     (('ibstat',),)
-    >>> held_by("Dear all,")
+    >>> identify_command("Dear all,")
     ()
     """
     start = _ESCAPES.sub("", text[:LOOK_CHARACTERS]).replace("\r\n", "\n")
@@ -131,7 +131,7 @@ class SavedOutputs:
                 taken.add(name)
         for name in names if named is None else ():
             if name not in taken:
-                for argv in held_by(self._start(name)):
+                for argv in identify_command(self._start(name)):
                     self._names.setdefault(argv, name)
 
     @property
@@ -146,7 +146,7 @@ class SavedOutputs:
         return self._names[argv]
 
     def completed(self, argv: tuple[str, ...]) -> Completed:
-        """The saved output, as if the command had ended well: how it ended is not saved. Raises Unanswered."""
+        """The saved output, as if the command had ended well: how it ended is not saved. Raises ReadError."""
         name = self.name_of(argv)
         if name is None:
             raise Absent(f"{' '.join(argv)}: no saved output")
@@ -162,7 +162,7 @@ class SavedOutputs:
     def _start(self, name: str) -> str:
         try:
             return self._files.read(self._paths[name], LOOK_CHARACTERS).decode("utf-8", "replace")
-        except Unanswered:
+        except ReadError:
             return ""
 
 
@@ -202,7 +202,7 @@ def best_name(argv: tuple[str, ...], names: list[str]) -> str | None:
 def _file_names(files: Files) -> list[str]:
     try:
         names = files.listdir("/")
-    except Unanswered:
+    except ReadError:
         return []
     return [name for name in names[:FILES_LIMIT] if is_file(files, f"/{name}")]
 

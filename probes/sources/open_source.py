@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from probes.host.commands import IB_FABRIC_SAVED
 from probes.host.files import Files, is_directory, is_file
-from probes.host.interface import OUTPUT_LIMIT_BYTES, BadSource, Host, Unanswered
+from probes.host.interface import OUTPUT_LIMIT_BYTES, BadSource, Host, ReadError
 
 if TYPE_CHECKING:
     from probes.sources.dump import SavedOutputs
@@ -57,7 +57,7 @@ def _folder(path: str) -> Files:
     files = FolderFiles(path)
     try:
         files.listdir("/")
-    except Unanswered as why:
+    except ReadError as why:
         raise BadSource(f"{path}: cannot be read: {why}") from None
     return files
 
@@ -76,11 +76,11 @@ def _recognized(path: str, store: Files) -> Host:
 
 def _host(path: str, store: Files) -> Host | None:
     if is_file(store, "/manifest.json"):
-        from probes.sources.capture import RecordedHost
+        from probes.sources.capture import CaptureHost
 
         files = store.below("/files")
         if files is not None:
-            return RecordedHost(path, store, files)
+            return CaptureHost(path, store, files)
     from probes.sources.dump import SavedOutputs
     from probes.sources.sosreport import is_sosreport, sos_host
     from probes.sources.tree import TreeHost
@@ -120,7 +120,7 @@ def _single_output(path: str) -> Host | FactsSource:
     name = os.path.basename(path)
     try:
         content = LiveFiles().read(os.path.abspath(path), OUTPUT_LIMIT_BYTES)
-    except Unanswered as why:
+    except ReadError as why:
         raise BadSource(f"{path}: cannot be read: {why}") from None
     told = facts_source(path, content)
     if told is not None:

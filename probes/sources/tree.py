@@ -18,7 +18,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from probes.host.files import Files
-from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, Unanswered
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, ReadError
 from probes.host.udev import properties_in
 from probes.sources.dump import Outputs
 
@@ -32,12 +32,12 @@ _YEAR_BEFORE = re.compile(rf"\s*{_DAY} (?P<year>\d{{4}}),? {_CLOCK}{_ZONE}\s*")
 _OFFSET = re.compile(r"([+-])(\d\d)(\d\d)?")
 
 
-def instant(text: str, offset: str | None = None) -> str | None:
+def parse_date_output(text: str, offset: str | None = None) -> str | None:
     """The moment that a line of `date` names. `offset`: the zone ("-0300") where the line only has letters for it.
 
-    >>> instant("Thu Oct 27 08:50:11 PM -03 2022"), instant("Sat Nov 21 00:53:57 UTC 2026")
+    >>> parse_date_output("Thu Oct 27 08:50:11 PM -03 2022"), parse_date_output("Sat Nov 21 00:53:57 UTC 2026")
     ('2022-10-27T23:50:11Z', '2026-11-21T00:53:57Z')
-    >>> instant("Tue Oct 27 14:31:54 EDT 2009"), instant("Tue Oct 27 14:31:54 EDT 2009", "-0400")
+    >>> parse_date_output("Tue Oct 27 14:31:54 EDT 2009"), parse_date_output("Tue Oct 27 14:31:54 EDT 2009", "-0400")
     (None, '2009-10-27T18:31:54Z')
     """
     found = _DATE.fullmatch(text) or _YEAR_BEFORE.fullmatch(text)
@@ -84,7 +84,7 @@ class TreeHost:
         """See Host.read."""
         return self._files.read(path, limit)
 
-    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | Unanswered]:
+    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
         """See Host.attributes."""
         return self._files.attributes(directory, names)
 
@@ -149,7 +149,7 @@ class BundleHost(TreeHost):
         with self._said(path):
             return super().read(path, limit)
 
-    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | Unanswered]:
+    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
         """See Host.attributes."""
         with self._said(directory):
             return super().attributes(directory, names)

@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from probes.asking import Asking, as_text
-from probes.host.interface import Absent, Denied, Failed, Host, Unanswered
+from probes.asking import HostReader, as_text
+from probes.host.interface import Absent, Denied, Failed, Host, ReadError
 from probes.probe import Probe, Reading
-from probes.text import Unparsable
+from probes.text import ParseError
 
 # (structure, its line) -> field, as dmidecode 2.12 to 3.6 name them; of several boards or chassis the first counts
 _LINES = {
@@ -32,7 +32,7 @@ _HANDLE = re.compile(r"Handle 0x[0-9A-Fa-f]{4}, DMI type \d{1,3}, ")
 
 
 def parse_dmidecode(text: str) -> DmiFacts:
-    r"""The strings of the system, its board and its chassis. Raises Unparsable where no structure is there.
+    r"""The strings of the system, its board and its chassis. Raises ParseError where no structure is there.
 
     >>> parse_dmidecode("Handle 0x0100, DMI type 1, 27 bytes\nSystem Information\n\tProduct Name: DGXH100\n").product
     'DGXH100'
@@ -51,7 +51,7 @@ def parse_dmidecode(text: str) -> DmiFacts:
                 said.setdefault(field, meaning(value[:256]))
     if not handles:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-        raise Unparsable(f"dmidecode printed no structure; it begins with: {first[:120]}")
+        raise ParseError(f"dmidecode printed no structure; it begins with: {first[:120]}")
     return DmiFacts(**said)
 
 
@@ -109,7 +109,7 @@ def read(host: Host) -> Reading:
             continue
         if answers:
             return _from_dmi(folder, answers)
-    asking = Asking(host)
+    asking = HostReader(host)
     modalias = asking.first(*(f"{folder}/modalias" for folder in FOLDERS))
     if modalias:
         asking.gap("only the modalias is here: strings without their blanks, and no serial numbers")
@@ -154,14 +154,14 @@ def meaning(text: str) -> str | None:
     return text
 
 
-def _from_dmi(folder: str, answers: Mapping[str, bytes | Unanswered]) -> Reading:
+def _from_dmi(folder: str, answers: Mapping[str, bytes | ReadError]) -> Reading:
     said: dict[str, str | None] = {}
     denied: list[str] = []
     others: list[str] = []
     for name, answer in answers.items():
         if isinstance(answer, Denied):
             denied.append(name)
-        elif isinstance(answer, Unanswered):
+        elif isinstance(answer, ReadError):
             others.append(answer.reason)
         else:
             said[FIELDS[name]] = meaning(as_text(answer))
@@ -170,11 +170,11 @@ def _from_dmi(folder: str, answers: Mapping[str, bytes | Unanswered]) -> Reading
     return Reading(DmiFacts(**said), sources, "; ".join(reasons) or None)
 
 
-def _from_dmidecode(asking: Asking) -> Reading:
+def _from_dmidecode(asking: HostReader) -> Reading:
     text = asking.output("dmidecode")
     if text is None:
         raise Failed(asking.missing or "dmidecode: no output")
     try:
         return Reading(parse_dmidecode(text), asking.sources, asking.missing)
-    except Unparsable as why:
+    except ParseError as why:
         raise Failed(str(why)) from None

@@ -10,15 +10,15 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from probes.gpu.facts import Gpu, GpuFacts, PairCell
-from probes.kernel.system import KernelFacts, Signs, virtualization
+from probes.kernel.system import KernelFacts, VirtualizationSigns, detect_virtualization
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.pci.sysfs import decimal
-from probes.rdma.facts import Gid, RdmaDevice, RdmaFacts, RdmaPort
+from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort
 from probes.system import cpu as masks
-from probes.system.cpu import ARM_IMPLEMENTERS, Cpu
+from probes.system.cpu import ARM_IMPLEMENTERS, CpuPackage
 from probes.system.dmi import DmiFacts, meaning
-from probes.system.numa import NumaFacts, NumaNode
-from probes.text import Unparsable
+from probes.system.numa import NumaFacts, NumaNodeFacts
+from probes.text import ParseError
 from probes.topology_files.xml_tree import Element
 
 _DMI = {
@@ -43,7 +43,7 @@ _NOT_OF_THE_TREE = ("Bridge", "PCIDev", "OSDev", "Misc")
 _NODES_LIMIT = 4096
 
 
-class Node(NamedTuple):
+class HwlocNode(NamedTuple):
     """One NUMA node as the file has it. `cpus`: those near it; `own`: whether they are its own, not its neighbour's."""
 
     id: int
@@ -62,14 +62,14 @@ def infos(said: Element) -> dict[str, str]:
     return found
 
 
-def numa_nodes(machine: Element) -> list[Node]:
-    """Every NUMA node, in the order of the file. Raises Unparsable."""
-    found: dict[int, Node] = {}
+def numa_nodes(machine: Element) -> list[HwlocNode]:
+    """Every NUMA node, in the order of the file. Raises ParseError."""
+    found: dict[int, HwlocNode] = {}
     for said in objects(machine, "NUMANode"):
         number = decimal(said.said("os_index") or "")
         if number is None or number < 0 or number in found or len(found) >= _NODES_LIMIT:
-            raise Unparsable("NUMA nodes without a number of their own")
-        found[number] = Node(number, _members(said.said("cpuset")), True, _mib(said.said("local_memory")))
+            raise ParseError("NUMA nodes without a number of their own")
+        found[number] = HwlocNode(number, _members(said.said("cpuset")), True, _mib(said.said("local_memory")))
     taken: set[int] = set()
     for number in sorted(found):
         node = found[number]
@@ -83,7 +83,7 @@ def numa_nodes(machine: Element) -> list[Node]:
 class Locality:
     """Which NUMA node an object is at."""
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(self, nodes: Sequence[HwlocNode]) -> None:
         self.with_cpus = frozenset(node.id for node in nodes if node.own and node.cpus != frozenset())
 
     def node(self, said: Element, above: int | None) -> int | None:
@@ -100,19 +100,19 @@ class Locality:
         return next(iter(choice)) if len(choice) == 1 else None
 
 
-def numa_facts(root: Element, machine: Element, nodes: Sequence[Node]) -> NumaFacts | None:
+def numa_facts(root: Element, machine: Element, nodes: Sequence[HwlocNode]) -> NumaFacts | None:
     """The nodes by number, with the kernel's distances where the file holds them."""
     rows = _distances(root, machine, [node.id for node in nodes])
-    made = [NumaNode(node.id, _cpus(node), node.memory_mib, rows.get(node.id, ())) for node in nodes]
+    made = [NumaNodeFacts(node.id, _cpus(node), node.memory_mib, rows.get(node.id, ())) for node in nodes]
     return NumaFacts(tuple(sorted(made, key=lambda node: node.id))) if made else None
 
 
-def kernel(root: Element, machine: Element, nodes: Sequence[Node]) -> KernelFacts:
+def kernel(root: Element, machine: Element, nodes: Sequence[HwlocNode]) -> KernelFacts:
     """Names of the system, and whether its firmware is a virtual machine's."""
     said = infos(root) | infos(machine)
     signs = {name: said[key] for key, name in _SIGNS.items() if key in said}
     platform = f"platform\t: {said['PlatformName']}" if "PlatformName" in said else None
-    kind, known = virtualization(Signs(cpuinfo=platform, dmi=signs))
+    kind, known = detect_virtualization(VirtualizationSigns(cpuinfo=platform, dmi=signs))
     sizes = [node.memory_mib for node in nodes]
     return KernelFacts(
         hostname=said.get("HostName"),
@@ -133,12 +133,12 @@ def dmi(machine: Element) -> DmiFacts | None:
     return DmiFacts(**found) if found else None
 
 
-def cpu(machine: Element) -> Cpu | None:
+def cpu(machine: Element) -> CpuPackage | None:
     """The processors, as the first package names them."""
     packages = [said for kind in _PACKAGES for said in objects(machine, kind)]
     said = infos(machine) | (infos(packages[0]) if packages else {})
     online = _members(machine.said("cpuset"))
-    found = Cpu(
+    found = CpuPackage(
         vendor=said.get("CPUVendor") or _implementer(said.get("CPUImplementer")),
         family=decimal(said.get("CPUFamilyNumber", "")),
         model=decimal(said.get("CPUModelNumber", "")),
@@ -146,7 +146,7 @@ def cpu(machine: Element) -> Cpu | None:
         sockets=len(packages) or None,
         online=masks.cpulist(sorted(online)) if online else None,
     )
-    return None if found == Cpu() else found
+    return None if found == CpuPackage() else found
 
 
 def objects(above: Element, kind: str) -> Iterator[Element]:
@@ -167,7 +167,7 @@ def _members(mask: str | None) -> frozenset[int] | None:
     """None too for a mask without end ("0xf...f")."""
     try:
         return frozenset(masks.members(mask)) if mask else None
-    except Unparsable:
+    except ParseError:
         return None
 
 
@@ -176,7 +176,7 @@ def _mib(text: str | None) -> int | None:
     return int(text) >> 20 if text is not None and re.fullmatch(r"[0-9]{1,18}", text) else None
 
 
-def _cpus(node: Node) -> str | None:
+def _cpus(node: HwlocNode) -> str | None:
     if node.cpus is None:
         return None
     return masks.cpulist(sorted(node.cpus)) if node.own else ""
@@ -231,7 +231,7 @@ _NETWORK_BIT, _OPENFABRICS_BIT = 16, 32  # from format 3 on it is a set
 _NOT_SAID = "a hwloc topology does not say which NVLinks there are"
 
 
-class Device(NamedTuple):
+class HwlocDevice(NamedTuple):
     """One OSDev. `address`: the PCI function that it hangs from; None: from none. `version`: of the format."""
 
     address: str | None
@@ -256,7 +256,7 @@ class Device(NamedTuple):
         return bool(kind & _OPENFABRICS_BIT) if self.version >= 3 else kind == _OPENFABRICS
 
 
-def gpus(devices: Sequence[Device], told_by: str) -> GpuFacts | None:
+def gpus(devices: Sequence[HwlocDevice], told_by: str) -> GpuFacts | None:
     """GPUs that NVML (the driver's own list) or ROCm SMI numbered, else those that CUDA or OpenCL name by model."""
     numbered = [device for device in devices if device.address and _NUMBERED.fullmatch(device.name)]
     if not numbered:
@@ -267,19 +267,19 @@ def gpus(devices: Sequence[Device], told_by: str) -> GpuFacts | None:
     return GpuFacts(tuple(map(_gpu, numbered)), pairs=tuple(_xgmi(numbered)), told_by=None if by_nvml else told_by)
 
 
-def rdma(devices: Sequence[Device]) -> RdmaFacts | None:
+def rdma(devices: Sequence[HwlocDevice]) -> RdmaFacts | None:
     """RDMA devices with state, LID and GIDs of their ports."""
     found = {d.name: _device(d) for d in devices if d.name and d.is_rdma}
     return RdmaFacts(tuple(found[name] for name in sorted(found))) if found else None
 
 
-def netdevs(devices: Sequence[Device]) -> NetdevFacts | None:
+def netdevs(devices: Sequence[HwlocDevice]) -> NetdevFacts | None:
     """Interfaces of PCI functions."""
     found = {d.name: _netdev(d) for d in devices if d.name and d.is_interface}
     return NetdevFacts(tuple(found[name] for name in sorted(found))) if found else None
 
 
-def _gpu(device: Device) -> Gpu:
+def _gpu(device: HwlocDevice) -> Gpu:
     said = infos(device.said)
     uuid = said.get("NVIDIAUUID") or said.get("AMDUUID") or ""
     return Gpu(
@@ -297,7 +297,7 @@ def _index(name: str) -> int | None:
     return int(match[2]) if match else None
 
 
-def _xgmi(devices: Sequence[Device]) -> Iterator[PairCell]:
+def _xgmi(devices: Sequence[HwlocDevice]) -> Iterator[PairCell]:
     """Each pair once, where either end names the other."""
     known = {device.name for device in devices}
     pairs = set()
@@ -309,7 +309,7 @@ def _xgmi(devices: Sequence[Device]) -> Iterator[PairCell]:
         yield PairCell(f"GPU{a}", f"GPU{b}", "XGMI")
 
 
-def _device(device: Device) -> RdmaDevice:
+def _device(device: HwlocDevice) -> RdmaDevice:
     said = infos(device.said)
     ports: dict[int, RdmaPort] = {}
     for key, value in said.items():
@@ -323,7 +323,7 @@ def _device(device: Device) -> RdmaDevice:
         elif match[2] == "LID":
             port = port._replace(lid=_hexadecimal(value))
         else:
-            port = port._replace(gids=(*port.gids, Gid(index=int(match[3]), gid=value)))
+            port = port._replace(gids=(*port.gids, GidEntry(index=int(match[3]), gid=value)))
         ports[number] = port
     return RdmaDevice(
         name=device.name,
@@ -338,7 +338,7 @@ def _hexadecimal(text: str) -> int | None:
     return int(text, 16) if re.fullmatch(r"0x[0-9a-fA-F]{1,8}", text) else None
 
 
-def _netdev(device: Device) -> Netdev:
+def _netdev(device: HwlocDevice) -> Netdev:
     said = infos(device.said)
     port = said.get("Port", "")
     return Netdev(

@@ -34,11 +34,11 @@ from probes.pci.sysfs import decimal, identifier, link_speed
 from probes.pci.tree import address_key
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
 from probes.system import cpu as masks
-from probes.system.cpu import Cpu
-from probes.system.numa import NumaFacts, NumaNode
-from probes.text import Unparsable
+from probes.system.cpu import CpuPackage
+from probes.system.numa import NumaFacts, NumaNodeFacts
+from probes.text import ParseError
 from probes.topology_files import xml_tree
-from probes.topology_files.preparsed import Told
+from probes.topology_files.preparsed import PreparsedFacts
 from probes.topology_files.xml_tree import Element
 from probes.topology_files.xml_tree import parse as parse_xml
 
@@ -74,7 +74,7 @@ _MOST_LINKS = 64
 _SWITCH = "0x068000"  # tclass; a switch that no PCI bus shows is called fffffff:ffff:ff
 
 
-class Linked(NamedTuple):
+class LinkedGpu(NamedTuple):
     """A <gpu> and the PCI function that it is."""
 
     address: str
@@ -87,7 +87,7 @@ class Linked(NamedTuple):
         return said if said is not None and 0 <= said < 4096 else None
 
 
-def pairs(gpus: Sequence[Linked]) -> Iterator[PairCell]:
+def pairs(gpus: Sequence[LinkedGpu]) -> Iterator[PairCell]:
     """One cell for each two GPUs that are linked. GPUs that share a number, or have none, cannot be named."""
     numbers = Counter(gpu.number for gpu in gpus)
     named = [gpu for gpu in gpus if gpu.number is not None and numbers[gpu.number] == 1]
@@ -103,7 +103,7 @@ def pairs(gpus: Sequence[Linked]) -> Iterator[PairCell]:
             yield PairCell(f"GPU{one.number}", f"GPU{other.number}", "XGMI")
 
 
-def _targets(gpu: Linked, tag: str) -> dict[str, int]:
+def _targets(gpu: LinkedGpu, tag: str) -> dict[str, int]:
     """Links by where they lead. A file for a kind of machine may let a GPU lead to itself: that is none."""
     found: dict[str, int] = {}
     for link in gpu.element.each(tag):
@@ -113,7 +113,7 @@ def _targets(gpu: Linked, tag: str) -> dict[str, int]:
     return found
 
 
-def _to_switches(gpu: Linked) -> int:
+def _to_switches(gpu: LinkedGpu) -> int:
     return sum(_count(link) for link in gpu.element.each("nvlink") if link.said("tclass") == _SWITCH)
 
 
@@ -133,31 +133,31 @@ _GPU_LINK = "a NCCL topology says what a GPU's link runs at or only what it can 
 _BY_HAND = "written by hand for a kind of machine: the topology does not name the device"
 
 
-class _Node(NamedTuple):
+class _NcclNode(NamedTuple):
     """One <cpu>, or nothing known of it. `id` None: NCCL did not know the NUMA node (-1)."""
 
     element: Element
     id: int | None
 
 
-class _Found:
+class _TopologyParts:
     """What a walk through one system has found."""
 
     def __init__(self, amd: bool) -> None:
         self.gpu_vendor = _AMD if amd else _NVIDIA
         self.functions: dict[str, PciFunction] = {}
-        self.gpus: list[Linked] = []
+        self.gpus: list[LinkedGpu] = []
         self.nets: list[Net] = []
 
     def add(self, function: PciFunction) -> None:
-        """One more function. Raises Unparsable for a second of the same address."""
+        """One more function. Raises ParseError for a second of the same address."""
         if function.address in self.functions:
-            raise Unparsable(f"contradicts itself: {function.address} is in two places")
+            raise ParseError(f"contradicts itself: {function.address} is in two places")
         self.functions[function.address] = function
 
 
-def parse(content: bytes) -> Told:
-    """Everything that one topology says. Raises Unparsable.
+def parse(content: bytes) -> PreparsedFacts:
+    """Everything that one topology says. Raises ParseError.
 
     >>> said = parse(b'<system version="1"><cpu numaid="1" affinity="f0" arch="x86_64">'
     ...     b'<pci busid="0000:0c:00.0" class="0x060400"><pci busid="0000:0f:00.0" class="0x030200"/></pci>'
@@ -167,15 +167,15 @@ def parse(content: bytes) -> Told:
     """
     system = parse_xml(content, "system")
     version = decimal(system.said("version") or "1")
-    nodes = [_Node(cpu, _node_id(cpu)) for cpu in system.each("cpu")]
+    nodes = [_NcclNode(cpu, _node_id(cpu)) for cpu in system.each("cpu")]
     hosts = {node.element.said("host_hash") for node in nodes}
     if len(hosts) > 1:
-        raise Unparsable(f"describes {len(hosts)} hosts, fused for NVLink between nodes: not one machine")
-    found = _Found(amd=version is not None and version >= 2)
+        raise ParseError(f"describes {len(hosts)} hosts, fused for NVLink between nodes: not one machine")
+    found = _TopologyParts(amd=version is not None and version >= 2)
     for node in nodes:
         _walk(found, node, node.element, None)
     if not found.functions and not found.nets:
-        raise Unparsable("no <cpu> with a device in it")
+        raise ParseError("no <cpu> with a device in it")
     found.nets = of_functions(found.nets, found.functions)
     xml_tree.check(found.functions.values())
     facts = {
@@ -190,7 +190,7 @@ def parse(content: bytes) -> Told:
     unsaid = dict(_UNSAID)
     if version is None or version > 2:
         unsaid["pci"] += f"; its version ({system.said('version')!r:.20}) is newer than 2, and was read as that"
-    return Told({name: said for name, said in facts.items() if said is not None}, unsaid)
+    return PreparsedFacts({name: said for name, said in facts.items() if said is not None}, unsaid)
 
 
 _UNSAID = {
@@ -207,7 +207,7 @@ _UNSAID = {
 }
 
 
-def _walk(found: _Found, node: _Node, element: Element, above: str | None) -> None:
+def _walk(found: _TopologyParts, node: _NcclNode, element: Element, above: str | None) -> None:
     """Everything below one <cpu> or <pci>, whose address is `above`."""
     for child in element.children:
         if child.tag == "pci":
@@ -215,12 +215,12 @@ def _walk(found: _Found, node: _Node, element: Element, above: str | None) -> No
             found.add(function)
             _walk(found, node, child, function.address)
         elif child.tag == "gpu" and above is not None and len(found.gpus) < xml_tree.GPUS_LIMIT:
-            found.gpus.append(Linked(above, child))
+            found.gpus.append(LinkedGpu(above, child))
         elif child.tag == "nic":
             found.nets += [Net(above, decimal(net.said("port") or ""), net) for net in child.each("net")]
 
 
-def _function(found: _Found, node: _Node, element: Element, above: str | None) -> PciFunction:
+def _function(found: _TopologyParts, node: _NcclNode, element: Element, above: str | None) -> PciFunction:
     address = normal_address(element.said("busid") or "")
     class_code = identifier(element.said("class") or "")
     vendor = _id(element, "vendor")
@@ -268,29 +268,29 @@ def _node_id(cpu: Element) -> int | None:
     return number if number is not None and number >= 0 else None
 
 
-def _numa(nodes: Sequence[_Node]) -> NumaFacts | None:
-    by_id: dict[int, NumaNode] = {}
+def _numa(nodes: Sequence[_NcclNode]) -> NumaFacts | None:
+    by_id: dict[int, NumaNodeFacts] = {}
     for node in nodes:
         if node.id is not None:
-            by_id.setdefault(node.id, NumaNode(node.id, _cpulist(node.element.said("affinity"))))
+            by_id.setdefault(node.id, NumaNodeFacts(node.id, _cpulist(node.element.said("affinity"))))
     return NumaFacts(tuple(by_id[number] for number in sorted(by_id))) if by_id else None
 
 
 def _cpulist(affinity: str | None) -> str | None:
     try:
         return masks.cpulist(masks.members(affinity)) if affinity else None
-    except Unparsable:
+    except ParseError:
         return None
 
 
-def _cpu(nodes: Sequence[_Node]) -> Cpu | None:
+def _cpu(nodes: Sequence[_NcclNode]) -> CpuPackage | None:
     first = nodes[0].element
-    said = Cpu(
+    said = CpuPackage(
         vendor=first.said("vendor"),
         family=_family(decimal(first.said("familyid") or "")),
         model=decimal(first.said("modelid") or ""),
     )
-    return None if said == Cpu() else said
+    return None if said == CpuPackage() else said
 
 
 def _family(said: int | None) -> int | None:
@@ -302,19 +302,19 @@ def _family(said: int | None) -> int | None:
     return 15 + (said >> 4) if said is not None and said > 15 and said & 15 == 15 else said
 
 
-def _kernel(nodes: Sequence[_Node]) -> KernelFacts | None:
+def _kernel(nodes: Sequence[_NcclNode]) -> KernelFacts | None:
     architecture = nodes[0].element.said("arch")
     return KernelFacts(arch=_ARCHITECTURES.get(architecture, architecture)) if architecture else None
 
 
-def _gpus(found: _Found) -> GpuFacts | None:
+def _gpus(found: _TopologyParts) -> GpuFacts | None:
     if not found.gpus:
         return None
     gpus = [_gpu(found, linked) for linked in found.gpus]
     return GpuFacts(tuple(gpus), pairs=tuple(pairs(found.gpus)), told_by=NAME)
 
 
-def _gpu(found: _Found, linked: Linked) -> Gpu:
+def _gpu(found: _TopologyParts, linked: LinkedGpu) -> Gpu:
     sm = decimal(linked.element.said("sm") or "")
     nvidia = found.gpu_vendor == _NVIDIA
     return Gpu(
@@ -326,7 +326,7 @@ def _gpu(found: _Found, linked: Linked) -> Gpu:
     )
 
 
-def _devices(found: _Found) -> RdmaFacts | None:
+def _devices(found: _TopologyParts) -> RdmaFacts | None:
     """RDMA devices with their ports. NCCL's own merged devices ("mlx5_0+mlx5_1") are none."""
     devices: dict[str, RdmaDevice] = {}
     for address, number, net in found.nets:
@@ -361,7 +361,7 @@ def _guid(text: str | None) -> str | None:
     return ":".join(digits[at : at + 4] for at in range(0, 16, 4))
 
 
-def _interfaces(found: _Found) -> NetdevFacts | None:
+def _interfaces(found: _TopologyParts) -> NetdevFacts | None:
     """Their speed is not told: 10 Gb/s is what NCCL writes where it knows none."""
     names = {net.said("name"): address for address, number, net in found.nets if number == 0}
     plain = [Netdev(name, address=names[name]) for name in sorted(filter(None, names))]

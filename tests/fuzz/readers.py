@@ -20,7 +20,7 @@ from agent.rules.catalogue import every_rule
 from probes.dcb.tools import OBJECTS
 from probes.host.interface import BadSource, Failed
 from probes.kernel.log_events import lines
-from probes.text import Unparsable
+from probes.text import ParseError
 from tests.fuzz import ethernet, mutations, seeds
 from tests.probes.dcb import test_dcb_tool, test_mlnx_qos
 from tests.probes.fabric import fabric_texts
@@ -93,7 +93,7 @@ def _file(*more: Any) -> Callable[[Callable[..., Any]], Callable[[bytes], Any]]:
 
 def _or_refused(read: Callable[..., Any], about: str, data: bytes) -> Any:
     """Each object's text is refused by the readers of the others."""
-    with contextlib.suppress(Unparsable):
+    with contextlib.suppress(ParseError):
         return read(about, data.decode("utf-8", "replace"))
 
 
@@ -104,7 +104,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 def parser(function: str, *said: str) -> Reader:
     """A parser of text that refuses by the one declared error."""
-    return Reader(function, seeds.texts(*said), (Unparsable,), _text)
+    return Reader(function, seeds.texts(*said), (ParseError,), _text)
 
 
 def lenient(function: str, *said: str) -> Reader:
@@ -173,7 +173,7 @@ READERS: tuple[Reader, ...] = (
     ),
     Reader("probes.system.limits:parse_pam", seeds.texts("*  soft memlock unlimited\n"), (), _then("limits.conf")),
     Reader(
-        "probes.host.filter_secrets:kept",
+        "probes.host.filter_secrets:filter_content",
         seeds.texts("HOME=/root\0NCCL_IB_TC=106\0", "7f-80 r-xp 0 08:02 1 /usr/lib/libnccl.so.2\n"),
         (),
         lambda read: lambda data: [read(f"/proc/1/{name}", data) for name in ("environ", "maps", "mounts")],
@@ -182,9 +182,9 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.system.services:parse_version", "Fabric Manager version is : 570.124.06\n"),
     lenient("probes.system.services:parse_nodes", "# nodes\n10.0.0.1\n10.0.0.2\n"),
     lenient("probes.system.services:parse_state", "READY\n"),
-    lenient("probes.sources.dump:held_by", "PCI-DMA: x\n"),
+    lenient("probes.sources.dump:identify_command", "PCI-DMA: x\n"),
     lenient("probes.host.udev:properties", "E:ID_NET_NAME_PATH=ens1\nN:x\n"),
-    lenient("probes.sources.tree:instant", "Thu Jan 15 09:00:00 UTC 2026", "Thu Oct 27 08:50:11 PM -03 2022"),
+    lenient("probes.sources.tree:parse_date_output", "Thu Jan 15 09:00:00 UTC 2026", "Thu Oct 27 08:50:11 PM -03 2022"),
     # sysfs values
     lenient("probes.pci.sysfs:link_speed", "32.0 GT/s PCIe\n", "Unknown"),
     lenient("probes.pci.sysfs:decimal", "16\n", "255"),
@@ -208,56 +208,56 @@ READERS: tuple[Reader, ...] = (
         for name in ("state", "physical_state", "link_layer", "guid", "gid", "number", "whole_lines")
     ),
     # binary
-    Reader("probes.pci.config_space:decode", seeds.config_spaces, (Unparsable,)),
+    Reader("probes.pci.config_space:decode", seeds.config_spaces, (ParseError,)),
     Reader("probes.redact.binary:serial_at", seeds.config_spaces),
-    Reader("probes.netlink:messages", seeds.netlink, (Unparsable,)),
-    Reader("probes.netlink:attributes", seeds.attributes, (Unparsable,)),
-    Reader("probes.netlink:each_attribute", seeds.attributes, (Unparsable,)),
+    Reader("probes.netlink:messages", seeds.netlink, (ParseError,)),
+    Reader("probes.netlink:attributes", seeds.attributes, (ParseError,)),
+    Reader("probes.netlink:iter_attributes", seeds.attributes, (ParseError,)),
     Reader("probes.netlink:whole_messages", seeds.netlink),
     Reader("probes.netlink:flagged_attributes", seeds.attributes),
     Reader(
-        "probes.netlink:generic_attributes", ethernet.replies(4), (Unparsable,), lambda read: lambda data: read(data, 4)
+        "probes.netlink:generic_attributes", ethernet.replies(4), (ParseError,), lambda read: lambda data: read(data, 4)
     ),
     Reader(
         "probes.netdev.rtnetlink:parse_links",
         seeds.payloads,
-        (Unparsable,),
+        (ParseError,),
         lambda read: lambda data: read([data, data]),
     ),
-    Reader("probes.netdev.rtnetlink:parse_address", seeds.payloads, (Unparsable,)),
-    Reader("probes.netdev.rtnetlink:parse_statistics", seeds.payloads, (Unparsable,)),
+    Reader("probes.netdev.rtnetlink:parse_address", seeds.payloads, (ParseError,)),
+    Reader("probes.netdev.rtnetlink:parse_statistics", seeds.payloads, (ParseError,)),
     Reader("probes.netdev.rtnetlink:mac_text", seeds.payloads),
     # what the kernel says by itself
-    Reader("probes.kernel.events:parse_uevent", seeds.uevents, (Unparsable,)),
-    Reader("probes.kernel.events:device_events", seeds.uevents, (Unparsable,)),
+    Reader("probes.kernel.events:parse_uevent", seeds.uevents, (ParseError,)),
+    Reader("probes.kernel.events:device_events", seeds.uevents, (ParseError,)),
     Reader(
         "probes.kernel.events:Interfaces",
         seeds.link_messages,
-        (Unparsable,),
+        (ParseError,),
         lambda make: lambda data: make().told(data),
     ),
     Reader(
         "probes.kernel.events:Log", seeds.texts(*seeds.KERNEL_LOGS), (), lambda make: lambda data: make().told(data)
     ),
     # ethtool, and memory of modules
-    Reader("probes.netlink:parse_family", ethernet.replies(1), (Unparsable,)),
-    Reader("probes.ethtool.netlink:parse_link_modes", ethernet.replies(4), (Unparsable,)),
-    Reader("probes.ethtool.netlink:parse_pause", ethernet.replies(22), (Unparsable,)),
-    Reader("probes.ethtool.netlink:parse_fec", ethernet.replies(30), (Unparsable,)),
-    Reader("probes.ethtool.netlink:parse_eeprom", ethernet.replies(32), (Unparsable,)),
-    Reader("probes.ethtool.ioctl:parse_driver", ethernet.structs(0x03), (Unparsable,)),
-    Reader("probes.ethtool.ioctl:parse_count", ethernet.structs(0x37), (Unparsable,)),
-    Reader("probes.ethtool.ioctl:parse_pause", ethernet.counters, (Unparsable,)),
-    Reader("probes.ethtool.ioctl:parse_fec", ethernet.counters, (Unparsable,)),
+    Reader("probes.netlink:parse_family", ethernet.replies(1), (ParseError,)),
+    Reader("probes.ethtool.netlink:parse_link_modes", ethernet.replies(4), (ParseError,)),
+    Reader("probes.ethtool.netlink:parse_pause", ethernet.replies(22), (ParseError,)),
+    Reader("probes.ethtool.netlink:parse_fec", ethernet.replies(30), (ParseError,)),
+    Reader("probes.ethtool.netlink:parse_eeprom", ethernet.replies(32), (ParseError,)),
+    Reader("probes.ethtool.ioctl:parse_driver", ethernet.structs(0x03), (ParseError,)),
+    Reader("probes.ethtool.ioctl:parse_count", ethernet.structs(0x37), (ParseError,)),
+    Reader("probes.ethtool.ioctl:parse_pause", ethernet.counters, (ParseError,)),
+    Reader("probes.ethtool.ioctl:parse_fec", ethernet.counters, (ParseError,)),
     Reader(
         "probes.ethtool.ioctl:parse_counters",
         ethernet.counters,
-        (Unparsable,),
+        (ParseError,),
         lambda read: lambda data: read(data[:76], data[76:]),
     ),
     Reader("probes.ethtool.netlink:set_bits", ethernet.small),
-    lenient("probes.ethtool.saved:pair", ethernet.SETTINGS.splitlines()[1]),
-    lenient("probes.ethtool.saved:pairs", ethernet.SETTINGS),
+    lenient("probes.ethtool.saved:parse_pair", ethernet.SETTINGS.splitlines()[1]),
+    lenient("probes.ethtool.saved:parse_pairs", ethernet.SETTINGS),
     lenient("probes.ethtool.saved:parse_settings", ethernet.SETTINGS),
     lenient("probes.ethtool.saved:parse_pause", ethernet.PAUSE),
     lenient("probes.ethtool.saved:parse_fec", ethernet.FEC),
@@ -284,9 +284,9 @@ READERS: tuple[Reader, ...] = (
     ),
     Reader("probes.redact.binary:rewrite_generic_netlink", ethernet.replies(32), (), ethernet.redacting),
     Reader("probes.redact.binary:rewrite_ioctl", ethernet.structs(0x03), (), ethernet.redacting),
-    Reader("probes.dcb.netlink:parse_ieee", seeds.dcb_answers, (Unparsable,)),
-    Reader("probes.dcb.netlink:parse_dcbx", seeds.dcb_answers, (Unparsable,)),
-    Reader("probes.dcb.netlink:parse_cee", seeds.dcb_answers, (Unparsable,)),
+    Reader("probes.dcb.netlink:parse_ieee", seeds.dcb_answers, (ParseError,)),
+    Reader("probes.dcb.netlink:parse_dcbx", seeds.dcb_answers, (ParseError,)),
+    Reader("probes.dcb.netlink:parse_cee", seeds.dcb_answers, (ParseError,)),
     Reader(
         "probes.rdma.netlink:parse_devices", seeds.attributes, (Failed,), lambda read: lambda data: read([data, data])
     ),
@@ -313,7 +313,7 @@ READERS: tuple[Reader, ...] = (
     Reader(
         "probes.gpu.nvidia_smi_topo:parse_table",
         seeds.texts(smi.TOPO, smi.P2P),
-        (Unparsable,),
+        (ParseError,),
         _then(("X", "OK", "NV1")),
     ),
     lenient("probes.gpu.nvidia_smi_values:meaning", "[N/A]", "16x"),
@@ -336,7 +336,7 @@ READERS: tuple[Reader, ...] = (
     Reader(
         "probes.dcb.tools:parse_dcb",
         seeds.texts(*(text for _, text in test_dcb_tool.SAMPLES)),
-        (Unparsable,),
+        (ParseError,),
         lambda read: lambda data: [_or_refused(read, about, data) for about in OBJECTS],
     ),
     lenient("probes.dcb.tools:dscp_of", "AF31", "26"),
@@ -350,8 +350,8 @@ READERS: tuple[Reader, ...] = (
     parser("probes.system.dmi:parse_dmidecode", seeds.DMIDECODE),
     parser("probes.netdev.ip_link:parse_ip_link", seeds.IP_LINK),
     parser("probes.system.cpu:members", "00000000,0000000f"),
-    Reader("probes.topology_files.nccl_topo:parse", seeds.texts(seeds.NCCL), (Unparsable,)),
-    Reader("probes.topology_files.hwloc_xml:parse", seeds.texts(seeds.HWLOC), (Unparsable,)),
+    Reader("probes.topology_files.nccl_topo:parse", seeds.texts(seeds.NCCL), (ParseError,)),
+    Reader("probes.topology_files.hwloc_xml:parse", seeds.texts(seeds.HWLOC), (ParseError,)),
     Reader("probes.topology_files.recognize:start_of", seeds.texts(seeds.NCCL, seeds.HWLOC, seeds.RDMA_TOPO)),
     lenient("probes.fabric.files:fabric_format", *fabric_texts.EVERY.values()),
     Reader("probes.fabric.files:read_fabric", seeds.texts(*fabric_texts.EVERY.values()), (), _then("f")),
@@ -377,11 +377,11 @@ READERS: tuple[Reader, ...] = (
         (BadSource,),
         lambda read: lambda data: read("input", data),
     ),
-    Reader("probes.topology_files.rdma_topo:parse", seeds.texts(seeds.RDMA_TOPO), (Unparsable,)),
+    Reader("probes.topology_files.rdma_topo:parse", seeds.texts(seeds.RDMA_TOPO), (ParseError,)),
     Reader(
         "probes.topology_files.xml_tree:parse",
         seeds.texts(seeds.NCCL, smi.XML),
-        (Unparsable,),
+        (ParseError,),
         lambda read: lambda data: read(data, "system"),
     ),
     Reader("probes.sources.archive:is_tar", seeds.archives),
@@ -410,10 +410,10 @@ NOT_READERS = {
     "probes.catalogue.probe": "a probe's name",
     "probes.dcb.netlink.question": "an interface's name, in a request that we make",
     "probes.ethtool.netlink.unsigned": "an attribute; fuzzed as messages",
-    "probes.host.ethtool_ioctl.ask": "an interface's name",
+    "probes.host.ethtool_ioctl.request_ioctl": "an interface's name",
     "probes.host.ethtool_ioctl.check": "a request that we made",
     "probes.host.ethtool_ioctl.check_netlink": "the same",
-    "probes.host.folder.not_read": "a path that was opened",
+    "probes.host.folder.read_error": "a path that was opened",
     "probes.host.files.follow": "a path; fuzzed as entries of archives",
     "probes.host.files.locate": "the same",
     "probes.host.files.parent_and_name": "the same",
@@ -429,8 +429,8 @@ NOT_READERS = {
     "probes.host.udev.record_of": "a path that we make",
     "probes.kernel.log_events.address": "an address that a pattern found",
     "probes.locks.describe_holder": "a probe's name",
-    "probes.locks.take": "a folder of ours",
-    "probes.kernel.modules.of_interest": "a name that was parsed",
+    "probes.locks.acquire_lock": "a folder of ours",
+    "probes.kernel.modules.is_relevant": "a name that was parsed",
     "probes.fabric.formatting.guid16": "digits that a pattern found",
     "probes.nccl.jobs.is_nccl": "a path that was parsed",
     "probes.nccl.jobs.is_plugin": "the same",

@@ -15,10 +15,10 @@ from agent.assemble.software import (
 from agent.model.node import Nccl
 from probes.kernel.modules import ModuleFacts
 from probes.kernel.system import KernelFacts
-from probes.nccl.jobs import Setting
-from probes.nccl.probe import Library, NcclFacts
+from probes.nccl.jobs import NcclVariable
+from probes.nccl.probe import NcclFacts, NcclLibraryFile
 from probes.probe import Outcome, Status
-from probes.system.limits import Limit, LimitFacts
+from probes.system.limits import LimitFacts, ResourceLimit
 
 
 def facts(**of: object) -> ProbeFacts:
@@ -40,8 +40,10 @@ def test_without_a_probe_nothing_is_known() -> None:
 
 def test_settings_stand_in_the_order_of_lines() -> None:
     """Line 10 after line 9."""
-    rows = tuple(Setting(f"NCCL_{n}", "x", f"/etc/nccl.conf:{n}", "system", "l") for n in (10, 9, 1))
-    made = build_nccl(facts(nccl=NcclFacts(settings=rows, libraries=(Library("/b"), Library("/a", "2.1", 3)), jobs=2)))
+    rows = tuple(NcclVariable(f"NCCL_{n}", "x", f"/etc/nccl.conf:{n}", "system", "l") for n in (10, 9, 1))
+    made = build_nccl(
+        facts(nccl=NcclFacts(settings=rows, libraries=(NcclLibraryFile("/b"), NcclLibraryFile("/a", "2.1", 3)), jobs=2))
+    )
 
     assert ["NCCL_1", "NCCL_9", "NCCL_10"] == [each.key for each in made.settings]
     assert [("/a", "2.1", 3), ("/b", None, 0)] == [(each.path, each.version, each.used_by) for each in made.libraries]
@@ -51,8 +53,10 @@ def test_settings_stand_in_the_order_of_lines() -> None:
 def test_limits_of_services_and_jobs() -> None:
     """What binds a process stands beside its limit."""
     found = facts(
-        limits=LimitFacts(services=(Limit("slurmd.service", "65536", True),), device_nodes=("nvidia10", "nvidia9")),
-        nccl=NcclFacts(limits=(Limit("pid 7 (x)", "unlimited", False, True),)),
+        limits=LimitFacts(
+            services=(ResourceLimit("slurmd.service", "65536", True),), device_nodes=("nvidia10", "nvidia9")
+        ),
+        nccl=NcclFacts(limits=(ResourceLimit("pid 7 (x)", "unlimited", False, True),)),
     )
 
     assert {

@@ -21,7 +21,7 @@ from probes.probe import outcome_of
 from probes.rdma.facts import RdmaDevice, RdmaFacts
 from probes.sources.open_source import open_source
 from probes.system import numa
-from probes.system.numa import NumaFacts, NumaNode
+from probes.system.numa import NumaFacts, NumaNodeFacts
 from tests.agent.assemble.hosts import GEN1, GEN3, GEN4, GEN5, Board, assembled, driver, hgx, paths_by_pair
 from tests.agent.assemble.lspci_tree import parse_tree
 
@@ -84,7 +84,7 @@ def test_over_host_bridges(other_root: str, node: int | None, nodes: tuple[str, 
     board = Board()
     board.gpu(GPU, board.root_port("0000:10:01.0"))
     board.nic(NIC, board.root_port(other_root, numa=node))
-    found = path(board, numa=NumaFacts(tuple(NumaNode(n, cpus) for n, cpus in enumerate(nodes))))
+    found = path(board, numa=NumaFacts(tuple(NumaNodeFacts(n, cpus) for n, cpus in enumerate(nodes))))
 
     assert (kind, kind) == (found.kind, found.pcie_kind)
     assert (["0000:10:01.0", other_root] if kind else []) == found.hops
@@ -333,7 +333,7 @@ def test_our_kinds_are_those_of_nvidia_smi_on_the_same_machine(
     nics = [f.address for f in functions if f.vendor == "0x15b3"]
     made = assembled(
         pci=PciFacts(tuple(functions)),
-        numa=NumaFacts(tuple(NumaNode(n, f"{n}") for n in sorted(set(nodes.values())))),
+        numa=NumaFacts(tuple(NumaNodeFacts(n, f"{n}") for n in sorted(set(nodes.values())))),
         nvidia_smi=GpuFacts(said.gpus, pairs=said.pairs, nic_names=said.nic_names),
         rdma=RdmaFacts(tuple(RdmaDevice(f"mlx5_{n}", address) for n, address in enumerate(nics))),
     )

@@ -20,7 +20,7 @@ from probes.gpu import nvidia_smi, nvidia_smi_query, nvidia_smi_topo
 from probes.gpu import nvidia_smi_nvlink as nvlink_text
 from probes.gpu.facts import Gpu, GpuFacts
 from probes.gpu.nvidia_smi_topo import Matrix
-from probes.text import Unparsable
+from probes.text import ParseError
 
 HERE = Path(__file__).parent
 
@@ -63,7 +63,7 @@ def test_every_matrix_says_what_its_index_states(corpus: Path, name: str) -> Non
 
 def test_windows_has_no_matrix(corpus: Path) -> None:
     """Unsupported is not zero GPUs."""
-    with pytest.raises(Unparsable, match="Option -m is missing its value"):
+    with pytest.raises(ParseError, match="Option -m is missing its value"):
         nvidia_smi_topo.parse_matrix(text_of(corpus / "text/nvidia-smi-topo-m/win-591-error-option-m.txt"))
 
 
@@ -121,7 +121,7 @@ def test_link_status_is_not_read_from_what_is_none(corpus: Path) -> None:
     ):
         gpus = nvlink_text.parse_status(text_of(corpus / name)).gpus
         assert {(None, ())} == {(gpu.nvlink_supported, gpu.nvlinks) for gpu in gpus}, name
-    with pytest.raises(Unparsable):
+    with pytest.raises(ParseError):
         nvlink_text.parse_status(text_of(corpus / "text/nvidia-smi-nvlink/dcgmi-nvlink-s-8h100.txt"))
 
 

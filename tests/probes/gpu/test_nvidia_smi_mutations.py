@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from probes.gpu import nvidia_smi, nvidia_smi_query, nvidia_smi_topo
 from probes.gpu import nvidia_smi_nvlink as nvlink_text
 from probes.gpu.facts import normal_address
-from probes.text import Unparsable
+from probes.text import ParseError
 from tests.probes.gpu import nvidia_smi_texts as texts
 
 MUTATIONS = 2000 if os.environ.get("HYPOTHESIS_PROFILE") == "ci" else 60
@@ -86,7 +86,7 @@ def test_any_text_is_read_or_refused(parser: str) -> None:
 
 
 def refused_or_read(parse: Callable[[str], Any], text: str) -> None:
-    with contextlib.suppress(Unparsable):
+    with contextlib.suppress(ParseError):
         parse(text)
 
 

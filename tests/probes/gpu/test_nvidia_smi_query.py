@@ -8,8 +8,8 @@ import pytest
 
 from probes.gpu import nvidia_smi, nvidia_smi_query
 from probes.gpu import nvidia_smi_values as nvidia_smi_words
-from probes.gpu.facts import Fabric, Gpu, GpuFacts
-from probes.text import Unparsable
+from probes.gpu.facts import Gpu, GpuFabric, GpuFacts
+from probes.text import ParseError
 from tests.probes.gpu.nvidia_smi_texts import ADDRESSES, CSV, LIST, NAME, QUERY, UUIDS, XML
 
 Parser = Callable[[str], tuple[GpuFacts, str | None]]
@@ -39,7 +39,7 @@ BUSY = Gpu(
     mig_current=False,
     mig_pending=True,
     virtualization="passthrough",
-    fabric=Fabric(
+    fabric=GpuFabric(
         state="completed",
         status="success",
         clique=7,
@@ -94,7 +94,7 @@ def test_csv_says_what_was_asked_for() -> None:
         link_width=8,
         link_max_generation=4,
         mig_current=False,
-        fabric=Fabric(state="completed", status="success"),
+        fabric=GpuFabric(state="completed", status="success"),
     )
 
 
@@ -153,7 +153,7 @@ def test_a_cut_text_says_nothing_that_the_whole_does_not() -> None:
     for end in range(0, len(QUERY), 5):
         try:
             start, _ = nvidia_smi_query.parse_text(QUERY[:end])
-        except Unparsable:
+        except ParseError:
             continue
         for gpu in start.gpus:
             assert [] == different(gpu, whole[gpu.address]), end
@@ -166,7 +166,7 @@ def test_a_cut_csv_says_nothing_that_the_whole_does_not() -> None:
     for end in range(len(CSV)):
         try:
             start, _ = nvidia_smi_query.parse_csv(CSV[:end])
-        except Unparsable:
+        except ParseError:
             continue
         for gpu in start.gpus:
             assert [] == different(gpu, whole[gpu.index]), end
@@ -188,7 +188,7 @@ def different(said: Gpu, known: Gpu) -> list[str]:
 @pytest.mark.parametrize("end", [len(XML) - 30, len(XML) // 2])
 def test_a_cut_xml_is_refused(end: int) -> None:
     """Half a tree is not read."""
-    with pytest.raises(Unparsable, match="cut short"):
+    with pytest.raises(ParseError, match="cut short"):
         nvidia_smi_query.parse_xml(XML[:end])
 
 
@@ -224,7 +224,7 @@ BOMB = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a
 )
 def test_hostile_and_other_xml_is_refused(text: str, reason: str) -> None:
     """Entities are refused before anything is parsed."""
-    with pytest.raises(Unparsable, match=reason):
+    with pytest.raises(ParseError, match=reason):
         nvidia_smi_query.parse_xml(text)
 
 
@@ -240,7 +240,7 @@ def test_every_gpu_value_of_a_lost_gpu_is_its_error() -> None:
 )
 def test_a_csv_without_heading_or_lines_is_refused(text: str) -> None:
     """`noheader` leaves values that nobody can name."""
-    with pytest.raises(Unparsable):
+    with pytest.raises(ParseError):
         nvidia_smi_query.parse_csv(text)
 
 

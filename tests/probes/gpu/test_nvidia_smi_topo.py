@@ -7,8 +7,8 @@ import pytest
 from probes.gpu import nvidia_smi_topo
 from probes.gpu.facts import Gpu, PairCell
 from probes.gpu.nvidia_smi_topo import Matrix
-from probes.sources.dump import held_by
-from probes.text import Unparsable
+from probes.sources.dump import identify_command
+from probes.text import ParseError
 from tests.probes.gpu.nvidia_smi_texts import P2P, TOPO
 
 KINDS = {
@@ -72,7 +72,7 @@ COPIES = {
 @pytest.mark.parametrize("copy", ["as printed", "no underline", "underline without its escape", "blanks for tabs"])
 def test_a_copy_of_any_name_is_known(copy: str) -> None:
     """By what it holds."""
-    assert (("nvidia-smi", "topo", "-m"),) == held_by(COPIES[copy])
+    assert (("nvidia-smi", "topo", "-m"),) == identify_command(COPIES[copy])
 
 
 @pytest.mark.parametrize("copy", COPIES)
@@ -217,7 +217,7 @@ def test_a_cut_text_says_nothing_that_the_whole_does_not(end: int) -> None:
     whole = nvidia_smi_topo.parse_matrix(TOPO)
     try:
         start = nvidia_smi_topo.parse_matrix(TOPO[:end])
-    except Unparsable:
+    except ParseError:
         return
 
     assert set(start.pairs) <= set(whole.pairs)
@@ -243,7 +243,7 @@ def test_a_cut_text_says_nothing_that_the_whole_does_not(end: int) -> None:
 )
 def test_what_is_no_table_is_refused_with_its_own_words(text: str, reason: str) -> None:
     """An error text is never zero GPUs."""
-    with pytest.raises(Unparsable, match=reason):
+    with pytest.raises(ParseError, match=reason):
         nvidia_smi_topo.parse_matrix(text)
 
 

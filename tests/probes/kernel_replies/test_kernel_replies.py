@@ -11,11 +11,11 @@ import json
 import pytest
 
 from probes.catalogue import probe
-from probes.dcb.facts import Interface
+from probes.dcb.facts import DcbInterface
 from probes.dcb.tools import parse_dcb
 from probes.ethtool import saved
 from probes.optics import saved as optics_text
-from probes.optics.probe import NEEDS, Socket
+from probes.optics.probe import NEEDS, ModuleSocket
 from probes.probe import Status, outcome_of
 from tests.probes.kernel_replies.real_guest import (
     CEE,
@@ -37,8 +37,8 @@ from tests.probes.kernel_replies.real_guest import (
 # --- DCB
 
 
-def dcb(port: str) -> Interface:
-    found: Interface = of_port("dcb", "interfaces", port)
+def dcb(port: str) -> DcbInterface:
+    found: DcbInterface = of_port("dcb", "interfaces", port)
     return found
 
 
@@ -139,8 +139,8 @@ def test_ethtool_of_the_ports_as_they_were_set() -> None:
 # --- modules
 
 
-def socket(port: str) -> Socket:
-    found: Socket = of_port("optics", "sockets", port)
+def socket(port: str) -> ModuleSocket:
+    found: ModuleSocket = of_port("optics", "sockets", port)
     return found
 
 

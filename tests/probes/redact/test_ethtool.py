@@ -18,8 +18,8 @@ from probes.optics import cmis as optics_cmis
 from probes.optics import eeprom as optics_reads
 from probes.optics import sff
 from probes.redact.binary import module_serial, rewrite_generic_netlink
-from probes.redact.redact import redacted
-from probes.redact.text import Pseudonyms, Texts
+from probes.redact.redact import redact_recording
+from probes.redact.text import Pseudonyms, TextRedactor
 
 SERIAL, NAMED = "MT2233X00AAA", "enxb83fd2123456"
 
@@ -39,8 +39,8 @@ def memory(part: tuple[int, int, int, int], data: bytes) -> tuple[bytes, bytes]:
     return genl.eeprom_request(21, 7, *part), answer
 
 
-def texts() -> Texts:
-    made = Texts(Pseudonyms(b"key"))
+def texts() -> TextRedactor:
+    made = TextRedactor(Pseudonyms(b"key"))
     made.learn_hardware(bytes.fromhex(NAMED[3:]))
     return made
 
@@ -123,7 +123,7 @@ def test_settings_stay_and_the_family_too() -> None:
         codec.NEW_FAMILY, attribute(2, b"ethtool\0"), attribute(1, b"\x15\0"), attribute(7, b"secret"), kind=16
     )
 
-    assert genl.Pause(True, None, False) == genl.parse_pause(written(b"", pause))
+    assert genl.PauseReading(True, None, False) == genl.parse_pause(written(b"", pause))
     assert 21 == codec.parse_family(written(b"", family))
 
 
@@ -147,7 +147,7 @@ def test_a_whole_recording() -> None:
             )
         },
     )
-    new, names = redacted(recording)
+    new, names = redact_recording(recording)
     ((argv, printed),) = new.commands.items()
     name = argv[-1]
     upper = genl.parse_eeprom(next(each for each in new.netlink.values() if isinstance(each, bytes)))
@@ -169,7 +169,7 @@ def test_a_serial_number_in_text_alone() -> None:
     printed = Completed(
         (), 0, f"\tVendor SN                                 : {SERIAL}\n\tDate code : 221011\n", "", 0.0
     )
-    new, _ = redacted(Recording(commands={("ethtool", "-m", "eth0"): printed}))
+    new, _ = redact_recording(Recording(commands={("ethtool", "-m", "eth0"): printed}))
 
     assert SERIAL not in repr(new)
     assert "Date code : 221011" in repr(new)

@@ -14,8 +14,8 @@ from probes.host.interface import Completed, Refusal
 from probes.host.recording import Recording
 from probes.netlink import HEADER
 from probes.redact import binary as binary
-from probes.redact.redact import redacted
-from probes.redact.text import Pseudonyms, Texts
+from probes.redact.redact import redact_recording
+from probes.redact.text import Pseudonyms, TextRedactor
 
 MAC = "b8:3f:d2:12:34:56"
 RAW = bytes.fromhex(MAC.replace(":", ""))
@@ -42,9 +42,9 @@ LSPCI = (
 )
 
 
-def texts() -> Texts:
+def texts() -> TextRedactor:
     """With one key, always the same."""
-    return Texts(Pseudonyms(b"key"))
+    return TextRedactor(Pseudonyms(b"key"))
 
 
 def recorded() -> Recording:
@@ -99,12 +99,12 @@ ORIGINALS = (
 def test_no_spelling_is_left(original: str) -> None:
     """Whatever tongue it is spoken in."""
     assert original in everything(recorded())
-    assert original not in everything(redacted(recorded())[0])
+    assert original not in everything(redact_recording(recorded())[0])
 
 
 def test_what_names_nobody_stays() -> None:
     """Versions, addresses of PCI and of memory, times, control groups, numbers, fillers."""
-    new, _ = redacted(recorded())
+    new, _ = redact_recording(recorded())
     log = new.files["/dev/kmsg"].decode()
 
     assert "0000:19:00.0" in log
@@ -116,7 +116,7 @@ def test_what_names_nobody_stays() -> None:
 
 def test_sameness_survives_every_tongue() -> None:
     """One GUID, MAC, address, serial, UUID is one afterwards, and the GUID is still the MAC's."""
-    new, _ = redacted(recorded())
+    new, _ = redact_recording(recorded())
     mac = bytes.fromhex(
         next(value for path, value in new.files.items() if path.endswith("/address")).decode().replace(":", "")
     )
@@ -163,7 +163,7 @@ def test_a_short_name_is_hidden_where_it_is_known_to_be_one() -> None:
         "/sys/class/infiniband/mlx5_0/node_desc": b"vm mlx5_0\n",
         "/proc/sys/vm/swappiness": b"60\n",
     }
-    new = redacted(Recording(files=dict(files)))[0].files
+    new = redact_recording(Recording(files=dict(files)))[0].files
     host = new["/proc/sys/kernel/hostname"].strip().decode()
 
     assert f"root=/dev/vm systemd.hostname={host} ip=::::{host}:eth0\n" == new["/proc/cmdline"].decode()
@@ -174,7 +174,7 @@ def test_a_short_name_is_hidden_where_it_is_known_to_be_one() -> None:
 
 def test_two_captures_share_no_pseudonym() -> None:
     """The key is made anew, and kept nowhere."""
-    first, second = (redacted(recorded())[0].files["/proc/sys/kernel/hostname"] for _ in range(2))
+    first, second = (redact_recording(recorded())[0].files["/proc/sys/kernel/hostname"] for _ in range(2))
 
     assert first != second
 
@@ -326,7 +326,7 @@ def test_a_switch_is_named_nowhere() -> None:
     }
     stdout = json.dumps({"lldp": {"interface": {"eth0": row}}})
     recording = Recording(commands={argv: Completed(argv, 0, stdout, "", 0.0)})
-    new, _ = redacted(recording)
+    new, _ = redact_recording(recording)
     done = new.commands[argv]
 
     assert isinstance(done, Completed)
@@ -336,7 +336,7 @@ def test_a_switch_is_named_nowhere() -> None:
 
 def test_what_lldpctl_says_otherwise_is_text() -> None:
     argv = ("lldpctl", "-f", "json")
-    new, _ = redacted(Recording(commands={argv: Completed(argv, 0, "unable to connect", "", 0.0)}))
+    new, _ = redact_recording(Recording(commands={argv: Completed(argv, 0, "unable to connect", "", 0.0)}))
     assert new.commands[argv] == Completed(argv, 0, "unable to connect", "", 0.0)
 
 
@@ -358,7 +358,7 @@ def test_users_and_addresses_of_settings_are_named_nowhere() -> None:
         refusals={"/home/carol/.nccl.conf": Refusal("denied", "/home/carol/.nccl.conf: Permission denied", "EACCES")},
         commands={argv: Completed(argv, 0, heard, "", 0.0)},
     )
-    new, texts = redacted(recording)
+    new, texts = redact_recording(recording)
     everything = repr(new)
 
     names = ("alice/", "'alice", "alice soft", "bob", "carol", "10.20.30.4", "10.20.30.0", "filer7")
