@@ -1,1 +1,4 @@
-"""What it costs, side by side with what a user would run instead."""
+"""What fabricscope costs, beside the tools that a user would run instead, and fleets of any size made for that.
+
+Only measurements and their input belong here. Nothing of the product or of the tests' assertions does.
+"""

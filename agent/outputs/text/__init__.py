@@ -1,4 +1,7 @@
-"""The page that `scan` prints: what the node is, how it is wired, what is wrong, what could not be judged."""
+"""The text page that `scan` prints: the node, its topology, findings, and what could not be checked.
+
+Lines and styles belong here; colours and the width of a terminal do not: they are in agent/outputs/terminal.py.
+"""
 
 from __future__ import annotations
 
