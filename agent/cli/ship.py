@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 REPORT = "/var/lib/fabricscope/report.json"
 STATE = "/var/lib/fabricscope-ship"
-ALL_HANDED_OVER, SOME_LEFT = 0, 1
+ALL_SENT, SOME_WAITING = 0, 1
 SPOOL_BYTES, SPOOL_COUNT, SECONDS = 64 << 20, 2000, 60.0
 
 
@@ -71,11 +71,11 @@ def ship(
         spool_count=spool_count,
         timeout=timeout,
     )
-    raise typer.Exit(_ship(reports or [REPORT], _merge_config(options, config), quiet))
+    raise typer.Exit(_run_ship(reports or [REPORT], _merge_options(options, config), quiet))
 
 
-def _merge_config(options: ShipSettings, config: str | None) -> ShipSettings:
-    """The command line, then the file. Raises CliError."""
+def _merge_options(options: ShipSettings, config: str | None) -> ShipSettings:
+    """Merge the command line over the file. Raises CliError."""
     if config is None:
         return options
     import msgspec
@@ -83,15 +83,15 @@ def _merge_config(options: ShipSettings, config: str | None) -> ShipSettings:
     from agent.config import ConfigurationError, load_ship_settings
 
     try:
-        file_values = msgspec.structs.asdict(load_ship_settings(config))
+        from_file = msgspec.structs.asdict(load_ship_settings(config))
     except ConfigurationError as error:
         raise CliError(str(error)) from error
-    given = {name: value for name, value in msgspec.structs.asdict(options).items() if value is not None}
-    return type(options)(**{**file_values, **given})
+    from_options = {name: value for name, value in msgspec.structs.asdict(options).items() if value is not None}
+    return type(options)(**{**from_file, **from_options})
 
 
-def _ship(reports: list[str], options: ShipSettings, quiet: bool) -> int:
-    """Run, print the result, and choose the exit code. Raises CliError, also where reports cannot be sent."""
+def _run_ship(reports: list[str], options: ShipSettings, quiet: bool) -> int:
+    """Run, print the result and return the exit code. Raises CliError, also if reports are kept and cannot be sent."""
     from agent.ship.options import TargetOptions, check_options, open_target
     from agent.ship.run import RetryPolicy
     from agent.ship.run import ship as run_ship
@@ -129,12 +129,12 @@ def _ship(reports: list[str], options: ShipSettings, quiet: bool) -> int:
         result = run_ship(reports, target, spool, until, RetryPolicy(), _warn)
     except OSError as error:
         raise CliError(f"{error.filename or place}: {error.strerror}; --spool says where reports may wait") from error
-    return _report_result(result, problem, target.label if target else "", spool, quiet)
+    return _print_summary(result, problem, target.label if target else "", spool, quiet)
 
 
-def _report_result(result: RunResult, problem: str | None, label: str, spool: Spool, quiet: bool) -> int:
+def _print_summary(result: RunResult, problem: str | None, target_name: str, spool: Spool, quiet: bool) -> int:
     if result.accepted and not quiet:
-        sys.stdout.write(f"handed over {_count_reports(result.accepted)} to {label}\n")
+        sys.stdout.write(f"handed over {_count_reports(result.accepted)} to {target_name}\n")
     why = f": {result.reason}" if result.reason else ""
     dropped = sum(result.dropped.values())
     if dropped:
@@ -155,7 +155,7 @@ def _report_result(result: RunResult, problem: str | None, label: str, spool: Sp
         raise CliError(f"{problem}; {waiting}")
     if result.bad:
         raise CliError(result.bad[-1])
-    return ALL_HANDED_OVER if result.all_handed_over else SOME_LEFT
+    return ALL_SENT if result.all_handed_over else SOME_WAITING
 
 
 def _count_reports(count: int) -> str:

@@ -18,7 +18,7 @@ from requests.adapters import HTTPAdapter
 from agent.netbox.access import Access
 from agent.netbox.asking import Row
 from agent.netbox.trouble import BadAccess, Forbidden, Rejected, Unsure
-from agent.outputs.formatting import line
+from agent.outputs.formatting import clean_line
 
 CONNECT_SECONDS = 10.0
 PAGE = 250  # rows of one answer; NetBox may give fewer (MAX_PAGE_SIZE)
@@ -60,8 +60,10 @@ class NetBox:
         if said is None:
             raise BadAccess(f"{self.url} answers, and is no NetBox: no version in its answer")
         if (int(said[1]), int(said[2])) < OLDEST:
-            raise BadAccess(f"{self.url} is NetBox {line(version, 20)}; {OLDEST[0]}.{OLDEST[1]} or later is needed")
-        return line(version, 20)
+            raise BadAccess(
+                f"{self.url} is NetBox {clean_line(version, 20)}; {OLDEST[0]}.{OLDEST[1]} or later is needed"
+            )
+        return clean_line(version, 20)
 
     def read(self, kind: str, **filters: Any) -> list[Row]:
         """All rows of a kind, page by page, in the order of their ids. Raises BadAccess."""
@@ -225,7 +227,7 @@ def _reason(error: Exception) -> str:
     elif isinstance(inner, TimeoutError | urllib3.exceptions.TimeoutError | requests.Timeout):
         return "no answer in time"
     said = getattr(inner, "verify_message", None) or getattr(inner, "strerror", None) or str(inner)
-    return line(re.sub(r"<[^<>]{0,200}object at 0x[0-9a-f]+>:? ?", "", str(said)), 160) or type(inner).__name__
+    return clean_line(re.sub(r"<[^<>]{0,200}object at 0x[0-9a-f]+>:? ?", "", str(said)), 160) or type(inner).__name__
 
 
 def _said(reply: requests.Response) -> str:
@@ -233,7 +235,7 @@ def _said(reply: requests.Response) -> str:
         told = _flat(reply.json())
     except ValueError:
         told = ""
-    return f"{reply.status_code} {line(reply.reason or '', 40)}" + (f": {line(told, 300)}" if told else "")
+    return f"{reply.status_code} {clean_line(reply.reason or '', 40)}" + (f": {clean_line(told, 300)}" if told else "")
 
 
 def _rolled_back(reply: requests.Response) -> bool:
@@ -253,7 +255,7 @@ def _each(reply: requests.Response, sent: int) -> list[str]:
         return []
     if not isinstance(told, list) or len(told) != sent or not all(isinstance(row, dict) for row in told):
         return []
-    return [line(_flat(row), 300) for row in told]
+    return [clean_line(_flat(row), 300) for row in told]
 
 
 def _flat(value: Any) -> str:

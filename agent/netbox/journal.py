@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from agent.model.finding import SEVERITIES
-from agent.outputs.inventory.objects import Finding
+from agent.outputs.inventory.objects import InventoryFinding
 
 SHOWN = 40  # lines of one kind in an entry; the set at its end is always whole
 _OPEN = re.compile(r"<!-- fabricscope open:((?: [0-9a-zA-Z?]{1,64})*) -->\s*\Z")
@@ -27,7 +27,7 @@ class Entry(NamedTuple):
     told: str  # for the plan
 
 
-def state(findings: Sequence[Finding]) -> str:
+def state(findings: Sequence[InventoryFinding]) -> str:
     """The set of findings in few words, for a custom field: equal where the sets are.
 
     >>> state([])
@@ -50,7 +50,9 @@ def opened(comments: str | None) -> dict[str, str] | None:
     return {each: lines.get(each, f"`{each}`") for each in said[1].split()}
 
 
-def entry(findings: Sequence[Finding], earlier: dict[str, str] | None, not_judged: Iterable[str]) -> Entry | None:
+def entry(
+    findings: Sequence[InventoryFinding], earlier: dict[str, str] | None, not_judged: Iterable[str]
+) -> Entry | None:
     """The entry that is due; None where the set is as it was, or there never was one."""
     before = earlier or {}
     now = {finding.fingerprint: finding for finding in findings}
@@ -73,7 +75,7 @@ def entry(findings: Sequence[Finding], earlier: dict[str, str] | None, not_judge
     return Entry(_kind(new, gone), "\n\n".join(parts), head)
 
 
-def _kind(new: Sequence[Finding], gone: Sequence[str]) -> str:
+def _kind(new: Sequence[InventoryFinding], gone: Sequence[str]) -> str:
     severities = {finding.severity for finding in new}
     if severities & {"error", "critical"}:
         return "danger"
@@ -91,7 +93,7 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
     return [f"{title}:", "\n".join(shown)]
 
 
-def _told(finding: Finding) -> str:
+def _told(finding: InventoryFinding) -> str:
     return (
         f"{_code(finding.severity)} {_code(finding.rule)} {_code(finding.label)}: {_code(finding.summary)} "
         f"({_code(finding.fingerprint)})"

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from agent.netbox.current import Device
-from agent.outputs.inventory.objects import Desired
+from agent.outputs.inventory.objects import DesiredNode
 
 
 class Given(NamedTuple):
     """A node, and which report it is from."""
 
-    node: Desired
+    node: DesiredNode
     report: str
 
 
@@ -50,7 +50,7 @@ def matched(given: Sequence[Given], devices: Sequence[Device], create: bool) -> 
     return found
 
 
-def names_of(node: Desired) -> list[str]:
+def names_of(node: DesiredNode) -> list[str]:
     """What a node may be called: its name, and the first word of a whole domain name."""
     name = node.name or ""
     return [each for each in dict.fromkeys((name, name.partition(".")[0])) if each]

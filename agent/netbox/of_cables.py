@@ -39,7 +39,9 @@ def differences(of: Of, found: Sequence[Port], shared: Shared) -> Differences:
     return Differences(changes, notes)
 
 
-def _again(of: Of, cable: objects.Cable, near: Interface, far: Interface, told: str, notes: list[Note]) -> list[Change]:
+def _again(
+    of: Of, cable: objects.InventoryCable, near: Interface, far: Interface, told: str, notes: list[Note]
+) -> list[Change]:
     """Another cable: where it is of ours and may go, in its place."""
     assert near.cable is not None
     has = of.has.cables[near.cable.id]
@@ -51,7 +53,9 @@ def _again(of: Of, cable: objects.Cable, near: Interface, far: Interface, told: 
     return [gone, _made(of, cable, near, far, (gone.ref,))]
 
 
-def _made(of: Of, cable: objects.Cable, near: Interface | None, far: Interface, needs: tuple[Ref, ...] = ()) -> Change:
+def _made(
+    of: Of, cable: objects.InventoryCable, near: Interface | None, far: Interface, needs: tuple[Ref, ...] = ()
+) -> Change:
     target = near.id if near else Ref("interface", of.key, cable.interface)
     body: dict[str, Any] = {
         "a_terminations": [{"object_type": "dcim.interface", "object_id": target}],
@@ -64,7 +68,7 @@ def _made(of: Of, cable: objects.Cable, near: Interface | None, far: Interface, 
     )
 
 
-def _far(cable: objects.Cable, shared: Shared) -> Interface | str:
+def _far(cable: objects.InventoryCable, shared: Shared) -> Interface | str:
     """The far end, or why it is not known."""
     device = _device(cable.device, shared.devices)
     if isinstance(device, str):

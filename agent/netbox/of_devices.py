@@ -10,8 +10,8 @@ from agent.netbox.changes import Change, Differences, Note, Ref
 from agent.netbox.current import FIELDS, TAG, CustomField, Shared
 from agent.netbox.journal import entry, opened, state
 from agent.netbox.of_modules import Of, type_name, type_of
-from agent.outputs.inventory.fit import slug
-from agent.outputs.inventory.objects import Desired
+from agent.outputs.inventory.fields import make_slug
+from agent.outputs.inventory.objects import DesiredNode
 
 _ABOUT = {
     "fabricscope_verdict": (
@@ -100,7 +100,7 @@ def _findings(of: Of) -> Differences:
     return Differences(changes, [])
 
 
-def of_shared(nodes: Sequence[Desired], shared: Shared, wanted: Iterable[Change]) -> Differences:
+def of_shared(nodes: Sequence[DesiredNode], shared: Shared, wanted: Iterable[Change]) -> Differences:
     """The tag, fields, makers and types that are missing, of those that the devices' changes need."""
     changes = [] if shared.tags else [_tag()]
     notes: list[Note] = []
@@ -119,7 +119,7 @@ def of_shared(nodes: Sequence[Desired], shared: Shared, wanted: Iterable[Change]
             continue
         maker = _maker(shared, module.manufacturer)
         if isinstance(maker, Ref):
-            makers[module.manufacturer] = slug(module.manufacturer)
+            makers[module.manufacturer] = make_slug(module.manufacturer)
         body: dict[str, Any] = {
             "manufacturer": maker,
             "model": module.model,
@@ -144,7 +144,7 @@ def of_shared(nodes: Sequence[Desired], shared: Shared, wanted: Iterable[Change]
 def _maker(shared: Shared, name: str) -> int | Ref:
     """By name, else by slug: NetBox takes neither twice."""
     named = [each for each in shared.manufacturers if (each.name or "").lower() == name.lower()]
-    own = named or [each for each in shared.manufacturers if each.slug == slug(name)]
+    own = named or [each for each in shared.manufacturers if each.slug == make_slug(name)]
     return own[0].id if own else Ref("manufacturer", "", name)
 
 

@@ -18,7 +18,7 @@ _STACKED = ("virtual", "bridge", "lag")  # these borrow the address of a port
 class Port(NamedTuple):
     """A port of the node and the interface that stands for it in NetBox; None: there is none yet."""
 
-    wanted: objects.Interface
+    wanted: objects.InventoryInterface
     interface: Interface | None
 
 
@@ -31,7 +31,7 @@ def ports(of: Of) -> list[Port]:
     right = [each for each in of.has.interfaces if each.type.value not in _STACKED]
     found: dict[str, Interface] = {}
 
-    def match(same: Callable[[objects.Interface, Interface], bool]) -> None:
+    def match(same: Callable[[objects.InventoryInterface, Interface], bool]) -> None:
         for wanted in list(left):
             alike = [each for each in right if same(wanted, each)]
             rivals = [each for each in left if alike and same(each, alike[0])]
@@ -65,7 +65,7 @@ def differences(of: Of, modules: Sequence[Pair], found: Sequence[Port]) -> Diffe
     return Differences(changes + renamed + gone.changes, notes + gone.notes)
 
 
-def _made(of: Of, wanted: objects.Interface, module: int | Ref) -> Change:
+def _made(of: Of, wanted: objects.InventoryInterface, module: int | Ref) -> Change:
     body: dict[str, Any] = {
         "device": of.device,
         "module": module,
@@ -83,7 +83,7 @@ def _made(of: Of, wanted: objects.Interface, module: int | Ref) -> Change:
     return Change("interface", "create", "interface", of.key, wanted.name, body, after=after)
 
 
-def _altered(of: Of, wanted: objects.Interface, has: Interface, module: int | Ref) -> list[Change]:
+def _altered(of: Of, wanted: objects.InventoryInterface, has: Interface, module: int | Ref) -> list[Change]:
     """Of interfaces that others made, only the GUID: type, speed and place are theirs."""
     body: dict[str, Any] = {}
     before: dict[str, str] = {}
@@ -134,7 +134,12 @@ def _addressed(of: Of, port: Port) -> list[Change]:
 
 
 def _mac(
-    of: Of, wanted: objects.Interface, action: str, body: Mapping[str, Any], mac: MacAddress | None, old: dict[str, str]
+    of: Of,
+    wanted: objects.InventoryInterface,
+    action: str,
+    body: Mapping[str, Any],
+    mac: MacAddress | None,
+    old: dict[str, str],
 ) -> Change:
     return Change(
         "MAC address",
@@ -149,7 +154,7 @@ def _mac(
     )
 
 
-def _primary(of: Of, wanted: objects.Interface, has: Interface | None, mac: int | Ref) -> Change:
+def _primary(of: Of, wanted: objects.InventoryInterface, has: Interface | None, mac: int | Ref) -> Change:
     target = None if has else Ref("interface", of.key, wanted.name)
     body: dict[str, Any] = {"primary_mac_address": mac} | ({"id": target} if target else {})
     after = {"primary MAC": wanted.mac or ""}

@@ -19,7 +19,7 @@ B = TypeVar("B")
 class Pair(NamedTuple):
     """A device of the node and the module that stands for it in NetBox; None: there is none yet."""
 
-    wanted: objects.Module
+    wanted: objects.InventoryModule
     module: Module | None
 
 
@@ -27,7 +27,7 @@ class Of(NamedTuple):
     """What the differences of one device are made of."""
 
     key: str
-    node: objects.Desired
+    node: objects.DesiredNode
     has: Holding
     types: Sequence[ModuleType]
     prune: bool
@@ -44,7 +44,7 @@ def pairs(of: Of) -> list[Pair]:
     left, right = list(of.node.modules), list(of.has.modules)
     found: dict[int, Module] = {}
 
-    def match(a: Callable[[objects.Module], Hashable], b: Callable[[Module], Hashable]) -> None:
+    def match(a: Callable[[objects.InventoryModule], Hashable], b: Callable[[Module], Hashable]) -> None:
         for wanted, module in _unique(left, a, right, b):
             found[id(wanted)] = module
             left.remove(wanted)
@@ -99,7 +99,7 @@ def by_name(of: Of) -> dict[str, Bay]:
     return found
 
 
-def _made(of: Of, wanted: objects.Module, bay: Bay | None) -> list[Change]:
+def _made(of: Of, wanted: objects.InventoryModule, bay: Bay | None) -> list[Change]:
     place = Ref("module bay", of.key, wanted.bay)
     body: dict[str, Any] = {
         "device": of.device,
@@ -121,7 +121,7 @@ def _bay(of: Of, name: str, position: str | None = None) -> Change:
     return Change("module bay", "create", "module bay", of.key, name, body)
 
 
-def type_of(types: Sequence[ModuleType], wanted: objects.Module) -> int | Ref:
+def type_of(types: Sequence[ModuleType], wanted: objects.InventoryModule) -> int | Ref:
     """The module type of a device: one of its maker with that model, or that part number."""
     same = [each for each in types if (each.manufacturer.name or "").lower() == wanted.manufacturer.lower()]
     own = [each for each in same if each.model == wanted.model] or [
@@ -130,7 +130,7 @@ def type_of(types: Sequence[ModuleType], wanted: objects.Module) -> int | Ref:
     return own[0].id if own else Ref("module type", "", type_name(wanted))
 
 
-def type_name(wanted: objects.Module) -> str:
+def type_name(wanted: objects.InventoryModule) -> str:
     """What people, and references, call a module type."""
     return f"{wanted.manufacturer} {wanted.model}"
 

@@ -11,7 +11,7 @@ from agent.netbox.changes import Change, Note
 from agent.netbox.matching import Match
 from agent.netbox.run import Applied, Plan
 from agent.netbox.sending import Failed
-from agent.outputs.text.lines import BLANK, Line, heading, line, paragraph
+from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
 SCHEMA = "fabricscope.netbox-plan/1"
 SHOWN = 12  # changes of one kind of one device; the rest is counted
@@ -26,7 +26,7 @@ def page(plan: Plan, width: int, applied: Applied | None = None) -> list[Line]:
     lines = _section("shared by all devices", None, changes, [], failed, "", width)
     for match in plan.matches:
         lines += _match(match, changes, plan.notes, failed, width)
-    last = paragraph(summary(plan, applied), width, "  ", "ok" if _quiet(plan, applied) else "bold", first="")
+    last = wrap_paragraph(summary(plan, applied), width, "  ", "ok" if _quiet(plan, applied) else "bold", first="")
     return [*lines[1:], BLANK, *last]
 
 
@@ -35,10 +35,10 @@ def _match(
 ) -> list[Line]:
     title = match.label if match.label == match.given.report else f"{match.label}  {match.given.report}"
     if match.problem:
-        return [BLANK, heading(title), *paragraph(match.problem, width, "    ", "error", first="  x ")]
+        return [BLANK, make_heading(title), *wrap_paragraph(match.problem, width, "    ", "error", first="  x ")]
     if match.older:
         told = f"not looked at: {match.older} is a later report of the same host"
-        return [BLANK, heading(title), *paragraph(told, width, "    ", "dim", first="  . ")]
+        return [BLANK, make_heading(title), *wrap_paragraph(told, width, "    ", "dim", first="  . ")]
     if match.device:
         told = f"device {match.device.id}, found by its {'serial number' if match.by == 'serial' else 'name'}"
     else:
@@ -66,27 +66,27 @@ def _section(
     bad = [each for each in failed if each.change.of == key]
     if not told and not own and not bad:
         return []
-    lines = [BLANK, heading(title)]
+    lines = [BLANK, make_heading(title)]
     if told:
-        lines.append(line((f"  {told}", "dim")))
+        lines.append(make_line((f"  {told}", "dim")))
     plain = [change for change in own if not _goes_without_saying(change, own)]
     for alike in _alike(plain):
         shown = alike if len(alike) <= SHOWN else alike[: SHOWN - 1]
         for change in shown:
             style = _STYLES[change.action]
-            lines += paragraph(sentence(change), width, "      ", style, first=f"  {_MARKS[change.action]} ")
+            lines += wrap_paragraph(sentence(change), width, "      ", style, first=f"  {_MARKS[change.action]} ")
         if len(shown) < len(alike):
-            lines.append(line((f"    and {len(alike) - len(shown)} more of {alike[0].kind}", "dim")))
+            lines.append(make_line((f"    and {len(alike) - len(shown)} more of {alike[0].kind}", "dim")))
     if len(plain) < len(own):
-        lines.append(line((f"    and {len(own) - len(plain)} bays and addresses of these", "dim")))
+        lines.append(make_line((f"    and {len(own) - len(plain)} bays and addresses of these", "dim")))
     for each in bad:
         text = f"refused: {sentence(each.change)}: {each.why}"
-        lines += paragraph(text, width, "      ", "error", first="  x ")
+        lines += wrap_paragraph(text, width, "      ", "error", first="  x ")
     for note in notes:
         style, mark = ("warning", "!") if note.conflict else ("dim", ".")
-        lines += paragraph(note.text, width, "      ", style, first=f"  {mark} ")
+        lines += wrap_paragraph(note.text, width, "      ", style, first=f"  {mark} ")
     if told and not own and not bad and not notes:
-        lines.append(line(("  in step", "ok")))
+        lines.append(make_line(("  in step", "ok")))
     return lines
 
 

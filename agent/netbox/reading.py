@@ -26,13 +26,13 @@ from agent.netbox.current import (
 )
 from agent.netbox.journal import opened
 from agent.netbox.matching import names_of
-from agent.outputs.inventory.fit import slug
-from agent.outputs.inventory.objects import Desired
+from agent.outputs.inventory.fields import make_slug
+from agent.outputs.inventory.objects import DesiredNode
 
 T = TypeVar("T", bound=Row)
 
 
-def devices_like(client: Client, nodes: Sequence[Desired], site: str | None) -> list[Device]:
+def devices_like(client: Client, nodes: Sequence[DesiredNode], site: str | None) -> list[Device]:
     """Devices with a serial or a name of these nodes."""
     where = {"site": site} if site else {}
     serials = {node.serial for node in nodes if node.serial}
@@ -62,7 +62,7 @@ def holdings(client: Client, devices: Sequence[Device]) -> dict[int, Holding]:
     return found
 
 
-def shared(client: Client, nodes: Sequence[Desired], found: Iterable[Holding]) -> Shared:
+def shared(client: Client, nodes: Sequence[DesiredNode], found: Iterable[Holding]) -> Shared:
     """Tags, fields, makers, types (those that devices want, and those of modules of ours), and far ends of cables."""
     modules = [module for node in nodes for module in node.modules]
     makers = {module.manufacturer for module in modules}
@@ -73,7 +73,7 @@ def shared(client: Client, nodes: Sequence[Desired], found: Iterable[Holding]) -
         custom_fields=_rows(client, "custom field", CustomField, "name", FIELDS),
         manufacturers=_once(
             _rows(client, "manufacturer", Nested, "name__ie", makers)
-            + _rows(client, "manufacturer", Nested, "slug", {slug(name) for name in makers})
+            + _rows(client, "manufacturer", Nested, "slug", {make_slug(name) for name in makers})
         ),
         module_types=_once(
             _rows(client, "module type", ModuleType, "model", models)

@@ -213,7 +213,11 @@ READERS: tuple[Reader, ...] = (
     Reader("probes.netlink:messages", seeds.netlink, (Unparsable,)),
     Reader("probes.netlink:attributes", seeds.attributes, (Unparsable,)),
     Reader("probes.netlink:each_attribute", seeds.attributes, (Unparsable,)),
-    Reader("probes.host.netlink_socket:messages", seeds.netlink),
+    Reader("probes.netlink:whole_messages", seeds.netlink),
+    Reader("probes.netlink:flagged_attributes", seeds.attributes),
+    Reader(
+        "probes.netlink:generic_attributes", ethernet.replies(4), (Unparsable,), lambda read: lambda data: read(data, 4)
+    ),
     Reader(
         "probes.netdev.rtnetlink:parse_links",
         seeds.payloads,
@@ -236,7 +240,7 @@ READERS: tuple[Reader, ...] = (
         "probes.kernel.events:Log", seeds.texts(*seeds.KERNEL_LOGS), (), lambda make: lambda data: make().told(data)
     ),
     # ethtool, and memory of modules
-    Reader("probes.ethtool.netlink:parse_family", ethernet.replies(1), (Unparsable,)),
+    Reader("probes.netlink:parse_family", ethernet.replies(1), (Unparsable,)),
     Reader("probes.ethtool.netlink:parse_link_modes", ethernet.replies(4), (Unparsable,)),
     Reader("probes.ethtool.netlink:parse_pause", ethernet.replies(22), (Unparsable,)),
     Reader("probes.ethtool.netlink:parse_fec", ethernet.replies(30), (Unparsable,)),
@@ -384,16 +388,16 @@ READERS: tuple[Reader, ...] = (
     Reader("probes.sources.archive:load", seeds.archives, (BadSource,), _file(), mutations.with_checksums),
     Reader("probes.sources.bug_report:bug_report_host", seeds.bug_reports, (BadSource,), _file()),
     Reader("probes.sources.open_source:open_source", seeds.archives, (BadSource,), _file(), mutations.with_checksums),
-    Reader("agent.reports:read", seeds.reports, (ReportError,), _file()),
+    Reader("agent.reports:read_report", seeds.reports, (ReportError,), _file()),
     Reader("agent.reports:is_report", seeds.reports, (), _file()),
     Reader(
-        "agent.config:load",
+        "agent.config:load_configuration",
         seeds.texts('[rules]\noff = ["roce-mtu-small"]\n\n[facts]\nroce_mode = "lossy"\n'),
         (ConfigurationError,),
         _file(frozenset(rule.name for rule in every_rule())),
     ),
     Reader(
-        "agent.config:load_ship",
+        "agent.config:load_ship_settings",
         seeds.texts('[ship]\nto = "https://inventory.example/reports"\ntoken_file = "token"\nspool_limit = 1000000\n'),
         (ConfigurationError,),
         _file(),
@@ -414,7 +418,8 @@ NOT_READERS = {
     "probes.host.symlinks.locate": "the same",
     "probes.host.symlinks.parent_and_name": "the same",
     "probes.sources.memory.absent": "a path that was asked for",
-    "probes.host.netlink_socket.same_question": "a request that we made",
+    "probes.netlink.same_question": "a request that we made",
+    "probes.netlink.family_request": "a family's name, in a request that we make",
     "probes.host.nvml.call": "a function's name",
     "probes.host.nvml_types.check_shape": "a function's name; fuzzed as nvml.json, test_evidence.py",
     "probes.redact.text.addresses_in": "takes out what looks like an address; every text is one",

@@ -42,7 +42,7 @@ def interface(number: int, name: str, ours: bool = True, **more: Any) -> Interfa
     return Interface(id=number, device=DEVICE, name=name, tags=OURS if ours else [], **{**made, **more})
 
 
-def of(one: objects.Desired, prune: bool = False, types: tuple[ModuleType, ...] = (H100,), **has: Any) -> Of:
+def of(one: objects.DesiredNode, prune: bool = False, types: tuple[ModuleType, ...] = (H100,), **has: Any) -> Of:
     """A node and what NetBox has of it."""
     holding = Holding(device=Device(id=7, name="gpu01", serial="S"), **has)
     return Of("#7", one, holding, types, prune)

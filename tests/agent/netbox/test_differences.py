@@ -16,7 +16,7 @@ def modules_of(what: Of) -> Differences:
     return of_modules.differences(what, of_modules.pairs(what))
 
 
-def gpus(*modules: objects.Module) -> objects.Desired:
+def gpus(*modules: objects.InventoryModule) -> objects.DesiredNode:
     """A node with these modules and no ports."""
     return changed(node(None), modules=list(modules), interfaces=[])
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.netbox.changes import Change
 from agent.netbox.run import Applied, Place, Wish, apply, plan
-from agent.outputs.inventory.objects import Desired
+from agent.outputs.inventory.objects import DesiredNode
 from tests.agent.netbox.conftest import House
 from tests.agent.netbox.nodes import (
     ETHERNET,
@@ -23,7 +23,7 @@ from tests.agent.netbox.nodes import (
 )
 
 
-def applied(house: House, *nodes: Desired, **wish: Any) -> Applied:
+def applied(house: House, *nodes: DesiredNode, **wish: Any) -> Applied:
     """Apply, and hold that a second time changes nothing, and a plan says so."""
     done = apply(house.client(), given(*nodes), Wish(**wish), wait=lambda _: None)
     again = apply(house.client(), given(*nodes), Wish(**wish), wait=lambda _: None)
