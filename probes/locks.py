@@ -14,7 +14,7 @@ import stat
 import time
 from typing import NamedTuple
 
-from probes.host.process import condition
+from probes.host.process import condition, describe_process
 
 FOLDER_VARIABLE = "FABRICSCOPE_RUN_DIR"
 GRACE_SECONDS = 3.0  # between a child's bound and the end of its killing
@@ -87,6 +87,25 @@ def take(folder: str, probe: str) -> Lock | Holder:
         os.close(descriptor)
         raise
     return Lock(descriptor)
+
+
+def describe_holder(probe: str) -> str | None:
+    """Which process holds the lock of a probe now, for a line on stderr. None where none does, or it is gone."""
+    folder = run_folder()
+    path = f"{folder}/{probe}.lock"
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        process = describe_process(_holder(descriptor).pid)
+    else:
+        return None
+    finally:
+        os.close(descriptor)
+    return f"{process}, holds {path}" if process else None
 
 
 def _usual_folder() -> str:

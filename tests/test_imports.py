@@ -40,8 +40,7 @@ ALLOWED = {
     ("ship", "--help"): set(),
     ("fleet", "ingest", "--help"): set(),
     ("ship", "{tree}/none.json", "--to", "{tree}", "--spool", "{tree}/spool"): SHIP,
-    ("ship", "{tree}/none.json", "--to", "https://h.invalid", "--spool", "{tree}/spool"): SHIP
-    | {"socket", "urllib3", "json"},
+    ("ship", "{tree}/none.json", "--to", "https://h.invalid", "--spool", "{tree}/spool"): SHIP_TO_HTTP,
 }
 CODE = """
 import sys

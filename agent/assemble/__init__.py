@@ -1,4 +1,7 @@
-"""Builds the topology of one host from the facts of all probes: one module per part, joined by PCI address here."""
+"""Builds the topology of one host from the facts of all probes: one module per part, joined by PCI address here.
+
+What is true of the host belongs here. What is wrong with it does not: that is agent/rules.
+"""
 
 from __future__ import annotations
 

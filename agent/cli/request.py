@@ -81,6 +81,8 @@ class ReportRequest(NamedTuple):
                     self._history(only),
                 )
                 report, recording = diagnose(host, plan)
+                if host.live:
+                    warn_of_holders(report, warn)
                 if recording is not None and not isinstance(host, FactsSource):
                     from probes.capture_extras import record_extras
 
@@ -142,6 +144,20 @@ class ReportRequest(NamedTuple):
 def warn(text: str) -> None:
     """Print one line on stderr."""
     print(f"fabricscope: {text}"[:1000], file=sys.stderr)
+
+
+def warn_of_holders(report: Report, warn: Callable[[str], None]) -> None:
+    """Print which process holds the lock of each probe that timed out: one that hangs, or another run's.
+
+    Live facts, for the administrator who looks at this host now: they are not in the report.
+    """
+    late = [run.name for run in report.probes if run.status == "timed_out"]
+    if late:
+        from probes.locks import describe_holder
+
+        for name in late:
+            if holder := describe_holder(name):
+                warn(f"{name}: {holder}")
 
 
 class Progress:

@@ -170,7 +170,8 @@ class _WatchOutput:
 
     def tell(self, turn: Turn, judged: Judged) -> None:
         """Write the changes to stdout, unbuffered, so that nothing is lost at the end. Raises OSError."""
-        from agent.watch.lines import ndjson, reasons, text
+        from agent.cli.request import warn_of_holders
+        from agent.watch.lines import describe_processes, ndjson, reasons, text
 
         if self._form is WatchFormat.NDJSON:
             data = ndjson(turn, judged)
@@ -178,6 +179,9 @@ class _WatchOutput:
             data = "".join(f"{line}\n" for line in text(turn, judged)).encode("utf-8", "replace")
         while data:
             data = data[os.write(STDOUT, data) :]
+        for line in describe_processes(turn):
+            self.say(line)
+        warn_of_holders(judged.report, self.say_once)
         if self._verbose:
             read = "all probes" if turn.full else ", ".join(judged.read)
             took = f"{judged.report.duration_seconds:.1f} s"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -15,6 +16,7 @@ from agent.watch.pace import ASKED, START, Reason, Turn
 SCHEMA = "fabricscope.watch/1"
 MOST_LINES = 50  # of one judging; the report and ndjson have all
 MOST_SHOWN = 3  # reasons in one line
+_XID_PROCESS = re.compile(r"NVRM: Xid .*?\bpid='?(\d{1,9})\b")
 SPOKEN = (START, ASKED)  # answered by a line in any case
 
 
@@ -85,6 +87,18 @@ def reasons(turn: Turn) -> str:
     shown = [_reason(each) for each in turn.reasons[:MOST_SHOWN]]
     rest = len(turn.reasons) - len(shown) + turn.more
     return _one_line(", ".join(shown) + (f" and {rest} more" if rest else ""))
+
+
+def describe_processes(turn: Turn) -> list[str]:
+    """The processes that the driver's errors name and that still run: whose job it is. Live facts, in no report."""
+    lines = []
+    for reason in turn.reasons:
+        if match := _XID_PROCESS.search(reason.event.text):
+            from probes.host.process import describe_process
+
+            if process := describe_process(int(match[1])):
+                lines.append(_one_line(f"{reason.event.kind} {reason.event.subject}: {process}"))
+    return list(dict.fromkeys(lines))
 
 
 def counted(summary: Summary) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 STATES = {"D": "uninterruptible sleep", "R": "running", "S": "sleeping", "T": "stopped", "Z": "ended", "t": "traced"}
 
 
@@ -40,3 +42,34 @@ def _first_line(path: str) -> str:
             return file.read(4096).strip()
     except OSError:
         return ""
+
+
+def describe_process(pid: int) -> str | None:
+    """A running process for a line on stderr: name, user, state, where it waits, age. None where it is gone.
+
+    Live facts, and of other people's processes: none of it enters a report. Its command line is not read: that waits
+    for the memory of a process that may be stuck.
+    """
+    import psutil  # only where something hangs
+
+    try:
+        process = psutil.Process(pid)
+        seconds = time.time() - process.create_time()
+        user = process.username()
+    except (psutil.Error, OSError, ValueError):
+        return None
+    name = _first_line(f"/proc/{pid}/comm") or "unnamed"
+    shown = "".join(character if character.isprintable() else "?" for character in name)
+    return f"{shown} of {user}, {condition(pid)}, running for {format_age(seconds)}"
+
+
+def format_age(seconds: float) -> str:
+    """A duration with one unit.
+
+    >>> format_age(42.3), format_age(200), format_age(7300), format_age(900000)
+    ('42 s', '3 min', '2 h', '10 days')
+    """
+    for size, unit, limit in ((1, "s", 120), (60, "min", 7200), (3600, "h", 172800)):
+        if seconds < limit:
+            return f"{max(seconds, 0) / size:.0f} {unit}"
+    return f"{seconds / 86400:.0f} days"

@@ -6,6 +6,7 @@ import ctypes
 import faulthandler
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -331,6 +332,11 @@ def test_a_child_that_cannot_be_killed_is_left_behind(unkillable: None) -> None:
     assert f"pid {left.pid}, state S" in (second.reason or "")
     assert [left] == children._left_behind
     assert Status.OK == other.status
+    assert re.fullmatch(
+        rf"\S+ of \S+, pid {left.pid}, state S \(sleeping\)(, in \w+)?, running for \d+ s, holds \S+/run/stuck\.lock",
+        locks.describe_holder("stuck") or "",
+    )
+    assert [None, None] == [locks.describe_holder(name) for name in ("other", "never run")]
 
 
 class Dying(Child):

@@ -1,4 +1,7 @@
-"""The sub-commands of `fleet`. Their libraries (the extra `fleet`) are imported when a command runs."""
+"""The sub-commands of `fleet`; their libraries (the extra `fleet`) are imported when a command runs.
+
+Only options, output and exit codes belong here, not queries: those are in agent/fleet.
+"""
 
 from __future__ import annotations
 

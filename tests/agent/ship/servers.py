@@ -66,6 +66,12 @@ def raw(data: bytes, drip: float = 0.0) -> Behaviour:
     return behave
 
 
+def hang(sock: socket.socket, _: Request) -> bool:
+    """No answer until the client has had enough."""
+    sock.recv(1)
+    return False
+
+
 OK = reply(200, body=b"thanks")
 
 

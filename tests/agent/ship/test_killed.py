@@ -18,7 +18,7 @@ import pytest
 from agent.ship.options import TargetOptions, open_target
 from agent.ship.payload import compress, parse_payload
 from agent.ship.target import SendResult, SendStatus
-from tests.agent.ship.servers import OK, Down, Request, Run, Up, raw, reply, report, serving
+from tests.agent.ship.servers import OK, Down, Request, Run, Up, hang, raw, reply, report, serving
 from tests.conftest import ROOT
 
 KILLS = 30
@@ -190,7 +190,7 @@ def test_a_run_that_hangs_on_costs_no_report(run: Run) -> None:
 
 def test_an_interrupt_leaves_nothing_half(real_commands: None, run: Run) -> None:
     """No traceback, and the report waits."""
-    with serving(lambda *_: bool(time.sleep(20))) as server:
+    with serving(hang) as server:
         child = start(command(run, server.url, run.file(report())))
         until = time.monotonic() + 30
         while not server.requests and time.monotonic() < until:

@@ -19,7 +19,7 @@ from agent.ship.folder import FolderTarget
 from agent.ship.options import TargetOptions, open_target
 from agent.ship.payload import parse_payload
 from agent.ship.target import RETRY_AFTER_LIMIT_SECONDS, SendStatus, parse_retry_after, result_of_status
-from tests.agent.ship.servers import Run, report, serving, target
+from tests.agent.ship.servers import Run, hang, report, serving, target
 from tests.conftest import ROOT
 
 
@@ -137,7 +137,7 @@ def test_the_first_address_of_a_name_leaves_time_for_the_others(run: Run, monkey
 
 def test_a_worker_ends_after_its_time_although_its_parent_was_killed(real_commands: None, run: Run) -> None:
     """And it holds neither the spool's lock nor a pipe of the parent."""
-    with serving(lambda *_: bool(time.sleep(20))) as server:
+    with serving(hang) as server:
         command = [sys.executable, "-m", "fabricscope", "ship", run.file(report()), "--to", server.url]
         command += ["--spool", str(run.path), "--timeout", "3"]
         parent = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

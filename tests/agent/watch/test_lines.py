@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
 from agent.diagnose import ScanPlan
 from agent.watch.judging import Judge, Judged
-from agent.watch.lines import MOST_LINES, ndjson, text
+from agent.watch.lines import MOST_LINES, describe_processes, ndjson, text
 from agent.watch.pace import ASKED, START, TIME, Reason, Turn
 from probes.kernel.events import LOG, Event
 from tests.agent.watch.test_judging import PORT, WIDTH, Machine
@@ -51,6 +52,23 @@ def test_a_change_is_a_line_findings_first(judgings: list[Judged]) -> None:
 def test_nothing_new_is_a_line_only_for_who_asked(kind: str, count: int, judgings: list[Judged]) -> None:
     """A watch that says nothing sees nothing."""
     assert count == len(text(turn(Event(kind, None, "x", "clock")), judgings[2]._replace(changes=[])))
+
+
+def test_the_process_that_an_error_of_the_driver_names_is_described() -> None:
+    """Once, where it still runs; a number in another line is no process."""
+    xid = f"NVRM: Xid (PCI:0000:3b:00): 31, pid={os.getpid()}, name=python3, Ch 00000008"
+    events = [
+        Event("xid", "0000:3b:00.0", xid, LOG),
+        Event("xid", "0000:3b:00.0", xid.replace("31", "43"), LOG),
+        Event("xid", "0000:3b:00.0", "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>", LOG),
+        Event("xid", "0000:3b:00.0", "NVRM: Xid (PCI:0000:3b:00): 79, pid=999999999, name=gone", LOG),
+        Event("driver", None, f"NVRM: something else, pid={os.getpid()}", LOG),
+    ]
+    (line,) = describe_processes(turn(*events))
+
+    assert line.startswith("xid 0000:3b:00.0: ")
+    assert f", pid {os.getpid()}, state R (running)" in line
+    assert ", running for " in line
 
 
 def test_a_beginning_lists_what_is_found_already() -> None:
