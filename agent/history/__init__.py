@@ -1,5 +1,4 @@
-"""Data of earlier runs: counters to compare with, the inventory, settings, link-down events, and the file that keeps
-them.
+"""What earlier runs left for this one: counters to compare with, inventory, settings, link-down events.
 
-Pure but for that file (store.py). What a change means and how it is printed do not belong here.
+Pure functions of data, but for store.py, the only module that touches the state file. Rules do not belong here.
 """
