@@ -106,15 +106,17 @@ def _build_report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Repo
 
 def _second_sample(host: Host, plan: ScanPlan, first: Sequence[Outcome], report: Report, deadline: float) -> Report:
     """The report of a second sample of all counters, with the window between the two."""
-    from agent.history.interval import counting, joined, windowed
+    from agent.history.second_sample import add_window, merge_outcomes, select_counter_probes
 
     if plan.progress:
         plan.progress(f"waiting {plan.interval_seconds:.0f} s for the second reading of all counters")
     time.sleep(plan.interval_seconds or 0)
     catalogue = probes()
-    counter_probes = [probe for probe in counting(catalogue) if any(probe.name == outcome.name for outcome in first)]
+    counter_probes = [
+        probe for probe in select_counter_probes(catalogue) if any(probe.name == outcome.name for outcome in first)
+    ]
     second = run_probes(counter_probes, host, max(deadline - time.monotonic(), 1.0), progress=plan.progress).outcomes
-    return windowed(report, _build_report(host, _in_order(catalogue, joined(first, second))), second)
+    return add_window(report, _build_report(host, _in_order(catalogue, merge_outcomes(first, second))), second)
 
 
 def _in_order(

@@ -222,7 +222,7 @@ def diff(
     raise typer.Exit(run_diff(old, new, request, form.value if form else None, output, no_color))
 
 
-@app.command()
+@app.command(help=f"One report for a neighbour: {opt.EXPORT_FORMS}. Exit 0 once it is written.")
 def export(
     form: Annotated[opt.ExportFormat, typer.Argument(metavar="FORMAT", help="What to write.", show_default=False)],
     source: opt.Source = None,
@@ -240,8 +240,7 @@ def export(
     quiet: opt.Quiet = False,
     verbose: opt.Verbose = False,
 ) -> None:
-    """One report for a neighbour: ansible, html, junit, nccl-topo, netbox, nfd, prometheus, slurm or svg. Exit 0
-    once it is written."""
+    """Write one report in a form of agent/outputs/export."""
     from agent.cli.output import deliver
     from agent.cli.request import HistoryOptions, ReportRequest
     from agent.outputs.export import export_report

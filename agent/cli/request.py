@@ -127,9 +127,9 @@ class ReportRequest(NamedTuple):
         state_dir, accept, _ = self.earlier
         if state_dir is None:
             return None
-        from agent.history.store import remembered
+        from agent.history.store import apply_state_file
 
-        return lambda report: remembered(state_dir, report, warn, keep=not only, accept=accept)
+        return lambda report: apply_state_file(state_dir, report, warn, keep=not only, accept=accept)
 
     def configuration(self) -> Configuration:
         """The configuration of --config. Raises CliError."""

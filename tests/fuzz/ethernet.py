@@ -8,7 +8,8 @@ from typing import Any
 
 from fixtures.build import build_capture
 from fixtures.description import ModuleSpec
-from fixtures.optics import build_pages
+from fixtures.network.optics import build_pages
+from probes import netlink as codec
 from probes.ethtool import ioctl as ethtool_ioctl
 from probes.ethtool import netlink as genl
 from probes.optics import eeprom as optics_reads
@@ -34,7 +35,7 @@ def replies(command: int) -> Callable[[], Sequence[bytes]]:
     """Answers to one command, as a fixture machine gives them."""
 
     def found() -> Sequence[bytes]:
-        rows = [row for row in build_capture(SHAPE).netlink if row["protocol"] == genl.GENERIC and "reply" in row]
+        rows = [row for row in build_capture(SHAPE).netlink if row["protocol"] == codec.GENERIC and "reply" in row]
         said = [base64.b64decode(row["reply"]) for row in rows]
         return [each for each in said if each[16] == command][:4]
 

@@ -7,10 +7,10 @@ import pytest
 from fixtures.nvml import build_nvml_records
 from tests.lab.batches import IB, machine
 from tests.lab.conftest import Told, above_info
-from tests.lab.described import answers
-from tests.lab.guest import Guest
 from tests.lab.place import NVML_ANSWERS
-from tests.lab.processes import scanning
+from tests.lab.qemu.described import answers
+from tests.lab.qemu.guest import Guest
+from tests.lab.qemu.processes import scanning
 from tests.nvml.answers import CRASH, FOR_EVER, table
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]

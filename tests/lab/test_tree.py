@@ -12,13 +12,13 @@ import zstandard
 
 from fixtures.build import build_capture
 from fixtures.machine import load_machine
-from fixtures.net import list_interfaces
-from fixtures.rdma import list_devices
+from fixtures.network.net import list_interfaces
+from fixtures.network.rdma import list_devices
 from tests.lab.batches import IB, ROCE
 from tests.lab.conftest import Told
-from tests.lab.described import shown
 from tests.lab.exceptions import EXCEPTIONS, ORDER
 from tests.lab.judging import Lab
+from tests.lab.qemu.described import shown
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 

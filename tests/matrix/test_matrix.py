@@ -7,7 +7,7 @@ import pytest
 
 from agent.config import Configuration
 from agent.diagnose import ScanPlan, diagnose, evaluate_report
-from agent.history.state import compared, remember
+from agent.history.state import add_history, update_state
 from agent.model.report import Report
 from fixtures.loader import merge_tables
 from tests.matrix.cases import Cause, causes, filled, overlaid, pairs
@@ -34,7 +34,7 @@ def seen(cause: Cause, shape: str) -> Report:
     was, _ = diagnose(overlaid(shape, cause.earlier), plan)
     later = {"system": {"uptime_seconds": round(was.node.uptime_seconds or 0) + cause.seconds}}
     now, _ = diagnose(overlaid(shape, merge_tables(later, cause.overlay)), plan)
-    return evaluate_report(compared(remember(None, was), now), plan.configuration)
+    return evaluate_report(add_history(update_state(None, was), now), plan.configuration)
 
 
 def test_every_cause_is_on_a_machine() -> None:

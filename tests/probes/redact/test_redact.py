@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from fixtures import identifiers as made
 from probes.host.interface import Completed
-from probes.host.netlink_socket import HEADER
 from probes.host.recording import Recording
 from probes.host.refusal import Refusal
+from probes.netlink import HEADER
 from probes.redact import binary as binary
 from probes.redact.pseudonyms import Pseudonyms
 from probes.redact.redact import redacted

@@ -8,50 +8,50 @@ import os
 import pytest
 
 from agent.diagnose import ScanPlan
-from agent.watch.judging import Judge, Judged
-from agent.watch.lines import MOST_LINES, describe_processes, ndjson, text
-from agent.watch.pace import ASKED, START, TIME, Reason, Turn
+from agent.watch.debounce import REQUESTED, START, TIME, Batch, Reason
+from agent.watch.evaluate import Evaluation, Evaluator
+from agent.watch.output import LINE_LIMIT, describe_processes, format_ndjson, format_text
 from probes.kernel.events import LOG, Event
-from tests.agent.watch.test_judging import PORT, WIDTH, Machine
+from tests.agent.watch.test_evaluate import PORT, WIDTH, Machine
 
 XID = Event("aer", "0000:4c:00.0", "pcieport 0000:4a:01.0: AER: \x1b[31mPCIe Bus Error\nsecond line", LOG)
 
 
-def turn(*events: Event, full: bool = False, more: int = 0) -> Turn:
-    return Turn(full, frozenset(), tuple(Reason(event) for event in events), more)
+def batch(*events: Event, full: bool = False, more: int = 0) -> Batch:
+    return Batch(full, frozenset(), tuple(Reason(event) for event in events), more)
 
 
 @pytest.fixture(scope="module")
-def judgings() -> list[Judged]:
+def evaluations() -> list[Evaluation]:
     """A healthy machine, a narrow link on it, nothing new, and that it is gone."""
     machine = Machine()
-    judge = Judge(machine, ScanPlan())
-    made = [judge.judge()]
+    evaluator = Evaluator(machine, ScanPlan())
+    evaluation = [evaluator.evaluate()]
     for fault in ("gpu-width-x8", "gpu-width-x8", None):
         machine.fault = fault
-        made.append(judge.judge(["pci"]))
-    return made
+        evaluation.append(evaluator.evaluate(["pci"]))
+    return evaluation
 
 
-def test_a_change_is_a_line_findings_first(judgings: list[Judged]) -> None:
+def test_a_change_is_a_line_findings_first(evaluations: list[Evaluation]) -> None:
     """Each with the time; the verdict and the reason stand above; a text of the host makes no line of its own."""
-    lines = text(turn(XID), judgings[1])
+    lines = format_text(batch(XID), evaluations[1])
 
-    assert {Machine.at(1)} == {line.split("  ")[0] for line in lines}
+    assert {Machine.time_of(1)} == {line.split("  ")[0] for line in lines}
     assert (
-        f"{Machine.at(1)}  ok -> error  1 error; pcieport 0000:4a:01.0: AER: ?[31mPCIe Bus Error?second line"
+        f"{Machine.time_of(1)}  ok -> error  1 error; pcieport 0000:4a:01.0: AER: ?[31mPCIe Bus Error?second line"
         == lines[0]
     )
     assert f"  + {WIDTH} new: GPU2" in lines[1]
     assert [line for line in lines if "16 -> 8" in line]
-    assert len(judgings[1].changes) + 1 == len(lines)
-    assert f"  - {WIDTH} gone: GPU2" in text(turn(XID), judgings[3])[1]
+    assert len(evaluations[1].changes) + 1 == len(lines)
+    assert f"  - {WIDTH} gone: GPU2" in format_text(batch(XID), evaluations[3])[1]
 
 
-@pytest.mark.parametrize(("kind", "count"), [(START, 1), (ASKED, 1), (TIME, 0), ("aer", 0)])
-def test_nothing_new_is_a_line_only_for_who_asked(kind: str, count: int, judgings: list[Judged]) -> None:
+@pytest.mark.parametrize(("kind", "count"), [(START, 1), (REQUESTED, 1), (TIME, 0), ("aer", 0)])
+def test_nothing_new_is_a_line_only_for_who_asked(kind: str, count: int, evaluations: list[Evaluation]) -> None:
     """A watch that says nothing sees nothing."""
-    assert count == len(text(turn(Event(kind, None, "x", "clock")), judgings[2]._replace(changes=[])))
+    assert count == len(format_text(batch(Event(kind, None, "x", "clock")), evaluations[2]._replace(changes=[])))
 
 
 def test_the_process_that_an_error_of_the_driver_names_is_described() -> None:
@@ -64,7 +64,7 @@ def test_the_process_that_an_error_of_the_driver_names_is_described() -> None:
         Event("xid", "0000:3b:00.0", "NVRM: Xid (PCI:0000:3b:00): 79, pid=999999999, name=gone", LOG),
         Event("driver", None, f"NVRM: something else, pid={os.getpid()}", LOG),
     ]
-    (line,) = describe_processes(turn(*events))
+    (line,) = describe_processes(batch(*events))
 
     assert line.startswith("xid 0000:3b:00.0: ")
     assert f", pid {os.getpid()}, state R (running)" in line
@@ -75,31 +75,33 @@ def test_a_beginning_lists_what_is_found_already() -> None:
     """As findings that came: there was nothing before."""
     machine = Machine()
     machine.fault = "ib-port-down"
-    lines = text(turn(Event(START, None, "watch was started", "clock"), full=True), Judge(machine, ScanPlan()).judge())
+    lines = format_text(
+        batch(Event(START, None, "watch was started", "clock"), full=True), Evaluator(machine, ScanPlan()).evaluate()
+    )
 
-    assert lines[0].startswith(f"{Machine.at(0)}  error  1 error")
+    assert lines[0].startswith(f"{Machine.time_of(0)}  error  1 error")
     assert lines[0].endswith("; watch was started")
     assert [line for line in lines[1:] if f"  + {PORT} new: " in line]
 
 
-def test_many_changes_and_reasons_are_counted(judgings: list[Judged]) -> None:
+def test_many_changes_and_reasons_are_counted(evaluations: list[Evaluation]) -> None:
     """The report has them all."""
-    many = judgings[1]._replace(changes=judgings[1].changes * 100)
+    many = evaluations[1]._replace(changes=evaluations[1].changes * 100)
     events = [Event("aer", str(n), f"line {n}", LOG) for n in range(5)]
-    lines = text(turn(*events, more=7), many)
+    lines = format_text(batch(*events, more=7), many)
 
-    assert MOST_LINES + 2 == len(lines)
+    assert LINE_LIMIT + 2 == len(lines)
     assert lines[0].endswith("line 0, line 1, line 2 and 9 more")
-    assert lines[-1].endswith(f"and {len(many.changes) - MOST_LINES} more changes")
+    assert lines[-1].endswith(f"and {len(many.changes) - LINE_LIMIT} more changes")
 
 
-def test_machines_get_one_object_a_line(judgings: list[Judged]) -> None:
+def test_machines_get_one_object_a_line(evaluations: list[Evaluation]) -> None:
     """With everything: also where nothing changed."""
-    rows = [json.loads(ndjson(turn(XID, more=2), made)) for made in judgings]
+    rows = [json.loads(format_ndjson(batch(XID, more=2), evaluation)) for evaluation in evaluations]
     row = rows[1]
 
-    assert [1] * len(judgings) == [ndjson(turn(XID), made).count(b"\n") for made in judgings]
-    assert ("fabricscope.watch/1", Machine.at(1)) == (row["schema"], row["time"])
+    assert [1] * len(evaluations) == [format_ndjson(batch(XID), evaluation).count(b"\n") for evaluation in evaluations]
+    assert ("fabricscope.watch/1", Machine.time_of(1)) == (row["schema"], row["time"])
     assert ("ok", "error", {"error": 1}) == (row["verdict_before"], row["verdict"], {"error": row["counts"]["error"]})
     assert [{"kind": "aer", "source": LOG, "subject": XID.subject, "text": XID.text, "times": 1}] == row["why"]
     assert 2 == row["more_reasons"]

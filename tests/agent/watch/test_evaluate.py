@@ -17,8 +17,8 @@ from agent.diff import diff
 from agent.model.report import SCHEMA_MINOR, Report
 from agent.model.schema import schema_text
 from agent.reports import encode_report
-from agent.watch.judging import Judge, Judged
-from agent.watch.touched import TOUCHED
+from agent.watch.debounce import AFFECTED_PROBES
+from agent.watch.evaluate import Evaluation, Evaluator
 from fixtures.build import build_capture, host_in_memory
 from probes.catalogue import probes
 from probes.host.recording import RecordingHost
@@ -47,14 +47,14 @@ class Machine:
 
     def __call__(self) -> RecordingHost:
         host = copy.copy(built(self.fault))
-        host.observed_at = self.at(self.minute)
+        host.observed_at = self.time_of(self.minute)
         self.minute += 1
         tee = RecordingHost(host)
         self.asked.append(tee)
         return tee
 
     @staticmethod
-    def at(minute: int) -> str:
+    def time_of(minute: int) -> str:
         """The time of a judging."""
         return f"2026-01-05T08:{minute:02}:00Z"
 
@@ -64,108 +64,108 @@ def machine() -> Machine:
     return Machine()
 
 
-def names(made: Judged) -> dict[str, str | None]:
+def names(evaluation: Evaluation) -> dict[str, str | None]:
     """Since when each outcome is kept."""
-    return {run.name: run.observed_at for run in made.report.probes}
+    return {run.name: run.observed_at for run in evaluation.report.probes}
 
 
-def findings(made: Judged) -> set[str]:
-    return {finding.rule for finding in made.report.findings}
+def findings(evaluation: Evaluation) -> set[str]:
+    return {finding.rule for finding in evaluation.report.findings}
 
 
 def test_the_first_judging_reads_everything(machine: Machine) -> None:
     """Whatever it was asked for: there is nothing to keep. Every finding has come."""
     machine.fault = "gpu-width-x8"
-    made = Judge(machine, ScanPlan()).judge(["netdev"])
+    evaluation = Evaluator(machine, ScanPlan()).evaluate(["netdev"])
 
-    assert NAMES == made.read
-    assert {None} == set(names(made).values())
-    assert made.was is None
-    assert [WIDTH] == [change.what for change in made.changes if change.kind == "new"]
-    assert {"findings"} == {change.group for change in made.changes}
+    assert NAMES == evaluation.read
+    assert {None} == set(names(evaluation).values())
+    assert evaluation.verdict_before is None
+    assert [WIDTH] == [change.what for change in evaluation.changes if change.kind == "new"]
+    assert {"findings"} == {change.group for change in evaluation.changes}
 
 
 def test_exactly_what_was_touched_is_read_again(machine: Machine) -> None:
     """A GPU's link narrows, and an interface changes: the interface is what is read. Then the PCI tree is."""
-    judge = Judge(machine, ScanPlan())
-    judge.judge()
+    evaluator = Evaluator(machine, ScanPlan())
+    evaluator.evaluate()
     machine.fault = "gpu-width-x8"
 
-    second = judge.judge(judge.asked([events.INTERFACE]))
-    kept = {name: at for name, at in names(second).items() if at}
-    assert set(NAMES) - kept.keys() == judge.asked([events.INTERFACE]) == set(second.read)
-    assert {Machine.at(0)} == set(kept.values())
-    assert Machine.at(1) == second.report.observed_at
+    second = evaluator.evaluate(evaluator.affected_probes([events.INTERFACE]))
+    kept = {name: time for name, time in names(second).items() if time}
+    assert set(NAMES) - kept.keys() == evaluator.affected_probes([events.INTERFACE]) == set(second.read)
+    assert {Machine.time_of(0)} == set(kept.values())
+    assert Machine.time_of(1) == second.report.observed_at
     assert WIDTH not in findings(second)
     assert second.report.counters_window is not None
-    assert Machine.at(0) == second.report.counters_window.until
+    assert Machine.time_of(0) == second.report.counters_window.until
     assert not [change for change in second.changes if change.group == "links"]
     widths = [[p for p in each.recording.files if p.endswith("current_link_width")] for each in machine.asked]
     assert widths[0]
     assert not widths[1]
 
-    third = judge.judge(judge.asked(["aer"]))
-    kept = {name: at for name, at in names(third).items() if at}
-    assert set(NAMES) - kept.keys() == judge.asked(["aer"]) == set(third.read)
-    assert Machine.at(1) == kept["netdev"]
-    assert Machine.at(0) == kept["nvml"]
+    third = evaluator.evaluate(evaluator.affected_probes(["aer"]))
+    kept = {name: time for name, time in names(third).items() if time}
+    assert set(NAMES) - kept.keys() == evaluator.affected_probes(["aer"]) == set(third.read)
+    assert Machine.time_of(1) == kept["netdev"]
+    assert Machine.time_of(0) == kept["nvml"]
     assert WIDTH in findings(third)
     assert ("new", WIDTH) == (third.changes[0].kind, third.changes[0].what)
-    assert ("ok", "error") == (third.was, third.report.summary.verdict)
+    assert ("ok", "error") == (third.verdict_before, third.report.summary.verdict)
 
 
 def test_what_went_comes_first_too(machine: Machine) -> None:
     """Findings that came or went stand before devices and links."""
-    judge = Judge(machine, ScanPlan())
+    evaluator = Evaluator(machine, ScanPlan())
     machine.fault = "ib-port-down"
-    assert PORT in findings(judge.judge())
+    assert PORT in findings(evaluator.evaluate())
     machine.fault = None
 
-    made = judge.judge(judge.asked(["link_up"]))
+    evaluation = evaluator.evaluate(evaluator.affected_probes(["link_up"]))
 
-    assert "gone" == made.changes[0].kind
-    assert PORT in [change.what for change in made.changes if change.kind == "gone"]
-    assert {"links", "settings"} & {change.group for change in made.changes}
-    order = [change.group == "findings" and change.kind in ("new", "gone") for change in made.changes]
+    assert "gone" == evaluation.changes[0].kind
+    assert PORT in [change.what for change in evaluation.changes if change.kind == "gone"]
+    assert {"links", "settings"} & {change.group for change in evaluation.changes}
+    order = [change.group == "findings" and change.kind in ("new", "gone") for change in evaluation.changes]
     assert order == sorted(order, reverse=True)
 
 
 @pytest.fixture(scope="module")
-def unchanging() -> Judge:
+def unchanging() -> Evaluator:
     """Of a machine that stays as it is, judged twice: some rules could not be judged the first time."""
-    judge = Judge(Machine(), ScanPlan())
-    judge.judge()
-    judge.judge()
-    return judge
+    evaluator = Evaluator(Machine(), ScanPlan())
+    evaluator.evaluate()
+    evaluator.evaluate()
+    return evaluator
 
 
-@pytest.mark.parametrize("kinds", [("xid", "aer"), ("interface",), (*TOUCHED,)], ids=" ".join)
-def test_a_machine_that_did_not_change_has_no_change(kinds: tuple[str, ...], unchanging: Judge) -> None:
+@pytest.mark.parametrize("kinds", [("xid", "aer"), ("interface",), (*AFFECTED_PROBES,)], ids=" ".join)
+def test_a_machine_that_did_not_change_has_no_change(kinds: tuple[str, ...], unchanging: Evaluator) -> None:
     """Whatever part of it is read again."""
-    made = unchanging.judge(unchanging.asked(kinds))
+    evaluation = unchanging.evaluate(unchanging.affected_probes(kinds))
 
-    assert [] == made.changes
-    assert [] == made.notes
+    assert [] == evaluation.changes
+    assert [] == evaluation.notes
 
 
 def test_a_full_scan_is_the_report_of_a_scan(machine: Machine) -> None:
     """Nothing is kept any more, and every probe's outcome is of now."""
-    judge = Judge(machine, ScanPlan())
-    judge.judge()
-    judge.judge(["netdev"])
-    made = judge.judge()
+    evaluator = Evaluator(machine, ScanPlan())
+    evaluator.evaluate()
+    evaluator.evaluate(["netdev"])
+    evaluation = evaluator.evaluate()
 
-    assert NAMES == made.read
-    assert {None} == set(names(made).values())
-    assert Machine.at(2) == made.report.observed_at
+    assert NAMES == evaluation.read
+    assert {None} == set(names(evaluation).values())
+    assert Machine.time_of(2) == evaluation.report.observed_at
 
 
 def test_the_report_of_a_part_is_valid_and_judged_again_with_the_same_result(machine: Machine) -> None:
     """By the schema; from its bytes alone."""
-    judge = Judge(machine, ScanPlan())
-    judge.judge()
+    evaluator = Evaluator(machine, ScanPlan())
+    evaluator.evaluate()
     machine.fault = "ib-port-down"
-    report = judge.judge(judge.asked(["link_down"])).report
+    report = evaluator.evaluate(evaluator.affected_probes(["link_down"])).report
     schema = json.loads(schema_text())
     again = evaluate_report(msgspec.json.decode(encode_report(report), type=Report), Configuration())
 
@@ -177,80 +177,80 @@ def test_the_report_of_a_part_is_valid_and_judged_again_with_the_same_result(mac
 
 def test_only_and_skip_hold_for_every_judging(machine: Machine) -> None:
     """What was left out is never read; an event of it alone is none."""
-    judge = Judge(machine, ScanPlan(only=("pci", "kernel", "netdev"), skip=("netdev",)))
-    made = judge.judge()
+    evaluator = Evaluator(machine, ScanPlan(only=("pci", "kernel", "netdev"), skip=("netdev",)))
+    evaluation = evaluator.evaluate()
 
-    assert ["kernel", "pci"] == made.read
-    assert {"kernel", "pci"} == judge.asked(["aer"])
-    assert {"kernel"} == judge.asked([events.INTERFACE])
-    assert "skipped" == next(run.status for run in judge.judge(["pci"]).report.probes if run.name == "netdev")
-    assert names(judge.judge(["pci"]))["netdev"] is None
+    assert ["kernel", "pci"] == evaluation.read
+    assert {"kernel", "pci"} == evaluator.affected_probes(["aer"])
+    assert {"kernel"} == evaluator.affected_probes([events.INTERFACE])
+    assert "skipped" == next(run.status for run in evaluator.evaluate(["pci"]).report.probes if run.name == "netdev")
+    assert names(evaluator.evaluate(["pci"]))["netdev"] is None
 
 
 def test_only_full_scans_are_remembered(machine: Machine) -> None:
     """Counters that were kept would be taken for those of a later time."""
-    told: list[tuple[str | None, bool]] = []
+    calls: list[tuple[str | None, bool]] = []
 
     def known(report: Report, whole: bool) -> Report:
-        told.append((report.observed_at, whole))
+        calls.append((report.observed_at, whole))
         return report
 
-    judge = Judge(machine, ScanPlan(), known)
-    judge.judge()
-    judge.judge(["netdev"])
-    judge.judge()
+    evaluator = Evaluator(machine, ScanPlan(), known)
+    evaluator.evaluate()
+    evaluator.evaluate(["netdev"])
+    evaluator.evaluate()
 
-    assert [(Machine.at(0), True), (Machine.at(1), False), (Machine.at(2), True)] == told
+    assert [(Machine.time_of(0), True), (Machine.time_of(1), False), (Machine.time_of(2), True)] == calls
 
 
 def test_a_fall_back_is_asked_with_its_probe(machine: Machine) -> None:
     """NVML is denied now: nvidia-smi's outcome, which was "nvml answered", is not kept."""
-    judge = Judge(machine, ScanPlan())
-    judge.judge()
+    evaluator = Evaluator(machine, ScanPlan())
+    evaluator.evaluate()
     machine.fault = "nvml-denied"
-    made = judge.judge(["nvml"])
-    status = {run.name: (run.status, run.observed_at) for run in made.report.probes}
+    evaluation = evaluator.evaluate(["nvml"])
+    status = {run.name: (run.status, run.observed_at) for run in evaluation.report.probes}
 
     assert ("denied", None) == status["nvml"]
     assert status["nvidia_smi"][1] is None
-    assert ["nvml", "nvidia_smi"] == made.read
+    assert ["nvml", "nvidia_smi"] == evaluation.read
 
 
 def test_an_earlier_report_is_compared_with_and_another_hosts_is_not(machine: Machine) -> None:
     """After a restart: what changed meanwhile. A file that holds another host's report is a beginning."""
-    earlier = Judge(machine, ScanPlan()).judge().report
+    earlier = Evaluator(machine, ScanPlan()).evaluate().report
     machine.fault = "gpu-width-x8"
-    assert "ok" == Judge(machine, ScanPlan(), earlier=earlier).judge().was
+    assert "ok" == Evaluator(machine, ScanPlan(), earlier=earlier).evaluate().verdict_before
 
     node = msgspec.structs.replace(earlier.node, hostname="other", machine_id="other", serial="other")
     other = msgspec.structs.replace(earlier, node=node)
-    made = Judge(machine, ScanPlan(), earlier=other).judge()
-    assert made.was is None
-    assert [WIDTH] == [change.what for change in made.changes]
+    evaluation = Evaluator(machine, ScanPlan(), earlier=other).evaluate()
+    assert evaluation.verdict_before is None
+    assert [WIDTH] == [change.what for change in evaluation.changes]
 
 
 def test_a_failed_judging_leaves_everything_as_it_was(machine: Machine) -> None:
     """The next one knows what was kept."""
-    judge = Judge(machine, ScanPlan())
-    first = judge.judge()
-    broken: Callable[[Report, bool], Report] = judge._remember
+    evaluator = Evaluator(machine, ScanPlan())
+    first = evaluator.evaluate()
+    broken: Callable[[Report, bool], Report] = evaluator._history
 
     def fails(report: Report, whole: bool) -> Report:
         raise OSError("no such profile")
 
-    judge._remember = fails
+    evaluator._history = fails
     with pytest.raises(OSError, match="no such"):
-        judge.judge(["netdev"])
-    judge._remember = broken
+        evaluator.evaluate(["netdev"])
+    evaluator._history = broken
 
-    assert judge.last is first.report
-    assert Machine.at(0) == names(judge.judge(["pci"]))["netdev"]
+    assert evaluator.last is first.report
+    assert Machine.time_of(0) == names(evaluator.evaluate(["pci"]))["netdev"]
 
 
 def test_a_rate_is_told_only_between_reports_that_are_whole(machine: Machine) -> None:
     """A counter that was kept did not stand still, and did not jump within the last seconds."""
-    judge = Judge(machine, ScanPlan())
-    first = judge.judge().report
+    evaluator = Evaluator(machine, ScanPlan())
+    first = evaluator.evaluate().report
     rail = next(nic for nic in first.topology.nics if nic.role == "rail")
 
     def grown(report: Report, by: int) -> Report:
@@ -261,7 +261,7 @@ def test_a_rate_is_told_only_between_reports_that_are_whole(machine: Machine) ->
     def rates(old: Report, new: Report) -> list[float | None]:
         return [change.per_second for change in diff(old, new).changes if change.kind == "grew"]
 
-    part, whole = judge.judge(["netdev"]).report, judge.judge().report
+    part, whole = evaluator.evaluate(["netdev"]).report, evaluator.evaluate().report
 
     assert [0.05] == rates(grown(first, 1), grown(whole, 7))
     assert [None] == rates(grown(first, 1), grown(part, 7))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.history.deltas import ALL, STICKS_AT, TWO_32, Moves, is_count, moves
+from agent.history.counter_deltas import MAXIMUM_VALUE, TWO_32, WHOLE_SUBJECT, CounterDeltas, compute_deltas, is_count
 from agent.model.counters import Counted
 
 NAMES = st.sampled_from(["a", "b", "c", "link_downed", "out_of_sequence", "symbol_ber_packed", "lifespan"])
@@ -25,23 +25,25 @@ def port(counters: dict[str, int], wraps: bool = False, twice: frozenset[str] = 
 
 def test_what_moved_is_listed_and_what_stood_still_is_not() -> None:
     """Neither table holds a counter that did not move."""
-    assert Moves({"a": 3}, {}) == moves({"a": 4, "b": 9, "c": 0}, port({"a": 7, "b": 9, "c": 0}))
+    assert CounterDeltas({"a": 3}, {}) == compute_deltas({"a": 4, "b": 9, "c": 0}, port({"a": 7, "b": 9, "c": 0}))
 
 
-@pytest.mark.parametrize(("name", "end"), sorted(STICKS_AT.items()))
+@pytest.mark.parametrize(("name", "end"), sorted(MAXIMUM_VALUE.items()))
 def test_a_counter_at_its_maximum_counts_no_further(name: str, end: int) -> None:
     """Legacy counters of InfiniBand stick there, however narrow; one below still counts."""
-    at_end = moves({name: 1}, port({name: end}))
+    at_end = compute_deltas({name: 1}, port({name: end}))
 
     assert {} == at_end.moved
     assert f"its maximum ({end})" in at_end.gaps[name]
-    assert {} == moves({name: end}, port({name: end})).moved
-    assert Moves({name: end - 2}, {}) == moves({name: 1}, port({name: end - 1}))
+    assert {} == compute_deltas({name: end}, port({name: end})).moved
+    assert CounterDeltas({name: end - 2}, {}) == compute_deltas({name: 1}, port({name: end - 1}))
 
 
 def test_only_ports_have_counters_that_stick() -> None:
     """255 of an interface is a number as any other."""
-    assert Moves({"link_downed": 5}, {}) == moves({"link_downed": 250}, Counted("netdev:eth0", {"link_downed": 255}))
+    assert CounterDeltas({"link_downed": 5}, {}) == compute_deltas(
+        {"link_downed": 250}, Counted("netdev:eth0", {"link_downed": 255})
+    )
 
 
 @pytest.mark.parametrize("value", [TWO_32 - 1, 2**64 - 1])
@@ -51,7 +53,7 @@ def test_all_ones_are_not_compared(value: int, earlier: bool) -> None:
     before, now = (
         ({"a": value, "b": 1}, {"a": value + 1, "b": 1}) if earlier else ({"a": 1, "b": 1}, {"a": value, "b": 1})
     )
-    made = moves(before, port(now))
+    made = compute_deltas(before, port(now))
 
     assert {} == made.moved
     assert ["a"] == list(made.gaps)
@@ -59,9 +61,9 @@ def test_all_ones_are_not_compared(value: int, earlier: bool) -> None:
 
 def test_a_32_bit_counter_goes_on_from_zero() -> None:
     """Where another counter of the port counts on, the fall is no reset."""
-    made = moves({"a": TWO_32 - 10, "b": 5}, port({"a": 20, "b": 6}, wraps=True))
+    made = compute_deltas({"a": TWO_32 - 10, "b": 5}, port({"a": 20, "b": 6}, wraps=True))
 
-    assert Moves({"a": 30, "b": 1}, {}) == made
+    assert CounterDeltas({"a": 30, "b": 1}, {}) == made
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,7 @@ def test_a_32_bit_counter_goes_on_from_zero() -> None:
 )
 def test_a_fall_that_may_be_a_reset_is_no_wrap(before: dict[str, int], now: dict[str, int], wraps: bool) -> None:
     """Then the number is not known; that of the others is."""
-    made = moves(before, port(now, wraps))
+    made = compute_deltas(before, port(now, wraps))
 
     assert "a" not in made.moved
     assert "fell from" in made.gaps["a"]
@@ -100,18 +102,18 @@ def test_a_fall_that_may_be_a_reset_is_no_wrap(before: dict[str, int], now: dict
 )
 def test_a_reset_takes_the_whole_subject(before: dict[str, int], now: dict[str, int]) -> None:
     """What did not fall is of the new count, too."""
-    made = moves(before, port(now, wraps=True))
+    made = compute_deltas(before, port(now, wraps=True))
 
     assert {} == made.moved
-    assert [ALL] == list(made.gaps)
-    assert "counted anew" in made.gaps[ALL]
+    assert [WHOLE_SUBJECT] == list(made.gaps)
+    assert "counted anew" in made.gaps[WHOLE_SUBJECT]
 
 
 def test_a_counter_that_is_new_or_twice_or_none_is_not_compared() -> None:
     """Each with its reason; the rest is."""
     before = {"a": 1, "twice": 1, "symbol_ber_packed": 1, "lifespan": 10, "outbound_pci_stalled_wr": 3}
     now = {**dict.fromkeys(before, 12), "new": 5}
-    made = moves(before, port(now, twice=frozenset({"twice"})))
+    made = compute_deltas(before, port(now, twice=frozenset({"twice"})))
 
     assert {"a": 11} == made.moved
     assert now.keys() - {"a"} == made.gaps.keys()
@@ -120,18 +122,20 @@ def test_a_counter_that_is_new_or_twice_or_none_is_not_compared() -> None:
 
 def test_a_rate_that_falls_resets_nothing() -> None:
     """It is no counter."""
-    assert {"a": 1} == moves({"a": 1, "symbol_ber_packed": 900}, port({"a": 2, "symbol_ber_packed": 1})).moved
+    assert {"a": 1} == compute_deltas({"a": 1, "symbol_ber_packed": 900}, port({"a": 2, "symbol_ber_packed": 1})).moved
 
 
 def test_nothing_in_common_is_one_gap() -> None:
     """Not a line for each."""
-    assert Moves({}, {ALL: "the earlier sample has none of its counters"}) == moves({"x": 1}, port({"a": 1, "b": 1}))
+    assert CounterDeltas({}, {WHOLE_SUBJECT: "the earlier sample has none of its counters"}) == compute_deltas(
+        {"x": 1}, port({"a": 1, "b": 1})
+    )
 
 
 @given(before=TABLES, now=TABLES, wraps=st.booleans())
 def test_no_delta_is_ever_negative_or_absurd(before: dict[str, int], now: dict[str, int], wraps: bool) -> None:
     """A move is either the plain difference or a wrap of less than half the range; what is neither has a reason."""
-    made = moves(before, port(now, wraps))
+    made = compute_deltas(before, port(now, wraps))
 
     for name, move in made.moved.items():
         assert 0 < move
@@ -139,11 +143,11 @@ def test_no_delta_is_ever_negative_or_absurd(before: dict[str, int], now: dict[s
         assert move == now[name] - before[name] or (wraps and now[name] < before[name] and move < TWO_32 // 2)
         assert name not in made.gaps
     for name in now:
-        told = name in made.gaps or ALL in made.gaps
+        told = name in made.gaps or WHOLE_SUBJECT in made.gaps
         assert told or (name in made.moved) != (now[name] == before[name])
 
 
 @given(before=st.dictionaries(NAMES, st.integers(1, TWO_32 - 2), min_size=1), after=st.integers(0, 0))
 def test_a_reset_never_yields_a_number(before: dict[str, int], after: int) -> None:
     """A driver that was loaded anew: every counter of the port begins at 0."""
-    assert {} == moves(before, port(dict.fromkeys(before, after), wraps=True)).moved
+    assert {} == compute_deltas(before, port(dict.fromkeys(before, after), wraps=True)).moved

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.history.state import DOWNS_SECONDS, MOST_DOWNS, State, compared, remember
+from agent.history.state import LINK_DOWN_LIMIT, LINK_DOWN_SECONDS, HostState, add_history, update_state
 from agent.model.nic import Qos
 from agent.model.node import Driver
 from agent.model.report import History, Report
@@ -28,16 +28,16 @@ RAIL = nic_id(0)
 PORT, NETDEV = f"port:{RAIL}/1", f"netdev:{RAIL}"
 
 
-def history(state: State | None, now: Report) -> History:
-    found = compared(state, now).history
+def history(state: HostState | None, now: Report) -> History:
+    found = add_history(state, now).history
     assert found is not None
     return found
 
 
-def after(*reports: Report) -> State:
+def after(*reports: Report) -> HostState:
     state = None
     for each in reports:
-        state = remember(state, each)
+        state = update_state(state, each)
     assert state is not None
     return state
 
@@ -56,10 +56,10 @@ def test_a_link_that_went_down_is_remembered_with_its_time() -> None:
 def test_it_is_told_for_a_day_and_counted_once() -> None:
     """A later run knows it, too; a day later nobody does."""
     state = after(report(uptime=1000.0), report(counting(downs=1), 3600.0))
-    soon, late = report(counting(downs=1), 7200.0), report(counting(downs=1), 3601.0 + DOWNS_SECONDS)
+    soon, late = report(counting(downs=1), 7200.0), report(counting(downs=1), 3601.0 + LINK_DOWN_SECONDS)
 
     assert 1 == len(history(state, soon).link_downs[NETDEV])
-    assert 1 == len(history(remember(state, soon), report(counting(downs=1), 7300.0)).link_downs[NETDEV])
+    assert 1 == len(history(update_state(state, soon), report(counting(downs=1), 7300.0)).link_downs[NETDEV])
     assert {} == history(state, late).link_downs
 
 
@@ -121,7 +121,7 @@ def test_what_is_remembered_is_bounded() -> None:
     """A link that flaps all day."""
     state = after(report(), *(report(counting(downs=n * 50), DAY + n * 60) for n in range(1, 5)))
 
-    assert MOST_DOWNS == len(state.downs[NETDEV])
+    assert LINK_DOWN_LIMIT == len(state.downs[NETDEV])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""By how much the counters of one subject moved between two samples, or why nobody can say.
+"""By how much the counters of one subject changed between two samples, or why that is unknown.
 
-A false number is worse than none: what fell, stands at its end, or reads all-ones is not compared.
+A false number is worse than none: what decreased, stands at its end, or reads all-ones is not compared.
 """
 
 from __future__ import annotations
@@ -10,47 +10,49 @@ from typing import NamedTuple
 
 from agent.model.counters import PORT, PORT_COUNTER_BITS, Counted
 
-ALL = "*"  # in the place of a counter: the whole subject
+WHOLE_SUBJECT = "*"  # in the place of a counter: the whole subject
 TWO_32, TWO_64 = 1 << 32, 1 << 64
 _ALL_ONES = frozenset({TWO_32 - 1, TWO_64 - 1})
-STICKS_AT: Mapping[str, int] = {name: (1 << bits) - 1 for name, bits in PORT_COUNTER_BITS.items()}
+MAXIMUM_VALUE: Mapping[str, int] = {name: (1 << bits) - 1 for name, bits in PORT_COUNTER_BITS.items()}
 # What stands among counters and is none: bit error rates, and mlx5's share of the last second in percent.
 _NO_COUNTERS = frozenset({"outbound_pci_stalled_rd", "outbound_pci_stalled_wr", "lifespan"})
 _NO_COUNTER_END = "_ber_packed"
 
 
-class Moves(NamedTuple):
+class CounterDeltas(NamedTuple):
     """Counters that moved, and those that could not be compared; any other did not move."""
 
     moved: dict[str, int]
     gaps: dict[str, str]  # counter, or "*" -> reason
 
 
-def moves(before: Mapping[str, int], now: Counted) -> Moves:
+def compute_deltas(before: Mapping[str, int], now: Counted) -> CounterDeltas:
     """Compare one subject with its earlier sample."""
     if before.keys().isdisjoint(now.counters):
-        return Moves({}, {ALL: "the earlier sample has none of its counters"})
+        return CounterDeltas({}, {WHOLE_SUBJECT: "the earlier sample has none of its counters"})
     gaps: dict[str, str] = {}
     usable: list[str] = []
     for name, value in now.counters.items():
         earlier = before.get(name)
         if value == 0 == earlier and name not in now.twice:
             continue  # most counters of a healthy machine
-        why = _unusable(name, now, earlier)
+        why = _unusable_reason(name, now, earlier)
         if why or earlier is None:
             gaps[name] = why or "not in the earlier sample"
         else:
             usable.append(name)
-    fell = [name for name in usable if now.counters[name] < before[name]]
-    wrapped = _wrapped(before, now, usable, fell)
-    fell = [name for name in fell if name not in wrapped]
-    if fell and 2 * len(fell) >= sum(before[name] > 0 for name in usable):
-        return Moves(
-            {}, {ALL: f"counted anew ({_fall(fell[0], before, now)}): driver reloaded, device reset or cleared"}
+    decreased = [name for name in usable if now.counters[name] < before[name]]
+    wrapped = _find_wrapped(before, now, usable, decreased)
+    decreased = [name for name in decreased if name not in wrapped]
+    if decreased and 2 * len(decreased) >= sum(before[name] > 0 for name in usable):
+        decrease = _describe_decrease(decreased[0], before, now)
+        return CounterDeltas(
+            {},
+            {WHOLE_SUBJECT: f"counted anew ({decrease}): driver reloaded, device reset or cleared"},
         )
-    gaps |= {name: f"it {_fall('', before, now, name)}: counted anew" for name in fell}
+    gaps |= {name: f"it {_describe_decrease('', before, now, name)}: counted anew" for name in decreased}
     moved = {name: now.counters[name] - before[name] for name in usable if now.counters[name] > before[name]}
-    return Moves(moved | wrapped, gaps)
+    return CounterDeltas(moved | wrapped, gaps)
 
 
 def is_count(value: int) -> bool:
@@ -58,7 +60,7 @@ def is_count(value: int) -> bool:
     return 0 <= value < TWO_64
 
 
-def _unusable(name: str, now: Counted, earlier: int | None) -> str | None:
+def _unusable_reason(name: str, now: Counted, earlier: int | None) -> str | None:
     """Why a counter is not compared whatever it stood at; None where it can be."""
     value = now.counters[name]
     if name in now.twice:
@@ -67,7 +69,7 @@ def _unusable(name: str, now: Counted, earlier: int | None) -> str | None:
         return "a rate, not a counter"
     if not is_count(value) or (earlier is not None and not is_count(earlier)):
         return "no number that a counter can have"
-    end = STICKS_AT.get(name) if now.subject.startswith(f"{PORT}:") else None
+    end = MAXIMUM_VALUE.get(name) if now.subject.startswith(f"{PORT}:") else None
     if value == end:
         return f"it stands at its maximum ({end}) and counts no further"
     if value in _ALL_ONES or earlier in _ALL_ONES:
@@ -75,22 +77,22 @@ def _unusable(name: str, now: Counted, earlier: int | None) -> str | None:
     return None
 
 
-def _wrapped(before: Mapping[str, int], now: Counted, usable: list[str], fell: list[str]) -> dict[str, int]:
+def _find_wrapped(before: Mapping[str, int], now: Counted, usable: list[str], decreased: list[str]) -> dict[str, int]:
     """Counters that went through 2^32, and by how much they moved; none where the fall may be a reset.
 
-    A reset takes all counters of a port along: all that fell must have stood in the upper half, and one that counted
-    must have gone on.
+    A reset takes all counters of a port along: all that decreased must have been in the upper half, and one that
+    counted must have gone on.
     """
-    if not fell:
+    if not decreased:
         return {}
-    stayed = any(before[name] > 0 for name in usable if name not in fell)
-    around = {name: now.counters[name] - before[name] + TWO_32 for name in fell}
-    sure = stayed and all(
-        name in now.wraps and before[name] < TWO_32 and before[name] >= TWO_32 // 2 > around[name] for name in fell
+    has_unchanged = any(before[name] > 0 for name in usable if name not in decreased)
+    deltas = {name: now.counters[name] - before[name] + TWO_32 for name in decreased}
+    is_certain = has_unchanged and all(
+        name in now.wraps and before[name] < TWO_32 and before[name] >= TWO_32 // 2 > deltas[name] for name in decreased
     )
-    return around if sure else {}
+    return deltas if is_certain else {}
 
 
-def _fall(shown: str, before: Mapping[str, int], now: Counted, name: str = "") -> str:
+def _describe_decrease(shown: str, before: Mapping[str, int], now: Counted, name: str = "") -> str:
     name = name or shown
     return f"{shown} fell from {before[name]} to {now.counters[name]}".strip()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from agent.history.deltas import ALL
-from agent.history.interval import COUNTS, counting, joined, windowed
+from agent.history.counter_deltas import WHOLE_SUBJECT
+from agent.history.second_sample import COUNTERS_OF_PROBE, add_window, merge_outcomes, select_counter_probes
 from agent.model.report import ProbeRun, Report
 from probes.catalogue import probes
 from probes.probe import Outcome, Status
@@ -22,12 +22,12 @@ def outcome(name: str, facts: object = "facts", status: Status = Status.OK) -> O
 
 def seen(made: Report) -> Report:
     """With probes that answered."""
-    return msgspec.structs.replace(made, probes=[ProbeRun(name=name, status="ok") for name in COUNTS])
+    return msgspec.structs.replace(made, probes=[ProbeRun(name=name, status="ok") for name in COUNTERS_OF_PROBE])
 
 
 def test_probes_that_count_run_twice_with_their_fall_backs() -> None:
     """And no other: they cost what they cost."""
-    names = {probe.name for probe in counting(probes())}
+    names = {probe.name for probe in select_counter_probes(probes())}
 
     assert {"kernel", "pci", "nvml", "rdma", "netdev", "lspci", "nvidia_smi", "rdma_tools"} <= names
     assert {"dmi", "cpu", "numa", "modules", "services"}.isdisjoint(names)
@@ -38,12 +38,14 @@ def test_the_second_answer_is_the_reports() -> None:
     first = [outcome("kernel", 1), outcome("nvml", 1), outcome("nvidia_smi", None), outcome("dmi", 1)]
     second = [outcome("kernel", 2), outcome("nvml", None), outcome("nvidia_smi", 2)]
 
-    assert [2, 1, None, 1] == [each.facts for each in joined(first, second)]
+    assert [2, 1, None, 1] == [each.facts for each in merge_outcomes(first, second)]
 
 
 def test_the_window_is_between_the_two() -> None:
     """By the host's own clock, however short."""
-    made = windowed(report(machine(1)), seen(report(machine(4), DAY + 5)), [outcome(name) for name in COUNTS])
+    made = add_window(
+        report(machine(1)), seen(report(machine(4), DAY + 5)), [outcome(name) for name in COUNTERS_OF_PROBE]
+    )
 
     assert made.counters_window is not None
     assert 5.0 == made.counters_window.seconds
@@ -53,11 +55,11 @@ def test_the_window_is_between_the_two() -> None:
 
 def test_a_probe_that_answered_once_says_nothing_of_movement() -> None:
     """The same numbers twice did not stand still."""
-    second = [outcome(name, None if name == "rdma" else "facts") for name in COUNTS]
-    made = windowed(report(machine(1)), seen(report(machine(4), DAY + 5)), second)
+    second = [outcome(name, None if name == "rdma" else "facts") for name in COUNTERS_OF_PROBE]
+    made = add_window(report(machine(1)), seen(report(machine(4), DAY + 5)), second)
 
     assert made.counters_window is not None
-    assert "rdma did not answer twice" in made.counters_window.not_compared[PORT][ALL]
+    assert "rdma did not answer twice" in made.counters_window.not_compared[PORT][WHOLE_SUBJECT]
     assert PORT not in made.counters_window.moved
     assert f"netdev:{nic_id(0)}" in made.counters_window.moved
 
@@ -65,7 +67,7 @@ def test_a_probe_that_answered_once_says_nothing_of_movement() -> None:
 def test_without_a_clock_there_is_no_window() -> None:
     """The kernel probe failed."""
     for pair in ((report(uptime=None), report()), (report(), report(uptime=None))):
-        made = windowed(pair[0], seen(pair[1]), [outcome(name) for name in COUNTS])
+        made = add_window(pair[0], seen(pair[1]), [outcome(name) for name in COUNTERS_OF_PROBE])
 
         assert made.counters_window is not None
         assert "how long" in (made.counters_window.reset_reason or "")
