@@ -11,10 +11,10 @@ import tarfile
 from collections.abc import Callable, Sequence
 
 from agent.reports import encode_report
+from fixtures import dcb
+from fixtures import netlink as told
 from fixtures.build import build_capture
 from fixtures.description import QosSpec
-from fixtures.network import dcb
-from fixtures.network import netlink as told
 from probes.netlink import HEADER, LINK, attribute, request
 from tests.machines import scanned
 from tests.probes.gpu import nvidia_smi_texts as smi

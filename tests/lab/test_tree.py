@@ -12,8 +12,8 @@ import zstandard
 
 from fixtures.build import build_capture
 from fixtures.machine import load_machine
-from fixtures.network.net import list_interfaces
-from fixtures.network.rdma import list_devices
+from fixtures.net import list_interfaces
+from fixtures.rdma import list_devices
 from tests.lab.batches import IB, ROCE
 from tests.lab.conftest import Told
 from tests.lab.exceptions import EXCEPTIONS, ORDER

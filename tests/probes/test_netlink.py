@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fixtures.network.netlink import build_error, build_link
+from fixtures.netlink import build_error, build_link
 from probes import netlink
 from probes.netlink import Refused, attribute, attributes, messages, request
 from probes.text import Unparsable

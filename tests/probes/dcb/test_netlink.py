@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
+from fixtures import dcb as made
 from fixtures.description import QosSpec
-from fixtures.network import dcb as made
 from probes import netlink
 from probes.dcb import netlink as dcb
 from probes.dcb.facts import Application

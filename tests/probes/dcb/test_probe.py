@@ -6,9 +6,9 @@ import errno
 
 import pytest
 
+from fixtures import dcb as made
 from fixtures.description import QosSpec
-from fixtures.network import dcb as made
-from fixtures.network.netlink import build_error, build_link
+from fixtures.netlink import build_error, build_link
 from probes import netlink
 from probes.catalogue import probe
 from probes.dcb import netlink as dcb_netlink

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.network.netlink import build_link, build_link_info, encode_u32
+from fixtures.netlink import build_link, build_link_info, encode_u32
 from probes import netlink
 from probes.host.event_sockets import Overrun
 from probes.host.interface import Failed, Unanswered

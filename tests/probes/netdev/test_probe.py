@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fixtures.network.netlink import (
+from fixtures.netlink import (
     build_address,
     build_error,
     build_link,

@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fixtures.network.netlink import (
-    build_address,
-    build_link,
-    build_link_info,
-    build_statistics,
-    encode_text,
-    encode_u32,
-)
+from fixtures.netlink import build_address, build_link, build_link_info, build_statistics, encode_text, encode_u32
 from probes.netdev import rtnetlink
 from probes.netdev.rtnetlink import Link, parse_address, parse_links, parse_statistics
 from probes.netlink import attribute, messages

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from fixtures.network.netlink import DONE, build_error
+from fixtures.netlink import DONE, build_error
 from probes import netlink
 from probes.catalogue import probe
 from probes.host.interface import Completed, Failed, Unanswered, unanswered
