@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 REPORT = "/var/lib/fabricscope/report.json"
 STATE = "/var/lib/fabricscope-ship"
-ALL_HANDED_OVER, SOME_WAITING = 0, 1
+ALL_SENT, SOME_WAITING = 0, 1
 SPOOL_BYTES, SPOOL_COUNT, SECONDS = 64 << 20, 2000, 60.0
 
 
@@ -71,11 +71,11 @@ def ship(
         spool_count=spool_count,
         timeout=timeout,
     )
-    raise typer.Exit(_run_ship(reports or [REPORT], _merge_config(options, config), quiet))
+    raise typer.Exit(_run_ship(reports or [REPORT], _merge_options(options, config), quiet))
 
 
-def _merge_config(options: ShipSettings, config: str | None) -> ShipSettings:
-    """The command line, then the file. Raises CliError."""
+def _merge_options(options: ShipSettings, config: str | None) -> ShipSettings:
+    """Merge the command line over the file. Raises CliError."""
     if config is None:
         return options
     import msgspec
@@ -91,7 +91,7 @@ def _merge_config(options: ShipSettings, config: str | None) -> ShipSettings:
 
 
 def _run_ship(reports: list[str], options: ShipSettings, quiet: bool) -> int:
-    """Run, print the result, and choose the exit code. Raises CliError, also where reports cannot be sent."""
+    """Run, print the result and return the exit code. Raises CliError, also if reports are kept and cannot be sent."""
     from agent.ship.options import TargetOptions, check_options, open_target
     from agent.ship.run import RetryPolicy
     from agent.ship.run import ship as run_ship
@@ -155,7 +155,7 @@ def _report_result(result: RunResult, problem: str | None, label: str, spool: Sp
         raise CliError(f"{problem}; {waiting}")
     if result.bad:
         raise CliError(result.bad[-1])
-    return ALL_HANDED_OVER if result.all_handed_over else SOME_WAITING
+    return ALL_SENT if result.all_handed_over else SOME_WAITING
 
 
 def _count_reports(count: int) -> str:
