@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from agent.netbox.matching import Given
+from agent.netbox.matching import ReportedNode
 from agent.outputs.inventory.objects import Cable, Desired, Finding, Interface, Module
 from tests.agent.netbox.conftest import House
 
@@ -72,9 +72,9 @@ def node(house: House | None, name: str = "gpu01", **changes: Any) -> Desired:
     return Desired(**{**made, **changes})
 
 
-def given(*nodes: Desired) -> Sequence[Given]:
+def report_nodes(*nodes: Desired) -> Sequence[ReportedNode]:
     """Nodes as a run takes them."""
-    return [Given(each, f"{each.name}.json") for each in nodes]
+    return [ReportedNode(each, f"{each.name}.json") for each in nodes]
 
 
 def changed(desired: Desired, **changes: Any) -> Desired:
