@@ -8,8 +8,7 @@ import msgspec
 
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
-from fixtures.build import build
-from fixtures.memory import in_memory
+from fixtures.build import build_capture, host_in_memory
 from probes.sources.capture import RecordedHost
 from tests.conftest import ROOT
 
@@ -26,7 +25,7 @@ def scanned(shape: str, fault: str | None = None) -> Report:
 
 def machine(shape: str, fault: str | None = None) -> RecordedHost:
     """A fixture machine as a host, in memory."""
-    return in_memory(build(shape or None, fault), fault or shape)
+    return host_in_memory(build_capture(shape or None, fault), fault or shape)
 
 
 def still(report: Report) -> Report:

@@ -9,8 +9,8 @@ import pytest
 import typer.main
 
 from agent.cli.main import app
-from agent.outputs.text import page
-from agent.outputs.text.lines import plain
+from agent.outputs.text.lines import to_plain_text
+from agent.outputs.text.page import render_page
 from agent.rules.catalogue import every_rule
 from probes.catalogue import probes
 from tests.conftest import ROOT
@@ -45,7 +45,7 @@ def test_every_rule_has_its_page(rule: object) -> None:
 def test_the_sample_in_the_readme_is_what_is_printed() -> None:
     """Line for line, in this order; `...` stands for what is left out."""
     sample = next(each for each in re.findall(r"```\n(.*?)```", README, re.DOTALL) if each.startswith("h100-01"))
-    printed = iter(plain(page(scanned("", "gpu-width-x8"), 80)).splitlines())
+    printed = iter(to_plain_text(render_page(scanned("", "gpu-width-x8"), 80)).splitlines())
 
     assert "ERROR" in sample
     assert [] == [each for each in sample.splitlines() if each != "..." and each not in printed]

@@ -22,12 +22,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from agent.cli.options import ExportFormat
 from agent.model.report import Report
 from agent.model.schema import schema_text
-from agent.outputs.check import RULES_NAMED, nagios
-from agent.outputs.export import FORMS, exported
-from agent.outputs.text import page
-from agent.outputs.text.lines import plain
+from agent.outputs.check import NAMED_RULES, format_nagios
+from agent.outputs.export import export_report
+from agent.outputs.text.lines import to_plain_text
+from agent.outputs.text.page import render_page
 from agent.reports import encode_report
 from agent.rules.catalogue import every_rule
 from fixtures.machine import base_of
@@ -63,8 +64,8 @@ def test_host(shape: str, golden: Golden) -> None:
     golden(
         f"{shape}/report.json", format_json(hide_unknown_rules(decode_indented(encode_report(report)), report)) + "\n"
     )
-    golden(f"{shape}/page-80.txt", hide_counts(plain(page(report, 80)), report))
-    golden(f"{shape}/page-200.txt", hide_counts(plain(page(report, 200)), report))
+    golden(f"{shape}/page-80.txt", hide_counts(to_plain_text(render_page(report, 80)), report))
+    golden(f"{shape}/page-200.txt", hide_counts(to_plain_text(render_page(report, 200)), report))
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -74,14 +75,14 @@ def test_fault(fault: str, golden: Golden) -> None:
     document = msgspec.json.decode(msgspec.json.encode({"findings": report.findings, "summary": report.summary}))
 
     golden(f"faults/{fault}.json", format_json(hide_unknown_rules(document, report, scanned(base_of(fault)))) + "\n")
-    golden(f"faults/{fault}.check.txt", hide_counts(nagios(report).text, report))
+    golden(f"faults/{fault}.check.txt", hide_counts(format_nagios(report).text, report))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [form.value for form in ExportFormat])
 def test_export(form: str, golden: Golden) -> None:
     """One machine in every form that `export` writes."""
     report = scanned(EXPORTED)
-    golden(f"{EXPORTED}/export.{form}.txt", hide_counts(exported(form, report), report))
+    golden(f"{EXPORTED}/export.{form}.txt", hide_counts(export_report(form, report), report))
 
 
 def test_schema(golden: Golden) -> None:
@@ -94,7 +95,7 @@ def test_schema(golden: Golden) -> None:
 
 def test_picture_of_the_readme(golden: Golden) -> None:
     """The demo's machine with a fault that a picture shows."""
-    golden("../../docs/machine.svg", exported("svg", scanned(EXPORTED, "switch-uplink-x4")))
+    golden("../../docs/machine.svg", export_report("svg", scanned(EXPORTED, "switch-uplink-x4")))
 
 
 def test_golden_form_hides_nothing_that_checks_do_not_repeat() -> None:
@@ -106,7 +107,7 @@ def test_golden_form_hides_nothing_that_checks_do_not_repeat() -> None:
     assert document == json.loads(format_json(document))
     assert UNKNOWN_RULES == hide_unknown_rules(document, report)["summary"]["unknown_rules"]
     assert wrong == hide_unknown_rules(wrong, report)
-    assert "<judged> of <rules> rules judged" in hide_counts(nagios(report).text, report)
+    assert "<judged> of <rules> rules judged" in hide_counts(format_nagios(report).text, report)
     for text in ("1 of 2 rules judged", "mlx5_0 and 1 more", "gpu-missing and 9 more"):
         assert text == hide_counts(text, report)
 
@@ -183,7 +184,7 @@ def _hide_rests(text: str, report: Report) -> str:
         if check.unknown
         for reason in {subject.reason for subject in check.unknown_subjects} or {check.reason}
     )
-    rests = {size - RULES_NAMED for size in (*reasons.values(), len(report.summary.unknown_rules))}
+    rests = {size - NAMED_RULES for size in (*reasons.values(), len(report.summary.unknown_rules))}
     names = "|".join(check.rule for check in report.checks)
 
     def hide(match: re.Match[str]) -> str:

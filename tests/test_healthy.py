@@ -7,7 +7,7 @@ import pytest
 from agent.config import Configuration
 from agent.diagnose import evaluate_report
 from agent.rules.catalogue import FAMILIES
-from bench.sixteen import sixteen
+from bench.sixteen import make_sixteen_gpus
 from tests.machines import HOSTS, scanned
 from tests.matrix.cases import Cause
 from tests.matrix.test_matrix import seen
@@ -35,7 +35,7 @@ def test_a_healthy_machine_gives_no_finding_above_info(shape: str) -> None:
 
 def test_sixteen_gpus_are_as_healthy_as_eight() -> None:
     """The machine that `bench` judges: two GPUs behind each switch, and not a word about either."""
-    report = evaluate_report(sixteen(scanned("8xh200-sxm-2s-16xcx7-roce-4nvsw")), Configuration())
+    report = evaluate_report(make_sixteen_gpus(scanned("8xh200-sxm-2s-16xcx7-roce-4nvsw")), Configuration())
 
     assert (16, 18, 32) == (len(report.topology.gpus), len(report.topology.nics), len(report.gpudirect))
     assert [] == [(f.rule, f.label, f.summary) for f in report.findings]

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fixtures.build import write
+from fixtures.build import write_capture
 from tests.conftest import ROOT
 from tests.machines import HOSTS
 
@@ -28,7 +28,7 @@ PROGRAM = (sys.executable, "-m", "fabricscope")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A healthy machine's capture as a folder."""
     place = tmp_path_factory.mktemp("captures") / HOSTS[0]
-    write(HOSTS[0], None, place)
+    write_capture(HOSTS[0], None, place)
     return place
 
 

@@ -27,19 +27,15 @@ else:
 PRODUCT = ("agent", "probes")
 FOLDERS = (*PRODUCT, "fixtures", "release", "bench", "tests")
 MODULES_PER_FOLDER = 25
-CLASS_NAMES_TWICE = 112  # goal: 30
-PENDING_CYCLES = ("probes.dmi", "probes.readers.")  # modules that may import each other
+CLASS_NAMES_TWICE = 111  # goal: 30
+PENDING_CYCLES = ("probes.system.dmi", "probes.fabric.")  # modules that may import each other
 PENDING_FOLDERS = {
     "agent/fleet/cluster": 27,
     "agent/rules/roce": 44,
-    "fixtures": 33,
-    "probes": 98,
-    "probes/host": 45,
     "tests/agent/rules/roce": 37,
-    "tests/lab": 32,
-    "tests/probes": 78,
 }
-PENDING_PACKAGES = ("agent/rules", "agent/fleet", "probes")  # below them, a docstring may be of one sentence
+PENDING_PACKAGES = ("agent/rules", "agent/fleet")  # below them, a docstring may be of one sentence
+EXCLUDES = re.compile(r"\b(not|nothing|never|no)\b|\b(is|are) in\s+`", re.IGNORECASE)
 IMPORTED_AS = {"nvidia-ml-py": "pynvml", "ibis-framework": "ibis"}  # distributions whose module has another name
 
 
@@ -105,14 +101,14 @@ def python_files() -> Iterator[Path]:
     "package", sorted(p.parent.relative_to(ROOT).as_posix() for p in python_files() if p.name == "__init__.py")
 )
 def test_a_package_states_what_belongs_in_it_and_what_does_not(package: str) -> None:
-    """In two sentences or more, one of which excludes something."""
+    """In two sentences or more, one of which excludes something or states where it is instead."""
     docstring = ast.get_docstring(ast.parse((ROOT / package / "__init__.py").read_text())) or ""
     sentences = re.split(r"(?<=[.:;])\s+(?=[A-Z`\d])", docstring.strip())
     pending = package.startswith(PENDING_PACKAGES)
 
     assert docstring
     assert pending or len(sentences) >= 2
-    assert pending or re.search(r"\b(not|no|nothing|never|none|nowhere)\b", docstring, re.IGNORECASE)
+    assert pending or EXCLUDES.search(docstring)
 
 
 def test_class_names_are_not_shared_by_many_modules() -> None:

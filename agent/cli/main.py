@@ -222,7 +222,7 @@ def diff(
     raise typer.Exit(run_diff(old, new, request, form.value if form else None, output, no_color))
 
 
-@app.command()
+@app.command(help=f"One report for a neighbour: {opt.EXPORT_FORMS}. Exit 0 once it is written.")
 def export(
     form: Annotated[opt.ExportFormat, typer.Argument(metavar="FORMAT", help="What to write.", show_default=False)],
     source: opt.Source = None,
@@ -240,16 +240,15 @@ def export(
     quiet: opt.Quiet = False,
     verbose: opt.Verbose = False,
 ) -> None:
-    """One report for a neighbour: ansible, html, junit, nccl-topo, netbox, nfd, prometheus, slurm or svg. Exit 0
-    once it is written."""
+    """Write one report in a form of agent/outputs/export."""
     from agent.cli.output import deliver
     from agent.cli.request import HistoryOptions, ReportRequest
-    from agent.outputs.export import exported
+    from agent.outputs.export import export_report
 
     earlier = HistoryOptions(state_dir, accept_inventory, interval)
     request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, verbose, earlier, profile)
     exported_report, _ = request.make_report()
-    deliver(exported(form.value, exported_report).encode("utf-8", "replace"), output)
+    deliver(export_report(form.value, exported_report).encode("utf-8", "replace"), output)
 
 
 @app.command()

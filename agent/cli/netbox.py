@@ -121,16 +121,16 @@ def _load_nodes(reports: list[str] | None, source: str | None, report: str | Non
     """Load the nodes. Raises CliError for the first report that cannot be read."""
     from agent.cli.request import ReportRequest
     from agent.netbox.matching import ReportedNode
-    from agent.outputs.inventory.node import desired
+    from agent.outputs.inventory.node import build_desired
     from agent.reports import ReportError, read_report
 
     if reports and (source or report):
         raise CliError("reports and --source or --report exclude each other")
     if not reports:
         request = ReportRequest(source, None, report, None, None, 30.0, None, False, False)
-        return [ReportedNode(desired(request.make_report()[0]), report or source or "this host")]
+        return [ReportedNode(build_desired(request.make_report()[0]), report or source or "this host")]
     try:
-        return [ReportedNode(desired(read_report(path)), path) for path in dict.fromkeys(reports)]
+        return [ReportedNode(build_desired(read_report(path)), path) for path in dict.fromkeys(reports)]
     except ReportError as error:
         raise CliError(str(error)) from error
 

@@ -27,7 +27,7 @@ class DiffFormat(str, Enum):
 
 
 class ExportFormat(str, Enum):
-    """Output formats of `export`: agent/outputs/export."""
+    """Output formats of `export`: the module of the same name in agent/outputs/export ("_" for "-")."""
 
     ANSIBLE = "ansible"
     HTML = "html"
@@ -38,6 +38,9 @@ class ExportFormat(str, Enum):
     PROMETHEUS = "prometheus"
     SLURM = "slurm"
     SVG = "svg"
+
+
+EXPORT_FORMS = ", ".join(form.value for form in list(ExportFormat)[:-1]) + f" or {list(ExportFormat)[-1].value}"
 
 
 class ListFormat(str, Enum):

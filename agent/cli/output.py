@@ -36,18 +36,18 @@ def show(page: Callable[[int], list[Line]], output: str | None, no_color: bool) 
     """Print a page that is rendered for a width."""
     import shutil
 
-    from agent.outputs.text.lines import ascii_only, plain
+    from agent.outputs.text.lines import to_ascii, to_plain_text
 
     terminal = output is None and sys.stdout.isatty()
     lines = page(shutil.get_terminal_size((FILE_WIDTH, 24)).columns if terminal else FILE_WIDTH)
     if output is None and not _can_encode_lines(sys.stdout.encoding):
-        lines = ascii_only(lines)
+        lines = to_ascii(lines)
     if terminal and not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
-        from agent.outputs.terminal import show as in_colours
+        from agent.outputs.terminal import print_styled as in_colours
 
         in_colours(lines, sys.stdout)
     else:
-        deliver(plain(lines).encode("utf-8", "replace"), output)
+        deliver(to_plain_text(lines).encode("utf-8", "replace"), output)
 
 
 def _can_encode_lines(encoding: str | None) -> bool:

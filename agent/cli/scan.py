@@ -42,13 +42,13 @@ def run_scan(
             raise CliError(str(error)) from error
         deliver(data, output)
     elif form == "html":
-        from agent.outputs.export import exported
+        from agent.outputs.export import export_report
 
-        deliver(exported("html", report).encode("utf-8", "replace"), output)
+        deliver(export_report("html", report).encode("utf-8", "replace"), output)
     else:
-        from agent.outputs.text import page
+        from agent.outputs.text.page import render_page
 
-        show(lambda width: page(report, width), output, no_color)
+        show(lambda width: render_page(report, width), output, no_color)
 
 
 def run_capture(request: ReportRequest, target: CaptureTarget) -> None:

@@ -16,7 +16,7 @@ import urllib3
 from requests.adapters import HTTPAdapter
 
 from agent.netbox.api import NetBoxAccess, NetBoxError, OutcomeUnknown, RequestForbidden, RequestRejected, Row
-from agent.outputs.formatting import line
+from agent.outputs.formatting import clean_line
 
 CONNECT_SECONDS = 10.0
 PAGE_ROWS = 250  # rows of one answer; NetBox may give fewer (MAX_PAGE_SIZE)
@@ -59,8 +59,8 @@ class NetBox:
             raise NetBoxError(f"{self.url} answers, and is no NetBox: no version in its answer")
         if (int(match[1]), int(match[2])) < MINIMUM_VERSION:
             minimum = ".".join(map(str, MINIMUM_VERSION))
-            raise NetBoxError(f"{self.url} is NetBox {line(version, 20)}; {minimum} or later is needed")
-        return line(version, 20)
+            raise NetBoxError(f"{self.url} is NetBox {clean_line(version, 20)}; {minimum} or later is needed")
+        return clean_line(version, 20)
 
     def read(self, kind: str, **filters: Any) -> list[Row]:
         """All rows of a kind, page by page, in the order of their ids. Raises BadAccess."""
@@ -230,7 +230,7 @@ def _innermost_reason(error: Exception) -> str:
     elif isinstance(inner, TimeoutError | urllib3.exceptions.TimeoutError | requests.Timeout):
         return "no answer in time"
     text = getattr(inner, "verify_message", None) or getattr(inner, "strerror", None) or str(inner)
-    return line(re.sub(r"<[^<>]{0,200}object at 0x[0-9a-f]+>:? ?", "", str(text)), 160) or type(inner).__name__
+    return clean_line(re.sub(r"<[^<>]{0,200}object at 0x[0-9a-f]+>:? ?", "", str(text)), 160) or type(inner).__name__
 
 
 def _describe_reply(reply: requests.Response) -> str:
@@ -238,7 +238,7 @@ def _describe_reply(reply: requests.Response) -> str:
         text = _flatten_errors(reply.json())
     except ValueError:
         text = ""
-    return f"{reply.status_code} {line(reply.reason or '', 40)}" + (f": {line(text, 300)}" if text else "")
+    return f"{reply.status_code} {clean_line(reply.reason or '', 40)}" + (f": {clean_line(text, 300)}" if text else "")
 
 
 def _rolled_back(reply: requests.Response) -> bool:
@@ -258,7 +258,7 @@ def _errors_by_object(reply: requests.Response, sent: int) -> list[str]:
         return []
     if not isinstance(body, list) or len(body) != sent or not all(isinstance(row, dict) for row in body):
         return []
-    return [line(_flatten_errors(row), 300) for row in body]
+    return [clean_line(_flatten_errors(row), 300) for row in body]
 
 
 def _flatten_errors(value: Any) -> str:

@@ -10,8 +10,8 @@ from agent.netbox.changes import DiffResult, NetBoxChange, ObjectRef, PlanNote
 from agent.netbox.diff_modules import DeviceDiff, find_module_type, module_type_name
 from agent.netbox.journal import make_entry, parse_open_findings, summarize_findings
 from agent.netbox.state import FIELDS, TAG, CustomField, SharedState
-from agent.outputs.inventory.fit import slug
-from agent.outputs.inventory.objects import Desired
+from agent.outputs.inventory.fields import make_slug
+from agent.outputs.inventory.objects import DesiredNode
 
 _ABOUT = {
     "fabricscope_verdict": (
@@ -110,7 +110,7 @@ def _diff_findings(diff: DeviceDiff) -> DiffResult:
     return DiffResult(changes, [])
 
 
-def diff_shared(nodes: Sequence[Desired], shared: SharedState, wanted: Iterable[NetBoxChange]) -> DiffResult:
+def diff_shared(nodes: Sequence[DesiredNode], shared: SharedState, wanted: Iterable[NetBoxChange]) -> DiffResult:
     """The tag, fields, makers and types that are missing, of those that the devices' changes need."""
     changes = [] if shared.tags else [_tag()]
     notes: list[PlanNote] = []
@@ -129,7 +129,7 @@ def diff_shared(nodes: Sequence[Desired], shared: SharedState, wanted: Iterable[
             continue
         maker = _maker(shared, module.manufacturer)
         if isinstance(maker, ObjectRef):
-            makers[module.manufacturer] = slug(module.manufacturer)
+            makers[module.manufacturer] = make_slug(module.manufacturer)
         body: dict[str, Any] = {
             "manufacturer": maker,
             "model": module.model,
@@ -154,7 +154,7 @@ def diff_shared(nodes: Sequence[Desired], shared: SharedState, wanted: Iterable[
 def _maker(shared: SharedState, name: str) -> int | ObjectRef:
     """By name, else by slug: NetBox takes neither twice."""
     named = [row for row in shared.manufacturers if (row.name or "").lower() == name.lower()]
-    candidates = named or [row for row in shared.manufacturers if row.slug == slug(name)]
+    candidates = named or [row for row in shared.manufacturers if row.slug == make_slug(name)]
     return candidates[0].id if candidates else ObjectRef("manufacturer", "", name)
 
 

@@ -17,7 +17,7 @@ _STACKED = ("virtual", "bridge", "lag")  # these borrow the address of a port
 class PortPair(NamedTuple):
     """A port of the node and the interface that stands for it in NetBox; None: there is none yet."""
 
-    wanted: objects.Interface
+    wanted: objects.InventoryInterface
     interface: NetBoxInterface | None
 
 
@@ -30,7 +30,7 @@ def pair_ports(diff: DeviceDiff) -> list[PortPair]:
     right = [candidate for candidate in diff.current.interfaces if candidate.type.value not in _STACKED]
     matches: dict[str, NetBoxInterface] = {}
 
-    def match(same: Callable[[objects.Interface, NetBoxInterface], bool]) -> None:
+    def match(same: Callable[[objects.InventoryInterface, NetBoxInterface], bool]) -> None:
         for wanted in list(left):
             alike = [candidate for candidate in right if same(wanted, candidate)]
             rivals = [candidate for candidate in left if alike and same(candidate, alike[0])]
@@ -65,7 +65,7 @@ def diff_interfaces(diff: DeviceDiff, modules: Sequence[ModulePair], ports: Sequ
     return DiffResult(changes + renamed + gone.changes, notes + gone.notes)
 
 
-def _create_interface(diff: DeviceDiff, wanted: objects.Interface, module: int | ObjectRef) -> NetBoxChange:
+def _create_interface(diff: DeviceDiff, wanted: objects.InventoryInterface, module: int | ObjectRef) -> NetBoxChange:
     body: dict[str, Any] = {
         "device": diff.device,
         "module": module,
@@ -84,7 +84,7 @@ def _create_interface(diff: DeviceDiff, wanted: objects.Interface, module: int |
 
 
 def _update_interface(
-    diff: DeviceDiff, wanted: objects.Interface, existing: NetBoxInterface, module: int | ObjectRef
+    diff: DeviceDiff, wanted: objects.InventoryInterface, existing: NetBoxInterface, module: int | ObjectRef
 ) -> list[NetBoxChange]:
     """Of interfaces that others made, only the GUID: type, speed and place are theirs."""
     body: dict[str, Any] = {}
@@ -138,7 +138,7 @@ def _update_mac(diff: DeviceDiff, port: PortPair) -> list[NetBoxChange]:
 
 def _mac(
     diff: DeviceDiff,
-    wanted: objects.Interface,
+    wanted: objects.InventoryInterface,
     action: str,
     body: Mapping[str, Any],
     mac: MacAddress | None,
@@ -158,7 +158,7 @@ def _mac(
 
 
 def _set_primary_mac(
-    diff: DeviceDiff, wanted: objects.Interface, existing: NetBoxInterface | None, mac: int | ObjectRef
+    diff: DeviceDiff, wanted: objects.InventoryInterface, existing: NetBoxInterface | None, mac: int | ObjectRef
 ) -> NetBoxChange:
     target = None if existing else ObjectRef("interface", diff.key, wanted.name)
     body: dict[str, Any] = {"primary_mac_address": mac} | ({"id": target} if target else {})
@@ -266,7 +266,7 @@ def diff_cables(diff: DeviceDiff, ports: Sequence[PortPair], shared: SharedState
 
 def _replace_cable(
     diff: DeviceDiff,
-    cable: objects.Cable,
+    cable: objects.InventoryCable,
     near: NetBoxInterface,
     far: NetBoxInterface,
     text: str,
@@ -285,7 +285,7 @@ def _replace_cable(
 
 def _create_cable(
     diff: DeviceDiff,
-    cable: objects.Cable,
+    cable: objects.InventoryCable,
     near: NetBoxInterface | None,
     far: NetBoxInterface,
     needs: tuple[ObjectRef, ...] = (),
@@ -309,7 +309,7 @@ def _create_cable(
     )
 
 
-def _find_far_end(cable: objects.Cable, shared: SharedState) -> NetBoxInterface | str:
+def _find_far_end(cable: objects.InventoryCable, shared: SharedState) -> NetBoxInterface | str:
     """The far end, or why it is not known."""
     device = _find_device(cable.device, shared.devices)
     if isinstance(device, str):

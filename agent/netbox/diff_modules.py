@@ -18,7 +18,7 @@ B = TypeVar("B")
 class ModulePair(NamedTuple):
     """A device of the node and the module that stands for it in NetBox; None: there is none yet."""
 
-    wanted: objects.Module
+    wanted: objects.InventoryModule
     module: NetBoxModule | None
 
 
@@ -26,7 +26,7 @@ class DeviceDiff(NamedTuple):
     """What the differences of one device are made of."""
 
     key: str
-    node: objects.Desired
+    node: objects.DesiredNode
     current: NetBoxState
     types: Sequence[ModuleType]
     prune: bool
@@ -43,7 +43,7 @@ def pair_modules(diff: DeviceDiff) -> list[ModulePair]:
     left, right = list(diff.node.modules), list(diff.current.modules)
     matches: dict[int, NetBoxModule] = {}
 
-    def match(a: Callable[[objects.Module], Hashable], b: Callable[[NetBoxModule], Hashable]) -> None:
+    def match(a: Callable[[objects.InventoryModule], Hashable], b: Callable[[NetBoxModule], Hashable]) -> None:
         for wanted, module in _match_unique(left, a, right, b):
             matches[id(wanted)] = module
             left.remove(wanted)
@@ -98,7 +98,7 @@ def bays_by_name(diff: DeviceDiff) -> dict[str, ModuleBay]:
     return bays
 
 
-def _create_module(diff: DeviceDiff, wanted: objects.Module, bay: ModuleBay | None) -> list[NetBoxChange]:
+def _create_module(diff: DeviceDiff, wanted: objects.InventoryModule, bay: ModuleBay | None) -> list[NetBoxChange]:
     place = ObjectRef("module bay", diff.key, wanted.bay)
     body: dict[str, Any] = {
         "device": diff.device,
@@ -120,7 +120,7 @@ def _create_bay(diff: DeviceDiff, name: str, position: str | None = None) -> Net
     return NetBoxChange("module bay", "create", "module bay", diff.key, name, body)
 
 
-def find_module_type(types: Sequence[ModuleType], wanted: objects.Module) -> int | ObjectRef:
+def find_module_type(types: Sequence[ModuleType], wanted: objects.InventoryModule) -> int | ObjectRef:
     """The module type of a device: one of its maker with that model, or that part number."""
     same = [
         module_type
@@ -133,7 +133,7 @@ def find_module_type(types: Sequence[ModuleType], wanted: objects.Module) -> int
     return candidates[0].id if candidates else ObjectRef("module type", "", module_type_name(wanted))
 
 
-def module_type_name(wanted: objects.Module) -> str:
+def module_type_name(wanted: objects.InventoryModule) -> str:
     """What people, and references, call a module type."""
     return f"{wanted.manufacturer} {wanted.model}"
 

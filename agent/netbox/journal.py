@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from agent.model.finding import SEVERITIES
-from agent.outputs.inventory.objects import Finding
+from agent.outputs.inventory.objects import InventoryFinding
 
 LINE_LIMIT = 40  # lines of one kind in an entry; the set at its end is always whole
 _OPEN = re.compile(r"<!-- fabricscope open:((?: [0-9a-zA-Z?]{1,64})*) -->\s*\Z")
@@ -27,7 +27,7 @@ class JournalEntry(NamedTuple):
     summary: str  # for the plan
 
 
-def summarize_findings(findings: Sequence[Finding]) -> str:
+def summarize_findings(findings: Sequence[InventoryFinding]) -> str:
     """The set of findings in few words, for a custom field: equal where the sets are.
 
     >>> summarize_findings([])
@@ -51,7 +51,7 @@ def parse_open_findings(comments: str | None) -> dict[str, str] | None:
 
 
 def make_entry(
-    findings: Sequence[Finding], earlier: dict[str, str] | None, not_judged: Iterable[str]
+    findings: Sequence[InventoryFinding], earlier: dict[str, str] | None, not_judged: Iterable[str]
 ) -> JournalEntry | None:
     """The entry that is due; None where the set is as it was, or there never was one."""
     before = earlier or {}
@@ -75,7 +75,7 @@ def make_entry(
     return JournalEntry(_entry_kind(new, gone), "\n\n".join(parts), head)
 
 
-def _entry_kind(new: Sequence[Finding], gone: Sequence[str]) -> str:
+def _entry_kind(new: Sequence[InventoryFinding], gone: Sequence[str]) -> str:
     severities = {finding.severity for finding in new}
     if severities & {"error", "critical"}:
         return "danger"
@@ -93,7 +93,7 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
     return [f"{title}:", "\n".join(shown)]
 
 
-def _format_finding(finding: Finding) -> str:
+def _format_finding(finding: InventoryFinding) -> str:
     return (
         f"{_code(finding.severity)} {_code(finding.rule)} {_code(finding.label)}: {_code(finding.summary)} "
         f"({_code(finding.fingerprint)})"

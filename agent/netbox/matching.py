@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from agent.netbox.state import Device, node_names
-from agent.outputs.inventory.objects import Desired
+from agent.outputs.inventory.objects import DesiredNode
 
 
 class ReportedNode(NamedTuple):
     """A node, and which report it is from."""
 
-    node: Desired
+    node: DesiredNode
     report: str
 
 

@@ -10,7 +10,7 @@ import msgspec
 from agent.netbox.changes import NetBoxChange, PlanNote
 from agent.netbox.matching import NodeMatch
 from agent.netbox.run import ApplyResult, FailedChange, SyncPlan
-from agent.outputs.text.lines import BLANK, Line, heading, line, paragraph
+from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
 SCHEMA = "fabricscope.netbox-plan/1"
 LINE_LIMIT = 12  # changes of one kind of one device; the rest is counted
@@ -25,7 +25,7 @@ def page(plan: SyncPlan, width: int, applied: ApplyResult | None = None) -> list
     lines = _section("shared by all devices", None, changes, [], failed, "", width)
     for match in plan.matches:
         lines += _match(match, changes, plan.notes, failed, width)
-    last = paragraph(summary(plan, applied), width, "  ", "ok" if _quiet(plan, applied) else "bold", first="")
+    last = wrap_paragraph(summary(plan, applied), width, "  ", "ok" if _quiet(plan, applied) else "bold", first="")
     return [*lines[1:], BLANK, *last]
 
 
@@ -38,10 +38,10 @@ def _match(
 ) -> list[Line]:
     title = match.label if match.label == match.reported.report else f"{match.label}  {match.reported.report}"
     if match.problem:
-        return [BLANK, heading(title), *paragraph(match.problem, width, "    ", "error", first="  x ")]
+        return [BLANK, make_heading(title), *wrap_paragraph(match.problem, width, "    ", "error", first="  x ")]
     if match.older:
         text = f"not looked at: {match.older} is a later report of the same host"
-        return [BLANK, heading(title), *paragraph(text, width, "    ", "dim", first="  . ")]
+        return [BLANK, make_heading(title), *wrap_paragraph(text, width, "    ", "dim", first="  . ")]
     if match.device:
         text = f"device {match.device.id}, found by its {'serial number' if match.by == 'serial' else 'name'}"
     else:
@@ -71,27 +71,27 @@ def _section(
     refused = [failure for failure in failed if failure.change.device_key == key]
     if not subtitle and not own_changes and not refused:
         return []
-    lines = [BLANK, heading(title)]
+    lines = [BLANK, make_heading(title)]
     if subtitle:
-        lines.append(line((f"  {subtitle}", "dim")))
+        lines.append(make_line((f"  {subtitle}", "dim")))
     plain = [change for change in own_changes if not _goes_without_saying(change, own_changes)]
     for alike in _alike(plain):
         shown = alike if len(alike) <= LINE_LIMIT else alike[: LINE_LIMIT - 1]
         for change in shown:
             style = _STYLES[change.action]
-            lines += paragraph(sentence(change), width, "      ", style, first=f"  {_MARKS[change.action]} ")
+            lines += wrap_paragraph(sentence(change), width, "      ", style, first=f"  {_MARKS[change.action]} ")
         if len(shown) < len(alike):
-            lines.append(line((f"    and {len(alike) - len(shown)} more of {alike[0].kind}", "dim")))
+            lines.append(make_line((f"    and {len(alike) - len(shown)} more of {alike[0].kind}", "dim")))
     if len(plain) < len(own_changes):
-        lines.append(line((f"    and {len(own_changes) - len(plain)} bays and addresses of these", "dim")))
+        lines.append(make_line((f"    and {len(own_changes) - len(plain)} bays and addresses of these", "dim")))
     for failure in refused:
         text = f"refused: {sentence(failure.change)}: {failure.why}"
-        lines += paragraph(text, width, "      ", "error", first="  x ")
+        lines += wrap_paragraph(text, width, "      ", "error", first="  x ")
     for note in notes:
         style, mark = ("warning", "!") if note.conflict else ("dim", ".")
-        lines += paragraph(note.text, width, "      ", style, first=f"  {mark} ")
+        lines += wrap_paragraph(note.text, width, "      ", style, first=f"  {mark} ")
     if subtitle and not own_changes and not refused and not notes:
-        lines.append(line(("  in step", "ok")))
+        lines.append(make_line(("  in step", "ok")))
     return lines
 
 

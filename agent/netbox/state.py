@@ -9,8 +9,8 @@ import msgspec
 
 from agent.netbox.api import VALUES_PER_REQUEST, Client, NetBoxError
 from agent.netbox.journal import parse_open_findings
-from agent.outputs.inventory.fit import slug
-from agent.outputs.inventory.objects import Desired
+from agent.outputs.inventory.fields import make_slug
+from agent.outputs.inventory.objects import DesiredNode
 
 T = TypeVar("T")
 R = TypeVar("R", bound="Row")
@@ -173,7 +173,7 @@ def parse_rows(kind: type[T], rows: list[dict[str, Any]]) -> list[T]:
         raise NetBoxError(f"an answer that is not as NetBox documents {kind.__name__}: {error}") from error
 
 
-def find_devices(client: Client, nodes: Sequence[Desired], site: str | None) -> list[Device]:
+def find_devices(client: Client, nodes: Sequence[DesiredNode], site: str | None) -> list[Device]:
     """Devices with a serial or a name of these nodes."""
     where = {"site": site} if site else {}
     serials = {node.serial for node in nodes if node.serial}
@@ -208,7 +208,7 @@ def read_states(client: Client, devices: Sequence[Device]) -> dict[int, NetBoxSt
     return states
 
 
-def read_shared(client: Client, nodes: Sequence[Desired], states: Iterable[NetBoxState]) -> SharedState:
+def read_shared(client: Client, nodes: Sequence[DesiredNode], states: Iterable[NetBoxState]) -> SharedState:
     """Tags, fields, makers, types (those that devices want, and those of modules of ours), and far ends of cables."""
     modules = [module for node in nodes for module in node.modules]
     makers = {module.manufacturer for module in modules}
@@ -219,7 +219,7 @@ def read_shared(client: Client, nodes: Sequence[Desired], states: Iterable[NetBo
         custom_fields=_read_rows(client, "custom field", CustomField, "name", FIELDS),
         manufacturers=_deduplicate(
             _read_rows(client, "manufacturer", NestedRow, "name__ie", makers)
-            + _read_rows(client, "manufacturer", NestedRow, "slug", {slug(name) for name in makers})
+            + _read_rows(client, "manufacturer", NestedRow, "slug", {make_slug(name) for name in makers})
         ),
         module_types=_deduplicate(
             _read_rows(client, "module type", ModuleType, "model", models)
@@ -265,7 +265,7 @@ def _read_rows(
     return rows
 
 
-def node_names(node: Desired) -> list[str]:
+def node_names(node: DesiredNode) -> list[str]:
     """What a node may be called: its name, and the first word of a whole domain name."""
     name = node.name or ""
     return [text for text in dict.fromkeys((name, name.partition(".")[0])) if text]

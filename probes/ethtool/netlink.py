@@ -11,14 +11,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from probes.ethtool.link_modes import FEC_MODES, fastest, set_bits
-from probes.netlink import IS_REQUEST, attribute, attributes, messages, request
+from probes.netlink import GENERIC_HEAD, IS_REQUEST, attribute, attributes, generic_attributes, request
 from probes.text import Unparsable
 
-GENERIC = 16  # NETLINK_GENERIC
 FAMILY = "ethtool"
-CONTROL, GET_FAMILY, NEW_FAMILY = 0x10, 3, 1  # nlctrl
-FAMILY_ID, FAMILY_NAME = 1, 2  # CTRL_ATTR_*
-HEAD = struct.Struct("=BBH")  # genlmsghdr: command, version, reserved
 
 LINKMODES_GET, PAUSE_GET, FEC_GET, EEPROM_GET = 4, 21, 29, 31
 LINKMODES_REPLY, PAUSE_REPLY, FEC_REPLY, EEPROM_REPLY = 4, 22, 30, 32
@@ -61,43 +57,29 @@ class Fec(NamedTuple):
     counters: Mapping[str, int] = {}  # FEC_COUNTERS
 
 
-def family_request() -> bytes:
-    """Which message type ethtool has in this kernel."""
-    return request(CONTROL, IS_REQUEST, HEAD.pack(GET_FAMILY, 2, 0) + attribute(FAMILY_NAME, FAMILY.encode() + b"\0"))
-
-
-def parse_family(reply: bytes) -> int:
-    """The message type of the family that was asked for. Raises Unparsable."""
-    said = _answer(reply, NEW_FAMILY)
-    number = unsigned(said.get(FAMILY_ID))
-    if not number:
-        raise Unparsable("nlctrl: no family id")
-    return number
-
-
 def get_request(family: int, command: int, index: int) -> bytes:
     """PAUSE_GET, LINKMODES_GET or FEC_GET (with its counters) of one interface."""
     flags = COMPACT | (WITH_STATISTICS if command == FEC_GET else 0)
-    return request(family, IS_REQUEST, HEAD.pack(command, 1, 0) + _header(index, flags))
+    return request(family, IS_REQUEST, GENERIC_HEAD.pack(command, 1, 0) + _header(index, flags))
 
 
 def eeprom_request(family: int, index: int, page: int, offset: int, length: int, address: int = 0x50) -> bytes:
     """Bytes of one page of the module; those of a page are 128 to 255, those of the lower memory 0 to 127."""
     numbers = struct.pack("=I", offset), struct.pack("=I", length), bytes([page]), bytes(1), bytes([address])
     asked = b"".join(attribute(kind, value) for kind, value in enumerate(numbers, EEPROM_OFFSET))
-    return request(family, IS_REQUEST, HEAD.pack(EEPROM_GET, 1, 0) + _header(index, 0) + asked)
+    return request(family, IS_REQUEST, GENERIC_HEAD.pack(EEPROM_GET, 1, 0) + _header(index, 0) + asked)
 
 
 def parse_pause(reply: bytes) -> Pause:
     """PAUSE_GET's reply. Raises Unparsable."""
-    said = _answer(reply, PAUSE_REPLY)
+    said = generic_attributes(reply, PAUSE_REPLY)
     return Pause(_flag(said.get(PAUSE_RX)), _flag(said.get(PAUSE_TX)), _flag(said.get(PAUSE_AUTONEG)))
 
 
 def parse_link_modes(reply: bytes) -> LinkModes:
     """LINKMODES_GET's reply: the mask of "ours" is what the port supports, the value what it offers. Raises
     Unparsable."""
-    said = _answer(reply, LINKMODES_REPLY)
+    said = generic_attributes(reply, LINKMODES_REPLY)
     supported = set_bits(attributes(said.get(MODES_OURS, b"")).get(BITS_MASK, b""))
     fec = tuple(word for bit, word in FEC_MODES.items() if bit in supported)
     return LinkModes(_flag(said.get(MODES_AUTONEG)), fastest(supported), fec)
@@ -105,7 +87,7 @@ def parse_link_modes(reply: bytes) -> LinkModes:
 
 def parse_fec(reply: bytes) -> Fec:
     """FEC_GET's reply. Raises Unparsable."""
-    said = _answer(reply, FEC_REPLY)
+    said = generic_attributes(reply, FEC_REPLY)
     modes = set_bits(attributes(said.get(FEC_CONFIGURED, b"")).get(BITS_VALUE, b""))
     counters: dict[str, int] = {}
     for kind, value in attributes(said.get(FEC_STATISTICS, b"")).items():
@@ -122,7 +104,7 @@ def parse_fec(reply: bytes) -> Fec:
 
 def parse_eeprom(reply: bytes) -> bytes:
     """MODULE_EEPROM_GET's bytes. Raises Unparsable."""
-    data = _answer(reply, EEPROM_REPLY).get(EEPROM_DATA)
+    data = generic_attributes(reply, EEPROM_REPLY).get(EEPROM_DATA)
     if not data:
         raise Unparsable("ethtool: no bytes of the module in the answer")
     return data
@@ -132,14 +114,6 @@ def _header(index: int, flags: int) -> bytes:
     inner = attribute(DEVICE_INDEX, struct.pack("=I", index))
     inner += attribute(FLAGS, struct.pack("=I", flags)) if flags else b""
     return attribute(HEADER | NESTED, inner)
-
-
-def _answer(reply: bytes, command: int) -> dict[int, bytes]:
-    """The attributes of the one message that answers. Raises Unparsable."""
-    for message in messages(reply):
-        if len(message.payload) >= HEAD.size and message.payload[0] == command:
-            return attributes(message.payload, HEAD.size)
-    raise Unparsable(f"generic netlink: no message {command} in the answer")
 
 
 def unsigned(raw: bytes | None) -> int | None:

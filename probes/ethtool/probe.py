@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
+from probes import netlink as codec
 from probes.asking import Asking
 from probes.ethtool import ioctl as ioctl
 from probes.ethtool import netlink as genl
@@ -77,7 +78,7 @@ def read(host: Host) -> Reading:
 def family_of(asking: Asking) -> int | None:
     """The message type of ethtool in this kernel; None where it has none (before 5.6)."""
     try:
-        return genl.parse_family(asking.host.netlink(genl.GENERIC, genl.family_request()))
+        return codec.parse_family(asking.host.netlink(codec.GENERIC, codec.family_request(genl.FAMILY)))
     except (Unanswered, Unparsable):
         return None
 
@@ -123,7 +124,7 @@ class Interface:
         if self.family is None or self.index is None:
             return None
         request = genl.get_request(self.family, command, self.index)
-        return self._said(what, lambda: parse(self.asking.host.netlink(genl.GENERIC, request)))
+        return self._said(what, lambda: parse(self.asking.host.netlink(codec.GENERIC, request)))
 
     def _ioctl(self, what: str, request: bytes, parse: Callable[[bytes], T]) -> T | None:
         return self._said(what, lambda: parse(self._struct(request)))

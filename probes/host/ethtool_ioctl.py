@@ -10,14 +10,13 @@ from array import array
 from collections.abc import Callable
 
 from probes.host.interface import Failed, unanswered
+from probes.netlink import CONTROL, GET_FAMILY, HEADER, family_request, parse_family
 
 SIOCETHTOOL = 0x8946
 NAME_BYTES, REQUEST_BYTES = 16, 40  # of struct ifreq
 GSTRINGS, GSTATS = 0x1B, 0x1D
 GETTERS = frozenset({0x03, 0x12, GSTRINGS, GSTATS, 0x37, 0x50})  # GDRVINFO GPAUSEPARAM . . GSSET_INFO GFECPARAM
 NETLINK_GETTERS = frozenset({4, 21, 29, 31})  # LINKMODES_GET PAUSE_GET FEC_GET MODULE_EEPROM_GET
-CONTROL, GET_FAMILY = 0x10, 3  # nlctrl, CTRL_CMD_GETFAMILY
-HEADER_BYTES = 16  # of a netlink message
 LONGEST_REQUEST_BYTES = 256
 MOST_COUNTERS = 32_768
 ANSWER_BYTES = 2 * MOST_COUNTERS * 32  # the kernel writes as many as there are, whatever was expected
@@ -63,14 +62,12 @@ def check(request: bytes) -> int:
 def check_netlink(request: bytes, ask_kernel: Callable[[bytes], bytes]) -> None:
     """Raises ValueError for a request of generic netlink that is no question of the list. Numbers of families are
     given out at run time, so the kernel is asked which one is ethtool's."""
-    kind, command = struct.unpack_from("=H", request, 4)[0], request[HEADER_BYTES : HEADER_BYTES + 1]
+    kind, command = struct.unpack_from("=H", request, 4)[0], request[HEADER.size : HEADER.size + 1]
     if kind == CONTROL:
         if command != bytes([GET_FAMILY]):
             raise ValueError("nlctrl is only asked for families")
         return
-    from probes.ethtool.netlink import family_request, parse_family
-
-    if not command or command[0] not in NETLINK_GETTERS or kind != parse_family(ask_kernel(family_request())):
+    if not command or command[0] not in NETLINK_GETTERS or kind != parse_family(ask_kernel(family_request("ethtool"))):
         raise ValueError(f"message {kind} of generic netlink is no question of probes/host/ethtool_ioctl.py")
 
 

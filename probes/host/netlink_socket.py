@@ -5,16 +5,13 @@ from __future__ import annotations
 import errno
 import struct
 import time
-from collections.abc import Iterator
 from functools import partial
 
 from probes.host.interface import Failed, TimedOut, unanswered
+from probes.netlink import GENERIC, HEADER, IS_DONE, IS_DUMP, IS_ERROR, RDMA, ROUTE, whole_messages
 
-HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
-ROUTE, GENERIC = 0, 16
-RDMA, RDMA_QUESTIONS = 20, (5121, 5125, 5126)  # nldev: GET, PORT_GET, SYS_GET
-ERROR, DONE = 2, 3
-MULTI, DUMP_INTERRUPTED, DUMP = 0x2, 0x10, 0x300
+RDMA_QUESTIONS = (5121, 5125, 5126)  # nldev: GET, PORT_GET, SYS_GET
+MULTI, DUMP_INTERRUPTED = 0x2, 0x10
 SECONDS = 3.0
 CHUNK_BYTES = 1 << 18  # the kernel puts at most 32 KiB into one datagram
 REPLY_LIMIT_BYTES = 16 << 20
@@ -44,32 +41,14 @@ def _ask(protocol: int, request: bytes, seconds: float) -> bytes:
     subject = f"netlink protocol {protocol}, message {kind}"
     for _ in range(TRIES):
         try:
-            reply, interrupted = _asked(protocol, request, flags & DUMP == DUMP, subject, time.monotonic() + seconds)
+            reply, interrupted = _asked(
+                protocol, request, flags & IS_DUMP == IS_DUMP, subject, time.monotonic() + seconds
+            )
         except OSError as error:
             raise unanswered(error, subject) from None
         if not interrupted:
             return reply
     raise Failed(f"{subject}: the kernel's list changed during each of {TRIES} readings", "EINTR")
-
-
-def same_question(request: bytes) -> bytes:
-    """The request with its sequence number and port zeroed: by this a recording finds it again."""
-    return request[:8] + bytes(8) + request[16:]
-
-
-def messages(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Type, flags and the whole bytes of each message. Ends at the first that is malformed.
-
-    >>> list(messages(HEADER.pack(20, 3, 2, 0, 0) + bytes(4)))[0][:2]
-    (3, 2)
-    """
-    at = 0
-    while at + HEADER.size <= len(data):
-        length, kind, flags = HEADER.unpack_from(data, at)[:3]
-        if length < HEADER.size or at + length > len(data):
-            return
-        yield kind, flags, data[at : at + length]
-        at += length + 3 & ~3
 
 
 def _asked(protocol: int, request: bytes, dump: bool, subject: str, deadline: float) -> tuple[bytes, bool]:
@@ -93,9 +72,9 @@ def _asked(protocol: int, request: bytes, dump: bool, subject: str, deadline: fl
                 break
             if sender[0] != 0:  # anybody may write to us; only the kernel's port is 0
                 continue
-            for kind, flags, message in messages(data):
+            for kind, flags, message in whole_messages(data):
                 interrupted = interrupted or bool(flags & DUMP_INTERRUPTED)
-                if kind in (ERROR, DONE):
+                if kind in (IS_ERROR, IS_DONE):
                     _raise_error(message)
                     return b"".join(parts), interrupted
                 parts.append(message + bytes(-len(message) % 4))

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, Host, Unanswered
-from probes.host.netlink_socket import same_question
 from probes.host.refusal import Refusal
 from probes.host.symlinks import locate, parent_and_name
 from probes.host.udev import record, record_of
+from probes.netlink import same_question
 
 Call = tuple[str, str]  # NVML function, arguments as JSON
 K = TypeVar("K")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
+from probes import netlink as codec
 from probes.asking import Asking
 from probes.ethtool import netlink as genl
 from probes.ethtool.probe import REPRESENTOR, family_of
@@ -102,7 +103,7 @@ class Memory:
     def bytes_of(self, part: Read) -> bytes:
         """One part, whole. Raises Unanswered, and Unparsable where it is of another length."""
         request = genl.eeprom_request(self.family, self.index, *part)
-        data = genl.parse_eeprom(self.host.netlink(genl.GENERIC, request))
+        data = genl.parse_eeprom(self.host.netlink(codec.GENERIC, request))
         if len(data) != part[2]:
             raise Unparsable(f"ethtool: {len(data)} bytes of a module where {part[2]} were asked for")
         return data

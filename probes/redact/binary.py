@@ -10,11 +10,10 @@ import re
 import struct
 from collections.abc import Callable, Iterator
 
-from probes.host.netlink_socket import DONE, ERROR, HEADER, RDMA, RDMA_QUESTIONS, ROUTE, messages
+from probes.host.netlink_socket import RDMA_QUESTIONS
+from probes.netlink import HEADER, IS_DONE, IS_ERROR, RDMA, ROUTE, attribute, flagged_attributes, whole_messages
 from probes.redact.text import Texts
 
-ATTRIBUTE = struct.Struct("=HH")
-TYPE_BITS = 0x3FFF
 NEW_LINK, NEW_ADDRESS, NEW_STATISTICS, GET_DCB = 16, 20, 92, 78
 BODY_BYTES = {NEW_LINK: 16, NEW_ADDRESS: 8, NEW_STATISTICS: 12, GET_DCB: 4, **dict.fromkeys(RDMA_QUESTIONS, 0)}
 # linux/if_link.h, linux/if_addr.h: attributes that say numbers and words
@@ -58,8 +57,8 @@ def question(texts: Texts, protocol: int, request: bytes) -> bytes:
 def netlink(texts: Texts, protocol: int, reply: bytes) -> bytes | None:
     """The reply with pseudonyms; None where it is of a kind that is not understood."""
     parts = []
-    for kind, _, message in messages(reply):
-        if kind in (ERROR, DONE):  # an errno, and in an error the question
+    for kind, _, message in whole_messages(reply):
+        if kind in (IS_ERROR, IS_DONE):  # an errno, and in an error the question
             parts.append(message + bytes(-len(message) % 4))
             continue
         if not _is_understood(protocol, kind):
@@ -156,30 +155,19 @@ def _information(value: bytes) -> bytes:
 
 
 def _bodies(protocol: int, reply: bytes) -> Iterator[tuple[int, bytes]]:
-    for kind, _, message in messages(reply):
+    for kind, _, message in whole_messages(reply):
         if _is_understood(protocol, kind):
             yield kind, message[HEADER.size + BODY_BYTES[kind] :]
 
 
 def _written(data: bytes, new: Value) -> bytes:
     parts = []
-    for number, value, kind in _each(data):
+    for number, value, kind in flagged_attributes(data):
         kept = new(number, value)
         if kept is not None:
-            parts.append(ATTRIBUTE.pack(ATTRIBUTE.size + len(kept), kind) + kept + bytes(-len(kept) % 4))
+            parts.append(attribute(kind, kept))
     return b"".join(parts)
 
 
 def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    return ((number, value) for number, value, _ in _each(data))
-
-
-def _each(data: bytes) -> Iterator[tuple[int, bytes, int]]:
-    """Number, value and the type as it stands, with its flags. Ends at the first that is malformed."""
-    at = 0
-    while at + ATTRIBUTE.size <= len(data):
-        length, kind = ATTRIBUTE.unpack_from(data, at)
-        if length < ATTRIBUTE.size or at + length > len(data):
-            return
-        yield kind & TYPE_BITS, data[at + ATTRIBUTE.size : at + length], kind
-        at += length + 3 & ~3
+    return ((number, value) for number, value, _ in flagged_attributes(data))

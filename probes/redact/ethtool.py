@@ -8,9 +8,18 @@ from __future__ import annotations
 import struct
 
 from probes.ethtool import netlink as genl
-from probes.host.ethtool_ioctl import CONTROL
-from probes.host.netlink_socket import DONE, ERROR, HEADER, messages
-from probes.netlink import ATTRIBUTE, attributes
+from probes.netlink import (
+    CONTROL,
+    GENERIC_HEAD,
+    HEADER,
+    IS_DONE,
+    IS_ERROR,
+    NEW_FAMILY,
+    attribute,
+    attributes,
+    flagged_attributes,
+    whole_messages,
+)
 from probes.optics.eeprom import CMIS, MEMORY, SFF8472, SFF8636
 from probes.redact.text import Texts
 from probes.text import Unparsable
@@ -30,11 +39,11 @@ FAMILY_KEPT = frozenset(range(1, 6))  # CTRL_ATTR_FAMILY_ID to MAXATTR
 def netlink(texts: Texts, request: bytes, reply: bytes) -> bytes | None:
     """A reply of generic netlink with pseudonyms; None where it is of a kind that is not understood."""
     parts = []
-    for kind, _, message in messages(reply):
-        if kind in (ERROR, DONE):
+    for kind, _, message in whole_messages(reply):
+        if kind in (IS_ERROR, IS_DONE):
             parts.append(message + bytes(-len(message) % 4))
             continue
-        start = HEADER.size + genl.HEAD.size
+        start = HEADER.size + GENERIC_HEAD.size
         try:
             rest = _body(texts, request, kind, message[HEADER.size : start], message[start:])
         except Unparsable:
@@ -70,7 +79,7 @@ def serial(request: bytes, reply: bytes) -> str | None:
 def _body(texts: Texts, request: bytes, kind: int, head: bytes, body: bytes) -> bytes | None:
     command = head[0] if head else None
     if kind == CONTROL:
-        return _kept(body, FAMILY_KEPT) if command == genl.NEW_FAMILY else None
+        return _kept(body, FAMILY_KEPT) if command == NEW_FAMILY else None
     if command not in KEPT:
         return None
     said = attributes(body)
@@ -93,7 +102,7 @@ def _body(texts: Texts, request: bytes, kind: int, head: bytes, body: bytes) -> 
 
 def _serial_at(request: bytes, data: bytes) -> int | None:
     """Where the serial number begins in what was read; 0: there is none; None: that is not known."""
-    asked = attributes(request, HEADER.size + genl.HEAD.size)
+    asked = attributes(request, HEADER.size + GENERIC_HEAD.size)
     page, offset, address = (
         genl.unsigned(asked.get(kind)) for kind in (genl.EEPROM_PAGE, genl.EEPROM_OFFSET, genl.EEPROM_ADDRESS)
     )
@@ -109,16 +118,8 @@ def _serial_at(request: bytes, data: bytes) -> int | None:
 
 def _kept(body: bytes, numbers: frozenset[int]) -> bytes:
     """Attributes as they stand, with their flags, without those that are not kept."""
-    parts, at = [], 0
-    while at + ATTRIBUTE.size <= len(body):
-        length, kind = ATTRIBUTE.unpack_from(body, at)
-        if length < ATTRIBUTE.size or at + length > len(body):
-            break
-        if kind & 0x3FFF in numbers:
-            parts.append(body[at : at + length] + bytes(-length % 4))
-        at += length + 3 & ~3
-    return b"".join(parts)
+    return b"".join(attribute(kind, value) for number, value, kind in flagged_attributes(body) if number in numbers)
 
 
 def _one(kind: int, value: bytes) -> bytes:
-    return ATTRIBUTE.pack(ATTRIBUTE.size + len(value), kind) + value + bytes(-len(value) % 4) if value else b""
+    return attribute(kind, value) if value else b""

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from probes.host.interface import Completed
-from probes.host.netlink_socket import GENERIC
 from probes.host.recording import Recording
 from probes.host.refusal import Refusal
+from probes.netlink import GENERIC
 from probes.redact import binary as binary
 from probes.redact import ethtool as redact_ethtool
 from probes.redact import fabric as redact_fabric

@@ -14,10 +14,10 @@ from typing import Any
 
 from probes.host.files import Files, gone_or
 from probes.host.interface import OUTPUT_LIMIT_BYTES, READ_LIMIT_BYTES, Absent, BadSource, Completed, Unanswered
-from probes.host.netlink_socket import same_question
 from probes.host.refusal import KINDS, Refusal
 from probes.host.symlinks import parent_and_name
 from probes.host.udev import properties_in
+from probes.netlink import same_question
 from probes.sources.capture_nvml import RecordedNvml
 
 FORMAT = "fabricscope.capture/1"

@@ -6,9 +6,10 @@ import base64
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fixtures.build import build
-from fixtures.network_words import Module
-from fixtures.optics import pages
+from fixtures.build import build_capture
+from fixtures.description import ModuleSpec
+from fixtures.optics import build_pages
+from probes import netlink as codec
 from probes.ethtool import ioctl as ethtool_ioctl
 from probes.ethtool import netlink as genl
 from probes.optics import eeprom as optics_reads
@@ -34,7 +35,7 @@ def replies(command: int) -> Callable[[], Sequence[bytes]]:
     """Answers to one command, as a fixture machine gives them."""
 
     def found() -> Sequence[bytes]:
-        rows = [row for row in build(SHAPE).netlink if row["protocol"] == genl.GENERIC and "reply" in row]
+        rows = [row for row in build_capture(SHAPE).netlink if row["protocol"] == codec.GENERIC and "reply" in row]
         said = [base64.b64decode(row["reply"]) for row in rows]
         return [each for each in said if each[16] == command][:4]
 
@@ -43,9 +44,9 @@ def replies(command: int) -> Callable[[], Sequence[bytes]]:
 
 def structs(command: int) -> Callable[[], Sequence[bytes]]:
     """The same of ioctls."""
-    return lambda: [reply for row in build(SHAPE).ethtool if (reply := base64.b64decode(row["reply"]))[0] == command][
-        :2
-    ]
+    return lambda: [
+        reply for row in build_capture(SHAPE).ethtool if (reply := base64.b64decode(row["reply"]))[0] == command
+    ][:2]
 
 
 def counters() -> Sequence[bytes]:
@@ -56,7 +57,7 @@ def counters() -> Sequence[bytes]:
 
 def memory(form: str) -> Callable[[], Sequence[bytes]]:
     """All pages of a module, one after the other."""
-    return lambda: [b"".join(pages(Module(form=form), "S1").values())]
+    return lambda: [b"".join(build_pages(ModuleSpec(form=form), "S1").values())]
 
 
 def small() -> Sequence[bytes]:

@@ -213,7 +213,11 @@ READERS: tuple[Reader, ...] = (
     Reader("probes.netlink:messages", seeds.netlink, (Unparsable,)),
     Reader("probes.netlink:attributes", seeds.attributes, (Unparsable,)),
     Reader("probes.netlink:each_attribute", seeds.attributes, (Unparsable,)),
-    Reader("probes.host.netlink_socket:messages", seeds.netlink),
+    Reader("probes.netlink:whole_messages", seeds.netlink),
+    Reader("probes.netlink:flagged_attributes", seeds.attributes),
+    Reader(
+        "probes.netlink:generic_attributes", ethernet.replies(4), (Unparsable,), lambda read: lambda data: read(data, 4)
+    ),
     Reader(
         "probes.netdev.rtnetlink:parse_links",
         seeds.payloads,
@@ -236,7 +240,7 @@ READERS: tuple[Reader, ...] = (
         "probes.kernel.events:Log", seeds.texts(*seeds.KERNEL_LOGS), (), lambda make: lambda data: make().told(data)
     ),
     # ethtool, and memory of modules
-    Reader("probes.ethtool.netlink:parse_family", ethernet.replies(1), (Unparsable,)),
+    Reader("probes.netlink:parse_family", ethernet.replies(1), (Unparsable,)),
     Reader("probes.ethtool.netlink:parse_link_modes", ethernet.replies(4), (Unparsable,)),
     Reader("probes.ethtool.netlink:parse_pause", ethernet.replies(22), (Unparsable,)),
     Reader("probes.ethtool.netlink:parse_fec", ethernet.replies(30), (Unparsable,)),
@@ -414,7 +418,8 @@ NOT_READERS = {
     "probes.host.symlinks.locate": "the same",
     "probes.host.symlinks.parent_and_name": "the same",
     "probes.sources.memory.absent": "a path that was asked for",
-    "probes.host.netlink_socket.same_question": "a request that we made",
+    "probes.netlink.same_question": "a request that we made",
+    "probes.netlink.family_request": "a family's name, in a request that we make",
     "probes.host.nvml.call": "a function's name",
     "probes.host.nvml_types.check_shape": "a function's name; fuzzed as nvml.json, test_evidence.py",
     "probes.redact.text.addresses_in": "takes out what looks like an address; every text is one",

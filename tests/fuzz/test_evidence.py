@@ -18,10 +18,10 @@ from agent.config import Configuration
 from agent.diagnose import ScanPlan, diagnose, evaluate_report
 from agent.diff import diff
 from agent.model.report import Report
-from agent.outputs.text import page
-from agent.outputs.text.lines import plain
+from agent.outputs.text.lines import to_plain_text
+from agent.outputs.text.page import render_page
 from agent.reports import encode_report
-from fixtures.build import build
+from fixtures.build import build_capture
 from probes.host.interface import BadSource
 from probes.sources.capture import RecordedHost
 from probes.sources.memory import Link, MemoryFiles, Node
@@ -36,7 +36,7 @@ VALUES = (None, "", "x", -1, 0, 1, 2**31, 2**64, 1e308, True, [], {}, [None], {"
 @functools.cache
 def evidence(shape: str) -> tuple[dict[str, bytes], dict[str, Node]]:
     """A machine's documents and files by path, and its links and folders."""
-    made = build(shape)
+    made = build_capture(shape)
     contents = {f"/{name}": text.encode() for name, text in made.documents().items()}
     contents |= {f"/files{path}": content for path, content in made.tree.files.items()}
     others: dict[str, Node] = {f"/files{path}": Link(target) for path, target in made.tree.links.items()}
@@ -100,7 +100,7 @@ def test_damaged_evidence_makes_a_report(shape: str) -> None:
         assert [] == broken
         assert report.checks == again.checks
         assert report.findings == again.findings
-        assert plain(page(report, 80))
+        assert to_plain_text(render_page(report, 80))
         assert not [check for check in report.checks if "Error" in (check.reason or "")]
         assert diff(scanned(shape), report).schema
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from fixtures.loader import merge_tables, read_table
 from fixtures.machine import Machine
-from fixtures.machine import machine as described
-from fixtures.reading import merged, toml
+from fixtures.machine import parse_machine as described
 from tests.matrix.cases import Cause, causes, filled
 
 IB, ROCE = "8xh100-sxm-2s-8xcx7-ib-4nvsw", "8xh200-sxm-2s-16xcx7-roce-4nvsw"
@@ -64,7 +64,7 @@ class Batch(NamedTuple):
         """All of them, over the machine."""
         table: dict[str, Any] = {}
         for each in self.scenarios:
-            table = merged(table, filled(each.cause.overlay, self.shape))
+            table = merge_tables(table, filled(each.cause.overlay, self.shape))
         return table
 
     @property
@@ -72,7 +72,7 @@ class Batch(NamedTuple):
         """The operator's configuration."""
         table: dict[str, Any] = {}
         for each in self.scenarios:
-            table = merged(table, each.cause.config)
+            table = merge_tables(table, each.cause.config)
         return table
 
     @property
@@ -90,7 +90,7 @@ def moved(name: str, witness: str = "", **places: str) -> Scenario:
 
 def machine(shape: str, overlay: dict[str, Any] | None = None) -> Machine:
     """A described machine, with an overlay whose placeholders are filled in."""
-    return described(merged(toml("hosts", shape), filled(overlay or {}, shape)), shape)
+    return described(merge_tables(read_table("hosts", shape), filled(overlay or {}, shape)), shape)
 
 
 BATCHES = {

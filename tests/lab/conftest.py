@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from tests.lab.batches import BATCHES, IB, ROCE
-from tests.lab.guest import Guest, GuestFailed
 from tests.lab.judging import Lab
 from tests.lab.place import LAB, ROOT, ROWS, absent
+from tests.lab.qemu.guest import Guest, GuestFailed
 
 LONGEST = (ROCE, IB, "test_two_guests.py", "test_systemd.py", "test_features.py")
 ALONE = ("test_hanging.py", "test_watch.py")

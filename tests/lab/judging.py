@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tests.lab.batches import BATCHES, Batch, machine
-from tests.lab.guest import UPTIME_SECONDS, Guest
+from tests.lab.qemu.guest import UPTIME_SECONDS, Guest
 from tests.matrix.cases import filled
 
 LATER_SECONDS = 3600

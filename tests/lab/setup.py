@@ -15,8 +15,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.lab import dmar
-from tests.lab.disks import dependencies, installed, ours, root_disk
 from tests.lab.place import (
     INITRD,
     KERNEL,
@@ -33,6 +31,8 @@ from tests.lab.place import (
     unsuited,
     version,
 )
+from tests.lab.qemu import dmar
+from tests.lab.qemu.disks import dependencies, installed, ours, root_disk
 
 HOST_PACKAGES = {  # a file of it -> the package
     "/usr/bin/qemu-system-x86_64": "qemu-system-x86",
@@ -77,7 +77,7 @@ def setup() -> None:
         root.result()
         environment.result()
     told("our disk", ours)
-    from tests.lab.frozen import freeze, freeze_shown  # what starts QEMU, which may be here only now
+    from tests.lab.qemu.frozen import freeze, freeze_shown  # what starts QEMU, which may be here only now
 
     told("a guest, booted once for all", freeze)
     told("guests that show a machine", freeze_shown)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.dmar import archive, table
+from tests.lab.qemu.dmar import archive, table
 
 
 def test_a_table_says_its_length_and_sums_up_to_nothing() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from tests.lab.batches import IB, machine
 from tests.lab.conftest import Told, above_info
-from tests.lab.described import virtual_functions
-from tests.lab.guest import UPTIME_SECONDS, Guest
+from tests.lab.qemu.described import virtual_functions
+from tests.lab.qemu.guest import UPTIME_SECONDS, Guest
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 SHOWN = IB

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.lab.conftest import Told, above_info
-from tests.lab.guest import Guest
-from tests.lab.shown import THOUSAND, thousand
+from tests.lab.qemu.guest import Guest
+from tests.lab.qemu.shown import THOUSAND, thousand
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 SHOWN = THOUSAND

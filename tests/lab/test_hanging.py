@@ -10,9 +10,9 @@ import pytest
 
 from tests.lab.batches import SMALL, machine
 from tests.lab.conftest import Told, above_info
-from tests.lab.guest import UPTIME_SECONDS, Guest
 from tests.lab.place import LAB
-from tests.lab.processes import scanning
+from tests.lab.qemu.guest import UPTIME_SECONDS, Guest
+from tests.lab.qemu.processes import scanning
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 

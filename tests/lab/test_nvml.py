@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from fixtures.nvml import nvml
+from fixtures.nvml import build_nvml_records
 from tests.lab.batches import IB, machine
 from tests.lab.conftest import Told, above_info
-from tests.lab.described import answers
-from tests.lab.guest import Guest
 from tests.lab.place import NVML_ANSWERS
-from tests.lab.processes import scanning
+from tests.lab.qemu.described import answers
+from tests.lab.qemu.guest import Guest
+from tests.lab.qemu.processes import scanning
 from tests.nvml.answers import CRASH, FOR_EVER, table
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
@@ -27,7 +27,7 @@ def test_a_call_that_does_not_return_costs_one_probe(
 ) -> None:
     """The GPUs of the bus are there all the same, nothing is called wrong, and no process stays."""
     guest.turn_into(machine(IB))
-    guest.write(NVML_ANSWERS, table(nvml(machine(IB)) or [], {call: does}))
+    guest.write(NVML_ANSWERS, table(build_nvml_records(machine(IB)) or [], {call: does}))
     try:
         report = guest.scan("--only", "nvml,pci,modules", "--timeout", "20")
         left = scanning(guest)

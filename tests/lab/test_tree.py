@@ -10,15 +10,15 @@ from typing import NamedTuple
 import pytest
 import zstandard
 
-from fixtures.build import build
-from fixtures.machine import load
-from fixtures.net import interfaces
-from fixtures.rdma import devices
+from fixtures.build import build_capture
+from fixtures.machine import load_machine
+from fixtures.net import list_interfaces
+from fixtures.rdma import list_devices
 from tests.lab.batches import IB, ROCE
 from tests.lab.conftest import Told
-from tests.lab.described import shown
 from tests.lab.exceptions import EXCEPTIONS, ORDER
 from tests.lab.judging import Lab
+from tests.lab.qemu.described import shown
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 
@@ -54,7 +54,7 @@ def test_every_exception_is_needed(lab: Lab, shape: str) -> None:
 def compared(lab: Lab, shape: str) -> Compared:
     """The kernel's tree beside the fixture's."""
     kernel = captured(lab.healthy(shape).capture, shape)
-    tree = build(shape).tree
+    tree = build_capture(shape).tree
     differing = {}
     for path, content in kernel.items():
         fixture = tree.files.get(path)
@@ -67,10 +67,10 @@ def compared(lab: Lab, shape: str) -> Compared:
 
 def captured(data: bytes, shape: str) -> dict[str, bytes]:
     """Files of a capture that belong to described functions, with RDMA devices called as the fixture calls them."""
-    machine = load(shape)
-    named = {node.address: name for _, node, _, name in devices(machine)}
+    machine = load_machine(shape)
+    named = {node.address: name for _, node, _, name in list_devices(machine)}
     ours = {node.address for node in shown(machine)}
-    ports = {name for _, node, name, _ in interfaces(machine) if node.address in ours}
+    ports = {name for _, node, name, _ in list_interfaces(machine) if node.address in ours}
     found = {}
     plain = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(data)).read()
     with tarfile.open(fileobj=io.BytesIO(plain)) as archive:

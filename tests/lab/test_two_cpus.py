@@ -6,8 +6,8 @@ import pytest
 
 from tests.lab.batches import IB, machine
 from tests.lab.conftest import Told, above_info
-from tests.lab.guest import Guest
-from tests.lab.shown import TWO_CPUS
+from tests.lab.qemu.guest import Guest
+from tests.lab.qemu.shown import TWO_CPUS
 from tests.matrix.cases import causes, filled
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.lab.conftest import Told, above_info, started
-from tests.lab.guest import UPTIME_SECONDS, Guest
+from tests.lab.qemu.guest import UPTIME_SECONDS, Guest
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 

@@ -11,8 +11,8 @@ import pytest
 from fixtures.machine import Machine
 from tests.lab.batches import SMALL, machine
 from tests.lab.conftest import Told, started
-from tests.lab.described import settings
-from tests.lab.guest import SCAN, UPTIME_SECONDS, Guest
+from tests.lab.qemu.described import settings
+from tests.lab.qemu.guest import SCAN, UPTIME_SECONDS, Guest
 from tests.matrix.cases import causes
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]

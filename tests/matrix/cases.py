@@ -16,10 +16,9 @@ from typing import Any
 import msgspec
 
 from agent.model.report import Report
-from fixtures.build import capture
-from fixtures.machine import machine as described
-from fixtures.memory import in_memory
-from fixtures.reading import merged, toml
+from fixtures.build import capture_machine, host_in_memory
+from fixtures.loader import merge_tables, read_table
+from fixtures.machine import parse_machine as described
 from probes.sources.capture import RecordedHost
 from tests.conftest import ROOT
 from tests.machines import HOSTS, scanned
@@ -77,8 +76,8 @@ def machines_of(cause: Cause) -> list[str]:
 
 def overlaid(shape: str, overlay: dict[str, Any]) -> RecordedHost:
     """A machine with an overlay whose placeholders are filled in, in memory."""
-    made = capture(described(merged(toml("hosts", shape), filled(overlay, shape)), shape))
-    return in_memory(made, shape)
+    made = capture_machine(described(merge_tables(read_table("hosts", shape), filled(overlay, shape)), shape))
+    return host_in_memory(made, shape)
 
 
 def filled(value: Any, shape: str) -> Any:
@@ -87,7 +86,7 @@ def filled(value: Any, shape: str) -> Any:
         for every in {EVERY_GPU, EVERY_RAIL} & value.keys():
             each = dict.fromkeys(_every(every, shape), value[every])
             own = {filled(key, shape): table for key, table in value.items() if key != every}
-            value = merged(each, own)
+            value = merge_tables(each, own)
         return {filled(key, shape): filled(each, shape) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(filled(each, shape) for each in value)

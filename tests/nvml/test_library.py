@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from agent.reports import read_report
-from fixtures.build import build
-from fixtures.nvml import nvml
+from fixtures.build import build_capture
+from fixtures.nvml import build_nvml_records
 from tests.conftest import ROOT
 from tests.machines import HOSTS, scanned
 from tests.nvml.answers import CRASH, FOR_EVER, table
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
-WITH_NVML = [host for host in HOSTS if nvml(build(host, None).machine)]
+WITH_NVML = [host for host in HOSTS if build_nvml_records(build_capture(host, None).machine)]
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 pytestmark = [
     pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
@@ -66,7 +66,7 @@ def environment(library: Path, answers: Path) -> dict[str, str]:
 @pytest.mark.parametrize("host", WITH_NVML)
 def test_every_call_gives_what_was_recorded(host: str, library: Path, tmp_path: Path) -> None:
     """Through ctypes and C and back: the same values, the same errors."""
-    records = nvml(build(host, None).machine)
+    records = build_nvml_records(build_capture(host, None).machine)
     answers = tmp_path / "answers"
     answers.write_text(table(records))
 
@@ -90,14 +90,14 @@ def rooted(library: Path, tmp_path: Path) -> Callable[..., Any]:
         pytest.skip("this kernel has no boot id")
 
     def scan(actions: dict[tuple[str, str], str] | None = None, seconds: float = 60) -> Any:
-        made = build(H100, None)
+        made = build_capture(H100, None)
         tree = tmp_path / "host"
         made.tree.write(tree)
         place = tree / BOOT_ID.relative_to("/")
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(BOOT_ID.read_text())
         answers, report = tmp_path / "answers", tmp_path / "report.json"
-        answers.write_text(table(nvml(made.machine), actions))
+        answers.write_text(table(build_nvml_records(made.machine), actions))
         command = [sys.executable, "-m", "fabricscope", "scan", "--root", str(tree), "--timeout", str(seconds)]
         subprocess.run(
             [*command, "--only", "nvml,pci,modules", "--output", str(report), "--quiet"],

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fixtures.netlink import link, refusal
+from fixtures.netlink import build_error, build_link
 from probes import netlink
 from probes.netlink import Refused, attribute, attributes, messages, request
 from probes.text import Unparsable
@@ -34,19 +34,19 @@ def test_dump_of_links_leaves_statistics_out():
 def test_refusal_names_the_errno():
     """An error of the kernel is told apart from bytes that are no message."""
     with pytest.raises(Refused, match="EPERM"):
-        messages(refusal(errno.EPERM))
+        messages(build_error(errno.EPERM))
 
 
 def test_acknowledgement_is_no_message():
     """An error message with code 0 means that all is well."""
-    assert [] == messages(refusal(0))
+    assert [] == messages(build_error(0))
 
 
 @pytest.mark.parametrize("cut", [1, 15, 17, 30])
 def test_torn_message_is_the_declared_error(cut: int):
     """A reply that ends within a message is not read as a shorter one."""
     with pytest.raises(Unparsable):
-        messages(link(1, "lo")[:cut])
+        messages(build_link(1, "lo")[:cut])
 
 
 @given(st.lists(st.tuples(st.integers(1, 0x3FFF), st.binary(max_size=40))))

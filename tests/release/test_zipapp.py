@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.build import write
+from fixtures.build import write_capture
 from release.zipapp import build
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.usefixtures("real_commands")]
@@ -38,7 +38,7 @@ def run(pyz: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_it_scans_as_the_checkout_does(pyz: Path, tmp_path: Path) -> None:
     """A capture in zstd: msgspec, zstandard and every probe's code are there, and the report is the same."""
     capture = tmp_path / "capture.tar.zst"
-    write(DESCRIBED, FAULT, capture)
+    write_capture(DESCRIBED, FAULT, capture)
     told = ["scan", "--source", str(capture), "--format", "json"]
     here = subprocess.run([sys.executable, "-m", "fabricscope", *told], capture_output=True, text=True, check=True)
     there = run(pyz, *told)

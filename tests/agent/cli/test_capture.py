@@ -20,7 +20,7 @@ from tests.machines import HOSTS
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine's capture, in a folder in which we are."""
     place = tmp_path / "machine"
-    build.write(HOSTS[0], None, place)
+    build.write_capture(HOSTS[0], None, place)
     monkeypatch.chdir(tmp_path)
     return place
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent.cli.main import run
-from fixtures.build import write
+from fixtures.build import write_capture
 from tests.conftest import ROOT
 from tests.machines import HOSTS
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("real_commands")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A healthy machine's capture as a folder."""
     place = tmp_path_factory.mktemp("captures") / HOSTS[0]
-    write(HOSTS[0], None, place)
+    write_capture(HOSTS[0], None, place)
     return place
 
 

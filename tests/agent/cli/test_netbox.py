@@ -75,9 +75,9 @@ def test_plan_apply_plan(house: House, report: str, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize("option", ["--source", "--report"])
 def test_one_machine_by_report_or_source(house: House, report: str, option: str, tmp_path: Path) -> None:
     """As every other command takes it."""
-    from fixtures.build import write
+    from fixtures.build import write_capture
 
-    write(SHAPE, None, tmp_path / "capture")
+    write_capture(SHAPE, None, tmp_path / "capture")
     place = report if option == "--report" else str(tmp_path / "capture")
 
     assert 0 == run(["netbox", "apply", option, place, "-o", str(tmp_path / "out.txt")])
@@ -247,12 +247,12 @@ def test_a_plan_fits_eighty_columns(house: House, report: str, monkeypatch: pyte
     from agent.netbox.matching import ReportedNode
     from agent.netbox.page import page
     from agent.netbox.run import ApplyOptions, plan
-    from agent.outputs.inventory.node import desired
-    from agent.outputs.text.lines import plain
+    from agent.outputs.inventory.node import build_desired
+    from agent.outputs.text.lines import to_plain_text
 
     client = NetBox(NetBoxAccess(house.url, house.token))
-    made = plan(client, [ReportedNode(desired(scanned(SHAPE)), "h200.json")], ApplyOptions())
-    lines = plain(page(made, 80)).splitlines()
+    made = plan(client, [ReportedNode(build_desired(scanned(SHAPE)), "h200.json")], ApplyOptions())
+    lines = to_plain_text(page(made, 80)).splitlines()
 
     assert [] == [line for line in lines if len(line) > 80]
     assert len(lines) < 80

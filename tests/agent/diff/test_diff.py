@@ -16,7 +16,7 @@ from agent.model.gpu import Gpu
 from agent.model.nic import Fec, Netdev, Nic, Qos
 from agent.model.node import Module
 from agent.model.report import Report
-from agent.outputs.text.lines import plain
+from agent.outputs.text.lines import to_plain_text
 from agent.reports import encode_report
 from fixtures.machine import base_of
 from tests.agent.diff.changed import HGX, PCIE, ROCE, changed, renamed, renumbered, rows, shuffled
@@ -43,7 +43,7 @@ def test_a_machine_is_the_same_as_itself(shape: str) -> None:
 
     assert [] == diff(report, report).changes
     assert [] == diff(report, shuffled(report, random.Random(3).shuffle)).changes
-    assert "no differences" in plain(page(diff(report, report)))
+    assert "no differences" in to_plain_text(page(diff(report, report)))
 
 
 def test_load_time_and_traffic_are_no_difference() -> None:
@@ -251,7 +251,7 @@ def test_not_seen_is_not_gone() -> None:
 def test_the_page_is_plain_text_whatever_the_host_is_called() -> None:
     """No escape sequence of a hostile report reaches a terminal."""
     old = scanned(HGX)
-    text = plain(page(diff(old, changed(old, node__hostname="\x1b[31m", node__kernel="\x1b]0;x\x07"))))
+    text = to_plain_text(page(diff(old, changed(old, node__hostname="\x1b[31m", node__kernel="\x1b]0;x\x07"))))
 
     assert "\x1b" not in text
     assert "\x07" not in text
@@ -284,7 +284,7 @@ def test_any_mutated_report_gives_a_diff_or_is_no_report(data: st.DataObject) ->
         return
     for made in (diff(scanned(HGX), hostile), diff(hostile, scanned(HGX))):
         assert all(c.group in GROUPS and c.kind in KINDS and c.subjects for c in made.changes)
-        assert plain(page(made, 80))
+        assert to_plain_text(page(made, 80))
         assert msgspec.json.encode(made)
     assert [] == diff(hostile, hostile).changes
 

@@ -6,7 +6,7 @@ import pytest
 
 from agent.diff import diff
 from agent.diff.page import folded, page
-from agent.outputs.text.lines import plain
+from agent.outputs.text.lines import to_plain_text
 from fixtures.machine import base_of
 from tests.machines import FAULTS, scanned
 
@@ -253,7 +253,7 @@ def test_a_fault_is_a_small_difference(fault: str) -> None:
 @pytest.mark.parametrize("fault", EXPECTED)
 def test_the_page_of_a_fault_fits_a_terminal(fault: str) -> None:
     """Folded at 80 columns, and shorter than a screen."""
-    lines = plain(page(diff(scanned(base_of(fault)), scanned("", fault)), 80)).splitlines()
+    lines = to_plain_text(page(diff(scanned(base_of(fault)), scanned("", fault)), 80)).splitlines()
 
     assert max(map(len, lines)) <= 80
     assert len(lines) <= 40

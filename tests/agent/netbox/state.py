@@ -43,7 +43,7 @@ def interface(number: int, name: str, ours: bool = True, **more: Any) -> NetBoxI
 
 
 def make_diff(
-    one: objects.Desired, prune: bool = False, types: tuple[ModuleType, ...] = (H100,), **has: Any
+    one: objects.DesiredNode, prune: bool = False, types: tuple[ModuleType, ...] = (H100,), **has: Any
 ) -> DeviceDiff:
     """A node and what NetBox has of it."""
     holding = NetBoxState(device=Device(id=7, name="gpu01", serial="S"), **has)

@@ -9,8 +9,8 @@ import pytest
 
 from agent.netbox.api import Client, Row
 from agent.netbox.run import ApplyOptions, DevicePlacement, apply
-from agent.outputs.inventory.node import desired
-from agent.outputs.inventory.objects import Desired
+from agent.outputs.inventory.node import build_desired
+from agent.outputs.inventory.objects import DesiredNode
 from tests.agent.netbox.conftest import House
 from tests.agent.netbox.nodes import GPUS, changed, finding, linked, node, report_nodes
 from tests.agent.netbox.server import Reply, Server
@@ -21,7 +21,7 @@ NEVER = ApplyOptions()
 WRITES = 13  # requests for the node below: one a kind
 
 
-def full(house: House) -> Desired:
+def full(house: House) -> DesiredNode:
     """A node with something of everything."""
     one = node(house, verdict="error", findings=[finding("aaaaaaaaaaaaaaa1")])
     return changed(one, cables=linked(f"leaf-{house.mark}"))
@@ -280,7 +280,7 @@ def test_requests_are_few(server: Server, own: House) -> None:
 @pytest.mark.parametrize("names_only", [True, False])
 def test_hostile_names_end_up_as_names(house: House, names_only: bool) -> None:
     """Quotes, tags, control characters, 2000 letters: cut and cleaned, in step the second time."""
-    made = desired(hostile(scanned(H100), names_only))
+    made = build_desired(hostile(scanned(H100), names_only))
     hostile_node = changed(made, name=f"evil-{house.mark}", serial=f"evil-{house.mark}")
     device = house.device("evil", serial=hostile_node.serial)
 

@@ -16,7 +16,7 @@ def modules_of(what: DeviceDiff) -> DiffResult:
     return diff_modules.diff_modules(what, diff_modules.pair_modules(what))
 
 
-def gpus(*modules: objects.Module) -> objects.Desired:
+def gpus(*modules: objects.InventoryModule) -> objects.DesiredNode:
     """A node with these modules and no ports."""
     return changed(node(None), modules=list(modules), interfaces=[])
 

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.netbox.journal import LINE_LIMIT, make_entry, parse_open_findings, summarize_findings
-from agent.outputs.inventory.fit import fit
-from agent.outputs.inventory.objects import Finding
+from agent.outputs.inventory.fields import fit_text
+from agent.outputs.inventory.objects import InventoryFinding
 from tests.agent.netbox.nodes import finding
 
 A, B = finding("aaaaaaaaaaaaaaa1"), finding("aaaaaaaaaaaaaaa2", "warning", "roce-mtu-small", "ens1")
-TEXTS = st.text(max_size=40).map(lambda text: fit(text, 200) or "?")
+TEXTS = st.text(max_size=40).map(lambda text: fit_text(text, 200) or "?")
 PRINTS = st.from_regex(r"[0-9a-f]{16}", fullmatch=True)
-FINDINGS = st.builds(Finding, fingerprint=PRINTS, severity=TEXTS, rule=TEXTS, label=TEXTS, summary=TEXTS)
+FINDINGS = st.builds(InventoryFinding, fingerprint=PRINTS, severity=TEXTS, rule=TEXTS, label=TEXTS, summary=TEXTS)
 
 
 def test_an_entry_names_what_is_new_and_what_is_gone() -> None:
@@ -69,7 +69,7 @@ def test_an_entry_that_somebody_edited_is_not_believed() -> None:
 
 
 @given(st.lists(FINDINGS, max_size=60, unique_by=lambda each: each.fingerprint))
-def test_any_set_can_be_read_back(findings: list[Finding]) -> None:
+def test_any_set_can_be_read_back(findings: list[InventoryFinding]) -> None:
     """Of more than an entry shows, too."""
     made = make_entry(findings, None, [])
 

@@ -55,7 +55,7 @@ def wired(**port_changes: Any) -> dict[str, Any]:
     return {"bays": [bay(1, ETHERNET)], "modules": [kept], "interfaces": [one], "macs": [mac]}
 
 
-def carded(*ports: objects.Interface) -> objects.Desired:
+def carded(*ports: objects.InventoryInterface) -> objects.DesiredNode:
     """A node with one card."""
     return changed(node(None), modules=[nic(ETHERNET, "ConnectX-7", "33-9c-bf")], interfaces=list(ports))
 

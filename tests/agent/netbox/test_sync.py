@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.netbox.changes import NetBoxChange
 from agent.netbox.run import ApplyOptions, ApplyResult, DevicePlacement, apply, plan
-from agent.outputs.inventory.objects import Desired
+from agent.outputs.inventory.objects import DesiredNode
 from tests.agent.netbox.conftest import House
 from tests.agent.netbox.nodes import (
     ETHERNET,
@@ -23,7 +23,7 @@ from tests.agent.netbox.nodes import (
 )
 
 
-def applied(house: House, *nodes: Desired, **wish: Any) -> ApplyResult:
+def applied(house: House, *nodes: DesiredNode, **wish: Any) -> ApplyResult:
     """Apply, and hold that a second time changes nothing, and a plan says so."""
     done = apply(house.client(), report_nodes(*nodes), ApplyOptions(**wish), wait=lambda _: None)
     again = apply(house.client(), report_nodes(*nodes), ApplyOptions(**wish), wait=lambda _: None)

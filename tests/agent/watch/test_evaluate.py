@@ -19,8 +19,7 @@ from agent.model.schema import schema_text
 from agent.reports import encode_report
 from agent.watch.debounce import AFFECTED_PROBES
 from agent.watch.evaluate import Evaluation, Evaluator
-from fixtures.build import build
-from fixtures.memory import in_memory
+from fixtures.build import build_capture, host_in_memory
 from probes.catalogue import probes
 from probes.host.recording import RecordingHost
 from probes.kernel import events
@@ -35,7 +34,7 @@ WIDTH, PORT = "pcie-width-downgraded", "ib-port-down"
 @functools.cache
 def built(fault: str | None) -> RecordedHost:
     """It answers from memory, and keeps nothing of who asked."""
-    return in_memory(build(None, fault) if fault else build(BASE), BASE)
+    return host_in_memory(build_capture(None, fault) if fault else build_capture(BASE), BASE)
 
 
 class Machine:

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from fixtures import dcb as made
-from fixtures.network_words import Qos
+from fixtures.description import QosSpec
 from probes import netlink
 from probes.dcb import netlink as dcb
 from probes.dcb.facts import Application
@@ -18,7 +18,7 @@ ASKED = "00150000070001006c6f0000"
 
 def answer(**words: object) -> bytes:
     """The payload of an answer that the fixture machines give."""
-    return netlink.messages(made.answer("eth0", Qos(**words)))[0].payload  # type: ignore[arg-type]
+    return netlink.messages(made.build_reply("eth0", QosSpec(**words)))[0].payload  # type: ignore[arg-type]
 
 
 def ieee(*children: bytes) -> bytes:
@@ -95,7 +95,7 @@ def test_a_trust_table_keeps_its_order() -> None:
 
 
 def test_a_longer_structure_is_read_as_far_as_it_is_known() -> None:
-    pfc = made.pfc([3], 7, [0] * 8, [0] * 8) + bytes(16)
+    pfc = made.pack_pfc([3], 7, [0] * 8, [0] * 8) + bytes(16)
     assert dcb.parse_ieee(ieee(attribute(dcb.PFC, pfc))).pfc == dcb.parse_ieee(answer(pfc=[3])).pfc
 
 

@@ -7,8 +7,8 @@ import errno
 import pytest
 
 from fixtures import dcb as made
-from fixtures.netlink import link, refusal
-from fixtures.network_words import Qos
+from fixtures.description import QosSpec
+from fixtures.netlink import build_error, build_link
 from probes import netlink
 from probes.catalogue import probe
 from probes.dcb import netlink as dcb_netlink
@@ -42,14 +42,14 @@ def machine(answer: bytes | Unanswered | None, *, live: bool = True, kind: int =
             **{f"{FOLDER}/{path.replace('__', '/')}": text for path, text in texts.items()},
         }
     )
-    here.answers[netlink.links_request()] = link(4, NAME, mac=MAC, type=kind)
+    here.answers[netlink.links_request()] = build_link(4, NAME, mac=MAC, type=kind)
     if answer is not None:
         here.answers[dcb_netlink.question(NAME, dcb_netlink.IEEE_GET)] = answer
     return here
 
 
 def qos(**words: object) -> bytes:
-    return made.answer(NAME, Qos(**words))  # type: ignore[arg-type]
+    return made.build_reply(NAME, QosSpec(**words))  # type: ignore[arg-type]
 
 
 def facts(here: Machine) -> DcbFacts:
@@ -92,7 +92,7 @@ def test_a_refusal_is_a_reason_of_that_interface(code: int, reason: str) -> None
     [
         b"",
         b"\0" * 7,
-        refusal(errno.EOPNOTSUPP),
+        build_error(errno.EOPNOTSUPP),
         request(dcb_netlink.GET_DCB, 0, b""),
         request(dcb_netlink.GET_DCB, 0, bytes(4) + attribute(dcb_netlink.IEEE, attribute(dcb_netlink.PFC, b"short"))),
         request(dcb_netlink.GET_DCB + 1, 0, bytes(4)),

@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from probes import netlink as codec
 from probes.ethtool import ioctl as ioctl
 from probes.ethtool import netlink as genl
 from probes.ethtool.link_modes import fastest, set_bits
@@ -26,7 +27,7 @@ VETH = (
 
 
 def message(command: int, *attributes: bytes) -> bytes:
-    return request(21, 0, genl.HEAD.pack(command, 1, 0) + b"".join(attributes))
+    return request(21, 0, codec.GENERIC_HEAD.pack(command, 1, 0) + b"".join(attributes))
 
 
 def bits(kind: int, *numbers: int) -> bytes:
@@ -77,11 +78,11 @@ def test_a_link_that_is_down_has_no_active_fec() -> None:
 
 def test_the_family_and_the_memory() -> None:
     """Another message, or none, is refused."""
-    family = request(genl.CONTROL, 0, genl.HEAD.pack(genl.NEW_FAMILY, 2, 0) + attribute(1, b"\x15\0"))
+    family = request(codec.CONTROL, 0, codec.GENERIC_HEAD.pack(codec.NEW_FAMILY, 2, 0) + attribute(1, b"\x15\0"))
 
-    assert 21 == genl.parse_family(family)
+    assert 21 == codec.parse_family(family)
     assert b"\x19\x52" == genl.parse_eeprom(message(genl.EEPROM_REPLY, attribute(genl.EEPROM_DATA, b"\x19\x52")))
-    for parse in (genl.parse_family, genl.parse_eeprom, genl.parse_pause, genl.parse_fec, genl.parse_link_modes):
+    for parse in (codec.parse_family, genl.parse_eeprom, genl.parse_pause, genl.parse_fec, genl.parse_link_modes):
         with pytest.raises(Unparsable):
             parse(b"")
         with pytest.raises(Unparsable):
@@ -89,7 +90,7 @@ def test_the_family_and_the_memory() -> None:
     with pytest.raises(Unparsable):
         genl.parse_eeprom(message(genl.EEPROM_REPLY))
     with pytest.raises(Unparsable):
-        genl.parse_family(request(genl.CONTROL, 0, genl.HEAD.pack(genl.NEW_FAMILY, 2, 0)))
+        codec.parse_family(request(codec.CONTROL, 0, codec.GENERIC_HEAD.pack(codec.NEW_FAMILY, 2, 0)))
 
 
 def test_a_question_names_no_interface() -> None:

@@ -7,6 +7,7 @@ import struct
 
 import pytest
 
+from probes import netlink as codec
 from probes.ethtool import ioctl as ioctl
 from probes.ethtool import netlink as genl
 from probes.host import ethtool_ioctl as ethtool
@@ -70,29 +71,29 @@ def test_more_counters_than_there_is_room_for_are_refused() -> None:
 @pytest.mark.parametrize("command", NETLINK_SETTERS)
 def test_generic_netlink_asks_questions_of_ethtool_alone(command: int) -> None:
     """Setters, actions, and the same numbers of other families."""
-    family = genl.parse_family(LiveHost().netlink(genl.GENERIC, genl.family_request()))
+    family = codec.parse_family(LiveHost().netlink(codec.GENERIC, codec.family_request(genl.FAMILY)))
     with pytest.raises(ValueError, match="no question"):
-        netlink.ask(genl.GENERIC, genl.get_request(family, command, LOOPBACK))
+        netlink.ask(codec.GENERIC, genl.get_request(family, command, LOOPBACK))
 
 
 def test_another_family_is_not_asked() -> None:
     """Nor the one that hands out numbers, but for families; nor with a message that ends early."""
-    family = genl.parse_family(LiveHost().netlink(genl.GENERIC, genl.family_request()))
+    family = codec.parse_family(LiveHost().netlink(codec.GENERIC, codec.family_request(genl.FAMILY)))
     with pytest.raises(ValueError, match="no question"):
-        netlink.ask(genl.GENERIC, genl.get_request(family + 1, genl.PAUSE_GET, LOOPBACK))
+        netlink.ask(codec.GENERIC, genl.get_request(family + 1, genl.PAUSE_GET, LOOPBACK))
     with pytest.raises(ValueError, match="families"):
-        netlink.ask(genl.GENERIC, request(genl.CONTROL, IS_REQUEST, genl.HEAD.pack(10, 2, 0)))
+        netlink.ask(codec.GENERIC, request(codec.CONTROL, IS_REQUEST, codec.GENERIC_HEAD.pack(10, 2, 0)))
     with pytest.raises(ValueError, match="no question"):
-        netlink.ask(genl.GENERIC, request(family, IS_REQUEST, b""))
+        netlink.ask(codec.GENERIC, request(family, IS_REQUEST, b""))
 
 
 @pytest.mark.parametrize("command", [genl.LINKMODES_GET, genl.PAUSE_GET, genl.FEC_GET])
 def test_the_loopback_has_no_such_thing(command: int) -> None:
     """The errno has the name that drivers give it."""
     host = LiveHost()
-    family = genl.parse_family(host.netlink(genl.GENERIC, genl.family_request()))
+    family = codec.parse_family(host.netlink(codec.GENERIC, codec.family_request(genl.FAMILY)))
     with pytest.raises(Failed) as caught:
-        host.netlink(genl.GENERIC, genl.get_request(family, command, LOOPBACK))
+        host.netlink(codec.GENERIC, genl.get_request(family, command, LOOPBACK))
     assert "EOPNOTSUPP" == caught.value.code
 
 
@@ -128,7 +129,7 @@ def test_counters_of_whatever_interface_has_some() -> None:
 def test_an_index_that_is_not_there_is_a_reason() -> None:
     """It went away since it was listed."""
     host = LiveHost()
-    family = genl.parse_family(host.netlink(genl.GENERIC, genl.family_request()))
+    family = codec.parse_family(host.netlink(codec.GENERIC, codec.family_request(genl.FAMILY)))
     with pytest.raises(Failed) as caught:
-        host.netlink(genl.GENERIC, genl.get_request(family, genl.PAUSE_GET, 999_999))
+        host.netlink(codec.GENERIC, genl.get_request(family, genl.PAUSE_GET, 999_999))
     assert "ENODEV" == caught.value.code

@@ -14,8 +14,9 @@ import pytest
 from probes.host import netlink_socket as netlink
 from probes.host import udev
 from probes.host.interface import Absent, Failed, TimedOut, Unanswered
-from probes.host.netlink_socket import ask, messages, same_question
+from probes.host.netlink_socket import ask
 from probes.host.udev import Udev, properties, record, record_of
+from probes.netlink import same_question, whole_messages
 
 GETLINK, NEWLINK, DUMP = 18, 16, 0x301
 
@@ -26,7 +27,7 @@ def request(kind: int, flags: int, body: bytes = bytes(16)) -> bytes:
 
 def test_a_dump_is_whole() -> None:
     """All interfaces of this network namespace, loopback among them; without the mark of its end."""
-    found = list(messages(ask(0, request(GETLINK, DUMP))))
+    found = list(whole_messages(ask(0, request(GETLINK, DUMP))))
 
     assert {NEWLINK} == {kind for kind, _, _ in found}
     assert len(os.listdir("/sys/class/net")) == len(found)
@@ -35,7 +36,7 @@ def test_a_dump_is_whole() -> None:
 def test_one_answer_is_enough_where_one_was_asked_for() -> None:
     """Interface 1, without a dump."""
     body = struct.pack("=BxHiII", 0, 0, 1, 0, 0)
-    ((kind, _, message),) = messages(ask(0, request(GETLINK, 1, body)))
+    ((kind, _, message),) = whole_messages(ask(0, request(GETLINK, 1, body)))
 
     assert NEWLINK == kind
     assert b"lo\0" in message
@@ -142,7 +143,7 @@ def test_malformed_messages_end_the_list(data: bytes) -> None:
     """No length of a message leads past its end, or nowhere."""
     began = time.monotonic()
 
-    assert [] == list(messages(data))
+    assert [] == list(whole_messages(data))
     assert time.monotonic() - began < 1
 
 

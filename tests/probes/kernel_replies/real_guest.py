@@ -14,7 +14,7 @@ from typing import Any
 
 from probes.catalogue import probe
 from probes.host.interface import Absent, unanswered
-from probes.host.netlink_socket import same_question
+from probes.netlink import same_question
 from probes.probe import Status, outcome_of
 from probes.sources.memory import Link, MemoryFiles
 from tests.probes.system.system_machine import Machine

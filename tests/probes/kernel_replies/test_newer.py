@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from probes import netlink
+from probes import netlink as codec
 from probes.dcb import netlink as dcb_netlink
 from probes.dcb.dcb_tool import parse_dcb
 from probes.dcb.facts import Application, Dcb
@@ -73,7 +74,7 @@ def test_ethtool_is_what_the_tool_says(port: str) -> None:
     family = 22  # as the guest's kernel numbered it
 
     def asked(command: int) -> bytes:
-        return reply(port, genl.GENERIC, genl.get_request(family, command, index))
+        return reply(port, codec.GENERIC, genl.get_request(family, command, index))
 
     assert ethtool_text.parse_pause(SAID[f"ethtool -a {port}"]) == genl.parse_pause(asked(genl.PAUSE_GET))
     assert ethtool_text.parse_fec(SAID[f"ethtool -I --show-fec {port}"]) == genl.parse_fec(asked(genl.FEC_GET))

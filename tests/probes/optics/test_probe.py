@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fixtures.network_words import Module as Words
-from fixtures.optics import THRESHOLDS, pages
+from fixtures.description import ModuleSpec as Words
+from fixtures.optics import THRESHOLDS, build_pages
 from probes.catalogue import probe
 from probes.host.interface import Absent, Denied, Failed, TimedOut
 from probes.optics import cmis as optics_cmis
@@ -157,7 +157,7 @@ def test_lanes_that_do_not_exist_are_left_out() -> None:
 
 def memory(**words: Any) -> dict[int, bytearray]:
     """Pages of a module; the lower memory is -1."""
-    return {page: bytearray(content) for page, content in pages(Words(**words), "S1").items()}
+    return {page: bytearray(content) for page, content in build_pages(Words(**words), "S1").items()}
 
 
 def cmis(made: dict[int, bytearray]) -> Module:

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from fixtures.netlink import DONE, refusal
+from fixtures.netlink import DONE, build_error
 from probes import netlink
 from probes.catalogue import probe
 from probes.host.interface import Completed, Failed, Unanswered, unanswered
@@ -76,11 +76,11 @@ def test_without_ib_core_there_is_nothing() -> None:
 
 
 def test_ports_that_do_not_answer_leave_the_device() -> None:
-    outcome = outcome_of(probe("rdma_netlink"), machine(device(0, "mlx5_0"), refusal(errno.ENODEV)))
+    outcome = outcome_of(probe("rdma_netlink"), machine(device(0, "mlx5_0"), build_error(errno.ENODEV)))
     assert (outcome.status, outcome.facts.devices) == (Status.PARTIAL, (NetlinkDevice("mlx5_0", "roce"),))
 
 
-@pytest.mark.parametrize("answer", [b"\0" * 9, request(GET, 0, b"\3\0\1\0"), refusal(errno.EINVAL)])
+@pytest.mark.parametrize("answer", [b"\0" * 9, request(GET, 0, b"\3\0\1\0"), build_error(errno.EINVAL)])
 def test_a_strange_answer_is_a_failure_with_a_reason(answer: bytes) -> None:
     assert outcome_of(probe("rdma_netlink"), machine(answer)).status is Status.FAILED
 

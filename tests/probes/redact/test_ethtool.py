@@ -6,8 +6,9 @@ import struct
 
 import pytest
 
-from fixtures.network_words import Module
-from fixtures.optics import pages
+from fixtures.description import ModuleSpec
+from fixtures.optics import build_pages
+from probes import netlink as codec
 from probes.ethtool import ioctl as ioctl
 from probes.ethtool import netlink as genl
 from probes.host.interface import Completed
@@ -31,7 +32,7 @@ def header(name: str) -> bytes:
 
 
 def message(command: int, *attributes: bytes, kind: int = 21) -> bytes:
-    return request(kind, 0, genl.HEAD.pack(command, 1, 0) + b"".join(attributes))
+    return request(kind, 0, codec.GENERIC_HEAD.pack(command, 1, 0) + b"".join(attributes))
 
 
 def memory(part: tuple[int, int, int, int], data: bytes) -> tuple[bytes, bytes]:
@@ -57,7 +58,7 @@ def written(question: bytes, answer: bytes) -> bytes:
 @pytest.mark.parametrize("form", ["osfp", "qsfp-dd", "qsfp28"])
 def test_the_serial_number_of_a_module(form: str) -> None:
     """As long, and nothing else is different."""
-    made = pages(Module(form=form, vendor="ACME", part="SR4"), SERIAL)
+    made = build_pages(ModuleSpec(form=form, vendor="ACME", part="SR4"), SERIAL)
     parse = optics_sff8636.parse if form == "qsfp28" else optics_cmis.parse
     question, answer = memory(optics_reads.UPPER, made[0])
     new = genl.parse_eeprom(written(question, answer))
@@ -103,7 +104,7 @@ def test_a_module_without_a_serial_number() -> None:
     [
         message(99, header(NAMED)),
         message(2, header(NAMED)),
-        message(7, header(NAMED), kind=genl.CONTROL),
+        message(7, header(NAMED), kind=codec.CONTROL),
         request(21, 0, b""),
         message(genl.PAUSE_REPLY, b"\xff\xff\1\0"),
         memory(optics_reads.UPPER, b"\x7f" * 128)[1],
@@ -121,16 +122,16 @@ def test_settings_stay_and_the_family_too() -> None:
     """Words and numbers; of the family its number."""
     pause = message(genl.PAUSE_REPLY, header(NAMED), attribute(2, b"\0"), attribute(3, b"\1"))
     family = message(
-        genl.NEW_FAMILY, attribute(2, b"ethtool\0"), attribute(1, b"\x15\0"), attribute(7, b"secret"), kind=16
+        codec.NEW_FAMILY, attribute(2, b"ethtool\0"), attribute(1, b"\x15\0"), attribute(7, b"secret"), kind=16
     )
 
     assert genl.Pause(True, None, False) == genl.parse_pause(written(b"", pause))
-    assert 21 == genl.parse_family(written(b"", family))
+    assert 21 == codec.parse_family(written(b"", family))
 
 
 def test_a_whole_recording() -> None:
     """The same serial has one pseudonym in memory and in text; names of interfaces; reasons of refusals."""
-    made = pages(Module(), SERIAL)
+    made = build_pages(ModuleSpec(), SERIAL)
     question, answer = memory(optics_reads.UPPER, made[0])
     driver = ioctl.DRIVER.pack(
         3, b"mlx5_core", b"6.8", b"28.43 (MT_1)", b"0000:1a:00.0", NAMED.encode(), b"", 0, 0, 0, 9, 0

@@ -16,7 +16,8 @@ import pytest
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
 from agent.reports import encode_report
-from fixtures import build, names
+from fixtures import build
+from fixtures import identifiers as names
 from probes.capture.writer import write_capture
 from probes.capture_extras import record_extras
 from probes.host.recording import Recording
@@ -38,7 +39,7 @@ def test_nothing_names_a_fixture_machine(shape: str, tmp_path: Path) -> None:
     new, texts = redacted(recording)
     write_capture(new, str(tmp_path / "c.tar"))
     again, _ = diagnose(open_source(str(tmp_path / "c.tar"), None), ScanPlan())
-    described = build.build(shape).machine
+    described = build.build_capture(shape).machine
 
     assert [] == left(
         tmp_path / "c.tar",
@@ -111,15 +112,15 @@ def is_an_identity(text: str) -> bool:
 
 
 def made_up(hostname: str, recording: Recording) -> Iterator[str]:
-    """What fixtures/names.py made for this machine, whether a report shows it or not."""
+    """What fixtures/identifiers.py made for this machine, whether a report shows it or not."""
     functions = {
         match for path in recording.files for match in re.findall(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.\d", path)
     }
     for address in functions:
-        yield from (names.gpu_uuid(hostname, address), names.serial(hostname, address))
-        yield names.serial(hostname, address, "module")
-    yield names.plain_uuid(hostname, "boot")
-    yield names.plain_uuid(hostname, "machine")
+        yield from (names.make_gpu_uuid(hostname, address), names.make_serial(hostname, address))
+        yield names.make_serial(hostname, address, "module")
+    yield names.make_uuid(hostname, "boot")
+    yield names.make_uuid(hostname, "machine")
 
 
 def left(capture: Path, originals: list[str] | Iterator[str]) -> list[str]:

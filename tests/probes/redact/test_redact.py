@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fixtures import names as made
+from fixtures import identifiers as made
 from probes.host.interface import Completed
-from probes.host.netlink_socket import HEADER
 from probes.host.recording import Recording
 from probes.host.refusal import Refusal
+from probes.netlink import HEADER
 from probes.redact import binary as binary
 from probes.redact.pseudonyms import Pseudonyms
 from probes.redact.redact import redacted
@@ -263,7 +263,7 @@ def attribute(kind: int, value: bytes) -> bytes:
 def test_the_serial_number_of_a_configuration_space() -> None:
     """In sysfs's file and in lspci's dump: the same, and nothing else is touched."""
     space = bytearray(4096)
-    serial = bytes.fromhex(made.guid_of(MAC).replace(":", ""))
+    serial = bytes.fromhex(made.guid_of_mac(MAC).replace(":", ""))
     struct.pack_into("<I", space, 0x100, 0x0001 | 1 << 16 | 0x148 << 20)
     struct.pack_into("<I", space, 0x148, 0x0003 | 1 << 16)
     space[0x14C:0x154] = serial[::-1]

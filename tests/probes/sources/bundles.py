@@ -14,8 +14,8 @@ from pathlib import Path
 
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
-from fixtures.build import build
-from fixtures.tree import Tree
+from fixtures.build import build_capture
+from fixtures.tree import FileTree
 from tests.machines import scanned
 
 RULE = "_" * 44
@@ -51,9 +51,9 @@ def uname(shape: str) -> str:
     return f"Linux {node.hostname} {node.kernel} #40 SMP Fri Oct 6 2023 {node.arch} {node.arch} {node.arch} GNU/Linux"
 
 
-def tree_of(shape: str) -> Tree:
+def tree_of(shape: str) -> FileTree:
     """The files of a fixture machine."""
-    return build(shape).tree
+    return build_capture(shape).tree
 
 
 @functools.cache
@@ -70,7 +70,7 @@ def _bus(shape: str) -> tempfile.TemporaryDirectory[str]:
     pci = {path: content for path, content in made.files.items() if READ_BY_LSPCI.search(path)}
     links = {path: target for path, target in made.links.items() if "/pci" in path}
     folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory()
-    Tree(pci, links, set()).write(Path(folder.name))
+    FileTree(pci, links, set()).write(Path(folder.name))
     return folder
 
 

@@ -2,44 +2,53 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from agent.cli.main import run
 from agent.cli.options import ExportFormat
-from agent.outputs.export import FORMS, exported
+from agent.outputs.export import export_report
 from agent.reports import encode_report
 from tests.agent.outputs.export.given import H100, MACHINES, bare, hostile
+from tests.conftest import ROOT
 from tests.machines import scanned
+
+FORMS = [form.value for form in ExportFormat]
+PACKAGE = ROOT / "agent" / "outputs" / "export"
 
 
 def test_the_command_offers_every_form():
-    """The names on the command line are those of the package."""
-    assert list(FORMS) == [each.value for each in ExportFormat]
+    """Every module with an `export` is a format on the command line; a format without a module fails below."""
+    modules = {
+        path.stem for path in PACKAGE.glob("*.py") if re.search(r"^def export\(|as export$", path.read_text(), re.M)
+    }
+
+    assert {form.replace("-", "_") for form in FORMS} == modules
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("host", "fault"), MACHINES)
 def test_every_machine_gives_the_same_bytes_twice(form: str, host: str, fault: str | None) -> None:
     """A form that ends with a line end, twice the same."""
-    said = exported(form, scanned(host, fault))
+    said = export_report(form, scanned(host, fault))
 
     assert said.endswith("\n")
-    assert exported(form, scanned(host, fault)) == said
+    assert export_report(form, scanned(host, fault)) == said
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_report_of_nothing_is_written(form: str) -> None:
     """Nothing known is no error."""
-    assert exported(form, bare(scanned(H100)))
+    assert export_report(form, bare(scanned(H100)))
 
 
 @pytest.mark.parametrize("names_only", [True, False])
 @pytest.mark.parametrize("form", FORMS)
 def test_hostile_texts_stay_in_their_place(form: str, names_only: bool) -> None:
     """No control character gets through, and no line is as long as what a firmware may say."""
-    said = exported(form, hostile(scanned(H100), names_only))
+    said = export_report(form, hostile(scanned(H100), names_only))
 
     assert not [c for c in said if c != "\n" and not c.isprintable()]
     assert "z" * 1000 not in said

@@ -14,7 +14,7 @@ from agent.model.gpu import Fabric, Mig
 from agent.model.nic import Neighbor
 from agent.model.node import Cpu, Node, NumaNode
 from agent.model.report import Report
-from agent.outputs.export.slurm import core_ranges, export
+from agent.outputs.export.slurm import compute_core_ranges, export
 from tests.agent.outputs.export.given import H100, MACHINES, bare, hostile, with_gpu, with_topology
 from tests.machines import HOSTS, scanned
 
@@ -117,7 +117,7 @@ def test_cores_are_logical():
 )
 def test_cores_of_numa_nodes(given: Node, ranges: dict[int, str]) -> None:
     """Known only where no other reading is possible."""
-    assert ranges == core_ranges(given)
+    assert ranges == compute_core_ranges(given)
 
 
 def test_links_are_left_out_where_one_gpus_are_not_known():

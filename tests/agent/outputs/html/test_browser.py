@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from agent.model.report import Report
-from agent.outputs.export import exported
+from agent.outputs.export import export_report
 from tests.agent.outputs.export.given import hostile
 from tests.browser import NEEDED, Shown
 from tests.machines import scanned
@@ -28,7 +28,7 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Any]:
 
     def made(report: Report, form: str = "html", width: int = 1280, scheme: str = "light") -> Shown:
         file = tmp_path / f"page.{form}"
-        file.write_bytes(exported(form, report).encode("utf-8", "replace"))
+        file.write_bytes(export_report(form, report).encode("utf-8", "replace"))
         pages.append(browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme))
         return Shown(pages[-1], file.as_uri())
 
@@ -178,7 +178,7 @@ def test_print_shows_all(show: Any) -> None:
 def test_without_script_it_reads_the_same(browser: Any, tmp_path: Path) -> None:
     """Boxes are links to blocks of the page; nothing offers what cannot be done."""
     file = tmp_path / "page.html"
-    file.write_text(exported("html", scanned(H100, "gpu-width-x8")))
+    file.write_text(export_report("html", scanned(H100, "gpu-width-x8")))
     page = browser.new_context(java_script_enabled=False).new_page()
     page.goto(file.as_uri())
 

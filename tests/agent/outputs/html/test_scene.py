@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from agent.model.pci import Link, LinkQuality
-from agent.outputs.html.layout import layout
-from agent.outputs.html.scene import Box, Scene, places, scene, wire
+from agent.outputs.html.layout import compute_layout
+from agent.outputs.html.scene import Box, Scene, build_scene, make_link_bar, severity_by_box
 from tests.machines import HOSTS, scanned
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
@@ -21,7 +21,7 @@ def boxes(made: Scene) -> dict[str, Box]:
 def test_every_gpu_and_nic_has_one_box(host: str) -> None:
     """Each once, wherever it hangs; virtual functions where there is nothing else."""
     report = scanned(host)
-    keys = [box.key for node in scene(report).boxes for box in node.walk() if box.kind in ("gpu", "nic")]
+    keys = [box.key for node in build_scene(report).boxes for box in node.walk() if box.kind in ("gpu", "nic")]
 
     physical = [nic for nic in report.topology.nics if not nic.virtual_function and not nic.software]
     nics = physical or [nic for nic in report.topology.nics if not nic.software]
@@ -31,7 +31,7 @@ def test_every_gpu_and_nic_has_one_box(host: str) -> None:
 @pytest.mark.parametrize("host", HOSTS)
 def test_no_two_boxes_overlap(host: str) -> None:
     """Of boxes of which none is in the other; and each lies inside the picture."""
-    made = layout(scene(scanned(host)))
+    made = compute_layout(build_scene(scanned(host)))
     flat = [each for each in made.placed if each.box.kind != "node"]
 
     for number, one in enumerate(flat):
@@ -45,14 +45,14 @@ def test_no_two_boxes_overlap(host: str) -> None:
 
 def test_nvswitches_that_are_alike_are_one_box() -> None:
     """Four of them say no more than one; one that has a finding stands alone."""
-    titles = [box.title for box in boxes(scene(scanned(H100))).values() if box.kind == "nvswitch"]
+    titles = [box.title for box in boxes(build_scene(scanned(H100))).values() if box.kind == "nvswitch"]
 
     assert titles == ["4x NVSwitch"]
 
 
 def test_a_narrow_uplink_is_marked_with_the_pairs_that_it_limits() -> None:
     """The link is told once, at the switch; what hangs below it has its full width."""
-    made = boxes(scene(scanned(H100, "switch-uplink-x4")))
+    made = boxes(build_scene(scanned(H100, "switch-uplink-x4")))
     uplink = made["0000:38:00.0"].wire
 
     assert uplink is not None
@@ -64,12 +64,12 @@ def test_a_narrow_uplink_is_marked_with_the_pairs_that_it_limits() -> None:
 
 def test_a_device_that_is_slower_than_its_switch_limits_nothing() -> None:
     """A Gen4 NIC in a Gen5 slot is what was bought."""
-    assert not [box for box in boxes(scene(scanned(H100))).values() if box.wire and box.wire.limits]
+    assert not [box for box in boxes(build_scene(scanned(H100))).values() if box.wire and box.wire.limits]
 
 
 def test_a_gpu_at_x8_limits_its_own_rail() -> None:
     """What ends at a device that could do more is told there."""
-    made = boxes(scene(scanned(H100, "gpu-width-x8")))
+    made = boxes(build_scene(scanned(H100, "gpu-width-x8")))
 
     assert [box.title for box in made.values() if box.wire and box.wire.limits] == ["GPU2"]
 
@@ -96,7 +96,7 @@ def test_a_link_is_held_against_its_ends_only_where_it_says_something(
         speed_gt_s=speed, width=width, max_speed_gt_s=32.0, max_width=16, bandwidth_gbyte_s=bandwidth,
         quality=LinkQuality(state=state, reason="why"),
     )  # fmt: skip
-    made = wire("0000:01:00.0", link)
+    made = make_link_bar("0000:01:00.0", link)
 
     assert (made.text, made.state) == (text, seen)
     assert made.could == 63.015
@@ -105,7 +105,7 @@ def test_a_link_is_held_against_its_ends_only_where_it_says_something(
 
 def test_nvlinks_end_at_switches_or_at_other_gpus() -> None:
     """Pairs without a switch are joined directly, each pair once."""
-    switched, paired = scene(scanned(H100)), scene(scanned("4xrtx3090-1s-nvlink-pairs"))
+    switched, paired = build_scene(scanned(H100)), build_scene(scanned("4xrtx3090-1s-nvlink-pairs"))
 
     assert switched.direct == {}
     assert {plug.far for box in boxes(switched).values() for plug in box.plugs if plug.kind == "nvlink"} == {
@@ -116,7 +116,7 @@ def test_nvlinks_end_at_switches_or_at_other_gpus() -> None:
 
 def test_one_inactive_nvlink_is_seen_at_its_gpu() -> None:
     """17 of 18, and no other."""
-    made = boxes(scene(scanned(H100, "nvlink-one-inactive")))
+    made = boxes(build_scene(scanned(H100, "nvlink-one-inactive")))
     lacking = [(box.title, plug.text) for box in made.values() for plug in box.plugs if plug.state == "lacks"]
 
     assert lacking == [("GPU2", "NVLink 17/18")]
@@ -133,7 +133,9 @@ def test_one_inactive_nvlink_is_seen_at_its_gpu() -> None:
 )
 def test_findings_stand_at_their_box(host: str, fault: str | None, expected: dict[str, str]) -> None:
     """A port's at its NIC, a link's at its GPU."""
-    assert {key: severity for key, severity in places(scanned(host, fault)).items() if severity != "info"} == expected
+    assert {
+        key: severity for key, severity in severity_by_box(scanned(host, fault)).items() if severity != "info"
+    } == expected
 
 
 def test_an_interface_belongs_to_its_nic_and_a_pair_to_both() -> None:
@@ -148,7 +150,7 @@ def test_an_interface_belongs_to_its_nic_and_a_pair_to_both() -> None:
         msgspec.structs.replace(finding, subject=f"link:{gpu}/3", severity="critical"),
     ]
 
-    found = places(msgspec.structs.replace(report, findings=said))
+    found = severity_by_box(msgspec.structs.replace(report, findings=said))
 
     assert found[netdev.nic or ""] == "warning"
     assert found[gpu] == "critical"

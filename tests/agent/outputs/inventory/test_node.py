@@ -10,9 +10,9 @@ import pytest
 
 from agent.model.nic import Neighbor
 from agent.model.report import Report
-from agent.outputs.inventory import fit
-from agent.outputs.inventory.node import desired
-from agent.outputs.inventory.objects import Desired
+from agent.outputs.inventory import fields as fit
+from agent.outputs.inventory.node import build_desired
+from agent.outputs.inventory.objects import DesiredNode
 from tests.agent.outputs.export.given import H100, bare, hostile, with_topology
 from tests.machines import HOSTS, scanned
 
@@ -24,7 +24,7 @@ H200, GB200, VM, L40S = (
 )
 
 
-def kinds(made: Desired) -> dict[str, int]:
+def kinds(made: DesiredNode) -> dict[str, int]:
     """How many modules of each kind."""
     return {kind: sum(module.kind == kind for module in made.modules) for kind in ("GPU", "NIC", "NVSwitch")}
 
@@ -37,7 +37,7 @@ def with_netdev(report: Report, label: str, **changes: Any) -> Report:
 
 def test_an_hgx_machine() -> None:
     """GPUs by what is printed on them, cards by board, ports by what they can do."""
-    made = desired(scanned(H100))
+    made = build_desired(scanned(H100))
 
     assert {"GPU": 8, "NIC": 9, "NVSwitch": 4} == kinds(made)  # 8 rails and one card of two ports
     gpu = made.modules[0]
@@ -75,15 +75,15 @@ def test_an_hgx_machine() -> None:
 
 def test_other_machines() -> None:
     """A card in each slot is one module; virtual functions and functions of the baseboard are none."""
-    assert {"GPU": 8, "NIC": 9, "NVSwitch": 4} == kinds(desired(scanned(H200)))
-    assert 18 == len(desired(scanned(H200)).interfaces)
-    assert {"GPU": 8, "NIC": 0, "NVSwitch": 0} == kinds(desired(scanned(VM)))
-    assert [] == desired(scanned(VM)).interfaces
-    assert {"400gbase-x-osfp"} == {port.type for port in desired(scanned(L40S)).interfaces}
+    assert {"GPU": 8, "NIC": 9, "NVSwitch": 4} == kinds(build_desired(scanned(H200)))
+    assert 18 == len(build_desired(scanned(H200)).interfaces)
+    assert {"GPU": 8, "NIC": 0, "NVSwitch": 0} == kinds(build_desired(scanned(VM)))
+    assert [] == build_desired(scanned(VM)).interfaces
+    assert {"400gbase-x-osfp"} == {port.type for port in build_desired(scanned(L40S)).interfaces}
     hidden = scanned("8xb200-sxm-2s-8xcx7-ib-hidden-nvsw")
     limited = {nic.id for nic in hidden.topology.nics if nic.limited}
     assert limited
-    assert not [module for module in desired(hidden).modules if module.bay.removeprefix("NIC ") in limited]
+    assert not [module for module in build_desired(hidden).modules if module.bay.removeprefix("NIC ") in limited]
 
 
 def test_a_card_in_two_slots_is_one_card() -> None:
@@ -91,11 +91,11 @@ def test_a_card_in_two_slots_is_one_card() -> None:
     report = scanned(H100)
     rails = [nic for nic in report.topology.nics if nic.role == "rail"]
     twin = msgspec.structs.replace(rails[1], system_image_guid=rails[0].system_image_guid)
-    made = desired(with_topology(report, nics=[rails[0], twin]))
+    made = build_desired(with_topology(report, nics=[rails[0], twin]))
 
     assert ({"GPU": 8, "NIC": 1, "NVSwitch": 4}, 2) == (kinds(made), len(made.interfaces))
     zero = [msgspec.structs.replace(nic, system_image_guid="0000:0000:0000:0000") for nic in rails]
-    assert len(rails) == kinds(desired(with_topology(report, nics=zero)))["NIC"]
+    assert len(rails) == kinds(build_desired(with_topology(report, nics=zero)))["NIC"]
 
 
 def test_what_changes_from_hour_to_hour_is_not_in_it() -> None:
@@ -112,32 +112,32 @@ def test_what_changes_from_hour_to_hour_is_not_in_it() -> None:
         for nic in report.topology.nics
     ]
 
-    assert desired(report) == desired(with_topology(report, netdevs=down, nics=ports))
-    assert desired(scanned(H100)).interfaces == desired(scanned("", "ib-port-down")).interfaces
+    assert build_desired(report) == build_desired(with_topology(report, netdevs=down, nics=ports))
+    assert build_desired(scanned(H100)).interfaces == build_desired(scanned("", "ib-port-down")).interfaces
 
 
 def test_the_member_of_a_bond_lends_no_address() -> None:
     """All members have the bond's."""
     bonded = with_netdev(scanned(H100), "enp39s0f0np0", master="bond0")
 
-    assert None is next(port.mac for port in desired(bonded).interfaces if port.name == "enp39s0f0np0")
+    assert None is next(port.mac for port in build_desired(bonded).interfaces if port.name == "enp39s0f0np0")
 
 
 def test_lldp_names_the_far_end() -> None:
     """The switch, and both names of its port."""
     far = Neighbor(system="leaf1.example.com", port="swp7", port_description="to h100-01")
-    made = desired(with_netdev(scanned(H100), "enp39s0f0np0", neighbor=far)).cables
+    made = build_desired(with_netdev(scanned(H100), "enp39s0f0np0", neighbor=far)).cables
 
     assert [("enp39s0f0np0", "leaf1.example.com", ["swp7", "to h100-01"])] == [
         (cable.interface, cable.device, cable.ports) for cable in made
     ]
     for less in (Neighbor(system="leaf1"), Neighbor(port="swp7")):
-        assert [] == desired(with_netdev(scanned(H100), "enp39s0f0np0", neighbor=less)).cables
+        assert [] == build_desired(with_netdev(scanned(H100), "enp39s0f0np0", neighbor=less)).cables
 
 
 def test_a_card_without_its_driver_has_ports_that_nobody_tells() -> None:
     """It stays a module."""
-    made = desired(scanned("", "nic-no-driver"))
+    made = build_desired(scanned("", "nic-no-driver"))
 
     blind = [module.bay for module in made.modules if not module.ports_known]
     assert 1 == len(blind)
@@ -149,14 +149,14 @@ def test_a_scan_that_missed_something_says_so(status: str) -> None:
     """Else what it did not see would be pruned."""
     report = scanned(H100)
 
-    def without(name: str) -> Desired:
+    def without(name: str) -> DesiredNode:
         runs = [msgspec.structs.replace(run, status=status) if run.name == name else run for run in report.probes]
-        return desired(msgspec.structs.replace(report, probes=runs))
+        return build_desired(msgspec.structs.replace(report, probes=runs))
 
-    assert (True, True) == (desired(report).modules_known, desired(report).interfaces_known)
+    assert (True, True) == (build_desired(report).modules_known, build_desired(report).interfaces_known)
     assert (False, True) == (without("pci").modules_known, without("pci").interfaces_known)
     assert (True, False) == (without("rdma").modules_known, without("rdma").interfaces_known)
-    assert (False, False) == (desired(bare(report)).modules_known, desired(bare(report)).interfaces_known)
+    assert (False, False) == (build_desired(bare(report)).modules_known, build_desired(bare(report)).interfaces_known)
 
 
 @pytest.mark.parametrize("names_only", [True, False])
@@ -164,7 +164,7 @@ def test_a_scan_that_missed_something_says_so(status: str) -> None:
 def test_everything_fits_netbox(host: str, names_only: bool) -> None:
     """Lengths, one line each, no name twice, addresses that are some; of hostile reports too."""
     for report in (scanned(host), hostile(scanned(host), names_only)):
-        made = desired(report)
+        made = build_desired(report)
         bays, ports = [module.bay for module in made.modules], [port.name for port in made.interfaces]
 
         assert len(bays) == len({bay.lower() for bay in bays})
@@ -176,7 +176,7 @@ def test_everything_fits_netbox(host: str, names_only: bool) -> None:
             assert [] == [text for text, most in texts if text is not None and not fits(text, most)]
         for port in made.interfaces:
             assert fits(port.name, 64)
-            assert port.mac is None or port.mac == fit.mac(port.mac)
+            assert port.mac is None or port.mac == fit.format_mac(port.mac)
         assert all(re.fullmatch(r"[0-9A-Za-z?]{1,64}", finding.fingerprint) for finding in made.findings)
 
 

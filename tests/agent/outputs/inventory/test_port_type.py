@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent.model.nic import Netdev, Nic, Port, TransceiverModule
-from agent.outputs.inventory import port_type as given
-from agent.outputs.inventory.port_type import port_type
+from agent.outputs.inventory import node as inventory_node
+from agent.outputs.inventory.node import choose_port_type
 
 # netbox/dcim/choices.py of NetBox 4.6, of the kinds that servers have
 OTHERS = "other 50gbase-x-sfp56 100gbase-x-qsfpdd 100gbase-x-sfp112 200gbase-x-qsfpdd 400gbase-x-osfp-rhs"
@@ -24,7 +24,7 @@ def of(model: str | None, form: str | None, most: float | None) -> str:
     """An Ethernet port with such a module in it."""
     nic = Nic(id="0000:27:00.0", label="mlx5_1", model=model)
     module = TransceiverModule(identifier=form) if form else None
-    return port_type(nic, None, Netdev(id=nic.id, label="ens1", max_speed_gbit_s=most, module=module))
+    return choose_port_type(nic, None, Netdev(id=nic.id, label="ens1", max_speed_gbit_s=most, module=module))
 
 
 @pytest.mark.parametrize(
@@ -78,15 +78,15 @@ def test_infiniband(model: str | None, speed: str | None, slug: str) -> None:
     """By what the family can do, not by what the link runs at."""
     nic = Nic(id="0000:1a:00.0", label="mlx5_0", model=model)
 
-    assert slug == port_type(nic, Port(port=1, link_layer="InfiniBand", speed=speed), None)
+    assert slug == choose_port_type(nic, Port(port=1, link_layer="InfiniBand", speed=speed), None)
 
 
 def test_every_slug_is_one_of_netbox() -> None:
     """NetBox refuses any other."""
-    families = set(given._INFINIBAND.values()) | set(given._INFINIBAND_AT_MOST.values())
+    families = set(inventory_node._INFINIBAND.values()) | set(inventory_node._INFINIBAND_AT_MOST.values())
     slugs = {f"infiniband-{family}" for family in families} | {
-        s for table in given._ETHERNET.values() for s in table.values()
+        s for table in inventory_node._ETHERNET.values() for s in table.values()
     }
-    written = set(re.findall(r'return "([^"]+)"', Path(given.__file__).read_text()))
+    written = set(re.findall(r'return "([^"]+)"', Path(inventory_node.__file__).read_text()))
 
     assert slugs | written <= KNOWN

@@ -6,9 +6,9 @@ import pytest
 
 from agent.model.nic import FabricNeighbor, Nic, Port
 from agent.model.topology import Topology
-from agent.outputs.html.page import page
-from agent.outputs.text.lines import plain
-from agent.outputs.text.tree import tree
+from agent.outputs.html.page import render_html
+from agent.outputs.text.lines import to_plain_text
+from agent.outputs.text.tree import render_tree
 from tests.agent.outputs.text.reports import report
 
 
@@ -16,7 +16,7 @@ def drawn(neighbor: FabricNeighbor | None) -> str:
     """The line of a NIC."""
     port = Port(port=1, link_layer="InfiniBand", state="ACTIVE", rate_gbit_s=400.0, speed="NDR", neighbor=neighbor)
     nic = Nic(id="mlx5_0", label="mlx5_0", role="rail", ports=[port])
-    return plain(tree(report(Topology(nics=[nic])), 100))
+    return to_plain_text(render_tree(report(Topology(nics=[nic])), 100))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_what_a_switch_is_called_moves_no_cursor() -> None:
 def test_the_page_for_browsers_has_it_as_a_part_of_its_own() -> None:
     """Below its port."""
     far = FabricNeighbor(name="leaf1", port=17, could_width="4X", source="iblinkinfo")
-    shown = page(report(Topology(nics=[Nic(id="mlx5_0", label="mlx5_0", ports=[Port(port=1, neighbor=far)])])))
+    shown = render_html(report(Topology(nics=[Nic(id="mlx5_0", label="mlx5_0", ports=[Port(port=1, neighbor=far)])])))
 
     assert "neighbour of port 1" in shown
     assert "<dt>could width</dt><dd>4X</dd>" in shown

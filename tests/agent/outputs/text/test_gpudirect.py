@@ -6,8 +6,8 @@ import msgspec
 
 from agent.model.finding import Gpudirect
 from agent.model.topology import Topology
-from agent.outputs.text.gpudirect import gpudirect
-from agent.outputs.text.lines import plain
+from agent.outputs.text.gpudirect import render_gpudirect
+from agent.outputs.text.lines import to_plain_text
 from tests.agent.outputs.text.reports import report
 from tests.agent.rules import rows
 
@@ -21,7 +21,7 @@ def pair(n: int, verdict: str = "ready", via: str = "dma-buf", *causes: str) -> 
 
 def told(*pairs: Gpudirect, width: int = 80) -> str:
     made = msgspec.structs.replace(report(Topology(gpus=GPUS, nics=NICS)), gpudirect=list(pairs))
-    return plain(gpudirect(made, width))
+    return to_plain_text(render_gpudirect(made, width))
 
 
 def test_all_ready_is_one_sentence() -> None:

@@ -9,15 +9,15 @@ from agent.model.nic import Nic
 from agent.model.node import Node, NumaNode
 from agent.model.pci import PciFunction
 from agent.model.topology import Topology
-from agent.outputs.text.lines import plain
-from agent.outputs.text.tree import tree
+from agent.outputs.text.lines import to_plain_text
+from agent.outputs.text.tree import render_tree
 from tests.agent.outputs.text.reports import GPUS, NICS, at, below_one_switch, report
 from tests.agent.rules import rows
 
 
 def drawn(topology: Topology, width: int = 80, **more: object) -> list[str]:
     """The tree's lines as a pipe gets them."""
-    return plain(tree(report(topology, **more), width)).splitlines()
+    return to_plain_text(render_tree(report(topology, **more), width)).splitlines()
 
 
 def test_a_machine_without_gpu_and_nic_has_no_tree() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from agent.model.finding import Summary
 from agent.model.report import Report, Source
 from agent.model.topology import Topology
-from agent.outputs.text.findings import verdict
-from agent.outputs.text.lines import plain
-from agent.outputs.text.unjudged import not_judged
+from agent.outputs.text.findings import render_verdict
+from agent.outputs.text.lines import to_plain_text
+from agent.outputs.text.not_checked import render_not_checked
 from tests.agent.outputs.text.reports import probe, report, unknown
 from tests.agent.rules import rows
 
@@ -17,7 +17,7 @@ ALL = [f"gpu:{each.id}" for each in GPUS]
 
 def told(made: Report) -> str:
     """The section as a pipe gets it."""
-    return plain(not_judged(made, 80))
+    return to_plain_text(render_not_checked(made, 80))
 
 
 def test_rules_with_one_reason_are_one_entry() -> None:
@@ -70,5 +70,5 @@ def test_a_verdict_that_is_not_ok_for_what_is_unknown_says_for_what() -> None:
     few = report(Topology(), summary=Summary(verdict="unknown", counts={}, unknown_rules=["a", "b"]))
     many = report(Topology(), summary=Summary(verdict="unknown", counts={}, unknown_rules=list("abcdef")))
 
-    assert "not called ok: could not judge a, b" in plain(verdict(few, 80))
-    assert "could not judge 6 rules, essential ones among them" in plain(verdict(many, 80))
+    assert "not called ok: could not judge a, b" in to_plain_text(render_verdict(few, 80))
+    assert "could not judge 6 rules, essential ones among them" in to_plain_text(render_verdict(many, 80))

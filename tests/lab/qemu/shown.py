@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from fixtures.loader import read_table
 from fixtures.machine import Machine
-from fixtures.machine import machine as described
-from fixtures.reading import toml
+from fixtures.machine import parse_machine as described
 from tests.lab.batches import IB, ROCE, SMALL, machine
 
 THOUSAND, TWO_CPUS = "a-thousand-functions", "two-cpus"
@@ -34,7 +34,7 @@ def thousand() -> Machine:
         for port in range(16):
             lines.append(f"      {first + 2:02x}:{port:02x}.0 pex880xx-down")
             lines += [f"        {first + 3 + port:02x}:00.{function} nvme" for function in range(8)]
-    table = {**toml("hosts", "cpu-only-2s"), "device": {}, "pci": {"tree": "\n".join(lines)}}
+    table = {**read_table("hosts", "cpu-only-2s"), "device": {}, "pci": {"tree": "\n".join(lines)}}
     return described(table, THOUSAND)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.lab import guest
-from tests.lab.guest import SCAN, Guest, GuestFailed
 from tests.lab.place import FROZEN, INITRD, LAB, OUR_DISK, PLACE, ROOT, ROOT_DISK, Unmakeable, frozen, newer
-from tests.lab.shown import MACHINES
+from tests.lab.qemu import guest
+from tests.lab.qemu.guest import SCAN, Guest, GuestFailed
+from tests.lab.qemu.shown import MACHINES
 
 ATTEMPTS = 3  # once in some twenty boots an emulated CPU stands still before the kernel has said anything
 # What a scan reads is in memory then

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.lab.guest import Guest
+from tests.lab.qemu.guest import Guest
 
 SERVICE = "fabricscope-scan.service"
 FILE = "/var/lib/fabricscope/report.json"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.lab.guest import Guest
+from tests.lab.qemu.guest import Guest
 
 NAMES = ("bin/fabricscope", "nvidia-smi", "ibstat", "ibv_devinfo")
 LISTED = """

@@ -8,15 +8,15 @@ from typing import Any
 
 import msgspec
 
-from fixtures import ethtool, names
-from fixtures.addresses import places
-from fixtures.config_space import PCIE, PM, config_space
+from fixtures import ethtool
+from fixtures import identifiers as names
+from fixtures.config_space import PCIE, PM, assign_addresses, build_config_space
+from fixtures.description import NetSpec, RdmaSpec
 from fixtures.machine import Machine
-from fixtures.net import interfaces, ipv4, mac_of, operstate
-from fixtures.network_words import Net, Rdma
-from fixtures.nvml import nvml
-from fixtures.planting import Node
-from fixtures.rdma import COUNTERS, ETHERNET_COUNTERS, HARDWARE_COUNTERS, PHYSICAL, STATES, devices, guid
+from fixtures.net import ipv4, list_interfaces, mac_of, operstate_of
+from fixtures.nvml import build_nvml_records
+from fixtures.planting import FunctionNode
+from fixtures.rdma import COUNTERS, ETHERNET_COUNTERS, HARDWARE_COUNTERS, PHYSICAL, STATES, list_devices, node_guid
 from tests.lab.place import NVML_ANSWERS
 from tests.nvml.answers import table
 
@@ -42,7 +42,7 @@ LOAD_MODULES = (
 )
 
 
-def shown(machine: Machine) -> list[Node]:
+def shown(machine: Machine) -> list[FunctionNode]:
     """The functions that can be shown."""
     return [node for node in machine.nodes if node.root_bus != OWN_BUS]
 
@@ -57,22 +57,22 @@ def tree(machine: Machine) -> list[str]:
     for (root, numa), bus in last.items():
         domain, first = root.split(":")
         lines.append(f"host {domain} {first} {bus:x} {numa}")
-    placed = places(machine)
+    placed = assign_addresses(machine)
     for node in shown(machine):
         space = space_of(machine, node, placed)
         lines += list(_bytes("poke", node.address, space))
         lines += list(_bytes("writable", node.address, _writable(node, placed[node.address].bars, space)))
     lines.append("scan")
-    for _, node, _, said in interfaces(machine):
+    for _, node, _, said in list_interfaces(machine):
         if said.type == 1 and node.root_bus != OWN_BUS:
             mac = mac_of(machine, node, said)
             lines.append(f"net {node.address} {said.speed_mbit_s} {mac} {said.port_name}".rstrip())
     return lines
 
 
-def space_of(machine: Machine, node: Node, placed: Any = None) -> bytes:
+def space_of(machine: Machine, node: FunctionNode, placed: Any = None) -> bytes:
     """A config space as it is while the function answers."""
-    return config_space(node, (placed or places(machine))[node.address], machine.hostname)
+    return build_config_space(node, (placed or assign_addresses(machine))[node.address], machine.hostname)
 
 
 def _bytes(word: str, address: str, space: bytes | bytearray) -> Iterator[str]:
@@ -82,7 +82,7 @@ def _bytes(word: str, address: str, space: bytes | bytearray) -> Iterator[str]:
             yield f"{word} {address} {offset:x} {block.hex()}"
 
 
-def _writable(node: Node, bars: dict[int, tuple[int, int, bool]], space: bytes) -> bytearray:
+def _writable(node: FunctionNode, bars: dict[int, tuple[int, int, bool]], space: bytes) -> bytearray:
     """What a kernel may change: it finds sizes of BARs and windows by writing to them, puts devices to sleep, and
     switches ACS on, by which the groups of the IOMMU are made."""
     mask = bytearray(4096)
@@ -108,7 +108,7 @@ def _writable(node: Node, bars: dict[int, tuple[int, int, bool]], space: bytes) 
 def repaired(machine: Machine) -> list[str]:
     """The capabilities and the command register again: a kernel evens payloads out, and switches ACS on by itself."""
     lines = []
-    placed = places(machine)
+    placed = assign_addresses(machine)
     for node in shown(machine):
         if node.function.port != "conventional":
             space = space_of(machine, node, placed)
@@ -127,7 +127,7 @@ def virtual_functions(machine: Machine, address: str, count: int) -> list[str]:
     lines = []
     for number in range(2, 2 + count):
         node = replace(physical, address=f"{address[:-1]}{number}", function=function, gen=0, width=0)
-        space = config_space(node, places(machine)[address], machine.hostname)
+        space = build_config_space(node, assign_addresses(machine)[address], machine.hostname)
         lines += list(_bytes("poke", node.address, space[:0x10] + bytes(0x24) + space[0x34:]))
     return lines
 
@@ -135,7 +135,7 @@ def virtual_functions(machine: Machine, address: str, count: int) -> list[str]:
 def pokes(before: Machine, after: Machine) -> list[str]:
     """What differs in the registers of two machines with the same tree."""
     lines = []
-    old_places, new_places = places(before), places(after)
+    old_places, new_places = assign_addresses(before), assign_addresses(after)
     old = {node.address: node for node in shown(before)}
     for node in shown(after):
         was, now = old[node.address].function, node.function
@@ -157,11 +157,11 @@ def settings(machine: Machine) -> dict[Key, str]:
     lines: dict[Key, str] = {}
     for node in shown(machine):
         lines |= {("fabsim", node.address, key): line for key, line in _function(node)}
-    for _, node, name, said in interfaces(machine):
+    for _, node, name, said in list_interfaces(machine):
         if said.type == 1 and node.root_bus != OWN_BUS:
             lines |= {("fabsim", node.address, key): line for key, line in _port(node, said)}
             lines |= {("ip", node.address, key): line for key, line in _addresses(node, name, said)}
-    for number, node, rdma, name in devices(machine):
+    for number, node, rdma, name in list_devices(machine):
         if node.root_bus != OWN_BUS:
             told = _card(machine, number, node, rdma, name)
             lines |= {("fabsim", node.address, f"ib {key}"): line for key, line in told}
@@ -171,7 +171,7 @@ def settings(machine: Machine) -> dict[Key, str]:
 
 def answers(machine: Machine) -> str:
     """What NVML says of it."""
-    records = nvml(machine)
+    records = build_nvml_records(machine)
     return table(records) if records else NOTHING
 
 
@@ -190,7 +190,7 @@ def differing(before: dict[Key, str], after: dict[Key, str]) -> tuple[list[str],
     return lines["fabsim"], lines["ip"], files
 
 
-def _function(node: Node) -> Iterator[tuple[str, str]]:
+def _function(node: FunctionNode) -> Iterator[tuple[str, str]]:
     if node.function.aer:
         for kind in ("correctable", "fatal", "nonfatal"):
             told = [name.partition(".") for name in node.function.errors if name.startswith(f"{kind}.")]
@@ -199,9 +199,9 @@ def _function(node: Node) -> Iterator[tuple[str, str]]:
     yield "numa", f"numa {node.address} {node.numa}"
 
 
-def _port(node: Node, said: Net) -> Iterator[tuple[str, str]]:
+def _port(node: FunctionNode, said: NetSpec) -> Iterator[tuple[str, str]]:
     at = node.address
-    up = operstate(node, said) == "up"
+    up = operstate_of(node, said) == "up"
     yield "speed", f"speed {at} {said.speed_mbit_s}"
     pause = said.pause.split()
     yield "pause", f"pause {at} {int('rx' in pause)} {int('tx' in pause)}"
@@ -211,24 +211,24 @@ def _port(node: Node, said: Net) -> Iterator[tuple[str, str]]:
         yield "trust", f"trust {at} {said.qos.trust}{entries}"
     if node.function.rdma:
         yield "firmware", f"firmware {at} {node.function.rdma.firmware} ({node.function.rdma.board_id})"
-    for counter, value in ethtool.counters(said).items():
+    for counter, value in ethtool.build_counters(said).items():
         yield f"stat {counter}", f"stat {at} {counter} {value}"
     yield "carrier", f"carrier {at} {int(up)}"
 
 
-def _addresses(node: Node, name: str, said: Net) -> Iterator[tuple[str, str]]:
+def _addresses(node: FunctionNode, name: str, said: NetSpec) -> Iterator[tuple[str, str]]:
     yield "mtu", f"link set dev {name} mtu {said.mtu}"
     yield "up", f"link set dev {name} up"
     if said.address:
         yield "address", f"address add {ipv4(node, said)}/24 dev {name}"
 
 
-def _card(machine: Machine, number: int, node: Node, said: Rdma, name: str) -> Iterator[tuple[str, str]]:
+def _card(machine: Machine, number: int, node: FunctionNode, said: RdmaSpec, name: str) -> Iterator[tuple[str, str]]:
     at, infiniband = node.address, said.link_layer == "InfiniBand"
     layer = "ib" if infiniband else "eth" if "RoCE v2" in said.gid_types else "v1"
     first = node.address.rpartition(".")[0] + ".0"
-    image = names.guid_of(names.mac(machine.hostname, said.image or first)).replace(":", "")
-    own = guid(machine, node).replace(":", "")
+    image = names.guid_of_mac(names.make_mac(machine.hostname, said.image or first)).replace(":", "")
+    own = node_guid(machine, node).replace(":", "")
     yield "device", f"ib {at} {name} {layer} {own} {image} {machine.hostname}"
     yield "card", f"card {at} {said.hca_type} {said.board_id} {said.firmware}"
     up = said.state in ("ARMED", "ACTIVE")

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fixtures.machine import Machine
-from tests.lab import described
-from tests.lab.monitor import Monitor
 from tests.lab.place import FROZEN, INITRD, NVML_ANSWERS, OUR_DISK, PLACE, ROOT_DISK, frozen
-from tests.lab.shown import MACHINES
+from tests.lab.qemu import described
+from tests.lab.qemu.monitor import Monitor
+from tests.lab.qemu.shown import MACHINES
 
 BOOT_SECONDS = 120.0  # it takes some 30: what is slow is the machine that runs this, not the guest
 START_SECONDS = 60.0  # a second or two

@@ -1,7 +1,0 @@
-"""The whole report as one page for people: `agent.outputs.html.page`."""
-
-from __future__ import annotations
-
-from agent.outputs.html.page import page as export
-
-__all__ = ["export"]
