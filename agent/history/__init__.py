@@ -1,3 +1,4 @@
-"""Data of earlier runs: counters to compare with, the inventory, settings, link-down events, and the file that keeps
-them. Pure but for that file (store.py); what a change means is for the rules, how it is printed for the outputs.
+"""What earlier runs left for this one: counters to compare with, inventory, settings, link-down events.
+
+Pure functions of data, but for store.py, the only module that touches the state file. Rules do not belong here.
 """
