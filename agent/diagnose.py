@@ -88,7 +88,7 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
 
 def _build_report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Report:
     """The report without checks and findings."""
-    assembled = assemble(outcomes)
+    assembled = assemble(outcomes, providers())
     return Report(
         generated_at=utc_now(),
         observed_at=host.observed_at,

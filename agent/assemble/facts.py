@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from probes.catalogue import providers
 from probes.probe import Outcome
 
 F = TypeVar("F")
@@ -24,8 +23,9 @@ def merge_by_key(sources: Iterable[Iterable[R]], key: Callable[[R], K], fill: Ca
 class ProbeFacts:
     """Outcomes by probe name. `of` returns the facts of one probe, or None where it has none."""
 
-    def __init__(self, outcomes: Iterable[Outcome]) -> None:
+    def __init__(self, outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...]]) -> None:
         self.outcomes = {outcome.name: outcome for outcome in outcomes}
+        self.providers = providers  # names of probes by the subject that their facts are about
 
     def of(self, name: str, kind: type[F]) -> F | None:
         """The facts of one probe, or None if it has none."""
@@ -34,7 +34,7 @@ class ProbeFacts:
 
     def all_of(self, subject: str, kind: type[F]) -> list[tuple[str, F]]:
         """Name and facts of every probe about one subject, in catalogue order: where they differ the first counts."""
-        return [(name, facts) for name in providers()[subject] if (facts := self.of(name, kind)) is not None]
+        return [(name, facts) for name in self.providers[subject] if (facts := self.of(name, kind)) is not None]
 
     def get(self, name: str) -> Any:
         """The same without a type check, for callers that only need the type for annotations: it is not imported."""
