@@ -7,6 +7,7 @@ from typing import Any
 
 from agent.assemble import Assembled, assemble
 from agent.model.topology import Path
+from probes.catalogue import providers
 from probes.gpu.facts import Gpu, GpuFacts
 from probes.pci.sysfs import PciFacts, PciFunction
 from probes.probe import Outcome, Status
@@ -22,7 +23,7 @@ def outcome(name: str, facts: Any) -> Outcome:
 
 def assembled(**facts: Any) -> Assembled:
     """What is made of facts by probe name."""
-    return assemble([outcome(name, value) for name, value in facts.items()])
+    return assemble([outcome(name, value) for name, value in facts.items()], providers())
 
 
 def paths_by_pair(made: Assembled) -> dict[tuple[str, str], Path]:

@@ -13,6 +13,7 @@ from agent.assemble.software import (
     select_parameters,
 )
 from agent.model.node import Nccl
+from probes.catalogue import providers
 from probes.kernel.modules import ModuleFacts
 from probes.kernel.system import KernelFacts
 from probes.nccl.parsers import Setting
@@ -23,7 +24,7 @@ from probes.system.limits import Limit, LimitFacts
 
 def facts(**of: object) -> ProbeFacts:
     """Outcomes of probes that answered."""
-    return ProbeFacts(Outcome(name, Status.OK, each, None, (), 0.0) for name, each in of.items())
+    return ProbeFacts((Outcome(name, Status.OK, each, None, (), 0.0) for name, each in of.items()), providers())
 
 
 def test_without_a_probe_nothing_is_known() -> None:
