@@ -83,6 +83,28 @@ def test_a_cycle_is_found() -> None:
     assert ["agent.cli.main", "agent.reports"] == list(imports(tree))
 
 
+def test_the_table_of_packages_is_true() -> None:
+    """docs/architecture.md names every package of the product; one of agent imports only what its row names."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = re.findall(r"^\| (`[^|]+) \| [^|]+ \| ([^|]+) \|$", page, re.MULTILINE)
+    allowed = {
+        name.replace("probes.", ".") if name.startswith("probes.") else name: set(re.findall(r"\w+", may_import))
+        for names, may_import in rows
+        for name in re.findall(r"`([\w.]+)`", names)
+    }
+    packages = {f"agent.{p.name}" for p in (ROOT / "agent").iterdir() if (p / "__init__.py").is_file()}
+    packages |= {f".{p.name}" for p in (ROOT / "probes").iterdir() if (p / "__init__.py").is_file()}
+
+    assert set() == packages - set(allowed)
+    for name, module in modules().items():
+        package = ".".join(name.split(".")[:2])
+        words = allowed.get(package, {"everything"}) | {package.partition(".")[2], "version", "toml_file"}
+        for other in imports(module):
+            top, _, rest = other.partition(".")
+            if package.startswith("agent.") and top in PRODUCT and "everything" not in words:
+                assert (top if top == "probes" else rest.partition(".")[0]) in words, (name, other)
+
+
 def test_no_folder_is_crowded() -> None:
     """With more modules than one can look through; folders of data hold none."""
     sizes = Counter(path.parent.relative_to(ROOT).as_posix() for path in python_files())
