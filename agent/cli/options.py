@@ -27,7 +27,7 @@ class DiffFormat(str, Enum):
 
 
 class ExportFormat(str, Enum):
-    """Output formats of `export`: FORMS of agent/outputs/export, which the command line does not import."""
+    """Output formats of `export`: one module of agent/outputs/export each, which the command line does not import."""
 
     ANSIBLE = "ansible"
     HTML = "html"

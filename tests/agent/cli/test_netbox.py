@@ -242,16 +242,16 @@ def test_many_reports_and_one_that_is_no_report(
 
 def test_a_plan_fits_eighty_columns(house: House, report: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for what has no blank to fold at."""
-    from agent.netbox.access import Access
+    from agent.netbox.api import NetBoxAccess
     from agent.netbox.client import NetBox
-    from agent.netbox.matching import Given
+    from agent.netbox.matching import ReportedNode
     from agent.netbox.page import page
-    from agent.netbox.run import Wish, plan
+    from agent.netbox.run import ApplyOptions, plan
     from agent.outputs.inventory.node import build_desired
     from agent.outputs.text.lines import to_plain_text
 
-    client = NetBox(Access(house.url, house.token))
-    made = plan(client, [Given(build_desired(scanned(SHAPE)), "h200.json")], Wish())
+    client = NetBox(NetBoxAccess(house.url, house.token))
+    made = plan(client, [ReportedNode(build_desired(scanned(SHAPE)), "h200.json")], ApplyOptions())
     lines = to_plain_text(page(made, 80)).splitlines()
 
     assert [] == [line for line in lines if len(line) > 80]

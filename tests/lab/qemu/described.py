@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from fixtures import ethtool
-from fixtures import identifiers as names
+from fixtures import ethtool, identifiers
 from fixtures.config_space import PCIE, PM, assign_addresses, build_config_space
 from fixtures.description import NetSpec, RdmaSpec
 from fixtures.machine import Machine
@@ -227,7 +226,7 @@ def _card(machine: Machine, number: int, node: FunctionNode, said: RdmaSpec, nam
     at, infiniband = node.address, said.link_layer == "InfiniBand"
     layer = "ib" if infiniband else "eth" if "RoCE v2" in said.gid_types else "v1"
     first = node.address.rpartition(".")[0] + ".0"
-    image = names.guid_of_mac(names.make_mac(machine.hostname, said.image or first)).replace(":", "")
+    image = identifiers.guid_of_mac(identifiers.make_mac(machine.hostname, said.image or first)).replace(":", "")
     own = node_guid(machine, node).replace(":", "")
     yield "device", f"ib {at} {name} {layer} {own} {image} {machine.hostname}"
     yield "card", f"card {at} {said.hca_type} {said.board_id} {said.firmware}"

@@ -16,8 +16,7 @@ import pytest
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
 from agent.reports import encode_report
-from fixtures import build
-from fixtures import identifiers as names
+from fixtures import build, identifiers
 from probes.capture.writer import write_capture
 from probes.capture_extras import record_extras
 from probes.host.recording import Recording
@@ -117,10 +116,10 @@ def made_up(hostname: str, recording: Recording) -> Iterator[str]:
         match for path in recording.files for match in re.findall(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.\d", path)
     }
     for address in functions:
-        yield from (names.make_gpu_uuid(hostname, address), names.make_serial(hostname, address))
-        yield names.make_serial(hostname, address, "module")
-    yield names.make_uuid(hostname, "boot")
-    yield names.make_uuid(hostname, "machine")
+        yield from (identifiers.make_gpu_uuid(hostname, address), identifiers.make_serial(hostname, address))
+        yield identifiers.make_serial(hostname, address, "module")
+    yield identifiers.make_uuid(hostname, "boot")
+    yield identifiers.make_uuid(hostname, "machine")
 
 
 def left(capture: Path, originals: list[str] | Iterator[str]) -> list[str]:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from agent.cli.main import run
 from agent.cli.options import ExportFormat
-from agent.outputs.export import FORMS, export_report
+from agent.outputs.export import export_report
 from agent.reports import encode_report
 from tests.agent.outputs.export.given import H100, MACHINES, bare, hostile
+from tests.conftest import ROOT
 from tests.machines import scanned
+
+FORMS = [form.value for form in ExportFormat]
+PACKAGE = ROOT / "agent" / "outputs" / "export"
 
 
 def test_the_command_offers_every_form():
-    """The names on the command line are those of the package."""
-    assert list(FORMS) == [form.value for form in ExportFormat]
+    """Every module with an `export` is a format on the command line; a format without a module fails below."""
+    modules = {
+        path.stem for path in PACKAGE.glob("*.py") if re.search(r"^def export\(|as export$", path.read_text(), re.M)
+    }
+
+    assert {form.replace("-", "_") for form in FORMS} == modules
 
 
 @pytest.mark.parametrize("form", FORMS)
