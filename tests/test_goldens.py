@@ -22,10 +22,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from agent.cli.options import ExportFormat
 from agent.model.report import Report
 from agent.model.schema import schema_text
 from agent.outputs.check import NAMED_RULES, format_nagios
-from agent.outputs.export import FORMS, export_report
+from agent.outputs.export import export_report
 from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.page import render_page
 from agent.reports import encode_report
@@ -77,7 +78,7 @@ def test_fault(fault: str, golden: Golden) -> None:
     golden(f"faults/{fault}.check.txt", hide_counts(format_nagios(report).text, report))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [form.value for form in ExportFormat])
 def test_export(form: str, golden: Golden) -> None:
     """One machine in every form that `export` writes."""
     report = scanned(EXPORTED)
