@@ -16,7 +16,7 @@ from agent.reports import encode_report
 from tests.agent.netbox.conftest import NONE, House
 from tests.agent.netbox.server import TOKEN, Reply, Server
 from tests.conftest import ROOT
-from tests.machines import scanned
+from tests.machines import scan_machine
 
 SHAPE = "8xh200-sxm-2s-16xcx7-roce-4nvsw"
 
@@ -25,51 +25,51 @@ SHAPE = "8xh200-sxm-2s-16xcx7-roce-4nvsw"
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """A NetBox of ours, named by the environment."""
     pytest.importorskip("pynetbox", reason=NONE)
-    made = Server()
-    monkeypatch.setenv("NETBOX_URL", made.url)
+    netbox = Server()
+    monkeypatch.setenv("NETBOX_URL", netbox.url)
     monkeypatch.setenv("NETBOX_TOKEN", TOKEN)
-    yield made
-    made.close()
+    yield netbox
+    netbox.close()
 
 
 @pytest.fixture
 def house(server: Server) -> House:
     """The same, with a device for the machine below."""
-    made = House(server.url, server.token)
-    made.device("h200", serial=scanned(SHAPE).node.serial)
+    house_ = House(server.url, server.token)
+    house_.device("h200", serial=scan_machine(SHAPE).node.serial)
     server.requests.clear()
-    return made
+    return house_
 
 
 @pytest.fixture
 def report(tmp_path: Path) -> str:
     """A finished report of a machine with a bit of everything."""
     path = tmp_path / "h200.json"
-    path.write_bytes(encode_report(scanned(SHAPE)))
+    path.write_bytes(encode_report(scan_machine(SHAPE)))
     return str(path)
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> str:
+def read_message(capsys: pytest.CaptureFixture[str]) -> str:
     """What stood on stderr: one line, no traceback, no secret."""
-    said = capsys.readouterr()
-    assert 1 == len(said.err.splitlines()), said.err
-    assert "Traceback" not in said.err
-    assert TOKEN not in said.err + said.out
-    return said.err
+    output = capsys.readouterr()
+    assert 1 == len(output.err.splitlines()), output.err
+    assert "Traceback" not in output.err
+    assert TOKEN not in output.err + output.out
+    return output.err
 
 
 def test_plan_apply_plan(house: House, report: str, capsys: pytest.CaptureFixture[str]) -> None:
     """1 there is something to do, 0 it is done, 0 there is nothing left; stdout says what, and nothing else is said."""
     assert [1, 0, 0, 0] == [run(["netbox", verb, report]) for verb in ("plan", "apply", "plan", "apply")]
 
-    said = capsys.readouterr()
-    first, second, third, fourth = said.out.split("\n1 report: ")[0], *said.out.split("\n1 report: ")[1:4]
+    output = capsys.readouterr()
+    first, second, third, fourth = output.out.split("\n1 report: ")[0], *output.out.split("\n1 report: ")[1:4]
     assert "+ module GPU 0000:0f:00.0  model NVIDIA H200, serial 1768160209398" in first
     assert second.startswith("123 changes\n") or " changes\n" in second
     assert "changes made\n" in third
     assert "in step" in third
     assert fourth.startswith("nothing to do\n")
-    assert "" == said.err
+    assert "" == output.err
 
 
 @pytest.mark.parametrize("option", ["--source", "--report"])
@@ -118,15 +118,15 @@ def test_a_device_that_is_not_there_is_told_and_made_when_asked(
     assert 1 == run(["netbox", "plan", report, "--create", *place])
     assert "+ device h200-01  serial 1460009" in capsys.readouterr().out
     assert 0 == run(["netbox", "apply", report, "--create", *place])
-    made = capsys.readouterr().out
-    assert "+ device h200-01  serial 1460009\n" in made
-    assert "+ module GPU 0000:0f:00.0  model NVIDIA H200, serial 1768160209398\n" in made
+    output = capsys.readouterr().out
+    assert "+ device h200-01  serial 1460009\n" in output
+    assert "+ module GPU 0000:0f:00.0  model NVIDIA H200, serial 1768160209398\n" in output
     assert 0 == run(["netbox", "plan", report])
 
     capsys.readouterr()
-    for wrong, said in ((1, "no site in NetBox has the slug x"), (3, "no role"), (5, "no device type")):
+    for wrong, item in ((1, "no site in NetBox has the slug x"), (3, "no role"), (5, "no device type")):
         assert 2 == run(["netbox", "plan", report, "--create", *[*place[:wrong], "x", *place[wrong + 1 :]]])
-        assert said in told(capsys)
+        assert item in read_message(capsys)
 
 
 def test_what_netbox_refuses_is_told_and_is_exit_1(
@@ -145,7 +145,7 @@ def test_a_limit_stops_before_anything_is_sent(
     """Exit 2, with both numbers."""
     assert 2 == run(["netbox", "apply", report, "--limit-changes", "10"])
 
-    assert "changes, and --limit-changes is 10" in told(capsys)
+    assert "changes, and --limit-changes is 10" in read_message(capsys)
     assert [] == server.writes
 
 
@@ -157,9 +157,9 @@ def test_a_netbox_that_breaks_off_is_exit_2_and_what_was_done_is_shown(
     server.trick("POST dcim/modules", *[Reply(504)] * 4)
 
     assert 2 == run(["netbox", "apply", report])
-    said = capsys.readouterr()
-    assert "+ module type NVIDIA H200" in said.out
-    assert "what was done stays done: run it again" in said.err
+    output = capsys.readouterr()
+    assert "+ module type NVIDIA H200" in output.out
+    assert "what was done stays done: run it again" in output.err
     assert 0 == run(["netbox", "apply", report])
 
 
@@ -191,7 +191,7 @@ def test_wrong_usage_is_one_line(
 
     for verb in ("plan", "apply"):
         assert 2 == run(["netbox", verb, report, *arguments])
-        assert said in told(capsys)
+        assert said in read_message(capsys)
 
 
 def test_a_wrong_token_is_one_line(
@@ -200,9 +200,9 @@ def test_a_wrong_token_is_one_line(
     """Without the token, also with --debug."""
     monkeypatch.setenv("NETBOX_TOKEN", "nbt_wrong.secret")
     assert 2 == run(["netbox", "plan", report])
-    said = told(capsys)
-    assert "does not let this token read" in said
-    assert "secret" not in said
+    output = read_message(capsys)
+    assert "does not let this token read" in output
+    assert "secret" not in output
 
     with pytest.raises(Exception, match="does not let this token read") as error:
         run(["netbox", "plan", report, "--debug"])
@@ -230,14 +230,14 @@ def test_many_reports_and_one_that_is_no_report(
 ) -> None:
     """The same host twice is the later report; a file that is none ends it before NetBox is asked."""
     later = tmp_path / "later.json"
-    one = msgspec.structs.replace(scanned(SHAPE), observed_at="2026-02-01T00:00:00Z")
+    one = msgspec.structs.replace(scan_machine(SHAPE), observed_at="2026-02-01T00:00:00Z")
     later.write_bytes(encode_report(one))
 
     assert 0 == run(["netbox", "apply", report, str(later), report])
     assert "not looked at:" in capsys.readouterr().out
     (tmp_path / "bad.json").write_text("{}")
     assert 2 == run(["netbox", "apply", report, str(tmp_path / "bad.json")])
-    assert "bad.json: not a report" in told(capsys)
+    assert "bad.json: not a report" in read_message(capsys)
 
 
 def test_a_plan_fits_eighty_columns(house: House, report: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,8 +251,8 @@ def test_a_plan_fits_eighty_columns(house: House, report: str, monkeypatch: pyte
     from agent.outputs.text.lines import to_plain_text
 
     client = NetBox(Access(house.url, house.token))
-    made = plan(client, [Given(build_desired(scanned(SHAPE)), "h200.json")], Wish())
-    lines = to_plain_text(page(made, 80)).splitlines()
+    desired = plan(client, [Given(build_desired(scan_machine(SHAPE)), "h200.json")], Wish())
+    lines = to_plain_text(page(desired, 80)).splitlines()
 
     assert [] == [line for line in lines if len(line) > 80]
     assert len(lines) < 80
