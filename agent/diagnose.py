@@ -175,7 +175,7 @@ def _select_profile(report: Report, requested: str) -> tuple[Platform, Profile |
 def _build_gpudirect(case: Case, checks: list[Check], faults: Faults) -> list[Gpudirect]:
     if not case.topology.gpus or not case.rails:
         return []
-    from agent.rules.gpudirect.rows import gpudirect_rows  # lazy: most nodes have no rail
+    from agent.rules.gpudirect.verdicts import gpudirect_rows  # lazy: most nodes have no rail
 
     return gpudirect_rows(case, checks, faults)
 

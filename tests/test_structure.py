@@ -35,7 +35,7 @@ PENDING_FOLDERS = {
     "tests/agent/rules/roce": 37,
 }
 PENDING_PACKAGES = ("agent/rules", "agent/fleet")  # below them, a docstring may be of one sentence
-EXCLUDES = re.compile(r"\b(not|nothing|never|no)\b|\b(is|are) in\s+`", re.IGNORECASE)
+EXCLUDES = re.compile(r"\b(not|nothing|never|no)\b|\b(is|are) in\s+`|\bbelongs? to\b", re.IGNORECASE)
 IMPORTED_AS = {"nvidia-ml-py": "pynvml", "ibis-framework": "ibis"}  # distributions whose module has another name
 
 

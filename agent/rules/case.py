@@ -18,7 +18,7 @@ from agent.model.pci import PciFunction
 from agent.model.profile import Profile
 from agent.model.report import CountersWindow, History, ProbeRun
 from agent.model.topology import Path, Topology
-from agent.rules.threshold import Threshold
+from agent.rules.pages import Threshold
 
 T = TypeVar("T")
 _HOST_BRIDGE = "0x0600"

@@ -1,4 +1,4 @@
-"""InfiniBand ports of one node: which of them are judged, and why the others are not."""
+"""InfiniBand ports of rail and storage NICs."""
 
 from __future__ import annotations
 

@@ -25,20 +25,20 @@ SHAPE = "8xh200-sxm-2s-16xcx7-roce-4nvsw"
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """A NetBox of ours, named by the environment."""
     pytest.importorskip("pynetbox", reason=NONE)
-    netbox = Server()
-    monkeypatch.setenv("NETBOX_URL", netbox.url)
+    made = Server()
+    monkeypatch.setenv("NETBOX_URL", made.url)
     monkeypatch.setenv("NETBOX_TOKEN", TOKEN)
-    yield netbox
-    netbox.close()
+    yield made
+    made.close()
 
 
 @pytest.fixture
 def house(server: Server) -> House:
     """The same, with a device for the machine below."""
-    house_ = House(server.url, server.token)
-    house_.device("h200", serial=scan_machine(SHAPE).node.serial)
+    made = House(server.url, server.token)
+    made.device("h200", serial=scan_machine(SHAPE).node.serial)
     server.requests.clear()
-    return house_
+    return made
 
 
 @pytest.fixture
@@ -51,25 +51,25 @@ def report(tmp_path: Path) -> str:
 
 def read_message(capsys: pytest.CaptureFixture[str]) -> str:
     """What stood on stderr: one line, no traceback, no secret."""
-    output = capsys.readouterr()
-    assert 1 == len(output.err.splitlines()), output.err
-    assert "Traceback" not in output.err
-    assert TOKEN not in output.err + output.out
-    return output.err
+    said = capsys.readouterr()
+    assert 1 == len(said.err.splitlines()), said.err
+    assert "Traceback" not in said.err
+    assert TOKEN not in said.err + said.out
+    return said.err
 
 
 def test_plan_apply_plan(house: House, report: str, capsys: pytest.CaptureFixture[str]) -> None:
     """1 there is something to do, 0 it is done, 0 there is nothing left; stdout says what, and nothing else is said."""
     assert [1, 0, 0, 0] == [run(["netbox", verb, report]) for verb in ("plan", "apply", "plan", "apply")]
 
-    output = capsys.readouterr()
-    first, second, third, fourth = output.out.split("\n1 report: ")[0], *output.out.split("\n1 report: ")[1:4]
+    said = capsys.readouterr()
+    first, second, third, fourth = said.out.split("\n1 report: ")[0], *said.out.split("\n1 report: ")[1:4]
     assert "+ module GPU 0000:0f:00.0  model NVIDIA H200, serial 1768160209398" in first
     assert second.startswith("123 changes\n") or " changes\n" in second
     assert "changes made\n" in third
     assert "in step" in third
     assert fourth.startswith("nothing to do\n")
-    assert "" == output.err
+    assert "" == said.err
 
 
 @pytest.mark.parametrize("option", ["--source", "--report"])
@@ -118,15 +118,15 @@ def test_a_device_that_is_not_there_is_told_and_made_when_asked(
     assert 1 == run(["netbox", "plan", report, "--create", *place])
     assert "+ device h200-01  serial 1460009" in capsys.readouterr().out
     assert 0 == run(["netbox", "apply", report, "--create", *place])
-    output = capsys.readouterr().out
-    assert "+ device h200-01  serial 1460009\n" in output
-    assert "+ module GPU 0000:0f:00.0  model NVIDIA H200, serial 1768160209398\n" in output
+    made = capsys.readouterr().out
+    assert "+ device h200-01  serial 1460009\n" in made
+    assert "+ module GPU 0000:0f:00.0  model NVIDIA H200, serial 1768160209398\n" in made
     assert 0 == run(["netbox", "plan", report])
 
     capsys.readouterr()
-    for wrong, item in ((1, "no site in NetBox has the slug x"), (3, "no role"), (5, "no device type")):
+    for wrong, said in ((1, "no site in NetBox has the slug x"), (3, "no role"), (5, "no device type")):
         assert 2 == run(["netbox", "plan", report, "--create", *[*place[:wrong], "x", *place[wrong + 1 :]]])
-        assert item in read_message(capsys)
+        assert said in read_message(capsys)
 
 
 def test_what_netbox_refuses_is_told_and_is_exit_1(
@@ -157,9 +157,9 @@ def test_a_netbox_that_breaks_off_is_exit_2_and_what_was_done_is_shown(
     server.trick("POST dcim/modules", *[Reply(504)] * 4)
 
     assert 2 == run(["netbox", "apply", report])
-    output = capsys.readouterr()
-    assert "+ module type NVIDIA H200" in output.out
-    assert "what was done stays done: run it again" in output.err
+    said = capsys.readouterr()
+    assert "+ module type NVIDIA H200" in said.out
+    assert "what was done stays done: run it again" in said.err
     assert 0 == run(["netbox", "apply", report])
 
 
@@ -200,9 +200,9 @@ def test_a_wrong_token_is_one_line(
     """Without the token, also with --debug."""
     monkeypatch.setenv("NETBOX_TOKEN", "nbt_wrong.secret")
     assert 2 == run(["netbox", "plan", report])
-    output = read_message(capsys)
-    assert "does not let this token read" in output
-    assert "secret" not in output
+    said = read_message(capsys)
+    assert "does not let this token read" in said
+    assert "secret" not in said
 
     with pytest.raises(Exception, match="does not let this token read") as error:
         run(["netbox", "plan", report, "--debug"])
@@ -242,17 +242,17 @@ def test_many_reports_and_one_that_is_no_report(
 
 def test_a_plan_fits_eighty_columns(house: House, report: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for what has no blank to fold at."""
-    from agent.netbox.access import Access
+    from agent.netbox.api import NetBoxAccess
     from agent.netbox.client import NetBox
-    from agent.netbox.matching import Given
+    from agent.netbox.matching import ReportedNode
     from agent.netbox.page import page
-    from agent.netbox.run import Wish, plan
+    from agent.netbox.run import ApplyOptions, plan
     from agent.outputs.inventory.node import build_desired
     from agent.outputs.text.lines import to_plain_text
 
-    client = NetBox(Access(house.url, house.token))
-    desired = plan(client, [Given(build_desired(scan_machine(SHAPE)), "h200.json")], Wish())
-    lines = to_plain_text(page(desired, 80)).splitlines()
+    client = NetBox(NetBoxAccess(house.url, house.token))
+    made = plan(client, [ReportedNode(build_desired(scan_machine(SHAPE)), "h200.json")], ApplyOptions())
+    lines = to_plain_text(page(made, 80)).splitlines()
 
     assert [] == [line for line in lines if len(line) > 80]
     assert len(lines) < 80

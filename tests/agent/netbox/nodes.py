@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from agent.netbox.matching import Given
+from agent.netbox.matching import ReportedNode
 from agent.outputs.inventory.objects import (
     DesiredNode,
     InventoryCable,
@@ -80,9 +80,9 @@ def node(house: House | None, name: str = "gpu01", **changes: Any) -> DesiredNod
     return DesiredNode(**{**made, **changes})
 
 
-def given(*nodes: DesiredNode) -> Sequence[Given]:
+def report_nodes(*nodes: DesiredNode) -> Sequence[ReportedNode]:
     """Nodes as a run takes them."""
-    return [Given(each, f"{each.name}.json") for each in nodes]
+    return [ReportedNode(each, f"{each.name}.json") for each in nodes]
 
 
 def changed(desired: DesiredNode, **changes: Any) -> DesiredNode:

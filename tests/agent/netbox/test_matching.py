@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent.netbox.current import Device, Nested
-from agent.netbox.matching import Given, Match, matched
+from agent.netbox.matching import NodeMatch, ReportedNode, match_nodes
+from agent.netbox.state import Device, NestedRow
 from agent.outputs.inventory.objects import DesiredNode
 
 
@@ -24,12 +24,14 @@ def node(name: str | None, serial: str | None, machine: str | None = None, at: s
 
 def device(number: int, name: str | None, serial: str = "", site: str = "one") -> Device:
     """A device of NetBox."""
-    return Device(id=number, name=name, serial=serial, site=Nested(id=1, name=site))
+    return Device(id=number, name=name, serial=serial, site=NestedRow(id=1, name=site))
 
 
-def match(devices: list[Device], *nodes: DesiredNode, create: bool = False) -> list[Match]:
+def match(devices: list[Device], *nodes: DesiredNode, create: bool = False) -> list[NodeMatch]:
     """The matches of nodes from a.json, b.json, .."""
-    return matched([Given(each, f"{letter}.json") for each, letter in zip(nodes, "abc", strict=False)], devices, create)
+    return match_nodes(
+        [ReportedNode(each, f"{letter}.json") for each, letter in zip(nodes, "abc", strict=False)], devices, create
+    )
 
 
 def test_the_serial_number_comes_first() -> None:

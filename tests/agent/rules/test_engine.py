@@ -15,7 +15,7 @@ from agent.model.finding import Check
 from agent.rules.case import Case, Settings
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import UNKNOWN_SUBJECTS_SHOWN, fingerprint, judge, summarize
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Rule, Unknown, rule
+from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Rule, Unknown
 from tests.agent.rules.build import (
     changed_gpu,
     changed_netdev,
@@ -44,7 +44,8 @@ def made(name: str, *answers: Answer, severity: str = "error", **more) -> Rule:
         """A rule for the test."""
         yield from answers
 
-    return rule(name, severity, needs=more.pop("needs", ()), references=(), **more)(check)
+    parts = {"essential": False, "needs": (), "absorbs": (), "references": ()} | more
+    return Rule(name, severity, check, **parts)
 
 
 CASE = server(1)
