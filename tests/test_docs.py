@@ -13,7 +13,7 @@ from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.page import render_page
 from probes.catalogue import probes
 from tests.conftest import ROOT
-from tests.machines import scanned
+from tests.machines import scan_machine
 
 README = (ROOT / "README.md").read_text()
 COMMAND = typer.main.get_command(app)
@@ -37,11 +37,11 @@ def test_every_probe_is_in_the_readme(probe: str) -> None:
 
 def test_the_sample_in_the_readme_is_what_is_printed() -> None:
     """Line for line, in this order; `...` stands for what is left out."""
-    sample = next(each for each in re.findall(r"```\n(.*?)```", README, re.DOTALL) if each.startswith("h100-01"))
-    printed = iter(to_plain_text(render_page(scanned("", "gpu-width-x8"), 80)).splitlines())
+    sample = next(match for match in re.findall(r"```\n(.*?)```", README, re.DOTALL) if match.startswith("h100-01"))
+    printed = iter(to_plain_text(render_page(scan_machine("", "gpu-width-x8"), 80)).splitlines())
 
     assert "ERROR" in sample
-    assert [] == [each for each in sample.splitlines() if each != "..." and each not in printed]
+    assert [] == [line for line in sample.splitlines() if line != "..." and line not in printed]
 
 
 def test_links_between_documents_lead_somewhere() -> None:
