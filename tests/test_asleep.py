@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.diagnose import ScanPlan, diagnose
-from probes.host.interface import Unanswered
+from probes.host.interface import ReadError
 from tests.machines import HOSTS, machine
 
 # What the kernel answers from its own memory (drivers/pci/pci-sysfs.c, pci-driver.c, iov.c, pcie/aer.c,
@@ -40,11 +40,11 @@ class Asleep:
         self._noted(folder, name)
         return b"suspended\n" if name == "runtime_status" else self._read(path, *limit)
 
-    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | Unanswered]:
+    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
         wanted = list(names)
         for name in wanted:
             self._noted(directory, name)
-        expected: dict[str, bytes | Unanswered] = dict(self._attributes(directory, wanted))
+        expected: dict[str, bytes | ReadError] = dict(self._attributes(directory, wanted))
         return expected | {name: b"suspended\n" for name in wanted if name.endswith("runtime_status")}
 
     def nvml(self, function: str, *arguments: Any) -> Any:
@@ -52,7 +52,7 @@ class Asleep:
         return self._nvml(function, *arguments)
 
     def _noted(self, folder: str, name: str) -> None:
-        with contextlib.suppress(Unanswered):
+        with contextlib.suppress(ReadError):
             folder = self.host.resolve(folder)
         self.files.append(f"{folder}/{name}")
 

@@ -10,11 +10,11 @@ from agent.model.nic import Netdev as Row
 from probes.catalogue import providers
 from probes.ethtool import netlink as genl
 from probes.ethtool.probe import Ethernet, EthtoolFacts
-from probes.ethtool.text import parse_settings
+from probes.ethtool.saved import parse_settings
 from probes.netdev.probe import Netdev, NetdevFacts
-from probes.optics.facts import Lane as SeenLane
-from probes.optics.facts import Module
-from probes.optics.probe import OpticsFacts, Socket
+from probes.optics.facts import LaneReading as SeenLane
+from probes.optics.facts import ModuleReading
+from probes.optics.probe import ModuleSocket, OpticsFacts
 from probes.probe import Outcome, Status
 from tests.agent.assemble.hosts import assemble_facts, hgx, outcome
 
@@ -22,7 +22,7 @@ NIC = "0000:14:00.0"
 PLAIN = Netdev("ens1", NIC, counters={"rx_packets": 5, "rx_crc_errors": 2})
 
 
-def row(interface: Netdev = PLAIN, ethernet: Ethernet | None = None, socket: Socket | None = None) -> Row:
+def row(interface: Netdev = PLAIN, ethernet: Ethernet | None = None, socket: ModuleSocket | None = None) -> Row:
     """The row of an interface of which these were said."""
     facts = {
         "ethtool": EthtoolFacts((ethernet,) if ethernet else ()),
@@ -34,7 +34,7 @@ def row(interface: Netdev = PLAIN, ethernet: Ethernet | None = None, socket: Soc
 
 def test_nothing_said_is_nothing_known() -> None:
     """No pause that is off, no FEC, no module."""
-    for result in (row(), row(ethernet=Ethernet("other", pause=genl.Pause(True, True, True)))):
+    for result in (row(), row(ethernet=Ethernet("other", pause=genl.PauseReading(True, True, True)))):
         assert (None, None, None, None, None, None) == (
             result.pause,
             result.fec,
@@ -50,8 +50,8 @@ def test_pause_fec_and_link_modes() -> None:
     """In the report's units."""
     ethernet = Ethernet(
         "ens1",
-        genl.Pause(False, True, None),
-        genl.Fec("rs", ("rs", "baser"), False),
+        genl.PauseReading(False, True, None),
+        genl.FecReading("rs", ("rs", "baser"), False),
         genl.LinkModes(True, 2_500, ("off", "rs")),
     )
     result = row(ethernet=ethernet)
@@ -92,7 +92,7 @@ def test_fec_that_a_port_supports_is_known_without_the_current_one() -> None:
 def test_counters_of_kernel_and_driver_are_one_table() -> None:
     """Sorted; the kernel's value stands where both use a name; the carrier's too."""
     interface = PLAIN._replace(carrier_changes=4, carrier_up_count=2, carrier_down_count=2)
-    fec = genl.Fec("rs", (), True, {"fec_corrected_blocks": 8})
+    fec = genl.FecReading("rs", (), True, {"fec_corrected_blocks": 8})
     result = row(
         interface, Ethernet("ens1", fec=fec, counters={"rx_crc_errors": 9, "rx_discards_phy": 3, "carrier_changes": 77})
     )
@@ -113,13 +113,13 @@ def test_counters_of_kernel_and_driver_are_one_table() -> None:
 def test_a_module_with_its_lanes() -> None:
     """Field by field."""
     lane = SeenLane(1, -1.5, 0.5, 7.5, ("rx_power_low_warning", "rx_los"))
-    seen = Module(
+    seen = ModuleReading(
         *("OSFP", "optical", "ACME", "P1", "S1", 3.0, "ready", 45.0, 3.3),
         thresholds={"voltage_high_alarm_v": 3.6, "rx_power_low_alarm_dbm": -8.0},
         flags=("voltage_low_alarm", "temperature_high_alarm"),
         lanes=(lane,),
     )
-    result = row(socket=Socket("ens1", seen))
+    result = row(socket=ModuleSocket("ens1", seen))
 
     assert result.module_reason is None
     assert (
@@ -151,7 +151,7 @@ def test_a_module_with_its_lanes() -> None:
 
 def test_why_a_module_is_not_known() -> None:
     """The interface's own reason."""
-    assert "EIO: no module answers" == row(socket=Socket("ens1", reason="EIO: no module answers")).module_reason
+    assert "EIO: no module answers" == row(socket=ModuleSocket("ens1", reason="EIO: no module answers")).module_reason
 
 
 def test_a_probe_that_did_not_answer_is_the_reason() -> None:

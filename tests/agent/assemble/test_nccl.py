@@ -16,10 +16,10 @@ from agent.model.node import Nccl
 from probes.catalogue import providers
 from probes.kernel.modules import ModuleFacts
 from probes.kernel.system import KernelFacts
-from probes.nccl.parsers import Setting
-from probes.nccl.probe import Library, NcclFacts
+from probes.nccl.jobs import NcclVariable
+from probes.nccl.probe import NcclFacts, NcclLibraryFile
 from probes.probe import Outcome, Status
-from probes.system.limits import Limit, LimitFacts
+from probes.system.limits import LimitFacts, ResourceLimit
 
 
 def facts(**of: object) -> ProbeFacts:
@@ -41,9 +41,9 @@ def test_without_a_probe_nothing_is_known() -> None:
 
 def test_settings_stand_in_the_order_of_lines() -> None:
     """Line 10 after line 9."""
-    rows = tuple(Setting(f"NCCL_{n}", "x", f"/etc/nccl.conf:{n}", "system", "l") for n in (10, 9, 1))
+    rows = tuple(NcclVariable(f"NCCL_{n}", "x", f"/etc/nccl.conf:{n}", "system", "l") for n in (10, 9, 1))
     result = build_nccl(
-        facts(nccl=NcclFacts(settings=rows, libraries=(Library("/b"), Library("/a", "2.1", 3)), jobs=2))
+        facts(nccl=NcclFacts(settings=rows, libraries=(NcclLibraryFile("/b"), NcclLibraryFile("/a", "2.1", 3)), jobs=2))
     )
 
     assert ["NCCL_1", "NCCL_9", "NCCL_10"] == [setting.key for setting in result.settings]
@@ -56,8 +56,10 @@ def test_settings_stand_in_the_order_of_lines() -> None:
 def test_limits_of_services_and_jobs() -> None:
     """What binds a process stands beside its limit."""
     result = facts(
-        limits=LimitFacts(services=(Limit("slurmd.service", "65536", True),), device_nodes=("nvidia10", "nvidia9")),
-        nccl=NcclFacts(limits=(Limit("pid 7 (x)", "unlimited", False, True),)),
+        limits=LimitFacts(
+            services=(ResourceLimit("slurmd.service", "65536", True),), device_nodes=("nvidia10", "nvidia9")
+        ),
+        nccl=NcclFacts(limits=(ResourceLimit("pid 7 (x)", "unlimited", False, True),)),
     )
 
     assert {

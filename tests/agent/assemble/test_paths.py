@@ -15,7 +15,7 @@ from agent.assemble.pcie_tree import PcieTree
 from agent.model.topology import Disagreement, Path
 from probes.catalogue import providers
 from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell
-from probes.gpu.nvidia_smi_topo import parse
+from probes.gpu.nvidia_smi_topo import parse_matrix
 from probes.pci import sysfs as pci
 from probes.pci.sysfs import PciFacts
 from probes.probe import outcome_of
@@ -328,7 +328,7 @@ def test_our_kinds_are_those_of_nvidia_smi_on_the_same_machine(
     """Two servers of which both `lspci -tv` and `nvidia-smi topo -m` were saved: every pair, no disagreement."""
     text = (corpus / "misc" / "stelline" / f"{name}.md").read_text()
     functions = parse_tree(text.split("lspci -tv\n", 1)[1].split("```", 1)[0], dict(nodes))
-    output = parse(text.split("nvidia-smi topo -m\n", 1)[1].split("```", 1)[0])
+    output = parse_matrix(text.split("nvidia-smi topo -m\n", 1)[1].split("```", 1)[0])
     nics = [f.address for f in functions if f.vendor == "0x15b3"]
     result = assemble_facts(
         pci=PciFacts(tuple(functions)),
@@ -350,7 +350,7 @@ def test_our_kinds_are_those_of_nvidia_smi_on_the_same_machine(
 
 def test_a_virtual_machine_s_matrix_that_differs_from_its_bus_is_recorded(corpus: File) -> None:
     """A guest whose four GPUs sit on one virtual root bus, and whose nvidia-smi says SYS between all of them."""
-    output = parse((corpus / "text" / "nvidia-smi-topo-m" / "4gpu-sys-but-same-numa.txt").read_text())
+    output = parse_matrix((corpus / "text" / "nvidia-smi-topo-m" / "4gpu-sys-but-same-numa.txt").read_text())
     board = Board()
     for place in range(4):
         board.gpu(f"0000:{place + 1:02x}:00.0", board.root_port(f"0000:00:{place + 2:02x}.0", vendor="0x1b36"))

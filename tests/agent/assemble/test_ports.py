@@ -7,7 +7,7 @@ import pytest
 from agent.assemble.rdma import build_ports
 from agent.model.nic import Port
 from probes.netdev.probe import Netdev
-from probes.rdma.facts import Gid, RdmaDevice, RdmaPort
+from probes.rdma.facts import GidEntry, RdmaDevice, RdmaPort
 
 
 def port(rdma_port: RdmaPort, *netdevs: Netdev) -> Port:
@@ -70,7 +70,7 @@ def test_infiniband_takes_no_mtu_from_its_interface() -> None:
 
 def test_tables_are_sorted_and_unread_ones_are_known_to_be_unread() -> None:
     """GIDs by index."""
-    gids = (Gid(10, "fe80::a", "RoCE v2", "ens1"), Gid(9, "fe80::b"))
+    gids = (GidEntry(10, "fe80::a", "RoCE v2", "ens1"), GidEntry(9, "fe80::b"))
     read = port(RdmaPort(1, "Ethernet", gids=gids, gids_known=True, counters={"b": 2, "a": 1}))
 
     assert ([9, 10], True, ["a", "b"]) == ([gid.index for gid in read.gids], read.gids_known, list(read.counters))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agent.model.node import Software
 from probes.gpu.facts import GpuFacts
-from probes.kernel.modules import Module, ModuleFacts
-from probes.system.services import Service, ServiceFacts
+from probes.kernel.modules import KernelModule, ModuleFacts
+from probes.system.services import ServiceFacts, ServiceState
 from tests.agent.assemble.hosts import assemble_facts
 
 
@@ -26,11 +26,11 @@ def test_modules_of_both_sources_are_one_sorted_list() -> None:
     """lsmod knows names, sysfs knows versions."""
     facts = assemble_facts(
         modules=ModuleFacts(
-            (Module("nvidia", "570.1"),), rdma_stack="ofed", ofed="24.10", peer_memory_clients=("b", "a")
+            (KernelModule("nvidia", "570.1"),), rdma_stack="ofed", ofed="24.10", peer_memory_clients=("b", "a")
         ),
-        lsmod=ModuleFacts((Module("nvidia"), Module("mlx5_ib"))),
+        lsmod=ModuleFacts((KernelModule("nvidia"), KernelModule("mlx5_ib"))),
         services=ServiceFacts(
-            (Service("nvidia-persistenced", "active"), Service("nvidia-fabricmanager", "failed", "1"))
+            (ServiceState("nvidia-persistenced", "active"), ServiceState("nvidia-fabricmanager", "failed", "1"))
         ),
     ).software
 

@@ -1,4 +1,7 @@
-"""The memory of QSFP+, QSFP28 and QSFP56 modules as SFF-8636 rev 2.11 lays it out: 40G to 200G."""
+"""The memory of QSFP+, QSFP28 and QSFP56 modules as SFF-8636 rev 2.11 lays it out: 40G to 200G.
+
+The memory of SFP, SFP+ and SFP28 modules as SFF-8472 rev 12.4 lays it out: up to 25G a lane.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ from collections.abc import Mapping
 
 from probes.optics.facts import (
     LEVELS,
-    Lane,
-    Module,
+    LaneReading,
+    ModuleReading,
     celsius,
     dbm,
     flagged,
     identifier,
-    lit,
+    lanes_in_use,
     milliamperes,
     text,
     thresholds,
@@ -32,11 +35,11 @@ def is_paged(lower: bytes) -> bool:
     return not lower[2] & FLAT
 
 
-def parse(lower: bytes, upper: bytes, pages: Mapping[int, bytes]) -> Module:
+def parse_sff8636(lower: bytes, upper: bytes, pages: Mapping[int, bytes]) -> ModuleReading:
     """The module. `lower` and `upper` have 128 bytes; `pages` may hold page 3."""
     media = _media(upper)
     cable = media != "optical" or upper[2] in CABLE_CONNECTORS
-    said = Module(
+    said = ModuleReading(
         identifier=identifier(lower[0]),
         media=media,
         vendor=text(upper[20:36]),
@@ -80,7 +83,7 @@ def _thresholds(page: bytes, tx_power: bool) -> dict[str, float]:
     }
 
 
-def _lanes(lower: bytes, upper: bytes, rx_power: bool, tx_power: bool, bias: bool) -> tuple[Lane, ...]:
+def _lanes(lower: bytes, upper: bytes, rx_power: bool, tx_power: bool, bias: bool) -> tuple[LaneReading, ...]:
     lock, signal = upper[194 - 128], upper[195 - 128]  # which flags it has; that of lost light has no bit
     plain = {
         "tx_fault": lower[4] & 0xF if signal & 0x08 else 0,
@@ -94,9 +97,9 @@ def _lanes(lower: bytes, upper: bytes, rx_power: bool, tx_power: bool, bias: boo
         if has:
             levels |= {f"{what}_{level}": _level_bits(lower[first : first + 2], at) for at, level in enumerate(LEVELS)}
     flags = flagged(plain | levels, LANES)
-    return lit(
+    return lanes_in_use(
         [
-            Lane(
+            LaneReading(
                 lane=lane,
                 rx_power_dbm=dbm(_word(lower, RX_POWER, lane)) if rx_power else None,
                 tx_power_dbm=dbm(_word(lower, TX_POWER, lane)) if tx_power else None,
@@ -123,3 +126,66 @@ def _media(upper: bytes) -> str:
     if technology in COPPER:
         return "copper"
     return "active_copper" if technology in ACTIVE_COPPER else "optical"
+
+
+PASSIVE, ACTIVE = 0x04, 0x08  # byte 8: copper cable
+MONITORS, CALIBRATED = 0x40, 0x20  # byte 92: it measures, and its numbers need no further calculation
+COPPER_PIGTAIL = 0x21
+STATUS_RX_LOS, STATUS_TX_FAULT = 0x02, 0x04  # byte 110 of the second address
+
+
+def has_monitors(serial: bytes) -> bool:
+    """Whether the second address is worth reading: not for cables, nor where calibration is left to the host."""
+    return serial[92] & (MONITORS | CALIBRATED) == MONITORS | CALIBRATED and not serial[8] & PASSIVE
+
+
+def parse_sff8472(serial: bytes, diagnostics: bytes) -> ModuleReading:
+    """The module, of 96 bytes of the first address and 120 of the second (empty where not read)."""
+    media = "copper" if serial[8] & PASSIVE else "active_copper" if serial[8] & ACTIVE else "optical"
+    if serial[2] == COPPER_PIGTAIL and media == "optical":
+        media = "copper"
+    said = ModuleReading(
+        identifier=identifier(serial[0]),
+        media=media,
+        vendor=text(serial[20:36]),
+        part=text(serial[40:56]),
+        serial=text(serial[68:84]),
+        length_m=float(serial[18]) if media != "optical" and serial[18] else None,  # else: how far OM4 fibre may go
+    )
+    if media != "optical" or len(diagnostics) < 120 or not has_monitors(serial):
+        return said
+    module_flags = _flags(diagnostics, (("temperature", 112, 7), ("voltage", 112, 5)))
+    lane_flags = _flags(diagnostics, (("tx_power", 112, 1), ("tx_bias", 112, 3), ("rx_power", 113, 7)))
+    plain = (("rx_los", STATUS_RX_LOS), ("tx_fault", STATUS_TX_FAULT))
+    lane_flags += [name for name, bit in plain if diagnostics[110] & bit]
+    return said._replace(
+        temperature_c=celsius(diagnostics[96:98]),
+        voltage_v=volts(diagnostics[98:100]),
+        flags=tuple(module_flags),
+        thresholds={
+            **thresholds("temperature", "c", diagnostics[0:8]),
+            **thresholds("voltage", "v", diagnostics[8:16]),
+            **thresholds("tx_bias", "ma", diagnostics[16:24]),
+            **thresholds("tx_power", "dbm", diagnostics[24:32]),
+            **thresholds("rx_power", "dbm", diagnostics[32:40]),
+        },
+        lanes=(
+            LaneReading(
+                lane=1,
+                rx_power_dbm=dbm(diagnostics[104:106]),
+                tx_power_dbm=dbm(diagnostics[102:104]),
+                tx_bias_ma=milliamperes(diagnostics[100:102]),
+                flags=tuple(lane_flags),
+            ),
+        ),
+    )
+
+
+def _flags(page: bytes, known: tuple[tuple[str, int, int], ...]) -> list[str]:
+    """Alarms stand two bits a thing, high then low; warnings four bytes further in the same places."""
+    return [
+        f"{what}_{level}"
+        for what, byte, bit in known
+        for at, level in enumerate(LEVELS)
+        if page[byte + 4 * (at // 2)] >> (bit - at % 2) & 1
+    ]
