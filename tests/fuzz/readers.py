@@ -444,7 +444,6 @@ NOT_READERS = {
     "probes.rdma.normalize.is_software": "a name that was parsed",
     "probes.topology_files.xml_tree.is_gpu": "a class code that was parsed",
     "probes.system.services.is_oneshot": "a unit's name of ours",
-    "probes.locks.describe_holder": "a probe's name",
     "agent.reports.replace_file": "writes",
     "agent.reports.write_atomically": "writes",
 }
