@@ -44,7 +44,6 @@ test: $(BIN)/pytest
 	$(BIN)/pytest -q -n auto
 
 check: $(BIN)/pytest lint types layers
-	$(BIN)/python -m agent.rules.pages --check docs/rules
 	HYPOTHESIS_PROFILE=ci $(BIN)/pytest -q -n auto
 
 lint: $(BIN)/pytest
@@ -58,7 +57,6 @@ layers: $(BIN)/pytest
 	$(BIN)/lint-imports
 
 docs: $(BIN)/pytest
-	$(BIN)/python -m agent.rules.pages --write docs/rules
 	$(BIN)/python -m agent.fleet.reference --write docs/fleet-dataset.md
 	$(BIN)/python -m release.prepared agent/fleet/engines/prepared.json
 	UPDATE_GOLDENS=1 $(BIN)/pytest -q tests/test_goldens.py

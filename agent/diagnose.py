@@ -20,11 +20,11 @@ from agent.rules.case import Case
 from agent.rules.catalogue import rules_for
 from agent.rules.engine import Faults, asked, told
 from agent.version import VERSION
-from probes.catalogue import probes
+from probes.catalogue import probes, providers
 from probes.host.interface import Host
 from probes.host.recording import Recording
 from probes.probe import Outcome, Probe, Status
-from probes.run import Ran, run_probes
+from probes.run import ProbeResults, run_probes
 from probes.topology_files.preparsed import FactsSource
 
 _FIRST_SAMPLE_SHARE = 2 / 3  # of the time left besides the interval, for the first sample: it runs every probe
@@ -69,7 +69,7 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
     catalogue = probes()
     selected = [p for p in catalogue if (not plan.only or p.name in plan.only) and p.name not in plan.skip]
     if isinstance(host, FactsSource):
-        ran = Ran(host.outcomes(selected), None)
+        ran = ProbeResults(host.outcomes(selected), None)
     else:
         first_seconds = plan.timeout_seconds
         if plan.interval_seconds is not None:
@@ -88,7 +88,7 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
 
 def _build_report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Report:
     """The report without checks and findings."""
-    assembled = assemble(outcomes)
+    assembled = assemble(outcomes, providers())
     return Report(
         generated_at=utc_now(),
         observed_at=host.observed_at,
@@ -137,6 +137,7 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
         node=report.node,
         platform=platform,
         probes={run.name: run for run in report.probes},
+        providers=providers(),
         software=report.software,
         events=tuple(report.events),
         topology=report.topology,
@@ -175,7 +176,7 @@ def _select_profile(report: Report, requested: str) -> tuple[Platform, Profile |
 def _build_gpudirect(case: Case, checks: list[Check], faults: Faults) -> list[Gpudirect]:
     if not case.topology.gpus or not case.rails:
         return []
-    from agent.rules.gpudirect.rows import gpudirect_rows  # lazy: most nodes have no rail
+    from agent.rules.gpudirect.verdicts import gpudirect_rows  # lazy: most nodes have no rail
 
     return gpudirect_rows(case, checks, faults)
 

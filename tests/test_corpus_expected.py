@@ -79,11 +79,14 @@ def test_what_is_said_of_it(row: Row, corpus: Path, tmp_path: Path) -> None:
     if report is None:
         assert ["refused"] == row.expected
         return
-    found = sorted(f"{finding.severity} {finding.rule}" for finding in report.findings if finding.severity != "info")
-    reasons = {check.rule: [each.reason for each in check.unknown_subjects] for check in report.checks}
-    due = {each.removeprefix("unknown ") for each in row.expected if each.startswith("unknown ")}
+    findings = sorted(f"{finding.severity} {finding.rule}" for finding in report.findings if finding.severity != "info")
+    reasons = {check.rule: [subject.reason for subject in check.unknown_subjects] for check in report.checks}
+    due = {item.removeprefix("unknown ") for item in row.expected if item.startswith("unknown ")}
 
-    assert sorted(each for each in row.expected if each != "none" and not each.startswith("unknown ")) == found
+    assert (
+        sorted(finding for finding in row.expected if finding != "none" and not finding.startswith("unknown "))
+        == findings
+    )
     assert set() == {rule for rule in due if not any(reasons[rule])}
 
 
@@ -94,7 +97,7 @@ def test_every_file_of_the_corpus_has_its_line(corpus: Path) -> None:
 
 def test_rules_of_the_table_are_rules() -> None:
     """Findings that are expected, and what is said of them."""
-    named = {each.split()[1] for row in rows() for each in row.expected if " " in each}
+    named = {item.split()[1] for row in rows() for item in row.expected if " " in item}
 
     assert set() == named - {rule.name for rule in every_rule()}
     assert [] == [row.file for row in rows() if row.expected not in (["none"], ["refused"]) and not row.remark]

@@ -11,10 +11,9 @@ import typer.main
 from agent.cli.main import app
 from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.page import render_page
-from agent.rules.catalogue import every_rule
 from probes.catalogue import probes
 from tests.conftest import ROOT
-from tests.machines import scanned
+from tests.machines import scan_machine
 
 README = (ROOT / "README.md").read_text()
 COMMAND = typer.main.get_command(app)
@@ -36,24 +35,23 @@ def test_every_probe_is_in_the_readme(probe: str) -> None:
     assert f"`{probe}`" in README
 
 
-@pytest.mark.parametrize("rule", every_rule(), ids=lambda rule: rule.name)
-def test_every_rule_has_its_page(rule: object) -> None:
-    """docs/rules holds a page for each rule, and no other page."""
-    assert (ROOT / "docs" / "rules" / f"{rule.name}.md").is_file()  # type: ignore[attr-defined]  # a Rule
-
-
 def test_the_sample_in_the_readme_is_what_is_printed() -> None:
     """Line for line, in this order; `...` stands for what is left out."""
-    sample = next(each for each in re.findall(r"```\n(.*?)```", README, re.DOTALL) if each.startswith("h100-01"))
-    printed = iter(to_plain_text(render_page(scanned("", "gpu-width-x8"), 80)).splitlines())
+    sample = next(match for match in re.findall(r"```\n(.*?)```", README, re.DOTALL) if match.startswith("h100-01"))
+    printed = iter(to_plain_text(render_page(scan_machine("", "gpu-width-x8"), 80)).splitlines())
 
     assert "ERROR" in sample
-    assert [] == [each for each in sample.splitlines() if each != "..." and each not in printed]
+    assert [] == [line for line in sample.splitlines() if line != "..." and line not in printed]
 
 
 def test_links_between_documents_lead_somewhere() -> None:
     """A relative link in a Markdown file names a file that is there."""
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    pages = [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "agent").rglob("*.md"),
+    ]
     links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text())]
 
     assert [] == [f"{page.relative_to(ROOT)}: {link}" for page, link in links if not (page.parent / link).exists()]

@@ -27,7 +27,7 @@ class DiffFormat(str, Enum):
 
 
 class ExportFormat(str, Enum):
-    """Output formats of `export`: the module of the same name in agent/outputs/export ("_" for "-")."""
+    """Output formats of `export`: one module of agent/outputs/export each, which the command line does not import."""
 
     ANSIBLE = "ansible"
     HTML = "html"

@@ -84,7 +84,7 @@ class ReportRequest(NamedTuple):
                 if host.live:
                     warn_of_holders(report, warn)
                 if recording is not None and not isinstance(host, FactsSource):
-                    from probes.capture_extras import record_extras
+                    from probes.capture.extras import record_extras
 
                     record_extras(recording, host, EXTRAS_SECONDS, progress)
         except BadSource as error:

@@ -64,10 +64,10 @@ def _write_capture(recording: Recording | None, target: CaptureTarget, report: R
 
     host = report.node.hostname or "unknown-host"
     if target.redact:
-        from probes.redact.redact import Unredactable, redacted
+        from probes.redact.redact import Unredactable, redact_recording
 
         try:
-            recording, texts = redacted(recording)
+            recording, texts = redact_recording(recording)
         except Unredactable as error:
             raise CliError(str(error)) from error
         host = texts.names.host(host)

@@ -12,7 +12,7 @@ from agent.history.window import CounterSample, make_window, select_samples, tak
 from agent.model.identity import Earlier, identities
 from agent.model.report import CountersWindow, History, Known, Report
 from agent.rules.case import SETTLE_SECONDS
-from agent.rules.inventory.matching import inventory, matched, merged, sound
+from agent.rules.host.inventory_matching import inventory, matched, merged, sound
 
 STATE = "fabricscope.state/1"
 LINK_DOWN_SECONDS = 86_400.0  # how long it is remembered that a link went down

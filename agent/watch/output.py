@@ -16,7 +16,7 @@ from agent.watch.evaluate import Evaluation
 SCHEMA = "fabricscope.watch/1"
 LINE_LIMIT = 50  # of one evaluation; the report and ndjson have all
 SHOWN_REASONS = 3  # reasons in one line
-_XID_PROCESS = re.compile(r"NVRM: Xid .*?\bpid='?(\d{1,9})\b")
+_PROCESS_ID = re.compile(r"\bpid='?(\d{1,9})\b")
 ALWAYS_REPORTED = (START, REQUESTED)  # one line in any case
 
 
@@ -95,7 +95,8 @@ def describe_processes(batch: Batch) -> list[str]:
     """The processes that the driver's errors name and that still run: whose job it is. Live facts, in no report."""
     lines = []
     for reason in batch.reasons:
-        if match := _XID_PROCESS.search(reason.event.text):
+        _, xid, rest = reason.event.text.partition("NVRM: Xid ")
+        if xid and (match := _PROCESS_ID.search(rest)):
             from probes.host.process import describe_process
 
             if process := describe_process(int(match[1])):

@@ -9,7 +9,7 @@ import struct
 from array import array
 from collections.abc import Callable
 
-from probes.host.interface import Failed, unanswered
+from probes.host.interface import Failed, error_from_errno
 from probes.netlink import CONTROL, GET_FAMILY, HEADER, family_request, parse_family
 
 SIOCETHTOOL = 0x8946
@@ -22,9 +22,9 @@ MOST_COUNTERS = 32_768
 ANSWER_BYTES = 2 * MOST_COUNTERS * 32  # the kernel writes as many as there are, whatever was expected
 
 
-def ask(interface: str, request: bytes) -> bytes:
+def request_ioctl(interface: str, request: bytes) -> bytes:
     """The struct as the kernel filled it, cut to what it says is filled. Raises ValueError for a command that is no
-    question of the list, Unanswered by the errno."""
+    question of the list, ReadError by the errno."""
     import fcntl
     import socket
 
@@ -40,7 +40,7 @@ def ask(interface: str, request: bytes) -> bytes:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
             fcntl.ioctl(channel.fileno(), SIOCETHTOOL, wanted)
     except OSError as error:
-        raise unanswered(error, subject) from None
+        raise error_from_errno(error, subject) from None
     return answer[: _length(command, request, answer)].tobytes()
 
 

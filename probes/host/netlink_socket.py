@@ -7,7 +7,7 @@ import struct
 import time
 from functools import partial
 
-from probes.host.interface import Failed, TimedOut, unanswered
+from probes.host.interface import Failed, TimedOut, error_from_errno
 from probes.netlink import GENERIC, HEADER, IS_DONE, IS_DUMP, IS_ERROR, RDMA, ROUTE, whole_messages
 
 RDMA_QUESTIONS = (5121, 5125, 5126)  # nldev: GET, PORT_GET, SYS_GET
@@ -18,10 +18,10 @@ REPLY_LIMIT_BYTES = 16 << 20
 TRIES = 3  # of a dump during which the kernel's list changed
 
 
-def ask(protocol: int, request: bytes, seconds: float = SECONDS) -> bytes:
+def request_netlink(protocol: int, request: bytes, seconds: float = SECONDS) -> bytes:
     """All messages of the answer, joined, without the final DONE or acknowledgement. Only questions: raises ValueError
     for a routing request that changes something, and for a generic one that is no question to ethtool. Raises
-    Unanswered by the errno that the kernel gives."""
+    ReadError by the errno that the kernel gives."""
     if len(request) < HEADER.size:
         raise ValueError("a netlink request has a header of 16 bytes")
     kind = HEADER.unpack_from(request)[1]
@@ -45,7 +45,7 @@ def _ask(protocol: int, request: bytes, seconds: float) -> bytes:
                 protocol, request, flags & IS_DUMP == IS_DUMP, subject, time.monotonic() + seconds
             )
         except OSError as error:
-            raise unanswered(error, subject) from None
+            raise error_from_errno(error, subject) from None
         if not interrupted:
             return reply
     raise Failed(f"{subject}: the kernel's list changed during each of {TRIES} readings", "EINTR")

@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from probes import netlink
-from probes.asking import Asking, as_text
-from probes.host.interface import Absent, Failed, Host, Unanswered
+from probes.asking import HostReader, as_text
+from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.netdev import rtnetlink
 from probes.netdev import sysfs as sysfs
 from probes.netdev.ip_link import LOOPBACK, saved_links
-from probes.netdev.rtnetlink import Link
+from probes.netdev.rtnetlink import NetlinkLink
 from probes.probe import Probe, Reading
-from probes.text import Unparsable
+from probes.text import ParseError
 
 SPEED_SECONDS = 2.0  # for all interfaces together: `speed` waits for the RTNL lock
 SLEEPING = ("suspended", "suspending")
@@ -63,12 +63,12 @@ class NetdevFacts(NamedTuple):
     netdevs: tuple[Netdev, ...]
 
 
-class Seen(NamedTuple):
+class SourceView(NamedTuple):
     """One interface with what sysfs adds to it."""
 
-    link: Link
+    link: NetlinkLink
     folder: str | None  # in sysfs; None: sysfs does not show this interface
-    place: sysfs.Place
+    place: sysfs.DevicePlace
     awake: bool = True  # False: the device sleeps, and nothing more is asked of it
     dev_port: int | None = None
     driver: str | None = None
@@ -76,18 +76,18 @@ class Seen(NamedTuple):
 
 def read(host: Host) -> Reading:
     """Every interface of the host's network namespace. Raises Absent where neither netlink nor sysfs shows one."""
-    asking = Asking(host)
+    asking = HostReader(host)
     addresses: dict[int, tuple[str, ...]] | None = None
     try:
         links = _links(asking)
-    except Unanswered as why:
+    except ReadError as why:
         folders = sysfs.folders(asking)
         printed = saved_links(asking)
         if not folders and not printed:
             raise Absent(f"no network interface: {why.reason}; nothing in {sysfs.CLASS}") from why
         links = tuple(_filled(link, printed.pop(link.name, None)) for link in sysfs.links(asking, folders))
         seen = [_beside(asking, link, folders[link.name]) for link in links]
-        seen += [Seen(link, None, _place_as_printed(link)) for link in printed.values()]
+        seen += [SourceView(link, None, _place_as_printed(link)) for link in printed.values()]
         links += tuple(printed.values())
         asking.gap(f"addresses, and kinds but bond and vlan: {why.reason}")
         count = _counters_of_sysfs
@@ -106,11 +106,11 @@ def read(host: Host) -> Reading:
 PROBE = Probe("netdev", read)
 
 
-def on_pci(asking: Asking) -> list[Seen]:
+def on_pci(asking: HostReader) -> list[SourceView]:
     """The interfaces of PCI devices that are awake, sorted by name."""
     try:
         seen = [_seen(asking, link) for link in _links(asking)]
-    except Unanswered:
+    except ReadError:
         folders = sysfs.folders(asking)
         seen = [_beside(asking, link, folders[link.name]) for link in sysfs.links(asking, folders)]
     return sorted((one for one in seen if one.place.pci and one.awake), key=lambda one: natural(one.link.name))
@@ -127,31 +127,33 @@ def natural(name: str) -> tuple[tuple[int, str], ...]:
     return (*key, (-2, name))  # "ens01" and "ens1" differ
 
 
-def _links(asking: Asking) -> tuple[Link, ...]:
-    """Every link of the namespace. Raises Unanswered."""
+def _links(asking: HostReader) -> tuple[NetlinkLink, ...]:
+    """Every link of the namespace. Raises ReadError."""
     payloads = _ask(asking, netlink.links_request(), netlink.NEW_LINK, "RTM_GETLINK")
     try:
         links = rtnetlink.parse_links(payloads)
-    except Unparsable as why:
+    except ParseError as why:
         raise Failed(f"RTM_GETLINK: {why}") from why
     if not links:
         raise Failed("RTM_GETLINK: no link in the answer")  # there is a loopback interface in every namespace
     return links
 
 
-def _filled(link: Link, printed: Link | None) -> Link:
+def _filled(link: NetlinkLink, printed: NetlinkLink | None) -> NetlinkLink:
     """A link of sysfs, and what only ip says of it."""
     if printed is None:
         return link
-    return link._replace(**{name: getattr(printed, name) for name in Link._fields if getattr(link, name) is None})
+    return link._replace(
+        **{name: getattr(printed, name) for name in NetlinkLink._fields if getattr(link, name) is None}
+    )
 
 
-def _place_as_printed(link: Link) -> sysfs.Place:
+def _place_as_printed(link: NetlinkLink) -> sysfs.DevicePlace:
     virtual = link.type == LOOPBACK or bool(link.kind and link.kind not in PORTS_OF_A_DEVICE)
-    return sysfs.Place(link.parent_pci, virtual)
+    return sysfs.DevicePlace(link.parent_pci, virtual)
 
 
-def _addresses(asking: Asking) -> dict[int, tuple[str, ...]] | None:
+def _addresses(asking: HostReader) -> dict[int, tuple[str, ...]] | None:
     """Addresses by the link's index, IPv4 first; None: not known."""
     found: dict[int, list[tuple[int, bytes, str]]] = {}
     try:
@@ -160,34 +162,34 @@ def _addresses(asking: Asking) -> dict[int, tuple[str, ...]] | None:
             if address:
                 index, family, raw, text = address
                 found.setdefault(index, []).append((family, raw, text))
-    except (Unanswered, Unparsable) as why:
+    except (ReadError, ParseError) as why:
         asking.gap(f"addresses: {why}")
         return None
     return {index: tuple(text for _, _, text in sorted(some)) for index, some in found.items()}
 
 
-def _ask(asking: Asking, request: bytes, kind: int, name: str) -> list[bytes]:
-    """Payloads of the answer's messages of one kind. Raises Unanswered."""
+def _ask(asking: HostReader, request: bytes, kind: int, name: str) -> list[bytes]:
+    """Payloads of the answer's messages of one kind. Raises ReadError."""
     try:
         answer = netlink.messages(asking.host.netlink(netlink.ROUTE, request))
-    except Unparsable as why:
+    except ParseError as why:
         raise Failed(f"{name}: {why}") from why
     asking.answered(f"rtnetlink {name}")
     return [message.payload for message in answer if message.type == kind]
 
 
-def _seen(asking: Asking, link: Link) -> Seen:
+def _seen(asking: HostReader, link: NetlinkLink) -> SourceView:
     """A link of netlink with what sysfs says of it, where sysfs shows the same interface."""
     if link.kind and link.kind not in PORTS_OF_A_DEVICE:
-        return Seen(link, None, sysfs.Place(virtual=True))
+        return SourceView(link, None, sysfs.DevicePlace(virtual=True))
     folder = f"{sysfs.CLASS}/{link.name}"
     said = asking.attributes(folder, ("ifindex", "address"), source=f"{sysfs.CLASS}/*")
     if (sysfs.whole(said.get("ifindex")), sysfs.mac(said.get("address"))) == (link.index, link.mac):
         return _beside(asking, link, folder)
-    return Seen(link, None, sysfs.Place(link.parent_pci), awake=_awake(asking, link.parent_pci))
+    return SourceView(link, None, sysfs.DevicePlace(link.parent_pci), awake=_awake(asking, link.parent_pci))
 
 
-def _note_other_namespace(asking: Asking, links: tuple[Link, ...]) -> None:
+def _note_other_namespace(asking: HostReader, links: tuple[NetlinkLink, ...]) -> None:
     """Say which devices' interfaces sysfs shows that are not in our network namespace."""
     others = sorted(set(asking.names(sysfs.CLASS) or ()) - {link.name for link in links}, key=natural)
     names = [name for name in others if sysfs.place(asking, f"{sysfs.CLASS}/{name}").pci]
@@ -195,16 +197,16 @@ def _note_other_namespace(asking: Asking, links: tuple[Link, ...]) -> None:
         asking.gap(f"in another network namespace, and not described: {', '.join(names)}")
 
 
-def _beside(asking: Asking, link: Link, folder: str) -> Seen:
+def _beside(asking: HostReader, link: NetlinkLink, folder: str) -> SourceView:
     """What sysfs adds to a link. The last thing that is read here is whether the device sleeps."""
     place = sysfs.place(asking, folder)
     if place.pci is None and link.parent_pci:
-        place = sysfs.Place(link.parent_pci)
+        place = sysfs.DevicePlace(link.parent_pci)
     if place.virtual:
-        return Seen(link, folder, place)
+        return SourceView(link, folder, place)
     dev_port = asking.attributes(folder, ("dev_port",), source=f"{sysfs.CLASS}/*").get("dev_port")
     driver = asking.link(f"{folder}/device/driver")
-    return Seen(
+    return SourceView(
         link,
         folder,
         place,
@@ -214,22 +216,22 @@ def _beside(asking: Asking, link: Link, folder: str) -> Seen:
     )
 
 
-def _awake(asking: Asking, pci: str | None) -> bool:
+def _awake(asking: HostReader, pci: str | None) -> bool:
     status = f"{sysfs.PCI}/*/power/runtime_status"
     return pci is None or asking.text(status.replace("*", pci), source=status) not in SLEEPING
 
 
-def _counters_of_netlink(asking: Asking, one: Seen) -> dict[str, int] | None:
+def _counters_of_netlink(asking: HostReader, one: SourceView) -> dict[str, int] | None:
     request = netlink.statistics_request(one.link.index or 0)
     try:
         payloads = _ask(asking, request, netlink.NEW_STATS, "RTM_GETSTATS")
         return rtnetlink.parse_statistics(payloads[0]) if payloads else None
-    except (Unanswered, Unparsable) as why:
+    except (ReadError, ParseError) as why:
         asking.gap(f"counters: {why}")
         return None
 
 
-def _counters_of_sysfs(asking: Asking, one: Seen) -> dict[str, int] | None:
+def _counters_of_sysfs(asking: HostReader, one: SourceView) -> dict[str, int] | None:
     names = rtnetlink.COUNTERS.split()
     if one.folder is None:
         return None
@@ -237,7 +239,7 @@ def _counters_of_sysfs(asking: Asking, one: Seen) -> dict[str, int] | None:
     return {name: number for name in names if (number := sysfs.whole(said.get(name))) is not None} or None
 
 
-def _speeds(asking: Asking, seen: list[Seen]) -> dict[str, int]:
+def _speeds(asking: HostReader, seen: list[SourceView]) -> dict[str, int]:
     """Mbit/s of the interfaces of PCI devices that are up; one that does not know answers with an error."""
     speeds: dict[str, int] = {}
     deadline = time.monotonic() + SPEED_SECONDS
@@ -249,7 +251,7 @@ def _speeds(asking: Asking, seen: list[Seen]) -> dict[str, int]:
             break
         try:
             speed = sysfs.whole(as_text(asking.host.read(f"{one.folder}/speed")))
-        except Unanswered:
+        except ReadError:
             continue
         if speed:
             speeds[one.link.name] = speed
@@ -258,8 +260,8 @@ def _speeds(asking: Asking, seen: list[Seen]) -> dict[str, int]:
 
 
 def _netdev(
-    one: Seen,
-    links: tuple[Link, ...],
+    one: SourceView,
+    links: tuple[NetlinkLink, ...],
     addresses: Mapping[int, tuple[str, ...]] | None,
     counters: Mapping[str, Mapping[str, int] | None],
     speeds: Mapping[str, int],

@@ -14,7 +14,7 @@ WINDOW_LIMIT_BYTES = 1 << 27  # what a decompressor may keep in memory: zstd --l
 CHUNK_BYTES = 1 << 16
 
 
-class Inflated:
+class DecompressedStream:
     """A context manager over one open file. Every error of the file or of its compression is a BadSource."""
 
     def __init__(self, path: str, limit: int | None = None) -> None:
@@ -34,7 +34,7 @@ class Inflated:
         self._errors: tuple[type[Exception], ...] = (OSError, EOFError)
         self._source: _Source = self._decompressor(magic)
 
-    def __enter__(self) -> Inflated:
+    def __enter__(self) -> DecompressedStream:
         return self
 
     def __exit__(

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import msgspec
-
 from agent.model.nic import Netdev, Nic, Port
 from agent.model.report import Report
 from agent.outputs.inventory.fields import DESCRIPTION, NAME, SERIAL, UniqueNames, fit_text, format_mac, format_wwn
@@ -73,11 +71,6 @@ def _infiniband_type(model: str | None, speed: str | None) -> str:
 
 
 _SUCCESSFUL = ("ok", "absent")
-
-
-def export(report: Report) -> str:
-    """The desired objects as JSON, in the terms of NetBox 4.6: what `fabricscope netbox plan` compares with."""
-    return msgspec.json.format(msgspec.json.encode(build_desired(report)), indent=2).decode() + "\n"
 
 
 def build_desired(report: Report) -> DesiredNode:

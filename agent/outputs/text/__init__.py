@@ -1,4 +1,4 @@
 """The page that `scan` prints, one module per section, as lines of styled text.
 
-Terminals and colours belong to `outputs/terminal.py`, HTML to `outputs/html`.
+Terminals and colours do not belong here but to `outputs/terminal.py`, HTML to `outputs/html`.
 """

@@ -7,6 +7,7 @@ from typing import Any
 
 from agent.assemble import Assembled, assemble
 from agent.model.topology import Path
+from probes.catalogue import providers
 from probes.gpu.facts import Gpu, GpuFacts
 from probes.pci.sysfs import PciFacts, PciFunction
 from probes.probe import Outcome, Status
@@ -20,14 +21,14 @@ def outcome(name: str, facts: Any) -> Outcome:
     return Outcome(name, status, facts, None if facts is not None else "not there", (), 0.0)
 
 
-def assembled(**facts: Any) -> Assembled:
+def assemble_facts(**facts: Any) -> Assembled:
     """What is made of facts by probe name."""
-    return assemble([outcome(name, value) for name, value in facts.items()])
+    return assemble([outcome(name, value) for name, value in facts.items()], providers())
 
 
-def paths_by_pair(made: Assembled) -> dict[tuple[str, str], Path]:
+def paths_by_pair(assembled_: Assembled) -> dict[tuple[str, str], Path]:
     """Every path by its two ends."""
-    return {(path.a, path.b): path for path in made.topology.paths}
+    return {(path.a, path.b): path for path in assembled_.topology.paths}
 
 
 class Board:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from agent.model.nic import Netdev as Row
 from probes.netdev.probe import Netdev, NetdevFacts
-from tests.agent.assemble.hosts import assembled, hgx
+from tests.agent.assemble.hosts import assemble_facts, hgx
 
 NIC = "0000:14:00.0"
 
 
 def rows(*interfaces: Netdev) -> list[Row]:
     """The rows of a machine with one NIC."""
-    return assembled(pci=hgx(1).facts(), netdev=NetdevFacts(interfaces)).topology.netdevs
+    return assemble_facts(pci=hgx(1).facts(), netdev=NetdevFacts(interfaces)).topology.netdevs
 
 
 def test_an_interface_is_known_by_its_function() -> None:
@@ -46,9 +46,9 @@ def test_what_is_stacked_on_a_port_does_not_take_its_identity() -> None:
         Netdev("eth0.100", NIC, vlan={"parent": "eth0", "id": 100}),
         Netdev("br0", virtual=True),
     )
-    found = {row.label: row.id for row in rows(*interfaces)}
+    result = {row.label: row.id for row in rows(*interfaces)}
 
-    assert {"eth0": NIC, "eth0_rep3": "eth0_rep3", "eth0.100": "eth0.100", "br0": "br0"} == found
+    assert {"eth0": NIC, "eth0_rep3": "eth0_rep3", "eth0.100": "eth0.100", "br0": "br0"} == result
 
 
 def test_unknown_stays_null() -> None:

@@ -8,7 +8,7 @@ from agent.model.nic import Nic
 from probes.gpu.facts import GpuFacts
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
-from tests.agent.assemble.hosts import Board, assembled, hgx
+from tests.agent.assemble.hosts import Board, assemble_facts, hgx
 
 NIC = "0000:14:00.0"
 ETHERNET = RdmaPort(1, link_layer="Ethernet", state="ACTIVE")
@@ -16,7 +16,7 @@ ETHERNET = RdmaPort(1, link_layer="Ethernet", state="ACTIVE")
 
 def nics(**facts: object) -> dict[str, Nic]:
     """The rows of a machine by id."""
-    return {nic.id: nic for nic in assembled(**facts).topology.nics}
+    return {nic.id: nic for nic in assemble_facts(**facts).topology.nics}
 
 
 def rdma(*devices: RdmaDevice) -> RdmaFacts:
@@ -71,9 +71,9 @@ def test_why_a_function_has_no_rdma_device_or_no_interface(
     """Absent, unbound, handed away and moved into a container are four things."""
     board = hgx(1)
     board.change(NIC, driver=bound, class_code=kind)
-    found = nics(pci=board.facts(), rdma=rdma(*([device] if device else [])), netdev=interfaces)
+    result = nics(pci=board.facts(), rdma=rdma(*([device] if device else [])), netdev=interfaces)
 
-    assert state == found[NIC].state
+    assert state == result[NIC].state
 
 
 def test_without_an_answer_about_rdma_nothing_is_said_to_be_missing() -> None:
@@ -87,10 +87,10 @@ def test_without_an_answer_about_rdma_nothing_is_said_to_be_missing() -> None:
 
 def test_software_devices_and_devices_without_a_place_are_rows_by_name() -> None:
     """rxe is never a NIC for GPUs; an HCA type names its model."""
-    found = nics(rdma=rdma(RdmaDevice("rxe0", software=True), RdmaDevice("mlx5_1", hca_type="MT4129")))
+    result = nics(rdma=rdma(RdmaDevice("rxe0", software=True), RdmaDevice("mlx5_1", hca_type="MT4129")))
 
-    assert ["mlx5_1", "rxe0"] == list(found)
-    assert ("ConnectX-7", False, True) == (found["mlx5_1"].model, found["mlx5_1"].software, found["rxe0"].software)
+    assert ["mlx5_1", "rxe0"] == list(result)
+    assert ("ConnectX-7", False, True) == (result["mlx5_1"].model, result["mlx5_1"].software, result["rxe0"].software)
 
 
 def test_ordinary_network_cards_are_no_nics_of_ours_unless_they_have_a_device() -> None:
@@ -100,9 +100,9 @@ def test_ordinary_network_cards_are_no_nics_of_ours_unless_they_have_a_device() 
     board.device("0000:01:00.0", root, "0x020000", "0x14e4", "0x165f")
     board.device("0000:02:00.0", root, "0x020000", "0x14e4", "0x1750")
     board.device("0000:03:00.0", root, "0x020000", "0x8086", "0x37d2")
-    found = nics(pci=board.facts(), rdma=rdma(RdmaDevice("irdma0", "0000:03:00.0")))
+    result = nics(pci=board.facts(), rdma=rdma(RdmaDevice("irdma0", "0000:03:00.0")))
 
-    assert ["0000:02:00.0", "0000:03:00.0"] == list(found)
+    assert ["0000:02:00.0", "0000:03:00.0"] == list(result)
 
 
 def test_tools_fill_what_sysfs_does_not_say_port_by_port() -> None:
@@ -122,9 +122,9 @@ def test_tools_fill_what_sysfs_does_not_say_port_by_port() -> None:
 def test_a_name_by_udev_s_rule_holds_the_place() -> None:
     """rocep20s0 is bus 0x14, slot 0."""
     board = hgx(1)
-    found = nics(pci=board.facts(), rdma_tools=rdma(RdmaDevice("rocep20s0"), RdmaDevice("rocep99s0")))
+    result = nics(pci=board.facts(), rdma_tools=rdma(RdmaDevice("rocep20s0"), RdmaDevice("rocep99s0")))
 
-    assert {NIC: "rocep20s0", "rocep99s0": "rocep99s0"} == {row.id: row.rdma_device for row in found.values()}
+    assert {NIC: "rocep20s0", "rocep99s0": "rocep99s0"} == {row.id: row.rdma_device for row in result.values()}
 
 
 def test_the_second_port_of_a_bonded_card_is_not_without_rdma() -> None:
@@ -138,10 +138,10 @@ def test_the_second_port_of_a_bonded_card_is_not_without_rdma() -> None:
         Netdev("ens1f0", NIC, master="bond0"),
         Netdev("ens1f1", "0000:14:00.1", master="bond0"),
     )
-    found = nics(pci=board.facts(), rdma=rdma(bonded), netdev=interfaces)
-    second = found["0000:14:00.1"]
+    result = nics(pci=board.facts(), rdma=rdma(bonded), netdev=interfaces)
+    second = result["0000:14:00.1"]
 
-    assert ("bond0", "present") == (found[NIC].bond, found[NIC].state)
+    assert ("bond0", "present") == (result[NIC].bond, result[NIC].state)
     assert ("bond0", "present", "auxiliary", None) == (second.bond, second.state, second.role, second.rdma_device)
 
 
@@ -174,19 +174,19 @@ def test_functions_of_the_fabric_manager_are_marked_without_any_rdma_source() ->
 
 def test_iwarp_is_told_apart_by_the_node_type() -> None:
     """Nothing of RoCE applies to it: with a PCI function and without."""
-    found = nics(
+    result = nics(
         pci=hgx(1).facts(), rdma=rdma(RdmaDevice("iw0", NIC, node_type="RNIC"), RdmaDevice("iw1", node_type="RNIC"))
     )
 
-    assert ["RNIC", "RNIC"] == [found[NIC].node_type, found["iw1"].node_type]
+    assert ["RNIC", "RNIC"] == [result[NIC].node_type, result["iw1"].node_type]
 
 
 def test_a_sub_function_is_a_row_of_its_own() -> None:
     """It shares its parent's PCI function; neither takes the other's place, and it is no physical function."""
-    found = nics(pci=hgx(1).facts(), rdma=rdma(RdmaDevice("mlx5_0", NIC), RdmaDevice("mlx5_9", NIC)))
+    result = nics(pci=hgx(1).facts(), rdma=rdma(RdmaDevice("mlx5_0", NIC), RdmaDevice("mlx5_9", NIC)))
 
-    assert ("mlx5_0", False) == (found[NIC].label, found[NIC].virtual_function)
-    assert ("mlx5_9", NIC, True) == (found["mlx5_9"].label, found["mlx5_9"].pci, found["mlx5_9"].virtual_function)
+    assert ("mlx5_0", False) == (result[NIC].label, result[NIC].virtual_function)
+    assert ("mlx5_9", NIC, True) == (result["mlx5_9"].label, result["mlx5_9"].pci, result["mlx5_9"].virtual_function)
 
 
 def test_a_nameless_device_is_where_its_interface_is_named_to_be() -> None:
@@ -195,8 +195,8 @@ def test_a_nameless_device_is_where_its_interface_is_named_to_be() -> None:
 
     def placed(*names: str) -> list[str | None]:
         ports = tuple(RdmaPort(port=number, netdevs=(name,)) for number, name in enumerate(names, start=1))
-        made = assembled(lspci=board.facts(), rdma_tools=RdmaFacts((RdmaDevice(name="mlx5_0", ports=ports),)))
-        return [nic.pci for nic in made.topology.nics if nic.rdma_device == "mlx5_0"]
+        result = assemble_facts(lspci=board.facts(), rdma_tools=RdmaFacts((RdmaDevice(name="mlx5_0", ports=ports),)))
+        return [nic.pci for nic in result.topology.nics if nic.rdma_device == "mlx5_0"]
 
     assert ["0000:14:00.0"] == placed("enp20s0np0")
     assert ["0000:14:00.0"] == placed("enp20s0", "enp20s0d1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.agent.assemble.hosts import Board, assembled
+from tests.agent.assemble.hosts import Board, assemble_facts
 
 
 def test_only_switches_are_switches() -> None:
@@ -19,7 +19,7 @@ def test_only_switches_are_switches() -> None:
         ]
     ):
         board.device(f"0008:01:{number:02x}.0", root, kind, "0x10de", device)
-    switches = assembled(pci=board.facts()).topology.nvswitches
+    switches = assemble_facts(pci=board.facts()).topology.nvswitches
 
     assert ["0008:01:00.0", "0008:01:01.0", "0008:01:02.0"] == [switch.id for switch in switches]
     assert [switch.pci for switch in switches] == [switch.id for switch in switches]

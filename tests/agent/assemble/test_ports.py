@@ -7,12 +7,12 @@ import pytest
 from agent.assemble.rdma import build_ports
 from agent.model.nic import Port
 from probes.netdev.probe import Netdev
-from probes.rdma.facts import Gid, RdmaDevice, RdmaPort
+from probes.rdma.facts import GidEntry, RdmaDevice, RdmaPort
 
 
-def port(said: RdmaPort, *netdevs: Netdev) -> Port:
+def port(rdma_port: RdmaPort, *netdevs: Netdev) -> Port:
     """One port as a row."""
-    return build_ports(RdmaDevice("mlx5_0", ports=(said,)), netdevs)[0]
+    return build_ports(RdmaDevice("mlx5_0", ports=(rdma_port,)), netdevs)[0]
 
 
 def test_an_active_infiniband_port_has_rate_width_and_speed() -> None:
@@ -32,9 +32,9 @@ def test_a_port_that_is_not_active_has_no_rate(state: str | None) -> None:
 
 def test_on_ethernet_the_interface_s_speed_counts_and_lanes_say_nothing() -> None:
     """The text is a translation there; where the interface is silent, its leading number serves."""
-    said = RdmaPort(1, "Ethernet", "ACTIVE", rate_text="100 Gb/sec (4X EDR)")
-    fast = port(said, Netdev("ens1", "0000:14:00.0", speed_mbit_s=200000))
-    silent = port(said, Netdev("ens1", "0000:14:00.0"))
+    rdma_port = RdmaPort(1, "Ethernet", "ACTIVE", rate_text="100 Gb/sec (4X EDR)")
+    fast = port(rdma_port, Netdev("ens1", "0000:14:00.0", speed_mbit_s=200000))
+    silent = port(rdma_port, Netdev("ens1", "0000:14:00.0"))
 
     assert (200.0, None, None) == (fast.rate_gbit_s, fast.width, fast.speed)
     assert (100.0, None, None) == (silent.rate_gbit_s, silent.width, silent.speed)
@@ -70,7 +70,7 @@ def test_infiniband_takes_no_mtu_from_its_interface() -> None:
 
 def test_tables_are_sorted_and_unread_ones_are_known_to_be_unread() -> None:
     """GIDs by index."""
-    gids = (Gid(10, "fe80::a", "RoCE v2", "ens1"), Gid(9, "fe80::b"))
+    gids = (GidEntry(10, "fe80::a", "RoCE v2", "ens1"), GidEntry(9, "fe80::b"))
     read = port(RdmaPort(1, "Ethernet", gids=gids, gids_known=True, counters={"b": 2, "a": 1}))
 
     assert ([9, 10], True, ["a", "b"]) == ([gid.index for gid in read.gids], read.gids_known, list(read.counters))

@@ -13,7 +13,7 @@ from agent.fleet.cluster_rows import telling
 from agent.fleet.engines import connect
 from agent.fleet.engines.engine import Engine
 from bench.fleet.plan import plan
-from probes.fabric.topology import read_fabric
+from probes.fabric.files import read_fabric
 from tests.agent.fleet.small import report, take
 
 FAR = {"node_guid": "0002:c903:0000:0001", "name": "MF0;leaf1:MQM9700/U1", "port": 7}

@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 
 from probes.capture import writer as capture
 from probes.capture.writer import write_capture
-from probes.host.interface import Absent, BadSource, Completed, Denied, Failed, Host, TimedOut, Unanswered
+from probes.host.interface import Absent, BadSource, Completed, Denied, Failed, Host, ReadError, Refusal, TimedOut
 from probes.host.recording import Recording, RecordingHost
-from probes.host.refusal import Refusal
 from probes.host.udev import record_of
-from probes.sources.capture import RecordedHost
+from probes.sources.capture import CaptureHost
 from probes.sources.dump import SavedOutputs
-from probes.sources.memory import Link, MemoryFiles, Node
+from probes.sources.memory import MemoryFiles, Node, SymlinkNode
 from probes.sources.open_source import open_source
 from probes.sources.overlay import Change, OverlayHost
 from probes.sources.tree import TreeHost
@@ -41,7 +40,7 @@ class Machine(OverlayHost):
     def __init__(self) -> None:
         tree = TreeHost("live", "", MemoryFiles(), SavedOutputs(MemoryFiles()))
         files: dict[str, Change] = {
-            LINK: Link("../../../devices/pci0000:15/0000:19:00.0"),
+            LINK: SymlinkNode("../../../devices/pci0000:15/0000:19:00.0"),
             f"{DEVICE}/vendor": b"0x10de\n",
             f"{DEVICE}/config": bytes(64),
             f"{DEVICE}/current_link_speed": Failed("the driver says: Invalid argument", "EINVAL"),
@@ -132,7 +131,7 @@ def answer(host: Host, question: Question) -> object:
     """What the host says, or how it refuses, in plain data."""
     try:
         said = getattr(host, question[0])(*question[1:])
-    except Unanswered as why:
+    except ReadError as why:
         return why.status, why.reason, why.code
     if question[0] == "attributes":
         return {k: v if isinstance(v, bytes) else (v.status, v.reason, v.code) for k, v in said.items()}
@@ -282,7 +281,7 @@ def test_probes_that_gave_no_answer_are_remembered(tmp_path: Path) -> None:
 
     replay = open_source(str(tmp_path / "c"))
 
-    assert isinstance(replay, RecordedHost)
+    assert isinstance(replay, CaptureHost)
     assert recording.lost == replay.lost
 
 
@@ -351,7 +350,7 @@ def test_no_document_raises_anything_else(manifest: object, command: object, cal
     }
 
     try:
-        host = RecordedHost("x", MemoryFiles(documents), MemoryFiles())
+        host = CaptureHost("x", MemoryFiles(documents), MemoryFiles())
     except BadSource:
         return
 

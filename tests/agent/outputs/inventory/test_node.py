@@ -14,7 +14,7 @@ from agent.outputs.inventory import fields as fit
 from agent.outputs.inventory.node import build_desired
 from agent.outputs.inventory.objects import DesiredNode
 from tests.agent.outputs.export.given import H100, bare, hostile, with_topology
-from tests.machines import HOSTS, scanned
+from tests.machines import HOSTS, scan_machine
 
 H200, GB200, VM, L40S = (
     "8xh200-sxm-2s-16xcx7-roce-4nvsw",
@@ -24,9 +24,9 @@ H200, GB200, VM, L40S = (
 )
 
 
-def kinds(made: DesiredNode) -> dict[str, int]:
+def kinds(desired: DesiredNode) -> dict[str, int]:
     """How many modules of each kind."""
-    return {kind: sum(module.kind == kind for module in made.modules) for kind in ("GPU", "NIC", "NVSwitch")}
+    return {kind: sum(module.kind == kind for module in desired.modules) for kind in ("GPU", "NIC", "NVSwitch")}
 
 
 def with_netdev(report: Report, label: str, **changes: Any) -> Report:
@@ -37,10 +37,10 @@ def with_netdev(report: Report, label: str, **changes: Any) -> Report:
 
 def test_an_hgx_machine() -> None:
     """GPUs by what is printed on them, cards by board, ports by what they can do."""
-    made = build_desired(scanned(H100))
+    report = build_desired(scan_machine(H100))
 
-    assert {"GPU": 8, "NIC": 9, "NVSwitch": 4} == kinds(made)  # 8 rails and one card of two ports
-    gpu = made.modules[0]
+    assert {"GPU": 8, "NIC": 9, "NVSwitch": 4} == kinds(report)  # 8 rails and one card of two ports
+    gpu = report.modules[0]
     assert ("GPU 0000:19:00.0", "NVIDIA", "H100 80GB HBM3", "1510470499492", "21") == (
         gpu.bay,
         gpu.manufacturer,
@@ -48,16 +48,16 @@ def test_an_hgx_machine() -> None:
         gpu.serial,
         gpu.position,
     )
-    assert gpu.description == scanned(H100).topology.gpus[0].uuid
-    card = next(module for module in made.modules if module.bay == "NIC 0000:27:00.0")
+    assert gpu.description == scan_machine(H100).topology.gpus[0].uuid
+    card = next(module for module in report.modules if module.bay == "NIC 0000:27:00.0")
     assert ("Mellanox", "ConnectX-6 Dx MT_0000000359", "MT_0000000359") == (
         card.manufacturer,
         card.model,
         card.part_number,
     )
     assert ("b8-3f-d2-03-00-df-5c-fa", False) == (card.serial, card.board_serial)
-    assert "NVSwitch 3" == made.modules[-1].model
-    ports = {port.name: port for port in made.interfaces}
+    assert "NVSwitch 3" == report.modules[-1].model
+    ports = {port.name: port for port in report.interfaces}
     assert ("NIC 0000:27:00.0", "NIC 0000:27:00.0") == (ports["enp39s0f0np0"].bay, ports["enp39s0f1np0"].bay)
     assert ("infiniband-ndr", "B8:3F:D2:03:00:76:F9:6B", None, None) == (
         ports["ibp26s0"].type,
@@ -75,12 +75,12 @@ def test_an_hgx_machine() -> None:
 
 def test_other_machines() -> None:
     """A card in each slot is one module; virtual functions and functions of the baseboard are none."""
-    assert {"GPU": 8, "NIC": 9, "NVSwitch": 4} == kinds(build_desired(scanned(H200)))
-    assert 18 == len(build_desired(scanned(H200)).interfaces)
-    assert {"GPU": 8, "NIC": 0, "NVSwitch": 0} == kinds(build_desired(scanned(VM)))
-    assert [] == build_desired(scanned(VM)).interfaces
-    assert {"400gbase-x-osfp"} == {port.type for port in build_desired(scanned(L40S)).interfaces}
-    hidden = scanned("8xb200-sxm-2s-8xcx7-ib-hidden-nvsw")
+    assert {"GPU": 8, "NIC": 9, "NVSwitch": 4} == kinds(build_desired(scan_machine(H200)))
+    assert 18 == len(build_desired(scan_machine(H200)).interfaces)
+    assert {"GPU": 8, "NIC": 0, "NVSwitch": 0} == kinds(build_desired(scan_machine(VM)))
+    assert [] == build_desired(scan_machine(VM)).interfaces
+    assert {"400gbase-x-osfp"} == {port.type for port in build_desired(scan_machine(L40S)).interfaces}
+    hidden = scan_machine("8xb200-sxm-2s-8xcx7-ib-hidden-nvsw")
     limited = {nic.id for nic in hidden.topology.nics if nic.limited}
     assert limited
     assert not [module for module in build_desired(hidden).modules if module.bay.removeprefix("NIC ") in limited]
@@ -88,19 +88,19 @@ def test_other_machines() -> None:
 
 def test_a_card_in_two_slots_is_one_card() -> None:
     """Socket Direct: two PCI functions on two CPUs, one system image GUID."""
-    report = scanned(H100)
+    report = scan_machine(H100)
     rails = [nic for nic in report.topology.nics if nic.role == "rail"]
     twin = msgspec.structs.replace(rails[1], system_image_guid=rails[0].system_image_guid)
-    made = build_desired(with_topology(report, nics=[rails[0], twin]))
+    desired = build_desired(with_topology(report, nics=[rails[0], twin]))
 
-    assert ({"GPU": 8, "NIC": 1, "NVSwitch": 4}, 2) == (kinds(made), len(made.interfaces))
+    assert ({"GPU": 8, "NIC": 1, "NVSwitch": 4}, 2) == (kinds(desired), len(desired.interfaces))
     zero = [msgspec.structs.replace(nic, system_image_guid="0000:0000:0000:0000") for nic in rails]
     assert len(rails) == kinds(build_desired(with_topology(report, nics=zero)))["NIC"]
 
 
 def test_what_changes_from_hour_to_hour_is_not_in_it() -> None:
     """Link speeds of the moment, states, counters: a port that is down is the same port."""
-    report = scanned(H200)
+    report = scan_machine(H200)
     down = [
         msgspec.structs.replace(row, operstate="down", speed_gbit_s=None, counters={"rx_errors": 7}, addresses=[])
         for row in report.topology.netdevs
@@ -113,12 +113,12 @@ def test_what_changes_from_hour_to_hour_is_not_in_it() -> None:
     ]
 
     assert build_desired(report) == build_desired(with_topology(report, netdevs=down, nics=ports))
-    assert build_desired(scanned(H100)).interfaces == build_desired(scanned("", "ib-port-down")).interfaces
+    assert build_desired(scan_machine(H100)).interfaces == build_desired(scan_machine("", "ib-port-down")).interfaces
 
 
 def test_the_member_of_a_bond_lends_no_address() -> None:
     """All members have the bond's."""
-    bonded = with_netdev(scanned(H100), "enp39s0f0np0", master="bond0")
+    bonded = with_netdev(scan_machine(H100), "enp39s0f0np0", master="bond0")
 
     assert None is next(port.mac for port in build_desired(bonded).interfaces if port.name == "enp39s0f0np0")
 
@@ -126,28 +126,28 @@ def test_the_member_of_a_bond_lends_no_address() -> None:
 def test_lldp_names_the_far_end() -> None:
     """The switch, and both names of its port."""
     far = Neighbor(system="leaf1.example.com", port="swp7", port_description="to h100-01")
-    made = build_desired(with_netdev(scanned(H100), "enp39s0f0np0", neighbor=far)).cables
+    report = build_desired(with_netdev(scan_machine(H100), "enp39s0f0np0", neighbor=far)).cables
 
     assert [("enp39s0f0np0", "leaf1.example.com", ["swp7", "to h100-01"])] == [
-        (cable.interface, cable.device, cable.ports) for cable in made
+        (cable.interface, cable.device, cable.ports) for cable in report
     ]
     for less in (Neighbor(system="leaf1"), Neighbor(port="swp7")):
-        assert [] == build_desired(with_netdev(scanned(H100), "enp39s0f0np0", neighbor=less)).cables
+        assert [] == build_desired(with_netdev(scan_machine(H100), "enp39s0f0np0", neighbor=less)).cables
 
 
 def test_a_card_without_its_driver_has_ports_that_nobody_tells() -> None:
     """It stays a module."""
-    made = build_desired(scanned("", "nic-no-driver"))
+    report = build_desired(scan_machine("", "nic-no-driver"))
 
-    blind = [module.bay for module in made.modules if not module.ports_known]
+    blind = [module.bay for module in report.modules if not module.ports_known]
     assert 1 == len(blind)
-    assert not [port for port in made.interfaces if port.bay in blind]
+    assert not [port for port in report.interfaces if port.bay in blind]
 
 
 @pytest.mark.parametrize("status", ["partial", "failed", "timed_out", "denied", "skipped"])
 def test_a_scan_that_missed_something_says_so(status: str) -> None:
     """Else what it did not see would be pruned."""
-    report = scanned(H100)
+    report = scan_machine(H100)
 
     def without(name: str) -> DesiredNode:
         runs = [msgspec.structs.replace(run, status=status) if run.name == name else run for run in report.probes]
@@ -163,21 +163,21 @@ def test_a_scan_that_missed_something_says_so(status: str) -> None:
 @pytest.mark.parametrize("host", HOSTS)
 def test_everything_fits_netbox(host: str, names_only: bool) -> None:
     """Lengths, one line each, no name twice, addresses that are some; of hostile reports too."""
-    for report in (scanned(host), hostile(scanned(host), names_only)):
-        made = build_desired(report)
-        bays, ports = [module.bay for module in made.modules], [port.name for port in made.interfaces]
+    for report in (scan_machine(host), hostile(scan_machine(host), names_only)):
+        desired = build_desired(report)
+        bays, ports = [module.bay for module in desired.modules], [port.name for port in desired.interfaces]
 
         assert len(bays) == len({bay.lower() for bay in bays})
         assert len(ports) == len({port.lower() for port in ports})
-        assert {port.bay for port in made.interfaces} <= set(bays)
-        for module in made.modules:
+        assert {port.bay for port in desired.interfaces} <= set(bays)
+        for module in desired.modules:
             texts = [(module.bay, 64), (module.model, 100), (module.serial, 50), (module.part_number, 50)]
             texts += [(module.description, 200), (module.position, 30), (module.manufacturer, 100)]
             assert [] == [text for text, most in texts if text is not None and not fits(text, most)]
-        for port in made.interfaces:
+        for port in desired.interfaces:
             assert fits(port.name, 64)
             assert port.mac is None or port.mac == fit.format_mac(port.mac)
-        assert all(re.fullmatch(r"[0-9A-Za-z?]{1,64}", finding.fingerprint) for finding in made.findings)
+        assert all(re.fullmatch(r"[0-9A-Za-z?]{1,64}", finding.fingerprint) for finding in desired.findings)
 
 
 def fits(text: str, most: int) -> bool:

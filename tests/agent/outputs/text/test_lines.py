@@ -20,8 +20,8 @@ def test_no_control_character_gets_through(text: str, width: int) -> None:
     """Whatever a host name or a firmware says, the page stays printable and folds."""
     lines = wrap_paragraph(text, width)
 
-    assert all(each == clean(each) for each in to_plain_text(lines).splitlines())
-    assert all(line_length(each) <= width or " " not in to_plain_text([each]).strip() for each in lines)
+    assert all(line == clean(line) for line in to_plain_text(lines).splitlines())
+    assert all(line_length(line) <= width or " " not in to_plain_text([line]).strip() for line in lines)
 
 
 def test_a_line_takes_bare_strings_and_styles() -> None:
