@@ -6,15 +6,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := 8xh100-sxm-2s-8xcx7-ib-4nvsw
 
-.PHONY: scan test check lint types layers docs completion zipapp wheelhouse deb bench fuzz mutants engines slurm lab clean help
+.PHONY: scan test check lint types layers docs completion zipapp wheelhouse deb rpm bench fuzz mutants engines slurm lab clean help
 
 help:
 	@echo "make scan    set up, scan this host, and show where a full report of an 8-GPU machine is"
 	@echo "make test    set up, run the tests"
 	@echo "make check   format, lint, types, layers, docs, tests"
 	@echo "make docs    write what is generated and in git (rules, tables of the dataset, goldens) again"
-	@echo "make zipapp, make wheelhouse, make deb"
-	@echo "             dist/: one file, a folder of wheels, a Debian package; for hosts without internet (docs/installing.md)"
+	@echo "make zipapp, make wheelhouse, make deb, make rpm"
+	@echo "             dist/: one file, a folder of wheels, a Debian package, an RPM; for hosts without internet (docs/installing.md)"
 	@echo "make completion  dist/share: the manual and completions for a checkout; packages hold them"
 	@echo "make bench   what it costs, beside lspci and lstopo"
 	@echo "make fuzz    damaged input to every reader, and the property tests, for long"
@@ -64,8 +64,11 @@ docs: $(BIN)/pytest
 completion: $(BIN)/fabricscope
 	$(BIN)/python -m release.share dist
 
-zipapp wheelhouse deb: $(BIN)/fabricscope
+zipapp wheelhouse: $(BIN)/fabricscope
 	$(BIN)/python -m release.$@
+
+deb rpm: $(BIN)/fabricscope
+	$(BIN)/python -m release.packages $@
 
 bench: $(BIN)/pytest
 	$(BIN)/python -m bench.run
