@@ -8,7 +8,7 @@ from probes.kernel.system import KernelFacts
 from probes.system.cpu import Cpu
 from probes.system.dmi import DmiFacts
 from probes.system.numa import NumaFacts, NumaNode
-from tests.agent.assemble.hosts import assemble_facts
+from tests.agent.assemble.boards import assemble_facts
 
 
 def test_every_probe_gives_its_part() -> None:

@@ -22,8 +22,18 @@ from probes.rdma.facts import RdmaDevice, RdmaFacts
 from probes.sources.open_source import open_source
 from probes.system import numa
 from probes.system.numa import NumaFacts, NumaNode
-from tests.agent.assemble.hosts import GEN1, GEN3, GEN4, GEN5, Board, assemble_facts, driver, hgx, paths_by_pair
-from tests.agent.assemble.lspci_tree import parse_tree
+from tests.agent.assemble.boards import (
+    GEN1,
+    GEN3,
+    GEN4,
+    GEN5,
+    Board,
+    assemble_facts,
+    driver,
+    hgx,
+    parse_tree,
+    paths_by_pair,
+)
 
 GPU, NIC, OTHER, FAR_NIC = "0000:13:00.0", "0000:14:00.0", "0000:23:00.0", "0000:24:00.0"
 ROOT, UP, DOWN, NIC_PORT = "0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000:12:01.0"

@@ -6,7 +6,7 @@ import pytest
 
 from probes.pci.sysfs import Acs, PciFacts, PciFunction
 from probes.system.numa import NumaFacts, NumaNode
-from tests.agent.assemble.hosts import GEN1, GEN5, assemble_facts, hgx
+from tests.agent.assemble.boards import GEN1, GEN5, assemble_facts, hgx
 
 GPU, NIC, DOWN = "0000:13:00.0", "0000:14:00.0", "0000:12:00.0"
 
