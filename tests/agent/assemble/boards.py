@@ -1,4 +1,4 @@
-"""Small machines for tests of assemble: PCI boards, synthetic or parsed from the text of lspci, and outcomes around facts."""
+"""Small machines for tests of assemble: PCI boards, synthetic or from the text of lspci; outcomes around facts."""
 
 from __future__ import annotations
 
