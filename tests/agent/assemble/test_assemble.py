@@ -10,6 +10,7 @@ import pytest
 
 from agent.assemble import Assembled, assemble
 from agent.model.topology import Topology
+from probes.catalogue import providers
 from probes.gpu.facts import Gpu, GpuFacts, PairCell
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.pci.sysfs import PciFacts
@@ -50,20 +51,22 @@ def facts(shuffle: random.Random | None = None) -> list[Outcome]:
 @pytest.mark.parametrize("seed", range(5))
 def test_the_order_of_facts_does_not_show(seed: int) -> None:
     """Lists are sorted by identity, not by arrival."""
-    assert encode_assembled(assemble(facts())) == encode_assembled(assemble(facts(random.Random(seed))))
+    assert encode_assembled(assemble(facts(), providers())) == encode_assembled(
+        assemble(facts(random.Random(seed)), providers())
+    )
 
 
 def test_nothing_known_is_an_empty_topology() -> None:
     """No probe answered."""
     failed = Outcome("pci", Status.FAILED, None, "broken", (), 0.0)
 
-    assert Topology() == assemble([failed]).topology
-    assert Topology() == assemble([]).topology
+    assert Topology() == assemble([failed], providers()).topology
+    assert Topology() == assemble([], providers()).topology
 
 
 def test_every_reference_leads_to_a_row() -> None:
     """By id."""
-    result = assemble(facts()).topology
+    result = assemble(facts(), providers()).topology
     functions = {row.id for row in result.pci}
     ends = {row.id for row in (*result.gpus, *result.nics)}
 
@@ -106,7 +109,7 @@ def _steps(functions: object) -> int:
     outcomes = [outcome("pci", PciFacts(tuple(functions)))]  # type: ignore[arg-type]  # a list of functions
     sys.setprofile(counted)
     try:
-        assemble(outcomes)
+        assemble(outcomes, providers())
     finally:
         sys.setprofile(None)
     return count

@@ -7,6 +7,7 @@ import pytest
 from agent.assemble import assemble
 from agent.model.nic import Fec, Lane, Pause, TransceiverModule
 from agent.model.nic import Netdev as Row
+from probes.catalogue import providers
 from probes.ethtool import netlink as genl
 from probes.ethtool.probe import Ethernet, EthtoolFacts
 from probes.ethtool.text import parse_settings
@@ -215,6 +216,8 @@ def test_a_probe_that_did_not_answer_is_the_reason() -> None:
     """Of interfaces of devices: a bridge has no module."""
     timed_out = Outcome("optics", Status.TIMED_OUT, None, "optics: no answer within 15 s", (), 15.0)
     interfaces = NetdevFacts((PLAIN, Netdev("br0", virtual=True)))
-    result = assemble([outcome("pci", hgx(1).facts()), outcome("netdev", interfaces), timed_out]).topology.netdevs
+    result = assemble(
+        [outcome("pci", hgx(1).facts()), outcome("netdev", interfaces), timed_out], providers()
+    ).topology.netdevs
 
     assert {"ens1": "optics: no answer within 15 s", "br0": None} == {item.label: item.module_reason for item in result}

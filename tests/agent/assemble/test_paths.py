@@ -13,6 +13,7 @@ from agent.assemble import Assembled, assemble
 from agent.assemble.paths import PathFinder
 from agent.assemble.pcie_tree import PcieTree
 from agent.model.topology import Disagreement, Path
+from probes.catalogue import providers
 from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell
 from probes.gpu.nvidia_smi_topo import parse
 from probes.pci import sysfs as pci
@@ -372,7 +373,7 @@ def test_a_virtual_machine_s_matrix_that_differs_from_its_bus_is_recorded(corpus
 
 def _tree(corpus: File, name: str) -> Assembled:
     host = open_source(str(corpus / "trees" / f"{name}.tar.xz"))
-    return assemble([outcome_of(probe, host) for probe in (pci.PROBE, numa.PROBE)])
+    return assemble([outcome_of(probe, host) for probe in (pci.PROBE, numa.PROBE)], providers())
 
 
 def test_every_gpu_of_an_xe9680_shares_a_switch_with_one_connectx_7(corpus: File) -> None:

@@ -13,6 +13,7 @@ from agent.assemble.software import (
     select_parameters,
 )
 from agent.model.node import Nccl, Software
+from probes.catalogue import providers
 from probes.gpu.facts import GpuFacts
 from probes.kernel.modules import Module, ModuleFacts
 from probes.kernel.system import KernelFacts
@@ -73,7 +74,7 @@ def test_the_fabric_s_daemons_and_confidential_computing() -> None:
 
 def facts(**of: object) -> ProbeFacts:
     """Outcomes of probes that answered."""
-    return ProbeFacts(Outcome(name, Status.OK, item, None, (), 0.0) for name, item in of.items())
+    return ProbeFacts((Outcome(name, Status.OK, item, None, (), 0.0) for name, item in of.items()), providers())
 
 
 def test_without_a_probe_nothing_is_known() -> None:
