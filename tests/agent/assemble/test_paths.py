@@ -22,9 +22,19 @@ from probes.probe import outcome_of
 from probes.rdma.facts import RdmaDevice, RdmaFacts
 from probes.sources.open_source import open_source
 from probes.system import numa
-from probes.system.numa import NumaFacts, NumaNode
-from tests.agent.assemble.hosts import GEN1, GEN3, GEN4, GEN5, Board, assemble_facts, driver, hgx, paths_by_pair
-from tests.agent.assemble.lspci_tree import parse_tree
+from probes.system.numa import NumaFacts, NumaNodeFacts
+from tests.agent.assemble.boards import (
+    GEN1,
+    GEN3,
+    GEN4,
+    GEN5,
+    Board,
+    assemble_facts,
+    driver,
+    hgx,
+    parse_tree,
+    paths_by_pair,
+)
 
 GPU, NIC, OTHER, FAR_NIC = "0000:13:00.0", "0000:14:00.0", "0000:23:00.0", "0000:24:00.0"
 ROOT, UP, DOWN, NIC_PORT = "0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000:12:01.0"
@@ -85,7 +95,7 @@ def test_over_host_bridges(other_root: str, node: int | None, nodes: tuple[str, 
     board = Board()
     board.gpu(GPU, board.root_port("0000:10:01.0"))
     board.nic(NIC, board.root_port(other_root, numa=node))
-    result = path(board, numa=NumaFacts(tuple(NumaNode(n, cpus) for n, cpus in enumerate(nodes))))
+    result = path(board, numa=NumaFacts(tuple(NumaNodeFacts(n, cpus) for n, cpus in enumerate(nodes))))
 
     assert (kind, kind) == (result.kind, result.pcie_kind)
     assert (["0000:10:01.0", other_root] if kind else []) == result.hops
@@ -332,7 +342,7 @@ def test_our_kinds_are_those_of_nvidia_smi_on_the_same_machine(
     nics = [f.address for f in functions if f.vendor == "0x15b3"]
     result = assemble_facts(
         pci=PciFacts(tuple(functions)),
-        numa=NumaFacts(tuple(NumaNode(n, f"{n}") for n in sorted(set(nodes.values())))),
+        numa=NumaFacts(tuple(NumaNodeFacts(n, f"{n}") for n in sorted(set(nodes.values())))),
         nvidia_smi=GpuFacts(output.gpus, pairs=output.pairs, nic_names=output.nic_names),
         rdma=RdmaFacts(tuple(RdmaDevice(f"mlx5_{n}", address) for n, address in enumerate(nics))),
     )

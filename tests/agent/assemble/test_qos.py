@@ -12,7 +12,7 @@ from probes.netdev.lldp import LldpNeighbor as Heard
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
 from probes.rdma.netlink import NetlinkDevice, RdmaNetlinkFacts
-from tests.agent.assemble.hosts import assemble_facts
+from tests.agent.assemble.boards import assemble_facts
 
 PCI = "0000:1a:00.0"
 ON_3 = (False, False, False, True, False, False, False, False)

@@ -12,7 +12,7 @@ from probes.gpu.nvidia_smi_topo import parse_matrix
 from probes.kernel.system import KernelFacts
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
-from tests.agent.assemble.hosts import GEN3, GEN4, Board, assemble_facts, driver, hgx
+from tests.agent.assemble.boards import GEN3, GEN4, Board, assemble_facts, driver, hgx
 
 
 def roles(**facts: object) -> dict[str, str]:
