@@ -20,7 +20,7 @@ from agent.rules.case import Case
 from agent.rules.catalogue import rules_for
 from agent.rules.engine import Faults, asked, told
 from agent.version import VERSION
-from probes.catalogue import probes
+from probes.catalogue import probes, providers
 from probes.host.interface import Host
 from probes.host.recording import Recording
 from probes.probe import Outcome, Probe, Status
@@ -88,7 +88,7 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
 
 def _build_report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Report:
     """The report without checks and findings."""
-    assembled = assemble(outcomes)
+    assembled = assemble(outcomes, providers())
     return Report(
         generated_at=utc_now(),
         observed_at=host.observed_at,
@@ -137,6 +137,7 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
         node=report.node,
         platform=platform,
         probes={run.name: run for run in report.probes},
+        providers=providers(),
         software=report.software,
         events=tuple(report.events),
         topology=report.topology,

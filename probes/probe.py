@@ -58,6 +58,7 @@ class Probe(NamedTuple):
     `fallback_for`: on a live host it runs only where that probe did not answer; on a recorded source it runs
     wherever the evidence is: `evidence` says whether a host holds what this probe reads, without asking a device.
     `bound_seconds`: how long its child may take before it is left behind.
+    `gives`: the subjects that its facts are about, where its name is not the only one: rules need subjects.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Probe(NamedTuple):
     bound_seconds: float = 10.0
     fallback_for: str | None = None
     evidence: Callable[[Host], bool] | None = None
+    gives: tuple[str, ...] = ()
 
 
 def outcome_of(probe: Probe, host: Host) -> Outcome:

@@ -17,7 +17,7 @@ FAULTS = sorted(path.stem for path in (ROOT / "fixtures" / "faults").glob("*.tom
 
 
 @functools.cache
-def scanned(shape: str, fault: str | None = None) -> Report:
+def scan_machine(shape: str, fault: str | None = None) -> Report:
     """The report of one fixture machine, with what differs from run to run set to a constant."""
     report, _ = diagnose(machine(shape, fault), ScanPlan())
     return still(report)

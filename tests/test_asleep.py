@@ -44,8 +44,8 @@ class Asleep:
         wanted = list(names)
         for name in wanted:
             self._noted(directory, name)
-        said: dict[str, bytes | ReadError] = dict(self._attributes(directory, wanted))
-        return said | {name: b"suspended\n" for name in wanted if name.endswith("runtime_status")}
+        expected: dict[str, bytes | ReadError] = dict(self._attributes(directory, wanted))
+        return expected | {name: b"suspended\n" for name in wanted if name.endswith("runtime_status")}
 
     def nvml(self, function: str, *arguments: Any) -> Any:
         self.calls.append(function)
@@ -69,8 +69,8 @@ def test_nothing_that_reaches_a_sleeping_device_is_read(shape: str) -> None:
         if addresses and path.endswith("/power/runtime_status"):
             known.add(addresses[-1])
         elif addresses and not path.startswith("/run/udev/"):
-            kept = path.rpartition("/")[2] in IN_MEMORY
-            wakes += [] if kept and (addresses[-1] in known or path.startswith("/proc/")) else [path]
+            remaining = path.rpartition("/")[2] in IN_MEMORY
+            wakes += [] if remaining and (addresses[-1] in known or path.startswith("/proc/")) else [path]
 
     assert len(known) == len(report.topology.pci) > 0
     assert [] == wakes

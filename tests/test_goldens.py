@@ -22,17 +22,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from agent.cli.options import ExportFormat
 from agent.model.report import Report
 from agent.model.schema import schema_text
 from agent.outputs.check import NAMED_RULES, format_nagios
-from agent.outputs.export import FORMS, export_report
+from agent.outputs.export import export_report
 from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.page import render_page
 from agent.reports import encode_report
 from agent.rules.catalogue import every_rule
 from fixtures.machine import base_of
 from tests.conftest import ROOT
-from tests.machines import FAULTS, HOSTS, scanned
+from tests.machines import FAULTS, HOSTS, scan_machine
 
 EXPECTED = ROOT / "fixtures" / "expected"
 EXPORTED = "8xh100-sxm-2s-8xcx7-ib-4nvsw"  # one machine in every form: the tests of each form try them all
@@ -58,7 +59,7 @@ def golden() -> Golden:
 @pytest.mark.parametrize("shape", HOSTS)
 def test_host(shape: str, golden: Golden) -> None:
     """A healthy machine: its report, its page at 80 and 200 columns."""
-    report = scanned(shape)
+    report = scan_machine(shape)
 
     golden(
         f"{shape}/report.json", format_json(hide_unknown_rules(decode_indented(encode_report(report)), report)) + "\n"
@@ -70,17 +71,19 @@ def test_host(shape: str, golden: Golden) -> None:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault(fault: str, golden: Golden) -> None:
     """A fault: the findings that it makes, the rules that it makes unknown, and the monitoring answer."""
-    report = scanned("", fault)
+    report = scan_machine("", fault)
     document = msgspec.json.decode(msgspec.json.encode({"findings": report.findings, "summary": report.summary}))
 
-    golden(f"faults/{fault}.json", format_json(hide_unknown_rules(document, report, scanned(base_of(fault)))) + "\n")
+    golden(
+        f"faults/{fault}.json", format_json(hide_unknown_rules(document, report, scan_machine(base_of(fault)))) + "\n"
+    )
     golden(f"faults/{fault}.check.txt", hide_counts(format_nagios(report).text, report))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [form.value for form in ExportFormat])
 def test_export(form: str, golden: Golden) -> None:
     """One machine in every form that `export` writes."""
-    report = scanned(EXPORTED)
+    report = scan_machine(EXPORTED)
     golden(f"{EXPORTED}/export.{form}.txt", hide_counts(export_report(form, report), report))
 
 
@@ -94,12 +97,12 @@ def test_schema(golden: Golden) -> None:
 
 def test_picture_of_the_readme(golden: Golden) -> None:
     """The demo's machine with a fault that a picture shows."""
-    golden("../../docs/machine.svg", export_report("svg", scanned(EXPORTED, "switch-uplink-x4")))
+    golden("../../docs/machine.svg", export_report("svg", scan_machine(EXPORTED, "switch-uplink-x4")))
 
 
 def test_golden_form_hides_nothing_that_checks_do_not_repeat() -> None:
     """JSON reads back as it was; a number that is not the report's own stays, and so does a wrong list of rules."""
-    report = scanned(EXPORTED)
+    report = scan_machine(EXPORTED)
     document = decode_indented(encode_report(report))
     wrong = {**document, "summary": {**document["summary"], "unknown_rules": document["summary"]["unknown_rules"][1:]}}
 
@@ -141,14 +144,14 @@ def hide_unknown_rules(document: dict[str, Any], report: Report, healthy: Report
     unknown = document["summary"]["unknown_rules"]
     if unknown != _unknown_rules(report):
         return document
-    shown: Any = UNKNOWN_RULES
+    output: Any = UNKNOWN_RULES
     if healthy is not None:
         before = _unknown_rules(healthy)
-        shown = {
+        output = {
             "added": [rule for rule in unknown if rule not in before],
             "gone": [rule for rule in before if rule not in unknown],
         }
-    return {**document, "summary": {**document["summary"], "unknown_rules": shown}}
+    return {**document, "summary": {**document["summary"], "unknown_rules": output}}
 
 
 def _unknown_rules(report: Report) -> list[str]:

@@ -39,10 +39,8 @@ def build_node(facts: ProbeFacts) -> Node:
 
 def _chassis(facts: ProbeFacts, serial: str | None) -> Chassis:
     """Slot and tray as the GPUs of a rack report them, where they agree; the firmware's serial number wins."""
-    sources = (facts.of(name, gpu.GpuFacts) for name in ("nvml", "nvidia_smi"))
-    places = {
-        (g.chassis_serial, g.slot, g.tray) for source in sources if source for g in source.gpus if g.chassis_serial
-    }
+    sources = facts.all_of("gpu", gpu.GpuFacts)
+    places = {(g.chassis_serial, g.slot, g.tray) for _, source in sources for g in source.gpus if g.chassis_serial}
     rack, slot, tray = places.pop() if len(places) == 1 else (None, None, None)
     return Chassis(serial=serial or rack, slot=slot, tray=tray)
 

@@ -3,7 +3,7 @@
     ---
     severity: warning
     module: counters
-    needs: rdma|rdma_tools
+    needs: rdma
     references: ib-symbol-errors
     limit.per_hour: 10 | symbol errors an hour of one port: a warning
     ---
@@ -45,7 +45,7 @@ class Declaration(NamedTuple):
     severity: str
     module: str  # of the family's package, which holds the check
     references: tuple[str, ...]  # ids in the rule references: "PCIE-001"
-    needs: tuple[str, ...] = ()  # probes without whose facts nothing can be said; "nvml|nvidia_smi": either
+    needs: tuple[str, ...] = ()  # subjects without whose facts nothing can be decided; "pci|gpu": either
     absorbs: tuple[str, ...] = ()  # rules whose finding on the same place is a consequence of this one
     essential: bool = False  # the verdict is unknown where this rule is
     thresholds: tuple[Threshold, ...] = ()

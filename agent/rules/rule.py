@@ -60,7 +60,7 @@ class Rule(NamedTuple):
     severity: str
     check: Check
     essential: bool  # the verdict is unknown where this rule is
-    needs: tuple[str, ...]  # probes without whose facts nothing can be said; "nvml|nvidia_smi": either
+    needs: tuple[str, ...]  # subjects without whose facts nothing can be decided; "pci|gpu": either
     absorbs: tuple[str, ...]  # rules whose finding on the same place is a consequence of this one
     references: tuple[str, ...]  # ids in the rule references: "PCIE-001"
     thresholds: tuple[Threshold, ...] = ()

@@ -17,6 +17,7 @@ from bench.fleet.forms import Recipe
 from fixtures.build import capture_machine, host_in_memory
 from fixtures.loader import merge_tables, read_table
 from fixtures.machine import parse_machine
+from probes.catalogue import providers
 
 
 def scanned(shape: str, overlay: Mapping[str, Any]) -> Report:
@@ -40,6 +41,7 @@ def recipes(report: Report) -> list[Recipe]:
         node=report.node,
         platform=platform,
         probes={run.name: run for run in report.probes},
+        providers=providers(),
         software=report.software,
         events=tuple(report.events),
         topology=report.topology,

@@ -115,7 +115,7 @@ def read_lsmod(host: Host) -> Reading:
     return Reading(ModuleFacts(modules), ("lsmod",), "lsmod names no versions: the RDMA stack's kind is not known")
 
 
-PROBE = Probe("modules", read)
+PROBE = Probe("modules", read, gives=("modules", "modules_sysfs"))
 
 
 def is_relevant(name: str) -> bool:

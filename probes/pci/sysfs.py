@@ -149,7 +149,7 @@ def read_pci(host: Host) -> Reading:
     return Reading(facts, sources, _missing(facts.functions))
 
 
-PROBE = Probe("pci", read_pci)
+PROBE = Probe("pci", read_pci, gives=("pci", "pci_sysfs"))
 
 
 def _found(host: Host) -> dict[str, tuple[list[str], Place]]:

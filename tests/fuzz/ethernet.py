@@ -35,8 +35,8 @@ def replies(command: int) -> Callable[[], Sequence[bytes]]:
 
     def found() -> Sequence[bytes]:
         rows = [row for row in build_capture(SHAPE).netlink if row["protocol"] == codec.GENERIC and "reply" in row]
-        said = [base64.b64decode(row["reply"]) for row in rows]
-        return [each for each in said if each[16] == command][:4]
+        data = [base64.b64decode(row["reply"]) for row in rows]
+        return [message for message in data if message[16] == command][:4]
 
     return found
 
@@ -66,7 +66,7 @@ def small() -> Sequence[bytes]:
 
 def cmis(read: Callable[..., Any]) -> Callable[[bytes], Any]:
     """Five pages of 128 bytes."""
-    return lambda data: read(*_two(data), {page: _page(data, at) for at, page in enumerate((1, 2, 0x11), 2)})
+    return lambda data: read(*_two(data), {page: _page(data, index) for index, page in enumerate((1, 2, 0x11), 2)})
 
 
 def sff8636(read: Callable[..., Any]) -> Callable[[bytes], Any]:
@@ -93,5 +93,5 @@ def _two(data: bytes) -> tuple[bytes, bytes]:
     return _page(data, 0), _page(data, 1)
 
 
-def _page(data: bytes, at: int) -> bytes:
-    return data[128 * at : 128 * at + 128].ljust(128, b"\0")
+def _page(data: bytes, index: int) -> bytes:
+    return data[128 * index : 128 * index + 128].ljust(128, b"\0")

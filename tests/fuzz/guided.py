@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
 def _one(name: str, options: list[str]) -> None:
     import atheris  # type: ignore[import-not-found]  # optional, and built for few Python versions
 
-    reader = next(each for each in READERS if each.name == name)
+    reader = next(item for item in READERS if item.name == name)
     with atheris.instrument_imports(include=["probes", "agent"]):
         read = reader.call()
 

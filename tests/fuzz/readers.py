@@ -59,9 +59,9 @@ class Reader(NamedTuple):
         read = self.adapt(getattr(importlib.import_module(module), name))
 
         def whole(data: bytes) -> None:
-            said = read(data)
-            if isinstance(said, Iterator):
-                for _ in said:
+            result = read(data)
+            if isinstance(result, Iterator):
+                for _ in result:
                     pass
 
         return whole
@@ -102,14 +102,14 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="fabricscope-fuzz-")
 
 
-def parser(function: str, *said: str) -> Reader:
+def parser(function: str, *expected: str) -> Reader:
     """A parser of text that refuses by the one declared error."""
-    return Reader(function, seeds.texts(*said), (ParseError,), _text)
+    return Reader(function, seeds.texts(*expected), (ParseError,), _text)
 
 
-def lenient(function: str, *said: str) -> Reader:
+def lenient(function: str, *expected: str) -> Reader:
     """A parser of text that has an answer for everything."""
-    return Reader(function, seeds.texts(*said), (), _text)
+    return Reader(function, seeds.texts(*expected), (), _text)
 
 
 READERS: tuple[Reader, ...] = (
@@ -443,7 +443,6 @@ NOT_READERS = {
     "probes.rdma.normalize.is_software": "a name that was parsed",
     "probes.topology_files.xml_tree.is_gpu": "a class code that was parsed",
     "probes.system.services.is_oneshot": "a unit's name of ours",
-    "probes.locks.describe_holder": "a probe's name",
     "agent.reports.replace_file": "writes",
     "agent.reports.write_atomically": "writes",
 }

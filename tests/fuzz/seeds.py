@@ -16,7 +16,7 @@ from fixtures import netlink as told
 from fixtures.build import build_capture
 from fixtures.description import QosSpec
 from probes.netlink import HEADER, LINK, attribute, request
-from tests.machines import scanned
+from tests.machines import scan_machine
 from tests.probes.gpu import nvidia_smi_texts as smi
 from tests.probes.pci.lspci_sample import SAMPLE
 
@@ -42,9 +42,9 @@ KERNEL_LOGS = (
 )
 
 
-def texts(*said: str) -> Callable[[], Sequence[bytes]]:
+def texts(*expected: str) -> Callable[[], Sequence[bytes]]:
     """Seeds that are texts."""
-    return lambda: [each.encode() for each in said]
+    return lambda: [line.encode() for line in expected]
 
 
 def files(*suffixes: str) -> Callable[[], Sequence[bytes]]:
@@ -52,8 +52,8 @@ def files(*suffixes: str) -> Callable[[], Sequence[bytes]]:
 
     def found() -> Sequence[bytes]:
         tree = build_capture(LARGE).tree.files
-        kept = [[content for path, content in sorted(tree.items()) if path.endswith(end)][:4] for end in suffixes]
-        return [content for each in kept for content in each]
+        contents = [[content for path, content in sorted(tree.items()) if path.endswith(end)][:4] for end in suffixes]
+        return [content for item in contents for content in item]
 
     return found
 
@@ -99,8 +99,8 @@ def dcb_answers() -> Sequence[bytes]:
 
 def payloads() -> Sequence[bytes]:
     return [
-        each[HEADER.size :]
-        for each in (
+        item[HEADER.size :]
+        for item in (
             told.build_link(4, "ens1f0np0", mac="b8:3f:d2:00:00:01"),
             told.build_link(9, "bond0", more=told.build_link_info("bond", attribute(1, b"\4"), attribute(14, b"\1"))),
             told.build_address(4, "10.0.0.1", 24),
@@ -130,13 +130,13 @@ def _packed(members: dict[str, bytes], links: dict[str, str] | None = None) -> b
 @functools.cache
 def _capture() -> tuple[bytes, ...]:
     """A capture of a few files, commands and calls: small, so that damage meets every part of it."""
-    made = build_capture(SMALL)
-    chosen = sorted(made.tree.files.items())[:6]
-    calls = json.dumps((made.nvml or [])[:8]).encode()
+    capture = build_capture(SMALL)
+    chosen = sorted(capture.tree.files.items())[:6]
+    calls = json.dumps((capture.nvml or [])[:8]).encode()
     exchange = {"protocol": 0, "request": "AAAA", "reply": "AAAA"}
     command = {"argv": ["nvidia-smi", "-L"], "returncode": 0, "stdout": smi.LIST, "stderr": "", "seconds": 0.1}
     documents = {
-        "manifest.json": json.dumps(made.manifest).encode(),
+        "manifest.json": json.dumps(capture.manifest).encode(),
         "nvml.json": calls,
         "commands/000.json": json.dumps(command).encode(),
         "netlink/000.json": json.dumps(exchange).encode(),
@@ -174,8 +174,8 @@ def bug_reports() -> Sequence[bytes]:
 
 
 def reports() -> Sequence[bytes]:
-    data = encode_report(scanned("cpu-only-2s"))
-    return [data, encode_report(scanned(SMALL))[: 64 << 10], gzip.compress(data, mtime=0)]
+    data = encode_report(scan_machine("cpu-only-2s"))
+    return [data, encode_report(scan_machine(SMALL))[: 64 << 10], gzip.compress(data, mtime=0)]
 
 
 def config_spaces() -> Sequence[bytes]:

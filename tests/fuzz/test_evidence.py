@@ -26,7 +26,7 @@ from probes.host.interface import BadSource
 from probes.sources.capture import CaptureHost
 from probes.sources.memory import MemoryFiles, Node, SymlinkNode
 from tests.fuzz.mutations import mutated
-from tests.machines import scanned
+from tests.machines import scan_machine
 
 MACHINES = ("2xa10-2xt4-1s-idle", "4xrtx3090-1s-nvlink-pairs", "8xl40s-pcie-2s-2xcx7-roce")
 RUNS = {"ci": 150, "fuzz": 20_000}.get(os.environ.get("HYPOTHESIS_PROFILE", ""), 10)
@@ -36,11 +36,11 @@ VALUES = (None, "", "x", -1, 0, 1, 2**31, 2**64, 1e308, True, [], {}, [None], {"
 @functools.cache
 def evidence(shape: str) -> tuple[dict[str, bytes], dict[str, Node]]:
     """A machine's documents and files by path, and its links and folders."""
-    made = build_capture(shape)
-    contents = {f"/{name}": text.encode() for name, text in made.documents().items()}
-    contents |= {f"/files{path}": content for path, content in made.tree.files.items()}
-    others: dict[str, Node] = {f"/files{path}": SymlinkNode(target) for path, target in made.tree.links.items()}
-    return contents, others | {f"/files{path}": {} for path in made.tree.directories}
+    capture = build_capture(shape)
+    contents = {f"/{name}": text.encode() for name, text in capture.documents().items()}
+    contents |= {f"/files{path}": content for path, content in capture.tree.files.items()}
+    others: dict[str, Node] = {f"/files{path}": SymlinkNode(target) for path, target in capture.tree.links.items()}
+    return contents, others | {f"/files{path}": {} for path in capture.tree.directories}
 
 
 def damaged(shape: str, random: Random) -> CaptureHost:
@@ -102,6 +102,6 @@ def test_damaged_evidence_makes_a_report(shape: str) -> None:
         assert report.findings == again.findings
         assert to_plain_text(render_page(report, 80))
         assert not [check for check in report.checks if "Error" in (check.reason or "")]
-        assert diff(scanned(shape), report).schema
+        assert diff(scan_machine(shape), report).schema
 
     survives()

@@ -86,17 +86,17 @@ def setup() -> None:
 
 def host_packages() -> bool:
     """What runs on this host, installed where it is missing."""
-    wanted = [package for file, package in HOST_PACKAGES.items() if not Path(file).exists()]
-    if wanted or subprocess.run([PYTHON, "-c", "import venv, ensurepip"], capture_output=True).returncode:
-        wanted.append("python3-venv")
-    if not wanted:
+    expected = [package for file, package in HOST_PACKAGES.items() if not Path(file).exists()]
+    if expected or subprocess.run([PYTHON, "-c", "import venv, ensurepip"], capture_output=True).returncode:
+        expected.append("python3-venv")
+    if not expected:
         return False
     os.environ["DEBIAN_FRONTEND"] = "noninteractive"
     try:
         run(*APT, "update")
-        run(*INSTALL, *wanted)
+        run(*INSTALL, *expected)
     except Unmakeable as why:
-        raise Lacking(f"{' '.join(wanted)} cannot be installed: {why}") from why
+        raise Lacking(f"{' '.join(expected)} cannot be installed: {why}") from why
     return True
 
 
@@ -135,10 +135,10 @@ def modules() -> bool:
     shutil.copytree(LAB / "fabsim", work)
     run("make", "-s", "-C", str(headers()), f"M={work}", "modules")
     OBJECTS.mkdir(exist_ok=True)
-    made = ("-o", str(OBJECTS / "libnvidia-ml.so.1"), f'-DANSWERS="{NVML_ANSWERS}"', str(library))
-    run("gcc", "-O2", "-shared", "-fPIC", *made)
-    for each in work.glob("*.ko"):
-        run("strip", "-g", "-o", str(OBJECTS / each.name), str(each))
+    result = ("-o", str(OBJECTS / "libnvidia-ml.so.1"), f'-DANSWERS="{NVML_ANSWERS}"', str(library))
+    run("gcc", "-O2", "-shared", "-fPIC", *result)
+    for path in work.glob("*.ko"):
+        run("strip", "-g", "-o", str(OBJECTS / path.name), str(path))
     return True
 
 
@@ -148,8 +148,8 @@ def initrd() -> bool:
         return False
     work = PLACE / "initrd"
     shutil.rmtree(work, ignore_errors=True)
-    for each in ("bin", "proc", "sys", "dev", "modules"):
-        (work / each).mkdir(parents=True)
+    for name in ("bin", "proc", "sys", "dev", "modules"):
+        (work / name).mkdir(parents=True)
     shutil.copy("/usr/bin/busybox", work / "bin")
     shutil.copy(LAB / "inside" / "init.sh", work / "init")
     (work / "init").chmod(0o755)

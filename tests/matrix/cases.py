@@ -21,7 +21,7 @@ from fixtures.loader import merge_tables, read_table
 from fixtures.machine import parse_machine as described
 from probes.sources.capture import CaptureHost
 from tests.conftest import ROOT
-from tests.machines import HOSTS, scanned
+from tests.machines import HOSTS, scan_machine
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -91,12 +91,12 @@ def filled(value: Any, shape: str) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(filled(each, shape) for each in value)
     if isinstance(value, str):
-        return PLACEHOLDER.sub(lambda found: _device(scanned(shape), *found.groups()), value)
+        return PLACEHOLDER.sub(lambda found: _device(scan_machine(shape), *found.groups()), value)
     return value
 
 
 def _every(kind: str, shape: str) -> list[str]:
-    topology = scanned(shape).topology
+    topology = scan_machine(shape).topology
     if kind == EVERY_GPU:
         return [str(gpu.pci) for gpu in topology.gpus]
     return [str(nic.pci) for nic in topology.nics if nic.role == "rail"]
@@ -111,7 +111,7 @@ def _fits(cause: Cause, shape: str) -> bool:
 
 
 def _is(shape: str, kind: str) -> bool:
-    report = scanned(shape)
+    report = scan_machine(shape)
     rails = [nic for nic in report.topology.nics if nic.role == "rail"]
     layers = {port.link_layer for nic in rails for port in nic.ports}
     return {

@@ -1,4 +1,4 @@
-"""The whole report as one page for people: `agent.outputs.html.page`."""
+"""The report as one HTML page: `agent.outputs.html.page`."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def _judge_missing(case: Case, gpu: Gpu) -> Answer:
     absent = away(function)
     if absent and not gone(function):
         return NotApplicable(subject, absent)
-    if function is None and (unread := case.probe_failure("pci|lspci")):
+    if function is None and (unread := case.probe_failure("pci")):
         return Unknown(subject, f"whether others are on the bus: {unread}")
     if gpu.driver_state == "open":
         return Pass(subject)
@@ -43,7 +43,7 @@ def _judge_missing(case: Case, gpu: Gpu) -> Answer:
         return NotApplicable(subject, "bound to vfio-pci: it waits for a virtual machine")
     if gpu.driver_state == "no_driver" or (driver is not None and driver != "nvidia"):
         return NotApplicable(subject, f"no NVIDIA driver is bound to it{f' but {driver}' if driver else ''}")
-    unread = case.probe_failure("nvml|nvidia_smi")
+    unread = case.probe_failure("gpu")
     if case.node.container and not unread:
         return NotApplicable(subject, "a container sees only the GPUs that it was given")
     if gpu.driver_state != "not_open":
@@ -177,7 +177,7 @@ def _judge_recovery_needed(case: Case, gpu: Gpu) -> Answer:
         return NotApplicable(subject, "the driver does not offer it")
     action = gpu.recovery_action
     if action is None:
-        why = case.probe_failure("nvml|nvidia_smi") or gpu.driver_error
+        why = case.probe_failure("gpu") or gpu.driver_error
         return Unknown(subject, why or "the driver names no recovery action (R570 and later do)")
     if action == "none":
         return Pass(subject)

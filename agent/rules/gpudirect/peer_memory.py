@@ -37,7 +37,7 @@ def gdr_no_path(case: Case) -> Iterator[Answer]:
         yield NotApplicable("node", silent)
         return
     loaded = peer_memory(case)
-    why = case.probe_failure("modules|lsmod")
+    why = case.probe_failure("modules")
     if loaded:
         yield Pass("node")
     elif why:
@@ -173,7 +173,7 @@ def gdr_peermem_broken(case: Case) -> Iterator[Answer]:
         yield Unknown("node", why) if why and case.topology.gpus else NotApplicable("node", "no such message")
     elif loaded:
         yield Pass("node")
-    elif why := case.probe_failure("modules|lsmod"):
+    elif why := case.probe_failure("modules"):
         yield Unknown("node", why)
     else:
         stack = case.software.rdma_stack
@@ -234,7 +234,7 @@ _FIRST_WITH_OWN = 470  # the driver that brings nvidia-peermem
 def gdr_legacy_nv_peer_mem(case: Case) -> Iterator[Answer]:
     modules = {module.name for module in case.software.modules}
     version = (case.software.driver.version or "").partition(".")[0]
-    if case.probe_failure("modules|lsmod"):
+    if case.probe_failure("modules"):
         return
     if "nv_peer_mem" not in modules:
         yield Pass("node") if case.topology.gpus else NotApplicable("node", "no GPU")

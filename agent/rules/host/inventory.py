@@ -83,7 +83,7 @@ def _port(case: Case, each: Known, match: Matched) -> Answer | None:
     nic = case.nics[match.at[owner(each.subject)].partition(":")[2]]
     if nic.state in _ON_PURPOSE:
         return NotApplicable(each.subject, _ON_PURPOSE[nic.state])
-    unread = case.probe_failure("rdma|rdma_tools") or _partly(case, nic) or _elsewhere(case)
+    unread = case.probe_failure("rdma") or _partly(case, nic) or _elsewhere(case)
     if unread:
         return Unknown(each.subject, unread)
     if case.software.rdma_namespaces == "exclusive" and not nic.ports:
@@ -98,7 +98,7 @@ def _partly(case: Case, nic: Nic) -> str | None:
     function = case.functions.get(nic.pci or "")
     if function and function.state != "present":
         return f"its NIC is {function.state}"
-    runs = [case.probes[name] for name in ("rdma", "rdma_tools") if name in case.probes]
+    runs = [case.probes[name] for name in case.providers["rdma"] if name in case.probes]
     if any(run.status == "ok" for run in runs):
         return None
     return next((f"{run.name}: {run.reason or run.status}" for run in runs if run.status == "partial"), None)

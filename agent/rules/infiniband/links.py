@@ -209,7 +209,7 @@ def ib_rate_mixed(case: Case) -> Iterator[Answer]:
             else:
                 ports.append(each)
     if len(ports) < 2:
-        if case.probe_failure("rdma|rdma_tools") is None or no_infiniband(case):
+        if case.probe_failure("rdma") is None or no_infiniband(case):
             yield NotApplicable("node", "fewer than two active InfiniBand rails")
         return
     mixed = [fabric for fabric in _fabrics(ports) if len({each.port.rate_gbit_s for each in fabric}) > 1]
@@ -277,7 +277,7 @@ def ib_limited_pf(case: Case) -> Iterator[Answer]:
         yield _owned(limited)
     for nic, lines in refused:
         yield _fail_limited_pf(nic, lines)
-    if not limited and not refused and (case.bus_unread is None or case.probe_failure("rdma|rdma_tools") is None):
+    if not limited and not refused and (case.bus_unread is None or case.probe_failure("rdma") is None):
         yield NotApplicable("node", "no function that a fabric manager owns, and none that refuses its registers")
 
 

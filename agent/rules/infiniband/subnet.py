@@ -132,7 +132,7 @@ def ib_subnet_mixed(case: Case) -> Iterator[Answer]:
             else:
                 yield Unknown(each.subject, "its GID table could not be read")
     if len(rails) < 2:
-        if case.probe_failure("rdma|rdma_tools") is None or no_infiniband(case):
+        if case.probe_failure("rdma") is None or no_infiniband(case):
             yield NotApplicable("node", "fewer than two active InfiniBand rails whose subnet is known")
         return
     prefixes, managers = _by(rails, _prefix), _by(rails, lambda each: str(each.port.sm_lid or ""))

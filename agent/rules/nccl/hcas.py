@@ -101,7 +101,7 @@ def no_rails(case: Case) -> Iterator[Answer]:
     if silent:
         yield silent
         return
-    why = case.probe_failure("rdma|rdma_tools")
+    why = case.probe_failure("rdma")
     if not rdma_rails(case):
         unknown = why if case.topology.nics else None
         unknown = unknown or case.no_rail_known
@@ -272,7 +272,7 @@ def gdr_nccl_socket_ifname(case: Case) -> Iterator[Answer]:
     if silent:
         return
     values = effective(case, _IFNAME)
-    why = files_unread(case) or case.probe_failure("netdev|ip_link")
+    why = files_unread(case) or case.probe_failure("netdev")
     if why:
         yield Unknown("node", why)
     elif not values:

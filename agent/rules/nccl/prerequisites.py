@@ -249,7 +249,7 @@ _P2PDMA = (6, 2)  # kernels in which NVMe can use P2PDMA from user space, in pla
 @rule("gdr-gds-not-ready")
 def gdr_gds_not_ready(case: Case) -> Iterator[Answer]:
     users = mapped(case, "libcufile")
-    why = case.probe_failure("modules|lsmod")
+    why = case.probe_failure("modules")
     if not case.topology.gpus or not users:
         yield from unused(case, "GPUDirect Storage")
     elif why:

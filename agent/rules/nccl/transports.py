@@ -52,7 +52,7 @@ def _needs_shared_memory(case: Case) -> bool:
 def _needs_dmabuf(case: Case) -> bool:
     """Whether DMA-BUF is the only way of NICs to GPU memory."""
     modules = {module.name for module in case.software.modules}
-    known = case.probe_failure("modules|lsmod") is None
+    known = case.probe_failure("modules") is None
     return _has_rails(case) and known and not modules & _PEER_MODULES and not case.software.peer_memory_clients
 
 

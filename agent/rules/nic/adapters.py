@@ -26,7 +26,7 @@ def nic_fw_mixed(case: Case) -> Iterator[Answer]:
             boards.setdefault(nic.board_id or "", []).append(nic)
     if case.no_rail_known and not case.virtual_machine:
         yield Unknown("node", case.no_rail_known)
-    elif not case.rails and (case.bus_unread is None or case.probe_failure("rdma|rdma_tools") is None):
+    elif not case.rails and (case.bus_unread is None or case.probe_failure("rdma") is None):
         yield NotApplicable("node", "no rail")
     for board, nics in sorted(boards.items()):
         yield from _judge_fw_mixed(board, nics)
@@ -148,7 +148,7 @@ _OFED = re.compile(r"\d{1,3}\.\d{1,3}-\d{1,3}(?:\.\d{1,5}){2,}")  # year.month-b
 
 @rule("ofed-inbox-mix")
 def ofed_inbox_mix(case: Case) -> Iterator[Answer]:
-    why = case.probe_failure("modules|lsmod")
+    why = case.probe_failure("modules")
     if why and case.topology.nics:
         yield Unknown("node", why)
         return

@@ -94,7 +94,7 @@ def roce_module_fault(case: Case) -> Iterator[Answer]:
     others = [(nic, port) for nic in case.topology.nics for port in nic.ports if port.link_layer == "InfiniBand"]
     for nic, port in others:
         yield _infiniband(case, nic, port)
-    looked = case.bus_unread is None or case.probe_failure("rdma|rdma_tools") is None
+    looked = case.bus_unread is None or case.probe_failure("rdma") is None
     if looked and not any(nic.ports for nic in case.topology.nics):
         yield NotApplicable("node", "no port of an RDMA device")
 

@@ -84,7 +84,7 @@ def _registered(case: Case, gpu: Gpu) -> Registered | Answer:
         return NotApplicable(subject, "GPUs before Hopper register with no fabric")
     if form_of(case, gpu) is Form.CARD:
         return NotApplicable(subject, "a card: it registers with no fabric")
-    return Unknown(subject, case.probe_failure("nvml|nvidia_smi") or "the driver does not tell its fabric state")
+    return Unknown(subject, case.probe_failure("gpu") or "the driver does not tell its fabric state")
 
 
 def cluster(gpu: Gpu) -> str | None:

@@ -135,7 +135,7 @@ def _unjudged(case: Case, gpu: Gpu) -> Answer | None:
     if gpu.mig and gpu.mig.current:
         return NotApplicable(subject, "MIG is on: NVLink is not used, and not to be queried")
     if not gpu.links_known:
-        why = gpu.links_reason or case.probe_failure("nvml|nvidia_smi") or "NVLinks not known"
+        why = gpu.links_reason or case.probe_failure("gpu") or "NVLinks not known"
         return Unknown(subject, why)
     if not any(link.protocol == "nvlink" for link in gpu.links):
         return NotApplicable(subject, gpu.links_reason or "a GPU without NVLink")

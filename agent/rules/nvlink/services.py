@@ -100,7 +100,7 @@ def imex_down(case: Case) -> Iterator[Answer]:
 def due(case: Case) -> Service | Answer:
     """The service of the host where IMEX is due; else why it is not."""
     if not any(cluster(gpu) for gpu in case.topology.gpus):
-        if unread := case.probe_failure("nvml|nvidia_smi"):
+        if unread := case.probe_failure("gpu"):
             return Unknown("node", unread) if case.topology.gpus else NotApplicable("node", "no GPU")
         return NotApplicable("node", "its GPUs are in no NVLink domain of several nodes")
     if case.node.container:

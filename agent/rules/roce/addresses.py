@@ -180,7 +180,7 @@ _CHOOSES = (2, 21)
 def roce_nccl_gid_default_old(case: Case) -> Iterator[Answer]:
     rails = [each for each in roce_ports(case) if isinstance(each, RocePort) and each.nic.role == "rail"]
     if not rails:
-        why = case.probe_failure("rdma|rdma_tools")
+        why = case.probe_failure("rdma")
         yield Unknown("node", why) if why and case.topology.nics else NotApplicable("node", "no active RoCE rail")
         return
     used = mapped(case, "libnccl.so")

@@ -42,7 +42,7 @@ class Bond(NamedTuple):
 
 def bonds_known(case: Case) -> bool:
     """Whether it is certain that there is none where none was found: what was not read may be in a bond."""
-    return case.virtual_machine or case.probe_failure("rdma|rdma_tools", "netdev") is None
+    return case.virtual_machine or case.probe_failure("rdma", "netdev") is None
 
 
 def bonds(case: Case, roles: tuple[str, ...]) -> list[Bond]:

@@ -59,7 +59,7 @@ def roce_ports(case: Case, down: bool = False) -> Iterator[RocePort | Answer]:
             if port.link_layer != "InfiniBand":
                 seen = True
                 yield _unjudged(case, nic, port, down) or RocePort(nic, port, _netdev(case, port))
-    unread = case.probe_failure("rdma|rdma_tools")
+    unread = case.probe_failure("rdma")
     if not seen and (unread is None or (case.bus_unread is None and not case.topology.nics)):
         yield NotApplicable("node", "no RoCE port")
 

@@ -37,10 +37,10 @@ def test_whatever_holds_a_machine_is_compared(
     """A report, packed or not, and a capture, in any pair: the same difference, and exit 1."""
     assert 1 == run(["diff", str(places / old), str(places / new)])
 
-    said = capsys.readouterr()
-    assert "GPU2  width: 16 -> 8" in said.out
-    assert "pcie-width-downgraded" in said.out
-    assert "" == said.err
+    output = capsys.readouterr()
+    assert "GPU2  width: 16 -> 8" in output.out
+    assert "pcie-width-downgraded" in output.out
+    assert "" == output.err
 
 
 @pytest.mark.parametrize("new", ["old", "old.json", "old.json.gz"])
@@ -88,11 +88,11 @@ def test_what_cannot_be_compared_is_one_line(
     for pair in ((bad, places / "old.json"), (places / "old.json", bad)):
         assert 2 == run(["diff", *map(str, pair)])
 
-        said = capsys.readouterr()
-        assert "" == said.out
-        assert 1 == len(said.err.splitlines())
-        assert str(bad) in said.err
-        assert part in said.err
+        output = capsys.readouterr()
+        assert "" == output.out
+        assert 1 == len(output.err.splitlines())
+        assert str(bad) in output.err
+        assert part in output.err
 
 
 def test_two_shapes_are_two_hosts(places: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,10 +26,10 @@ def test_an_interrupted_run_says_so(tmp_path: Path) -> None:
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
     writer = _opened(source, process)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, output = process.communicate(timeout=60)
     os.close(writer)
 
-    assert (130, "fabricscope: interrupted\n") == (process.returncode, said)
+    assert (130, "fabricscope: interrupted\n") == (process.returncode, output)
     assert not (tmp_path / "out").exists()
 
 

@@ -15,7 +15,7 @@ from tests.agent.netbox.conftest import House
 from tests.agent.netbox.nodes import GPUS, changed, finding, linked, node, report_nodes
 from tests.agent.netbox.server import Reply, Server
 from tests.agent.outputs.export.given import H100, hostile
-from tests.machines import scanned
+from tests.machines import scan_machine
 
 NEVER = ApplyOptions()
 WRITES = 13  # requests for the node below: one a kind
@@ -280,7 +280,7 @@ def test_requests_are_few(server: Server, own: House) -> None:
 @pytest.mark.parametrize("names_only", [True, False])
 def test_hostile_names_end_up_as_names(house: House, names_only: bool) -> None:
     """Quotes, tags, control characters, 2000 letters: cut and cleaned, in step the second time."""
-    made = build_desired(hostile(scanned(H100), names_only))
+    made = build_desired(hostile(scan_machine(H100), names_only))
     hostile_node = changed(made, name=f"evil-{house.mark}", serial=f"evil-{house.mark}")
     device = house.device("evil", serial=hostile_node.serial)
 

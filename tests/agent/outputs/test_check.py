@@ -95,8 +95,8 @@ def test_a_stale_report_is_unknown_everywhere_but_in_a_prolog() -> None:
 
 def test_node_problem_detector_gets_one_short_line() -> None:
     """At most 80 characters, and 0, 1 or 2."""
-    made = report("error")
-    long = msgspec.structs.replace(made, findings=[finding("error", "x" * 200)])
+    changed = report("error")
+    long = msgspec.structs.replace(changed, findings=[finding("error", "x" * 200)])
     answer = format_npd(long)
 
     assert answer.code == 1

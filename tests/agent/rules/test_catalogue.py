@@ -13,10 +13,9 @@ import agent.rules
 from agent.rules import pages
 from agent.rules.catalogue import FAMILIES, every_rule
 from agent.rules.rule import Rule
+from probes.catalogue import providers
 from tests.conftest import ROOT
 
-PROBES = {"kernel", "dmi", "cpu", "numa", "pci", "nvml", "rdma", "netdev", "modules", "services", "lspci", "nvidia_smi"}
-PROBES |= {"optics", "rdma_tools", "lsmod", "nccl", "limits", "kernel_log"}
 NAMES = {rule.name: rule for rule in every_rule()}
 IDS = [f"PCIE-{n:03}" for n in range(1, 35)] + [f"NVL-{n:03}" for n in range(1, 29)] + ["NCCL-001"]
 HEADINGS = (
@@ -107,10 +106,10 @@ def test_a_page_without_a_head_is_told_with_its_file(text: str, tmp_path, monkey
 
 def test_a_head_holds_numbers_as_they_are_written() -> None:
     """10 stays a whole number, 1e-12 and 24.0 are none."""
-    head = f"{HEAD}\nneeds: pci|lspci, nvml\nessential: yes\nlimit.a: 10 | times\nlimit.b: 1e-12 | of all"
+    head = f"{HEAD}\nneeds: pci|gpu, numa\nessential: yes\nlimit.a: 10 | times\nlimit.b: 1e-12 | of all"
     read = pages.parse_head("r", head, "p")
 
-    assert (("pci|lspci", "nvml"), True, ()) == (read.needs, read.essential, read.absorbs)
+    assert (("pci|gpu", "numa"), True, ()) == (read.needs, read.essential, read.absorbs)
     assert (pages.Threshold("r.a", 10, "times"), pages.Threshold("r.b", 1e-12, "of all")) == read.thresholds
     assert [int, float] == [type(limit.value) for limit in read.thresholds]
 
@@ -130,10 +129,10 @@ def test_causes_are_rules_and_go_in_no_circle() -> None:
         visit(name, ())
 
 
-def test_needs_are_probes() -> None:
+def test_needs_are_subjects_of_probes() -> None:
     """A misspelt need would always be unmet."""
     for rule in every_rule():
-        assert {each for need in rule.needs for each in need.split("|")} <= PROBES
+        assert {each for need in rule.needs for each in need.split("|")} <= providers().keys()
 
 
 def test_essential_rules_are_those_that_need_no_privilege() -> None:

@@ -36,12 +36,12 @@ _NO_GPUS = {"nvmlInit_v2": None, "nvmlSystemGetDriverVersion": "570.124.06", "nv
 NOTHING = table({"function": name, "arguments": [], "answer": answer} for name, answer in _NO_GPUS.items())
 LOAD_MODULES = (
     "modprobe -a ib_core ib_uverbs ib_umad rdma_cm rdma_ucm; "
-    + "; ".join(f"insmod /lab/objects/{each}.ko" for each in [*STAND_INS, "fabsim"])
+    + "; ".join(f"insmod /lab/objects/{name}.ko" for name in [*STAND_INS, "fabsim"])
     + "; mknod /dev/nvidiactl c 195 255; for i in 0 1 2 3 4 5 6 7; do mknod /dev/nvidia$i c 195 $i; done"
 )
 
 
-def shown(machine: Machine) -> list[FunctionNode]:
+def visible_functions(machine: Machine) -> list[FunctionNode]:
     """The functions that can be shown."""
     return [node for node in machine.nodes if node.root_bus != OWN_BUS]
 
@@ -49,7 +49,7 @@ def shown(machine: Machine) -> list[FunctionNode]:
 def tree(machine: Machine) -> list[str]:
     """The PCI tree as the kernel is to find it, and then the ports below it."""
     last = {}
-    for node in shown(machine):
+    for node in visible_functions(machine):
         key = (node.root_bus, node.bridge_numa)
         last[key] = max(last.get(key, 0), node.bus, node.subordinate)
     lines = []
@@ -57,15 +57,15 @@ def tree(machine: Machine) -> list[str]:
         domain, first = root.split(":")
         lines.append(f"host {domain} {first} {bus:x} {numa}")
     placed = assign_addresses(machine)
-    for node in shown(machine):
+    for node in visible_functions(machine):
         space = space_of(machine, node, placed)
         lines += list(_bytes("poke", node.address, space))
         lines += list(_bytes("writable", node.address, _writable(node, placed[node.address].bars, space)))
     lines.append("scan")
-    for _, node, _, said in list_interfaces(machine):
-        if said.type == 1 and node.root_bus != OWN_BUS:
-            mac = mac_of(machine, node, said)
-            lines.append(f"net {node.address} {said.speed_mbit_s} {mac} {said.port_name}".rstrip())
+    for _, node, _, list_interface in list_interfaces(machine):
+        if list_interface.type == 1 and node.root_bus != OWN_BUS:
+            mac = mac_of(machine, node, list_interface)
+            lines.append(f"net {node.address} {list_interface.speed_mbit_s} {mac} {list_interface.port_name}".rstrip())
     return lines
 
 
@@ -92,12 +92,12 @@ def _writable(node: FunctionNode, bars: dict[int, tuple[int, int, bool]], space:
         width = 8 if wide else 4
         start = 0x10 + 4 * number
         mask[start : start + width] = ((1 << 8 * width) - size & ~0xF).to_bytes(width, "little")
-    at = 0x100 if len(space) > 0x100 else 0
-    while at:
-        header = int.from_bytes(space[at : at + 4], "little")
+    index = 0x100 if len(space) > 0x100 else 0
+    while index:
+        header = int.from_bytes(space[index : index + 4], "little")
         if header & 0xFFFF == ACS:
-            mask[at + 6] = 0x7F
-        at = header >> 20
+            mask[index + 6] = 0x7F
+        index = header >> 20
     if node.is_bridge:
         mask[0x18:0x1B] = b"\xff\xff\xff"
         mask[0x20:0x30] = b"\xf0\xff\xf0\xff\xf0\xff\xf0\xff" + b"\xff" * 8
@@ -108,7 +108,7 @@ def repaired(machine: Machine) -> list[str]:
     """The capabilities and the command register again: a kernel evens payloads out, and switches ACS on by itself."""
     lines = []
     placed = assign_addresses(machine)
-    for node in shown(machine):
+    for node in visible_functions(machine):
         if node.function.port != "conventional":
             space = space_of(machine, node, placed)
             lines += [f"poke {node.address} 4 {space[4:6].hex()}", f"poke {node.address} 40 {space[0x40:0x100].hex()}"]
@@ -135,8 +135,8 @@ def pokes(before: Machine, after: Machine) -> list[str]:
     """What differs in the registers of two machines with the same tree."""
     lines = []
     old_places, new_places = assign_addresses(before), assign_addresses(after)
-    old = {node.address: node for node in shown(before)}
-    for node in shown(after):
+    old = {node.address: node for node in visible_functions(before)}
+    for node in visible_functions(after):
         was, now = old[node.address].function, node.function
         if was.gone != now.gone:
             lines.append(f"{'gone' if now.gone else 'back'} {node.address}")
@@ -154,21 +154,21 @@ def pokes(before: Machine, after: Machine) -> list[str]:
 def settings(machine: Machine) -> dict[Key, str]:
     """Everything that may change while a machine runs, a line each, in an order in which it can be told."""
     lines: dict[Key, str] = {}
-    for node in shown(machine):
+    for node in visible_functions(machine):
         lines |= {("fabsim", node.address, key): line for key, line in _function(node)}
-    for _, node, name, said in list_interfaces(machine):
-        if said.type == 1 and node.root_bus != OWN_BUS:
-            lines |= {("fabsim", node.address, key): line for key, line in _port(node, said)}
-            lines |= {("ip", node.address, key): line for key, line in _addresses(node, name, said)}
+    for _, node, name, list_interface in list_interfaces(machine):
+        if list_interface.type == 1 and node.root_bus != OWN_BUS:
+            lines |= {("fabsim", node.address, key): line for key, line in _port(node, list_interface)}
+            lines |= {("ip", node.address, key): line for key, line in _addresses(node, name, list_interface)}
     for number, node, rdma, name in list_devices(machine):
         if node.root_bus != OWN_BUS:
-            told = _card(machine, number, node, rdma, name)
-            lines |= {("fabsim", node.address, f"ib {key}"): line for key, line in told}
-    files = machine.description.files | {NVML_ANSWERS: answers(machine)}
+            output = _card(machine, number, node, rdma, name)
+            lines |= {("fabsim", node.address, f"ib {key}"): line for key, line in output}
+    files = machine.description.files | {NVML_ANSWERS: build_answers(machine)}
     return lines | {("file", path, ""): text for path, text in files.items()}
 
 
-def answers(machine: Machine) -> str:
+def build_answers(machine: Machine) -> str:
     """What NVML says of it."""
     records = build_nvml_records(machine)
     return table(records) if records else NOTHING
@@ -192,54 +192,54 @@ def differing(before: dict[Key, str], after: dict[Key, str]) -> tuple[list[str],
 def _function(node: FunctionNode) -> Iterator[tuple[str, str]]:
     if node.function.aer:
         for kind in ("correctable", "fatal", "nonfatal"):
-            told = [name.partition(".") for name in node.function.errors if name.startswith(f"{kind}.")]
-            counts = [f"{ERROR_BITS[name]}:{node.function.errors[f'{kind}.{name}']}" for _, _, name in told]
+            output = [name.partition(".") for name in node.function.errors if name.startswith(f"{kind}.")]
+            counts = [f"{ERROR_BITS[name]}:{node.function.errors[f'{kind}.{name}']}" for _, _, name in output]
             yield f"aer {kind}", " ".join(["aer", node.address, kind[0], *counts])
     yield "numa", f"numa {node.address} {node.numa}"
 
 
-def _port(node: FunctionNode, said: NetSpec) -> Iterator[tuple[str, str]]:
-    at = node.address
-    up = operstate_of(node, said) == "up"
-    yield "speed", f"speed {at} {said.speed_mbit_s}"
-    pause = said.pause.split()
-    yield "pause", f"pause {at} {int('rx' in pause)} {int('tx' in pause)}"
-    if said.qos:
-        yield "pfc", f"pfc {at} {sum(1 << priority for priority in said.qos.pfc):x}"
-        entries = "".join(f"\ndscp {at} {dscp} {priority}" for dscp, priority in said.qos.dscp.items())
-        yield "trust", f"trust {at} {said.qos.trust}{entries}"
+def _port(node: FunctionNode, output: NetSpec) -> Iterator[tuple[str, str]]:
+    index = node.address
+    up = operstate_of(node, output) == "up"
+    yield "speed", f"speed {index} {output.speed_mbit_s}"
+    pause = output.pause.split()
+    yield "pause", f"pause {index} {int('rx' in pause)} {int('tx' in pause)}"
+    if output.qos:
+        yield "pfc", f"pfc {index} {sum(1 << priority for priority in output.qos.pfc):x}"
+        entries = "".join(f"\ndscp {index} {dscp} {priority}" for dscp, priority in output.qos.dscp.items())
+        yield "trust", f"trust {index} {output.qos.trust}{entries}"
     if node.function.rdma:
-        yield "firmware", f"firmware {at} {node.function.rdma.firmware} ({node.function.rdma.board_id})"
-    for counter, value in ethtool.build_counters(said).items():
-        yield f"stat {counter}", f"stat {at} {counter} {value}"
-    yield "carrier", f"carrier {at} {int(up)}"
+        yield "firmware", f"firmware {index} {node.function.rdma.firmware} ({node.function.rdma.board_id})"
+    for counter, value in ethtool.build_counters(output).items():
+        yield f"stat {counter}", f"stat {index} {counter} {value}"
+    yield "carrier", f"carrier {index} {int(up)}"
 
 
-def _addresses(node: FunctionNode, name: str, said: NetSpec) -> Iterator[tuple[str, str]]:
-    yield "mtu", f"link set dev {name} mtu {said.mtu}"
+def _addresses(node: FunctionNode, name: str, output: NetSpec) -> Iterator[tuple[str, str]]:
+    yield "mtu", f"link set dev {name} mtu {output.mtu}"
     yield "up", f"link set dev {name} up"
-    if said.address:
-        yield "address", f"address add {ipv4(node, said)}/24 dev {name}"
+    if output.address:
+        yield "address", f"address add {ipv4(node, output)}/24 dev {name}"
 
 
-def _card(machine: Machine, number: int, node: FunctionNode, said: RdmaSpec, name: str) -> Iterator[tuple[str, str]]:
-    at, infiniband = node.address, said.link_layer == "InfiniBand"
-    layer = "ib" if infiniband else "eth" if "RoCE v2" in said.gid_types else "v1"
+def _card(machine: Machine, number: int, node: FunctionNode, output: RdmaSpec, name: str) -> Iterator[tuple[str, str]]:
+    at, infiniband = node.address, output.link_layer == "InfiniBand"
+    layer = "ib" if infiniband else "eth" if "RoCE v2" in output.gid_types else "v1"
     first = node.address.rpartition(".")[0] + ".0"
-    image = identifiers.guid_of_mac(identifiers.make_mac(machine.hostname, said.image or first)).replace(":", "")
+    image = identifiers.guid_of_mac(identifiers.make_mac(machine.hostname, output.image or first)).replace(":", "")
     own = node_guid(machine, node).replace(":", "")
     yield "device", f"ib {at} {name} {layer} {own} {image} {machine.hostname}"
-    yield "card", f"card {at} {said.hca_type} {said.board_id} {said.firmware}"
-    up = said.state in ("ARMED", "ACTIVE")
-    lid = 0x100 + number if up else 0xFFFF if said.state == "DOWN" else 0
-    width, speed = said.rate.rpartition("(")[2].rstrip(")").split()
-    if said.state == "DOWN" and infiniband:
+    yield "card", f"card {at} {output.hca_type} {output.board_id} {output.firmware}"
+    up = output.state in ("ARMED", "ACTIVE")
+    lid = 0x100 + number if up else 0xFFFF if output.state == "DOWN" else 0
+    width, speed = output.rate.rpartition("(")[2].rstrip(")").split()
+    if output.state == "DOWN" and infiniband:
         width, speed = "4X", "SDR"
-    words = [STATES[said.state], PHYSICAL[said.phys_state], SPEED_BITS[speed], WIDTH_BITS[width]]
-    words += [lid if infiniband else 0, said.sm_lid if infiniband and up else 0]
+    words = [STATES[output.state], PHYSICAL[output.phys_state], SPEED_BITS[speed], WIDTH_BITS[width]]
+    words += [lid if infiniband else 0, output.sm_lid if infiniband and up else 0]
     yield "port", f"port {at} {' '.join(map(str, words))}"
-    known = [each for each in COUNTERS if each not in NOT_IN_THE_AGENT] + HARDWARE_COUNTERS
+    known = [name for name in COUNTERS if name not in NOT_IN_THE_AGENT] + HARDWARE_COUNTERS
     known += [] if infiniband else ETHERNET_COUNTERS
     for counter in known:
         default = 1_000_000 if counter.endswith(("_data", "_packets")) and up and counter in COUNTERS else 0
-        yield counter, f"counter {at} {counter} {said.counters.get(counter, default)}"
+        yield counter, f"counter {at} {counter} {output.counters.get(counter, default)}"

@@ -31,13 +31,13 @@ MASKED = shlex.split(  # services that a boot takes seconds for, and that no sce
 
 def dependencies(names: Iterable[str]) -> list[Path]:
     """Files of kernel modules and of all that they need, in the order of loading."""
-    found: dict[Path, None] = {}
+    result: dict[Path, None] = {}
     for name in names:
         for line in run("modprobe", "-d", str(KERNEL), "-S", version(), "--show-depends", name).splitlines():
             kind, path, *_ = line.split()
             if kind == "insmod":
-                found[Path(path)] = None
-    return list(found)
+                result[Path(path)] = None
+    return list(result)
 
 
 def root_disk() -> bool:
@@ -62,8 +62,8 @@ def root_disk() -> bool:
     )
     for waste in ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale"):
         shutil.rmtree(folder / waste, ignore_errors=True)
-    for each in ON_DEMAND:
-        (folder / "etc/systemd/system/multi-user.target.wants" / f"{each}.service").unlink()
+    for name in ON_DEMAND:
+        (folder / "etc/systemd/system/multi-user.target.wants" / f"{name}.service").unlink()
     squashed(folder, ROOT_DISK)
     made_of.write_text(GUEST_PACKAGES)
     shutil.rmtree(folder)
@@ -72,9 +72,9 @@ def root_disk() -> bool:
 
 def squashed(folder: Path, disk: Path) -> None:
     """A folder as a squashfs."""
-    made = disk.with_suffix(".new")
-    run("mksquashfs", str(folder), str(made), *shlex.split("-comp lz4 -noappend -quiet -no-progress -all-root"))
-    made.replace(disk)
+    result = disk.with_suffix(".new")
+    run("mksquashfs", str(folder), str(result), *shlex.split("-comp lz4 -noappend -quiet -no-progress -all-root"))
+    result.replace(disk)
 
 
 def ours() -> bool:

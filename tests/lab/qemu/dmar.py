@@ -19,9 +19,9 @@ def table() -> bytes:
     unit = struct.pack("<HHBBHQ", 0, 16, EVERY_DEVICE, 0, 0, REGISTERS)
     body = struct.pack("<BB10x", ADDRESS_BITS - 1, 0) + unit
     header = struct.pack("<4sIBB6s8sI4sI", b"DMAR", 36 + len(body), 1, 0, b"BOCHS ", b"BXPC    ", NEWER, b"BXPC", 1)
-    made = bytearray(header + body)
-    made[9] = -sum(made) & 0xFF
-    return bytes(made)
+    result = bytearray(header + body)
+    result[9] = -sum(result) & 0xFF
+    return bytes(result)
 
 
 def archive() -> bytes:

@@ -53,12 +53,12 @@ def _booted(name: str, cpus: int = 1) -> Guest:
 
 
 def _freeze_shown(shape: str) -> None:
-    shown = MACHINES[shape]
-    started = Guest(f"-{shape}") if shown.cpus == 1 else _booted(f"-{shape}", shown.cpus)
+    output = MACHINES[shape]
+    started = Guest(f"-{shape}") if output.cpus == 1 else _booted(f"-{shape}", output.cpus)
     try:
-        started.shell(shown.before)
-        started.show(shown.machine())
-        started.shell(f"{LOOK if shown.look else 'true'}; {FORGET}")
+        started.shell(output.before)
+        started.show(output.machine())
+        started.shell(f"{LOOK if output.look else 'true'}; {FORGET}")
         started.freeze(frozen(shape))
     except (AssertionError, OSError) as error:
         raise Unmakeable(f"a guest goes on, and {shape} cannot be shown: {error}") from error

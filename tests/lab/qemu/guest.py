@@ -82,7 +82,7 @@ class Guest:
         self._port, port = socket.socketpair()
         monitor, monitored = socket.socketpair()
         self.monitor = Monitor(monitor)
-        inherited = [each for each in (port.fileno(), monitored.fileno(), wire) if each is not None]
+        inherited = [item for item in (port.fileno(), monitored.fileno(), wire) if item is not None]
         arguments = [*DIES_WITH_US, *self._arguments(port.fileno(), monitored.fileno())]
         self._process = subprocess.Popen(
             arguments, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, pass_fds=inherited, cwd=PLACE
@@ -112,8 +112,8 @@ class Guest:
             arguments += ["-numa", f"node,nodeid={node},memdev=m{node}" + f",cpus={node}" * (node < self._cpus)]
         for disk in (ROOT_DISK, OUR_DISK):
             arguments += ["-drive", f"if=virtio,format=raw,readonly=on,file={disk}"]
-        for each in SMBIOS:
-            arguments += ["-smbios", each]
+        for item in SMBIOS:
+            arguments += ["-smbios", item]
         if self._cpus > 1:
             arguments += shlex.split(f"-accel tcg,thread=multi -smp {self._cpus},sockets={self._cpus}")
         else:

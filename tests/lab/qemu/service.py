@@ -13,5 +13,5 @@ FILE = "/var/lib/fabricscope/report.json"
 
 def report(guest: Guest) -> dict[str, Any]:
     """What the service wrote."""
-    found: dict[str, Any] = json.loads(guest.must("cat", FILE))
-    return found
+    result: dict[str, Any] = json.loads(guest.must("cat", FILE))
+    return result

@@ -20,7 +20,7 @@ from probes.host.interface import Absent, BadSource, Failed, Host
 from probes.sources import bug_report
 from probes.sources.open_source import open_source
 from tests.conftest import ROOT
-from tests.machines import scanned
+from tests.machines import scan_machine
 from tests.probes.sources import bundles
 from tests.probes.sources.bundles import END, PROLOGUE, RULE, commands_section, file_section, section
 from tests.probes.sources.test_sosreport import read_or_refused, said
@@ -45,7 +45,7 @@ def report_of(host: Host) -> Report:
 @LSPCI
 def test_the_same_machine_through_two_doors(tmp_path: Path, real_commands: None) -> None:
     """Plain, compressed, in many gzip members as the script writes it, with line ends of Windows."""
-    whole = scanned(H100)
+    whole = scan_machine(H100)
     log = bundles.bug_report(H100)
     members = b"".join(gzip.compress(f"{part}".encode(), 1) for part in re.split(f"(?={RULE})", log))
     plain = log.encode()
@@ -70,7 +70,7 @@ def test_only_nvidias_functions_with_their_bytes(tmp_path: Path, real_commands: 
     host = opened(bundles.bug_report(H100, pci=(*pci, ("-t", ""), ("-nn", bundles.lspci(H100, "-nn")))), tmp_path)
     report = report_of(host)
 
-    whole = scanned(H100).topology
+    whole = scan_machine(H100).topology
     assert [row.id for row in whole.pci] == [row.id for row in report.topology.pci]
     for old, new in zip(whole.pci, report.topology.pci, strict=True):
         assert (old.vendor, old.device, old.class_code[:6]) == (new.vendor, new.device, (new.class_code or "")[:6])

@@ -16,7 +16,7 @@ from agent.model.report import Report
 from fixtures.build import build_capture
 from fixtures.tree import FileTree
 from probes.sources.open_source import open_source
-from tests.machines import HOSTS, scanned
+from tests.machines import HOSTS, scan_machine
 from tests.probes.topology_files.samples import dump, function
 
 LSTOPO = shutil.which("lstopo-no-graphics")
@@ -71,7 +71,7 @@ def test_a_tree_and_its_own_hwloc_topology_agree(shape: str, options: tuple[str,
 
     hwloc puts what has no proximity on a machine of one node beside that node, and drops distances there.
     """
-    tree, other = scanned(shape), through_hwloc(shape, None, tmp_path, *options)
+    tree, other = scan_machine(shape), through_hwloc(shape, None, tmp_path, *options)
     functions = {f.id: f for f in other.topology.pci}
     several = len(tree.node.numa_nodes) > 1
 
@@ -150,7 +150,7 @@ def test_a_tree_and_its_own_rdma_topo_dump_agree(shape: str, tmp_path: Path) -> 
     """
     place = tmp_path / "machine.json"
     place.write_bytes(rdma_topo_dump(shape, None))
-    tree, other = scanned(shape), diagnose(open_source(str(place)), ScanPlan())[0]
+    tree, other = scan_machine(shape), diagnose(open_source(str(place)), ScanPlan())[0]
     functions = {f.id: f for f in tree.topology.pci}
     told_ways, known = ways(tree), {pair: kind for pair, kind in ways(other).items() if kind}
 
@@ -181,5 +181,5 @@ def test_a_fault_in_the_registers_is_found_in_an_rdma_topo_dump(tmp_path: Path) 
     place.write_bytes(rdma_topo_dump(None, "slot-narrow"))
     report, _ = diagnose(open_source(str(place)), ScanPlan())
 
-    assert {finding.rule for finding in scanned("", "slot-narrow").findings} >= {f.rule for f in report.findings}
+    assert {finding.rule for finding in scan_machine("", "slot-narrow").findings} >= {f.rule for f in report.findings}
     assert [] == [f.rule for f in report.findings if f.severity == "critical"]

@@ -13,7 +13,7 @@ from agent.outputs.export import export_report
 from agent.reports import encode_report
 from tests.agent.outputs.export.given import H100, MACHINES, bare, hostile
 from tests.conftest import ROOT
-from tests.machines import scanned
+from tests.machines import scan_machine
 
 FORMS = [form.value for form in ExportFormat]
 PACKAGE = ROOT / "agent" / "outputs" / "export"
@@ -32,38 +32,38 @@ def test_the_command_offers_every_form():
 @pytest.mark.parametrize(("host", "fault"), MACHINES)
 def test_every_machine_gives_the_same_bytes_twice(form: str, host: str, fault: str | None) -> None:
     """A form that ends with a line end, twice the same."""
-    said = export_report(form, scanned(host, fault))
+    output = export_report(form, scan_machine(host, fault))
 
-    assert said.endswith("\n")
-    assert export_report(form, scanned(host, fault)) == said
+    assert output.endswith("\n")
+    assert export_report(form, scan_machine(host, fault)) == output
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_report_of_nothing_is_written(form: str) -> None:
     """Nothing known is no error."""
-    assert export_report(form, bare(scanned(H100)))
+    assert export_report(form, bare(scan_machine(H100)))
 
 
 @pytest.mark.parametrize("names_only", [True, False])
 @pytest.mark.parametrize("form", FORMS)
 def test_hostile_texts_stay_in_their_place(form: str, names_only: bool) -> None:
     """No control character gets through, and no line is as long as what a firmware may say."""
-    said = export_report(form, hostile(scanned(H100), names_only))
+    output = export_report(form, hostile(scan_machine(H100), names_only))
 
-    assert not [c for c in said if c != "\n" and not c.isprintable()]
-    assert "z" * 1000 not in said
+    assert not [c for c in output if c != "\n" and not c.isprintable()]
+    assert "z" * 1000 not in output
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_command_writes_a_finished_report(form: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]):
     """`export FORMAT --report FILE`: to stdout, and whole to a file."""
     finished, written = tmp_path / "report.json", tmp_path / "out"
-    finished.write_bytes(encode_report(scanned(H100)))
+    finished.write_bytes(encode_report(scan_machine(H100)))
 
     assert 0 == run(["export", form, "--report", str(finished)])
-    shown = capsysbinary.readouterr().out
+    output = capsysbinary.readouterr().out
     assert 0 == run(["export", form, "--report", str(finished), "--output", str(written)])
-    assert shown.splitlines()[:1] == written.read_bytes().splitlines()[:1]
+    assert output.splitlines()[:1] == written.read_bytes().splitlines()[:1]
     assert written.read_bytes()
 
 

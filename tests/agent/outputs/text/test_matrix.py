@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent.model.topology import Disagreement, Path, Topology
 from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.matrix import join_side_by_side, render_gpu_matrix, render_rail_matrix
-from tests.agent.outputs.text.reports import path, report
+from tests.agent.outputs.text.reports import make_path, report
 from tests.agent.rules import rows
 
 GPUS = [rows.gpu(f"0000:{n:02x}:00.0", n) for n in range(4)]
@@ -19,8 +19,8 @@ def near(a: int, b: int) -> str:
 
 def machine(**more: list[Path]) -> Topology:
     """Four GPUs and four rails in two halves."""
-    paths = [path(g.id, o.id, near(g.index or 0, o.index or 0)) for g in GPUS for o in GPUS if g.id < o.id]
-    paths += [path(g.id, n.id, near(k, j)) for k, g in enumerate(GPUS) for j, n in enumerate(NICS)]
+    paths = [make_path(g.id, o.id, near(g.index or 0, o.index or 0)) for g in GPUS for o in GPUS if g.id < o.id]
+    paths += [make_path(g.id, n.id, near(k, j)) for k, g in enumerate(GPUS) for j, n in enumerate(NICS)]
     return Topology(gpus=GPUS, nics=NICS, paths=more.get("paths", paths))
 
 
@@ -47,22 +47,22 @@ def test_what_does_not_fit_goes_into_a_second_block() -> None:
     text = to_plain_text(render_gpu_matrix(report(machine()), 21))
 
     assert 2 == text.count("GPU0  X") + text.count("GPU0  SYS")
-    assert all(len(each) <= 21 for each in text.splitlines())
+    assert all(len(line) <= 21 for line in text.splitlines())
 
 
 def test_a_disagreement_is_told_with_its_pairs() -> None:
     """What the driver says is not hidden."""
-    told = path(GPUS[0].id, GPUS[1].id, "PXB", disagrees=Disagreement(source="nvml", kind="SYS"))
+    output = make_path(GPUS[0].id, GPUS[1].id, "PXB", disagrees=Disagreement(source="nvml", kind="SYS"))
 
     assert "nvml says SYS, the PCI tree PIX: GPU0-GPU1" in to_plain_text(
-        render_gpu_matrix(report(machine(paths=[told])), 80)
+        render_gpu_matrix(report(machine(paths=[output])), 80)
     )
 
 
 def test_side_by_side_only_where_both_are_tables_and_fit() -> None:
     """A sentence beside a table would leave a hole."""
-    told = report(machine())
-    tables = render_gpu_matrix(told, 200), render_rail_matrix(told, 200)
+    output = report(machine())
+    tables = render_gpu_matrix(output, 200), render_rail_matrix(output, 200)
     both = join_side_by_side(*tables, 80)
 
     assert both is not None
@@ -74,7 +74,7 @@ def test_side_by_side_only_where_both_are_tables_and_fit() -> None:
 def test_a_hundred_gpus_are_counted() -> None:
     """Nobody reads a matrix of a hundred columns."""
     gpus = [rows.gpu(f"{n:04x}:00:00.0", n) for n in range(100)]
-    paths = [path(g.id, o.id, near(g.index or 0, o.index or 0)) for g in gpus for o in gpus if g.id < o.id]
+    paths = [make_path(g.id, o.id, near(g.index or 0, o.index or 0)) for g in gpus for o in gpus if g.id < o.id]
 
     assert "  pairs of each kind: PXB 50, SYS 4900 (each pair: --format json)\n" == to_plain_text(
         render_gpu_matrix(report(Topology(gpus=gpus, paths=paths)), 80)

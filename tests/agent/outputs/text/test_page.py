@@ -11,7 +11,7 @@ from agent.outputs.text.lines import line_length, to_plain_text
 from agent.outputs.text.page import render_page
 from tests.agent.outputs.text.reports import GPUS, below_one_switch, finding, probe, report, unknown
 from tests.agent.rules import rows
-from tests.machines import FAULTS, HOSTS, scanned
+from tests.machines import FAULTS, HOSTS, scan_machine
 
 EXPECTED = """\
 node-1
@@ -59,33 +59,33 @@ def test_the_page_of_a_small_machine() -> None:
     """Head, verdict, tree, matrices, findings, what is not judged and what would help."""
     topology = below_one_switch()
     functions = [msgspec.structs.replace(f, link=rows.link(width=8)) if f.id == GPUS[0] else f for f in topology.pci]
-    told = report(
+    output = report(
         msgspec.structs.replace(topology, pci=functions),
         findings=[finding(f"pci:{GPUS[0]}", "GPU0")],
         checks=[
             Check(rule="pcie-width-downgraded", state="fail", failed=1),
-            unknown("numa-unknown", "not said", *(f"gpu:{each}" for each in GPUS)),
+            unknown("numa-unknown", "not said", *(f"gpu:{line}" for line in GPUS)),
         ],
         probes=[probe("pci", "partial", "config space past byte 64 needs CAP_SYS_ADMIN")],
         summary=Summary(verdict="error", counts={"error": 1}),
     )
 
-    assert EXPECTED == to_plain_text(render_page(told, 80))
+    assert EXPECTED == to_plain_text(render_page(output, 80))
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
 @pytest.mark.parametrize("machine", [*HOSTS, *FAULTS])
 def test_no_line_is_wider_than_the_page(machine: str, width: int) -> None:
     """But for a single word (a path) that cannot be folded."""
-    told = scanned(machine) if machine in HOSTS else scanned("", machine)
-    wide = [each for each in render_page(told, width) if line_length(each) > width]
+    output = scan_machine(machine) if machine in HOSTS else scan_machine("", machine)
+    wide = [line for line in render_page(output, width) if line_length(line) > width]
 
-    assert [] == [to_plain_text([each]) for each in wide if len(to_plain_text([each]).split()) > 1]
+    assert [] == [to_plain_text([line]) for line in wide if len(to_plain_text([line]).split()) > 1]
 
 
 def test_colour_says_nothing_that_the_text_does_not() -> None:
     """Of a finding, a mark and the verdict: each has a word of its own."""
-    text = to_plain_text(render_page(scanned("", "ib-port-down"), 80))
+    text = to_plain_text(render_page(scan_machine("", "ib-port-down"), 80))
 
     assert "ERROR  1 error" in text
     assert "IB down Polling" in text

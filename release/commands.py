@@ -57,19 +57,19 @@ class Command(NamedTuple):
         return " ".join(self.words)
 
 
-def program() -> Command:
+def read_commands() -> Command:
     """The whole tree, its root first."""
     return _command((), typer.main.get_command(build_full_program(app)))
 
 
-def every(command: Command) -> Iterator[Command]:
+def walk_commands(command: Command) -> Iterator[Command]:
     """It and all below it, in the order of the help."""
     yield command
-    for each in command.commands:
-        yield from every(each)
+    for subcommand in command.commands:
+        yield from walk_commands(subcommand)
 
 
-def words() -> dict[str, tuple[str, ...]]:
+def read_values() -> dict[str, tuple[str, ...]]:
     """The names that commands take."""
     from agent.platforms.profiles import list_profiles
     from agent.rules.catalogue import every_rule
@@ -85,40 +85,46 @@ def words() -> dict[str, tuple[str, ...]]:
 
 
 def _command(typed: tuple[str, ...], command: Any) -> Command:
-    names = words()
+    names = read_values()
     options, arguments = [], []
-    for each in command.params:
-        if each.param_type_name == "argument":
-            arguments.append(Argument(_value(each, typed, names), each.help or "", each.required, each.nargs == -1))
-        elif not each.hidden and not each.name.endswith("_completion"):  # theirs, which write into a home folder
-            options.append(_option(each, typed, names))
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            arguments.append(
+                Argument(
+                    _value(parameter, typed, names), parameter.help or "", parameter.required, parameter.nargs == -1
+                )
+            )
+        elif not parameter.hidden and not parameter.name.endswith(
+            "_completion"
+        ):  # theirs, which write into a home folder
+            options.append(_option(parameter, typed, names))
     options.append(Option(("-h", "--help"), None, "Show the help and leave.", None))
     below = sorted(getattr(command, "commands", {}).items(), key=lambda item: bool(getattr(item[1], "commands", None)))
-    told = " ".join((command.help or "").split())
+    help_text = " ".join((command.help or "").split())
     return Command(
         typed,
-        told,
+        help_text,
         tuple(options),
         tuple(arguments),
-        tuple(_command((*typed, name), each) for name, each in below if not each.hidden),
+        tuple(_command((*typed, name), subcommand) for name, subcommand in below if not subcommand.hidden),
     )
 
 
-def _option(each: Any, typed: tuple[str, ...], names: dict[str, tuple[str, ...]]) -> Option:
-    default = getattr(each.default, "value", each.default)
-    shown = each.show_default and not each.is_flag and default is not None
-    value = None if each.is_flag else _value(each, typed, names)
+def _option(parameter: Any, typed: tuple[str, ...], names: dict[str, tuple[str, ...]]) -> Option:
+    default = getattr(parameter.default, "value", parameter.default)
+    shown = parameter.show_default and not parameter.is_flag and default is not None
+    value = None if parameter.is_flag else _value(parameter, typed, names)
     return Option(
-        tuple(sorted(each.opts, key=len)),
+        tuple(sorted(parameter.opts, key=len)),
         value,
-        each.help or "",
+        parameter.help or "",
         (f"{default:g}" if isinstance(default, float) else str(default)) if shown else None,
     )
 
 
-def _value(each: Any, typed: tuple[str, ...], names: dict[str, tuple[str, ...]]) -> Value:
-    choices = tuple(str(choice) for choice in getattr(each.type, "choices", ()))
-    metavar = each.metavar or ("|".join(choices) if choices else each.name.upper())
+def _value(parameter: Any, typed: tuple[str, ...], names: dict[str, tuple[str, ...]]) -> Value:
+    choices = tuple(str(choice) for choice in getattr(parameter.type, "choices", ()))
+    metavar = parameter.metavar or ("|".join(choices) if choices else parameter.name.upper())
     if metavar in LISTS:
         return Value(metavar, names[LISTS[metavar]], listed=True)
     if metavar == "NAME|FILE":

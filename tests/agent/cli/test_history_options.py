@@ -26,7 +26,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def scanned(capsysbinary: pytest.CaptureFixture[bytes], *arguments: str) -> tuple[dict[str, Any], str]:
+def scan_with(capsysbinary: pytest.CaptureFixture[bytes], *arguments: str) -> tuple[dict[str, Any], str]:
     """The report on stdout, and what stood on stderr."""
     assert 0 == run(["scan", "--format", "json", *arguments])
     out, err = capsysbinary.readouterr()
@@ -38,10 +38,10 @@ def test_a_second_scan_knows_the_first(
 ) -> None:
     """The same evidence again is no later run: it says so, and is judged by the inventory no more and no less."""
     arguments = ("--source", str(capture), "--state-dir", str(tmp_path / "state"))
-    first, said = scanned(capsysbinary, *arguments)
-    second, _ = scanned(capsysbinary, *arguments)
+    first, output = scan_with(capsysbinary, *arguments)
+    second, _ = scan_with(capsysbinary, *arguments)
 
-    assert "" == said
+    assert "" == output
     assert "the first run" in first["history"]["reason"]
     assert "or later" in second["history"]["reason"]
     assert first["summary"]["verdict"] == second["summary"]["verdict"]
@@ -53,10 +53,10 @@ def test_a_later_capture_is_compared(capture: Path, tmp_path: Path, capsysbinary
     subprocess.run(["cp", "-r", str(capture), str(later)], check=True)
     (later / "files" / "proc" / "uptime").write_text("867600.25 1.00\n")
     place = str(tmp_path / "state")
-    scanned(capsysbinary, "--source", str(capture), "--state-dir", place)
-    report, said = scanned(capsysbinary, "--source", str(later), "--state-dir", place)
+    scan_with(capsysbinary, "--source", str(capture), "--state-dir", place)
+    report, output = scan_with(capsysbinary, "--source", str(later), "--state-dir", place)
 
-    assert "" == said
+    assert "" == output
     assert 3600.0 == report["counters_window"]["seconds"]
     assert report["history"]["inventory"]
     assert {"pass"} == {check["state"] for check in report["checks"] if check["rule"] == "inventory-lost"}
@@ -79,7 +79,7 @@ def test_a_run_of_a_few_probes_is_not_remembered(
     capture: Path, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     """The next whole run would miss all others."""
-    scanned(capsysbinary, "--source", str(capture), "--state-dir", str(tmp_path), "--only", "kernel")
+    scan_with(capsysbinary, "--source", str(capture), "--state-dir", str(tmp_path), "--only", "kernel")
 
     assert [] == list(tmp_path.glob("host-*"))
 
@@ -91,10 +91,10 @@ def test_a_finished_report_is_judged_by_what_it_holds(
     place, state = tmp_path / "report.json", tmp_path / "state"
     assert 0 == run(["scan", "--source", str(capture), "--state-dir", str(state), "-o", str(place)])
     capsysbinary.readouterr()
-    report, said = scanned(capsysbinary, "--report", str(place), "--state-dir", str(tmp_path / "other"))
+    report, output = scan_with(capsysbinary, "--report", str(place), "--state-dir", str(tmp_path / "other"))
 
-    assert 1 == len(said.splitlines())
-    assert "--report" in said
+    assert 1 == len(output.splitlines())
+    assert "--report" in output
     assert not (tmp_path / "other").exists()
     assert report["history"] == json.loads(place.read_text())["history"]
 
@@ -116,7 +116,7 @@ def test_what_does_not_go_together_is_one_line(
     capture: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str, command: str, code: int
 ) -> None:
     """Wrong usage, by the contract's exit codes."""
-    assert code == run([command, *(each.format(capture=capture) for each in arguments)])
+    assert code == run([command, *(argument.format(capture=capture) for argument in arguments)])
     err = capsys.readouterr().err
 
     assert 1 == len(err.splitlines()), err
