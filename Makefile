@@ -59,7 +59,6 @@ layers: $(BIN)/pytest
 docs: $(BIN)/pytest
 	$(BIN)/python -m agent.rules.pages --write docs/rules
 	$(BIN)/python -m agent.fleet.reference --write docs/fleet-dataset.md
-	$(BIN)/python -m release.prepared agent/fleet/engines/prepared.json
 	$(BIN)/python -m tests.matrix.table --write
 	$(BIN)/python -m tests.peers --write
 	$(BIN)/fabricscope schema > docs/report.schema.json

@@ -97,7 +97,7 @@ def where_of(given: list[str] | None) -> Where:
 @contextmanager
 def opened(dataset: str | None, engine: str | None) -> Iterator[Engine]:
     """The engine with the dataset's tables. Raises Refused."""
-    fleet_libraries("duckdb", "ibis")
+    fleet_libraries("duckdb")
     with without_collection():
         from agent.fleet.engines import connect
 
@@ -146,7 +146,7 @@ def _close_soon(engine: Engine) -> None:
 @contextmanager
 def asked(dataset: str | None, engine: str | None, where: list[str] | None) -> Iterator[Tables]:
     """The tables of the nodes that are meant. Raises Refused."""
-    fleet_libraries("duckdb", "ibis")
+    fleet_libraries("duckdb")
     chosen = where_of(where)
     with opened(dataset, engine) as found:
         yield meant(found, chosen, where)
@@ -155,10 +155,9 @@ def asked(dataset: str | None, engine: str | None, where: list[str] | None) -> I
 def meant(found: Engine, chosen: Where, where: list[str] | None) -> Tables:
     """An opened engine's tables of the nodes that are meant, which `where` says in words. Raises Refused."""
     from agent.fleet.engines.engine import narrowed
+    from agent.fleet.engines.query import table_query
 
     tables = narrowed(found, chosen)
-    if any(chosen):
-        host = tables.latest("host")
-        if tables.rows(host.aggregate(nodes=host.count())) == [(0,)]:
-            raise Refused(f"no node of the dataset is meant by {' '.join(where or [])}")
+    if any(chosen) and not tables.rows(table_query("host", ["node"])):
+        raise Refused(f"no node of the dataset is meant by {' '.join(where or [])}")
     return tables

@@ -11,6 +11,6 @@ INSTALL = "the fleet's libraries are not installed: pip install 'fabricscope[fle
 
 def fleet_libraries(*modules: str) -> None:
     """Raises Refused, with how to install them, where one is missing."""
-    missing = [each for each in modules or ("pyarrow", "duckdb", "ibis") if find_spec(each) is None]
+    missing = [each for each in modules or ("pyarrow", "duckdb") if find_spec(each) is None]
     if missing:
         raise Refused(f"{INSTALL} (missing: {', '.join(missing)})")

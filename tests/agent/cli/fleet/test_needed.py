@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import ROOT
 
-LIBRARIES = ("duckdb", "ibis", "pyarrow", "psycopg")
+LIBRARIES = ("duckdb", "pyarrow", "psycopg")
 WITHOUT = f"""
 import importlib.util, sys
 real = importlib.util.find_spec
