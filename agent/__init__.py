@@ -1,1 +1,4 @@
-"""What a host's facts mean: topology, rules, report, and the ways to show it."""
+"""The program: from the facts of a host to topology, findings, report, and everything that is made of reports.
+
+Reading a host does not belong here: that is probes/, which imports nothing of this package.
+"""

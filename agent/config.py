@@ -1,17 +1,17 @@
-"""The operator's configuration: one TOML file, every change of which is a line in the report.
+"""The operator's configuration: one TOML file; every departure from the defaults is listed in the report.
 
 [rules]
 off = ["roce-mtu-small"]
 
 [facts]
-roce_mode = "lossy"        # no PFC, and meant so; or "lossless"
+roce_mode = "lossy"        # no PFC, deliberately; or "lossless"
 roce_traffic_class = 106   # what job launchers set as NCCL_IB_TC: DSCP 26 and ECT(0)
 cable_metres = 30.0        # the longest cable between a NIC and its switch
 
 [thresholds]
 roce-ets-starved.percent = 20
 
-[ship]                     # where reports go: docs/ship.md
+[ship]                     # where reports are sent: docs/ship.md
 to = "https://inventory.example/reports"
 token_file = "token"       # beside this file
 """
@@ -25,29 +25,29 @@ from typing import Annotated, Literal
 import msgspec
 
 from agent.rules.case import Settings
-from agent.toml_file import BadToml, read_toml
+from agent.toml_file import TomlError, read_toml
 
 
-class BadConfiguration(Exception):
-    """The file cannot be used; the message names it and what is wrong."""
+class ConfigurationError(Exception):
+    """The file cannot be used; the message names the file and the problem."""
 
 
 class RuleSwitches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which rules are not judged."""
+    """Which rules are disabled."""
 
     off: list[str] = []
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the operator declares, because no host can tell."""
+class DeclaredFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Facts the operator declares, because no host reports them."""
 
     roce_mode: Literal["lossless", "lossy"] | None = None
     roce_traffic_class: Annotated[int, msgspec.Meta(ge=0, le=255)] | None = None  # of RDMA, as launchers set it
-    cable_metres: Annotated[float, msgspec.Meta(gt=0, le=100_000)] | None = None  # the longest from a NIC to its switch
+    cable_metres: Annotated[float, msgspec.Meta(gt=0, le=100_000)] | None = None  # longest, from a NIC to its switch
 
 
-class Ship(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `ship` is told on its command line otherwise; a path that is not whole is beside the configuration file."""
+class ShipSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Defaults of `ship`'s command-line options; relative paths are relative to the configuration file."""
 
     to: str | None = None
     method: str | None = None
@@ -66,16 +66,16 @@ class Ship(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The whole file. An unknown key is an error: a misspelt rule must not pass in silence."""
+    """The whole file. Unknown keys are errors, so that a misspelt rule is noticed."""
 
     rules: RuleSwitches = RuleSwitches()
-    facts: Facts = Facts()
+    facts: DeclaredFacts = DeclaredFacts()
     thresholds: dict[str, float | dict[str, float]] = {}  # rule -> word -> limit, as TOML reads "rule.word = 20"
-    ship: Ship = Ship()
+    ship: ShipSettings = ShipSettings()
 
     @property
     def limits(self) -> dict[str, float]:
-        """Limits by the whole name of their threshold: "roce-ets-starved.percent"."""
+        """Limits by the full name of their threshold: "roce-ets-starved.percent"."""
         flat: dict[str, float] = {}
         for name, value in self.thresholds.items():
             flat.update(
@@ -85,53 +85,53 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def settings(self) -> Settings:
-        """The same as rules get it."""
+        """The settings as rules receive them."""
         facts = {key: value for key, value in msgspec.structs.asdict(self.facts).items() if value is not None}
         return Settings(disabled=frozenset(self.rules.off), thresholds=self.limits, facts=facts)
 
     @property
     def changed(self) -> list[str]:
-        """One line for each departure from the defaults, for the report."""
+        """One line per departure from the defaults, for the report."""
         lines = [f"rules.off: {name}" for name in sorted(set(self.rules.off))]
         lines += [f"facts.{key} = {value}" for key, value in sorted(self.settings.facts.items())]
         return lines + [f"thresholds.{name} = {value:g}" for name, value in sorted(self.limits.items())]
 
 
-def load(path: str, rule_names: frozenset[str]) -> Configuration:
-    """Read and check a configuration file. Raises BadConfiguration."""
+def load_configuration(path: str, rule_names: frozenset[str]) -> Configuration:
+    """Read and check a configuration file. Raises ConfigurationError."""
     try:
-        made = read_toml(path, Configuration)
-    except BadToml as error:
-        raise BadConfiguration(str(error)) from error
-    for name in made.rules.off:
+        configuration = read_toml(path, Configuration)
+    except TomlError as error:
+        raise ConfigurationError(str(error)) from error
+    for name in configuration.rules.off:
         if name not in rule_names:
-            raise BadConfiguration(f"{path}: rules.off names no rule of ours: {name!r}")
-    if made.thresholds:
-        _check_limits(path, made.limits)
-    return made
+            raise ConfigurationError(f"{path}: rules.off names no rule of ours: {name!r}")
+    if configuration.thresholds:
+        _check_limits(path, configuration.limits)
+    return configuration
 
 
-def load_ship(path: str) -> Ship:
-    """The table [ship] of a configuration file, its paths whole. Names of rules are not looked up: that is of a scan.
+def load_ship_settings(path: str) -> ShipSettings:
+    """The [ship] table of a configuration file, with absolute paths. Rule names are not checked, as a scan does.
 
-    Raises BadConfiguration.
+    Raises ConfigurationError.
     """
     try:
-        made = read_toml(path, Configuration).ship
-    except BadToml as error:
-        raise BadConfiguration(str(error)) from error
+        ship = read_toml(path, Configuration).ship
+    except TomlError as error:
+        raise ConfigurationError(str(error)) from error
     folder = os.path.dirname(os.path.abspath(path))
     names = ("token_file", "cert", "key", "ca", "credentials", "spool")
-    whole = {name: os.path.join(folder, value) for name in names if (value := getattr(made, name))}
-    return msgspec.structs.replace(made, **whole)
+    whole = {name: os.path.join(folder, value) for name in names if (value := getattr(ship, name))}
+    return msgspec.structs.replace(ship, **whole)
 
 
 def _check_limits(path: str, limits: dict[str, float]) -> None:
-    from agent.rules.catalogue import every_rule  # every rule's module: only where a limit is named
+    from agent.rules.catalogue import every_rule  # lazy: imports every rule, needed only for limits
 
     known = {limit.name for rule in every_rule() for limit in rule.thresholds}
     for name, value in limits.items():
         if name not in known:
-            raise BadConfiguration(f"{path}: thresholds names no limit of ours: {name!r}")
+            raise ConfigurationError(f"{path}: thresholds names no limit of ours: {name!r}")
         if not 0 <= value < math.inf:
-            raise BadConfiguration(f"{path}: thresholds.{name} is no limit: {value}")
+            raise ConfigurationError(f"{path}: thresholds.{name} is no limit: {value}")

@@ -1,4 +1,4 @@
-"""The whole pipeline on one page: host -> outcomes -> topology -> findings -> Report. A newcomer starts here."""
+"""The whole pipeline on one page: host -> outcomes -> topology -> findings -> Report. Start reading here."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from agent.rules.case import Case
 from agent.rules.catalogue import rules_for
 from agent.rules.engine import Faults, asked, told
 from agent.version import VERSION
-from probes.catalogue import probes
-from probes.host.door import Host
+from probes.catalogue import probes, providers
+from probes.host.interface import Host
 from probes.host.recording import Recording
 from probes.probe import Outcome, Probe, Status
-from probes.readers.told import FactsSource
-from probes.run import Ran, run_probes
+from probes.run import ProbeResults, run_probes
+from probes.topology_files.preparsed import FactsSource
 
-_FIRST_SHARE = 2 / 3  # of the time that is left beside an interval, for the first reading: it asks everything
-NOT_JUDGED = Summary(verdict="unknown", counts={})
+_FIRST_SAMPLE_SHARE = 2 / 3  # of the time left besides the interval, for the first sample: it runs every probe
+NOT_EVALUATED = Summary(verdict="unknown", counts={})
 
 
-class Plan(NamedTuple):
-    """What a run shall do: which probes, how long, and how it is judged."""
+class ScanPlan(NamedTuple):
+    """What a run does: which probes, how long, and how the report is evaluated."""
 
     only: Collection[str] = ()
     skip: Collection[str] = ()
@@ -40,101 +40,104 @@ class Plan(NamedTuple):
     configuration: Configuration = Configuration()
     record: bool = False
     progress: Callable[[str], None] | None = None
-    interval_seconds: float | None = None  # read counters twice, so long apart; of a live host only
-    profile: str = "auto"  # a name, a file, "none", or what is recognized
-    history: Callable[[Report], Report] | None = None  # adds what earlier runs know of this host, before it is judged
-    kept: Mapping[str, Outcome] = MappingProxyType({})  # of earlier readings, dated, where a probe does not run now
+    interval_seconds: float | None = None  # sample counters twice, this far apart; live hosts only
+    profile: str = "auto"  # a name, a file, "none", or the recognized platform's
+    history: Callable[[Report], Report] | None = None  # adds data of earlier runs of this host before evaluation
+    preloaded: Mapping[str, Outcome] = MappingProxyType({})  # dated outcomes of probes that do not run now
 
 
-class Seen(NamedTuple):
-    """One run: its report, what was asked and answered where that was wanted, and an outcome for every probe."""
+class ScanResult(NamedTuple):
+    """One run: its report, the recording if requested, and an outcome for every probe."""
 
     report: Report
     recording: Recording | None
     outcomes: list[Outcome]
 
 
-def diagnose(host: Host | FactsSource, plan: Plan) -> tuple[Report, Recording | None]:
-    """Probe a host, build its topology, judge it. The recording is what `capture` writes, where one was asked for."""
-    seen = observe(host, plan)
-    return seen.report, seen.recording
+def diagnose(host: Host | FactsSource, plan: ScanPlan) -> tuple[Report, Recording | None]:
+    """Probe a host, build its topology, evaluate it. Returns the report and, if requested, the recording."""
+    result = scan(host, plan)
+    return result.report, result.recording
 
 
-def observe(host: Host | FactsSource, plan: Plan) -> Seen:
-    """The same, with the outcomes, which a later run may keep.
+def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
+    """Like `diagnose`, with the outcomes, which a later run may reuse.
 
-    A source that is already facts is not probed: it gives the outcomes itself.
+    A source of finished facts is not probed: it supplies the outcomes itself.
     """
     started = time.monotonic()
     catalogue = probes()
-    chosen = [p for p in catalogue if (not plan.only or p.name in plan.only) and p.name not in plan.skip]
+    selected = [p for p in catalogue if (not plan.only or p.name in plan.only) and p.name not in plan.skip]
     if isinstance(host, FactsSource):
-        ran = Ran(host.outcomes(chosen), None)
+        ran = ProbeResults(host.outcomes(selected), None)
     else:
         first_seconds = plan.timeout_seconds
         if plan.interval_seconds is not None:
-            first_seconds = (plan.timeout_seconds - plan.interval_seconds) * _FIRST_SHARE
-        ran = run_probes(chosen, host, first_seconds, record=plan.record, progress=plan.progress)
-    outcomes = _in_order(catalogue, ran.outcomes, plan.kept)
-    report = _report(host, outcomes)
+            first_seconds = (plan.timeout_seconds - plan.interval_seconds) * _FIRST_SAMPLE_SHARE
+        ran = run_probes(selected, host, first_seconds, record=plan.record, progress=plan.progress)
+    outcomes = _in_order(catalogue, ran.outcomes, plan.preloaded)
+    report = _build_report(host, outcomes)
     if plan.interval_seconds is not None and not isinstance(host, FactsSource):
-        report = _again(host, plan, ran.outcomes, report, started + plan.timeout_seconds)
+        report = _second_sample(host, plan, ran.outcomes, report, started + plan.timeout_seconds)
     if plan.history is not None:
         report = plan.history(report)
-    whole = judged(report, plan.configuration, plan.profile)
-    whole = msgspec.structs.replace(whole, duration_seconds=round(time.monotonic() - started, 3))
-    return Seen(whole, ran.recording, outcomes)
+    evaluated = evaluate_report(report, plan.configuration, plan.profile)
+    evaluated = msgspec.structs.replace(evaluated, duration_seconds=round(time.monotonic() - started, 3))
+    return ScanResult(evaluated, ran.recording, outcomes)
 
 
-def _report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Report:
-    """What was seen, not judged yet."""
-    made = assemble(outcomes)
+def _build_report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Report:
+    """The report without checks and findings."""
+    assembled = assemble(outcomes, providers())
     return Report(
-        generated_at=now(),
+        generated_at=utc_now(),
         observed_at=host.observed_at,
         generator=Generator(name="fabricscope", version=VERSION),
         source=Source(kind=host.kind, path=host.path),
-        node=made.node,
-        platform=made.platform,
+        node=assembled.node,
+        platform=assembled.platform,
         probes=[_probe_run(outcome) for outcome in outcomes],
-        software=made.software,
-        events=made.events,
-        topology=made.topology,
-        summary=NOT_JUDGED,
+        software=assembled.software,
+        events=assembled.events,
+        topology=assembled.topology,
+        summary=NOT_EVALUATED,
     )
 
 
-def _again(host: Host, plan: Plan, first: Sequence[Outcome], report: Report, deadline: float) -> Report:
-    """The report of a second reading of all counters, with the window between the two."""
-    from agent.history.interval import counting, joined, windowed
+def _second_sample(host: Host, plan: ScanPlan, first: Sequence[Outcome], report: Report, deadline: float) -> Report:
+    """The report of a second sample of all counters, with the window between the two."""
+    from agent.history.second_sample import add_window, merge_outcomes, select_counter_probes
 
     if plan.progress:
         plan.progress(f"waiting {plan.interval_seconds:.0f} s for the second reading of all counters")
     time.sleep(plan.interval_seconds or 0)
     catalogue = probes()
-    asked = [probe for probe in counting(catalogue) if any(probe.name == outcome.name for outcome in first)]
-    second = run_probes(asked, host, max(deadline - time.monotonic(), 1.0), progress=plan.progress).outcomes
-    return windowed(report, _report(host, _in_order(catalogue, joined(first, second))), second)
+    counter_probes = [
+        probe for probe in select_counter_probes(catalogue) if any(probe.name == outcome.name for outcome in first)
+    ]
+    second = run_probes(counter_probes, host, max(deadline - time.monotonic(), 1.0), progress=plan.progress).outcomes
+    return add_window(report, _build_report(host, _in_order(catalogue, merge_outcomes(first, second))), second)
 
 
 def _in_order(
-    catalogue: Sequence[Probe], outcomes: Sequence[Outcome], kept: Mapping[str, Outcome] = MappingProxyType({})
+    catalogue: Sequence[Probe], outcomes: Sequence[Outcome], preloaded: Mapping[str, Outcome] = MappingProxyType({})
 ) -> list[Outcome]:
-    """An outcome for every probe there is, those that did not run included."""
-    answered = {**kept, **{outcome.name: outcome for outcome in outcomes}}
-    return [answered.get(probe.name) or _left_out(probe.name) for probe in catalogue]
+    """An outcome for every probe, including those that did not run."""
+    by_name = {**preloaded, **{outcome.name: outcome for outcome in outcomes}}
+    return [by_name.get(probe.name) or _skipped_outcome(probe.name) for probe in catalogue]
 
 
-def judged(report: Report, configuration: Configuration, profile: str = "auto") -> Report:
-    """The same report with its checks, findings and verdict made anew: nothing but the report itself is looked at.
+def evaluate_report(report: Report, configuration: Configuration, profile: str = "auto") -> Report:
+    """Re-evaluate a report: its checks, findings and verdict, from the report alone.
 
-    Raises BadProfile for a profile that is not there or cannot be read.
+    Raises BadProfile if the profile is missing or cannot be read.
     """
-    platform, expected, declared = _profile(report, profile)
+    platform, expected, declared = _select_profile(report, profile)
     case = Case(
         node=report.node,
         platform=platform,
         probes={run.name: run for run in report.probes},
+        providers=providers(),
         software=report.software,
         events=tuple(report.events),
         topology=report.topology,
@@ -149,41 +152,41 @@ def judged(report: Report, configuration: Configuration, profile: str = "auto") 
     findings, summary = told(case, rules, checks, faults)
     return msgspec.structs.replace(
         report,
-        generated_at=now(),
+        generated_at=utc_now(),
         generator=Generator(name="fabricscope", version=VERSION),
         config=Config(changed=[*configuration.changed, *declared]),
         platform=platform,
-        gpudirect=_gpudirect(case, checks, faults),
+        gpudirect=_build_gpudirect(case, checks, faults),
         checks=checks,
         findings=findings,
         summary=summary,
     )
 
 
-def _profile(report: Report, wanted: str) -> tuple[Platform, Profile | None, list[str]]:
-    """The platform as it is judged, its profile, and what the operator declared."""
-    if wanted == "auto" and report.platform.profile is None:
+def _select_profile(report: Report, requested: str) -> tuple[Platform, Profile | None, list[str]]:
+    """The platform to evaluate with, its profile, and what the operator declared."""
+    if requested == "auto" and report.platform.profile is None:
         return report.platform, None, []
-    from agent.platforms.profiles import chosen
+    from agent.platforms.profiles import choose_profile
 
-    profile, platform, declared = chosen(wanted, report.platform)
+    profile, platform, declared = choose_profile(requested, report.platform)
     return platform, profile, [declared] if declared else []
 
 
-def _gpudirect(case: Case, checks: list[Check], faults: Faults) -> list[Gpudirect]:
+def _build_gpudirect(case: Case, checks: list[Check], faults: Faults) -> list[Gpudirect]:
     if not case.topology.gpus or not case.rails:
         return []
-    from agent.rules.gpudirect.rows import gpudirect_rows  # most nodes that are looked at have no rail
+    from agent.rules.gpudirect.verdicts import gpudirect_rows  # lazy: most nodes have no rail
 
     return gpudirect_rows(case, checks, faults)
 
 
-def now() -> str:
-    """This moment, RFC 3339, UTC, whole seconds."""
+def utc_now() -> str:
+    """The current time, RFC 3339, UTC, whole seconds."""
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _left_out(name: str) -> Outcome:
+def _skipped_outcome(name: str) -> Outcome:
     return Outcome(name, Status.SKIPPED, None, "left out by --only or --skip", (), 0.0)
 
 

@@ -1,4 +1,4 @@
-"""Reports as bytes: written in a fixed order, read back from a file that may be anything."""
+"""Reading and writing reports: encoded in a fixed order, read back from untrusted files, written atomically."""
 
 from __future__ import annotations
 
@@ -12,61 +12,61 @@ import msgspec
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA, Report
 
 
-class BadReport(Exception):
-    """No report that can be kept or judged; the message names the file and what is wrong."""
+class ReportError(Exception):
+    """Not a usable report; the message names the file and the problem."""
 
 
 class _Head(msgspec.Struct):
-    """What tells a report from any other JSON."""
+    """The field that distinguishes a report from other JSON."""
 
     schema: str = ""
 
 
-def encode(report: Report) -> bytes:
-    """JSON, keys in the order of the schema, maps sorted by key, a newline at the end. Raises BadReport.
+def encode_report(report: Report) -> bytes:
+    """JSON, keys in schema order, maps sorted by key, with a final newline. Raises ReportError.
 
-    Indented by 2; on one line where that is what makes it small enough to be read again (some 3,000 functions).
+    Indented by 2; on one line if only that fits the size limit (some 3,000 functions).
     """
     compact = msgspec.json.encode(report, order="deterministic") + b"\n"
     indented = msgspec.json.format(compact, indent=2) + b"\n"
     data = indented if len(indented) <= REPORT_LIMIT_BYTES else compact
     if len(data) > REPORT_LIMIT_BYTES:
-        raise BadReport(
+        raise ReportError(
             f"the report of this machine has {len(data)} bytes, and at most {REPORT_LIMIT_BYTES} can be kept"
         )
     return data
 
 
-def read(path: str) -> Report:
-    """A report from a file (plain or gzip). Raises BadReport. Fields of a later minor version are ignored."""
+def read_report(path: str) -> Report:
+    """Read a report from a file (plain or gzip). Raises ReportError. Fields of later minor versions are ignored."""
     try:
         with open(path, "rb") as file:
             data = file.read(REPORT_LIMIT_BYTES + 1)
     except OSError as error:
-        raise BadReport(f"{path}: {error.strerror}") from error
+        raise ReportError(f"{path}: {error.strerror}") from error
     if data[:2] == b"\x1f\x8b":
-        data = _inflated(path, data)
+        data = _decompress(path, data)
     if len(data) > REPORT_LIMIT_BYTES:
-        raise BadReport(f"{path}: larger than a report can be ({REPORT_LIMIT_BYTES} bytes)")
+        raise ReportError(f"{path}: larger than a report can be ({REPORT_LIMIT_BYTES} bytes)")
     try:
         head = msgspec.json.decode(data, type=_Head)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadReport(f"{path}: not a report: {error}") from error
+        raise ReportError(f"{path}: not a report: {error}") from error
     if head.schema != SCHEMA:
-        said = f"its schema is {head.schema!r:.60}" if head.schema else "it has no schema field"
-        raise BadReport(f"{path}: not a report that this version reads ({SCHEMA}): {said}")
+        problem = f"its schema is {head.schema!r:.60}" if head.schema else "it has no schema field"
+        raise ReportError(f"{path}: not a report that this version reads ({SCHEMA}): {problem}")
     try:
         report = msgspec.json.decode(data, type=Report)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadReport(f"{path}: a damaged report: {error}") from error
-    twice = _twice(report)
+        raise ReportError(f"{path}: a damaged report: {error}") from error
+    twice = _duplicate_id(report)
     if twice:
-        raise BadReport(f"{path}: a damaged report: it has {twice!r:.60} twice")
+        raise ReportError(f"{path}: a damaged report: it has {twice!r:.60} twice")
     return report
 
 
-def _twice(report: Report) -> str | None:
-    """An id that two rows of one kind have: everything else of the report refers to rows by it."""
+def _duplicate_id(report: Report) -> str | None:
+    """An id that two rows of one kind share: all references in the report use ids."""
     topology = report.topology
     for rows in (topology.pci, topology.gpus, topology.nvswitches, topology.nics):
         seen: set[str] = set()
@@ -78,7 +78,7 @@ def _twice(report: Report) -> str | None:
 
 
 def is_report(path: str) -> bool:
-    """Whether a file holds a report, whole or damaged: JSON that names our schema. False where it cannot be read."""
+    """Whether a file holds a report, intact or damaged: JSON that names the schema. False if it cannot be read."""
     try:
         with open(path, "rb") as file:
             data = file.read(REPORT_LIMIT_BYTES)
@@ -94,17 +94,17 @@ def is_report(path: str) -> bool:
     return data.lstrip()[:1] == b"{" and SCHEMA.partition("/")[0].encode() in data
 
 
-def write(path: str, data: bytes) -> None:
-    """Write a file as `written` does. Raises OSError."""
-    with written(path) as file:
+def write_atomically(path: str, data: bytes) -> None:
+    """Write a file atomically, as `open_atomically` does. Raises OSError."""
+    with open_atomically(path) as file:
         file.write(data)
 
 
 @contextlib.contextmanager
-def written(path: str) -> Iterator[BinaryIO]:
-    """A file that takes its place whole or not at all: temporary name beside it, sync, rename. Raises OSError.
+def open_atomically(path: str) -> Iterator[BinaryIO]:
+    """Open a file to be replaced atomically: temporary name beside it, sync, rename. Raises OSError.
 
-    A link is followed. What is no file (/dev/stdout, /dev/null, a named pipe) is written to, and never replaced.
+    A link is followed. A special file (/dev/stdout, /dev/null, a named pipe) is written to, never replaced.
     """
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         with open(path, "wb") as device:
@@ -112,13 +112,13 @@ def written(path: str) -> Iterator[BinaryIO]:
         return
     path = os.path.realpath(path)
     folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.{os.urandom(4).hex()}.tmp")  # hidden: who reads the folder leaves it out
+    temporary = os.path.join(folder, f".{name}.{os.urandom(4).hex()}.tmp")  # hidden: readers of the folder skip it
     with _replacing(path, temporary) as file:
         yield file
 
 
-def replace(path: str, temporary: str, data: bytes) -> None:
-    """Let a new file of that temporary name take the place of another, synced. Raises OSError; then nothing is left."""
+def replace_file(path: str, temporary: str, data: bytes) -> None:
+    """Replace a file by a synced new one of that temporary name. Raises OSError and leaves nothing behind."""
     with _replacing(path, temporary) as file:
         file.write(data)
 
@@ -138,14 +138,14 @@ def _replacing(path: str, temporary: str) -> Iterator[BinaryIO]:
         raise
 
 
-def _inflated(path: str, data: bytes) -> bytes:
+def _decompress(path: str, data: bytes) -> bytes:
     import zlib
 
     inflate = zlib.decompressobj(wbits=31)
     try:
         out = inflate.decompress(data, REPORT_LIMIT_BYTES + 1)
     except zlib.error as error:
-        raise BadReport(f"{path}: damaged gzip: {error}") from error
+        raise ReportError(f"{path}: damaged gzip: {error}") from error
     if not inflate.eof and len(out) <= REPORT_LIMIT_BYTES:
-        raise BadReport(f"{path}: truncated gzip")
+        raise ReportError(f"{path}: truncated gzip")
     return out

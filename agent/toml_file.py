@@ -1,4 +1,4 @@
-"""An operator's TOML file as a struct: read within bounds, and refused in one line."""
+"""Reads an operator's TOML file into a struct, within a size limit, with one-line errors."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ LIMIT_BYTES = 1 << 20
 T = TypeVar("T")
 
 
-class BadToml(Exception):
-    """The file cannot be used; the message names it and what is wrong."""
+class TomlError(Exception):
+    """The file cannot be used; the message names it and the problem."""
 
 
 def read_toml(path: str, shape: type[T]) -> T:
-    """The file, every word of it checked. Raises BadToml."""
+    """Read a file and validate it fully. Raises TomlError."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
@@ -25,10 +25,10 @@ def read_toml(path: str, shape: type[T]) -> T:
         with open(path, "rb") as file:
             data = file.read(LIMIT_BYTES + 1)
     except OSError as error:
-        raise BadToml(f"{path}: {error.strerror}") from error
+        raise TomlError(f"{path}: {error.strerror}") from error
     if len(data) > LIMIT_BYTES:
-        raise BadToml(f"{path}: larger than {LIMIT_BYTES} bytes")
+        raise TomlError(f"{path}: larger than {LIMIT_BYTES} bytes")
     try:
         return msgspec.convert(tomllib.loads(data.decode()), shape)
     except (ValueError, RecursionError) as error:  # TOML, UTF-8 and msgspec's errors are all ValueErrors
-        raise BadToml(f"{path}: {error}") from error
+        raise TomlError(f"{path}: {error}") from error

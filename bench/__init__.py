@@ -1,1 +1,4 @@
-"""What it costs, side by side with what a user would run instead."""
+"""Measurements of the cost of scans, judging and start-up, compared with other tools; `fleet` generates fleets.
+
+Tests and anything that users run do not belong here.
+"""

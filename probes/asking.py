@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from probes.host.door import READ_LIMIT_BYTES, Absent, Host, Unanswered
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Host, ReadError
 
 SHORT_BYTES = 4096  # one attribute: sysfs never shows more than a page
 REASONS_SHOWN = 5
 
 
-class Asking:
+class HostReader:
     """One probe's questions. None stands for "no answer"; why is in `missing`, but for what is simply not there."""
 
     def __init__(self, host: Host) -> None:
@@ -44,7 +44,7 @@ class Asking:
         """A file's text without the white space and NULs around it. `source`: how it is named, where many are read."""
         try:
             content = self.host.read(path, limit)
-        except Unanswered as why:
+        except ReadError as why:
             self._note(why)
             return None
         self.answered(source or path)
@@ -58,12 +58,12 @@ class Asking:
         """Many small files of one directory; what has no answer is left out. `source`: the directory's pattern."""
         try:
             contents = self.host.attributes(directory, tuple(names))
-        except Unanswered as why:
+        except ReadError as why:
             self._note(why)
             return {}
         texts: dict[str, str] = {}
         for name, content in contents.items():
-            if isinstance(content, Unanswered):
+            if isinstance(content, ReadError):
                 self._note(content)
                 continue
             texts[name] = as_text(content)
@@ -74,7 +74,7 @@ class Asking:
         """What a command printed."""
         try:
             done = self.host.run(*argv)
-        except Unanswered as why:
+        except ReadError as why:
             self._note(why)
             return None
         self.answered(" ".join(argv))
@@ -84,7 +84,7 @@ class Asking:
         """What a directory holds, sorted."""
         try:
             return self.host.listdir(directory)
-        except Unanswered as why:
+        except ReadError as why:
             self._note(why)
             return None
 
@@ -92,11 +92,11 @@ class Asking:
         """Where a symbolic link points, as it stands."""
         try:
             return self.host.readlink(path)
-        except Unanswered as why:
+        except ReadError as why:
             self._note(why)
             return None
 
-    def _note(self, why: Unanswered) -> None:
+    def _note(self, why: ReadError) -> None:
         if not isinstance(why, Absent):
             self.gap(why.reason)
 

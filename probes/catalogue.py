@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 
 from probes.host.commands import (
     LLDP,
@@ -15,7 +16,7 @@ from probes.host.commands import (
     RDMA_SYSTEM_SAVED,
     SYSTEM,
 )
-from probes.host.door import Absent, Host
+from probes.host.interface import Absent, Host
 from probes.probe import Probe, Reading, Skipped
 
 FABRIC_NEVER_ASKED = "a live fabric is never asked: its tools send packets to every switch; saved outputs are read"
@@ -23,20 +24,13 @@ FABRIC_NEVER_ASKED = "a live fabric is never asked: its tools send packets to ev
 
 def probes() -> tuple[Probe, ...]:
     """The catalogue. A function, because commands that probe nothing must not import what reads machines."""
-    from probes import (
-        cpu,
-        dmi,
-        kernel,
-        kernel_log,
-        limits,
-        modules,
-        nccl,
-        netdev,
-        numa,
-        pci,
-        rdma_sysfs,
-        services,
-    )
+    from probes.kernel import log, modules
+    from probes.kernel import system as kernel
+    from probes.nccl import probe as nccl
+    from probes.netdev import probe as netdev
+    from probes.pci import sysfs as pci
+    from probes.rdma import sysfs as rdma_sysfs
+    from probes.system import cpu, dmi, limits, numa, services
 
     return (
         kernel.PROBE,
@@ -44,7 +38,7 @@ def probes() -> tuple[Probe, ...]:
         cpu.PROBE,
         numa.PROBE,
         pci.PROBE,
-        Probe("nvml", _nvml, 25.0),
+        Probe("nvml", _nvml, 25.0, gives=("gpu",)),
         rdma_sysfs.PROBE,
         Probe("rdma_netlink", _rdma_netlink),
         netdev.PROBE,
@@ -57,12 +51,29 @@ def probes() -> tuple[Probe, ...]:
         services.PROBE,
         limits.PROBE,
         nccl.PROBE,
-        kernel_log.PROBE,
-        Probe("lspci", _lspci, fallback_for="pci", evidence=_saved(*PCI)),
-        Probe("nvidia_smi", _nvidia_smi, 30.0, fallback_for="nvml", evidence=_saved(*NVIDIA_SMI, *NVIDIA_SMI_SAVED)),
-        Probe("rdma_tools", _rdma_tools, fallback_for="rdma", evidence=_saved(*RDMA, *RDMA_SAVED)),
-        Probe("lsmod", modules.read_lsmod, fallback_for="modules", evidence=_saved(*SYSTEM)),
+        log.PROBE,
+        Probe("lspci", _lspci, fallback_for="pci", evidence=_saved(*PCI), gives=("pci",)),
+        Probe(
+            "nvidia_smi",
+            _nvidia_smi,
+            30.0,
+            fallback_for="nvml",
+            evidence=_saved(*NVIDIA_SMI, *NVIDIA_SMI_SAVED),
+            gives=("gpu",),
+        ),
+        Probe("rdma_tools", _rdma_tools, fallback_for="rdma", evidence=_saved(*RDMA, *RDMA_SAVED), gives=("rdma",)),
+        Probe("lsmod", modules.read_lsmod, fallback_for="modules", evidence=_saved(*SYSTEM), gives=("modules",)),
     )
+
+
+@cache
+def providers() -> Mapping[str, tuple[str, ...]]:
+    """The probes whose facts are about a subject, in catalogue order, by subject; a probe's own name is one."""
+    by_subject: dict[str, tuple[str, ...]] = {}
+    for each in probes():
+        for subject in each.gives or (each.name,):
+            by_subject[subject] = (*by_subject.get(subject, ()), each.name)
+    return by_subject
 
 
 def probe(name: str) -> Probe:
@@ -82,7 +93,7 @@ def _saved(*commands: tuple[str, ...]) -> Callable[[Host], bool]:
 def _nvml(host: Host) -> Reading:
     if not _answers(host):
         raise Absent(f"a {host.kind} holds no NVML answers")
-    from probes.nvml import read
+    from probes.gpu.nvml import read
 
     return read(host)
 
@@ -90,48 +101,48 @@ def _nvml(host: Host) -> Reading:
 def _rdma_netlink(host: Host) -> Reading:
     if not _answers(host) and not _saved(*RDMA_SYSTEM_SAVED)(host):
         raise Absent(f"a {host.kind} holds no netlink answers")
-    from probes.rdma_netlink import read
+    from probes.rdma.netlink import read
 
     return read(host)
 
 
 def _ethtool(host: Host) -> Reading:
     if not _answers(host):
-        from probes.shown import holds_output, named_alone
+        from probes.visible_interfaces import holds_output, named_alone
 
         saved = [("ethtool", *option) for option in ((), ("-i",), ("-a",), ("--show-fec",), ("-S",))]
         if not holds_output(host, *saved):
             raise Absent(named_alone(host, *saved) or "no saved output of ethtool about an interface that is shown")
-        from probes.ethtool_saved import read_saved
+        from probes.ethtool.saved import read_saved
 
         return read_saved(host)
-    from probes.ethtool import read
+    from probes.ethtool.probe import read
 
     return read(host)
 
 
 def _optics(host: Host) -> Reading:
     if not _answers(host):
-        from probes.shown import holds_output
+        from probes.visible_interfaces import holds_output
 
         if not holds_output(host, ("ethtool", "-m")):
             raise Absent("no saved output of ethtool -m")
-        from probes.optics_saved import read_saved
+        from probes.optics.saved import read_saved
 
         return read_saved(host)
-    from probes.optics import read
+    from probes.optics.probe import read
 
     return read(host)
 
 
 def _dcb(host: Host) -> Reading:
     if not _answers(host):
-        from probes.shown import DCB_SAVED, is_networked, named_alone
+        from probes.visible_interfaces import DCB_SAVED, is_networked, named_alone
 
         if not is_networked(host):
             alone = named_alone(host, *DCB_SAVED)
             raise Absent(alone or "no Ethernet interface of a PCI device is seen here")
-    from probes.dcb import read
+    from probes.dcb.probe import read
 
     return read(host)
 
@@ -139,28 +150,28 @@ def _dcb(host: Host) -> Reading:
 def _lldp(host: Host) -> Reading:
     if not _answers(host) and not _saved(*LLDP, *LLDP_SAVED)(host):
         raise Absent("no saved output of lldpctl")
-    from probes.lldp import read
+    from probes.netdev.lldp import read
 
     return read(host)
 
 
 def _lspci(host: Host) -> Reading:
     _require_saved(host, PCI)
-    from probes.lspci import read
+    from probes.pci.lspci import read
 
     return read(host)
 
 
 def _nvidia_smi(host: Host) -> Reading:
     _require_saved(host, NVIDIA_SMI + NVIDIA_SMI_SAVED)
-    from probes.nvidia_smi import read
+    from probes.gpu.nvidia_smi import read
 
     return read(host)
 
 
 def _rdma_tools(host: Host) -> Reading:
     _require_saved(host, RDMA + RDMA_SAVED)
-    from probes.rdma_tools import read
+    from probes.rdma.tools import read
 
     return read(host)
 
@@ -168,7 +179,7 @@ def _rdma_tools(host: Host) -> Reading:
 def _ib_fabric(host: Host) -> Reading:
     if host.live:
         raise Skipped(FABRIC_NEVER_ASKED)
-    from probes.ib_fabric import outputs, read
+    from probes.fabric.probe import outputs, read
 
     if host.kind == "capture" and not any(outputs(host)):
         raise Skipped(FABRIC_NEVER_ASKED)

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import NoReturn
 
-from probes.host.door import Host
+from probes.host.interface import Host
 from probes.host.process import condition, is_running, is_uninterruptible
 from probes.host.recording import Recording, RecordingHost
 from probes.locks import Lock
@@ -33,11 +33,11 @@ _LENGTH = struct.Struct("=Q")
 Answer = tuple[Outcome, Recording | None]
 
 
-class Stopped(BaseException):
+class WorkerStopped(BaseException):
     """The child was told to end; on its way out it ends the tools that it started."""
 
 
-class Child:
+class Worker:
     """The parent's view. `answer` and `ended` say what has come; `due` is when the next step against it is."""
 
     def __init__(self, probe: Probe, host: Host, record: bool, lock: Lock | None, foreign: Iterable[int]) -> None:
@@ -128,10 +128,10 @@ class Child:
                 os.kill(self.pid, number)
 
 
-def how_it_ended(status: int) -> str:
+def describe_exit(status: int) -> str:
     """A wait status for people.
 
-    >>> how_it_ended(11), how_it_ended(256)
+    >>> describe_exit(11), describe_exit(256)
     ('its process died of SIGSEGV', 'its process ended with exit code 1 and no answer')
     """
     if os.WIFSIGNALED(status):
@@ -162,7 +162,7 @@ def _serve(probe: Probe, host: Host, record: bool, lock: Lock | None, send: int,
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
-    raise Stopped
+    raise WorkerStopped
 
 
 def _answer(probe: Probe, host: Host | RecordingHost) -> bytes:

@@ -6,19 +6,19 @@ import selectors
 import signal
 import time
 
-from probes.child import KILL_SECONDS, TERM_SECONDS, Child, how_it_ended
+from probes.child import KILL_SECONDS, TERM_SECONDS, Worker, describe_exit
 from probes.host.process import condition
-from probes.locks import Holder, Lock, run_folder, take
+from probes.locks import Lock, LockHolder, acquire_lock, run_folder
 from probes.probe import Probe, Status
-from probes.turns import Run
+from probes.turns import Scheduler
 
 AT_ONCE = 4  # children; more would only wait for the same drivers
 TICK_SECONDS = 0.05
 
-_left_behind: list[Child] = []  # reaped by a later run of this process, once the kernel lets them go
+_left_behind: list[Worker] = []  # reaped by a later run of this process, once the kernel lets them go
 
 
-class ChildrenRun(Run):
+class WorkerPool(Scheduler):
     """A live host: every probe in a child that can be left behind, a few at once."""
 
     def run(self) -> None:
@@ -27,11 +27,11 @@ class ChildrenRun(Run):
             if child.reap() is not None:
                 _left_behind.remove(child)
         self.selector = selectors.DefaultSelector()
-        self.running: list[Child] = []
-        self.leaving: list[Child] = []
+        self.running: list[Worker] = []
+        self.leaving: list[Worker] = []
         self.folder = run_folder()
         self.asked_for_lock: dict[str, float] = {}
-        self.suspects: dict[str, Holder] = {}
+        self.suspects: dict[str, LockHolder] = {}
         try:
             while self.waiting or self.running:
                 self._start_some()
@@ -57,21 +57,21 @@ class ChildrenRun(Run):
         if len(self.running) == AT_ONCE:
             return False
         lock = self._lock(probe)
-        if isinstance(lock, Holder):
+        if isinstance(lock, LockHolder):
             return self._held(probe, lock)
         foreign = [child.descriptor for child in self.running]
-        child = Child(probe, self.host, self.record, lock, [*foreign, self.selector.fileno()])
+        child = Worker(probe, self.host, self.record, lock, [*foreign, self.selector.fileno()])
         self.running.append(child)
         self.selector.register(child.descriptor, selectors.EVENT_READ, child)
         return True
 
-    def _lock(self, probe: Probe) -> Lock | Holder | None:
+    def _lock(self, probe: Probe) -> Lock | LockHolder | None:
         try:
-            return take(self.folder, probe.name) if self.folder else None
+            return acquire_lock(self.folder, probe.name) if self.folder else None
         except OSError:  # no place for locks: better a probe without one than no probe
             return None
 
-    def _held(self, probe: Probe, holder: Holder) -> bool:
+    def _held(self, probe: Probe, holder: LockHolder) -> bool:
         """Somebody has the lock. A healthy run is waited for; a stuck child is told at once, when it is seen twice:
         between taking the lock and writing its name a new holder shows the name of the one before."""
         now = time.monotonic()
@@ -86,7 +86,7 @@ class ChildrenRun(Run):
             return True
         return False
 
-    def _receive(self, child: Child) -> None:
+    def _receive(self, child: Worker) -> None:
         if child.receive():
             self._finish(child)
 
@@ -108,7 +108,7 @@ class ChildrenRun(Run):
                 self.leaving.remove(child)
                 _left_behind.append(child)
 
-    def _finish(self, child: Child) -> None:
+    def _finish(self, child: Worker) -> None:
         """Its outcome is known: from its answer, from its death, or from its silence."""
         self.selector.unregister(child.descriptor)
         child.close()
@@ -124,7 +124,7 @@ class ChildrenRun(Run):
         else:
             self.settle(child.probe, Status.FAILED, self._death_of(child), child.seconds)
 
-    def _death_of(self, child: Child) -> str:
+    def _death_of(self, child: Worker) -> str:
         """Its pipe is closed: how it ended is known at once, or it hangs in its exit."""
         until = time.monotonic() + KILL_SECONDS
         while (status := child.reap()) is None:
@@ -132,20 +132,20 @@ class ChildrenRun(Run):
                 return f"its process ended without an answer ({condition(child.pid)})"
             time.sleep(TICK_SECONDS / 10)
         self.leaving.remove(child)
-        return how_it_ended(status)
+        return describe_exit(status)
 
     def _end_all(self) -> None:
         """No child outlives the run, but for one that the kernel does not let go: that one is left behind."""
         for child in self.running:
             child.signal(signal.SIGTERM)
             child.close()
-        left = _not_gone([*self.running, *self.leaving], TERM_SECONDS if self.running else KILL_SECONDS)
+        left = _wait_for([*self.running, *self.leaving], TERM_SECONDS if self.running else KILL_SECONDS)
         for child in left:
             child.signal(signal.SIGKILL)
-        _left_behind.extend(_not_gone(left, KILL_SECONDS))
+        _left_behind.extend(_wait_for(left, KILL_SECONDS))
 
 
-def _not_gone(children: list[Child], seconds: float) -> list[Child]:
+def _wait_for(children: list[Worker], seconds: float) -> list[Worker]:
     """Those that are still there after a bounded wait."""
     until = time.monotonic() + seconds
     while (children := [child for child in children if child.reap() is None]) and time.monotonic() < until:

@@ -14,14 +14,14 @@ import stat
 import time
 from typing import NamedTuple
 
-from probes.host.process import condition
+from probes.host.process import condition, describe_process
 
 FOLDER_VARIABLE = "FABRICSCOPE_RUN_DIR"
 GRACE_SECONDS = 3.0  # between a child's bound and the end of its killing
 HOLDER_LIMIT_BYTES = 4096
 
 
-class Holder(NamedTuple):
+class LockHolder(NamedTuple):
     """Who has the lock. Times are of CLOCK_BOOTTIME, which no one can set."""
 
     pid: int
@@ -72,7 +72,7 @@ def run_folder() -> str | None:
     return folder if ours else None
 
 
-def take(folder: str, probe: str) -> Lock | Holder:
+def acquire_lock(folder: str, probe: str) -> Lock | LockHolder:
     """The lock of a probe, or who has it. Raises OSError where there can be no lock file."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(f"{folder}/{probe}.lock", flags, 0o600)
@@ -89,6 +89,25 @@ def take(folder: str, probe: str) -> Lock | Holder:
     return Lock(descriptor)
 
 
+def describe_holder(probe: str) -> str | None:
+    """Which process holds the lock of a probe now, for a line on stderr. None where none does, or it is gone."""
+    folder = run_folder()
+    path = f"{folder}/{probe}.lock"
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        process = describe_process(_holder(descriptor).pid)
+    else:
+        return None
+    finally:
+        os.close(descriptor)
+    return f"{process}, holds {path}" if process else None
+
+
 def _usual_folder() -> str:
     if os.geteuid() == 0:
         return "/run/fabricscope-root"  # /run/fabricscope is the services', and a link where their user is dynamic
@@ -100,10 +119,10 @@ def _usual_folder() -> str:
     return f"{tempfile.gettempdir()}/fabricscope-{os.geteuid()}"
 
 
-def _holder(descriptor: int) -> Holder:
+def _holder(descriptor: int) -> LockHolder:
     """Who wrote the file; a holder that has not written yet has just begun."""
     try:
         pid, since_boot, since, bound = json.loads(os.pread(descriptor, HOLDER_LIMIT_BYTES, 0))
-        return Holder(int(pid), float(since_boot), str(since), float(bound))
+        return LockHolder(int(pid), float(since_boot), str(since), float(bound))
     except (ValueError, TypeError):
-        return Holder(0, time.clock_gettime(time.CLOCK_BOOTTIME), "now", 0.0)
+        return LockHolder(0, time.clock_gettime(time.CLOCK_BOOTTIME), "now", 0.0)

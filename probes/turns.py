@@ -6,9 +6,8 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
-from probes.host.door import Host, Unanswered
+from probes.host.interface import Host, ReadError, Refusal
 from probes.host.recording import Recording
-from probes.host.refusal import Refusal
 from probes.probe import Outcome, Probe, Status
 
 PROGRESS_SECONDS = 1.0  # a run shorter than this says nothing
@@ -17,7 +16,7 @@ ANSWERED = (Status.OK, Status.PARTIAL)
 Progress = Callable[[str], None]
 
 
-class Run(ABC):
+class Scheduler(ABC):
     """What both ways of running share: the outcomes, and which probe stands in for which."""
 
     def __init__(
@@ -75,7 +74,7 @@ class Run(ABC):
             return False
         try:
             return probe.evidence(self.host)
-        except Unanswered:
+        except ReadError:
             return False
 
     def show(self, running: Sequence[str]) -> None:

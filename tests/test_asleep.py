@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agent.diagnose import Plan, diagnose
-from probes.host.door import Unanswered
+from agent.diagnose import ScanPlan, diagnose
+from probes.host.interface import ReadError
 from tests.machines import HOSTS, machine
 
 # What the kernel answers from its own memory (drivers/pci/pci-sysfs.c, pci-driver.c, iov.c, pcie/aer.c,
@@ -40,19 +40,19 @@ class Asleep:
         self._noted(folder, name)
         return b"suspended\n" if name == "runtime_status" else self._read(path, *limit)
 
-    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | Unanswered]:
+    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
         wanted = list(names)
         for name in wanted:
             self._noted(directory, name)
-        said: dict[str, bytes | Unanswered] = dict(self._attributes(directory, wanted))
-        return said | {name: b"suspended\n" for name in wanted if name.endswith("runtime_status")}
+        expected: dict[str, bytes | ReadError] = dict(self._attributes(directory, wanted))
+        return expected | {name: b"suspended\n" for name in wanted if name.endswith("runtime_status")}
 
     def nvml(self, function: str, *arguments: Any) -> Any:
         self.calls.append(function)
         return self._nvml(function, *arguments)
 
     def _noted(self, folder: str, name: str) -> None:
-        with contextlib.suppress(Unanswered):
+        with contextlib.suppress(ReadError):
             folder = self.host.resolve(folder)
         self.files.append(f"{folder}/{name}")
 
@@ -61,7 +61,7 @@ class Asleep:
 def test_nothing_that_reaches_a_sleeping_device_is_read(shape: str) -> None:
     """Its state is asked first; then only what the kernel keeps in memory: no config space, link, port, MTU or NVML."""
     asleep = Asleep(shape)
-    report, _ = diagnose(asleep.host, Plan())
+    report, _ = diagnose(asleep.host, ScanPlan())
     known: set[str] = set()
     wakes: list[str] = []
     for path in asleep.files:
@@ -69,8 +69,8 @@ def test_nothing_that_reaches_a_sleeping_device_is_read(shape: str) -> None:
         if addresses and path.endswith("/power/runtime_status"):
             known.add(addresses[-1])
         elif addresses and not path.startswith("/run/udev/"):
-            kept = path.rpartition("/")[2] in IN_MEMORY
-            wakes += [] if kept and (addresses[-1] in known or path.startswith("/proc/")) else [path]
+            remaining = path.rpartition("/")[2] in IN_MEMORY
+            wakes += [] if remaining and (addresses[-1] in known or path.startswith("/proc/")) else [path]
 
     assert len(known) == len(report.topology.pci) > 0
     assert [] == wakes

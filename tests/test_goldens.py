@@ -1,37 +1,57 @@
-"""Every machine x every output is a golden file: `make docs` renews them, the diff is reviewed."""
+"""Every machine x every output is a golden file: `make docs` writes them again, the diff is reviewed.
+
+A golden is in golden form, so that a change shows as few lines as it has parts:
+
+* JSON: the elements of a list of objects are one line each, keys in the order of the report.
+* A number that only counts rules is a placeholder: a new rule adds a line to a report, and changes no page.
+  The number is worked out from the checks of the same report, so a page with a wrong number still differs.
+* `unknown_rules` repeats the checks: it is a placeholder where it is what the checks give (of a fault: how it differs
+  from its machine without the fault), and written out where it is not.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
-from agent.outputs.check import nagios
-from agent.outputs.export import FORMS, exported
-from agent.outputs.text import page
-from agent.outputs.text.lines import plain
-from agent.reports import encode
+from agent.cli.options import ExportFormat
+from agent.model.report import Report
+from agent.model.schema import schema_text
+from agent.outputs.check import NAMED_RULES, format_nagios
+from agent.outputs.export import export_report
+from agent.outputs.text.lines import to_plain_text
+from agent.outputs.text.page import render_page
+from agent.reports import encode_report
+from agent.rules.catalogue import every_rule
+from fixtures.machine import base_of
 from tests.conftest import ROOT
-from tests.machines import FAULTS, HOSTS, scanned
+from tests.machines import FAULTS, HOSTS, scan_machine
 
 EXPECTED = ROOT / "fixtures" / "expected"
 EXPORTED = "8xh100-sxm-2s-8xcx7-ib-4nvsw"  # one machine in every form: the tests of each form try them all
+STATES = ("pass", "fail", "unknown", "not_applicable", "disabled")
+UNKNOWN_RULES = "as the checks, by name"
 Golden = Callable[[str, str], None]
 
 
 @pytest.fixture
 def golden() -> Golden:
-    """Compare with the committed file, or write it anew where UPDATE_GOLDENS is set."""
+    """Compare with the committed file, or write it again where UPDATE_GOLDENS is set."""
 
     def compare(name: str, text: str) -> None:
-        place: Path = EXPECTED / name
+        path: Path = EXPECTED / name
         if os.environ.get("UPDATE_GOLDENS"):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text)
-        assert place.read_text() == text
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        assert path.read_text() == text
 
     return compare
 
@@ -39,29 +59,137 @@ def golden() -> Golden:
 @pytest.mark.parametrize("shape", HOSTS)
 def test_host(shape: str, golden: Golden) -> None:
     """A healthy machine: its report, its page at 80 and 200 columns."""
-    report = scanned(shape)
+    report = scan_machine(shape)
 
-    golden(f"{shape}/report.json", encode(report).decode())
-    golden(f"{shape}/page-80.txt", plain(page(report, 80)))
-    golden(f"{shape}/page-200.txt", plain(page(report, 200)))
+    golden(
+        f"{shape}/report.json", format_json(hide_unknown_rules(decode_indented(encode_report(report)), report)) + "\n"
+    )
+    golden(f"{shape}/page-80.txt", hide_counts(to_plain_text(render_page(report, 80)), report))
+    golden(f"{shape}/page-200.txt", hide_counts(to_plain_text(render_page(report, 200)), report))
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault(fault: str, golden: Golden) -> None:
-    """A fault: the findings and checks that it makes, and the monitoring answer."""
-    report = scanned("", fault)
-    told = msgspec.json.format(msgspec.json.encode({"findings": report.findings, "summary": report.summary}), indent=2)
+    """A fault: the findings that it makes, the rules that it makes unknown, and the monitoring answer."""
+    report = scan_machine("", fault)
+    document = msgspec.json.decode(msgspec.json.encode({"findings": report.findings, "summary": report.summary}))
 
-    golden(f"faults/{fault}.json", told.decode() + "\n")
-    golden(f"faults/{fault}.check.txt", nagios(report).text)
+    golden(
+        f"faults/{fault}.json", format_json(hide_unknown_rules(document, report, scan_machine(base_of(fault)))) + "\n"
+    )
+    golden(f"faults/{fault}.check.txt", hide_counts(format_nagios(report).text, report))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [form.value for form in ExportFormat])
 def test_export(form: str, golden: Golden) -> None:
     """One machine in every form that `export` writes."""
-    golden(f"{EXPORTED}/export.{form}.txt", exported(form, scanned(EXPORTED)))
+    report = scan_machine(EXPORTED)
+    golden(f"{EXPORTED}/export.{form}.txt", hide_counts(export_report(form, report), report))
+
+
+def test_schema(golden: Golden) -> None:
+    """The JSON Schema of the report, a line per struct: what a new field adds to it is seen in its diff."""
+    data = schema_text().encode()
+    schema = decode_indented(data)
+    structs = [f'"{name}": {format_json(struct)}' for name, struct in schema.pop("$defs").items()]
+    golden("report.schema.txt", "\n".join([format_json(schema), *structs, ""]))
 
 
 def test_picture_of_the_readme(golden: Golden) -> None:
     """The demo's machine with a fault that a picture shows."""
-    golden("../../docs/machine.svg", exported("svg", scanned(EXPORTED, "switch-uplink-x4")))
+    golden("../../docs/machine.svg", export_report("svg", scan_machine(EXPORTED, "switch-uplink-x4")))
+
+
+def test_golden_form_hides_nothing_that_checks_do_not_repeat() -> None:
+    """JSON reads back as it was; a number that is not the report's own stays, and so does a wrong list of rules."""
+    report = scan_machine(EXPORTED)
+    document = decode_indented(encode_report(report))
+    wrong = {**document, "summary": {**document["summary"], "unknown_rules": document["summary"]["unknown_rules"][1:]}}
+
+    assert document == json.loads(format_json(document))
+    assert UNKNOWN_RULES == hide_unknown_rules(document, report)["summary"]["unknown_rules"]
+    assert wrong == hide_unknown_rules(wrong, report)
+    assert "<judged> of <rules> rules judged" in hide_counts(format_nagios(report).text, report)
+    for text in ("1 of 2 rules judged", "mlx5_0 and 1 more", "gpu-missing and 9 more"):
+        assert text == hide_counts(text, report)
+
+
+def decode_indented(data: bytes) -> Any:
+    """The value of JSON, which is asserted to be indented by 2."""
+    value = json.loads(data)
+    assert json.dumps(value, indent=2, ensure_ascii=False) + "\n" == data.decode()
+    return value
+
+
+def format_json(value: Any, indent: str = "") -> str:
+    """JSON with one line per element of a list of objects; a value that holds no such list is one line itself."""
+    if not _holds_objects(value):
+        return json.dumps(value, ensure_ascii=False)
+    deeper = indent + "  "
+    if isinstance(value, list):
+        lines = [deeper + json.dumps(element, ensure_ascii=False) for element in value]
+        return "[\n" + ",\n".join(lines) + f"\n{indent}]"
+    lines = [f"{deeper}{json.dumps(key)}: {format_json(part, deeper)}" for key, part in value.items()]
+    return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+
+
+def _holds_objects(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(isinstance(element, dict) for element in value)
+    return isinstance(value, dict) and any(_holds_objects(part) for part in value.values())
+
+
+def hide_unknown_rules(document: dict[str, Any], report: Report, healthy: Report | None = None) -> dict[str, Any]:
+    """The document without `unknown_rules` that are what the checks give; of a fault, the change to a healthy twin."""
+    unknown = document["summary"]["unknown_rules"]
+    if unknown != _unknown_rules(report):
+        return document
+    output: Any = UNKNOWN_RULES
+    if healthy is not None:
+        before = _unknown_rules(healthy)
+        output = {
+            "added": [rule for rule in unknown if rule not in before],
+            "gone": [rule for rule in before if rule not in unknown],
+        }
+    return {**document, "summary": {**document["summary"], "unknown_rules": output}}
+
+
+def _unknown_rules(report: Report) -> list[str]:
+    """Rules whose check is unknown, or of an essential rule unknown for a subject: essential ones first, by name."""
+    essential = {rule.name for rule in every_rule() if rule.essential}
+    unknown = [c.rule for c in report.checks if c.state == "unknown" or (c.unknown and c.rule in essential)]
+    return sorted(unknown, key=lambda name: (name not in essential, name))
+
+
+def hide_counts(text: str, report: Report) -> str:
+    """The text, each number of rules in a state replaced by a placeholder where it is the report's own."""
+    states = Counter(check.state for check in report.checks)
+    rules, judged = states.total(), states["pass"] + states["fail"]
+    unknown, not_applicable = states["unknown"], states["not_applicable"]
+    for exact, placeholder in (
+        (f"{judged} of {rules} rules judged", "<judged> of <rules> rules judged"),
+        (f"judged, {unknown} unknown", "judged, <unknown> unknown"),
+        (f", {not_applicable} not applicable", ", <not applicable> not applicable"),
+        (f'.rules" tests="{rules}"', '.rules" tests="<rules>"'),
+        (f'skipped="{rules - judged}" hostname', 'skipped="<not judged>" hostname'),
+        *((f'rules{{state="{state}"}} {states[state]}\n', f'rules{{state="{state}"}} <{state}>\n') for state in STATES),
+    ):
+        text = text.replace(exact, placeholder)
+    return _hide_rests(text, report)
+
+
+def _hide_rests(text: str, report: Report) -> str:
+    """`RULE and 31 more` without the number, where 31 are left of all unknown rules or of those of one reason."""
+    reasons = Counter(
+        reason
+        for check in report.checks
+        if check.unknown
+        for reason in {subject.reason for subject in check.unknown_subjects} or {check.reason}
+    )
+    rests = {size - NAMED_RULES for size in (*reasons.values(), len(report.summary.unknown_rules))}
+    names = "|".join(check.rule for check in report.checks)
+
+    def hide(match: re.Match[str]) -> str:
+        return f"{match[1]} and <rest> more" if int(match[2]) in rests else match[0]
+
+    return re.sub(rf"\b({names}) and (\d+) more", hide, text)

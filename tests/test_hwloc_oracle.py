@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from agent.diagnose import Plan, diagnose
-from probes.host.source import open_source
+from agent.diagnose import ScanPlan, diagnose
+from probes.sources.open_source import open_source
 
 TREES = {  # tree -> how many PCI functions hwloc lists
     "ghw-accel-nvidia": 29,
@@ -37,7 +37,7 @@ def test_hwloc_reads_the_same_bus(tree: str, corpus: Path, tmp_path: Path, real_
     with tarfile.open(corpus / "trees" / f"{tree}.tar.xz") as archive:
         archive.extraction_filter = getattr(tarfile, "tar_filter", None)  # Python before 3.11.4 has none
         archive.extractall(tmp_path)
-    report, _ = diagnose(open_source(str(tmp_path), None), Plan(only=("pci", "kernel")))
+    report, _ = diagnose(open_source(str(tmp_path), None), ScanPlan(only=("pci", "kernel")))
     ours = {function.id: function for function in report.topology.pci}
     theirs = list(hwloc(tmp_path))
 
@@ -58,14 +58,14 @@ def hwloc(tree: Path) -> list[tuple[ElementTree.Element, str | None]]:
     environment = {**os.environ, "HWLOC_COMPONENTS": "linux,stop", "HWLOC_FSROOT": str(tree)}
     argv = [str(LSTOPO), "--whole-io", "--of", "xml", "-"]
     text = subprocess.run(argv, capture_output=True, check=True, env=environment).stdout
-    found: list[tuple[ElementTree.Element, str | None]] = []
+    result: list[tuple[ElementTree.Element, str | None]] = []
 
     def walk(node: ElementTree.Element, above: str | None) -> None:
         here = node.attrib.get("pci_busid")
         if here is not None:
-            found.append((node, above))
+            result.append((node, above))
         for child in node:
             walk(child, here or above)
 
     walk(ElementTree.fromstring(text), None)
-    return found
+    return result

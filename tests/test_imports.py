@@ -13,9 +13,11 @@ from tests.conftest import ROOT
 HEAVY = {
     "agent.assemble", "agent.diagnose", "agent.outputs", "agent.rules", "agent.model", "msgspec", "probes", "psutil",
     "pynvml", "pyudev", "rich", "tarfile", "tomllib", "zstandard", "ctypes", "xml", "json", "socket", "asyncio",
+    "urllib3",
 }  # fmt: skip
 SCAN = {"agent.assemble", "agent.diagnose", "agent.rules", "agent.model", "msgspec", "probes", "socket"}  # rtnetlink's
 SHIP = {"agent.model", "agent.rules", "msgspec"}  # rules: of the configuration, one module
+SHIP_TO_HTTP = SHIP | {"socket", "urllib3", "json"}
 ALLOWED = {
     ("--version",): set(),
     ("--help",): set(),
@@ -38,7 +40,7 @@ ALLOWED = {
     ("ship", "--help"): set(),
     ("fleet", "ingest", "--help"): set(),
     ("ship", "{tree}/none.json", "--to", "{tree}", "--spool", "{tree}/spool"): SHIP,
-    ("ship", "{tree}/none.json", "--to", "https://h.invalid", "--spool", "{tree}/spool"): SHIP | {"socket"},
+    ("ship", "{tree}/none.json", "--to", "https://h.invalid", "--spool", "{tree}/spool"): SHIP_TO_HTTP,
 }
 CODE = """
 import sys
@@ -65,7 +67,7 @@ def test_a_command_imports_what_it_needs_and_no_more(
     """Of what is heavy, each command has exactly its allowance."""
     tree = tmp_path_factory.mktemp("tree")
     (tree / "sys" / "bus" / "pci" / "devices").mkdir(parents=True)
-    modules = loaded([each.format(tree=tree) for each in arguments])
+    modules = loaded([argument.format(tree=tree) for argument in arguments])
     heavy = {name for name in HEAVY if any(m == name or m.startswith(name + ".") for m in modules)}
 
     assert ALLOWED[arguments] == heavy

@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.diagnose import Plan, diagnose
+from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
-from agent.reports import encode, read
-from probes.extras import record_extras
-from probes.host.capture import write_capture
-from probes.host.source import open_source
+from agent.reports import encode_report, read_report
+from probes.capture.extras import record_extras
+from probes.capture.writer import write_capture
+from probes.sources.open_source import open_source
 from tests.conftest import ROOT
 from tests.machines import still
 
@@ -63,34 +63,34 @@ def as_nobody() -> dict[str, Any]:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        diagnose(open_source(None, None), Plan())
+        diagnose(open_source(None, None), ScanPlan())
         os.environ["FABRICSCOPE_RUN_DIR"] = ""
         os.setgroups([])
         os.setgid(NOBODY)
         os.setuid(NOBODY)
-        report, _ = diagnose(open_source(None, None), Plan())
+        report, _ = diagnose(open_source(None, None), ScanPlan())
         with os.fdopen(writer, "wb") as pipe:
-            pipe.write(encode(report))
+            pipe.write(encode_report(report))
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
         data = pipe.read()
     assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    found: dict[str, Any] = json.loads(data)
-    return found
+    result: dict[str, Any] = json.loads(data)
+    return result
 
 
 def test_the_replay_of_a_capture_is_the_same_report(tmp_path: Path) -> None:
     """But for source, generated_at and durations: as a folder and as an archive."""
     host = open_source(None, None)
-    report, recording = diagnose(host, Plan(record=True))
+    report, recording = diagnose(host, ScanPlan(record=True))
     assert recording is not None
     record_extras(recording, host, 20)
     assert not [line for line in recording.missing if not line.startswith("kernel log")]
     for name in ("capture", "capture.tar.gz", "capture.tar.zst"):
         place = tmp_path / name
         write_capture(recording, str(place))
-        again, _ = diagnose(open_source(str(place), None), Plan())
+        again, _ = diagnose(open_source(str(place), None), ScanPlan())
 
         assert "capture" == again.source.kind
         assert report.observed_at == again.observed_at
@@ -99,8 +99,8 @@ def test_the_replay_of_a_capture_is_the_same_report(tmp_path: Path) -> None:
 
 def comparable(report: Report) -> bytes:
     """The bytes of a report but for where and when."""
-    kept = still(report)
-    return encode(msgspec.structs.replace(kept, source=msgspec.structs.replace(kept.source, kind="")))
+    remaining = still(report)
+    return encode_report(msgspec.structs.replace(remaining, source=msgspec.structs.replace(remaining.source, kind="")))
 
 
 def test_capture_and_scan_in_one_run(tmp_path: Path) -> None:
@@ -109,4 +109,4 @@ def test_capture_and_scan_in_one_run(tmp_path: Path) -> None:
     scan(["--capture", str(place), "-o", str(out)])
 
     assert "capture" == open_source(str(place), None).kind
-    assert "live" == read(str(out)).source.kind
+    assert "live" == read_report(str(out)).source.kind

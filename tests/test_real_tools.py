@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.diagnose import Plan, diagnose
+from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
-from probes.host.source import open_source
+from probes.sources.open_source import open_source
 
 GATHER, LSPCI = shutil.which("hwloc-gather-topology"), shutil.which("lspci")
 
@@ -30,8 +30,8 @@ def test_a_gathered_topology_is_this_machine(tmp_path: Path) -> None:
         [str(GATHER), "--io", "--no-cpuid", str(tmp_path / "here")], capture_output=True, check=True, timeout=100
     )
     (packed,) = tmp_path.glob("here*.tar.*")
-    gathered, _ = diagnose(open_source(str(packed)), Plan())
-    live, _ = diagnose(open_source(None), Plan())
+    gathered, _ = diagnose(open_source(str(packed)), ScanPlan())
+    live, _ = diagnose(open_source(None), ScanPlan())
 
     assert "tree" == gathered.source.kind
     assert rows(live) == rows(gathered)
@@ -45,8 +45,8 @@ def test_lspci_hex_of_this_machine_is_this_machine(tmp_path: Path) -> None:
     """Config space as lspci dumps it goes through the decoder that reads it from sysfs."""
     saved = tmp_path / "lspci_-D_-nn_-xxxx.txt"
     saved.write_bytes(subprocess.run([str(LSPCI), "-D", "-nn", "-xxxx"], capture_output=True, check=True).stdout)
-    dumped, _ = diagnose(open_source(str(tmp_path)), Plan())
-    live, _ = diagnose(open_source(None), Plan())
+    dumped, _ = diagnose(open_source(str(tmp_path)), ScanPlan())
+    live, _ = diagnose(open_source(None), ScanPlan())
 
     assert "dump" == dumped.source.kind
     assert rows(live) == rows(dumped)

@@ -1,26 +1,27 @@
-"""What the driver says of its GPUs: NVML and nvidia-smi joined, each GPU with its place on the bus."""
+"""The driver's GPU list: NVML and nvidia-smi merged, each GPU with its PCI address where known."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
-from agent.assemble.facts import Facts
+from agent.assemble.facts import ProbeFacts
 from agent.platforms.devices import is_accelerator
-from probes.gpu import Gpu, GpuFacts, PairCell
-from probes.modules import ModuleFacts, NvidiaGpu
-from probes.pci import PciFunction
+from probes.gpu.facts import Gpu, GpuFacts, PairCell
+from probes.kernel.modules import ModuleFacts, NvidiaGpu
+from probes.pci.sysfs import PciFunction
 
-_GPU = re.compile(r"GPU[0-9]+")
-_FILLED = tuple(n for n, default in Gpu._field_defaults.items() if default is None and n != "error")
+_GPU_NAME = re.compile(r"GPU[0-9]+")
+_FILLABLE = tuple(n for n, default in Gpu._field_defaults.items() if default is None and n != "error")
 
 
 @dataclass(frozen=True)
 class DriverGpus:
-    """The driver's list. `gap`: why one that it leaves out may yet be there; None: it names the place of all it has.
+    """The driver's list. `gap`: why a GPU missing from it may still exist; None: every listed GPU has an address.
 
-    `told_by`: the list is none of the driver's, but of a file about GPUs; nothing in it says that they can be used.
+    `list_source`: the file the list comes from, where it is not the driver's; such GPUs are not known to be usable.
     """
 
     gpus: tuple[Gpu, ...] = ()
@@ -30,35 +31,35 @@ class DriverGpus:
     nic_names: Mapping[str, str] = field(default_factory=dict)  # RDMA device by the name that the matrix uses
     p2p: Mapping[tuple[int, int], Mapping[str, str]] | None = None
     bandwidth_mode: str | None = None
-    told_by: str | None = None
-    held: Mapping[str, NvidiaGpu] = field(default_factory=dict)  # by function, whether it works or not (/proc)
+    list_source: str | None = None
+    bound: Mapping[str, NvidiaGpu] = field(default_factory=dict)  # by function, whether it works or not (/proc)
 
 
-def driver_gpus(facts: Facts, functions: Sequence[PciFunction]) -> DriverGpus:
-    """NVML wins, nvidia-smi fills what NVML does not say."""
-    nvml = facts.of("nvml", GpuFacts)
-    tool = facts.of("nvidia_smi", GpuFacts)
+def merge_driver_gpus(facts: ProbeFacts, functions: Sequence[PciFunction]) -> DriverGpus:
+    """Merge the GPU lists of all probes: an earlier probe wins, later ones fill its missing fields."""
     loaded = facts.of("modules", ModuleFacts)
-    sources = [(said.told_by or name, said) for name, said in (("nvml", nvml), ("nvidia-smi", tool)) if said]
-    told_by = next((said.told_by for _, said in sources), None)
-    gpus = _placed(_joined(nvml.gpus if nvml else (), tool.gpus if tool else ()), functions)
-    attached = max((said.attached for _, said in sources if said.attached is not None), default=None)
+    sources = [
+        (gpu_facts.told_by or name.replace("_", "-"), gpu_facts) for name, gpu_facts in facts.all_of("gpu", GpuFacts)
+    ]
+    list_source = next((gpu_facts.told_by for _, gpu_facts in sources), None)
+    gpus = _locate(reduce(_merge_lists, (gpu_facts.gpus for _, gpu_facts in sources), ()), functions)
+    attached = max((gpu_facts.attached for _, gpu_facts in sources if gpu_facts.attached is not None), default=None)
     return DriverGpus(
         gpus=gpus,
         answered=bool(sources),
-        gap=_gap(gpus, attached, told_by),
-        told_by=told_by,
-        cells=tuple((name, cell) for name, said in sources for cell in said.pairs),
-        nic_names=_nic_names(said for _, said in sources),
-        p2p=next((said.p2p for _, said in sources if said.p2p), None),
-        held=_held(loaded),
-        bandwidth_mode=next((said.bandwidth_mode for _, said in sources if said.bandwidth_mode), None),
+        gap=_gap(gpus, attached, list_source),
+        list_source=list_source,
+        cells=tuple((name, cell) for name, gpu_facts in sources for cell in gpu_facts.pairs),
+        nic_names=_nic_names(gpu_facts for _, gpu_facts in sources),
+        p2p=next((gpu_facts.p2p for _, gpu_facts in sources if gpu_facts.p2p), None),
+        bound=_bound_gpus(loaded),
+        bandwidth_mode=next((gpu_facts.bandwidth_mode for _, gpu_facts in sources if gpu_facts.bandwidth_mode), None),
     )
 
 
-def _gap(gpus: Sequence[Gpu], attached: int | None, told_by: str | None) -> str | None:
-    """nvidia-smi ends at the first GPU that it cannot open: where nothing counts the GPUs, there may be more."""
-    if told_by or not all(gpu.address for gpu in gpus) or (attached is not None and attached > len(gpus)):
+def _gap(gpus: Sequence[Gpu], attached: int | None, list_source: str | None) -> str | None:
+    """nvidia-smi stops at the first GPU it cannot open: without a GPU count there may be more."""
+    if list_source or not all(gpu.address for gpu in gpus) or (attached is not None and attached > len(gpus)):
         return "the driver's list does not say where its GPUs are"
     lost = next((gpu for gpu in gpus if gpu.error), None)
     if attached is None and lost:
@@ -66,32 +67,32 @@ def _gap(gpus: Sequence[Gpu], attached: int | None, told_by: str | None) -> str 
     return None
 
 
-def _held(loaded: ModuleFacts | None) -> dict[str, NvidiaGpu]:
-    told = (loaded.nvidia_held if loaded else None) or {}
-    return {address: told.get(address, NvidiaGpu()) for address in (loaded.nvidia_gpus if loaded else ())}
+def _bound_gpus(loaded: ModuleFacts | None) -> dict[str, NvidiaGpu]:
+    bound = (loaded.nvidia_held if loaded else None) or {}
+    return {address: bound.get(address, NvidiaGpu()) for address in (loaded.nvidia_gpus if loaded else ())}
 
 
 def _nic_names(sources: Iterable[GpuFacts]) -> dict[str, str]:
-    """What a matrix calls its NICs: by a legend, or by the device's own name; "NIC3" where a legend is missing."""
+    """NIC names of a matrix, by its legend or by device name; "NIC3" where the legend is missing."""
     names: dict[str, str] = {}
-    for said in sources:
-        used = {name for cell in said.pairs for name in (cell.a, cell.b) if not _GPU.fullmatch(name)}
-        names |= {name: name for name in used if name not in names} | dict(said.nic_names or {})
+    for source in sources:
+        used = {name for cell in source.pairs for name in (cell.a, cell.b) if not _GPU_NAME.fullmatch(name)}
+        names |= {name: name for name in used if name not in names} | dict(source.nic_names or {})
     return names
 
 
-def _joined(nvml: Sequence[Gpu], tool: Sequence[Gpu]) -> list[Gpu]:
-    left = list(tool)
-    found: list[Gpu] = []
-    for gpu in nvml:
-        other = next((each for each in left if _same(gpu, each)), None)
+def _merge_lists(first: Sequence[Gpu], second: Sequence[Gpu]) -> Sequence[Gpu]:
+    left = list(second)
+    joined: list[Gpu] = []
+    for gpu in first:
+        other = next((candidate for candidate in left if _is_same(gpu, candidate)), None)
         if other:
             left.remove(other)
-        found.append(_filled(gpu, other) if other else gpu)
-    return found + left
+        joined.append(_fill_gpu(gpu, other) if other else gpu)
+    return joined + left
 
 
-def _same(one: Gpu, other: Gpu) -> bool:
+def _is_same(one: Gpu, other: Gpu) -> bool:
     for name in ("address", "uuid", "index"):
         a, b = getattr(one, name), getattr(other, name)
         if a is not None and b is not None:
@@ -99,8 +100,8 @@ def _same(one: Gpu, other: Gpu) -> bool:
     return False
 
 
-def _filled(gpu: Gpu, other: Gpu) -> Gpu:
-    changes = {name: getattr(other, name) for name in _FILLED if getattr(gpu, name) is None}
+def _fill_gpu(gpu: Gpu, other: Gpu) -> Gpu:
+    changes = {name: getattr(other, name) for name in _FILLABLE if getattr(gpu, name) is None}
     if not gpu.nvlinks and gpu.nvlink_supported is None:
         changes["nvlinks"] = other.nvlinks
     for name in ("mig_instances", "c2c_links"):
@@ -108,8 +109,8 @@ def _filled(gpu: Gpu, other: Gpu) -> Gpu:
     return gpu._replace(**changes)
 
 
-def _placed(gpus: Sequence[Gpu], functions: Sequence[PciFunction]) -> tuple[Gpu, ...]:
-    """Give a place to GPUs that the driver names by index only, where the bus has exactly as many left.
+def _locate(gpus: Sequence[Gpu], functions: Sequence[PciFunction]) -> tuple[Gpu, ...]:
+    """Assign addresses to GPUs that the driver lists by index only, where as many GPUs on the bus are left.
 
     The driver counts in bus order, so the order decides which is which.
     """
@@ -123,6 +124,6 @@ def _placed(gpus: Sequence[Gpu], functions: Sequence[PciFunction]) -> tuple[Gpu,
 
 
 def _could_be_listed(function: PciFunction) -> bool:
-    """An NVIDIA GPU that no other driver holds."""
+    """Whether it is an NVIDIA GPU that is bound to no other driver."""
     nvidia = function.vendor == "0x10de" and is_accelerator(function.vendor, function.device, function.class_code)
     return nvidia and not function.physical_function and function.driver in (None, "nvidia")

@@ -1,35 +1,35 @@
-"""Dated evidence of the report: what the kernel's log says of devices, and nothing about its source's shape."""
+"""Events of the report: what the kernel log reports about devices, whatever the log's source."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.assemble.facts import Facts
-from agent.assemble.identity import identity
+from agent.assemble.facts import ProbeFacts
+from agent.assemble.sort_key import sort_key
 from agent.model.node import Event
 
 if TYPE_CHECKING:
-    from probes.kernel_log_facts import KernelLogFacts
+    from probes.kernel.log_facts import KernelLogFacts
 
 
-def events_of(facts: Facts) -> list[Event]:
-    """One row for equal lines, in the order of their subjects, kinds and codes."""
-    log: KernelLogFacts | None = facts.told("kernel_log")
+def build_events(facts: ProbeFacts) -> list[Event]:
+    """One row for equal lines, sorted by subject, kind and code."""
+    log: KernelLogFacts | None = facts.get("kernel_log")
     if log is None:
         return []
     rows = [
         Event(
-            kind=each.kind,
-            text=each.text,
+            kind=event.kind,
+            text=event.text,
             source=log.source,
-            at=each.at,
-            subject=each.subject,
-            code=each.code,
-            count=each.count,
-            first_at=each.first_at,
-            logged=each.logged,
-            detail=dict(each.detail),
+            at=event.at,
+            subject=event.subject,
+            code=event.code,
+            count=event.count,
+            first_at=event.first_at,
+            logged=event.logged,
+            detail=dict(event.detail),
         )
-        for each in log.events
+        for event in log.events
     ]
-    return sorted(rows, key=lambda row: (identity(row.subject or ""), row.kind, row.code or "", row.text))
+    return sorted(rows, key=lambda row: (sort_key(row.subject or ""), row.kind, row.code or "", row.text))

@@ -1,4 +1,4 @@
-"""The far end of each InfiniBand port, where saved outputs of a fabric hold the ports of this node: joined by GUIDs."""
+"""The far end of each InfiniBand port, from saved fabric outputs that hold this node's ports: joined by GUID."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from agent.assemble.facts import Facts
+from agent.assemble.facts import ProbeFacts
 from agent.model.nic import FabricNeighbor, Nic, Port
-from probes.ib_fabric import IbFabricFacts, SavedFabric
-from probes.readers.fabric import FabricEnd, FabricLink, FabricNode
-from probes.readers.fabric_words import LANE_GBIT_S
+from probes.fabric.formatting import LANE_GBIT_S
+from probes.fabric.probe import IbFabricFacts, SavedFabric
+from probes.fabric.topology import FabricEnd, FabricLink, FabricNode
 
 V = TypeVar("V", int, str)
 
 
-class _Far(NamedTuple):
-    """What one output says of one port's far end."""
+class _FarEnd(NamedTuple):
+    """The far end of one port as one output reports it."""
 
     source: str
     node: FabricNode
@@ -25,33 +25,35 @@ class _Far(NamedTuple):
     link: FabricLink
 
 
-def with_far_ends(nics: Sequence[Nic], facts: Facts) -> list[Nic]:
-    """The same NICs, each port with the neighbour that the outputs agree on."""
-    told: IbFabricFacts | None = facts.told("ib_fabric")
-    if told is None:
+def add_neighbors(nics: Sequence[Nic], facts: ProbeFacts) -> list[Nic]:
+    """Add to each port the neighbour that the outputs agree on."""
+    fabrics: IbFabricFacts | None = facts.get("ib_fabric")
+    if fabrics is None:
         return list(nics)
-    far = _far_ends(told.saved, set(_places(nics)))
-    return [_with_far_ends(nic, far) for nic in nics]
+    far = _find_far_ends(fabrics.saved, set(_port_keys_of_nics(nics)))
+    return [_add_neighbors_of(nic, far) for nic in nics]
 
 
-def _places(nics: Iterable[Nic]) -> Iterator[tuple[str, int]]:
-    """(GUID of a port, 0) and (GUID of a node, port): what an end of a link may be told by."""
+def _port_keys_of_nics(nics: Iterable[Nic]) -> Iterator[tuple[str, int]]:
+    """Keys of each port: (GUID of the port, 0) and (GUID of the node, port number)."""
     for nic in nics:
         for port in nic.ports:
-            yield from _of_port(nic, port)
+            yield from _port_keys(nic, port)
 
 
-def _of_port(nic: Nic, port: Port) -> Iterator[tuple[str, int]]:
+def _port_keys(nic: Nic, port: Port) -> Iterator[tuple[str, int]]:
     if port.link_layer not in ("InfiniBand", None) or nic.software:
         return
     if port.port_guid:
-        yield _bare(port.port_guid), 0
+        yield _strip_colons(port.port_guid), 0
     if nic.node_guid:
-        yield _bare(nic.node_guid), port.port
+        yield _strip_colons(nic.node_guid), port.port
 
 
-def _far_ends(saved: Iterable[SavedFabric], wanted: set[tuple[str, int]]) -> dict[tuple[str, int], list[_Far]]:
-    found: dict[tuple[str, int], list[_Far]] = {}
+def _find_far_ends(
+    saved: Iterable[SavedFabric], port_keys: set[tuple[str, int]]
+) -> dict[tuple[str, int], list[_FarEnd]]:
+    far_ends: dict[tuple[str, int], list[_FarEnd]] = {}
     for source, fabric in saved:
         for link in fabric.links:
             if link.b is None:
@@ -60,54 +62,56 @@ def _far_ends(saved: Iterable[SavedFabric], wanted: set[tuple[str, int]]) -> dic
                 own = fabric.nodes[near.guid]
                 by_node = () if own.guid_of_port else ((near.guid, near.port),)
                 for place in ((near.port_guid or "", 0), *by_node):
-                    if place in wanted:
-                        found.setdefault(place, []).append(_Far(source, fabric.nodes[far.guid], far, link))
-    return found
+                    if place in port_keys:
+                        far_ends.setdefault(place, []).append(_FarEnd(source, fabric.nodes[far.guid], far, link))
+    return far_ends
 
 
-def _with_far_ends(nic: Nic, far: dict[tuple[str, int], list[_Far]]) -> Nic:
+def _add_neighbors_of(nic: Nic, far: dict[tuple[str, int], list[_FarEnd]]) -> Nic:
     ports = []
     for port in nic.ports:
-        said = next((far[place] for place in _of_port(nic, port) if place in far), [])
-        ports.append(msgspec.structs.replace(port, neighbor=_neighbor(said)) if said else port)
+        far_ends = next((far[place] for place in _port_keys(nic, port) if place in far), [])
+        ports.append(msgspec.structs.replace(port, neighbor=_neighbor(far_ends)) if far_ends else port)
     return msgspec.structs.replace(nic, ports=ports)
 
 
-def _neighbor(said: Sequence[_Far]) -> FabricNeighbor | None:
-    """What the outputs say together; none where they name two far ends: a cable was moved between them."""
-    first = said[0]
-    if any(not _same(first, each) for each in said):
+def _neighbor(far_ends: Sequence[_FarEnd]) -> FabricNeighbor | None:
+    """Combine the outputs; None where they name different far ends: a cable was moved between them."""
+    first = far_ends[0]
+    if any(not _is_same(first, far_end) for far_end in far_ends):
         return None
-    lids, names = [each.end.lid for each in said], [each.node.name.strip() for each in said]
-    widths, speeds = [each.link.width for each in said], [each.link.speed for each in said]
-    could = [each.link for each in said if each.link.could_width or each.link.could_speed]
-    width, speed = _agreed(widths), _agreed(speeds)
+    lids, names = [far_end.end.lid for far_end in far_ends], [far_end.node.name.strip() for far_end in far_ends]
+    widths, speeds = [far_end.link.width for far_end in far_ends], [far_end.link.speed for far_end in far_ends]
+    could = [far_end.link for far_end in far_ends if far_end.link.could_width or far_end.link.could_speed]
+    width, speed = _common_value(widths), _common_value(speeds)
     could_width = next((link.could_width for link in could if link.could_width), None)
     could_speed = next((link.could_speed for link in could if link.could_speed), None)
     return FabricNeighbor(
-        node_guid=next((_grouped(n.guid) for n in (e.node for e in said) if not n.guid_of_port and _is_guid(n)), None),
+        node_guid=next(
+            (_group_guid(n.guid) for n in (e.node for e in far_ends) if not n.guid_of_port and _is_guid(n)), None
+        ),
         name=next(filter(None, names), None),
         port=first.end.port,
-        lid=_agreed(lids),
+        lid=_common_value(lids),
         width=f"{width}X" if width else None,
         speed=speed,
         rate_gbit_s=_rate(width, speed),
         could_width=f"{could_width}X" if could_width else None,
         could_speed=could_speed,
         could_rate_gbit_s=_rate(could_width or width, could_speed or speed) if could else None,
-        source=", ".join(dict.fromkeys(each.source for each in said)),
+        source=", ".join(dict.fromkeys(far_end.source for far_end in far_ends)),
     )
 
 
-def _same(one: _Far, other: _Far) -> bool:
-    """Whether two outputs mean one port: by its node's GUID, or where one does not name it, by its LID or name."""
+def _is_same(one: _FarEnd, other: _FarEnd) -> bool:
+    """Whether two outputs mean the same port: by node GUID, or by LID or name where one has no GUID."""
     if one.end.port != other.end.port:
         return False
     same_name = one.node.name.strip() == other.node.name.strip()
     return one.end.guid == other.end.guid or same_name or (one.end.lid is not None and one.end.lid == other.end.lid)
 
 
-def _agreed(values: Iterable[V | None]) -> V | None:
+def _common_value(values: Iterable[V | None]) -> V | None:
     known = {value for value in values if value is not None}
     return known.pop() if len(known) == 1 else None
 
@@ -120,9 +124,9 @@ def _is_guid(node: FabricNode) -> bool:
     return not node.guid.startswith("lid ")
 
 
-def _grouped(guid: str) -> str:
-    return ":".join(guid[at : at + 4] for at in range(0, 16, 4))
+def _group_guid(guid: str) -> str:
+    return ":".join(guid[index : index + 4] for index in range(0, 16, 4))
 
 
-def _bare(guid: str) -> str:
+def _strip_colons(guid: str) -> str:
     return guid.replace(":", "")

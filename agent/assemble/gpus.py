@@ -1,120 +1,121 @@
-"""GPUs and accelerators of the report: those of the bus and those of the driver, joined by PCI address."""
+"""GPUs, accelerators and NVSwitches of the report: those on the bus and those of the driver, joined by PCI address."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from agent.assemble.driver_gpus import DriverGpus
-from agent.assemble.identity import identity
-from agent.model.gpu import C2c, Fabric, Gpu, GpuLink, GpuPcie, Mig, Remote
+from agent.assemble.sort_key import sort_key
+from agent.model.gpu import C2c, Fabric, Gpu, GpuLink, GpuPcie, Mig, NvSwitch, Remote
 from agent.model.pci import PciFunction
-from agent.platforms.devices import is_accelerator, is_nvswitch, known
-from probes import gpu as said
-from probes.modules import NvidiaGpu
+from agent.platforms.devices import find_device, is_accelerator, is_nvswitch
+from probes.gpu import facts as driver_gpu
+from probes.kernel.modules import NvidiaGpu
+from probes.pci import sysfs as pci
 
 _VENDORS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x19e5": "Huawei"}
 
 
-class _Seen(NamedTuple):
-    """One GPU from both sides: `row` of the bus, `gpu` of the driver."""
+class _GpuSources(NamedTuple):
+    """One GPU from both sources: `row` from the bus, `gpu` from the driver."""
 
     id: str
     row: PciFunction | None
-    gpu: said.Gpu | None
+    gpu: driver_gpu.Gpu | None
 
 
-def gpus_of(rows: Sequence[PciFunction], driver: DriverGpus, container: str | None) -> list[Gpu]:
-    """One row for every accelerator on the bus, and for every GPU that only the driver names."""
+def build_gpus(rows: Sequence[PciFunction], driver: DriverGpus, container: str | None) -> list[Gpu]:
+    """One row per accelerator on the bus, and per GPU that only the driver lists."""
     listed = {g.address: g for g in driver.gpus if g.address}
     on_bus = {r.id: r for r in rows if (_is_gpu(r, driver) or r.id in listed) and not r.physical_function}
-    seen = [_Seen(row.id, row, listed.get(row.id)) for row in on_bus.values()]
+    seen = [_GpuSources(row.id, row, listed.get(row.id)) for row in on_bus.values()]
     only_listed = [g for g in driver.gpus if g.address not in on_bus]
-    seen += [_Seen(_identity(gpu, place), None, gpu) for place, gpu in enumerate(only_listed)]
-    seen.sort(key=lambda each: identity(each.id))
-    return _Rows(seen, rows, driver, container).made()
+    seen += [_GpuSources(_gpu_id(gpu, place), None, gpu) for place, gpu in enumerate(only_listed)]
+    seen.sort(key=lambda pair: sort_key(pair.id))
+    return _GpuBuilder(seen, rows, driver, container).build()
 
 
 def _is_gpu(row: PciFunction, driver: DriverGpus) -> bool:
-    return is_accelerator(row.vendor, row.device, row.class_code) or row.id in driver.held
+    return is_accelerator(row.vendor, row.device, row.class_code) or row.id in driver.bound
 
 
-def _identity(gpu: said.Gpu, place: int) -> str:
+def _gpu_id(gpu: driver_gpu.Gpu, place: int) -> str:
     if gpu.address:
         return gpu.address
     return f"gpu-index-{gpu.index}" if gpu.index is not None else gpu.uuid or f"gpu-{place}"
 
 
-class _Rows:
-    """Makes the rows of one host; holds what every row needs to know of the others."""
+class _GpuBuilder:
+    """Builds the rows of one host; holds what every row needs to know about the others."""
 
     def __init__(
-        self, seen: Sequence[_Seen], rows: Sequence[PciFunction], driver: DriverGpus, container: str | None
+        self, seen: Sequence[_GpuSources], rows: Sequence[PciFunction], driver: DriverGpus, container: str | None
     ) -> None:
-        self.seen = seen
+        self.pairs = seen
         self.driver = driver
         self.container = container
         self.id_by_index = {s.gpu.index: s.id for s in seen if s.gpu and s.gpu.index is not None}
         self.gpu_ids = {s.id for s in seen}
         self.switch_ids = {r.id for r in rows if is_nvswitch(r.vendor, r.device, r.class_code)}
 
-    def made(self) -> list[Gpu]:
-        return [self._row(each, self._label(place, each)) for place, each in enumerate(self.seen)]
+    def build(self) -> list[Gpu]:
+        return [self._row(pair, self._label(place, pair)) for place, pair in enumerate(self.pairs)]
 
-    def _label(self, place: int, each: _Seen) -> str:
-        """`GPU3` is the driver's word. Where the driver numbers none, bus order does; else the address says it."""
-        if each.gpu and each.gpu.index is not None:
-            return f"GPU{each.gpu.index}"
-        return f"GPU@{each.id}" if self.id_by_index else f"GPU{place}"
+    def _label(self, place: int, pair: _GpuSources) -> str:
+        """`GPU3` uses the driver's index. If the driver numbers no GPU: bus order; otherwise the address."""
+        if pair.gpu and pair.gpu.index is not None:
+            return f"GPU{pair.gpu.index}"
+        return f"GPU@{pair.id}" if self.id_by_index else f"GPU{place}"
 
-    def _row(self, each: _Seen, label: str) -> Gpu:
-        row, told = each.row, each.gpu or said.Gpu()
-        held = self.driver.held.get(each.id, NvidiaGpu())
-        device = known(row.vendor, row.device) if row else None
-        state, error = self._driver_state(each)
+    def _row(self, pair: _GpuSources, label: str) -> Gpu:
+        row, gpu = pair.row, pair.gpu or driver_gpu.Gpu()
+        proc_gpu = self.driver.bound.get(pair.id, NvidiaGpu())
+        device = find_device(row.vendor, row.device) if row else None
+        state, error = self._driver_state(pair)
         return Gpu(
-            id=each.id,
+            id=pair.id,
             label=label,
-            index=told.index,
-            uuid=told.uuid or held.uuid,
-            serial=told.serial,
-            minor=told.minor,
-            name=told.name or held.model or (device.name if device else row.name if row else None),
+            index=gpu.index,
+            uuid=gpu.uuid or proc_gpu.uuid,
+            serial=gpu.serial,
+            minor=gpu.minor,
+            name=gpu.name or proc_gpu.model or (device.name if device else row.name if row else None),
             vendor=_VENDORS.get(row.vendor or "0x10de") if row else "NVIDIA",
             pci=row.id if row else None,
-            numa_node=row.numa_node if row and row.numa_node is not None else told.numa_node,
-            memory_numa_node=told.memory_numa_node,
-            architecture=told.architecture or (device.architecture if device else None),
-            compute_capability=told.compute_capability,
-            vbios=told.vbios or held.vbios,
-            memory_mib=told.memory_mib,
-            bar1_mib=told.bar1_mib,
-            module_id=told.module_id,
-            pstate=f"P{told.pstate}" if told.pstate is not None else None,
-            pcie=_pcie(told),
-            mig=_mig(told),
-            virtualization=told.virtualization,
+            numa_node=row.numa_node if row and row.numa_node is not None else gpu.numa_node,
+            memory_numa_node=gpu.memory_numa_node,
+            architecture=gpu.architecture or (device.architecture if device else None),
+            compute_capability=gpu.compute_capability,
+            vbios=gpu.vbios or proc_gpu.vbios,
+            memory_mib=gpu.memory_mib,
+            bar1_mib=gpu.bar1_mib,
+            module_id=gpu.module_id,
+            pstate=f"P{gpu.pstate}" if gpu.pstate is not None else None,
+            pcie=_pcie(gpu),
+            mig=_mig(gpu),
+            virtualization=gpu.virtualization,
             driver_state=state,
             driver_error=error,
-            links=[self._link(link) for link in sorted(told.nvlinks, key=lambda link: link.link)],
-            links_known=bool(told.nvlinks) or told.nvlink_supported is False,
-            links_reason=told.nvlink_reason or ("no NVLink" if told.nvlink_supported is False else None),
-            fabric=_fabric(told.fabric),
-            c2c=_c2c(told),
-            addressing_mode=told.addressing_mode,
-            p2p=self._p2p(told.index),
-            recovery_action=told.recovery_action,
-            nvlink_bandwidth_mode=told.nvlink_bandwidth_mode,
-            pcie_counters=_pcie_counters(told),
+            links=[self._link(link) for link in sorted(gpu.nvlinks, key=lambda link: link.link)],
+            links_known=bool(gpu.nvlinks) or gpu.nvlink_supported is False,
+            links_reason=gpu.nvlink_reason or ("no NVLink" if gpu.nvlink_supported is False else None),
+            fabric=_fabric(gpu.fabric),
+            c2c=_c2c(gpu),
+            addressing_mode=gpu.addressing_mode,
+            p2p=self._p2p(gpu.index),
+            recovery_action=gpu.recovery_action,
+            nvlink_bandwidth_mode=gpu.nvlink_bandwidth_mode,
+            pcie_counters=_pcie_counters(gpu),
         )
 
-    def _driver_state(self, each: _Seen) -> tuple[str, str | None]:
-        """How the driver stands to a GPU, and what there is to say about it."""
-        if each.gpu and self.driver.told_by:
-            return "unknown", f"{self.driver.told_by}: not the driver's own list"
-        if each.gpu:
-            return ("error", each.gpu.error) if each.gpu.error else ("open", None)
-        row = each.row
+    def _driver_state(self, pair: _GpuSources) -> tuple[str, str | None]:
+        """The driver's state for a GPU, and the reason."""
+        if pair.gpu and self.driver.list_source:
+            return "unknown", f"{self.driver.list_source}: not the driver's own list"
+        if pair.gpu:
+            return ("error", pair.gpu.error) if pair.gpu.error else ("open", None)
+        row = pair.row
         if row is None or (row.driver is None and row.vendor != "0x10de"):
             return "unknown", None
         if row.driver == "":
@@ -129,13 +130,13 @@ class _Rows:
             return "unknown", "the driver's list of GPUs could not be read"
         if self.driver.gap:
             return "unknown", self.driver.gap
-        if (held := self.driver.held.get(each.id)) and held.excluded:
+        if (proc_gpu := self.driver.bound.get(pair.id)) and proc_gpu.excluded:
             return "unknown", "the driver was told to leave this GPU out"
         if self.container:
             return "unknown", "a container sees only the GPUs that it was given"
         return "not_open", None
 
-    def _link(self, link: said.NvLink) -> GpuLink:
+    def _link(self, link: driver_gpu.NvLink) -> GpuLink:
         return GpuLink(
             link=link.link,
             state=link.state,
@@ -145,7 +146,7 @@ class _Rows:
             errors=dict(sorted(link.errors.items())) if link.errors else {},
         )
 
-    def _remote(self, link: said.NvLink) -> Remote | None:
+    def _remote(self, link: driver_gpu.NvLink) -> Remote | None:
         if link.remote_kind is None and link.remote_address is None:
             return None
         kind = link.remote_kind or "unknown"
@@ -158,53 +159,60 @@ class _Rows:
     def _p2p(self, index: int | None) -> dict[str, dict[str, str]] | None:
         if index is None or not self.driver.p2p:
             return None
-        peers = {b: said for (a, b), said in self.driver.p2p.items() if a == index and b in self.id_by_index}
-        by_id = {self.id_by_index[peer]: dict(sorted(said.items())) for peer, said in peers.items()}
-        return {peer: by_id[peer] for peer in sorted(by_id, key=identity)} or None
+        peers = {
+            b: capabilities for (a, b), capabilities in self.driver.p2p.items() if a == index and b in self.id_by_index
+        }
+        by_id = {self.id_by_index[peer]: dict(sorted(capabilities.items())) for peer, capabilities in peers.items()}
+        return {peer: by_id[peer] for peer in sorted(by_id, key=sort_key)} or None
 
 
-def _pcie(told: said.Gpu) -> GpuPcie | None:
+def _pcie(gpu: driver_gpu.Gpu) -> GpuPcie | None:
     row = GpuPcie(
-        generation=told.link_generation,
-        width=told.link_width,
-        max_generation=told.link_max_generation,
-        max_width=told.link_max_width,
+        generation=gpu.link_generation,
+        width=gpu.link_width,
+        max_generation=gpu.link_max_generation,
+        max_width=gpu.link_max_width,
     )
     return None if row == GpuPcie() else row
 
 
-def _mig(told: said.Gpu) -> Mig | None:
-    if told.mig_current is None and told.mig_pending is None and not told.mig_instances:
+def _mig(gpu: driver_gpu.Gpu) -> Mig | None:
+    if gpu.mig_current is None and gpu.mig_pending is None and not gpu.mig_instances:
         return None
-    return Mig(current=told.mig_current, pending=told.mig_pending, instances=sorted(told.mig_instances))
+    return Mig(current=gpu.mig_current, pending=gpu.mig_pending, instances=sorted(gpu.mig_instances))
 
 
-def _fabric(told: said.Fabric | None) -> Fabric | None:
-    if told is None:
+def _fabric(fabric: driver_gpu.GpuFabric | None) -> Fabric | None:
+    if fabric is None:
         return None
-    health = dict(sorted(told.health.items())) if told.health else {}
-    registered = told.state == "completed"  # before that NVML answers with zeros
+    health = dict(sorted(fabric.health.items())) if fabric.health else {}
+    registered = fabric.state == "completed"  # before that NVML answers with zeros
     return Fabric(
-        state=told.state,
-        status=told.status,
-        clique=told.clique if registered else None,
-        cluster_uuid=told.cluster_uuid if registered else None,
+        state=fabric.state,
+        status=fabric.status,
+        clique=fabric.clique if registered else None,
+        cluster_uuid=fabric.cluster_uuid if registered else None,
         health=health,
     )
 
 
-def _c2c(told: said.Gpu) -> C2c | None:
-    if told.c2c_enabled is None and not told.c2c_links:
+def _c2c(gpu: driver_gpu.Gpu) -> C2c | None:
+    if gpu.c2c_enabled is None and not gpu.c2c_links:
         return None
     return C2c(
-        enabled=told.c2c_enabled,
-        links=list(told.c2c_links),
-        max_gbyte_s=told.c2c_max_gbyte_s,
-        errors=dict(sorted(told.c2c_errors.items())) if told.c2c_errors else {},
+        enabled=gpu.c2c_enabled,
+        links=list(gpu.c2c_links),
+        max_gbyte_s=gpu.c2c_max_gbyte_s,
+        errors=dict(sorted(gpu.c2c_errors.items())) if gpu.c2c_errors else {},
     )
 
 
-def _pcie_counters(told: said.Gpu) -> dict[str, int]:
-    """By field, and the replays that every driver tells."""
-    replays = {"replays": told.replays} if told.replays is not None else {}
-    return dict(sorted({**replays, **(told.pcie_counters or {})}.items()))
+def _pcie_counters(gpu: driver_gpu.Gpu) -> dict[str, int]:
+    """Counters by field, plus the replays that every driver reports."""
+    replays = {"replays": gpu.replays} if gpu.replays is not None else {}
+    return dict(sorted({**replays, **(gpu.pcie_counters or {})}.items()))
+
+
+def build_nvswitches(functions: Iterable[pci.PciFunction]) -> list[NvSwitch]:
+    """One row per switch; those of Blackwell and of switch trays are not PCI devices of the host."""
+    return [NvSwitch(id=f.address, pci=f.address) for f in functions if is_nvswitch(f.vendor, f.device, f.class_code)]

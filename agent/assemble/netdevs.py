@@ -1,52 +1,148 @@
-"""Network interfaces of the report, each with the PCI function and the NIC below it."""
+"""Network interfaces of the report, each with its PCI function and NIC; pause, FEC, module and counters of ethtool."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from agent.assemble.identity import identity
-from agent.assemble.nics import physical_netdevs
-from agent.assemble.qos import QosOf
-from agent.model.nic import Netdev, Nic
-from probes import netdev
+import msgspec
+
+from agent.assemble.facts import ProbeFacts
+from agent.assemble.nics import select_physical_netdevs
+from agent.assemble.qos import QosLookup
+from agent.assemble.sort_key import sort_key
+from agent.model.nic import Fec, Lane, Netdev, Nic, Pause, TransceiverModule
+from probes.netdev.probe import Netdev as Interface
+from probes.netdev.probe import NetdevFacts
+
+if TYPE_CHECKING:
+    from probes.ethtool.probe import Ethernet, EthtoolFacts
+    from probes.optics.facts import ModuleReading
+    from probes.optics.probe import OpticsFacts
 
 
-def netdevs_of(said: Sequence[netdev.Netdev], nics: Sequence[Nic], qos: QosOf) -> list[Netdev]:
-    """One row an interface, sorted by identity."""
-    nic_at = {nic.pci: nic.id for nic in nics if nic.pci and nic.id == nic.pci}
-    return sorted((_row(each, said, nic_at, qos) for each in said), key=lambda row: (identity(row.id), row.label))
+def build_netdevs(netdevs: Sequence[Interface], nics: Sequence[Nic], qos: QosLookup) -> list[Netdev]:
+    """One row per interface, sorted by id."""
+    nic_by_address = {nic.pci: nic.id for nic in nics if nic.pci and nic.id == nic.pci}
+    return sorted(
+        (_row(netdev, netdevs, nic_by_address, qos) for netdev in netdevs),
+        key=lambda row: (sort_key(row.id), row.label),
+    )
 
 
-def _identity(each: netdev.Netdev, said: Sequence[netdev.Netdev]) -> str:
-    """The PCI address where it tells the interface from others; with two ports on one function, the port too."""
-    own = physical_netdevs(said, each.address) if each.address else []
-    if each not in own:
-        return each.name
+def _netdev_id(netdev: Interface, netdevs: Sequence[Interface]) -> str:
+    """The PCI address where it is unique to the interface; with the port number for two ports on one function."""
+    own = select_physical_netdevs(netdevs, netdev.address) if netdev.address else []
+    if netdev not in own:
+        return netdev.name
     if len(own) == 1:
-        return each.address or each.name
+        return netdev.address or netdev.name
     numbers = {other.dev_port for other in own}
     alone = None not in numbers and len(numbers) == len(own)
-    return f"{each.address}/{each.dev_port}" if alone else each.name
+    return f"{netdev.address}/{netdev.dev_port}" if alone else netdev.name
 
 
-def _row(each: netdev.Netdev, said: Sequence[netdev.Netdev], nic_at: dict[str, str], qos: QosOf) -> Netdev:
+def _row(netdev: Interface, netdevs: Sequence[Interface], nic_by_address: dict[str, str], qos: QosLookup) -> Netdev:
     return Netdev(
-        id=_identity(each, said),
-        label=each.name,
-        pci=each.address,
-        nic=nic_at.get(each.address or ""),
-        mac=each.mac,
-        addresses=sorted(each.addresses),
-        operstate=each.operstate,
-        admin_up=each.admin_up,
-        speed_gbit_s=round(each.speed_mbit_s / 1000, 3) if each.speed_mbit_s is not None else None,
-        mtu=each.mtu,
-        driver=each.driver,
-        master=each.master,
-        bond={key: value if isinstance(value, str) else list(value) for key, value in sorted(each.bond.items())}
-        if each.bond is not None
+        id=_netdev_id(netdev, netdevs),
+        label=netdev.name,
+        pci=netdev.address,
+        nic=nic_by_address.get(netdev.address or ""),
+        mac=netdev.mac,
+        addresses=sorted(netdev.addresses),
+        operstate=netdev.operstate,
+        admin_up=netdev.admin_up,
+        speed_gbit_s=round(netdev.speed_mbit_s / 1000, 3) if netdev.speed_mbit_s is not None else None,
+        mtu=netdev.mtu,
+        driver=netdev.driver,
+        master=netdev.master,
+        bond={key: value if isinstance(value, str) else list(value) for key, value in sorted(netdev.bond.items())}
+        if netdev.bond is not None
         else None,
-        vlan=dict(sorted(each.vlan.items())) if each.vlan is not None else None,
-        counters=dict(sorted(each.counters.items())) if each.counters else {},
-        **qos.words(each),
+        vlan=dict(sorted(netdev.vlan.items())) if netdev.vlan is not None else None,
+        counters=dict(sorted(netdev.counters.items())) if netdev.counters else {},
+        **qos.words(netdev),
+    )
+
+
+CARRIER_COUNTERS = ("carrier_changes", "carrier_up_count", "carrier_down_count")
+
+
+def add_ethernet(rows: Sequence[Netdev], facts: ProbeFacts) -> list[Netdev]:
+    """Add pause, FEC, link modes, module and all counters: the driver's, the kernel's, and carrier
+    changes. The kernel's value wins where two sources name a counter alike."""
+    ethtool: EthtoolFacts | None = facts.get("ethtool")
+    optics: OpticsFacts | None = facts.get("optics")
+    netdevs = facts.of("netdev", NetdevFacts)
+    by_name = {interface.name: interface for interface in ethtool.interfaces} if ethtool else {}
+    sockets = {socket.name: socket for socket in optics.sockets} if optics else {}
+    carriers = {netdev.name: netdev for netdev in netdevs.netdevs} if netdevs else {}
+    why_none = facts.outcomes["optics"].reason if optics is None and "optics" in facts.outcomes else None
+    result = []
+    for row in rows:
+        ethernet, socket = by_name.get(row.label), sockets.get(row.label)
+        pause, modes = (ethernet.pause, ethernet.modes) if ethernet else (None, None)
+        module, why_not = (socket.module, socket.reason) if socket else (None, why_none if row.pci else None)
+        fec_counters = ethernet.fec.counters if ethernet and ethernet.fec else {}
+        changes = {name: getattr(carriers.get(row.label), name, None) for name in CARRIER_COUNTERS}
+        kernel = {name: number for name, number in changes.items() if number is not None and not _is_software(row)}
+        counters = {**((ethernet.counters if ethernet else None) or {}), **fec_counters, **kernel, **row.counters}
+        fastest, runs = (modes.max_speed_mbit_s, modes.speed_mbit_s) if modes else (None, None)
+        speed = round(runs / 1000, 3) if runs and row.speed_gbit_s is None else row.speed_gbit_s
+        result.append(
+            msgspec.structs.replace(
+                row,
+                speed_gbit_s=speed,
+                max_speed_gbit_s=round(fastest / 1000, 3) if fastest else None,
+                autoneg=modes.autoneg if modes else None,
+                pause=Pause(rx=pause.rx, tx=pause.tx, autoneg=pause.autoneg) if pause else None,
+                fec=_fec(ethernet) if ethernet else None,
+                module=_module(module) if module else None,
+                module_reason=why_not,
+                counters=dict(sorted(counters.items())),
+            )
+        )
+    return result
+
+
+def _is_software(row: Netdev) -> bool:
+    """Whether it is an interface without hardware (bridge, bond): it has no counters of a wire."""
+    return row.pci is None
+
+
+def _fec(ethernet: Ethernet) -> Fec | None:
+    supported = list(ethernet.modes.fec_supported) if ethernet.modes else []
+    if ethernet.fec is None:
+        return Fec(supported=supported) if supported else None
+    return Fec(
+        active=ethernet.fec.active,
+        configured=list(ethernet.fec.configured),
+        supported=supported,
+        auto=ethernet.fec.auto,
+    )
+
+
+def _module(module: ModuleReading) -> TransceiverModule:
+    return TransceiverModule(
+        identifier=module.identifier,
+        media=module.media,
+        vendor=module.vendor,
+        part=module.part,
+        serial=module.serial,
+        length_m=module.length_m,
+        state=module.state,
+        temperature_c=module.temperature_c,
+        voltage_v=module.voltage_v,
+        thresholds=dict(sorted(module.thresholds.items())),
+        flags=sorted(module.flags),
+        lanes=[
+            Lane(
+                lane=lane.lane,
+                rx_power_dbm=lane.rx_power_dbm,
+                tx_power_dbm=lane.tx_power_dbm,
+                tx_bias_ma=lane.tx_bias_ma,
+                flags=sorted(lane.flags),
+            )
+            for lane in module.lanes
+        ],
     )

@@ -1,4 +1,4 @@
-"""Network functions that have, or could have, an RDMA device: those of the bus and the RDMA devices, joined."""
+"""NICs: network functions that have or could have an RDMA device, joined with the RDMA devices."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from agent.assemble.facts import Facts
-from agent.assemble.identity import identity, slot_of
-from agent.assemble.ports import ports_of
-from agent.assemble.rdma_devices import rdma_devices
+from agent.assemble.facts import ProbeFacts
+from agent.assemble.rdma import build_ports, merge_rdma_devices
+from agent.assemble.sort_key import card_address, sort_key
 from agent.model.nic import Nic, Port
 from agent.model.pci import PciFunction
-from agent.platforms.devices import can_rdma, is_nvlink_management, known
-from probes.netdev import Netdev, NetdevFacts
-from probes.rdma import RdmaDevice, RdmaFacts
+from agent.platforms.devices import can_rdma, find_device, is_nvlink_management
+from probes.netdev.probe import Netdev, NetdevFacts
+from probes.rdma.facts import RdmaDevice, RdmaFacts
 
 _NUMBERED = re.compile(r"NIC[0-9]+")  # a column of a matrix whose legend is missing
 
 
 class NetworkFacts(NamedTuple):
-    """What is said of the network. None: nobody answered; empty: there are none."""
+    """Facts about the network. None: unknown; empty: there are none."""
 
     devices: Sequence[RdmaDevice]
     devices_known: bool
@@ -29,53 +28,55 @@ class NetworkFacts(NamedTuple):
 
     @property
     def netdevs_placed(self) -> bool:
-        """Whether the interfaces are known, each with the device that it belongs to."""
+        """Whether the interfaces are known, each with its device."""
         return self.netdevs is not None and not any(
             n.address is None and n.driver is None and n.kind is None and not n.virtual for n in self.netdevs
         )
 
 
-def network_facts(facts: Facts, rows: Sequence[PciFunction], names: Mapping[str, str]) -> NetworkFacts:
-    """Gathers what the network probes say. `names`: RDMA devices by what a topology matrix calls them."""
+def gather_network_facts(facts: ProbeFacts, rows: Sequence[PciFunction], names: Mapping[str, str]) -> NetworkFacts:
+    """Gather the facts of the network probes. `names`: RDMA devices by their names in a topology matrix."""
     netdevs = facts.of("netdev", NetdevFacts)
     return NetworkFacts(
-        devices=rdma_devices(facts, {row.id for row in rows}),
-        devices_known=facts.of("rdma", RdmaFacts) is not None or facts.of("rdma_tools", RdmaFacts) is not None,
+        devices=merge_rdma_devices(facts, {row.id for row in rows}),
+        devices_known=bool(facts.all_of("rdma", RdmaFacts)),
         netdevs=netdevs.netdevs if netdevs else None,
-        names=sorted(set(names.values()), key=identity),
+        names=sorted(set(names.values()), key=sort_key),
     )
 
 
-def nics_of(rows: Sequence[PciFunction], facts: NetworkFacts) -> list[Nic]:
-    """One row for every function and every RDMA device, sorted by identity; roles are not decided yet."""
+def build_nics(rows: Sequence[PciFunction], facts: NetworkFacts) -> list[Nic]:
+    """One row per function and RDMA device, sorted by id; roles are assigned later."""
     by_place: dict[str, RdmaDevice] = {}
-    for each in facts.devices:
-        if each.address:
-            by_place.setdefault(each.address, each)  # the function's own comes before those of its sub-functions
+    for rdma_device in facts.devices:
+        if rdma_device.address:
+            by_place.setdefault(
+                rdma_device.address, rdma_device
+            )  # the function's own comes before those of its sub-functions
     functions = {r.id: r for r in rows}
     on_bus = [r for r in rows if can_rdma(r.vendor, r.device, r.class_code) or r.id in by_place]
-    made = [_of_function(row, by_place.get(row.id), functions, facts) for row in on_bus]
+    nics = [_nic_of_function(row, by_place.get(row.id), functions, facts) for row in on_bus]
     placed = {d.name for address, d in by_place.items() if address in functions}
-    made += [_of_device(device, functions) for device in facts.devices if device.name not in placed]
-    if not made:
-        made = [
+    nics += [_nic_of_device(device, functions) for device in facts.devices if device.name not in placed]
+    if not nics:
+        nics = [
             Nic(id=name, label=name, rdma_device=None if _NUMBERED.fullmatch(name) else name) for name in facts.names
         ]
-    return sorted(made, key=lambda nic: identity(nic.id))
+    return sorted(nics, key=lambda nic: sort_key(nic.id))
 
 
-def physical_netdevs(netdevs: Sequence[Netdev], address: str) -> list[Netdev]:
+def select_physical_netdevs(netdevs: Sequence[Netdev], address: str) -> list[Netdev]:
     """The interfaces of a function's own ports: no representors of virtual functions, nothing stacked on them."""
     own = [n for n in netdevs if n.address == address and not n.virtual and n.vlan is None]
     return [n for n in own if n.port_name is None or "f" not in n.port_name]
 
 
-def _of_function(
+def _nic_of_function(
     row: PciFunction, device: RdmaDevice | None, functions: Mapping[str, PciFunction], facts: NetworkFacts
 ) -> Nic:
-    netdevs = physical_netdevs(facts.netdevs or (), row.id)
-    ports = ports_of(device, netdevs) if device else []
-    kind = known(row.vendor, row.device)
+    netdevs = select_physical_netdevs(facts.netdevs or (), row.id)
+    ports = build_ports(device, netdevs) if device else []
+    kind = find_device(row.vendor, row.device)
     bond = _bond(device, netdevs, facts)
     limited = device.limited if device else None
     if limited is None and is_nvlink_management(row.subsystem_vendor, row.subsystem_device, row.name):
@@ -102,8 +103,8 @@ def _of_function(
     )
 
 
-def _of_device(device: RdmaDevice, functions: Mapping[str, PciFunction]) -> Nic:
-    """A device that no function stands for; or a sub-function, which shares the PCI function of its parent."""
+def _nic_of_device(device: RdmaDevice, functions: Mapping[str, PciFunction]) -> Nic:
+    """A device without a function of its own; or a sub-function, which shares the PCI function of its parent."""
     shared = device.address in functions
     return Nic(
         id=device.name if shared or not device.address else device.address,
@@ -116,27 +117,27 @@ def _of_device(device: RdmaDevice, functions: Mapping[str, PciFunction]) -> Nic:
         node_type=device.node_type,
         node_guid=device.node_guid,
         system_image_guid=device.system_image_guid,
-        model=model_of(device.hca_type),
+        model=hca_model(device.hca_type),
         software=device.software,
         limited=device.limited,
-        ports=ports_of(device, ()),
+        ports=build_ports(device, ()),
     )
 
 
-def model_of(hca_type: str | None) -> str | None:
-    """What an HCA type names: of NVIDIA's, the number is the PCI device id in decimal.
+def hca_model(hca_type: str | None) -> str | None:
+    """The model behind an HCA type: for NVIDIA, the number is the PCI device id in decimal.
 
-    >>> model_of("MT4129"), model_of("7322"), model_of(None)
+    >>> hca_model("MT4129"), hca_model("7322"), hca_model(None)
     ('ConnectX-7', '7322', None)
     """
     if hca_type and hca_type.startswith("MT") and hca_type[2:].isdecimal() and len(hca_type) <= 8:
-        device = known("0x15b3", f"0x{int(hca_type[2:]):04x}")
+        device = find_device("0x15b3", f"0x{int(hca_type[2:]):04x}")
         return device.name if device else hca_type
     return hca_type
 
 
 def _bond(device: RdmaDevice | None, netdevs: Sequence[Netdev], facts: NetworkFacts) -> str | None:
-    """The bond that carries this function's RDMA: its interface is a slave, and one device speaks for all slaves."""
+    """The bond that carries this function's RDMA: its interface is a slave, and one RDMA device serves all slaves."""
     bonds = {n.name for n in facts.netdevs or () if n.bond is not None}
     masters = [n.master for n in netdevs if n.master in bonds]
     if not masters:
@@ -173,5 +174,5 @@ def _state(
 
 
 def _has_partner(row: PciFunction, facts: NetworkFacts) -> bool:
-    """The other port of the same card has the RDMA device that stands for both."""
-    return any(d.address and slot_of(d.address) == slot_of(row.id) for d in facts.devices)
+    """Whether the other port of the same card has the RDMA device of both."""
+    return any(d.address and card_address(d.address) == card_address(row.id) for d in facts.devices)

@@ -1,14 +1,16 @@
-"""The node of the report: names, processors, NUMA nodes, where it sits."""
+"""The node of the report: names, processors, NUMA nodes, chassis position."""
 
 from __future__ import annotations
 
-from agent.assemble.facts import Facts
+from agent.assemble.facts import ProbeFacts
 from agent.model.node import Chassis, Cpu, Node, NumaNode
-from probes import cpu, dmi, gpu, kernel, numa
+from probes.gpu import facts as gpu
+from probes.kernel import system as kernel
+from probes.system import cpu, dmi, numa
 
 
-def node_of(facts: Facts) -> Node:
-    """What this machine is. Null: the source does not say."""
+def build_node(facts: ProbeFacts) -> Node:
+    """Build the node. Null: not in the source."""
     system = facts.of("kernel", kernel.KernelFacts) or kernel.KernelFacts()
     firmware = facts.of("dmi", dmi.DmiFacts) or dmi.DmiFacts()
     nodes = facts.of("numa", numa.NumaFacts)
@@ -28,31 +30,31 @@ def node_of(facts: Facts) -> Node:
         chassis=_chassis(facts, firmware.chassis_serial),
         serial=firmware.serial,
         cmdline=system.cmdline,
-        cpu=_cpu(facts.of("cpu", cpu.Cpu) or cpu.Cpu()),
+        cpu=_cpu(facts.of("cpu", cpu.CpuPackage) or cpu.CpuPackage()),
         numa_nodes=[_numa_node(node) for node in sorted(nodes.nodes, key=lambda n: n.id)] if nodes else [],
         memory_mib=system.memory_mib,
         uptime_seconds=round(system.uptime_seconds, 3) if system.uptime_seconds is not None else None,
     )
 
 
-def _chassis(facts: Facts, serial: str | None) -> Chassis:
-    """Slot and tray as the GPUs of a rack say them, where they agree; the serial number of firmware comes first."""
-    sources = (facts.of(name, gpu.GpuFacts) for name in ("nvml", "nvidia_smi"))
-    said = {(g.chassis_serial, g.slot, g.tray) for found in sources if found for g in found.gpus if g.chassis_serial}
-    rack, slot, tray = said.pop() if len(said) == 1 else (None, None, None)
+def _chassis(facts: ProbeFacts, serial: str | None) -> Chassis:
+    """Slot and tray as the GPUs of a rack report them, where they agree; the firmware's serial number wins."""
+    sources = facts.all_of("gpu", gpu.GpuFacts)
+    places = {(g.chassis_serial, g.slot, g.tray) for _, source in sources for g in source.gpus if g.chassis_serial}
+    rack, slot, tray = places.pop() if len(places) == 1 else (None, None, None)
     return Chassis(serial=serial or rack, slot=slot, tray=tray)
 
 
-def _cpu(said: cpu.Cpu) -> Cpu:
+def _cpu(facts: cpu.CpuPackage) -> Cpu:
     return Cpu(
-        vendor=said.vendor,
-        family=said.family,
-        model=said.model,
-        name=said.name,
-        sockets=said.sockets,
-        threads_per_core=said.threads_per_core,
+        vendor=facts.vendor,
+        family=facts.family,
+        model=facts.model,
+        name=facts.name,
+        sockets=facts.sockets,
+        threads_per_core=facts.threads_per_core,
     )
 
 
-def _numa_node(node: numa.NumaNode) -> NumaNode:
+def _numa_node(node: numa.NumaNodeFacts) -> NumaNode:
     return NumaNode(id=node.id, cpus=node.cpus, memory_mib=node.memory_mib, distances=list(node.distances))

@@ -1,6 +1,6 @@
-"""How every GPU reaches every other GPU and every NIC: kind, hops, bandwidth, and the hop that limits it.
+"""The path between every GPU and every other GPU and NIC: kind, hops, bandwidth, and the limiting hop.
 
-The kind is derived from the PCI tree and set against what the driver says of the same pair:
+The kind is derived from the PCI tree and compared with what the driver reports for the same pair:
 
 PIX   the nearest common bridge is one PCIe switch, no second switch between (or one port with both below it)
 PXB   more than one switch, no host bridge
@@ -8,10 +8,10 @@ PHB   the same host bridge
 NODE  host bridges of one NUMA node
 SYS   between NUMA nodes
 
-A source that leaves out which host bridge it is (a NCCL topology) gives NODE for PHB: no farther is known.
-An interconnect that only the driver knows (NV<n>, C2C, XGMI, HCCS) is the kind; `pcie_kind` and `hops` stay those of
-the way over PCIe. Bandwidth is that of the slowest link whose numbers can be believed: an idle GPU link counts with
-what it can reach, an untrusted, sleeping or unreadable one not at all. What links the host bridges is not known here.
+A source without host bridges (a NCCL topology) gives NODE for PHB: no more is known.
+An interconnect that only the driver reports (NV<n>, C2C, XGMI, HCCS) is the kind; `pcie_kind` and `hops` stay those
+of the path over PCIe. Bandwidth is that of the slowest conclusive link: an idle GPU link counts with
+its capability; an untrusted, sleeping or unreadable link is ignored. The links between host bridges are unknown.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from agent.assemble.identity import identity
-from agent.assemble.pcie_tree import PcieTree, Port
+from agent.assemble.pcie_tree import BridgePort, PcieTree
+from agent.assemble.sort_key import sort_key
 from agent.model.gpu import Gpu
 from agent.model.link_rate import bandwidth_gbyte_s
 from agent.model.nic import Nic
 from agent.model.node import NumaNode
 from agent.model.pci import PciFunction
 from agent.model.topology import Disagreement, Path
-from probes.gpu import PairCell
+from probes.gpu.facts import PairCell
 
 PCIE_KINDS = ("PIX", "PXB", "PHB", "NODE", "SYS")
-_SPELLED = {"SOC": "SYS", "PSB": "PIX"}  # of old drivers; two GPUs of one board share its switch
+_OLD_KINDS = {"SOC": "SYS", "PSB": "PIX"}  # of old drivers; two GPUs of one board share its switch
 # Payload of one NVLink in one direction (GB/s) by the signalling rate that the driver reports: NVLink 2 and 3 print
 # 25.781 for 25, from NVLink 4 on 16/17 of the signalling rate is payload
 _NVLINK_PAYLOAD = {25.781: 25.0, 26.562: 25.0, 53.125: 50.0}
 
 
 class _Hop(NamedTuple):
-    """A function whose link to the port above it is on the way."""
+    """A function whose link to the port above it is part of the path."""
 
     id: str
     depth: int  # bridges above it
     gbyte_s: float
 
 
-class Matrix:
-    """What the driver says of pairs, by the ids of the report's rows."""
+class DriverMatrix:
+    """The driver's topology matrix, by the ids of the report's rows."""
 
     def __init__(
         self,
@@ -60,16 +60,16 @@ class Matrix:
         self.pairs: dict[frozenset[str], list[tuple[str, str]]] = {}
         for source, cell in cells:
             if cell.a in ids and cell.b in ids:
-                kind = _SPELLED.get(cell.kind, cell.kind)
+                kind = _OLD_KINDS.get(cell.kind, cell.kind)
                 self.pairs.setdefault(frozenset((ids[cell.a], ids[cell.b])), []).append((source, kind))
 
     def said(self, a: str, b: str) -> Sequence[tuple[str, str]]:
-        """(source, kind) as every source says it of a pair, NVML first."""
+        """(source, kind) of a pair in every source, NVML first."""
         return self.pairs.get(frozenset((a, b)), ())
 
 
-class Paths:
-    """Finds the paths of one host."""
+class PathFinder:
+    """Finds the PCIe paths of one host."""
 
     def __init__(self, tree: PcieTree, rows: Sequence[PciFunction], nodes: Sequence[NumaNode]) -> None:
         self.tree = tree
@@ -78,7 +78,7 @@ class Paths:
         self._hops: dict[str, _Hop | None] = {}
 
     def between(self, a: str, b: str) -> tuple[str | None, list[str], float | None, str | None]:
-        """Kind, hops (a's side first), bandwidth and limiting function of the way over PCIe."""
+        """Kind, hops (a's side first), bandwidth (GB/s) and limiting function of the path over PCIe."""
         if a not in self.rows or b not in self.rows:
             return None, [], None, None
         up_a, up_b = self.tree.above(a), self.tree.above(b)
@@ -93,7 +93,7 @@ class Paths:
         return kind, hops, bandwidth, limiting
 
     def _below_bridge(self, common: str, between: Iterable[str]) -> str:
-        switches = [place for place in (common, *between) if self.tree.port(place) is Port.UP]
+        switches = [place for place in (common, *between) if self.tree.port(place) is BridgePort.UP]
         return "PIX" if len(switches) <= 1 else "PXB"
 
     def _over_host(self, a: str, b: str) -> str | None:
@@ -108,11 +108,11 @@ class Paths:
         return None if node_a is None or node_b is None else "SYS"
 
     def _slowest(self, places: Iterable[str]) -> tuple[float | None, str | None]:
-        """The slowest hop; of equal ones that nearest to the root, as the kernel does."""
+        """The slowest hop; of equal ones the nearest to the root, as the kernel does."""
         hops = [hop for place in places if (hop := self._hop(place))]
         if not hops:
             return None, None
-        least = min(hops, key=lambda hop: (hop.gbyte_s, hop.depth, identity(hop.id)))
+        least = min(hops, key=lambda hop: (hop.gbyte_s, hop.depth, sort_key(hop.id)))
         return least.gbyte_s, least.id
 
     def _hop(self, place: str) -> _Hop | None:
@@ -122,9 +122,9 @@ class Paths:
         return self._hops[place]
 
     def _capacity(self, place: str) -> float | None:
-        """What the link above a function carries; root and downstream ports are told by the device below them."""
+        """Bandwidth of the link above a function; root and downstream ports are represented by the device below."""
         row = self.rows[place]
-        if self.tree.port(place) in (Port.ROOT, Port.DOWN) or row.link is None:
+        if self.tree.port(place) in (BridgePort.ROOT, BridgePort.DOWN) or row.link is None:
             return None
         if row.link.quality.state == "conclusive":
             return row.link.bandwidth_gbyte_s
@@ -137,32 +137,32 @@ class Paths:
         return bandwidth_gbyte_s(min(speeds, default=None), min(widths, default=None))
 
 
-def paths_of(finder: Paths, gpus: Sequence[Gpu], nics: Sequence[Nic], matrix: Matrix) -> list[Path]:
-    """A row for every GPU-GPU and GPU-NIC pair."""
+def build_paths(finder: PathFinder, gpus: Sequence[Gpu], nics: Sequence[Nic], matrix: DriverMatrix) -> list[Path]:
+    """One row per GPU-GPU and GPU-NIC pair."""
     pairs: list[tuple[Gpu, Gpu | Nic]] = [(a, b) for place, a in enumerate(gpus) for b in gpus[place + 1 :]]
-    pairs += [(a, b) for a in gpus for b in with_paths(nics)]
+    pairs += [(a, b) for a in gpus for b in select_path_nics(nics)]
     return [_path(finder, a, b, matrix.said(a.id, b.id)) for a, b in pairs]
 
 
-def with_paths(nics: Sequence[Nic]) -> list[Nic]:
-    """Physical functions; virtual ones only where a host has nothing else. Software devices have no place."""
+def select_path_nics(nics: Sequence[Nic]) -> list[Nic]:
+    """Physical functions; virtual ones only if there are no others. Software devices have no paths."""
     hardware = [nic for nic in nics if not nic.software]
     return [nic for nic in hardware if not nic.virtual_function] or hardware
 
 
-def _path(finder: Paths, a: Gpu, b: Gpu | Nic, said: Sequence[tuple[str, str]]) -> Path:
+def _path(finder: PathFinder, a: Gpu, b: Gpu | Nic, driver_kinds: Sequence[tuple[str, str]]) -> Path:
     pcie, hops, bandwidth, limiting = finder.between(a.pci or "", b.pci or "")
-    other = next(((source, kind) for source, kind in said if kind in PCIE_KINDS), None)
-    link = next(((source, kind) for source, kind in said if kind not in PCIE_KINDS), None)
-    differs = next(((source, kind) for source, kind in said if kind in PCIE_KINDS and kind != pcie), None)
+    other = next(((source, kind) for source, kind in driver_kinds if kind in PCIE_KINDS), None)
+    link = next(((source, kind) for source, kind in driver_kinds if kind not in PCIE_KINDS), None)
+    differs = next(((source, kind) for source, kind in driver_kinds if kind in PCIE_KINDS and kind != pcie), None)
     pcie_kind = pcie or (other[1] if other else None)
     source = "pci-tree" if pcie else other[0] if other else None
     kind = pcie_kind
-    joined = _joined(a, b) if isinstance(b, Gpu) and not said else 0
+    joined = _count_nvlinks(a, b) if isinstance(b, Gpu) and not driver_kinds else 0
     if link or joined:
         source, kind = link or ("nvidia-smi", f"NV{joined}")  # nvlink -R; NVML has pairs
-        bandwidth, limiting = _of_nvlinks(a, kind), None
-    elif not said and isinstance(b, Gpu) and _lead_somewhere(a) and _lead_somewhere(b):
+        bandwidth, limiting = _nvlink_bandwidth(a, kind), None
+    elif not driver_kinds and isinstance(b, Gpu) and _may_reach_other_gpus(a) and _may_reach_other_gpus(b):
         kind = source = bandwidth = limiting = None
     return Path(
         a=a.id,
@@ -177,8 +177,8 @@ def _path(finder: Paths, a: Gpu, b: Gpu | Nic, said: Sequence[tuple[str, str]]) 
     )
 
 
-def _joined(a: Gpu, b: Gpu) -> int:
-    """Active NVLinks of a pair where each names the other as its far end, and both count alike; 0 where they do not."""
+def _count_nvlinks(a: Gpu, b: Gpu) -> int:
+    """Active NVLinks of a pair where each names the other as its far end and both counts agree; otherwise 0."""
     counts = [
         sum(link.state == "active" and link.remote is not None and link.remote.id == far.id for link in near.links)
         for near, far in ((a, b), (b, a))
@@ -186,14 +186,14 @@ def _joined(a: Gpu, b: Gpu) -> int:
     return counts[0] if counts[0] == counts[1] else 0
 
 
-def _lead_somewhere(gpu: Gpu) -> bool:
-    """Whether links of a GPU may lead to any other: where no matrix says so, PCIe need not be the way."""
+def _may_reach_other_gpus(gpu: Gpu) -> bool:
+    """Whether links of a GPU may lead to another GPU: without a matrix, PCIe need not be the path."""
     known = ("gpu", "cpu")
     return any(link.state == "active" and (link.remote is None or link.remote.kind not in known) for link in gpu.links)
 
 
-def _of_nvlinks(gpu: Gpu, kind: str) -> float | None:
-    """Payload of the NVLinks of a pair, as far as the driver says how fast they signal."""
+def _nvlink_bandwidth(gpu: Gpu, kind: str) -> float | None:
+    """Payload (GB/s) of the NVLinks of a pair, where the driver reports the signalling rate."""
     rates = [link.signal_gbyte_s for link in gpu.links if link.state == "active" and link.signal_gbyte_s]
     if not kind.startswith("NV") or not kind[2:].isdecimal() or len(kind) > 6 or not rates:
         return None

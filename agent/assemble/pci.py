@@ -1,55 +1,53 @@
-"""PCI functions of the report: sysfs and lspci joined by address, each with its link and the link's quality."""
+"""PCI functions of the report: sysfs and lspci merged by address, each with its link and the link's quality."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from agent.assemble.facts import Facts
-from agent.assemble.identity import identity
-from agent.assemble.link_quality import LinkJudge, asleep, gone, lanes
+from agent.assemble.facts import ProbeFacts, merge_by_key
+from agent.assemble.link_quality import LinkClassifier, is_asleep, is_gone, valid_width
+from agent.assemble.sort_key import sort_key
 from agent.model.link_rate import bandwidth_gbyte_s
 from agent.model.pci import Acs, Link, PciFunction
-from agent.platforms.devices import known
-from probes import pci
-from probes.numa import NumaFacts
+from agent.platforms.devices import find_device
+from probes.pci import sysfs as pci
+from probes.system.numa import NumaFacts
 
 _ACS_ORDER = ("SV", "TB", "RR", "CR", "UF", "EC", "DT")
-_FILLED = tuple(n for n, default in pci.PciFunction._field_defaults.items() if default is None)
-_PLACE = ("parent", "root_bus")
+_FILLABLE = tuple(n for n, default in pci.PciFunction._field_defaults.items() if default is None)
+_LOCATION_FIELDS = ("parent", "root_bus")
 
 
-def joined_functions(facts: Facts) -> tuple[pci.PciFunction, ...]:
-    """Every function once: sysfs wins, the text of lspci fills what sysfs does not say (config space without root)."""
-    live = facts.of("pci", pci.PciFacts)
-    text = facts.of("lspci", pci.PciFacts)
-    by_address = {f.address: f for f in text.functions} if text else {}
-    for function in live.functions if live else ():
-        other = by_address.get(function.address)
-        by_address[function.address] = _filled(function, other) if other else function
-    return tuple(sorted(by_address.values(), key=lambda f: identity(f.address)))
+def merge_functions(facts: ProbeFacts) -> tuple[pci.PciFunction, ...]:
+    """Every function once: sysfs wins, lspci fills its missing fields (config space without root)."""
+    sources = (source.functions for _, source in facts.all_of("pci", pci.PciFacts))
+    by_address = merge_by_key(sources, lambda function: function.address, _fill_function)
+    return tuple(sorted(by_address.values(), key=lambda f: sort_key(f.address)))
 
 
-def pci_rows(functions: Iterable[pci.PciFunction], judge: LinkJudge, numa: NumaFacts | None) -> list[PciFunction]:
+def build_functions(
+    functions: Iterable[pci.PciFunction], judge: LinkClassifier, numa: NumaFacts | None
+) -> list[PciFunction]:
     """The report's rows, in the order of the functions."""
     nodes = _nodes_by_cpus(numa)
     return [_row(function, judge, nodes) for function in functions]
 
 
-def _filled(function: pci.PciFunction, text: pci.PciFunction) -> pci.PciFunction:
+def _fill_function(function: pci.PciFunction, text: pci.PciFunction) -> pci.PciFunction:
     changes = {
         name: getattr(text, name)
-        for name in _FILLED
+        for name in _FILLABLE
         if getattr(function, name) is None and getattr(text, name) is not None and name != "acs"
     }
     if function.root_bus is None:
-        changes |= {name: getattr(text, name) for name in _PLACE}
+        changes |= {name: getattr(text, name) for name in _LOCATION_FIELDS}
     if not function.acs_known:
         changes |= {"acs": text.acs, "acs_known": text.acs_known}
     return function._replace(**changes) if changes else function
 
 
-def _row(function: pci.PciFunction, judge: LinkJudge, nodes: Mapping[str, int]) -> PciFunction:
-    device = known(function.vendor, function.device)
+def _row(function: pci.PciFunction, judge: LinkClassifier, nodes: Mapping[str, int]) -> PciFunction:
+    device = find_device(function.vendor, function.device)
     numa_node, declared = _numa(function, nodes)
     return PciFunction(
         id=function.address,
@@ -86,7 +84,7 @@ def _row(function: pci.PciFunction, judge: LinkJudge, nodes: Mapping[str, int]) 
         extended_tags_supported=function.extended_tags_supported,
         ten_bit_tags=function.ten_bit_tags,
         ten_bit_tags_supported=function.ten_bit_tags_supported,
-        retrained=_retrained(function),
+        retrained=_retrain_bits(function),
         link_disabled=function.link_disabled,
         aspm=function.aspm,
         bars_bytes=dict(sorted(function.bars_bytes.items())) if function.bars_bytes is not None else None,
@@ -96,40 +94,40 @@ def _row(function: pci.PciFunction, judge: LinkJudge, nodes: Mapping[str, int]) 
     )
 
 
-def _link(function: pci.PciFunction, judge: LinkJudge) -> Link | None:
+def _link(function: pci.PciFunction, judge: LinkClassifier) -> Link | None:
     quality = judge.quality(function)
     if quality is None:
         return None
-    width = lanes(function.current_link_width)
+    width = valid_width(function.current_link_width)
     return Link(
         speed_gt_s=function.current_link_speed_gt_s,
         width=0 if function.current_link_width == 0 else width,
         max_speed_gt_s=function.max_link_speed_gt_s,
-        max_width=lanes(function.max_link_width),
+        max_width=valid_width(function.max_link_width),
         target_speed_gt_s=function.target_link_speed_gt_s,
         bandwidth_gbyte_s=bandwidth_gbyte_s(function.current_link_speed_gt_s, width) or function.link_gbyte_s,
         quality=quality,
     )
 
 
-def _retrained(function: pci.PciFunction) -> list[str] | None:
-    said = {
+def _retrain_bits(function: pci.PciFunction) -> list[str] | None:
+    bits = {
         "bandwidth_managed": function.bandwidth_management_status,
         "autonomous": function.autonomous_bandwidth_status,
     }
-    return None if None in said.values() else [name for name, is_set in said.items() if is_set]
+    return None if None in bits.values() else [name for name, is_set in bits.items() if is_set]
 
 
 def _state(function: pci.PciFunction) -> str:
     if function.vanished:
         return "changed_during_scan"
-    if asleep(function):
+    if is_asleep(function):
         return "asleep"
-    return "gone" if gone(function) else "present"
+    return "gone" if is_gone(function) else "present"
 
 
 def _numa(function: pci.PciFunction, nodes: Mapping[str, int]) -> tuple[int | None, bool | None]:
-    """The node and whether the firmware declared it. Kernels that have no `numa_node` file say it by local CPUs."""
+    """The NUMA node and whether the firmware declared it. Kernels without a `numa_node` file give it by local CPUs."""
     if function.numa_node is not None:
         return (function.numa_node, True) if function.numa_node >= 0 else (None, False)
     node = nodes.get(function.local_cpus) if function.local_cpus else None
@@ -137,13 +135,13 @@ def _numa(function: pci.PciFunction, nodes: Mapping[str, int]) -> tuple[int | No
 
 
 def _nodes_by_cpus(numa: NumaFacts | None) -> dict[str, int]:
-    """Node by its cpulist. With a single node the list says nothing: it is that of all CPUs, declared or not."""
+    """NUMA node by cpulist. With a single node the list is that of all CPUs and proves nothing."""
     with_cpus = [node for node in numa.nodes if node.cpus] if numa else []
     return {node.cpus: node.id for node in with_cpus if node.cpus} if len(with_cpus) > 1 else {}
 
 
 def _acs(acs: pci.Acs | None, known: bool) -> Acs | None:
-    """Null: not readable; an empty one: the function is known to have no ACS."""
+    """None: not readable; an empty one: the function has no ACS."""
     if acs is None:
         return Acs() if known else None
     return Acs(

@@ -1,8 +1,8 @@
-"""The PCI tree as a graph: what is above and below a function, and which bridges are which ports of a switch.
+"""The PCI tree as a graph: what is above and below a function, and which bridges are ports of a switch.
 
 A PCIe switch is one upstream port and its downstream ports; root ports belong to the host bridge. Where config space
-could not be read (no privilege), the structure tells: on a root bus stand root ports, below a root or downstream port
-stands an upstream port, below an upstream port stand downstream ports.
+could not be read (no privilege), the structure decides: root ports are on a root bus; below a root or downstream port
+is an upstream port, below an upstream port are downstream ports.
 """
 
 from __future__ import annotations
@@ -10,23 +10,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
-from probes.pci import PciFunction
+from probes.pci.sysfs import PciFunction
 
 
-class Port(Enum):
-    """What a bridge is to the traffic that passes it. Its link registers describe the link named here."""
+class BridgePort(Enum):
+    """The role of a bridge for traffic. Its link registers describe the link named here."""
 
     ROOT = "root"  # part of the host bridge; link below
     UP = "up"  # of a switch, or a PCIe-to-PCI bridge; link above
     DOWN = "down"  # of a switch; link below
 
 
-_BY_TYPE = {"root_port": Port.ROOT, "upstream": Port.UP, "downstream": Port.DOWN, "bridge": Port.UP}
-_BELOW = {Port.ROOT: Port.UP, Port.UP: Port.DOWN, Port.DOWN: Port.UP}
+_BY_TYPE = {
+    "root_port": BridgePort.ROOT,
+    "upstream": BridgePort.UP,
+    "downstream": BridgePort.DOWN,
+    "bridge": BridgePort.UP,
+}
+_BELOW = {BridgePort.ROOT: BridgePort.UP, BridgePort.UP: BridgePort.DOWN, BridgePort.DOWN: BridgePort.UP}
 
 
 class PcieTree:
-    """Look-ups over all functions of one host. Parents that go in a circle end the climb."""
+    """Lookups over all functions of one host. A cycle of parents ends the walk."""
 
     def __init__(self, functions: Iterable[PciFunction]) -> None:
         self.functions = {f.address: f for f in functions}
@@ -35,26 +40,31 @@ class PcieTree:
             if function.parent in self.functions:
                 self.children.setdefault(function.parent, []).append(function)
         self._above: dict[str, tuple[str, ...]] = {}
-        self._ports: dict[str, Port | None] = {}
+        self._ports: dict[str, BridgePort | None] = {}
 
     def above(self, address: str) -> tuple[str, ...]:
         """The bridges above a function, nearest first, up to the root bus."""
-        found = self._above.get(address)
-        if found is None:
+        bridges = self._above.get(address)
+        if bridges is None:
             climbed: dict[str, None] = {}
-            at = self.functions.get(address)
-            while at and at.parent in self.functions and at.parent not in climbed and at.parent != address:
-                climbed[at.parent] = None
-                at = self.functions[at.parent]
-            found = self._above[address] = tuple(climbed)
-        return found
+            function = self.functions.get(address)
+            while (
+                function
+                and function.parent in self.functions
+                and function.parent not in climbed
+                and function.parent != address
+            ):
+                climbed[function.parent] = None
+                function = self.functions[function.parent]
+            bridges = self._above[address] = tuple(climbed)
+        return bridges
 
     def parent(self, function: PciFunction) -> PciFunction | None:
-        """The bridge above, where the source holds it."""
+        """The bridge above, if the source has it."""
         return self.functions.get(function.parent) if function.parent else None
 
-    def port(self, address: str) -> Port | None:
-        """What a bridge is; None for what is no bridge."""
+    def port(self, address: str) -> BridgePort | None:
+        """The port type of a bridge; None for other functions."""
         if address not in self._ports:
             for place in reversed((address, *self.above(address))):
                 if place not in self._ports:
@@ -62,17 +72,17 @@ class PcieTree:
         return self._ports[address]
 
     def root_bus(self, address: str) -> str | None:
-        """The root bus that a function hangs from; None where the source does not tell."""
+        """The root bus of a function; None where the source does not report it."""
         function = self.functions.get(address)
         return function.root_bus if function else None
 
-    def _port(self, function: PciFunction) -> Port | None:
+    def _port(self, function: PciFunction) -> BridgePort | None:
         if function.port_type in _BY_TYPE:
             return _BY_TYPE[function.port_type]
         if not is_bridge(function) and function.address not in self.children:
             return None
         above = self._ports.get(function.parent) if function.parent else None
-        return _BELOW[above] if above else Port.ROOT
+        return _BELOW[above] if above else BridgePort.ROOT
 
 
 def is_bridge(function: PciFunction) -> bool:

@@ -1,4 +1,4 @@
-"""DCB of an interface, neighbours, and what marks the traffic of a port: facts of several sources made one row."""
+"""QoS of an interface: DCB, LLDP neighbours, and traffic marking, several sources merged into one row."""
 
 from __future__ import annotations
 
@@ -7,36 +7,38 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent.assemble.facts import Facts
+from agent.assemble.facts import ProbeFacts
 from agent.model.nic import Neighbor, Nic, Port, Qos
 
 if TYPE_CHECKING:
-    from probes import lldp
-    from probes.dcb_facts import Dcb, DcbFacts, Interface, Marking
-    from probes.netdev import Netdev
-    from probes.rdma_netlink import NetlinkDevice, RdmaNetlinkFacts
+    from probes.dcb.facts import Dcb, DcbFacts, DcbInterface, TrafficMarking
+    from probes.netdev import lldp
+    from probes.netdev.probe import Netdev
+    from probes.rdma.netlink import NetlinkDevice, RdmaNetlinkFacts
 
 ETHERNET = 1
-_METRES = "mlx5"  # drivers for whom ieee_pfc's delay is the cable's length; others count bit times
+_CABLE_LENGTH_DRIVER = "mlx5"  # drivers for whom ieee_pfc's delay is the cable's length; others count bit times
 
 
-class QosOf:
+class QosLookup:
     """DCB and neighbours by interface."""
 
-    def __init__(self, facts: Facts) -> None:
-        dcb: DcbFacts | None = facts.told("dcb")
-        heard: lldp.LldpFacts | None = facts.told("lldp")
+    def __init__(self, facts: ProbeFacts) -> None:
+        dcb: DcbFacts | None = facts.get("dcb")
+        lldp_facts: lldp.LldpFacts | None = facts.get("lldp")
         outcome = facts.outcomes.get("dcb")
         self._known = {(row.name, row.pci): row for row in dcb.interfaces} if dcb else None
         self._reason = (outcome.reason if outcome else None) or "DCB was not asked for"
-        self._neighbors: dict[str, list[lldp.Neighbor]] = {}
-        for each in heard.neighbors if heard else ():
-            self._neighbors.setdefault(each.interface, []).append(each)
+        self._neighbors: dict[str, list[lldp.LldpNeighbor]] = {}
+        for neighbor in lldp_facts.neighbors if lldp_facts else ():
+            self._neighbors.setdefault(neighbor.interface, []).append(neighbor)
 
     def words(self, netdev: Netdev) -> dict[str, Any]:
-        """What a row of the report says: qos, qos_reason, neighbor."""
-        told = self._neighbors.get(netdev.name, [])
-        words: dict[str, Any] = {"neighbor": _neighbor(told[0]) if len(told) == 1 else None}  # several: not one link
+        """Fields of a report row: qos, qos_reason, neighbor."""
+        neighbors = self._neighbors.get(netdev.name, [])
+        words: dict[str, Any] = {
+            "neighbor": _neighbor(neighbors[0]) if len(neighbors) == 1 else None
+        }  # several: not one link
         if not netdev.address or netdev.virtual or netdev.type not in (None, ETHERNET) or netdev.vlan is not None:
             return words
         if self._known is None:
@@ -49,10 +51,10 @@ class QosOf:
         return words | {"qos": qos, "qos_reason": reason}
 
 
-def with_markings(nics: Sequence[Nic], facts: Facts) -> list[Nic]:
-    """The same NICs, their ports with the protocol and with what marks traffic on the way out."""
-    dcb: DcbFacts | None = facts.told("dcb")
-    kernel: RdmaNetlinkFacts | None = facts.told("rdma_netlink")
+def add_markings(nics: Sequence[Nic], facts: ProbeFacts) -> list[Nic]:
+    """Add to each port its protocol and the marking of its outgoing traffic."""
+    dcb: DcbFacts | None = facts.get("dcb")
+    kernel: RdmaNetlinkFacts | None = facts.get("rdma_netlink")
     devices = {device.name: device for device in kernel.devices} if kernel else {}
     markings = {(marking.device, marking.port): marking for marking in dcb.markings} if dcb else {}
     return [
@@ -63,7 +65,9 @@ def with_markings(nics: Sequence[Nic], facts: Facts) -> list[Nic]:
     ]
 
 
-def _port(device: str, port: Port, devices: dict[str, NetlinkDevice], markings: dict[tuple[str, int], Marking]) -> Port:
+def _port(
+    device: str, port: Port, devices: dict[str, NetlinkDevice], markings: dict[tuple[str, int], TrafficMarking]
+) -> Port:
     kernel, marking = devices.get(device), markings.get((device, port.port))
     interfaces = [name for number, name in kernel.interfaces if number == port.port] if kernel else []
     return msgspec.structs.replace(
@@ -75,9 +79,13 @@ def _port(device: str, port: Port, devices: dict[str, NetlinkDevice], markings: 
     )
 
 
-def _qos(row: Interface, driver: str | None) -> Qos | None:
-    """One row of all sources, the best first; None where none says anything."""
-    metres = [said.delay for said in row.said if (driver or said.source).startswith((_METRES, "mlnx")) and said.delay]
+def _qos(row: DcbInterface, driver: str | None) -> Qos | None:
+    """Merge all sources, the best first; None where none has data."""
+    metres = [
+        source.delay
+        for source in row.said
+        if (driver or source.source).startswith((_CABLE_LENGTH_DRIVER, "mlnx")) and source.delay
+    ]
     modes = _first(row, "dcbx")
     trust, source = _trust(row.said, driver)
     qos = Qos(
@@ -103,35 +111,35 @@ def _qos(row: Interface, driver: str | None) -> Qos | None:
     return qos if qos != Qos() else None
 
 
-def _trust(said: Sequence[Dcb], driver: str | None) -> tuple[str | None, str | None]:
-    """What a frame's priority is taken from, and how that is known.
+def _trust(sources: Sequence[Dcb], driver: str | None) -> tuple[str | None, str | None]:
+    """What a frame's priority is taken from, and the source of that.
 
-    A word comes first, then a trust table. Of an APP table, entries for DSCP mean that DSCP is trusted; that there
-    are none means PCP on mlx5 only, whose driver fills and empties the table with the trust state.
+    An explicit state wins, then a trust table. APP entries for DSCP mean that DSCP is trusted; no such entries
+    mean PCP on mlx5 only, whose driver fills and empties the table with the trust state.
     """
-    for each in said:
-        if each.trust:
-            return each.trust, each.source
-    for each in said:
-        words = [word for word in each.trust_order or () if word in ("dscp", "pcp")]
+    for source in sources:
+        if source.trust:
+            return source.trust, source.source
+    for source in sources:
+        words = [word for word in source.trust_order or () if word in ("dscp", "pcp")]
         if words:
             return "dscp" if "dscp" in words else "pcp", "trust table"  # IP packets have a DSCP, whatever the order
-    for each in said:
-        if each.applications is not None:
-            if any(entry.selector == "dscp" for entry in each.applications):
+    for source in sources:
+        if source.applications is not None:
+            if any(entry.selector == "dscp" for entry in source.applications):
                 return "dscp", "APP table"
-            if (driver or "").startswith(_METRES):
+            if (driver or "").startswith(_CABLE_LENGTH_DRIVER):
                 return "pcp", "APP table"
     return None, None
 
 
-def _dscp_prio(row: Interface) -> dict[str, int]:
-    """Of several entries for a DSCP, the kernel takes the highest priority."""
+def _dscp_prio(row: DcbInterface) -> dict[str, int]:
+    """The kernel uses the highest priority of several entries for a DSCP."""
     entries = sorted(entry for entry in _first(row, "applications") or () if entry.selector == "dscp")
     return {str(entry.protocol): entry.priority for entry in entries}
 
 
-def _buffers(row: Interface) -> dict[str, list[int]]:
+def _buffers(row: DcbInterface) -> dict[str, list[int]]:
     both = {"prio_buffer": _list(row, "prio_buffer"), "size_bytes": _list(row, "buffer_bytes")}
     return {name: values for name, values in both.items() if values}
 
@@ -140,25 +148,25 @@ def _owner(modes: Sequence[str] | None) -> str | None:
     return ("host" if "host" in modes else "firmware") if modes else None
 
 
-def _first(row: Interface, name: str) -> Any:
-    """Of several sources, the first that says it."""
-    return next((value for said in row.said if (value := getattr(said, name)) is not None), None)
+def _first(row: DcbInterface, name: str) -> Any:
+    """The value of the first source that has it."""
+    return next((value for source in row.said if (value := getattr(source, name)) is not None), None)
 
 
-def _list(row: Interface, name: str) -> list[Any]:
+def _list(row: DcbInterface, name: str) -> list[Any]:
     return list(_first(row, name) or ())
 
 
-def _neighbor(said: lldp.Neighbor) -> Neighbor:
+def _neighbor(neighbor: lldp.LldpNeighbor) -> Neighbor:
     return Neighbor(
-        system=said.system,
-        chassis=said.chassis,
-        port=said.port,
-        port_description=said.port_description,
-        max_frame_bytes=said.max_frame_bytes,
-        vlan=said.vlan,
-        pfc=list(said.pfc or ()),
-        applications=dict(said.applications),
-        tc_bandwidth=list(said.tc_bandwidth or ()),
-        prio_tc=list(said.prio_tc or ()),
+        system=neighbor.system,
+        chassis=neighbor.chassis,
+        port=neighbor.port,
+        port_description=neighbor.port_description,
+        max_frame_bytes=neighbor.max_frame_bytes,
+        vlan=neighbor.vlan,
+        pfc=list(neighbor.pfc or ()),
+        applications=dict(neighbor.applications),
+        tc_bandwidth=list(neighbor.tc_bandwidth or ()),
+        prio_tc=list(neighbor.prio_tc or ()),
     )

@@ -1,15 +1,15 @@
-"""What every NIC is for, with the evidence, decided before any counter is looked at.
+"""What every NIC is used for, with the evidence; decided before any counter is read.
 
-A rail is a NIC that GPUs use. What is ambiguous is `unknown`, never a rail. The first line that holds decides:
+A rail is a NIC that GPUs use. An ambiguous NIC is `unknown`, never a rail. The first line that holds decides:
 
  1  owned by a fabric manager; a software device; a virtual function beside physical
     ones; carried by the RDMA device of another port's bond                               auxiliary
- 2  handed to a guest (vfio)                                                              unknown
+ 2  passed to a guest (vfio)                                                              unknown
  3  no NIC of its model carries more than 25 Gb/s                                         management
- 4  no GPU here, or nothing says how near any NIC is to any GPU                           unknown
+ 4  no GPU here, or the distance to every GPU is unknown                                  unknown
  5  some NICs are near (PIX, PXB): the rail model is the one that is near to most GPUs,
     of those the fastest. Near, and of that model                                         rail
- 6  none is near, and GPUs hang on their CPUs by C2C, or this is a virtual machine: the
+ 6  none is near, and GPUs are attached by C2C, or this is a virtual machine: the
     rail model is that of most cards (C2C) or functions, of those the fastest             rail
  7  none is near otherwise: the rail model is the only one, or the only nearest           rail
  8  the rail model is not clear, or it is far, of the rail model and of the same board    unknown
@@ -17,8 +17,8 @@ A rail is a NIC that GPUs use. What is ambiguous is `unknown`, never a rail. The
 10  far, as fast as the rails, another board, with two or more ports                      storage
 11  else                                                                                  unknown
 
-Then: what is dark together with all its siblings (same role, model and position on the card: all second ports) was
-never cabled and is `unused`. Dark: every port is down and no signal comes in (Polling, Disabled, Sleep). Rails of
+Then: a NIC that is dark together with all its siblings (same role, model and position on the card: all second ports)
+was never cabled and is `unused`. Dark: every port is down and no signal arrives (Polling, Disabled, Sleep). Rails of
 several cards that are all dark stay rails where they are near GPUs, on a superchip and in a guest: that is a fault, not
 a choice.
 """
@@ -27,33 +27,155 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from agent.assemble.identity import slot_of
-from agent.assemble.paths import PCIE_KINDS, with_paths
-from agent.assemble.role_evidence import Candidate, Model, Surroundings, candidates_of
+from agent.assemble.paths import PCIE_KINDS, DriverMatrix, select_path_nics
+from agent.assemble.sort_key import card_address
+from agent.model.gpu import Gpu
+from agent.model.link_rate import bandwidth_gbyte_s
 from agent.model.nic import Nic
+from agent.model.node import Node
+from agent.model.pci import PciFunction
+from agent.model.topology import Path
+from agent.platforms.devices import is_coherent_port
+from probes.netdev.probe import NetdevFacts
+
+NEAR = ("PIX", "PXB")
+SLOW_GBIT_S = 25.0
+SLOW_HOST_GBYTE_S = 4.0  # a host link that cannot carry more than about 25 Gb/s
+_NO_SIGNAL = ("Polling", "Disabled", "Sleep")
+
+Model = tuple[str | int | None, ...]
+
+
+class RoleContext(NamedTuple):
+    """What roles are decided from, besides the NICs."""
+
+    rows: Mapping[str, PciFunction]
+    gpus: Sequence[Gpu]
+    distances: Mapping[str, Mapping[str, int]]  # place in PCIE_KINDS by NIC and GPU
+    speeds: Mapping[str, float]  # Gb/s of the interfaces on a PCI function
+    neighbours: Mapping[str, int]  # how many NICs are on the same switch, where a topology matrix tells
+    virtual: bool
+    coherent: bool  # GPUs hang on their CPUs by C2C
+
+
+class Candidate(NamedTuple):
+    """One NIC and the evidence for its role."""
+
+    nic: Nic
+    model: Model
+    board: Model
+    ports_on_card: int
+    distance: Mapping[str, int]  # place in PCIE_KINDS by GPU
+    gbit_s: float | None
+    host_gbyte_s: float | None  # what its host link can carry at most
+
+    @property
+    def near(self) -> frozenset[str]:
+        """GPUs that share a PCIe switch with it."""
+        return frozenset(gpu for gpu, rank in self.distance.items() if PCIE_KINDS[rank] in NEAR)
+
+    @property
+    def is_dark(self) -> bool:
+        """Whether every port is down without an incoming signal."""
+        ports = self.nic.ports
+        return bool(ports) and all(p.state == "DOWN" and p.phys_state in _NO_SIGNAL for p in ports)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it carries no more than a management network needs."""
+        if self.gbit_s is not None:
+            return self.gbit_s <= SLOW_GBIT_S
+        return self.host_gbyte_s is not None and self.host_gbyte_s <= SLOW_HOST_GBYTE_S
+
+
+def gather_role_context(
+    node: Node,
+    rows: Sequence[PciFunction],
+    gpus: Sequence[Gpu],
+    nics: Sequence[Nic],
+    paths: Sequence[Path],
+    matrix: DriverMatrix,
+    netdevs: NetdevFacts | None,
+) -> RoleContext:
+    """Gather the evidence for the roles of this node."""
+    speeds: dict[str, float] = {}
+    for netdev in netdevs.netdevs if netdevs else ():
+        if netdev.address and netdev.speed_mbit_s:
+            speeds[netdev.address] = max(netdev.speed_mbit_s / 1000, speeds.get(netdev.address, 0.0))
+    distances: dict[str, dict[str, int]] = {}
+    for path in paths:
+        if path.pcie_kind:
+            distances.setdefault(path.b, {})[path.a] = PCIE_KINDS.index(path.pcie_kind)
+    return RoleContext(
+        rows={row.id: row for row in rows},
+        gpus=gpus,
+        distances=distances,
+        speeds=speeds,
+        neighbours=_count_neighbours(frozenset(nic.id for nic in nics), matrix),
+        virtual=node.virtualization is not None,
+        coherent=any(gpu.memory_numa_node is not None or (gpu.c2c and gpu.c2c.enabled) for gpu in gpus)
+        or any(is_coherent_port(row.vendor, row.device) for row in rows),
+    )
+
+
+def _count_neighbours(nics: frozenset[str], matrix: DriverMatrix) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for pair, kinds in matrix.pairs.items():
+        if pair <= nics:
+            for one in pair:
+                counts[one] = counts.get(one, 0) + any(kind == "PIX" for _, kind in kinds)
+    return counts
+
+
+def build_candidates(nics: Sequence[Nic], around: RoleContext) -> list[Candidate]:
+    """The NICs with their evidence; `nics`: those that are free to have any role."""
+    functions_on_card = Counter(card_address(nic.pci) for nic in nics if nic.pci)
+    return [_candidate(nic, functions_on_card[card_address(nic.pci)] if nic.pci else 1, around) for nic in nics]
+
+
+def _candidate(nic: Nic, functions_on_card: int, around: RoleContext) -> Candidate:
+    row = around.rows.get(nic.pci or "")
+    link = row.link if row else None
+    # SDR is what a kernel prints that has no name for a port's speed: no evidence of a slow NIC
+    rates = [p.rate_gbit_s for p in nic.ports if p.state == "ACTIVE" and p.rate_gbit_s and p.speed != "SDR"]
+    model: Model = (row.vendor, row.device, functions_on_card) if row else (nic.model, around.neighbours.get(nic.id))
+    if nic.virtual_function:  # alike by id, whatever they are for
+        model = (*model, *sorted({port.link_layer or "" for port in nic.ports}))
+    board = (row.subsystem_vendor, row.subsystem_device) if row else (nic.board_id,)
+    return Candidate(
+        nic=nic,
+        model=model,
+        board=(*model, *board),
+        ports_on_card=max(functions_on_card, len(nic.ports)),
+        distance=around.distances.get(nic.id, {}),
+        gbit_s=max(rates, default=around.speeds.get(nic.pci or "")),
+        host_gbyte_s=bandwidth_gbyte_s(link.max_speed_gt_s, link.max_width) if link else None,
+    )
+
 
 Decision = tuple[str, list[str]]
 _NOTHING_KNOWN: Model = (None, None)
 
 
-def with_roles(nics: Sequence[Nic], around: Surroundings) -> list[Nic]:
-    """The same NICs, each with its role and the evidence."""
-    owned = _owned(nics)
+def assign_roles(nics: Sequence[Nic], around: RoleContext) -> list[Nic]:
+    """Assign each NIC its role and the evidence."""
+    owned = _decide_excluded(nics)
     free = [nic for nic in nics if nic.id not in owned]
-    candidates = candidates_of(free, around)
-    fast = {c.model for c in candidates if not c.slow}
+    candidates = build_candidates(free, around)
+    fast = {c.model for c in candidates if not c.is_slow}
     decided = owned | {c.nic.id: _too_slow(c) for c in candidates if c.model not in fast}
-    decided |= _by_place([c for c in candidates if c.model in fast], around)
-    decided |= _unused(candidates, decided, placeless=around.coherent or around.virtual)
+    decided |= _decide_by_distance([c for c in candidates if c.model in fast], around)
+    decided |= _decide_unused(candidates, decided, placeless=around.coherent or around.virtual)
     return [msgspec.structs.replace(nic, role=decided[nic.id][0], role_evidence=decided[nic.id][1]) for nic in nics]
 
 
-def _owned(nics: Sequence[Nic]) -> dict[str, Decision]:
+def _decide_excluded(nics: Sequence[Nic]) -> dict[str, Decision]:
     """Lines 1 and 2."""
-    counted = {nic.id for nic in with_paths(nics)}
+    counted = {nic.id for nic in select_path_nics(nics)}
     owned: dict[str, Decision] = {}
     for nic in nics:
         if nic.limited:
@@ -71,11 +193,11 @@ def _owned(nics: Sequence[Nic]) -> dict[str, Decision]:
 
 def _too_slow(candidate: Candidate) -> Decision:
     """Line 3."""
-    told = f"{candidate.gbit_s:g} Gb/s" if candidate.gbit_s is not None else "its host link carries little"
-    return "management", [f"{told}: too slow for a rail"]
+    rate = f"{candidate.gbit_s:g} Gb/s" if candidate.gbit_s is not None else "its host link carries little"
+    return "management", [f"{rate}: too slow for a rail"]
 
 
-def _by_place(candidates: Sequence[Candidate], around: Surroundings) -> dict[str, Decision]:
+def _decide_by_distance(candidates: Sequence[Candidate], around: RoleContext) -> dict[str, Decision]:
     """Lines 4 to 11."""
     if not around.gpus:
         return {c.nic.id: ("unknown", ["no GPU is seen here that could use it"]) for c in candidates}
@@ -83,37 +205,40 @@ def _by_place(candidates: Sequence[Candidate], around: Surroundings) -> dict[str
         return {c.nic.id: ("unknown", ["nothing says how near it is to any GPU"]) for c in candidates}
     near = [c for c in candidates if c.near]
     if near:
-        rail, why = _near_to_most(near, len(around.gpus))
+        rail, why = _rail_model_by_distance(near, len(around.gpus))
         rails = [c for c in near if c.model == rail]
     else:
-        rail, why = _without_switch(candidates, around)
+        rail, why = _rail_model_without_switch(candidates, around)
         rails = [c for c in candidates if c.model == rail]
     if rail is None:
-        return {c.nic.id: ("unknown", [_told(c, around), why]) for c in candidates}
+        return {c.nic.id: ("unknown", [_describe_distance(c, around), why]) for c in candidates}
     return {
-        c.nic.id: ("rail", [_told(c, around), why]) if c in rails else _beside(c, rails, around) for c in candidates
+        c.nic.id: ("rail", [_describe_distance(c, around), why])
+        if c in rails
+        else _decide_beside_rails(c, rails, around)
+        for c in candidates
     }
 
 
-def _near_to_most(near: Sequence[Candidate], gpus: int) -> tuple[Model | None, str]:
+def _rail_model_by_distance(near: Sequence[Candidate], gpus: int) -> tuple[Model | None, str]:
     reached: dict[Model, set[str]] = {}
     for candidate in near:
         reached.setdefault(candidate.model, set()).update(candidate.near)
-    model = _first(near, lambda c: len(reached[c.model]))
+    model = _heaviest_model(near, lambda c: len(reached[c.model]))
     if model is None:
         return None, "several models are near to equally many GPUs"
     name = next((c.nic.model for c in near if c.model == model and c.nic.model), "this kind")
     return model, f"{name} is near to {len(reached[model])} of {gpus} GPUs"
 
 
-def _without_switch(candidates: Sequence[Candidate], around: Surroundings) -> tuple[Model | None, str]:
+def _rail_model_without_switch(candidates: Sequence[Candidate], around: RoleContext) -> tuple[Model | None, str]:
     cards = Counter(c.model for c in {_card(c.nic): c for c in candidates}.values())
     if cards.total() > 1 and _NOTHING_KNOWN in cards:
         return None, "no switch is shared with a GPU, and nothing says what models they are"
     if around.coherent:
-        return _most(candidates, cards, "GPUs hang on their CPUs by C2C", "cards")
+        return _most_common_model(candidates, cards, "GPUs hang on their CPUs by C2C", "cards")
     if around.virtual:
-        return _most(candidates, Counter(c.model for c in candidates), "a virtual machine", "functions")
+        return _most_common_model(candidates, Counter(c.model for c in candidates), "a virtual machine", "functions")
     if len(cards) == 1:
         return candidates[0].model, "no switch is shared with a GPU, and there is no other model"
     least = min(min(c.distance.values()) for c in candidates if c.distance)
@@ -123,15 +248,17 @@ def _without_switch(candidates: Sequence[Candidate], around: Surroundings) -> tu
     return None, "no switch is shared with a GPU, and several models are as near"
 
 
-def _most(candidates: Sequence[Candidate], counts: Counter[Model], where: str, what: str) -> tuple[Model | None, str]:
-    model = _first(candidates, lambda c: counts[c.model])
+def _most_common_model(
+    candidates: Sequence[Candidate], counts: Counter[Model], where: str, what: str
+) -> tuple[Model | None, str]:
+    model = _heaviest_model(candidates, lambda c: counts[c.model])
     if model is None:
         return None, f"{where}, and several models have as many {what}"
     return model, f"{where}: {counts[model]} of {counts.total()} {what} are of this model"
 
 
-def _first(candidates: Iterable[Candidate], weight: Callable[[Candidate], int]) -> Model | None:
-    """The model of the greatest weight, of those the fastest; None where that leaves several."""
+def _heaviest_model(candidates: Iterable[Candidate], weight: Callable[[Candidate], int]) -> Model | None:
+    """The model with the greatest weight, of those the fastest; None where several are left."""
     ranked: dict[Model, tuple[int, float]] = {}
     for candidate in candidates:
         speed = max(candidate.gbit_s or 0.0, ranked.get(candidate.model, (0, 0.0))[1])
@@ -142,24 +269,24 @@ def _first(candidates: Iterable[Candidate], weight: Callable[[Candidate], int]) 
 
 
 def _card(nic: Nic) -> str:
-    return slot_of(nic.pci) if nic.pci else nic.id
+    return card_address(nic.pci) if nic.pci else nic.id
 
 
-def _beside(candidate: Candidate, rails: Sequence[Candidate], around: Surroundings) -> Decision:
+def _decide_beside_rails(candidate: Candidate, rails: Sequence[Candidate], around: RoleContext) -> Decision:
     """Lines 8 to 11."""
-    told = _told(candidate, around)
+    distance = _describe_distance(candidate, around)
     if candidate.board in {rail.board for rail in rails}:
-        return "unknown", [told, "of the same model and board as the rails"]
-    slower = _slower(candidate, rails)
+        return "unknown", [distance, "of the same model and board as the rails"]
+    slower = _why_slower(candidate, rails)
     if slower:
-        return "management", [told, slower]
+        return "management", [distance, slower]
     if slower is not None and not candidate.near and candidate.ports_on_card > 1:
-        return "storage", [told, f"another board than the rails, with {candidate.ports_on_card} ports, as fast"]
-    return "unknown", [told, "another model or board than the rails"]
+        return "storage", [distance, f"another board than the rails, with {candidate.ports_on_card} ports, as fast"]
+    return "unknown", [distance, "another model or board than the rails"]
 
 
-def _slower(candidate: Candidate, rails: Sequence[Candidate]) -> str | None:
-    """Why it is slower than the rails; "" where it is not; None where nothing tells."""
+def _why_slower(candidate: Candidate, rails: Sequence[Candidate]) -> str | None:
+    """Why it is slower than the rails; "" where it is not; None where that is unknown."""
     rail_rates = [rail.gbit_s for rail in rails if rail.gbit_s is not None]
     if candidate.gbit_s is not None and rail_rates:
         rate = max(rail_rates)
@@ -175,20 +302,22 @@ def _slower(candidate: Candidate, rails: Sequence[Candidate]) -> str | None:
     return ""
 
 
-def _told(candidate: Candidate, around: Surroundings) -> str:
-    """How near it is, in words."""
+def _describe_distance(candidate: Candidate, around: RoleContext) -> str:
+    """Describe its distance to the GPUs."""
     if not candidate.distance:
         return "its distance to the GPUs is not known"
     least = min(candidate.distance.values())
     labels = [gpu.label for gpu in around.gpus if candidate.distance.get(gpu.id) == least]
-    at = "every GPU" if len(labels) == len(around.gpus) > 1 else ", ".join(labels)
-    return f"{PCIE_KINDS[least]} to {at}"
+    gpus = "every GPU" if len(labels) == len(around.gpus) > 1 else ", ".join(labels)
+    return f"{PCIE_KINDS[least]} to {gpus}"
 
 
-def _unused(candidates: Sequence[Candidate], decided: Mapping[str, Decision], placeless: bool) -> dict[str, Decision]:
-    """Dark ports that nobody cabled, told from those that lost their cable by what their siblings do.
+def _decide_unused(
+    candidates: Sequence[Candidate], decided: Mapping[str, Decision], placeless: bool
+) -> dict[str, Decision]:
+    """Dark ports that were never cabled; their siblings distinguish them from ports that lost their cable.
 
-    `placeless`: a superchip or a guest, where rails are told by their number and not by their place.
+    `placeless`: a superchip or a guest, where rails are found by their number and not by their position.
     """
 
     def kind(candidate: Candidate) -> tuple[object, ...]:
@@ -196,12 +325,12 @@ def _unused(candidates: Sequence[Candidate], decided: Mapping[str, Decision], pl
         return decided[candidate.nic.id][0], candidate.model, position
 
     rails = [c for c in candidates if decided[c.nic.id][0] == "rail"]
-    fault = all(c.dark for c in rails) and len({_card(c.nic) for c in rails}) > 1
-    lit = {kind(c) for c in candidates if not c.dark}
-    found: dict[str, Decision] = {}
+    fault = all(c.is_dark for c in rails) and len({_card(c.nic) for c in rails}) > 1
+    lit = {kind(c) for c in candidates if not c.is_dark}
+    unused: dict[str, Decision] = {}
     for candidate in candidates:
         role, evidence = decided[candidate.nic.id]
         stays = role == "rail" and (candidate.near or placeless) and fault
         if kind(candidate) not in lit and not stays:
-            found[candidate.nic.id] = "unused", [*evidence, "no signal, nor on any port like it"]
-    return found
+            unused[candidate.nic.id] = "unused", [*evidence, "no signal, nor on any port like it"]
+    return unused

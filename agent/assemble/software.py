@@ -1,37 +1,44 @@
-"""The software of the report: GPU driver, kernel modules, services, RDMA stack."""
+"""The software of the report: GPU driver, kernel modules, services, RDMA stack, NCCL and limits."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from agent.assemble.facts import Facts
-from agent.assemble.identity import identity
-from agent.assemble.nccl import device_nodes_of, limits_of, nccl_of, parameters_of, shared_memory_of
-from agent.model.node import Driver, Module, RdmaStack, Service, Software
-from probes import gpu, modules, services
+from agent.assemble.facts import ProbeFacts
+from agent.assemble.sort_key import sort_key
+from agent.model.node import Driver, Module, Nccl, NcclLibrary, NcclSetting, RdmaStack, Service, Software
+from probes.gpu import facts as gpu
+from probes.kernel import modules
+from probes.kernel.modules import ModuleFacts
+from probes.kernel.system import KernelFacts
+from probes.system import services
+from probes.system.limits import LimitFacts
 
 if TYPE_CHECKING:
-    from probes.kernel_log_facts import KernelLogFacts
-    from probes.rdma_netlink import RdmaNetlinkFacts
+    from probes.kernel.log_facts import KernelLogFacts
+    from probes.nccl.jobs import NcclVariable
+    from probes.nccl.probe import NcclFacts, NcclLibraryFile
+    from probes.rdma.netlink import RdmaNetlinkFacts
 
 
-def software_of(facts: Facts) -> Software:
-    """What runs this node. The running driver's own words come before those of a tool."""
+def build_software(facts: ProbeFacts) -> Software:
+    """Build the software of the node. The running driver's values win over those of a tool."""
     loaded = facts.of("modules", modules.ModuleFacts)
     listed = facts.of("lsmod", modules.ModuleFacts)
     either = loaded or listed
-    rdma: RdmaNetlinkFacts | None = facts.told("rdma_netlink")
-    log: KernelLogFacts | None = facts.told("kernel_log")
+    rdma: RdmaNetlinkFacts | None = facts.get("rdma_netlink")
+    log: KernelLogFacts | None = facts.get("kernel_log")
     return Software(
         driver=_driver(facts, either),
         modules=_modules(loaded, listed),
         services=_services(facts.of("services", services.ServiceFacts)),
         rdma_stack=RdmaStack(kind=either.rdma_stack, version=either.ofed) if either else RdmaStack(),
         imex=_imex(facts.of("services", services.ServiceFacts)),
-        nccl=nccl_of(facts),
-        limits=limits_of(facts),
-        device_nodes=device_nodes_of(facts),
-        shared_memory_mib=shared_memory_of(facts),
+        nccl=build_nccl(facts),
+        limits=build_limits(facts),
+        device_nodes=list_device_nodes(facts),
+        shared_memory_mib=compute_shared_memory(facts),
         peer_memory_clients=sorted(either.peer_memory_clients) if either else [],
         rdma_namespaces=rdma.namespaces if rdma else None,
         kernel_log_since=log.since if log else None,
@@ -39,14 +46,14 @@ def software_of(facts: Facts) -> Software:
     )
 
 
-def _driver(facts: Facts, loaded: modules.ModuleFacts | None) -> Driver:
+def _driver(facts: ProbeFacts, loaded: modules.ModuleFacts | None) -> Driver:
     nvml = facts.of("nvml", gpu.GpuFacts) or gpu.GpuFacts(())
     tool = facts.of("nvidia_smi", gpu.GpuFacts) or gpu.GpuFacts(())
     return Driver(
         version=nvml.driver_version or (loaded.nvidia_version if loaded else None) or tool.driver_version,
         open=loaded.nvidia_open if loaded else None,
         cuda=nvml.cuda_version or tool.cuda_version,
-        parameters=parameters_of(loaded),
+        parameters=select_parameters(loaded),
         confidential_computing=nvml.confidential_computing,
     )
 
@@ -55,13 +62,104 @@ def _modules(*sources: modules.ModuleFacts | None) -> list[Module]:
     versions: dict[str, str | None] = {}
     for module in (module for source in sources if source for module in source.modules):
         versions[module.name] = versions.get(module.name) or module.version
-    return [Module(name=name, version=versions[name]) for name in sorted(versions, key=identity)]
+    return [Module(name=name, version=versions[name]) for name in sorted(versions, key=sort_key)]
 
 
-def _imex(found: services.ServiceFacts | None) -> dict[str, str]:
-    return dict(sorted(found.imex.items())) if found and found.imex else {}
+def _imex(facts: services.ServiceFacts | None) -> dict[str, str]:
+    return dict(sorted(facts.imex.items())) if facts and facts.imex else {}
 
 
-def _services(found: services.ServiceFacts | None) -> list[Service]:
-    rows = sorted(found.services, key=lambda s: identity(s.name)) if found else []
+def _services(facts: services.ServiceFacts | None) -> list[Service]:
+    rows = sorted(facts.services, key=lambda s: sort_key(s.name)) if facts else []
     return [Service(name=s.name, state=s.state, version=s.version) for s in rows]
+
+
+# Parameters of the NVIDIA driver that affect links; RegistryDwords holds those without a name of their own.
+PARAMETERS = (
+    "EnableStreamMemOPs",
+    "EnablePCIERelaxedOrderingMode",
+    "GrdmaPciTopoCheckOverride",
+    "CoherentGPUMemoryMode",
+    "NvLinkDisable",
+    "EnablePCIeGen3",
+    "EnableGpuFirmware",
+    "ImexChannelCount",
+    "CreateImexChannel0",
+    "RegistryDwords",
+    "RegistryDwordsPerDevice",
+    "ExcludedGpus",
+    "GpuBlacklist",
+)
+VALUE_CHARACTERS = 512
+
+
+def build_nccl(facts: ProbeFacts) -> Nccl:
+    """NCCL of this node: libraries, plugins, settings, jobs."""
+    nccl: NcclFacts | None = facts.get("nccl")
+    if nccl is None:
+        return Nccl()
+    return Nccl(
+        libraries=_libraries(nccl.libraries),
+        plugins=_libraries(nccl.plugins),
+        helpers=_libraries(nccl.others),
+        settings=_settings(nccl.settings),
+        not_settings=_settings(nccl.not_settings),
+        searched=sorted(nccl.searched, key=sort_key),
+        unread=sorted(nccl.unread, key=sort_key),
+        jobs=nccl.jobs,
+        jobs_unread=nccl.jobs_unread,
+        files=sorted(nccl.files, key=sort_key),
+        topology_devices={path: list(nccl.devices[path]) for path in sorted(nccl.devices)},
+    )
+
+
+def build_limits(facts: ProbeFacts) -> dict[str, str]:
+    """Locked memory limits by user or service; "exempt WHO" and "rdma WHO" where a process has CAP_IPC_LOCK or an RDMA
+    device open."""
+    limit_facts = facts.of("limits", LimitFacts) or LimitFacts()
+    nccl: NcclFacts | None = facts.get("nccl")
+    rows: dict[str, str] = {}
+    for limit in (*limit_facts.services, *(nccl.limits if nccl else ()), *limit_facts.users):
+        rows[f"memlock {limit.who}"] = limit.memlock
+        if limit.exempt is not None:
+            rows[f"exempt {limit.who}"] = "yes" if limit.exempt else "no"
+        if limit.rdma:
+            rows[f"rdma {limit.who}"] = "yes"
+    return {who: rows[who] for who in sorted(rows, key=sort_key)}
+
+
+def list_device_nodes(facts: ProbeFacts) -> list[str] | None:
+    """Device nodes of GPUs and RDMA, sorted; None: unknown."""
+    limits = facts.of("limits", LimitFacts)
+    return sorted(limits.device_nodes, key=sort_key) if limits and limits.device_nodes is not None else None
+
+
+def compute_shared_memory(facts: ProbeFacts) -> int | None:
+    """The size of /dev/shm, MiB."""
+    nccl: NcclFacts | None = facts.get("nccl")
+    kernel = facts.of("kernel", KernelFacts)
+    if nccl is None or nccl.shared_memory is None:
+        return None
+    if nccl.shared_memory != "default":
+        return int(nccl.shared_memory) >> 10
+    return kernel.memory_mib // 2 if kernel and kernel.memory_mib else None
+
+
+def select_parameters(loaded: ModuleFacts | None) -> dict[str, str]:
+    """The driver parameters that affect links."""
+    parameters = (loaded.nvidia_params if loaded else None) or {}
+    return {name: parameters[name][:VALUE_CHARACTERS] for name in PARAMETERS if name in parameters}
+
+
+def _libraries(libraries: Iterable[NcclLibraryFile]) -> list[NcclLibrary]:
+    rows = sorted(libraries, key=lambda library: sort_key(library.path))
+    return [NcclLibrary(path=library.path, version=library.version, used_by=library.used_by) for library in rows]
+
+
+def _settings(settings: Iterable[NcclVariable]) -> list[NcclSetting]:
+    """Settings in the order of files and lines."""
+    rows = sorted(settings, key=lambda setting: (sort_key(setting.source), sort_key(setting.key)))
+    return [
+        NcclSetting(key=setting.key, value=setting.value, source=setting.source, scope=setting.scope, line=setting.line)
+        for setting in rows
+    ]

@@ -1,1 +1,4 @@
-"""The command line: parse, call one function, print, choose the exit code."""
+"""The command line: parse options, call one function, print its result, choose the exit code.
+
+No logic that another caller could need belongs here, and nothing else imports this package.
+"""

@@ -1,41 +1,43 @@
-"""`diff`: two reports or sources, and what changed between them."""
+"""`diff`: the changes between two reports or sources."""
 
 from __future__ import annotations
 
 import msgspec
 
-from agent.cli.asked import Asked
-from agent.cli.delivery import deliver, form_of, show
-from agent.cli.refused import Refused
+from agent.cli.errors import CliError
+from agent.cli.output import choose_format, deliver, show
+from agent.cli.request import ReportRequest
 from agent.config import Configuration
-from agent.diagnose import judged
+from agent.diagnose import evaluate_report
 from agent.diff import diff as compare
 from agent.model.report import Report
-from agent.reports import BadReport, is_report, read
+from agent.reports import ReportError, is_report, read_report
 from agent.version import VERSION
 
 SAME, DIFFERS = 0, 1
 
 
-def diff(old: str, new: str, asked: Asked, wanted: str | None, output: str | None, no_color: bool) -> int:
-    """Print what changed; the exit code tells whether anything did."""
-    form = wanted or form_of(output)
-    made = compare(_report(old, asked), _report(new, asked))
+def run_diff(
+    old: str, new: str, request: ReportRequest, form_option: str | None, output: str | None, no_color: bool
+) -> int:
+    """Print the changes and return the exit code."""
+    form = form_option or choose_format(output)
+    difference = compare(_load_or_scan(old, request), _load_or_scan(new, request))
     if form == "json":
-        deliver(msgspec.json.format(msgspec.json.encode(made, order="deterministic"), indent=2) + b"\n", output)
+        deliver(msgspec.json.format(msgspec.json.encode(difference, order="deterministic"), indent=2) + b"\n", output)
     else:
         from agent.diff.page import page
 
-        show(lambda width: page(made, width), output, no_color)
-    return DIFFERS if made.changes else SAME
+        show(lambda width: page(difference, width), output, no_color)
+    return DIFFERS if difference.changes else SAME
 
 
-def _report(path: str, asked: Asked) -> Report:
-    """A finished report as it stands, judged again where another version wrote it; else a scan of what is there."""
+def _load_or_scan(path: str, request: ReportRequest) -> Report:
+    """Load a finished report, re-evaluated if another version wrote it; otherwise scan the source."""
     if not is_report(path):
-        return asked._replace(source=path).reported()[0]
+        return request._replace(source=path).make_report()[0]
     try:
-        report = read(path)
-    except BadReport as error:
-        raise Refused(str(error)) from error
-    return report if report.generator.version == VERSION else judged(report, Configuration())
+        report = read_report(path)
+    except ReportError as error:
+        raise CliError(str(error)) from error
+    return report if report.generator.version == VERSION else evaluate_report(report, Configuration())

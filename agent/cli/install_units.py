@@ -1,4 +1,4 @@
-"""`install-units`: the one command that writes to the host's configuration, and only when it is called."""
+"""`install-units`: the only command that writes to the host's configuration."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.refused import Refused
+from agent.cli.errors import CliError
 
 if TYPE_CHECKING:
-    from agent.units import Unit
+    from agent.units import SystemdUnit
 
 
 def install_units(
@@ -39,26 +39,26 @@ def install_units(
     show: Annotated[bool, typer.Option("--print", help="Show the units; write nothing.")] = False,
 ) -> None:
     """Put the systemd units of this fabricscope in place; they are enabled by hand. Exit 0."""
-    from agent.units import FIRST, BadUnits, units
+    from agent.units import SCAN_PART, UnitsError, render_units
 
-    wanted = [FIRST, *(part.strip() for part in (with_ or "").split(",") if part.strip())]
+    parts = [SCAN_PART, *(part.strip() for part in (with_ or "").split(",") if part.strip())]
     place = os.path.normpath((prefix or "") + os.path.join("/", unit_dir))
     try:
-        line, unpacks = (program, program.endswith(".pyz")) if program else _running()
-        made = units(wanted, line, unpacks)
+        line, unpacks = (program, program.endswith(".pyz")) if program else _current_program()
+        units = render_units(parts, line, unpacks)
         if show:
-            sys.stdout.write("\n".join(f"# {os.path.join(place, unit.name)}\n{unit.text}" for unit in made))
+            sys.stdout.write("\n".join(f"# {os.path.join(place, unit.name)}\n{unit.text}" for unit in units))
             return
         if not program:
-            _reached(line)
-        written = _write(place, made, force, prefix is not None)
-    except BadUnits as error:
-        raise Refused(str(error)) from error
-    _next(place, made, written, line, prefix is not None)
+            _check_reachable(line)
+        written = _write_units(place, units, force, prefix is not None)
+    except UnitsError as error:
+        raise CliError(str(error)) from error
+    _print_next_steps(place, units, written, line, prefix is not None)
 
 
-def _running() -> tuple[str, bool]:
-    """How the fabricscope that runs is started, and whether it is one file that unpacks itself."""
+def _current_program() -> tuple[str, bool]:
+    """The command line of the running fabricscope, and whether it is a zipapp."""
     import zipfile
 
     path = os.path.abspath(sys.argv[0])
@@ -71,54 +71,54 @@ def _running() -> tuple[str, bool]:
     return f"{sys.executable} {os.path.abspath(fabricscope.__file__)}", False
 
 
-def _reached(line: str) -> None:
-    """Raises Refused where the service could not start what runs here: ExecStart would fail on the first timer."""
-    from agent.units import out_of_reach
+def _check_reachable(line: str) -> None:
+    """Raises CliError if the service could not start this program: ExecStart would fail on the first timer."""
+    from agent.units import why_unreachable
 
     unpacked = line.endswith(".pyz")
     mine = [] if unpacked else [os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))]
     for path in [*line.split(" "), sys.executable, sys.base_prefix, *mine]:
-        why = out_of_reach(path)
+        why = why_unreachable(path)
         if why:
-            raise Refused(f"{why}: install fabricscope below /opt or /usr/local, or name another by --exec")
+            raise CliError(f"{why}: install fabricscope below /opt or /usr/local, or name another by --exec")
 
 
-def _write(place: str, made: list[Unit], force: bool, rooted: bool) -> list[str]:
-    """The units that were not there yet, all or (where one is refused) none. Raises Refused."""
-    from agent.units import changed_by_hand, put, signed
+def _write_units(place: str, units: list[SystemdUnit], force: bool, rooted: bool) -> list[str]:
+    """Write the units that are missing, all or (if one is refused) none. Raises CliError."""
+    from agent.units import add_signature, install_file, why_not_replaceable
     from agent.version import VERSION
 
     if not rooted and not os.path.isdir(place):
-        raise Refused(
+        raise CliError(
             f"{place} is no folder here: without systemd there is nothing to install (--prefix roots the whole)"
         )
-    files = {os.path.join(place, unit.name): signed(unit, VERSION) for unit in made}
+    files = {os.path.join(place, unit.name): add_signature(unit, VERSION) for unit in units}
     try:
-        refused = [] if force else [(path, changed_by_hand(path, data)) for path, data in files.items()]
+        refused = [] if force else [(path, why_not_replaceable(path, data)) for path, data in files.items()]
         for path, why in refused:
             if why:
-                raise Refused(
+                raise CliError(
                     f"{path} is {why}: not replaced (--force does; `systemctl edit` keeps changes beside a unit)"
                 )
         if rooted:
             os.makedirs(place, exist_ok=True)
-        return [path for path, data in files.items() if put(path, data)]
+        return [path for path, data in files.items() if install_file(path, data)]
     except OSError as error:
         hint = "; as root, or see --print" if isinstance(error, PermissionError) else ""
-        raise Refused(f"{place}: {error.strerror}{hint}") from error
+        raise CliError(f"{place}: {error.strerror}{hint}") from error
 
 
-def _next(place: str, made: list[Unit], written: list[str], line: str, rooted: bool) -> None:
-    for unit in made:
+def _print_next_steps(place: str, units: list[SystemdUnit], written: list[str], line: str, rooted: bool) -> None:
+    for unit in units:
         path = os.path.join(place, unit.name)
         sys.stdout.write(f"{'wrote' if path in written else 'as it was'}  {path}\n")
     sys.stdout.write(f"They start {line}\n")
     if rooted:
         return
-    instead = {unit.name for unit in made for other in made if other.enabled and other.name in unit.conflicts}
-    enabled = " ".join(unit.name for unit in made if unit.enabled and unit.name not in instead)
+    instead = {unit.name for unit in units for other in units if other.enabled and other.name in unit.conflicts}
+    enabled = " ".join(unit.name for unit in units if unit.enabled and unit.name not in instead)
     sys.stdout.write(f"\nNext:\n    systemctl daemon-reload\n    systemctl enable --now {enabled}\n")
-    for unit in made:
+    for unit in units:
         if unit.name in instead and unit.enabled:
             others = " ".join(name for name in unit.conflicts if name in enabled)
             sys.stdout.write(f"or, in place of {others}:\n    systemctl enable --now {unit.name}\n")

@@ -1,4 +1,4 @@
-"""The commands. Each imports what it needs when it runs: `--version` must not pay for a scan."""
+"""The commands. Each imports what it needs when it runs, so that `--version` stays fast."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from typing import Annotated
 import typer
 
 from agent.cli import options as opt
+from agent.cli.errors import INTERRUPTED, CliError
 from agent.cli.install_units import install_units
 from agent.cli.netbox import netbox
+from agent.cli.output import open_streams
 from agent.cli.profiles import profiles
-from agent.cli.program import program
-from agent.cli.refused import Refused
+from agent.cli.program import build_program
 from agent.cli.ship import ship
-from agent.cli.streams import open_streams
 from agent.cli.watch import watch
 from agent.version import VERSION
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-USAGE, CHECK_UNKNOWN, INTERRUPTED = 2, 3, 130
-USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]  # typer hands out UsageError by no public name
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+USAGE, CHECK_UNKNOWN = 2, 3
+# typer exports UsageError under no public name
+USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="fabricscope",
@@ -36,65 +37,65 @@ app = typer.Typer(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """The whole program: every expected failure is one line on stderr and an exit code, never a traceback."""
+    """Run the program: every expected failure is one line on stderr and an exit code, never a traceback."""
     open_streams()
     debug = "--debug" in arguments
-    arguments = [each for each in arguments if each != "--debug"]
+    arguments = [argument for argument in arguments if argument != "--debug"]
     failed = CHECK_UNKNOWN if arguments[:1] == ["check"] else USAGE
     try:
-        code = program(app, arguments)(args=list(arguments), prog_name="fabricscope", standalone_mode=False)
+        code = build_program(app, arguments)(args=list(arguments), prog_name="fabricscope", standalone_mode=False)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        return _told("interrupted", INTERRUPTED)
-    except (BrokenPipeError, SystemExit) as error:  # SystemExit: the library's own end, of completion or a closed pipe
+        return _print_error("interrupted", INTERRUPTED)
+    except (BrokenPipeError, SystemExit) as error:  # SystemExit: typer's, after completion or on a closed pipe
         if isinstance(error, SystemExit) and not error.code:
             return 0
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes stdout once more at exit
-        return _told("stdout was closed before all was written", failed)
-    except (Refused, OSError) as error:
+        return _print_error("stdout was closed before all was written", failed)
+    except (CliError, OSError) as error:
         if debug:
             raise
-        if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
-            return _told(f"stdout: {error.strerror}", failed)
-        return _told(str(error), failed)
+        if isinstance(error, OSError) and error.filename is None and error.errno in _DISK_ERRORS:
+            return _print_error(f"stdout: {error.strerror}", failed)
+        return _print_error(str(error), failed)
     except USAGE_ERROR as error:
-        return _usage(error, failed)
+        return _print_usage_error(error, failed)
     except typer.Abort:
-        return _told("interrupted", INTERRUPTED)
-    if code == INTERRUPTED:  # the library's own answer to Ctrl-C
-        return _told("interrupted", INTERRUPTED)
+        return _print_error("interrupted", INTERRUPTED)
+    if code == INTERRUPTED:  # typer's result for Ctrl-C
+        return _print_error("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else 0
 
 
-def _told(text: str, code: int) -> int:
+def _print_error(text: str, code: int) -> int:
     print(f"fabricscope: {text}", file=sys.stderr)
     return code
 
 
-def _usage(error: Exception, code: int) -> int:
-    said = getattr(error, "format_message", lambda: str(error))()
-    if said.startswith("Usage:"):  # no command was given: the help itself
-        print(said, file=sys.stderr)
+def _print_usage_error(error: Exception, code: int) -> int:
+    message = getattr(error, "format_message", lambda: str(error))()
+    if message.startswith("Usage:"):  # no command: the help itself
+        print(message, file=sys.stderr)
         return code
     context = getattr(error, "ctx", None)
     where = f" (see {context.command_path} --help)" if context else ""
-    return _told(said.rstrip(".") + where, code) if said else code
+    return _print_error(message.rstrip(".") + where, code) if message else code
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         print(f"fabricscope {VERSION}")
         raise typer.Exit
 
 
 @app.callback()
-def _program(
+def _accept_program_options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
-    """Options of the program itself; `--debug` is taken out in `run`, from wherever it stands."""
+    """Options of the program itself; `--debug` is removed in `run`, at any position."""
 
 
 @app.command()
@@ -124,13 +125,12 @@ def scan(
     verbose: opt.Verbose = False,
 ) -> None:
     """Probe a host, build its topology, judge it, write one report. Exit 0 once the report is written."""
-    from agent.cli.asked import Asked, Earlier
-    from agent.cli.scan import Kept
-    from agent.cli.scan import scan as do
+    from agent.cli.request import HistoryOptions, ReportRequest
+    from agent.cli.scan import CaptureTarget, run_scan
 
-    earlier = Earlier(state_dir, accept_inventory, interval)
-    asked = Asked(source, root, report, only, skip, timeout, config, quiet, verbose, earlier, profile)
-    do(asked, form.value if form else None, output, Kept(capture, redact), no_color)
+    earlier = HistoryOptions(state_dir, accept_inventory, interval)
+    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, verbose, earlier, profile)
+    run_scan(request, form.value if form else None, output, CaptureTarget(capture, redact), no_color)
 
 
 @app.command()
@@ -155,7 +155,7 @@ def check(
             help="With --report: older than this many seconds is unknown.",
             min=0,
             metavar="SECONDS",
-            callback=opt.a_number,
+            callback=opt.reject_nan,
         ),
     ] = None,
     as_: Annotated[opt.CheckAs, typer.Option("--as", help="Whose contract to answer by.")] = opt.CheckAs.NAGIOS,
@@ -163,12 +163,12 @@ def check(
     verbose: opt.Verbose = False,
 ) -> None:
     """The same as a monitoring plugin: one summary line, a line a finding. Exit 0 ok, 1 warning, 2 error, 3 unknown."""
-    from agent.cli.asked import Asked, Earlier
-    from agent.cli.check import check as do
+    from agent.cli.check import run_check
+    from agent.cli.request import HistoryOptions, ReportRequest
 
-    earlier = Earlier(state_dir, accept_inventory, interval)
-    asked = Asked(source, root, report, only, skip, timeout, config, quiet, verbose, earlier, profile)
-    raise typer.Exit(do(asked, fail_on.value if fail_on else None, max_age, as_.value))
+    earlier = HistoryOptions(state_dir, accept_inventory, interval)
+    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, verbose, earlier, profile)
+    raise typer.Exit(run_check(request, fail_on.value if fail_on else None, max_age, as_.value))
 
 
 @app.command()
@@ -191,11 +191,12 @@ def capture(
     verbose: opt.Verbose = False,
 ) -> None:
     """Record all the evidence of this host into one archive that replays anywhere."""
-    from agent.cli.asked import Asked
-    from agent.cli.scan import Kept
-    from agent.cli.scan import capture as do
+    from agent.cli.request import ReportRequest
+    from agent.cli.scan import CaptureTarget, run_capture
 
-    do(Asked(source, root, None, None, None, timeout, None, quiet, verbose), Kept(output, redact))
+    run_capture(
+        ReportRequest(source, root, None, None, None, timeout, None, quiet, verbose), CaptureTarget(output, redact)
+    )
 
 
 @app.command()
@@ -214,14 +215,14 @@ def diff(
     verbose: opt.Verbose = False,
 ) -> None:
     """What changed between two reports: devices, links, settings, findings. Exit 0 nothing, 1 something."""
-    from agent.cli.asked import Asked
-    from agent.cli.diff import diff as do
+    from agent.cli.diff import run_diff
+    from agent.cli.request import ReportRequest
 
-    asked = Asked(None, None, None, None, None, timeout, config, quiet, verbose)
-    raise typer.Exit(do(old, new, asked, form.value if form else None, output, no_color))
+    request = ReportRequest(None, None, None, None, None, timeout, config, quiet, verbose)
+    raise typer.Exit(run_diff(old, new, request, form.value if form else None, output, no_color))
 
 
-@app.command()
+@app.command(help=f"One report for a neighbour: {opt.EXPORT_FORMS}. Exit 0 once it is written.")
 def export(
     form: Annotated[opt.ExportFormat, typer.Argument(metavar="FORMAT", help="What to write.", show_default=False)],
     source: opt.Source = None,
@@ -239,14 +240,15 @@ def export(
     quiet: opt.Quiet = False,
     verbose: opt.Verbose = False,
 ) -> None:
-    """One report for a neighbour: ansible, html, junit, nccl-topo, netbox, nfd, prometheus, slurm or svg. Exit 0
-    once it is written."""
-    from agent.cli.asked import Asked, Earlier
-    from agent.cli.export import export as do
+    """Write one report in a form of agent/outputs/export."""
+    from agent.cli.output import deliver
+    from agent.cli.request import HistoryOptions, ReportRequest
+    from agent.outputs.export import export_report
 
-    earlier = Earlier(state_dir, accept_inventory, interval)
-    asked = Asked(source, root, report, only, skip, timeout, config, quiet, verbose, earlier, profile)
-    do(asked, form.value, output)
+    earlier = HistoryOptions(state_dir, accept_inventory, interval)
+    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, verbose, earlier, profile)
+    exported_report, _ = request.make_report()
+    deliver(export_report(form.value, exported_report).encode("utf-8", "replace"), output)
 
 
 @app.command()
@@ -254,9 +256,9 @@ def rules(
     form: Annotated[opt.ListFormat, typer.Option("--format", help="text or json.")] = opt.ListFormat.TEXT,
 ) -> None:
     """The rule catalogue, a line a rule."""
-    from agent.cli.catalogue import rules as do
+    from agent.cli.reference import print_rules
 
-    do(form.value)
+    print_rules(form.value)
 
 
 @app.command()
@@ -264,17 +266,17 @@ def explain(
     rule: Annotated[str, typer.Argument(help="A rule's name, as in a finding.", show_default=False)],
 ) -> None:
     """One rule's page: what it checks, why, how it is decided, what keeps it silent, how to confirm and mend."""
-    from agent.cli.catalogue import explain as do
+    from agent.cli.reference import print_rule
 
-    do(rule)
+    print_rule(rule)
 
 
 @app.command()
 def schema() -> None:
     """The JSON Schema of the report."""
-    from agent.cli.catalogue import schema as do
+    from agent.cli.reference import print_schema
 
-    do()
+    print_schema()
 
 
 app.command()(install_units)

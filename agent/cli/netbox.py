@@ -1,4 +1,4 @@
-"""The sub-commands of `netbox`: keep NetBox in step with what nodes are."""
+"""The sub-commands of `netbox`: sync nodes, NICs and cables to NetBox."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent.cli import options as opt
-from agent.cli.refused import Refused
+from agent.cli.errors import CliError
 
 if TYPE_CHECKING:
-    from agent.netbox.matching import Given
-    from agent.netbox.run import Applied, Plan, Wish
+    from agent.netbox.matching import ReportedNode
+    from agent.netbox.run import ApplyOptions, ApplyResult, SyncPlan
 
 IN_STEP, DIFFERS, UNREACHABLE = 0, 1, 2
 INSTALL = "pynetbox is not installed: pip install 'fabricscope[netbox]' (or pip install 'pynetbox>=7.4')"
@@ -22,7 +22,7 @@ netbox = typer.Typer(help="Keep NetBox in step with what nodes are: plan, apply.
 
 
 class PlanFormat(str, Enum):
-    """Forms of a plan."""
+    """Output formats of a plan."""
 
     TEXT = "text"
     JSON = "json"
@@ -40,7 +40,7 @@ Url = Annotated[str | None, _option("URL", "Where NetBox is: https://HOST; else 
 TokenFile = Annotated[str | None, _option("FILE", "Holds the token; else the variable NETBOX_TOKEN.")]
 Ca = Annotated[str | None, _option("FILE", "Authorities to believe; else the system's.")]
 Timeout = Annotated[
-    float, typer.Option(metavar="SECONDS", help="Bound on one request.", min=0.1, max=3600, callback=opt.a_number)
+    float, typer.Option(metavar="SECONDS", help="Bound on one request.", min=0.1, max=3600, callback=opt.reject_nan)
 ]
 Create = Annotated[
     bool, typer.Option("--create", help="Make devices that NetBox lacks: --site, --role, --device-type.")
@@ -71,9 +71,9 @@ def netbox_plan(
     no_color: opt.NoColor = False,
 ) -> None:
     """Say what `apply` would change, and change nothing. Exit 0 nothing, 1 something, 2 NetBox cannot be asked."""
-    wish = _wish(create, site, role, device_type, prune, None)
+    options = _parse_plan_options(create, site, role, device_type, prune, None)
     raise typer.Exit(
-        _run(_given(reports, source, report), (url, token_file, ca, timeout), wish, form, output, no_color)
+        _run_sync(_load_nodes(reports, source, report), (url, token_file, ca, timeout), options, form, output, no_color)
     )
 
 
@@ -97,89 +97,90 @@ def netbox_apply(
     no_color: opt.NoColor = False,
 ) -> None:
     """Bring NetBox in step. Exit 0 it is, 1 not all could be done, 2 NetBox cannot be asked."""
-    wish = _wish(create, site, role, device_type, prune, limit_changes)
-    given = _given(reports, source, report)
-    raise typer.Exit(_run(given, (url, token_file, ca, timeout), wish, form, output, no_color, True))
+    options = _parse_plan_options(create, site, role, device_type, prune, limit_changes)
+    nodes = _load_nodes(reports, source, report)
+    raise typer.Exit(_run_sync(nodes, (url, token_file, ca, timeout), options, form, output, no_color, True))
 
 
-def _wish(
+def _parse_plan_options(
     create: bool, site: str | None, role: str | None, device_type: str | None, prune: bool, limit: int | None
-) -> Wish:
-    """What the run may do. Raises Refused."""
-    from agent.netbox.run import Place, Wish
+) -> ApplyOptions:
+    """Parse what the run may do. Raises CliError."""
+    from agent.netbox.run import ApplyOptions, DevicePlacement
 
     if not create:
         if role or device_type:
-            raise Refused("--role and --device-type are about devices that --create makes")
-        return Wish(None, prune, site, limit)
+            raise CliError("--role and --device-type are about devices that --create makes")
+        return ApplyOptions(None, prune, site, limit)
     if not (site and role and device_type):
-        raise Refused("--create needs --site, --role and --device-type: NetBox has no device without them")
-    return Wish(Place(site, role, device_type), prune, site, limit)
+        raise CliError("--create needs --site, --role and --device-type: NetBox has no device without them")
+    return ApplyOptions(DevicePlacement(site, role, device_type), prune, site, limit)
 
 
-def _given(reports: list[str] | None, source: str | None, report: str | None) -> list[Given]:
-    """The nodes. Raises Refused for the first report that cannot be read."""
-    from agent.cli.asked import Asked
-    from agent.netbox.matching import Given
-    from agent.outputs.inventory.node import desired
-    from agent.reports import BadReport, read
+def _load_nodes(reports: list[str] | None, source: str | None, report: str | None) -> list[ReportedNode]:
+    """Load the nodes. Raises CliError for the first report that cannot be read."""
+    from agent.cli.request import ReportRequest
+    from agent.netbox.matching import ReportedNode
+    from agent.outputs.inventory.node import build_desired
+    from agent.reports import ReportError, read_report
 
     if reports and (source or report):
-        raise Refused("reports and --source or --report exclude each other")
+        raise CliError("reports and --source or --report exclude each other")
     if not reports:
-        asked = Asked(source, None, report, None, None, 30.0, None, False, False)
-        return [Given(desired(asked.reported()[0]), report or source or "this host")]
+        request = ReportRequest(source, None, report, None, None, 30.0, None, False, False)
+        return [ReportedNode(build_desired(request.make_report()[0]), report or source or "this host")]
     try:
-        return [Given(desired(read(path)), path) for path in dict.fromkeys(reports)]
-    except BadReport as error:
-        raise Refused(str(error)) from error
+        return [ReportedNode(build_desired(read_report(path)), path) for path in dict.fromkeys(reports)]
+    except ReportError as error:
+        raise CliError(str(error)) from error
 
 
-def _run(
-    given: list[Given],
+def _run_sync(
+    nodes: list[ReportedNode],
     where: tuple[str | None, str | None, str | None, float],
-    wish: Wish,
+    options: ApplyOptions,
     form: PlanFormat | None,
     output: str | None,
     no_color: bool,
     send: bool = False,
 ) -> int:
-    """Ask NetBox, tell, and choose the exit code. Raises Refused."""
-    from agent.netbox.access import access
+    """Plan or apply, print the result and return the exit code. Raises CliError."""
+    from agent.netbox.api import NetBoxError, resolve_access
     from agent.netbox.run import apply, plan
-    from agent.netbox.trouble import BadAccess
 
     url, token_file, ca, timeout = where
     try:
-        told = access(url, token_file, ca, timeout, os.environ)
+        credentials = resolve_access(url, token_file, ca, timeout, os.environ)
         try:
             from agent.netbox.client import NetBox
         except ImportError as error:
-            raise Refused(INSTALL) from error
-        client = NetBox(told)
+            raise CliError(INSTALL) from error
+        client = NetBox(credentials)
         client.connect()
         if not send:
-            found = plan(client, given, wish)
-            _tell(found, None, form, output, no_color)
-            return IN_STEP if found.in_step else DIFFERS
-        applied = apply(client, given, wish)
-    except BadAccess as error:
-        raise Refused(str(error)) from error
+            planned = plan(client, nodes, options)
+            _print_plan(planned, None, form, output, no_color)
+            return IN_STEP if planned.in_step else DIFFERS
+        applied = apply(client, nodes, options)
+    except NetBoxError as error:
+        raise CliError(str(error)) from error
     if applied.stopped:
-        raise Refused(f"nothing was sent: {applied.stopped}")
-    _tell(applied.plan, applied, form, output, no_color)
+        raise CliError(f"nothing was sent: {applied.stopped}")
+    _print_plan(applied.plan, applied, form, output, no_color)
     if applied.broken:
-        raise Refused(f"{applied.broken}; what was done stays done: run it again")
+        raise CliError(f"{applied.broken}; what was done stays done: run it again")
     return IN_STEP if applied.in_step else DIFFERS
 
 
-def _tell(found: Plan, applied: Applied | None, form: PlanFormat | None, output: str | None, no_color: bool) -> None:
-    from agent.cli.delivery import deliver, form_of, show
+def _print_plan(
+    planned: SyncPlan, applied: ApplyResult | None, form: PlanFormat | None, output: str | None, no_color: bool
+) -> None:
+    from agent.cli.output import choose_format, deliver, show
     from agent.netbox.page import data, page
 
-    if (form.value if form else form_of(output)) == "json":
+    if (form.value if form else choose_format(output)) == "json":
         import msgspec
 
-        deliver(msgspec.json.format(msgspec.json.encode(data(found, applied)), indent=2) + b"\n", output)
+        deliver(msgspec.json.format(msgspec.json.encode(data(planned, applied)), indent=2) + b"\n", output)
         return
-    show(lambda width: page(found, width, applied), output, no_color)
+    show(lambda width: page(planned, width, applied), output, no_color)

@@ -1,4 +1,4 @@
-"""The options that several commands share, each in one place with its help."""
+"""The options that several commands share, with their help."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 
+FLEET_HELP = "Many reports: what is odd, what drifted, which cable is wrong. Needs the extra: fabricscope[fleet]."
+
 
 class ScanFormat(str, Enum):
-    """Forms that `scan` prints."""
+    """Output formats of `scan`."""
 
     TEXT = "text"
     JSON = "json"
@@ -18,14 +20,14 @@ class ScanFormat(str, Enum):
 
 
 class DiffFormat(str, Enum):
-    """Forms that `diff` prints."""
+    """Output formats of `diff`."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class ExportFormat(str, Enum):
-    """Forms that `export` writes: agent/outputs/export."""
+    """Output formats of `export`: one module of agent/outputs/export each, which the command line does not import."""
 
     ANSIBLE = "ansible"
     HTML = "html"
@@ -38,15 +40,18 @@ class ExportFormat(str, Enum):
     SVG = "svg"
 
 
+EXPORT_FORMS = ", ".join(form.value for form in list(ExportFormat)[:-1]) + f" or {list(ExportFormat)[-1].value}"
+
+
 class ListFormat(str, Enum):
-    """Forms of a catalogue."""
+    """Output formats of a list."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class FailOn(str, Enum):
-    """From which severity on a finding counts."""
+    """Lowest severity that fails the check."""
 
     WARNING = "warning"
     ERROR = "error"
@@ -54,22 +59,22 @@ class FailOn(str, Enum):
 
 
 class CheckAs(str, Enum):
-    """Whose contract the answer follows."""
+    """Output format of `check`."""
 
     NAGIOS = "nagios"
     NPD = "npd"
     SLURM_PROLOG = "slurm-prolog"
 
 
-def a_number(value: float | None) -> float | None:
-    """Refuse "nan", which is neither below nor above any bound."""
+def reject_nan(value: float | None) -> float | None:
+    """Reject "nan", which passes every bound."""
     if value is not None and math.isnan(value):
         raise typer.BadParameter("nan is no number")
     return value
 
 
-def a_file(value: str | None) -> str | None:
-    """Refuse "", which would be the folder that we are in."""
+def reject_empty_name(value: str | None) -> str | None:
+    """Reject "", which would be the current folder."""
     if value == "":
         raise typer.BadParameter("a file is to have a name")
     return value
@@ -98,7 +103,10 @@ Skip = Annotated[str | None, typer.Option(metavar="PROBE,...", help="Leave out t
 Timeout = Annotated[
     float,
     typer.Option(
-        metavar="SECONDS", help="Bound on the whole run; what is not reached is timed_out.", min=0.1, callback=a_number
+        metavar="SECONDS",
+        help="Bound on the whole run; what is not reached is timed_out.",
+        min=0.1,
+        callback=reject_nan,
     ),
 ]
 StateDir = Annotated[
@@ -119,7 +127,7 @@ Interval = Annotated[
         metavar="SECONDS",
         help="Read all counters twice, so long apart, within --timeout.",
         min=1,
-        callback=a_number,
+        callback=reject_nan,
         show_default=False,
     ),
 ]
@@ -136,7 +144,12 @@ ConfigFile = Annotated[
 Output = Annotated[
     str | None,
     typer.Option(
-        "--output", "-o", metavar="FILE", help="Write here, whole or not at all.", callback=a_file, show_default=False
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write here, whole or not at all.",
+        callback=reject_empty_name,
+        show_default=False,
     ),
 ]
 Redact = Annotated[

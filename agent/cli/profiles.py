@@ -1,12 +1,14 @@
-"""The sub-commands of `profile`."""
+"""The sub-commands of `profile`: list, show, learn."""
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
 from agent.cli import options as opt
+from agent.cli.errors import CliError
 
 profiles = typer.Typer(help="What platforms, or a site's good node, have: list, show, learn.", no_args_is_help=True)
 
@@ -14,9 +16,11 @@ profiles = typer.Typer(help="What platforms, or a site's good node, have: list, 
 @profiles.command("list")
 def profile_list() -> None:
     """The built-in profiles, a line each."""
-    from agent.cli.profile import listed
+    from agent.platforms.profiles import list_profiles, load_profile
 
-    listed()
+    width = max(len(name) for name in list_profiles())
+    for name in list_profiles():
+        sys.stdout.write(f"{name:{width}}  {load_profile(name).title}\n")
 
 
 @profiles.command("show")
@@ -24,9 +28,18 @@ def profile_show(
     name: Annotated[str, typer.Argument(help="A built-in profile, or a file.", show_default=False)],
 ) -> None:
     """One profile as TOML, with the source of each value."""
-    from agent.cli.profile import shown
+    from agent.cli.output import deliver
+    from agent.model.node import Platform
+    from agent.model.profile import BadProfile
+    from agent.platforms.profiles import choose_profile, profile_to_toml
 
-    shown(name)
+    try:
+        profile = choose_profile(name, Platform()).profile
+    except BadProfile as error:
+        raise CliError(str(error)) from error
+    if profile is None:
+        raise CliError(f"{name} is no profile")
+    deliver(profile_to_toml(profile).encode(), None)
 
 
 @profiles.command("learn")
@@ -42,7 +55,18 @@ def profile_learn(
     quiet: opt.Quiet = False,
 ) -> None:
     """Write a profile of what a good node has now, for `--profile FILE` on its siblings."""
-    from agent.cli.asked import Asked
-    from agent.cli.profile import learn
+    from agent.cli.output import deliver
+    from agent.cli.request import ReportRequest
+    from agent.platforms.profiles import learn_profile, profile_to_toml
 
-    learn(Asked(source, root, report, None, None, timeout, None, quiet, False), name, output)
+    request = ReportRequest(source, root, report, None, None, timeout, None, quiet, False)
+    learned, _ = request.make_report()
+    if learned.summary.verdict in ("error", "critical"):
+        worst = next(iter(learned.findings), None)
+        why = f": {worst.rule} {worst.label}" if worst else ""
+        raise CliError(f"not learnt from a node whose verdict is {learned.summary.verdict}{why}")
+    if not learned.topology.gpus and not learned.topology.nics:
+        raise CliError("nothing to learn: this node has no GPU and no NIC")
+    if learned.summary.verdict == "unknown":
+        print("fabricscope: not all of this node could be judged; what is learnt may be too little", file=sys.stderr)
+    deliver(profile_to_toml(learn_profile(learned, name or learned.node.product or "site")).encode(), output)

@@ -1,33 +1,59 @@
-"""The program with the commands of `fleet` or without: a node never needs them, and would pay for them each time."""
+"""Builds the program for one command line: typer inspects each command it has, and `fleet` is a large import."""
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 
 import typer
 
-NAME = "fleet"
-HELP = "Many reports: what is odd, what drifted, which cable is wrong. Needs the extra: fabricscope[fleet]."
-COMPLETING = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")  # where a shell puts the line that it wants completed
+from agent.cli.options import FLEET_HELP
+
+FLEET = "fleet"
+_COMPLETION = "_FABRICSCOPE_COMPLETE"
+_COMPLETION_VARIABLES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")  # the command line to complete
 
 
-def program(app: typer.Typer, arguments: Sequence[str]) -> typer.Typer:
-    """The program for these arguments; where they do not name `fleet`, it is there by name and help alone."""
-    if NAME in arguments or any(NAME in os.environ.get(each, "") for each in COMPLETING):
-        return whole(app)
-    return _with(app, typer.Typer(help=HELP))
+def build_program(app: typer.Typer, arguments: Sequence[str]) -> typer.Typer:
+    """Build the program for these arguments: the command they name, else all, with `fleet` as a name with help."""
+    if FLEET in arguments or any(FLEET in os.environ.get(variable, "") for variable in _COMPLETION_VARIABLES):
+        return build_full_program(app)
+    if _COMPLETION not in os.environ and arguments:
+        if arguments[0] == "--version":
+            return _select(app, "")
+        if arguments[0] in _names(app):
+            return _select(app, arguments[0])
+    return _add_fleet(app, typer.Typer(help=FLEET_HELP))
 
 
-def whole(app: typer.Typer) -> typer.Typer:
-    """The program with all its commands."""
+def build_full_program(app: typer.Typer) -> typer.Typer:
+    """Build the program with all commands."""
     from agent.cli.fleet import fleet
 
-    return _with(app, fleet)
+    return _add_fleet(app, fleet)
 
 
-def _with(app: typer.Typer, fleet: typer.Typer) -> typer.Typer:
-    """In place of the one that an earlier call left there."""
-    app.registered_groups = [each for each in app.registered_groups if each.name != NAME]
-    app.add_typer(fleet, name=NAME)
+def _add_fleet(app: typer.Typer, fleet: typer.Typer) -> typer.Typer:
+    """Replace the `fleet` group of an earlier call."""
+    app.registered_groups = [group for group in app.registered_groups if group.name != FLEET]
+    app.add_typer(fleet, name=FLEET)
     return app
+
+
+def _names(app: typer.Typer) -> set[str | None]:
+    """Names of all commands and groups."""
+    return {*map(_name, app.registered_commands), *(group.name for group in app.registered_groups)} - {FLEET}
+
+
+def _select(app: typer.Typer, name: str) -> typer.Typer:
+    """The same program with this command alone."""
+    selected = copy.copy(app)
+    selected.registered_commands = [command for command in app.registered_commands if _name(command) == name]
+    selected.registered_groups = [group for group in app.registered_groups if group.name == name]
+    return selected
+
+
+def _name(command: typer.models.CommandInfo) -> str:
+    """As typer derives it from a function without a name of its own."""
+    return command.name or getattr(command.callback, "__name__", "").replace("_", "-")

@@ -1,15 +1,15 @@
-"""`scan` and `capture`: one run, its report or its evidence."""
+"""`scan` and `capture`: one run, written as a report or as evidence."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent.cli.asked import Asked
-from agent.cli.delivery import deliver, form_of, show
-from agent.cli.refused import Refused
+from agent.cli.errors import CliError
+from agent.cli.output import choose_format, deliver, show
+from agent.cli.request import ReportRequest
 from agent.model.report import Report
-from agent.reports import BadReport, encode
+from agent.reports import ReportError, encode_report
 from agent.version import VERSION
 
 if TYPE_CHECKING:
@@ -18,63 +18,65 @@ if TYPE_CHECKING:
 LINE_CHARACTERS = 1000  # of one line on stderr
 
 
-class Kept(NamedTuple):
-    """Where a run's evidence goes, and whether with pseudonyms."""
+class CaptureTarget(NamedTuple):
+    """Where a run's evidence is written, and whether it is redacted."""
 
     place: str | None
     redact: bool
 
 
-def scan(asked: Asked, wanted: str | None, output: str | None, kept: Kept, no_color: bool) -> None:
-    """Write one report to stdout or a file."""
-    form = wanted or form_of(output)
-    if kept.redact and kept.place is None:
-        raise Refused("--redact is about what --capture writes; the report itself names everything")
-    report, recording = asked.reported(record=kept.place is not None)
-    if kept.place is not None:
-        _keep(recording, kept, report)
+def run_scan(
+    request: ReportRequest, form_option: str | None, output: str | None, target: CaptureTarget, no_color: bool
+) -> None:
+    """Run `scan`: write one report to stdout or a file."""
+    form = form_option or choose_format(output)
+    if target.redact and target.place is None:
+        raise CliError("--redact is about what --capture writes; the report itself names everything")
+    report, recording = request.make_report(record=target.place is not None)
+    if target.place is not None:
+        _write_capture(recording, target, report)
     if form == "json":
         try:
-            data = encode(report)
-        except BadReport as error:
-            raise Refused(str(error)) from error
+            data = encode_report(report)
+        except ReportError as error:
+            raise CliError(str(error)) from error
         deliver(data, output)
     elif form == "html":
-        from agent.outputs.export import exported
+        from agent.outputs.export import export_report
 
-        deliver(exported("html", report).encode("utf-8", "replace"), output)
+        deliver(export_report("html", report).encode("utf-8", "replace"), output)
     else:
-        from agent.outputs.text import page
+        from agent.outputs.text.page import render_page
 
-        show(lambda width: page(report, width), output, no_color)
-
-
-def capture(asked: Asked, kept: Kept) -> None:
-    """Write the evidence of one run, and say on stderr where it is."""
-    report, recording = asked.reported(record=True)
-    print(f"fabricscope: wrote {_keep(recording, kept, report)}", file=sys.stderr)
+        show(lambda width: render_page(report, width), output, no_color)
 
 
-def _keep(recording: Recording | None, kept: Kept, report: Report) -> str:
-    """Write it; where it is. Without a place it lies here, by a name that sorts by host and time."""
+def run_capture(request: ReportRequest, target: CaptureTarget) -> None:
+    """Run `capture`: write the evidence of one run, and print its path on stderr."""
+    report, recording = request.make_report(record=True)
+    print(f"fabricscope: wrote {_write_capture(recording, target, report)}", file=sys.stderr)
+
+
+def _write_capture(recording: Recording | None, target: CaptureTarget, report: Report) -> str:
+    """Write the capture and return its path; by default in the current folder, named by host and time."""
     assert recording is not None, "a run that records gives a recording"
-    from probes.host.capture import missing, write_capture
+    from probes.capture.writer import missing, write_capture
 
     host = report.node.hostname or "unknown-host"
-    if kept.redact:
-        from probes.host.redact import Unredactable, redacted
+    if target.redact:
+        from probes.redact.redact import Unredactable, redact_recording
 
         try:
-            recording, texts = redacted(recording)
+            recording, texts = redact_recording(recording)
         except Unredactable as error:
-            raise Refused(str(error)) from error
+            raise CliError(str(error)) from error
         host = texts.names.host(host)
     stamp = report.generated_at.replace("-", "").replace(":", "")
-    place = kept.place or f"fabricscope-{_file_name(host)}-{stamp}.tar.gz"
+    place = target.place or f"fabricscope-{_file_name(host)}-{stamp}.tar.gz"
     try:
         write_capture(recording, place, VERSION)
     except OSError as error:
-        raise Refused(f"{place}: {error.strerror}") from error
+        raise CliError(f"{place}: {error.strerror}") from error
     if lines := missing(recording):
         print(f"fabricscope: {place} is not whole: {'; '.join(lines)}"[:LINE_CHARACTERS], file=sys.stderr)
     return place

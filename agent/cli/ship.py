@@ -1,4 +1,4 @@
-"""`ship`: hand reports to a fleet inventory, with a spool for when it does not answer."""
+"""`ship`: send reports to a fleet inventory, with a spool for when it is unavailable."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent.cli.options import a_number
-from agent.cli.refused import Refused
+from agent.cli.errors import CliError
+from agent.cli.options import reject_nan
 
 if TYPE_CHECKING:
-    from agent.config import Ship
-    from agent.ship.run import Shipped
+    from agent.config import ShipSettings
+    from agent.ship.run import RunResult
     from agent.ship.spool import Spool
 
 REPORT = "/var/lib/fabricscope/report.json"
 STATE = "/var/lib/fabricscope-ship"
-ALL_GONE, SOME_LEFT = 0, 1
+ALL_SENT, SOME_WAITING = 0, 1
 SPOOL_BYTES, SPOOL_COUNT, SECONDS = 64 << 20, 2000, 60.0
 
 
@@ -47,15 +47,15 @@ def ship(
     spool_limit: Annotated[int | None, _option("BYTES", "Of all that waits; 64 MiB.", min=0)] = None,
     spool_count: Annotated[int | None, _option("NUMBER", "Of reports that wait; 2000.", min=0)] = None,
     timeout: Annotated[
-        float | None, _option("SECONDS", "Bound on the whole run; 60.", min=0.1, callback=a_number)
+        float | None, _option("SECONDS", "Bound on the whole run; 60.", min=0.1, callback=reject_nan)
     ] = None,
     config: Annotated[str | None, _option("FILE", "TOML: a table [ship] with these options.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only what went wrong.")] = False,
 ) -> None:
     """Hand reports to a fleet inventory, with a spool. Exit 0 all handed over, 1 some still wait (or were given up)."""
-    from agent.config import Ship
+    from agent.config import ShipSettings
 
-    asked = Ship(
+    options = ShipSettings(
         to=to,
         method=method,
         compress=compress,
@@ -71,109 +71,110 @@ def ship(
         spool_count=spool_count,
         timeout=timeout,
     )
-    raise typer.Exit(_ship(reports or [REPORT], _merged(asked, config), quiet))
+    raise typer.Exit(_run_ship(reports or [REPORT], _merge_options(options, config), quiet))
 
 
-def _merged(asked: Ship, config: str | None) -> Ship:
-    """The command line, then the file. Raises Refused."""
+def _merge_options(options: ShipSettings, config: str | None) -> ShipSettings:
+    """Merge the command line over the file. Raises CliError."""
     if config is None:
-        return asked
+        return options
     import msgspec
 
-    from agent.config import BadConfiguration, load_ship
+    from agent.config import ConfigurationError, load_ship_settings
 
     try:
-        told = msgspec.structs.asdict(load_ship(config))
-    except BadConfiguration as error:
-        raise Refused(str(error)) from error
-    given = {name: value for name, value in msgspec.structs.asdict(asked).items() if value is not None}
-    return type(asked)(**{**told, **given})
+        file_values = msgspec.structs.asdict(load_ship_settings(config))
+    except ConfigurationError as error:
+        raise CliError(str(error)) from error
+    given = {name: value for name, value in msgspec.structs.asdict(options).items() if value is not None}
+    return type(options)(**{**file_values, **given})
 
 
-def _ship(reports: list[str], asked: Ship, quiet: bool) -> int:
-    """Run, tell, and choose the exit code. Raises Refused, also where reports are kept and cannot be sent."""
-    from agent.ship.answer import BadTarget
-    from agent.ship.deliver import Patience
-    from agent.ship.run import ship as do
+def _run_ship(reports: list[str], options: ShipSettings, quiet: bool) -> int:
+    """Run, print the result and return the exit code. Raises CliError, also if reports are kept and cannot be sent."""
+    from agent.ship.options import TargetOptions, check_options, open_target
+    from agent.ship.run import RetryPolicy
+    from agent.ship.run import ship as run_ship
     from agent.ship.spool import Spool
-    from agent.ship.targets import Address, checked, opened
+    from agent.ship.target import BadTarget
 
-    until = time.monotonic() + _number(asked.timeout, SECONDS, "timeout", 0.1)
-    if not asked.to:
-        raise Refused("--to says where reports go: a folder, https://HOST/PATH or s3://BUCKET/PREFIX")
-    address = Address(
-        asked.to,
-        (asked.method or "POST").upper(),
-        (asked.compress or "gzip").lower(),
-        asked.token_file,
-        asked.cert,
-        asked.key,
-        asked.ca,
-        asked.endpoint,
-        asked.region,
-        asked.credentials,
+    until = time.monotonic() + _validate_number(options.timeout, SECONDS, "timeout", 0.1)
+    if not options.to:
+        raise CliError("--to says where reports go: a folder, https://HOST/PATH or s3://BUCKET/PREFIX")
+    target_options = TargetOptions(
+        options.to,
+        (options.method or "POST").upper(),
+        (options.compress or "gzip").lower(),
+        options.token_file,
+        options.cert,
+        options.key,
+        options.ca,
+        options.endpoint,
+        options.region,
+        options.credentials,
     )
-    place = os.path.abspath(asked.spool or os.path.join(_state_dir(), "spool"))
-    limit = int(_number(asked.spool_limit, SPOOL_BYTES, "spool_limit", 0))
-    spool = Spool(place, limit, int(_number(asked.spool_count, SPOOL_COUNT, "spool_count", 0)), _say)
-    trouble, target = None, None
+    place = os.path.abspath(options.spool or os.path.join(_state_dir(), "spool"))
+    limit = int(_validate_number(options.spool_limit, SPOOL_BYTES, "spool_limit", 0))
+    spool = Spool(place, limit, int(_validate_number(options.spool_count, SPOOL_COUNT, "spool_count", 0)), _warn)
+    problem, target = None, None
     try:
-        checked(address)
+        check_options(target_options)
     except BadTarget as error:
-        raise Refused(str(error)) from error
+        raise CliError(str(error)) from error
     try:
-        target = opened(address, os.environ)
+        target = open_target(target_options, os.environ)
     except BadTarget as error:  # a secret that is missing today: what was scanned is kept all the same
-        trouble = str(error)
+        problem = str(error)
     try:
-        made = do(reports, target, spool, until, Patience(), _say)
+        result = run_ship(reports, target, spool, until, RetryPolicy(), _warn)
     except OSError as error:
-        raise Refused(f"{error.filename or place}: {error.strerror}; --spool says where reports may wait") from error
-    return _told(made, trouble, target.shown if target else "", spool, quiet)
+        raise CliError(f"{error.filename or place}: {error.strerror}; --spool says where reports may wait") from error
+    return _report_result(result, problem, target.label if target else "", spool, quiet)
 
 
-def _told(made: Shipped, trouble: str | None, shown: str, spool: Spool, quiet: bool) -> int:
-    if made.taken and not quiet:
-        sys.stdout.write(f"handed over {_reports(made.taken)} to {shown}\n")
-    why = f": {made.why}" if made.why else ""
-    gone = sum(made.dropped.values())
-    if gone:
-        kinds = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in made.dropped.items() if count)
-        _say(
-            f"dropped {_reports(gone)} ({kinds}), {made.dropped_ever} since {made.since}: no room in {spool.path} "
-            f"(--spool-limit {spool.limit_bytes}, --spool-count {spool.limit_count}){'' if made.waiting else why}"
+def _report_result(result: RunResult, problem: str | None, label: str, spool: Spool, quiet: bool) -> int:
+    if result.accepted and not quiet:
+        sys.stdout.write(f"handed over {_count_reports(result.accepted)} to {label}\n")
+    why = f": {result.reason}" if result.reason else ""
+    dropped = sum(result.dropped.values())
+    if dropped:
+        kinds = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in result.dropped.items() if count)
+        _warn(
+            f"dropped {_count_reports(dropped)} ({kinds}), {result.dropped_ever} since {result.since}: "
+            f"no room in {spool.path} (--spool-limit {spool.limit_bytes}, --spool-count {spool.limit_count})"
+            f"{'' if result.waiting else why}"
         )
-    if made.left:
-        _say(f"{_reports(made.left)} not taken, and left where it was named{why}")
-    waiting = f"{_reports(made.waiting)} {'waits' if made.waiting == 1 else 'wait'} in {spool.path}"
-    if made.waiting and not trouble:
-        _say(f"{waiting}{why}")
-    for line in made.bad if trouble else made.bad[:-1]:
-        _say(line)
-    if trouble:
-        raise Refused(f"{trouble}; {waiting}")
-    if made.bad:
-        raise Refused(made.bad[-1])
-    return ALL_GONE if made.all_gone else SOME_LEFT
+    if result.left:
+        _warn(f"{_count_reports(result.left)} not taken, and left where it was named{why}")
+    waiting = f"{_count_reports(result.waiting)} {'waits' if result.waiting == 1 else 'wait'} in {spool.path}"
+    if result.waiting and not problem:
+        _warn(f"{waiting}{why}")
+    for line in result.bad if problem else result.bad[:-1]:
+        _warn(line)
+    if problem:
+        raise CliError(f"{problem}; {waiting}")
+    if result.bad:
+        raise CliError(result.bad[-1])
+    return ALL_SENT if result.all_handed_over else SOME_WAITING
 
 
-def _reports(count: int) -> str:
+def _count_reports(count: int) -> str:
     return f"{count} report{'' if count == 1 else 's'}"
 
 
 def _state_dir() -> str:
-    """systemd's, where we run as its service; it may name several."""
+    """systemd's state directory when run as its service (the first of several), or the default."""
     return os.environ.get("STATE_DIRECTORY", "").partition(":")[0] or STATE
 
 
-def _number(value: float | None, default: float, name: str, least: float) -> float:
-    """A number of the command line or the file. Raises Refused."""
+def _validate_number(value: float | None, default: float, name: str, least: float) -> float:
+    """Validate a number of the command line or the file. Raises CliError."""
     if value is None:
         return default
     if not least <= value < 1e15:
-        raise Refused(f"{name} = {value:g} is too small or no number")
+        raise CliError(f"{name} = {value:g} is too small or no number")
     return value
 
 
-def _say(text: str) -> None:
+def _warn(text: str) -> None:
     print(f"fabricscope: {text}"[:1000], file=sys.stderr)

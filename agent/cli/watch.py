@@ -1,4 +1,4 @@
-"""`watch`: options, what is told where, and how it ends. The work is in agent/watch."""
+"""`watch`: options, output and exit. The work is in agent/watch."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import typer
 from agent.cli import options as opt
 
 if TYPE_CHECKING:
-    from agent.cli.asked import Asked
+    from agent.cli.request import ReportRequest
     from agent.model.report import Report
-    from agent.watch.judging import Judge, Judged, Remember
-    from agent.watch.pace import Turn
-    from agent.watch.signals import Signals
+    from agent.watch.debounce import Batch
+    from agent.watch.evaluate import AddHistory, Evaluation, Evaluator
+    from agent.watch.loop import WatchSignals
 
 
 STDOUT = 1
-MOST_SAID = 64  # lines that are remembered, not to be said again
+REMEMBERED_LINES = 64  # lines on stderr that are not repeated
 
 
 class WatchFormat(str, Enum):
-    """Forms of what changed."""
+    """Output formats of changes."""
 
     TEXT = "text"
     NDJSON = "ndjson"
@@ -36,7 +36,7 @@ def watch(
     skip: opt.Skip = None,
     timeout: Annotated[
         float,
-        typer.Option(metavar="SECONDS", help="Bound on each reading.", min=0.1, callback=opt.a_number),
+        typer.Option(metavar="SECONDS", help="Bound on each reading.", min=0.1, callback=opt.reject_nan),
     ] = 30.0,
     settle: Annotated[
         float,
@@ -44,12 +44,12 @@ def watch(
             metavar="SECONDS",
             help="Quiet time after an event; judged after ten times that at the latest.",
             min=0,
-            callback=opt.a_number,
+            callback=opt.reject_nan,
         ),
     ] = 2.0,
     every: Annotated[
         float,
-        typer.Option(metavar="SECONDS", help="A full scan so often, events or not.", min=1, callback=opt.a_number),
+        typer.Option(metavar="SECONDS", help="A full scan so often, events or not.", min=1, callback=opt.reject_nan),
     ] = 3600.0,
     state_dir: opt.StateDir = None,
     config: opt.ConfigFile = None,
@@ -69,146 +69,151 @@ def watch(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr when it judges, and why.")] = False,
 ) -> None:
     """Stay, and judge again when the kernel says that something changed. SIGUSR1: a full scan now. Exit 0."""
-    from agent.cli.asked import Asked, Earlier
+    from agent.cli.request import HistoryOptions, ReportRequest
 
-    asked = Asked(None, root, None, only, skip, timeout, config, quiet, verbose, Earlier(state_dir), profile)
-    _watch(asked, settle, every, _Telling(form, output, asked))
+    request = ReportRequest(
+        None, root, None, only, skip, timeout, config, quiet, verbose, HistoryOptions(state_dir), profile
+    )
+    _watch(request, settle, every, _WatchOutput(form, output, request))
 
 
-def _watch(asked: Asked, settle: float, every: float, telling: _Telling) -> None:
-    """Until a signal. Raises Refused."""
-    from agent.watch.loop import Watch
-    from agent.watch.pace import Pace
-    from agent.watch.signals import Signals
-    from probes.events import listeners
+def _watch(request: ReportRequest, settle: float, every: float, reporter: _WatchOutput) -> None:
+    """Run until a signal. Raises CliError."""
+    from agent.watch.debounce import Debouncer
+    from agent.watch.loop import Watch, WatchSignals
+    from probes.kernel.events import listeners
 
-    with Signals() as signals:
-        judge = _judge(asked, signals, telling)
+    with WatchSignals() as signals:
+        evaluator = _build_evaluator(request, signals, reporter)
         places, refused = listeners()
         try:
             for line in refused:
-                telling.say(line)
-            if not asked.quiet:
-                names = ", ".join(each.name for each in places) or "nothing"
-                telling.say(f"listens to {names}; a full scan every {every:g} s")
-            Watch(places, Pace(settle, every), judge, signals, telling).run()
+                reporter.warn(line)
+            if not request.quiet:
+                names = ", ".join(listener.name for listener in places) or "nothing"
+                reporter.warn(f"listens to {names}; a full scan every {every:g} s")
+            Watch(places, Debouncer(settle, every), evaluator, signals, reporter).run()
         finally:
             for place in places:
                 place.close()
 
 
-def _judge(asked: Asked, signals: Signals, telling: _Telling) -> Judge:
-    """What reads and judges, all options checked. Raises Refused."""
-    from agent.cli.asked import probe_names
-    from agent.cli.refused import Refused
-    from agent.diagnose import Plan
-    from agent.watch.judging import Judge
-    from probes.host.door import Host
-    from probes.host.source import BadSource, open_source
-    from probes.readers.told import FactsSource
+def _build_evaluator(request: ReportRequest, signals: WatchSignals, reporter: _WatchOutput) -> Evaluator:
+    """Build the evaluator, with all options checked. Raises CliError."""
+    from agent.cli.errors import CliError
+    from agent.cli.request import parse_probe_names
+    from agent.diagnose import ScanPlan
+    from agent.watch.evaluate import Evaluator
+    from probes.host.interface import Host
+    from probes.sources.open_source import BadSource, open_source
+    from probes.topology_files.preparsed import FactsSource
 
     def host() -> Host:
         try:
-            opened = open_source(None, asked.root)
+            opened = open_source(None, request.root)
         except BadSource as error:
-            raise Refused(str(error)) from error
+            raise CliError(str(error)) from error
         assert not isinstance(opened, FactsSource), "a live host is asked"
         return opened
 
-    configuration = asked.configuration()
-    if asked.profile not in ("auto", "none"):
-        asked.check_profile()
-    plan = Plan(
-        only=probe_names("--only", asked.only),
-        skip=probe_names("--skip", asked.skip),
-        timeout_seconds=asked.timeout,
+    configuration = request.configuration()
+    if request.profile not in ("auto", "none"):
+        request.check_profile()
+    plan = ScanPlan(
+        only=parse_probe_names("--only", request.only),
+        skip=parse_probe_names("--skip", request.skip),
+        timeout_seconds=request.timeout,
         configuration=configuration,
-        profile=asked.profile,
+        profile=request.profile,
     )
     why = getattr(host(), "other_kernel", None)
     if why:
-        raise Refused(f"--root: the kernel that runs here is listened to, and {why.removeprefix('not asked: ')}")
-    return Judge(host, plan, _memory(asked, telling), telling.earlier(), signals)
+        raise CliError(f"--root: the kernel that runs here is listened to, and {why.removeprefix('not asked: ')}")
+    return Evaluator(host, plan, _history_of(request, reporter), reporter.earlier(), signals)
 
 
-def _memory(asked: Asked, telling: _Telling) -> Remember | None:
-    """What earlier runs know: of the state directory; None: of this process alone."""
-    directory = asked.earlier.state_dir
+def _history_of(request: ReportRequest, reporter: _WatchOutput) -> AddHistory | None:
+    """The history function of the state directory; None: of this process alone."""
+    directory = request.earlier.state_dir
     if directory is None:
         return None
-    from agent.history.store import remembered
+    from agent.history.store import apply_state_file
 
     def known(report: Report, whole: bool) -> Report:
-        return remembered(directory, report, telling.say_once, keep=whole and not asked.only)
+        return apply_state_file(directory, report, reporter.warn_once, keep=whole and not request.only)
 
     return known
 
 
-class _Telling:
-    """Where everything goes that is told: stdout, the report's file, stderr."""
+class _WatchOutput:
+    """Where results go: stdout, the report's file, stderr."""
 
-    def __init__(self, form: WatchFormat, output: str | None, asked: Asked) -> None:
+    def __init__(self, form: WatchFormat, output: str | None, request: ReportRequest) -> None:
         self._form = form
         self._output = output
-        self._verbose = asked.verbose
+        self._verbose = request.verbose
         self._written = False
-        self._said: set[str] = set()
+        self._printed: set[str] = set()
 
     def earlier(self) -> Report | None:
-        """The report that the file holds from a former run; None where there is none that can be read."""
-        from agent.reports import BadReport, is_report, read
+        """The report of a former run in the output file; None if there is none or it cannot be read."""
+        from agent.reports import ReportError, is_report, read_report
 
         if self._output is None or not os.path.isfile(self._output) or not is_report(self._output):
             return None  # /dev/stdout, a named pipe: to read from it would be to wait
         try:
-            return read(self._output)
-        except BadReport as error:
-            self.say(f"not compared with an earlier report: {error}")
+            return read_report(self._output)
+        except ReportError as error:
+            self.warn(f"not compared with an earlier report: {error}")
             return None
 
-    def tell(self, turn: Turn, made: Judged) -> None:
-        """What changed, on stdout: past its buffer, so that nothing is left when it is told to end. Raises OSError."""
-        from agent.watch.lines import ndjson, reasons, text
+    def write_changes(self, batch: Batch, evaluation: Evaluation) -> None:
+        """Write the changes to stdout, unbuffered, so that nothing is lost at the end. Raises OSError."""
+        from agent.cli.request import warn_of_holders
+        from agent.watch.output import describe_processes, format_ndjson, format_reasons, format_text
 
         if self._form is WatchFormat.NDJSON:
-            data = ndjson(turn, made)
+            data = format_ndjson(batch, evaluation)
         else:
-            data = "".join(f"{line}\n" for line in text(turn, made)).encode("utf-8", "replace")
+            data = "".join(f"{line}\n" for line in format_text(batch, evaluation)).encode("utf-8", "replace")
         while data:
             data = data[os.write(STDOUT, data) :]
+        for line in describe_processes(batch):
+            self.warn(line)
+        warn_of_holders(evaluation.report, self.warn_once)
         if self._verbose:
-            read = "all probes" if turn.full else ", ".join(made.read)
-            took = f"{made.report.duration_seconds:.1f} s"
-            self.say(f"judged in {took}: {reasons(turn)}; read {read}; changes: {len(made.changes)}")
+            read = "all probes" if batch.full else ", ".join(evaluation.read)
+            took = f"{evaluation.report.duration_seconds:.1f} s"
+            self.warn(f"judged in {took}: {format_reasons(batch)}; read {read}; changes: {len(evaluation.changes)}")
 
-    def say(self, text: str) -> None:
+    def warn(self, text: str) -> None:
         """One line on stderr."""
         print(f"fabricscope: {text}"[:1000], file=sys.stderr, flush=True)
 
-    def say_once(self, text: str) -> None:
-        """The same, where it was not said before."""
-        if len(self._said) > MOST_SAID:
-            self._said.clear()
-        if text not in self._said:
-            self._said.add(text)
-            self.say(text)
+    def warn_once(self, text: str) -> None:
+        """Print one line on stderr, unless it was printed before."""
+        if len(self._printed) > REMEMBERED_LINES:
+            self._printed.clear()
+        if text not in self._printed:
+            self._printed.add(text)
+            self.warn(text)
 
-    def keep(self, report: Report) -> None:
-        """The report's file, before anything is told of it. Raises Refused for one that can never be written.
+    def write_report(self, report: Report) -> None:
+        """Write the report's file, before its changes are printed. Raises CliError if it can never be written.
 
-        A disk that is full later is told, and tried again.
+        A disk that fills up later is reported, and the write is retried.
         """
-        from agent.cli.refused import Refused
-        from agent.reports import BadReport, encode, write
+        from agent.cli.errors import CliError
+        from agent.reports import ReportError, encode_report, write_atomically
 
         if self._output is None:
             return
         try:
-            write(self._output, encode(report))
-        except (OSError, BadReport) as error:
+            write_atomically(self._output, encode_report(report))
+        except (OSError, ReportError) as error:
             why = f"{self._output}: {error.strerror}" if isinstance(error, OSError) else str(error)
             if not self._written:
-                raise Refused(why) from error
-            self.say_once(f"the report is not kept: {why}")
+                raise CliError(why) from error
+            self.warn_once(f"the report is not kept: {why}")
             return
         self._written = True

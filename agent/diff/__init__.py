@@ -1,4 +1,7 @@
-"""What changed between two reports: which device is which first, then everything that is said of each."""
+"""What changed between two reports: devices are matched first, then each one is compared, a module per subject.
+
+Only reports are compared here. It reads no host and no state file.
+"""
 
 from __future__ import annotations
 

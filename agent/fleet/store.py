@@ -97,11 +97,11 @@ class Folder:
 
     def replace(self, path: str, data: bytes) -> None:
         """Temporary name, sync, rename."""
-        from agent.reports import replace
+        from agent.reports import replace_file
 
         place = self.full(path)
         os.makedirs(os.path.dirname(place), exist_ok=True)
-        replace(place, f"{place}.{os.urandom(4).hex()}.tmp", data)
+        replace_file(place, f"{place}.{os.urandom(4).hex()}.tmp", data)
         sync_folder(os.path.dirname(place))
 
     def take(self, local: str, path: str) -> None:

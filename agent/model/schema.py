@@ -1,4 +1,4 @@
-"""The JSON Schema of the report, generated from the model. `docs/report.schema.json` is its committed copy."""
+"""The JSON Schema of the report, generated from the model; `fabricscope schema` prints it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PCI devices that this tool must know by id: what they are called, and what they are. Names for people only.
+"""PCI devices known by id: their names and kinds. Names are for display only.
 
 A module, not a TOML file: it is needed on every run, and its import costs 0.9 ms where reading the same from TOML
 costs 7 (tomllib and parsing; measured on Python 3.11).
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Device(NamedTuple):
-    """What a device id stands for."""
+    """A known PCI device."""
 
     name: str
     architecture: str | None = None  # of a GPU, as NVML names them
@@ -193,39 +193,39 @@ _CAPABLE: dict[str, frozenset[str] | None] = {  # None: every network function o
 }
 
 
-def known(vendor: str | None, device: str | None) -> Device | None:
-    """What is known of a device id; ids as sysfs prints them ("0x10de")."""
+def find_device(vendor: str | None, device: str | None) -> Device | None:
+    """Look up a device id, as sysfs prints it ("0x10de"); None if unknown."""
     return DEVICES.get((vendor or "", device or ""))
 
 
 def is_accelerator(vendor: str | None, device: str | None, class_code: str | None) -> bool:
-    """Whether a PCI function is a GPU or accelerator that this tool reports.
+    """Whether a PCI function is a GPU or accelerator.
 
     NVIDIA: display controllers (0x0300, 0x0302); AMD: processing accelerators, and the Instinct cards among display
-    controllers; Huawei: processing accelerators. Display chips of board management controllers are none of these.
+    controllers; Huawei: processing accelerators. Display chips of management controllers are not included.
     """
     kind = (class_code or "")[:6]
     if vendor == "0x10de":
         return kind in ("0x0300", "0x0302")
     if vendor == "0x1002":
-        return kind == "0x1200" or (kind in ("0x0300", "0x0302", "0x0380") and known(vendor, device) is not None)
+        return kind == "0x1200" or (kind in ("0x0300", "0x0302", "0x0380") and find_device(vendor, device) is not None)
     return vendor == "0x19e5" and kind == "0x1200"
 
 
 def is_nvswitch(vendor: str | None, device: str | None, class_code: str | None) -> bool:
-    """An NVSwitch as a PCI function: class 0x0680 and its id; bridges and root ports of NVIDIA are none. [rm]"""
+    """Whether it is an NVSwitch: class 0x0680 and a known id; NVIDIA's bridges and root ports are not. [rm]"""
     if vendor != "0x10de" or not (class_code or "").startswith("0x0680"):
         return False
     return (device or "") in _NVSWITCHES
 
 
 def is_coherent_port(vendor: str | None, device: str | None) -> bool:
-    """A root port of a CPU whose GPUs hang on it by NVLink-C2C."""
+    """Whether it is a root port of a CPU whose GPUs are attached by NVLink-C2C."""
     return vendor == "0x10de" and (device or "").removeprefix("0x") in _COHERENT_PORTS
 
 
 def is_nvlink_management(vendor: str | None, device: str | None, name: str | None) -> bool:
-    """A ConnectX function through which a fabric manager reaches the NVLink switches of HGX B200 and B300.
+    """Whether a fabric manager reaches the NVLink switches of HGX B200 and B300 through this ConnectX function.
 
     `vendor`, `device`: of the subsystem (15b3:0087 on DGX B200 [dump]); `name`: the product name, "... mezz internal".
     """
@@ -233,10 +233,10 @@ def is_nvlink_management(vendor: str | None, device: str | None, name: str | Non
 
 
 def can_rdma(vendor: str | None, device: str | None, class_code: str | None) -> bool:
-    """Whether a network function has, or with its driver could have, an RDMA device."""
+    """Whether a network function has an RDMA device, or would have one with its driver loaded."""
     if not (class_code or "").startswith(("0x02", "0x0c06")):
         return False
-    if vendor is None:  # a topology for a kind of machine: an InfiniBand controller is one, whoever makes it
+    if vendor is None:  # a topology without ids: an InfiniBand controller is one, whoever makes it
         return (class_code or "").startswith("0x0207")
     if vendor == "0x1d0f":
         return (device or "").startswith("0xefa")

@@ -1,6 +1,6 @@
-"""Profiles: what a platform, or a site, expects of a node. Built in as TOML files beside this one, or a file of a site.
+"""Profiles: the expected hardware of a platform or a site. Built in as TOML files beside this one, or a site's file.
 
-Loaded only where one is asked for or recognized: reading TOML costs some 7 ms.
+Loaded only when one is requested or recognized: reading TOML costs some 7 ms.
 """
 
 from __future__ import annotations
@@ -13,46 +13,46 @@ import msgspec
 from agent.model.node import Platform
 from agent.model.profile import BadProfile, Device, Expected, Profile
 from agent.model.report import Report
-from agent.toml_file import BadToml, read_toml
+from agent.toml_file import TomlError, read_toml
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 AUTO, NONE = "auto", "none"
 
 
-class Chosen(NamedTuple):
-    """The profile to judge with, and how the report calls the platform then."""
+class ProfileChoice(NamedTuple):
+    """The profile to evaluate with, and the platform as the report names it then."""
 
     profile: Profile | None
     platform: Platform
-    declared: str | None = None  # what the operator asked for, for the report
+    declared: str | None = None  # the operator's choice, for the report
 
 
-def chosen(wanted: str, platform: Platform) -> Chosen:
-    """`auto`: that of the recognized platform, if there is one; `none`; a name; a file. Raises BadProfile."""
-    if wanted == NONE:
-        return Chosen(None, platform, "profile: none")
-    if wanted == AUTO:
+def choose_profile(requested: str, platform: Platform) -> ProfileChoice:
+    """Choose `auto` (the recognized platform's, if any), `none`, a name, or a file. Raises BadProfile."""
+    if requested == NONE:
+        return ProfileChoice(None, platform, "profile: none")
+    if requested == AUTO:
         name = platform.profile
-        return Chosen(named(name) if name and name in names() else None, platform)
-    profile = named(wanted) if wanted in names() else _from_file(wanted)
-    evidence = [*platform.evidence, f"declared: --profile {wanted}"]
-    return Chosen(
+        return ProfileChoice(load_profile(name) if name and name in list_profiles() else None, platform)
+    profile = load_profile(requested) if requested in list_profiles() else _load_file(requested)
+    evidence = [*platform.evidence, f"declared: --profile {requested}"]
+    return ProfileChoice(
         profile, Platform(profile=profile.name, confidence="exact", evidence=evidence), f"profile: {profile.name}"
     )
 
 
-def names() -> list[str]:
-    """The built-in profiles."""
+def list_profiles() -> list[str]:
+    """List the built-in profiles."""
     return sorted(entry[:-5] for entry in os.listdir(HERE) if entry.endswith(".toml"))
 
 
-def named(name: str) -> Profile:
-    """A built-in profile. Raises BadProfile."""
+def load_profile(name: str) -> Profile:
+    """Load a built-in profile. Raises BadProfile."""
     return _read(os.path.join(HERE, f"{name}.toml"))
 
 
-def learnt(report: Report, name: str) -> Profile:
-    """What a good node of this kind has: counts, links, roles and places of its GPUs, NVSwitches and NICs."""
+def learn_profile(report: Report, name: str) -> Profile:
+    """Derive a profile from a good node: counts, links, roles and positions of its GPUs, NVSwitches and NICs."""
     topology = report.topology
     functions = {f.id: f for f in topology.pci}
     where = f"learnt from {report.node.hostname or 'a node'} at {report.observed_at or 'a time that is not known'}"
@@ -100,35 +100,35 @@ def learnt(report: Report, name: str) -> Profile:
     )
 
 
-def toml(profile: Profile) -> str:
-    """The profile as a file of its own: keys in the order of the struct, a table for each device."""
+def profile_to_toml(profile: Profile) -> str:
+    """Format a profile as TOML: keys in the order of the struct, one table per device."""
     rows = msgspec.to_builtins(profile)
     lines = []
     for key, value in rows.items():
         if key == "devices" or value in (None, "", []):
             continue
-        lines.append(f"{key} = {_inline(value)}")
+        lines.append(f"{key} = {_toml_value(value)}")
     for device in rows["devices"]:
         lines += [
             "",
             "[[devices]]",
-            *(f"{key} = {_inline(value)}" for key, value in device.items() if value is not None),
+            *(f"{key} = {_toml_value(value)}" for key, value in device.items() if value is not None),
         ]
     return "\n".join(lines) + "\n"
 
 
-def _inline(value: object) -> str:
+def _toml_value(value: object) -> str:
     if isinstance(value, dict):
-        inner = ", ".join(f"{key} = {_inline(each)}" for key, each in value.items() if each is not None)
+        inner = ", ".join(f"{key} = {_toml_value(item)}" for key, item in value.items() if item is not None)
         return "{ " + inner + " }"
     if isinstance(value, list):
-        return "[" + ", ".join(_inline(each) for each in value) + "]"
+        return "[" + ", ".join(_toml_value(item) for item in value) + "]"
     return msgspec.json.encode(value).decode()  # strings and numbers of JSON are those of TOML
 
 
-def _from_file(path: str) -> Profile:
+def _load_file(path: str) -> Profile:
     if not os.path.exists(path):
-        known = ", ".join(names())
+        known = ", ".join(list_profiles())
         raise BadProfile(f"--profile {path}: no such file, and no built-in profile; these are {known}")
     return _read(path)
 
@@ -136,5 +136,5 @@ def _from_file(path: str) -> Profile:
 def _read(path: str) -> Profile:
     try:
         return read_toml(path, Profile)
-    except BadToml as error:
+    except TomlError as error:
         raise BadProfile(str(error)) from error

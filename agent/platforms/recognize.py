@@ -1,4 +1,4 @@
-"""What kind of node this is: first what the firmware calls it, then what its PCI devices look like.
+"""Recognizes the platform of a node: by the firmware's product name, then by its PCI devices.
 
 Sources: DMI strings of real machines (DGX-1, DGX-2H, DGX A100, DGX B200, GB10), cloud-init's ds-identify for clouds,
 pci.ids and real dumps for the fingerprints. A name that no dump confirms gives `likely`, never `exact`.
@@ -21,11 +21,11 @@ class _Product(NamedTuple):
 
     pattern: re.Pattern[str]
     profile: str
-    seen: bool
+    confirmed: bool
 
 
 class _Fingerprint(NamedTuple):
-    """`devices` in any of `counts`, with as many NVSwitches as `switches` says (None: any)."""
+    """`devices` in any of `counts`, with one of the NVSwitch counts in `switches` (None: any)."""
 
     profile: str
     vendor: str
@@ -35,11 +35,11 @@ class _Fingerprint(NamedTuple):
     arch: str | None = None
 
 
-def _product(pattern: str, profile: str, seen: bool = False) -> _Product:
-    return _Product(re.compile(pattern, re.IGNORECASE), profile, seen)
+def _product(pattern: str, profile: str, confirmed: bool = False) -> _Product:
+    return _Product(re.compile(pattern, re.IGNORECASE), profile, confirmed)
 
 
-def _print(
+def _fingerprint(
     profile: str,
     ids: str,
     counts: tuple[int, ...],
@@ -47,76 +47,81 @@ def _print(
     arch: str | None = None,
     vendor: str = "0x10de",
 ) -> _Fingerprint:
-    return _Fingerprint(profile, vendor, frozenset(f"0x{each}" for each in ids.split()), counts, switches, arch)
+    return _Fingerprint(profile, vendor, frozenset(f"0x{device}" for device in ids.split()), counts, switches, arch)
 
 
 _PRODUCTS = (
-    _product(r"DGX-1 with V100", "dgx1v", seen=True),
-    _product(r"NVIDIA DGX-2H", "dgx2", seen=True),
-    _product(r"DGXA100", "dgx-a100", seen=True),
-    _product(r"DGXB200", "dgx-b200", seen=True),
-    _product(r"NVIDIA_DGX_Spark", "gb10", seen=True),
+    _product(r"DGX-1 with V100", "dgx1v", confirmed=True),
+    _product(r"NVIDIA DGX-2H", "dgx2", confirmed=True),
+    _product(r"DGXA100", "dgx-a100", confirmed=True),
+    _product(r"DGXB200", "dgx-b200", confirmed=True),
+    _product(r"NVIDIA_DGX_Spark", "gb10", confirmed=True),
     _product(r"DGX[ _-]?H100", "dgx-h100"),
     _product(r"DGX[ _-]?H200", "dgx-h200"),
     _product(r"DGX[ _-]?B300", "dgx-b300"),
 )
 _ANY = tuple(range(1, 33))
-_TO_8, _TO_16 = tuple(range(1, 9)), tuple(range(1, 17))  # NVSwitches tell the board: GPUs that are not there are lost
+_TO_8, _TO_16 = tuple(range(1, 9)), tuple(range(1, 17))  # NVSwitches identify the board: missing GPUs are lost
 _FINGERPRINTS = (
-    _print("dgx2", "1db8 1db5", _TO_16, switches=(12,)),
-    _print("sxm2-v100-8", "1db1 1db5", (8,), switches=(0,)),
-    _print("hgx-a100-8", "20b0 20b2 20f3", _TO_8, switches=(6,)),
-    _print("hgx-a100-4", "20b0 20b2", (4,), switches=(0,)),
-    _print("hgx-h100-8", "2330 2324 2329 232c", _TO_8, switches=(4,)),
-    _print("hgx-h100-4", "2330 2337 2338 2339", (4,)),
-    _print("hgx-h200-8", "2335", _TO_8, switches=(4,)),
-    _print("hgx-b200-8", "2901 2909", (8,), switches=(0,)),
-    _print("hgx-b300-8", "3182", (8,), switches=(0,)),
-    _print("gh200", "2342 2345 2348 237f", (1, 2, 3, 4), arch="aarch64"),
-    _print("gb200-tray", "2941", (4,), arch="aarch64"),
-    _print("gb300-tray", "31c2 31c3", (4,), arch="aarch64"),
-    _print("mi300x-8", "74a1", (8,), vendor="0x1002"),
-    _print("mi325x-8", "74a5", (8,), vendor="0x1002"),
-    _print("mi350x-8", "75a0 75a3", (8,), vendor="0x1002"),
-    _print("ascend-a2", "d802", (8,), vendor="0x19e5"),
-    _print("ascend-a3", "d803", (16,), vendor="0x19e5"),
-    _print("l40s", "26b9", _ANY),
-    _print("geforce", "2684 2685 2b85 2204", _ANY),
+    _fingerprint("dgx2", "1db8 1db5", _TO_16, switches=(12,)),
+    _fingerprint("sxm2-v100-8", "1db1 1db5", (8,), switches=(0,)),
+    _fingerprint("hgx-a100-8", "20b0 20b2 20f3", _TO_8, switches=(6,)),
+    _fingerprint("hgx-a100-4", "20b0 20b2", (4,), switches=(0,)),
+    _fingerprint("hgx-h100-8", "2330 2324 2329 232c", _TO_8, switches=(4,)),
+    _fingerprint("hgx-h100-4", "2330 2337 2338 2339", (4,)),
+    _fingerprint("hgx-h200-8", "2335", _TO_8, switches=(4,)),
+    _fingerprint("hgx-b200-8", "2901 2909", (8,), switches=(0,)),
+    _fingerprint("hgx-b300-8", "3182", (8,), switches=(0,)),
+    _fingerprint("gh200", "2342 2345 2348 237f", (1, 2, 3, 4), arch="aarch64"),
+    _fingerprint("gb200-tray", "2941", (4,), arch="aarch64"),
+    _fingerprint("gb300-tray", "31c2 31c3", (4,), arch="aarch64"),
+    _fingerprint("mi300x-8", "74a1", (8,), vendor="0x1002"),
+    _fingerprint("mi325x-8", "74a5", (8,), vendor="0x1002"),
+    _fingerprint("mi350x-8", "75a0 75a3", (8,), vendor="0x1002"),
+    _fingerprint("ascend-a2", "d802", (8,), vendor="0x19e5"),
+    _fingerprint("ascend-a3", "d803", (16,), vendor="0x19e5"),
+    _fingerprint("l40s", "26b9", _ANY),
+    _fingerprint("geforce", "2684 2685 2b85 2204", _ANY),
 )
 _AWS_SHAPE = re.compile(r"(?:p[3-9]|g[4-9])[a-z0-9-]*\.(?:[0-9]*xlarge|metal[a-z0-9-]*)")
 _CLOUDS_BY_TAG = {"7783-7084-3265-9085-8269-3286-77": "Azure", "OracleCloud.com": "OCI"}
 
 
-def recognize(node: Node, rows: Sequence[PciFunction], asset_tag: str | None = None, unlisted: int = 0) -> Platform:
-    """The profile and how sure that is. `asset_tag`: of the chassis, where a cloud writes its name. `unlisted`: GPUs
-    that the driver names at addresses which the bus lacks, so that a count of those on the bus means nothing."""
+def recognize_platform(
+    node: Node, rows: Sequence[PciFunction], asset_tag: str | None = None, unlisted: int = 0
+) -> Platform:
+    """The profile and its confidence. `asset_tag`: of the chassis, where a cloud writes its name. `unlisted`: GPUs
+    that the driver reports at addresses missing from the bus: a count of those on the bus is then meaningless."""
     evidence: list[str] = []
-    cloud = _cloud(node, asset_tag)
+    cloud = _detect_cloud(node, asset_tag)
     if cloud:
         evidence.append(f"cloud: {cloud}")
-    found, print_told = _by_devices(node, rows)
+    profile, device_reasons = _match_devices(node, rows)
     if unlisted:
-        found, print_told = None, [*print_told, f"the driver names {unlisted} more GPUs than the PCI functions show"]
+        profile = None
+        device_reasons = [*device_reasons, f"the driver names {unlisted} more GPUs than the PCI functions show"]
     if cloud == "AWS" and node.product and _AWS_SHAPE.fullmatch(node.product):
-        told = f"DMI product {node.product!r} is the instance type"
-        return Platform(profile=node.product, confidence="exact", evidence=[*evidence, told, *print_told])
-    product = _by_product(node)
+        reason = f"DMI product {node.product!r} is the instance type"
+        return Platform(profile=node.product, confidence="exact", evidence=[*evidence, reason, *device_reasons])
+    product = _match_product(node)
     if product:
-        told = f"DMI product {node.product!r}"
-        sure = product.seen and (not print_told or found is not None)
-        return Platform(profile=product.profile, confidence="exact" if sure else "likely", evidence=[told, *print_told])
-    if found:
-        return Platform(profile=found, confidence="likely", evidence=[*evidence, *print_told])
-    return Platform(evidence=[*evidence, *print_told])
+        reason = f"DMI product {node.product!r}"
+        sure = product.confirmed and (not device_reasons or profile is not None)
+        return Platform(
+            profile=product.profile, confidence="exact" if sure else "likely", evidence=[reason, *device_reasons]
+        )
+    if profile:
+        return Platform(profile=profile, confidence="likely", evidence=[*evidence, *device_reasons])
+    return Platform(evidence=[*evidence, *device_reasons])
 
 
-def _by_product(node: Node) -> _Product | None:
+def _match_product(node: Node) -> _Product | None:
     if (node.vendor or "").strip().upper() != "NVIDIA" or not node.product:
         return None
-    return next((each for each in _PRODUCTS if each.pattern.match(node.product)), None)
+    return next((product for product in _PRODUCTS if product.pattern.match(node.product)), None)
 
 
-def _cloud(node: Node, asset_tag: str | None) -> str | None:
+def _detect_cloud(node: Node, asset_tag: str | None) -> str | None:
     if asset_tag in _CLOUDS_BY_TAG:
         return _CLOUDS_BY_TAG[asset_tag]
     if node.vendor == "Amazon EC2":
@@ -124,8 +129,8 @@ def _cloud(node: Node, asset_tag: str | None) -> str | None:
     return "GCP" if node.product == "Google Compute Engine" else None
 
 
-def _by_devices(node: Node, rows: Sequence[PciFunction]) -> tuple[str | None, list[str]]:
-    """The profile whose devices these are, and what was counted."""
+def _match_devices(node: Node, rows: Sequence[PciFunction]) -> tuple[str | None, list[str]]:
+    """The profile that the devices match, and the counts as evidence."""
     gpus = Counter(
         (row.vendor, row.device)
         for row in rows
@@ -135,15 +140,17 @@ def _by_devices(node: Node, rows: Sequence[PciFunction]) -> tuple[str | None, li
     if not gpus:
         return None, []
     counted = sorted(f"{(vendor or '')[2:]}:{(device or '')[2:]} x{count}" for (vendor, device), count in gpus.items())
-    told = ["PCI: " + ", ".join(counted) + (f", NVSwitch x{switches}" if switches else "")]
-    for each in _FINGERPRINTS:
+    counts_text = ["PCI: " + ", ".join(counted) + (f", NVSwitch x{switches}" if switches else "")]
+    for fingerprint in _FINGERPRINTS:
         of_kind = sum(
-            count for (vendor, device), count in gpus.items() if vendor == each.vendor and device in each.devices
+            count
+            for (vendor, device), count in gpus.items()
+            if vendor == fingerprint.vendor and device in fingerprint.devices
         )
-        if of_kind not in each.counts or of_kind != sum(gpus.values()):
+        if of_kind not in fingerprint.counts or of_kind != sum(gpus.values()):
             continue
-        if each.switches is not None and switches not in each.switches:
+        if fingerprint.switches is not None and switches not in fingerprint.switches:
             continue
-        if each.arch is None or node.arch in (None, each.arch):
-            return each.profile, told
-    return None, told
+        if fingerprint.arch is None or node.arch in (None, fingerprint.arch):
+            return fingerprint.profile, counts_text
+    return None, counts_text

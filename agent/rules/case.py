@@ -18,7 +18,7 @@ from agent.model.pci import PciFunction
 from agent.model.profile import Profile
 from agent.model.report import CountersWindow, History, ProbeRun
 from agent.model.topology import Path, Topology
-from agent.rules.threshold import Threshold
+from agent.rules.pages import Threshold
 
 T = TypeVar("T")
 _HOST_BRIDGE = "0x0600"
@@ -40,6 +40,7 @@ class Case:
     node: Node
     platform: Platform
     probes: Mapping[str, ProbeRun]
+    providers: Mapping[str, tuple[str, ...]]  # names of probes by the subject that their facts are about
     software: Software
     events: tuple[Event, ...]
     topology: Topology
@@ -187,7 +188,7 @@ class Case:
     @cached_property
     def bus_unread(self) -> str | None:
         """Why a device that is not among the PCI functions may be there all the same; None where all were seen."""
-        failure = self.probe_failure("pci|lspci")
+        failure = self.probe_failure("pci")
         if failure:
             return failure
         functions = self.topology.pci
@@ -195,22 +196,23 @@ class Case:
         if nameless:
             return f"what {nameless} of {len(functions)} PCI functions are is not known"
         listed_whole = any((f.class_code or "").startswith(_HOST_BRIDGE) for f in functions)
-        if self.probe_failure("pci") and not listed_whole:
+        if self.probe_failure("pci_sysfs") and not listed_whole:
             return "a listing of some PCI functions only: it has no host bridge"
         # an id is the address that the driver told, or a UUID, or an index
         unlisted = sum(gpu.pci is None and ":" in gpu.id for gpu in self.topology.gpus)
-        if self.probe_failure("pci") and unlisted:  # sysfs is whole: there it left the bus
+        if self.probe_failure("pci_sysfs") and unlisted:  # sysfs is whole: there it left the bus
             return f"the listing of PCI functions is not whole: it lacks {unlisted} GPUs that the driver names"
         return None
 
     def probe_failure(self, *needs: str) -> str | None:
-        """Why the first unmet need has no facts; None where all are met. "a|b" is met by either."""
+        """Why the first subject has no facts; None where all have some. "a|b" is met by either."""
         for need in needs:
-            runs = [self.probes[name] for name in need.split("|") if name in self.probes]
+            names = [name for subject in need.split("|") for name in self.providers[subject]]
+            runs = [self.probes[name] for name in names if name in self.probes]
             if any(run.status in ("ok", "partial") for run in runs):
                 continue
             if not runs:
-                return f"{need}: not run"
+                return f"{'|'.join(names)}: not run"
             said: dict[str, list[str]] = {}
             for run in runs:
                 said.setdefault(f"{run.status}{': ' + run.reason if run.reason else ''}", []).append(run.name)

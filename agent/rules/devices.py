@@ -122,7 +122,7 @@ def gone(function: PciFunction | None) -> bool:
 
 def pci_source(case: Case, pci: str, attribute: str) -> str:
     """Where a person finds a PCI fact again: the file of sysfs, or lspci where that was the source."""
-    if case.probe_failure("pci") is None:
+    if case.probe_failure("pci_sysfs") is None:
         return f"/sys/bus/pci/devices/{pci}/{attribute}"
     return f"lspci -vvv -s {pci}"
 

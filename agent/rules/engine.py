@@ -9,7 +9,7 @@ from agent.model.finding import SEVERITIES, Check, Finding, Summary, UnknownSubj
 from agent.rules.case import Case
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Rule, Unknown
 
-_BUS = frozenset({"pci", "pci|lspci"})
+_BUS = frozenset({"pci", "pci_sysfs"})
 UNKNOWN_SUBJECTS_SHOWN = 64  # per check; the count is always whole
 
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from agent.model.finding import Evidence
 from agent.rules.case import Case
+from agent.rules.pages import Threshold
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown
 from agent.rules.runtime import Moved, Place, in_words, of, several, span
-from agent.rules.threshold import Threshold
 
 _HALF_DAY = 12 * 3600.0
 # What somebody changed and what takes the link down while it is changed

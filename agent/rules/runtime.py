@@ -10,8 +10,8 @@ from agent.model.nic import Nic
 from agent.rules.case import SETTLE_SECONDS, Case
 from agent.rules.counting import named
 from agent.rules.devices import by_role
+from agent.rules.pages import Threshold
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown
-from agent.rules.threshold import Threshold
 
 MINUTE, HOUR = 60.0, 3600.0
 ANY = 0.0  # as the time of a limit: so many in a window of any length

@@ -1,4 +1,3 @@
-"""Reports on their way to a fleet inventory: a spool that survives what a week can bring, and three kinds of target.
-
-`run.py` is the whole of it on one page. What is decided, and why: docs/decisions/0010-ship-and-spool.md.
+"""`ship`: reports on their way to a fleet inventory, with a spool for when it does not answer, and one module per kind
+of target. What a report contains, how a scan makes one, and how the fleet reads it do not belong here.
 """

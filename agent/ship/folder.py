@@ -1,4 +1,4 @@
-"""A folder as the target: a file a report, whole or not there, named by host and time."""
+"""A folder as the target: one file per report, whole or absent, named by host and time."""
 
 from __future__ import annotations
 
@@ -6,41 +6,38 @@ import contextlib
 import errno
 import os
 
-from agent.reports import replace
-from agent.ship.answer import Answer, Kind
-from agent.ship.apart import apart
-from agent.ship.parcel import Parcel, packed
+from agent.reports import replace_file
+from agent.ship.payload import Payload, compress
+from agent.ship.target import Attempt, SendResult, SendStatus, Target
 
-_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.EAGAIN, errno.EINTR)
+_TEMPORARY_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.EAGAIN, errno.EINTR)
 
 
-class Folder:
-    """A folder that is there; it is not made, because what is missing may be a mount."""
+class FolderTarget(Target):
+    """A folder that exists; it is not created, because what is missing may be a mount."""
 
-    def __init__(self, path: str, compress: str) -> None:
+    def __init__(self, path: str, compression: str) -> None:
+        super().__init__(path)
         self.path = path
-        self.compress = compress
-        self.shown = path
+        self.compression = compression
 
-    def hand_over(self, parcel: Parcel, until: float) -> Answer:
-        """Write the file in a child: a file server that is gone would hold us for ever."""
-        data = packed(parcel.data, self.compress)
+    def send(self, payload: Payload, attempt: Attempt) -> SendResult:
+        """Write the file; a file server that is gone would hold this process for ever."""
+        attempt.set_timeout_result(SendResult(SendStatus.BLOCKED, "writing there hangs"))
         try:
-            apart(lambda: self._write(parcel.file_name(self.compress), data), until)
-        except TimeoutError:
-            return Answer(Kind.BLOCKED, "writing there hangs")
+            self.write(payload.file_name(self.compression), compress(payload.data, self.compression))
         except OSError as error:
-            kind = Kind.AGAIN if error.errno in _PASSING else Kind.BLOCKED
-            return Answer(kind, f"{error.strerror}")
-        return Answer(Kind.TAKEN)
+            status = SendStatus.RETRY if error.errno in _TEMPORARY_ERRORS else SendStatus.BLOCKED
+            return SendResult(status, f"{error.strerror}")
+        return SendResult(SendStatus.ACCEPTED)
 
-    def _write(self, name: str, data: bytes) -> bytes:
+    def write(self, name: str, data: bytes) -> None:
+        """Whole or not at all. Raises OSError."""
         temporary = os.path.join(self.path, f".{name}.tmp")  # of this report alone: what a killed run left is replaced
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
-        replace(os.path.join(self.path, name), temporary, data)
+        replace_file(os.path.join(self.path, name), temporary, data)
         sync_folder(self.path)
-        return b""
 
 
 def sync_folder(path: str) -> None:

@@ -3,7 +3,7 @@
     lock  state.json
     waiting/20260115T080000Z_error_<sha256>.json.gz     whole, or not there
     aside/    what is damaged or was refused, each with a .why
-    dropped/  tombstones (agent/ship/ledger.py)
+    dropped/  tombstones (state.py)
 
 A name says what a report is worth and what its digest has to be; nothing else has to be believed of a file.
 """
@@ -19,11 +19,10 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from agent.reports import replace
+from agent.reports import replace_file
 from agent.ship.folder import sync_folder
-from agent.ship.ledger import Ledger
-from agent.ship.parcel import BadParcel, Parcel, packed, parcel, read_bytes, unpacked
-from agent.ship.state import Say, kind_of
+from agent.ship.payload import BadPayload, Payload, compress, decompress, parse_payload, read_bytes
+from agent.ship.state import Journal, Warn, drop_kind
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 _NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)_(ok|unknown|warning|error|critical)_([0-9a-f]{64})\.json\.gz")
@@ -33,11 +32,11 @@ _ORPHAN_SECONDS = 3600.0
 _NAME_LIMIT = 200  # of a stranger's file that is set aside
 
 
-class Entry(NamedTuple):
+class SpoolEntry(NamedTuple):
     """A file of the spool. In this order they are dropped: the least worth first, then the oldest."""
 
     rank: int
-    when: str
+    timestamp: str
     name: str
     size: int  # bytes
     folder: str = "waiting"
@@ -45,55 +44,55 @@ class Entry(NamedTuple):
     @property
     def kind(self) -> str:
         """Under what it is counted when it is dropped."""
-        return "set_aside" if self.folder == "aside" else kind_of(self.name.split("_")[1])
+        return "set_aside" if self.folder == "aside" else drop_kind(self.name.split("_")[1])
 
 
-def entry_of(made: Parcel, size: int) -> Entry:
+def make_entry(payload: Payload, size: int) -> SpoolEntry:
     """The entry that a report would be."""
-    name = f"{made.when}_{made.verdict}_{made.digest}.json.gz"
-    return Entry(_RANK.get(made.verdict, _FINDINGS_RANK), made.when, name, size)
+    name = f"{payload.timestamp}_{payload.verdict}_{payload.digest}.json.gz"
+    return SpoolEntry(_RANK.get(payload.verdict, _FINDINGS_RANK), payload.timestamp, name, size)
 
 
 class Spool:
-    """A folder; everything but `held` and `put_late` is for who holds it."""
+    """A folder; everything but `lock` and `put_unlocked` is for the run that holds the lock."""
 
-    def __init__(self, path: str, limit_bytes: int, limit_count: int, say: Say) -> None:
+    def __init__(self, path: str, limit_bytes: int, limit_count: int, warn: Warn) -> None:
         self.path = path
         self.limit_bytes = limit_bytes
         self.limit_count = limit_count
-        self.ledger = Ledger(path, say)
-        self._say = say
+        self.journal = Journal(path, warn)
+        self._warn = warn
 
     @contextlib.contextmanager
-    def held(self, until: float) -> Iterator[bool]:
+    def lock(self, until: float) -> Iterator[bool]:
         """Make the folders and hold the spool; False where another run holds it until then. Raises OSError."""
         for name in ("waiting", "aside", "dropped"):
             os.makedirs(os.path.join(self.path, name), 0o755, exist_ok=True)
         descriptor = _lock_file(os.path.join(self.path, "lock"))
         try:
-            held = _locked(descriptor, until)
-            if held:
-                self.ledger.load()
+            is_locked = _lock_by(descriptor, until)
+            if is_locked:
+                self.journal.load()
                 self._tidy()
-            yield held
+            yield is_locked
         finally:
             os.close(descriptor)
 
-    def waiting(self) -> list[Entry]:
+    def waiting(self) -> list[SpoolEntry]:
         """What waits; a file whose name is not ours is set aside."""
         entries = []
-        for entry in self._listed("waiting"):
+        for entry in self._list_folder("waiting"):
             if _NAME.fullmatch(entry.name):
                 entries.append(entry)
             elif not entry.name.startswith("."):
                 self.set_aside(entry, "no entry of a spool")
         return entries
 
-    def put(self, made: Parcel, drop: bool) -> bool:
+    def put(self, payload: Payload, drop: bool) -> bool:
         """Keep a report; `drop`: what is worth less may go for it. False where there is no room. Raises OSError."""
-        data = packed(made.data, "gzip")
-        entry = entry_of(made, len(data))
-        if os.path.exists(self._at(entry)):
+        data = compress(payload.data, "gzip")
+        entry = make_entry(payload, len(data))
+        if os.path.exists(self._path(entry)):
             return True
         victims = self._victims(entry)
         if victims is None or (victims and not drop):
@@ -105,75 +104,75 @@ class Spool:
             except OSError as error:
                 if error.errno not in FULL:
                     raise
-            victims = [each for each in self._all()[:1] if each < entry]  # the disk is full: one by one
+            victims = [item for item in self._list_all()[:1] if item < entry]  # the disk is full: one by one
             if not victims or not drop:
                 break
         return False
 
-    def put_late(self, made: Parcel) -> None:
+    def put_unlocked(self, payload: Payload) -> None:
         """Keep a report while another run holds the spool; the next one sees to the bounds. Raises OSError."""
-        data = packed(made.data, "gzip")
-        self._write(entry_of(made, len(data)), data, f".late-{os.urandom(8).hex()}.tmp")
+        data = compress(payload.data, "gzip")
+        self._write(make_entry(payload, len(data)), data, f".late-{os.urandom(8).hex()}.tmp")
 
-    def load(self, entry: Entry) -> Parcel:
-        """The report of an entry, checked by the digest in its name. Raises BadParcel, OSError."""
-        made = parcel(unpacked(read_bytes(self._at(entry))))
-        if entry_of(made, entry.size).name != entry.name:
-            raise BadParcel("damaged: it is not the report that its name says")
-        return made
+    def load(self, entry: SpoolEntry) -> Payload:
+        """The report of an entry, checked by the digest in its name. Raises BadPayload, OSError."""
+        payload = parse_payload(decompress(read_bytes(self._path(entry))))
+        if make_entry(payload, entry.size).name != entry.name:
+            raise BadPayload("damaged: it is not the report that its name says")
+        return payload
 
-    def done(self, entry: Entry) -> None:
+    def remove(self, entry: SpoolEntry) -> None:
         """It is handed over. Raises OSError."""
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._at(entry))
+            os.unlink(self._path(entry))
 
-    def set_aside(self, entry: Entry, why: str) -> None:
-        """Out of the way of the others, with the reason beside it. What cannot be moved stays, and is told."""
+    def set_aside(self, entry: SpoolEntry, why: str) -> None:
+        """Out of the way of the others, with the reason beside it. What cannot be moved stays, and is reported."""
         place = os.path.join(self.path, "aside", entry.name[:_NAME_LIMIT])
         try:
-            os.rename(self._at(entry), place)
+            os.rename(self._path(entry), place)
         except OSError as error:
-            self._say(f"{self._at(entry)}: {why}; it cannot be set aside: {error.strerror}")
+            self._warn(f"{self._path(entry)}: {why}; it cannot be set aside: {error.strerror}")
             return
-        self.ledger.state.set_aside += 1
-        self._say(f"set aside as {place}: {why}")
+        self.journal.state.set_aside += 1
+        self._warn(f"set aside as {place}: {why}")
         with contextlib.suppress(OSError), open(f"{place}.why", "w", encoding="utf-8") as file:
             file.write(f"{why}\n")
 
     def close(self) -> int:
         """Drop what is beyond the bounds (of a smaller limit than before, or put by a run that came late), count what
         was dropped, and leave the state. How many reports still wait."""
-        entries = self._all()
-        size, count = sum(each.size for each in entries), len(entries)
+        entries = self._list_all()
+        size, count = sum(item.size for item in entries), len(entries)
         for entry in entries:
             if (size > self.limit_bytes or count > self.limit_count) and self._drop(entry):
                 size, count = size - entry.size, count - 1
         entries = self.waiting()
-        self.ledger.state.waiting = len(entries)
-        self.ledger.state.waiting_bytes = sum(each.size for each in entries)
-        self.ledger.close()
+        self.journal.state.waiting = len(entries)
+        self.journal.state.waiting_bytes = sum(item.size for item in entries)
+        self.journal.save()
         return len(entries)
 
-    def _victims(self, entry: Entry) -> list[Entry] | None:
+    def _victims(self, entry: SpoolEntry) -> list[SpoolEntry] | None:
         """What has to go to make room, all of it worth less; None where that is not enough."""
-        entries = self._all()
-        size, count = sum(each.size for each in entries) + entry.size, len(entries) + 1
-        victims: list[Entry] = []
-        for each in entries:
+        entries = self._list_all()
+        size, count = sum(item.size for item in entries) + entry.size, len(entries) + 1
+        victims: list[SpoolEntry] = []
+        for candidate in entries:
             if size <= self.limit_bytes and count <= self.limit_count:
                 return victims
-            if each > entry:
+            if candidate > entry:
                 return None
-            victims.append(each)
-            size, count = size - each.size, count - 1
+            victims.append(candidate)
+            size, count = size - candidate.size, count - 1
         return victims if size <= self.limit_bytes and count <= self.limit_count else None
 
-    def _drop(self, entry: Entry) -> bool:
-        if not self.ledger.bury(self._at(entry), entry.kind, entry.name):
+    def _drop(self, entry: SpoolEntry) -> bool:
+        if not self.journal.discard(self._path(entry), entry.kind, entry.name):
             return False
         if entry.folder == "aside":
             with contextlib.suppress(OSError):
-                os.unlink(f"{self._at(entry)}.why")
+                os.unlink(f"{self._path(entry)}.why")
         return True
 
     def _tidy(self) -> None:
@@ -187,30 +186,32 @@ class Spool:
                 if name == ".new.tmp" or abs(time.time() - os.stat(path).st_mtime) > _ORPHAN_SECONDS:
                     os.unlink(path)
 
-    def _write(self, entry: Entry, data: bytes, temporary: str) -> None:
+    def _write(self, entry: SpoolEntry, data: bytes, temporary: str) -> None:
         folder = os.path.join(self.path, "waiting")
-        replace(self._at(entry), os.path.join(folder, temporary), data)
+        replace_file(self._path(entry), os.path.join(folder, temporary), data)
         sync_folder(folder)
 
-    def _all(self) -> list[Entry]:
+    def _list_all(self) -> list[SpoolEntry]:
         """Everything that takes room, the least worth first."""
-        return sorted(self.waiting() + self._listed("aside"))
+        return sorted(self.waiting() + self._list_folder("aside"))
 
-    def _listed(self, folder: str) -> list[Entry]:
+    def _list_folder(self, folder: str) -> list[SpoolEntry]:
         entries = []
-        with os.scandir(os.path.join(self.path, folder)) as found:
-            for each in found:
-                if folder == "aside" and each.name.endswith(".why"):
+        with os.scandir(os.path.join(self.path, folder)) as files:
+            for file in files:
+                if folder == "aside" and file.name.endswith(".why"):
                     continue
                 with contextlib.suppress(FileNotFoundError):
-                    size = each.stat(follow_symlinks=False).st_size
-                    named = _NAME.fullmatch(each.name)
-                    rank = _RANK.get(named[2], _FINDINGS_RANK) if named else _ASIDE_RANK
-                    when = named[1] if named else ""
-                    entries.append(Entry(_ASIDE_RANK if folder == "aside" else rank, when, each.name, size, folder))
+                    size = file.stat(follow_symlinks=False).st_size
+                    match = _NAME.fullmatch(file.name)
+                    rank = _RANK.get(match[2], _FINDINGS_RANK) if match else _ASIDE_RANK
+                    timestamp = match[1] if match else ""
+                    entries.append(
+                        SpoolEntry(_ASIDE_RANK if folder == "aside" else rank, timestamp, file.name, size, folder)
+                    )
         return entries
 
-    def _at(self, entry: Entry) -> str:
+    def _path(self, entry: SpoolEntry) -> str:
         return os.path.join(self.path, entry.folder, entry.name)
 
 
@@ -222,7 +223,7 @@ def _lock_file(path: str) -> int:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
 
 
-def _locked(descriptor: int, until: float) -> bool:
+def _lock_by(descriptor: int, until: float) -> bool:
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

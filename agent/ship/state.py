@@ -1,17 +1,27 @@
-"""What a spool remembers of itself (`state.json`): what it handed over, what it dropped, what the last failure was."""
+"""What a spool records of itself (`state.json`), and the tombstones that are not yet counted in it.
+
+A report is dropped in three steps: its file becomes a tombstone (a rename, which needs no room), is emptied, and at
+the next chance is counted and removed. Killed between any two of them, it is counted once; on a full disk, later.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import time
 from collections.abc import Callable
 
 import msgspec
 
-Say = Callable[[str], None]
-SPOOL = "fabricscope.spool/1"
+from agent.reports import replace_file
+
+Warn = Callable[[str], None]
+SCHEMA = "fabricscope.spool/1"
+_STATE_LIMIT_BYTES = 1 << 20
 
 
-class Dropped(msgspec.Struct, kw_only=True):
-    """Reports that were given up because the spool was full, since `State.since`."""
+class DroppedCounts(msgspec.Struct, kw_only=True):
+    """Reports that were given up because the spool was full, since `SpoolState.since`."""
 
     healthy: int = 0  # verdict ok
     not_judged: int = 0  # verdict unknown
@@ -19,13 +29,13 @@ class Dropped(msgspec.Struct, kw_only=True):
     set_aside: int = 0  # damaged ones, and those that the endpoint would not have
 
 
-class State(msgspec.Struct, kw_only=True):
+class SpoolState(msgspec.Struct, kw_only=True):
     """The file; a person may read it."""
 
-    schema: str = SPOOL
+    schema: str = SCHEMA
     since: str = ""  # when counting began
     handed_over: int = 0
-    dropped: Dropped = msgspec.field(default_factory=Dropped)
+    dropped: DroppedCounts = msgspec.field(default_factory=DroppedCounts)
     set_aside: int = 0
     waiting: int = 0  # reports, at the end of the last run
     waiting_bytes: int = 0
@@ -37,9 +47,99 @@ class State(msgspec.Struct, kw_only=True):
     folding: list[str] = []  # tombstones that are counted already, and perhaps not yet removed
 
 
-KINDS = tuple(Dropped.__struct_fields__)
+DROP_KINDS = tuple(DroppedCounts.__struct_fields__)
 
 
-def kind_of(verdict: str) -> str:
+def drop_kind(verdict: str) -> str:
     """Under what a dropped report is counted."""
     return {"ok": "healthy", "unknown": "not_judged"}.get(verdict, "with_findings")
+
+
+class Journal:
+    """`state.json` and `dropped/` of a spool."""
+
+    def __init__(self, folder: str, warn: Warn) -> None:
+        self.state = SpoolState()
+        self.dropped = dict.fromkeys(DROP_KINDS, 0)  # in this run
+        self._path = os.path.join(folder, "state.json")
+        self._tombstones = os.path.join(folder, "dropped")
+        self._warn = warn
+
+    def load(self) -> None:
+        """Read the state; a damaged one is put aside, and counting begins anew. Raises OSError."""
+        try:
+            with open(self._path, "rb") as file:
+                self.state = msgspec.json.decode(file.read(_STATE_LIMIT_BYTES), type=SpoolState)
+            if self.state.schema != SCHEMA:
+                raise ValueError(f"its schema is {self.state.schema!r:.40}")
+        except FileNotFoundError:
+            self.state = SpoolState(since=utc_now())
+        except (ValueError, RecursionError) as error:  # msgspec's and UTF-8's errors are ValueErrors
+            with contextlib.suppress(OSError):
+                os.replace(self._path, f"{self._path}.damaged")
+            self._warn(f"{self._path}: damaged, kept as state.json.damaged; counting begins anew: {error}"[:300])
+            self.state = SpoolState(since=utc_now())
+        self.count_tombstones()
+
+    def discard(self, path: str, kind: str, name: str) -> bool:
+        """Give up a file of the spool; False where it cannot be moved."""
+        tombstone = self._tombstone_path(kind, name)
+        try:
+            os.rename(path, tombstone)
+        except OSError as error:
+            self._warn(f"{path}: cannot be dropped: {error.strerror}")
+            return False
+        with contextlib.suppress(OSError):
+            os.truncate(tombstone, 0)
+        self.dropped[kind] += 1
+        return True
+
+    def count_drop(self, kind: str, name: str) -> None:
+        """Give up a report that never was in the spool."""
+        self.dropped[kind] += 1
+        try:
+            os.close(os.open(self._tombstone_path(kind, name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        except OSError:  # no room for as much as a name: it is counted if the state can be written
+            self._increment(kind)
+
+    def save(self) -> None:
+        """Count, and write the state. What cannot be written is reported."""
+        self.count_tombstones(always=True)
+
+    def count_tombstones(self, always: bool = False) -> None:
+        """Tombstones become numbers of the state."""
+        names = sorted(os.listdir(self._tombstones))
+        counted = {name for name in self.state.folding if name in names}
+        if not names and not always:
+            return
+        for name in names:
+            kind = name.partition(".")[0]
+            if name not in counted and kind in DROP_KINDS:
+                self._increment(kind)
+        self.state.folding = names
+        try:
+            self._write()
+        except OSError as error:
+            self._warn(f"{self._path} is not written: {error.strerror}")
+            return
+        for name in names:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(self._tombstones, name))
+
+    def _increment(self, kind: str) -> None:
+        setattr(self.state.dropped, kind, getattr(self.state.dropped, kind) + 1)
+
+    def _write(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{self._path}.new")
+        replace_file(
+            self._path, f"{self._path}.new", msgspec.json.format(msgspec.json.encode(self.state), indent=2) + b"\n"
+        )
+
+    def _tombstone_path(self, kind: str, name: str) -> str:
+        return os.path.join(self._tombstones, f"{kind}.{name}")
+
+
+def utc_now() -> str:
+    """The time, UTC, as reports have it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -1,4 +1,3 @@
-"""`watch`: stays, and judges again when the kernel says that something changed.
-
-events (probes/events.py) -> pace.py: when, and what of it -> judging.py: read that, keep the rest, judge -> lines.py.
+"""`watch`: evaluates the host again when the kernel reports a change; debounce.py decides when and which probes run,
+evaluate.py what changed, output.py what is printed, loop.py waits. Reading the host does not belong here.
 """

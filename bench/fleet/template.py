@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agent.model.report import Report
-from agent.reports import encode
+from agent.reports import encode_report
 from bench.fleet.forms import Node, Recipe, fingerprint, replaced, seconds, usual_seconds, write
 
 _OURS = re.compile(
@@ -51,7 +51,7 @@ class Template:
 
     def __init__(self, report: Report, keys: Keys, recipes: list[Recipe]) -> None:
         marking = _Marking(keys)
-        self._marked = encode(marking.marked(report))
+        self._marked = encode_report(marking.marked(report))
         self._numbers, self._usual = marking.numbers, marking.usual
         self._recipes = [_recipe_marked(recipe, marking) for recipe in recipes]
         self._cuts: dict[bool, _Cut] = {}

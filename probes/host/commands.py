@@ -54,10 +54,10 @@ KERNEL_LOG_SAVED = (
 )
 
 LLDP_SAVED = (("lldpctl", "-f", "json0"), ("lldpcli", "show", "neighbors", "-f", "json"))
-ETHTOOL_SAVED = (("ethtool",),)  # with its options, of any interface: probes/ethtool_saved.py asks for each by name
-DCB_SAVED = (("mlnx_qos", "-i"), ("dcb", "show"))  # of any interface: probes/dcb.py asks for each by name
+ETHTOOL_SAVED = (("ethtool",),)  # with its options, of any interface: probes/ethtool/saved.py asks for each by name
+DCB_SAVED = (("mlnx_qos", "-i"), ("dcb", "show"))  # of any interface: probes/dcb/probe.py asks for each by name
 RDMA_SYSTEM_SAVED = (("rdma", "system"), ("rdma", "system", "show"), ("rdma", "dev"), ("rdma", "dev", "show"))
-# Of a whole fabric, most believed first; each rail's too (-C DEVICE -P PORT): probes/ib_fabric.py asks for each by name
+# Of a whole fabric, most believed first; each rail's too (-C DEVICE -P PORT): asked by name in probes/fabric/probe.py
 IB_FABRIC_SAVED = (
     ("ibnetdiscover",),
     ("iblinkinfo",),

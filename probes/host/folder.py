@@ -12,10 +12,9 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 
-from probes.host.door import OUTPUT_LIMIT_BYTES, READ_LIMIT_BYTES, Absent, Failed, Unanswered, unanswered
-from probes.host.files import gone_or
-from probes.host.links import follow, locate, parent_and_name
-from probes.host.private import kept
+from probes.host.files import absent_or, follow, locate, parent_and_name
+from probes.host.filter_secrets import filter_content
+from probes.host.interface import OUTPUT_LIMIT_BYTES, READ_LIMIT_BYTES, Absent, Failed, ReadError, error_from_errno
 
 OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -52,17 +51,17 @@ class FolderFiles:
             place = self._place(path)
             mode = os.stat(place, follow_symlinks=not self._last).st_mode
             if not stat.S_ISREG(mode):
-                raise not_read(path, mode)
+                raise read_error(path, mode)
             descriptor = os.open(place, OPEN | self._last)
             try:
-                return kept(path, _content(descriptor, limit, path))
+                return filter_content(path, _content(descriptor, limit, path))
             finally:
                 os.close(descriptor)
 
-    def attributes(self, directory: str, names: Iterable[str]) -> dict[str, bytes | Unanswered]:
+    def attributes(self, directory: str, names: Iterable[str]) -> dict[str, bytes | ReadError]:
         """See Host.attributes. What is there, and what of it is a regular file, is known before anything is opened."""
         wanted = dict.fromkeys(names)
-        answers: dict[str, bytes | Unanswered] = {}
+        answers: dict[str, bytes | ReadError] = {}
         with Reasons(directory):
             descriptor = os.open(self._directory(directory), DIRECTORY | self._last)
             try:
@@ -153,7 +152,7 @@ class FolderFiles:
                 found[name] = stat.S_ISREG(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode)
         return found
 
-    def _attribute(self, directory: str, name: str, descriptor: int | None) -> bytes | Unanswered | None:
+    def _attribute(self, directory: str, name: str, descriptor: int | None) -> bytes | ReadError | None:
         """One file: of an open directory, or by its path where it is a link, lies deeper or is nothing to be opened."""
         try:
             if descriptor is None:
@@ -161,13 +160,13 @@ class FolderFiles:
             try:
                 opened = os.open(name, OPEN | os.O_NOFOLLOW, dir_fd=descriptor)
                 try:
-                    return kept(f"{directory}/{name}", _content(opened, READ_LIMIT_BYTES, directory))
+                    return filter_content(f"{directory}/{name}", _content(opened, READ_LIMIT_BYTES, directory))
                 finally:
                     os.close(opened)
             except OSError as error:
-                return gone_or(unanswered(error, f"{directory}/{name}"))
-        except Unanswered as why:
-            return gone_or(why)
+                return absent_or(error_from_errno(error, f"{directory}/{name}"))
+        except ReadError as why:
+            return absent_or(why)
 
 
 class LiveFiles(FolderFiles):
@@ -194,12 +193,12 @@ class Reasons:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError):
-            raise unanswered(error, self.path) from None
+            raise error_from_errno(error, self.path) from None
         if isinstance(error, ValueError):  # a NUL, or a character that no file name can hold
             raise Absent(f"{self.path!a}: no file can have this name", "EINVAL") from None
 
 
-def not_read(path: str, mode: int) -> Failed:
+def read_error(path: str, mode: int) -> Failed:
     """The answer for what is no regular file."""
     return Failed(f"{path}: is {KINDS.get(stat.S_IFMT(mode), 'not a file')}, which is not read", "EINVAL")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.config import BadConfiguration, Configuration, load
+from agent.config import Configuration, ConfigurationError, load_configuration
 
 NAMES = frozenset({"ib-port-down", "roce-mtu-small"})
 
@@ -19,17 +19,17 @@ def write(tmp_path: Path, text: str) -> str:
 
 def test_every_change_is_a_line_of_the_report(tmp_path: Path) -> None:
     """Rules that are off and declared facts are told, in a fixed order."""
-    made = load(
+    configuration = load_configuration(
         write(tmp_path, '[rules]\noff = ["roce-mtu-small", "ib-port-down"]\n[facts]\nroce_mode = "lossy"\n'), NAMES
     )
 
-    assert made.changed == ["rules.off: ib-port-down", "rules.off: roce-mtu-small", "facts.roce_mode = lossy"]
-    assert frozenset({"ib-port-down", "roce-mtu-small"}) == made.settings.disabled
+    assert configuration.changed == ["rules.off: ib-port-down", "rules.off: roce-mtu-small", "facts.roce_mode = lossy"]
+    assert frozenset({"ib-port-down", "roce-mtu-small"}) == configuration.settings.disabled
 
 
 def test_facts_and_limits_reach_the_rules(tmp_path: Path) -> None:
     """As they are written, and each is told; a limit may stand below a table of its rule, or quoted."""
-    made = load(
+    configuration = load_configuration(
         write(
             tmp_path,
             "[facts]\nroce_traffic_class = 106\ncable_metres = 30\n"
@@ -38,9 +38,9 @@ def test_facts_and_limits_reach_the_rules(tmp_path: Path) -> None:
         NAMES,
     )
 
-    assert {"roce_traffic_class": 106, "cable_metres": 30.0} == dict(made.settings.facts)
-    assert {"roce-ets-starved.percent": 20.0, "roce-pfc-multi.classes": 3.0} == dict(made.settings.thresholds)
-    assert made.changed == [
+    assert {"roce_traffic_class": 106, "cable_metres": 30.0} == dict(configuration.settings.facts)
+    assert {"roce-ets-starved.percent": 20.0, "roce-pfc-multi.classes": 3.0} == dict(configuration.settings.thresholds)
+    assert configuration.changed == [
         "facts.cable_metres = 30.0",
         "facts.roce_traffic_class = 106",
         "thresholds.roce-ets-starved.percent = 20",
@@ -81,14 +81,14 @@ def test_what_cannot_be_used_is_refused_with_its_name(tmp_path: Path, text: str,
     place = tmp_path / "config.toml"
     place.write_bytes(text.encode("utf-8", "surrogateescape"))
 
-    with pytest.raises(BadConfiguration, match=r"config\.toml") as refused:
-        load(str(place), NAMES)
+    with pytest.raises(ConfigurationError, match=r"config\.toml") as refused:
+        load_configuration(str(place), NAMES)
     assert part in str(refused.value)
 
 
 def test_a_missing_or_huge_file_is_refused(tmp_path: Path) -> None:
     """The reason is the system's own word, or the limit."""
-    with pytest.raises(BadConfiguration, match="No such file"):
-        load(str(tmp_path / "none.toml"), NAMES)
-    with pytest.raises(BadConfiguration, match="larger than"):
-        load(write(tmp_path, "#" * (2 << 20)), NAMES)
+    with pytest.raises(ConfigurationError, match="No such file"):
+        load_configuration(str(tmp_path / "none.toml"), NAMES)
+    with pytest.raises(ConfigurationError, match="larger than"):
+        load_configuration(write(tmp_path, "#" * (2 << 20)), NAMES)

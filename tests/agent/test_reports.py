@@ -19,7 +19,7 @@ from agent.model.node import Node
 from agent.model.pci import PciFunction
 from agent.model.report import Generator, Report, Source
 from agent.model.topology import Topology
-from agent.reports import BadReport, encode, read, write
+from agent.reports import ReportError, encode_report, read_report, write_atomically
 
 REPORT = Report(
     generated_at="2026-11-20T00:00:00Z",
@@ -34,16 +34,16 @@ REPORT = Report(
 def test_a_report_reads_back_as_it_was(tmp_path: Path) -> None:
     """Plain and gzip alike."""
     plain, packed = tmp_path / "r.json", tmp_path / "r.json.gz"
-    write(str(plain), encode(REPORT))
-    packed.write_bytes(gzip.compress(encode(REPORT), mtime=0))
+    write_atomically(str(plain), encode_report(REPORT))
+    packed.write_bytes(gzip.compress(encode_report(REPORT), mtime=0))
 
-    assert read(str(plain)) == REPORT
-    assert read(str(packed)) == REPORT
+    assert read_report(str(plain)) == REPORT
+    assert read_report(str(packed)) == REPORT
 
 
 def test_keys_stand_in_the_order_of_the_schema_and_maps_are_sorted() -> None:
     """Same evidence, same bytes: the order is no accident of this run."""
-    text = encode(REPORT).decode()
+    text = encode_report(REPORT).decode()
 
     assert list(msgspec.json.decode(text)) == list(Report.__struct_encode_fields__)
     assert text.index('"info"') < text.index('"warning"')
@@ -51,13 +51,13 @@ def test_keys_stand_in_the_order_of_the_schema_and_maps_are_sorted() -> None:
 
 def test_fields_of_a_later_minor_version_are_ignored(tmp_path: Path) -> None:
     """An older program reads a newer report of the same schema."""
-    later = msgspec.json.decode(encode(REPORT))
+    later = msgspec.json.decode(encode_report(REPORT))
     later["schema_minor"] = 7
     later["new_field"] = {"a": 1}
     place = tmp_path / "r.json"
     place.write_bytes(msgspec.json.encode(later))
 
-    assert read(str(place)).schema_minor == 7
+    assert read_report(str(place)).schema_minor == 7
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_fields_of_a_later_minor_version_are_ignored(tmp_path: Path) -> None:
         (b'{"schema": "fabricscope.report/2"}', "fabricscope.report/2"),
         (b'{"schema": "fabricscope.report/1"}', "damaged"),
         (b"[" * 100_000, "not a report"),
-        (encode(REPORT)[:-40], "not a report"),
-        (gzip.compress(encode(REPORT), mtime=0)[:-12], "truncated gzip"),
+        (encode_report(REPORT)[:-40], "not a report"),
+        (gzip.compress(encode_report(REPORT), mtime=0)[:-12], "truncated gzip"),
         (b"\x1f\x8b garbage", "damaged gzip"),
         (gzip.compress(b" " * (64 << 20), mtime=0), "larger"),
     ],
@@ -79,20 +79,20 @@ def test_anything_else_is_refused_with_its_name(tmp_path: Path, data: bytes, par
     place = tmp_path / "r.json"
     place.write_bytes(data)
 
-    with pytest.raises(BadReport, match=r"r\.json") as refused:
-        read(str(place))
+    with pytest.raises(ReportError, match=r"r\.json") as refused:
+        read_report(str(place))
     assert part in str(refused.value)
 
 
-@given(st.integers(0, len(encode(REPORT)) - 1), st.binary(min_size=1, max_size=8))
-def test_any_mutation_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, at: int, junk: bytes) -> None:
-    """A damaged file raises BadReport and nothing else."""
-    data = encode(REPORT)
+@given(st.integers(0, len(encode_report(REPORT)) - 1), st.binary(min_size=1, max_size=8))
+def test_any_mutation_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, index: int, junk: bytes) -> None:
+    """A damaged file raises ReportError and nothing else."""
+    data = encode_report(REPORT)
     place = tmp_path_factory.getbasetemp() / "mutated.json"
-    place.write_bytes(data[:at] + junk + data[at + len(junk) :])
+    place.write_bytes(data[:index] + junk + data[index + len(junk) :])
 
-    with contextlib.suppress(BadReport):
-        assert isinstance(read(str(place)), Report)
+    with contextlib.suppress(ReportError):
+        assert isinstance(read_report(str(place)), Report)
 
 
 def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
     target.mkdir()
 
     with pytest.raises(OSError, match="directory"):
-        write(str(target), b"x")
+        write_atomically(str(target), b"x")
     assert os.listdir(tmp_path) == ["folder"]
 
 
@@ -111,10 +111,10 @@ def test_a_report_with_two_rows_of_one_id_is_damaged(tmp_path: Path, kind: str) 
     rows = {"pci": PciFunction(id="0000:00:00.0"), "gpus": Gpu(id="GPU0", label="GPU0"), "nics": Nic(id="m", label="m")}
     row = rows.get(kind, NvSwitch(id="0000:00:00.0", pci="0000:00:00.0"))
     place = tmp_path / "r.json"
-    place.write_bytes(encode(msgspec.structs.replace(REPORT, topology=Topology(**{kind: [row, row]}))))
+    place.write_bytes(encode_report(msgspec.structs.replace(REPORT, topology=Topology(**{kind: [row, row]}))))
 
-    with pytest.raises(BadReport, match="twice"):
-        read(str(place))
+    with pytest.raises(ReportError, match="twice"):
+        read_report(str(place))
 
 
 def of_size(functions: int) -> Report:
@@ -126,9 +126,9 @@ def of_size(functions: int) -> Report:
 def test_every_report_that_is_written_can_be_read(tmp_path: Path) -> None:
     """Beyond the limit it stands on one line; a report that is larger still is refused, never cut."""
     place = tmp_path / "r.json"
-    place.write_bytes(data := encode(of_size(4500)))
+    place.write_bytes(data := encode_report(of_size(4500)))
 
     assert 1 == data.count(b"\n")
-    assert 4500 == len(read(str(place)).topology.pci)
-    with pytest.raises(BadReport, match="at most"):
-        encode(of_size(20_000))
+    assert 4500 == len(read_report(str(place)).topology.pci)
+    with pytest.raises(ReportError, match="at most"):
+        encode_report(of_size(20_000))

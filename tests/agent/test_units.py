@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.units import BadUnits, changed_by_hand, out_of_reach, parts, put, signed, units
+from agent.units import (
+    UnitsError,
+    add_signature,
+    install_file,
+    list_parts,
+    render_units,
+    why_not_replaceable,
+    why_unreachable,
+)
 from tests.conftest import ROOT
 
 PROGRAM = "/srv/tools/bin/fabricscope"
@@ -15,16 +23,16 @@ PROGRAM = "/srv/tools/bin/fabricscope"
 
 def test_the_parts_are_those_of_the_project() -> None:
     """Every file of systemd/ belongs to one."""
-    named = {name for names in parts().values() for name in names}
+    named = {name for names in list_parts().values() for name in names}
 
     assert {path.name for path in (ROOT / "systemd").iterdir()} == named
-    assert ["fabricscope-scan.service", "fabricscope-scan.timer"] == parts()["scan"]
+    assert ["fabricscope-scan.service", "fabricscope-scan.timer"] == list_parts()["scan"]
 
 
-@pytest.mark.parametrize("part", parts())
+@pytest.mark.parametrize("part", list_parts())
 def test_only_the_program_is_changed(part: str) -> None:
     """Line for line."""
-    for unit in units([part], PROGRAM):
+    for unit in render_units([part], PROGRAM):
         before = (ROOT / "systemd" / unit.name).read_text()
         assert before.replace("ExecStart=/opt/fabricscope/bin/fabricscope ", f"ExecStart={PROGRAM} ") == unit.text
         assert unit.name.endswith(".service") == (f"\nExecStart={PROGRAM} " in unit.text)
@@ -32,64 +40,64 @@ def test_only_the_program_is_changed(part: str) -> None:
 
 def test_a_zipapp_has_a_place_to_unpack_to() -> None:
     """Of each service alone, right behind what it starts."""
-    for unit in units(["scan", "ship"], "/usr/bin/python3 /srv/fabricscope.pyz", unpacks=True):
+    for unit in render_units(["scan", "ship"], "/usr/bin/python3 /srv/fabricscope.pyz", unpacks=True):
         lines = unit.text.splitlines()
-        starts = [at for at, line in enumerate(lines) if line.startswith("ExecStart=")]
-        assert all("CacheDirectory=%N" == lines[at + 2] for at in starts)
+        starts = [index for index, line in enumerate(lines) if line.startswith("ExecStart=")]
+        assert all("CacheDirectory=%N" == lines[start + 2] for start in starts)
         assert len(starts) == lines.count("CacheDirectory=%N") == unit.name.endswith(".service")
 
 
 @pytest.mark.parametrize("program", ["fabricscope", "/a b'c", "/a%b", "/a$b", '/a"b', "/a\nExecStart=/b", "", "/a  b"])
 def test_what_execstart_would_read_otherwise_is_refused(program: str) -> None:
     """No quoting is tried."""
-    with pytest.raises(BadUnits, match="cannot stand in ExecStart"):
-        units(["scan"], program)
+    with pytest.raises(UnitsError, match="cannot stand in ExecStart"):
+        render_units(["scan"], program)
 
 
 def test_a_part_that_is_not_there_is_named_with_those_that_are() -> None:
     """In one line."""
-    with pytest.raises(BadUnits, match="no unit 'fleet'; there are scan, ship, watch"):
-        units(["scan", "fleet"], PROGRAM)
+    with pytest.raises(UnitsError, match="no unit 'fleet'; there are scan, ship, watch"):
+        render_units(["scan", "fleet"], PROGRAM)
 
 
 def test_what_we_wrote_is_replaced_and_what_was_changed_is_kept(tmp_path: Path) -> None:
     """Told by the hash of the first line: an older version's unit is ours, with whatever text."""
-    old, new = (signed(units(["scan"], each)[0], "1.0") for each in ("/old", "/new"))
+    old, new = (add_signature(render_units(["scan"], name)[0], "1.0") for name in ("/old", "/new"))
     path = str(tmp_path / "fabricscope-scan.service")
-    assert changed_by_hand(path, new) is None  # nothing is there
+    assert why_not_replaceable(path, new) is None  # nothing is there
 
-    assert put(path, old)
-    assert changed_by_hand(path, new) is None
-    assert put(path, new)
-    assert not put(path, new)
+    assert install_file(path, old)
+    assert why_not_replaceable(path, new) is None
+    assert install_file(path, new)
+    assert not install_file(path, new)
     Path(path).write_bytes(new + b"Nice=5\n")
-    assert "changed by hand" == changed_by_hand(path, new)
+    assert "changed by hand" == why_not_replaceable(path, new)
     Path(path).write_bytes(b"[Service]\n")
-    assert "not written by install-units" == changed_by_hand(path, new)
+    assert "not written by install-units" == why_not_replaceable(path, new)
     Path(path).write_bytes(new.partition(b"\n")[2])  # copied from the project: the same text
-    assert changed_by_hand(path, new) is None
+    assert why_not_replaceable(path, new) is None
 
 
 def test_a_masked_unit_is_somebodys_will(tmp_path: Path) -> None:
     """`systemctl mask` makes a link to /dev/null; where it is replaced on demand, the link is, not /dev/null."""
     path = tmp_path / "fabricscope-scan.timer"
     path.symlink_to("/dev/null")
-    data = signed(units(["scan"], PROGRAM)[1], "1.0")
+    data = add_signature(render_units(["scan"], PROGRAM)[1], "1.0")
 
-    assert "a link to /dev/null" == changed_by_hand(str(path), data)
-    assert put(str(path), data)
+    assert "a link to /dev/null" == why_not_replaceable(str(path), data)
+    assert install_file(str(path), data)
     assert (False, data) == (path.is_symlink(), path.read_bytes())
 
 
 def test_a_service_cannot_reach_what_is_hidden_or_closed(tmp_path: Path) -> None:
     """Homes and /tmp by the units' settings, what is closed by its mode; links are followed."""
-    assert out_of_reach("/usr/bin/env") is None
-    assert "/home, which the service does not see (ProtectHome)" in (out_of_reach("/home/me/bin/fabricscope") or "")
-    assert "/tmp, which the service does not see (PrivateTmp)" in (out_of_reach("/tmp/fabricscope") or "")
-    assert "/usr/no/such does not exist" == out_of_reach("/usr/no/such")
+    assert why_unreachable("/usr/bin/env") is None
+    assert "/home, which the service does not see (ProtectHome)" in (why_unreachable("/home/me/bin/fabricscope") or "")
+    assert "/tmp, which the service does not see (PrivateTmp)" in (why_unreachable("/tmp/fabricscope") or "")
+    assert "/usr/no/such does not exist" == why_unreachable("/usr/no/such")
     link = tmp_path / "link"
     link.symlink_to("/root/fabricscope")
-    assert "does not see" in (out_of_reach(str(link)) or "")
+    assert "does not see" in (why_unreachable(str(link)) or "")
 
 
 def test_a_closed_folder_is_out_of_reach(
@@ -101,4 +109,4 @@ def test_a_closed_folder_is_out_of_reach(
     (folder / "fabricscope").touch(mode=0o755)
     os.chmod(folder, 0o700)
 
-    assert "is closed to other users" in (out_of_reach(str(folder / "fabricscope")) or "")
+    assert "is closed to other users" in (why_unreachable(str(folder / "fabricscope")) or "")

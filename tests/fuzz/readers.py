@@ -14,28 +14,27 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from agent.config import BadConfiguration
-from agent.reports import BadReport
+from agent.config import ConfigurationError
+from agent.reports import ReportError
 from agent.rules.catalogue import every_rule
-from probes.dcb_tool import OBJECTS
-from probes.host.door import BadSource, Failed
-from probes.kernel_log_lines import lines
-from probes.text import Unparsable
+from probes.dcb.tools import OBJECTS
+from probes.host.interface import BadSource, Failed
+from probes.kernel.log_events import lines
+from probes.text import ParseError
 from tests.fuzz import ethernet, mutations, seeds
-from tests.probes import nvidia_smi_texts as smi
-from tests.probes import (
-    test_dcb_tool,
+from tests.probes.dcb import test_dcb_tool, test_mlnx_qos
+from tests.probes.fabric import fabric_texts
+from tests.probes.gpu import nvidia_smi_texts as smi
+from tests.probes.netdev import test_lldp
+from tests.probes.pci.lspci_sample import SAMPLE
+from tests.probes.rdma import (
     test_ibdev2netdev,
     test_ibstat,
     test_ibstatus,
     test_ibv_devinfo,
-    test_lldp,
-    test_mlnx_qos,
     test_rdma_link,
     test_show_gids,
 )
-from tests.probes.lspci_sample import SAMPLE
-from tests.probes.readers import fabric_texts
 
 ADDRESS, LINES = "0000:1a:00.0", "a b\nc: d\n"
 
@@ -43,7 +42,7 @@ ADDRESS, LINES = "0000:1a:00.0", "a b\nc: d\n"
 class Reader(NamedTuple):
     """One way in. `refuses`: the only errors that it may end with; none: it has an answer for everything."""
 
-    function: str  # "probes.cpu:parse_cpuinfo"
+    function: str  # "probes.system.cpu:parse_cpuinfo"
     seeds: Callable[[], Sequence[bytes]]
     refuses: tuple[type[Exception], ...] = ()
     adapt: Callable[[Callable[..., Any]], Callable[[bytes], Any]] = lambda read: lambda data: read(data)
@@ -60,9 +59,9 @@ class Reader(NamedTuple):
         read = self.adapt(getattr(importlib.import_module(module), name))
 
         def whole(data: bytes) -> None:
-            said = read(data)
-            if isinstance(said, Iterator):
-                for _ in said:
+            result = read(data)
+            if isinstance(result, Iterator):
+                for _ in result:
                     pass
 
         return whole
@@ -94,7 +93,7 @@ def _file(*more: Any) -> Callable[[Callable[..., Any]], Callable[[bytes], Any]]:
 
 def _or_refused(read: Callable[..., Any], about: str, data: bytes) -> Any:
     """Each object's text is refused by the readers of the others."""
-    with contextlib.suppress(Unparsable):
+    with contextlib.suppress(ParseError):
         return read(about, data.decode("utf-8", "replace"))
 
 
@@ -103,320 +102,348 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="fabricscope-fuzz-")
 
 
-def parser(function: str, *said: str) -> Reader:
+def parser(function: str, *expected: str) -> Reader:
     """A parser of text that refuses by the one declared error."""
-    return Reader(function, seeds.texts(*said), (Unparsable,), _text)
+    return Reader(function, seeds.texts(*expected), (ParseError,), _text)
 
 
-def lenient(function: str, *said: str) -> Reader:
+def lenient(function: str, *expected: str) -> Reader:
     """A parser of text that has an answer for everything."""
-    return Reader(function, seeds.texts(*said), (), _text)
+    return Reader(function, seeds.texts(*expected), (), _text)
 
 
 READERS: tuple[Reader, ...] = (
     # text of files
-    parser("probes.cpu:parse_cpuinfo", seeds.CPUINFO),
-    lenient("probes.cpu:cpuinfo_values", seeds.CPUINFO),
-    parser("probes.cpu:parse_cpulist", "0-55,112-167\n", "0"),
-    lenient("probes.dmi:parse_modalias", "dmi:bvnDell:bvr2.1:bd01/01/2024:svnDellInc.:pnPowerEdge:pvr:rvn:rn:\n"),
-    lenient("probes.dmi:meaning", "Not Specified", "Dell Inc."),
-    lenient("probes.kernel:parse_version", "Linux version 6.8.0-60-generic (buildd@x) (gcc 13) #63 SMP\n"),
-    lenient("probes.kernel:parse_os_release", 'NAME="Ubuntu"\nPRETTY_NAME="Ubuntu 22.04.5 LTS"\n'),
-    lenient("probes.kernel:parse_gathered", LINES),
-    lenient("probes.kernel:parse_uname", "Linux h1 6.8.0-60-generic #63-Ubuntu SMP x86_64 GNU/Linux\n"),
-    parser("probes.kernel:parse_uptime_seconds", "864000.25 1234567.89\n"),
-    Reader("probes.kernel:arch_of", seeds.texts(seeds.CPUINFO), (), _then("6.8.0")),
+    parser("probes.system.cpu:parse_cpuinfo", seeds.CPUINFO),
+    lenient("probes.system.cpu:cpuinfo_values", seeds.CPUINFO),
+    parser("probes.system.cpu:parse_cpulist", "0-55,112-167\n", "0"),
     lenient(
-        "probes.kernel:container_of_cgroup", "0::/docker/0123456789abcdef\n", "12:pids:/kubepods/besteffort/pod1\n"
+        "probes.system.dmi:parse_modalias", "dmi:bvnDell:bvr2.1:bd01/01/2024:svnDellInc.:pnPowerEdge:pvr:rvn:rn:\n"
     ),
-    parser("probes.modules:parse_modules", seeds.MODULES),
-    parser("probes.modules:parse_lsmod", seeds.LSMOD),
-    parser("probes.modules:parse_nvidia_version", seeds.VERSION),
-    lenient("probes.modules:parse_params", 'EnableMSI: 1\nRmMsg: ""\n'),
-    lenient("probes.modules:parse_numa_status", "1\n", "-1"),
-    lenient("probes.modules:parse_information", "Model: \t NVIDIA L4\nGPU Excluded:\t No\n", "Model"),
-    parser("probes.numa:parse_distances", "10 21\n"),
-    parser("probes.numa:parse_memory_mib", "Node 0 MemTotal:       65843220 kB\nNode 0 MemFree: 1 kB\n"),
-    parser("probes.netdev_sysfs:parse_vlans", "VLAN Dev name    | VLAN ID\nName-Type: X\nens1.100  | 100  | ens1\n"),
-    lenient("probes.netdev_sysfs:place_of", "../../devices/pci0000:15/0000:15:01.0/0000:16:00.0/net/ens1"),
-    lenient("probes.netdev_sysfs:whole", "1500", "-1"),
-    lenient("probes.netdev_sysfs:mac", "b8:3f:d2:00:00:01"),
-    Reader(
-        "probes.nccl_words:parse_conf", seeds.texts("NCCL_IB_TC = 106\n# x\nNCCL_DEBUG\n"), (), _then("file", "user")
-    ),
-    Reader("probes.nccl_words:parse_environ", seeds.texts("HOME=/root\0NCCL_IB_TC=106\0")),
-    lenient("probes.nccl_words:parse_maps", "7f-80 r-xp 00000000 08:02 1 /usr/lib/libnccl.so.2.21.5\n"),
-    lenient("probes.nccl_words:version_of", "/usr/lib/libnccl.so.2.21.5"),
-    lenient("probes.nccl:parse_shared_memory", "shm /dev/shm tmpfs rw,nosuid,size=65536k 0 0\n"),
+    lenient("probes.system.dmi:meaning", "Not Specified", "Dell Inc."),
+    lenient("probes.kernel.system:parse_version", "Linux version 6.8.0-60-generic (buildd@x) (gcc 13) #63 SMP\n"),
+    lenient("probes.kernel.system:parse_os_release", 'NAME="Ubuntu"\nPRETTY_NAME="Ubuntu 22.04.5 LTS"\n'),
+    lenient("probes.kernel.system:parse_gathered", LINES),
+    lenient("probes.kernel.system:parse_uname", "Linux h1 6.8.0-60-generic #63-Ubuntu SMP x86_64 GNU/Linux\n"),
+    parser("probes.kernel.system:parse_uptime_seconds", "864000.25 1234567.89\n"),
+    Reader("probes.kernel.system:arch_of", seeds.texts(seeds.CPUINFO), (), _then("6.8.0")),
     lenient(
-        "probes.limits:parse_limits", "Max locked memory         8388608              8388608              bytes \n"
+        "probes.kernel.system:container_of_cgroup",
+        "0::/docker/0123456789abcdef\n",
+        "12:pids:/kubepods/besteffort/pod1\n",
     ),
-    lenient("probes.limits:parse_exempt", "CapEff:\t000001ffffffffff\n"),
-    lenient("probes.limits:bytes_of", "infinity", "64K"),
+    parser("probes.kernel.modules:parse_modules", seeds.MODULES),
+    parser("probes.kernel.modules:parse_lsmod", seeds.LSMOD),
+    parser("probes.kernel.modules:parse_nvidia_version", seeds.VERSION),
+    lenient("probes.kernel.modules:parse_params", 'EnableMSI: 1\nRmMsg: ""\n'),
+    lenient("probes.kernel.modules:parse_numa_status", "1\n", "-1"),
+    lenient("probes.kernel.modules:parse_information", "Model: \t NVIDIA L4\nGPU Excluded:\t No\n", "Model"),
+    parser("probes.system.numa:parse_distances", "10 21\n"),
+    parser("probes.system.numa:parse_memory_mib", "Node 0 MemTotal:       65843220 kB\nNode 0 MemFree: 1 kB\n"),
+    parser("probes.netdev.sysfs:parse_vlans", "VLAN Dev name    | VLAN ID\nName-Type: X\nens1.100  | 100  | ens1\n"),
+    lenient("probes.netdev.sysfs:place_of", "../../devices/pci0000:15/0000:15:01.0/0000:16:00.0/net/ens1"),
+    lenient("probes.netdev.sysfs:whole", "1500", "-1"),
+    lenient("probes.netdev.sysfs:mac", "b8:3f:d2:00:00:01"),
     Reader(
-        "probes.limits:parse_unit",
+        "probes.nccl.jobs:parse_conf", seeds.texts("NCCL_IB_TC = 106\n# x\nNCCL_DEBUG\n"), (), _then("file", "user")
+    ),
+    Reader("probes.nccl.jobs:parse_environ", seeds.texts("HOME=/root\0NCCL_IB_TC=106\0")),
+    lenient("probes.nccl.jobs:parse_maps", "7f-80 r-xp 00000000 08:02 1 /usr/lib/libnccl.so.2.21.5\n"),
+    lenient("probes.nccl.jobs:version_of", "/usr/lib/libnccl.so.2.21.5"),
+    lenient("probes.nccl.probe:parse_shared_memory", "shm /dev/shm tmpfs rw,nosuid,size=65536k 0 0\n"),
+    lenient(
+        "probes.system.limits:parse_limits",
+        "Max locked memory         8388608              8388608              bytes \n",
+    ),
+    lenient("probes.system.limits:parse_exempt", "CapEff:\t000001ffffffffff\n"),
+    lenient("probes.system.limits:bytes_of", "infinity", "64K"),
+    Reader(
+        "probes.system.limits:parse_unit",
         seeds.texts("[Service]\nLimitMEMLOCK=64K\n", "[Service]\nLimitMEMLOCK = infinity:infinity\n"),
         (),
         lambda read: lambda data: read([data.decode("utf-8", "replace")] * 2),
     ),
-    lenient("probes.kernel_log:parse_boot_time", "cpu 1 2\nbtime 1700000000\nprocesses 5\n"),
-    Reader("probes.kernel_log_lines:lines", seeds.texts(*seeds.KERNEL_LOGS), (), _then(1_700_000_000)),
+    lenient("probes.kernel.log:parse_boot_time", "cpu 1 2\nbtime 1700000000\nprocesses 5\n"),
+    Reader("probes.kernel.log_events:lines", seeds.texts(*seeds.KERNEL_LOGS), (), _then(1_700_000_000)),
     Reader(
-        "probes.kernel_log_events:events",
+        "probes.kernel.log_events:events",
         seeds.texts(*seeds.KERNEL_LOGS),
         (),
         lambda read: lambda data: read(lines(data.decode("utf-8", "replace"), None)),
     ),
-    Reader("probes.limits:parse_pam", seeds.texts("*  soft memlock unlimited\n"), (), _then("limits.conf")),
+    Reader("probes.system.limits:parse_pam", seeds.texts("*  soft memlock unlimited\n"), (), _then("limits.conf")),
     Reader(
-        "probes.host.private:kept",
+        "probes.host.filter_secrets:filter_content",
         seeds.texts("HOME=/root\0NCCL_IB_TC=106\0", "7f-80 r-xp 0 08:02 1 /usr/lib/libnccl.so.2\n"),
         (),
         lambda read: lambda data: [read(f"/proc/1/{name}", data) for name in ("environ", "maps", "mounts")],
     ),
-    lenient("probes.services:parse_populated", "populated 1\nfrozen 0\n"),
-    lenient("probes.fabric_daemons:parse_version", "Fabric Manager version is : 570.124.06\n"),
-    lenient("probes.fabric_daemons:parse_nodes", "# nodes\n10.0.0.1\n10.0.0.2\n"),
-    lenient("probes.fabric_daemons:parse_state", "READY\n"),
-    lenient("probes.host.held:held_by", "PCI-DMA: x\n"),
+    lenient("probes.system.services:parse_populated", "populated 1\nfrozen 0\n"),
+    lenient("probes.system.services:parse_version", "Fabric Manager version is : 570.124.06\n"),
+    lenient("probes.system.services:parse_nodes", "# nodes\n10.0.0.1\n10.0.0.2\n"),
+    lenient("probes.system.services:parse_state", "READY\n"),
+    lenient("probes.sources.dump:identify_command", "PCI-DMA: x\n"),
     lenient("probes.host.udev:properties", "E:ID_NET_NAME_PATH=ens1\nN:x\n"),
-    lenient("probes.host.when:instant", "Thu Jan 15 09:00:00 UTC 2026", "Thu Oct 27 08:50:11 PM -03 2022"),
+    lenient("probes.sources.tree:parse_date_output", "Thu Jan 15 09:00:00 UTC 2026", "Thu Oct 27 08:50:11 PM -03 2022"),
     # sysfs values
-    lenient("probes.pci_attributes:link_speed", "32.0 GT/s PCIe\n", "Unknown"),
-    lenient("probes.pci_attributes:decimal", "16\n", "255"),
-    lenient("probes.pci_attributes:identifier", "0x10de\n"),
-    Reader("probes.pci_attributes:bars", seeds.files("/resource"), (), _text),
-    Reader("probes.pci_attributes:aer_counters", seeds.files("/aer_dev_correctable", "/aer_dev_fatal"), (), _text),
-    lenient("probes.pci_tree:is_address", ADDRESS, "10000:e1:00.0"),
+    lenient("probes.pci.sysfs:link_speed", "32.0 GT/s PCIe\n", "Unknown"),
+    lenient("probes.pci.sysfs:decimal", "16\n", "255"),
+    lenient("probes.pci.sysfs:identifier", "0x10de\n"),
+    Reader("probes.pci.sysfs:bars", seeds.files("/resource"), (), _text),
+    Reader("probes.pci.sysfs:aer_counters", seeds.files("/aer_dev_correctable", "/aer_dev_fatal"), (), _text),
+    lenient("probes.pci.tree:is_address", ADDRESS, "10000:e1:00.0"),
     Reader(
-        "probes.pci_tree:place_in_path",
+        "probes.pci.tree:place_in_path",
         seeds.texts(f"/sys/devices/pci0000:17/0000:17:01.0/{ADDRESS}"),
         (),
         _then({ADDRESS}),
     ),
-    parser("probes.gpu:normal_address", "00000000:1B:00.0"),
-    lenient("probes.nvml_words:dashed_uuid", "0123456789abcdef0123456789abcdef"),
-    parser("probes.rdma_rate:parse_rate", "400 Gb/sec (4X NDR)\n"),
+    parser("probes.gpu.facts:normal_address", "00000000:1B:00.0"),
+    lenient("probes.gpu.nvml_enums:dashed_uuid", "0123456789abcdef0123456789abcdef"),
+    parser("probes.rdma.normalize:parse_rate", "400 Gb/sec (4X NDR)\n"),
     *(
-        lenient(f"probes.rdma_words:{name}", "4: ACTIVE", "5: LinkUp", "InfiniBand", "b83f:d203:0076:f96b", "0x0102")
+        lenient(
+            f"probes.rdma.normalize:{name}", "4: ACTIVE", "5: LinkUp", "InfiniBand", "b83f:d203:0076:f96b", "0x0102"
+        )
         for name in ("state", "physical_state", "link_layer", "guid", "gid", "number", "whole_lines")
     ),
     # binary
-    Reader("probes.config_space:decode", seeds.config_spaces, (Unparsable,)),
-    Reader("probes.host.redact_binary:serial_at", seeds.config_spaces),
-    Reader("probes.netlink:messages", seeds.netlink, (Unparsable,)),
-    Reader("probes.netlink:attributes", seeds.attributes, (Unparsable,)),
-    Reader("probes.netlink:each_attribute", seeds.attributes, (Unparsable,)),
-    Reader("probes.host.netlink:messages", seeds.netlink),
-    Reader("probes.rtnetlink:parse_links", seeds.payloads, (Unparsable,), lambda read: lambda data: read([data, data])),
-    Reader("probes.rtnetlink:parse_address", seeds.payloads, (Unparsable,)),
-    Reader("probes.rtnetlink:parse_statistics", seeds.payloads, (Unparsable,)),
-    Reader("probes.rtnetlink:mac_text", seeds.payloads),
-    # what the kernel says by itself
-    Reader("probes.events:parse_uevent", seeds.uevents, (Unparsable,)),
-    Reader("probes.events:device_events", seeds.uevents, (Unparsable,)),
-    Reader("probes.events:Interfaces", seeds.link_messages, (Unparsable,), lambda make: lambda data: make().told(data)),
-    Reader("probes.events:Log", seeds.texts(*seeds.KERNEL_LOGS), (), lambda make: lambda data: make().told(data)),
-    # ethtool, and memory of modules
-    Reader("probes.ethtool_netlink:parse_family", ethernet.replies(1), (Unparsable,)),
-    Reader("probes.ethtool_netlink:parse_link_modes", ethernet.replies(4), (Unparsable,)),
-    Reader("probes.ethtool_netlink:parse_pause", ethernet.replies(22), (Unparsable,)),
-    Reader("probes.ethtool_netlink:parse_fec", ethernet.replies(30), (Unparsable,)),
-    Reader("probes.ethtool_netlink:parse_eeprom", ethernet.replies(32), (Unparsable,)),
-    Reader("probes.ethtool_ioctl:parse_driver", ethernet.structs(0x03), (Unparsable,)),
-    Reader("probes.ethtool_ioctl:parse_count", ethernet.structs(0x37), (Unparsable,)),
-    Reader("probes.ethtool_ioctl:parse_pause", ethernet.counters, (Unparsable,)),
-    Reader("probes.ethtool_ioctl:parse_fec", ethernet.counters, (Unparsable,)),
+    Reader("probes.pci.config_space:decode", seeds.config_spaces, (ParseError,)),
+    Reader("probes.redact.binary:serial_at", seeds.config_spaces),
+    Reader("probes.netlink:messages", seeds.netlink, (ParseError,)),
+    Reader("probes.netlink:attributes", seeds.attributes, (ParseError,)),
+    Reader("probes.netlink:iter_attributes", seeds.attributes, (ParseError,)),
+    Reader("probes.netlink:whole_messages", seeds.netlink),
+    Reader("probes.netlink:flagged_attributes", seeds.attributes),
     Reader(
-        "probes.ethtool_ioctl:parse_counters",
+        "probes.netlink:generic_attributes", ethernet.replies(4), (ParseError,), lambda read: lambda data: read(data, 4)
+    ),
+    Reader(
+        "probes.netdev.rtnetlink:parse_links",
+        seeds.payloads,
+        (ParseError,),
+        lambda read: lambda data: read([data, data]),
+    ),
+    Reader("probes.netdev.rtnetlink:parse_address", seeds.payloads, (ParseError,)),
+    Reader("probes.netdev.rtnetlink:parse_statistics", seeds.payloads, (ParseError,)),
+    Reader("probes.netdev.rtnetlink:mac_text", seeds.payloads),
+    # what the kernel says by itself
+    Reader("probes.kernel.events:parse_uevent", seeds.uevents, (ParseError,)),
+    Reader("probes.kernel.events:device_events", seeds.uevents, (ParseError,)),
+    Reader(
+        "probes.kernel.events:Interfaces",
+        seeds.link_messages,
+        (ParseError,),
+        lambda make: lambda data: make().told(data),
+    ),
+    Reader(
+        "probes.kernel.events:Log", seeds.texts(*seeds.KERNEL_LOGS), (), lambda make: lambda data: make().told(data)
+    ),
+    # ethtool, and memory of modules
+    Reader("probes.netlink:parse_family", ethernet.replies(1), (ParseError,)),
+    Reader("probes.ethtool.netlink:parse_link_modes", ethernet.replies(4), (ParseError,)),
+    Reader("probes.ethtool.netlink:parse_pause", ethernet.replies(22), (ParseError,)),
+    Reader("probes.ethtool.netlink:parse_fec", ethernet.replies(30), (ParseError,)),
+    Reader("probes.ethtool.netlink:parse_eeprom", ethernet.replies(32), (ParseError,)),
+    Reader("probes.ethtool.ioctl:parse_driver", ethernet.structs(0x03), (ParseError,)),
+    Reader("probes.ethtool.ioctl:parse_count", ethernet.structs(0x37), (ParseError,)),
+    Reader("probes.ethtool.ioctl:parse_pause", ethernet.counters, (ParseError,)),
+    Reader("probes.ethtool.ioctl:parse_fec", ethernet.counters, (ParseError,)),
+    Reader(
+        "probes.ethtool.ioctl:parse_counters",
         ethernet.counters,
-        (Unparsable,),
+        (ParseError,),
         lambda read: lambda data: read(data[:76], data[76:]),
     ),
-    Reader("probes.link_modes:set_bits", ethernet.small),
-    lenient("probes.ethtool_lines:pair", ethernet.SETTINGS.splitlines()[1]),
-    lenient("probes.ethtool_lines:pairs", ethernet.SETTINGS),
-    lenient("probes.ethtool_text:parse_settings", ethernet.SETTINGS),
-    lenient("probes.ethtool_text:parse_pause", ethernet.PAUSE),
-    lenient("probes.ethtool_text:parse_fec", ethernet.FEC),
-    lenient("probes.ethtool_text:parse_statistics", ethernet.STATISTICS),
-    lenient("probes.ethtool_text:parse_driver", ethernet.DRIVER),
-    lenient("probes.optics_text:parse", ethernet.MODULE),
-    Reader("probes.optics_module:text", ethernet.small),
+    Reader("probes.ethtool.netlink:set_bits", ethernet.small),
+    lenient("probes.ethtool.saved:parse_pair", ethernet.SETTINGS.splitlines()[1]),
+    lenient("probes.ethtool.saved:parse_pairs", ethernet.SETTINGS),
+    lenient("probes.ethtool.saved:parse_settings", ethernet.SETTINGS),
+    lenient("probes.ethtool.saved:parse_pause", ethernet.PAUSE),
+    lenient("probes.ethtool.saved:parse_fec", ethernet.FEC),
+    lenient("probes.ethtool.saved:parse_statistics", ethernet.STATISTICS),
+    lenient("probes.ethtool.saved:parse_driver", ethernet.DRIVER),
+    lenient("probes.optics.saved:parse", ethernet.MODULE),
+    Reader("probes.optics.facts:text", ethernet.small),
     *(
-        Reader(f"probes.optics_module:{name}", ethernet.small, (), lambda read: lambda data: read(data[:2]))
+        Reader(f"probes.optics.facts:{name}", ethernet.small, (), lambda read: lambda data: read(data[:2]))
         for name in ("celsius", "volts", "milliamperes", "dbm")
     ),
-    Reader("probes.optics_module:thresholds", ethernet.small, (), lambda read: lambda data: read("voltage", "v", data)),
-    Reader("probes.optics_cmis:parse", ethernet.memory("osfp"), (), ethernet.cmis),
-    Reader("probes.optics_cmis:is_paged", ethernet.memory("osfp"), (), ethernet.one_page),
-    Reader("probes.optics_sff8636:parse", ethernet.memory("qsfp28"), (), ethernet.sff8636),
-    Reader("probes.optics_sff8636:is_paged", ethernet.memory("qsfp28"), (), ethernet.one_page),
-    Reader("probes.optics_sff8472:parse", ethernet.memory("qsfp28"), (), ethernet.sff8472),
-    Reader("probes.optics_sff8472:has_monitors", ethernet.memory("qsfp28"), (), ethernet.one_page),
+    Reader("probes.optics.facts:thresholds", ethernet.small, (), lambda read: lambda data: read("voltage", "v", data)),
+    Reader("probes.optics.cmis:parse", ethernet.memory("osfp"), (), ethernet.cmis),
+    Reader("probes.optics.cmis:is_paged", ethernet.memory("osfp"), (), ethernet.one_page),
+    Reader("probes.optics.sff:parse_sff8636", ethernet.memory("qsfp28"), (), ethernet.sff8636),
+    Reader("probes.optics.sff:is_paged", ethernet.memory("qsfp28"), (), ethernet.one_page),
+    Reader("probes.optics.sff:parse_sff8472", ethernet.memory("qsfp28"), (), ethernet.sff8472),
+    Reader("probes.optics.sff:has_monitors", ethernet.memory("qsfp28"), (), ethernet.one_page),
     Reader(
-        "probes.host.redact_ethtool:serial",
+        "probes.redact.binary:module_serial",
         ethernet.replies(32),
         (),
         lambda read: lambda data: read(ethernet.QUESTION, data),
     ),
-    Reader("probes.host.redact_ethtool:netlink", ethernet.replies(32), (), ethernet.redacting),
-    Reader("probes.host.redact_ethtool:ioctl", ethernet.structs(0x03), (), ethernet.redacting),
-    Reader("probes.dcb_netlink:parse_ieee", seeds.dcb_answers, (Unparsable,)),
-    Reader("probes.dcb_netlink:parse_dcbx", seeds.dcb_answers, (Unparsable,)),
-    Reader("probes.dcb_netlink:parse_cee", seeds.dcb_answers, (Unparsable,)),
+    Reader("probes.redact.binary:rewrite_generic_netlink", ethernet.replies(32), (), ethernet.redacting),
+    Reader("probes.redact.binary:rewrite_ioctl", ethernet.structs(0x03), (), ethernet.redacting),
+    Reader("probes.dcb.netlink:parse_ieee", seeds.dcb_answers, (ParseError,)),
+    Reader("probes.dcb.netlink:parse_dcbx", seeds.dcb_answers, (ParseError,)),
+    Reader("probes.dcb.netlink:parse_cee", seeds.dcb_answers, (ParseError,)),
     Reader(
-        "probes.rdma_netlink:parse_devices", seeds.attributes, (Failed,), lambda read: lambda data: read([data, data])
+        "probes.rdma.netlink:parse_devices", seeds.attributes, (Failed,), lambda read: lambda data: read([data, data])
     ),
     Reader(
-        "probes.rdma_netlink:parse_ports", seeds.attributes, (Failed,), lambda read: lambda data: read([data, data])
+        "probes.rdma.netlink:parse_ports", seeds.attributes, (Failed,), lambda read: lambda data: read([data, data])
     ),
     Reader("probes.asking:as_text", seeds.texts(LINES)),
     # outputs of tools
-    parser("probes.lspci_text:parse_lspci", SAMPLE),
-    parser("probes.lspci_blocks:blocks", SAMPLE),
-    lenient("probes.lspci_names:vendor_of", "NVIDIA Corporation GH100 [H100 SXM5 80GB]"),
-    Reader("probes.lspci_names:class_code", seeds.texts("3D controller"), (), _then(None, None)),
-    parser("probes.nvidia_smi_query:parse", smi.QUERY),
-    parser("probes.nvidia_smi_xml:parse", smi.XML),
-    parser("probes.nvidia_smi_csv:parse", smi.CSV),
-    parser("probes.nvidia_smi_list:parse", smi.LIST),
+    parser("probes.pci.lspci:parse_lspci", SAMPLE),
+    parser("probes.pci.lspci_fields:blocks", SAMPLE),
+    lenient("probes.pci.lspci_fields:vendor_of", "NVIDIA Corporation GH100 [H100 SXM5 80GB]"),
+    Reader("probes.pci.lspci_fields:class_code", seeds.texts("3D controller"), (), _then(None, None)),
+    parser("probes.gpu.nvidia_smi_query:parse_text", smi.QUERY),
+    parser("probes.gpu.nvidia_smi_query:parse_xml", smi.XML),
+    parser("probes.gpu.nvidia_smi_query:parse_csv", smi.CSV),
+    parser("probes.gpu.nvidia_smi:parse_list", smi.LIST),
     parser(
-        "probes.nvidia_smi_list:lost_gpus",
+        "probes.gpu.nvidia_smi:lost_gpus",
         "Unable to determine the device handle for GPU3: 0000:C1:00.0: Unknown Error\n",
     ),
-    lenient("probes.nvidia_smi_list:refusal", "Failed to initialize NVML: Driver/library version mismatch\n"),
-    parser("probes.nvidia_smi_topo:parse", smi.TOPO),
-    parser("probes.nvidia_smi_p2p:parse", smi.P2P),
+    lenient("probes.gpu.nvidia_smi:refusal", "Failed to initialize NVML: Driver/library version mismatch\n"),
+    parser("probes.gpu.nvidia_smi_topo:parse_matrix", smi.TOPO),
+    parser("probes.gpu.nvidia_smi_topo:parse_p2p", smi.P2P),
     Reader(
-        "probes.nvidia_smi_table:parse_table", seeds.texts(smi.TOPO, smi.P2P), (Unparsable,), _then(("X", "OK", "NV1"))
+        "probes.gpu.nvidia_smi_topo:parse_table",
+        seeds.texts(smi.TOPO, smi.P2P),
+        (ParseError,),
+        _then(("X", "OK", "NV1")),
     ),
-    lenient("probes.nvidia_smi_words:meaning", "[N/A]", "16x"),
-    lenient("probes.nvidia_smi_words:number", "81559 MiB"),
-    parser("probes.nvlink_text:parse_status", smi.STATUS),
-    parser("probes.nvlink_text:parse_errors", smi.ERRORS),
-    parser("probes.nvlink_text:parse_remotes", smi.REMOTES),
-    parser("probes.nvlink_text:parse_capabilities", smi.CAPABILITIES),
-    parser("probes.ibdev2netdev:parse_ibdev2netdev", test_ibdev2netdev.TEXT),
-    parser("probes.ibstat:parse_ibstat", test_ibstat.TWO_PORTS),
-    parser("probes.ibstatus:parse_ibstatus", test_ibstatus.TEXT),
-    parser("probes.ibv_devinfo:parse_ibv_devinfo", test_ibv_devinfo.VERBOSE),
+    lenient("probes.gpu.nvidia_smi_values:meaning", "[N/A]", "16x"),
+    lenient("probes.gpu.nvidia_smi_values:number", "81559 MiB"),
+    parser("probes.gpu.nvidia_smi_nvlink:parse_status", smi.STATUS),
+    parser("probes.gpu.nvidia_smi_nvlink:parse_errors", smi.ERRORS),
+    parser("probes.gpu.nvidia_smi_nvlink:parse_remotes", smi.REMOTES),
+    parser("probes.gpu.nvidia_smi_nvlink:parse_capabilities", smi.CAPABILITIES),
+    parser("probes.rdma.ofed_scripts:parse_ibdev2netdev", test_ibdev2netdev.TEXT),
+    parser("probes.rdma.ibstat:parse_ibstat", test_ibstat.TWO_PORTS),
+    parser("probes.rdma.ibstat:parse_ibstatus", test_ibstatus.TEXT),
+    parser("probes.rdma.ibv_devinfo:parse_ibv_devinfo", test_ibv_devinfo.VERBOSE),
     parser(
-        "probes.ibv_devinfo:parse_ibv_devices",
+        "probes.rdma.ibv_devinfo:parse_ibv_devices",
         "    device\t node GUID\n    ------\t ---------\n    mlx5_0\t b83fd2030076f96b\n",
     ),
-    parser("probes.rdma_link:parse_rdma_link", test_rdma_link.TEXT),
-    parser("probes.show_gids:parse_show_gids", test_show_gids.TEXT),
-    parser("probes.mlnx_qos:parse_mlnx_qos", test_mlnx_qos.TEXT),
+    parser("probes.rdma.tools:parse_rdma_link", test_rdma_link.TEXT),
+    parser("probes.rdma.ofed_scripts:parse_show_gids", test_show_gids.TEXT),
+    parser("probes.dcb.tools:parse_mlnx_qos", test_mlnx_qos.TEXT),
     Reader(
-        "probes.dcb_tool:parse_dcb",
+        "probes.dcb.tools:parse_dcb",
         seeds.texts(*(text for _, text in test_dcb_tool.SAMPLES)),
-        (Unparsable,),
+        (ParseError,),
         lambda read: lambda data: [_or_refused(read, about, data) for about in OBJECTS],
     ),
-    lenient("probes.dcb_tool:dscp_of", "AF31", "26"),
-    lenient("probes.dcb:traffic_class", "Global tclass=106\n"),
-    lenient("probes.rdma_netlink:parse_system", "netns shared copy-on-fork on\n"),
-    lenient("probes.rdma_netlink:parse_dev", "0: mlx5_0: node_type ca protocol roce fw 28.43.2026\n"),
-    parser("probes.lldp:parse_lldp", json.dumps({"lldp": {"interface": {"eth0": test_lldp.ROW | test_lldp.DCBX}}})),
+    lenient("probes.dcb.tools:dscp_of", "AF31", "26"),
+    lenient("probes.dcb.probe:traffic_class", "Global tclass=106\n"),
+    lenient("probes.rdma.netlink:parse_system", "netns shared copy-on-fork on\n"),
+    lenient("probes.rdma.netlink:parse_dev", "0: mlx5_0: node_type ca protocol roce fw 28.43.2026\n"),
+    parser(
+        "probes.netdev.lldp:parse_lldp", json.dumps({"lldp": {"interface": {"eth0": test_lldp.ROW | test_lldp.DCBX}}})
+    ),
     # whole documents
-    parser("probes.dmidecode:parse_dmidecode", seeds.DMIDECODE),
-    parser("probes.ip_link:parse_ip_link", seeds.IP_LINK),
-    parser("probes.readers.masks:members", "00000000,0000000f"),
-    Reader("probes.readers.nccl_topo:parse", seeds.texts(seeds.NCCL), (Unparsable,)),
-    Reader("probes.readers.hwloc_xml:parse", seeds.texts(seeds.HWLOC), (Unparsable,)),
-    Reader("probes.readers.recognize:start_of", seeds.texts(seeds.NCCL, seeds.HWLOC, seeds.RDMA_TOPO)),
-    lenient("probes.readers.fabric:fabric_format", *fabric_texts.EVERY.values()),
-    Reader("probes.readers.fabric:read_fabric", seeds.texts(*fabric_texts.EVERY.values()), (), _then("f")),
+    parser("probes.system.dmi:parse_dmidecode", seeds.DMIDECODE),
+    parser("probes.netdev.ip_link:parse_ip_link", seeds.IP_LINK),
+    parser("probes.system.cpu:members", "00000000,0000000f"),
+    Reader("probes.topology_files.nccl_topo:parse", seeds.texts(seeds.NCCL), (ParseError,)),
+    Reader("probes.topology_files.hwloc_xml:parse", seeds.texts(seeds.HWLOC), (ParseError,)),
+    Reader("probes.topology_files.recognize:start_of", seeds.texts(seeds.NCCL, seeds.HWLOC, seeds.RDMA_TOPO)),
+    lenient("probes.fabric.files:fabric_format", *fabric_texts.EVERY.values()),
+    Reader("probes.fabric.files:read_fabric", seeds.texts(*fabric_texts.EVERY.values()), (), _then("f")),
     *(
-        Reader(f"probes.readers.{function}", seeds.texts(fabric_texts.EVERY[name]), (), _then("f"))
+        Reader(f"probes.fabric.{function}", seeds.texts(fabric_texts.EVERY[name]), (), _then("f"))
         for function, name in (
             ("ibnetdiscover:parse", "ibnetdiscover"),
             ("iblinkinfo:parse", "iblinkinfo"),
-            ("ib_lists:parse_ports", "ibnetdiscover -p"),
-            ("ibdiagnet_net_dump:parse", "ibdiagnet net_dump"),
-            ("ibdiagnet_db_csv:parse", "ibdiagnet db_csv"),
+            ("ibnetdiscover:parse_ports", "ibnetdiscover -p"),
+            ("ibdiagnet:parse_net_dump", "ibdiagnet net_dump"),
+            ("ibdiagnet:parse_db_csv", "ibdiagnet db_csv"),
         )
     ),
-    Reader("probes.readers.ib_lists:parse_nodes", seeds.texts(fabric_texts.NODES), (), _then("f")),
-    lenient("probes.readers.fabric_wiring:numbered_lines", LINES),
+    Reader("probes.fabric.ibnetdiscover:parse_nodes", seeds.texts(fabric_texts.NODES), (), _then("f")),
+    lenient("probes.fabric.topology:numbered_lines", LINES),
     *(
-        lenient(
-            f"probes.readers.fabric_words:{name}", "MF0;leaf-1:MQM9700/U1", "gpu-7 HCA-1", "4X", "106.25 Gbps", "NDR"
-        )
+        lenient(f"probes.fabric.formatting:{name}", "MF0;leaf-1:MQM9700/U1", "gpu-7 HCA-1", "4X", "106.25 Gbps", "NDR")
         for name in ("kind_in_name", "lanes", "lid_of", "speed_named", "speed_signalled")
     ),
     Reader(
-        "probes.readers.recognize:facts_source",
+        "probes.topology_files.recognize:facts_source",
         seeds.texts(seeds.NCCL, seeds.HWLOC, seeds.RDMA_TOPO),
         (BadSource,),
         lambda read: lambda data: read("input", data),
     ),
-    Reader("probes.readers.rdma_topo:parse", seeds.texts(seeds.RDMA_TOPO), (Unparsable,)),
+    Reader("probes.topology_files.rdma_topo:parse", seeds.texts(seeds.RDMA_TOPO), (ParseError,)),
     Reader(
-        "probes.readers.xml_tree:parse",
+        "probes.topology_files.xml_tree:parse",
         seeds.texts(seeds.NCCL, smi.XML),
-        (Unparsable,),
+        (ParseError,),
         lambda read: lambda data: read(data, "system"),
     ),
-    Reader("probes.host.tar:is_tar", seeds.archives),
-    Reader("probes.host.archive:load", seeds.archives, (BadSource,), _file(), mutations.with_checksums),
-    Reader("probes.host.bug_report:bug_report_host", seeds.bug_reports, (BadSource,), _file()),
-    Reader("probes.host.source:open_source", seeds.archives, (BadSource,), _file(), mutations.with_checksums),
-    Reader("agent.reports:read", seeds.reports, (BadReport,), _file()),
+    Reader("probes.sources.archive:is_tar", seeds.archives),
+    Reader("probes.sources.archive:load", seeds.archives, (BadSource,), _file(), mutations.with_checksums),
+    Reader("probes.sources.bug_report:bug_report_host", seeds.bug_reports, (BadSource,), _file()),
+    Reader("probes.sources.open_source:open_source", seeds.archives, (BadSource,), _file(), mutations.with_checksums),
+    Reader("agent.reports:read_report", seeds.reports, (ReportError,), _file()),
     Reader("agent.reports:is_report", seeds.reports, (), _file()),
     Reader(
-        "agent.config:load",
+        "agent.config:load_configuration",
         seeds.texts('[rules]\noff = ["roce-mtu-small"]\n\n[facts]\nroce_mode = "lossy"\n'),
-        (BadConfiguration,),
+        (ConfigurationError,),
         _file(frozenset(rule.name for rule in every_rule())),
     ),
     Reader(
-        "agent.config:load_ship",
+        "agent.config:load_ship_settings",
         seeds.texts('[ship]\nto = "https://inventory.example/reports"\ntoken_file = "token"\nspool_limit = 1000000\n'),
-        (BadConfiguration,),
+        (ConfigurationError,),
         _file(),
     ),
 )
 
 # What takes a text or bytes and reads nothing of a host: names, paths and questions that are ours.
 NOT_READERS = {
-    "agent.reports.written": "a path that we write",
+    "agent.reports.open_atomically": "a path that we write",
     "probes.catalogue.probe": "a probe's name",
-    "probes.dcb_netlink.question": "an interface's name, in a request that we make",
-    "probes.ethtool_netlink.unsigned": "an attribute; fuzzed as messages",
-    "probes.host.ethtool.ask": "an interface's name",
-    "probes.host.ethtool.check": "a request that we made",
-    "probes.host.ethtool.check_netlink": "the same",
-    "probes.host.folder.not_read": "a path that was opened",
-    "probes.host.links.follow": "a path; fuzzed as entries of archives",
-    "probes.host.links.locate": "the same",
-    "probes.host.links.parent_and_name": "the same",
-    "probes.host.memory.absent": "a path that was asked for",
-    "probes.host.netlink.same_question": "a request that we made",
-    "probes.host.nvml_calls.call": "a function's name",
-    "probes.host.nvml_shapes.check_shape": "a function's name; fuzzed as nvml.json, test_evidence.py",
-    "probes.host.redact_text.addresses_in": "takes out what looks like an address; every text is one",
-    "probes.host.sos.is_of_sos": "a member's name; fuzzed as an archive",
-    "probes.host.sos.is_read": "the same",
-    "probes.host.sos.sos_host": "an archive that was opened; fuzzed through open_source",
+    "probes.dcb.netlink.question": "an interface's name, in a request that we make",
+    "probes.ethtool.netlink.unsigned": "an attribute; fuzzed as messages",
+    "probes.host.ethtool_ioctl.request_ioctl": "an interface's name",
+    "probes.host.ethtool_ioctl.check": "a request that we made",
+    "probes.host.ethtool_ioctl.check_netlink": "the same",
+    "probes.host.folder.read_error": "a path that was opened",
+    "probes.host.files.follow": "a path; fuzzed as entries of archives",
+    "probes.host.files.locate": "the same",
+    "probes.host.files.parent_and_name": "the same",
+    "probes.sources.memory.absent": "a path that was asked for",
+    "probes.netlink.same_question": "a request that we made",
+    "probes.netlink.family_request": "a family's name, in a request that we make",
+    "probes.host.nvml.call": "a function's name",
+    "probes.sources.capture_nvml.check_shape": "a function's name; fuzzed as nvml.json, test_evidence.py",
+    "probes.redact.text.addresses_in": "takes out what looks like an address; every text is one",
+    "probes.sources.sosreport.is_of_sos": "a member's name; fuzzed as an archive",
+    "probes.sources.sosreport.is_read": "the same",
+    "probes.sources.sosreport.sos_host": "an archive that was opened; fuzzed through open_source",
     "probes.host.udev.record_of": "a path that we make",
-    "probes.kernel_log_events.address": "an address that a pattern found",
-    "probes.locks.take": "a folder of ours",
-    "probes.modules.of_interest": "a name that was parsed",
-    "probes.readers.fabric_words.guid16": "digits that a pattern found",
-    "probes.nccl_words.is_nccl": "a path that was parsed",
-    "probes.nccl_words.is_plugin": "the same",
-    "probes.netdev.natural": "a sort key; tests/probes/test_netdev.py",
-    "probes.pci_draft.has_link_control_2": "a word of ours",
-    "probes.pci_tree.address_key": "an address that is_address accepted",
-    "probes.pci_tree.bus_of": "the same",
-    "probes.pci_tree.neighbour": "the same",
-    "probes.pci_tree.places_from_buses": "the same",
-    "probes.rdma_words.in_order": "a sort key",
-    "probes.rdma_words.is_software": "a name that was parsed",
-    "probes.readers.limits.is_gpu": "a class code that was parsed",
-    "probes.services.is_oneshot": "a unit's name of ours",
-    "agent.reports.replace": "writes",
-    "agent.reports.write": "writes",
+    "probes.kernel.log_events.address": "an address that a pattern found",
+    "probes.locks.describe_holder": "a probe's name",
+    "probes.locks.acquire_lock": "a folder of ours",
+    "probes.kernel.modules.is_relevant": "a name that was parsed",
+    "probes.fabric.formatting.guid16": "digits that a pattern found",
+    "probes.nccl.jobs.is_nccl": "a path that was parsed",
+    "probes.nccl.jobs.is_plugin": "the same",
+    "probes.netdev.probe.natural": "a sort key; tests/probes/netdev/test_probe.py",
+    "probes.pci.facts.has_link_control_2": "a word of ours",
+    "probes.pci.tree.address_key": "an address that is_address accepted",
+    "probes.pci.tree.bus_of": "the same",
+    "probes.pci.tree.neighbour": "the same",
+    "probes.pci.tree.places_from_buses": "the same",
+    "probes.rdma.normalize.in_order": "a sort key",
+    "probes.rdma.normalize.is_software": "a name that was parsed",
+    "probes.topology_files.xml_tree.is_gpu": "a class code that was parsed",
+    "probes.system.services.is_oneshot": "a unit's name of ours",
+    "agent.reports.replace_file": "writes",
+    "agent.reports.write_atomically": "writes",
 }

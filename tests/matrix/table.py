@@ -1,4 +1,6 @@
-"""docs/fault-matrix.md: every cause of tests/matrix/*.toml with what finds it, and on which machines that is tested.
+"""The fault matrix: every cause of tests/matrix/*.toml with what finds it, and on which machines that is tested.
+
+`python -m tests.matrix.table` prints it as a page of Markdown; it is not in git.
 
 Nothing is scanned but the healthy machines, to know what each has; `test_matrix.py` proves the findings.
 """
@@ -6,21 +8,18 @@ Nothing is scanned but the healthy machines, to know what each has; `test_matrix
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from agent.rules.catalogue import every_rule
-from tests.conftest import ROOT
 from tests.machines import HOSTS
 from tests.matrix.cases import Cause, causes, machines_of
 
-DOCUMENT = ROOT / "docs" / "fault-matrix.md"
 HEAD = """\
 # The fault matrix
 
-Each root cause is told once ([tests/matrix](../tests/matrix)) and laid over every machine of the fixtures that it can
-happen to. On each, `tests/matrix/test_matrix.py` demands these findings and no other above info: consequences are
-folded into the cause. `tests/test_healthy.py` demands that the machines without a fault give none. This page is
-generated (`make docs`).
+Each root cause is described once (tests/matrix) and laid over every machine of the fixtures that it can happen to. On
+each, `tests/matrix/test_matrix.py` requires these findings and no other above info: consequences are folded into the
+cause. `tests/test_healthy.py` requires that the machines without a fault have none.
 
 """
 
@@ -70,18 +69,5 @@ def _cell(said: str) -> str:
     return said.replace("|", "\\|").replace("\n", " ")
 
 
-def main(arguments: Sequence[str]) -> int:
-    """`--write` or `--check`; 1 where the check finds a difference, 2 for wrong usage."""
-    if list(arguments) == ["--write"]:
-        DOCUMENT.write_text(text(), encoding="utf-8")
-        return 0
-    if list(arguments) != ["--check"]:
-        sys.stderr.write("usage: python -m tests.matrix.table --write|--check\n")
-        return 2
-    same = DOCUMENT.is_file() and DOCUMENT.read_text(encoding="utf-8") == text()
-    sys.stderr.write("" if same else f"{DOCUMENT}: differs from tests/matrix; run --write\n")
-    return 0 if same else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.stdout.write(text())

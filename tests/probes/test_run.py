@@ -6,6 +6,7 @@ import ctypes
 import faulthandler
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,16 +17,17 @@ from pathlib import Path
 import pytest
 
 from probes import child, children, locks
-from probes.child import Child
-from probes.host.capture import write_capture
-from probes.host.door import Absent, Denied, Host
+from probes.capture.writer import write_capture
+from probes.child import Worker
+from probes.host import process
+from probes.host.interface import Absent, Denied, Host
 from probes.host.live import LiveHost
-from probes.host.memory import MemoryFiles
-from probes.host.recorded import RecordedHost
-from probes.host.source import open_source
-from probes.host.tool import run_tool
+from probes.host.process import run_tool
 from probes.probe import Outcome, Probe, Reading, Skipped, Status
-from probes.run import Ran, run_probes
+from probes.run import ProbeResults, run_probes
+from probes.sources.capture import CaptureHost
+from probes.sources.memory import MemoryFiles
+from probes.sources.open_source import open_source
 
 pytestmark = pytest.mark.usefixtures("real_commands")
 HOSTNAME = "/proc/sys/kernel/hostname"
@@ -65,7 +67,7 @@ def stubborn(_host: Host) -> Reading:
     raise AssertionError("nobody waits so long")
 
 
-def ran(*probes: Probe, host: Host | None = None, seconds: float = 20.0, record: bool = False) -> Ran:
+def ran(*probes: Probe, host: Host | None = None, seconds: float = 20.0, record: bool = False) -> ProbeResults:
     return run_probes(probes, host or LiveHost(), seconds, record=record)
 
 
@@ -206,8 +208,8 @@ def test_a_probe_that_is_at_work_is_slow_and_not_hung() -> None:
 
 def test_a_child_that_waits_for_its_reader_is_not_hung() -> None:
     """Its answer fills the pipe, and this process got no CPU to read on: it sleeps because of us."""
-    large = Child(Probe("large", lambda _: Reading("x" * 5_000_000, ()), 5.0), LiveHost(), False, None, ())
-    while child.is_running(large.pid):
+    large = Worker(Probe("large", lambda _: Reading("x" * 5_000_000, ()), 5.0), LiveHost(), False, None, ())
+    while process.is_running(large.pid):
         time.sleep(0.01)
     silent = large.is_busy(time.monotonic())
     large._data += os.read(large.descriptor, 1024)
@@ -266,7 +268,7 @@ def test_an_interrupt_ends_the_children(tmp_path: Path, monkeypatch: pytest.Monk
         time.sleep(60)
         return Reading(None, ())
 
-    class Impatient(children.ChildrenRun):
+    class Impatient(children.WorkerPool):
         """Somebody presses Ctrl-C once the child runs."""
 
         def show(self, running: object) -> None:
@@ -274,14 +276,14 @@ def test_an_interrupt_ends_the_children(tmp_path: Path, monkeypatch: pytest.Monk
             if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text():
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(children, "ChildrenRun", Impatient)
+    monkeypatch.setattr(children, "WorkerPool", Impatient)
     with pytest.raises(KeyboardInterrupt):
         ran(Probe("one", mark))
 
     assert ended(int((tmp_path / "pid").read_text()))
 
 
-class Unkillable(Child):
+class Unkillable(Worker):
     """A stand-in for a child in an uninterruptible sleep: signals do nothing, and it never ends."""
 
     asleep = True
@@ -299,7 +301,7 @@ class Unkillable(Child):
 @pytest.fixture
 def unkillable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Children of this test cannot be killed, until its end."""
-    monkeypatch.setattr(children, "Child", Unkillable)
+    monkeypatch.setattr(children, "Worker", Unkillable)
     monkeypatch.setattr(child, "is_uninterruptible", lambda pid: True)  # ours sleeps where signals would reach it
     monkeypatch.setattr(locks, "GRACE_SECONDS", 0.0)
 
@@ -331,9 +333,14 @@ def test_a_child_that_cannot_be_killed_is_left_behind(unkillable: None) -> None:
     assert f"pid {left.pid}, state S" in (second.reason or "")
     assert [left] == children._left_behind
     assert Status.OK == other.status
+    assert re.fullmatch(
+        rf"\S+ of \S+, pid {left.pid}, state S \(sleeping\)(, in \w+)?, running for \d+ s, holds \S+/run/stuck\.lock",
+        locks.describe_holder("stuck") or "",
+    )
+    assert [None, None] == [locks.describe_holder(name) for name in ("other", "never run")]
 
 
-class Dying(Child):
+class Dying(Worker):
     """A stand-in for a child that was killed and gets no CPU to end with: it is there for a second more."""
 
     def receive(self) -> bool:
@@ -343,7 +350,7 @@ class Dying(Child):
 
 def test_a_killed_child_that_takes_its_time_to_end_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not in an uninterruptible sleep: it is waited for, and nobody is told to reboot."""
-    monkeypatch.setattr(children, "Child", Dying)
+    monkeypatch.setattr(children, "Worker", Dying)
 
     (outcome,) = ran(Probe("stubborn", stubborn, 0.3)).outcomes
 
@@ -388,7 +395,7 @@ def test_a_healthy_run_at_the_same_time_is_waited_for() -> None:
 def test_a_lock_that_stays_held_by_the_healthy_is_timed_out(lock_folder: Path) -> None:
     """After the probe's own bound, in words that blame nobody."""
     os.mkdir(lock_folder, 0o700)
-    held = locks.take(str(lock_folder), "one")
+    held = locks.acquire_lock(str(lock_folder), "one")
     assert isinstance(held, locks.Lock)
     held.name_holder(os.getpid(), 100.0)
     outcome = one(name, 0.4)
@@ -409,10 +416,10 @@ def test_a_tool_that_cannot_be_killed_keeps_the_lock(tmp_path: Path, lock_folder
         return Reading(run_tool(("ibstat",), 0.3, (str(tmp_path),)), ())
 
     assert Status.TIMED_OUT == one(abandons, 5).status
-    held = locks.take(str(lock_folder), "one")
+    held = locks.acquire_lock(str(lock_folder), "one")
     os.kill(int(mark.read_text()), signal.SIGKILL)
 
-    assert isinstance(held, locks.Holder)
+    assert isinstance(held, locks.LockHolder)
 
 
 @pytest.mark.parametrize("place", ["/proc/nowhere", "{tmp}/file", "{tmp}/open"])
@@ -453,13 +460,13 @@ def test_a_lock_file_that_is_a_link_is_not_followed(lock_folder: Path, tmp_path:
 def test_a_lock_file_that_says_nothing_is_no_stuck_child(text: str, lock_folder: Path) -> None:
     """Its holder has just begun, as far as anybody knows."""
     os.mkdir(lock_folder, 0o700)
-    held = locks.take(str(lock_folder), "one")
+    held = locks.acquire_lock(str(lock_folder), "one")
     assert isinstance(held, locks.Lock)
     os.pwrite(held.descriptor, text.encode(), 0)
-    holder = locks.take(str(lock_folder), "one")
+    holder = locks.acquire_lock(str(lock_folder), "one")
     held.close()
 
-    assert isinstance(holder, locks.Holder)
+    assert isinstance(holder, locks.LockHolder)
     assert not holder.is_stuck
 
 
@@ -490,11 +497,11 @@ def test_a_fall_back_runs_only_where_it_is_needed() -> None:
     assert (Status.OK, None) == said["for_bad"] == said["for_nobody"]
 
 
-def recorded(**files: bytes) -> RecordedHost:
+def recorded(**files: bytes) -> CaptureHost:
     manifest = {"manifest.json": b'{"format": "fabricscope.capture/1"}'}
     memory = MemoryFiles()
     memory.add(HOSTNAME, b"replayed\n")
-    return RecordedHost("x", MemoryFiles({**manifest, **files}), memory)
+    return CaptureHost("x", MemoryFiles({**manifest, **files}), memory)
 
 
 def test_a_recorded_host_is_asked_in_this_process() -> None:

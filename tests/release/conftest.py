@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from release import payload
+from release import wheelhouse
+from release.share import write_shared_files
+
+
+@pytest.fixture(scope="session")
+def share(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The manual and the completions, built; by their path below a prefix."""
+    return write_shared_files(tmp_path_factory.mktemp("prefix"))
 
 
 @pytest.fixture(scope="session")
@@ -21,7 +28,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not place.is_dir():
             try:
-                payload.wheels(place.with_suffix(".new"))
+                wheelhouse.download_wheels(place.with_suffix(".new"))
             except subprocess.CalledProcessError:
                 if os.environ.get("CI"):
                     raise

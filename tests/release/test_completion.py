@@ -1,4 +1,4 @@
-"""The committed completions are current, and each shell offers from them what the commands take."""
+"""Each shell offers from them what the commands take."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from agent.rules.catalogue import every_rule
-from release.completion import files
-from release.tree import every, program
+from release.commands import read_commands, walk_commands
+from release.share import BASH, FISH, ZSH, shared_files
 from tests.conftest import ROOT
 
-FOLDER = ROOT / "packaging" / "completion"
 HERE = Path(__file__).parent
-BASH = f"""
-source {FOLDER}/fabricscope.bash
-compopt() {{ :; }}  # works while completing only
+COMPLETE = """
+source "$1"
+shift
+compopt() { :; }  # works while completing only
 COMP_WORDS=("$@")
-COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
 _fabricscope
-printf '%s\\n' "${{COMPREPLY[@]}}"
+printf '%s\\n' "${COMPREPLY[@]}"
 """
 CASES = {
     "a command": ("", "sc", {"scan", "schema"}),
@@ -41,16 +41,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", files())
-def test_the_committed_file_is_current(name: str) -> None:
-    """`make completion` writes it."""
-    assert (FOLDER / name).read_text() == files()[name]
-
-
 def test_every_command_and_option_is_in_every_file() -> None:
     """In the words of each shell."""
-    for name, text in files().items():
-        for command in every(program()):
+    texts = {name: text for name, text in shared_files().items() if name in (BASH, ZSH, FISH)}
+    assert 3 == len(texts)
+    for name, text in texts.items():
+        for command in walk_commands(read_commands()):
             for long in (option.names[-1] for option in command.options):
                 word = f"-l {long[2:]}" if name.endswith(".fish") else long
                 assert word in text, (name, command.name, long)
@@ -64,48 +60,52 @@ def offered(argv: list[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_bash(case: str, real_commands: None) -> None:
+def test_bash(case: str, share: dict[str, Path], real_commands: None) -> None:
     """By its own function, as bash calls it."""
     if shutil.which("bash") is None:
         pytest.skip("no bash here")
     before, begun, expected = CASES[case]
     words = ["fabricscope", *before.split(), begun]
 
-    assert expected == offered(["bash", "-c", BASH, "bash", *words])
+    assert expected == offered(["bash", "-c", COMPLETE, "bash", str(share[BASH]), *words])
 
 
-def test_bash_completes_after_an_equals_sign(real_commands: None) -> None:
+def test_bash_completes_after_an_equals_sign(share: dict[str, Path], real_commands: None) -> None:
     """Which bash makes a word of its own."""
     if shutil.which("bash") is None:
         pytest.skip("no bash here")
     words = ["fabricscope", "scan", "--format", "=", "j"]
 
-    assert {"json"} == offered(["bash", "-c", BASH, "bash", *words])
+    assert {"json"} == offered(["bash", "-c", COMPLETE, "bash", str(share[BASH]), *words])
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_fish(case: str, real_commands: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fish(
+    case: str, share: dict[str, Path], real_commands: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By `complete -C`, which prints what TAB would offer."""
     if shutil.which("fish") is None:
         pytest.skip("no fish here")
     monkeypatch.setenv("HOME", str(tmp_path))
     before, begun, expected = CASES[case]
     line = " ".join(("fabricscope", *before.split(), begun))
-    found = offered(["fish", "-N", "-c", f"source {FOLDER}/fabricscope.fish; complete -C '{line}'"])
+    found = offered(["fish", "-N", "-c", f"source {share[FISH]}; complete -C '{line}'"])
 
     assert expected <= {each.partition("\t")[0].rstrip("/") for each in found}
     assert all(each.startswith(begun) for each in found)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_zsh(case: str, real_commands: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zsh(
+    case: str, share: dict[str, Path], real_commands: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In an interactive shell of its own: completion works nowhere else."""
     if shutil.which("zsh") is None:
         pytest.skip("no zsh here")
     monkeypatch.setenv("HOME", str(tmp_path))
     before, begun, expected = CASES[case]
     line = " ".join(("fabricscope", *before.split(), begun))
-    found = offered(["zsh", "-f", str(HERE / "zsh_matches.zsh"), str(FOLDER), line])
+    found = offered(["zsh", "-f", str(HERE / "zsh_matches.zsh"), str(share[ZSH].parent), line])
 
     last = {each.rpartition(",")[2].rpartition("/")[2] for each in expected}  # zsh tells the part that it completes
     assert last == found & last

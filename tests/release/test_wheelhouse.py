@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from agent.version import VERSION
-from release.payload import MACHINE, PYTHON
-from release.wheelhouse import build
+from release.share import shared_files
+from release.wheelhouse import MACHINE, PYTHON, build_wheelhouse
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.usefixtures("real_commands")]
 
 
 def test_its_readme_installs_it(wheels: Path, tmp_path: Path) -> None:
     """In a new environment, from nothing but the archive; with units, manual and completions."""
-    archive = build(tmp_path, wheels)
+    archive = build_wheelhouse(tmp_path, wheels)
     name = f"fabricscope-wheelhouse-{VERSION}-py{PYTHON.replace('.', '')}-{MACHINE}"
     assert f"{name}.tar" == archive.name
     with tarfile.open(archive) as opened:
@@ -44,7 +44,7 @@ def test_its_readme_installs_it(wheels: Path, tmp_path: Path) -> None:
     assert f"fabricscope {VERSION}\n" == subprocess.check_output(
         [program, "--version"], text=True, cwd="/", env=environment
     )
-    assert (home / "share/man/man1/fabricscope.1").is_file()
-    assert (home / "share/bash-completion/completions/fabricscope").is_file()
+    for name, text in shared_files().items():
+        assert text == (home / name).read_text()
     printed = subprocess.check_output([program, "install-units", "--print"], text=True, cwd="/", env=environment)
     assert f"ExecStart={program} scan" in printed

@@ -1,4 +1,7 @@
-"""The sub-commands of `fleet`, a file each. Everything they need is the extra `fleet`, imported when they run."""
+"""The sub-commands of `fleet`; their libraries (the extra `fleet`) are imported when a command runs.
+
+Only options, output and exit codes belong here, not queries: those are in agent/fleet.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ from agent.cli.fleet.ingest import ingest
 from agent.cli.fleet.questions import drift, duplicates, findings, outliers, summary
 from agent.cli.fleet.tables import export, load, query
 from agent.cli.fleet.topology import topology
-from agent.cli.program import HELP
+from agent.cli.options import FLEET_HELP
 
-fleet = typer.Typer(help=HELP, no_args_is_help=True)
-for each in (ingest, summary, findings, outliers, drift, duplicates, topology, cables, html, query, export, load):
-    fleet.command(each.__name__)(each)
+fleet = typer.Typer(help=FLEET_HELP, no_args_is_help=True)
+for command in (ingest, summary, findings, outliers, drift, duplicates, topology, cables, html, query, export, load):
+    fleet.command(command.__name__)(command)

@@ -1,4 +1,4 @@
-"""`fleet cables`: what should be on which switch port, and is not."""
+"""`fleet cables`: find miswired cables."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli import options as opt
-from agent.cli.delivery import deliver, show
-from agent.cli.fleet.asked import EngineUrl, Form, form_of
-from agent.cli.fleet.gathered import All, Dataset, Fabric, gathered
-from agent.cli.refused import Refused
+from agent.cli.errors import CliError
+from agent.cli.fleet.cluster import All, Dataset, Fabric, load_cluster
+from agent.cli.fleet.options import EngineUrl, Form, choose_format
+from agent.cli.output import deliver, show
 
 if TYPE_CHECKING:
     from agent.fleet.cluster.cables import Cable, Cables
@@ -45,42 +45,42 @@ def cables(
     from agent.fleet.cluster.plan import BadPlan, by_plan, read_plan
     from agent.fleet.cluster.view import views
 
-    wanted = form_of(form, output)
+    format_name = choose_format(form, output)
     planned = None
     if plan is not None:
         try:
             with open(plan, encoding="utf-8-sig", errors="replace", newline="") as lines:
                 planned = list(read_plan(lines))
         except OSError as error:
-            raise Refused(f"{plan}: {error.strerror}") from error
+            raise CliError(f"{plan}: {error.strerror}") from error
         except BadPlan as error:
-            raise Refused(f"{plan}: {error}") from error
+            raise CliError(f"{plan}: {error}") from error
         if not planned:
-            raise Refused(f"{plan}: there is no line in it: node, rail, switch and port are needed")
-    cluster = gathered(fabric, dataset, engine)
+            raise CliError(f"{plan}: there is no line in it: node, rail, switch and port are needed")
+    cluster = load_cluster(fabric, dataset, engine)
     seen = views(cluster)
-    made = by_pattern(cluster, seen) if planned is None else by_plan(cluster, seen, planned)
-    made = msgspec.structs.replace(made, notes=list(cluster.notes))
-    if wanted == "text":
+    cables_found = by_pattern(cluster, seen) if planned is None else by_plan(cluster, seen, planned)
+    cables_found = msgspec.structs.replace(cables_found, notes=list(cluster.notes))
+    if format_name == "text":
         from agent.fleet.cluster.words import cables_page
 
-        show(lambda width: cables_page(made, cluster.sources, width, everything), output, no_color)
-    elif wanted == "json":
-        deliver(msgspec.json.format(msgspec.json.encode(made)) + b"\n", output)
+        show(lambda width: cables_page(cables_found, cluster.sources, width, everything), output, no_color)
+    elif format_name == "json":
+        deliver(msgspec.json.format(msgspec.json.encode(cables_found)) + b"\n", output)
     else:
-        deliver(_csv(made).encode("utf-8", "replace"), output)
+        deliver(_format_csv(cables_found).encode("utf-8", "replace"), output)
 
 
-def _csv(made: Cables) -> str:
+def _format_csv(cables_found: Cables) -> str:
     from agent.fleet.words.sheet import cell
 
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(("end", "state", "should", "found", "there", "why"))
-    for each in made.wrong:
-        writer.writerow([cell(text) for text in _columns(each)])
+    for cable in cables_found.wrong:
+        writer.writerow([cell(text) for text in _columns(cable)])
     return file.getvalue()
 
 
-def _columns(each: Cable) -> tuple[str, ...]:
-    return each.end, each.state, each.should or "", each.found or "", each.there or "", each.why
+def _columns(cable: Cable) -> tuple[str, ...]:
+    return cable.end, cable.state, cable.should or "", cable.found or "", cable.there or "", cable.why

@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli import options as opt
-from agent.cli.fleet.asked import Dataset, EngineUrl, WhereIs, meant, opened, where_of
-from agent.cli.fleet.gathered import Fabric, joined
-from agent.cli.fleet.needed import fleet_libraries
-from agent.cli.refused import Refused
+from agent.cli.errors import CliError
+from agent.cli.fleet.cluster import Fabric, load_cluster_with_reports
+from agent.cli.fleet.options import (
+    Dataset,
+    EngineUrl,
+    WhereOption,
+    open_engine,
+    parse_where,
+    require_libraries,
+    select_nodes,
+)
 
 if TYPE_CHECKING:
     from agent.fleet.page.from_dataset import Wish
@@ -49,7 +56,7 @@ def html(
     dataset: Dataset = None,
     engine: EngineUrl = None,
     fabric: Fabric = None,
-    where: WhereIs = None,
+    where: WhereOption = None,
     nodes_dir: NodesDir = None,
     rack: Rack = None,
     title: Title = "Fleet",
@@ -58,21 +65,21 @@ def html(
     output: opt.Output = None,
 ) -> None:
     """Write the fleet as one page: a map of all nodes, what is wrong, odd, changed or not judged. It loads nothing."""
-    from agent.cli.delivery import deliver
-    from agent.cli.fleet.questions import moment_of, seconds_of
+    from agent.cli.fleet.questions import parse_duration, parse_time
+    from agent.cli.output import deliver
 
-    seconds, moment = seconds_of(stale_after), moment_of(since) if since is not None else None
-    fleet_libraries()
+    seconds, moment = parse_duration(stale_after), parse_time(since) if since is not None else None
+    require_libraries()
     from agent.fleet.page.from_dataset import Wish
 
-    wish = Wish(seconds, moment, rack, _pages(nodes_dir, output), bool(where))
-    deliver(_page((dataset, engine), fabric, where, wish, title), output)
+    wish = Wish(seconds, moment, rack, _find_node_pages(nodes_dir, output), bool(where))
+    deliver(_render_page((dataset, engine), fabric, where, wish, title), output)
 
 
-def _page(
-    asked: tuple[str | None, str | None], fabric: list[str] | None, where: list[str] | None, wish: Wish, title: str
+def _render_page(
+    source: tuple[str | None, str | None], fabric: list[str] | None, where: list[str] | None, wish: Wish, title: str
 ) -> bytes:
-    """Of a dataset, an engine, or both. Raises Refused."""
+    """Render the page of a dataset, an engine, or both. Raises CliError."""
     from datetime import datetime, timezone
 
     from agent.fleet.dataset import BadDataset, open_dataset
@@ -82,22 +89,22 @@ def _page(
     from agent.fleet.page.places import BadPattern
     from agent.fleet.page.wiring import of_reports, wiring
 
-    chosen = where_of(where)
+    chosen = parse_where(where)
     try:
-        with opened(*asked) as whole:
-            tables = meant(whole, chosen, where)
-            quarantined = open_dataset(asked[0]).manifest.quarantined if asked[0] else None
-            wires = wiring(joined(fabric, whole) if fabric else of_reports(whole))
+        with open_engine(*source) as whole:
+            tables = select_nodes(whole, chosen, where)
+            quarantined = open_dataset(source[0]).manifest.quarantined if source[0] else None
+            wires = wiring(load_cluster_with_reports(fabric, whole) if fabric else of_reports(whole))
             now = datetime.now(timezone.utc)
             return page(scene(tables, wires, wish, now, title=title, quarantined=quarantined)).encode(
                 "utf-8", "replace"
             )
     except (EngineRefused, BadDataset, BadPattern) as error:
-        raise Refused(str(error)) from error
+        raise CliError(str(error)) from error
 
 
-def _pages(folder: str | None, output: str | None) -> dict[str, str]:
-    """Raises Refused."""
+def _find_node_pages(folder: str | None, output: str | None) -> dict[str, str]:
+    """The pages of the nodes below a folder, by node. Raises CliError."""
     from agent.fleet.page.pages import pages
 
     if folder is None:
@@ -105,4 +112,4 @@ def _pages(folder: str | None, output: str | None) -> dict[str, str]:
     try:
         return pages(folder, output)
     except OSError as error:
-        raise Refused(f"--nodes-dir {folder}: {error.strerror or error}") from error
+        raise CliError(f"--nodes-dir {folder}: {error.strerror or error}") from error

@@ -1,4 +1,4 @@
-"""`fleet summary`, `outliers`, `findings`, `duplicates`, `drift`: ask, and print the answer in the form wanted."""
+"""`fleet summary`, `outliers`, `findings`, `duplicates`, `drift`: run a query and print its result."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent.cli import options as opt
-from agent.cli.fleet.asked import Dataset, EngineUrl, Form, WhereIs, asked, form_of
-from agent.cli.refused import Refused
+from agent.cli.errors import CliError
+from agent.cli.fleet.options import Dataset, EngineUrl, Form, WhereOption, choose_format, query_tables
 
 if TYPE_CHECKING:
     from agent.outputs.text.lines import Line
@@ -23,7 +23,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 def summary(
     dataset: Dataset = None,
     engine: EngineUrl = None,
-    where: WhereIs = None,
+    where: WhereOption = None,
     stale_after: Annotated[
         str, typer.Option(metavar="DURATION", help="Older than the newest report by more is stale: 90m, 24h, 7d.")
     ] = "24h",
@@ -32,25 +32,27 @@ def summary(
     no_color: opt.NoColor = False,
 ) -> None:
     """The fleet at a glance: verdicts, classes, what could not be judged, who fell silent, who is worst."""
-    wanted, seconds = form_of(form, output), seconds_of(stale_after)
-    with asked(dataset, engine, where) as tables:
+    format_name, seconds = choose_format(form, output), parse_duration(stale_after)
+    with query_tables(dataset, engine, where) as tables:
         from agent.fleet.questions.options import Options
         from agent.fleet.questions.summary import ClassLine
         from agent.fleet.questions.summary import summary as ask
         from agent.fleet.words.summary import page
 
         answer = ask(tables, Options(stale_after_seconds=seconds))
-        _show(answer, answer.classes, ClassLine, lambda width: page(answer, width), wanted, output, no_color)
+        _print_answer(
+            answer, answer.classes, ClassLine, lambda width: page(answer, width), format_name, output, no_color
+        )
 
 
 def outliers(
     dataset: Dataset = None,
     engine: EngineUrl = None,
-    where: WhereIs = None,
+    where: WhereOption = None,
     majority: Annotated[
         float,
         typer.Option(
-            help="Share of a class from which on something is usual.", min=0.51, max=1.0, callback=opt.a_number
+            help="Share of a class from which on something is usual.", min=0.51, max=1.0, callback=opt.reject_nan
         ),
     ] = 0.8,
     fewest: Annotated[int, typer.Option(help="Nodes that a class needs.", min=3)] = 5,
@@ -59,53 +61,57 @@ def outliers(
     no_color: opt.NoColor = False,
 ) -> None:
     """Which nodes are not as their like: firmware, drivers, links, QoS, settings, against their hardware class."""
-    wanted = form_of(form, output)
-    with asked(dataset, engine, where) as tables:
+    format_name = choose_format(form, output)
+    with query_tables(dataset, engine, where) as tables:
         from agent.fleet.questions.odd import Outlier
         from agent.fleet.questions.options import Options
         from agent.fleet.questions.outliers import outliers as ask
         from agent.fleet.words.outliers import page
 
         answer = ask(tables, Options(majority=majority, fewest=fewest))
-        _show(answer, answer.outliers, Outlier, lambda width: page(answer, width), wanted, output, no_color)
+        _print_answer(
+            answer, answer.outliers, Outlier, lambda width: page(answer, width), format_name, output, no_color
+        )
 
 
 def findings(
     dataset: Dataset = None,
     engine: EngineUrl = None,
-    where: WhereIs = None,
+    where: WhereOption = None,
     form: Form = None,
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
     """What the nodes' own reports found, grouped: a rule once, with the nodes that have it."""
-    wanted = form_of(form, output)
-    with asked(dataset, engine, where) as tables:
+    format_name = choose_format(form, output)
+    with query_tables(dataset, engine, where) as tables:
         from agent.fleet.questions.findings import Found
         from agent.fleet.questions.findings import findings as ask
         from agent.fleet.words.findings import page
 
         answer = ask(tables)
-        _show(answer, answer.findings, Found, lambda width: page(answer, width), wanted, output, no_color)
+        _print_answer(answer, answer.findings, Found, lambda width: page(answer, width), format_name, output, no_color)
 
 
 def duplicates(
     dataset: Dataset = None,
     engine: EngineUrl = None,
-    where: WhereIs = None,
+    where: WhereOption = None,
     form: Form = None,
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
     """What must be one node's alone and is on several: GUIDs, serial numbers, machine ids, LIDs, addresses."""
-    wanted = form_of(form, output)
-    with asked(dataset, engine, where) as tables:
+    format_name = choose_format(form, output)
+    with query_tables(dataset, engine, where) as tables:
         from agent.fleet.questions.duplicates import Duplicate
         from agent.fleet.questions.duplicates import duplicates as ask
         from agent.fleet.words.duplicates import page
 
         answer = ask(tables)
-        _show(answer, answer.duplicates, Duplicate, lambda width: page(answer, width), wanted, output, no_color)
+        _print_answer(
+            answer, answer.duplicates, Duplicate, lambda width: page(answer, width), format_name, output, no_color
+        )
 
 
 def drift(
@@ -115,47 +121,47 @@ def drift(
     ],
     dataset: Dataset = None,
     engine: EngineUrl = None,
-    where: WhereIs = None,
+    where: WhereOption = None,
     form: Form = None,
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
     """What became another since a moment: versions, settings, devices, findings, nodes."""
-    wanted, moment = form_of(form, output), moment_of(since)
-    with asked(dataset, engine, where) as tables:
+    format_name, moment = choose_format(form, output), parse_time(since)
+    with query_tables(dataset, engine, where) as tables:
         from agent.fleet.questions.drift import Change
         from agent.fleet.questions.drift import drift as ask
         from agent.fleet.words.drift import page
 
         answer = ask(tables, moment)
-        _show(answer, answer.changes, Change, lambda width: page(answer, width), wanted, output, no_color)
+        _print_answer(answer, answer.changes, Change, lambda width: page(answer, width), format_name, output, no_color)
 
 
-def seconds_of(text: str) -> float:
-    """Seconds of "90m". Raises Refused."""
+def parse_duration(text: str) -> float:
+    """Parse a duration such as "90m" to seconds. Raises CliError."""
     matched = _DURATION.fullmatch(text.strip())
     if not matched:
-        raise Refused(f"{text!r:.60} is no duration: a number and s, m, h, d or w is meant, as 24h")
+        raise CliError(f"{text!r:.60} is no duration: a number and s, m, h, d or w is meant, as 24h")
     return float(int(matched[1]) * _UNITS[matched[2]])
 
 
-def moment_of(text: str) -> datetime:
-    """UTC without a zone, of a time or of a duration before now. Raises Refused."""
+def parse_time(text: str) -> datetime:
+    """Parse a time, or a duration before now, to naive UTC. Raises CliError."""
     try:
         if _DURATION.fullmatch(text.strip()):
-            moment = datetime.now(timezone.utc) - timedelta(seconds=seconds_of(text))
+            moment = datetime.now(timezone.utc) - timedelta(seconds=parse_duration(text))
         else:
             moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00").replace("z", "+00:00"))
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=timezone.utc)
         return moment.astimezone(timezone.utc).replace(tzinfo=None)
     except ValueError as error:
-        raise Refused(f"{text!r:.60} is no time: 2026-01-15, 2026-01-15T08:00:00Z or 24h is meant") from error
+        raise CliError(f"{text!r:.60} is no time: 2026-01-15, 2026-01-15T08:00:00Z or 24h is meant") from error
     except OverflowError as error:
-        raise Refused(f"{text!r:.60} is no time of the years 1 to 9999") from error
+        raise CliError(f"{text!r:.60} is no time of the years 1 to 9999") from error
 
 
-def _show(
+def _print_answer(
     answer: Any,
     rows: Any,
     kind: Any,
@@ -164,7 +170,7 @@ def _show(
     output: str | None,
     no_color: bool,
 ) -> None:
-    from agent.cli.delivery import deliver, show
+    from agent.cli.output import deliver, show
 
     if form == "text":
         show(page, output, no_color)

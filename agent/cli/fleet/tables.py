@@ -1,4 +1,4 @@
-"""`fleet query`, `fleet export`, `fleet load`: the tables themselves."""
+"""`fleet query`, `fleet export`, `fleet load`: access to the tables."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from agent.cli import options as opt
-from agent.cli.fleet.asked import Dataset, EngineUrl, Form, WhereIs, asked, form_of, opened
-from agent.cli.refused import Refused
+from agent.cli.errors import CliError
+from agent.cli.fleet.options import Dataset, EngineUrl, Form, WhereOption, choose_format, open_engine, query_tables
 
 
 class TableFormat(str, Enum):
-    """Forms of a whole table."""
+    """Output formats of a whole table."""
 
     CSV = "csv"
     PARQUET = "parquet"
@@ -28,17 +28,17 @@ def query(
     output: opt.Output = None,
 ) -> None:
     """One SELECT in DuckDB's SQL over the tables (host, gpu, .., history_host, ..). Read-only: nothing else is open."""
-    wanted = form_of(form, output)
+    format_name = choose_format(form, output)
     text = sys.stdin.read(1 << 20) if sql == "-" else sql
-    with opened(dataset, None) as engine:
-        from agent.cli.fleet.streams import written
+    with open_engine(dataset, None) as engine:
+        from agent.cli.output import open_output
         from agent.fleet.engines.embedded import Embedded
         from agent.fleet.words.rows import write
 
         assert isinstance(engine, Embedded)
         names, batches = engine.query(text)
-        with written(output) as out:
-            write(names, batches, wanted, out)
+        with open_output(output) as out:
+            write(names, batches, format_name, out)
 
 
 def export(
@@ -48,27 +48,27 @@ def export(
     ],
     dataset: Dataset = None,
     engine: EngineUrl = None,
-    where: WhereIs = None,
+    where: WhereOption = None,
     output: opt.Output = None,
 ) -> None:
     """A whole table: csv, json (an object a line) or one Parquet file."""
-    from agent.cli.fleet.needed import fleet_libraries
+    from agent.cli.fleet.options import require_libraries
 
-    fleet_libraries("duckdb")
+    require_libraries("duckdb")
     from agent.fleet.engines import shapes
 
     if table not in shapes.names():
         from difflib import get_close_matches
 
         near = get_close_matches(table, shapes.names(), 1)
-        raise Refused(f"no table {table!r:.60}{f'; {near[0]} is meant?' if near else ''}: {', '.join(shapes.names())}")
+        raise CliError(f"no table {table!r:.60}{f'; {near[0]} is meant?' if near else ''}: {', '.join(shapes.names())}")
     if form is TableFormat.PARQUET and output is None and sys.stdout.isatty():
-        raise Refused("Parquet is no text for a terminal: --output FILE")
-    with asked(dataset, engine, where) as tables:
-        from agent.cli.fleet.streams import written
+        raise CliError("Parquet is no text for a terminal: --output FILE")
+    with query_tables(dataset, engine, where) as tables:
+        from agent.cli.output import open_output
         from agent.fleet.words.rows import write_parquet, write_table
 
-        with written(output) as out:
+        with open_output(output) as out:
             if form is TableFormat.PARQUET:
                 write_parquet(tables, table, out)
             else:
@@ -83,10 +83,10 @@ def load(
     quiet: opt.Quiet = False,
 ) -> None:
     """Copy a dataset's tables into a database that cannot read its files, for `--engine` afterwards."""
-    from agent.cli.fleet.needed import fleet_libraries
+    from agent.cli.fleet.options import require_libraries
 
-    fleet_libraries("duckdb", "pyarrow", "psycopg")
-    with opened(dataset, None) as source:
+    require_libraries("duckdb", "pyarrow", "psycopg")
+    with open_engine(dataset, None) as source:
         from agent.fleet.engines.postgres import load as do
 
         rows = do(source, engine)

@@ -1,4 +1,4 @@
-"""`fleet topology`: how the cluster hangs together and what breaks it; for Slurm, topograph and Kubernetes too."""
+"""`fleet topology`: cluster topology and deviations; also for Slurm, topograph and Kubernetes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli import options as opt
-from agent.cli.delivery import deliver, show
-from agent.cli.fleet.asked import EngineUrl
-from agent.cli.fleet.gathered import All, Dataset, Fabric, gathered
-from agent.cli.refused import Refused
+from agent.cli.errors import CliError
+from agent.cli.fleet.cluster import All, Dataset, Fabric, load_cluster
+from agent.cli.fleet.options import EngineUrl
+from agent.cli.output import deliver, show
 
 if TYPE_CHECKING:
     from agent.fleet.cluster.graph import Cluster
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class TopologyFormat(str, Enum):
-    """Forms of the answer."""
+    """Output formats of the topology."""
 
     TEXT = "text"
     JSON = "json"
@@ -65,57 +65,57 @@ def topology(
     """How the cluster hangs together: what it is, what breaks it; a picture, Slurm's files, topograph's model."""
     from agent.fleet.cluster.view import views
 
-    wanted = form or _form_of(output)
-    only = _only(nodes)
-    cluster = gathered(fabric, dataset, engine)
+    format_ = form or _choose_format(output)
+    only = _parse_nodes(nodes)
+    cluster = load_cluster(fabric, dataset, engine)
     seen = views(cluster)
-    if wanted is TopologyFormat.TEXT:
+    if format_ is TopologyFormat.TEXT:
         from agent.fleet.cluster.answer import topology as answer
         from agent.fleet.cluster.words import page
 
-        made = answer(cluster, seen)
-        show(lambda width: page(made, width, everything), output, no_color)
+        result = answer(cluster, seen)
+        show(lambda width: page(result, width, everything), output, no_color)
     else:
-        deliver(_data(wanted, cluster, seen, only), output)
+        deliver(_render(format_, cluster, seen, only), output)
 
 
-def _data(wanted: TopologyFormat, cluster: Cluster, seen: list[View], only: frozenset[str] | None) -> bytes:
-    """The answer in a form for machines. Raises Refused."""
-    if wanted is TopologyFormat.JSON:
+def _render(format_: TopologyFormat, cluster: Cluster, seen: list[View], only: frozenset[str] | None) -> bytes:
+    """Render the topology for machines. Raises CliError."""
+    if format_ is TopologyFormat.JSON:
         import msgspec
 
         from agent.fleet.cluster.answer import topology as answer
 
         return msgspec.json.format(msgspec.json.encode(answer(cluster, seen))) + b"\n"
-    if wanted is TopologyFormat.SVG:
+    if format_ is TopologyFormat.SVG:
         from agent.fleet.cluster.breaks import breaks
         from agent.fleet.cluster.picture import picture
 
         return picture(cluster, seen, breaks(cluster, seen)).encode("utf-8", "replace")
-    if wanted in (TopologyFormat.TOPOGRAPH, TopologyFormat.NFD):
+    if format_ in (TopologyFormat.TOPOGRAPH, TopologyFormat.NFD):
         from agent.fleet.cluster.topograph import labels, model
 
-        text = model(cluster, seen) if wanted is TopologyFormat.TOPOGRAPH else labels(cluster, seen)
+        text = model(cluster, seen) if format_ is TopologyFormat.TOPOGRAPH else labels(cluster, seen)
         return text.encode("utf-8", "replace")
     from agent.fleet.cluster.slurm import Nothing, conf, yaml
 
     try:
-        text = (conf if wanted is TopologyFormat.SLURM_CONF else yaml)(cluster, seen, only)
+        text = (conf if format_ is TopologyFormat.SLURM_CONF else yaml)(cluster, seen, only)
     except Nothing as error:
-        raise Refused(str(error)) from error
+        raise CliError(str(error)) from error
     return text.encode("utf-8", "replace")
 
 
-def _form_of(output: str | None) -> TopologyFormat:
+def _choose_format(output: str | None) -> TopologyFormat:
     suffix = os.path.splitext(output or "")[1].lower()
     if os.path.basename(output or "") == "topology.yaml":
         return TopologyFormat.SLURM_YAML
     if suffix not in _SUFFIXES:
-        raise Refused(f"{output}: which format? --format {', '.join(each.value for each in TopologyFormat)}")
+        raise CliError(f"{output}: which format? --format {', '.join(choice.value for choice in TopologyFormat)}")
     return _SUFFIXES[suffix]
 
 
-def _only(nodes: str | None) -> frozenset[str] | None:
+def _parse_nodes(nodes: str | None) -> frozenset[str] | None:
     if nodes is None:
         return None
     from agent.fleet.hostlist import BadHostlist, unfold
@@ -123,4 +123,4 @@ def _only(nodes: str | None) -> frozenset[str] | None:
     try:
         return frozenset(unfold(nodes))
     except BadHostlist as error:
-        raise Refused(f"--nodes: {error}") from error
+        raise CliError(f"--nodes: {error}") from error

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from agent.fleet.cluster.from_fabric import described, read
 from agent.fleet.cluster.from_reports import Neighbours, Tables, adapters, domains, infiniband, lldp, unseen
 from agent.fleet.cluster.graph import Cluster, Nameless, distinct_names, natural
-from probes.readers.fabric import Fabric
+from probes.fabric.topology import Fabric
 
 _GENERATED = re.compile(r"^# Topology file: generated on ([A-Za-z0-9: ]{10,40})$", re.MULTILINE)
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from agent.fleet.rows.device_shapes import Function, Gpu, GpuLink, Link, Nic, Path
-from agent.platforms.devices import is_accelerator, is_nvswitch, known
+from agent.platforms.devices import find_device, is_accelerator, is_nvswitch
 
 Row = tuple[Any, ...]
 Counts = Mapping[str, int]
@@ -160,7 +160,7 @@ def _name(vendor: str | None, device: str | None) -> str:
     """Of a GPU; the second alone is the name that a source without PCI ids gives."""
     if vendor is None:
         return (device or "GPU").removeprefix("NVIDIA ")
-    found = known(vendor, device)
+    found = find_device(vendor, device)
     return found.name if found else f"{vendor[2:]}:{(device or '')[2:]}"
 
 

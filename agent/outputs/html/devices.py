@@ -1,4 +1,4 @@
-"""All that the report knows of each device: what opens when somebody touches a box of the picture."""
+"""The details of each device, which open when its box in the picture is selected."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from agent.model.report import Report
 from agent.outputs.html.elements import el
 from agent.outputs.html.scene import Box, Scene
 
-COUNTERS = ("counters", "hw_counters", "aer", "errors", "pcie_counters")  # long, and told beside the rest
-LISTED = 24  # entries of one list or map
+COUNTERS = ("counters", "hw_counters", "aer", "errors", "pcie_counters")  # long; only non-zero entries are shown
+MAX_ENTRIES = 24  # entries of one list or map
 
 
-def devices(report: Report, seen: Scene) -> list[Element]:
-    """A closed block for each box of the picture, in its order."""
-    maker = _Maker(report)
+def build_device_blocks(report: Report, seen: Scene) -> list[Element]:
+    """One closed block per box of the picture, in its order."""
+    maker = _DeviceBlocks(report)
     return [maker.device(box) for node in seen.boxes for box in node.walk() if box.kind not in ("node", "bus")]
 
 
-class _Maker:
+class _DeviceBlocks:
     def __init__(self, report: Report) -> None:
         topology = report.topology
         self.functions = {f.id: f for f in topology.pci}
@@ -32,12 +32,16 @@ class _Maker:
         self.findings = report.findings
 
     def device(self, box: Box) -> Element:
-        """Its findings, then every field that is known, in parts."""
-        parts = [el("div", el("h3", title), _fields(part)) for title, part in self._parts(box) if _known(part)]
-        found = [el("p", el("a", f"{f.severity}: {f.summary}", href=f"#f-{f.fingerprint}")) for f in self._on(box)]
+        """Its findings, then every known field, in parts."""
+        parts = [
+            el("div", el("h3", title), _render_fields(part)) for title, part in self._parts(box) if _known_fields(part)
+        ]
+        finding_links = [
+            el("p", el("a", f"{f.severity}: {f.summary}", href=f"#f-{f.fingerprint}")) for f in self._findings_on(box)
+        ]
         title = " · ".join((box.title, *box.words, *([f"PCIe {box.wire.text}"] if box.wire else [])))
         mark = el("span", box.severity, class_=f"badge {box.severity}") if box.severity else None
-        body = el("div", *found, el("div", *parts, class_="parts"), class_="body")
+        body = el("div", *finding_links, el("div", *parts, class_="parts"), class_="body")
         return el("details", el("summary", title, " ", mark), body, class_="device", id=f"d-{box.key}")
 
     def _parts(self, box: Box) -> Iterator[tuple[str, msgspec.Struct]]:
@@ -58,53 +62,58 @@ class _Maker:
                 if netdev.nic == nic.id:
                     yield f"interface {netdev.label}", netdev
                     inner = (("QoS", netdev.qos), ("module", netdev.module), ("neighbour", netdev.neighbor))
-                    yield from ((f"{title} of {netdev.label}", found) for title, found in inner if found)
+                    yield from ((f"{title} of {netdev.label}", inner_part) for title, inner_part in inner if inner_part)
         if function:
             yield "PCI function", function
             if function.link:
                 yield "PCIe link", function.link
                 yield "how far to be believed", function.link.quality
 
-    def _on(self, box: Box) -> list[Finding]:
+    def _findings_on(self, box: Box) -> list[Finding]:
         own = {box.key} | {netdev.id for netdev in self.netdevs if netdev.nic == box.key}
         device = self.gpus.get(box.key) or self.nics.get(box.key)
         own |= {device.pci} if device and device.pci else set()
-        return [f for f in self.findings if own & {k.partition("/")[0] for k in _which(f)} or own & set(_which(f))]
+        return [
+            f
+            for f in self.findings
+            if own & {k.partition("/")[0] for k in _subject_ids(f)} or own & set(_subject_ids(f))
+        ]
 
 
-def _which(finding: Finding) -> list[str]:
+def _subject_ids(finding: Finding) -> list[str]:
     return finding.subject.partition(":")[2].split("+")
 
 
-def _known(part: msgspec.Struct) -> list[tuple[str, str]]:
-    """Fields that are known, as text; parts of their own and counters that stand still are left out."""
+def _known_fields(part: msgspec.Struct) -> list[tuple[str, str]]:
+    """Known fields as text; nested parts and zero counters are omitted."""
     rows = []
     for name in part.__struct_fields__:
         value = getattr(part, name)
         if name in COUNTERS and isinstance(value, dict):
             value = {key: count for key, count in value.items() if count}
-        text = _told(value)
+        text = _to_text(value)
         if text:
             rows.append((name.replace("_", " "), text))
     return rows
 
 
-def _fields(part: msgspec.Struct) -> Element:
-    rows = el("dl", *[each for name, text in _known(part) for each in (el("dt", name), el("dd", text))])
+def _render_fields(part: msgspec.Struct) -> Element:
+    rows = el("dl", *[cell for name, text in _known_fields(part) for cell in (el("dt", name), el("dd", text))])
     lists = [(name, getattr(part, name)) for name in part.__struct_fields__]
     tables = [
         block
         for name, value in lists
         if isinstance(value, list) and value and isinstance(value[0], msgspec.Struct)
-        for block in (el("h3", name.replace("_", " ")), _table(value))
+        for block in (el("h3", name.replace("_", " ")), _render_table(value))
     ]
     return el("div", rows, *tables)
 
 
-def _table(rows: list[msgspec.Struct]) -> Element:
-    """Parts that are alike below each other; columns in which all are empty or the same stand above."""
+def _render_table(rows: list[msgspec.Struct]) -> Element:
+    """Equal parts as a table; columns with one value for all are listed above it."""
     cells = [
-        {name: _told(getattr(row, name)) or _flat(getattr(row, name)) for name in row.__struct_fields__} for row in rows
+        {name: _to_text(getattr(row, name)) or _to_line(getattr(row, name)) for name in row.__struct_fields__}
+        for row in rows
     ]
     columns = [
         name for name in cells[0] if len({row[name] for row in cells}) > 1 or (len(cells) == 1 and cells[0][name])
@@ -113,45 +122,45 @@ def _table(rows: list[msgspec.Struct]) -> Element:
         f"{name.replace('_', ' ')} {text}" for name, text in cells[0].items() if text and name not in columns
     )
     head = el("tr", *[el("th", name.replace("_", " ")) for name in columns])
-    body = [el("tr", *[el("td", row[name]) for name in columns]) for row in cells[:LISTED]]
-    more = f" (the first {LISTED} of {len(cells)})" if len(cells) > LISTED else ""
+    body = [el("tr", *[el("td", row[name]) for name in columns]) for row in cells[:MAX_ENTRIES]]
+    more = f" (the first {MAX_ENTRIES} of {len(cells)})" if len(cells) > MAX_ENTRIES else ""
     all_of = el("p", f"all {len(cells)}: {same}{more}", class_="dim") if same or more else None
     return el("div", all_of, el("table", el("thead", head), el("tbody", *body)), class_="scroll")
 
 
-def _told(value: object) -> str:
+def _to_text(value: object) -> str:
     if value is None or isinstance(value, msgspec.Struct):
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return _some(
-            _grouped(value)
-            if value and all(isinstance(each, dict) for each in value.values())
-            else [f"{key} {_told(each) or _flat(each)}" for key, each in value.items()]
+        return _shorten_list(
+            _group_equal(value)
+            if value and all(isinstance(item, dict) for item in value.values())
+            else [f"{key} {_to_text(item) or _to_line(item)}" for key, item in value.items()]
         )
     if isinstance(value, list):
-        return _some([_told(each) for each in value])  # of structures nothing: they have a table
+        return _shorten_list([_to_text(item) for item in value])  # structs have a table of their own
     return str(value)
 
 
-def _grouped(value: dict[str, object]) -> list[str]:
-    """Keys that hold the same, told once."""
+def _group_equal(value: dict[str, object]) -> list[str]:
+    """Combine keys with the same value."""
     alike: dict[str, list[str]] = {}
-    for key, each in value.items():
-        alike.setdefault(_told(each), []).append(key)
+    for key, item in value.items():
+        alike.setdefault(_to_text(item), []).append(key)
     return [f"{' '.join(keys)}: {text}" for text, keys in alike.items()]
 
 
-def _flat(value: object) -> str:
-    """A part in one line: "link 3, state active"."""
+def _to_line(value: object) -> str:
+    """Format a part in one line: "link 3, state active"."""
     if not isinstance(value, msgspec.Struct):
         return ""  # not known
-    known = [(name, _told(getattr(value, name))) for name in value.__struct_fields__]
+    known = [(name, _to_text(getattr(value, name))) for name in value.__struct_fields__]
     return ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in known if text)
 
 
-def _some(texts: list[str]) -> str:
-    texts = [each for each in texts if each]
-    more = len(texts) - LISTED
-    return ", ".join(texts[:LISTED]) + (f" and {more} more" if more > 0 else "")
+def _shorten_list(texts: list[str]) -> str:
+    texts = [text for text in texts if text]
+    more = len(texts) - MAX_ENTRIES
+    return ", ".join(texts[:MAX_ENTRIES]) + (f" and {more} more" if more > 0 else "")

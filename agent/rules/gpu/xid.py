@@ -1,20 +1,77 @@
-"""gpu-xid."""
+"""Xid and SXid errors that the driver reported, and what each of them means."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.node import Event
 from agent.rules.case import Case
 from agent.rules.counting import named
 from agent.rules.devices import is_nvidia, label_of, lowered
-from agent.rules.gpu.xids import XIDS, Xid
+from agent.rules.pages import read_limit
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
-from agent.rules.threshold import Threshold
 
-_RECENT = Threshold("gpu-xid.recent_hours", 24.0, "hours after which an Xid of a GPU that works is one step less grave")
+
+class Xid(NamedTuple):
+    """One number: how grave it is, what it says, what to do."""
+
+    severity: str
+    meaning: str
+    action: str
+
+
+_RESET = "Stop the jobs on this GPU and reset it (`nvidia-smi -r -i`); where that fails, reboot."
+_REBOOT = "Drain the node and power-cycle it; look at the GPU's slot, riser and power."
+_NVLINK5 = "Read the link's counters (`nvidia-smi nvlink -e`); reset the GPU; where it comes back, have it looked at."
+_MEMORY = "Reset the GPU when the job has ended; where it comes back, have the GPU replaced (NVIDIA's RMA criteria)."
+_APPLICATION = "Look at the application first: a fault of its own ends so, or one that another Xid explains."
+
+_LISTED: tuple[tuple[str, str, str, str], ...] = (
+    ("79", "critical", "the GPU fell off the bus", _REBOOT),
+    ("167", "critical", "PCIe fatal timeout", _REBOOT),
+    ("143", "critical", "the GPU could not be initialized", _RESET),
+    ("74", "error", "NVLink error", "Reset the GPU; where it comes back, look at both ends of the link named there."),
+    ("144", "error", "NVLink 5: SAW error", _NVLINK5),
+    ("145", "error", "NVLink 5: RLW error", _NVLINK5),
+    ("146", "error", "NVLink 5: TLW error", _NVLINK5),
+    ("147", "error", "NVLink 5: TREX error", _NVLINK5),
+    ("148", "error", "NVLink 5: NVLPW_CTRL error", _NVLINK5),
+    ("149", "error", "NVLink 5: NETIR error", _NVLINK5),
+    ("150", "error", "NVLink 5: MSE error", _NVLINK5),
+    ("155", "error", "NVLink: error that software declared", _RESET),
+    ("137", "warning", "NVLink: privileged access error, often an application's", _APPLICATION),
+    ("166", "warning", "NVLink: encryption error", "Look at the confidential computing set-up of both ends."),
+    ("170", "warning", "NVLink: other security error", "Look at the confidential computing set-up of both ends."),
+    ("121", "warning", "C2C error", "Watch its rate; where it grows, have the superchip looked at."),
+    ("154", "warning", "the driver asks for a recovery action", "Do what `nvidia-smi -q` names as recovery action."),
+    ("158", "error", "GPU fatal timeout", _RESET),
+    ("109", "error", "context switch timeout", _RESET),
+    ("110", "error", "security fault", _RESET),
+    ("119", "error", "GSP does not answer", _RESET),
+    ("120", "error", "GSP error", _RESET),
+    ("48", "error", "double-bit ECC error", _MEMORY),
+    ("63", "info", "a row was remapped, or a page retired", _MEMORY),
+    ("64", "error", "row remapping, or page retirement, failed", _MEMORY),
+    ("92", "warning", "high rate of single-bit ECC errors", _MEMORY),
+    ("94", "error", "contained ECC error", _MEMORY),
+    ("95", "error", "uncontained ECC error", _MEMORY),
+    ("140", "error", "ECC error that was not recovered from", _MEMORY),
+    ("156", "error", "resource retirement", _MEMORY),
+    ("157", "error", "resource retirement failed", _MEMORY),
+    ("171", "error", "memory error, more of Xid 48 and 94", _MEMORY),
+    ("172", "error", "memory error, more of Xid 48 and 94", _MEMORY),
+    ("13", "info", "graphics engine exception, mostly an application's", _APPLICATION),
+    ("31", "info", "memory page fault, mostly an application's", _APPLICATION),
+    ("43", "info", "the GPU stopped processing, mostly an application's", _APPLICATION),
+    ("45", "info", "clean-up after another error", _APPLICATION),
+)  # fmt: skip
+XIDS = {code: Xid(severity, meaning, action) for code, severity, meaning, action in _LISTED}
+
+
+_RECENT = read_limit("gpu-xid.recent_hours")
 _NONE = "0 by itself: a trace of a job that failed."
 _SHOWN = 6  # lines of evidence
 _LOST = Xid("critical", "the GPU fell off the bus", XIDS["79"].action)
@@ -23,40 +80,8 @@ _FATAL_SXID = Xid("error", "fatal NVSwitch error", "Drain the node; reset all GP
 _SXID = Xid("info", "non-fatal NVSwitch error", "Nothing by itself; a growing number points at the link that it names.")
 
 
-@rule("gpu-xid", "critical", needs=("kernel_log",), references=("PCIE-034",), thresholds=(_RECENT,))
+@rule("gpu-xid")
 def gpu_xid(case: Case) -> Iterator[Answer]:
-    """The driver reported an error of a GPU or NVSwitch (Xid, SXid) since boot.
-
-    ## What it checks
-    The kernel log of this boot, as far back as it reaches (`software.kernel_log_since` of the report), for lines of the
-    NVIDIA driver about each GPU and NVSwitch.
-
-    ## Why it matters
-    Xid 79 means that 1 of 8 GPUs is gone; an NVLink Xid that the job at its end blames on NCCL. The line has the date,
-    the GPU and often the link.
-
-    ## How it is decided
-    The gravest Xid of each GPU, by the driver's own catalogue: lost, not initialized, PCIe timeout: critical; NVLink,
-    GSP, ECC that was not contained, reset needed: error; C2C, encryption: warning; those that applications cause (13,
-    31, 43, 45) and remapped rows: info. An Xid 45 that names the Xid before it counts as that one, whose own line the
-    log may have lost. Fatal SXids are errors. When the last one is older than a day and the driver
-    works with the GPU, it is one step less grave: the GPU was reset, or got over it.
-
-    ## What keeps it silent
-    - A number that the catalogue does not have.
-    - The kernel log could not be read: unknown, and the reason says what would allow it.
-    - No NVIDIA GPU: not applicable.
-
-    ## How to confirm
-    `dmesg -T | grep -iE 'xid|fallen off'` or `journalctl -k -b | grep -i xid`
-
-    ## How to fix
-    As the finding says; the catalogue has a page for each number. `nvidia-smi -q | grep -i recovery` tells what the
-    driver itself wants.
-
-    ## Source
-    NVIDIA Xid catalogue (docs.nvidia.com/deploy/xid-errors); gpud, which embeds it; Fabric Manager user guide (SXid).
-    """
     gpus = {gpu.pci: f"gpu:{gpu.id}" for gpu in case.topology.gpus if gpu.pci and is_nvidia(case, gpu)}
     subjects = gpus | {switch.pci: f"nvswitch:{switch.id}" for switch in case.topology.nvswitches}
     told: dict[str, list[Event]] = {}
@@ -69,7 +94,7 @@ def gpu_xid(case: Case) -> Iterator[Answer]:
     for pci in sorted(subjects.keys() | told.keys()):
         subject = subjects.get(pci, f"pci:{pci}")
         if events := told.get(pci):
-            yield _fault(case, subject, pci, events)
+            yield _fail_xid(case, subject, pci, events)
         else:
             yield Unknown(subject, f"the kernel log was not read: {unread}") if unread else Pass(subject)
 
@@ -90,7 +115,7 @@ def _code(event: Event) -> str:
     return previous if event.code == "45" and previous in XIDS else event.code or ""
 
 
-def _fault(case: Case, subject: str, pci: str, events: Sequence[Event]) -> Fail:
+def _fail_xid(case: Case, subject: str, pci: str, events: Sequence[Event]) -> Fail:
     ranked = sorted(events, key=lambda event: (_rank(event), event.at or "", event.code or ""), reverse=True)
     worst = ranked[0]
     meaning = _meaning(worst)

@@ -1,4 +1,4 @@
-"""InfiniBand ports of one node: which of them are judged, and why the others are not."""
+"""InfiniBand ports of rail and storage NICs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def ib_ports(case: Case, roles: tuple[str, ...] = EXPECTED) -> Iterator[IbPort |
         if not nic.ports and _of_infiniband(case, nic):
             seen = True
             yield Unknown(f"pci:{nic.pci}", _why_no_ports(case, nic))
-    if not seen and (case.bus_unread is None or case.probe_failure("rdma|rdma_tools") is None):
+    if not seen and (case.bus_unread is None or case.probe_failure("rdma") is None):
         yield NotApplicable("node", "no InfiniBand port")
 
 
@@ -132,5 +132,5 @@ def _of_infiniband(case: Case, nic: Nic) -> bool:
 
 
 def _why_no_ports(case: Case, nic: Nic) -> str:
-    why = case.probe_failure("rdma|rdma_tools")
+    why = case.probe_failure("rdma")
     return why or ("no driver is bound to it" if nic.state == "no_driver" else "it has no RDMA device")

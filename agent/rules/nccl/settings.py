@@ -1,12 +1,4 @@
-"""Settings of NCCL and its kin as they are in force: what every rule asks that depends on one.
-
-NCCL takes a variable from the process's environment, else from the user's file (`~/.nccl.conf`, or `$NCCL_CONF_FILE`
-in its place since 2.23.4), else from `/etc/nccl.conf`; within a file the first line counts (setenv without overwrite).
-Source: NCCL `src/misc/param.cc`.
-
-    for each in effective(case, "NCCL_IB_TC"):   # [] is "not set" only where known(case)
-        each.value, each.source, each.scope      # "106", "/etc/nccl.conf:3", "system"
-"""
+"""NCCL settings that are in force, with their sources."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""GPUs and NICs whose settings in config space are judged: which are looked at, and why the others are not."""
+"""PCIe settings in configuration space: payload size, tags, link power management."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from agent.model.finding import Evidence
@@ -10,8 +11,10 @@ from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.pci import PciFunction
 from agent.rules.case import Case
-from agent.rules.devices import away, by_role, function_of
-from agent.rules.rule import Answer, NotApplicable
+from agent.rules.counting import named
+from agent.rules.devices import away, by_role, function_of, is_consumer
+from agent.rules.folding import folded
+from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
 
 _HEADER_BYTES = 64  # what the kernel gives of config space to a reader without CAP_SYS_ADMIN
 HIDDEN = "config space past its first 64 bytes needs root (CAP_SYS_ADMIN)"
@@ -84,3 +87,233 @@ def hidden(function: PciFunction) -> bool:
 def register(function: PciFunction, what: str, value: str, name: str) -> Evidence:
     """A setting as evidence; `name`: its register, as lspci prints it."""
     return Evidence(what=f"{what} of {function.id}", value=value, source=f"lspci -vvv -s {function.id} ({name}; root)")
+
+
+_EMULATED = frozenset({"0x1b36"})  # QEMU: its ports say a payload size that limits nothing
+
+
+@rule("pcie-mps-mismatch")
+def pcie_mps_mismatch(case: Case) -> Iterator[Answer]:
+    told: set[str] = set()
+    for each in gear(case):
+        yield from _judge_mps_mismatch(case, each, told) if isinstance(each, Gear) else (each,)
+
+
+def _judge_mps_mismatch(case: Case, each: Gear, told: set[str]) -> Iterator[Answer]:
+    unread: str | None = None
+    failed = False
+    way = [each.function, *case.ancestors(each.function)]
+    if len(way) == 1:
+        yield NotApplicable(each.subject, "no port above it")
+        return
+    if each.function.driver == "":
+        yield NotApplicable(each.subject, "no driver is bound: it sends nothing")
+        return
+    for child, parent in pairwise(way):
+        if away(parent):
+            yield NotApplicable(each.subject, f"the port above it, {parent.id}: {away(parent)}")
+            return
+        if parent.vendor in _EMULATED:
+            yield NotApplicable(each.subject, f"the port above it, {parent.id}, is an emulated one")
+            return
+        small, large = parent.max_payload_bytes, child.max_payload_bytes
+        if small is None or large is None:
+            unread = unread or not_told(parent if small is None else child, "the payload size")
+        elif large > small:
+            failed = True
+            if child.id not in told:
+                told.add(child.id)
+                yield _fail_mps_mismatch(each, child, parent, large, small)
+    if not failed:
+        yield Unknown(each.subject, unread) if unread else Pass(each.subject)
+
+
+def _fail_mps_mismatch(each: Gear, child: PciFunction, parent: PciFunction, large: int, small: int) -> Fail:
+    return Fail(
+        subject=f"pci:{child.id}",
+        label=each.label if child.id == each.function.id else f"{child.id} above {each.label}",
+        summary=f"it may send packets of {large} bytes; the port above it, {parent.id}, takes {small}",
+        impact=f"a packet of more than {small} bytes is a fatal error that takes the device off the bus, under load.",
+        remedy="Boot with pci=pcie_bus_safe, or set one payload size in the BIOS, and reboot.",
+        evidence=(
+            register(child, "MPS", f"{large} bytes", "DevCtl: MaxPayload"),
+            register(parent, "MPS", f"{small} bytes", "DevCtl: MaxPayload"),
+        ),
+        severity=each.severity("error"),
+        places=frozenset({child.id, parent.id, each.function.id}),
+    )
+
+
+_LEAST = 128
+_BETTER = 256
+_BY_DESIGN = "pcie_bus_peer2peer"
+
+
+@rule("pcie-mps-small")
+def pcie_mps_small(case: Case) -> Iterator[Answer]:
+    answers = (_judge_mps_small(case, each) if isinstance(each, Gear) else each for each in gear(case))
+    yield from folded(answers, "PCIe packets of 128 bytes on every GPU and NIC")
+
+
+def _judge_mps_small(case: Case, each: Gear) -> Answer:
+    if each.gpu and is_consumer(case, each.gpu):
+        return NotApplicable(each.subject, "a card for desktops")
+    above = case.ancestors(each.function)
+    if not above:
+        return NotApplicable(each.subject, "no port above it")
+    if each.function.max_payload_bytes is None:
+        return Unknown(each.subject, not_told(each.function, "the payload size"))
+    if each.function.max_payload_bytes > _LEAST:
+        return Pass(each.subject)
+    kin = [f for f in case.topology.pci if above[-1] in (f, *case.ancestors(f)) and not f.physical_function]
+    able = {f.id: f.max_payload_supported_bytes for f in kin}
+    if any(size is not None and size < _BETTER for size in able.values()):
+        return Pass(each.subject)
+    if None in able.values():
+        return Unknown(each.subject, not_told(next(f for f in kin if able[f.id] is None), "the payload size"))
+    if case.node.cmdline is None:
+        return Unknown(each.subject, f"128 bytes, and whether {_BY_DESIGN} asked for it is not known")
+    if _BY_DESIGN in case.node.cmdline:
+        return NotApplicable(each.subject, f"{_BY_DESIGN} on the kernel command line: set on purpose")
+    return _fail_mps_small(each, above[-1])
+
+
+def _fail_mps_small(each: Gear, top: PciFunction) -> Fail:
+    return Fail(
+        subject=each.subject,
+        label=each.label,
+        summary=f"it sends PCIe packets of {_LEAST} bytes; everything below {top.id} can take {_BETTER}",
+        impact="84 % of the link are payload instead of 91 %: about 8 % of its bandwidth.",
+        remedy="Set the payload size in the BIOS to the largest or to automatic, or boot with pci=pcie_bus_safe.",
+        evidence=(
+            register(each.function, "MPS", f"{_LEAST} bytes", "DevCtl: MaxPayload"),
+            register(
+                each.function,
+                "most that it can",
+                f"{each.function.max_payload_supported_bytes} bytes",
+                "DevCap: MaxPayload",
+            ),
+        ),
+        severity=each.severity("warning"),
+        places=each.places,
+    )
+
+
+_PERF = "pcie_bus_perf"
+
+
+@rule("pcie-mps-uneven")
+def pcie_mps_uneven(case: Case) -> Iterator[Answer]:
+    peers = [g for g in gear(case) if isinstance(g, Gear) and (g.gpu or (g.nic and g.nic.role == "rail"))]
+    if len(peers) < 2:
+        yield NotApplicable("node", "no two devices that send to each other")
+    elif case.node.cmdline is None:
+        yield Unknown("node", "the kernel command line is not known")
+    elif _PERF not in case.node.cmdline:
+        yield NotApplicable("node", f"no {_PERF} on the kernel command line")
+    else:
+        yield _judge_mps_uneven(peers)
+
+
+def _judge_mps_uneven(peers: list[Gear]) -> Answer:
+    unread = next((each for each in peers if each.function.max_payload_bytes is None), None)
+    sizes = {each.function.max_payload_bytes for each in peers} - {None}
+    if len(sizes) < 2:
+        return Unknown("node", not_told(unread.function, "the payload size")) if unread else Pass("node")
+    of = {size: [each.label for each in peers if each.function.max_payload_bytes == size] for size in sizes}
+    said = "; ".join(f"{size} bytes: {named(of[size])}" for size in sorted(of, key=lambda size: size or 0))
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"GPUs and rails send PCIe packets of {len(sizes)} sizes ({said}), as {_PERF} lets them",
+        impact="a packet larger than its peer takes is a fatal error: 1 peer-to-peer transfer can stop a job.",
+        remedy="Boot with pci=pcie_bus_safe instead of pci=pcie_bus_perf.",
+        evidence=tuple(
+            register(each.function, "MPS", f"{each.function.max_payload_bytes} bytes", "DevCtl: MaxPayload")
+            for each in peers
+        ),
+        places=frozenset().union(*(each.places for each in peers)),
+    )
+
+
+_FAST_GT_S, _WIDE = 16.0, 16
+
+
+@rule("pcie-tags-off")
+def pcie_tags_off(case: Case) -> Iterator[Answer]:
+    answers = (_judge_tags_off(case, each) if isinstance(each, Gear) else each for each in gear(case))
+    yield from folded(answers, "fewer reads in flight than possible on every GPU and NIC")
+
+
+def _judge_tags_off(case: Case, each: Gear) -> Answer:
+    function, link, above = each.function, each.function.link, case.ancestors(each.function)
+    if link is None or link.max_speed_gt_s is None or link.max_width is None:
+        return Unknown(each.subject, "what its link can do is not known")
+    if link.max_speed_gt_s < _FAST_GT_S or link.max_width < _WIDE:
+        return NotApplicable(each.subject, "a link that needs few tags")
+    if not above or any(away(port) for port in above):
+        return NotApplicable(each.subject, "no port above it that answers")
+    if function.extended_tags_supported is None or function.extended_tags is None:
+        return Unknown(each.subject, not_told(function, "extended tags"))
+    if function.extended_tags_supported and not function.extended_tags:
+        return _fail_tags_off(each, "extended tags", 32, register(function, "extended tags", "off", "DevCtl: ExtTag"))
+    if function.ten_bit_tags_supported is False or function.ten_bit_tags:
+        return Pass(each.subject)
+    completers = [port.ten_bit_tags_supported for port in above]
+    if False in completers:
+        return Pass(each.subject)
+    if None in (function.ten_bit_tags_supported, function.ten_bit_tags, *completers):
+        return Unknown(each.subject, not_told(function, "10-bit tags"))
+    return _fail_tags_off(each, "10-bit tags", 256, register(function, "10-bit tags", "off", "DevCtl2: 10BitTagReq"))
+
+
+def _fail_tags_off(each: Gear, which: str, reads: int, evidence: Evidence) -> Fail:
+    return Fail(
+        subject=each.subject,
+        label=each.label,
+        summary=f"{which} are off, and the device and all ports above it could use them",
+        impact=f"{reads} reads in flight at most; large reads may not fill the link.",
+        remedy="Look for the setting in the BIOS; update the firmware of the card.",
+        evidence=(evidence,),
+        confidence="low",
+        cause=which,
+        places=each.places,
+    )
+
+
+@rule("pcie-aspm-on")
+def pcie_aspm_on(case: Case) -> Iterator[Answer]:
+    answers = (_judge_aspm_on(case, each) if isinstance(each, Gear) else each for each in gear(case))
+    yield from folded(answers, "links may sleep between transfers (ASPM) on every GPU and NIC")
+
+
+def _judge_aspm_on(case: Case, each: Gear) -> Answer:
+    function, port = each.function, case.functions.get(each.function.parent or "")
+    if each.gpu and is_consumer(case, each.gpu):
+        return NotApplicable(each.subject, "a card for desktops")
+    if function.parent is None:
+        return NotApplicable(each.subject, "no port above it: no link")
+    if function.aspm is None:
+        return Unknown(each.subject, not_told(function, "ASPM"))
+    there = port.aspm if port else None
+    states = [state for state in ("L0s", "L1") if _on(state, function.aspm, there)]
+    if not states:
+        return Pass(each.subject)
+    return Fail(
+        subject=each.subject,
+        label=each.label,
+        summary=f"its link may sleep between transfers: ASPM {' and '.join(states)} on",
+        impact="2 to 64 µs to wake the link, at every first transfer after a pause."
+        if "L1" in states
+        else "less than 4 µs to wake the link, at every first transfer after a pause.",
+        remedy="Switch ASPM off in the BIOS, or boot with pcie_aspm.policy=performance.",
+        evidence=tuple(register(end, "ASPM", end.aspm, "LnkCtl") for end in (function, port) if end and end.aspm),
+        places=each.places,
+    )
+
+
+def _on(state: str, here: str, there: str | None) -> bool:
+    """L0s is of one direction; L1 needs both ends."""
+    if state == "L0s":
+        return state in here.split() or state in (there or "").split()
+    return state in here.split() and (there is None or state in there.split())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agent.assemble.pcie_tree import PcieTree, Port
-from probes.pci import PciFunction
-from tests.agent.assemble.hosts import Board, hgx
+from agent.assemble.pcie_tree import BridgePort, PcieTree
+from probes.pci.sysfs import PciFunction
+from tests.agent.assemble.boards import Board, hgx
 
 
 def test_structure_tells_ports_where_config_space_is_closed() -> None:
@@ -12,7 +12,7 @@ def test_structure_tells_ports_where_config_space_is_closed() -> None:
     known, shaped = PcieTree(hgx(2).functions), PcieTree(hgx(2, privileged=False).functions)
 
     assert [known.port(a) for a in known.functions] == [shaped.port(a) for a in shaped.functions]
-    assert {Port.ROOT, Port.UP, Port.DOWN, None} == {shaped.port(a) for a in shaped.functions}
+    assert {BridgePort.ROOT, BridgePort.UP, BridgePort.DOWN, None} == {shaped.port(a) for a in shaped.functions}
 
 
 def test_bridges_of_a_tree_without_classes_are_those_that_have_children() -> None:
@@ -22,7 +22,7 @@ def test_bridges_of_a_tree_without_classes_are_those_that_have_children() -> Non
         board.change(function.address, class_code=None)
     tree = PcieTree(board.functions)
 
-    assert [Port.ROOT, Port.UP, Port.DOWN, None] == [
+    assert [BridgePort.ROOT, BridgePort.UP, BridgePort.DOWN, None] == [
         tree.port(a) for a in ("0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000:13:00.0")
     ]
 
@@ -33,7 +33,7 @@ def test_a_bridge_to_conventional_pci_counts_as_an_upstream_port() -> None:
     root = board.root_port("0000:00:1c.0")
     board.bridge("0000:01:00.0", root)
 
-    assert Port.UP is PcieTree(board.functions).port("0000:01:00.0")
+    assert BridgePort.UP is PcieTree(board.functions).port("0000:01:00.0")
 
 
 def test_parents_in_a_circle_end_the_climb() -> None:
@@ -46,7 +46,7 @@ def test_parents_in_a_circle_end_the_climb() -> None:
     assert ("0000:00:00.0", "0000:00:01.0") == tree.above("0000:00:03.0")
     assert len(tree.above("0000:00:00.0")) <= 2
     assert () == tree.above("0000:00:02.0")
-    assert tree.port("0000:00:00.0") in Port
+    assert tree.port("0000:00:00.0") in BridgePort
 
 
 def test_a_parent_that_the_source_does_not_hold_is_no_parent() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from agent.model.report import Report
-from agent.reports import encode
+from agent.reports import encode_report
 
 HGX = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
 ROCE = "8xh200-sxm-2s-16xcx7-roce-4nvsw"
@@ -35,7 +35,7 @@ def rows(report: Report, table: str, change: Callable[[Any], Any]) -> Report:
 def renamed(report: Report, names: Mapping[str, str]) -> Report:
     """The report with these words replaced wherever they stand, all at once."""
     words = re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)))
-    return msgspec.json.decode(words.sub(lambda found: names[found[0]], encode(report).decode()), type=Report)
+    return msgspec.json.decode(words.sub(lambda found: names[found[0]], encode_report(report).decode()), type=Report)
 
 
 def renumbered(report: Report, by: int) -> Report:

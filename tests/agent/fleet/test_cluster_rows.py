@@ -14,7 +14,7 @@ from agent.fleet.engines import connect
 from agent.fleet.engines.engine import Engine
 from agent.fleet.engines.query import table_query
 from bench.fleet.plan import plan
-from probes.readers.fabric import read_fabric
+from probes.fabric.files import read_fabric
 from tests.agent.fleet.small import report, take
 
 FAR = {"node_guid": "0002:c903:0000:0001", "name": "MF0;leaf1:MQM9700/U1", "port": 7}

@@ -6,7 +6,14 @@ import re
 
 import pytest
 
-from agent.platforms.devices import DEVICES, can_rdma, is_accelerator, is_coherent_port, is_nvlink_management, known
+from agent.platforms.devices import (
+    DEVICES,
+    can_rdma,
+    find_device,
+    is_accelerator,
+    is_coherent_port,
+    is_nvlink_management,
+)
 
 
 def test_every_id_is_written_as_sysfs_prints_it() -> None:
@@ -47,8 +54,8 @@ def test_network_functions_that_could_have_an_rdma_device(
 
 def test_unknown_ids_are_no_error() -> None:
     """The table is for names; nothing hangs on it being complete."""
-    assert known("0x10de", "0xffff") is None
-    assert known(None, None) is None
+    assert find_device("0x10de", "0xffff") is None
+    assert find_device(None, None) is None
     assert is_accelerator("0x10de", "0xffff", "0x030200")
     assert not is_accelerator(None, None, None)
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from agent.config import Configuration
-from agent.diagnose import judged
+from agent.diagnose import evaluate_report
 from agent.model.node import Platform
 from agent.model.profile import BadProfile
-from agent.platforms.profiles import chosen, learnt, named, names, toml
+from agent.platforms.profiles import choose_profile, learn_profile, list_profiles, load_profile, profile_to_toml
 from agent.toml_file import LIMIT_BYTES
-from tests.machines import HOSTS, scanned
+from tests.machines import HOSTS, scan_machine
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -23,10 +23,10 @@ else:
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", list_profiles())
 def test_a_built_in_profile_is_whole(name: str) -> None:
     """Its name is its file's, every value has a source, and devices are vendor:device."""
-    profile = named(name)
+    profile = load_profile(name)
 
     assert name == profile.name
     assert profile.title
@@ -35,18 +35,18 @@ def test_a_built_in_profile_is_whole(name: str) -> None:
         if key not in ("name", "title", "gpu_devices", "devices") and value is not None:
             assert value.source, key
             assert value.confidence in ("high", "medium", "low"), key
-    assert all(len(each) == 9 and each[4] == ":" for each in profile.gpu_devices)
+    assert all(len(gpu_device) == 9 and gpu_device[4] == ":" for gpu_device in profile.gpu_devices)
 
 
 @pytest.mark.parametrize("shape", HOSTS)
 def test_a_node_fits_the_profile_that_was_learnt_from_it(shape: str, tmp_path: Path) -> None:
     """As TOML and back; nothing is found, and the report says what it was judged with."""
-    report = scanned(shape)
+    report = scan_machine(shape)
     if not report.topology.gpus and not report.topology.nics:
         return
     place = tmp_path / "site.toml"
-    place.write_text(toml(learnt(report, "site")))
-    again = judged(report, Configuration(), str(place))
+    place.write_text(profile_to_toml(learn_profile(report, "site")))
+    again = evaluate_report(report, Configuration(), str(place))
 
     assert {"profile-differs", "device-count-low"}.isdisjoint(finding.rule for finding in again.findings)
     assert ("site", "exact") == (again.platform.profile, again.platform.confidence)
@@ -57,8 +57,8 @@ def test_a_node_fits_the_profile_that_was_learnt_from_it(shape: str, tmp_path: P
 def test_a_sibling_that_lost_a_gpu_is_found_by_the_learnt_profile(tmp_path: Path) -> None:
     """On the bus nothing is wrong with the other seven."""
     place = tmp_path / "site.toml"
-    place.write_text(toml(learnt(scanned(H100), "site")))
-    whole = scanned(H100)
+    place.write_text(profile_to_toml(learn_profile(scan_machine(H100), "site")))
+    whole = scan_machine(H100)
     import msgspec
 
     lost = whole.topology.gpus[3].pci
@@ -70,28 +70,28 @@ def test_a_sibling_that_lost_a_gpu_is_found_by_the_learnt_profile(tmp_path: Path
             gpus=[g for g in whole.topology.gpus if g.pci != lost],
         ),
     )
-    found = [f for f in judged(fewer, Configuration(), str(place)).findings if f.rule == "device-count-low"]
+    findings = [f for f in evaluate_report(fewer, Configuration(), str(place)).findings if f.rule == "device-count-low"]
 
-    assert ["critical"] == [finding.severity for finding in found]
-    assert str(lost) in found[0].summary
-    assert "device-count-low" not in {f.rule for f in judged(fewer, Configuration(), "none").findings}
+    assert ["critical"] == [finding.severity for finding in findings]
+    assert str(lost) in findings[0].summary
+    assert "device-count-low" not in {f.rule for f in evaluate_report(fewer, Configuration(), "none").findings}
 
 
 def test_what_is_chosen() -> None:
     """Recognized, by name, none, and what is not known."""
     platform = Platform(profile="hgx-h100-8", confidence="likely", evidence=["PCI: 10de:2330 x8"])
 
-    assert "hgx-h100-8" == chosen("auto", platform).profile.name  # type: ignore[union-attr]
-    assert "likely" == chosen("auto", platform).platform.confidence
-    assert chosen("none", platform).profile is None
-    assert chosen("auto", Platform(profile="l40s", confidence="likely")).profile is None
-    assert "exact" == chosen("gb200-tray", platform).platform.confidence
+    assert "hgx-h100-8" == choose_profile("auto", platform).profile.name  # type: ignore[union-attr]
+    assert "likely" == choose_profile("auto", platform).platform.confidence
+    assert choose_profile("none", platform).profile is None
+    assert choose_profile("auto", Platform(profile="l40s", confidence="likely")).profile is None
+    assert "exact" == choose_profile("gb200-tray", platform).platform.confidence
     with pytest.raises(BadProfile, match="no built-in profile"):
-        chosen("hgx-h999", platform)
+        choose_profile("hgx-h999", platform)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (b"name = 1\n", "Expected `str`"),
         (b"nonsense = 1\n", "site.toml"),
@@ -101,13 +101,13 @@ def test_what_is_chosen() -> None:
         (b"#" * (LIMIT_BYTES + 1), "larger than"),
     ],
 )
-def test_a_bad_file_is_refused_in_one_line(text: bytes, told: str, tmp_path: Path) -> None:
+def test_a_bad_file_is_refused_in_one_line(text: bytes, message: str, tmp_path: Path) -> None:
     """It names the file and what is wrong."""
     place = tmp_path / "site.toml"
     place.write_bytes(text)
 
-    with pytest.raises(BadProfile, match=told) as why:
-        chosen(str(place), Platform())
+    with pytest.raises(BadProfile, match=message) as why:
+        choose_profile(str(place), Platform())
     assert "\n" not in str(why.value)
     with pytest.raises(BadProfile, match="directory"):
-        chosen(str(tmp_path), Platform())
+        choose_profile(str(tmp_path), Platform())

@@ -14,6 +14,7 @@ from agent.model.report import ProbeRun
 from agent.model.topology import Path, Topology
 from agent.rules.case import Case
 from agent.rules.rule import Answer, Fail, Rule
+from probes.catalogue import providers
 from tests.agent.rules.rows import bridge, gpu, gpu_function, netdev, nic, nic_function
 
 PROBES = ("kernel", "numa", "pci", "nvml", "rdma", "netdev", "optics", "modules", "nccl", "limits", "kernel_log")
@@ -55,6 +56,7 @@ def server(gpus: int = 4, ethernet: bool = False) -> Case:
         ),
         platform=Platform(),
         probes={name: ProbeRun(name=name, status="ok") for name in PROBES},
+        providers=providers(),
         software=Software(
             driver=Driver(version="570.124.06", open=True, cuda="12.8"),
             modules=[Module(name="nvidia_peermem")],

@@ -10,7 +10,7 @@ from agent.model.node import Nccl
 from agent.model.report import History
 from agent.rules.case import Case, Settings
 from agent.rules.flaps import most
-from agent.rules.infiniband_runtime.link_flap import ib_link_flap
+from agent.rules.infiniband.counters import ib_link_flap
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from agent.rules.runtime import Moved
 from tests.agent.rules.build import fails, node, software

@@ -10,7 +10,7 @@ from agent.model.report import History
 from agent.rules.case import Case
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.inventory.matching import inventory
+from agent.rules.host.inventory_matching import inventory
 from agent.rules.rule import Fail, Unknown
 from tests.agent.rules import moves
 from tests.agent.rules.build import changed_netdev, kinds, server, topology

@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from agent.rules.case import Settings
-from agent.rules.infiniband_runtime.link_flap import ib_link_flap
-from agent.rules.infiniband_runtime.symbol_errors import ib_symbol_errors
-from agent.rules.infiniband_runtime.vl15_dropped import ib_vl15_dropped
+from agent.rules.infiniband.counters import ib_link_flap, ib_symbol_errors, ib_vl15_dropped
+from agent.rules.pages import Threshold
 from agent.rules.rule import Fail, NotApplicable, Unknown
 from agent.rules.runtime import (
     ANY,
@@ -28,7 +27,6 @@ from agent.rules.runtime import (
     told,
     unsettled,
 )
-from agent.rules.threshold import Threshold
 from tests.agent.rules import moves
 from tests.agent.rules.build import fails, node
 from tests.agent.rules.moves import PORT, infiniband, reset, severities, without_window

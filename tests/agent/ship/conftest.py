@@ -30,17 +30,17 @@ class Certificates(NamedTuple):
 
     def server(self, name: str = "server", ask: bool = False) -> ssl.SSLContext:
         """A server's side; `ask`: it wants a client's certificate."""
-        made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        made.load_cert_chain(self.file(f"{name}.pem"), self.file(f"{name}.key"))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.file(f"{name}.pem"), self.file(f"{name}.key"))
         if ask:
-            made.load_verify_locations(self.file("ca.pem"))
-            made.verify_mode = ssl.CERT_REQUIRED
-        return made
+            context.load_verify_locations(self.file("ca.pem"))
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
 
 
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """Keys are made, never kept."""
+    """Keys are generated, never kept."""
     if shutil.which("openssl") is None:
         pytest.skip("no openssl here to make certificates")
     folder = tmp_path_factory.mktemp("certificates")

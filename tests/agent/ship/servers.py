@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from agent.ship.answer import Answer, Kind, Target
-from agent.ship.deliver import Patience
-from agent.ship.parcel import Parcel, parcel, unpacked
-from agent.ship.run import Shipped, ship
+from agent.ship.options import TargetOptions, open_target
+from agent.ship.payload import Payload, decompress, parse_payload
+from agent.ship.run import RetryPolicy, RunResult, ship
 from agent.ship.spool import Spool
-from agent.ship.targets import Address, opened
+from agent.ship.target import SendResult, SendStatus, Target
 
-QUICK = Patience(tries=4, first_seconds=0.01, most_seconds=0.05, try_seconds=5.0)
+QUICK = RetryPolicy(attempts=4, first_pause_seconds=0.01, longest_pause_seconds=0.05, attempt_seconds=5.0)
 
 
 class Request(NamedTuple):
@@ -37,7 +36,7 @@ class Request(NamedTuple):
             import zstandard
 
             return zstandard.ZstdDecompressor().decompress(self.body, max_output_size=1 << 23)
-        return unpacked(self.body)
+        return decompress(self.body)
 
 
 Behaviour = Callable[[socket.socket, Request], bool]  # True: the connection stays
@@ -65,6 +64,12 @@ def raw(data: bytes, drip: float = 0.0) -> Behaviour:
         return False
 
     return behave
+
+
+def hang(sock: socket.socket, _: Request) -> bool:
+    """No answer until the client has had enough."""
+    sock.recv(1)
+    return False
 
 
 OK = reply(200, body=b"thanks")
@@ -161,16 +166,16 @@ def report(
     ).encode()
 
 
-def a_parcel(number: int = 0, verdict: str = "ok", pad: int = 0) -> Parcel:
+def make_payload(number: int = 0, verdict: str = "ok", pad: int = 0) -> Payload:
     """The same, read."""
-    return parcel(report(number, verdict, pad=pad))
+    return parse_payload(report(number, verdict, pad=pad))
 
 
 class Run(NamedTuple):
     """A spool to run in."""
 
     folder: Path
-    said: list[str]
+    warnings: list[str]
     limit: int = 1 << 20
     count: int = 100
 
@@ -192,7 +197,7 @@ class Run(NamedTuple):
 
     def spool(self) -> Spool:
         """As a new process sees it."""
-        return Spool(str(self.path), self.limit, self.count, self.said.append)
+        return Spool(str(self.path), self.limit, self.count, self.warnings.append)
 
     def file(self, data: bytes, name: str = "report.json") -> str:
         """A report's file."""
@@ -200,24 +205,25 @@ class Run(NamedTuple):
         path.write_bytes(data)
         return str(path)
 
-    def ship(self, target: Target | None, *reports: bytes, patience: Patience = QUICK, seconds: float = 30) -> Shipped:
+    def ship(
+        self, target: Target | None, *reports: bytes, policy: RetryPolicy = QUICK, seconds: float = 30
+    ) -> RunResult:
         """One run with these reports."""
         paths = [self.file(data, f"{number}.json") for number, data in enumerate(reports)]
-        return ship(paths, target, self.spool(), time.monotonic() + seconds, patience, self.said.append)
+        return ship(paths, target, self.spool(), time.monotonic() + seconds, policy, self.warnings.append)
 
 
-class Down:
+class Down(Target):
     """A target that never answers well."""
 
-    shown = "nowhere"
+    def __init__(self, answer: SendResult | None = None) -> None:
+        super().__init__("nowhere")
+        self.answer = answer or SendResult(SendStatus.BLOCKED, "down")
+        self.payloads: list[Payload] = []
 
-    def __init__(self, answer: Answer | None = None) -> None:
-        self.answer = answer or Answer(Kind.BLOCKED, "down")
-        self.asked: list[Parcel] = []
-
-    def hand_over(self, parcel: Parcel, until: float) -> Answer:
+    def hand_over(self, payload: Payload, until: float) -> SendResult:
         """No."""
-        self.asked.append(parcel)
+        self.payloads.append(payload)
         return self.answer
 
 
@@ -225,9 +231,9 @@ class Up(Down):
     """A target that takes everything."""
 
     def __init__(self) -> None:
-        super().__init__(Answer(Kind.TAKEN))
+        super().__init__(SendResult(SendStatus.ACCEPTED))
 
 
 def target(server: Server, **more: str) -> Target:
     """Of a server, as the command line opens it."""
-    return opened(Address(f"{server.url}/in?tenant=7")._replace(**more), {})
+    return open_target(TargetOptions(f"{server.url}/in?tenant=7")._replace(**more), {})

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.ship.answer import Target
-from agent.ship.folder import Folder
-from agent.ship.run import Shipped
-from agent.ship.run import ship as do
+from agent.ship.folder import FolderTarget
+from agent.ship.run import RunResult
+from agent.ship.run import ship as run_ship
+from agent.ship.target import Target
 from tests.agent.ship.servers import QUICK, Down, Run, Up, report
 
 
@@ -42,26 +42,26 @@ def fill(disk: Path) -> None:
 def test_a_full_disk(small_disk: Path) -> None:
     """A healthy report that waits goes for a finding; what has no room is tried at once; all of it is counted."""
     run = Run(small_disk.parent, [])
-    on_disk = Run(small_disk, run.said)
+    on_disk = Run(small_disk, run.warnings)
     spool = on_disk.path
 
-    def ship(target: Target, *reports: bytes) -> Shipped:
+    def ship(target: Target, *reports: bytes) -> RunResult:
         paths = [run.file(data, f"{number}.json") for number, data in enumerate(reports)]
-        return do(paths, target, on_disk.spool(), time.monotonic() + 30, QUICK, run.said.append)
+        return run_ship(paths, target, on_disk.spool(), time.monotonic() + 30, QUICK, run.warnings.append)
 
     ship(Down(), *[report(number, pad=2500) for number in range(5)])
     fill(small_disk)
-    made = ship(Down(), report(10, "error", pad=2500))
-    assert (1, 5) == (made.dropped["healthy"], made.waiting)
+    result = ship(Down(), report(10, "error", pad=2500))
+    assert (1, 5) == (result.dropped["healthy"], result.waiting)
     assert 1 == sum("_error_" in name for name in on_disk.waiting)
 
     fill(small_disk)
-    made = ship(Down(), report(0, "ok", pad=2400))  # the oldest of all, and healthy
-    assert (1, 5) == (made.dropped["healthy"], made.waiting)
+    result = ship(Down(), report(0, "ok", pad=2400))  # the oldest of all, and healthy
+    assert (1, 5) == (result.dropped["healthy"], result.waiting)
     fill(small_disk)
     up = Up()
-    made = ship(up, report(11, "ok", pad=9000))
-    assert (6, True) == (made.taken, made.all_gone)
+    result = ship(up, report(11, "ok", pad=9000))
+    assert (6, True) == (result.accepted, result.all_handed_over)
     (small_disk / "ballast").unlink()
     ship(Up())
     assert 2 == on_disk.state["dropped"]["healthy"]  # type: ignore[index]  # a map
@@ -73,10 +73,10 @@ def test_a_full_drop(small_disk: Path, tmp_path: Path) -> None:
     """The other end is full: nothing half is left there, and the report waits."""
     fill(small_disk)
     run = Run(tmp_path, [])
-    made = run.ship(Folder(str(small_disk), "none"), report(pad=5000))
+    result = run.ship(FolderTarget(str(small_disk), "none"), report(pad=5000))
 
-    assert 1 == made.waiting
-    assert "No space left" in (made.why or "")
+    assert 1 == result.waiting
+    assert "No space left" in (result.reason or "")
     assert ["ballast"] == [each.name for each in small_disk.iterdir()]
     (small_disk / "ballast").unlink()
-    assert run.ship(Folder(str(small_disk), "none")).all_gone
+    assert run.ship(FolderTarget(str(small_disk), "none")).all_handed_over

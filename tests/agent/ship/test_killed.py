@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.ship.answer import Answer, Kind
-from agent.ship.parcel import packed, parcel
-from agent.ship.targets import Address, opened
-from tests.agent.ship.servers import OK, Down, Request, Run, Up, raw, reply, report, serving
+from agent.ship.options import TargetOptions, open_target
+from agent.ship.payload import compress, parse_payload
+from agent.ship.target import SendResult, SendStatus
+from tests.agent.ship.servers import OK, Down, Request, Run, Up, hang, raw, reply, report, serving
 from tests.conftest import ROOT
 
 KILLS = 30
@@ -65,12 +65,12 @@ def test_killed_again_and_again(real_commands: None, run: Run) -> None:
             known |= {name.split("_")[2][:64] for name in run.waiting if not name.startswith(".")}
             whole *= 1 if len(known) > before else 1.05  # a machine that became slower: later moments, too
         server.behaviours = [OK]
-        made = run.ship(opened(Address(server.url), {}))
+        result = run.ship(open_target(TargetOptions(server.url), {}))
 
     arrived: dict[str, set[str]] = {}
     for request in server.requests:
         arrived.setdefault(hashlib.sha256(request.report).hexdigest(), set()).add(request.headers["idempotency-key"])
-    assert made.all_gone
+    assert result.all_handed_over
     assert len(known) > 40, endings
     assert -signal.SIGKILL in endings
     assert known <= set(arrived)
@@ -108,13 +108,13 @@ class Writes(Down):
     """A target that takes and remembers, across processes."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(Answer(Kind.TAKEN))
+        super().__init__(SendResult(SendStatus.ACCEPTED))
         self.path = path
 
-    def hand_over(self, parcel: object, until: float) -> Answer:
+    def hand_over(self, payload: object, until: float) -> SendResult:
         """Append."""
         with open(self.path, "a") as file:
-            file.write(f"{parcel.digest}\n")  # type: ignore[attr-defined]  # a parcel
+            file.write(f"{payload.digest}\n")  # type: ignore[attr-defined]  # a payload
         return self.answer
 
 
@@ -129,7 +129,7 @@ def test_killed_before_every_single_call_while_it_hands_over(run: Run) -> None:
         place.ship(target, report(2))
 
         taken = (place.folder / "taken").read_text().split()
-        assert {parcel(each).digest for each in (report(0), report(1, "error"), report(2))} == set(taken)
+        assert {parse_payload(each).digest for each in (report(0), report(1, "error"), report(2))} == set(taken)
         assert [] == place.waiting
         assert {"healthy": 0, "not_judged": 0, "with_findings": 0, "set_aside": 0} == place.state["dropped"]
         if not got_there:
@@ -178,19 +178,19 @@ def test_two_runs_at_once(real_commands: None, run: Run) -> None:
 
 def test_a_run_that_hangs_on_costs_no_report(run: Run) -> None:
     """Another one holds the spool all the time: the report is left with it, and goes with the next run."""
-    with run.spool().held(time.monotonic()) as held:
+    with run.spool().lock(time.monotonic()) as held:
         assert held
-        made = run.ship(Up(), report(), seconds=0.2)
-        assert (0, 1) == (made.taken, made.waiting)
-        assert "another run holds" in (made.why or "")
+        result = run.ship(Up(), report(), seconds=0.2)
+        assert (0, 1) == (result.accepted, result.waiting)
+        assert "another run holds" in (result.reason or "")
     up = Up()
-    assert run.ship(up).all_gone
-    assert [report()] == [each.data for each in up.asked]
+    assert run.ship(up).all_handed_over
+    assert [report()] == [payload.data for payload in up.payloads]
 
 
 def test_an_interrupt_leaves_nothing_half(real_commands: None, run: Run) -> None:
     """No traceback, and the report waits."""
-    with serving(lambda *_: bool(time.sleep(20))) as server:
+    with serving(hang) as server:
         child = start(command(run, server.url, run.file(report())))
         until = time.monotonic() + 30
         while not server.requests and time.monotonic() < until:
@@ -201,6 +201,6 @@ def test_an_interrupt_leaves_nothing_half(real_commands: None, run: Run) -> None
     assert len(told.splitlines()) <= 1
     assert "Traceback" not in told
     assert 130 == child.returncode
-    assert [gzip.decompress(packed(report(), "gzip"))] == [
+    assert [gzip.decompress(compress(report(), "gzip"))] == [
         gzip.decompress((run.path / "waiting" / name).read_bytes()) for name in run.waiting
     ]

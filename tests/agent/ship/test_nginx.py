@@ -74,7 +74,7 @@ def shipped(tmp_path: Path, certificates: Certificates, address: str) -> subproc
 
 
 def test_a_report_is_put_and_lies_there_whole(nginx: str, tmp_path: Path, certificates: Certificates) -> None:
-    """By its landing key; the same report again is the same file."""
+    """By its object_key key; the same report again is the same file."""
     for _ in range(2):
         done = shipped(tmp_path, certificates, f"{nginx}/drop/")
         assert (0, "") == (done.returncode, done.stderr)

@@ -9,13 +9,13 @@ import time
 
 import pytest
 
-from agent.ship.parcel import packed
-from agent.ship.spool import entry_of
+from agent.ship.payload import compress
+from agent.ship.spool import make_entry
 from tests.agent.ship.servers import (
     Down,
     Run,
     Up,
-    a_parcel,
+    make_payload,
     report,
 )
 
@@ -28,13 +28,13 @@ def verdicts(run: Run) -> str:
 def test_what_waits_goes_when_the_endpoint_is_back(run: Run) -> None:
     """A week of it."""
     for number in range(7):
-        made = run.ship(Down(), report(number))
-    assert (0, 7) == (made.taken, made.waiting)
+        result = run.ship(Down(), report(number))
+    assert (0, 7) == (result.accepted, result.waiting)
 
     up = Up()
-    made = run.ship(up)
-    assert (7, 0, True) == (made.taken, made.waiting, made.all_gone)
-    assert {report(number) for number in range(7)} == {each.data for each in up.asked}
+    result = run.ship(up)
+    assert (7, 0, True) == (result.accepted, result.waiting, result.all_handed_over)
+    assert {report(number) for number in range(7)} == {payload.data for payload in up.payloads}
     assert (7, 0, None) == (run.state["handed_over"], run.state["waiting"], run.state["last_failure"])
 
 
@@ -64,36 +64,36 @@ def test_a_healthy_report_does_not_push_out_a_finding(run: Run) -> None:
     small = run._replace(count=2)
     small.ship(Down(), report(0, "error"), report(1, "warning"))
 
-    made = small.ship(Down(), report(2, "ok"))
-    assert {"healthy": 1, "not_judged": 0, "with_findings": 0, "set_aside": 0} == made.dropped
-    assert not made.all_gone
+    result = small.ship(Down(), report(2, "ok"))
+    assert {"healthy": 1, "not_judged": 0, "with_findings": 0, "set_aside": 0} == result.dropped
+    assert not result.all_handed_over
     assert "ew" == verdicts(small)
     up = Up()
-    made = small.ship(up, report(3, "ok"))
-    assert (3, True) == (made.taken, made.all_gone)
-    assert report(3) == up.asked[0].data
+    result = small.ship(up, report(3, "ok"))
+    assert (3, True) == (result.accepted, result.all_handed_over)
+    assert report(3) == up.payloads[0].data
 
 
 def test_nothing_is_dropped_where_the_endpoint_is_back(run: Run) -> None:
     """A full spool, and many new reports: they are tried before anything is given up."""
     small = run._replace(count=2)
     small.ship(Down(), report(0), report(1))
-    made = small.ship(Up(), *[report(number) for number in range(2, 9)])
+    result = small.ship(Up(), *[report(number) for number in range(2, 9)])
 
-    assert (9, True) == (made.taken, made.all_gone)
+    assert (9, True) == (result.accepted, result.all_handed_over)
 
 
 def test_the_bound_in_bytes(run: Run) -> None:
     """Of what lies there; a report that is larger than all of it is given up and takes nothing with it."""
-    size = len(packed(report(0, pad=2000), "gzip"))
+    size = len(compress(report(0, pad=2000), "gzip"))
     small = run._replace(limit=3 * size + size // 2)
     for number in range(6):
         small.ship(Down(), report(number, "error" if number == 0 else "ok", pad=2000))
         assert sum(each.stat().st_size for each in (small.path / "waiting").iterdir()) <= small.limit
     assert "eoo" == verdicts(small)
 
-    made = small.ship(Down(), report(7, "critical", pad=20_000))
-    assert 1 == made.dropped["with_findings"]
+    result = small.ship(Down(), report(7, "critical", pad=20_000))
+    assert 1 == result.dropped["with_findings"]
     assert "eoo" == verdicts(small)
 
 
@@ -101,9 +101,9 @@ def test_a_smaller_bound_than_before(run: Run) -> None:
     """What is beyond it goes at the end of the next run, not before it was tried."""
     for number in range(6):
         run.ship(Down(), report(number, "error" if number < 2 else "ok"))
-    made = run._replace(count=3).ship(Down())
+    result = run._replace(count=3).ship(Down())
 
-    assert 3 == made.dropped["healthy"]
+    assert 3 == result.dropped["healthy"]
     assert "eeo" == verdicts(run)
 
 
@@ -163,25 +163,25 @@ def test_a_damaged_entry_goes_aside_with_its_reason(how: str, run: Run) -> None:
     run.ship(Down(), report(0), report(1), report(2))
     damage(run, how)
     up = Up()
-    made = run.ship(up)
+    result = run.ship(up)
 
-    assert (2, 0) == (made.taken, made.waiting)
-    assert {report(1), report(2)} == {each.data for each in up.asked}
+    assert (2, 0) == (result.accepted, result.waiting)
+    assert {report(1), report(2)} == {payload.data for payload in up.payloads}
     (why,) = (run.path / "aside").glob("*.why")
     assert len(why.read_text()) > 10
-    assert any("set aside" in line for line in run.said)
+    assert any("set aside" in line for line in run.warnings)
     assert 1 == run.state["set_aside"]
-    assert run.ship(Up()).all_gone
+    assert run.ship(Up()).all_handed_over
 
 
 def test_a_link_that_leads_nowhere_is_told_and_kept(run: Run) -> None:
     """What cannot be read today may be tomorrow."""
     run.ship(Down(), report(0), report(1))
     damage(run, "a link to nothing")
-    made = run.ship(Up())
+    result = run.ship(Up())
 
-    assert (1, 1) == (made.taken, made.waiting)
-    assert any("No such file" in line for line in run.said)
+    assert (1, 1) == (result.accepted, result.waiting)
+    assert any("No such file" in line for line in run.warnings)
 
 
 def test_what_is_aside_is_within_the_bound_and_goes_first(run: Run) -> None:
@@ -189,7 +189,7 @@ def test_what_is_aside_is_within_the_bound_and_goes_first(run: Run) -> None:
     small = run._replace(count=3)
     small.ship(Down(), report(0), report(1))
     damage(small, "torn")
-    assert 1 == small.ship(Up()).taken
+    assert 1 == small.ship(Up()).accepted
     assert 2 == len(list((small.path / "aside").iterdir()))
     small.ship(Down(), report(2), report(3), report(4))
 
@@ -203,18 +203,18 @@ def test_a_damaged_state_is_put_aside(text: str, run: Run) -> None:
     """Reports are not concerned."""
     run.ship(Down(), report())
     (run.path / "state.json").write_text(text)
-    made = run.ship(Up())
+    result = run.ship(Up())
 
-    assert made.all_gone
+    assert result.all_handed_over
     assert (run.path / "state.json.damaged").exists()
-    assert any("damaged" in line for line in run.said)
+    assert any("damaged" in line for line in run.warnings)
     assert 1 == run.state["handed_over"]
 
 
 def test_tombstones_are_counted_once(run: Run) -> None:
     """A run that was killed after it had dropped, after it had counted, and before it had removed them."""
     run.ship(Down())
-    first, second = (f"healthy.{entry_of(a_parcel(number), 0).name}" for number in (1, 2))
+    first, second = (f"healthy.{make_entry(make_payload(number), 0).name}" for number in (1, 2))
     for name in (first, second):
         (run.path / "dropped" / name).touch()
     state = run.state

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.reports import read
+from agent.reports import read_report
 from bench.fleet.make import main
 
 SMALL = ["--nodes", "20", "--mix", "l40s-roce", "--fault", "none"]
@@ -20,7 +20,7 @@ def test_a_folder_of_reports_a_sweep(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert folders == ["2026-01-15T080000Z", "2026-01-15T090000Z"]
     files = sorted(path.name for path in (tmp_path / "raw" / folders[1]).iterdir())
     assert files == [f"gpu{n:04d}.json.gz" for n in range(1, 21)]
-    report = read(str(tmp_path / "raw" / folders[1] / "gpu0007.json.gz"))
+    report = read_report(str(tmp_path / "raw" / folders[1] / "gpu0007.json.gz"))
     assert (report.node.hostname, report.generated_at[:13]) == ("gpu0007", "2026-01-15T09")
     truth = json.loads((tmp_path / "truth.json").read_text())
     assert (truth["nodes"], truth["oddities"], truth["reports"][1]["files"]) == (20, [], 20)

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from agent.config import Configuration
-from agent.diagnose import judged
+from agent.diagnose import evaluate_report
 from agent.model.report import Report
-from agent.reports import BadReport, encode, read
+from agent.reports import ReportError, encode_report, read_report
 from bench.fleet.kinds import KINDS, STALE_DAYS
 from bench.fleet.plan import Plan, plan
 
@@ -81,7 +81,7 @@ def test_reports_are_as_a_scan_writes_them(fleet: Plan, sent: dict[str, bytes], 
     assert len(reports) == 93
     for host, report in reports.items():
         assert report.node.hostname == host
-        assert encode(report) == sent[host] or host == newer
+        assert encode_report(report) == sent[host] or host == newer
 
 
 def test_a_report_a_line_says_the_same(fleet: Plan, sent: dict[str, bytes], reports: dict[str, Report]) -> None:
@@ -95,7 +95,7 @@ def test_judging_them_again_says_the_same(reports: dict[str, Report], fleet: Pla
     odd = {host for each in fleet.truth["oddities"] for host in each["hosts"]}
     healthy = [host for host in reports if host not in odd]
     for host in [*sorted(odd & reports.keys()), *healthy[::12]]:
-        again = judged(reports[host], Configuration())
+        again = evaluate_report(reports[host], Configuration())
         assert (again.checks, again.findings, again.summary) == (
             reports[host].checks, reports[host].findings, reports[host].summary,
         ), host  # fmt: skip
@@ -191,11 +191,11 @@ def test_damaged_reports_are_refused_and_a_newer_one_is_read(
     path = tmp_path / "report.json"
     for kind, why in refused.items():
         path.write_bytes(sent[_odd(fleet, kind)["hosts"][0]])
-        with pytest.raises(BadReport, match=why):
-            read(str(path))
+        with pytest.raises(ReportError, match=why):
+            read_report(str(path))
     later = next(each["hosts"] for each in fleet.truth["noise"] if each["kind"] == "newer-minor")
     path.write_bytes(sent[later])
-    assert read(str(path)).node.hostname == later
+    assert read_report(str(path)).node.hostname == later
     assert b"colour" in sent[later]
 
 

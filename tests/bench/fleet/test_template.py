@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from agent.config import Configuration
-from agent.diagnose import judged
+from agent.diagnose import evaluate_report
 from agent.model.report import Report
-from agent.reports import encode
+from agent.reports import encode_report
 from bench.fleet.forms import Moment, Node
 from bench.fleet.identity import Far, Identity, Place
 from bench.fleet.machines import scanned
@@ -29,10 +29,10 @@ def test_a_rendered_report_is_whole_and_judged_again_says_the_same(name: str, st
     template = Templates(BY_NAME[name]).of(style)
     data = template.render(Node(Identity(7, _place(12)), WHEN)).encode()
     report = msgspec.json.decode(data, type=Report)
-    assert encode(report) == data
+    assert encode_report(report) == data
     assert "§" not in data.decode()
     assert report.summary.verdict == "ok"
-    again = judged(report, Configuration())
+    again = evaluate_report(report, Configuration())
     assert (again.checks, again.findings, again.gpudirect) == (report.checks, report.findings, report.gpudirect)
     lids = [p.lid for n in report.topology.nics for p in n.ports if n.role == "rail" and p.link_layer == "InfiniBand"]
     assert lids == list(range(900, 900 + len(lids)))

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.host.door import Absent, Denied, Failed, TimedOut, Unanswered, unanswered
 from probes.host.folder import FolderFiles, LiveFiles
-from probes.host.memory import Link, MemoryFiles, Node
+from probes.host.interface import Absent, Denied, Failed, ReadError, TimedOut, error_from_errno
+from probes.sources.memory import MemoryFiles, Node, SymlinkNode
 
 NAMES = st.sampled_from(["a", "b", "c", "..", ".", "", "é", "\udcff", "x" * 300])
 PATHS = st.lists(NAMES, max_size=8).map("/".join)
@@ -89,7 +89,7 @@ def test_a_known_directory_changes_no_answer(tree: Path, known: str, path: str) 
     def answer(files: FolderFiles) -> bytes | str:
         try:
             return files.read(path)
-        except Unanswered as why:
+        except ReadError as why:
             return why.reason
 
     warm = FolderFiles(str(tree))
@@ -189,7 +189,7 @@ def test_live_files_are_read_by_the_kernels_own_links() -> None:
 
 @pytest.mark.parametrize("path", ["/a\0b", "/\ud800", "relative", "", "/" + "x" * 5000, "/" + "x/" * 3000])
 def test_impossible_paths_have_an_answer(tree: Path, path: str) -> None:
-    """No name of a file raises anything but Unanswered."""
+    """No name of a file raises anything but ReadError."""
     for files in (FolderFiles(str(tree)), LiveFiles(), MemoryFiles()):
         for ask in (
             files.read,
@@ -200,13 +200,14 @@ def test_impossible_paths_have_an_answer(tree: Path, path: str) -> None:
         ):
             try:
                 ask(path)
-            except Unanswered:
+            except ReadError:
                 continue
         files.locate(path)
 
 
 @given(
-    st.dictionaries(PATHS, st.one_of(st.binary(max_size=9), PATHS.map(Link)), max_size=12), st.lists(PATHS, max_size=6)
+    st.dictionaries(PATHS, st.one_of(st.binary(max_size=9), PATHS.map(SymlinkNode)), max_size=12),
+    st.lists(PATHS, max_size=6),
 )
 def test_no_links_of_an_archive_raise_anything_but_a_reason(entries: dict[str, Node], asked: list[str]) -> None:
     """Random links over random names: every question ends, inside the archive, with an answer or a reason."""
@@ -223,7 +224,7 @@ def test_no_links_of_an_archive_raise_anything_but_a_reason(entries: dict[str, N
         for ask in (files.read, files.readlink, files.resolve, files.listdir):
             try:
                 answer = ask(f"/{path}")
-            except Unanswered:
+            except ReadError:
                 continue
             if ask == files.read:
                 assert answer in kept
@@ -231,7 +232,7 @@ def test_no_links_of_an_archive_raise_anything_but_a_reason(entries: dict[str, N
                 assert ".." not in str(answer).split("/")
         try:
             files.attributes(f"/{path}", ["a", "b", "a/../../b", "é"])
-        except Unanswered:
+        except ReadError:
             continue
 
 
@@ -256,4 +257,4 @@ def test_many_attributes_are_cheap(tmp_path: Path) -> None:
 
 def test_timed_out_is_a_reason_of_its_own() -> None:
     """EAGAIN and ETIMEDOUT of a driver are no absence."""
-    assert isinstance(unanswered(OSError(11, ""), "/x"), TimedOut)
+    assert isinstance(error_from_errno(OSError(11, ""), "/x"), TimedOut)

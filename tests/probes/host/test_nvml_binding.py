@@ -8,7 +8,7 @@ from typing import Any
 
 import pynvml
 
-from probes.host import nvml_calls
+from probes.host import nvml as nvml_calls
 
 
 def test_every_wrapper_that_is_used_is_in_the_binding_with_the_arguments_that_are_passed() -> None:

@@ -26,7 +26,7 @@ from agent.fleet.ingest.sources import BadSource, checked, items
 from agent.fleet.ingest.streams import BadStream, pieces, spans
 from agent.fleet.ingest.work import Batch, BatchDone, Setup, Worker
 from agent.model.report import REPORT_LIMIT_BYTES
-from agent.ship.parcel import parcel
+from agent.ship.payload import parse_payload
 from tests.agent.fleet.small import report, rows, take, taken
 
 PACK = {
@@ -46,9 +46,9 @@ def setup_at(place: Path) -> Setup:
 
 def test_a_folder_with_what_ship_leaves_there(tmp_path: Path) -> None:
     drop = tmp_path / "drop"
-    one, two, three = (parcel(report(f"gpu{n}")) for n in range(3))
+    one, two, three = (parse_payload(report(f"gpu{n}")) for n in range(3))
     for each, compress, name in ((one, "gzip", ""), (two, "zstd", "landing"), (three, "none", "")):
-        path = drop / (each.landing(compress) if name else each.file_name(compress))
+        path = drop / (each.object_key(compress) if name else each.file_name(compress))
         path.parent.mkdir(parents=True, exist_ok=True)
         data = {"gzip": PACK[".gz"], "zstd": PACK[".zst"], "none": bytes}[compress](each.data)
         path.write_bytes(data)

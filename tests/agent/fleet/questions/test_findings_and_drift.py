@@ -17,7 +17,7 @@ from agent.fleet.questions.options import Options
 from agent.fleet.questions.summary import summary
 from agent.fleet.questions.usual import Usual
 from agent.fleet.words.summary import page as summary_page
-from agent.outputs.text.lines import plain
+from agent.outputs.text.lines import to_plain_text
 from tests.agent.fleet.questions.nodes import asked, finding, node
 
 NOON = datetime(2026, 1, 15, 12)  # noqa: DTZ001  # UTC without a zone is what is asked for
@@ -116,7 +116,7 @@ def test_a_stale_node_is_stale_also_where_it_alone_is_asked_about(tmp_path):
     assert (answer.nodes, answer.stale, answer.verdicts) == (1, 1, {})
     assert (answer.newest, answer.oldest) == ("2026-01-16T14:00:00Z", "2026-01-15T08:00:00Z")
     assert (page.nodes.names, page.nodes.stale) == (["n1"], [True])
-    said = plain(summary_page(answer))
+    said = to_plain_text(summary_page(answer))
     assert "1 stale" in said
     assert "every node is stale" in said
 
@@ -131,7 +131,7 @@ def test_coverage_is_of_nodes_that_are_not_stale(tmp_path):
         answer = summary(tables)
     (each,) = answer.coverage
     assert (each.unknown, each.passed, each.missing, each.stale) == (2, 2, 0, 1)
-    assert "2 nodes (50%): why [r]" in plain(summary_page(answer))
+    assert "2 nodes (50%): why [r]" in to_plain_text(summary_page(answer))
 
 
 def test_a_report_of_the_year_1_that_a_dataset_has(tmp_path, monkeypatch):

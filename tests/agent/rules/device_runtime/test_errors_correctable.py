@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.device_runtime.errors_correctable import pcie_errors_correctable as rule
-from agent.rules.device_runtime.links import budget
+from agent.rules.pcie.counters import budget
+from agent.rules.pcie.counters import pcie_errors_correctable as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, fails, function, node
 from tests.agent.rules.moves import GPU, HOUR, NETDEV, NIC, gpus, moved, one, reset, roce, severities, without_window

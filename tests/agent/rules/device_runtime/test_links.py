@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from agent.rules.device_runtime.errors_correctable import pcie_errors_correctable
-from agent.rules.device_runtime.links import budget
-from agent.rules.device_runtime.replays import pcie_replays
+from agent.rules.pcie.counters import budget, pcie_errors_correctable, pcie_replays
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_gpu, fails, function, probe, topology
 from tests.agent.rules.moves import GPU, NIC, gpus, moved, one, severities, without_window

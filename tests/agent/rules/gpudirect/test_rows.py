@@ -9,8 +9,8 @@ from agent.model.finding import Gpudirect
 from agent.model.node import Driver, Module
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import asked
-from agent.rules.gpudirect.rows import gpudirect_rows
-from agent.rules.nccl.disabled_by_env import gdr_disabled_by_env
+from agent.rules.gpudirect.verdicts import gpudirect_rows
+from agent.rules.nccl.transports import gdr_disabled_by_env
 from tests.agent.rules.build import (
     all_functions,
     changed_gpu,

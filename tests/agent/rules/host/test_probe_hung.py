@@ -9,7 +9,7 @@ import pytest
 from agent.model.report import ProbeRun
 from agent.rules.case import Case
 from agent.rules.engine import judge
-from agent.rules.host.probe_hung import probe_hung
+from agent.rules.host.probes import probe_hung
 from tests.agent.rules.build import server
 
 STORY = "no answer within 25 s: state D, waits in rwsem_down_read_slowpath; it cannot be killed and was left behind"

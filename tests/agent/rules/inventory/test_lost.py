@@ -13,9 +13,9 @@ from agent.model.report import History
 from agent.rules.case import Case
 from agent.rules.catalogue import rules_for
 from agent.rules.engine import judge
-from agent.rules.inventory.lost import inventory_lost as rule
-from agent.rules.inventory.matching import inventory
-from agent.rules.pcie.device_gone import pcie_device_gone
+from agent.rules.host.inventory import inventory_lost as rule
+from agent.rules.host.inventory_matching import inventory
+from agent.rules.pcie.devices import pcie_device_gone
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

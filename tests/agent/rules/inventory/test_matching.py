@@ -8,7 +8,7 @@ from agent.model.gpu import NvSwitch
 from agent.model.pci import PciFunction
 from agent.model.topology import Topology
 from agent.rules.case import Case
-from agent.rules.inventory.matching import (
+from agent.rules.host.inventory_matching import (
     inventory,
     matched,
     merged,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from agent.rules.nvlink.fabric import fabric_unhealthy as rule
 from agent.rules.nvlink.fabric import together
-from agent.rules.nvlink.fabric_unhealthy import fabric_unhealthy as rule
 from agent.rules.rule import (
     Fail,
     NotApplicable,

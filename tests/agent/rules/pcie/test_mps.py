@@ -8,9 +8,9 @@ import pytest
 from agent.model.pci import PciFunction
 from agent.rules.engine import judge
 from agent.rules.pcie import registers
-from agent.rules.pcie.mps_mismatch import pcie_mps_mismatch as mismatch
-from agent.rules.pcie.mps_small import pcie_mps_small as small
-from agent.rules.pcie.mps_uneven import pcie_mps_uneven as uneven
+from agent.rules.pcie.registers import pcie_mps_mismatch as mismatch
+from agent.rules.pcie.registers import pcie_mps_small as small
+from agent.rules.pcie.registers import pcie_mps_uneven as uneven
 from agent.rules.rule import Fail, NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from agent.rules.case import Case, Settings
-from agent.rules.pcie.nic_starved import pcie_nic_starved as rule
+from agent.rules.pcie.bandwidth import pcie_nic_starved as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from agent.rules.case import Case, Settings
-from agent.rules.pcie.needs import USABLE, carries
-from agent.rules.pcie.nic_starved import pcie_nic_starved as rule
+from agent.rules.pcie.bandwidth import pcie_nic_starved as rule
+from agent.rules.pcie.cards import USABLE, carries
 from agent.rules.rule import Pass, Unknown
 from tests.agent.rules.build import (
     answers,

@@ -10,7 +10,7 @@ import msgspec
 
 from agent.model.report import CountersWindow
 from agent.rules.case import Case, Settings
-from agent.rules.roce.lossless import Chain, chains
+from agent.rules.roce.qos_path import Chain, chains
 from agent.rules.rule import Answer, Rule
 from tests.agent.rules.build import (
     answers,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agent.model.nic import Neighbor
-from agent.rules.roce.lossy import roce_lossy
-from agent.rules.roce.pfc_multi import roce_pfc_multi
-from agent.rules.roce.ports import RocePort, roce_ports
-from agent.rules.roce.wires import cabled, unseen
+from agent.rules.roce.lossless import roce_lossy
+from agent.rules.roce.pfc import roce_pfc_multi
+from agent.rules.roce.ports import RocePort, cabled, roce_ports, unseen
 from agent.rules.rule import Unknown
 from tests.agent.rules.build import changed_netdev, changed_port, fails
 from tests.agent.rules.roce.qos import NIC, PORT, dcb, dcb_everywhere, roce, traffic

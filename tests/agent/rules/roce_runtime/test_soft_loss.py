@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agent.rules.case import Case, Settings
-from agent.rules.roce_runtime.soft_loss import roce_rt_soft_loss as rule
+from agent.rules.roce.counters import roce_rt_soft_loss as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_nic, changed_port, fails, node
 from tests.agent.rules.moves import (

@@ -1,0 +1,99 @@
+"""Loads the cluster graph of `fleet topology` and `fleet cables`: fabric files and a dataset's reports."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import zlib
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.cli.errors import CliError
+from agent.cli.fleet.options import open_engine, require_libraries
+
+if TYPE_CHECKING:
+    from agent.fleet.cluster.build import FabricFile
+    from agent.fleet.cluster.graph import Cluster
+    from agent.fleet.engines.engine import Tables
+
+LIMIT_BYTES = 1 << 30  # of one file, unpacked: ten times the largest fabric there is
+
+Fabric = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE",
+        help="What ibnetdiscover, iblinkinfo or ibdiagnet wrote (or - for stdin); may be given several times.",
+        show_default=False,
+    ),
+]
+Dataset = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR|URL",
+        help="Reports of the nodes, as ingest keeps them: LLDP, adapters, NVLink domains.",
+        envvar="FABRICSCOPE_DATASET",
+        show_default=False,
+    ),
+]
+All = Annotated[bool, typer.Option("--all", help="Cut no list.")]
+
+
+def load_cluster(fabric: list[str] | None, dataset: str | None, engine: str | None) -> Cluster:
+    """Load the graph of fabric files and a dataset. Raises CliError."""
+    from agent.fleet.cluster.build import build
+    from agent.fleet.engines import holds_tables
+
+    reports_are_there = bool(dataset) or holds_tables(engine)
+    if not fabric and not reports_are_there:
+        raise CliError("give --fabric FILE (of ibnetdiscover, iblinkinfo or ibdiagnet), --dataset DIR, or both")
+    files = [_read_fabric_file(name) for name in fabric or ()]
+    if not reports_are_there:
+        return build(files, None)
+    require_libraries()
+    with open_engine(dataset, engine) as reports:
+        return _build_cluster(files, reports)
+
+
+def load_cluster_with_reports(fabric: list[str], reports: Tables) -> Cluster:
+    """The graph of fabric files and of an open dataset. Raises CliError, EngineRefused."""
+    return _build_cluster([_read_fabric_file(name) for name in fabric], reports)
+
+
+def _build_cluster(files: list[FabricFile], reports: Tables) -> Cluster:
+    from agent.fleet.cluster.build import build
+    from agent.fleet.cluster_rows import telling
+
+    return build(files, telling(reports, beside_files=bool(files)))
+
+
+def _read_fabric_file(name: str) -> FabricFile:
+    from agent.fleet.cluster.build import FabricFile, generated
+    from probes.fabric.files import read_fabric
+
+    data = _read_bytes(name)
+    text = data.decode("utf-8", "replace")
+    label = "stdin" if name == "-" else name
+    fabric = read_fabric(text, label)
+    if not fabric.nodes and not fabric.links:
+        raise CliError(fabric.problems[0] if fabric.problems else f"{label}: there is no switch and no adapter in it")
+    return FabricFile(label, fabric, generated(text))
+
+
+def _read_bytes(name: str) -> bytes:
+    try:
+        if name == "-":
+            data = sys.stdin.buffer.read(LIMIT_BYTES + 1)
+        else:
+            with open(name, "rb") as file:
+                data = file.read(LIMIT_BYTES + 1)
+        if data[:2] == b"\x1f\x8b" and len(data) <= LIMIT_BYTES:
+            import io
+
+            with gzip.open(io.BytesIO(data)) as packed:
+                data = packed.read(LIMIT_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise CliError(f"{name}: {getattr(error, 'strerror', None) or error}") from error
+    if len(data) > LIMIT_BYTES:
+        raise CliError(f"{name}: larger than {LIMIT_BYTES >> 20} MiB")
+    return data

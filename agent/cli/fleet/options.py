@@ -1,0 +1,173 @@
+"""The options that fleet commands share, and what they are parsed into."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from functools import partial
+from importlib.util import find_spec
+from threading import Thread
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.cli.errors import INTERRUPTED, CliError
+from agent.fleet.collection import without_collection
+
+if TYPE_CHECKING:
+    from agent.fleet.engines.engine import Engine, Tables, Where
+
+
+class AnswerFormat(str, Enum):
+    """Output formats of an answer."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+
+
+_INTERRUPTED_MESSAGE = "Query interrupted"  # DuckDB's own error on Ctrl-C
+_GRACE_SECONDS = 0.7
+
+Dataset = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR|URL",
+        help="What `fleet ingest` made.",
+        envvar="FABRICSCOPE_DATASET",
+        show_default=False,
+    ),
+]
+EngineUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="URL",
+        help="Who answers: duckdb:// (default), chdb://, spark://HOST:PORT, local, postgres://...",
+        envvar="FABRICSCOPE_ENGINE",
+        show_default=False,
+    ),
+]
+WhereOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        metavar="KEY=VALUE",
+        help="Only these nodes: cluster=NAME, class=PART OF ITS NAME, nodes=gpu[001-128]. May be given again.",
+        show_default=False,
+    ),
+]
+Form = Annotated[
+    AnswerFormat | None,
+    typer.Option("--format", help="text (default), json or csv; else by the suffix of --output.", show_default=False),
+]
+
+
+def choose_format(form: AnswerFormat | None, output: str | None) -> str:
+    """The format of the answer. Raises CliError."""
+    if form is not None:
+        return form.value
+    suffix = os.path.splitext(output or "")[1].lower()
+    forms = {".json": "json", ".csv": "csv", ".txt": "text", "": "text"}
+    if suffix not in forms:
+        raise CliError(f"{output}: no format has the suffix {suffix}; say --format text, json or csv")
+    return forms[suffix]
+
+
+def parse_where(where: list[str] | None) -> Where:
+    """Parse --where; several values of one key are alternatives. Raises CliError."""
+    from agent.fleet.engines.engine import Where
+    from agent.fleet.hostlist import BadHostlist, unfold
+
+    conditions: dict[str, list[str]] = {"cluster": [], "class": [], "nodes": []}
+    for condition in where or []:
+        key, equals, value = condition.partition("=")
+        if not equals or key not in conditions or not value.strip():
+            raise CliError(
+                f"--where {condition!r:.80}: cluster=NAME, class=PART OF ITS NAME or nodes=HOSTLIST is meant"
+            )
+        try:
+            conditions[key] += unfold(value) if key == "nodes" else [value]
+        except BadHostlist as error:
+            raise CliError(f"--where nodes: {error}") from error
+    return Where(frozenset(conditions["cluster"]), tuple(conditions["class"]), tuple(conditions["nodes"]))
+
+
+@contextmanager
+def open_engine(dataset: str | None, engine: str | None) -> Iterator[Engine]:
+    """Open an engine with the dataset's tables. Raises CliError."""
+    require_libraries("duckdb")
+    with without_collection():
+        from agent.fleet.engines import connect
+
+        with _translate_errors():
+            engine_ = connect(engine, dataset)
+        close = engine_.close
+        try:
+            with _translate_errors():
+                yield engine_
+        except KeyboardInterrupt:
+            close = partial(_close_soon, engine_)
+            raise
+        finally:
+            close()
+
+
+@contextmanager
+def _translate_errors() -> Iterator[None]:
+    """Translate an engine's errors to CliError, and its own Ctrl-C error to KeyboardInterrupt."""
+    from agent.fleet.engines.engine import EngineRefused
+
+    try:
+        yield
+    except EngineRefused as error:
+        raise CliError(str(error)) from error
+    except RuntimeError as error:
+        if str(error) == _INTERRUPTED_MESSAGE:
+            raise KeyboardInterrupt from error
+        raise
+
+
+def _close_soon(engine: Engine) -> None:
+    """Close the engine, or exit without: a query may ignore the interrupt, and freeing its memory may take long.
+    Python's own exit would wait for both. No output is lost: it is unwritten or removed by now.
+    """
+    closing = Thread(target=engine.close, daemon=True)
+    closing.start()
+    closing.join(_GRACE_SECONDS)
+    if closing.is_alive():
+        print("fabricscope: interrupted", file=sys.stderr, flush=True)
+        os._exit(INTERRUPTED)
+
+
+@contextmanager
+def query_tables(dataset: str | None, engine: str | None, where: list[str] | None) -> Iterator[Tables]:
+    """Open the tables of the selected nodes. Raises CliError."""
+    require_libraries("duckdb")
+    chosen = parse_where(where)
+    with open_engine(dataset, engine) as engine_:
+        yield select_nodes(engine_, chosen, where)
+
+
+def select_nodes(engine_: Engine, chosen: Where, where: list[str] | None) -> Tables:
+    """An open engine's tables of the selected nodes; `where`: the option's text. Raises CliError."""
+    from agent.fleet.engines.engine import narrowed
+    from agent.fleet.engines.query import table_query
+
+    tables = narrowed(engine_, chosen)
+    if any(chosen) and not tables.rows(table_query("host", ["node"])):
+        raise CliError(f"no node of the dataset is meant by {' '.join(where or [])}")
+    return tables
+
+
+INSTALL = "the fleet's libraries are not installed: pip install 'fabricscope[fleet]'"
+
+
+def require_libraries(*modules: str) -> None:
+    """Raises CliError, with installation help, if a library is missing."""
+    missing = [module for module in modules or ("pyarrow", "duckdb") if find_spec(module) is None]
+    if missing:
+        raise CliError(f"{INSTALL} (missing: {', '.join(missing)})")

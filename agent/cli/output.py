@@ -1,0 +1,106 @@
+"""Where a command's result goes: stdout or a file written atomically; coloured text on a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO
+
+from agent.cli.errors import CliError
+
+if TYPE_CHECKING:
+    from agent.outputs.text.lines import Line
+
+
+FILE_WIDTH = 100  # a text in a file or a pipe has no terminal to fit
+
+
+def deliver(data: bytes, output: str | None) -> None:
+    """Write to stdout, or atomically to a file. Raises CliError."""
+    if output is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    from agent.reports import write_atomically
+
+    try:
+        write_atomically(output, data)
+    except OSError as error:
+        raise CliError(f"{output}: {error.strerror}") from error
+
+
+def show(page: Callable[[int], list[Line]], output: str | None, no_color: bool) -> None:
+    """Print a page that is rendered for a width."""
+    import shutil
+
+    from agent.outputs.text.lines import to_ascii, to_plain_text
+
+    terminal = output is None and sys.stdout.isatty()
+    lines = page(shutil.get_terminal_size((FILE_WIDTH, 24)).columns if terminal else FILE_WIDTH)
+    if output is None and not _can_encode_lines(sys.stdout.encoding):
+        lines = to_ascii(lines)
+    if terminal and not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
+        from agent.outputs.terminal import print_styled as in_colours
+
+        in_colours(lines, sys.stdout)
+    else:
+        deliver(to_plain_text(lines).encode("utf-8", "replace"), output)
+
+
+def _can_encode_lines(encoding: str | None) -> bool:
+    """Whether stdout's encoding has the line-drawing characters of a tree."""
+    try:
+        "├└─│·…".encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return os.environ.get("LC_ALL") not in ("C", "POSIX")  # Python speaks UTF-8 there all the same
+
+
+def choose_format(output: str | None) -> str:
+    """The format for a file's suffix. Raises CliError."""
+    if output is None:
+        return "text"
+    suffix = os.path.splitext(output)[1].lower()
+    forms = {".json": "json", ".html": "html", ".htm": "html", ".txt": "text", "": "text"}
+    if suffix not in forms:
+        raise CliError(f"{output}: no format has the suffix {suffix}; say --format text, json or html")
+    return forms[suffix]
+
+
+@contextmanager
+def open_output(output: str | None) -> Iterator[BinaryIO]:
+    """Open stdout or a file, written atomically, as a binary stream. Raises CliError."""
+    if output is None:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    from agent.reports import open_atomically
+
+    try:
+        with open_atomically(output) as file:
+            yield file
+    except OSError as error:
+        raise CliError(f"{output}: {error.strerror or error}") from error
+
+
+def open_streams() -> None:
+    """Open the standard streams that the caller closed: the next opened file would become one of them.
+
+    A closed stdout becomes a pipe without a reader: writing to it is an error, not writing is none.
+    """
+    for number, mode in enumerate("rww"):
+        try:
+            os.fstat(number)
+        except OSError:
+            reader, writer = os.pipe()
+            os.dup2(reader if mode == "r" else writer, number)
+            for descriptor in {reader, writer} - {number}:
+                os.close(descriptor)
+            if number == 2:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            stream = open(number, mode, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115  # until the end
+            setattr(sys, ("stdin", "stdout", "stderr")[number], stream)

@@ -1,0 +1,192 @@
+"""The options that choose the evidence of a report, and how the report is made from them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+from agent.cli.errors import CliError
+from agent.config import Configuration, ConfigurationError, load_configuration
+from agent.diagnose import ScanPlan, diagnose, evaluate_report
+from agent.model.profile import BadProfile
+from agent.model.report import Report
+from agent.reports import ReportError, read_report
+from agent.rules.catalogue import names
+from probes.catalogue import probes
+from probes.host.recording import Recording
+from probes.sources.open_source import BadSource, open_source
+from probes.topology_files.preparsed import FactsSource
+
+EXTRAS_SECONDS = 20.0  # time for a capture's extras, after its probes
+
+
+class HistoryOptions(NamedTuple):
+    """The options that add earlier or second samples."""
+
+    state_dir: str | None = None
+    accept: bool = False  # the current hardware becomes the new inventory
+    interval: float | None = None  # seconds
+
+
+class ReportRequest(NamedTuple):
+    """The options that choose the evidence and how it is evaluated."""
+
+    source: str | None
+    root: str | None
+    report: str | None
+    only: str | None
+    skip: str | None
+    timeout: float
+    config: str | None
+    quiet: bool
+    verbose: bool
+    earlier: HistoryOptions = HistoryOptions()
+    profile: str = "auto"
+
+    def make_report(self, record: bool = False) -> tuple[Report, Recording | None]:
+        """Make one report, from a host or from a finished report. Raises CliError."""
+        sources = [name for name in ("source", "root", "report") if getattr(self, name)]
+        if len(sources) > 1:
+            raise CliError(f"--{sources[0]} and --{sources[1]} exclude each other")
+        configuration = self.configuration()
+        if self.report:
+            if record:
+                raise CliError("--capture records a host: there is none with --report")
+            self._check_earlier(live=False, record=False)
+            if self.earlier.state_dir is not None:
+                warn("--state-dir is not used with --report: it is judged by what it holds")
+            try:
+                return evaluate_report(read_report(self.report), configuration, self.profile), None
+            except (ReportError, BadProfile) as error:
+                raise CliError(str(error)) from error
+        if self.profile not in ("auto", "none"):  # report a bad one before probing
+            self.check_profile()
+        only, skip = parse_probe_names("--only", self.only), parse_probe_names("--skip", self.skip)
+        try:
+            host = open_source(self.source, self.root)
+            if record and isinstance(host, FactsSource):
+                raise CliError(f"--capture records a host: {host.path} is read, and cannot be asked")
+            self._check_earlier(live=host.live, record=record)
+            with Progress(live=host.live and not self.quiet) as progress:
+                plan = ScanPlan(
+                    only,
+                    skip,
+                    self.timeout,
+                    configuration,
+                    record,
+                    progress,
+                    self.earlier.interval,
+                    self.profile,
+                    self._history(only),
+                )
+                report, recording = diagnose(host, plan)
+                if host.live:
+                    warn_of_holders(report, warn)
+                if recording is not None and not isinstance(host, FactsSource):
+                    from probes.capture.extras import record_extras
+
+                    record_extras(recording, host, EXTRAS_SECONDS, progress)
+        except BadSource as error:
+            raise CliError(str(error)) from error
+        if self.verbose:
+            for run in report.probes:
+                print(
+                    f"{run.name:12} {run.status:9} {run.duration_seconds:7.3f} s  {run.reason or ''}", file=sys.stderr
+                )
+        return report, recording
+
+    def check_profile(self) -> None:
+        """Raises CliError for a --profile that is missing or cannot be read."""
+        from agent.model.node import Platform
+        from agent.platforms.profiles import choose_profile
+
+        try:
+            choose_profile(self.profile, Platform())
+        except BadProfile as error:
+            raise CliError(str(error)) from error
+
+    def _check_earlier(self, live: bool, record: bool) -> None:
+        """Raises CliError for conflicting options about earlier or second samples."""
+        state_dir, accept, interval = self.earlier
+        if accept and state_dir is None:
+            raise CliError("--accept-inventory is about what --state-dir keeps")
+        if accept and self.report:
+            raise CliError("--accept-inventory takes what a host has now: there is none with --report")
+        if interval is None:
+            return
+        if not live:
+            raise CliError("--interval reads a live host twice: this source does not change")
+        if record:
+            raise CliError("--interval reads twice, and a capture holds one reading: take --capture or --interval")
+        if interval >= self.timeout:
+            raise CliError(f"--interval {interval:g} leaves no time to probe: --timeout is {self.timeout:g}")
+
+    def _history(self, only: tuple[str, ...]) -> Callable[[Report], Report] | None:
+        """A function that adds earlier runs to a report; runs of a few probes are compared, not stored."""
+        state_dir, accept, _ = self.earlier
+        if state_dir is None:
+            return None
+        from agent.history.store import apply_state_file
+
+        return lambda report: apply_state_file(state_dir, report, warn, keep=not only, accept=accept)
+
+    def configuration(self) -> Configuration:
+        """The configuration of --config. Raises CliError."""
+        if not self.config:
+            return Configuration()
+        try:
+            return load_configuration(self.config, names())
+        except ConfigurationError as error:
+            raise CliError(str(error)) from error
+
+
+def warn(text: str) -> None:
+    """Print one line on stderr."""
+    print(f"fabricscope: {text}"[:1000], file=sys.stderr)
+
+
+def warn_of_holders(report: Report, warn: Callable[[str], None]) -> None:
+    """Print which process holds the lock of each probe that timed out: one that hangs, or another run's.
+
+    Live facts, for the administrator who looks at this host now: they are not in the report.
+    """
+    late = [run.name for run in report.probes if run.status == "timed_out"]
+    if late:
+        from probes.locks import describe_holder
+
+        for name in late:
+            if holder := describe_holder(name):
+                warn(f"{name}: {holder}")
+
+
+class Progress:
+    """A progress line on stderr during a live scan, on a terminal only; erased at the end."""
+
+    def __init__(self, live: bool) -> None:
+        self.shown = False
+        self.enabled = live and sys.stderr.isatty()
+
+    def __enter__(self) -> Callable[[str], None] | None:
+        return self.show if self.enabled else None
+
+    def show(self, text: str) -> None:
+        """Replace the progress line."""
+        sys.stderr.write(f"\r\x1b[K{text[:78]}")
+        sys.stderr.flush()
+        self.shown = True
+
+    def __exit__(self, *_: object) -> None:
+        if self.shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def parse_probe_names(option: str, text: str | None) -> tuple[str, ...]:
+    """Parse an option's list of probes. Raises CliError for an unknown one."""
+    names = tuple(name.strip() for name in (text or "").split(",") if name.strip())
+    known = [probe.name for probe in probes()]
+    for name in names:
+        if name not in known:
+            raise CliError(f"{option}: no probe {name!r}; the probes are {', '.join(known)}")
+    return names

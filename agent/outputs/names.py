@@ -1,0 +1,83 @@
+"""Display names: short addresses, labels, `GPU0-7` for eight of a kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from agent.model.nic import Nic
+from agent.model.report import Report
+
+_NUMBERED = re.compile(r"(.*?)(\d{1,9})")
+_BRACKETED = re.compile(r".*\[([^\[\]]+)\]")
+
+
+class DisplayNames:
+    """Display names of one report's devices. Addresses omit the domain if every function is in domain 0000."""
+
+    def __init__(self, report: Report) -> None:
+        topology = report.topology
+        self.domains = any(not function.id.startswith("0000:") for function in topology.pci)
+        self.labels = {function.id: self.short(function.id) for function in topology.pci}
+        self.labels |= {netdev.id: self.short(netdev.label) for netdev in topology.netdevs}
+        self.labels |= {nic.id: self.short(nic.label) for nic in topology.nics}  # wins over its interface's name
+        self.labels |= {gpu.id: self.short(gpu.label) for gpu in topology.gpus}
+
+    def short(self, text: str) -> str:
+        """An address, or a label with one, without a common domain."""
+        return text if self.domains else text.replace("0000:", "", 1)
+
+    def subject(self, subject: str) -> str:
+        """The display name of a check's subject: `GPU3`, `mlx5_0`, `GPU3 link 7`."""
+        kind, _, which = subject.partition(":")
+        if not which:
+            return subject
+        if kind == "pair":
+            return "+".join(self.labels.get(word, self.short(word)) for word in which.split("+"))
+        device, _, part = which.partition("/")
+        label = self.labels.get(device, self.short(device))
+        return f"{label} link {part}" if kind == "link" and part else label
+
+
+def compress_names(labels: Iterable[str]) -> str:
+    """Combine names that differ in their last number, in the order of the first member.
+
+    >>> compress_names(["GPU0", "GPU1", "GPU2", "GPU5", "mlx5_0", "4c:00.0", "4c:00.1"])
+    'GPU0-2,5, mlx5_0, 4c:00.0,1'
+    """
+    families: dict[str, list[int]] = {}
+    alone: dict[str, None] = {}
+    for label in labels:
+        match = _NUMBERED.fullmatch(label)
+        if match and str(int(match[2])) == match[2]:
+            families.setdefault(match[1], []).append(int(match[2]))
+        else:
+            alone[label] = None
+    return ", ".join([*(prefix + _format_runs(sorted(set(numbers))) for prefix, numbers in families.items()), *alone])
+
+
+def _format_runs(numbers: list[int]) -> str:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(str(number) for number in run) for run in runs)
+
+
+def short_model(name: str | None) -> str:
+    """The short model name: without the vendor; of a database name only the part in brackets.
+
+    >>> short_model("MT2910 Family [ConnectX-7]"), short_model("NVIDIA H100 80GB HBM3"), short_model(None)
+    ('ConnectX-7', 'H100 80GB HBM3', '')
+    """
+    match = _BRACKETED.fullmatch(name or "")
+    return (match[1] if match else name or "").removeprefix("NVIDIA ")
+
+
+def visible_nics(report: Report) -> list[Nic]:
+    """NICs to show: no software devices, and virtual functions only if there are no others."""
+    real = [nic for nic in report.topology.nics if not nic.software]
+    physical = [nic for nic in real if not nic.virtual_function]
+    return physical or real

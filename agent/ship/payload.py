@@ -1,0 +1,148 @@
+"""One finished report as it is handed over: its bytes, and what its names are made of."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import zlib
+from datetime import datetime, timezone
+from typing import NamedTuple
+
+import msgspec
+
+from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA
+
+GZIP_MAGIC = b"\x1f\x8b"
+SUFFIXES = {"gzip": ".json.gz", "zstd": ".json.zst", "none": ".json"}
+CONTENT_TYPES = {"gzip": "application/gzip", "zstd": "application/zstd", "none": "application/json"}
+_SCHEMA_FAMILY = SCHEMA.partition("/")[0]
+_VERDICTS = ("ok", "unknown", "warning", "error", "critical")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+
+
+class BadPayload(Exception):
+    """No report that can be handed over; the message says what is wrong, without the file's name."""
+
+
+class _Node(msgspec.Struct):
+    hostname: str | None = None
+    machine_id: str | None = None
+    serial: str | None = None
+
+
+class _Summary(msgspec.Struct):
+    verdict: str = "unknown"
+
+
+class _ReportHead(msgspec.Struct):
+    """What is read of a report: the fleet reads the rest, which may be of a later version than this one."""
+
+    schema: str = ""
+    generated_at: str = ""
+    observed_at: str | None = None
+    node: _Node | None = None
+    summary: _Summary | None = None
+
+
+class Payload(NamedTuple):
+    """A report, and what its names are made of."""
+
+    data: bytes  # the report, as it was written
+    digest: str  # SHA-256 of `data`, hex: the same for ever, whatever the compression
+    schema: str  # "1"
+    timestamp: str  # of what it says, UTC: "20260115T080000Z"
+    verdict: str
+    host: str  # fit for a file name
+    machine_id: str  # machine id, else serial, else host name; fit for a file name
+
+    def object_key(self, compression: str) -> str:
+        """Its key in an object store: the same report always lands on the same place."""
+        day = f"{self.timestamp[:4]}-{self.timestamp[4:6]}-{self.timestamp[6:8]}"
+        return f"raw/schema={self.schema}/dt={day}/{self.machine_id}/{self.digest}{SUFFIXES[compression]}"
+
+    def file_name(self, compression: str) -> str:
+        """Its name in a folder of many hosts."""
+        return f"{self.host}_{self.timestamp}_{self.digest[:16]}{SUFFIXES[compression]}"
+
+
+def parse_payload(data: bytes) -> Payload:
+    """Read what is needed of a report's bytes; all of it has to be JSON. Raises BadPayload."""
+    try:
+        head = msgspec.json.decode(data, type=_ReportHead)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadPayload(f"not a report: {error}") from error
+    family, _, version = head.schema.partition("/")
+    if family != _SCHEMA_FAMILY or not re.fullmatch(r"[0-9]{1,4}", version):
+        raise BadPayload(f"not a report: its schema is {head.schema!r:.60}")
+    if head.node is None or head.summary is None:
+        raise BadPayload("a damaged report: it has no node or no summary")
+    verdict = head.summary.verdict if head.summary.verdict in _VERDICTS else "unknown"
+    node = head.node
+    host = _safe_name(node.hostname)
+    machine = _safe_name(node.machine_id or node.serial or node.hostname)
+    timestamp = _format_utc(head.observed_at or head.generated_at)
+    return Payload(data, hashlib.sha256(data).hexdigest(), version, timestamp, verdict, host, machine)
+
+
+def read_payload(path: str) -> Payload:
+    """A report's file, plain or gzip. Raises BadPayload, OSError."""
+    return parse_payload(decompress(read_bytes(path)))
+
+
+def read_bytes(path: str) -> bytes:
+    """A regular file, at most as large as a report can be. Raises BadPayload, OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe is not waited for
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise BadPayload("is there, and is no file")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(REPORT_LIMIT_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) > REPORT_LIMIT_BYTES:
+        raise BadPayload(f"larger than a report can be ({REPORT_LIMIT_BYTES} bytes)")
+    return data
+
+
+def decompress(data: bytes) -> bytes:
+    """The bytes of a report that may be gzip. Raises BadPayload."""
+    if data[:2] != GZIP_MAGIC:
+        return data
+    inflate = zlib.decompressobj(wbits=31)
+    try:
+        out = inflate.decompress(data, REPORT_LIMIT_BYTES + 1)
+    except zlib.error as error:
+        raise BadPayload(f"damaged gzip: {error}") from error
+    if len(out) > REPORT_LIMIT_BYTES:
+        raise BadPayload(f"larger than a report can be ({REPORT_LIMIT_BYTES} bytes)")
+    if not inflate.eof:
+        raise BadPayload("truncated gzip")
+    return out
+
+
+def compress(data: bytes, compression: str) -> bytes:
+    """Compressed by gzip, zstd or none; no time stands in it: the same bytes give the same."""
+    if compression == "gzip":
+        deflate = zlib.compressobj(6, zlib.DEFLATED, 31)
+        return deflate.compress(data) + deflate.flush()
+    if compression == "zstd":
+        import zstandard
+
+        return zstandard.ZstdCompressor(level=3).compress(data)
+    return data
+
+
+def _format_utc(text: str) -> str:
+    try:
+        when = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        when = when.astimezone(timezone.utc) if when.tzinfo else when
+    except (ValueError, OverflowError) as error:
+        raise BadPayload(f"a damaged report: its time is {text!r:.40}") from error
+    return when.strftime("%Y%m%dT%H%M%SZ").rjust(16, "0")
+
+
+def _safe_name(text: str | None) -> str:
+    """Without what could lead out of a folder or be hidden in it."""
+    return _UNSAFE.sub("_", text or "").lstrip(".")[:64] or "unknown"

@@ -1,0 +1,204 @@
+"""DCB of every Ethernet interface of a PCI device: PFC, traffic classes, DSCP map, buffers; and what marks traffic.
+
+Asked of the driver over DCB netlink (no privilege is needed to read). Besides: what NVIDIA's OFED shows in sysfs
+(qos/, ecn/, tc/), rdma-cm's configfs where its folder is there already (making one would change the host), and
+saved outputs of `mlnx_qos` and `dcb`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from probes import netlink
+from probes.asking import HostReader
+from probes.dcb import netlink as dcb_netlink
+from probes.dcb.facts import Dcb, DcbFacts, DcbInterface, TrafficMarking
+from probes.dcb.tools import OBJECTS, parse_dcb, parse_mlnx_qos
+from probes.host.interface import Absent, Failed, Host, ReadError
+from probes.netdev import sysfs as sysfs
+from probes.netdev.ip_link import saved_links
+from probes.netdev.probe import SLEEPING, natural, on_pci
+from probes.probe import Reading
+from probes.text import ParseError
+
+T = TypeVar("T")
+INFINIBAND = "/sys/class/infiniband"
+CONFIGURED = "/sys/kernel/config/rdma_cm"
+ETHERNET = 1  # ARPHRD_ETHER
+MOST, MOST_SAVED = 1024, 128  # interfaces, RDMA devices: more are no machine's; those with saved outputs
+NO_DCB = ("EOPNOTSUPP", "ENOTSUP")  # one number on Linux
+PRIORITIES = tuple(str(priority) for priority in range(8))
+SAVED = re.compile(r"[A-Za-z0-9_.:-]{1,15}")
+
+
+def read(host: Host) -> Reading:
+    """Every Ethernet interface whose device is awake. Raises Absent where there is none, and nothing marks traffic."""
+    asking = HostReader(host)
+    here = [(each.link, each.place.pci, each.folder) for each in on_pci(asking)]
+    known = {link.name for link, _, _ in here}
+    here += [(link, link.parent_pci, None) for name, link in saved_links(asking).items() if name not in known]
+    ethernet = [(link.name, pci, folder) for link, pci, folder in here if pci and link.type in (None, ETHERNET)]
+    rows = tuple(_interface(asking, *each, number < MOST_SAVED) for number, each in enumerate(ethernet[:MOST]))
+    markings = tuple(_markings(asking))
+    if not rows and not markings:
+        raise Absent("no Ethernet interface of a PCI device is seen here")
+    return Reading(DcbFacts(rows, markings), asking.sources, asking.missing)
+
+
+def _interface(asking: HostReader, name: str, pci: str, folder: str | None, with_saved: bool) -> DcbInterface:
+    said: list[Dcb] = []
+    reason = None
+    try:
+        said.append(_driver(asking, name))
+    except ReadError as why:
+        reason = _reason(why)
+    row = DcbInterface(name, pci)
+    if folder:
+        said += _ofed(asking, folder)
+        row = _with_ecn(asking, folder, row)
+    said += _saved(asking, name) if with_saved else []
+    return row._replace(said=tuple(said), reason=reason)
+
+
+def _reason(why: ReadError) -> str:
+    if why.code in NO_DCB:
+        return "the driver has no DCB here (EOPNOTSUPP)"
+    if why.code == "ENODEV":
+        return "ENODEV: no such interface in this network namespace"
+    return f"{why.code}: {why.reason}" if why.code else why.reason
+
+
+def _driver(asking: HostReader, name: str) -> Dcb:
+    """What the driver answers. Raises ReadError."""
+    said = _asked(asking, name, dcb_netlink.IEEE_GET, dcb_netlink.parse_ieee)
+    if said.dcbx is None:
+        with contextlib.suppress(ReadError):  # a driver without that operation
+            said = said._replace(dcbx=_asked(asking, name, dcb_netlink.GET_DCBX, dcb_netlink.parse_dcbx))
+    if said.pfc is None and said.prio_tc is None:
+        try:
+            older = _asked(asking, name, dcb_netlink.CEE_GET, dcb_netlink.parse_cee)
+        except ReadError:
+            return said
+        said = said._replace(pfc=older.pfc, dcbx=said.dcbx or older.dcbx)
+    return said
+
+
+def _asked(asking: HostReader, name: str, command: int, parse: Callable[[bytes], T]) -> T:
+    """One question. Raises ReadError, also for an answer that cannot be read."""
+    try:
+        answer = netlink.messages(asking.host.netlink(netlink.ROUTE, dcb_netlink.question(name, command)))
+        payload = next((m.payload for m in answer if m.type == dcb_netlink.GET_DCB), None)
+        if payload is None:
+            raise Failed("DCB netlink: an answer without content")
+        said = parse(payload)
+    except ParseError as why:
+        raise Failed(str(why)) from why
+    asking.answered("DCB netlink RTM_GETDCB")
+    return said
+
+
+def _ofed(asking: HostReader, folder: str) -> list[Dcb]:
+    names = ("trust", "pfc", "prio2buffer", "buffer_size")
+    said = asking.attributes(f"{folder}/qos", names, source=f"{sysfs.CLASS}/*/qos")
+    pfc = _eight(said.get("pfc"))
+    row = Dcb(
+        "qos/trust",
+        trust=said["trust"] if said.get("trust") in ("dscp", "pcp") else None,
+        pfc=tuple(number == 1 for number in pfc) if pfc and max(pfc) <= 1 else None,
+        prio_buffer=_eight(said.get("prio2buffer")),
+        buffer_bytes=_eight(said.get("buffer_size")),
+    )
+    return [row] if row != Dcb("qos/trust") else []
+
+
+def _eight(text: str | None) -> tuple[int, ...] | None:
+    """Eight numbers with blanks or commas between them, or eight digits 0 and 1.
+
+    >>> _eight("0 0 0 1 0 0 0 0") == _eight("0,0,0,1,0,0,0,0,") == _eight("00010000")
+    True
+    """
+    words = (text or "").replace(",", " ").split()
+    if len(words) == 1 and re.fullmatch("[01]{8}", words[0]):
+        words = list(words[0])
+    return tuple(map(int, words)) if len(words) == 8 and all(re.fullmatch("[0-9]{1,9}", w) for w in words) else None
+
+
+def _with_ecn(asking: HostReader, folder: str, row: DcbInterface) -> DcbInterface:
+    ecn = {}
+    for point in ("np", "rp"):
+        place = f"{folder}/ecn/roce_{point}/enable"
+        said = asking.attributes(place, PRIORITIES, source=f"{sysfs.CLASS}/*/ecn/roce_{point}/enable")
+        if said:
+            ecn[point] = tuple({"0": False, "1": True}.get(said.get(priority, "")) for priority in PRIORITIES)
+    names = ("cnp_dscp", "cnp_802p_prio")
+    cnp = asking.attributes(f"{folder}/ecn/roce_np", names, source=f"{sysfs.CLASS}/*/ecn/roce_np")
+    return row._replace(
+        ecn=ecn or None,
+        cnp_dscp=_below(64, cnp.get("cnp_dscp")),
+        cnp_priority=_below(8, cnp.get("cnp_802p_prio")),
+    )
+
+
+def _below(bound: int, text: str | None) -> int | None:
+    number = sysfs.whole(text)
+    return number if number is not None and number < bound else None
+
+
+def _saved(asking: HostReader, name: str) -> list[Dcb]:
+    """Saved outputs for this interface: no tool is run."""
+    if asking.host.live or not SAVED.fullmatch(name):
+        return []
+    questions: list[tuple[tuple[str, ...], Callable[[str], Dcb]]] = [(("mlnx_qos", "-i", name), parse_mlnx_qos)]
+    for about in OBJECTS:
+        as_json, as_text = ("dcb", "-j", about, "show", "dev", name), ("dcb", about, "show", "dev", name)
+        questions += [(argv, partial(parse_dcb, about)) for argv in (as_json, as_text)]
+    found = []
+    for argv, parse in questions:
+        text = asking.output(*argv) if asking.host.has_output(*argv) else None
+        if text is None:
+            continue
+        try:
+            found.append(parse(text))
+        except ParseError as why:
+            asking.gap(f"{' '.join(argv)}: {why}")
+    return found
+
+
+def _markings(asking: HostReader) -> list[TrafficMarking]:
+    """A forced traffic class (OFED), and rdma-cm's default mode where somebody made its folder."""
+    configured = set(asking.names(CONFIGURED) or ())
+    found = []
+    for device in sorted((asking.names(INFINIBAND) or [])[:MOST], key=natural):
+        status = asking.text(
+            f"{INFINIBAND}/{device}/device/power/runtime_status", source=f"{INFINIBAND}/*/device/power"
+        )
+        if status in SLEEPING:
+            continue
+        ports = set(asking.names(f"{INFINIBAND}/{device}/tc") or ())
+        folder = f"{CONFIGURED}/{device}/ports"
+        modes = set(asking.names(folder) or ()) if device in configured else set[str]()
+        for port in sorted((p for p in ports | modes if re.fullmatch("[1-9][0-9]{0,2}", p)), key=int):
+            row = TrafficMarking(device, int(port))
+            if port in ports:
+                place = f"{INFINIBAND}/{device}/tc/{port}/traffic_class"
+                text = asking.text(place, source=f"{INFINIBAND}/*/tc/*/traffic_class")
+                row = row._replace(traffic_class=traffic_class(text or ""))
+            if port in modes:
+                mode = asking.text(f"{folder}/{port}/default_roce_mode", source=f"{CONFIGURED}/*/default_roce_mode")
+                row = row._replace(default_roce_mode=mode if mode and len(mode) <= 32 else None)
+            found.append(row)
+    return found
+
+
+def traffic_class(text: str) -> int | None:
+    r"""The ToS byte that OFED forces on every queue pair; None: none.
+
+    >>> traffic_class("Global tclass=106\n"), traffic_class(""), traffic_class("Global tclass=999")
+    (106, None, None)
+    """
+    match = re.search(r"^Global tclass=([0-9]{1,3})\b", text, re.MULTILINE)
+    return int(match[1]) if match and int(match[1]) <= 255 else None

@@ -1,0 +1,158 @@
+"""What drivers of network interfaces tell through ethtool: pause, FEC, link modes, their own counters, their firmware.
+
+Kernel page: Documentation/networking/ethtool-netlink.rst; linux/ethtool.h. Every question takes the RTNL lock and may
+be a firmware command, so only interfaces of awake PCI devices are asked, each question once. A function that a fabric
+manager owns is asked for its driver alone: its registers refuse, and each refusal is a line in the kernel's log.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeVar
+
+from probes import netlink as codec
+from probes.asking import HostReader
+from probes.ethtool import ioctl as ioctl
+from probes.ethtool import netlink as genl
+from probes.ethtool.ioctl import wanted
+from probes.ethtool.netlink import FecReading, LinkModes, PauseReading
+from probes.host.interface import Absent, Host, ReadError
+from probes.netdev import probe as netdev
+from probes.probe import Reading
+from probes.rdma import sysfs as rdma_sysfs
+from probes.text import ParseError
+from probes.visible_interfaces import MOST_INTERFACES
+
+SECONDS = 6.0  # for all interfaces together
+REPRESENTOR = re.compile(r"(?:c[0-9]+)?pf[0-9]+(?:vf|sf)[0-9]+")  # the port of another function, seen from its switch
+NO_OPERATION = frozenset({"EOPNOTSUPP", "ENODEV"})  # an answer: the driver has no such thing, or the interface went
+T = TypeVar("T")
+
+
+class Ethernet(NamedTuple):
+    """What ethtool tells of one interface. None: not said."""
+
+    name: str
+    pause: PauseReading | None = None
+    fec: FecReading | None = None
+    modes: LinkModes | None = None
+    counters: Mapping[str, int] | None = None  # the driver's; None: not read
+    driver: str | None = None
+    version: str | None = None
+    firmware: str | None = None
+
+
+class EthtoolFacts(NamedTuple):
+    """Interfaces by name."""
+
+    interfaces: tuple[Ethernet, ...]
+
+
+def read(host: Host) -> Reading:
+    """What every interface of a PCI device tells. Raises Absent where there is none, or nothing can be asked."""
+    asking = HostReader(host)
+    seen = netdev.on_pci(asking)
+    if not seen:
+        raise Absent("no network interface of a PCI device that is awake")
+    family = family_of(asking)
+    functions = rdma_sysfs.functions(host)
+    deadline = time.monotonic() + SECONDS
+    found = []
+    for one in seen[:MOST_INTERFACES]:
+        if time.monotonic() > deadline:
+            asking.gap(f"some interfaces: drivers or the kernel's network lock were busy for more than {SECONDS:.0f} s")
+            break
+        interface = _InterfaceReader(asking, one.link.name, one.link.index, family)
+        if functions.get(one.place.pci or "") is not None:
+            found.append(interface.driver())
+        else:
+            found.append(interface.read(with_counters=one.place.pci in functions))
+    answered = tuple(each for each in found if each != Ethernet(each.name))
+    if not answered:
+        raise Absent(asking.missing or "no driver answers to ethtool")
+    return Reading(EthtoolFacts(answered), asking.sources, asking.missing)
+
+
+def family_of(asking: HostReader) -> int | None:
+    """The message type of ethtool in this kernel; None where it has none (before 5.6)."""
+    try:
+        return codec.parse_family(asking.host.netlink(codec.GENERIC, codec.family_request(genl.FAMILY)))
+    except (ReadError, ParseError):
+        return None
+
+
+class _InterfaceReader:
+    """The questions to one interface."""
+
+    def __init__(self, asking: HostReader, name: str, index: int | None, family: int | None) -> None:
+        self.asking = asking
+        self.name = name
+        self.index = index
+        self.family = family
+
+    def driver(self) -> Ethernet:
+        """What the driver says of itself: this asks no hardware."""
+        said = self._ioctl("ethtool -i", ioctl.driver_request(), ioctl.parse_driver)
+        if said is None:
+            return Ethernet(self.name)
+        return Ethernet(self.name, driver=said.driver, version=said.version, firmware=said.firmware)
+
+    def read(self, with_counters: bool) -> Ethernet:
+        """Everything; a question without an answer is a gap, but for what the driver does not have."""
+        fec = self._either("ethtool --show-fec", genl.FEC_GET, genl.parse_fec, ioctl.fec_request(), ioctl.parse_fec)
+        counters = self._counters() if with_counters else None
+        return self.driver()._replace(
+            pause=self._either(
+                "ethtool -a", genl.PAUSE_GET, genl.parse_pause, ioctl.pause_request(), ioctl.parse_pause
+            ),
+            fec=fec,
+            modes=self._netlink("ethtool", genl.LINKMODES_GET, genl.parse_link_modes),
+            counters=counters,
+        )
+
+    def _either(
+        self, what: str, command: int, parse: Callable[[bytes], T], request: bytes, parse_struct: Callable[[bytes], T]
+    ) -> T | None:
+        """By netlink, else by ioctl where this kernel has no ethtool netlink."""
+        if self.family is None:
+            return self._ioctl(what, request, parse_struct)
+        return self._netlink(what, command, parse)
+
+    def _netlink(self, what: str, command: int, parse: Callable[[bytes], T]) -> T | None:
+        if self.family is None or self.index is None:
+            return None
+        request = genl.get_request(self.family, command, self.index)
+        return self._said(what, lambda: parse(self.asking.host.netlink(codec.GENERIC, request)))
+
+    def _ioctl(self, what: str, request: bytes, parse: Callable[[bytes], T]) -> T | None:
+        return self._said(what, lambda: parse(self._struct(request)))
+
+    def _struct(self, request: bytes) -> bytes:
+        return self.asking.host.ethtool(self.name, request)
+
+    def _counters(self) -> dict[str, int] | None:
+        def every() -> dict[str, int]:
+            count = ioctl.parse_count(self._struct(ioctl.count_request()))
+            if not count:
+                return {}
+            names = self._struct(ioctl.names_request(count))
+            return wanted(ioctl.parse_counters(names, self._struct(ioctl.values_request(count))))
+
+        return self._said("ethtool -S", every)
+
+    def _said(self, source: str, answer: Callable[[], T]) -> T | None:
+        try:
+            said = answer()
+        except Absent:
+            return None
+        except ReadError as why:
+            if why.code not in NO_OPERATION:
+                self.asking.gap(f"{self.name}: {source}: {why.reason}")
+            return None
+        except ParseError as why:
+            self.asking.gap(f"{self.name}: {source}: {why}")
+            return None
+        self.asking.answered(source)
+        return said

@@ -1,0 +1,198 @@
+"""Parses the topology file of `ibnetdiscover` (with -g, -f, -m too): every node, and the port at each end of a cable.
+
+infiniband-diags/ibnetdiscover.c: a node is its ids, a line with its GUID and description, then a line a connected port.
+What runs on a link is what the port in front says. Ports without a cable are not in the file.
+
+Parses lists of a fabric: `ibnetdiscover -p` (a line a port), and `ibhosts`, `ibswitches`, `ibnodes`,
+`ibnetdiscover -l` (a line a node, no links). infiniband-diags/ibnetdiscover.c.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from probes.fabric.formatting import KINDS, guid16, lanes, lid_of, speed_named
+from probes.fabric.topology import (
+    LONGEST_LINE,
+    Fabric,
+    FabricBuilder,
+    FabricEnd,
+    FabricLink,
+    FabricNode,
+    numbered_lines,
+)
+
+_ID = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=0x([0-9a-f]{1,16})\b")
+_NODE = re.compile(r'(?:Switch|Ca|Rt)\s+([0-9]{1,3})\s+"([SHR])-([0-9a-f]{16})"')
+_PORT = re.compile(
+    r"\[([0-9]{1,3})\](?:\[ext [0-9]{1,4}\])?(?:\(([0-9a-f]{1,16})\))?\s+"
+    r'"([SHR])-([0-9a-f]{16})"\[([0-9]{1,3})\](?:\[ext [0-9]{1,4}\])?(?:\s*\(([0-9a-f]{1,16})\))?'
+)
+_OWN_LID = re.compile(r"lid ([0-9]{1,5}) lmc [0-9]")
+_SWITCH_LID = re.compile(r" port 0 lid ([0-9]{1,5})\b")
+_RUNS = re.compile(r"\s*lid ([0-9]{1,5}) ([0-9?]{1,2}x?)([A-Z]{2,3}[0-9]{0,2}|\?\?\?)?(?![A-Za-z])")
+_HEADINGS = ("Chassis ", "Non-Chassis Nodes", "Spine Nodes", "Line Nodes", "Hostname: ", "#")
+
+
+class _Tail(NamedTuple):
+    """What stands behind "#" on a port's line."""
+
+    own_lid: int | None = None
+    name: str = ""
+    far_lid: int | None = None
+    width: int | None = None
+    speed: str | None = None
+
+
+def parse(text: str, name: str) -> Fabric:
+    """Never raises; a file that was cut gives the links up to its cut, with nodes as their far ends name them."""
+    wiring = FabricBuilder("ibnetdiscover", name)
+    ids: dict[str, str] = {}
+    here: FabricNode | None = None
+    for number, line in numbered_lines(text):
+        line = line.strip()
+        if len(line) > LONGEST_LINE:
+            wiring.problem(number, "too long for a line of ibnetdiscover", line)
+        elif line.startswith("["):
+            if here is None:
+                wiring.problem(number, "a port without a node", line)
+            else:
+                _port(wiring, here, number, line)
+        elif found := _ID.match(line):
+            ids[found[1]] = found[2]
+        elif node := _NODE.fullmatch(line.partition("#")[0].rstrip()):
+            here, ids = _node(node, line.partition("#")[2], ids), {}
+            wiring.node(here)
+            wiring.listed[here.guid] = None
+        elif line and not line.startswith(_HEADINGS):
+            here = None if line.startswith(("Switch", "Ca", "Rt")) else here
+            wiring.problem(number, "not understood", line)
+    return wiring.fabric()
+
+
+def _node(found: re.Match[str], comment: str, ids: dict[str, str]) -> FabricNode:
+    name, rest = _quoted(comment)
+    lid = _SWITCH_LID.match(rest.removeprefix(" enhanced").removeprefix(" base"))
+    image = ids.get("sysimgguid")
+    return FabricNode(
+        guid=found[3],
+        kind=KINDS[found[2]],
+        name=name,
+        ports=int(found[1]),
+        lid=lid_of(lid[1]) if lid else None,
+        vendor_id=_number(ids.get("vendid")),
+        device_id=_number(ids.get("devid")),
+        system_image_guid=guid16(image) if image else None,
+    )
+
+
+def _port(wiring: FabricBuilder, here: FabricNode, number: int, line: str) -> None:
+    head, _, comment = line.partition("#")
+    found = _PORT.fullmatch(head.rstrip())
+    if found is None:
+        wiring.problem(number, "no far end of a port", line)
+        return
+    tail = _tail(comment.lstrip())
+    kind, guid = KINDS[found[3]], found[4]
+    far_lid = tail.far_lid if kind == "switch" else None
+    wiring.node(FabricNode(guid, kind, tail.name, lid=far_lid))
+    own = FabricEnd(here.guid, int(found[1]), _guid(found[2]), here.lid if here.kind == "switch" else tail.own_lid)
+    far = FabricEnd(guid, int(found[5]), _guid(found[6]), tail.far_lid)
+    wiring.link(FabricLink(own, far, tail.width, tail.speed), number)
+
+
+def _tail(comment: str) -> _Tail:
+    own = _OWN_LID.match(comment)
+    name, rest = _quoted(comment)
+    runs = _RUNS.match(rest)
+    return _Tail(
+        lid_of(own[1]) if own else None,
+        name,
+        lid_of(runs[1]) if runs else None,
+        lanes(runs[2]) if runs else None,
+        speed_named(runs[3] or "") if runs else None,
+    )
+
+
+def _quoted(comment: str) -> tuple[str, str]:
+    """The description between the first and the last quote, and what follows it."""
+    begin, end = comment.find('"'), comment.rfind('"')
+    return (comment[begin + 1 : end], comment[end + 1 :]) if 0 <= begin < end else ("", "")
+
+
+def _guid(digits: str | None) -> str | None:
+    return guid16(digits) if digits else None
+
+
+def _number(digits: str | None) -> str | None:
+    return f"0x{digits}" if digits else None
+
+
+_END = r"(CA|SW|RT) {1,5}([0-9]{1,5}) {1,2}([0-9]{1,3}) 0x([0-9a-f]{16}) "
+_OWN = re.compile(_END + r"(\S{2,3}) (\S{3,5})")
+_FAR = re.compile(r" - " + _END + r"\( '")
+_LISTED_NODE = re.compile(
+    r"(Ca|Switch|Router)[ \t]{1,4}: 0x([0-9a-f]{16}) ports ([0-9]{1,3})"
+    r"(?: devid (0x[0-9a-f]{1,8}) vendid (0x[0-9a-f]{1,8}))? \""
+)
+_LISTED_LID = re.compile(r" (?:base|enhanced) port 0 lid ([0-9]{1,5})\b")
+
+
+def parse_ports(text: str, name: str) -> Fabric:
+    """The ports report. It names GUIDs of ports only: one stands for its node. Never raises."""
+    wiring = FabricBuilder("ibnetdiscover -p", name)
+    for number, line in numbered_lines(text):
+        own = _OWN.match(line)
+        if len(line) > LONGEST_LINE or (own is None and line.strip()):
+            wiring.problem(number, "no port of the report", line)
+        elif own is not None:
+            rest = line[own.end() :].rstrip()
+            far = _FAR.match(rest)
+            if far is None and rest.lstrip().startswith("- "):
+                wiring.problem(number, "no far end of a port", line)
+                continue
+            names = _names(rest[far.end() :]) if far else ("", "")
+            a = _end(wiring, own, names[0] if far else rest.strip().strip("'"))
+            b = _end(wiring, far, names[1]) if far else None
+            runs = (lanes(own[5]), speed_named(own[6])) if far else (None, None)  # without a cable it is a default
+            wiring.link(FabricLink(a, b, *runs), number)
+    return wiring.fabric()
+
+
+def parse_nodes(text: str, name: str) -> Fabric:
+    """A list of nodes; the GUIDs are those of nodes. Never raises."""
+    wiring = FabricBuilder("ibnodes", name)
+    for number, line in numbered_lines(text):
+        found = _LISTED_NODE.match(line.strip()) if len(line) <= LONGEST_LINE else None
+        if found is None:
+            if line.strip():
+                wiring.problem(number, "no node of the list", line)
+            continue
+        said = line.strip()[found.end() :]
+        end = said.rfind('"')
+        lid = _LISTED_LID.match(said[end + 1 :]) if end >= 0 else None
+        wiring.node(
+            FabricNode(
+                guid=found[2],
+                kind={"Ca": "ca", "Switch": "switch"}.get(found[1], "router"),
+                name=said[:end] if end >= 0 else said,
+                ports=int(found[3]),
+                lid=lid_of(lid[1]) if lid else None,
+                vendor_id=found[5],
+                device_id=found[4],
+            )
+        )
+    return wiring.fabric()
+
+
+def _names(said: str) -> tuple[str, str]:
+    """The two of "a' - 'b' )"."""
+    near, _, far = said.partition("' - '")
+    return near, far.removesuffix(")").rstrip().removesuffix("'")
+
+
+def _end(wiring: FabricBuilder, found: re.Match[str], name: str) -> FabricEnd:
+    kind, lid, guid = KINDS[found[1]], lid_of(found[2]), found[4]
+    wiring.node(FabricNode(guid, kind, name, lid=lid if kind == "switch" else None, guid_of_port=True))
+    return FabricEnd(guid, int(found[3]), None if kind == "switch" else guid, lid)

@@ -1,0 +1,188 @@
+"""`nvidia-smi nvlink -s`, `-e`, `-R` and `-c`: the NVLinks of each GPU, as lines below a line for the GPU.
+
+```
+GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-34bf77d1-c686-6821-79a8-32d326c5039c)
+     Link 0: 26.562 GB/s                                  -s    <inactive> where the link is down
+     Link 0: Replay Errors: 0                             -e    (NVLink 5 has other names: gpu.LINK_ERRORS)
+     Link 0: Remote Device 00000008:00:00.0: Link 32      -R
+     Link 0, P2P is supported: true                       -c
+```
+
+Instead of links there may be a sentence that says why there are none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from probes.gpu.facts import LINK_ERRORS, Gpu, NvLink, normal_address
+from probes.text import ParseError
+
+_LIMIT_CHARACTERS = 4 << 20
+_MOST_LINKS = 256
+_LIMIT_LINE = 400  # no line of nvidia-smi is longer; what is, is not looked at
+_GPU = re.compile(r"GPU (\d{1,4}): ([^(]{1,200}?)(?: \(UUID: ([^)\s]{1,80})\))?", re.ASCII)
+_LINK = re.compile(r"Link (\d{1,3})[:,] (.+)", re.ASCII)
+_SPEED = re.compile(r"(\d{1,6}(?:\.\d{1,6})?) GB/s", re.ASCII)
+_REMOTE = re.compile(r"Remote Device ([0-9A-Fa-f:.]{12,20}): Link (\d{1,4})", re.ASCII)
+_COUNTER = re.compile(r"([A-Za-z][A-Za-z ]{1,60}): (\d{1,20})(?:e-(\d{1,4}))?", re.ASCII)
+_CAPABILITY = re.compile(r"([A-Za-z][\w ]{1,80}): (true|false)", re.ASCII)
+_DOWN = re.compile(r"<\w{1,40}>", re.ASCII)
+_CUTS = ("...", "[...]", "…")
+
+
+class NvLinks(NamedTuple):
+    """GPUs with index, name, UUID (where it is not masked) and what the text says of their links."""
+
+    gpus: tuple[Gpu, ...]
+    missing: str | None = None
+
+
+def parse_status(text: str) -> NvLinks:
+    r"""`-s`: state and speed. Raises ParseError.
+
+    >>> said = parse_status("GPU 3: Tesla V100-SXM2-32GB (UUID: ...)\n\t Link 0: 25.781 GB/s\n\t Link 1: <inactive>\n")
+    >>> [(link.link, link.state, link.speed_gbyte_s) for link in said.gpus[0].nvlinks]
+    [(0, 'active', 25.781), (1, 'inactive', None)]
+    """
+    return _parse(text, _status)
+
+
+def parse_errors(text: str) -> NvLinks:
+    r"""`-e`: cumulative error counters. Traffic and FEC histograms are left out. Raises ParseError.
+
+    >>> parse_errors("GPU 0: NVIDIA B200\n\t Link 0: Rx Errors: 4\n\t Link 0: Symbol BER: 15e-255\n"
+    ...              ).gpus[0].nvlinks[0].errors
+    {'receive': 4, 'symbol_ber_packed': 4095}
+    """
+    return _parse(text, _errors)
+
+
+def parse_remotes(text: str) -> NvLinks:
+    r"""`-R`: the far ends. Raises ParseError.
+
+    >>> said = parse_remotes("GPU 5: NVIDIA A100\n\t Link 0: Remote Device 00000008:00:00.0: Link 32\n")
+    >>> link = said.gpus[0].nvlinks[0]
+    >>> link.remote_address, link.remote_link
+    ('0008:00:00.0', 32)
+    """
+    return _parse(text, _remote)
+
+
+def parse_capabilities(text: str) -> NvLinks:
+    r"""`-c`: what each link can do. Raises ParseError.
+
+    >>> parse_capabilities("GPU 0: NVIDIA H800\n\t Link 0, P2P is supported: true\n").gpus[0].nvlinks[0].capabilities
+    {'P2P is supported': True}
+    """
+    return _parse(text, _capability)
+
+
+Fact = Callable[[NvLink, str], "NvLink | None"]  # a link and one line of it -> the link with it; None: not understood
+
+
+@dataclass(slots=True)
+class _Section:
+    gpu: Gpu
+    links: dict[int, NvLink] = field(default_factory=dict)
+    sentences: list[str] = field(default_factory=list)
+    misread: list[str] = field(default_factory=list)
+
+
+def _parse(text: str, fact: Fact) -> NvLinks:
+    if len(text) > _LIMIT_CHARACTERS:
+        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    if not text.strip():  # seen on an H100 with NvLinkDisable=1; a file that was saved badly is empty, too
+        raise ParseError("nothing is printed, as where the driver offers no NVLink")
+    sections: list[_Section] = []
+    cut = False
+    lines = [line.strip() for line in text.splitlines()]
+    if lines and not text.endswith(("\n", "\r")) and (lines[-1][-1:].isdigit() or lines[-1].startswith("GPU ")):
+        lines[-1] = lines[-1] if lines[-1].endswith(")") else ""  # a number or a name may be cut
+    for line in lines:
+        if not line or len(line) > _LIMIT_LINE:
+            continue
+        if heading := _GPU.fullmatch(line):
+            index, name, uuid = heading.groups()
+            sections.append(_Section(Gpu(index=int(index), name=name, uuid=_whole(uuid))))
+        elif line in _CUTS:
+            cut = True
+        elif sections:
+            _take(sections[-1], line, fact)
+    if not sections:
+        first = next(line.strip() for line in text.splitlines() if line.strip())
+        raise ParseError(f"no GPU; it begins with: {first[:120]}")
+    notes = ["its author cut the text"] if cut else []
+    notes += [f"GPU{one.gpu.index}: {one.misread[0]!r} is not understood" for one in sections if one.misread]
+    return NvLinks(tuple(map(_gpu, sections)), "; ".join(notes) or None)
+
+
+def _take(section: _Section, line: str, fact: Fact) -> None:
+    match = _LINK.fullmatch(line)
+    if match is None:
+        section.sentences.append(line[:200])
+        return
+    number, said = int(match[1]), match[2].strip()
+    known = section.links.get(number, NvLink(number, "unknown"))
+    told = known if _DOWN.fullmatch(said) and fact is not _status else fact(known, said)
+    if told is None or number >= _MOST_LINKS:
+        section.misread.append(line[:80])
+    else:
+        section.links[number] = told
+
+
+def _gpu(section: _Section) -> Gpu:
+    """A GPU without links carries the sentence that stands in their place, and what that means."""
+    if section.links:
+        links = tuple(section.links[number] for number in sorted(section.links))
+        return section.gpu._replace(nvlink_supported=True, nvlinks=links)
+    reason = section.sentences[0] if section.sentences else "nvidia-smi says nothing of its links"
+    said = reason.lower()
+    supported = None
+    if "does not have or support nvlink" in said:
+        supported = False
+    elif "all links are inactive" in said:
+        supported = True
+    return section.gpu._replace(nvlink_supported=supported, nvlink_reason=reason)
+
+
+def _status(link: NvLink, said: str) -> NvLink | None:
+    if speed := _SPEED.fullmatch(said):
+        return link._replace(state="active", speed_gbyte_s=float(speed[1]))
+    if _DOWN.fullmatch(said):
+        word = said[1:-1].lower()
+        return link._replace(state=word if word in ("inactive", "sleep") else "unknown")
+    return None
+
+
+def _errors(link: NvLink, said: str) -> NvLink | None:
+    counter = _COUNTER.fullmatch(said)
+    name = LINK_ERRORS.get(counter[1]) if counter else None
+    if counter is None or name is None:
+        return link  # traffic, FEC buckets, N/A: nothing of ours
+    number = int(counter[2])
+    if counter[3]:
+        number = number << 8 | int(counter[3])
+    return link._replace(errors={**(link.errors or {}), name: number})
+
+
+def _remote(link: NvLink, said: str) -> NvLink | None:
+    far = _REMOTE.fullmatch(said)
+    if far is None:
+        return None
+    try:
+        return link._replace(remote_address=normal_address(far[1]), remote_link=int(far[2]))
+    except ParseError:
+        return None
+
+
+def _capability(link: NvLink, said: str) -> NvLink | None:
+    known = _CAPABILITY.fullmatch(said)
+    return link._replace(capabilities={**(link.capabilities or {}), known[1]: known[2] == "true"}) if known else None
+
+
+def _whole(uuid: str | None) -> str | None:
+    return None if uuid is None or ".." in uuid else uuid

@@ -1,0 +1,175 @@
+"""What nvidia-smi's words mean: one GPU from its values, whichever format of `nvidia-smi -q` they were found in.
+
+The text, the XML and the CSV print the same values under names of their own; each of their readers has a table from
+the names below to its own, and this module makes the facts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from probes.gpu.facts import Gpu, GpuFabric, normal_address
+from probes.text import ParseError
+
+T = TypeVar("T")
+
+_NOTHING = {
+    *("", "n/a", "none known", "not supported", "unknown", "unknown error", "err!", "insufficient permissions"),
+    *("requested functionality has been deprecated", "function not found", "not available", "not found"),
+}
+_FAILED = {
+    "gpu is lost": "GPU_IS_LOST",
+    "gpu requires reset": "RESET_REQUIRED",
+    "gpu requires restart": "RESET_REQUIRED",
+}
+_NUMBER = re.compile(r"(\d{1,15})(?:\.\d{1,9})?x?(?: ?(?:%|MiB))?", re.ASCII)
+_PSTATE = re.compile(r"P(\d{1,2})", re.ASCII)
+_ENABLED = {"enabled": True, "disabled": False}
+_VIRTUALIZATIONS = {
+    "none": "none",
+    "pass-through": "passthrough",
+    "vgpu": "vgpu",
+    "host vgpu": "host_vgpu",
+    "host vsga": "vsga",
+}
+_ADDRESSING_MODES = {"none": "none", "hmm": "hmm", "ats": "ats"}
+_FABRIC_STATES = {
+    "not supported": "not_supported",
+    "not started": "not_started",
+    "in progress": "in_progress",
+    "completed": "completed",
+}
+_TRUE_FALSE = {"true": "true", "yes": "true", "false": "false", "no": "false"}
+
+
+def gpu(values: Mapping[str, str], index: int | None = None, mig_instances: tuple[str, ...] = ()) -> Gpu:
+    """One GPU. `values` holds nvidia-smi's texts by our names; a name that is not there was not said.
+
+    >>> said = gpu({"address": "00000000:19:00.0", "pstate": "P0", "link_width": "16x", "serial": "N/A"})
+    >>> said.address, said.pstate, said.link_width, said.serial
+    ('0000:19:00.0', 0, 16, None)
+    """
+    said = {name: word for name, text in values.items() if (word := meaning(text)) is not None}
+
+    def as_(kind: Callable[[str], T | None], name: str) -> T | None:
+        return kind(said[name]) if name in said else None
+
+    return Gpu(
+        index=index,
+        address=as_(_address, "address"),
+        uuid=said.get("uuid"),
+        serial=said.get("serial"),
+        minor=as_(number, "minor"),
+        name=said.get("name"),
+        architecture=said.get("architecture"),
+        compute_capability=said.get("compute_capability"),
+        vbios=said.get("vbios"),
+        memory_mib=as_(number, "memory"),
+        bar1_mib=as_(number, "bar1"),
+        module_id=as_(number, "module_id"),
+        pstate=as_(_pstate, "pstate"),
+        utilization_percent=as_(number, "utilization"),
+        link_generation=as_(number, "link_generation"),
+        link_width=as_(number, "link_width"),
+        link_max_generation=as_(number, "link_max_generation"),
+        link_max_width=as_(number, "link_max_width"),
+        gpu_max_generation=as_(number, "gpu_max_generation"),
+        host_max_generation=as_(number, "host_max_generation"),
+        replays=as_(number, "replays"),
+        pcie_counters=_counted(as_(number, "rollovers")),
+        chassis_serial=said.get("chassis_serial"),
+        slot=said.get("slot") if "chassis_serial" in said else None,
+        tray=said.get("tray") if "chassis_serial" in said else None,
+        persistence=as_(_enabled, "persistence"),
+        mig_current=as_(_enabled, "mig_current"),
+        mig_pending=as_(_enabled, "mig_pending"),
+        mig_instances=mig_instances,
+        virtualization=_VIRTUALIZATIONS.get(said.get("virtualization", "").lower()),
+        fabric=_fabric(said),
+        c2c_enabled=as_(_enabled, "c2c"),
+        addressing_mode=_ADDRESSING_MODES.get(said.get("addressing_mode", "").lower()),
+        recovery_action=as_(_slug, "recovery_action"),
+        error=next((_FAILED[word] for text in values.values() if (word := _bare(text).lower()) in _FAILED), None),
+    )
+
+
+def meaning(text: str) -> str | None:
+    """A value without its brackets; None where nvidia-smi has nothing to say, in whichever way it says so.
+
+    >>> [meaning(text) for text in ("P0", "N/A", "[N/A]", "[Unknown Error]")]
+    ['P0', None, None, None]
+    """
+    word = _bare(text)
+    return None if word.lower() in _NOTHING or word.lower() in _FAILED else word
+
+
+def number(word: str) -> int | None:
+    """A whole number with or without its unit; None for anything else.
+
+    >>> [number(word) for word in ("16x", "81559 MiB", "0 %", "5", "lots")]
+    [16, 81559, 0, 5, None]
+    """
+    match = _NUMBER.fullmatch(word)
+    return int(match[1]) if match else None
+
+
+def _bare(text: str) -> str:
+    word = text.strip()
+    return word[1:-1].strip() if word.startswith("[") and word.endswith("]") else word
+
+
+def _address(word: str) -> str | None:
+    try:
+        return normal_address(word)
+    except ParseError:
+        return None
+
+
+def _pstate(word: str) -> int | None:
+    match = _PSTATE.fullmatch(word)
+    return int(match[1]) if match and int(match[1]) < 16 else None
+
+
+def _enabled(word: str) -> bool | None:
+    return _ENABLED.get(word.lower())
+
+
+def _slug(word: str) -> str:
+    """ "Drain and Reset" as "drain_and_reset"."""
+    return "_".join(re.findall(r"[a-z0-9]+", word.lower()))
+
+
+def _counted(rollovers: int | None) -> dict[str, int] | None:
+    return None if rollovers is None else {"replay_rollovers": rollovers}
+
+
+def _fabric(said: Mapping[str, str]) -> GpuFabric | None:
+    """Fabric registration; None where the state is N/A, which is printed for "not supported" and for "no answer"."""
+    state = _FABRIC_STATES.get(said.get("fabric_state", "").lower())
+    if state is None:
+        return None
+    completed = state == "completed"
+    return GpuFabric(
+        state=state,
+        status=_slug(said["fabric_status"]) if completed and "fabric_status" in said else None,
+        clique=number(said["fabric_clique"]) if "fabric_clique" in said else None,
+        cluster_uuid=said.get("fabric_uuid"),
+        health=_health(said),
+    )
+
+
+def _health(said: Mapping[str, str]) -> dict[str, str] | None:
+    """In the words of `nvml_words`; None where all are N/A. "Bandwidth: Full" is degraded_bandwidth "false"."""
+    bandwidth = {"full": "false", "degraded": "true"}.get(said.get("health_bandwidth", "").lower())
+    words = {
+        "degraded_bandwidth": bandwidth,
+        "route_recovery": _TRUE_FALSE.get(said.get("health_route_recovery", "").lower()),
+        "route_unhealthy": _TRUE_FALSE.get(said.get("health_route_unhealthy", "").lower()),
+        "access_timeout_recovery": _TRUE_FALSE.get(said.get("health_access_timeout", "").lower()),
+        "incorrect_configuration": _slug(said["health_configuration"]) if "health_configuration" in said else None,
+        "partition_assigned": _TRUE_FALSE.get(said.get("health_partition", "").lower()),
+        "summary": _slug(said["health_summary"]) if "health_summary" in said else None,
+    }
+    return {name: word or "not_supported" for name, word in words.items()} if any(words.values()) else None

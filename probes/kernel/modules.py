@@ -1,0 +1,272 @@
+"""Kernel modules: which are loaded, the NVIDIA driver, and whose RDMA stack this is.
+
+Kernel pages: Documentation/ABI/testing/sysfs-module; /proc/driver/nvidia is written by the NVIDIA driver
+(nv-procfs.c), /sys/kernel/mm/memory_peers by ib_core of OFED.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from probes.asking import HostReader
+from probes.host.interface import Absent, Failed, Host
+from probes.probe import Probe, Reading
+from probes.text import ParseError
+
+FOLDER = "/sys/module"
+LOADED = "/proc/modules"
+LOADED_LIMIT_BYTES = 1 << 20
+NVIDIA = "/proc/driver/nvidia"
+NVIDIA_LIMIT_BYTES = 64 << 10
+PEERS = "/sys/kernel/mm/memory_peers"
+
+FAMILIES = ("nvidia", "nv_peer_mem", "mlx", "ib_", "rdma_", "hns_roce")
+OF_INTEREST = frozenset(
+    {"gdrdrv", "nouveau", "amdgpu", "vfio_pci", "iw_cm", "bnxt_re", "irdma", "i40iw", "efa", "ionic", "ionic_rdma"}
+    | {"hfi1", "qib", "siw", "mana_ib", "erdma"}
+)
+RDMA_STACK = ("ib_core", "mlx5_core", "mlx4_core")  # whose presence says that there is a stack
+# OFED and DOCA number their modules year.month-build ("24.10-1.1.4"); the kernel's own said "5.0-0" or nothing.
+OFED_VERSION = re.compile(r"\d{1,3}\.\d{1,3}-\d{1,3}\.\d{1,3}\.\d{1,3}(?:\.\d{1,5})*")
+
+
+class KernelModule(NamedTuple):
+    """One loaded kernel module."""
+
+    name: str
+    version: str | None = None
+    users: tuple[str, ...] = ()
+
+
+class NvidiaGpu(NamedTuple):
+    """What the driver says of a GPU that it holds, also of one that it cannot open (/proc/driver/nvidia/gpus)."""
+
+    model: str | None = None
+    uuid: str | None = None
+    vbios: str | None = None
+    excluded: bool | None = None
+
+
+class ModuleFacts(NamedTuple):
+    """Loaded modules of interest, and what they say of the RDMA stack and the NVIDIA driver."""
+
+    modules: tuple[KernelModule, ...]
+    nvidia_version: str | None = None  # /proc/driver/nvidia/version
+    nvidia_open: bool | None = None
+    nvidia_params: Mapping[str, str] | None = None  # /proc/driver/nvidia/params
+    nvidia_gpus: tuple[str, ...] = ()  # PCI addresses under /proc/driver/nvidia/gpus
+    peer_memory_clients: tuple[str, ...] = ()  # /sys/kernel/mm/memory_peers
+    ofed: str | None = None  # OFED version; None: inbox or not known
+    rdma_stack: str = "unknown"  # inbox | ofed | unknown
+    modules_known: bool = True  # False: the source lists no modules; one that is not named here may be loaded
+    nvidia_numa_nodes: Mapping[str, int] | None = None  # PCI address -> node that is this GPU's memory (numa_status)
+    nvidia_held: Mapping[str, NvidiaGpu] | None = None  # PCI address -> information, of sources without NVML
+
+
+def read(host: Host) -> Reading:
+    """Loaded modules and what the NVIDIA driver says of itself. Raises Absent where the source says nothing of it."""
+    asking = HostReader(host)
+    loaded = asking.names(FOLDER)
+    users = _users(asking)
+    version_text = asking.text(f"{NVIDIA}/version")
+    gpus = asking.names(f"{NVIDIA}/gpus")
+    if loaded is None and users is None and version_text is None and gpus is None:
+        raise Absent(f"none of {FOLDER}, {LOADED} and {NVIDIA} is here")
+    known = loaded is not None or users is not None
+    if not known:
+        asking.gap(f"loaded modules: neither {FOLDER} nor {LOADED} is in this source")
+    names = sorted(filter(is_relevant, {*(loaded or ()), *(users or {})}))
+    modules = tuple(KernelModule(name, _version(asking, name), (users or {}).get(name, ())) for name in names)
+    stack, ofed = rdma_stack(modules, known)
+    nvidia_version, nvidia_open = _nvidia(asking, version_text)
+    params = asking.text(f"{NVIDIA}/params", NVIDIA_LIMIT_BYTES)
+    facts = ModuleFacts(
+        modules=modules,
+        nvidia_version=nvidia_version,
+        nvidia_open=nvidia_open,
+        nvidia_params=parse_params(params) if params is not None else None,
+        nvidia_gpus=tuple(name.lower() for name in gpus or ()),
+        peer_memory_clients=tuple(asking.names(PEERS) or ()),
+        ofed=ofed,
+        rdma_stack=stack,
+        modules_known=known,
+        nvidia_numa_nodes=_numa_nodes(asking, gpus or ()),
+        nvidia_held=None if host.live or host.kind == "capture" else _held(asking, gpus or ()),  # those asked NVML
+    )
+    if gpus is not None:
+        asking.answered(f"{NVIDIA}/gpus")
+    if loaded is not None:
+        asking.answered(FOLDER)
+    return Reading(facts, asking.sources, asking.missing)
+
+
+def read_lsmod(host: Host) -> Reading:
+    """Loaded modules as lsmod prints them: names and users, no versions. Raises ReadError."""
+    answer = host.run("lsmod")
+    if answer.returncode != 0:
+        raise Failed(f"lsmod: exit {answer.returncode}: {answer.stderr.strip()[:200]}")
+    try:
+        users = parse_lsmod(answer.stdout)
+    except ParseError as why:
+        raise Failed(str(why)) from why
+    modules = tuple(KernelModule(name, users=users[name]) for name in sorted(filter(is_relevant, users)))
+    return Reading(ModuleFacts(modules), ("lsmod",), "lsmod names no versions: the RDMA stack's kind is not known")
+
+
+PROBE = Probe("modules", read, gives=("modules", "modules_sysfs"))
+
+
+def is_relevant(name: str) -> bool:
+    """Whether a module is of a GPU, of RDMA, or in their way.
+
+    >>> is_relevant("mlx5_ib"), is_relevant("snd_hda_intel")
+    (True, False)
+    """
+    return name in OF_INTEREST or name.startswith(FAMILIES)
+
+
+def parse_modules(text: str) -> dict[str, tuple[str, ...]]:
+    r"""Users of every module in /proc/modules; one that is being unloaded is left out. Raises ParseError.
+
+    >>> parse_modules("ib_core 442368 2 rdma_cm,mlx5_ib, Live 0x0000000000000000\ngdrdrv 24576 0 - Live 0x0\n")
+    {'ib_core': ('mlx5_ib', 'rdma_cm'), 'gdrdrv': ()}
+    """
+    users: dict[str, tuple[str, ...]] = {}
+    for line in filter(str.strip, text.splitlines()):
+        words = line.split()
+        if len(words) < 5 or not words[1].isdigit():
+            raise ParseError(f"{LOADED}: not a module: {line[:80]!r}")
+        if words[4] != "Unloading":
+            users[words[0]] = _names(words[3])
+    return users
+
+
+def parse_lsmod(text: str) -> dict[str, tuple[str, ...]]:
+    r"""Users of every module, with or without the heading. Raises ParseError.
+
+    >>> parse_lsmod("Module  Size  Used by\nnvidia_peermem  16384  0\nnvidia 56598528 147 nvidia_uvm,gdrdrv\n")
+    {'nvidia_peermem': (), 'nvidia': ('gdrdrv', 'nvidia_uvm')}
+    """
+    users: dict[str, tuple[str, ...]] = {}
+    for line in filter(str.strip, text.splitlines()):
+        words = line.split()
+        if words[:2] == ["Module", "Size"]:
+            continue
+        if len(words) < 3 or not words[1].isdigit() or not words[2].lstrip("-").isdigit():
+            raise ParseError(f"lsmod: not a module: {line[:80]!r}")
+        users[words[0]] = _names(words[3] if len(words) > 3 else "")
+    if not users:
+        raise ParseError("lsmod: no module is named")
+    return users
+
+
+def parse_nvidia_version(text: str) -> tuple[str, bool]:
+    """The driver's version, and whether its kernel modules are the open ones. Raises ParseError.
+
+    >>> parse_nvidia_version("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build  (u@h)")
+    ('570.86.15', True)
+    >>> parse_nvidia_version("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun  6 22:20:39 UTC 2023")
+    ('535.54.03', False)
+    """
+    line = next((line for line in text.splitlines() if line.startswith("NVRM version:")), "")
+    found = re.search(r"Kernel Module(?: for \S{1,32})? {1,8}(\d{1,5}\.\d{1,5}(?:\.\d{1,5})?)(?!\S)", line)
+    if not found:
+        raise ParseError(f"{NVIDIA}/version: no NVRM version in {text[:80]!r}")
+    return found[1], "Open Kernel Module" in line
+
+
+def parse_params(text: str) -> dict[str, str]:
+    r"""The driver's module parameters as they are in force.
+
+    >>> parse_params('EnableStreamMemOPs: 0\nRegistryDwords: "PeerMappingOverride=1;"\n')
+    {'EnableStreamMemOPs': '0', 'RegistryDwords': 'PeerMappingOverride=1;'}
+    """
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {key.strip(): value.strip().strip('"') for key, colon, value in pairs if colon and key.strip()}
+
+
+def parse_numa_status(text: str) -> int | None:
+    r"""The NUMA node that a GPU's memory is; None: not online as one.
+
+    >>> parse_numa_status("Node:      250\nStatus:    online\nAddress:   40000000000\nSize:      3f0000000\n")
+    250
+    """
+    said = parse_params(text)
+    node = said.get("Node", "")
+    return int(node) if said.get("Status") == "online" and re.fullmatch("[0-9]{1,6}", node) else None
+
+
+def parse_information(text: str) -> NvidiaGpu:
+    r"""A GPU's information; what the driver prints as question marks is not known.
+
+    >>> parse_information("Model: \t\t NVIDIA L4\nGPU UUID: \t GPU-????\nVideo BIOS: \t 95.04\nGPU Excluded:\t No\n")
+    NvidiaGpu(model='NVIDIA L4', uuid=None, vbios='95.04', excluded=False)
+    """
+    said = {key: value for key, value in parse_params(text).items() if value and "?" not in value}
+    excluded = {"Yes": True, "No": False}.get(said.get("GPU Excluded", ""))
+    return NvidiaGpu(said.get("Model"), said.get("GPU UUID"), said.get("Video BIOS"), excluded)
+
+
+def rdma_stack(modules: Iterable[KernelModule], known: bool) -> tuple[str, str | None]:
+    """Whose RDMA stack is loaded, and the OFED version.
+
+    >>> rdma_stack([KernelModule("mlx5_core", "24.10-1.1.4")], known=True)
+    ('ofed', '24.10-1.1.4')
+    >>> rdma_stack([KernelModule("mlx5_core")], known=True)
+    ('inbox', None)
+    """
+    versions = {module.name: module.version for module in modules}
+    for name in (*RDMA_STACK, "mlx_compat"):
+        version = versions.get(name)
+        if version and OFED_VERSION.fullmatch(version):
+            return "ofed", version
+    if "mlx_compat" in versions:  # only OFED has it
+        return "ofed", None
+    return ("inbox" if known and any(name in versions for name in RDMA_STACK) else "unknown"), None
+
+
+def _users(asking: HostReader) -> dict[str, tuple[str, ...]] | None:
+    text = asking.text(LOADED, LOADED_LIMIT_BYTES)
+    try:
+        return parse_modules(text) if text is not None else None
+    except ParseError as why:
+        asking.gap(str(why))
+        return None
+
+
+def _version(asking: HostReader, name: str) -> str | None:
+    return asking.text(f"{FOLDER}/{name}/version", source=f"{FOLDER}/*/version") or None
+
+
+def _nvidia(asking: HostReader, text: str | None) -> tuple[str | None, bool | None]:
+    try:
+        return parse_nvidia_version(text) if text is not None else (None, None)
+    except ParseError as why:
+        asking.gap(str(why))
+        return None, None
+
+
+def _numa_nodes(asking: HostReader, gpus: Iterable[str]) -> dict[str, int] | None:
+    nodes: dict[str, int] = {}
+    for gpu in gpus:
+        text = asking.text(f"{NVIDIA}/gpus/{gpu}/numa_status", source=f"{NVIDIA}/gpus/*/numa_status")
+        node = parse_numa_status(text) if text else None
+        if node is not None:
+            nodes[gpu.lower()] = node
+    return nodes or None
+
+
+def _held(asking: HostReader, gpus: Iterable[str]) -> dict[str, NvidiaGpu] | None:
+    held: dict[str, NvidiaGpu] = {}
+    for gpu in gpus:
+        text = asking.text(f"{NVIDIA}/gpus/{gpu}/information", source=f"{NVIDIA}/gpus/*/information")
+        if text:
+            held[gpu.lower()] = parse_information(text)
+    return held or None
+
+
+def _names(users: str) -> tuple[str, ...]:
+    """Users without the kernel's own marks ("[permanent]")."""
+    return tuple(sorted(name for name in users.split(",") if name and name != "-" and not name.startswith("[")))

@@ -1,0 +1,114 @@
+"""What `ip -d link` prints (with or without -s, -o not): interfaces where neither netlink nor sysfs tells them.
+
+Grammar: iproute2's ip/ipaddress.c and iplink_*.c, 4.x to 6.x.
+"""
+
+from __future__ import annotations
+
+import re
+
+from probes.asking import HostReader
+from probes.netdev.rtnetlink import ADMIN_UP, NetlinkLink
+from probes.text import ParseError
+
+LOOPBACK = 772  # ARPHRD_LOOPBACK
+SAVED = (("ip", "-s", "-d", "link"), ("ip", "-d", "link"))
+
+_HEAD = re.compile(r"(\d{1,9}): ([^\s:@]{1,40}(?::[^\s:@]{1,20})?)(?:@([^\s:]{1,40}))?: <([A-Z0-9_,-]*)>([^\n]*)")
+_LAYER = re.compile(r"\s+link/([a-z0-9]+)(?: ([0-9a-f:]{2,95}))?(?: |$)")
+_TYPES = {"ether": 1, "infiniband": 32, "loopback": LOOPBACK}  # ARPHRD_*
+_KINDS = frozenset(
+    {"bond", "bridge", "dummy", "geneve", "gre", "gretap", "ifb", "ipip", "ipoib", "ipvlan", "macvlan", "macvtap"}
+    | {"netkit", "nlmon", "openvswitch", "sit", "team", "tun", "veth", "vlan", "vrf", "vxlan", "wireguard"}
+)
+_PCI = re.compile(r"\bparentbus pci parentdev ([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?: |$)")
+_WORDS = re.compile(r"\b(mtu|master|state|portname|id|mode|miimon) (\S{1,64})")
+_EGRESS = re.compile(r"\begress-qos-map \{ ((?:[0-9]{1,10}:[0-7] ){1,16})\}")
+_MOST_LINKS = 10_000
+
+
+def saved_links(asking: HostReader) -> dict[str, NetlinkLink]:
+    """The interfaces of a saved output, by name; none on a live host, where netlink answers."""
+    saved = [argv for argv in SAVED if not asking.host.live and asking.host.has_output(*argv)]
+    text = asking.output(*saved[0]) if saved else None
+    try:
+        return {link.name: link for link in parse_ip_link(text)} if text else {}
+    except ParseError as why:
+        asking.gap(f"{' '.join(saved[0])}: {why}")
+        return {}
+
+
+def parse_ip_link(text: str) -> tuple[NetlinkLink, ...]:
+    r"""Every interface, in the order printed. Raises ParseError where there is none.
+
+    >>> link, = parse_ip_link("4: ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 4092 qdisc mq state UP mode DEFAULT\n"
+    ...     "    link/infiniband 00:00:10:29:fe brd 00:ff promiscuity 0 parentbus pci parentdev 0000:1a:00.0 \n")
+    >>> link.name, link.type, link.mtu, link.operstate, link.carrier, link.parent_pci
+    ('ib0', 32, 4092, 'up', True, '0000:1a:00.0')
+    """
+    found: list[NetlinkLink] = []
+    layer = False  # the line before was the link layer's: what comes now says the kind
+    for line in text.splitlines():
+        head = _HEAD.fullmatch(line)
+        if head is not None and len(found) < _MOST_LINKS:
+            found.append(_link(head))
+            layer = False
+        elif found and (said := _LAYER.match(line)) is not None:
+            found[-1] = _with_layer(found[-1], said, line)
+            layer = True
+        elif layer:
+            found[-1] = _with_parent(_with_kind(found[-1], line.split()), line)
+            layer = False
+        elif found and found[-1].kind == "vlan" and (told := _EGRESS.search(line)):
+            found[-1] = found[-1]._replace(vlan_egress=",".join(told[1].split()))
+        elif found and " parentbus " in f" {line.strip()}":
+            found[-1] = _with_parent(found[-1], line)
+    if not found:
+        first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
+        raise ParseError(f"ip printed no interface; it begins with: {first[:120]}")
+    return tuple(found)
+
+
+def _link(head: re.Match[str]) -> NetlinkLink:
+    index, name, lower, flags, rest = head.groups()
+    states = flags.split(",")
+    words = dict(_WORDS.findall(rest))
+    up = "UP" in states
+    return NetlinkLink(
+        name=name,
+        index=int(index),
+        flags=ADMIN_UP if up else 0,
+        mtu=_whole(words.get("mtu")),
+        operstate=words["state"].lower() if "state" in words else None,
+        carrier="LOWER_UP" in states if up else None,
+        master=words.get("master"),
+        lower=lower if lower != "NONE" else None,
+    )
+
+
+def _with_layer(link: NetlinkLink, said: re.Match[str], line: str) -> NetlinkLink:
+    address = said[2] if said[2] and said[2].strip("0:") else None
+    return _with_parent(link._replace(type=_TYPES.get(said[1]), mac=address), line)
+
+
+def _with_parent(link: NetlinkLink, line: str) -> NetlinkLink:
+    """Words of the link layer's line; of IPoIB and of what has a master the kind comes first, and these behind it."""
+    pci, words = _PCI.search(line), dict(_WORDS.findall(line))
+    return link._replace(
+        port_name=link.port_name or words.get("portname"), parent_pci=link.parent_pci or (pci[1] if pci else None)
+    )
+
+
+def _with_kind(link: NetlinkLink, words: list[str]) -> NetlinkLink:
+    if not words or words[0] not in _KINDS:
+        return link._replace(lower=None)
+    said = dict(_WORDS.findall(" ".join(words[:40])))
+    kind = words[0]
+    bond = {key: said[key] for key in ("mode", "miimon") if key in said} if kind == "bond" else None
+    vlan = _whole(said.get("id")) if kind == "vlan" else None
+    lower, egress = (link.lower, "") if kind == "vlan" else (None, None)  # a map, if any, comes on the next line
+    return link._replace(kind=kind, bond=bond, vlan_id=vlan, lower=lower, vlan_egress=egress)
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= 9 else None

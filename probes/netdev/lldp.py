@@ -1,0 +1,170 @@
+"""The switch port at the far end of each interface, as lldpd heard it: `lldpctl -f json` or `-f json0`.
+
+The two shapes of the same tree: in json0 everything is a list and names are keys "name"; in json a list of one is its
+element, and what has a name is a table by that name. DCBX TLVs (IEEE 802.1Qaz, OUI 00-80-C2) are not understood by
+lldpd: it prints them as unknown ones, in hexadecimal.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from probes.asking import HostReader
+from probes.host.interface import Absent, Failed, Host
+from probes.netdev.probe import natural
+from probes.probe import Reading
+from probes.text import ParseError
+
+COMMANDS = (("lldpctl", "-f", "json"), ("lldpctl", "-f", "json0"), ("lldpcli", "show", "neighbors", "-f", "json"))
+IEEE = "0080C2"
+ETS, PFC, APPLICATIONS = 9, 11, 12  # subtypes: configuration, not recommendation
+SELECTORS = {1: "ethertype", 2: "tcp", 3: "udp", 4: "port", 5: "dscp"}
+MOST = 1024
+LONGEST = 512  # characters of a name
+
+
+class LldpNeighbor(NamedTuple):
+    """One neighbour of one interface. None: it does not tell."""
+
+    interface: str
+    system: str | None = None
+    chassis: str | None = None
+    port: str | None = None
+    port_description: str | None = None
+    max_frame_bytes: int | None = None
+    vlan: int | None = None  # the port's own (untagged)
+    pfc: tuple[bool, ...] | None = None  # by priority
+    applications: tuple[tuple[str, int], ...] = ()  # "udp:4791" and its priority
+    tc_bandwidth: tuple[int, ...] | None = None
+    prio_tc: tuple[int, ...] | None = None
+
+
+class LldpFacts(NamedTuple):
+    """Every neighbour; an interface with several has several."""
+
+    neighbors: tuple[LldpNeighbor, ...]
+
+
+def read(host: Host) -> Reading:
+    """What lldpd knows. Raises Absent where it is not there."""
+    asking = HostReader(host)
+    wanted = COMMANDS[:1] if host.live or host.kind == "capture" else [c for c in COMMANDS if host.has_output(*c)]
+    if not wanted:
+        raise Absent("no saved output of lldpctl")
+    done = host.run(*wanted[0])
+    if done.returncode != 0:
+        raise Absent(f"lldpctl: {(done.stderr or done.stdout).strip()[:200] or f'exit {done.returncode}'}")
+    try:
+        facts = parse_lldp(done.stdout)
+    except ParseError as why:
+        raise Failed(str(why)) from why
+    asking.answered(" ".join(wanted[0]))
+    return Reading(facts, asking.sources, asking.missing)
+
+
+def parse_lldp(text: str) -> LldpFacts:
+    """Raises ParseError.
+
+    >>> parse_lldp('{"lldp": {"interface": {"eth0": {"port": {"mfs": "9216"}}}}}').neighbors[0].max_frame_bytes
+    9216
+    """
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ParseError("lldpctl: not JSON") from None
+    if not isinstance(said, dict) or "lldp" not in said:
+        raise ParseError("lldpctl: no neighbours in it")
+    rows = [_neighbor(name, row) for top in _each(said["lldp"]) for name, row in _named(top.get("interface"))]
+    return LldpFacts(tuple(sorted(rows[:MOST], key=lambda row: (natural(row.interface), row.system or ""))))
+
+
+def _neighbor(interface: str, said: Mapping[str, Any]) -> LldpNeighbor:
+    port = _one(said.get("port"))
+    system, chassis = next(_named(said.get("chassis")), (None, {}))
+    made = LldpNeighbor(
+        interface,
+        system=_value(chassis.get("name")) or system or None,
+        chassis=_value(_one(chassis.get("id")).get("value")),
+        port=_value(_one(port.get("id")).get("value")),
+        port_description=_value(port.get("descr")),
+        max_frame_bytes=_number(port.get("mfs")),
+        vlan=_vlan(said.get("vlan")),
+    )
+    for top in _each(said.get("unknown-tlvs")):
+        for tlv in _each(top.get("unknown-tlv")):
+            made = _with_tlv(made, tlv)
+    return made
+
+
+def _with_tlv(made: LldpNeighbor, tlv: Mapping[str, Any]) -> LldpNeighbor:
+    """With what an IEEE 802.1Qaz TLV tells; the value is that behind OUI and subtype."""
+    if re.sub("[^0-9A-F]", "", str(tlv.get("oui", "")).upper()[:16]) != IEEE:
+        return made
+    subtype, value = _number(tlv.get("subtype")), _hex(_value(tlv.get("value")))
+    if subtype == PFC and len(value) >= 2:
+        return made._replace(pfc=tuple(bool(value[1] >> priority & 1) for priority in range(8)))
+    if subtype == ETS and len(value) >= 21:
+        tcs = tuple(half for byte in value[1:5] for half in (byte >> 4, byte & 15))
+        return made._replace(prio_tc=tcs, tc_bandwidth=tuple(value[5:13]))
+    if subtype == APPLICATIONS:
+        entries = (value[at : at + 3] for at in range(1, len(value) - 2, 3))
+        told = {
+            f"{SELECTORS.get(entry[0] & 7, entry[0] & 7)}:{int.from_bytes(entry[1:], 'big')}": entry[0] >> 5
+            for entry in entries
+        }
+        return made._replace(applications=tuple(sorted({**dict(made.applications), **told}.items())))
+    return made
+
+
+def _vlan(said: Any) -> int | None:
+    """The untagged VLAN: the one marked as the port's own, else the only one."""
+    vlans = list(_each(said))
+    own = [vlan for vlan in vlans if vlan.get("pvid") in (True, "yes")]
+    chosen = own or (vlans if len(vlans) == 1 else [])
+    return _number(chosen[0].get("vlan-id")) if chosen else None
+
+
+def _named(said: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Tables with their names, in both shapes: {"eth0": {..}}, [{"eth0": {..}}], [{"name": "eth0", ..}].
+
+    What has no name, or whose name is told inside ([{"value": ".."}]), has "".
+    """
+    for table in _each(said):
+        if isinstance(table.get("name"), str):
+            yield table["name"][:LONGEST], table
+        elif table.keys() & {"id", "name", "via", "port"}:
+            yield "", table
+        else:
+            yield from ((name[:LONGEST], row) for name, rows in table.items() for row in _each(rows))
+
+
+def _each(said: Any) -> Sequence[Mapping[str, Any]]:
+    """Tables, whether one or a list of them."""
+    return [row for row in (said if isinstance(said, list) else [said]) if isinstance(row, dict)][:MOST]
+
+
+def _one(said: Any) -> Mapping[str, Any]:
+    return next(iter(_each(said)), {})
+
+
+def _value(said: Any) -> str | None:
+    """A text, in both shapes: "x", {"value": "x"}, [{"value": "x"}]."""
+    if isinstance(said, list):
+        said = said[0] if said else None
+    if isinstance(said, dict):
+        said = said.get("value")
+    return said[: 4 * LONGEST] if isinstance(said, str) and said else None
+
+
+def _number(said: Any) -> int | None:
+    text = str(said) if isinstance(said, int) and not isinstance(said, bool) else _value(said) or ""
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else None
+
+
+def _hex(text: str | None) -> bytes:
+    """Bytes of "08,08"."""
+    digits = re.sub("[, :]", "", text or "")
+    return bytes.fromhex(digits) if re.fullmatch("(?:[0-9A-Fa-f]{2})*", digits) else b""

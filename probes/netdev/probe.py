@@ -1,0 +1,302 @@
+"""Network interfaces: rtnetlink (links, addresses) and the lock-free attributes of /sys/class/net.
+
+Kernel pages: Documentation/ABI/testing/sysfs-class-net, networking/bonding.rst; rtnetlink(7). Where netlink answers,
+it alone says which interfaces exist: /sys/class/net may show another network namespace.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from probes import netlink
+from probes.asking import HostReader, as_text
+from probes.host.interface import Absent, Failed, Host, ReadError
+from probes.netdev import rtnetlink
+from probes.netdev import sysfs as sysfs
+from probes.netdev.ip_link import LOOPBACK, saved_links
+from probes.netdev.rtnetlink import NetlinkLink
+from probes.probe import Probe, Reading
+from probes.text import ParseError
+
+SPEED_SECONDS = 2.0  # for all interfaces together: `speed` waits for the RTNL lock
+SLEEPING = ("suspended", "suspending")
+PORTS_OF_A_DEVICE = ("ipoib",)  # the one kind of software interface that is a device's own port
+
+
+class Netdev(NamedTuple):
+    """One network interface of the host's network namespace."""
+
+    name: str
+    address: str | None = None  # PCI address of the function below it
+    dev_port: int | None = None  # which port of that function (0 for the first)
+    mac: str | None = None
+    addresses: tuple[str, ...] = ()  # "10.0.0.1/24"
+    addresses_known: bool = False
+    operstate: str | None = None  # up | down | lowerlayerdown | dormant | unknown
+    admin_up: bool | None = None  # IFF_UP
+    carrier: bool | None = None
+    carrier_changes: int | None = None
+    carrier_up_count: int | None = None
+    carrier_down_count: int | None = None
+    speed_mbit_s: int | None = None  # None where down
+    mtu: int | None = None
+    type: int | None = None  # ARPHRD: 1 Ethernet, 32 InfiniBand
+    driver: str | None = None
+    firmware: str | None = None
+    master: str | None = None  # bond or bridge above
+    bond: Mapping[str, str | tuple[str, ...]] | None = (
+        None  # {"mode": "802.3ad", "slaves": ("a", "b"), "miimon": "100"}
+    )
+    vlan: Mapping[str, int | str] | None = None  # {"id": 100, "parent": "ens1", "egress_map": "0:3"}
+    virtual: bool = False  # no device below it (bridge, veth, dummy)
+    kind: str | None = None  # of a software interface: "bond", "vlan", "veth", "ipoib"
+    port_name: str | None = None  # "p0"; "pf0vf3": a representor, not the port itself
+    counters: Mapping[str, int] | None = None
+
+
+class NetdevFacts(NamedTuple):
+    """Every interface, sorted by name."""
+
+    netdevs: tuple[Netdev, ...]
+
+
+class SourceView(NamedTuple):
+    """One interface with what sysfs adds to it."""
+
+    link: NetlinkLink
+    folder: str | None  # in sysfs; None: sysfs does not show this interface
+    place: sysfs.DevicePlace
+    awake: bool = True  # False: the device sleeps, and nothing more is asked of it
+    dev_port: int | None = None
+    driver: str | None = None
+
+
+def read(host: Host) -> Reading:
+    """Every interface of the host's network namespace. Raises Absent where neither netlink nor sysfs shows one."""
+    asking = HostReader(host)
+    addresses: dict[int, tuple[str, ...]] | None = None
+    try:
+        links = _links(asking)
+    except ReadError as why:
+        folders = sysfs.folders(asking)
+        printed = saved_links(asking)
+        if not folders and not printed:
+            raise Absent(f"no network interface: {why.reason}; nothing in {sysfs.CLASS}") from why
+        links = tuple(_filled(link, printed.pop(link.name, None)) for link in sysfs.links(asking, folders))
+        seen = [_beside(asking, link, folders[link.name]) for link in links]
+        seen += [SourceView(link, None, _place_as_printed(link)) for link in printed.values()]
+        links += tuple(printed.values())
+        asking.gap(f"addresses, and kinds but bond and vlan: {why.reason}")
+        count = _counters_of_sysfs
+    else:
+        seen = [_seen(asking, link) for link in links]
+        addresses = _addresses(asking)
+        _note_other_namespace(asking, links)
+        count = _counters_of_netlink
+    seen.sort(key=lambda one: natural(one.link.name))
+    counters = {one.link.name: count(asking, one) for one in seen if one.place.pci and one.awake}
+    speeds = _speeds(asking, seen)  # last: it may wait
+    netdevs = tuple(_netdev(one, links, addresses, counters, speeds) for one in seen)
+    return Reading(NetdevFacts(netdevs), asking.sources, asking.missing)
+
+
+PROBE = Probe("netdev", read)
+
+
+def on_pci(asking: HostReader) -> list[SourceView]:
+    """The interfaces of PCI devices that are awake, sorted by name."""
+    try:
+        seen = [_seen(asking, link) for link in _links(asking)]
+    except ReadError:
+        folders = sysfs.folders(asking)
+        seen = [_beside(asking, link, folders[link.name]) for link in sysfs.links(asking, folders)]
+    return sorted((one for one in seen if one.place.pci and one.awake), key=lambda one: natural(one.link.name))
+
+
+def natural(name: str) -> tuple[tuple[int, str], ...]:
+    """A key that sorts numbers as numbers.
+
+    >>> sorted(["ens10", "ens9", "bond0"], key=natural)
+    ['bond0', 'ens9', 'ens10']
+    """
+    parts = re.findall(r"[0-9]{1,18}|[^0-9]+", name)
+    key = [(int(part), "") if part.isascii() and part.isdigit() else (-1, part) for part in parts]
+    return (*key, (-2, name))  # "ens01" and "ens1" differ
+
+
+def _links(asking: HostReader) -> tuple[NetlinkLink, ...]:
+    """Every link of the namespace. Raises ReadError."""
+    payloads = _ask(asking, netlink.links_request(), netlink.NEW_LINK, "RTM_GETLINK")
+    try:
+        links = rtnetlink.parse_links(payloads)
+    except ParseError as why:
+        raise Failed(f"RTM_GETLINK: {why}") from why
+    if not links:
+        raise Failed("RTM_GETLINK: no link in the answer")  # there is a loopback interface in every namespace
+    return links
+
+
+def _filled(link: NetlinkLink, printed: NetlinkLink | None) -> NetlinkLink:
+    """A link of sysfs, and what only ip says of it."""
+    if printed is None:
+        return link
+    return link._replace(
+        **{name: getattr(printed, name) for name in NetlinkLink._fields if getattr(link, name) is None}
+    )
+
+
+def _place_as_printed(link: NetlinkLink) -> sysfs.DevicePlace:
+    virtual = link.type == LOOPBACK or bool(link.kind and link.kind not in PORTS_OF_A_DEVICE)
+    return sysfs.DevicePlace(link.parent_pci, virtual)
+
+
+def _addresses(asking: HostReader) -> dict[int, tuple[str, ...]] | None:
+    """Addresses by the link's index, IPv4 first; None: not known."""
+    found: dict[int, list[tuple[int, bytes, str]]] = {}
+    try:
+        for payload in _ask(asking, netlink.addresses_request(), netlink.NEW_ADDRESS, "RTM_GETADDR"):
+            address = rtnetlink.parse_address(payload)
+            if address:
+                index, family, raw, text = address
+                found.setdefault(index, []).append((family, raw, text))
+    except (ReadError, ParseError) as why:
+        asking.gap(f"addresses: {why}")
+        return None
+    return {index: tuple(text for _, _, text in sorted(some)) for index, some in found.items()}
+
+
+def _ask(asking: HostReader, request: bytes, kind: int, name: str) -> list[bytes]:
+    """Payloads of the answer's messages of one kind. Raises ReadError."""
+    try:
+        answer = netlink.messages(asking.host.netlink(netlink.ROUTE, request))
+    except ParseError as why:
+        raise Failed(f"{name}: {why}") from why
+    asking.answered(f"rtnetlink {name}")
+    return [message.payload for message in answer if message.type == kind]
+
+
+def _seen(asking: HostReader, link: NetlinkLink) -> SourceView:
+    """A link of netlink with what sysfs says of it, where sysfs shows the same interface."""
+    if link.kind and link.kind not in PORTS_OF_A_DEVICE:
+        return SourceView(link, None, sysfs.DevicePlace(virtual=True))
+    folder = f"{sysfs.CLASS}/{link.name}"
+    said = asking.attributes(folder, ("ifindex", "address"), source=f"{sysfs.CLASS}/*")
+    if (sysfs.whole(said.get("ifindex")), sysfs.mac(said.get("address"))) == (link.index, link.mac):
+        return _beside(asking, link, folder)
+    return SourceView(link, None, sysfs.DevicePlace(link.parent_pci), awake=_awake(asking, link.parent_pci))
+
+
+def _note_other_namespace(asking: HostReader, links: tuple[NetlinkLink, ...]) -> None:
+    """Say which devices' interfaces sysfs shows that are not in our network namespace."""
+    others = sorted(set(asking.names(sysfs.CLASS) or ()) - {link.name for link in links}, key=natural)
+    names = [name for name in others if sysfs.place(asking, f"{sysfs.CLASS}/{name}").pci]
+    if names:
+        asking.gap(f"in another network namespace, and not described: {', '.join(names)}")
+
+
+def _beside(asking: HostReader, link: NetlinkLink, folder: str) -> SourceView:
+    """What sysfs adds to a link. The last thing that is read here is whether the device sleeps."""
+    place = sysfs.place(asking, folder)
+    if place.pci is None and link.parent_pci:
+        place = sysfs.DevicePlace(link.parent_pci)
+    if place.virtual:
+        return SourceView(link, folder, place)
+    dev_port = asking.attributes(folder, ("dev_port",), source=f"{sysfs.CLASS}/*").get("dev_port")
+    driver = asking.link(f"{folder}/device/driver")
+    return SourceView(
+        link,
+        folder,
+        place,
+        awake=_awake(asking, place.pci),
+        dev_port=sysfs.whole(dev_port),
+        driver=driver.rsplit("/", 1)[-1] if driver else None,
+    )
+
+
+def _awake(asking: HostReader, pci: str | None) -> bool:
+    status = f"{sysfs.PCI}/*/power/runtime_status"
+    return pci is None or asking.text(status.replace("*", pci), source=status) not in SLEEPING
+
+
+def _counters_of_netlink(asking: HostReader, one: SourceView) -> dict[str, int] | None:
+    request = netlink.statistics_request(one.link.index or 0)
+    try:
+        payloads = _ask(asking, request, netlink.NEW_STATS, "RTM_GETSTATS")
+        return rtnetlink.parse_statistics(payloads[0]) if payloads else None
+    except (ReadError, ParseError) as why:
+        asking.gap(f"counters: {why}")
+        return None
+
+
+def _counters_of_sysfs(asking: HostReader, one: SourceView) -> dict[str, int] | None:
+    names = rtnetlink.COUNTERS.split()
+    if one.folder is None:
+        return None
+    said = asking.attributes(f"{one.folder}/statistics", names, source=f"{sysfs.CLASS}/*/statistics")
+    return {name: number for name in names if (number := sysfs.whole(said.get(name))) is not None} or None
+
+
+def _speeds(asking: HostReader, seen: list[SourceView]) -> dict[str, int]:
+    """Mbit/s of the interfaces of PCI devices that are up; one that does not know answers with an error."""
+    speeds: dict[str, int] = {}
+    deadline = time.monotonic() + SPEED_SECONDS
+    for one in seen:
+        if not (one.folder and one.place.pci and one.awake and one.link.operstate == "up"):
+            continue
+        if time.monotonic() > deadline:
+            asking.gap(f"some speeds: the kernel's network lock was busy for more than {SPEED_SECONDS} s")
+            break
+        try:
+            speed = sysfs.whole(as_text(asking.host.read(f"{one.folder}/speed")))
+        except ReadError:
+            continue
+        if speed:
+            speeds[one.link.name] = speed
+            asking.answered(f"{sysfs.CLASS}/*/speed")
+    return speeds
+
+
+def _netdev(
+    one: SourceView,
+    links: tuple[NetlinkLink, ...],
+    addresses: Mapping[int, tuple[str, ...]] | None,
+    counters: Mapping[str, Mapping[str, int] | None],
+    speeds: Mapping[str, int],
+) -> Netdev:
+    link = one.link
+    bond: dict[str, str | tuple[str, ...]] | None = None
+    if link.kind == "bond":
+        slaves = (other.name for other in links if other.master == link.name)
+        bond = {**(link.bond or {}), "slaves": tuple(sorted(slaves, key=natural))}
+    vlan: dict[str, int | str] | None = None
+    if link.vlan_id is not None:
+        told = {"parent": link.lower or None, "egress_map": link.vlan_egress}
+        vlan = {"id": link.vlan_id, **{key: value for key, value in told.items() if value is not None}}
+    return Netdev(
+        name=link.name,
+        address=one.place.pci,
+        dev_port=one.dev_port,
+        mac=link.mac,
+        addresses=(addresses or {}).get(link.index or 0, ()),
+        addresses_known=addresses is not None,
+        operstate=link.operstate,
+        admin_up=None if link.flags is None else bool(link.flags & rtnetlink.ADMIN_UP),
+        carrier=link.carrier,
+        carrier_changes=link.carrier_changes,
+        carrier_up_count=link.carrier_up_count,
+        carrier_down_count=link.carrier_down_count,
+        speed_mbit_s=speeds.get(link.name),
+        mtu=link.mtu,
+        type=link.type,
+        driver=one.driver,
+        master=link.master,
+        bond=bond,
+        vlan=vlan,
+        virtual=one.place.virtual,
+        kind=link.kind,
+        port_name=link.port_name,
+        counters=counters.get(link.name),
+    )

@@ -1,0 +1,175 @@
+"""Network interfaces as /sys/class/net shows them: where a device sits, and all of it where netlink has no answer.
+
+Kernel pages: Documentation/ABI/testing/sysfs-class-net, networking/bonding.rst. `speed` and `carrier` take the RTNL
+lock and can wait long on a busy host; the other attributes that are read here take no lock.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+from probes.asking import HostReader
+from probes.host.interface import Host
+from probes.netdev.rtnetlink import ADMIN_UP, NetlinkLink
+from probes.text import ParseError
+
+CLASS = "/sys/class/net"
+PCI = "/sys/bus/pci/devices"
+VLANS = "/proc/net/vlan/config"
+VLANS_LIMIT_BYTES = 256 << 10
+PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5,31}")
+MOST_FUNCTIONS = 4096
+ATTRIBUTES = (
+    *("ifindex", "address", "type", "flags", "mtu", "operstate"),
+    *("carrier_changes", "carrier_up_count", "carrier_down_count"),
+)
+
+
+# several probes ask: interfaces by folder, and what has no answer
+_below_functions: WeakKeyDictionary[Host, tuple[dict[str, str], str | None]] = WeakKeyDictionary()
+
+
+class DevicePlace(NamedTuple):
+    """Where an interface sits. Both None and not virtual: sysfs does not say."""
+
+    pci: str | None = None  # address of the PCI function below it
+    virtual: bool = False  # it lies under /sys/devices/virtual
+
+
+def folders(asking: HostReader) -> dict[str, str]:
+    """Every interface and its folder. A recorded source may hold only the folders below the PCI functions."""
+    names = asking.names(CLASS)
+    if names is not None:
+        return {name: f"{CLASS}/{name}" for name in names if name != "bonding_masters"}  # a file of the bond driver
+    if asking.host.live:
+        return {}
+    if asking.host not in _below_functions:
+        _below_functions[asking.host] = _asked(HostReader(asking.host))
+    found, missing = _below_functions[asking.host]
+    if missing:
+        asking.gap(missing)
+    return dict(found)
+
+
+def _asked(asking: HostReader) -> tuple[dict[str, str], str | None]:
+    found = {}
+    for function in (asking.names(PCI) or [])[:MOST_FUNCTIONS]:
+        for name in asking.names(f"{PCI}/{function}/net") or ():
+            found[name] = f"{PCI}/{function}/net/{name}"
+    return found, asking.missing
+
+
+def place(asking: HostReader, folder: str) -> DevicePlace:
+    """Where the interface of this folder sits, by the text of its link in /sys/class/net."""
+    if folder.startswith(PCI):
+        return place_of(folder)
+    return place_of(asking.link(folder) or "")
+
+
+def place_of(path: str) -> DevicePlace:
+    """Where an interface sits, from its path in sysfs.
+
+    >>> place_of("../../devices/pci0000:00/0000:00:05.0/0000:02:00.0/net/eth0").pci
+    '0000:02:00.0'
+    >>> place_of("../../devices/pci0000:00/0000:00:03.0/virtio0/net/ens3").pci
+    '0000:00:03.0'
+    >>> place_of("../../devices/pci0000:00/0000:00:14.0/usb1/1-5/1-5:1.0/net/usb0")
+    DevicePlace(pci=None, virtual=False)
+    """
+    parts = path.split("/")[:-2]  # without net/<name>
+    if "virtual" in parts:
+        return DevicePlace(virtual=True)
+    for part in parts[:-3:-1]:  # the device, or what it is a function of; a USB device is not the controller's
+        if PCI_ADDRESS.fullmatch(part):
+            return DevicePlace(part)
+    return DevicePlace()
+
+
+def links(asking: HostReader, interfaces: dict[str, str]) -> tuple[NetlinkLink, ...]:
+    """Every interface with what sysfs says of it."""
+    vlans = _vlans(asking)
+    return tuple(_link(asking, name, folder, vlans.get(name)) for name, folder in interfaces.items())
+
+
+def parse_vlans(text: str) -> dict[str, tuple[int, str]]:
+    r"""The id and the lower interface of every VLAN in /proc/net/vlan/config. Raises ParseError.
+
+    >>> parse_vlans("VLAN Dev name\t | VLAN ID\nName-Type: VLAN_NAME_TYPE_RAW_PLUS_VID_NO_PAD\neth0.5  | 5  | eth0\n")
+    {'eth0.5': (5, 'eth0')}
+    """
+    vlans: dict[str, tuple[int, str]] = {}
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) < 3:
+            continue  # the two lines of the heading
+        if not re.fullmatch("[0-9]{1,4}", cells[1]):
+            raise ParseError(f"{VLANS}: no VLAN id in {line[:80]!r}")
+        vlans[cells[0]] = (int(cells[1]), cells[2])
+    return vlans
+
+
+def whole(text: str | None) -> int | None:
+    """A number as sysfs prints it; None for anything else, and for -1 (not known).
+
+    >>> whole("200000"), whole("0x1003"), whole("-1"), whole("flags")
+    (200000, 4099, None, None)
+    """
+    if text and re.fullmatch("[0-9]{1,18}", text):
+        return int(text)
+    return int(text, 16) if text and re.fullmatch("0x[0-9a-f]{1,16}", text) else None
+
+
+def mac(text: str | None) -> str | None:
+    """A link-layer address; None where it is all zero, or no address.
+
+    >>> mac("b8:3f:d2:00:00:01"), mac("00:00:00:00:00:00"), mac("address")
+    ('b8:3f:d2:00:00:01', None, None)
+    """
+    return text if text and MAC.fullmatch(text) and text.strip("0:") else None
+
+
+def _link(asking: HostReader, name: str, folder: str, vlan: tuple[int, str] | None) -> NetlinkLink:
+    said = asking.attributes(folder, ATTRIBUTES, source=f"{CLASS}/*")
+    flags = whole(said.get("flags"))
+    master = asking.link(f"{folder}/master")
+    bond = _bond(asking, folder)
+    carrier = None
+    if flags is None or flags & ADMIN_UP:  # one that is down answers EINVAL
+        carrier = asking.attributes(folder, ("carrier",), source=f"{CLASS}/*").get("carrier")
+    return NetlinkLink(
+        name=name,
+        index=whole(said.get("ifindex")),
+        type=whole(said.get("type")),
+        flags=flags,
+        mac=mac(said.get("address")),
+        mtu=whole(said.get("mtu")),
+        operstate=said.get("operstate") or None,
+        carrier=carrier == "1" if carrier in ("0", "1") else None,
+        carrier_changes=whole(said.get("carrier_changes")),
+        carrier_up_count=whole(said.get("carrier_up_count")),
+        carrier_down_count=whole(said.get("carrier_down_count")),
+        kind="bond" if bond else "vlan" if vlan else None,
+        master=master.rsplit("/", 1)[-1] if master else None,
+        lower=vlan[1] if vlan else None,
+        vlan_id=vlan[0] if vlan else None,
+        bond=bond,
+    )
+
+
+def _bond(asking: HostReader, folder: str) -> dict[str, str] | None:
+    """A bond's settings; sysfs prints a word and its number ("802.3ad 4")."""
+    keys = ("mode", "miimon", "xmit_hash_policy", "active_slave")
+    said = asking.attributes(f"{folder}/bonding", keys, source=f"{CLASS}/*/bonding")
+    return {key: said[key].split()[0] for key in keys if said.get(key)} or None
+
+
+def _vlans(asking: HostReader) -> dict[str, tuple[int, str]]:
+    text = asking.text(VLANS, VLANS_LIMIT_BYTES)
+    try:
+        return parse_vlans(text) if text else {}
+    except ParseError as why:
+        asking.gap(str(why))
+        return {}

@@ -1,0 +1,173 @@
+"""Cables and optical modules: the memory in which each tells what it is and measures (SFF-8024, CMIS, SFF-8636, -8472).
+
+Asked by MODULE_EEPROM_GET of ethtool's netlink, which needs CAP_NET_ADMIN. A page takes 10 to 100 ms (I2C) under the
+RTNL lock, so this probe has its own bound, and of a cable only three short parts are read. Nothing is written, no page
+is selected by us; reading flags clears those of the past, as with any tool that reads a module.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from probes import netlink as codec
+from probes.asking import HostReader
+from probes.ethtool import netlink as genl
+from probes.ethtool.probe import REPRESENTOR, family_of
+from probes.host.interface import Absent, Denied, Host, ReadError
+from probes.netdev import probe as netdev
+from probes.netdev.sysfs import PCI
+from probes.optics import cmis as optics_cmis
+from probes.optics import eeprom as optics_reads
+from probes.optics import sff
+from probes.optics.eeprom import CMIS, SFF8472, SFF8636, Read
+from probes.optics.facts import ModuleReading
+from probes.probe import Reading
+from probes.rdma import sysfs as rdma_sysfs
+from probes.text import ParseError
+from probes.visible_interfaces import MOST_INTERFACES
+
+SECONDS = 12.0  # for all interfaces together
+INFINIBAND = 32  # ARPHRD: the interfaces of such ports have no operation for it
+CABLES = ("copper", "active_copper")  # they measure nothing
+NEEDS = "reading a module's memory needs CAP_NET_ADMIN"
+VIRTUAL = (
+    "0x1014",
+    "0x1016",
+    "0x1018",
+    "0x101a",
+    "0x101c",
+    "0x101e",
+)  # virtual functions of mlx5, as a guest sees them
+
+
+class ModuleSocket(NamedTuple):
+    """What is plugged into the port of one interface; else why that is not known."""
+
+    name: str
+    module: ModuleReading | None = None
+    reason: str | None = None
+
+
+class OpticsFacts(NamedTuple):
+    """Interfaces by name."""
+
+    sockets: tuple[ModuleSocket, ...]
+
+
+def read(host: Host) -> Reading:
+    """The module of every interface of a PCI device. Raises Absent where there is none."""
+    asking = HostReader(host)
+    family = family_of(asking)
+    if family is None:
+        raise Absent("this kernel has no ethtool netlink")
+    functions = rdma_sysfs.functions(host)
+    found: list[ModuleSocket] = []
+    deadline = time.monotonic() + SECONDS
+    denied: str | None = None  # why this process may not read any
+    for one in netdev.on_pci(asking)[:MOST_INTERFACES]:
+        name, index, pci = one.link.name, one.link.index, one.place.pci or ""
+        if index is None or REPRESENTOR.fullmatch(one.link.port_name or ""):
+            continue
+        why_not = functions.get(pci) or _virtual(asking, pci)
+        if one.link.type == INFINIBAND:
+            why_not = "the interface of an InfiniBand port cannot read a module's memory"
+        elif denied:
+            why_not = denied
+        elif time.monotonic() > deadline:
+            why_not = f"not reached: the modules before it took {SECONDS:.0f} s"
+            asking.gap(f"{name}: {why_not}")
+        if why_not:
+            found.append(ModuleSocket(name, reason=why_not))
+            continue
+        try:
+            found.append(_socket(asking, name, Memory(host, family, index)))
+        except Denied as why:
+            asking.gap(NEEDS)
+            denied = f"{why.code or 'EPERM'}: {NEEDS}"
+            found.append(ModuleSocket(name, reason=denied))
+    if not found:
+        raise Absent("no interface of a PCI device that is awake")
+    return Reading(OpticsFacts(tuple(found)), asking.sources, asking.missing)
+
+
+class Memory:
+    """The memory of one module."""
+
+    def __init__(self, host: Host, family: int, index: int) -> None:
+        self.host = host
+        self.family = family
+        self.index = index
+
+    def bytes_of(self, part: Read) -> bytes:
+        """One part, whole. Raises ReadError, and ParseError where it is of another length."""
+        request = genl.eeprom_request(self.family, self.index, *part)
+        data = genl.parse_eeprom(self.host.netlink(codec.GENERIC, request))
+        if len(data) != part[2]:
+            raise ParseError(f"ethtool: {len(data)} bytes of a module where {part[2]} were asked for")
+        return data
+
+    def page(self, part: Read) -> bytes:
+        """A page that not every module has: empty where it does not answer."""
+        try:
+            return self.bytes_of(part)
+        except (ReadError, ParseError):
+            return b""
+
+
+def module_of(memory: Memory) -> ModuleReading:
+    """What the module tells, by the layout of its memory. Raises ReadError and ParseError."""
+    code = memory.bytes_of(optics_reads.FIRST)[0]
+    if code in SFF8472:
+        serial = memory.bytes_of(optics_reads.SFF8472_SERIAL)
+        more = memory.page(optics_reads.SFF8472_DIAGNOSTICS) if sff.has_monitors(serial) else b""
+        return sff.parse_sff8472(serial, more)
+    if code not in CMIS and code not in SFF8636:
+        raise ParseError(f"a module of kind 0x{code:02x}, whose memory is laid out in another way")
+    lower, upper = memory.bytes_of(optics_reads.LOWER), memory.bytes_of(optics_reads.UPPER)
+    if code in SFF8636:
+        said = sff.parse_sff8636(lower, upper, {})
+        if said.media in CABLES or not sff.is_paged(lower):
+            return said
+        return sff.parse_sff8636(lower, upper, {3: memory.page(optics_reads.SFF8636_THRESHOLDS)})
+    said = optics_cmis.parse(lower, upper, {})
+    if said.media in CABLES or not optics_cmis.is_paged(lower):
+        return said
+    memory.page(optics_reads.CMIS_FLAGS)  # those of the past; what is flagged now is flagged again
+    wanted = {
+        1: optics_reads.CMIS_ADVERTISED,
+        2: optics_reads.CMIS_THRESHOLDS,
+        0x11: optics_reads.CMIS_LANES,
+    }
+    return optics_cmis.parse(lower, upper, {page: memory.page(part) for page, part in wanted.items()})
+
+
+def _socket(asking: HostReader, name: str, memory: Memory) -> ModuleSocket:
+    """What is plugged in, or why that is not known. Raises Denied."""
+    try:
+        module = module_of(memory)
+    except Denied:
+        raise
+    except Absent as why:
+        return ModuleSocket(name, reason=why.reason)
+    except ReadError as why:
+        if why.code not in ("EOPNOTSUPP", "EIO", "ENODEV", "EINVAL"):  # no such operation; no module plugged in
+            asking.gap(f"{name}: {why.reason}")
+        return ModuleSocket(name, reason=f"{why.code}: {_meaning(why)}")
+    except ParseError as why:
+        asking.gap(f"{name}: {why}")
+        return ModuleSocket(name, reason=str(why))
+    asking.answered("ethtool -m")
+    return ModuleSocket(name, module)
+
+
+def _meaning(why: ReadError) -> str:
+    known = {"EOPNOTSUPP": "the driver cannot read a module's memory", "EIO": "no module answers"}
+    return known.get(why.code or "", why.reason)
+
+
+def _virtual(asking: HostReader, pci: str) -> str | None:
+    """Why there is no module: a virtual function has none, and its firmware logs an error for every question."""
+    said = asking.attributes(f"{PCI}/{pci}", ("vendor", "device"), source=f"{PCI}/*")
+    guest = said.get("vendor") == "0x15b3" and said.get("device") in VIRTUAL
+    return "a virtual function has no module" if guest or asking.link(f"{PCI}/{pci}/physfn") else None

@@ -1,0 +1,169 @@
+"""RDMA devices as the kernel's RDMA netlink tells them (rdma/rdma_netlink.h, nldev): protocol, interface of a port,
+and whether devices are shared between network namespaces. No privilege is needed.
+
+Attributes follow the message header directly. Saved outputs of `rdma system` and `rdma dev` say the same.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from sys import byteorder
+from typing import NamedTuple
+
+from probes import netlink
+from probes.asking import HostReader
+from probes.host.interface import Absent, Failed, Host, ReadError
+from probes.netdev.probe import natural
+from probes.netlink import IS_DUMP, IS_REQUEST, attribute, attributes
+from probes.probe import Reading
+from probes.text import ParseError
+
+RDMA = 20  # NETLINK_RDMA
+GET, PORT_GET, SYSTEM_GET = (5 << 10 | command for command in (1, 5, 6))  # RDMA_NL_NLDEV, RDMA_NLDEV_CMD_*
+DEVICE_INDEX, DEVICE_NAME, PORT_INDEX, FIRMWARE = 1, 2, 3, 5  # RDMA_NLDEV_ATTR_*
+INTERFACE_NAME, NAMESPACE_MODE, PROTOCOL = 51, 66, 67
+MODES = {0: "exclusive", 1: "shared"}
+PROTOCOLS = ("ib", "roce", "iw", "opa", "usnic")
+MOST_DEVICES = 1024
+U32 = struct.Struct("=I")
+SAVED_SYSTEM = (("rdma", "system"), ("rdma", "system", "show"))
+SAVED_DEVICES = (("rdma", "dev"), ("rdma", "dev", "show"))
+
+
+class NetlinkDevice(NamedTuple):
+    """One RDMA device."""
+
+    name: str
+    protocol: str | None = None  # ib | roce | iw | opa | usnic
+    interfaces: tuple[tuple[int, str], ...] = ()  # port and its network interface
+
+
+class RdmaNetlinkFacts(NamedTuple):
+    """Every device of our RDMA namespace, sorted by name. Empty: there is none."""
+
+    devices: tuple[NetlinkDevice, ...]
+    namespaces: str | None = None  # shared | exclusive
+
+
+def read(host: Host) -> Reading:
+    """All of it. Raises ReadError; Absent where the kernel has no RDMA netlink and no output is saved."""
+    asking = HostReader(host)
+    try:
+        payloads = _ask(asking, GET, "RDMA_NLDEV_CMD_GET")
+    except ReadError as why:
+        facts = _saved(asking)
+        if facts is None:
+            if why.code == "EPROTONOSUPPORT":
+                raise Absent("RDMA netlink is not there: the kernel module ib_core is not loaded") from why
+            raise
+        return Reading(facts, asking.sources, asking.missing)
+    found = parse_devices(payloads)
+    devices = tuple(_with_ports(asking, index, device) for index, device in found[:MOST_DEVICES])
+    facts = RdmaNetlinkFacts(tuple(sorted(devices, key=lambda d: natural(d.name))), _namespaces(asking))
+    return Reading(facts, asking.sources, asking.missing)
+
+
+def question(kind: int, device: int | None = None) -> bytes:
+    """Devices (GET), the ports of one (PORT_GET), or the settings of the whole system (SYSTEM_GET).
+
+    >>> len(question(GET)), len(question(PORT_GET, 0))
+    (16, 24)
+    """
+    body = b"" if device is None else attribute(DEVICE_INDEX, U32.pack(device))
+    return netlink.request(kind, IS_REQUEST if kind == SYSTEM_GET else IS_REQUEST | IS_DUMP, body)
+
+
+def parse_devices(payloads: list[bytes]) -> list[tuple[int, NetlinkDevice]]:
+    """Index and device; one without index or name is left out. Raises Failed for what is no list of attributes."""
+    found = []
+    for said in map(_attributes, payloads):
+        index, name = _number(said.get(DEVICE_INDEX)), _text(said.get(DEVICE_NAME))
+        protocol = _text(said.get(PROTOCOL))
+        if index is not None and name:
+            found.append((index, NetlinkDevice(name, protocol if protocol in PROTOCOLS else None)))
+    return found
+
+
+def parse_ports(payloads: list[bytes]) -> tuple[tuple[int, str], ...]:
+    """Ports that have a network interface in our namespace. Raises Failed."""
+    rows = []
+    for said in map(_attributes, payloads):
+        port, interface = _number(said.get(PORT_INDEX)), _text(said.get(INTERFACE_NAME))
+        if port is not None and interface:
+            rows.append((port, interface))
+    return tuple(sorted(set(rows)))
+
+
+def parse_system(text: str) -> str | None:
+    r"""`rdma system`: shared or exclusive.
+
+    >>> parse_system("netns shared copy-on-fork on\n"), parse_system("netns what")
+    ('shared', None)
+    """
+    match = re.search(r"\bnetns (shared|exclusive)\b", text)
+    return match[1] if match else None
+
+
+def parse_dev(text: str) -> tuple[NetlinkDevice, ...]:
+    """`rdma dev`: "0: mlx5_0: node_type ca protocol roce fw ..". Older versions do not print the protocol."""
+    found = {}
+    for line in text.splitlines()[:MOST_DEVICES]:
+        match = re.match(r"[0-9]{1,6}: ([\w.-]{1,64}): (.*)", line)
+        if match:
+            protocol = re.search(r"\bprotocol (\w{1,16})", match[2])
+            known = protocol[1] if protocol and protocol[1] in PROTOCOLS else None
+            found[match[1]] = NetlinkDevice(match[1], known)
+    return tuple(sorted(found.values(), key=lambda device: natural(device.name)))
+
+
+def _with_ports(asking: HostReader, index: int, device: NetlinkDevice) -> NetlinkDevice:
+    try:
+        return device._replace(interfaces=parse_ports(_ask(asking, PORT_GET, "RDMA_NLDEV_CMD_PORT_GET", index)))
+    except ReadError as why:
+        asking.gap(f"ports of {device.name}: {why.reason}")
+        return device
+
+
+def _namespaces(asking: HostReader) -> str | None:
+    try:
+        payloads = _ask(asking, SYSTEM_GET, "RDMA_NLDEV_CMD_SYS_GET")
+        mode = _number(_attributes(payloads[0]).get(NAMESPACE_MODE)) if payloads else None
+    except ReadError as why:
+        asking.gap(f"namespaces: {why.reason}")
+        return None
+    return None if mode is None else MODES.get(mode)
+
+
+def _ask(asking: HostReader, kind: int, name: str, device: int | None = None) -> list[bytes]:
+    """Payloads of the answer's messages. Raises ReadError."""
+    try:
+        answer = netlink.messages(asking.host.netlink(RDMA, question(kind, device)))
+    except ParseError as why:
+        raise Failed(f"{name}: {why}") from why
+    asking.answered(f"RDMA netlink {name}")
+    return [message.payload for message in answer if message.type == kind]
+
+
+def _saved(asking: HostReader) -> RdmaNetlinkFacts | None:
+    outputs = {argv: asking.output(*argv) for argv in SAVED_SYSTEM + SAVED_DEVICES if asking.host.has_output(*argv)}
+    if not outputs:
+        return None
+    devices = next((found for argv in SAVED_DEVICES if (found := parse_dev(outputs.get(argv) or ""))), ())
+    modes = (parse_system(outputs.get(argv) or "") for argv in SAVED_SYSTEM)
+    return RdmaNetlinkFacts(devices, next((mode for mode in modes if mode), None))
+
+
+def _attributes(payload: bytes) -> dict[int, bytes]:
+    try:
+        return attributes(payload)
+    except ParseError as why:
+        raise Failed(f"RDMA netlink: {why}") from why
+
+
+def _number(raw: bytes | None) -> int | None:
+    return int.from_bytes(raw, byteorder) if raw and len(raw) in (1, 4) else None
+
+
+def _text(raw: bytes | None) -> str | None:
+    return raw.split(b"\0", 1)[0].decode("utf-8", "replace") or None if raw else None

@@ -1,0 +1,180 @@
+"""RDMA devices from what tools print: the fallback where /sys/class/infiniband is not in the source.
+
+Tools: infiniband-diags (ibstat, ibstatus), rdma-core (ibv_devinfo, ibv_devices), iproute2 (rdma), MLNX_OFED
+(ibdev2netdev, show_gids). All of them read the same sysfs and verbs, so they may complete each other.
+
+Parses the output of `rdma link` (iproute2): a line a port.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from typing import TypeVar
+
+from probes.asking import HostReader
+from probes.host.commands import RDMA
+from probes.host.interface import Absent, Failed, Host, ReadError
+from probes.probe import Reading
+from probes.rdma import normalize as rdma_words
+from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort
+from probes.rdma.ibstat import parse_ibstat, parse_ibstatus
+from probes.rdma.ibv_devinfo import parse_ibv_devices, parse_ibv_devinfo
+from probes.rdma.normalize import ParsedTool
+from probes.rdma.ofed_scripts import parse_ibdev2netdev, parse_show_gids
+from probes.text import ParseError
+
+_LINK = re.compile(rf"(?:link|[0-9]{{1,4}}/[0-9]{{1,4}}:)\s+({rdma_words.NAME})/([0-9]{{1,4}}):?(?:\s|$)")
+_KEYS = frozenset({"state", "physical_state", "netdev", "lid", "sm_lid"})
+
+
+def parse_rdma_link(text: str) -> ParsedTool:
+    """Every port that the text names, by device. Raises ParseError without any.
+
+    >>> parse_rdma_link("link roceo1/1 state ACTIVE physical_state LINK_UP netdev eno1\\n").devices[0].ports[0].netdevs
+    ('eno1',)
+    >>> parse_rdma_link("link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 7 sm_lid 1 lmc 0 state INIT "
+    ...                 "physical_state LINK_UP\\n").devices[0].ports[0].lid
+    7
+    """
+    ports: dict[str, dict[int, RdmaPort]] = {}
+    cut = []
+    for line in _unwrapped(text):
+        match = _LINK.match(line)
+        if not match:
+            continue
+        name, number = match[1], int(match[2])
+        port = _port(number, line[match.end() :].split())
+        ports.setdefault(name, {})[number] = port
+        if port.state is None or port.phys_state is None:
+            cut.append(f"rdma link: {name}/{number} is cut off")
+    if not ports:
+        raise ParseError('rdma link: no line "link DEVICE/PORT ..."')
+    devices = [
+        RdmaDevice(name, software=rdma_words.is_software(name), ports=tuple(port for _, port in sorted(of.items())))
+        for name, of in ports.items()
+    ]
+    return ParsedTool(tuple(devices), tuple(cut))
+
+
+def _unwrapped(text: str) -> list[str]:
+    """One line a link: mail programs wrap them, and `-d` prints capabilities below. A blank line ends a link."""
+    whole: list[list[str]] = []
+    open_ = False
+    for line in text.splitlines():
+        bare = line.strip()
+        if _LINK.match(bare):
+            whole.append([bare])
+            open_ = True
+        elif not bare:
+            open_ = False
+        elif open_:
+            whole[-1].append(bare)
+    return [" ".join(parts) for parts in whole]
+
+
+def _port(number: int, words: list[str]) -> RdmaPort:
+    said: dict[str, str] = {}
+    for key, value in pairwise(words):
+        if key in _KEYS and value not in _KEYS:
+            said.setdefault(key, value)
+    return RdmaPort(
+        port=number,
+        link_layer=rdma_words.link_layer("InfiniBand") if "subnet_prefix" in words else None,  # no other port has one
+        state=rdma_words.state(said.get("state")),
+        phys_state=rdma_words.physical_state(said.get("physical_state")),
+        lid=rdma_words.number(said.get("lid")),
+        sm_lid=rdma_words.number(said.get("sm_lid")),
+        netdevs=(said["netdev"],) if "netdev" in said else (),
+    )
+
+
+Row = TypeVar("Row", RdmaDevice, RdmaPort, GidEntry)
+
+# Where two tools say the same thing, the one above is believed: it prints more of it, or prints it rawer.
+TOOLS: tuple[tuple[tuple[str, ...], Callable[[str], ParsedTool]], ...] = (
+    (("ibstatus",), parse_ibstatus),
+    (("ibv_devinfo", "-v"), parse_ibv_devinfo),
+    (("ibv_devinfo",), parse_ibv_devinfo),
+    (("ibstat",), parse_ibstat),
+    (("rdma", "link"), parse_rdma_link),
+    (("rdma", "link", "show"), parse_rdma_link),
+    (("ibdev2netdev", "-v"), parse_ibdev2netdev),
+    (("ibdev2netdev",), parse_ibdev2netdev),
+    (("show_gids",), parse_show_gids),
+    (("ibv_devices",), parse_ibv_devices),
+)
+
+
+def read(host: Host) -> Reading:
+    """`RdmaFacts` of all outputs that there are. Raises Absent without any, Failed where none can be understood."""
+    said: list[tuple[RdmaDevice, ...]] = []
+    ask = HostReader(host)
+    for argv, parse in TOOLS:
+        if argv not in RDMA and not host.has_output(*argv):
+            continue
+        try:
+            parsed = _asked(host, argv, parse)
+        except Absent:
+            continue
+        except ReadError as why:
+            ask.gap(why.reason)
+            continue
+        said.append(parsed.devices)
+        ask.answered(" ".join(argv))
+        for note in parsed.cut:
+            ask.gap(note)
+    if not said and ask.missing:
+        raise Failed(ask.missing)
+    if not said:
+        raise Absent("no output of ibstat, ibstatus, ibv_devinfo, rdma link, ibdev2netdev or show_gids")
+    return Reading(RdmaFacts(merge_devices(said)), ask.sources, ask.missing)
+
+
+def merge_devices(said: Iterable[Iterable[RdmaDevice]]) -> tuple[RdmaDevice, ...]:
+    """One row a device, what an earlier source lacks taken from a later one; sorted by name.
+
+    >>> [device.firmware for device in merge_devices([[RdmaDevice("a")], [RdmaDevice("a", firmware="1")]])]
+    ['1']
+    """
+    devices: dict[str, RdmaDevice] = {}
+    for device in (device for source in said for device in source):
+        known = devices.get(device.name)
+        devices[device.name] = _completed_device(known, device) if known else device
+    return tuple(devices[name] for name in sorted(devices, key=rdma_words.in_order))
+
+
+def _asked(host: Host, argv: tuple[str, ...], parse: Callable[[str], ParsedTool]) -> ParsedTool:
+    completed = host.run(*argv)
+    try:
+        return parse(completed.stdout)
+    except ParseError as why:
+        first = next(iter(completed.stderr.strip().splitlines()), "")
+        said = f" (exit {completed.returncode}: {first[:100]})" if completed.returncode or first else ""
+        raise Failed(f"{why}{said}") from why
+
+
+def _completed_device(first: RdmaDevice, second: RdmaDevice) -> RdmaDevice:
+    ports = {port.port: port for port in first.ports}
+    for port in second.ports:
+        ports[port.port] = _completed_port(ports[port.port], port) if port.port in ports else port
+    return _completed(first, second)._replace(ports=tuple(port for _, port in sorted(ports.items())))
+
+
+def _completed_port(first: RdmaPort, second: RdmaPort) -> RdmaPort:
+    gids = {gid.index: gid for gid in first.gids}
+    for gid in second.gids:
+        gids[gid.index] = _completed(gids[gid.index], gid) if gid.index in gids else gid
+    netdevs = sorted({*first.netdevs, *second.netdevs}, key=rdma_words.in_order)
+    whole = _completed(first, second)
+    return whole._replace(gids=tuple(gid for _, gid in sorted(gids.items())), netdevs=tuple(netdevs))
+
+
+def _completed(first: Row, second: Row) -> Row:
+    lacking = [name for name in first._fields if _lacks(getattr(first, name))]
+    return first._replace(**{name: getattr(second, name) for name in lacking})
+
+
+def _lacks(value: object) -> bool:
+    return value is None or value is False or value == ()

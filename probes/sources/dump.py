@@ -1,0 +1,233 @@
+"""Saved outputs of commands: which file is which command's, by its name or by what it holds.
+
+Names are those of sos: each run of characters outside [A-Za-z0-9_./-] is one "_", then "/" is "."; a suffix such as
+.txt may follow.
+
+Which command printed this text: for saved outputs whose file name says nothing.
+
+Each line of the table is a command and what all stands in its output; the first line that fits decides, so the
+special stands before the general.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Protocol
+
+from probes.host.commands import COMMANDS, NVIDIA_SMI_SAVED, SAVED
+from probes.host.files import Files, is_file
+from probes.host.interface import OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, ReadError
+
+LOOK_CHARACTERS = 64 << 10
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m|\[[04]m")  # nvidia-smi underlines a heading; a form may lose the escape
+_SMI = "nvidia-smi"
+_GPU_LINE = r"^GPU \d+: "
+_PCI_LINE = r"\A(?:[^\n]*\n){0,4}?(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z0-9][^\n]*: "
+_HEX_LINE = r"^[0-9a-f]{2,3}: (?:[0-9a-f]{2} ){15}[0-9a-f]{2}"
+_CAPABILITY = r"^[ \t]+Capabilities: "
+_MATRIX_LINE = r"^[ \t]*(?:GPU|NIC|mlx5_)\d+[ \t][^\n]*\bX\b"
+_P2P_LINE = r"^[ \t]*GPU\d+(?:[ \t]+(?:X|OK|CNS|GNS|TNS|NS|DR|U))+[ \t]*$"
+_P2P_HEADING = r"^[ \t]+GPU\d+(?:[ \t]+GPU\d+)*[ \t]*$"
+_NO_NVLINK = r"(?i)^(?:NVML: Unable to|Device does not|Nvlink queries)\b[^\n]*\bnvlink\b|^Nvlink queries"
+_TEXT = ("lspci", "-D", "-nn", "-vvv")
+_HEX = ("lspci", "-D", "-nn", "-xxxx")
+# Among the first lines one that the kernel wrote, as /dev/kmsg has it, or dmesg, journalctl or syslog print it
+_KERNEL_LINE = (
+    r"\A(?:[^\n]*\n){0,4}?(?:"
+    r"(?:\d{1,7} ?)?[ \t]*\[[ \d]{1,12}\.\d{6}\](?:\[ *[TC]\d+\])? |<\d+>\[|\d+,\d+,\d+,-;|kern +:\w+ *: "
+    r"|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\] |(?:kernel: )?NVRM: Xid \("
+    r"|(?:\d{4}-\d\d-\d\dT\S+|[^\W\d]\w{2,11}\.? {1,2}\d{1,2} [\d:]{8}) \S+ kernel: )"
+)
+
+MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
+    (((_SMI, "-q", "-x"),), (r"^<nvidia_smi_log>",)),
+    (((_SMI, "-q"),), (r"^=+NVSMI LOG=+",)),
+    (((_SMI, "--query-gpu"),), (r"\A[a-z_.]+(?: \[[\w/%]+\])?, ", r"\A[^\n]*\b(?:uuid|pci\.bus_id|pcie\.link\.\w+)\b")),
+    (((_SMI, "topo", "-p2p", "r"),), (_P2P_LINE, _P2P_HEADING)),
+    (((_SMI, "topo", "-m"),), (r"^[ \t]*GPU\d+[ \t]", _MATRIX_LINE, r"^[ \t]+GPU\d+\b")),
+    (((_SMI, "nvlink", "-e"),), (_GPU_LINE, r"^[ \t]+Link \d+: (?:Replay|Recovery|CRC) ")),
+    (((_SMI, "nvlink", "-R"),), (_GPU_LINE, r"^[ \t]+Link \d+: Remote Device ")),
+    (((_SMI, "nvlink", "-c"),), (_GPU_LINE, r"^[ \t]+Link \d+, [^\n]*: (?:true|false)")),
+    (((_SMI, "nvlink", "-s"),), (_GPU_LINE, r"^[ \t]+Link \d+: (?:[\d.]+ GB/s|<inactive>)")),
+    (((_SMI, "nvlink", "-s"),), (_GPU_LINE, _NO_NVLINK)),
+    (((_SMI, "-L"),), (rf"{_GPU_LINE}[^\n]*\(UUID: GPU-",)),
+    ((_TEXT, _HEX), (_PCI_LINE, _HEX_LINE, _CAPABILITY)),
+    ((_HEX,), (_PCI_LINE, _HEX_LINE)),
+    ((_TEXT,), (_PCI_LINE,)),
+    ((("ibstatus",),), (r"^Infiniband device '[^'\n]+' port \d+ status:",)),
+    ((("ibstat",),), (r"^CA '[^'\n]+'", r"^[ \t]*CA type:")),
+    ((("ibv_devinfo", "-v"),), (r"^hca_id:[ \t]",)),
+    ((("ibv_devices",),), (r"\A[ \t]*device[ \t]+node GUID",)),
+    ((("rdma", "link"),), (r"^(?:link |\d+/\d+: )\S+/\d+:? [^\n]*\bstate [A-Z]",)),
+    ((("ibdev2netdev",),), (r"^(?:\S+ )?\S+ port \d+ (?:\([^\n]*\) )?==> \S+ \(",)),
+    ((("show_gids",),), (r"^DEV[ \t]+PORT[ \t]+INDEX[ \t]+GID",)),
+    ((("ibdiagnet2.db_csv",),), (r"^START_(?:NODES|INDEX_TABLE|DB_CSV)\b",)),
+    ((("ibdiagnet2.net_dump",),), (r"^ *# *: *IB# *:", r": *Neighbor Guid *:")),
+    ((("iblinkinfo",),), (r"==\( {0,20}\S", r"\)==> ")),
+    ((("ibnetdiscover",),), (r'^(?:Switch|Ca|Rt)\s+\d{1,3}\s+"[SHR]-[0-9a-f]{16}"',)),
+    ((("ibnetdiscover", "-p"),), (r"^(?:CA|SW|RT) {1,5}\d{1,5} {1,2}\d{1,3} 0x[0-9a-f]{16} ",)),
+    ((("lldpctl", "-f", "json"),), (r"\A\s*\{\s*\"lldp\":",)),
+    ((("lsmod",),), (r"\A(?:Module +Size +Used by|\w+ +\d+ +\d+(?: [\w,\[\]-]*)?)$",)),
+    ((("dmesg",),), (_KERNEL_LINE,)),
+)  # fmt: skip
+
+
+def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
+    """The commands whose output this is; empty where nothing is known of it. Looks at the first LOOK_CHARACTERS.
+
+    >>> identify_command("CA 'mlx5_0'\\n\\tCA type: MT4129\\n\\tNumber of ports: 1\\n")
+    (('ibstat',),)
+    >>> identify_command("Dear all,")
+    ()
+    """
+    start = _ESCAPES.sub("", text[:LOOK_CHARACTERS]).replace("\r\n", "\n")
+    for commands, patterns in MARKS:
+        if all(re.search(pattern, start, re.MULTILINE) for pattern in patterns):
+            return commands
+    return ()
+
+
+FILES_LIMIT = 1000  # of one folder that are looked into
+SUFFIXES = (".txt", ".xml", ".log", ".out")
+LSPCI_EXTRAS = frozenset("Dnkbvx")  # options of lspci that only add to what it prints
+LONG_OPTIONS = {  # of nvidia-smi
+    "--query": "-q",
+    "--xml-format": "-x",
+    "--list-gpus": "-L",
+    "--matrix": "-m",
+    "--status": "-s",
+    "--errorcounters": "-e",
+    "--capabilities": "-c",
+    "--remotelinkinfo": "-R",
+}
+
+
+class Outputs(Protocol):
+    """Saved outputs of any kind of source."""
+
+    def completed(self, argv: tuple[str, ...]) -> Completed:
+        """See Host.run."""
+
+    def holds(self, argv: tuple[str, ...]) -> bool:
+        """See Host.has_output."""
+
+
+class SavedOutputs:
+    """The outputs that a folder (or a single file) holds, by their commands. `named`: where they lie, by the names
+    that sos would give them; without it, every file at the top is looked at."""
+
+    def __init__(self, files: Files, named: Mapping[str, str] | None = None) -> None:
+        self._files = files
+        self._paths = {name: f"/{name}" for name in _file_names(files)} if named is None else named
+        names = list(self._paths)
+        self._names: dict[tuple[str, ...], str | None] = {}
+        taken: set[str] = set()
+        for argv in COMMANDS + SAVED:
+            name = best_name(argv, names)
+            if name is not None:
+                self._names[argv] = name
+                taken.add(name)
+        for name in names if named is None else ():
+            if name not in taken:
+                for argv in identify_command(self._start(name)):
+                    self._names.setdefault(argv, name)
+
+    @property
+    def commands(self) -> list[tuple[str, ...]]:
+        """What there is an output of."""
+        return sorted(argv for argv, name in self._names.items() if name is not None)
+
+    def name_of(self, argv: tuple[str, ...]) -> str | None:
+        """Which output serves where this command's is wanted."""
+        if argv not in self._names:
+            self._names[argv] = best_name(argv, list(self._paths))
+        return self._names[argv]
+
+    def completed(self, argv: tuple[str, ...]) -> Completed:
+        """The saved output, as if the command had ended well: how it ended is not saved. Raises ReadError."""
+        name = self.name_of(argv)
+        if name is None:
+            raise Absent(f"{' '.join(argv)}: no saved output")
+        content = self._files.read(self._paths[name], OUTPUT_LIMIT_BYTES)
+        if len(content) == OUTPUT_LIMIT_BYTES:
+            raise Failed(f"{name}: longer than {OUTPUT_LIMIT_BYTES >> 20} MiB", "EFBIG")
+        return Completed(argv, 0, content.decode("utf-8", "replace"), "", 0.0)
+
+    def holds(self, argv: tuple[str, ...]) -> bool:
+        """Whether there is a saved output."""
+        return self.name_of(argv) is not None
+
+    def _start(self, name: str) -> str:
+        try:
+            return self._files.read(self._paths[name], LOOK_CHARACTERS).decode("utf-8", "replace")
+        except ReadError:
+            return ""
+
+
+def saved_name(argv: tuple[str, ...]) -> str:
+    """The name that sos gives to a command's output.
+
+    >>> saved_name(("nvidia-smi", "topo", "-m")), saved_name(("systemctl", "show", "--property=Id,Sub", "a.service"))
+    ('nvidia-smi_topo_-m', 'systemctl_show_--property_Id_Sub_a.service')
+    """
+    line = re.sub(r"^/(?:usr/)?s?bin/", "", " ".join(argv))
+    return re.sub(r"[^A-Za-z0-9_./-]+", "_", line).replace("/", ".").strip("._")
+
+
+def best_name(argv: tuple[str, ...], names: list[str]) -> str | None:
+    """The file that serves where this command's output is wanted. Options count as a set.
+
+    >>> best_name(("lspci", "-D", "-nn", "-vvv"), ["lspci_-nnvvv", "lspci_-t", "lspci_-vv.txt"])
+    'lspci_-nnvvv'
+    >>> best_name(("nvidia-smi", "-L"), ["nvidia-smi_--list-gpus", "nvidia-smi"])
+    'nvidia-smi_--list-gpus'
+    >>> best_name(("nvidia-smi", "-q"), ["nvidia-smi_-q_-x.xml"])
+    """
+    wanted_words, wanted = _parts(saved_name(argv))
+    ranked: list[tuple[int, str]] = []
+    for name in names:
+        if argv in NVIDIA_SMI_SAVED and name.startswith(saved_name(argv)):
+            ranked.append((0, name))
+        words, options = _parts(_stem(name))
+        if words != wanted_words:
+            continue
+        rank = _lspci_rank(wanted, options) if argv[0] == "lspci" else _same(wanted, options)
+        if rank is not None:
+            ranked.append((-rank, name))
+    return min(ranked)[1] if ranked else None
+
+
+def _file_names(files: Files) -> list[str]:
+    try:
+        names = files.listdir("/")
+    except ReadError:
+        return []
+    return [name for name in names[:FILES_LIMIT] if is_file(files, f"/{name}")]
+
+
+def _stem(name: str) -> str:
+    return next((name[: -len(suffix)] for suffix in SUFFIXES if name.endswith(suffix)), name)
+
+
+def _parts(stem: str) -> tuple[list[str], list[str]]:
+    tokens = [token for token in stem.split("_") if token]
+    if tokens[:1] == ["nvidia-smi"]:
+        tokens = [LONG_OPTIONS.get(token, token) for token in tokens]
+    return [t for t in tokens if not t.startswith("-")], [t for t in tokens if t.startswith("-")]
+
+
+def _same(wanted: list[str], options: list[str]) -> int | None:
+    return 0 if set(wanted) == set(options) else None
+
+
+def _lspci_rank(wanted: list[str], options: list[str]) -> int | None:
+    """How much it tells; None where it does not print what is wanted. Without -v it still names the functions."""
+    letters = "".join(options).replace("-", "")
+    if not set(letters) <= LSPCI_EXTRAS or any(option.startswith("--") for option in options):
+        return None
+    kind = "x" if any("x" in option for option in wanted) else "v"
+    if kind not in letters and (kind == "x" or letters.count("n") == 1):  # -n leaves the names of the classes out
+        return None
+    return letters.count(kind) * 8 + letters.count("n")

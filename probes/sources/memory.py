@@ -1,0 +1,149 @@
+"""Files of an archive, kept in memory: nothing of it is ever written to disk, and no link of it leaves it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
+
+from probes.host.files import follow, locate, parent_and_name, read_each
+from probes.host.filter_secrets import filter_content
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Failed, ReadError
+
+
+class SymlinkNode(NamedTuple):
+    """A symbolic link: its text."""
+
+    text: str
+
+
+class SpecialNode(NamedTuple):
+    """What is no file, link or directory: a device, a FIFO. `what` says it with its article."""
+
+    what: str
+
+
+Node: TypeAlias = dict[str, "Node"] | bytes | SymlinkNode | SpecialNode
+
+
+class MemoryFiles:
+    """A rooted tree in memory."""
+
+    def __init__(self, root: dict[str, Node] | None = None) -> None:
+        self.root: dict[str, Node] = {} if root is None else root
+
+    def add(self, path: str, node: Node) -> int:
+        """Put a node in its place, over what is there; how many nodes are new. Raises ValueError where a part of its
+        path is no directory, or climbs."""
+        names = [name for name in path.split("/") if name not in ("", ".")]
+        if ".." in names:
+            raise ValueError("climbs out of its directory with '..'")
+        new = 0
+        folder = self.root
+        for name in names[:-1]:
+            below = folder.get(name)
+            if below is None:
+                below = folder[name] = {}
+                new += 1
+            if not isinstance(below, dict):
+                raise ValueError("lies below something that is no directory")
+            folder = below
+        if not names or (isinstance(node, dict) and isinstance(folder.get(names[-1]), dict)):
+            return new
+        new += names[-1] not in folder
+        folder[names[-1]] = node
+        return new
+
+    def find(self, path: str) -> Node | None:
+        """What is at a member's name, as it stands; None where there is nothing."""
+        try:
+            return self.node("/".join(name for name in path.split("/") if name != "."))
+        except Absent:
+            return None
+
+    def node(self, real: str) -> Node:
+        """What is at a path without links. Raises Absent."""
+        node: Node = self.root
+        for name in real.split("/"):
+            if not name:
+                continue
+            if not isinstance(node, dict):
+                raise absent(real, errno.ENOTDIR)
+            if name not in node:
+                raise absent(real, errno.ENOENT)
+            node = node[name]
+        return node
+
+    def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
+        """See Host.read."""
+        node = self._at(path)
+        if isinstance(node, bytes):
+            return filter_content(path, node[:limit])
+        what = node.what if isinstance(node, SpecialNode) else "a directory"
+        raise Failed(f"{path}: is {what}, which is not read", "EINVAL")
+
+    def attributes(self, directory: str, names: Iterable[str]) -> dict[str, bytes | ReadError]:
+        """See Host.attributes."""
+        folder = self._at(directory)
+        if not isinstance(folder, dict):
+            raise absent(directory, errno.ENOTDIR)
+        answers: dict[str, bytes | ReadError] = {}
+        for name in dict.fromkeys(names):
+            node = folder.get(name)
+            if isinstance(node, bytes):
+                answers[name] = filter_content(f"{directory}/{name}", node[:READ_LIMIT_BYTES])
+            elif node is not None or "/" in name:
+                answers.update(read_each(self.read, directory, (name,)))
+        return answers
+
+    def listdir(self, path: str) -> list[str]:
+        """See Host.listdir."""
+        node = self._at(path)
+        if not isinstance(node, dict):
+            raise absent(path, errno.ENOTDIR)
+        return sorted(node)
+
+    def readlink(self, path: str) -> str:
+        """See Host.readlink."""
+        directory, name = parent_and_name(path)
+        try:
+            node = self.node(f"{follow(directory, self._link_text)}/{name}")
+        except Absent as why:
+            raise _named(path, why) from None
+        if not isinstance(node, SymlinkNode):
+            raise Absent(f"{path}: not a symbolic link", "EINVAL")
+        return node.text
+
+    def resolve(self, path: str) -> str:
+        """See Host.resolve."""
+        try:
+            return follow(path, self._link_text)
+        except Absent as why:
+            raise _named(path, why) from None
+
+    def locate(self, path: str) -> str:
+        """See Files.locate."""
+        return locate(path, self._link_text)
+
+    def below(self, directory: str) -> MemoryFiles | None:
+        """See Files.below."""
+        node = self.find(directory)
+        return MemoryFiles(node) if isinstance(node, dict) else None
+
+    def _at(self, path: str) -> Node:
+        return self.node(self.resolve(path))
+
+    def _link_text(self, here: str) -> str | None:
+        node = self.node(here)
+        return node.text if isinstance(node, SymlinkNode) else None
+
+
+def absent(path: str, code: int) -> Absent:
+    """The same words as a folder's answer: a replay must read like the original."""
+    return Absent(f"{path}: {os.strerror(code)}", errno.errorcode[code])
+
+
+def _named(path: str, why: Absent) -> Absent:
+    """The reason names the path that was asked for, not the component where it ended."""
+    return absent(path, getattr(errno, why.code or "ENOENT"))

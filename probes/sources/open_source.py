@@ -1,0 +1,133 @@
+"""Opens what `--source` and `--root` name: recognized by what it holds, never by its name."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from probes.host.commands import IB_FABRIC_SAVED
+from probes.host.files import Files, is_directory, is_file
+from probes.host.interface import OUTPUT_LIMIT_BYTES, BadSource, Host, ReadError
+
+if TYPE_CHECKING:
+    from probes.sources.dump import SavedOutputs
+    from probes.topology_files.preparsed import FactsSource
+
+__all__ = ["BadSource", "open_source"]
+
+OF_A_FABRIC = "tells of a whole InfiniBand fabric, of no single node; `fabricscope fleet topology` reads it"
+LOOKED_FOR = (
+    "neither manifest.json of a capture, nor sos_commands/ of a sosreport, nor a folder sys/ of a machine's files, "
+    "nor the start of an nvidia-bug-report.log, nor a saved command output "
+    "(such as nvidia-smi_topo_-m.txt, lspci_-vvv.txt, ibstat.txt), nor a topology of NCCL, hwloc or rdma_topo"
+)
+
+
+def open_source(path: str | None, root: str | None = None) -> Host | FactsSource:
+    """This host, this host seen through a folder, saved evidence, or a file that is already facts. Raises BadSource."""
+    if root is not None:
+        return _rooted(path, root)
+    if path is None:
+        from probes.host.live import LiveHost
+
+        return LiveHost()
+    if os.path.isdir(path):
+        return _recognized(path, _folder(path))
+    from probes.sources.archive import load
+
+    store = load(path)
+    if store is None:
+        return _bug_report(path) or _single_output(path)
+    return _recognized(path, store)
+
+
+def _rooted(path: str | None, root: str) -> Host:
+    from probes.host.live import RootedHost
+
+    if path is not None:
+        raise BadSource(f"{path}: --source and --root exclude each other")
+    if not os.path.isdir(root):
+        raise BadSource(f"{root}: is not a folder that can be read")
+    return RootedHost(root)
+
+
+def _folder(path: str) -> Files:
+    from probes.host.folder import FolderFiles
+
+    files = FolderFiles(path)
+    try:
+        files.listdir("/")
+    except ReadError as why:
+        raise BadSource(f"{path}: cannot be read: {why}") from None
+    return files
+
+
+def _recognized(path: str, store: Files) -> Host:
+    """The host that a store holds, where need be in its one leading folder."""
+    host = _host(path, store)
+    if host is None:
+        names = store.listdir("/")
+        inner = store.below(f"/{names[0]}") if len(names) == 1 else None
+        host = _host(path, inner) if inner is not None else None
+    if host is None:
+        raise BadSource(f"{path}: is not recognized: it holds {LOOKED_FOR}")
+    return host
+
+
+def _host(path: str, store: Files) -> Host | None:
+    if is_file(store, "/manifest.json"):
+        from probes.sources.capture import CaptureHost
+
+        files = store.below("/files")
+        if files is not None:
+            return CaptureHost(path, store, files)
+    from probes.sources.dump import SavedOutputs
+    from probes.sources.sosreport import is_sosreport, sos_host
+    from probes.sources.tree import TreeHost
+
+    if is_sosreport(store):
+        return sos_host(path, store)
+    outputs = SavedOutputs(store)
+    if is_directory(store, "/sys"):
+        return TreeHost("tree", path, store, outputs)
+    return _dump(path, store, outputs) if outputs.commands else None
+
+
+def _dump(path: str, files: Files, outputs: SavedOutputs) -> Host:
+    """A host of saved outputs. Raises BadSource where all that they tell of is a fabric: which node is it?"""
+    from probes.sources.tree import TreeHost
+
+    if all(argv in IB_FABRIC_SAVED for argv in outputs.commands):
+        raise BadSource(f"{path}: {OF_A_FABRIC}")
+    return TreeHost("dump", path, files, outputs)
+
+
+def _bug_report(path: str) -> Host | None:
+    from probes.sources.bug_report import bug_report_host
+
+    return bug_report_host(path)
+
+
+def _single_output(path: str) -> Host | FactsSource:
+    """One file: a topology that some tool wrote, or a saved output, by its name or by what it holds."""
+    from probes.fabric.files import LOOK_CHARACTERS, fabric_format
+    from probes.host.folder import LiveFiles
+    from probes.sources.dump import SavedOutputs
+    from probes.sources.memory import MemoryFiles
+    from probes.sources.tree import TreeHost
+    from probes.topology_files.recognize import facts_source
+
+    name = os.path.basename(path)
+    try:
+        content = LiveFiles().read(os.path.abspath(path), OUTPUT_LIMIT_BYTES)
+    except ReadError as why:
+        raise BadSource(f"{path}: cannot be read: {why}") from None
+    told = facts_source(path, content)
+    if told is not None:
+        return told
+    outputs = SavedOutputs(MemoryFiles({name: content}))
+    if all(argv in IB_FABRIC_SAVED for argv in outputs.commands):
+        if fabric_format(content[:LOOK_CHARACTERS].decode("utf-8", "replace")):
+            raise BadSource(f"{path}: {OF_A_FABRIC}")
+        raise BadSource(f"{path}: is not recognized: it is no archive, and {LOOKED_FOR}")
+    return TreeHost("dump", path, MemoryFiles(), outputs)

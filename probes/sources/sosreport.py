@@ -1,0 +1,178 @@
+"""A sosreport: the files that sos copied, and the outputs under sos_commands/ with how each command ended.
+
+sos 4 writes sos_reports/manifest.json: which command line is in which file, and its exit status. Before that only
+file names tell (the command line with odd characters as "_", cut at the longest file name, ".1" behind a repeated
+one), and the log tells what timed out. An output over sos's size limit keeps its last part only, in sos_strings/.
+Layout: sos/report/plugins/__init__.py of sosreport/sos, as its versions 4.0 to 4.10 write it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from probes.host.commands import COMMANDS, KERNEL_LOG, KERNEL_LOG_SAVED, SAVED
+from probes.host.files import Files, is_directory, is_file
+from probes.host.interface import OUTPUT_LIMIT_BYTES, Completed, Failed, ReadError, TimedOut
+from probes.sources.dump import SavedOutputs, saved_name
+from probes.sources.tree import BundleHost, parse_date_output
+
+COMMANDS_FOLDER = "sos_commands"
+MANIFEST = "/sos_reports/manifest.json"
+LOG = "/sos_logs/sos.log"
+DATES = ("/sos_commands/date/date_--utc", "/sos_commands/date/date", "/date")
+MANIFEST_LIMIT_BYTES = 4 << 20  # a line a command and a file; parsed, a hostile one takes thirty times as much
+NAMES_LIMIT = 5000
+TIMED_OUT, NOT_RUNNABLE, NOT_FOUND = 124, 126, 127  # exit statuses as sos notes them
+
+_OURS = re.compile(rf"(?:{'|'.join(sorted({argv[0] for argv in COMMANDS + SAVED}))})(?:[_.].*)?", re.DOTALL)
+_JOURNALS = frozenset(saved_name(argv) for argv in KERNEL_LOG + KERNEL_LOG_SAVED)  # sos saves many, and large ones
+_OUTPUT = re.compile(r"(?:\./)?(?:[^/]+/)?sos_(?:commands|strings)/(?:[^/]+/)*([^/]*)")
+_LOGS = re.compile(r"(?:\./)?(?:[^/]+/)?var/")
+_TIMED_OUT = re.compile(r"\[plugin:\w{1,40}\] command '([^'\n]{1,1000})' timed out")
+
+
+def is_sosreport(files: Files) -> bool:
+    """Whether a folder or archive is one."""
+    return is_directory(files, f"/{COMMANDS_FOLDER}")
+
+
+def is_of_sos(name: str) -> bool:
+    """Whether the member of this name shows that an archive is a sosreport."""
+    return _OUTPUT.fullmatch(name) is not None
+
+
+def is_read(name: str) -> bool:
+    """Whether anything is ever asked of a member of a sosreport. Its logs are most of what it weighs.
+
+    >>> folder = "sosreport-a/sos_commands"
+    >>> is_read(f"{folder}/pci/lspci_-nnvv"), is_read(f"{folder}/logs/journalctl_--no-pager_--boot")
+    (True, True)
+    >>> is_read(f"{folder}/logs/journalctl_--no-pager_--boot_-1"), is_read("sosreport-a/var/log/messages")
+    (False, False)
+    """
+    output = _OUTPUT.fullmatch(name)
+    return _is_ours(output[1]) or output[1].startswith("date") if output else not _LOGS.match(name)
+
+
+def sos_host(path: str, files: Files) -> BundleHost:
+    """The machine of a sosreport."""
+    runs = _from_manifest(files)
+    outputs = _SosOutputs(files, _from_names(files) | {name: run for name, run in runs.items() if run.place})
+    notes = {run.tool: "sos found no such command" for run in runs.values() if not run.place}
+    return BundleHost("sosreport", path, files, outputs, noun="sosreport", observed_at=_observed_at(files), notes=notes)
+
+
+class _SosCommand(NamedTuple):
+    """One command: where its output lies ("": nowhere), and how it ended."""
+
+    tool: str
+    place: str
+    status: int = 0
+    cut: bool = False
+
+
+class _SosOutputs(SavedOutputs):
+    def __init__(self, files: Files, runs: dict[str, _SosCommand]) -> None:
+        super().__init__(files, {name: run.place for name, run in runs.items()})
+        self._runs = runs
+
+    def completed(self, argv: tuple[str, ...]) -> Completed:
+        """See Host.run."""
+        run = self._runs.get(self.name_of(argv) or "")
+        command = " ".join(argv)
+        if run is not None and run.status == TIMED_OUT:
+            raise TimedOut(f"{command}: sos gave up waiting for it")
+        if run is not None and run.cut:
+            raise Failed(f"{command}: sos kept only the last part of its output", "EFBIG")
+        done = super().completed(argv)
+        return done._replace(returncode=run.status) if run is not None else done
+
+
+def _from_manifest(files: Files) -> dict[str, _SosCommand]:
+    """Name as sos mangles it -> the command, as the manifest has it; one that ended well before one that did not."""
+    found: dict[str, _SosCommand] = {}
+    for command in _commands(_document(files)):
+        line, status, place = command.get("exec"), command.get("return_code"), command.get("filepath")
+        if not isinstance(line, str):
+            continue
+        name = saved_name(tuple(line.split()))
+        run = _SosCommand(
+            saved_name(tuple(line.split()[:1])),
+            f"/{place.lstrip('/')}" if isinstance(place, str) and place else "",
+            status if isinstance(status, int) else 0,
+            bool(command.get("truncated")),
+        )
+        if not _is_ours(name) or (not run.place and run.status not in (NOT_RUNNABLE, NOT_FOUND)):
+            continue
+        if run.place and not is_file(files, run.place):
+            continue
+        known = found.get(name)
+        if known is None or (known.status and not run.status):
+            found[name] = run._replace(cut=run.cut or _is_cut(files, run.place))
+    return found
+
+
+def _from_names(files: Files) -> dict[str, _SosCommand]:
+    """The same from the file names alone."""
+    slow = {saved_name(tuple(line.split())) for line in _TIMED_OUT.findall(_text(files, LOG))}
+    found: dict[str, _SosCommand] = {}
+    for plugin in _listed(files, f"/{COMMANDS_FOLDER}"):
+        folder = f"/{COMMANDS_FOLDER}/{plugin}"
+        for name in filter(_is_ours, _listed(files, folder)):
+            if name not in found and is_file(files, f"{folder}/{name}"):
+                status = TIMED_OUT if name in slow else 0
+                found[name] = _SosCommand(name, f"{folder}/{name}", status, _is_cut(files, f"{folder}/{name}"))
+    return found
+
+
+def _is_ours(name: str) -> bool:
+    return name in _JOURNALS if name.startswith("journalctl") else _OURS.fullmatch(name) is not None
+
+
+def _is_cut(files: Files, place: str) -> bool:
+    try:
+        return "sos_strings/" in files.readlink(place)
+    except ReadError:
+        return False
+
+
+def _document(files: Files) -> Any:
+    import json  # a scan of no sosreport does not pay for it
+
+    try:
+        content = files.read(MANIFEST, MANIFEST_LIMIT_BYTES)
+        return json.loads(content) if len(content) < MANIFEST_LIMIT_BYTES else None
+    except (ReadError, ValueError, RecursionError):
+        return None
+
+
+def _commands(document: Any) -> list[dict[str, Any]]:
+    """What stands below components.report.plugins.*.commands."""
+    for key in ("components", "report", "plugins"):
+        document = document.get(key) if isinstance(document, dict) else None
+    found: list[dict[str, Any]] = []
+    for plugin in document.values() if isinstance(document, dict) else ():
+        rows = plugin.get("commands") if isinstance(plugin, dict) else None
+        found += [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return found
+
+
+def _listed(files: Files, folder: str) -> list[str]:
+    try:
+        return files.listdir(folder)[:NAMES_LIMIT]
+    except ReadError:
+        return []
+
+
+def _text(files: Files, place: str) -> str:
+    try:
+        return files.read(place, OUTPUT_LIMIT_BYTES).decode("utf-8", "replace")
+    except ReadError:
+        return ""
+
+
+def _observed_at(files: Files) -> str | None:
+    """When it was made, where a date is there with its zone: the manifest and the log keep local time without one."""
+    lines = (line for place in DATES for line in _text(files, place).splitlines()[:5])
+    return next((when for line in lines if (when := parse_date_output(line))), None)

@@ -1,0 +1,177 @@
+"""What jobs may use: how much memory they may lock, and which device nodes there are.
+
+This process's own limit says nothing of a job's. A job has its limit from the service that starts it, so those are
+asked: the running process first, else what its unit file would give it. Those of jobs are read by the probe that finds
+jobs, `probes/nccl/probe.py`. Source: proc(5) (limits, status),
+systemd.exec(5) (LimitMEMLOCK), limits.conf(5), capabilities(7).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from probes.asking import HostReader
+from probes.host.interface import Absent, Host
+from probes.probe import Probe, Reading
+from probes.system.services import CGROUPS, UNIT_FOLDERS
+
+SERVICES = ("slurmd", "containerd", "docker", "crio", "kubelet", "k3s", "rke2-agent", "pbs_mom", "lsfd", "sshd", "ssh")
+PAM_FILE, PAM_FOLDER = "/etc/security/limits.conf", "/etc/security/limits.d"
+NODE_FOLDERS = ("", "infiniband/", "nvidia-caps/", "nvidia-caps-imex-channels/")
+NODES_LIMIT = 512
+PAM_FILES_LIMIT = 64
+CAP_IPC_LOCK = 14
+_NODE = re.compile(r"(?:nvidia\S*|gdrdrv|kfd|infiniband/\S+|nvidia-caps\S*/\S+)\Z")
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+class ResourceLimit(NamedTuple):
+    """How many bytes one may lock. `exempt`: CAP_IPC_LOCK, so that the limit binds nothing; None: not known."""
+
+    who: str  # "slurmd.service", "pid 4711 (python3)", "/etc/security/limits.conf:3 * soft"
+    memlock: str  # bytes, or "unlimited"
+    exempt: bool | None = None
+    rdma: bool = False  # a process that has an RDMA device open
+
+
+class LimitFacts(NamedTuple):
+    """Limits by who has them. `device_nodes` None: /dev is not shown here."""
+
+    services: tuple[ResourceLimit, ...] = ()
+    users: tuple[ResourceLimit, ...] = ()  # lines of PAM's files
+    device_nodes: tuple[str, ...] | None = None
+
+
+def read(host: Host) -> Reading:
+    """Limits and device nodes. Raises Absent where the source shows none of it."""
+    asking = HostReader(host)
+    facts = LimitFacts(_services(asking), _users(asking), _nodes(asking))
+    if facts == LimitFacts():
+        raise Absent("neither limits of services, nor PAM's limits, nor /dev are in this source")
+    return Reading(facts, asking.sources or ("/dev",), asking.missing)
+
+
+PROBE = Probe("limits", read)
+
+
+def parse_limits(text: str) -> str | None:
+    """The soft limit of locked memory in /proc/PID/limits, bytes or "unlimited".
+
+    >>> parse_limits("Max locked memory         8388608              8388608              bytes     ")
+    '8388608'
+    """
+    found = re.search(r"^Max locked memory +(unlimited|[0-9]{1,20}) ", text, re.MULTILINE)
+    return found[1] if found else None
+
+
+def parse_exempt(status: str) -> bool | None:
+    r"""Whether a process holds CAP_IPC_LOCK; None: the text does not say.
+
+    >>> parse_exempt("CapEff:\t000001ffffffffff\n"), parse_exempt("CapEff:\t00000000a80425fb\n")
+    (True, False)
+    """
+    found = re.search(r"^CapEff:\s*([0-9a-fA-F]{1,16})$", status, re.MULTILINE)
+    return bool(int(found[1], 16) >> CAP_IPC_LOCK & 1) if found else None
+
+
+def parse_unit(texts: Iterable[str]) -> str | None:
+    r"""LimitMEMLOCK of a unit and its drop-ins, in their order: the last one counts, the soft value of a pair.
+
+    >>> parse_unit(["[Service]\nLimitMEMLOCK=64K\n", "[Service]\nLimitMEMLOCK=infinity\n"]), parse_unit(["[Unit]\n"])
+    ('unlimited', None)
+    """
+    said = None
+    for text in texts:
+        for value in re.findall(r"^LimitMEMLOCK[ \t]*=[ \t]*(\S*)[ \t]*$", text, re.MULTILINE):
+            said = value.partition(":")[0]
+    return bytes_of(said) if said else None
+
+
+def bytes_of(value: str) -> str | None:
+    """A limit as systemd writes it, in bytes.
+
+    >>> bytes_of("infinity"), bytes_of("8M"), bytes_of("65536"), bytes_of("lots")
+    ('unlimited', '8388608', '65536', None)
+    """
+    if value in ("infinity", "unlimited"):
+        return "unlimited"
+    found = re.fullmatch(r"([0-9]{1,15})([KMGT]?)", value)
+    return str(int(found[1]) * _UNITS[found[2].lower()]) if found else None
+
+
+def parse_pam(text: str, path: str) -> list[ResourceLimit]:
+    r"""Lines of limits.conf about locked memory; PAM counts in KiB.
+
+    >>> parse_pam("# x\n*  soft memlock unlimited\n@hpc - memlock 64\n", "limits.conf")[1][:2]
+    ('limits.conf:3 @hpc -', '65536')
+    """
+    rows = []
+    for number, line in enumerate(text.split("\n")[:2048], start=1):
+        words = line.partition("#")[0].split()
+        if len(words) == 4 and words[2] == "memlock":
+            value = None
+            if words[3] in ("unlimited", "infinity", "-1"):
+                value = "unlimited"
+            elif words[3].isdecimal() and len(words[3]) < 19:
+                value = str(int(words[3]) << 10)
+            if value:
+                rows.append(ResourceLimit(f"{path}:{number} {words[0][:64]} {words[1][:8]}", value[:24]))
+    return rows
+
+
+def _services(asking: HostReader) -> tuple[ResourceLimit, ...]:
+    """Of each service that runs, its first process's limit; of one that does not, its unit's, where that says one."""
+    folder = next((each for each in CGROUPS if asking.names(each)), CGROUPS[0])
+    found = []
+    for name in SERVICES:
+        pid = (asking.text(f"{folder}/{name}.service/cgroup.procs") or "").split()[:1]
+        said = of_process(asking, pid[0], f"{name}.service") if pid and pid[0].isdecimal() else None
+        unit = None if said else parse_unit(_unit_texts(asking, f"{name}.service"))
+        if said or unit:
+            found.append(said or ResourceLimit(f"{name}.service", unit or ""))
+    return tuple(found)
+
+
+def of_process(asking: HostReader, pid: str, who: str, rdma: bool = False) -> ResourceLimit | None:
+    """What one process may lock; None: not known."""
+    memlock = parse_limits(asking.text(f"/proc/{pid}/limits", source="/proc/*/limits") or "")
+    exempt = parse_exempt(asking.text(f"/proc/{pid}/status", source="/proc/*/status") or "")
+    return ResourceLimit(who, memlock, exempt, rdma) if memlock else None
+
+
+def _unit_texts(asking: HostReader, unit: str) -> list[str]:
+    """A unit and its drop-ins, by systemd's order: the strongest folder's unit, then all drop-ins by name."""
+    texts = [text for folder in UNIT_FOLDERS if (text := asking.text(f"{folder}/{unit}", 1 << 16)) is not None][:1]
+    drops: dict[str, str] = {}
+    for folder in UNIT_FOLDERS:
+        for name in asking.names(f"{folder}/{unit}.d") or ():
+            if name.endswith(".conf"):
+                drops.setdefault(name, f"{folder}/{unit}.d/{name}")
+    return texts + [asking.text(drops[name], 1 << 16) or "" for name in sorted(drops)[:PAM_FILES_LIMIT]]
+
+
+def _users(asking: HostReader) -> tuple[ResourceLimit, ...]:
+    names = [f"{PAM_FOLDER}/{name}" for name in asking.names(PAM_FOLDER) or () if name.endswith(".conf")]
+    paths = [PAM_FILE, *names[:PAM_FILES_LIMIT]]
+    texts: Mapping[str, str] = {path: asking.text(path, 1 << 16) or "" for path in paths}
+    return tuple(limit for path, text in texts.items() for limit in parse_pam(text, path))
+
+
+def _nodes(asking: HostReader) -> tuple[str, ...] | None:
+    """Device nodes of GPUs and RDMA; None where /dev is not this machine's, or not all of it was looked at."""
+    host = asking.host
+    names = asking.names("/dev") if host.live or host.kind == "capture" else None
+    if names is None:
+        return None
+    found = []
+    for folder in NODE_FOLDERS:
+        if folder and folder.rstrip("/") not in names:
+            continue
+        listed = asking.names(f"/dev/{folder}".rstrip("/"))
+        if listed is None:
+            return None
+        found += [folder + name for name in listed if _NODE.match(folder + name)]
+    asking.answered("/dev")
+    return tuple(found[:NODES_LIMIT])

@@ -1,0 +1,96 @@
+"""NUMA nodes: /sys/devices/system/node. A node without CPUs is GPU or CXL memory, not a socket.
+
+Kernel page: Documentation/ABI/stable/sysfs-devices-node.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from probes.asking import HostReader
+from probes.host.interface import Absent, Host
+from probes.probe import Probe, Reading
+from probes.system.cpu import parse_cpulist
+from probes.text import ParseError
+
+FOLDER = "/sys/devices/system/node"
+NODE = re.compile(r"node(\d{1,6})")
+MEMORY = re.compile(r"^(?:Node +\d{1,6} +)?MemTotal: +(\d{1,15}) kB", re.MULTILINE)
+MOST_DISTANCES = 4096
+
+
+class NumaNodeFacts(NamedTuple):
+    """One NUMA node. Without CPUs it is GPU or CXL memory, not a socket."""
+
+    id: int
+    cpus: str | None  # cpulist; "" : none
+    memory_mib: int | None = None
+    distances: tuple[int, ...] = ()  # to every node, in id order
+
+
+class NumaFacts(NamedTuple):
+    """Every NUMA node, by id."""
+
+    nodes: tuple[NumaNodeFacts, ...]
+
+
+def read(host: Host) -> Reading:
+    """Every node that is online. Raises ReadError where the kernel shows none."""
+    asking = HostReader(host)
+    ids = sorted(int(name[4:]) for name in host.listdir(FOLDER) if NODE.fullmatch(name))
+    if not ids:
+        raise Absent(f"{FOLDER}: no node")
+    return Reading(NumaFacts(tuple(_node(asking, node, len(ids)) for node in ids)), asking.sources, asking.missing)
+
+
+PROBE = Probe("numa", read)
+
+
+def parse_distances(text: str) -> tuple[int, ...]:
+    """One row of the distance table. Raises ParseError.
+
+    >>> parse_distances("10 21 80")
+    (10, 21, 80)
+    """
+    row = text.split()
+    if len(row) > MOST_DISTANCES or not all(word.isascii() and word.isdigit() and len(word) <= 6 for word in row):
+        raise ParseError(f"not a row of NUMA distances: {text[:80]!r}")
+    return tuple(int(word) for word in row)
+
+
+def parse_memory_mib(text: str) -> int:
+    """MemTotal of /proc/meminfo or of a node's meminfo, in MiB. Raises ParseError.
+
+    >>> parse_memory_mib("Node 0 MemTotal:       97280 kB"), parse_memory_mib("MemTotal: 2052540 kB")
+    (95, 2004)
+    """
+    found = MEMORY.search(text)
+    if not found:
+        raise ParseError(f"no MemTotal in {text[:80]!r}")
+    return int(found[1]) // 1024
+
+
+def _node(asking: HostReader, node: int, nodes: int) -> NumaNodeFacts:
+    said = asking.attributes(f"{FOLDER}/node{node}", ("cpulist", "distance", "meminfo"), source=f"{FOLDER}/node*")
+    cpus = said.get("cpulist")
+    memory_mib: int | None = None
+    distances: tuple[int, ...] = ()
+    try:
+        if cpus is not None:
+            parse_cpulist(cpus)
+    except ParseError as why:
+        asking.gap(f"node{node}: {why}")
+        cpus = None
+    try:
+        distances = parse_distances(said.get("distance", ""))
+        memory_mib = parse_memory_mib(said["meminfo"]) if "meminfo" in said else None
+    except ParseError as why:
+        asking.gap(f"node{node}: {why}")
+    if len(distances) != nodes:  # a row that does not fit cannot be read by position
+        asking.gap(f"node{node}: {len(distances)} distances for {nodes} nodes" if distances else "no distances")
+        distances = ()
+    for name, value in (("cpulist", cpus), ("meminfo", memory_mib)):
+        if value is None:
+            asking.gap(f"no {name} for some nodes")
+    return NumaNodeFacts(node, cpus, memory_mib, distances)

@@ -1,0 +1,349 @@
+"""The machine of a hwloc topology: its NUMA nodes and what is near them, processors, names.
+
+What the system calls the devices of a hwloc topology (OSDev objects): GPUs, RDMA devices, interfaces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from probes.gpu.facts import Gpu, GpuFacts, PairCell
+from probes.kernel.system import KernelFacts, VirtualizationSigns, detect_virtualization
+from probes.netdev.probe import Netdev, NetdevFacts
+from probes.pci.sysfs import decimal
+from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort
+from probes.system import cpu as masks
+from probes.system.cpu import ARM_IMPLEMENTERS, CpuPackage
+from probes.system.dmi import DmiFacts, meaning
+from probes.system.numa import NumaFacts, NumaNodeFacts
+from probes.text import ParseError
+from probes.topology_files.xml_tree import Element
+
+_DMI = {
+    "DMISysVendor": "vendor",
+    "DMIProductName": "product",
+    "DMIProductSerial": "serial",
+    "DMIBoardName": "board",
+    "DMIBoardVendor": "board_vendor",
+    "DMIBIOSVersion": "bios_version",
+    "DMIChassisSerial": "chassis_serial",
+    "DMIChassisAssetTag": "chassis_asset_tag",
+}
+_SIGNS = {
+    "DMIProductName": "product_name",
+    "DMISysVendor": "sys_vendor",
+    "DMIBoardVendor": "board_vendor",
+    "DMIBIOSVendor": "bios_vendor",
+    "DMIProductVersion": "product_version",
+}
+_PACKAGES = ("Package", "Socket")  # the latter up to hwloc 1.10
+_NOT_OF_THE_TREE = ("Bridge", "PCIDev", "OSDev", "Misc")
+_NODES_LIMIT = 4096
+
+
+class HwlocNode(NamedTuple):
+    """One NUMA node as the file has it. `cpus`: those near it; `own`: whether they are its own, not its neighbour's."""
+
+    id: int
+    cpus: frozenset[int] | None
+    own: bool
+    memory_mib: int | None
+
+
+def infos(said: Element) -> dict[str, str]:
+    """The name-value pairs of an object, the first of each name; empty values are none."""
+    found: dict[str, str] = {}
+    for info in said.each("info"):
+        name, value = info.said("name"), info.said("value")
+        if name and value:
+            found.setdefault(name, value)
+    return found
+
+
+def numa_nodes(machine: Element) -> list[HwlocNode]:
+    """Every NUMA node, in the order of the file. Raises ParseError."""
+    found: dict[int, HwlocNode] = {}
+    for said in objects(machine, "NUMANode"):
+        number = decimal(said.said("os_index") or "")
+        if number is None or number < 0 or number in found or len(found) >= _NODES_LIMIT:
+            raise ParseError("NUMA nodes without a number of their own")
+        found[number] = HwlocNode(number, _members(said.said("cpuset")), True, _mib(said.said("local_memory")))
+    taken: set[int] = set()
+    for number in sorted(found):
+        node = found[number]
+        if node.cpus is not None and node.cpus & taken:
+            found[number] = node._replace(own=False)  # the kernel gives a processor to one node only
+        elif node.cpus:
+            taken |= node.cpus
+    return list(found.values())
+
+
+class Locality:
+    """Which NUMA node an object is at."""
+
+    def __init__(self, nodes: Sequence[HwlocNode]) -> None:
+        self.with_cpus = frozenset(node.id for node in nodes if node.own and node.cpus != frozenset())
+
+    def node(self, said: Element, above: int | None) -> int | None:
+        """The one node with processors that the object is near; None where it is near several. `above`: of the
+        object that holds it, for what says nothing of itself."""
+        near = _members(said.said("nodeset"))
+        if near is None:
+            own = [child for child in said.each("object") if child.said("type") == "NUMANode"]
+            numbers = [decimal(each.said("os_index") or "") for each in (own or [said] if _is_node(said) else own)]
+            near = frozenset(number for number in numbers if number is not None)
+        if not near:
+            return above
+        choice = near & self.with_cpus
+        return next(iter(choice)) if len(choice) == 1 else None
+
+
+def numa_facts(root: Element, machine: Element, nodes: Sequence[HwlocNode]) -> NumaFacts | None:
+    """The nodes by number, with the kernel's distances where the file holds them."""
+    rows = _distances(root, machine, [node.id for node in nodes])
+    made = [NumaNodeFacts(node.id, _cpus(node), node.memory_mib, rows.get(node.id, ())) for node in nodes]
+    return NumaFacts(tuple(sorted(made, key=lambda node: node.id))) if made else None
+
+
+def kernel(root: Element, machine: Element, nodes: Sequence[HwlocNode]) -> KernelFacts:
+    """Names of the system, and whether its firmware is a virtual machine's."""
+    said = infos(root) | infos(machine)
+    signs = {name: said[key] for key, name in _SIGNS.items() if key in said}
+    platform = f"platform\t: {said['PlatformName']}" if "PlatformName" in said else None
+    kind, known = detect_virtualization(VirtualizationSigns(cpuinfo=platform, dmi=signs))
+    sizes = [node.memory_mib for node in nodes]
+    return KernelFacts(
+        hostname=said.get("HostName"),
+        kernel=said.get("OSRelease"),
+        arch=said.get("Architecture"),
+        virtualization=kind,
+        virtualization_known=known,
+        memory_mib=sum(size for size in sizes if size) if sizes and None not in sizes else None,
+    )
+
+
+def dmi(machine: Element) -> DmiFacts | None:
+    """What the firmware calls the machine; on POWER, its model."""
+    said = infos(machine)
+    found = {name: meaning(said[key]) for key, name in _DMI.items() if key in said}
+    if not found and "PlatformModel" in said:
+        found["product"] = said["PlatformModel"]
+    return DmiFacts(**found) if found else None
+
+
+def cpu(machine: Element) -> CpuPackage | None:
+    """The processors, as the first package names them."""
+    packages = [said for kind in _PACKAGES for said in objects(machine, kind)]
+    said = infos(machine) | (infos(packages[0]) if packages else {})
+    online = _members(machine.said("cpuset"))
+    found = CpuPackage(
+        vendor=said.get("CPUVendor") or _implementer(said.get("CPUImplementer")),
+        family=decimal(said.get("CPUFamilyNumber", "")),
+        model=decimal(said.get("CPUModelNumber", "")),
+        name=said.get("CPUModel"),
+        sockets=len(packages) or None,
+        online=masks.cpulist(sorted(online)) if online else None,
+    )
+    return None if found == CpuPackage() else found
+
+
+def objects(above: Element, kind: str) -> Iterator[Element]:
+    """Objects of one kind below another, in the order of the file; what is below devices is none of the machine."""
+    for child in above.each("object"):
+        said = child.said("type")
+        if said == kind:
+            yield child
+        if said not in _NOT_OF_THE_TREE:
+            yield from objects(child, kind)
+
+
+def _is_node(said: Element) -> bool:
+    return said.said("type") == "NUMANode"
+
+
+def _members(mask: str | None) -> frozenset[int] | None:
+    """None too for a mask without end ("0xf...f")."""
+    try:
+        return frozenset(masks.members(mask)) if mask else None
+    except ParseError:
+        return None
+
+
+def _mib(text: str | None) -> int | None:
+    """From bytes."""
+    return int(text) >> 20 if text is not None and re.fullmatch(r"[0-9]{1,18}", text) else None
+
+
+def _cpus(node: HwlocNode) -> str | None:
+    if node.cpus is None:
+        return None
+    return masks.cpulist(sorted(node.cpus)) if node.own else ""
+
+
+def _implementer(text: str | None) -> str | None:
+    try:
+        return ARM_IMPLEMENTERS.get(int(text or "", 0))
+    except ValueError:
+        return None
+
+
+def _distances(root: Element, machine: Element, ids: Sequence[int]) -> dict[int, tuple[int, ...]]:
+    """Rows by node, each in the order of the numbers. Format 1 has them in the machine, relative to a base."""
+    for table in root.each("distances2"):
+        if table.said("name") == "NUMALatency" and table.said("indexing") == "os":
+            indexes = _numbers("".join(word for each in table.each("indexes") for word in each.words))
+            values = _numbers("".join(word for each in table.each("u64values") for word in each.words))
+            return _rows(indexes, values, ids)
+    for table in machine.each("distances"):
+        base = _real(table.said("latency_base"))
+        latencies = [_real(each.said("value")) for each in table.each("latency")]
+        return _rows(list(ids), [round(base * each) for each in latencies], ids)
+    return {}
+
+
+def _rows(indexes: Sequence[int], values: Sequence[int], ids: Sequence[int]) -> dict[int, tuple[int, ...]]:
+    size = len(indexes)
+    if sorted(indexes) != sorted(ids) or len(values) != size * size or any(not 0 < value < 1000 for value in values):
+        return {}
+    order = sorted(range(size), key=lambda place: indexes[place])
+    return {indexes[row]: tuple(values[row * size + column] for column in order) for row in order}
+
+
+def _numbers(text: str) -> list[int]:
+    return [number if (number := decimal(word)) is not None else -1 for word in text.split()]
+
+
+def _real(text: str | None) -> float:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return 0.0
+    return value if 0 < value < 1000 else 0.0
+
+
+_NUMBERED = re.compile(r"(nvml|rsmi)([0-9]{1,4})")
+_PORT = re.compile(r"Port([0-9]{1,3})(State|LID|GID([0-9]{1,3}))")
+_STATES = {"1": "DOWN", "2": "INIT", "3": "ARMED", "4": "ACTIVE", "5": "ACTIVE_DEFER"}
+_NETWORK, _OPENFABRICS = 2, 3  # osdev_type up to format 2
+_NETWORK_BIT, _OPENFABRICS_BIT = 16, 32  # from format 3 on it is a set
+_NOT_SAID = "a hwloc topology does not say which NVLinks there are"
+
+
+class HwlocDevice(NamedTuple):
+    """One OSDev. `address`: the PCI function that it hangs from; None: from none. `version`: of the format."""
+
+    address: str | None
+    said: Element
+    version: int
+
+    @property
+    def name(self) -> str:
+        """What the system, or the library that found it, calls it."""
+        return self.said.said("name") or ""
+
+    @property
+    def is_interface(self) -> bool:
+        """Whether it is a network interface."""
+        kind = decimal(self.said.said("osdev_type") or "") or 0
+        return bool(kind & _NETWORK_BIT) if self.version >= 3 else kind == _NETWORK
+
+    @property
+    def is_rdma(self) -> bool:
+        """Whether it is an RDMA device."""
+        kind = decimal(self.said.said("osdev_type") or "") or 0
+        return bool(kind & _OPENFABRICS_BIT) if self.version >= 3 else kind == _OPENFABRICS
+
+
+def gpus(devices: Sequence[HwlocDevice], told_by: str) -> GpuFacts | None:
+    """GPUs that NVML (the driver's own list) or ROCm SMI numbered, else those that CUDA or OpenCL name by model."""
+    numbered = [device for device in devices if device.address and _NUMBERED.fullmatch(device.name)]
+    if not numbered:
+        models = {d.address: model for d in devices if d.address and (model := infos(d.said).get("GPUModel"))}
+        made = [Gpu(address=address, name=models[address], nvlink_reason=_NOT_SAID) for address in sorted(models)]
+        return GpuFacts(tuple(made), told_by=told_by) if made else None
+    by_nvml = all(device.name.startswith("nvml") for device in numbered)
+    return GpuFacts(tuple(map(_gpu, numbered)), pairs=tuple(_xgmi(numbered)), told_by=None if by_nvml else told_by)
+
+
+def rdma(devices: Sequence[HwlocDevice]) -> RdmaFacts | None:
+    """RDMA devices with state, LID and GIDs of their ports."""
+    found = {d.name: _device(d) for d in devices if d.name and d.is_rdma}
+    return RdmaFacts(tuple(found[name] for name in sorted(found))) if found else None
+
+
+def netdevs(devices: Sequence[HwlocDevice]) -> NetdevFacts | None:
+    """Interfaces of PCI functions."""
+    found = {d.name: _netdev(d) for d in devices if d.name and d.is_interface}
+    return NetdevFacts(tuple(found[name] for name in sorted(found))) if found else None
+
+
+def _gpu(device: HwlocDevice) -> Gpu:
+    said = infos(device.said)
+    uuid = said.get("NVIDIAUUID") or said.get("AMDUUID") or ""
+    return Gpu(
+        index=_index(device.name),
+        address=device.address,
+        name=said.get("GPUModel"),
+        uuid=uuid if uuid.strip("0") else None,
+        serial=said.get("NVIDIASerial") or said.get("AMDSerial"),
+        nvlink_reason=_NOT_SAID if device.name.startswith("nvml") else None,
+    )
+
+
+def _index(name: str) -> int | None:
+    match = _NUMBERED.fullmatch(name)
+    return int(match[2]) if match else None
+
+
+def _xgmi(devices: Sequence[HwlocDevice]) -> Iterator[PairCell]:
+    """Each pair once, where either end names the other."""
+    known = {device.name for device in devices}
+    pairs = set()
+    for device in devices:
+        for peer in infos(device.said).get("XGMIPeers", "").split():
+            if peer in known and peer != device.name:
+                pairs.add(tuple(sorted((_index(device.name) or 0, _index(peer) or 0))))
+    for a, b in sorted(pairs):
+        yield PairCell(f"GPU{a}", f"GPU{b}", "XGMI")
+
+
+def _device(device: HwlocDevice) -> RdmaDevice:
+    said = infos(device.said)
+    ports: dict[int, RdmaPort] = {}
+    for key, value in said.items():
+        match = _PORT.fullmatch(key)
+        if match is None:
+            continue
+        number = int(match[1])
+        port = ports.get(number, RdmaPort(port=number))
+        if match[2] == "State":
+            port = port._replace(state=_STATES.get(value))
+        elif match[2] == "LID":
+            port = port._replace(lid=_hexadecimal(value))
+        else:
+            port = port._replace(gids=(*port.gids, GidEntry(index=int(match[3]), gid=value)))
+        ports[number] = port
+    return RdmaDevice(
+        name=device.name,
+        address=device.address,
+        node_guid=said.get("NodeGUID"),
+        system_image_guid=said.get("SysImageGUID"),
+        ports=tuple(ports[number] for number in sorted(ports)),
+    )
+
+
+def _hexadecimal(text: str) -> int | None:
+    return int(text, 16) if re.fullmatch(r"0x[0-9a-fA-F]{1,8}", text) else None
+
+
+def _netdev(device: HwlocDevice) -> Netdev:
+    said = infos(device.said)
+    port = said.get("Port", "")
+    return Netdev(
+        device.name,
+        address=device.address,
+        mac=said.get("Address"),
+        dev_port=int(port) - 1 if re.fullmatch(r"[1-9][0-9]{0,2}", port) else None,
+    )

@@ -1,0 +1,153 @@
+"""What statuses mean, and the process that ends where an attempt has used up its time."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import socket
+import subprocess
+import sys
+import time
+from email.utils import formatdate
+from pathlib import Path
+
+import psutil
+import pytest
+
+from agent.ship.folder import FolderTarget
+from agent.ship.options import TargetOptions, open_target
+from agent.ship.payload import parse_payload
+from agent.ship.target import RETRY_AFTER_LIMIT_SECONDS, SendStatus, parse_retry_after, result_of_status
+from tests.agent.ship.servers import Run, hang, report, serving, target
+from tests.conftest import ROOT
+
+
+@pytest.mark.parametrize(
+    ("statuses", "kind"),
+    [
+        ((200, 201, 202, 204), SendStatus.ACCEPTED),
+        ((400, 413, 422), SendStatus.REJECTED),
+        ((408, 409, 425, 429, 500, 502, 503, 504, 507, 520, 599), SendStatus.RETRY),
+        ((401, 403, 404, 405, 407, 410, 415, 451, 501, 505, 511, 100, 304, 700), SendStatus.BLOCKED),
+    ],
+)
+def test_every_status_has_its_consequence(statuses: tuple[int, ...], kind: SendStatus) -> None:
+    """Whose fault it is decides."""
+    assert {kind} == {result_of_status(status).status for status in statuses}
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("0", 0.0),
+        (" 120 ", 120.0),
+        ("99999999999999999999", RETRY_AFTER_LIMIT_SECONDS),
+        ("-5", None),
+        ("1.5", None),
+        ("²", None),
+        ("soon", None),
+        ("", None),
+        (None, None),
+        ("Fri, 31 Dec 1999 23:59:59 GMT", 0.0),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", RETRY_AFTER_LIMIT_SECONDS),
+        ("Fri, 99 Dec 1999 23:59:59 GMT", None),
+    ],
+)
+def test_retry_after(text: str | None, seconds: float | None) -> None:
+    """A number, a date, or nonsense."""
+    assert seconds == parse_retry_after(text)
+
+
+def test_retry_after_as_a_date() -> None:
+    """From now."""
+    seconds = parse_retry_after(formatdate(time.time() + 600, usegmt=True))
+
+    assert seconds is not None
+    assert 500 < seconds <= 600
+
+
+def test_a_file_drop(run: Run, tmp_path: Path) -> None:
+    """Whole, named by host and time, and the same report is the same file; what a killed run left there is replaced."""
+    drop = tmp_path / "drop"
+    drop.mkdir()
+    name = parse_payload(report()).file_name("gzip")
+    (drop / f".{name}.tmp").write_text("half")
+    for _ in range(2):
+        assert run.ship(FolderTarget(str(drop), "gzip"), report()).all_handed_over
+
+    assert [f"n1_20260115T000000Z_{parse_payload(report()).digest[:16]}.json.gz"] == [
+        each.name for each in drop.iterdir()
+    ]
+    assert report() == gzip.decompress((drop / name).read_bytes())
+
+
+def test_a_drop_that_is_not_there_costs_no_report(run: Run, tmp_path: Path) -> None:
+    """It may be a mount; it is not result."""
+    result = run.ship(FolderTarget(str(tmp_path / "none"), "gzip"), report())
+
+    assert (0, 1) == (result.accepted, result.waiting)
+    assert "No such file" in (result.reason or "")
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_drop_that_hangs_does_not_hold_the_run(run: Run, tmp_path: Path) -> None:
+    """As on a file server that is gone: here, a file that cannot be open_target without somebody at its other end."""
+    drop = tmp_path / "drop"
+    drop.mkdir()
+    name = parse_payload(report()).file_name("gzip")
+    target = FolderTarget(str(drop), "gzip")
+    os.mkfifo(drop / name)
+    target.write = lambda *_: (drop / name).read_bytes()  # type: ignore[method-assign]  # the one call that hangs
+    started = time.monotonic()
+    result = run.ship(target, report(), seconds=1)
+
+    assert time.monotonic() - started < 8
+    assert "hangs" in (result.reason or "")
+
+
+def test_a_resolver_that_hangs_does_not_hold_the_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No timeout reaches into the C library; the line names what was waited for."""
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(20))
+    started = time.monotonic()
+    result = run.ship(open_target(TargetOptions("http://inventory.example/"), {}), report(), seconds=1)
+
+    assert time.monotonic() - started < 8
+    assert "http://inventory.example/: no answer about the name inventory.example" == result.reason
+
+
+def test_the_first_address_of_a_name_leaves_time_for_the_others(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that nobody answers at (a listener whose queue is full), then the server."""
+    with socket.socket() as full, serving() as server:
+        full.bind(("127.0.0.2", server.port))
+        full.listen(0)
+        with contextlib.ExitStack() as stack:
+            for _ in range(2):
+                waiting = stack.enter_context(socket.socket())
+                waiting.setblocking(False)
+                waiting.connect_ex(("127.0.0.2", server.port))
+            addresses = [
+                (socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, server.port)) for host in ("127.0.0.2", "127.0.0.1")
+            ]
+            monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: addresses)
+            result = run.ship(target(server), report(), seconds=4)
+
+    assert result.all_handed_over
+
+
+def test_a_worker_ends_after_its_time_although_its_parent_was_killed(real_commands: None, run: Run) -> None:
+    """And it holds neither the spool's lock nor a pipe of the parent."""
+    with serving(hang) as server:
+        command = [sys.executable, "-m", "fabricscope", "ship", run.file(report()), "--to", server.url]
+        command += ["--spool", str(run.path), "--timeout", "3"]
+        parent = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        until = time.monotonic() + 30
+        while not server.requests and time.monotonic() < until:
+            time.sleep(0.02)
+        (worker,) = psutil.Process(parent.pid).children()
+        parent.kill()
+        assert (b"", b"") == parent.communicate(timeout=2)
+        with run.spool().lock(time.monotonic()) as is_locked:
+            assert is_locked
+        assert [worker] == psutil.wait_procs([worker], timeout=0)[1]
+        assert [worker] == psutil.wait_procs([worker], timeout=20)[0]

@@ -1,0 +1,110 @@
+"""Outputs of dcb. The texts are what dcb of iproute2 6.1 made of an answer of the fixture machines."""
+
+import pytest
+
+from probes.dcb.facts import Application, Dcb
+from probes.dcb.tools import parse_dcb
+from probes.text import ParseError
+
+PFC = """pfc-cap 8 macsec-bypass off delay 30
+prio-pfc 0:off 1:off 2:off 3:on 4:off 5:off 6:off 7:off
+requests 0:0 1:0 2:0 3:11 4:0 5:0 6:0 7:0
+indications 0:0 1:0 2:0 3:22 4:0 5:0 6:0 7:0
+"""
+PFC_JSON = (
+    '{"pfc_cap":8,"macsec_bypass":false,"delay":30,"prio_pfc":[false,false,false,true,false,false,false,false],'
+    '"requests":[0,0,0,11,0,0,0,0],"indications":[0,0,0,22,0,0,0,0]}'
+)
+ETS = """willing off ets-cap 8 cbs off
+tc-bw 0:25 1:25 2:0 3:50 4:0 5:0 6:0 7:0
+pg-bw 0:0 1:0 2:0 3:0 4:0 5:0 6:0 7:0
+tc-tsa 0:ets 1:ets 2:strict 3:ets 4:strict 5:vendor 6:cbs 7:strict
+prio-tc 0:0 1:1 2:2 3:3 4:4 5:5 6:6 7:7
+reco-tc-bw 0:0 1:0 2:0 3:0 4:0 5:0 6:0 7:0
+"""
+ETS_JSON = (
+    '{"willing":false,"ets_cap":8,"cbs":false,"tc_bw":[25,25,0,50,0,0,0,0],"pg_bw":[0,0,0,0,0,0,0,0],'
+    '"tc_tsa":["ets","ets","strict","ets","strict","vendor","cbs","strict"],"prio_tc":[0,1,2,3,4,5,6,7]}'
+)
+APP = "ethtype-prio 8906:3 \ndscp-prio 1:0 CS1:1 AF31:3 EF:5 63:7 \ndgram-port-prio 4791:3 \n"
+APP_JSON = (
+    '{"ethtype_prio":[[35078,3]],"dscp_prio":[[1,0],[8,1],[26,3," "],[46,5],[63,7]],"dgram_port_prio":[[4791,3]]}'
+)
+BUFFER = """prio-buffer 0:0 1:0 2:0 3:1 4:0 5:0 6:0 7:0
+buffer-size 0:20016b 1:262272b 2:0b 3:0b 4:0b 5:0b 6:0b 7:1Mb
+total-size 1330864b
+"""
+BUFFER_JSON = '{"prio_buffer":[0,0,0,1,0,0,0,0],"buffer_size":[20016,262272,0,0,0,0,0,1048576],"total_size":1330864}'
+SAMPLES = [("pfc", PFC), ("pfc", PFC_JSON), ("ets", ETS), ("ets", ETS_JSON), ("app", APP), ("app", APP_JSON)]
+SAMPLES += [("buffer", BUFFER), ("buffer", BUFFER_JSON)]
+
+
+@pytest.mark.parametrize("text", [PFC, PFC_JSON])
+def test_pfc(text: str) -> None:
+    assert parse_dcb("pfc", text) == Dcb(
+        "dcb",
+        pfc=(False, False, False, True, False, False, False, False),
+        delay=30,
+        frames_sent=(0, 0, 0, 11, 0, 0, 0, 0),
+        frames_received=(0, 0, 0, 22, 0, 0, 0, 0),
+    )
+
+
+@pytest.mark.parametrize("text", [ETS, ETS_JSON])
+def test_ets(text: str) -> None:
+    assert parse_dcb("ets", text) == Dcb(
+        "dcb",
+        tc_bandwidth=(25, 25, 0, 50, 0, 0, 0, 0),
+        tc_tsa=("ets", "ets", "strict", "ets", "strict", "vendor", "cbs", "strict"),
+        prio_tc=(0, 1, 2, 3, 4, 5, 6, 7),
+    )
+
+
+@pytest.mark.parametrize("text", [APP, APP_JSON])
+def test_app(text: str) -> None:
+    dscps = [Application("dscp", dscp, priority) for dscp, priority in ((1, 0), (8, 1), (26, 3), (46, 5), (63, 7))]
+    others = Application("ethertype", 0x8906, 3), Application("udp", 4791, 3)
+    assert parse_dcb("app", text).applications == tuple(sorted([*dscps, *others]))
+
+
+@pytest.mark.parametrize("text", [BUFFER, BUFFER_JSON])
+def test_buffer(text: str) -> None:
+    said = parse_dcb("buffer", text)
+    assert said.prio_buffer == (0, 0, 0, 1, 0, 0, 0, 0)
+    assert said.buffer_bytes == (20016, 262272, 0, 0, 0, 0, 0, 1 << 20)
+
+
+def test_dcbx_and_trust() -> None:
+    assert parse_dcb("dcbx", "host ieee \n").dcbx == ("host", "ieee")
+    assert parse_dcb("dcbx", '{"lld-managed":true,"cee":true}').dcbx == ("lld_managed", "cee")
+    assert parse_dcb("apptrust", "order: dscp pcp \n").trust_order == ("dscp", "pcp")
+    assert parse_dcb("apptrust", '{"order":["pcp"]}').trust_order == ("pcp",)
+
+
+@pytest.mark.parametrize("text", ["", "{ }", "{}"])
+def test_an_empty_table_is_empty(text: str) -> None:
+    assert parse_dcb("app", text).applications == ()
+
+
+@pytest.mark.parametrize(
+    ("about", "text"),
+    [
+        ("pfc", "Attribute read: Operation not supported"),
+        ("app", "Attribute read: Operation not supported"),
+        ("pfc", ""),
+        ("dcbx", ""),
+        ("pfc", '{"prio_pfc":[true]}'),
+        ("pfc", '{"prio_pfc":"on"}'),
+        ("ets", "[1, 2]"),
+        ("ets", "{"),
+        ("buffer", '{"prio_buffer":[0,0,0,-1,0,0,0,0]}'),
+    ],
+)
+def test_what_says_nothing_is_refused(about: str, text: str) -> None:
+    with pytest.raises(ParseError):
+        parse_dcb(about, text)
+
+
+def test_entries_that_cannot_be_are_left_out() -> None:
+    text = '{"dscp_prio":[[64,1],[1,8],["AF44",1],[26],"x",[26,3]]}'
+    assert parse_dcb("app", text).applications == (Application("dscp", 26, 3),)

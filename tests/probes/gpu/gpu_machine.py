@@ -1,0 +1,198 @@
+"""A made-up machine with NVIDIA GPUs: what its sysfs, its NVML and its saved commands say; it notes what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, Failed, ReadError
+
+NOT_SUPPORTED = Failed("Not Supported", "NOT_SUPPORTED")
+FUNCTION_NOT_FOUND = Failed("Function Not Found", "FUNCTION_NOT_FOUND")
+INVALID_ARGUMENT = Failed("Invalid Argument", "INVALID_ARGUMENT")
+GPU_IS_LOST = Failed("GPU is lost", "GPU_IS_LOST")
+
+
+class GpuMachine:
+    """A Host. `files` are texts by path; `nvml` holds answers or errors by call; `commands` stdouts by argv."""
+
+    kind, path, observed_at = "capture", "made-up", None
+
+    def __init__(
+        self,
+        nvml: Mapping[tuple[Any, ...], Any] | None = None,
+        commands: Mapping[tuple[str, ...], str | Completed] | None = None,
+        live: bool = False,
+        otherwise: ReadError | None = None,
+    ) -> None:
+        self.nvml_answers = dict(nvml or {})
+        self.commands = dict(commands or {})
+        self.live = live
+        self.otherwise = otherwise  # of every NVML call that is not listed
+        self.files = {"/sys/devices/system/cpu/possible": "0-127\n"}
+        self.links: dict[str, str] = {}
+        self.asked: list[str] = []
+
+    def with_pci(self, *addresses: str, driver: str = "nvidia", status: str = "active") -> GpuMachine:
+        """Put NVIDIA GPUs on the bus."""
+        for address in addresses:
+            device = f"/sys/bus/pci/devices/{address}"
+            self.files[f"{device}/vendor"] = "0x10de\n"
+            self.files[f"{device}/class"] = "0x030200\n"
+            self.files[f"{device}/power/runtime_status"] = f"{status}\n"
+            if driver:
+                self.links[f"{device}/driver"] = f"../../../../bus/pci/drivers/{driver}"
+        return self
+
+    def with_driver(self) -> GpuMachine:
+        """The driver is loaded and has its device nodes."""
+        self.files["/proc/driver/nvidia/version"] = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.211.01\n"
+        self.files["/dev/nvidiactl"] = ""
+        return self
+
+    def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
+        self.asked.append(f"read {path}")
+        if path not in self.files:
+            raise Absent(f"{path}: No such file or directory", "ENOENT")
+        return self.files[path].encode()[:limit]
+
+    def attributes(self, directory: str, names: Iterable[str]) -> dict[str, bytes | ReadError]:
+        self.asked.append(f"attributes {directory}")
+        return {name: self.files[path].encode() for name in names if (path := f"{directory}/{name}") in self.files}
+
+    def listdir(self, path: str) -> list[str]:
+        self.asked.append(f"listdir {path}")
+        below = {name[len(path) + 1 :].partition("/")[0] for name in self.files if name.startswith(f"{path}/")}
+        if not below:
+            raise Absent(f"{path}: No such file or directory", "ENOENT")
+        return sorted(below)
+
+    def readlink(self, path: str) -> str:
+        self.asked.append(f"readlink {path}")
+        if path not in self.links:
+            raise Absent(f"{path}: No such file or directory", "ENOENT")
+        return self.links[path]
+
+    def resolve(self, path: str) -> str:
+        return path
+
+    def run(self, *argv: str) -> Completed:
+        self.asked.append(" ".join(argv))
+        if argv not in self.commands:
+            raise Absent(f"no output of {' '.join(argv)}")
+        said = self.commands[argv]
+        return said if isinstance(said, Completed) else Completed(argv, 0, said, "", 0.1)
+
+    def has_output(self, *argv: str) -> bool:
+        return not self.live and argv in self.commands
+
+    def nvml(self, function: str, *arguments: Any) -> Any:
+        self.asked.append(function)
+        if function == "nvmlDeviceGetFieldValues":
+            return [self._field(arguments[0], *field) for field in arguments[1]]
+        call = (function, *arguments)
+        if call not in self.nvml_answers:
+            raise self.otherwise or Absent(f"{function}: not recorded")
+        answer = self.nvml_answers[call]
+        if isinstance(answer, ReadError):
+            raise answer
+        return answer
+
+    def _field(self, index: int, field: int, scope: int) -> dict[str, Any]:
+        """A field value that is listed under ("field", index, id, scope); any other is not supported."""
+        value = self.nvml_answers.get(("field", index, field, scope))
+        return {"id": field, "scope": scope, "return": 3 if value is None else 0, "value": value}
+
+    def netlink(self, protocol: int, request: bytes) -> bytes:
+        raise Absent("no netlink")
+
+    def ethtool(self, interface: str, request: bytes) -> bytes:
+        raise Absent(f"{interface}: no ethtool here")
+
+    def udev(self, path: str) -> dict[str, str]:
+        raise Absent("no udev")
+
+
+def gpu_answers(index: int, address: str, **other: Any) -> dict[tuple[Any, ...], Any]:
+    """NVML's answers for one healthy H100; `other` replaces or adds answers by the name behind "nvmlDevice"."""
+    said = {
+        "GetPciInfo_v3": {"busId": f"0000{address.upper()}", "pciDeviceId": 0x233010DE, "pciSubSystemId": 0x16C110DE},
+        "GetUUID": f"GPU-00000000-0000-0000-0000-{index:012}",
+        "GetName": "NVIDIA H100 80GB HBM3",
+        "GetSerial": f"16500{index}",
+        "GetVbiosVersion": "96.00.74.00.0D",
+        "GetMinorNumber": index,
+        "GetArchitecture": 9,
+        "GetCudaComputeCapability": [9, 0],
+        "GetModuleId": index + 1,
+        "GetPerformanceState": 0,
+        "GetUtilizationRates": {"gpu": 0, "memory": 0},
+        "GetPersistenceMode": 1,
+        "GetCurrPcieLinkGeneration": 5,
+        "GetCurrPcieLinkWidth": 16,
+        "GetMaxPcieLinkGeneration": 5,
+        "GetMaxPcieLinkWidth": 16,
+        "GetGpuMaxPcieLinkGeneration": 5,
+        "GetPcieReplayCounter": 0,
+        "GetBAR1MemoryInfo": {"bar1Total": 131072 << 20},
+        "GetMemoryInfo": {"total": 81559 << 20},
+        "GetNumaNodeId": NOT_SUPPORTED,
+        "GetMigMode": [0, 0],
+        "GetVirtualizationMode": 0,
+        "GetC2cModeInfoV": NOT_SUPPORTED,
+        "GetAddressingMode": 0,
+        "GetGpuFabricInfoV": {
+            "state": 3,
+            "status": 0,
+            "cliqueId": 0,
+            "clusterUuid": "0" * 32,
+            "healthMask": 0x2AA,
+            "healthSummary": 1,
+        },
+        **other,
+    }
+    answers: dict[tuple[Any, ...], Any] = {(f"nvmlDevice{name}", index): answer for name, answer in said.items()}
+    answers["nvmlDeviceGetCpuAffinity", index, 2] = [0xFFFFFFFF, 0]
+    answers["field", index, 230, 0] = 0
+    return answers
+
+
+def system_answers(count: int) -> dict[tuple[Any, ...], Any]:
+    """What NVML says of the whole system."""
+    return {
+        ("nvmlInit_v2",): None,
+        ("nvmlDeviceGetCount_v2",): count,
+        ("nvmlSystemGetDriverVersion",): "570.211.01",
+        ("nvmlSystemGetCudaDriverVersion_v2",): 12080,
+        ("nvmlSystemGetNvlinkBwMode",): 0,
+    }
+
+
+def link_answers(
+    index: int, links: Mapping[int, tuple[str, int]], kind: int, version: int = 6, mbyte_s: int = 26562, count: int = 18
+) -> dict[tuple[Any, ...], Any]:
+    """NVML's answers for the active links of one GPU: number -> (far address, far link). Other links are inactive."""
+    answers: dict[tuple[Any, ...], Any] = {("field", index, 91, 0): count}
+    for link in range(count):
+        active = link in links
+        answers["field", index, 165, link] = int(active)
+        answers["nvmlDeviceGetNvLinkState", index, link] = int(active)
+        answers["nvmlDeviceGetNvLinkVersion", index, link] = version
+        if active:
+            address, far = links[link]
+            answers["field", index, 164, link] = mbyte_s
+            answers["field", index, 146, link] = far
+            answers["nvmlDeviceGetNvLinkRemoteDeviceType", index, link] = kind
+            answers["nvmlDeviceGetNvLinkRemotePciInfo_v2", index, link] = {"busId": f"0000{address.upper()}"}
+            answers.update({("field", index, field, link): 0 for field in (161, 162, 163)})
+    return answers
+
+
+def pair_answers(a: int, b: int, level: int, nvlink: int, read: int = 0) -> dict[tuple[Any, ...], Any]:
+    """NVML's answers for one pair of GPUs, both ways."""
+    answers: dict[tuple[Any, ...], Any] = {}
+    for one, other in ((a, b), (b, a)):
+        answers["nvmlDeviceGetTopologyCommonAncestor", one, other] = level
+        for index, status in ((0, read), (1, read), (2, nvlink), (3, nvlink)):
+            answers["nvmlDeviceGetP2PStatus", one, other, index] = status
+    return answers

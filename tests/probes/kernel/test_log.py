@@ -1,0 +1,334 @@
+"""The kernel's log: every form in which it is printed, every message that is an event, and what is not believed."""
+
+from __future__ import annotations
+
+import pytest
+
+from probes.host.interface import Absent, Completed, Denied, Failed
+from probes.kernel import log as kernel_log
+from probes.kernel.log_events import EVENTS_LIMIT, LINE_CHARACTERS, events, lines
+from probes.kernel.log_facts import KernelLogFacts, LogEvent
+
+XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=7, name=python3, GPU has fallen off the bus."
+BOOT = 1_700_000_000
+
+
+class LogHost:
+    """A host that has a log, or none."""
+
+    kind = "live"
+
+    def __init__(self, log: bytes | Exception, outputs: dict[tuple[str, ...], str] | None = None, live: bool = False):
+        self.log = log
+        self.outputs = outputs or {}
+        self.live = live
+
+    def read(self, path: str, limit: int = 0) -> bytes:
+        """The log, and the time of the boot."""
+        del limit
+        if path == "/dev/kmsg":
+            if isinstance(self.log, Exception):
+                raise self.log
+            return self.log
+        if path == "/proc/stat":
+            return f"btime {BOOT}\n".encode()
+        raise Absent(f"{path}: not there")
+
+    def run(self, *argv: str) -> Completed:
+        """A saved output."""
+        if argv not in self.outputs:
+            raise Absent("no such tool")
+        return Completed(argv, 0, self.outputs[argv], "", 0.1)
+
+    def has_output(self, *argv: str) -> bool:
+        """Whether there is one."""
+        return argv in self.outputs
+
+
+def found(text: str) -> list[LogEvent]:
+    return events(lines(text, BOOT))[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "at", "logged"),
+    [
+        pytest.param(f"4,12,12500000,-;{XID}", "2023-11-14T22:13:32Z", None, id="record"),
+        pytest.param(f"4,12,12500000,-,caller=T7;{XID}", "2023-11-14T22:13:32Z", None, id="record with a caller"),
+        pytest.param(f"[   12.500000] {XID}", "2023-11-14T22:13:32Z", None, id="dmesg"),
+        pytest.param(f"[   12.500000][  T312] {XID}", "2023-11-14T22:13:32Z", None, id="dmesg with a thread"),
+        pytest.param(f"<4>[   12.500000] {XID}", "2023-11-14T22:13:32Z", None, id="dmesg --raw"),
+        pytest.param(f"kern  :warn  : [   12.500000] {XID}", "2023-11-14T22:13:32Z", None, id="dmesg -x"),
+        pytest.param(f"[Fri Aug 30 11:43:09 2024] {XID}", None, "Fri Aug 30 11:43:09 2024", id="dmesg -T"),
+        pytest.param(f"kern  :warn  : 2025-01-21T04:41:44,283302+01:00 {XID}", "2025-01-21T03:41:44Z", None, id="iso"),
+        pytest.param(f"2025-01-21T04:41:44.283302+0100 n1 kernel: {XID}", "2025-01-21T03:41:44Z", None, id="j. iso"),
+        pytest.param(f"Feb  4 05:03:41 n1 kernel: {XID}", None, "Feb  4 05:03:41", id="journal"),
+        pytest.param(f"april 24 16:22:15 n1 kernel: {XID}", None, "april 24 16:22:15", id="a journal in Italian"),
+        pytest.param(f"Sep 19 16:18:02 n1 kernel: [68183.615790] {XID}", None, "Sep 19 16:18:02", id="syslog"),
+        pytest.param(f"kernel: {XID}", None, None, id="without a time"),
+        pytest.param(XID, None, None, id="bare"),
+    ],
+)  # fmt: skip
+def test_a_message_is_found_in_every_form(line: str, at: str | None, logged: str | None) -> None:
+    """The time where the form gives one, and else what the log says of it."""
+    (event,) = found(line + "\n")
+
+    assert ("xid", "0000:3b:00.0", "79", at, logged) == (event.kind, event.subject, event.code, event.at, event.logged)
+    assert event.text.startswith("NVRM: Xid")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(f"12,5,1000000,-;{XID}", id="a record that a program wrote"),
+        pytest.param(f"Feb  4 05:03:41 n1 python3[77]: {XID}", id="a line of a program in the journal"),
+        pytest.param(f"2025-01-21T04:41:44+0000 n1 logger[77]: {XID}", id="a line of a program, ISO time"),
+        pytest.param("6,5,1000000,-;nvidia-nvswitch2: open (major=510)", id="noise"),
+        pytest.param(
+            "7,5,1,-;nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping",
+            id="a process died with its memory pinned",
+        ),
+        pytest.param("[ 1.0] bnxt_en 0000:c4:00.0: 63.008 Gb/s available PCIe bandwidth (8.0 GT/s x8 link)", id="x"),
+        pytest.param(
+            "mlx5_core 0000:13:00.0: mlx5_pcie_event:297:(pid 11): PCIe slot power capability was not advertised.",
+            id="slot power unknown",
+        ),
+        pytest.param("[ 1.000000] pcieport 10000:e0:06.0: AER: can't find device of IDe100", id="no device"),
+    ],
+)  # fmt: skip
+def test_what_says_nothing_is_no_event(line: str) -> None:
+    """Anybody may write a line that looks like the kernel's; and a healthy boot is full of words."""
+    assert [] == found(line)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "subject", "code", "detail"),
+    [
+        (
+            "NVRM: Xid (PCI:0018:01:00): 145, pid=8, name=ray, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x04 0x08)",
+            "xid", "0018:01:00.0", "145", {"unit": "RLW_RXPIPE", "severity": "Nonfatal", "link": "13"},
+        ),
+        (
+            "NVRM: Xid (PCI:0000:dc:00): 45, pid=1, name=p, Ch 00000001 caused by previous Xid 149",
+            "xid", "0000:dc:00.0", "45", {"previous": "149"},
+        ),
+        (
+            "NVRM: Xid (PCI:0000:dc:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot)",
+            "xid", "0000:dc:00.0", "154", {"before": "0x0 (None)", "after": "0x2 (Node Reboot)"},
+        ),
+        (
+            "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 24007, Fatal, Link 44 sourcetrack timeout error",
+            "sxid", "0000:c1:00.0", "24007", {"switch": "nvidia-nvswitch3", "severity": "Fatal", "link": "44"},
+        ),
+        ("NVRM: GPU 0000:01:00.0: GPU has fallen off the bus.", "gpu_lost", "0000:01:00.0", None, {}),
+        (
+            "NVRM: GPU 0000:1b:00.0: RmInitAdapter failed! (0x24:0xffff:1423)",
+            "gpu_init", "0000:1b:00.0", "RmInitAdapter failed", {},
+        ),
+        (
+            "pcieport 0000:15:01.0: DPC: containment event, status:0x1f01 source:0x0000",
+            "dpc", "0000:15:01.0", "containment", {"status": "0x1f01"},
+        ),
+        ("pcieport 0000:15:01.0: pciehp: Slot(21): Link Down", "hotplug", "0000:15:01.0", "Link Down", {"slot": "21"}),
+        (
+            "pci 0000:8b:00.0: 252.048 Gb/s available PCIe bandwidth, limited by 16.0 GT/s PCIe x16 link "
+            "at 0000:87:00.0 (capable of 504.112 Gb/s with 32.0 GT/s PCIe x16 link)",
+            "pcie_bandwidth", "0000:8b:00.0", None,
+            {"available": "252.048", "limit": "16.0 GT/s PCIe x16", "hop": "0000:87:00.0", "capable": "504.112"},
+        ),
+        (
+            "mlx5_core 0000:5c:00.0: mlx5_pcie_event:299:(pid 2): Detected insufficient power on the PCIe slot (27W).",
+            "mlx5", "0000:5c:00.0", "slot-power", {"watts": "27"},
+        ),
+        (
+            "mlx5_core 0000:5c:00.0: Port module event[error]: module 0, Cable error, High Temperature",
+            "mlx5", "0000:5c:00.0", "module", {"module": "0", "what": "Cable error, High Temperature"},
+        ),
+        (
+            "mlx5_core 0000:5c:00.0: port_module:252:(pid 0): Port module event[error]: module 0, Cable error, "
+            "Power budget exceeded",
+            "mlx5", "0000:5c:00.0", "module", {"module": "0", "what": "Cable error, Power budget exceeded"},
+        ),
+        (
+            "mlx5_core 0000:05:00.0: mlx5_cmd_out_err:838:(pid 9): ACCESS_REG(0x805) op_mod(0x1) failed, status bad",
+            "mlx5", "0000:05:00.0", "access-reg", {"register": "0x805"},
+        ),
+        ("mlx5_core 0000:ab:00.0 mlx5_5: Port: 1 Link DOWN", "link_down", "0000:ab:00.0", None, {"name": "mlx5_5"}),
+        ("mlx5_core 0000:ab:00.0 mlx5_5: Port: 1 Link ACTIVE", "link_up", "0000:ab:00.0", None, {"name": "mlx5_5"}),
+        ("mlx5_core 0000:2e:00.0 ens1f0np0: Link down", "link_down", "0000:2e:00.0", None, {"name": "ens1f0np0"}),
+        ("bnxt_en 0000:c4:00.0 net00: NIC Link is Down", "link_down", "0000:c4:00.0", None, {"name": "net00"}),
+        (
+            "nvidia_peermem: disagrees about version of symbol ib_register_peer_memory_client",
+            "peermem", None, "symbol", {"module": "nvidia_peermem", "symbol": "ib_register_peer_memory_client"},
+        ),
+    ],
+)  # fmt: skip
+def test_a_message_is_an_event(
+    text: str, kind: str, subject: str | None, code: str | None, detail: dict[str, str]
+) -> None:
+    """Device, code, and what else the line says."""
+    (event,) = found(f"[   12.500000] {text}\n")
+
+    assert (kind, subject, code, detail) == (event.kind, event.subject, event.code, dict(event.detail))
+
+
+def test_an_aer_report_is_one_event_for_each_of_its_bits() -> None:
+    """The first line says whose and how grave, the next ones which; an unnamed one counts, too."""
+    said = found(
+        "[   1.000000] pcieport 0000:00:00.0: AER: Multiple Corrected error received: 0000:01:00.0\n"
+        "[   1.000001] mlx5_core 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Data Link Layer, (R)\n"
+        "[   1.000002] mlx5_core 0000:01:00.0:   device [15b3:1019] error status/mask=00000041/00000000\n"
+        "[   1.000003] mlx5_core 0000:01:00.0:    [ 0] RxErr                  (First)\n"
+        "[   1.000004] mlx5_core 0000:01:00.0:    [ 6] BadTLP\n"
+        "[   2.000001] nvme 0000:02:00.0: PCIe Bus Error: severity=Uncorrected (Non-Fatal), type=Transaction Layer, (\n"
+        "[   3.000001] pcieport 0000:03:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (\n"
+        "[   3.000002] pcieport 0000:03:00.0:    [14] Completion Timeout     (First)\n"
+    )
+
+    assert [
+        ("0000:01:00.0", "RxErr", "corrected"),
+        ("0000:01:00.0", "BadTLP", "corrected"),
+        ("0000:02:00.0", None, "nonfatal"),
+        ("0000:03:00.0", "Completion Timeout", "fatal"),
+    ] == [(e.subject, e.code, dict(e.detail)["severity"]) for e in said]
+
+
+def test_a_sentence_over_three_lines() -> None:
+    """A GPU that was gone when the driver was loaded has no Xid."""
+    (event,) = found(
+        "[ 1843.308145] NVRM: The NVIDIA GPU 0000:b3:00.0\n"
+        "               NVRM: (PCI ID: 10de:26b5) installed in this system has\n"
+        "               NVRM: fallen off the bus and is not responding to commands.\n"
+    )
+
+    assert ("gpu_lost", "0000:b3:00.0") == (event.kind, event.subject)
+
+
+def test_equal_lines_are_one_event() -> None:
+    """The first time and the last; a row of its own for each code, and no more rows than a report can hold."""
+    log = "".join(f"4,{n},{n}000000,-;{XID}\n" for n in range(1, 6)) + f"4,9,9000000,-;{XID.replace('79', '45')}\n"
+    (gone, other) = found(log)
+
+    assert (5, "2023-11-14T22:13:21Z", "2023-11-14T22:13:25Z") == (gone.count, gone.first_at, gone.at)
+    assert ("45", 1, None) == (other.code, other.count, other.first_at)
+    many, left_out = events(lines("".join(f"NVRM: Xid (PCI:{n:04x}:01:00): 79\n" for n in range(EVENTS_LIMIT + 7)), 0))
+    assert (EVENTS_LIMIT, 7) == (len(many), left_out)
+
+
+def test_hostile_lines_end() -> None:
+    """Long, empty, binary, with times that are none."""
+    text = (
+        "[" * 100_000
+        + "\n"
+        + "\x00\n\n"
+        + f"4,1,{'9' * 18},-;{XID}\n"
+        + f"[999999999.000000] {XID}\n"
+        + XID
+        + "x" * 9999
+    )
+    told = found(text)
+
+    assert {"0000:3b:00.0"} == {event.subject for event in told}
+    assert all(len(event.text) <= LINE_CHARACTERS for event in told)
+
+
+def test_the_log_is_read_where_it_may_be() -> None:
+    """Whole from sequence number 0 on; the oldest line that is left says since when."""
+    reading = kernel_log.read(LogHost(f"6,0,0,-;Linux version\n4,1,12500000,-;{XID}\n".encode(), live=True))
+    cut = kernel_log.read(LogHost(f"6,77,5000000,-;late\n4,78,12500000,-;{XID}\n".encode(), live=True))
+
+    assert isinstance(reading.facts, KernelLogFacts)
+    assert ("/dev/kmsg", "2023-11-14T22:13:20Z", True) == reading.facts[1:]
+    assert reading.missing is None
+    assert cut.facts.whole is False
+    assert "overwritten" in (cut.missing or "")
+
+
+JOURNAL = ("journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-iso-precise")
+
+
+def test_the_journal_where_the_log_is_denied() -> None:
+    """An ordinary user may be in its group; who may read neither is told why, and what would help."""
+    denied = Denied("/dev/kmsg: needs CAP_SYSLOG (root)", "EPERM")
+    line = f"2026-01-15T08:00:01.123456+0000 n1 kernel: {XID}\n"
+    reading = kernel_log.read(LogHost(denied, {JOURNAL: line}, live=True))
+
+    assert ("journalctl -k -b -q --no-pager -o short-iso-precise", None) == (reading.facts.source, reading.facts.whole)
+    assert ["79"] == [event.code for event in reading.facts.events]
+    for outputs in ({}, {JOURNAL: "\n"}):
+        with pytest.raises(Denied, match="CAP_SYSLOG"):
+            kernel_log.read(LogHost(denied, outputs, live=True))
+
+
+def test_saved_outputs_of_another_host() -> None:
+    """dmesg of a folder; a source without any says so."""
+    reading = kernel_log.read(
+        LogHost(Absent("no /dev/kmsg"), {("dmesg",): f"[    0.000000] Linux\n[ 1.000000] {XID}\n"})
+    )
+
+    assert ("dmesg", True, 1) == (reading.facts.source, reading.facts.whole, len(reading.facts.events))
+    with pytest.raises(Absent):
+        kernel_log.read(LogHost(Absent("no /dev/kmsg")))
+    with pytest.raises(Absent):
+        kernel_log.read(LogHost(b"\n\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        ("dmesg: read kernel buffer failed: Operation not permitted\n", Denied, "Operation not permitted"),
+        ("dmesg: klogctl: Operation not permitted\n", Denied, "Operation not permitted"),
+        ("sudo: a password is required\n", Denied, "a password is required"),
+        ("[sudo] password for ada: \n", Denied, "password for ada"),
+        ("bash: dmesg: command not found\n", Failed, "command not found"),
+        ("<!DOCTYPE html>\n<html><body>Sign in</body></html>\n", Failed, "begins with: <!DOCTYPE html>"),
+        ("-- No entries --\n", Failed, "No entries"),
+    ],
+)
+def test_a_refused_log_is_not_a_clean_one(text: str, kind: type[Exception], words: str) -> None:
+    """Its sentence is the reason; another log beside it is read."""
+    refused = {("dmesg",): text}
+    with pytest.raises(kind, match=words):
+        kernel_log.read(LogHost(Absent("no /dev/kmsg"), refused))
+    with pytest.raises(Denied, match="CAP_SYSLOG"):
+        kernel_log.read(LogHost(Denied("needs CAP_SYSLOG"), {JOURNAL: text}, live=True))
+    beside = kernel_log.read(LogHost(Absent("no"), refused | {("journalctl", "-k", "-b"): f"kernel: {XID}\n"}))
+
+    assert ("journalctl -k -b", 1) == (beside.facts.source, len(beside.facts.events))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Linux version 6.8.0-60-generic (buildd@x)",
+        "ACPI: PM: Power Resource",
+        "BIOS-e820: [mem 0x0-0x9ffff] usable",
+        "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.86.15",
+        "mlx5_core 0000:5c:00.0: firmware version: 28.39.1002",
+        "pcieport 0000:15:01.0: PME: Signaling with IRQ 33",
+    ],
+)
+def test_a_log_without_times_is_one(line: str) -> None:
+    """dmesg -t prints none: what only a kernel writes tells."""
+    assert () == kernel_log.read(LogHost(Absent("no /dev/kmsg"), {("dmesg",): f"{line}\nx: y\n"})).facts.events
+
+
+@pytest.mark.parametrize("level", ["", "kern  :err   : "])
+def test_colours_of_dmesg_are_no_text(level: str) -> None:
+    """dmesg --color=always paints the time, the subsystem and what is grave."""
+    head, text = XID.split(" ", 1)
+    (event,) = found(f"{level}\x1b[32m[   12.500000] \x1b[0m\x1b[33m{head} \x1b[0m\x1b[31m{text}\x1b[0m\n")
+
+    assert ("79", "2023-11-14T22:13:32Z", XID) == (event.code, event.at, event.text)
+
+
+def test_a_saved_log_that_is_too_long_is_not_called_absent() -> None:
+    """The reason names it."""
+
+    class TooLong(LogHost):
+        def run(self, *argv: str) -> Completed:
+            raise Failed(f"{argv[0]}.txt: longer than 16 MiB", "EFBIG")
+
+    with pytest.raises(Failed, match="longer than 16 MiB"):
+        kernel_log.read(TooLong(Absent("no /dev/kmsg"), {("dmesg",): ""}))
+    with pytest.raises(Denied):
+        kernel_log.read(TooLong(Denied("needs root", "EPERM"), {("dmesg",): ""}))

@@ -1,0 +1,297 @@
+"""The lspci parser: every field of a sample, the variants of pciutils' generations, and damage of every kind."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probes.pci.facts import Acs, PciFunction, build_functions
+from probes.pci.lspci import parse_lspci
+from probes.text import ParseError
+from tests.probes.pci.lspci_sample import SAMPLE, hex_rows
+from tests.probes.pci.pci_machine import express
+
+REDIRECT = frozenset({"RR", "CR", "UF"})
+
+
+def parsed(text: str) -> dict[str, PciFunction]:
+    return {function.address: function for function in build_functions(parse_lspci(text).drafts)}
+
+
+def one(text: str) -> PciFunction:
+    return next(iter(parsed(text).values()))
+
+
+def test_a_root_port() -> None:
+    """Link, retrain bits, ACS, and a place that the kind of port tells."""
+    port = parsed(SAMPLE)["0000:15:01.0"]
+
+    assert (None, "0000:15", "root_port", "pcieport") == (port.parent, port.root_bus, port.port_type, port.driver)
+    assert ("0x060400", "0x8086", "0x352a", "0x04", None) == (
+        port.class_code,
+        port.vendor,
+        port.device,
+        port.revision,
+        port.name,
+    )
+    assert (16.0, 16, 32.0, 16, 32.0) == (
+        port.current_link_speed_gt_s,
+        port.current_link_width,
+        port.max_link_speed_gt_s,
+        port.max_link_width,
+        port.target_link_speed_gt_s,
+    )
+    assert (True, False, False, "off") == (
+        port.bandwidth_management_status,
+        port.autonomous_bandwidth_status,
+        port.link_disabled,
+        port.aspm,
+    )
+    assert Acs(frozenset({"SV", "TB", *REDIRECT}), frozenset({"SV"})) == port.acs
+    assert (0, 3, True) == (port.numa_node, port.iommu_group, port.acs_known)
+
+
+def test_a_gpu() -> None:
+    """Its own regions only, its serial, its settings; a driver that is not there is known not to be."""
+    gpu = parsed(SAMPLE)["0000:16:00.0"]
+
+    assert ("0000:15:01.0", "0000:15", "", "7-1") == (gpu.parent, gpu.root_bus, gpu.driver, gpu.slot)
+    assert ("NVIDIA Corporation", "GH100 [H100 PCIe]", "0x10de", "0x2331") == (
+        gpu.vendor_name,
+        gpu.name,
+        gpu.vendor,
+        gpu.device,
+    )
+    assert ("0x10de", "0x1626", "D3hot") == (gpu.subsystem_vendor, gpu.subsystem_device, gpu.power_state)
+    assert {"0": 16 << 20, "2": 128 << 30} == gpu.bars_bytes
+    assert (256, 256, 4096, False, True) == (
+        gpu.max_payload_bytes,
+        gpu.max_payload_supported_bytes,
+        gpu.max_read_request_bytes,
+        gpu.relaxed_ordering,
+        gpu.extended_tags,
+    )
+    assert (16.0, 8, 16.0, "L0s L1", None) == (
+        gpu.current_link_speed_gt_s,
+        gpu.current_link_width,
+        gpu.target_link_speed_gt_s,
+        gpu.aspm,
+        gpu.bandwidth_management_status,
+    )
+    assert ("98-51-03-00-00-77-8c-48", True, None, True) == (gpu.serial, gpu.ats, gpu.acs, gpu.acs_known)
+    assert (0, 32) == (gpu.virtual_functions, gpu.virtual_functions_supported)
+
+
+@pytest.mark.parametrize(
+    ("kind", "capability", "control", "expected"),
+    [
+        ("Endpoint", "10BitTagComp+ 10BitTagReq- OBFF", "LTR- 10BitTagReq- OBFF Disabled,", (False, False)),
+        ("Endpoint", "10BitTagComp- 10BitTagReq+ OBFF", "LTR- 10BitTagReq+ OBFF Disabled,", (True, True)),
+        ("Root Port (Slot+)", "10BitTagComp+ 10BitTagReq- OBFF", "LTR- 10BitTagReq- OBFF", (True, False)),
+        ("Endpoint", "10BitTagComp+, 10BitTagReq-, OBFF", "LTR-, OBFF Disabled", (False, None)),  # 3.6 did not print it
+        ("Endpoint", "", "\n\t\t\t AtomicOpsCtl: ReqEn-\n\t\t\t IDOReq- LTR-\n\t\t\t 10BitTagReq+ OBFF", (None, True)),
+    ],
+)
+def test_ten_bit_tags_in_every_form(kind: str, capability: str, control: str, expected) -> None:
+    """They moved from line to line over the versions of pciutils."""
+    output = (
+        f"19:00.0 3D controller: NVIDIA\n\tCapabilities: [60] Express (v2) {kind}, MSI 00\n"
+        f"\t\tDevCap:\tMaxPayload 256 bytes, PhantFunc 0\n\t\t\tExtTag+ RBE+\n"
+        f"\t\tDevCap2: Completion Timeout: Range AB, TimeoutDis+\n\t\t\t {capability}\n"
+        f"\t\tDevCtl2: Completion Timeout: 50us to 50ms, {control}\n"
+    )
+    (function,) = parsed(output).values()
+
+    assert expected == (function.ten_bit_tags_supported, function.ten_bit_tags)
+    assert (True, None) == (function.extended_tags_supported, function.extended_tags)
+
+
+def test_a_virtual_function_is_known_by_the_routing_ids_of_its_physical_one() -> None:
+    """Its link registers say nothing: unknown speed, no lanes."""
+    found = parsed(SAMPLE)
+
+    assert ("0000:1a:00.0", None, 0) == (
+        found["0000:1a:00.2"].physical_function,
+        found["0000:1a:00.2"].current_link_speed_gt_s,
+        found["0000:1a:00.2"].current_link_width,
+    )
+    assert (None, 1) == (found["0000:1a:00.0"].physical_function, found["0000:1a:00.0"].virtual_functions)
+
+
+def test_a_device_that_fell_off_the_bus() -> None:
+    """All-ones header: gone, and nothing else is said of it."""
+    gone = parsed(SAMPLE)["0000:1b:00.0"]
+
+    assert (True, None, False) == (gone.gone, gone.current_link_width, gone.acs_known)
+    assert not parsed(SAMPLE)["0000:16:00.0"].gone
+
+
+def test_indentation_lost_or_shifted_or_quoted_changes_nothing() -> None:
+    """Mail and web pages do that."""
+    whole = parsed(SAMPLE)
+
+    assert whole == parsed(re.sub(r"(?m)^\s+", "", SAMPLE))
+    assert whole == parsed(re.sub(r"(?m)^\t", "        ", SAMPLE).replace("\n", "\r\n"))
+    assert whole == parsed(re.sub(r"(?m)^", "> ", SAMPLE))
+
+
+def test_lines_wrapped_by_a_mailer_change_nothing() -> None:
+    """A line that opens no field goes on with the one before."""
+    wrapped = SAMPLE.replace(", MaxReadReq", ",\nMaxReadReq").replace(" UpstreamFwd", "\nUpstreamFwd")
+    wrapped = wrapped.replace("(downgraded), Width", "(downgraded),\nWidth").replace(" [10de:2331]", "\n[10de:2331]")
+
+    assert parsed(SAMPLE) == parsed(wrapped)
+
+
+def test_domains_are_printed_only_where_there_are_several() -> None:
+    """Without one it is domain 0."""
+    assert parsed(SAMPLE) == parsed(re.sub(r"(?m)^0000:", "", SAMPLE))
+    assert "10000:e1:00.0" == one("10000:e1:00.0 Non-Volatile memory controller: Intel Corporation NVMe DC SSD").address
+
+
+@pytest.mark.parametrize(
+    ("head", "class_code", "vendor", "device"),
+    [
+        ("3D controller: NVIDIA Corporation Device 2330 (rev a1)", "0x030200", "0x10de", "0x2330"),
+        ("VGA compatible controller: NVIDIA Corporation AD102GL [RTX 6000] (prog-if 00)", "0x030000", "0x10de", None),
+        ("Class 0604: Device 10b5:9716 (rev aa)", "0x060400", "0x10b5", "0x9716"),
+        ("0604: 10b5:9716", "0x060400", "0x10b5", "0x9716"),
+        ("USB controller [0c03]: Some Maker Thing [abcd:1234] (prog-if 30 [XHCI])", "0x0c0330", "0xabcd", "0x1234"),
+        ("Processing accelerators: Some Maker Device d802", "0x120000", None, "0xd802"),
+        ("Non-Volatile memory controller: Samsung Electronics Co Ltd Device a824", "0x010802", "0x144d", "0xa824"),
+        ("Infiniband controller: Mellanox Technologies MT2910 Family [ConnectX-7]", "0x020700", "0x15b3", None),
+        ("Bridge: NVIDIA Corporation: Unknown device 22a3", "0x068000", "0x10de", "0x22a3"),
+        ("Display controller: Advanced Micro Devices, Inc. [AMD/ATI] Vega 20", "0x038000", "0x1002", None),
+        ("Host bridge: Advanced Micro Devices, Inc. [AMD] Device 14a4", "0x060000", "0x1022", "0x14a4"),
+        ("Gizmo: Dellwood Industries Thing", None, None, None),
+        ("", None, None, None),
+    ],
+)
+def test_head_lines(head: str, class_code: str | None, vendor: str | None, device: str | None) -> None:
+    """Numbers where numbers are printed, known names elsewhere, and nothing that is guessed."""
+    function = one(f"19:00.0 {head}\n")
+
+    assert (class_code, vendor, device) == (function.class_code, function.vendor, function.device)
+
+
+def test_marks_behind_values_are_not_read() -> None:
+    """Generations of pciutils mark every value, some or none: the numbers are the same."""
+    for marks in ("Speed 8GT/s, Width x4", "Speed 8GT/s (ok), Width x4 (ok)", "Speed 8.0GT/s (overdriven), Width x4"):
+        function = one(f"19:00.0 Bridge: x\n\t\tLnkSta:\t{marks}, TrErr- Train- SlotClk+ DLActive- BWMgmt- ABWMgmt-\n")
+
+        assert (8.0, 4) == (function.current_link_speed_gt_s, function.current_link_width)
+
+
+def test_an_empty_target_speed_is_unknown() -> None:
+    """lspci prints an empty LnkCtl2 as 2.5 GT/s; on a link that does run at that speed it may be true."""
+    fast, slow = (
+        one(f"19:00.0 Bridge: x\n\tLnkSta: Speed {speed}, Width x1\n\tLnkCtl2: Target Link Speed: 2.5GT/s\n")
+        for speed in ("8GT/s", "2.5GT/s")
+    )
+
+    assert (None, 2.5) == (fast.target_link_speed_gt_s, slow.target_link_speed_gt_s)
+
+
+def test_capabilities_that_were_denied_are_unknown() -> None:
+    """lspci without privilege: nothing is off because it is not printed."""
+    listing = parse_lspci(
+        "19:00.0 3D controller: NVIDIA Corporation Device 2330\n\tCapabilities: <access denied>\n\n1a:00.0 Bridge: x\n"
+    )
+    gpu = build_functions(listing.drafts)[0]
+
+    assert (1, False, None, None) == (listing.denied, gpu.acs_known, gpu.acs, gpu.relaxed_ordering)
+
+
+def test_what_was_cut_off_is_unknown() -> None:
+    """An output that ends inside a function does not say that the function lacks ACS."""
+    whole = parsed(SAMPLE)["0000:16:00.0"]
+    cut = parsed(SAMPLE[: SAMPLE.index("Capabilities: [140 v1] Address")])["0000:16:00.0"]
+
+    assert (True, False) == (whole.acs_known, cut.acs_known)
+
+
+def test_bytes_go_to_the_decoder() -> None:
+    """-xxxx says what the text does not, and rows after a gap are left out."""
+    data = express(link=(0x0105, 0, 0x1105), extended={0x0D: bytes.fromhex("1f001d00")})
+    rows = hex_rows(data)
+    holed = rows.replace(rows.splitlines()[20] + "\n", "")
+
+    whole, part = (one(f"19:00.0 3D controller: NVIDIA Corporation Device 2330\n{text}\n") for text in (rows, holed))
+
+    assert (4096, 32.0, 16, True) == (
+        whole.config_bytes,
+        whole.max_link_speed_gt_s,
+        whole.current_link_width,
+        whole.acs_known,
+    )
+    assert whole.acs is not None
+    assert REDIRECT <= whole.acs.control
+    assert 320 == part.config_bytes
+
+
+def test_two_listings_in_one_file_complete_each_other() -> None:
+    """A short one behind a long one takes nothing away."""
+    short = "16:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2331]\n17:00.0 Bridge [0680]: x [10de:22a3]\n"
+
+    found = parsed(SAMPLE + "\n" + short)
+
+    assert parsed(SAMPLE)["0000:16:00.0"] == found["0000:16:00.0"]
+    assert "0x22a3" == found["0000:17:00.0"].device
+
+
+def test_endless_lines_cost_no_more_than_their_length() -> None:
+    """A million lines that open no field are read in linear time."""
+    assert "0x030200" == one("16:00.0 3D controller: x\n\tNUMA node: 1\n" + "y\n" * 1_000_000).class_code
+
+
+def test_a_text_without_functions_is_unparsable() -> None:
+    """Other commands' outputs, trees, nothing."""
+    for text in ("", "\n\n", "-+-[0000:00]-+-00.0  Intel Corporation Device 09a2\n", "GPU0\tX\tNV18\n", "19:00.0: x"):
+        with pytest.raises(ParseError):
+            parse_lspci(text)
+
+
+@given(st.text(max_size=300) | st.text(alphabet="0123456789abcdef:. \n\t[]()+-xGTSpeedWidth", max_size=300))
+def test_any_text_has_an_answer(text: str) -> None:
+    """No text raises anything but ParseError."""
+    try:
+        parsed(text)
+    except ParseError:
+        return
+
+
+def test_damaged_samples_have_an_answer() -> None:
+    """2,000 mutations, each of some kind that files suffer: bits, cuts, doubled and lost lines, joined lines."""
+    chance = random.Random(19)
+    mixed = SAMPLE + "\n" + SAMPLE.splitlines()[0] + "\n" + hex_rows(express(extended={0x0D: b"\x1f\0\x1d\0"})[:512])
+
+    for _ in range(2000):
+        text = _damaged(mixed, chance)
+        try:
+            found = parsed(text)
+        except ParseError:
+            continue
+
+        assert all(function.parent in (None, *found) for function in found.values())
+
+
+def _damaged(text: str, chance: random.Random) -> str:
+    for _ in range(chance.randint(1, 4)):
+        at, kind = chance.randrange(len(text)), chance.randrange(5)
+        lines = text.splitlines(keepends=True)
+        line = chance.randrange(len(lines))
+        if kind == 0:
+            text = text[:at] + chr(chance.choice([0, 10, 32, 43, 45, 48, 57, 91, 102, 255, 0x2028])) + text[at + 1 :]
+        elif kind == 1:
+            text = text[: max(at, 20)]
+        elif kind == 2:
+            text = "".join([*lines[:line], lines[line], *lines[line:]])
+        elif kind == 3:
+            text = "".join([*lines[:line], *lines[line + chance.randint(1, 9) :]]) or text
+        else:
+            text = text.replace("\n", " ", chance.randint(1, 3)) if at % 2 else text[at:] + text[:at]
+    return text

@@ -1,0 +1,180 @@
+"""A host made of files in memory and saved outputs, which notes every question; and one RDMA card for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from probes.host.interface import Absent, Completed, ReadError
+from probes.probe import Outcome, outcome_of
+from probes.rdma.facts import RdmaDevice, RdmaPort
+from probes.rdma.sysfs import PROBE
+from probes.sources.archive import load
+from probes.sources.memory import MemoryFiles, SymlinkNode
+
+CLASS = "/sys/class/infiniband"
+ADDRESS = "0000:19:00.0"
+FUNCTION = f"/sys/devices/pci0000:00/{ADDRESS}"
+DEVICE = f"{FUNCTION}/infiniband/mlx5_0"
+PORT = f"{DEVICE}/ports/1"
+
+
+class Machine:
+    """Files, outputs and refusals; `asked` is every path that was read or listed, in order."""
+
+    path: str | None = None
+    observed_at: str | None = None
+
+    def __init__(self, files: MemoryFiles | None = None, *, kind: str = "tree", live: bool = False) -> None:
+        self.files = files or MemoryFiles()
+        self.kind = kind
+        self.live = live
+        self.refused: dict[str, ReadError] = {}
+        self.outputs: dict[tuple[str, ...], Completed | ReadError] = {}
+        self.asked: list[str] = []
+
+    def put(self, texts: Mapping[str, str | SymlinkNode]) -> Machine:
+        for path, text in texts.items():
+            self.files.add(path, text if isinstance(text, SymlinkNode) else text.encode())
+        return self
+
+    def says(self, *argv: str, stdout: str, stderr: str = "", returncode: int = 0) -> Machine:
+        self.outputs[argv] = Completed(argv, returncode, stdout, stderr, 0.0)
+        return self
+
+    def read(self, path: str, limit: int = 1 << 20) -> bytes:
+        self.asked.append(path)
+        if path in self.refused:
+            raise self.refused[path]
+        return self.files.read(path, limit)
+
+    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
+        if directory in self.refused:
+            raise self.refused[directory]
+        wanted = list(names)
+        self.asked += [f"{directory}/{name}" for name in wanted]
+        refused = {
+            name: self.refused[f"{directory}/{name}"] for name in wanted if f"{directory}/{name}" in self.refused
+        }
+        return {**self.files.attributes(directory, [name for name in wanted if name not in refused]), **refused}
+
+    def listdir(self, path: str) -> list[str]:
+        self.asked.append(path)
+        if path in self.refused:
+            raise self.refused[path]
+        return self.files.listdir(path)
+
+    def readlink(self, path: str) -> str:
+        return self.files.readlink(path)
+
+    def resolve(self, path: str) -> str:
+        return self.files.resolve(path)
+
+    def run(self, *argv: str) -> Completed:
+        answer = self.outputs.get(argv, Absent(f"no saved output of {' '.join(argv)}"))
+        if isinstance(answer, ReadError):
+            raise answer
+        return answer
+
+    def has_output(self, *argv: str) -> bool:
+        return argv in self.outputs and not self.live
+
+    def nvml(self, function: str, *arguments: Any) -> Any:
+        raise Absent(f"{function}: not here")
+
+    def netlink(self, protocol: int, request: bytes) -> bytes:
+        raise Absent("netlink: not here")
+
+    def ethtool(self, interface: str, request: bytes) -> bytes:
+        raise Absent(f"{interface}: no ethtool here")
+
+    def udev(self, path: str) -> Mapping[str, str]:
+        raise Absent(f"{path}: no udev here")
+
+
+def unpacked(archive: str, below: str = "") -> Machine:
+    """The machine of a tree in an archive; `below`: where the archive's root belongs."""
+    files = load(archive)
+    assert files is not None, archive
+    if below:
+        whole = MemoryFiles()
+        whole.add(below, files.root)
+        files = whole
+    return Machine(files)
+
+
+def pci_device(name: str, address: str, **attributes: str) -> dict[str, str | SymlinkNode]:
+    """The files of one RDMA device on a PCI function: path -> text. A key with a slash lies below the device, any
+    other below its function; "__" stands for the slash."""
+    function = f"/sys/devices/pci0000:00/{address}"
+    device = f"{function}/infiniband/{name}"
+    paths: dict[str, str | SymlinkNode] = {
+        f"{CLASS}/{name}": SymlinkNode(f"../../devices/pci0000:00/{address}/infiniband/{name}"),
+        f"{device}/device": SymlinkNode(f"../../../{address}"),
+        f"/sys/bus/pci/devices/{address}": SymlinkNode(f"../../../devices/pci0000:00/{address}"),
+    }
+    return paths | {f"{function}/{key.replace('__', '/')}": text for key, text in attributes.items()}
+
+
+def one_card(live: bool = True) -> Machine:
+    """One RoCE card with a port, a VLAN and a virtual function's representor."""
+    files = pci_device(
+        "mlx5_0",
+        ADDRESS,
+        vendor="0x15b3\n",
+        device="0x1021\n",
+        subsystem_vendor="0x15b3\n",
+        subsystem_device="0x0050\n",
+        power__runtime_status="active\n",
+        net__ens1f0np0__dev_port="0\n",
+        net__ens1f0npf0vf3__dev_port="0\n",
+        net__ens1f1np1__dev_port="1\n",
+    )
+    return (
+        Machine(live=live, kind="live" if live else "tree")
+        .put(files)
+        .put(
+            {
+                f"{FUNCTION}/class": "0x020000\n",
+                f"{DEVICE}/node_type": "1: CA\n",
+                f"{DEVICE}/node_guid": "0002:c903:00a1:0010\n",
+                f"{DEVICE}/sys_image_guid": "0002:c903:00a1:0010\n",
+                f"{DEVICE}/node_desc": "node1 mlx5_0\n",
+                f"{DEVICE}/fw_ver": "28.41.1000\n",
+                f"{DEVICE}/board_id": "MT_0000000838\n",
+                f"{DEVICE}/hca_type": "MT4129\n",
+                f"{PORT}/link_layer": "Ethernet\n",
+                f"{PORT}/state": "4: ACTIVE\n",
+                f"{PORT}/phys_state": "5: LinkUp\n",
+                f"{PORT}/rate": "400 Gb/sec (4X NDR)\n",
+                f"{PORT}/lid": "0x0\n",
+                f"{PORT}/sm_lid": "0x0\n",
+                f"{PORT}/gids/0": "fe80:0000:0000:0000:0002:c9ff:fea1:0010\n",
+                f"{PORT}/gids/1": "0000:0000:0000:0000:0000:0000:0000:0000\n",
+                f"{PORT}/gids/10": "0000:0000:0000:0000:0000:ffff:c0a8:0105\n",
+                f"{PORT}/gid_attrs/types/0": "RoCE v2\n",
+                f"{PORT}/gid_attrs/types/10": "RoCE v2\n",
+                f"{PORT}/gid_attrs/ndevs/0": "ens1f0np0\n",
+                f"{PORT}/gid_attrs/ndevs/10": "ens1f0np0.100\n",
+                f"{PORT}/pkeys/0": "0xffff\n",
+                f"{PORT}/counters/link_downed": "255\n",
+                f"{PORT}/counters/port_rcv_data": "4294967295\n",
+                f"{PORT}/counters/symbol_error": "N/A (no PMA)\n",
+                f"{PORT}/hw_counters/out_of_sequence": "7\n",
+                f"{PORT}/hw_counters/rx_icrc_encapsulated": "18446744073709551615\n",
+                f"{PORT}/hw_counters/lifespan": "10\n",
+            }
+        )
+    )
+
+
+def probed(host: Machine) -> Outcome:
+    return outcome_of(PROBE, host)
+
+
+def devices(host: Machine) -> dict[str, RdmaDevice]:
+    return {device.name: device for device in probed(host).facts.devices}
+
+
+def first_port(host: Machine) -> RdmaPort:
+    return devices(host)["mlx5_0"].ports[0]

@@ -1,0 +1,127 @@
+"""RDMA devices of the corpus' real machines, from their sysfs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from probes.probe import Status
+from tests.probes.rdma.rdma_machine import CLASS, Machine, devices, probed, unpacked
+
+
+def test_meta_dgx_a100(corpus: Path) -> None:
+    """The tree kept PCI folders and no class; blanked-out files say nothing."""
+    outcome = probed(unpacked(str(corpus / "trees/gcm-learn_good.tar.xz")))
+
+    found = outcome.facts.devices
+    assert [f"mlx5_{n}" for n in (0, 1, 2, 3, 6, 7, 8, 9)] == [device.name for device in found]
+    assert ["0c", "12", "4b", "54", "8d", "94", "ba", "cc"] == [(device.address or "")[5:7] for device in found]
+    assert [(f"ib{n}",) for n in range(8)] == [device.ports[0].netdevs for device in found]
+    assert {("20.31.2354", None, None)} == {(d.firmware, d.board_id, d.node_guid) for d in found}
+    assert {("ACTIVE", "LinkUp", "200 Gb/sec (4X HDR)", None)} == {
+        (port.state, port.phys_state, port.rate_text, port.lid) for device in found for port in device.ports
+    }
+    assert Status.PARTIAL == outcome.status
+
+
+@pytest.mark.parametrize("tree", ["learn_ib_intf_operstate_down", "learn_ib_misbound_if"])
+def test_meta_faults_are_faults_of_interfaces(corpus: Path, tree: str) -> None:
+    """All eight ports are up there as well; a misbound card shows by its address."""
+    found = devices(unpacked(str(corpus / f"trees/gcm-{tree}.tar.xz")))
+
+    assert 8 == len(found)
+    assert {"ACTIVE"} == {device.ports[0].state for device in found.values()}
+    assert {"learn_ib_intf_operstate_down": "0000:0c:00.0", "learn_ib_misbound_if": "0000:12:00.0"}[tree] == (
+        found["mlx5_0"].address
+    )
+
+
+def test_gpud_h100(corpus: Path) -> None:
+    """Eight rails and a bond without a PCI side; one port has a saturated link counter. The index tells of 22
+    counters a port, the sample holds 21."""
+    found = devices(unpacked(str(corpus / "trees/gpud-infiniband-h100.tar.xz"), CLASS))
+
+    assert [*(f"mlx5_{n}" for n in (0, 1, 4, 5, 6, 7, 8, 9)), "mlx5_bond_0"] == list(found)
+    assert ("MT41692", "Ethernet", "200 Gb/sec (2X NDR)") == (
+        found["mlx5_bond_0"].hca_type,
+        found["mlx5_bond_0"].ports[0].link_layer,
+        found["mlx5_bond_0"].ports[0].rate_text,
+    )
+    assert {"mlx5_1": 255} == {
+        name: device.ports[0].counters["link_downed"]
+        for name, device in found.items()
+        if device.ports[0].counters and device.ports[0].counters["link_downed"]
+    }
+    first = found["mlx5_0"].ports[0]
+    assert (14, 15, 2489603687) == tuple(
+        (first.counters or {})[name]
+        for name in ("port_rcv_errors", "excessive_buffer_overrun_errors", "port_xmit_wait")
+    )
+    assert {(21, 25)} == {(len(d.ports[0].counters or {}), len(d.ports[0].hw_counters or {})) for d in found.values()}
+
+
+def test_procfs(corpus: Path) -> None:
+    """Three drivers, two ports on one card, no hw_counters on two."""
+    found = devices(unpacked(str(corpus / "trees/procfs.tar.xz")))
+
+    assert {"hfi1_0": 1, "mlx4_0": 2, "mlx5_0": 1} == {name: len(device.ports) for name, device in found.items()}
+    assert ("1.27.0", None) == (found["hfi1_0"].firmware, found["hfi1_0"].hca_type)
+    assert ["40 Gb/sec (4X QDR)"] * 2 == [port.rate_text for port in found["mlx4_0"].ports]
+    assert ("25 Gb/sec (1X EDR)", "0a7f:bc12:45ef:d23b") == (
+        found["mlx5_0"].ports[0].rate_text,
+        found["mlx5_0"].node_guid,
+    )
+    assert [None, None, 24] == [
+        device.ports[0].hw_counters and len(device.ports[0].hw_counters) for device in found.values()
+    ]
+
+
+def test_dell_r910_qib(corpus: Path) -> None:
+    """Of five GIDs four are empty prefixes; one P_Key of four is used; saturated counters stay."""
+    device = devices(unpacked(str(corpus / "trees/hwloc-40intel64-2g2n4c+pcilocality.tar.xz")))["qib0"]
+
+    (port,) = device.ports
+    assert ("0000:43:00.0", "0011:7500:0077:cfc8", ("ib0",)) == (device.address, port.port_guid, port.netdevs)
+    assert ([0], True, ("0xffff",)) == ([gid.index for gid in port.gids], port.gids_known, port.pkeys)
+    assert ("ACTIVE", 298, 1, 4294967295) == (
+        port.state,
+        port.lid,
+        port.sm_lid,
+        (port.counters or {})["port_rcv_data"],
+    )
+
+
+@pytest.mark.parametrize(("tree", "with_ports"), [("merged-dgx-a100", 8), ("udev-dgx-a100", 0)])
+def test_checkbox_dgx_a100(corpus: Path, tree: str, with_ports: int) -> None:
+    """Ten devices by udev; ports only where the other machine's were merged in, and the rest is said."""
+    outcome = probed(unpacked(str(corpus / f"trees/{tree}.tar.xz")))
+
+    assert [f"mlx5_{n}" for n in range(10)] == [device.name for device in outcome.facts.devices]
+    assert ("0000:0c:00.0", "0000:e1:00.1") == (outcome.facts.devices[0].address, outcome.facts.devices[9].address)
+    assert with_ports == sum(bool(device.ports) for device in outcome.facts.devices)
+    assert (Status.PARTIAL, True) == (outcome.status, "mlx5_8, mlx5_9" in (outcome.reason or ""))
+
+
+@pytest.mark.parametrize(("name", "downed"), [("mlx5_0", 0), ("mlx5_1", 255)])
+def test_flattened_snapshots(corpus: Path, name: str, downed: int) -> None:
+    """A listing "path:value" of one device, put back into files."""
+    lines = (corpus / f"text/rdma-hw_counters/sysfs-h100-{name}.txt").read_text().splitlines()
+    host = Machine().put({f"{CLASS}/{path}": value for path, _, value in (line.partition(":") for line in lines)})
+    port = devices(host)[name].ports[0]
+
+    assert ("400 Gb/sec (4X NDR)", "ACTIVE", "LinkUp") == (port.rate_text, port.state, port.phys_state)
+    assert (downed, 14, 0) == tuple(
+        (port.counters or {})[counter] for counter in ("link_downed", "port_rcv_errors", "symbol_error")
+    )
+    assert 3 == (port.hw_counters or {})["roce_adp_retrans"]
+
+
+def test_omni_path_counters(corpus: Path) -> None:
+    """Its driver counts by device, under names of its own."""
+    rows = (corpus / "text/rdma-hw_counters/omnipath-hfi1.txt").read_text().splitlines()
+    host = Machine().put({f"{CLASS}/hfi1_0/ports/1/state": "4: ACTIVE"})
+    host.put({f"{CLASS}/hfi1_0/hw_counters/{row.split()[0]}": row.split()[1] for row in rows})
+    counters = devices(host)["hfi1_0"].ports[0].hw_counters or {}
+
+    assert (134, 2079, False) == (counters["PktDrop"], counters["RcResend"], "lifespan" in counters)

@@ -1,0 +1,260 @@
+"""Sources are recognized by what they hold; what is not recognized is refused with one line."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from probes.capture.writer import write_capture
+from probes.host.interface import Absent, BadSource
+from probes.host.live import BOOT_ID, LiveHost, RootedHost
+from probes.host.recording import Recording
+from probes.sources.dump import identify_command
+from probes.sources.open_source import open_source
+
+TOPO = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-47\nGPU1\tNV18\t X \t48-95\n\nLegend:\n"
+
+
+def tree(folder: Path) -> Path:
+    (folder / "sys/bus/pci/devices").mkdir(parents=True)
+    (folder / "etc").mkdir()
+    (folder / "etc/os-release").write_text("ID=ubuntu\n")
+    (folder / "etc/absolute").symlink_to("/etc/os-release")
+    return folder
+
+
+def tar_of(folder: Path, place: Path, name: str) -> Path:
+    with tarfile.open(place, "w") as tar:
+        tar.add(folder, arcname=name)
+    return place
+
+
+def test_nothing_said_is_this_host() -> None:
+    """And only that one can be woken or hang."""
+    host = open_source(None, None)
+
+    assert isinstance(host, LiveHost)
+    assert ("live", None, True) == (host.kind, host.path, host.live)
+
+
+def test_a_tree_is_recognized_in_every_form(tmp_path: Path) -> None:
+    """A folder, a tar of its content, a tar of the folder, a folder around the folder."""
+    inner = tree(tmp_path / "outer" / "host-7")
+    sources = [
+        inner,
+        tmp_path / "outer",
+        tar_of(inner, tmp_path / "a.bin", "."),
+        tar_of(inner, tmp_path / "b.bin", "host-7"),
+        tar_of(inner, tmp_path / "c.bin", "./host-7"),
+    ]
+
+    for source in sources:
+        host = open_source(str(source))
+        assert ("tree", str(source), False) == (host.kind, host.path, host.live)
+        assert b"ID=ubuntu\n" == host.read("/etc/absolute")
+        assert [] == host.listdir("/sys/bus/pci/devices")
+        for ask in (
+            lambda h=host: h.nvml("nvmlInit_v2"),
+            lambda h=host: h.netlink(0, b""),
+            lambda h=host: h.run("lsmod"),
+        ):
+            with pytest.raises(Absent):
+                ask()
+
+
+def test_a_capture_is_recognized_in_every_form(tmp_path: Path) -> None:
+    """Also where somebody unpacked it, or packed its folder."""
+    write_capture(Recording(files={"/proc/uptime": b"1"}), str(tmp_path / "c"))
+    write_capture(Recording(files={"/proc/uptime": b"1"}), str(tmp_path / "c.tar.zst"))
+    (tmp_path / "around").mkdir()
+    shutil.copytree(tmp_path / "c", tmp_path / "around/c")
+    again = tar_of(tmp_path / "c", tmp_path / "again", "some/c")
+
+    for source in (tmp_path / "c", tmp_path / "c.tar.zst", tmp_path / "around"):
+        host = open_source(str(source))
+        assert ("capture", b"1") == (host.kind, host.read("/proc/uptime"))
+    with pytest.raises(BadSource, match="not recognized"):
+        open_source(str(again))
+
+
+def test_a_dump_answers_commands(tmp_path: Path) -> None:
+    """Saved outputs, by their names; options count as a set, and more of lspci serves for less."""
+    (tmp_path / "nvidia-smi_topo_-m.txt").write_text(TOPO)
+    (tmp_path / "lspci_-nnvvv").write_text("0000:00:00.0 Host bridge [0600]: x [8086:1]\n")
+    (tmp_path / "nvidia-smi_--query-gpu_name_--format_csv").write_text("name\nH100\n")
+    (tmp_path / "nvidia-smi_-x_-q").write_text("<nvidia_smi_log>\n")
+    host = open_source(str(tmp_path))
+
+    assert "dump" == host.kind
+    assert (TOPO, 0, "") == (
+        (done := host.run("nvidia-smi", "topo", "-m")).stdout,
+        done.returncode,
+        done.stderr,
+    )
+    assert host.has_output("lspci", "-D", "-nn", "-vvv")
+    assert host.has_output("nvidia-smi", "-q", "-x")
+    assert "name\nH100\n" == host.run("nvidia-smi", "--query-gpu").stdout
+    for argv in (("nvidia-smi", "-q"), ("lspci", "-D", "-nn", "-xxxx"), ("ibstat",)):
+        assert not host.has_output(*argv)
+        with pytest.raises(Absent, match="no saved output"):
+            host.run(*argv)
+    with pytest.raises(Absent):
+        host.listdir("/sys/bus/pci/devices")
+
+
+def test_the_output_that_tells_most_is_taken(tmp_path: Path) -> None:
+    """More -v before less, ids before none."""
+    for options, text in (("-vv", "less"), ("-vvv", "no ids"), ("-nnvvv", "best"), ("-t", "tree")):
+        (tmp_path / f"lspci_{options}.txt").write_text(f"00:00.0 Host bridge: {text}\n")
+
+    assert "best" in open_source(str(tmp_path)).run("lspci", "-D", "-nn", "-vvv").stdout
+
+
+def test_a_tree_with_saved_outputs_answers_both(tmp_path: Path) -> None:
+    """As people gather them."""
+    tree(tmp_path)
+    (tmp_path / "notes").write_text(TOPO)
+    host = open_source(str(tmp_path))
+
+    assert ("tree", TOPO) == (host.kind, host.run("nvidia-smi", "topo", "-m").stdout)
+
+
+def test_a_single_file_is_recognized_by_what_it_holds(tmp_path: Path) -> None:
+    """Where its name says nothing; a name that says it is believed."""
+    (tmp_path / "paste.txt").write_text(TOPO)
+    (tmp_path / "ibstat.txt").write_text("ibpanic: no CAs\n")
+    by_content, by_name = open_source(str(tmp_path / "paste.txt")), open_source(str(tmp_path / "ibstat.txt"))
+
+    assert ("dump", TOPO) == (by_content.kind, by_content.run("nvidia-smi", "topo", "-m").stdout)
+    assert "ibpanic: no CAs\n" == by_name.run("ibstat").stdout
+    assert not by_name.has_output("nvidia-smi", "topo", "-m")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"Dear all,\nplease find attached\n", "is not recognized: it is no archive"),
+        (b"", "is not recognized"),
+        (os.urandom(3000), "is not recognized"),
+        (gzip.compress(b"Dear all,", mtime=0), "cut short, or is no archive"),
+        (gzip.compress(bytes(range(256)) * 12, mtime=0), "is not recognized"),
+        (b"\x1f\x8b\x08\x00", "damaged or cut short"),
+        (b"\xfd7zXZ\x00", "damaged or cut short"),
+    ],
+)
+def test_what_is_not_recognized_is_one_line(content: bytes, why: str, tmp_path: Path) -> None:
+    """It names the file, and what was looked for."""
+    place = tmp_path / "evidence"
+    place.write_bytes(content)
+
+    with pytest.raises(BadSource) as caught:
+        open_source(str(place))
+
+    assert str(caught.value).startswith(f"{place}: ")
+    assert why in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_folders_that_are_no_source(tmp_path: Path) -> None:
+    """Empty, of something else, or not there."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/report.pdf").write_bytes(b"%PDF")
+
+    for name, why in (
+        ("empty", "manifest.json of a capture"),
+        ("other", "nor a folder sys/"),
+        ("nothing", "No such file"),
+    ):
+        with pytest.raises(BadSource, match=why):
+            open_source(str(tmp_path / name))
+
+
+def test_a_link_in_a_source_does_not_lead_to_this_host(tmp_path: Path) -> None:
+    """sys -> /sys would present this host as the other; so would a saved output that is a link."""
+    (tmp_path / "sys").symlink_to("/sys")
+    (tmp_path / "ibstat.txt").symlink_to("/etc/hostname")
+
+    with pytest.raises(BadSource, match="not recognized"):
+        open_source(str(tmp_path))
+
+
+def test_root_and_source_exclude_each_other(tmp_path: Path) -> None:
+    """Also a root that is no folder."""
+    with pytest.raises(BadSource, match="exclude each other"):
+        open_source(str(tmp_path), str(tmp_path))
+    with pytest.raises(BadSource, match="is not a folder"):
+        open_source(None, str(tmp_path / "nothing"))
+
+
+def test_another_boot_gives_files_only(tmp_path: Path) -> None:
+    """The running kernel's NVML and netlink are not that host's."""
+    root = tree(tmp_path)
+    with pytest.raises(Absent, match="does not show which kernel"):
+        open_source(None, str(root)).nvml("nvmlInit_v2")
+    (root / BOOT_ID[1:]).parent.mkdir(parents=True)
+    (root / BOOT_ID[1:]).write_text("00000000-0000-0000-0000-000000000000\n")
+    host = open_source(None, str(root))
+
+    assert ("live", str(root), True) == (host.kind, host.path, host.live)
+    assert b"ID=ubuntu\n" == host.read("/etc/absolute")
+    for ask in (lambda: host.nvml("nvmlInit_v2"), lambda: host.netlink(0, bytes(16)), lambda: host.run("lsmod")):
+        with pytest.raises(Absent, match="belongs to another boot"):
+            ask()
+
+
+def test_the_same_boot_mixes_in_the_running_kernel(tmp_path: Path) -> None:
+    """As in a container that sees its host under /host."""
+    root = tree(tmp_path)
+    (root / BOOT_ID[1:]).parent.mkdir(parents=True)
+    shutil.copy(BOOT_ID, root / BOOT_ID[1:])
+    host = RootedHost(str(root))
+    request = b"\x14\0\0\0\x12\0\x01\x03" + bytes(8) + b"\0\0\0\0"
+
+    assert host.netlink(0, request)
+    with pytest.raises(ValueError, match=r"commands\.py"):
+        host.run("reboot")
+
+
+MARKED = {
+    "text/nvidia-smi-topo-m": 42,
+    "text/ib-ibstat": 9,
+    "text/ib-show_gids": 4,
+    "text/rdma-link": 5,
+    "text/lsmod": 2,
+}
+MARKED |= {"text/nvidia-smi-query-csv": 3, "text/ib-ibv_devices": 2}
+MARKED |= {"text/lldp": 2, "text/dmesg": 24}
+MARKED |= {"text/ib-ibstatus": 4, "text/ib-ibv_devinfo": 5, "text/ib-ibdev2netdev": 3, "text/nvidia-smi-L": 2}
+
+
+def test_real_outputs_are_recognized(corpus: Path) -> None:
+    """Of each command's folder in the corpus, what has this many texts of that command."""
+    names = {"nvidia-smi-topo-m": ("nvidia-smi", "topo", "-m"), "ib-ibv_devinfo": ("ibv_devinfo", "-v")}
+    names |= {"nvidia-smi-query-csv": ("nvidia-smi", "--query-gpu"), "lldp": ("lldpctl", "-f", "json")}
+    names |= {"rdma-link": ("rdma", "link"), "nvidia-smi-L": ("nvidia-smi", "-L")}
+
+    for folder, count in MARKED.items():
+        argv = names.get(folder[5:], (folder[5:].removeprefix("ib-"),))
+        texts = [path.read_text(errors="replace") for path in (corpus / folder).iterdir()]
+        assert count <= sum(identify_command(text) == (argv,) for text in texts), folder
+
+
+def test_prose_is_no_output(corpus: Path) -> None:
+    """What is about machines, but no output of these commands."""
+    for folder in (
+        "text/nccl",
+        "text/ethtool",
+        "text/amd",
+        "text/ascend",
+        "text/mlxlink",
+        "text/ibdiagnet",
+        "text/fabricmanager",
+    ):
+        for path in (corpus / folder).iterdir():
+            assert () == identify_command(path.read_text(errors="replace")), path

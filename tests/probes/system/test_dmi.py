@@ -1,0 +1,87 @@
+"""What firmware says: fillers, serials that need root, the modalias and the device tree as last resorts."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probes.host.interface import Denied
+from probes.probe import Status, outcome_of
+from probes.system import dmi
+from probes.system.dmi import DmiFacts, parse_modalias
+from tests.probes.system.system_machine import Machine
+
+FOLDER = "/sys/class/dmi/id"
+
+
+def dgx(folder: str = FOLDER) -> Machine:
+    """A DGX B200's strings."""
+    texts = {"sys_vendor": "NVIDIA", "product_name": "DGXB200", "product_sku": "920-24387-2561-000"}
+    return Machine().put({f"{folder}/{name}": f"{text}\n" for name, text in texts.items()})
+
+
+def test_strings_as_firmware_has_them():
+    """Vendor, product and SKU without white space around them."""
+    outcome = outcome_of(dmi.PROBE, dgx())
+
+    assert Status.OK == outcome.status
+    assert DmiFacts("NVIDIA", "DGXB200", "920-24387-2561-000") == outcome.facts
+    assert f"{FOLDER}/sys_vendor" in outcome.sources
+
+
+def test_serial_that_needs_root_is_missing_not_empty():
+    """Without privilege the rest is read, and the reason says what would make it whole."""
+    host = dgx().put({f"{FOLDER}/product_serial": "1660123000001\n"})
+    host.refused[f"{FOLDER}/product_serial"] = Denied("product_serial: Permission denied")
+    outcome = outcome_of(dmi.PROBE, host)
+
+    assert Status.PARTIAL == outcome.status
+    assert outcome.facts.serial is None
+    assert outcome.facts.product == "DGXB200"
+    assert outcome.reason.startswith("serial numbers need root")
+
+
+def test_fillers_say_nothing():
+    """What the maker left unfilled would be the same on a thousand machines."""
+    host = dgx().put({f"{FOLDER}/board_name": "To Be Filled By O.E.M.\n", f"{FOLDER}/chassis_asset_tag": "00000000\n"})
+    outcome = outcome_of(dmi.PROBE, host)
+
+    assert (None, None) == (outcome.facts.board, outcome.facts.chassis_asset_tag)
+
+
+def test_folder_without_its_class_link_serves():
+    """A gathered tree may hold only /sys/devices/virtual/dmi/id."""
+    assert "DGXB200" == outcome_of(dmi.PROBE, dgx("/sys/devices/virtual/dmi/id")).facts.product
+
+
+def test_modalias_alone_names_the_machine_and_says_what_it_lacks():
+    """udev's export holds nothing but the modalias."""
+    alias = "dmi:bvnAMI:bvr1.32:bd11/03/2025:br1.32:svnNVIDIA:pnDGXA100920-23687-2530-000:rnDGXA100:skuDefaultstring:"
+    outcome = outcome_of(dmi.PROBE, Machine().put({f"{FOLDER}/modalias": alias}))
+
+    assert Status.PARTIAL == outcome.status
+    assert DmiFacts("NVIDIA", "DGXA100920-23687-2530-000", board="DGXA100", bios_version="1.32") == outcome.facts
+
+
+def test_device_tree_names_an_arm_board():
+    """Arm without DMI: the model, with the NUL that ends it in the device tree taken off."""
+    host = Machine().put({"/proc/device-tree/model": "NVIDIA Jetson AGX Orin\0"})
+    host.put({"/proc/device-tree/serial-number": "1423\0"})
+
+    assert DmiFacts(product="NVIDIA Jetson AGX Orin", serial="1423") == outcome_of(dmi.PROBE, host).facts
+
+
+def test_neither_is_absent():
+    """No firmware strings at all: absent, with the places that were looked at."""
+    outcome = outcome_of(dmi.PROBE, Machine())
+
+    assert Status.ABSENT == outcome.status
+    assert "device-tree" in outcome.reason
+
+
+@given(st.text())
+def test_any_text_is_a_modalias(text: str):
+    """Whatever stands there, strings come out or nothing does."""
+    read = parse_modalias(text)
+
+    assert read.vendor is None or read.vendor in text

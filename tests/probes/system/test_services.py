@@ -1,0 +1,130 @@
+"""Services by their traces: what each trace proves, and what none of them can."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probes.host.interface import Denied
+from probes.probe import Status, outcome_of
+from probes.sources.memory import SymlinkNode
+from probes.system import services
+from probes.system.services import SystemdTraces, is_oneshot, parse_populated, state_of
+from tests.probes.system.system_machine import Machine
+
+UNITS = "/usr/lib/systemd/system"
+SLICE = "/sys/fs/cgroup/system.slice"
+DAEMON = "[Unit]\nDescription=x\n[Service]\nType=forking\nExecStart=/usr/bin/x\n"
+ONESHOT = "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/etc/init.d/openibd start\n"
+
+
+def booted() -> Machine:
+    """A host with systemd on cgroup v2, on which one service of no interest runs."""
+    return Machine().put(
+        {"/run/systemd/system/x": "", "/run/systemd/units/x": "", f"{SLICE}/ssh.service/cgroup.events": "populated 1\n"}
+    )
+
+
+def states(host: Machine) -> dict[str, str]:
+    """Every service's state."""
+    return {service.name: service.state for service in outcome_of(services.PROBE, host).facts.services}
+
+
+def test_running_daemon():
+    """A unit file and a living process: active."""
+    host = booted().put({f"{UNITS}/nvidia-fabricmanager.service": DAEMON})
+    host.put({f"{SLICE}/nvidia-fabricmanager.service/cgroup.events": "populated 1\nfrozen 0\n"})
+
+    assert "active" == states(host)["nvidia-fabricmanager"]
+
+
+def test_installed_daemon_that_does_not_run():
+    """A unit file and no control group: inactive (or failed: the traces are the same)."""
+    host = booted().put({f"{UNITS}/nvidia-fabricmanager.service": DAEMON})
+
+    assert "inactive" == states(host)["nvidia-fabricmanager"]
+
+
+def test_nothing_installed():
+    """No unit file: not installed, for every service of interest."""
+    assert {"not_installed"} == set(states(booted()).values())
+    assert list(services.NAMES) == list(states(booted()))
+
+
+def test_oneshot_that_left_no_process_is_active():
+    """openibd loads modules and leaves; systemd's own link says that it is up."""
+    host = booted().put({f"{UNITS}/openibd.service": ONESHOT})
+    host.put({"/run/systemd/units/invocation:openibd.service": SymlinkNode("4f1c")})
+
+    assert "active" == states(host)["openibd"]
+
+
+def test_version_1_control_groups_count_processes():
+    """Without cgroup.events, a list of processes says it."""
+    host = Machine().put({"/run/systemd/system/x": "", "/run/systemd/units/x": ""})
+    host.put({f"{UNITS}/irqbalance.service": DAEMON})
+    host.put({"/sys/fs/cgroup/systemd/system.slice/irqbalance.service/cgroup.procs": "812\n"})
+
+    assert "active" == states(host)["irqbalance"]
+
+
+def test_fabric_manager_of_a_driver_container():
+    """The GPU operator's fabric manager has no unit on the host, but its process lives."""
+    pid = "/run/nvidia/driver/run/nvidia-fabricmanager/nv-fabricmanager.pid"
+    host = booted().put({pid: "4711\n", "/proc/4711/comm": "nv-fabricmanage\n"})
+
+    assert "active" == states(host)["nvidia-fabricmanager"]
+
+
+def test_stale_pid_file_proves_nothing():
+    """The process number was given to another program since."""
+    pid = "/run/nvidia-fabricmanager/nv-fabricmanager.pid"
+    host = booted().put({pid: "4711\n", "/proc/4711/comm": "bash\n"})
+
+    assert "not_installed" == states(host)["nvidia-fabricmanager"]
+
+
+def test_unit_file_that_may_not_be_read_is_installed():
+    """A refused unit file is there: never "not installed"."""
+    path = f"{UNITS}/nvidia-imex.service"
+    host = booted().put({path: DAEMON})
+    host.refused[path] = Denied(f"{path}: Permission denied")
+
+    assert "inactive" == states(host)["nvidia-imex"]
+
+
+def test_without_control_groups_a_daemon_is_unknown():
+    """A container may show the units and not the control groups: unknown, with the reason."""
+    host = Machine().put({"/run/systemd/system/x": "", f"{UNITS}/nvidia-persistenced.service": DAEMON})
+    outcome = outcome_of(services.PROBE, host)
+
+    assert Status.PARTIAL == outcome.status
+    assert "unknown" == states(host)["nvidia-persistenced"]
+    assert "control groups" in outcome.reason
+
+
+def test_without_systemd_nothing_is_said():
+    """A container without its own systemd says nothing of the host's services."""
+    host = Machine().put({f"{UNITS}/nvidia-fabricmanager.service": DAEMON})
+
+    assert Status.ABSENT == outcome_of(services.PROBE, host).status
+
+
+@pytest.mark.parametrize("unit", [None, DAEMON, ONESHOT])
+@pytest.mark.parametrize("invoked", [None, True, False])
+@pytest.mark.parametrize("populated", [None, True, False])
+def test_every_combination_of_traces(unit: str | None, invoked: bool | None, populated: bool | None):
+    """A living process is active; a unit file is never "not installed"; what was not seen is not "inactive"."""
+    state = state_of(SystemdTraces(unit, invoked, populated))
+
+    assert (state == "active") or not populated
+    assert (state != "not_installed") or unit is None
+    assert (state != "inactive") or invoked is False or populated is False
+
+
+@given(st.text())
+def test_any_text_is_read(text: str):
+    """Unit files and control groups may hold anything."""
+    assert is_oneshot(text) in (True, False)
+    assert parse_populated(text) in (None, True, False)
