@@ -5,6 +5,7 @@ Every engine gets the same SQL, translated into its own dialect; what a question
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "duckdb://"
 OVER_FILES = ("duckdb", "chdb", "spark", "local")  # schemes of engines that read a dataset's files
+TRANSLATED = ("chdb", "spark", "local", "postgres", "postgresql", "clickhouse", "clickhouses")  # of another dialect
 
 
 def connect(url: str | None, dataset: str | None) -> Engine:
@@ -29,6 +31,8 @@ def connect(url: str | None, dataset: str | None) -> Engine:
         from agent.fleet.engines.embedded import Embedded
 
         return Embedded(str(dataset))
+    if scheme in TRANSLATED and find_spec("sqlglot") is None:
+        raise EngineRefused(f"{shown(str(url))}: a library is missing: sqlglot (pip install 'fabricscope[engines]')")
     if scheme == "chdb":
         from agent.fleet.engines.clickhouse import Chdb
 
