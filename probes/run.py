@@ -9,7 +9,7 @@ from typing import NamedTuple
 from probes.host.interface import Host, Refusal
 from probes.host.recording import Recording, RecordingHost
 from probes.probe import Outcome, Probe, Status, outcome_of
-from probes.turns import HUNG, Progress, Scheduler
+from probes.scheduler import HUNG, Progress, Scheduler
 
 
 class ProbeResults(NamedTuple):
@@ -36,7 +36,7 @@ def run_probes(
 def _scheduler_class(host: Host) -> type[Scheduler]:
     if not host.live:
         return InProcessScheduler
-    from probes.children import WorkerPool
+    from probes.worker_pool import WorkerPool
 
     return WorkerPool
 

@@ -1,4 +1,4 @@
-"""All probes together, over a door that writes down what passes: a device that sleeps is not touched."""
+"""All probes together, over a host interface that writes down what passes: a device that sleeps is not touched."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Asleep:
         self.files: list[str] = []
         self.calls: list[str] = []
         self._read, self._attributes, self._nvml = self.host.read, self.host.attributes, self.host.nvml
-        self.host.read = self.read  # type: ignore[method-assign]  # the door, with somebody at it
+        self.host.read = self.read  # type: ignore[method-assign]  # the host interface, observed
         self.host.attributes = self.attributes  # type: ignore[method-assign]  # as above
         self.host.nvml = self.nvml  # type: ignore[method-assign]  # as above
 

@@ -1,6 +1,6 @@
 """Reads what stands in the allow-list for later versions, from any host: bounded, and nothing of a device that sleeps.
 
-It asks through the door like a probe, and makes no facts: what it asks is in the recording.
+It reads through the host interface like a probe, and makes no facts: what it reads is in the recording.
 
 The pass after the probes of a capture: what a later version may ask, each group in a child of its own.
 
@@ -21,7 +21,7 @@ from probes.host.interface import Host, ReadError
 from probes.host.recording import Recording
 from probes.probe import Probe, Reading
 from probes.run import run_probes
-from probes.turns import Progress
+from probes.scheduler import Progress
 
 SECONDS = 6.0  # of one group; a child that does not come so far is ended from outside
 LIMIT_BYTES = 8 << 20  # of one group

@@ -1,4 +1,4 @@
-"""ethtool over generic netlink: requests made, replies read. No socket here; the door has that.
+"""ethtool over generic netlink: requests built, replies parsed. The socket is in `probes/host/netlink_socket.py`.
 
 Headers: linux/genetlink.h, linux/ethtool_netlink.h; kernel page Documentation/networking/ethtool-netlink.rst. Requests
 name an interface by its index, so that no name stands in a recording's questions.

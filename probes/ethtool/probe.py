@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 from probes import netlink as codec
-from probes.asking import HostReader
 from probes.ethtool import ioctl as ioctl
 from probes.ethtool import netlink as genl
 from probes.ethtool.ioctl import wanted
 from probes.ethtool.netlink import FecReading, LinkModes, PauseReading
 from probes.host.interface import Absent, Host, ReadError
+from probes.host_reader import HostReader
 from probes.netdev import probe as netdev
 from probes.probe import Reading
 from probes.rdma import sysfs as rdma_sysfs
@@ -52,33 +52,33 @@ class EthtoolFacts(NamedTuple):
 
 def read(host: Host) -> Reading:
     """What every interface of a PCI device tells. Raises Absent where there is none, or nothing can be asked."""
-    asking = HostReader(host)
-    seen = netdev.on_pci(asking)
+    reader = HostReader(host)
+    seen = netdev.on_pci(reader)
     if not seen:
         raise Absent("no network interface of a PCI device that is awake")
-    family = family_of(asking)
+    family = family_of(reader)
     functions = rdma_sysfs.functions(host)
     deadline = time.monotonic() + SECONDS
     found = []
     for one in seen[:MOST_INTERFACES]:
         if time.monotonic() > deadline:
-            asking.gap(f"some interfaces: drivers or the kernel's network lock were busy for more than {SECONDS:.0f} s")
+            reader.gap(f"some interfaces: drivers or the kernel's network lock were busy for more than {SECONDS:.0f} s")
             break
-        interface = _InterfaceReader(asking, one.link.name, one.link.index, family)
+        interface = _InterfaceReader(reader, one.link.name, one.link.index, family)
         if functions.get(one.place.pci or "") is not None:
             found.append(interface.driver())
         else:
             found.append(interface.read(with_counters=one.place.pci in functions))
     answered = tuple(each for each in found if each != Ethernet(each.name))
     if not answered:
-        raise Absent(asking.missing or "no driver answers to ethtool")
-    return Reading(EthtoolFacts(answered), asking.sources, asking.missing)
+        raise Absent(reader.missing or "no driver answers to ethtool")
+    return Reading(EthtoolFacts(answered), reader.sources, reader.missing)
 
 
-def family_of(asking: HostReader) -> int | None:
+def family_of(reader: HostReader) -> int | None:
     """The message type of ethtool in this kernel; None where it has none (before 5.6)."""
     try:
-        return codec.parse_family(asking.host.netlink(codec.GENERIC, codec.family_request(genl.FAMILY)))
+        return codec.parse_family(reader.host.netlink(codec.GENERIC, codec.family_request(genl.FAMILY)))
     except (ReadError, ParseError):
         return None
 
@@ -86,8 +86,8 @@ def family_of(asking: HostReader) -> int | None:
 class _InterfaceReader:
     """The questions to one interface."""
 
-    def __init__(self, asking: HostReader, name: str, index: int | None, family: int | None) -> None:
-        self.asking = asking
+    def __init__(self, reader: HostReader, name: str, index: int | None, family: int | None) -> None:
+        self.reader = reader
         self.name = name
         self.index = index
         self.family = family
@@ -124,13 +124,13 @@ class _InterfaceReader:
         if self.family is None or self.index is None:
             return None
         request = genl.get_request(self.family, command, self.index)
-        return self._said(what, lambda: parse(self.asking.host.netlink(codec.GENERIC, request)))
+        return self._said(what, lambda: parse(self.reader.host.netlink(codec.GENERIC, request)))
 
     def _ioctl(self, what: str, request: bytes, parse: Callable[[bytes], T]) -> T | None:
         return self._said(what, lambda: parse(self._struct(request)))
 
     def _struct(self, request: bytes) -> bytes:
-        return self.asking.host.ethtool(self.name, request)
+        return self.reader.host.ethtool(self.name, request)
 
     def _counters(self) -> dict[str, int] | None:
         def every() -> dict[str, int]:
@@ -149,10 +149,10 @@ class _InterfaceReader:
             return None
         except ReadError as why:
             if why.code not in NO_OPERATION:
-                self.asking.gap(f"{self.name}: {source}: {why.reason}")
+                self.reader.gap(f"{self.name}: {source}: {why.reason}")
             return None
         except ParseError as why:
-            self.asking.gap(f"{self.name}: {source}: {why}")
+            self.reader.gap(f"{self.name}: {source}: {why}")
             return None
-        self.asking.answered(source)
+        self.reader.answered(source)
         return said

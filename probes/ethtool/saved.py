@@ -14,11 +14,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from probes.asking import HostReader
 from probes.ethtool.ioctl import NOT_KNOWN, DriverInfo, wanted
 from probes.ethtool.netlink import FecReading, LinkModes, PauseReading
 from probes.ethtool.probe import Ethernet, EthtoolFacts
 from probes.host.interface import Absent, Host
+from probes.host_reader import HostReader
 from probes.probe import Reading
 from probes.visible_interfaces import interfaces
 
@@ -138,16 +138,16 @@ T = TypeVar("T")
 
 def read_saved(host: Host) -> Reading:
     """What was saved of every interface. Raises Absent where nothing was."""
-    asking = HostReader(host)
+    reader = HostReader(host)
     found = []
-    for name in interfaces(asking):
-        driver = read_saved_interface(asking, parse_driver, "ethtool", "-i", name)
+    for name in interfaces(reader):
+        driver = read_saved_interface(reader, parse_driver, "ethtool", "-i", name)
         each = Ethernet(
             name=name,
-            pause=read_saved_interface(asking, parse_pause, "ethtool", "-a", name),
-            fec=read_saved_interface(asking, parse_fec, "ethtool", "--show-fec", name),
-            modes=read_saved_interface(asking, parse_settings, "ethtool", name),
-            counters=read_saved_interface(asking, parse_statistics, "ethtool", "-S", name),
+            pause=read_saved_interface(reader, parse_pause, "ethtool", "-a", name),
+            fec=read_saved_interface(reader, parse_fec, "ethtool", "--show-fec", name),
+            modes=read_saved_interface(reader, parse_settings, "ethtool", name),
+            counters=read_saved_interface(reader, parse_statistics, "ethtool", "-S", name),
             driver=driver.driver if driver else None,
             version=driver.version if driver else None,
             firmware=driver.firmware if driver else None,
@@ -156,10 +156,10 @@ def read_saved(host: Host) -> Reading:
             found.append(each)
     if not found:
         raise Absent("no saved output of ethtool")
-    return Reading(EthtoolFacts(tuple(found)), asking.sources, asking.missing)
+    return Reading(EthtoolFacts(tuple(found)), reader.sources, reader.missing)
 
 
-def read_saved_interface(asking: HostReader, parse: Callable[[str], T | None], *argv: str) -> T | None:
+def read_saved_interface(reader: HostReader, parse: Callable[[str], T | None], *argv: str) -> T | None:
     """What a saved output says; None where there is none, or where it says nothing."""
-    text = asking.output(*argv) if asking.host.has_output(*argv) else None
+    text = reader.output(*argv) if reader.host.has_output(*argv) else None
     return parse(text) if text else None

@@ -10,11 +10,11 @@ import contextlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from probes.asking import HostReader
 from probes.fabric.files import read_fabric
 from probes.fabric.topology import Fabric
 from probes.host.commands import IB_FABRIC_SAVED
 from probes.host.interface import Absent, Failed, Host, ReadError
+from probes.host_reader import HostReader
 from probes.probe import Reading
 from probes.rdma.ibstat import parse_ibstat
 from probes.text import ParseError

@@ -1,4 +1,4 @@
-"""The only door to a machine: what a probe may ask, and the four ways in which there is no answer.
+"""The host interface: the only way to a machine, what a probe may read, and the four kinds of missing answers.
 
 Every source kind (live, capture, tree, dump, ...) is one class with these methods. Paths are absolute paths of
 the host that is looked at ("/sys/bus/pci/devices"), whatever folder or archive they lie in here.

@@ -1,4 +1,4 @@
-"""A tee on the door: every question passes through to a host, and stays here with its answer or its refusal.
+"""A tee on the host interface: every call passes through to a host, and is kept here with its answer or its error.
 
 What a probe asked is what a capture holds, so a capture can never forget a file.
 """

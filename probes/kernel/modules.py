@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from probes.asking import HostReader
 from probes.host.interface import Absent, Failed, Host
+from probes.host_reader import HostReader
 from probes.probe import Probe, Reading
 from probes.text import ParseError
 
@@ -67,39 +67,39 @@ class ModuleFacts(NamedTuple):
 
 def read(host: Host) -> Reading:
     """Loaded modules and what the NVIDIA driver says of itself. Raises Absent where the source says nothing of it."""
-    asking = HostReader(host)
-    loaded = asking.names(FOLDER)
-    users = _users(asking)
-    version_text = asking.text(f"{NVIDIA}/version")
-    gpus = asking.names(f"{NVIDIA}/gpus")
+    reader = HostReader(host)
+    loaded = reader.names(FOLDER)
+    users = _users(reader)
+    version_text = reader.text(f"{NVIDIA}/version")
+    gpus = reader.names(f"{NVIDIA}/gpus")
     if loaded is None and users is None and version_text is None and gpus is None:
         raise Absent(f"none of {FOLDER}, {LOADED} and {NVIDIA} is here")
     known = loaded is not None or users is not None
     if not known:
-        asking.gap(f"loaded modules: neither {FOLDER} nor {LOADED} is in this source")
+        reader.gap(f"loaded modules: neither {FOLDER} nor {LOADED} is in this source")
     names = sorted(filter(is_relevant, {*(loaded or ()), *(users or {})}))
-    modules = tuple(KernelModule(name, _version(asking, name), (users or {}).get(name, ())) for name in names)
+    modules = tuple(KernelModule(name, _version(reader, name), (users or {}).get(name, ())) for name in names)
     stack, ofed = rdma_stack(modules, known)
-    nvidia_version, nvidia_open = _nvidia(asking, version_text)
-    params = asking.text(f"{NVIDIA}/params", NVIDIA_LIMIT_BYTES)
+    nvidia_version, nvidia_open = _nvidia(reader, version_text)
+    params = reader.text(f"{NVIDIA}/params", NVIDIA_LIMIT_BYTES)
     facts = ModuleFacts(
         modules=modules,
         nvidia_version=nvidia_version,
         nvidia_open=nvidia_open,
         nvidia_params=parse_params(params) if params is not None else None,
         nvidia_gpus=tuple(name.lower() for name in gpus or ()),
-        peer_memory_clients=tuple(asking.names(PEERS) or ()),
+        peer_memory_clients=tuple(reader.names(PEERS) or ()),
         ofed=ofed,
         rdma_stack=stack,
         modules_known=known,
-        nvidia_numa_nodes=_numa_nodes(asking, gpus or ()),
-        nvidia_held=None if host.live or host.kind == "capture" else _held(asking, gpus or ()),  # those asked NVML
+        nvidia_numa_nodes=_numa_nodes(reader, gpus or ()),
+        nvidia_held=None if host.live or host.kind == "capture" else _held(reader, gpus or ()),  # those asked NVML
     )
     if gpus is not None:
-        asking.answered(f"{NVIDIA}/gpus")
+        reader.answered(f"{NVIDIA}/gpus")
     if loaded is not None:
-        asking.answered(FOLDER)
-    return Reading(facts, asking.sources, asking.missing)
+        reader.answered(FOLDER)
+    return Reading(facts, reader.sources, reader.missing)
 
 
 def read_lsmod(host: Host) -> Reading:
@@ -227,41 +227,41 @@ def rdma_stack(modules: Iterable[KernelModule], known: bool) -> tuple[str, str |
     return ("inbox" if known and any(name in versions for name in RDMA_STACK) else "unknown"), None
 
 
-def _users(asking: HostReader) -> dict[str, tuple[str, ...]] | None:
-    text = asking.text(LOADED, LOADED_LIMIT_BYTES)
+def _users(reader: HostReader) -> dict[str, tuple[str, ...]] | None:
+    text = reader.text(LOADED, LOADED_LIMIT_BYTES)
     try:
         return parse_modules(text) if text is not None else None
     except ParseError as why:
-        asking.gap(str(why))
+        reader.gap(str(why))
         return None
 
 
-def _version(asking: HostReader, name: str) -> str | None:
-    return asking.text(f"{FOLDER}/{name}/version", source=f"{FOLDER}/*/version") or None
+def _version(reader: HostReader, name: str) -> str | None:
+    return reader.text(f"{FOLDER}/{name}/version", source=f"{FOLDER}/*/version") or None
 
 
-def _nvidia(asking: HostReader, text: str | None) -> tuple[str | None, bool | None]:
+def _nvidia(reader: HostReader, text: str | None) -> tuple[str | None, bool | None]:
     try:
         return parse_nvidia_version(text) if text is not None else (None, None)
     except ParseError as why:
-        asking.gap(str(why))
+        reader.gap(str(why))
         return None, None
 
 
-def _numa_nodes(asking: HostReader, gpus: Iterable[str]) -> dict[str, int] | None:
+def _numa_nodes(reader: HostReader, gpus: Iterable[str]) -> dict[str, int] | None:
     nodes: dict[str, int] = {}
     for gpu in gpus:
-        text = asking.text(f"{NVIDIA}/gpus/{gpu}/numa_status", source=f"{NVIDIA}/gpus/*/numa_status")
+        text = reader.text(f"{NVIDIA}/gpus/{gpu}/numa_status", source=f"{NVIDIA}/gpus/*/numa_status")
         node = parse_numa_status(text) if text else None
         if node is not None:
             nodes[gpu.lower()] = node
     return nodes or None
 
 
-def _held(asking: HostReader, gpus: Iterable[str]) -> dict[str, NvidiaGpu] | None:
+def _held(reader: HostReader, gpus: Iterable[str]) -> dict[str, NvidiaGpu] | None:
     held: dict[str, NvidiaGpu] = {}
     for gpu in gpus:
-        text = asking.text(f"{NVIDIA}/gpus/{gpu}/information", source=f"{NVIDIA}/gpus/*/information")
+        text = reader.text(f"{NVIDIA}/gpus/{gpu}/information", source=f"{NVIDIA}/gpus/*/information")
         if text:
             held[gpu.lower()] = parse_information(text)
     return held or None

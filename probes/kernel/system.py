@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from probes.asking import HostReader
 from probes.host.interface import Absent, Host, ReadError
+from probes.host_reader import HostReader
 from probes.probe import Probe, Reading
 from probes.system.cpu import CPUINFO, CPUINFO_LIMIT_BYTES
 from probes.system.numa import parse_memory_mib
@@ -154,35 +154,35 @@ class KernelFacts(NamedTuple):
 
 def read(host: Host) -> Reading:
     """Everything of the running system that the source says. Raises Absent where it says nothing."""
-    asking = HostReader(host)
-    gathered = parse_gathered(asking.text(GATHERED) or "") if not host.live else {}
-    cpuinfo = asking.text(CPUINFO, CPUINFO_LIMIT_BYTES)
-    version = asking.text("/proc/sys/kernel/osrelease") or parse_version(asking.text("/proc/version") or "")
+    reader = HostReader(host)
+    gathered = parse_gathered(reader.text(GATHERED) or "") if not host.live else {}
+    cpuinfo = reader.text(CPUINFO, CPUINFO_LIMIT_BYTES)
+    version = reader.text("/proc/sys/kernel/osrelease") or parse_version(reader.text("/proc/version") or "")
     if not host.live and host.has_output("uname", "-a"):
-        gathered |= parse_uname(asking.output("uname", "-a") or "")
+        gathered |= parse_uname(reader.output("uname", "-a") or "")
     kernel = version or gathered.get("OSRelease")
-    kind, known = detect_virtualization(_signs(asking, cpuinfo))
-    meminfo = asking.text("/proc/meminfo")
+    kind, known = detect_virtualization(_signs(reader, cpuinfo))
+    meminfo = reader.text("/proc/meminfo")
     facts = KernelFacts(
-        hostname=_hostname(asking) or gathered.get("HostName"),
-        machine_id=asking.text("/etc/machine-id") or None,
-        boot_id=asking.text("/proc/sys/kernel/random/boot_id") or None,
+        hostname=_hostname(reader) or gathered.get("HostName"),
+        machine_id=reader.text("/etc/machine-id") or None,
+        boot_id=reader.text("/proc/sys/kernel/random/boot_id") or None,
         kernel=kernel,
-        os=parse_os_release(asking.first("/etc/os-release", "/usr/lib/os-release") or ""),
-        arch=asking.text("/proc/sys/kernel/arch") or gathered.get("Architecture") or arch_of(cpuinfo or "", kernel),
-        cmdline=asking.text("/proc/cmdline", CMDLINE_LIMIT_BYTES),
+        os=parse_os_release(reader.first("/etc/os-release", "/usr/lib/os-release") or ""),
+        arch=reader.text("/proc/sys/kernel/arch") or gathered.get("Architecture") or arch_of(cpuinfo or "", kernel),
+        cmdline=reader.text("/proc/cmdline", CMDLINE_LIMIT_BYTES),
         virtualization=kind,
         virtualization_known=known,
-        container=_container(asking),
-        uptime_seconds=_uptime(asking),
-        memory_mib=_memory_mib(asking, meminfo),
+        container=_container(reader),
+        uptime_seconds=_uptime(reader),
+        memory_mib=_memory_mib(reader, meminfo),
     )
-    if not asking.sources:
-        raise Absent(asking.missing or "no file of /proc or /etc that names the running system")
+    if not reader.sources:
+        raise Absent(reader.missing or "no file of /proc or /etc that names the running system")
     unsaid = [name for name in ("hostname", "machine_id", "boot_id", "kernel", "arch") if getattr(facts, name) is None]
     if unsaid:
-        asking.gap(f"not in this source: {', '.join(unsaid)}")
-    return Reading(facts, asking.sources, asking.missing)
+        reader.gap(f"not in this source: {', '.join(unsaid)}")
+    return Reading(facts, reader.sources, reader.missing)
 
 
 PROBE = Probe("kernel", read)
@@ -275,44 +275,44 @@ def container_of_cgroup(text: str) -> str | None:
     return None
 
 
-def _hostname(asking: HostReader) -> str | None:
+def _hostname(reader: HostReader) -> str | None:
     """The kernel's answer is of our own UTS namespace: with --root, the host's file is nearer to the truth."""
     paths = ("/proc/sys/kernel/hostname", "/etc/hostname")
-    rooted = asking.host.live and asking.host.path is not None
-    return asking.first(*(reversed(paths) if rooted else paths))
+    rooted = reader.host.live and reader.host.path is not None
+    return reader.first(*(reversed(paths) if rooted else paths))
 
 
-def _signs(asking: HostReader, cpuinfo: str | None) -> VirtualizationSigns:
-    dmi = next((said for folder in DMI_FOLDERS if (said := asking.attributes(folder, DMI_FIELDS))), {})
-    hypervisor = asking.text("/sys/hypervisor/type")
+def _signs(reader: HostReader, cpuinfo: str | None) -> VirtualizationSigns:
+    dmi = next((said for folder in DMI_FOLDERS if (said := reader.attributes(folder, DMI_FIELDS))), {})
+    hypervisor = reader.text("/sys/hypervisor/type")
     return VirtualizationSigns(
         cpuinfo=cpuinfo,
         dmi=dmi,
-        clocks=asking.text(CLOCKS),
+        clocks=reader.text(CLOCKS),
         hypervisor=hypervisor,
-        xen_capabilities=asking.text("/proc/xen/capabilities") if hypervisor == "xen" else None,
-        device_tree=asking.text("/proc/device-tree/hypervisor/compatible"),
+        xen_capabilities=reader.text("/proc/xen/capabilities") if hypervisor == "xen" else None,
+        device_tree=reader.text("/proc/device-tree/hypervisor/compatible"),
     )
 
 
-def _container(asking: HostReader) -> str | None:
+def _container(reader: HostReader) -> str | None:
     """Which container this runs in, by the files that container managers leave (systemd's CONTAINER_INTERFACE)."""
-    manager = asking.first("/run/host/container-manager", "/run/systemd/container")
+    manager = reader.first("/run/host/container-manager", "/run/systemd/container")
     if manager:
         return manager
-    named = container_of_cgroup(asking.text("/proc/1/cgroup") or "")
+    named = container_of_cgroup(reader.text("/proc/1/cgroup") or "")
     if named:
         return named
-    if _is_there(asking, SERVICE_ACCOUNT):
+    if _is_there(reader, SERVICE_ACCOUNT):
         return "kubernetes"
-    if asking.text("/run/.containerenv") is not None:
+    if reader.text("/run/.containerenv") is not None:
         return "podman"
-    return "docker" if asking.text("/.dockerenv") is not None else None
+    return "docker" if reader.text("/.dockerenv") is not None else None
 
 
-def _is_there(asking: HostReader, directory: str) -> bool:
+def _is_there(reader: HostReader, directory: str) -> bool:
     try:
-        asking.host.listdir(directory)
+        reader.host.listdir(directory)
     except Absent:
         return False
     except ReadError:
@@ -320,18 +320,18 @@ def _is_there(asking: HostReader, directory: str) -> bool:
     return True
 
 
-def _uptime(asking: HostReader) -> float | None:
-    text = asking.text("/proc/uptime")
+def _uptime(reader: HostReader) -> float | None:
+    text = reader.text("/proc/uptime")
     try:
         return parse_uptime_seconds(text) if text else None
     except ParseError as why:
-        asking.gap(str(why))
+        reader.gap(str(why))
         return None
 
 
-def _memory_mib(asking: HostReader, meminfo: str | None) -> int | None:
+def _memory_mib(reader: HostReader, meminfo: str | None) -> int | None:
     try:
         return parse_memory_mib(meminfo) if meminfo else None
     except ParseError as why:
-        asking.gap(f"/proc/meminfo: {why}")
+        reader.gap(f"/proc/meminfo: {why}")
         return None

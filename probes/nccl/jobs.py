@@ -15,9 +15,9 @@ import re
 import time
 from typing import NamedTuple
 
-from probes.asking import as_text
 from probes.host.filter_secrets import LIBRARIES
 from probes.host.interface import OUTPUT_LIMIT_BYTES, Absent, Host, ReadError
+from probes.host_reader import as_text
 
 VALUE_CHARACTERS = 1023  # as much as NCCL takes of a name, and of a value
 LINES_LIMIT = 512

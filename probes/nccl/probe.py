@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from probes.asking import HostReader
 from probes.host.filter_secrets import SYSTEM_FILE
 from probes.host.interface import Absent, Host, ReadError
+from probes.host_reader import HostReader
 from probes.nccl.jobs import Jobs, NcclJob, NcclVariable, find_jobs, is_nccl, is_plugin, parse_conf, version_of
 from probes.probe import Probe, Reading
 from probes.system.limits import ResourceLimit, of_process
@@ -86,7 +86,7 @@ class _ConfReader:
     """One look at the node: everything that is found on the way."""
 
     def __init__(self, host: Host) -> None:
-        self.asking = HostReader(host)
+        self.host_reader = HostReader(host)
         self.host = host
         self.settings: list[NcclVariable] = []
         self.not_settings: list[NcclVariable] = []
@@ -107,7 +107,7 @@ class _ConfReader:
             self.unread.append(why.reason)
             return
         self.searched.append(path)
-        self.asking.answered(path)
+        self.host_reader.answered(path)
         settings, others = parse_conf(content.decode("utf-8", "replace"), path, scope)
         self.settings += settings
         self.not_settings += others
@@ -118,7 +118,7 @@ def read(host: Host) -> Reading:
     reader = _ConfReader(host)
     found = find_jobs(host)
     reader.file(SYSTEM_FILE, "system")
-    mounts = reader.asking.text("/proc/self/mounts", 1 << 20)
+    mounts = reader.host_reader.text("/proc/self/mounts", 1 << 20)
     _users(reader, mounts or "")
     _environments(reader, found)
     libraries = _libraries(reader, found)
@@ -143,7 +143,7 @@ def read(host: Host) -> Reading:
         limits=tuple(limit for job in found.jobs[:LIMITS_LIMIT] if (limit := _limit(reader, job))),
         shared_memory=parse_shared_memory(mounts) if mounts else None,
     )
-    return Reading(facts, reader.asking.sources or ("/proc",), reader.asking.missing)
+    return Reading(facts, reader.host_reader.sources or ("/proc",), reader.host_reader.missing)
 
 
 PROBE = Probe("nccl", read)
@@ -169,7 +169,7 @@ def parse_shared_memory(mounts: str) -> str | None:
 
 
 def _limit(reader: _ConfReader, job: NcclJob) -> ResourceLimit | None:
-    return of_process(reader.asking, job.pid, job.label, job.mapped.rdma)
+    return of_process(reader.host_reader, job.pid, job.label, job.mapped.rdma)
 
 
 def _users(reader: _ConfReader, mounts: str) -> None:
@@ -195,7 +195,7 @@ def _homes(reader: _ConfReader, mounts: str) -> list[str]:
     try:
         reader.host.readlink("/home")
     except ReadError:
-        names = [] if reader.host.kind not in ("live", "capture") else reader.asking.names("/home") or []
+        names = [] if reader.host.kind not in ("live", "capture") else reader.host_reader.names("/home") or []
         if len(names) > HOMES_LIMIT:
             reader.unread.append(f"/home: {len(names)} homes, of which the first {HOMES_LIMIT} were looked into")
         return [f"/home/{name}" for name in names[:HOMES_LIMIT]]
@@ -272,7 +272,7 @@ def _named_files(reader: _ConfReader, found: Jobs) -> tuple[tuple[str, ...], dic
             continue
         reader.searched.append(path)
         there.append(path)
-        if _SAFE.match(path) and (text := reader.asking.text(path, 1 << 20)):
+        if _SAFE.match(path) and (text := reader.host_reader.text(path, 1 << 20)):
             devices[path] = tuple(sorted(set(_devices(text))))
     return tuple(there), devices
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from probes.asking import HostReader
+from probes.host_reader import HostReader
 from probes.netdev.rtnetlink import ADMIN_UP, NetlinkLink
 from probes.text import ParseError
 
@@ -27,14 +27,14 @@ _EGRESS = re.compile(r"\begress-qos-map \{ ((?:[0-9]{1,10}:[0-7] ){1,16})\}")
 _MOST_LINKS = 10_000
 
 
-def saved_links(asking: HostReader) -> dict[str, NetlinkLink]:
+def saved_links(reader: HostReader) -> dict[str, NetlinkLink]:
     """The interfaces of a saved output, by name; none on a live host, where netlink answers."""
-    saved = [argv for argv in SAVED if not asking.host.live and asking.host.has_output(*argv)]
-    text = asking.output(*saved[0]) if saved else None
+    saved = [argv for argv in SAVED if not reader.host.live and reader.host.has_output(*argv)]
+    text = reader.output(*saved[0]) if saved else None
     try:
         return {link.name: link for link in parse_ip_link(text)} if text else {}
     except ParseError as why:
-        asking.gap(f"{' '.join(saved[0])}: {why}")
+        reader.gap(f"{' '.join(saved[0])}: {why}")
         return {}
 
 

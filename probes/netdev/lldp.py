@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from probes.asking import HostReader
 from probes.host.interface import Absent, Failed, Host
+from probes.host_reader import HostReader
 from probes.netdev.probe import natural
 from probes.probe import Reading
 from probes.text import ParseError
@@ -50,7 +50,7 @@ class LldpFacts(NamedTuple):
 
 def read(host: Host) -> Reading:
     """What lldpd knows. Raises Absent where it is not there."""
-    asking = HostReader(host)
+    reader = HostReader(host)
     wanted = COMMANDS[:1] if host.live or host.kind == "capture" else [c for c in COMMANDS if host.has_output(*c)]
     if not wanted:
         raise Absent("no saved output of lldpctl")
@@ -61,8 +61,8 @@ def read(host: Host) -> Reading:
         facts = parse_lldp(done.stdout)
     except ParseError as why:
         raise Failed(str(why)) from why
-    asking.answered(" ".join(wanted[0]))
-    return Reading(facts, asking.sources, asking.missing)
+    reader.answered(" ".join(wanted[0]))
+    return Reading(facts, reader.sources, reader.missing)
 
 
 def parse_lldp(text: str) -> LldpFacts:

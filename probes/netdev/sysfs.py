@@ -10,8 +10,8 @@ import re
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from probes.asking import HostReader
 from probes.host.interface import Host
+from probes.host_reader import HostReader
 from probes.netdev.rtnetlink import ADMIN_UP, NetlinkLink
 from probes.text import ParseError
 
@@ -39,34 +39,34 @@ class DevicePlace(NamedTuple):
     virtual: bool = False  # it lies under /sys/devices/virtual
 
 
-def folders(asking: HostReader) -> dict[str, str]:
+def folders(reader: HostReader) -> dict[str, str]:
     """Every interface and its folder. A recorded source may hold only the folders below the PCI functions."""
-    names = asking.names(CLASS)
+    names = reader.names(CLASS)
     if names is not None:
         return {name: f"{CLASS}/{name}" for name in names if name != "bonding_masters"}  # a file of the bond driver
-    if asking.host.live:
+    if reader.host.live:
         return {}
-    if asking.host not in _below_functions:
-        _below_functions[asking.host] = _asked(HostReader(asking.host))
-    found, missing = _below_functions[asking.host]
+    if reader.host not in _below_functions:
+        _below_functions[reader.host] = _asked(HostReader(reader.host))
+    found, missing = _below_functions[reader.host]
     if missing:
-        asking.gap(missing)
+        reader.gap(missing)
     return dict(found)
 
 
-def _asked(asking: HostReader) -> tuple[dict[str, str], str | None]:
+def _asked(reader: HostReader) -> tuple[dict[str, str], str | None]:
     found = {}
-    for function in (asking.names(PCI) or [])[:MOST_FUNCTIONS]:
-        for name in asking.names(f"{PCI}/{function}/net") or ():
+    for function in (reader.names(PCI) or [])[:MOST_FUNCTIONS]:
+        for name in reader.names(f"{PCI}/{function}/net") or ():
             found[name] = f"{PCI}/{function}/net/{name}"
-    return found, asking.missing
+    return found, reader.missing
 
 
-def place(asking: HostReader, folder: str) -> DevicePlace:
+def place(reader: HostReader, folder: str) -> DevicePlace:
     """Where the interface of this folder sits, by the text of its link in /sys/class/net."""
     if folder.startswith(PCI):
         return place_of(folder)
-    return place_of(asking.link(folder) or "")
+    return place_of(reader.link(folder) or "")
 
 
 def place_of(path: str) -> DevicePlace:
@@ -88,10 +88,10 @@ def place_of(path: str) -> DevicePlace:
     return DevicePlace()
 
 
-def links(asking: HostReader, interfaces: dict[str, str]) -> tuple[NetlinkLink, ...]:
+def links(reader: HostReader, interfaces: dict[str, str]) -> tuple[NetlinkLink, ...]:
     """Every interface with what sysfs says of it."""
-    vlans = _vlans(asking)
-    return tuple(_link(asking, name, folder, vlans.get(name)) for name, folder in interfaces.items())
+    vlans = _vlans(reader)
+    return tuple(_link(reader, name, folder, vlans.get(name)) for name, folder in interfaces.items())
 
 
 def parse_vlans(text: str) -> dict[str, tuple[int, str]]:
@@ -131,14 +131,14 @@ def mac(text: str | None) -> str | None:
     return text if text and MAC.fullmatch(text) and text.strip("0:") else None
 
 
-def _link(asking: HostReader, name: str, folder: str, vlan: tuple[int, str] | None) -> NetlinkLink:
-    said = asking.attributes(folder, ATTRIBUTES, source=f"{CLASS}/*")
+def _link(reader: HostReader, name: str, folder: str, vlan: tuple[int, str] | None) -> NetlinkLink:
+    said = reader.attributes(folder, ATTRIBUTES, source=f"{CLASS}/*")
     flags = whole(said.get("flags"))
-    master = asking.link(f"{folder}/master")
-    bond = _bond(asking, folder)
+    master = reader.link(f"{folder}/master")
+    bond = _bond(reader, folder)
     carrier = None
     if flags is None or flags & ADMIN_UP:  # one that is down answers EINVAL
-        carrier = asking.attributes(folder, ("carrier",), source=f"{CLASS}/*").get("carrier")
+        carrier = reader.attributes(folder, ("carrier",), source=f"{CLASS}/*").get("carrier")
     return NetlinkLink(
         name=name,
         index=whole(said.get("ifindex")),
@@ -159,17 +159,17 @@ def _link(asking: HostReader, name: str, folder: str, vlan: tuple[int, str] | No
     )
 
 
-def _bond(asking: HostReader, folder: str) -> dict[str, str] | None:
+def _bond(reader: HostReader, folder: str) -> dict[str, str] | None:
     """A bond's settings; sysfs prints a word and its number ("802.3ad 4")."""
     keys = ("mode", "miimon", "xmit_hash_policy", "active_slave")
-    said = asking.attributes(f"{folder}/bonding", keys, source=f"{CLASS}/*/bonding")
+    said = reader.attributes(f"{folder}/bonding", keys, source=f"{CLASS}/*/bonding")
     return {key: said[key].split()[0] for key in keys if said.get(key)} or None
 
 
-def _vlans(asking: HostReader) -> dict[str, tuple[int, str]]:
-    text = asking.text(VLANS, VLANS_LIMIT_BYTES)
+def _vlans(reader: HostReader) -> dict[str, tuple[int, str]]:
+    text = reader.text(VLANS, VLANS_LIMIT_BYTES)
     try:
         return parse_vlans(text) if text else {}
     except ParseError as why:
-        asking.gap(str(why))
+        reader.gap(str(why))
         return {}

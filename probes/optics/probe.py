@@ -11,10 +11,10 @@ import time
 from typing import NamedTuple
 
 from probes import netlink as codec
-from probes.asking import HostReader
 from probes.ethtool import netlink as genl
 from probes.ethtool.probe import REPRESENTOR, family_of
 from probes.host.interface import Absent, Denied, Host, ReadError
+from probes.host_reader import HostReader
 from probes.netdev import probe as netdev
 from probes.netdev.sysfs import PCI
 from probes.optics import cmis as optics_cmis
@@ -57,38 +57,38 @@ class OpticsFacts(NamedTuple):
 
 def read(host: Host) -> Reading:
     """The module of every interface of a PCI device. Raises Absent where there is none."""
-    asking = HostReader(host)
-    family = family_of(asking)
+    reader = HostReader(host)
+    family = family_of(reader)
     if family is None:
         raise Absent("this kernel has no ethtool netlink")
     functions = rdma_sysfs.functions(host)
     found: list[ModuleSocket] = []
     deadline = time.monotonic() + SECONDS
     denied: str | None = None  # why this process may not read any
-    for one in netdev.on_pci(asking)[:MOST_INTERFACES]:
+    for one in netdev.on_pci(reader)[:MOST_INTERFACES]:
         name, index, pci = one.link.name, one.link.index, one.place.pci or ""
         if index is None or REPRESENTOR.fullmatch(one.link.port_name or ""):
             continue
-        why_not = functions.get(pci) or _virtual(asking, pci)
+        why_not = functions.get(pci) or _virtual(reader, pci)
         if one.link.type == INFINIBAND:
             why_not = "the interface of an InfiniBand port cannot read a module's memory"
         elif denied:
             why_not = denied
         elif time.monotonic() > deadline:
             why_not = f"not reached: the modules before it took {SECONDS:.0f} s"
-            asking.gap(f"{name}: {why_not}")
+            reader.gap(f"{name}: {why_not}")
         if why_not:
             found.append(ModuleSocket(name, reason=why_not))
             continue
         try:
-            found.append(_socket(asking, name, Memory(host, family, index)))
+            found.append(_socket(reader, name, Memory(host, family, index)))
         except Denied as why:
-            asking.gap(NEEDS)
+            reader.gap(NEEDS)
             denied = f"{why.code or 'EPERM'}: {NEEDS}"
             found.append(ModuleSocket(name, reason=denied))
     if not found:
         raise Absent("no interface of a PCI device that is awake")
-    return Reading(OpticsFacts(tuple(found)), asking.sources, asking.missing)
+    return Reading(OpticsFacts(tuple(found)), reader.sources, reader.missing)
 
 
 class Memory:
@@ -142,7 +142,7 @@ def module_of(memory: Memory) -> ModuleReading:
     return optics_cmis.parse(lower, upper, {page: memory.page(part) for page, part in wanted.items()})
 
 
-def _socket(asking: HostReader, name: str, memory: Memory) -> ModuleSocket:
+def _socket(reader: HostReader, name: str, memory: Memory) -> ModuleSocket:
     """What is plugged in, or why that is not known. Raises Denied."""
     try:
         module = module_of(memory)
@@ -152,12 +152,12 @@ def _socket(asking: HostReader, name: str, memory: Memory) -> ModuleSocket:
         return ModuleSocket(name, reason=why.reason)
     except ReadError as why:
         if why.code not in ("EOPNOTSUPP", "EIO", "ENODEV", "EINVAL"):  # no such operation; no module plugged in
-            asking.gap(f"{name}: {why.reason}")
+            reader.gap(f"{name}: {why.reason}")
         return ModuleSocket(name, reason=f"{why.code}: {_meaning(why)}")
     except ParseError as why:
-        asking.gap(f"{name}: {why}")
+        reader.gap(f"{name}: {why}")
         return ModuleSocket(name, reason=str(why))
-    asking.answered("ethtool -m")
+    reader.answered("ethtool -m")
     return ModuleSocket(name, module)
 
 
@@ -166,8 +166,8 @@ def _meaning(why: ReadError) -> str:
     return known.get(why.code or "", why.reason)
 
 
-def _virtual(asking: HostReader, pci: str) -> str | None:
+def _virtual(reader: HostReader, pci: str) -> str | None:
     """Why there is no module: a virtual function has none, and its firmware logs an error for every question."""
-    said = asking.attributes(f"{PCI}/{pci}", ("vendor", "device"), source=f"{PCI}/*")
+    said = reader.attributes(f"{PCI}/{pci}", ("vendor", "device"), source=f"{PCI}/*")
     guest = said.get("vendor") == "0x15b3" and said.get("device") in VIRTUAL
-    return "a virtual function has no module" if guest or asking.link(f"{PCI}/{pci}/physfn") else None
+    return "a virtual function has no module" if guest or reader.link(f"{PCI}/{pci}/physfn") else None

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from probes.asking import HostReader
 from probes.ethtool.saved import parse_pairs, read_saved_interface
 from probes.host.interface import Absent, Host
+from probes.host_reader import HostReader
 from probes.optics.eeprom import CMIS
 from probes.optics.facts import IDENTIFIERS, LEVELS, NO_LIGHT_DBM, LaneReading, ModuleReading, lanes_in_use
 from probes.optics.probe import ModuleSocket, OpticsFacts
@@ -168,9 +168,9 @@ def _media(values: list[str], said: dict[str, str]) -> str:
 
 def read_saved(host: Host) -> Reading:
     """The modules whose memory was printed. Raises Absent where none was."""
-    asking = HostReader(host)
-    modules = ((name, read_saved_interface(asking, parse, "ethtool", "-m", name)) for name in interfaces(asking))
+    reader = HostReader(host)
+    modules = ((name, read_saved_interface(reader, parse, "ethtool", "-m", name)) for name in interfaces(reader))
     found = tuple(ModuleSocket(name, module) for name, module in modules if module)
     if not found:
         raise Absent("no saved output of ethtool -m")
-    return Reading(OpticsFacts(found), asking.sources, asking.missing)
+    return Reading(OpticsFacts(found), reader.sources, reader.missing)

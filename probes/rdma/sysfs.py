@@ -18,8 +18,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from probes.asking import HostReader
 from probes.host.interface import Absent, Host, ReadError
+from probes.host_reader import HostReader
 from probes.probe import Probe, Reading
 from probes.rdma import normalize as rdma_words
 from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort

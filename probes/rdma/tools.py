@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import TypeVar
 
-from probes.asking import HostReader
 from probes.host.commands import RDMA
 from probes.host.interface import Absent, Failed, Host, ReadError
+from probes.host_reader import HostReader
 from probes.probe import Reading
 from probes.rdma import normalize as rdma_words
 from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort

@@ -22,7 +22,7 @@ NAME_LIMIT_BYTES = 4096  # PATH_MAX
 EXTENSION_LIMIT_BYTES = 1 << 20  # one pax or long-name header
 EXTENSIONS_LIMIT = 8  # such headers before one member; writers use at most three
 SEGMENTS_LIMIT = 10_000  # of one sparse file
-CONTENT_LIMIT_BYTES = OUTPUT_LIMIT_BYTES  # no question at the door can ask for more of one file
+CONTENT_LIMIT_BYTES = OUTPUT_LIMIT_BYTES  # no call of the host interface can read more of one file
 END = bytes(BLOCK_BYTES)
 
 FILE, HARD_LINK, SYMBOLIC_LINK, DIRECTORY = "file", "hard link", "symbolic link", "directory"

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from probes.asking import HostReader
 from probes.host.interface import Absent, Host
+from probes.host_reader import HostReader
 from probes.probe import Probe, Reading
 from probes.text import ParseError
 
@@ -101,26 +101,26 @@ class CpuPackage(NamedTuple):
 
 def read(host: Host) -> Reading:
     """The processors of a host. Raises Absent where it names none."""
-    asking = HostReader(host)
-    text = asking.text(CPUINFO, CPUINFO_LIMIT_BYTES)
-    online = asking.text(f"{FOLDER}/online")
+    reader = HostReader(host)
+    text = reader.text(CPUINFO, CPUINFO_LIMIT_BYTES)
+    online = reader.text(f"{FOLDER}/online")
     if text is None and online is None:
-        raise Absent(f"neither {CPUINFO} nor {FOLDER}/online is here: {asking.missing or 'not in this source'}")
+        raise Absent(f"neither {CPUINFO} nor {FOLDER}/online is here: {reader.missing or 'not in this source'}")
     cpu = CpuPackage()
     if text is None:
-        asking.gap(f"vendor, model and name: no {CPUINFO}")
+        reader.gap(f"vendor, model and name: no {CPUINFO}")
     else:
         try:
             cpu = parse_cpuinfo(text)
         except ParseError as why:
-            asking.gap(str(why))
+            reader.gap(str(why))
     if cpu.sockets is None and online:
-        cpu = cpu._replace(sockets=_packages(asking, online))
+        cpu = cpu._replace(sockets=_packages(reader, online))
     if cpu.threads_per_core is None and online and "siblings" not in (text or ""):
-        cpu = cpu._replace(threads_per_core=_threads(asking, online))
+        cpu = cpu._replace(threads_per_core=_threads(reader, online))
     if cpu.sockets is None:
-        asking.gap("sockets: neither physical ids nor packages are named")
-    return Reading(cpu._replace(online=online), asking.sources, asking.missing)
+        reader.gap("sockets: neither physical ids nor packages are named")
+    return Reading(cpu._replace(online=online), reader.sources, reader.missing)
 
 
 PROBE = Probe("cpu", read)
@@ -197,11 +197,11 @@ def _siblings(values: Mapping[str, Mapping[str, None]]) -> int | None:
     return threads[0] // cores[0]
 
 
-def _threads(asking: HostReader, online: str) -> int | None:
+def _threads(reader: HostReader, online: str) -> int | None:
     """Threads of the first online processor's core."""
     try:
         first = parse_cpulist(online)[0]
-        said = asking.attributes(
+        said = reader.attributes(
             f"{FOLDER}/cpu{first}/topology",
             ("core_cpus_list", "thread_siblings_list"),
             source=f"{FOLDER}/cpu*/topology",
@@ -222,14 +222,14 @@ def _arm(values: Mapping[str, Mapping[str, None]]) -> CpuPackage:
     )
 
 
-def _packages(asking: HostReader, online: str) -> int | None:
+def _packages(reader: HostReader, online: str) -> int | None:
     """Distinct packages, asking one processor of each package: there may be hundreds of processors."""
     try:
         left = set(parse_cpulist(online))
         packages: set[int] = set()
         while left:
             cpu = min(left)
-            said = asking.attributes(
+            said = reader.attributes(
                 f"{FOLDER}/cpu{cpu}/topology",
                 ("physical_package_id", "package_cpus_list", "core_siblings_list"),
                 source=f"{FOLDER}/cpu*/topology",
@@ -240,7 +240,7 @@ def _packages(asking: HostReader, online: str) -> int | None:
             packages.add(package)
             left -= {cpu, *parse_cpulist(said.get("package_cpus_list") or said.get("core_siblings_list", ""))}
     except ParseError as why:
-        asking.gap(str(why))
+        reader.gap(str(why))
         return None
     return len(packages) or None
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from probes.asking import HostReader, as_text
 from probes.host.interface import Absent, Denied, Failed, Host, ReadError
+from probes.host_reader import HostReader, as_text
 from probes.probe import Probe, Reading
 from probes.text import ParseError
 
@@ -109,20 +109,20 @@ def read(host: Host) -> Reading:
             continue
         if answers:
             return _from_dmi(folder, answers)
-    asking = HostReader(host)
-    modalias = asking.first(*(f"{folder}/modalias" for folder in FOLDERS))
+    reader = HostReader(host)
+    modalias = reader.first(*(f"{folder}/modalias" for folder in FOLDERS))
     if modalias:
-        asking.gap("only the modalias is here: strings without their blanks, and no serial numbers")
-        return Reading(parse_modalias(modalias), asking.sources, asking.missing)
+        reader.gap("only the modalias is here: strings without their blanks, and no serial numbers")
+        return Reading(parse_modalias(modalias), reader.sources, reader.missing)
     if not host.live and host.has_output("dmidecode"):
-        return _from_dmidecode(asking)
-    model = asking.text(f"{DEVICE_TREE}/model")
+        return _from_dmidecode(reader)
+    model = reader.text(f"{DEVICE_TREE}/model")
     if not model:
         raise Absent(f"neither {FOLDERS[0]} nor {DEVICE_TREE}/model is here")
-    serial = asking.text(f"{DEVICE_TREE}/serial-number")
-    vendor = asking.text(f"{DEVICE_TREE}/vendor")
+    serial = reader.text(f"{DEVICE_TREE}/serial-number")
+    vendor = reader.text(f"{DEVICE_TREE}/vendor")
     facts = DmiFacts(vendor=meaning(vendor or ""), product=model, serial=meaning(serial or ""))
-    return Reading(facts, asking.sources, asking.missing)
+    return Reading(facts, reader.sources, reader.missing)
 
 
 PROBE = Probe("dmi", read)
@@ -170,11 +170,11 @@ def _from_dmi(folder: str, answers: Mapping[str, bytes | ReadError]) -> Reading:
     return Reading(DmiFacts(**said), sources, "; ".join(reasons) or None)
 
 
-def _from_dmidecode(asking: HostReader) -> Reading:
-    text = asking.output("dmidecode")
+def _from_dmidecode(reader: HostReader) -> Reading:
+    text = reader.output("dmidecode")
     if text is None:
-        raise Failed(asking.missing or "dmidecode: no output")
+        raise Failed(reader.missing or "dmidecode: no output")
     try:
-        return Reading(parse_dmidecode(text), asking.sources, asking.missing)
+        return Reading(parse_dmidecode(text), reader.sources, reader.missing)
     except ParseError as why:
         raise Failed(str(why)) from None

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from probes.asking import HostReader
 from probes.host.interface import Absent, Host
+from probes.host_reader import HostReader
 from probes.probe import Probe, Reading
 from probes.system.cpu import parse_cpulist
 from probes.text import ParseError
@@ -37,11 +37,11 @@ class NumaFacts(NamedTuple):
 
 def read(host: Host) -> Reading:
     """Every node that is online. Raises ReadError where the kernel shows none."""
-    asking = HostReader(host)
+    reader = HostReader(host)
     ids = sorted(int(name[4:]) for name in host.listdir(FOLDER) if NODE.fullmatch(name))
     if not ids:
         raise Absent(f"{FOLDER}: no node")
-    return Reading(NumaFacts(tuple(_node(asking, node, len(ids)) for node in ids)), asking.sources, asking.missing)
+    return Reading(NumaFacts(tuple(_node(reader, node, len(ids)) for node in ids)), reader.sources, reader.missing)
 
 
 PROBE = Probe("numa", read)
@@ -71,8 +71,8 @@ def parse_memory_mib(text: str) -> int:
     return int(found[1]) // 1024
 
 
-def _node(asking: HostReader, node: int, nodes: int) -> NumaNodeFacts:
-    said = asking.attributes(f"{FOLDER}/node{node}", ("cpulist", "distance", "meminfo"), source=f"{FOLDER}/node*")
+def _node(reader: HostReader, node: int, nodes: int) -> NumaNodeFacts:
+    said = reader.attributes(f"{FOLDER}/node{node}", ("cpulist", "distance", "meminfo"), source=f"{FOLDER}/node*")
     cpus = said.get("cpulist")
     memory_mib: int | None = None
     distances: tuple[int, ...] = ()
@@ -80,17 +80,17 @@ def _node(asking: HostReader, node: int, nodes: int) -> NumaNodeFacts:
         if cpus is not None:
             parse_cpulist(cpus)
     except ParseError as why:
-        asking.gap(f"node{node}: {why}")
+        reader.gap(f"node{node}: {why}")
         cpus = None
     try:
         distances = parse_distances(said.get("distance", ""))
         memory_mib = parse_memory_mib(said["meminfo"]) if "meminfo" in said else None
     except ParseError as why:
-        asking.gap(f"node{node}: {why}")
+        reader.gap(f"node{node}: {why}")
     if len(distances) != nodes:  # a row that does not fit cannot be read by position
-        asking.gap(f"node{node}: {len(distances)} distances for {nodes} nodes" if distances else "no distances")
+        reader.gap(f"node{node}: {len(distances)} distances for {nodes} nodes" if distances else "no distances")
         distances = ()
     for name, value in (("cpulist", cpus), ("meminfo", memory_mib)):
         if value is None:
-            asking.gap(f"no {name} for some nodes")
+            reader.gap(f"no {name} for some nodes")
     return NumaNodeFacts(node, cpus, memory_mib, distances)

@@ -17,8 +17,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from probes.asking import HostReader, as_text
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Host, ReadError
+from probes.host_reader import HostReader, as_text
 from probes.probe import Probe, Reading
 
 LOG = "/var/log/fabricmanager.log"
@@ -29,12 +29,12 @@ _VERSION = re.compile(
 _STATE = re.compile(r"[A-Z][A-Z_]{1,39}", re.ASCII)
 
 
-def fabric_manager_version(asking: HostReader) -> str | None:
+def fabric_manager_version(reader: HostReader) -> str | None:
     """What the installed program says of itself; else what it wrote when it last started. None: neither."""
-    said = parse_version(asking.output("nv-fabricmanager", "--version") or "")
+    said = parse_version(reader.output("nv-fabricmanager", "--version") or "")
     if said:
         return said
-    log = asking.text(LOG, READ_LIMIT_BYTES) or ""
+    log = reader.text(LOG, READ_LIMIT_BYTES) or ""
     return parse_version(log) if len(log) < READ_LIMIT_BYTES - 4 else None  # cut: its last start is not in it
 
 
@@ -50,16 +50,16 @@ def parse_version(text: str) -> str | None:
     return found[-1] if found else None
 
 
-def read_imex(asking: HostReader, running: bool) -> dict[str, str]:
+def read_imex(reader: HostReader, running: bool) -> dict[str, str]:
     """How many nodes IMEX is told of ("0": none), and the state of the local daemon where it runs. What is not known
     is left out."""
     said = {}
-    names = asking.names(NODES_CONFIG.rpartition("/")[0])
+    names = reader.names(NODES_CONFIG.rpartition("/")[0])
     if names is not None:
-        text = asking.text(NODES_CONFIG, READ_LIMIT_BYTES) if NODES_CONFIG.rpartition("/")[2] in names else ""
+        text = reader.text(NODES_CONFIG, READ_LIMIT_BYTES) if NODES_CONFIG.rpartition("/")[2] in names else ""
         if text is not None:
             said["nodes_config"] = str(parse_nodes(text))
-    state = parse_state(asking.output("nvidia-imex-ctl", "-q") or "") if running else None
+    state = parse_state(reader.output("nvidia-imex-ctl", "-q") or "") if running else None
     if state:
         said["node"] = state
     return said
@@ -157,41 +157,41 @@ class SystemdTraces(NamedTuple):
 
 def read(host: Host) -> Reading:
     """The state of every service of interest. Raises Absent where no systemd runs."""
-    asking = HostReader(host)
-    if asking.names(BOOTED) is None:
+    reader = HostReader(host)
+    if reader.names(BOOTED) is None:
         raise Absent(f"no {BOOTED}: systemd is not the init here, or the source does not hold it")
-    units = _units(asking)
-    invoked = asking.names(INVOCATIONS)
-    groups, folder = _groups(asking)
+    units = _units(reader)
+    invoked = reader.names(INVOCATIONS)
+    groups, folder = _groups(reader)
     services = []
     for name in NAMES:
         unit = f"{name}.service"
         traces = SystemdTraces(
             unit=units.get(unit),
             invoked=None if invoked is None else f"invocation:{unit}" in invoked,
-            populated=_populated(asking, f"{folder}/{unit}", unit in groups) if groups is not None else None,
-            process=_process(asking, name),
+            populated=_populated(reader, f"{folder}/{unit}", unit in groups) if groups is not None else None,
+            process=_process(reader, name),
         )
         services.append(ServiceState(name, state_of(traces)))
-    services, imex = _with_fabric(asking, services)
+    services, imex = _with_fabric(reader, services)
     if any(service.state == "unknown" for service in services):
-        asking.gap("some states: no control groups of system.slice are readable here")
-    return Reading(ServiceFacts(tuple(services), imex), asking.sources, asking.missing)
+        reader.gap("some states: no control groups of system.slice are readable here")
+    return Reading(ServiceFacts(tuple(services), imex), reader.sources, reader.missing)
 
 
 PROBE = Probe("services", read)
 
 
-def _with_fabric(asking: HostReader, services: list[ServiceState]) -> tuple[list[ServiceState], dict[str, str] | None]:
+def _with_fabric(reader: HostReader, services: list[ServiceState]) -> tuple[list[ServiceState], dict[str, str] | None]:
     """The same, and what the daemons of the NVLink fabric say of themselves, where they are installed."""
     states = {service.name: service.state for service in services}
     installed = {name for name, state in states.items() if state != "not_installed"}
     if "nvidia-fabricmanager" in installed:
-        version = fabric_manager_version(asking)
+        version = fabric_manager_version(reader)
         services = [s._replace(version=version) if s.name == "nvidia-fabricmanager" else s for s in services]
     if "nvidia-imex" not in installed:
         return services, None
-    return services, read_imex(asking, states["nvidia-imex"] == "active") or None
+    return services, read_imex(reader, states["nvidia-imex"] == "active") or None
 
 
 def state_of(traces: SystemdTraces) -> str:
@@ -237,46 +237,46 @@ def parse_populated(text: str) -> bool | None:
     return found[1] == "1" if found else None
 
 
-def _units(asking: HostReader) -> dict[str, str]:
+def _units(reader: HostReader) -> dict[str, str]:
     """Unit files by name. One that may not be read is installed all the same: its text is "" here."""
     units: dict[str, str] = {}
     wanted = [f"{name}.service" for name in NAMES]
     for folder in UNIT_FOLDERS:
         try:
-            answers = asking.host.attributes(folder, wanted)
+            answers = reader.host.attributes(folder, wanted)
         except ReadError:
             continue
         for unit, answer in answers.items():
-            asking.answered(f"{folder}/{unit}")
+            reader.answered(f"{folder}/{unit}")
             units.setdefault(unit, "" if isinstance(answer, ReadError) else as_text(answer))
     return units
 
 
-def _groups(asking: HostReader) -> tuple[frozenset[str] | None, str]:
+def _groups(reader: HostReader) -> tuple[frozenset[str] | None, str]:
     """The control groups of system.slice and their folder; None: not to be seen here."""
     for folder in CGROUPS:
-        names = asking.names(folder)
+        names = reader.names(folder)
         if names is not None and any(name.endswith(".service") for name in names):
             return frozenset(names), folder
     return None, CGROUPS[0]
 
 
-def _populated(asking: HostReader, group: str, there: bool) -> bool | None:
+def _populated(reader: HostReader, group: str, there: bool) -> bool | None:
     if not there:
         return False
-    said = asking.attributes(group, ("cgroup.events", "cgroup.procs"), source=group)
+    said = reader.attributes(group, ("cgroup.events", "cgroup.procs"), source=group)
     populated = parse_populated(said.get("cgroup.events", ""))
     if populated is not None:
         return populated
     return bool(said["cgroup.procs"]) if "cgroup.procs" in said else None
 
 
-def _process(asking: HostReader, name: str) -> bool:
+def _process(reader: HostReader, name: str) -> bool:
     """Whether the process that wrote the PID file still lives, by its name."""
     for path in PID_FILES.get(name, ()):
-        pid = asking.text(path) or ""
+        pid = reader.text(path) or ""
         if re.fullmatch(r"[1-9][0-9]{0,9}", pid):
-            comm = asking.text(f"/proc/{pid}/comm")
+            comm = reader.text(f"/proc/{pid}/comm")
             if comm and PROCESSES[name][:COMM_LENGTH] == comm:
                 return True
     return False

@@ -293,7 +293,7 @@ READERS: tuple[Reader, ...] = (
     Reader(
         "probes.rdma.netlink:parse_ports", seeds.attributes, (Failed,), lambda read: lambda data: read([data, data])
     ),
-    Reader("probes.asking:as_text", seeds.texts(LINES)),
+    Reader("probes.host_reader:as_text", seeds.texts(LINES)),
     # outputs of tools
     parser("probes.pci.lspci:parse_lspci", SAMPLE),
     parser("probes.pci.lspci_fields:blocks", SAMPLE),
@@ -428,7 +428,6 @@ NOT_READERS = {
     "probes.sources.sosreport.sos_host": "an archive that was opened; fuzzed through open_source",
     "probes.host.udev.record_of": "a path that we make",
     "probes.kernel.log_events.address": "an address that a pattern found",
-    "probes.locks.describe_holder": "a probe's name",
     "probes.locks.acquire_lock": "a folder of ours",
     "probes.kernel.modules.is_relevant": "a name that was parsed",
     "probes.fabric.formatting.guid16": "digits that a pattern found",

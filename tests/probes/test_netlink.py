@@ -59,7 +59,7 @@ def test_attributes_survive_a_round_trip(said: list[tuple[int, bytes]]):
 
 @given(st.lists(st.binary(max_size=60)))
 def test_messages_survive_a_round_trip(payloads: list[bytes]):
-    """Messages joined as the door joins them: padded to four bytes."""
+    """Messages joined as the host interface joins them: padded to four bytes."""
     sent = [request(16, 0, payload) for payload in payloads]
     read = messages(b"".join(message + bytes(-len(message) % 4) for message in sent))
 

@@ -16,9 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from probes import child, children, locks
+from probes import locks, worker, worker_pool
 from probes.capture.writer import write_capture
-from probes.child import Worker
 from probes.host import process
 from probes.host.interface import Absent, Denied, Host
 from probes.host.live import LiveHost
@@ -28,6 +27,7 @@ from probes.run import ProbeResults, run_probes
 from probes.sources.capture import CaptureHost
 from probes.sources.memory import MemoryFiles
 from probes.sources.open_source import open_source
+from probes.worker import Worker
 
 pytestmark = pytest.mark.usefixtures("real_commands")
 HOSTNAME = "/proc/sys/kernel/hostname"
@@ -49,7 +49,7 @@ def nothing_leaks() -> Iterator[None]:
     yield
 
     assert before == sorted(os.listdir("/proc/self/fd"))
-    assert [] == children._left_behind
+    assert [] == worker_pool._left_behind
 
 
 def name(host: Host) -> Reading:
@@ -144,7 +144,7 @@ def test_a_child_that_dies_of_a_signal_says_which() -> None:
 
 def test_an_answer_that_is_too_long_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """And is not read into the parent."""
-    monkeypatch.setattr(child, "ANSWER_LIMIT_BYTES", 1000)
+    monkeypatch.setattr(worker, "ANSWER_LIMIT_BYTES", 1000)
     outcome = one(lambda _: Reading("x" * 2000, ()))
 
     assert Status.FAILED == outcome.status
@@ -243,7 +243,7 @@ def test_the_whole_run_has_its_bound() -> None:
     assert time.monotonic() - began < 3
     assert {Status.TIMED_OUT} == {o.status for o in outcomes}
     reasons = [o.reason or "" for o in outcomes]
-    assert children.AT_ONCE == sum("no answer within 0.5 s of the whole run" in reason for reason in reasons)
+    assert worker_pool.AT_ONCE == sum("no answer within 0.5 s of the whole run" in reason for reason in reasons)
     assert 5 == sum(reason == "not reached within the 0.5 s of the whole run" for reason in reasons)
 
 
@@ -268,7 +268,7 @@ def test_an_interrupt_ends_the_children(tmp_path: Path, monkeypatch: pytest.Monk
         time.sleep(60)
         return Reading(None, ())
 
-    class Impatient(children.WorkerPool):
+    class Impatient(worker_pool.WorkerPool):
         """Somebody presses Ctrl-C once the child runs."""
 
         def show(self, running: object) -> None:
@@ -276,7 +276,7 @@ def test_an_interrupt_ends_the_children(tmp_path: Path, monkeypatch: pytest.Monk
             if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text():
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(children, "WorkerPool", Impatient)
+    monkeypatch.setattr(worker_pool, "WorkerPool", Impatient)
     with pytest.raises(KeyboardInterrupt):
         ran(Probe("one", mark))
 
@@ -301,17 +301,17 @@ class Unkillable(Worker):
 @pytest.fixture
 def unkillable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Children of this test cannot be killed, until its end."""
-    monkeypatch.setattr(children, "Worker", Unkillable)
-    monkeypatch.setattr(child, "is_uninterruptible", lambda pid: True)  # ours sleeps where signals would reach it
+    monkeypatch.setattr(worker_pool, "Worker", Unkillable)
+    monkeypatch.setattr(worker, "is_uninterruptible", lambda pid: True)  # ours sleeps where signals would reach it
     monkeypatch.setattr(locks, "GRACE_SECONDS", 0.0)
 
     yield
 
     Unkillable.asleep = False
-    for stuck in children._left_behind:
+    for stuck in worker_pool._left_behind:
         os.kill(stuck.pid, signal.SIGKILL)
         os.waitpid(stuck.pid, 0)
-    children._left_behind.clear()
+    worker_pool._left_behind.clear()
     Unkillable.asleep = True
 
 
@@ -320,7 +320,7 @@ def test_a_child_that_cannot_be_killed_is_left_behind(unkillable: None) -> None:
     began = time.monotonic()
     first, other = ran(Probe("stuck", stubborn, 0.3), Probe("other", name)).outcomes
     assert time.monotonic() - began < 3
-    (left,) = children._left_behind
+    (left,) = worker_pool._left_behind
     began = time.monotonic()
     second, again = ran(Probe("stuck", name, 0.3), Probe("other", name)).outcomes
 
@@ -331,7 +331,7 @@ def test_a_child_that_cannot_be_killed_is_left_behind(unkillable: None) -> None:
     assert f"an earlier run's child is stuck since {time.gmtime().tm_year}-" in (second.reason or "")
     assert second.hung
     assert f"pid {left.pid}, state S" in (second.reason or "")
-    assert [left] == children._left_behind
+    assert [left] == worker_pool._left_behind
     assert Status.OK == other.status
     assert re.fullmatch(
         rf"\S+ of \S+, pid {left.pid}, state S \(sleeping\)(, in \w+)?, running for \d+ s, holds \S+/run/stuck\.lock",
@@ -350,20 +350,20 @@ class Dying(Worker):
 
 def test_a_killed_child_that_takes_its_time_to_end_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not in an uninterruptible sleep: it is waited for, and nobody is told to reboot."""
-    monkeypatch.setattr(children, "Worker", Dying)
+    monkeypatch.setattr(worker_pool, "Worker", Dying)
 
     (outcome,) = ran(Probe("stubborn", stubborn, 0.3)).outcomes
 
     assert Status.TIMED_OUT is outcome.status
     assert not outcome.hung
     assert "left behind" not in (outcome.reason or "")
-    assert [] == children._left_behind
+    assert [] == worker_pool._left_behind
 
 
 def test_a_lock_ends_with_the_child(unkillable: None) -> None:
     """Once the kernel lets go, nothing is left to clean up: the next run asks again."""
     ran(Probe("stuck", stubborn, 0.3))
-    (left,) = children._left_behind
+    (left,) = worker_pool._left_behind
     Unkillable.asleep = False
     os.kill(left.pid, signal.SIGKILL)
     assert ended(left.pid)
@@ -613,7 +613,7 @@ def test_a_real_uninterruptible_sleep(tmp_path: Path, monkeypatch: pytest.Monkey
         began = time.monotonic()
         second = ran(Probe("disk", write, 0.5)).outcomes[0]
         second_took = time.monotonic() - began
-        (left,) = children._left_behind
+        (left,) = worker_pool._left_behind
     assert ended(left.pid)
     third = ran(Probe("disk", lambda host: Reading(1, ()), 0.5)).outcomes[0]
 

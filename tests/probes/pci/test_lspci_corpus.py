@@ -1,4 +1,4 @@
-"""The lspci parser on real outputs: what their index states, both halves of a dump, and both doors to one machine."""
+"""The lspci parser on real outputs: what their index states, both halves of a dump, both readings of a machine."""
 
 from __future__ import annotations
 

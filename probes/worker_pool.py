@@ -6,11 +6,11 @@ import selectors
 import signal
 import time
 
-from probes.child import KILL_SECONDS, TERM_SECONDS, Worker, describe_exit
 from probes.host.process import condition
 from probes.locks import Lock, LockHolder, acquire_lock, run_folder
 from probes.probe import Probe, Status
-from probes.turns import Scheduler
+from probes.scheduler import Scheduler
+from probes.worker import KILL_SECONDS, TERM_SECONDS, Worker, describe_exit
 
 AT_ONCE = 4  # children; more would only wait for the same drivers
 TICK_SECONDS = 0.05
@@ -23,9 +23,9 @@ class WorkerPool(Scheduler):
 
     def run(self) -> None:
         """See Run.run."""
-        for child in list(_left_behind):
-            if child.reap() is not None:
-                _left_behind.remove(child)
+        for worker in list(_left_behind):
+            if worker.reap() is not None:
+                _left_behind.remove(worker)
         self.selector = selectors.DefaultSelector()
         self.running: list[Worker] = []
         self.leaving: list[Worker] = []
@@ -38,7 +38,7 @@ class WorkerPool(Scheduler):
                 for key, _ in self.selector.select(TICK_SECONDS):
                     self._receive(key.data)
                 self._press_the_late()
-                self.show([child.probe.name for child in self.running])
+                self.show([worker.probe.name for worker in self.running])
         finally:
             self._end_all()
             self.selector.close()
@@ -59,10 +59,10 @@ class WorkerPool(Scheduler):
         lock = self._lock(probe)
         if isinstance(lock, LockHolder):
             return self._held(probe, lock)
-        foreign = [child.descriptor for child in self.running]
-        child = Worker(probe, self.host, self.record, lock, [*foreign, self.selector.fileno()])
-        self.running.append(child)
-        self.selector.register(child.descriptor, selectors.EVENT_READ, child)
+        foreign = [worker.descriptor for worker in self.running]
+        worker = Worker(probe, self.host, self.record, lock, [*foreign, self.selector.fileno()])
+        self.running.append(worker)
+        self.selector.register(worker.descriptor, selectors.EVENT_READ, worker)
         return True
 
     def _lock(self, probe: Probe) -> Lock | LockHolder | None:
@@ -86,68 +86,68 @@ class WorkerPool(Scheduler):
             return True
         return False
 
-    def _receive(self, child: Worker) -> None:
-        if child.receive():
-            self._finish(child)
+    def _receive(self, worker: Worker) -> None:
+        if worker.receive():
+            self._finish(worker)
 
     def _press_the_late(self) -> None:
         now = time.monotonic()
-        for child in list(self.running):
-            whole_run = now > self.deadline and child.overdue is None
-            if not whole_run and now < child.due:
+        for worker in list(self.running):
+            whole_run = now > self.deadline and worker.overdue is None
+            if not whole_run and now < worker.due:
                 continue
-            if child.receive():  # what came while this process had no CPU
-                self._finish(child)
+            if worker.receive():  # what came while this process had no CPU
+                self._finish(worker)
                 continue
-            if not whole_run and child.overdue is None and child.is_busy(now):
+            if not whole_run and worker.overdue is None and worker.is_busy(now):
                 continue
-            limit = self.timeout_seconds if now > self.deadline else child.probe.bound_seconds
+            limit = self.timeout_seconds if now > self.deadline else worker.probe.bound_seconds
             of_what = " of the whole run" if whole_run else ""
-            if child.press(now, f"no answer within {limit:g} s{of_what}"):
-                self._finish(child)
-                self.leaving.remove(child)
-                _left_behind.append(child)
+            if worker.press(now, f"no answer within {limit:g} s{of_what}"):
+                self._finish(worker)
+                self.leaving.remove(worker)
+                _left_behind.append(worker)
 
-    def _finish(self, child: Worker) -> None:
+    def _finish(self, worker: Worker) -> None:
         """Its outcome is known: from its answer, from its death, or from its silence."""
-        self.selector.unregister(child.descriptor)
-        child.close()
-        self.running.remove(child)
-        self.leaving.append(child)
-        if child.answer is not None:
-            outcome, recording = child.answer
+        self.selector.unregister(worker.descriptor)
+        worker.close()
+        self.running.remove(worker)
+        self.leaving.append(worker)
+        if worker.answer is not None:
+            outcome, recording = worker.answer
             self.keep(outcome)
             if self.recording is not None and recording is not None:
                 self.recording.merge(recording)
-        elif child.overdue is not None:
-            self.settle(child.probe, Status.TIMED_OUT, child.overdue, child.seconds, child.left_behind)
+        elif worker.overdue is not None:
+            self.settle(worker.probe, Status.TIMED_OUT, worker.overdue, worker.seconds, worker.left_behind)
         else:
-            self.settle(child.probe, Status.FAILED, self._death_of(child), child.seconds)
+            self.settle(worker.probe, Status.FAILED, self._death_of(worker), worker.seconds)
 
-    def _death_of(self, child: Worker) -> str:
+    def _death_of(self, worker: Worker) -> str:
         """Its pipe is closed: how it ended is known at once, or it hangs in its exit."""
         until = time.monotonic() + KILL_SECONDS
-        while (status := child.reap()) is None:
+        while (status := worker.reap()) is None:
             if time.monotonic() > until:
-                return f"its process ended without an answer ({condition(child.pid)})"
+                return f"its process ended without an answer ({condition(worker.pid)})"
             time.sleep(TICK_SECONDS / 10)
-        self.leaving.remove(child)
+        self.leaving.remove(worker)
         return describe_exit(status)
 
     def _end_all(self) -> None:
         """No child outlives the run, but for one that the kernel does not let go: that one is left behind."""
-        for child in self.running:
-            child.signal(signal.SIGTERM)
-            child.close()
+        for worker in self.running:
+            worker.signal(signal.SIGTERM)
+            worker.close()
         left = _wait_for([*self.running, *self.leaving], TERM_SECONDS if self.running else KILL_SECONDS)
-        for child in left:
-            child.signal(signal.SIGKILL)
+        for worker in left:
+            worker.signal(signal.SIGKILL)
         _left_behind.extend(_wait_for(left, KILL_SECONDS))
 
 
-def _wait_for(children: list[Worker], seconds: float) -> list[Worker]:
+def _wait_for(workers: list[Worker], seconds: float) -> list[Worker]:
     """Those that are still there after a bounded wait."""
     until = time.monotonic() + seconds
-    while (children := [child for child in children if child.reap() is None]) and time.monotonic() < until:
+    while (workers := [worker for worker in workers if worker.reap() is None]) and time.monotonic() < until:
         time.sleep(TICK_SECONDS / 10)
-    return children
+    return workers
