@@ -59,7 +59,6 @@ layers: $(BIN)/pytest
 
 docs: $(BIN)/pytest
 	$(BIN)/python -m agent.fleet.reference --write docs/fleet-dataset.md
-	$(BIN)/python -m release.prepared agent/fleet/engines/prepared.json
 	UPDATE_GOLDENS=1 $(BIN)/pytest -q tests/test_goldens.py
 
 site: $(BIN)/pytest

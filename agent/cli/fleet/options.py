@@ -99,7 +99,7 @@ def parse_where(where: list[str] | None) -> Where:
 @contextmanager
 def open_engine(dataset: str | None, engine: str | None) -> Iterator[Engine]:
     """Open an engine with the dataset's tables. Raises CliError."""
-    require_libraries("duckdb", "ibis")
+    require_libraries("duckdb")
     with without_collection():
         from agent.fleet.engines import connect
 
@@ -146,7 +146,7 @@ def _close_soon(engine: Engine) -> None:
 @contextmanager
 def query_tables(dataset: str | None, engine: str | None, where: list[str] | None) -> Iterator[Tables]:
     """Open the tables of the selected nodes. Raises CliError."""
-    require_libraries("duckdb", "ibis")
+    require_libraries("duckdb")
     chosen = parse_where(where)
     with open_engine(dataset, engine) as engine_:
         yield select_nodes(engine_, chosen, where)
@@ -155,12 +155,11 @@ def query_tables(dataset: str | None, engine: str | None, where: list[str] | Non
 def select_nodes(engine_: Engine, chosen: Where, where: list[str] | None) -> Tables:
     """An open engine's tables of the selected nodes; `where`: the option's text. Raises CliError."""
     from agent.fleet.engines.engine import narrowed
+    from agent.fleet.engines.query import table_query
 
     tables = narrowed(engine_, chosen)
-    if any(chosen):
-        host = tables.latest("host")
-        if tables.rows(host.aggregate(nodes=host.count())) == [(0,)]:
-            raise CliError(f"no node of the dataset is meant by {' '.join(where or [])}")
+    if any(chosen) and not tables.rows(table_query("host", ["node"])):
+        raise CliError(f"no node of the dataset is meant by {' '.join(where or [])}")
     return tables
 
 
@@ -169,6 +168,6 @@ INSTALL = "the fleet's libraries are not installed: pip install 'fabricscope[fle
 
 def require_libraries(*modules: str) -> None:
     """Raises CliError, with installation help, if a library is missing."""
-    missing = [module for module in modules or ("pyarrow", "duckdb", "ibis") if find_spec(module) is None]
+    missing = [module for module in modules or ("pyarrow", "duckdb") if find_spec(module) is None]
     if missing:
         raise CliError(f"{INSTALL} (missing: {', '.join(missing)})")

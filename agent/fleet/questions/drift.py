@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import Dated, Row, Source
+from agent.fleet.engines.query import Row, query
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.bags import words
 from agent.fleet.questions.newest import NEWEST
@@ -22,9 +22,6 @@ from agent.fleet.questions.options import ORDINARY, Options
 from agent.fleet.questions.subjects import BAGS, GONE, NEW, SUBJECTS, Subject, changed_columns, with_its_device
 from agent.fleet.questions.summary import stamp
 from agent.fleet.questions.then_and_now import RECENT, then_and_now
-
-if TYPE_CHECKING:
-    from ibis.expr import types as ir
 
 _MEMORY_SHARE = 0.02  # firmware gives a little more or less at each boot
 _REMEMBERED = ("machine_id", "serial")  # of a host: they say which machine and which system it is
@@ -73,7 +70,8 @@ class _Noticed(NamedTuple):
 
 def drift(tables: Tables, since: datetime, options: Options = ORDINARY) -> Drift:
     """What changed after `since`, which is UTC without a zone."""
-    counted, earlier, recent = tables.begun(NEWEST), tables.since(SILENT, since), tables.since(RECENT, since)
+    counted = tables.submit(NEWEST)
+    earlier, recent = (tables.submit(each.bind(moment=since)) for each in (SILENT, RECENT))
     ((nodes, newest),), silent = counted(), [node for (node,) in earlier()]
     new, compared = then_and_now(tables, since, recent())
     noticed: list[_Noticed] = []
@@ -93,11 +91,6 @@ def drift(tables: Tables, since: datetime, options: Options = ORDINARY) -> Drift
         replaced=fold(machines),
         compared_nodes=nodes - len(new),
     )
-
-
-def _silent(tables: Source, cut: ir.TimestampScalar) -> ir.Table:
-    host = tables.latest("host")
-    return host.filter(host.observed_at <= cut).select("node")
 
 
 def _noticed(subject: Subject, at: dict[str, datetime], rows: Iterable[Row]) -> Iterator[_Noticed]:
@@ -134,7 +127,7 @@ def _said(
             yield _Noticed(subject, column, was.get(name, "(absent)"), now.get(name, "(absent)"), node, label, at, None)
 
 
-SILENT = Dated("drift: silent", _silent)
+SILENT = query("drift", "silent_nodes")
 
 
 def _little(column: str, old: Any, new: Any) -> bool:

@@ -89,16 +89,16 @@ def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
     """Values that several nodes have. What is known to be shared innocently is left out."""
     notes: list[str] = []
     found: list[_Found] = []
-    begun, counted, subnets = tables.begun(NUMBERS), tables.begun(NODES), tables.begun(SUBNETS)
+    begun, counted, subnets = tables.submit(NUMBERS), tables.submit(NODES), tables.submit(SUBNETS)
     ((nodes, numbered),) = counted()
-    fleet = _Fleet(tables, nodes, dict(tables.begun(CLUSTERS)()), options)
+    fleet = _Fleet(tables, nodes, dict(tables.rows(CLUSTERS)), options)
     numbers = begun() if numbered == nodes else None
-    holders = None if numbers is None or len(numbers) > MOST else set(tables.chosen(NUMBERED, set(numbers)))
+    holders = None if numbers is None or len(numbers) > MOST else set(tables.fetch_by_keys(NUMBERED, set(numbers)))
     if holders is None or len(holders) > MOST:
-        all_counts = [tables.begun(asked.counts) for asked in ASKED]
+        all_counts = [tables.submit(asked.counts) for asked in ASKED]
         of_kinds = [_by_values(fleet, asked, counts()) for asked, counts in zip(ASKED, all_counts, strict=True)]
     else:
-        of_kinds = [tables.chosen(asked.of_nodes, holders) for asked in ASKED]
+        of_kinds = [tables.fetch_by_keys(asked.of_nodes, holders) for asked in ASKED]
     for asked, each in zip(ASKED, of_kinds, strict=True):
         if asked.kind.table == "address":
             found += _addresses(fleet, asked.kind, each, notes)
@@ -140,9 +140,9 @@ def _by_values(fleet: _Fleet, asked: Asked, rows: list[Row]) -> list[Row]:
     for value, count in rows:
         several[value] = several.get(value, 0) + count
     if len(several) > _MANY:
-        return fleet.tables.begun(asked.shared)()
+        return fleet.tables.rows(asked.shared)
     innocent = _everywhere(fleet, several) if asked.kind.table == "address" else set()
-    return fleet.tables.chosen(asked.rows, [(value,) for value in sorted(several.keys() - innocent)])
+    return fleet.tables.fetch_by_keys(asked.rows, [(value,) for value in sorted(several.keys() - innocent)])
 
 
 def _everywhere(fleet: _Fleet, counts: dict[str, int]) -> set[str]:
@@ -150,7 +150,7 @@ def _everywhere(fleet: _Fleet, counts: dict[str, int]) -> set[str]:
     often = [value for value, count in counts.items() if fleet.by_design(count)]
     if fleet.clusters or not often:
         return set()
-    holders = fleet.tables.chosen(ON_NODES, [(value,) for value in sorted(often)])
+    holders = fleet.tables.fetch_by_keys(ON_NODES, [(value,) for value in sorted(often)])
     return {value for value, count in holders if fleet.by_design(count)}
 
 
@@ -164,7 +164,7 @@ def _addresses(fleet: _Fleet, kind: Kind, rows: list[Row], notes: list[str]) -> 
     found = {key: holders for key, holders in values.items() if counts[key] > 1 and not fleet.by_design(counts[key])}
     if not found:
         return []
-    ((total,),) = fleet.tables.begun(ADDRESSES)()
+    ((total,),) = fleet.tables.rows(ADDRESSES)
     twice = sum(len(each) for each in found.values())
     if twice > _FEW and twice > _SEVERAL_NETWORKS * total:
         notes.append(

@@ -40,8 +40,8 @@ class Outliers(msgspec.Struct, frozen=True, kw_only=True):
 
 def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     """Nodes that differ from a clear majority of their hardware class."""
-    first, begun = tables.begun(SIZES), [tables.begun(part.counts) for part in PARTS]
-    words, sums, times = [tables.begun(each) for each in COUNTS], tables.begun(MEMORY), tables.begun(PROBES)
+    first, begun = tables.submit(SIZES), [tables.submit(part.counts) for part in PARTS]
+    words, sums, times = [tables.submit(each) for each in COUNTS], tables.submit(MEMORY), tables.submit(PROBES)
     classes = sizes(first)
     enough = {name: count for name, count in classes.items() if count >= options.fewest}
     odds: list[Odd] = []
@@ -91,7 +91,7 @@ def _few_nodes(tables: Tables, part: Part, counts: _Groups, options: Options) ->
             unsure.setdefault(attribute.place, {})[(name, place) if attribute.place else (name,)] = None
     few = set()
     for column, groups in unsure.items():
-        for row in tables.chosen(part.nodes[column], groups):
+        for row in tables.fetch_by_keys(part.nodes[column], groups):
             if row[-1] < options.fewest:
                 few.add((row[0], column, row[1] if column else None))
     return few
@@ -114,7 +114,7 @@ def _found(
     for (attribute, name, _), each in expected.items():
         elsewhere.setdefault((attribute, name), set()).update(each.values)
     odd = [row[:-1] for row in rows if any(_differing(part, row, expected))]
-    for node, label, *row in tables.chosen(part.things, odd):
+    for node, label, *row in tables.fetch_by_keys(part.things, odd):
         for attribute, place, value, normal in _differing(part, row, expected):
             if attribute.rails and node in shifted and value in elsewhere[attribute, row[0]]:
                 continue

@@ -12,6 +12,7 @@ from agent.fleet.cluster.from_reports import tables
 from agent.fleet.cluster_rows import telling
 from agent.fleet.engines import connect
 from agent.fleet.engines.engine import Engine
+from agent.fleet.engines.query import table_query
 from bench.fleet.plan import plan
 from probes.fabric.files import read_fabric
 from tests.agent.fleet.small import report, take
@@ -26,7 +27,7 @@ class _Whole:
         self._engine = engine
 
     def columns(self, table: str, names: tuple[str, ...]) -> Any:
-        return self._engine.rows(self._engine.latest(table).select(*names))
+        return self._engine.rows(table_query(table, names))
 
 
 def port(number: int, layer: str, far: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -186,7 +186,7 @@ def postgres(tmp_path_factory):
 
 
 def test_postgresql_after_a_load(dataset, expected, postgres):
-    from agent.fleet.engines.loading import load
+    from agent.fleet.engines.postgres import load
 
     source = connect(None, str(dataset))
     for _ in range(2):  # the second takes the place of the first

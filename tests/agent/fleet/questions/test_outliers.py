@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.fleet.engines.query import table_query
 from agent.fleet.questions.bags import words
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.outliers import outliers
@@ -114,9 +115,8 @@ def test_a_duration_that_none_can_have_is_not_known(tmp_path, monkeypatch, check
     ]
     with asked(tmp_path, *reports) as tables:
         assert outliers(tables).outliers == []
-        probe = tables.latest("probe")
-        seconds = set(tables.rows(probe.filter(probe.node == "n1").select("duration_seconds")))
-    assert seconds == {(None if checked else 1e30,)}
+        seconds = dict(tables.rows(table_query("probe", ["node", "duration_seconds"])))
+    assert {seconds["n1"]} == {None if checked else 1e30}
 
 
 @given(st.dictionaries(st.text(max_size=3), st.integers(1, 50), min_size=1, max_size=6))
