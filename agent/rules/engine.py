@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from agent.model.finding import SEVERITIES, Check, Finding, Summary, UnknownSubject
 from agent.rules.case import Case
+from agent.rules.consequences import find_standing
 from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Rule, Unknown
 
 _BUS = frozenset({"pci", "pci_sysfs"})
@@ -93,13 +94,10 @@ def _tally(each: Rule, answers: Sequence[Answer]) -> Check:
 
 def _findings(faults: Sequence[tuple[Rule, Fail]], case: Case) -> Iterable[Finding]:
     """Fold consequences into their causes, then write the findings out."""
-    consequences, swallowed = _consequences(faults)
-    for i, (rule, fault) in enumerate(faults):
-        if i in swallowed:
-            continue
+    for rule, fault, severity, absorbs in find_standing(faults):
         yield Finding(
             rule=rule.name,
-            severity=fault.severity or rule.severity,
+            severity=severity,
             subject=fault.subject,
             label=fault.label,
             summary=fault.summary,
@@ -107,37 +105,9 @@ def _findings(faults: Sequence[tuple[Rule, Fail]], case: Case) -> Iterable[Findi
             impact=fault.impact,
             remedy=fault.remedy,
             confidence=fault.confidence,
-            absorbs=sorted({f"{faults[j][0].name} {faults[j][1].subject}" for j in _all_below(i, consequences)}),
+            absorbs=list(absorbs),
             fingerprint=fingerprint(rule.name, fault, case),
         )
-
-
-def _consequences(faults: Sequence[tuple[Rule, Fail]]) -> tuple[dict[int, set[int]], set[int]]:
-    """For each cause the faults that it explains directly, and all faults that anything explains.
-
-    A fault is explained where its rule is one that the cause absorbs, and both are about one place.
-    """
-    at: dict[tuple[str, str], list[int]] = {}
-    for i, (rule, fault) in enumerate(faults):
-        for place in fault.places:
-            at.setdefault((rule.name, place), []).append(i)
-    direct: dict[int, set[int]] = {}
-    for i, (rule, fault) in enumerate(faults):
-        hit = {j for name in rule.absorbs for place in fault.places for j in at.get((name, place), ())} - {i}
-        if hit:
-            direct[i] = hit
-    return direct, set().union(*direct.values())
-
-
-def _all_below(cause: int, direct: dict[int, set[int]]) -> set[int]:
-    """Consequences, and what they in turn explain: the chain ends at the cause that stands."""
-    found: set[int] = set()
-    todo = [cause]
-    while todo:
-        new = direct.get(todo.pop(), set()) - found - {cause}
-        found |= new
-        todo += new
-    return found
 
 
 def _identity(subject: str, case: Case) -> str:

@@ -198,5 +198,6 @@ def several(faults: Sequence[Fail], judged_count: int, summary: str, cause: str)
             evidence=tuple(row for each in faults for row in each.evidence),
             cause=cause,
             places=frozenset().union(*(each.places for each in faults)),
+            parts=tuple(faults),
         )
     ]

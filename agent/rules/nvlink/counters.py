@@ -71,7 +71,7 @@ def _of_gpu(case: Case, gpu: Gpu, place: Place) -> Iterator[Answer]:
 def _of_link(case: Case, gpu: Gpu, link: GpuLink, place: Place) -> Answer:
     subject = f"link:{gpu.id}/{link.link}"
     which = f" -i {gpu.index}" if gpu.index is not None else ""
-    here = Place(subject, f"{gpu.label} NVLink {link.link}", place.places | {f"{gpu.id}/{link.link}"})
+    here = Place(subject, f"{gpu.label} NVLink {link.link}", frozenset({f"{gpu.id}/{link.link}"}))
     counters = Counters(subject, link.errors, called(f"nvidia-smi nvlink -e{which} -l {link.link}"))
     answers: list[Answer] = []
     for names, limit, what in _KINDS:
@@ -107,6 +107,7 @@ def _as_one(place: Place, faults: Sequence[tuple[GpuLink, Fail]]) -> Iterator[Fa
         evidence=tuple(row for _, fault in faults for row in fault.evidence[:2])[:8],
         cause="several",
         places=frozenset().union(*(fault.places for _, fault in faults)),
+        parts=tuple(fault for _, fault in faults),
     )
 
 

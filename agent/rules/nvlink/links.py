@@ -73,8 +73,18 @@ def _fail_inactive(case: Case, tally: Tally, severity: str, summary: str) -> Fai
         remedy="Look for Xid 74 and SXid in the kernel log; reset GPUs and fabric manager, power cycle; else replace.",
         evidence=(tally.evidence,),
         severity=severity,
-        places=frozenset({gpu.id, gpu.pci or gpu.id}) | ends | lost_ends(case, tally),
+        places=frozenset({gpu.id, gpu.pci or gpu.id, *_links(tally)}) | ends | lost_ends(case, tally),
+        covers_parts=False,
     )
+
+
+def _links(tally: Tally) -> Iterator[str]:
+    """Its inactive links and their far ends, each by itself, and what the log has of links without naming one."""
+    yield f"{tally.gpu.id}/nvlink"
+    for link in tally.inactive:
+        yield f"{tally.gpu.id}/{link.link}"
+        if link.remote and link.remote.id and link.remote.link is not None:
+            yield f"{link.remote.id}/{link.remote.link}"
 
 
 def _impact(tally: Tally, whom: str) -> str:
@@ -118,6 +128,8 @@ def _as_one(faults: list[tuple[Tally, Fail]], subject: str, label: str, summary:
         evidence=tuple(tally.evidence for tally, _ in faults),
         severity="critical" if "critical" in grave else first.severity,
         places=frozenset().union(*(fault.places for _, fault in faults)),
+        covers_parts=False,
+        parts=tuple(fault for _, fault in faults),
     )
 
 
