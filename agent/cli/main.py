@@ -17,6 +17,7 @@ from agent.cli.netbox import netbox
 from agent.cli.output import open_streams
 from agent.cli.profiles import profiles
 from agent.cli.program import build_program
+from agent.cli.recommend import recommend
 from agent.cli.ship import ship
 from agent.cli.watch import watch
 from agent.version import VERSION
@@ -284,3 +285,4 @@ app.command()(ship)
 app.command()(watch)
 app.add_typer(netbox, name="netbox")
 app.add_typer(profiles, name="profile")
+app.add_typer(recommend, name="recommend")

@@ -25,9 +25,11 @@ _SPEED = re.compile(r"\s*(\d{1,4}(?:\.\d{1,3})?)\s*GT/s(?:\s+PCIe)?\s*")
 _DECIMAL = re.compile(r"\s*(-?\d{1,12})\s*")
 _ID = re.compile(r"\s*(0x[0-9a-f]{2,8})\s*", re.IGNORECASE)
 _RANGE = re.compile(r"\s*0x([0-9a-f]{1,16})\s+0x([0-9a-f]{1,16})\s+0x([0-9a-f]{1,16})\s*", re.IGNORECASE)
+_NO_BAR = "0x0000000000000000 0x0000000000000000 0x0000000000000000"
 _BARS = 6  # lines 0..5 of `resource`; then come the ROM, the VFs' BARs and bridge windows
 
 
+@lru_cache(maxsize=64)
 def link_speed(text: str) -> float | None:
     """GT/s of `current_link_speed`, `max_link_speed`, in the forms of all kernels; None for "Unknown" too.
 
@@ -38,6 +40,7 @@ def link_speed(text: str) -> float | None:
     return float(match.group(1)) if match else None
 
 
+@lru_cache(maxsize=512)
 def decimal(text: str) -> int | None:
     """A number as `numa_node`, `current_link_width` or `sriov_numvfs` hold it.
 
@@ -48,6 +51,7 @@ def decimal(text: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
+@lru_cache(maxsize=512)
 def identifier(text: str) -> str | None:
     """`class`, `vendor`, `device` and the like, in lower case.
 
@@ -67,6 +71,9 @@ def bars(text: str) -> dict[str, int] | None:
     found = {}
     read = False
     for number, line in enumerate(text.splitlines()[:_BARS]):
+        if line == _NO_BAR:
+            read = True
+            continue
         match = _RANGE.fullmatch(line)
         if match is None:
             continue
@@ -215,7 +222,9 @@ def _fill(host: Host, draft: PciFunctionBuilder, folders: list[str]) -> None:
         _add_registers(draft, answers)
 
 
-def _answers(host: Host, folders: list[str], names: tuple[str, ...]) -> dict[str, bytes | ReadError]:
+def _answers(host: Host, folders: list[str], names: tuple[str, ...]) -> Mapping[str, bytes | ReadError]:
+    if len(folders) == 1:
+        return host.attributes(folders[0], names)
     found: dict[str, bytes | ReadError] = {}
     for folder in folders:
         found |= host.attributes(folder, names)
