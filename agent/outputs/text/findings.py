@@ -60,6 +60,8 @@ def _render_block(block: FindingBlock, names: DisplayNames, width: int, everythi
 
 
 def _headline(block: FindingBlock) -> str:
+    if block.label == "node":
+        return block.summary[:1].upper() + block.summary[1:]
     if len(block.findings) == 1 or block.same_summary:
         return f"{block.label}: {block.summary}"
     return f"{block.label}: {block.first.rule}, {len(block.findings)} parts"

@@ -10,7 +10,7 @@ from agent.outputs.text.lines import Line, Span, wrap_paragraph
 GENERATION = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6, 128.0: 7}
 QUALITY_TEXTS = {"asleep": "asleep, not woken", "unreadable": "could not be read"}
 _FAR_END = re.compile(r"the wire of [0-9a-f:.]{7,20}: ")
-_ADDRESS = re.compile(r",? (?:above )?(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7],?")
+_ADDRESS = re.compile(r",?(?: above)? (?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7],?")
 
 
 class Footnotes:
@@ -42,7 +42,7 @@ def format_link(link: Link | None, notes: Footnotes) -> list[Span]:
     speed, width, most, widest = link.speed_gt_s, link.width, link.max_speed_gt_s, link.max_width
     conclusive = link.quality.state == "conclusive"
     text = f"{format_generation(speed)} x{width if width is not None else '?'}"
-    if speed is None and width is None:
+    if speed is None and not width:
         text = "asleep" if link.quality.state == "asleep" else "link ?"
     lacks = [
         format_generation(most) if most and speed and speed < most else "",

@@ -14,7 +14,8 @@ from agent.rules.engine import judge
 from tests.agent.rules.build import changed_nic, changed_nics, nic_id, node, probe, server, topology
 from tests.agent.rules.rows import bridge
 
-LOST = Known(subject="gpu:0000:19:00.0", label="GPU0", identity="GPU-1", detail="NVIDIA H100 80GB HBM3")
+GPU = Known(subject="gpu:0000:19:00.0", label="GPU0", identity="GPU-1", detail="NVIDIA H100 80GB HBM3")
+LOST = History(inventory=[GPU])
 
 
 def driven(case, *ids: str, pci: str | None = None):
@@ -68,9 +69,7 @@ def test_absence_needs_a_whole_bus(case, why) -> None:
         pytest.param(bare(None), "unknown", id="functions of no known class"),
         pytest.param(listed(bare("0x060400")), "unknown", id="a list that was cut"),
         pytest.param(probe(bare("0x060400"), "pci", "failed", "broken"), "unknown", id="no list"),
-        pytest.param(
-            replace(bare("0x060400"), history=History(inventory=[LOST])), "critical", id="a GPU of the last run is gone"
-        ),
+        pytest.param(replace(bare("0x060400"), history=LOST), "critical", id="a GPU of the last run is gone"),
     ],
 )
 def test_a_host_without_devices_is_not_ok(case: Case, verdict: str) -> None:
