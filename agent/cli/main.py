@@ -64,6 +64,11 @@ def run(arguments: Sequence[str]) -> int:
         return _print_usage_error(error, failed)
     except typer.Abort:
         return _print_error("interrupted", INTERRUPTED)
+    except Exception as bug:  # the outermost wall: exit code 1 would be a result of `check` and `diff`
+        if debug:
+            raise
+        line = " ".join("".join(c if c.isprintable() else " " for c in f"{type(bug).__name__}: {bug}").split())
+        return _print_error(f"internal error ({line[:300]}); --debug shows where", failed)
     if code == INTERRUPTED:  # typer's result for Ctrl-C
         return _print_error("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else 0
