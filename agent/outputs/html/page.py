@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pkgutil import get_data
 from xml.etree.ElementTree import Element, tostring
 
-from agent.model.finding import SEVERITIES, Finding
+from agent.model.finding import Finding
 from agent.model.report import Report
 from agent.outputs.html import matrix
 from agent.outputs.html.devices import build_device_blocks
@@ -18,10 +18,11 @@ from agent.outputs.html.elements import el
 from agent.outputs.html.picture import draw_picture
 from agent.outputs.html.scene import build_scene
 from agent.outputs.names import DisplayNames
-from agent.outputs.text.findings import count_checks, describe_absorbed
+from agent.outputs.text.findings import join_absorbed
 from agent.outputs.text.gpudirect import group_pairs
 from agent.outputs.text.header import list_facts
 from agent.outputs.text.not_checked import group_by_reason, suggest_steps
+from agent.outputs.verdict import count_checks, describe_verdict, verdict_title
 
 # Nothing is loaded, whatever a name in the report contains
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -63,16 +64,13 @@ def _render_header(report: Report) -> Element:
     product = " ".join(part for part in (node.vendor, node.product) if part)
     title = el("div", el("h1", _host_name(report)), el("p", product, class_="dim"))
     theme = el("button", "Theme: auto", id="theme", type="button", class_="scripted")
-    counts = [f"{report.summary.counts[s]} {s}" for s in reversed(SEVERITIES) if report.summary.counts.get(s)]
     verdict = el(
         "div",
-        el("strong", report.summary.verdict.upper()),
-        el("span", ", ".join(counts) or "no findings"),
+        el("strong", verdict_title(report)),
+        el("span", describe_verdict(report)),
         el("span", count_checks(report), class_="dim"),
         class_=f"verdict {report.summary.verdict}",
     )
-    if report.summary.verdict == "unknown":
-        verdict.append(el("span", f"not called ok: could not judge {', '.join(report.summary.unknown_rules[:6])}"))
     rows = [cell for name, text, _ in list_facts(report) for cell in (el("dt", name), el("dd", text))]
     return el("header", el("div", title, theme, class_="top"), verdict, el("dl", *rows))
 
@@ -91,7 +89,7 @@ def _render_main(report: Report) -> Element:
     rails = matrix.render_nic_matrix(report)
     main.extend(_make_section("GPU to NIC", rails, near if rails is not None else None))
     main.extend(_make_section("GPUDirect RDMA", _render_gpudirect(report)))
-    main.extend(_make_section("Not judged", _render_not_checked(report)))
+    main.extend(_make_section("Could not check", _render_not_checked(report)))
     known = build_device_blocks(report, seen)
     main.extend(_make_section("Devices", *known) if known else ())
     probe_table = _render_probes(report)
@@ -135,11 +133,7 @@ def _render_finding(finding: Finding, names: DisplayNames) -> Element:
         for evidence in finding.evidence
     ]
     rows = [("impact", finding.impact), ("remedy", finding.remedy)]
-    rows += (
-        [("explains", ", ".join(describe_absorbed(absorbed, names) for absorbed in finding.absorbs))]
-        if finding.absorbs
-        else []
-    )
+    rows += [("explains", join_absorbed(finding.absorbs, names))] if finding.absorbs else []
     return el(
         "article",
         head,

@@ -18,7 +18,7 @@ from agent.model.report import Report
 from agent.outputs.bus_tree import BusTree
 from agent.outputs.names import DisplayNames, short_model
 from agent.outputs.text.link import QUALITY_TEXTS, format_generation
-from agent.outputs.text.tree import DRIVER_STATES, NIC_STATES
+from agent.outputs.text.rows import DRIVER_STATES, NIC_STATES
 
 MIN_GROUP = 3  # sibling NVSwitches from this number on share one box
 UNPLACED = "loose"  # the frame of devices without a known bus
