@@ -27,7 +27,7 @@ NESTED_OR_ORDERED = 0xC000  # flags in an attribute's type
 CONTROL, GET_FAMILY, NEW_FAMILY = 0x10, 3, 1  # nlctrl, CTRL_CMD_*
 FAMILY_ID, FAMILY_NAME = 1, 2  # CTRL_ATTR_*
 
-EXTENDED_MASK = 29  # IFLA_EXT_MASK
+LINK_NAME, EXTENDED_MASK = 3, 29  # IFLA_IFNAME, IFLA_EXT_MASK
 SKIP_STATISTICS = 8  # RTEXT_FILTER_SKIP_STATS: the dump then asks no driver, so it wakes none
 STATISTICS_64 = 1  # IFLA_STATS_LINK_64
 
@@ -89,6 +89,23 @@ def family_request(name: str) -> bytes:
     """Which message type a family of generic netlink has in this kernel."""
     body = GENERIC_HEAD.pack(GET_FAMILY, 2, 0) + attribute(FAMILY_NAME, name.encode() + b"\0")
     return request(CONTROL, IS_REQUEST, body)
+
+
+def families_request() -> bytes:
+    """Every family of generic netlink that this kernel has now. One that is asked for by its name is one that the
+    kernel tries to load a module for."""
+    return request(CONTROL, IS_REQUEST | IS_DUMP, GENERIC_HEAD.pack(GET_FAMILY, 2, 0))
+
+
+def requested_family(question: bytes) -> bytes | None:
+    """The name in a request for a family, with its NUL; None where it has none. Raises ParseError."""
+    return attributes(question, HEADER.size + GENERIC_HEAD.size).get(FAMILY_NAME)
+
+
+def link_request(name: str) -> bytes:
+    """One link by its name, without statistics; the kernel loads no module for a name that it does not have."""
+    body = LINK.pack(0, 0, 0, 0, 0) + attribute(EXTENDED_MASK, struct.pack("=I", SKIP_STATISTICS))
+    return request(GET_LINK, IS_REQUEST, body + attribute(LINK_NAME, name.encode("utf-8", "surrogateescape") + b"\0"))
 
 
 def parse_family(reply: bytes) -> int:

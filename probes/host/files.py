@@ -7,12 +7,47 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from probes.host.interface import READ_LIMIT_BYTES, Absent, ReadError
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Failed, ReadError
 
 LINKS_LIMIT = 40  # as Linux's own path walk: more is a loop
+OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+DESCRIPTORS = "/proc/self/fd"
+KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a character device",
+    stat.S_IFBLK: "a block device",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFLNK: "a symbolic link",
+}
+
+
+def open_regular(place: str, follow: bool = True, path: str | None = None) -> int:
+    """A descriptor of a regular file, to be read. Nothing else is ever opened, also not what another process puts in
+    its place meanwhile: opening a device may act on it. Raises Failed for what is no regular file, OSError.
+
+    `path`: what the file is called in the reason, where that is not `place`.
+    """
+    handle = os.open(place, os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
+    try:
+        mode = os.fstat(handle).st_mode
+        if not stat.S_ISREG(mode):
+            raise read_error(path or place, mode)
+        try:
+            return os.open(f"{DESCRIPTORS}/{handle}", OPEN)
+        except FileNotFoundError:  # no /proc: nothing can be opened by its handle
+            return os.open(place, OPEN | (0 if follow else os.O_NOFOLLOW))
+    finally:
+        os.close(handle)
+
+
+def read_error(path: str, mode: int) -> Failed:
+    """The answer for what is no regular file."""
+    return Failed(f"{path}: is {KINDS.get(stat.S_IFMT(mode), 'not a file')}, which is not read", "EINVAL")
 
 
 def follow(path: str, link_text: Callable[[str], str | None], start: str = "") -> str:

@@ -12,11 +12,10 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 
-from probes.host.files import absent_or, follow, locate, parent_and_name
+from probes.host.files import OPEN, absent_or, follow, locate, open_regular, parent_and_name
 from probes.host.filter_secrets import filter_content
-from probes.host.interface import OUTPUT_LIMIT_BYTES, READ_LIMIT_BYTES, Absent, Failed, ReadError, error_from_errno
+from probes.host.interface import OUTPUT_LIMIT_BYTES, READ_LIMIT_BYTES, Absent, ReadError, error_from_errno
 
-OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FIRST_CHUNK_BYTES = 8192  # holds any sysfs attribute and a whole config space
 CHUNK_BYTES = 1 << 18
@@ -25,14 +24,6 @@ DEPTH = 2  # how far above a path a directory is looked for to which the way is 
 SYSFS = "/sys/"  # of the kernel alone: no other process can put another file in the place of one, nothing is filtered
 FEW = 4  # names that are looked up one by one, not in a listing of their directory
 NOT_THERE = os.strerror(errno.ENOENT)
-KINDS = {
-    stat.S_IFDIR: "a directory",
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFCHR: "a character device",
-    stat.S_IFBLK: "a block device",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFLNK: "a symbolic link",
-}
 
 
 class FolderFiles:
@@ -49,11 +40,7 @@ class FolderFiles:
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
         """See Host.read."""
         with Reasons(path):
-            place = self._place(path)
-            mode = os.stat(place, follow_symlinks=not self._last).st_mode
-            if not stat.S_ISREG(mode):
-                raise read_error(path, mode)
-            descriptor = os.open(place, OPEN | self._last)
+            descriptor = open_regular(self._place(path), not self._last, path)
             try:
                 return filter_content(path, _content(descriptor, limit, path))
             finally:
@@ -219,11 +206,6 @@ def _kind_below(name: str, descriptor: int) -> int:
         )
     except (OSError, ValueError):
         return 0
-
-
-def read_error(path: str, mode: int) -> Failed:
-    """The answer for what is no regular file."""
-    return Failed(f"{path}: is {KINDS.get(stat.S_IFMT(mode), 'not a file')}, which is not read", "EINVAL")
 
 
 def _content(descriptor: int, limit: int, path: str) -> bytes:

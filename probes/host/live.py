@@ -8,15 +8,16 @@ commands belong to the kernel that runs here; they are mixed in only where the f
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
 from probes.host import kmsg
-from probes.host.commands import COMMANDS
+from probes.host.commands import CLASSES, COMMANDS
 from probes.host.folder import FolderFiles, LiveFiles
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, ReadError
-from probes.host.netlink_socket import request_netlink
+from probes.host.netlink_socket import request_netlink, require_interface
 from probes.host.process import run_tool
 from probes.host.udev import Udev, properties_in
 
@@ -43,6 +44,9 @@ class LiveHost(LiveFiles):
         """See Host.run. Raises ValueError for what is not in the committed list: that is a bug, not an answer."""
         if argv not in COMMANDS:
             raise ValueError(f"{' '.join(argv)!r} is not in probes/host/commands.py")
+        needed = CLASSES.get(argv[0])
+        if needed is not None and not os.path.isdir(needed):
+            raise Absent(f"{argv[0]}: not run: there is no {needed}, and the tool would load the module for it")
         return run_tool(argv, COMMAND_SECONDS)
 
     def has_output(self, *argv: str) -> bool:
@@ -63,7 +67,7 @@ class LiveHost(LiveFiles):
         """See Host.ethtool. Raises ValueError for a command that is not in the committed list."""
         from probes.host import ethtool_ioctl as ethtool
 
-        return ethtool.request_ioctl(interface, request)
+        return ethtool.request_ioctl(interface, request, require_interface)
 
     def udev(self, path: str) -> Mapping[str, str]:
         """See Host.udev."""

@@ -166,6 +166,7 @@ class _DocumentReader:
     def __init__(self, path: str, evidence: Files) -> None:
         self._path = path
         self._evidence = evidence
+        self._names = frozenset(evidence.listdir("/"))  # what is there and leads nowhere is damage, no absence
 
     def bad(self, what: str) -> BadSource:
         return BadSource(f"{self._path}: {what}")
@@ -191,18 +192,16 @@ class _DocumentReader:
         )
 
     def each(self, folder: str, made: Callable[[Any], tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        if folder[1:] not in self._names:
+            return []
         try:
             names = self._evidence.listdir(folder)
-        except Absent:
-            return []
         except ReadError as why:
             raise self.bad(f"is a capture that cannot be read: {why}") from None
         return [self._made(partial(made, self.document(f"{folder}/{name}")), f"{folder[1:]}/{name}") for name in names]
 
     def calls(self, place: str) -> RecordedNvml:
-        try:
-            self._evidence.read(place, 1)
-        except Absent:
+        if place[1:] not in self._names:
             return RecordedNvml()
         rows = self.document(place)
         made: RecordedNvml = self._made(lambda: RecordedNvml([_call(row) for row in rows]), place[1:])

@@ -85,10 +85,10 @@ def load(
     """Copy a dataset's tables into a database that cannot read its files, for `--engine` afterwards."""
     from agent.cli.fleet.options import require_libraries
 
-    require_libraries("duckdb", "pyarrow", "psycopg")
+    require_libraries("duckdb", "pyarrow", "psycopg", "sqlglot")
     with open_engine(dataset, None) as source:
-        from agent.fleet.engines.postgres import load as do
+        from agent.fleet.engines.loading import load as load_tables
 
-        rows = do(source, engine)
+        rows = load_tables(source, engine)
     if not quiet:
         print(f"{sum(rows.values()):,} rows of {len(rows)} tables")

@@ -15,6 +15,7 @@ from agent.fleet.engines.at_work import AtWork
 from agent.fleet.engines.engine import Engine, EngineRefused, dataset_at, one_line
 from agent.fleet.engines.query import Pending, Query, Relation, Row, with_ctes
 from agent.fleet.engines.sql import selected
+from agent.fleet.engines.views import views
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
 
 _BATCH = 65_536  # rows
@@ -78,6 +79,8 @@ class Embedded(Engine):
         """
         for name in shapes.names():
             self._view(name)
+        for name, select in views().items():
+            self._database.execute(f'CREATE OR REPLACE VIEW "{name}" AS {select}')
         self._database.execute("SET TimeZone = 'UTC'")
         self._shut()
         return selected(self._database, self._work, sql, Embedded.name)

@@ -1,30 +1,25 @@
-"""PostgreSQL: a dataset's tables copied there, and asked there; other tools may read them, too."""
+"""PostgreSQL: queries to the tables that `fleet load` put there."""
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from agent.fleet.engines import shapes
-from agent.fleet.engines.engine import Engine, EngineRefused, one_line
-from agent.fleet.engines.query import Relation, Row, table_query
+from agent.fleet.engines.engine import EngineRefused, one_line
+from agent.fleet.engines.loading import SCHEMA, TYPES
+from agent.fleet.engines.query import Relation, Row
 from agent.fleet.engines.translated import Translated, refused
 from agent.fleet.store import shown
-from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
+from agent.fleet.table import TEXT
 
-# collation C: text compares by its bytes, as in every other engine
 _COLLATION = ' COLLATE "C"'
-_TYPES = {TEXT: f"text{_COLLATION}", INT: "bigint", FLOAT: "double precision", BOOL: "boolean", TIME: "timestamp"}
-
-
-_LISTS = {**_TYPES, TEXT: "text"}
+_LISTS = {**TYPES, TEXT: "text"}
 _PARAMETER = re.compile(r"%\((\w+)\)s")  # as sqlglot writes one
 
 
 class Postgres(Translated):
-    """A database that has the tables."""
+    """A database that has the tables in schema `fabricscope`."""
 
     dialect = "postgres"
 
@@ -38,12 +33,16 @@ class Postgres(Translated):
             raise EngineRefused(one_line(f"{shown(url)}: a library is missing", error)) from error
         except Exception as error:  # as in `refused`; many repeat the address
             raise EngineRefused(one_line(shown(url), error).replace(url, shown(url))) from error
+        self._connection.adapters.register_loader("timestamptz", _without_zone())
         self._cursor = psycopg.RawCursor(self._connection)
         with refused(self.name):
             self._connection.execute("SET TIME ZONE 'UTC'")
+            self._connection.execute(f"SET search_path = {SCHEMA}")
             ((host,),) = self.fetch("SELECT to_regclass('host')::text", {})
         if host is None:
-            raise EngineRefused(f"{shown(url)}: no table host: `fabricscope fleet load --engine URL` puts them there")
+            raise EngineRefused(
+                f"{shown(url)}: no table {SCHEMA}.host: `fabricscope fleet load --engine URL` puts them there"
+            )
 
     def relation(self, relation: Relation) -> str:
         """See Translated."""
@@ -65,53 +64,9 @@ class Postgres(Translated):
         self._connection.close()
 
 
-def load(source: Engine, url: str) -> dict[str, int]:
-    """Rows of each table that were copied. All tables take the place of earlier ones at one moment.
+def _without_zone() -> Any:
+    """How a time of PostgreSQL is read: in UTC, which the session is in, and without a zone."""
+    from psycopg.types.datetime import TimestamptzLoader
 
-    Raises EngineRefused.
-    """
-    import psycopg
-
-    if url.partition("://")[0] not in ("postgres", "postgresql"):
-        raise EngineRefused(f"{shown(url)}: tables are loaded into postgres:// only; others read the dataset's files")
-    counts: dict[str, int] = {}
-    try:
-        with psycopg.connect(url, connect_timeout=20) as connection, connection.cursor() as cursor:
-            for name in shapes.names():
-                counts[name] = _copied(source, name, cursor)
-    except psycopg.Error as error:
-        said = " ".join(str(error).split())
-        raise EngineRefused(f"{shown(url)}: {said[:300]}") from error
-    return counts
-
-
-def _copied(source: Engine, name: str, cursor: Any) -> int:
-    wanted = shapes.columns(name)
-    listed = ", ".join(f'"{each.name}" {_TYPES[each.type]}' for each in wanted)
-    cursor.execute(f'DROP TABLE IF EXISTS "{name}"')
-    cursor.execute(f'CREATE TABLE "{name}" ({listed})')
-    texts = [each.type == TEXT for each in wanted]
-    rows = 0
-    with cursor.copy(f"COPY \"{name}\" FROM STDIN (FORMAT csv, NULL '')") as copy:
-        for batch in source.batches(table_query(name)):
-            copy.write(_csv(batch, texts))
-            rows += batch.num_rows
-    cursor.execute(f'ANALYZE "{name}"')
-    return rows
-
-
-def _csv(batch: Any, texts: list[bool]) -> str:
-    """Lines of CSV: texts quoted, so that an empty one is no null; PostgreSQL has no NUL in text."""
-    out = io.StringIO()
-    columns = [column.to_pylist() for column in batch.columns]
-    for row in zip(*columns, strict=True):
-        cells = (
-            "" if value is None else _quoted(value) if text else str(value)
-            for value, text in zip(row, texts, strict=True)
-        )
-        out.write(",".join(cells) + "\n")
-    return out.getvalue()
-
-
-def _quoted(value: str) -> str:
-    return '"' + value.replace("\0", "\ufffd").replace('"', '""') + '"'
+    loader: Any = TimestamptzLoader
+    return type("UtcLoader", (loader,), {"load": lambda self, data: loader.load(self, data).replace(tzinfo=None)})

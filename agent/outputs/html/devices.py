@@ -17,7 +17,7 @@ from agent.outputs.html.link_bars import make_link_bar
 from agent.outputs.html.scene import Box, Scene
 from agent.outputs.html.severities import MARKED, Severities
 from agent.outputs.names import DisplayNames, short_model
-from agent.outputs.text.tree import DRIVER_STATES, NIC_STATES
+from agent.outputs.text.rows import DRIVER_STATES, NIC_STATES
 
 COLUMNS = ("Device", "Model", "Slot", "Serial", "Link", "State", "Firmware")
 GROUPS = (

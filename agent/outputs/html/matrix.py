@@ -9,18 +9,10 @@ from agent.model.report import Report
 from agent.model.topology import Path
 from agent.outputs.html.elements import el
 from agent.outputs.names import DisplayNames, compress_names, visible_nics
-from agent.outputs.text.matrix import KINDS_BY_DISTANCE, Pairs, find_nearest_rails, paths_by_pair
+from agent.outputs.text.matrix import KINDS_BY_DISTANCE, MEANINGS, Pairs, find_nearest_rails, paths_by_pair
 
 MAX_SIZE = 64  # rows or columns that a table on a page still shows
 FAR = ("SYS", "NODE")
-MEANINGS = {
-    "PIX": "one PCIe switch",
-    "PXB": "several PCIe switches",
-    "PHB": "the same CPU host bridge",
-    "NODE": "the same NUMA node",
-    "SYS": "between NUMA nodes",
-    "C2C": "NVLink-C2C",
-}
 
 
 def render_gpu_matrix(report: Report) -> list[Element]:

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from pkgutil import get_data
 from xml.etree.ElementTree import Element, tostring
 
-from agent.model.finding import SEVERITIES
 from agent.model.report import Report
 from agent.outputs.html.coverage import render_gpudirect, render_not_checked, render_probes
 from agent.outputs.html.devices import render_devices
@@ -22,8 +21,8 @@ from agent.outputs.html.matrix import render_gpu_matrix, render_nic_matrix
 from agent.outputs.html.picture import draw_picture
 from agent.outputs.html.rule_panels import RuleLinks
 from agent.outputs.html.scene import Scene, build_scene
-from agent.outputs.text.findings import count_checks
 from agent.outputs.text.header import list_facts
+from agent.outputs.verdict import count_checks, describe_verdict, verdict_title
 
 STYLES = ("palette.css", "picture.css", "page.css", "print.css")
 MIN_SCALE = 0.72  # the page shrinks the picture to this scale before it scrolls
@@ -61,18 +60,13 @@ def _render_header(report: Report) -> Element:
     product = " ".join(part for part in (node.vendor, node.product) if part)
     title = el("div", el("h1", _host_name(report)), el("p", product, class_="dim"))
     theme = el("button", "Theme: auto", id="theme", type="button", class_="scripted")
-    counts = [f"{report.summary.counts[s]} {s}" for s in reversed(SEVERITIES) if report.summary.counts.get(s)]
     verdict = el(
         "div",
-        el("strong", report.summary.verdict.replace("_", " ").upper()),
-        el("span", ", ".join(counts) or "no findings"),
+        el("strong", verdict_title(report)),
+        el("span", describe_verdict(report)),
         el("span", count_checks(report), class_="dim"),
         class_=f"verdict {report.summary.verdict}",
     )
-    if report.summary.verdict == "unknown":
-        rules = report.summary.unknown_rules
-        more = f" and {len(rules) - 3} more" if len(rules) > 3 else ""
-        verdict.append(el("span", f"Cannot say OK: these checks could not run: {', '.join(rules[:3])}{more}"))
     return el("header", el("div", title, theme, class_="top"), verdict)
 
 

@@ -20,7 +20,7 @@ from agent.outputs.html.severities import Severities
 from agent.outputs.html.sockets import sockets_by_numa_node
 from agent.outputs.names import DisplayNames, compress_names, short_model
 from agent.outputs.text.header import count_names
-from agent.outputs.text.tree import DRIVER_STATES, NIC_STATES
+from agent.outputs.text.rows import DRIVER_STATES, NIC_STATES
 
 MIN_GROUP = 3  # sibling NVSwitches from this number on share one box
 UNPLACED = "loose"  # the frame of devices without a known bus

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterator
 
 from agent.model.finding import Evidence
+from agent.model.report import NO_EARLIER_RUN
 from agent.rules.cabling import settling
 from agent.rules.case import Case
 from agent.rules.counting import named
 from agent.rules.devices import by_role
 from agent.rules.folding import folded
-from agent.rules.gates import NO_EARLIER_RUN
 from agent.rules.infiniband.ports import PLUGGED, IbPort, ib_ports, no_infiniband
 from agent.rules.nccl.hcas import NODE, Hca, evidence_of, no_rails, rdma_rails, severity_of
 from agent.rules.nccl.prerequisites import mapped

@@ -69,7 +69,7 @@ def test_pseudonyms_without_a_capture_are_wrong_usage(machine: Path, capsys: pyt
     output = capsys.readouterr()
 
     assert "" == output.out
-    assert output.err.startswith("fabricscope: --redact is about what --capture writes")
+    assert output.err.startswith("fabricscope: --redact needs --capture")
 
 
 def test_a_capture_that_is_not_whole_says_so(

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import pickle
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -320,6 +321,29 @@ def test_a_damaged_capture_is_one_clear_line(name: str, content: bytes, why: str
 
     assert str(caught.value).startswith(f"{tmp_path}/c: ")
     assert why in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo", "device", "loop", "dangling"])
+@pytest.mark.parametrize("name", ["manifest.json", "nvml.json", "commands/000.json", "netlink/000.json", "files"])
+def test_a_document_that_is_no_file_is_one_clear_line(name: str, kind: str, tmp_path: Path) -> None:
+    """Or the source is none of ours: never another error, never a wait, and no evidence that is quietly left out."""
+    write_capture(recorded(), str(tmp_path / "c"))
+    place = tmp_path / "c" / name
+    shutil.rmtree(place) if place.is_dir() else place.unlink()
+    if kind == "folder":
+        place.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(place)
+    else:
+        place.symlink_to({"device": "/dev/zero", "loop": place.name, "dangling": "gone"}[kind])
+
+    if (name, kind) == ("files", "folder"):
+        assert open_source(str(tmp_path / "c")).kind == "capture", "it may hold no file"
+        return
+    with pytest.raises(BadSource) as caught:
+        open_source(str(tmp_path / "c"))
+    assert str(caught.value).startswith(f"{tmp_path}/c: ")
     assert "\n" not in str(caught.value)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -138,6 +140,46 @@ def test_a_fifo_is_not_opened(tree: Path) -> None:
         files.read("/pipe")
     assert isinstance(files.attributes("/", ["pipe"])["pipe"], Failed)
     assert time.monotonic() - began < 1
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link to a device", "link to a folder"])
+@pytest.mark.parametrize("store", [FolderFiles, LiveFiles])
+def test_what_is_put_in_a_files_place_meanwhile_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: type[FolderFiles], kind: str
+) -> None:
+    """The file is replaced between the look at it and its opening: the file itself is read, or nothing."""
+    place = tmp_path / "file"
+    place.write_bytes(b"text")
+    files = FolderFiles(str(tmp_path)) if store is FolderFiles else LiveFiles()
+    opened, replacements = list[int](), list[str]()
+    really = {"open": os.open, "stat": os.stat, "fstat": os.fstat}
+
+    def replaced(look: str) -> Callable[..., os.stat_result]:
+        def looked(*arguments: Any, **options: Any) -> os.stat_result:
+            answer: os.stat_result = really[look](*arguments, **options)
+            if not replacements:
+                replacements.append(kind)
+                place.rename(tmp_path / "aside")
+                os.mkfifo(place) if kind == "fifo" else place.symlink_to("/dev/null" if "device" in kind else "/")
+            return answer
+
+        return looked
+
+    def noted(path: Any, flags: int, *arguments: Any, **options: Any) -> int:
+        descriptor: int = really["open"](path, flags, *arguments, **options)
+        if not flags & os.O_PATH:
+            opened.append(stat.S_IFMT(really["fstat"](descriptor).st_mode))
+        return descriptor
+
+    monkeypatch.setattr(os, "open", noted)
+    for look in ("stat", "fstat"):
+        monkeypatch.setattr(os, look, replaced(look))
+
+    content = files.read("/file" if store is FolderFiles else str(place))
+
+    assert b"text" == content
+    assert [stat.S_IFREG] == opened
+    assert [kind] == replacements
 
 
 def test_reads_are_limited(tree: Path) -> None:

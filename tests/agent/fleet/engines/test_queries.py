@@ -23,6 +23,7 @@ from agent.fleet.engines.query import (
     statement,
     table_query,
 )
+from agent.fleet.engines.views import views
 from agent.fleet.innocent import NOWHERE_ELSE
 from agent.fleet.questions import drift, lids, summary, then_and_now
 from agent.fleet.table import INT, TEXT
@@ -60,8 +61,7 @@ def test_every_statement_runs(engine, name):
 
 
 def test_every_statement_of_the_files_is_used():
-    text = {name: sql.sql for name, sql in STATEMENTS.items()}
-    used = "\n".join(text.values())
+    used = "\n".join([*(sql.sql for sql in STATEMENTS.values()), *views().values(), *views(with_zone=True).values()])
     for file in FILES:
         for name in re.findall(r"^-- name: (\w+)$", file.read_text(encoding="utf-8"), re.MULTILINE):
             if name in ("columns", "scope"):  # asked by table_query and Narrowed
