@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.errors import INTERRUPTED, CliError
+from agent.cli.errors import INTERRUPTED, CliError, print_error
 from agent.fleet.collection import without_collection
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ def _close_soon(engine: Engine) -> None:
     closing.start()
     closing.join(_GRACE_SECONDS)
     if closing.is_alive():
-        print("fabricscope: interrupted", file=sys.stderr, flush=True)
+        print_error("interrupted")
         os._exit(INTERRUPTED)
 
 
