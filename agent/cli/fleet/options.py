@@ -159,7 +159,21 @@ def select_nodes(engine_: Engine, chosen: Where, where: list[str] | None) -> Tab
     tables = narrowed(engine_, chosen)
     if any(chosen) and not tables.rows(table_query("host", ["node"])):
         raise CliError(f"no node of the dataset is meant by {' '.join(where or [])}")
+    if chosen.nodes:
+        _warn_of_missing(engine_, chosen)
     return tables
+
+
+def _warn_of_missing(engine_: Engine, chosen: Where) -> None:
+    """Say which of the named nodes never sent a report: the answer is about the others."""
+    from agent.fleet.engines.engine import Where, narrowed
+    from agent.fleet.engines.query import table_query
+    from agent.fleet.hostlist import fold
+
+    present = {node for (node,) in narrowed(engine_, Where(nodes=chosen.nodes)).rows(table_query("host", ["node"]))}
+    missing = set(chosen.nodes) - present
+    if missing:
+        print(f"fabricscope: no report from {fold(missing)}", file=sys.stderr)
 
 
 INSTALL = "the fleet's libraries are not installed: pip install 'fabricscope[fleet]'"

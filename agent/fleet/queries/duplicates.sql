@@ -22,10 +22,14 @@ SELECT count(*) AS addresses
 FROM address
 
 -- name: nodes_of_addresses
-SELECT address.address, count(DISTINCT address.node) AS nodes
-FROM address
-SEMI JOIN wanted ON address.address = wanted.address
-GROUP BY address.address
+SELECT {bare_address} AS bare, count(DISTINCT thing.node) AS nodes
+FROM address AS thing
+SEMI JOIN wanted ON {bare_address} = wanted.address
+GROUP BY {bare_address}
+
+-- name: bare_address
+-- Without its prefix length, which two nodes may have set to different values.
+regexp_replace(thing.address, '/.*', '')
 
 -- name: repeated_values
 -- Values of a kind of identifier that are in several rows; quicker than to count the nodes of each.

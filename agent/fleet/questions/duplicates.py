@@ -155,27 +155,39 @@ def _everywhere(fleet: _Fleet, counts: dict[str, int]) -> set[str]:
 
 
 def _addresses(fleet: _Fleet, kind: Kind, rows: list[Row], notes: list[str]) -> list[_Found]:
+    """Addresses that are on several nodes of a cluster, whatever prefix length each node gives them."""
     values: dict[tuple[str, str | None], set[tuple[str, str | None]]] = {}
+    written: dict[tuple[str, str | None], set[str]] = {}
     for node, value, label in rows:
         if value is None or within_host(value, label):
             continue
-        values.setdefault((value, fleet.clusters.get(node)), set()).add((node, label))
+        key = (value.partition("/")[0], fleet.clusters.get(node))
+        values.setdefault(key, set()).add((node, label))
+        written.setdefault(key, set()).add(value)
     counts = {key: len({node for node, _ in holders}) for key, holders in values.items()}
     found = {key: holders for key, holders in values.items() if counts[key] > 1 and not fleet.by_design(counts[key])}
     if not found:
         return []
     ((total,),) = fleet.tables.rows(ADDRESSES)
-    twice = sum(len(each) for each in found.values())
+    twice = sum(len(holders) for holders in found.values())
     if twice > _FEW and twice > _SEVERAL_NETWORKS * total:
         notes.append(
             f"IP addresses: {twice} of {total} stand on several nodes, as those of separate networks do: not judged "
             "(ingest each network with a --cluster of its own)"
         )
         return []
-    return [
-        _Found(kind.what, value, tuple(sorted(holders, key=str)), f"in cluster {cluster}" if cluster else None)
-        for (value, cluster), holders in found.items()
-    ]
+    return [_address(kind, *key, holders, written[key]) for key, holders in found.items()]
+
+
+def _address(
+    kind: Kind, bare: str, cluster: str | None, holders: set[tuple[str, str | None]], written: set[str]
+) -> _Found:
+    lengths = sorted({int(length) for length in (value.partition("/")[2] for value in written) if length.isdecimal()})
+    notes = [f"in cluster {cluster}"] if cluster else []
+    if len(written) > 1:
+        notes.append(f"with different prefix lengths ({', '.join(f'/{length}' for length in lengths)})")
+    value = bare if len(written) > 1 else next(iter(written))
+    return _Found(kind.what, value, tuple(sorted(holders, key=str)), ", ".join(notes) or None)
 
 
 def _one_machine(found: list[_Found]) -> list[_Found]:
