@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.errors import INTERRUPTED, CliError, print_error
+from agent.cli.errors import INTERRUPTED, CliError, print_error, print_warning
 from agent.fleet.collection import without_collection
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _warn_of_missing(engine_: Engine, chosen: Where) -> None:
     present = {node for (node,) in narrowed(engine_, Where(nodes=chosen.nodes)).rows(table_query("host", ["node"]))}
     missing = set(chosen.nodes) - present
     if missing:
-        print(f"fabricscope: no report from {fold(missing)}", file=sys.stderr)
+        print_warning(f"no report from {fold(missing)}")
 
 
 INSTALL = "the fleet's libraries are not installed: pip install 'fabricscope[fleet]'"
