@@ -24,7 +24,7 @@ from probes.catalogue import probes, providers
 from probes.host.interface import Host
 from probes.host.recording import Recording
 from probes.probe import Outcome, Probe, Status
-from probes.run import Ran, run_probes
+from probes.run import ProbeResults, run_probes
 from probes.topology_files.preparsed import FactsSource
 
 _FIRST_SAMPLE_SHARE = 2 / 3  # of the time left besides the interval, for the first sample: it runs every probe
@@ -69,7 +69,7 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
     catalogue = probes()
     selected = [p for p in catalogue if (not plan.only or p.name in plan.only) and p.name not in plan.skip]
     if isinstance(host, FactsSource):
-        ran = Ran(host.outcomes(selected), None)
+        ran = ProbeResults(host.outcomes(selected), None)
     else:
         first_seconds = plan.timeout_seconds
         if plan.interval_seconds is not None:

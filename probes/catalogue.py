@@ -24,8 +24,7 @@ FABRIC_NEVER_ASKED = "a live fabric is never asked: its tools send packets to ev
 
 def probes() -> tuple[Probe, ...]:
     """The catalogue. A function, because commands that probe nothing must not import what reads machines."""
-    from probes.kernel import log as kernel_log
-    from probes.kernel import modules
+    from probes.kernel import log, modules
     from probes.kernel import system as kernel
     from probes.nccl import probe as nccl
     from probes.netdev import probe as netdev
@@ -52,7 +51,7 @@ def probes() -> tuple[Probe, ...]:
         services.PROBE,
         limits.PROBE,
         nccl.PROBE,
-        kernel_log.PROBE,
+        log.PROBE,
         Probe("lspci", _lspci, fallback_for="pci", evidence=_saved(*PCI), gives=("pci",)),
         Probe(
             "nvidia_smi",

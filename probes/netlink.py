@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from probes.text import Unparsable
+from probes.text import ParseError
 
 ROUTE, GENERIC, RDMA = 0, 16, 20  # NETLINK_*
 
@@ -27,7 +27,7 @@ NESTED_OR_ORDERED = 0xC000  # flags in an attribute's type
 CONTROL, GET_FAMILY, NEW_FAMILY = 0x10, 3, 1  # nlctrl, CTRL_CMD_*
 FAMILY_ID, FAMILY_NAME = 1, 2  # CTRL_ATTR_*
 
-EXTENDED_MASK = 29  # IFLA_EXT_MASK
+LINK_NAME, EXTENDED_MASK = 3, 29  # IFLA_IFNAME, IFLA_EXT_MASK
 SKIP_STATISTICS = 8  # RTEXT_FILTER_SKIP_STATS: the dump then asks no driver, so it wakes none
 STATISTICS_64 = 1  # IFLA_STATS_LINK_64
 
@@ -47,7 +47,7 @@ class Message(NamedTuple):
     payload: bytes
 
 
-class Refused(Unparsable):
+class NetlinkError(ParseError):
     """The kernel answered with an error; the message is the errno's name."""
 
 
@@ -91,25 +91,42 @@ def family_request(name: str) -> bytes:
     return request(CONTROL, IS_REQUEST, body)
 
 
+def families_request() -> bytes:
+    """Every family of generic netlink that this kernel has now. One that is asked for by its name is one that the
+    kernel tries to load a module for."""
+    return request(CONTROL, IS_REQUEST | IS_DUMP, GENERIC_HEAD.pack(GET_FAMILY, 2, 0))
+
+
+def requested_family(question: bytes) -> bytes | None:
+    """The name in a request for a family, with its NUL; None where it has none. Raises ParseError."""
+    return attributes(question, HEADER.size + GENERIC_HEAD.size).get(FAMILY_NAME)
+
+
+def link_request(name: str) -> bytes:
+    """One link by its name, without statistics; the kernel loads no module for a name that it does not have."""
+    body = LINK.pack(0, 0, 0, 0, 0) + attribute(EXTENDED_MASK, struct.pack("=I", SKIP_STATISTICS))
+    return request(GET_LINK, IS_REQUEST, body + attribute(LINK_NAME, name.encode("utf-8", "surrogateescape") + b"\0"))
+
+
 def parse_family(reply: bytes) -> int:
-    """The message type of the family that was asked for. Raises Unparsable."""
+    """The message type of the family that was asked for. Raises ParseError."""
     raw = generic_attributes(reply, NEW_FAMILY).get(FAMILY_ID, b"")
     number = int.from_bytes(raw, sys.byteorder) if len(raw) in (1, 2, 4, 8) else 0
     if not number:
-        raise Unparsable("nlctrl: no family id")
+        raise ParseError("nlctrl: no family id")
     return number
 
 
 def generic_attributes(reply: bytes, command: int) -> dict[int, bytes]:
-    """The attributes of the one message of generic netlink that answers with this command. Raises Unparsable."""
+    """The attributes of the one message of generic netlink that answers with this command. Raises ParseError."""
     for message in messages(reply):
         if len(message.payload) >= GENERIC_HEAD.size and message.payload[0] == command:
             return attributes(message.payload, GENERIC_HEAD.size)
-    raise Unparsable(f"generic netlink: no message {command} in the answer")
+    raise ParseError(f"generic netlink: no message {command} in the answer")
 
 
 def messages(reply: bytes) -> list[Message]:
-    """The messages of a reply, without its end mark. Raises Refused where the kernel did, Unparsable for other bytes.
+    """The messages of a reply, without its end mark. Raises NetlinkError for an errno, ParseError for other bytes.
 
     >>> messages(request(NEW_LINK, 0, b"abcd") + request(IS_DONE, 0, bytes(4)))
     [Message(type=16, flags=0, payload=b'abcd')]
@@ -131,29 +148,29 @@ def whole_messages(data: bytes) -> Iterator[tuple[int, int, bytes]]:
     >>> list(whole_messages(request(IS_DONE, 2, bytes(4)) + b"?"))[0][:2]
     (3, 2)
     """
-    with suppress(Unparsable):
+    with suppress(ParseError):
         for raw in _records(data, 0, HEADER, "a header", "a message"):
             yield *HEADER.unpack_from(raw)[1:3], raw
 
 
 def attributes(data: bytes, start: int = 0) -> dict[int, bytes]:
-    """Attributes by number; of a number that comes twice, the last. Raises Unparsable.
+    """Attributes by number; of a number that comes twice, the last. Raises ParseError.
 
     >>> attributes(attribute(3, b"lo\\x00") + attribute(4, b"\\x00\\x00\\x01\\x00"))
     {3: b'lo\\x00', 4: b'\\x00\\x00\\x01\\x00'}
     """
-    return dict(each_attribute(data, start))
+    return dict(iter_attributes(data, start))
 
 
-def each_attribute(data: bytes, start: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Attributes in their order, their flags taken off. Raises Unparsable."""
+def iter_attributes(data: bytes, start: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Attributes in their order, their flags taken off. Raises ParseError."""
     for raw in _records(data, start, ATTRIBUTE, "an attribute", "an attribute"):
         yield ATTRIBUTE.unpack_from(raw)[1] & ~NESTED_OR_ORDERED, raw[ATTRIBUTE.size :]
 
 
 def flagged_attributes(data: bytes) -> Iterator[tuple[int, bytes, int]]:
     """Number, value and the type as it stands, with its flags. Ends at the first that is malformed."""
-    with suppress(Unparsable):
+    with suppress(ParseError):
         for raw in _records(data, 0, ATTRIBUTE, "an attribute", "an attribute"):
             kind = ATTRIBUTE.unpack_from(raw)[1]
             yield kind & ~NESTED_OR_ORDERED, raw[ATTRIBUTE.size :], kind
@@ -165,15 +182,15 @@ def same_question(request: bytes) -> bytes:
 
 
 def _records(data: bytes, start: int, header: struct.Struct, head: str, record: str) -> Iterator[bytes]:
-    """The bytes of each message or attribute, without padding: both begin with their length. Raises Unparsable."""
+    """The bytes of each message or attribute, without padding: both begin with their length. Raises ParseError."""
     place = start
     while place < len(data):
         left = len(data) - place
         if left < header.size:
-            raise Unparsable(f"netlink: {left} bytes where {head} should be")
+            raise ParseError(f"netlink: {left} bytes where {head} should be")
         length: int = header.unpack_from(data, place)[0]
         if not header.size <= length <= left:
-            raise Unparsable(f"netlink: {record} of {length} bytes where {left} are left")
+            raise ParseError(f"netlink: {record} of {length} bytes where {left} are left")
         yield data[place : place + length]
         place += (length + 3) & ~3
 
@@ -184,4 +201,4 @@ def _check(payload: bytes) -> None:
         return
     (code,) = struct.unpack_from("=i", payload)
     if code:
-        raise Refused(f"the kernel answered {errno.errorcode.get(-code, str(code))}")
+        raise NetlinkError(f"the kernel answered {errno.errorcode.get(-code, str(code))}")

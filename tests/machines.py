@@ -9,7 +9,7 @@ import msgspec
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
 from fixtures.build import build_capture, host_in_memory
-from probes.sources.capture import RecordedHost
+from probes.sources.capture import CaptureHost
 from tests.conftest import ROOT
 
 HOSTS = sorted(path.stem for path in (ROOT / "fixtures" / "hosts").glob("*.toml"))
@@ -23,7 +23,7 @@ def scan_machine(shape: str, fault: str | None = None) -> Report:
     return still(report)
 
 
-def machine(shape: str, fault: str | None = None) -> RecordedHost:
+def machine(shape: str, fault: str | None = None) -> CaptureHost:
     """A fixture machine as a host, in memory."""
     return host_in_memory(build_capture(shape or None, fault), fault or shape)
 

@@ -15,8 +15,8 @@ import pytest
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
 from agent.reports import encode_report, read_report
+from probes.capture.extras import record_extras
 from probes.capture.writer import write_capture
-from probes.capture_extras import record_extras
 from probes.sources.open_source import open_source
 from tests.conftest import ROOT
 from tests.machines import still

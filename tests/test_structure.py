@@ -35,7 +35,7 @@ PENDING_FOLDERS = {
 }
 PENDING_PACKAGES = ("agent/fleet",)  # below them, a docstring may be of one sentence
 EXCLUDES = re.compile(r"\b(not|nothing|never|no)\b|\b(is|are) in\b|\bbelongs? to\b", re.IGNORECASE)
-IMPORTED_AS = {"nvidia-ml-py": "pynvml", "ibis-framework": "ibis"}  # distributions whose module has another name
+IMPORTED_AS = {"nvidia-ml-py": "pynvml"}  # distributions whose module has another name
 
 
 @cache

@@ -10,8 +10,8 @@ from agent.assemble.sort_key import sort_key
 from agent.model.nic import Gid, Port
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
-from probes.rdma.link_rate import Rate, parse_rate
-from probes.text import Unparsable
+from probes.rdma.normalize import Rate, parse_rate
+from probes.text import ParseError
 
 _DEVICE_FIELDS = tuple(n for n, default in RdmaDevice._field_defaults.items() if default is None)
 _PORT_FIELDS = tuple(n for n, default in RdmaPort._field_defaults.items() if default is None)
@@ -152,7 +152,7 @@ def _rate(port: RdmaPort, layer: str | None, netdevs: Iterable[Netdev]) -> Rate 
             return Rate(speeds[0] / 1000, None, None)
     try:
         rate = parse_rate(port.rate_text) if port.rate_text else None
-    except Unparsable:
+    except ParseError:
         return None
     if rate and layer == "Ethernet":
         return Rate(rate.gbit_s, None, None)

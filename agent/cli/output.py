@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, BinaryIO
 
 from agent.cli.errors import CliError
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from agent.outputs.text.lines import Line
 
 
+DEBUG: ContextVar[bool] = ContextVar("debug", default=False)  # --debug, of any command
 FILE_WIDTH = 100  # a text in a file or a pipe has no terminal to fit
 
 
@@ -64,9 +66,17 @@ def choose_format(output: str | None) -> str:
     if output is None:
         return "text"
     suffix = os.path.splitext(output)[1].lower()
-    forms = {".json": "json", ".html": "html", ".htm": "html", ".txt": "text", "": "text"}
+    forms = {
+        ".json": "json",
+        ".ndjson": "ndjson",
+        ".jsonl": "ndjson",
+        ".html": "html",
+        ".htm": "html",
+        ".txt": "text",
+        "": "text",
+    }
     if suffix not in forms:
-        raise CliError(f"{output}: no format has the suffix {suffix}; say --format text, json or html")
+        raise CliError(f"{output}: no format has the suffix {suffix}; use --format text, json, ndjson or html")
     return forms[suffix]
 
 

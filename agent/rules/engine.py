@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from agent.model.finding import SEVERITIES, Check, Finding, Summary, UnknownSubject
 from agent.rules.context import RuleContext
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Rule, Unknown
@@ -41,7 +43,11 @@ def build_findings(
 ) -> tuple[list[Finding], Summary]:
     """The findings that stand, and the verdict."""
     findings = sorted(_fold_failures(faults, case), key=_finding_order)
-    return findings, summarize(checks, findings, {r.name for r in rules if r.essential})
+    summary = summarize(checks, findings, {r.name for r in rules if r.essential})
+    if summary.verdict in ("ok", "unknown") and not case.has_devices:
+        verdict = "unknown" if case.devices_unread else "nothing_to_check"
+        summary = msgspec.structs.replace(summary, verdict=verdict)
+    return findings, msgspec.structs.replace(summary, devices_unread=case.devices_unread)
 
 
 def summarize(checks: Iterable[Check], findings: Iterable[Finding], essential: set[str]) -> Summary:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from agent.model.report import NO_EARLIER_RUN
 from agent.rules.context import RuleContext
 from agent.rules.rule import NotApplicable, Result, Unknown
-
-NO_EARLIER_RUN = "no earlier run is known: --state-dir keeps what one saw"
 
 
 def always(case: RuleContext) -> Result | None:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from probes.kernel import events
-from probes.kernel.events import Event
+from probes.kernel.events import KernelEvent
 from probes.probe import Probe
 
 SETTLE_LIMIT_FACTOR = 10  # times the quiet time: a link that flaps for ever is evaluated all the same
@@ -68,7 +68,7 @@ def with_fallbacks(names: Collection[str], catalogue: Sequence[Probe]) -> frozen
 class Reason(NamedTuple):
     """Why it is evaluated: an event, and how often it came."""
 
-    event: Event
+    event: KernelEvent
     times: int = 1
 
 
@@ -88,14 +88,14 @@ class Debouncer:
         self._settle_seconds = settle_seconds
         self._full_scan_seconds = every_seconds
         self._next_full = 0.0
-        self._events: dict[str, dict[Event, int]] = {}  # by kind
+        self._events: dict[str, dict[KernelEvent, int]] = {}  # by kind
         self._first_event: dict[str, float] = {}  # when the first of a kind came
         self._last_event = 0.0
         self._rest_seconds: dict[str, float] = {}
         self._resting_until: dict[str, float] = {}  # until when each kind rests
         self._unlisted: dict[str, int] = {}
 
-    def add(self, events: Iterable[Event], now: float) -> None:
+    def add(self, events: Iterable[KernelEvent], now: float) -> None:
         """Something happened."""
         for event in events:
             if not AFFECTED_PROBES.get(event.kind, True):
@@ -115,7 +115,7 @@ class Debouncer:
     def due_batch(self, now: float) -> Batch | None:
         """What is to be evaluated now; None: nothing yet. A full scan covers everything that waits."""
         if now >= self._next_full:
-            why = Event(TIME, None, f"{self._full_scan_seconds:g} s since the last full scan", "clock")
+            why = KernelEvent(TIME, None, f"{self._full_scan_seconds:g} s since the last full scan", "clock")
             return self.full_batch(why, now)
         kinds = [kind for kind in self._events if now >= self._due_of(kind)]
         if not kinds:
@@ -124,7 +124,7 @@ class Debouncer:
         full = any(kind not in AFFECTED_PROBES for kind in ready)
         return self._make_batch(list(self._events) if full else ready, full, ())
 
-    def full_batch(self, reason: Event, now: float) -> Batch:
+    def full_batch(self, reason: KernelEvent, now: float) -> Batch:
         """A full scan for that reason, now."""
         self._next_full = now + self._full_scan_seconds
         return self._make_batch(list(self._events), True, (Reason(reason),))

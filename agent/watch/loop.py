@@ -19,8 +19,8 @@ from agent.model.profile import BadProfile
 from agent.model.report import Report
 from agent.watch.debounce import REQUESTED, START, Batch, Debouncer
 from agent.watch.evaluate import Evaluation, Evaluator, SignalGuard
-from probes.host.interface import Unanswered
-from probes.kernel.events import Event, Listener
+from probes.host.interface import ReadError
+from probes.kernel.events import KernelEvent, Listener
 
 HANGUP = select.POLLHUP | select.POLLNVAL
 STDOUT = 1
@@ -154,7 +154,7 @@ class Watch:
             self._poll.register(STDOUT, 0)  # reported only when nobody reads it any more
         try:
             self._run_batch(
-                self._debouncer.full_batch(Event(START, None, "watch was started", "clock"), time.monotonic())
+                self._debouncer.full_batch(KernelEvent(START, None, "watch was started", "clock"), time.monotonic())
             )
             while not self._signals.ended:
                 self._wait()
@@ -174,7 +174,7 @@ class Watch:
             return
         now = time.monotonic()
         batch = (
-            self._debouncer.full_batch(Event(REQUESTED, None, "SIGUSR1", "signal"), now)
+            self._debouncer.full_batch(KernelEvent(REQUESTED, None, "SIGUSR1", "signal"), now)
             if is_requested
             else self._debouncer.due_batch(now)
         )
@@ -186,7 +186,7 @@ class Watch:
         try:
             self._debouncer.add(listener.heard(), time.monotonic())
             why = "it was closed" if flags & HANGUP else None
-        except Unanswered as error:
+        except ReadError as error:
             why = error.reason
         if why:  # reported once; the rest works, and so does the full scan
             self._output.warn(f"{listener.name} is not listened to any more: {why}")

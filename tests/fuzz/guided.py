@@ -1,6 +1,6 @@
 """Coverage-guided fuzzing of one reader or of all in turn, where atheris is installed: `python -m tests.fuzz.guided`.
 
-python -m tests.fuzz.guided probes.pci.lspci_text.parse_lspci -max_total_time=600
+python -m tests.fuzz.guided probes.pci.lspci.parse_lspci -max_total_time=600
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from agent.outputs.text.page import render_page
 from agent.reports import encode_report
 from fixtures.build import build_capture
 from probes.host.interface import BadSource
-from probes.sources.capture import RecordedHost
-from probes.sources.memory import Link, MemoryFiles, Node
+from probes.sources.capture import CaptureHost
+from probes.sources.memory import MemoryFiles, Node, SymlinkNode
 from tests.fuzz.mutations import mutated
 from tests.machines import scan_machine
 
@@ -39,11 +39,11 @@ def evidence(shape: str) -> tuple[dict[str, bytes], dict[str, Node]]:
     capture = build_capture(shape)
     contents = {f"/{name}": text.encode() for name, text in capture.documents().items()}
     contents |= {f"/files{path}": content for path, content in capture.tree.files.items()}
-    others: dict[str, Node] = {f"/files{path}": Link(target) for path, target in capture.tree.links.items()}
+    others: dict[str, Node] = {f"/files{path}": SymlinkNode(target) for path, target in capture.tree.links.items()}
     return contents, others | {f"/files{path}": {} for path in capture.tree.directories}
 
 
-def damaged(shape: str, random: Random) -> RecordedHost:
+def damaged(shape: str, random: Random) -> CaptureHost:
     """The machine with up to a few hundred files damaged, cut short, exchanged or gone, and NVML's answers too."""
     contents, others = evidence(shape)
     contents = dict(contents)
@@ -62,7 +62,7 @@ def damaged(shape: str, random: Random) -> RecordedHost:
         store.add(path, node)
     below = store.below("/files")
     assert below is not None
-    return RecordedHost("damaged", store, below)
+    return CaptureHost("damaged", store, below)
 
 
 def _spoil(random: Random, document: Any) -> None:

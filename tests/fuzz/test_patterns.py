@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from probes.kernel.log_lines import LINE_CHARACTERS
+from probes.kernel.log_events import LINE_CHARACTERS
 from tests.fuzz.patterns import attacks, patterns
 
 SECONDS = 0.05
 # module -> how long a text that comes to its patterns can be
-SHORT = {"probes.kernel.log_events": LINE_CHARACTERS, "probes.kernel.log_lines": LINE_CHARACTERS}
+SHORT = {"probes.kernel.log_events": LINE_CHARACTERS}
 EVERY = dict.fromkeys(patterns())
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from probes.fabric.formatting import described
+from probes.fabric.files import read_fabric
+from probes.fabric.formatting import describe_node
 from probes.fabric.topology import Fabric as Wired
-from probes.fabric.topology import read_fabric
 from tests.lab.conftest import Told, above_info, scan_here
 from tests.lab.place import LAB
 
@@ -141,7 +141,7 @@ def test_a_whole_fabric_is_read_as_every_tool_tells_it(faulty: Fabric, output: T
     free = [link for link in read["iblinkinfo"].links if link.b is None]
     assert {("Down", "Polling")} == {(link.state, link.phys_state) for link in free}
     hosts = read_fabric(faulty.tool("ibhosts"), "ibhosts").nodes
-    assert {"node1-mlx5_0", "node1-mlx5_1", "node2-mlx5_0"} == {described(node).name for node in hosts.values()}
+    assert {"node1-mlx5_0", "node1-mlx5_1", "node2-mlx5_0"} == {describe_node(node).name for node in hosts.values()}
 
     (port,) = report["topology"]["nics"][0]["ports"]
     neighbor = port["neighbor"]

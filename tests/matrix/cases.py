@@ -19,7 +19,7 @@ from agent.model.report import Report
 from fixtures.build import capture_machine, host_in_memory
 from fixtures.loader import merge_tables, read_table
 from fixtures.machine import parse_machine as described
-from probes.sources.capture import RecordedHost
+from probes.sources.capture import CaptureHost
 from tests.conftest import ROOT
 from tests.machines import HOSTS, scan_machine
 
@@ -74,7 +74,7 @@ def machines_of(cause: Cause) -> list[str]:
     return [shape for shape in named if shape not in cause.without and _fits(cause, shape)]
 
 
-def overlaid(shape: str, overlay: dict[str, Any]) -> RecordedHost:
+def overlaid(shape: str, overlay: dict[str, Any]) -> CaptureHost:
     """A machine with an overlay whose placeholders are filled in, in memory."""
     made = capture_machine(described(merge_tables(read_table("hosts", shape), filled(overlay, shape)), shape))
     return host_in_memory(made, shape)

@@ -31,12 +31,12 @@ pytestmark = [
 # Asks every recorded call again, and prints what the library answers
 ASK = """
 import json, sys
-from probes.host.interface import Unanswered
+from probes.host.interface import ReadError
 from probes.host.nvml import call
 for record in json.load(sys.stdin):
     try:
         said = {"answer": call(record["function"], *record["arguments"])}
-    except Unanswered as error:
+    except ReadError as error:
         said = {"code": error.code}
     print(json.dumps(said))
 """

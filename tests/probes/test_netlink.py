@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from fixtures.netlink import build_error, build_link
 from probes import netlink
-from probes.netlink import Refused, attribute, attributes, messages, request
-from probes.text import Unparsable
+from probes.netlink import NetlinkError, attribute, attributes, messages, request
+from probes.text import ParseError
 
 
 def test_requests_only_ask():
@@ -33,7 +33,7 @@ def test_dump_of_links_leaves_statistics_out():
 
 def test_refusal_names_the_errno():
     """An error of the kernel is told apart from bytes that are no message."""
-    with pytest.raises(Refused, match="EPERM"):
+    with pytest.raises(NetlinkError, match="EPERM"):
         messages(build_error(errno.EPERM))
 
 
@@ -45,7 +45,7 @@ def test_acknowledgement_is_no_message():
 @pytest.mark.parametrize("cut", [1, 15, 17, 30])
 def test_torn_message_is_the_declared_error(cut: int):
     """A reply that ends within a message is not read as a shorter one."""
-    with pytest.raises(Unparsable):
+    with pytest.raises(ParseError):
         messages(build_link(1, "lo")[:cut])
 
 
@@ -54,12 +54,12 @@ def test_attributes_survive_a_round_trip(said: list[tuple[int, bytes]]):
     """Whatever is encoded is decoded, padding and all."""
     data = b"".join(attribute(kind, value) for kind, value in said)
 
-    assert said == list(netlink.each_attribute(data))
+    assert said == list(netlink.iter_attributes(data))
 
 
 @given(st.lists(st.binary(max_size=60)))
 def test_messages_survive_a_round_trip(payloads: list[bytes]):
-    """Messages joined as the door joins them: padded to four bytes."""
+    """Messages joined as the host interface joins them: padded to four bytes."""
     sent = [request(16, 0, payload) for payload in payloads]
     read = messages(b"".join(message + bytes(-len(message) % 4) for message in sent))
 
@@ -68,9 +68,9 @@ def test_messages_survive_a_round_trip(payloads: list[bytes]):
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_messages_or_the_declared_error(data: bytes):
-    """No bytes give anything but messages or Unparsable."""
+    """No bytes give anything but messages or ParseError."""
     for parser in (messages, attributes):
         try:
             parser(data)
-        except Unparsable as why:
+        except ParseError as why:
             assert str(why)  # noqa: PT017 - either answer is right; a silent error is not

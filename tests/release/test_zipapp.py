@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import write_capture
-from release.zipapp import build
+from release.zipapp import build_zipapp
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.usefixtures("real_commands")]
 DESCRIBED, FAULT = "8xh100-sxm-2s-8xcx7-ib-4nvsw", "gpu-width-x8"
@@ -21,7 +21,7 @@ DESCRIBED, FAULT = "8xh100-sxm-2s-8xcx7-ib-4nvsw", "gpu-width-x8"
 def pyz(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file, built from wheels that are here."""
     place = tmp_path_factory.mktemp("pyz") / "fabricscope.pyz"
-    build(place, wheels)
+    build_zipapp(place, wheels)
     return place
 
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import Choice, Query, Row, Source, Those
+from agent.fleet.engines.query import Row, key_types, lookup, query
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.classes import CLASS, SIZES, sizes
 from agent.fleet.questions.odd import LABELS
 from agent.fleet.questions.options import ORDINARY, Options
 from agent.model.finding import SEVERITIES
-
-if TYPE_CHECKING:
-    from ibis.expr import types as ir
 
 _WHOLE = 0.5  # share of a class from which on a finding is a matter of the class
 _NAMED = 50  # nodes of such a class that are named as not having it
@@ -60,10 +57,10 @@ class _Group(msgspec.Struct):
 
 def findings(tables: Tables, options: Options = ORDINARY) -> Findings:
     """All findings of the latest reports, grouped by rule and severity."""
-    of = sizes(tables.begun(SIZES))
+    of = sizes(tables.submit(SIZES))
     whole: dict[tuple[str, str], list[Any]] = {}
     single: dict[tuple[str, str], list[Any]] = {}
-    for row in tables.begun(COUNTS)():
+    for row in tables.rows(COUNTS):
         rule, severity, name, nodes = row[:4]
         size = of.get(name, 0)
         target = whole if size >= options.fewest and nodes > _WHOLE * size else single
@@ -76,40 +73,17 @@ def findings(tables: Tables, options: Options = ORDINARY) -> Findings:
     return Findings(findings=sorted(found, key=_rank), nodes=sum(of.values()))
 
 
-def _counts(tables: Source) -> ir.Table:
-    finding = tables.latest("finding")
-    return finding.group_by(["rule", "severity", CLASS]).agg(
-        nodes=finding.node.nunique(),
-        findings=finding.count(),
-        summary=finding.summary.min(),
-        remedy=finding.remedy.min(),
-    )
-
-
-COUNTS = Query("findings", _counts)
-NODES = Choice(
-    "findings of nodes",
-    ("rule", "severity", CLASS),
-    lambda tables, those: those(tables.latest("finding")).select("rule", "severity", "node", "label"),
-)
-
-
-def _without(tables: Source, those: Those) -> ir.Table:
-    """Nodes of a class that do not have what others of it have."""
-    group = ["rule", "severity", CLASS]
-    having = those(tables.latest("finding")).select(*group, "node").distinct()
-    whole = having.select(*group).distinct().inner_join(tables.latest("host").select(CLASS, "node"), CLASS)
-    return whole.anti_join(having, [*group, "node"]).select(*group, "node")
-
-
-WITHOUT = Choice("findings, nodes without", ("rule", "severity", CLASS), _without)
+_GROUP = key_types("finding", ("rule", "severity", CLASS))
+COUNTS = query("findings", "counts")
+NODES = lookup(_GROUP, "findings", "nodes")
+WITHOUT = lookup(_GROUP, "findings", "nodes_without")
 
 
 def _lacking(tables: Tables, whole: dict[tuple[str, str], list[Any]], of: dict[str, int]) -> dict[Row, list[str]]:
     """Rule, severity and class -> nodes of the class that do not have it, where these are few."""
     few = [row[:3] for rows in whole.values() for row in rows if 0 < of[row[2]] - row[3] <= _NAMED]
     found: dict[Row, list[str]] = {}
-    for rule, severity, name, node in tables.chosen(WITHOUT, few):
+    for rule, severity, name, node in tables.fetch_by_keys(WITHOUT, few):
         found.setdefault((rule, severity, name), []).append(node)
     return found
 
@@ -154,7 +128,7 @@ def _hosts(tables: Tables, single: dict[tuple[str, str], list[Any]]) -> dict[tup
     """Who has what is no matter of a class."""
     groups = {key: _Group(set(), set()) for key in single}
     asked = [(rule, severity, row[2]) for (rule, severity), rows in sorted(single.items()) for row in rows]
-    for rule, severity, node, label in tables.chosen(NODES, asked):
+    for rule, severity, node, label in tables.fetch_by_keys(NODES, asked):
         group = groups[rule, severity]
         group.hosts.add(node)
         group.findings += 1

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 
 from agent.model.finding import Evidence
+from agent.model.report import NO_EARLIER_RUN
 from agent.rules.cabling import boot_settling_reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import severity_by_role
-from agent.rules.gates import NO_EARLIER_RUN
 from agent.rules.infiniband.ports import PLUGGED, IbPort, has_no_infiniband, ib_ports
 from agent.rules.nccl.hcas import NODE, Hca, rdma_rails, report_no_rails, settings_evidence, severity_by_scope
 from agent.rules.nccl.prerequisites import mapped_libraries

@@ -16,7 +16,7 @@ from probes.netdev.probe import Netdev, NetdevFacts
 from probes.pci.sysfs import PciFacts
 from probes.probe import Outcome, Status
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
-from tests.agent.assemble.hosts import assemble_facts, driver, hgx, outcome
+from tests.agent.assemble.boards import assemble_facts, driver, hgx, outcome
 
 
 def encode_assembled(assembled_: Assembled) -> bytes:

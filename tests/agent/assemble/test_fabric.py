@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from agent.model.nic import FabricNeighbor
+from probes.fabric.files import read_fabric
 from probes.fabric.probe import IbFabricFacts, SavedFabric
-from probes.fabric.topology import read_fabric
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
-from tests.agent.assemble.hosts import assemble_facts
+from tests.agent.assemble.boards import assemble_facts
 from tests.probes.fabric.fabric_texts import EVERY, HCA0, HCA1
 
 

@@ -1,4 +1,4 @@
-"""GPUs: the bus and the driver joined; who is missing where, and how that is told."""
+"""GPU and NVSwitch rows: joined from the bus and the driver."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from probes.gpu.facts import Gpu, GpuFacts, NvLink
 from probes.kernel.modules import ModuleFacts, NvidiaGpu
 from probes.kernel.system import KernelFacts
 from probes.pci.sysfs import PciFacts, PciFunction
-from tests.agent.assemble.hosts import Board, assemble_facts, driver, hgx
+from tests.agent.assemble.boards import Board, assemble_facts, driver, hgx
 
 A, B, C = "0000:13:00.0", "0000:23:00.0", "0000:33:00.0"
 
@@ -245,3 +245,23 @@ def test_counters_and_modes_of_a_gpu() -> None:
     assert one.c2c is not None
     assert (447.1, {}) == (one.c2c.max_gbyte_s, one.c2c.errors)
     assert other.c2c is None
+
+
+def test_only_switches_are_switches() -> None:
+    """Not the bridges of the third generation, not the root port of Grace, not a memory controller."""
+    board = Board()
+    root = board.root_port("0008:00:00.0", vendor="0x10de", device="0x22b1")
+    for number, (kind, device) in enumerate(
+        [
+            ("0x068000", "0x22a3"),
+            ("0x068000", "0x1af1"),
+            ("0x068000", "0x1ac2"),
+            ("0x060400", "0x22a8"),
+            ("0x068000", "0x22b8"),
+        ]
+    ):
+        board.device(f"0008:01:{number:02x}.0", root, kind, "0x10de", device)
+    switches = assemble_facts(pci=board.facts()).topology.nvswitches
+
+    assert ["0008:01:00.0", "0008:01:01.0", "0008:01:02.0"] == [switch.id for switch in switches]
+    assert [switch.pci for switch in switches] == [switch.id for switch in switches]

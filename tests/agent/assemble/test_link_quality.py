@@ -8,7 +8,7 @@ from agent.assemble.link_quality import LinkClassifier, link_capability
 from agent.assemble.pcie_tree import PcieTree
 from agent.model.pci import LinkQuality
 from probes.gpu.facts import Gpu
-from tests.agent.assemble.hosts import GEN1, GEN3, GEN4, GEN5, Board, hgx
+from tests.agent.assemble.boards import GEN1, GEN3, GEN4, GEN5, Board, hgx
 
 GPU, NIC = "0000:13:00.0", "0000:14:00.0"
 ROOT, UP, DOWN, NIC_PORT = "0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000:12:01.0"
@@ -232,9 +232,9 @@ def test_a_synthetic_port_is_told_from_a_slow_switch() -> None:
 
     assert "untrusted" == classify(board, UP).state
     assert ["conclusive"] * 3 == [classify(item, UP).state for item in (slow, old_switch, old_slot)]
-    assert LinkQuality(state="untrusted", reason="a synthetic port of a switch: its subsystem id is that of one") == (
-        classify(named, DOWN)
-    )
+    assert LinkQuality(
+        state="untrusted", reason="virtual switch port, reported speed ignored: its subsystem id is that of one"
+    ) == (classify(named, DOWN))
     assert "far slower than what is above and below it" in (classify(board, UP).reason or "")
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from agent.model.node import Chassis, Node
 from probes.gpu.facts import Gpu, GpuFacts
 from probes.kernel.system import KernelFacts
-from probes.system.cpu import Cpu
+from probes.system.cpu import CpuPackage
 from probes.system.dmi import DmiFacts
-from probes.system.numa import NumaFacts, NumaNode
-from tests.agent.assemble.hosts import assemble_facts
+from probes.system.numa import NumaFacts, NumaNodeFacts
+from tests.agent.assemble.boards import assemble_facts
 
 
 def test_every_probe_gives_its_part() -> None:
@@ -16,8 +16,8 @@ def test_every_probe_gives_its_part() -> None:
     node = assemble_facts(
         kernel=KernelFacts(hostname="n1", virtualization="kvm", virtualization_known=True, uptime_seconds=5.12345),
         dmi=DmiFacts(vendor="NVIDIA", product="DGXH100", serial="S1", chassis_serial="C1"),
-        cpu=Cpu(vendor="ARM", sockets=2),
-        numa=NumaFacts((NumaNode(1, "", 98304), NumaNode(0, "0-71", distances=(10, 80)))),
+        cpu=CpuPackage(vendor="ARM", sockets=2),
+        numa=NumaFacts((NumaNodeFacts(1, "", 98304), NumaNodeFacts(0, "0-71", distances=(10, 80)))),
     ).node
 
     assert ("n1", "kvm", True, 5.123) == (

@@ -15,16 +15,26 @@ from agent.assemble.pcie_tree import PcieTree
 from agent.model.topology import Disagreement, Path
 from probes.catalogue import providers
 from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell
-from probes.gpu.nvidia_smi_topo import parse
+from probes.gpu.nvidia_smi_topo import parse_matrix
 from probes.pci import sysfs as pci
 from probes.pci.sysfs import PciFacts
 from probes.probe import outcome_of
 from probes.rdma.facts import RdmaDevice, RdmaFacts
 from probes.sources.open_source import open_source
 from probes.system import numa
-from probes.system.numa import NumaFacts, NumaNode
-from tests.agent.assemble.hosts import GEN1, GEN3, GEN4, GEN5, Board, assemble_facts, driver, hgx, paths_by_pair
-from tests.agent.assemble.lspci_tree import parse_tree
+from probes.system.numa import NumaFacts, NumaNodeFacts
+from tests.agent.assemble.boards import (
+    GEN1,
+    GEN3,
+    GEN4,
+    GEN5,
+    Board,
+    assemble_facts,
+    driver,
+    hgx,
+    parse_tree,
+    paths_by_pair,
+)
 
 GPU, NIC, OTHER, FAR_NIC = "0000:13:00.0", "0000:14:00.0", "0000:23:00.0", "0000:24:00.0"
 ROOT, UP, DOWN, NIC_PORT = "0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000:12:01.0"
@@ -85,7 +95,7 @@ def test_over_host_bridges(other_root: str, node: int | None, nodes: tuple[str, 
     board = Board()
     board.gpu(GPU, board.root_port("0000:10:01.0"))
     board.nic(NIC, board.root_port(other_root, numa=node))
-    result = path(board, numa=NumaFacts(tuple(NumaNode(n, cpus) for n, cpus in enumerate(nodes))))
+    result = path(board, numa=NumaFacts(tuple(NumaNodeFacts(n, cpus) for n, cpus in enumerate(nodes))))
 
     assert (kind, kind) == (result.kind, result.pcie_kind)
     assert (["0000:10:01.0", other_root] if kind else []) == result.hops
@@ -328,11 +338,11 @@ def test_our_kinds_are_those_of_nvidia_smi_on_the_same_machine(
     """Two servers of which both `lspci -tv` and `nvidia-smi topo -m` were saved: every pair, no disagreement."""
     text = (corpus / "misc" / "stelline" / f"{name}.md").read_text()
     functions = parse_tree(text.split("lspci -tv\n", 1)[1].split("```", 1)[0], dict(nodes))
-    output = parse(text.split("nvidia-smi topo -m\n", 1)[1].split("```", 1)[0])
+    output = parse_matrix(text.split("nvidia-smi topo -m\n", 1)[1].split("```", 1)[0])
     nics = [f.address for f in functions if f.vendor == "0x15b3"]
     result = assemble_facts(
         pci=PciFacts(tuple(functions)),
-        numa=NumaFacts(tuple(NumaNode(n, f"{n}") for n in sorted(set(nodes.values())))),
+        numa=NumaFacts(tuple(NumaNodeFacts(n, f"{n}") for n in sorted(set(nodes.values())))),
         nvidia_smi=GpuFacts(output.gpus, pairs=output.pairs, nic_names=output.nic_names),
         rdma=RdmaFacts(tuple(RdmaDevice(f"mlx5_{n}", address) for n, address in enumerate(nics))),
     )
@@ -350,7 +360,7 @@ def test_our_kinds_are_those_of_nvidia_smi_on_the_same_machine(
 
 def test_a_virtual_machine_s_matrix_that_differs_from_its_bus_is_recorded(corpus: File) -> None:
     """A guest whose four GPUs sit on one virtual root bus, and whose nvidia-smi says SYS between all of them."""
-    output = parse((corpus / "text" / "nvidia-smi-topo-m" / "4gpu-sys-but-same-numa.txt").read_text())
+    output = parse_matrix((corpus / "text" / "nvidia-smi-topo-m" / "4gpu-sys-but-same-numa.txt").read_text())
     board = Board()
     for place in range(4):
         board.gpu(f"0000:{place + 1:02x}:00.0", board.root_port(f"0000:00:{place + 2:02x}.0", vendor="0x1b36"))

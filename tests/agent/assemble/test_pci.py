@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from probes.pci.sysfs import Acs, PciFacts, PciFunction
-from probes.system.numa import NumaFacts, NumaNode
-from tests.agent.assemble.hosts import GEN1, GEN5, assemble_facts, hgx
+from probes.system.numa import NumaFacts, NumaNodeFacts
+from tests.agent.assemble.boards import GEN1, GEN5, assemble_facts, hgx
 
 GPU, NIC, DOWN = "0000:13:00.0", "0000:14:00.0", "0000:12:00.0"
 
@@ -74,9 +74,9 @@ def test_local_cpus_name_the_node_where_the_kernel_has_no_file_for_it() -> None:
     board = hgx(1)
     board.change(NIC, numa_node=None, local_cpus="8-15")
     board.change(GPU, numa_node=None, local_cpus="0-15")
-    two = NumaFacts((NumaNode(0, "0-7"), NumaNode(1, "8-15"), NumaNode(2, "")))
+    two = NumaFacts((NumaNodeFacts(0, "0-7"), NumaNodeFacts(1, "8-15"), NumaNodeFacts(2, "")))
     functions = rows(pci=board.facts(), numa=two)
-    alone = rows(pci=board.facts(), numa=NumaFacts((NumaNode(0, "8-15"),)))
+    alone = rows(pci=board.facts(), numa=NumaFacts((NumaNodeFacts(0, "8-15"),)))
 
     assert (1, True) == (functions[NIC].numa_node, functions[NIC].numa_declared)
     assert functions[GPU].numa_node is None

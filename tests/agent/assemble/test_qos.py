@@ -6,13 +6,13 @@ import pytest
 
 from agent.model.nic import Neighbor, Port
 from agent.model.nic import Netdev as Row
-from probes.dcb.facts import Application, Dcb, DcbFacts, Interface, Marking
+from probes.dcb.facts import Application, Dcb, DcbFacts, DcbInterface, TrafficMarking
 from probes.netdev.lldp import LldpFacts
-from probes.netdev.lldp import Neighbor as Heard
+from probes.netdev.lldp import LldpNeighbor as Heard
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
 from probes.rdma.netlink import NetlinkDevice, RdmaNetlinkFacts
-from tests.agent.assemble.hosts import assemble_facts
+from tests.agent.assemble.boards import assemble_facts
 
 PCI = "0000:1a:00.0"
 ON_3 = (False, False, False, True, False, False, False, False)
@@ -22,7 +22,7 @@ KERNEL = Dcb("DCB netlink", pfc=ON_3, applications=DSCPS, delay=30, dcbx=("host"
 
 def row(*sources: Dcb, driver: str | None = "mlx5_core", reason: str | None = None, **words: object) -> Row:
     """The interface as the report has it."""
-    facts = DcbFacts((Interface("ens1", PCI, sources, reason, **words),))  # type: ignore[arg-type]
+    facts = DcbFacts((DcbInterface("ens1", PCI, sources, reason, **words),))  # type: ignore[arg-type]
     netdev = Netdev("ens1", address=PCI, type=1, driver=driver)
     (result,) = assemble_facts(netdev=NetdevFacts((netdev,)), dcb=facts).topology.netdevs
     return result
@@ -156,7 +156,7 @@ def test_one_neighbour_is_the_far_end_and_two_are_none() -> None:
 
 def test_a_port_has_its_protocol_and_what_marks_its_traffic() -> None:
     kernel = RdmaNetlinkFacts((NetlinkDevice("mlx5_0", "roce", ((1, "ens1"), (2, "ens2"))),), "exclusive")
-    result = port(dcb=DcbFacts((), (Marking("mlx5_0", 1, 106, "RoCE v2"),)), kernel=kernel)
+    result = port(dcb=DcbFacts((), (TrafficMarking("mlx5_0", 1, 106, "RoCE v2"),)), kernel=kernel)
     assert (result.protocol, result.netdevs, result.traffic_class, result.default_roce_mode) == (
         "roce",
         ["ens1"],
@@ -166,7 +166,7 @@ def test_a_port_has_its_protocol_and_what_marks_its_traffic() -> None:
 
 
 def test_markings_of_another_port_are_not_this_one_s() -> None:
-    result = port(dcb=DcbFacts((), (Marking("mlx5_0", 2, 106), Marking("mlx5_1", 1, 106))))
+    result = port(dcb=DcbFacts((), (TrafficMarking("mlx5_0", 2, 106), TrafficMarking("mlx5_1", 1, 106))))
     assert (result.protocol, result.traffic_class, result.default_roce_mode) == (None, None, None)
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from probes.gpu.facts import Gpu, GpuFacts
-from probes.gpu.nvidia_smi_topo import parse
+from probes.gpu.nvidia_smi_topo import parse_matrix
 from probes.kernel.system import KernelFacts
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
-from tests.agent.assemble.hosts import GEN3, GEN4, Board, assemble_facts, driver, hgx
+from tests.agent.assemble.boards import GEN3, GEN4, Board, assemble_facts, driver, hgx
 
 
 def roles(**facts: object) -> dict[str, str]:
@@ -293,7 +293,7 @@ MATRICES = {
 @pytest.mark.parametrize("name", MATRICES)
 def test_matrices_of_real_machines(corpus: Path, name: str) -> None:
     """No model, no speed, only distances: what is a rail is told, and what is not is left open."""
-    output = parse((corpus / "text" / "nvidia-smi-topo-m" / f"{name}.txt").read_text())
+    output = parse_matrix((corpus / "text" / "nvidia-smi-topo-m" / f"{name}.txt").read_text())
     made = assemble_facts(nvidia_smi=GpuFacts(output.gpus, pairs=output.pairs, nic_names=output.nic_names))
     result: dict[str, set[int]] = {"rail": set(), "unknown": set()}
     for nic in made.topology.nics:

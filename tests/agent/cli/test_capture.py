@@ -11,8 +11,7 @@ import pytest
 
 from agent.cli.main import run
 from fixtures import build
-from probes import capture_extras as extras
-from probes.capture import extra_reader as extra
+from probes.capture import extras
 from tests.machines import HOSTS
 
 
@@ -70,14 +69,14 @@ def test_pseudonyms_without_a_capture_are_wrong_usage(machine: Path, capsys: pyt
     output = capsys.readouterr()
 
     assert "" == output.out
-    assert output.err.startswith("fabricscope: --redact is about what --capture writes")
+    assert output.err.startswith("fabricscope: --redact needs --capture")
 
 
 def test_a_capture_that_is_not_whole_says_so(
     machine: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In one line on stderr and in its manifest; it is written all the same."""
-    monkeypatch.setattr(extra, "SECONDS", -1.0)
+    monkeypatch.setattr(extras, "SECONDS", -1.0)
     monkeypatch.setattr(extras, "GROUPS", extras.GROUPS[:1])
 
     assert 0 == run(["capture", "--source", str(machine), "-o", "c"])

@@ -15,8 +15,8 @@ from probes.locks import FOLDER_VARIABLE
 
 HOLD = """
 import sys, time
-from probes.locks import Lock, run_folder, take
-lock = take(run_folder(), "numa")
+from probes.locks import Lock, run_folder, acquire_lock
+lock = acquire_lock(run_folder(), "numa")
 assert isinstance(lock, Lock)
 lock.name_holder(__import__("os").getpid(), -100.0)  # long over its bound
 print("held", flush=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.cli import request
 from agent.cli.main import run
 from fixtures.build import write_capture
 from tests.conftest import ROOT
@@ -92,6 +93,26 @@ def test_what_cannot_be_done_is_one_line(arguments: list[str], part: str, capsys
     assert (3 if arguments[0] == "check" else 2) == run(arguments)
 
     assert part in read_message(capsys)
+
+
+@pytest.mark.parametrize(("command", "code"), [("scan", 2), ("check", 3), ("capture", 2)])
+def test_a_bug_is_one_line_and_no_result(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str, code: int
+) -> None:
+    """Exit code 1 is a warning of `check` and a change of `diff`: no bug may look like one."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("first\n\x1b[31msecond")
+
+    monkeypatch.setattr(request, "open_source", broken)
+    arguments = [command, "--source", "/x", *(["--output", "/x.tar"] if command == "capture" else [])]
+
+    assert code == run(arguments)
+    assert (
+        "fabricscope: internal error (RuntimeError: first [31msecond); --debug shows where\n" == capsys.readouterr().err
+    )
+    with pytest.raises(RuntimeError):
+        run([*arguments, "--debug"])
 
 
 def test_debug_shows_the_traceback() -> None:

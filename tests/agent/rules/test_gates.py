@@ -9,7 +9,7 @@ import pytest
 from agent.model.gpu import NvSwitch
 from agent.model.node import Nccl, NcclSetting, Service
 from agent.model.profile import Profile
-from agent.model.report import History, Known
+from agent.model.report import NO_EARLIER_RUN, History, Known
 from agent.rules import gates
 from agent.rules.catalogue import FAMILIES, every_rule, load_rule, rules_for
 from agent.rules.engine import judge
@@ -135,7 +135,7 @@ def test_gates_of_moved_counters_are_shut_for_the_kind_of_port_first() -> None:
 @pytest.mark.parametrize(
     ("history", "answer"),
     [
-        (None, Unknown("node", gates.NO_EARLIER_RUN)),
+        (None, Unknown("node", NO_EARLIER_RUN)),
         (History(reason="another host"), Unknown("node", "another host")),
         (History(), NotApplicable("node", "the inventory of the last run is empty")),
         (History(inventory=[Known(subject="gpu:0000:14:00.0", label="GPU0")]), None),

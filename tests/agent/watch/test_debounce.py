@@ -24,19 +24,19 @@ from agent.watch.debounce import (
 from probes.catalogue import probes
 from probes.kernel import events
 from probes.kernel import log_events as kernel_log_events
-from probes.kernel.events import INTERFACE, MISSED, PCI, SOFTWARE_INTERFACE, Event
+from probes.kernel.events import INTERFACE, MISSED, PCI, SOFTWARE_INTERFACE, KernelEvent
 
 SETTLE, EVERY = 2.0, 3600.0
 
 
-def event(kind: str = INTERFACE, subject: str = "ens1") -> Event:
-    return Event(kind, subject, f"{subject} up -> down", "rtnetlink")
+def event(kind: str = INTERFACE, subject: str = "ens1") -> KernelEvent:
+    return KernelEvent(kind, subject, f"{subject} up -> down", "rtnetlink")
 
 
 def begun(settle: float = SETTLE, every: float = EVERY) -> Debouncer:
     """After the first full scan, at second 0."""
     debouncer = Debouncer(settle, every)
-    batch = debouncer.full_batch(Event(START, None, "", "clock"), 0.0)
+    batch = debouncer.full_batch(KernelEvent(START, None, "", "clock"), 0.0)
     debouncer.finish(batch, False, 0.0, 0.0)
     return debouncer
 
@@ -127,7 +127,7 @@ def test_somebody_asks() -> None:
     """At once, in full, with all that waits."""
     debouncer = begun()
     debouncer.add([event()], 100)
-    batch = debouncer.full_batch(Event(REQUESTED, None, "SIGUSR1", "signal"), 100)
+    batch = debouncer.full_batch(KernelEvent(REQUESTED, None, "SIGUSR1", "signal"), 100)
 
     assert batch.full
     assert [REQUESTED, INTERFACE] == [reason.event.kind for reason in batch.reasons]

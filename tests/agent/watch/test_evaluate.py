@@ -23,7 +23,7 @@ from fixtures.build import build_capture, host_in_memory
 from probes.catalogue import probes
 from probes.host.recording import RecordingHost
 from probes.kernel import events
-from probes.sources.capture import RecordedHost
+from probes.sources.capture import CaptureHost
 from tests.machines import still
 
 BASE = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
@@ -32,7 +32,7 @@ WIDTH, PORT = "pcie-width-downgraded", "ib-port-down"
 
 
 @functools.cache
-def built(fault: str | None) -> RecordedHost:
+def built(fault: str | None) -> CaptureHost:
     """It answers from memory, and keeps nothing of who asked."""
     return host_in_memory(build_capture(None, fault) if fault else build_capture(BASE), BASE)
 

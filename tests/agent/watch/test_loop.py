@@ -19,7 +19,7 @@ from agent.watch import loop as loop_of
 from agent.watch.debounce import REQUESTED, START, Batch, Debouncer
 from agent.watch.evaluate import Evaluation, Evaluator
 from agent.watch.loop import StopSignal, Watch, WatchSignals
-from probes import children, locks
+from probes import locks, worker_pool
 from probes.host.event_sockets import Overrun
 from probes.host.interface import Failed, Host
 from probes.host.live import LiveHost
@@ -222,7 +222,7 @@ def test_probes_that_run_are_ended_soon(tmp_path: Path, monkeypatch: pytest.Monk
 
     assert signals.ended
     assert time.monotonic() - started < LONG / 2
-    assert [] == children._left_behind
+    assert [] == worker_pool._left_behind
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
 

@@ -11,13 +11,13 @@ from agent.diagnose import ScanPlan
 from agent.watch.debounce import REQUESTED, START, TIME, Batch, Reason
 from agent.watch.evaluate import Evaluation, Evaluator
 from agent.watch.output import LINE_LIMIT, describe_processes, format_ndjson, format_text
-from probes.kernel.events import LOG, Event
+from probes.kernel.events import LOG, KernelEvent
 from tests.agent.watch.test_evaluate import PORT, WIDTH, Machine
 
-XID = Event("aer", "0000:4c:00.0", "pcieport 0000:4a:01.0: AER: \x1b[31mPCIe Bus Error\nsecond line", LOG)
+XID = KernelEvent("aer", "0000:4c:00.0", "pcieport 0000:4a:01.0: AER: \x1b[31mPCIe Bus Error\nsecond line", LOG)
 
 
-def batch(*events: Event, full: bool = False, more: int = 0) -> Batch:
+def batch(*events: KernelEvent, full: bool = False, more: int = 0) -> Batch:
     return Batch(full, frozenset(), tuple(Reason(event) for event in events), more)
 
 
@@ -51,18 +51,18 @@ def test_a_change_is_a_line_findings_first(evaluations: list[Evaluation]) -> Non
 @pytest.mark.parametrize(("kind", "count"), [(START, 1), (REQUESTED, 1), (TIME, 0), ("aer", 0)])
 def test_nothing_new_is_a_line_only_for_who_asked(kind: str, count: int, evaluations: list[Evaluation]) -> None:
     """A watch that says nothing sees nothing."""
-    assert count == len(format_text(batch(Event(kind, None, "x", "clock")), evaluations[2]._replace(changes=[])))
+    assert count == len(format_text(batch(KernelEvent(kind, None, "x", "clock")), evaluations[2]._replace(changes=[])))
 
 
 def test_the_process_that_an_error_of_the_driver_names_is_described() -> None:
     """Once, where it still runs; a number in another line is no process."""
     xid = f"NVRM: Xid (PCI:0000:3b:00): 31, pid={os.getpid()}, name=python3, Ch 00000008"
     events = [
-        Event("xid", "0000:3b:00.0", xid, LOG),
-        Event("xid", "0000:3b:00.0", xid.replace("31", "43"), LOG),
-        Event("xid", "0000:3b:00.0", "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>", LOG),
-        Event("xid", "0000:3b:00.0", "NVRM: Xid (PCI:0000:3b:00): 79, pid=999999999, name=gone", LOG),
-        Event("driver", None, f"NVRM: something else, pid={os.getpid()}", LOG),
+        KernelEvent("xid", "0000:3b:00.0", xid, LOG),
+        KernelEvent("xid", "0000:3b:00.0", xid.replace("31", "43"), LOG),
+        KernelEvent("xid", "0000:3b:00.0", "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>", LOG),
+        KernelEvent("xid", "0000:3b:00.0", "NVRM: Xid (PCI:0000:3b:00): 79, pid=999999999, name=gone", LOG),
+        KernelEvent("driver", None, f"NVRM: something else, pid={os.getpid()}", LOG),
     ]
     (line,) = describe_processes(batch(*events))
 
@@ -76,7 +76,8 @@ def test_a_beginning_lists_what_is_found_already() -> None:
     machine = Machine()
     machine.fault = "ib-port-down"
     lines = format_text(
-        batch(Event(START, None, "watch was started", "clock"), full=True), Evaluator(machine, ScanPlan()).evaluate()
+        batch(KernelEvent(START, None, "watch was started", "clock"), full=True),
+        Evaluator(machine, ScanPlan()).evaluate(),
     )
 
     assert lines[0].startswith(f"{Machine.time_of(0)}  error  1 error")
@@ -87,7 +88,7 @@ def test_a_beginning_lists_what_is_found_already() -> None:
 def test_many_changes_and_reasons_are_counted(evaluations: list[Evaluation]) -> None:
     """The report has them all."""
     many = evaluations[1]._replace(changes=evaluations[1].changes * 100)
-    events = [Event("aer", str(n), f"line {n}", LOG) for n in range(5)]
+    events = [KernelEvent("aer", str(n), f"line {n}", LOG) for n in range(5)]
     lines = format_text(batch(*events, more=7), many)
 
     assert LINE_LIMIT + 2 == len(lines)

@@ -10,7 +10,7 @@ from probes import netlink
 from probes.dcb import netlink as dcb
 from probes.dcb.facts import Application
 from probes.netlink import attribute
-from probes.text import Unparsable
+from probes.text import ParseError
 
 # What Linux 6.18 was asked by this code and by `dcb pfc show dev lo` of iproute2 (strace), from family on.
 ASKED = "00150000070001006c6f0000"
@@ -101,7 +101,7 @@ def test_a_longer_structure_is_read_as_far_as_it_is_known() -> None:
 
 @pytest.mark.parametrize("kind", [dcb.ETS, dcb.PFC, dcb.MAXRATE, dcb.BUFFER, dcb.PEER_PFC])
 def test_a_shorter_structure_is_refused(kind: int) -> None:
-    with pytest.raises(Unparsable, match="a structure of 8 bytes"):
+    with pytest.raises(ParseError, match="a structure of 8 bytes"):
         dcb.parse_ieee(ieee(attribute(kind, bytes(8))))
 
 
@@ -135,5 +135,5 @@ def test_cee_without_all_priorities_says_nothing() -> None:
 
 @pytest.mark.parametrize("payload", [b"", b"\0\0", bytes(4) + b"\x03\0\1\0", bytes(4) + b"\xff\xff\x0d\0"])
 def test_damage_is_refused(payload: bytes) -> None:
-    with pytest.raises(Unparsable):
+    with pytest.raises(ParseError):
         dcb.parse_ieee(payload)

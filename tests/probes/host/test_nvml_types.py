@@ -6,7 +6,7 @@ import pytest
 
 from fixtures.build import build_capture
 from probes.host.nvml import ADAPTERS
-from probes.host.nvml_types import check_shape
+from probes.sources.capture_nvml import check_shape
 from tests.machines import HOSTS
 
 WRONG = (True, 1 << 64, float("nan"), {"x": 1}, [None], ["x"])

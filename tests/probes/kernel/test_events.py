@@ -13,7 +13,7 @@ import pytest
 from fixtures.netlink import build_link, build_link_info, encode_u32
 from probes import netlink
 from probes.host.event_sockets import Overrun
-from probes.host.interface import Failed, Unanswered
+from probes.host.interface import Failed, ReadError
 from probes.kernel import events
 from probes.kernel.events import (
     DEL_LINK,
@@ -25,8 +25,8 @@ from probes.kernel.events import (
     PCI,
     RDMA,
     SOFTWARE_INTERFACE,
-    Event,
     Interfaces,
+    KernelEvent,
     Listener,
     Log,
     device_events,
@@ -34,7 +34,7 @@ from probes.kernel.events import (
 )
 from probes.netdev import rtnetlink
 from probes.netlink import attribute
-from probes.text import Unparsable
+from probes.text import ParseError
 from tests.fuzz.seeds import KERNEL_LOGS
 from tests.probes.namespace import in_namespace
 
@@ -63,7 +63,7 @@ def told_by_rtnetlink() -> dict[str, list[str]]:
     }
 
 
-def device(subsystem: str, path: str, action: str = "add", **more: str) -> list[Event]:
+def device(subsystem: str, path: str, action: str = "add", **more: str) -> list[KernelEvent]:
     """The events of one uevent."""
     rows = {"ACTION": action, "DEVPATH": path, "SUBSYSTEM": subsystem, **more}
     text = "\0".join([f"{action}@{path}", *(f"{name}={value}" for name, value in rows.items()), ""])
@@ -195,7 +195,7 @@ def test_a_driver_that_lets_go_is_named() -> None:
 @pytest.mark.parametrize("data", [b"", b"libudev\0\xfe\xed\xca\xfe", b"add\0", b"@/devices/x\0", b"add@devices\0"])
 def test_what_is_no_uevent_is_refused(data: bytes) -> None:
     """By the one declared error."""
-    with pytest.raises(Unparsable):
+    with pytest.raises(ParseError):
         parse_uevent(data)
 
 
@@ -260,7 +260,7 @@ def test_what_was_lost_or_is_not_understood_is_something_that_happened() -> None
 
 def test_a_place_that_gives_no_more_says_why() -> None:
     """It is for the loop to take it out."""
-    with pytest.raises(Unanswered, match="gone"):
+    with pytest.raises(ReadError, match="gone"):
         Listener("x", Said(Failed("gone")), device_events).heard()
 
 

@@ -25,8 +25,8 @@ from probes.netdev.probe import Netdev, natural
 from probes.netdev.sysfs import mac, parse_vlans, place_of, whole
 from probes.netlink import attribute
 from probes.probe import Status, outcome_of
-from probes.sources.memory import Link
-from probes.text import Unparsable
+from probes.sources.memory import SymlinkNode
+from probes.text import ParseError
 from tests.probes.system.system_machine import Machine
 
 MAC = "b8:3f:d2:00:00:01"
@@ -41,11 +41,11 @@ def sysfs(name: str = "ens1f0np0", index: int = 4, **attributes: str) -> Machine
     said = {"ifindex": str(index), "address": MAC, "dev_port": "0", "speed": "400000"} | attributes
     return Machine(live=True).put(
         {
-            f"/sys/class/net/{name}": Link(f"../../devices/pci0000:15/0000:15:01.0/{PCI}/net/{name}"),
-            f"/sys/bus/pci/devices/{PCI}": Link(f"../../../devices/pci0000:15/0000:15:01.0/{PCI}"),
-            f"{DEVICE}/driver": Link("../../../../bus/pci/drivers/mlx5_core"),
+            f"/sys/class/net/{name}": SymlinkNode(f"../../devices/pci0000:15/0000:15:01.0/{PCI}/net/{name}"),
+            f"/sys/bus/pci/devices/{PCI}": SymlinkNode(f"../../../devices/pci0000:15/0000:15:01.0/{PCI}"),
+            f"{DEVICE}/driver": SymlinkNode("../../../../bus/pci/drivers/mlx5_core"),
             f"{DEVICE}/power/runtime_status": "active\n",
-            f"{folder}/device": Link("../.."),
+            f"{folder}/device": SymlinkNode("../.."),
             **{f"{folder}/{key}": f"{value}\n" for key, value in said.items()},
         }
     )
@@ -214,10 +214,12 @@ def test_bonds_and_vlans_of_a_tree():
     """bonding/ and /proc/net/vlan/config say what netlink would."""
     host = sysfs(operstate="up")
     virtual = "/sys/devices/virtual/net/{}"
-    host.put({f"/sys/class/net/{name}": Link(f"../../devices/virtual/net/{name}") for name in ("bond0", "bond0.5")})
+    host.put(
+        {f"/sys/class/net/{name}": SymlinkNode(f"../../devices/virtual/net/{name}") for name in ("bond0", "bond0.5")}
+    )
     host.put({f"{virtual.format('bond0')}/bonding/mode": "802.3ad 4\n", "/sys/class/net/bonding_masters": "bond0\n"})
     host.put({f"{virtual.format('bond0.5')}/operstate": "up\n"})
-    host.put({f"{DEVICE}/net/ens1f0np0/master": Link("../../../../../virtual/net/bond0")})
+    host.put({f"{DEVICE}/net/ens1f0np0/master": SymlinkNode("../../../../../virtual/net/bond0")})
     host.put({"/proc/net/vlan/config": "VLAN Dev name | VLAN ID\nName-Type: X\nbond0.5 | 5  | bond0\n"})
 
     assert {"mode": "802.3ad", "slaves": ("ens1f0np0",)} == one(host, "bond0").bond
@@ -260,10 +262,10 @@ def test_any_two_names_have_one_order(one: str, other: str):
 
 @given(st.text())
 def test_any_text_of_sysfs_is_read_or_the_declared_error(said: str):
-    """No text gives anything but facts or Unparsable."""
+    """No text gives anything but facts or ParseError."""
     try:
         vlans = parse_vlans(said)
-    except Unparsable:
+    except ParseError:
         vlans = {}
 
     assert all(0 <= number <= 9999 for number, _ in vlans.values())

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from fixtures.netlink import build_address, build_link, build_link_info, build_statistics, encode_text, encode_u32
 from probes.netdev import rtnetlink
-from probes.netdev.rtnetlink import Link, parse_address, parse_links, parse_statistics
+from probes.netdev.rtnetlink import NetlinkLink, parse_address, parse_links, parse_statistics
 from probes.netlink import attribute, messages
-from probes.text import Unparsable
+from probes.text import ParseError
 
 
-def links(*replies: bytes) -> dict[str, Link]:
+def links(*replies: bytes) -> dict[str, NetlinkLink]:
     """The links of a reply, by name."""
     return {one.name: one for one in parse_links(message.payload for message in messages(b"".join(replies)))}
 
@@ -28,7 +28,7 @@ def test_physical_port():
     port = attribute(rtnetlink.PORT_NAME, encode_text("p0"))
 
     assert (
-        Link(
+        NetlinkLink(
             name="ens1f0np0",
             index=4,
             type=1,
@@ -108,17 +108,17 @@ def test_counters_of_an_older_kernel():
 
 @given(st.lists(st.binary(max_size=120), max_size=4))
 def test_any_payload_is_read_or_the_declared_error(payloads: list[bytes]):
-    """No payload gives anything but facts or Unparsable."""
+    """No payload gives anything but facts or ParseError."""
     try:
         for one in parse_links(payloads):
             assert one.name
-    except Unparsable:
+    except ParseError:
         pass
     for payload in payloads:
         for parser in (parse_address, parse_statistics):
             try:
                 parser(payload)
-            except Unparsable as why:
+            except ParseError as why:
                 assert str(why)  # noqa: PT017 - either answer is right; a silent error is not
 
 
@@ -132,7 +132,7 @@ def test_any_damage_to_a_link_is_read_or_the_declared_error(data: st.DataObject)
         payload[place] = data.draw(st.integers(0, 255))
     try:
         found = parse_links([bytes(payload)])
-    except Unparsable:
+    except ParseError:
         return
 
     assert len(found) <= 1

@@ -11,17 +11,15 @@ from fixtures.optics import build_pages
 from probes import netlink as codec
 from probes.ethtool import ioctl as ioctl
 from probes.ethtool import netlink as genl
-from probes.host.interface import Completed
+from probes.host.interface import Completed, Refusal
 from probes.host.recording import Recording
-from probes.host.refusal import Refusal
 from probes.netlink import attribute, attributes, request
 from probes.optics import cmis as optics_cmis
 from probes.optics import eeprom as optics_reads
-from probes.optics import sff8636 as optics_sff8636
-from probes.redact.ethtool import netlink, serial
-from probes.redact.pseudonyms import Pseudonyms
-from probes.redact.redact import redacted
-from probes.redact.text import Texts
+from probes.optics import sff
+from probes.redact.binary import module_serial, rewrite_generic_netlink
+from probes.redact.redact import redact_recording
+from probes.redact.text import Pseudonyms, TextRedactor
 
 SERIAL, NAMED = "MT2233X00AAA", "enxb83fd2123456"
 
@@ -41,14 +39,14 @@ def memory(part: tuple[int, int, int, int], data: bytes) -> tuple[bytes, bytes]:
     return genl.eeprom_request(21, 7, *part), answer
 
 
-def texts() -> Texts:
-    made = Texts(Pseudonyms(b"key"))
+def texts() -> TextRedactor:
+    made = TextRedactor(Pseudonyms(b"key"))
     made.learn_hardware(bytes.fromhex(NAMED[3:]))
     return made
 
 
 def written(question: bytes, answer: bytes) -> bytes:
-    new = netlink(texts(), question, answer)
+    new = rewrite_generic_netlink(texts(), question, answer)
     assert new is not None
     assert b"secret" not in new
     assert NAMED.encode() not in new
@@ -59,12 +57,12 @@ def written(question: bytes, answer: bytes) -> bytes:
 def test_the_serial_number_of_a_module(form: str) -> None:
     """As long, and nothing else is different."""
     made = build_pages(ModuleSpec(form=form, vendor="ACME", part="SR4"), SERIAL)
-    parse = optics_sff8636.parse if form == "qsfp28" else optics_cmis.parse
+    parse = sff.parse_sff8636 if form == "qsfp28" else optics_cmis.parse
     question, answer = memory(optics_reads.UPPER, made[0])
     new = genl.parse_eeprom(written(question, answer))
     before, after = (parse(made[-1], upper, {}) for upper in (made[0], new))
 
-    assert SERIAL == serial(question, answer) == before.serial
+    assert SERIAL == module_serial(question, answer) == before.serial
     assert after.serial not in (None, SERIAL)
     assert len(SERIAL) == len(after.serial or "")
     assert before == after._replace(serial=SERIAL)
@@ -77,7 +75,7 @@ def test_the_serial_number_of_an_sfp() -> None:
     question, answer = memory(optics_reads.SFF8472_SERIAL, bytes(data))
     new = genl.parse_eeprom(written(question, answer))
 
-    assert SERIAL == serial(question, answer)
+    assert SERIAL == module_serial(question, answer)
     assert SERIAL.encode() not in new
     assert bytes(data[:68]) == new[:68]
 
@@ -90,7 +88,7 @@ def test_numbers_stay(part: tuple[int, int, int, int]) -> None:
     data = bytes([0x19]) + bytes(range(part[2] - 1))
     question, answer = memory(part, data)
     assert data == genl.parse_eeprom(written(question, answer))
-    assert serial(question, answer) is None
+    assert module_serial(question, answer) is None
 
 
 def test_a_module_without_a_serial_number() -> None:
@@ -114,7 +112,7 @@ def test_a_module_without_a_serial_number() -> None:
 def test_what_is_not_understood_is_left_out(answer: bytes) -> None:
     """Another command, damage, the names' page of a module of another kind."""
     question = genl.eeprom_request(21, 7, *optics_reads.UPPER)
-    new = netlink(texts(), question, answer)
+    new = rewrite_generic_netlink(texts(), question, answer)
     assert new is None or genl.EEPROM_DATA not in attributes(new, 20)
 
 
@@ -125,7 +123,7 @@ def test_settings_stay_and_the_family_too() -> None:
         codec.NEW_FAMILY, attribute(2, b"ethtool\0"), attribute(1, b"\x15\0"), attribute(7, b"secret"), kind=16
     )
 
-    assert genl.Pause(True, None, False) == genl.parse_pause(written(b"", pause))
+    assert genl.PauseReading(True, None, False) == genl.parse_pause(written(b"", pause))
     assert 21 == codec.parse_family(written(b"", family))
 
 
@@ -149,7 +147,7 @@ def test_a_whole_recording() -> None:
             )
         },
     )
-    new, names = redacted(recording)
+    new, names = redact_recording(recording)
     ((argv, printed),) = new.commands.items()
     name = argv[-1]
     upper = genl.parse_eeprom(next(each for each in new.netlink.values() if isinstance(each, bytes)))
@@ -171,7 +169,7 @@ def test_a_serial_number_in_text_alone() -> None:
     printed = Completed(
         (), 0, f"\tVendor SN                                 : {SERIAL}\n\tDate code : 221011\n", "", 0.0
     )
-    new, _ = redacted(Recording(commands={("ethtool", "-m", "eth0"): printed}))
+    new, _ = redact_recording(Recording(commands={("ethtool", "-m", "eth0"): printed}))
 
     assert SERIAL not in repr(new)
     assert "Date code : 221011" in repr(new)

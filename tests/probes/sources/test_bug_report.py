@@ -18,7 +18,6 @@ from agent.model.pci import Acs
 from agent.model.report import Report
 from probes.host.interface import Absent, BadSource, Failed, Host
 from probes.sources import bug_report
-from probes.sources import log_sections as sections
 from probes.sources.open_source import open_source
 from tests.conftest import ROOT
 from tests.machines import scan_machine
@@ -152,7 +151,7 @@ def test_bytes_from_sysfs_where_there_is_no_lspci(tmp_path: Path) -> None:
 
 def test_a_section_longer_than_any_answer_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a file nor a list of functions is shown in part; what all outputs weigh is bounded."""
-    monkeypatch.setattr(sections, "OUTPUT_LIMIT_BYTES", 10_000)
+    monkeypatch.setattr(bug_report, "OUTPUT_LIMIT_BYTES", 10_000)
     log = START + file_section("/proc/long", "x\n" * 10_000) + section("/usr/bin/lspci -nn\n\n" + "y\n" * 10_000)
     host = opened(log + commands_section((f"{SMI} --query", "q\n"), ("/usr/bin/ibstat", "z" * 10_000)) + END, tmp_path)
 
@@ -166,8 +165,8 @@ def test_a_section_longer_than_any_answer_is_none(tmp_path: Path, monkeypatch: p
 
 
 def test_hostile_logs_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Too many sections, a file below a file, too much behind a little gzip, an end in the middle of the gzip."""
-    monkeypatch.setattr(sections, "SECTIONS_LIMIT", 100)
+    """Too many bug_report, a file below a file, too much behind a little gzip, an end in the middle of the gzip."""
+    monkeypatch.setattr(bug_report, "SECTIONS_LIMIT", 100)
     monkeypatch.setattr(bug_report, "INFLATED_LIMIT_BYTES", 4 << 20)
     whole = gzip.compress(START.encode() + b"y" * 10_000)
     twice = START + file_section("/proc/a", "") + file_section("/proc/a/b", "") + END

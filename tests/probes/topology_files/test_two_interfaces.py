@@ -1,4 +1,4 @@
-"""The same machine through two doors: its file tree, and what hwloc or rdma_topo would write of that tree."""
+"""The same machine through two interfaces: its file tree, and what hwloc or rdma_topo would write of that tree."""
 
 from __future__ import annotations
 

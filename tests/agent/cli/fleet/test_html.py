@@ -144,7 +144,7 @@ def test_a_damaged_dataset_is_one_line(dataset: str, tmp_path: Path, capsys: pyt
 @pytest.mark.usefixtures("real_commands")
 def test_nothing_of_it_is_imported_before_it_is_asked_for() -> None:
     """The node's commands stay as light as they were."""
-    heavy = "('agent.fleet', 'duckdb', 'ibis')"
+    heavy = "('agent.fleet', 'duckdb', 'sqlglot')"
     code = f"import sys, agent.cli.main; print([each for each in sys.modules if each.startswith({heavy})])"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
 

@@ -41,6 +41,14 @@ SINCE = ("--since", "2026-01-15T10:00:00Z")
 QUESTIONS = (("summary",), ("outliers",), ("findings",), ("drift", *SINCE), ("duplicates",))
 
 
+def test_named_nodes_without_a_report_are_named(capfd, dataset):
+    where = ("--dataset", dataset, "--where", "nodes=n[1-3,30-31]", "--format", "json")
+    code, text, error = run_question(capfd, "summary", *where)
+    assert (code, json.loads(text)["nodes"], error) == (0, 3, "fabricscope: no report from n[30-31]\n")
+    code, _, error = run_question(capfd, "summary", *where, "--where", "class=v p")
+    assert (code, error) == (0, "fabricscope: no report from n[30-31]\n")
+
+
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda item: item[0])
 def test_every_form(capfd, dataset, question, tmp_path):
     code, text, error = run_question(capfd, *question, "--dataset", dataset)

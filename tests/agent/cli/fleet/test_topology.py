@@ -243,7 +243,7 @@ def test_fabric_files_need_no_library_of_the_fleet(broken: str, real_commands: N
     """No engine is imported for a file; and none of this for `--version`."""
     arguments = ["fleet", "topology", "--fabric", broken]
     code = f"import sys; from agent.cli.main import run; run({arguments!r}); "
-    code += "print({'pyarrow', 'duckdb', 'ibis', 'pandas'} & set(sys.modules))"
+    code += "print({'pyarrow', 'duckdb', 'sqlglot', 'pandas'} & set(sys.modules))"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=True)
 

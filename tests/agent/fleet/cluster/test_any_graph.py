@@ -19,7 +19,12 @@ from agent.fleet.cluster.topograph import labels, model
 from agent.fleet.cluster.view import views
 from agent.fleet.cluster.words import cables_page, page
 from agent.outputs.text.lines import to_plain_text
-from probes.fabric.topology import Fabric, FabricEnd, FabricLink, FabricNode
+from probes.fabric.topology import (
+    Fabric,
+    FabricEnd,
+    FabricLink,
+    FabricNode,
+)
 from tests.agent.fleet.cluster.given import fat_tree, rails
 
 NAMES = st.one_of(

@@ -71,6 +71,17 @@ def test_the_same_address_on_two_nodes(tmp_path):
         assert told(tables) == [("IP address", "10.0.0.9/24", "n[1-2]")]
 
 
+def test_the_same_address_with_different_prefix_lengths(tmp_path):
+    def eth(n):
+        address = {1: "10.0.0.9/24", 2: "10.0.0.9/31", 3: "10.0.0.90/24"}.get(n, f"10.0.0.{n}/24")
+        return [interface("eth0", f"0c:42:a1:00:00:0{n}", address)]
+
+    with asked(tmp_path, *(node(f"n{n}", netdevs=eth(n)) for n in range(1, 8))) as tables:
+        (answer,) = duplicates(tables).duplicates
+    assert (answer.kind, answer.value, answer.hosts) == ("IP address", "10.0.0.9", "n[1-2]")
+    assert answer.note == "with different prefix lengths (/24, /31)"
+
+
 def test_an_address_that_all_have_is_meant_so(tmp_path):
     def eth(n):
         return [interface("eth0", f"0c:42:a1:00:00:0{n}", "10.9.9.9/32")]

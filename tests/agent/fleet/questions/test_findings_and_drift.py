@@ -84,6 +84,43 @@ def test_devices_come_and_go_with_all_that_is_theirs(tmp_path):
     assert changes == {("GPU", "gone", ("GPU1",)), ("GPU", "uuid", ("GPU0",)), ("NIC", "gone", ("mlx5_0",))}
 
 
+def moved(place, before, after):
+    """Subject, what, from, to and labels of each change; GPUs of nodes by their UUIDs."""
+    reports = [node(name, hour, gpus=gpus) for hour, nodes in ((0, before), (8, after)) for name, gpus in nodes.items()]
+    with asked(place, *reports) as tables:
+        changes = drift(tables, NOON).changes
+    return [(each.what, each.old, each.new, each.labels) for each in changes]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changes"),
+    [
+        (
+            {"a": ["p", "x"], "b": ["q", "y"]},
+            {"a": ["p", "y"], "b": ["q", "x"]},
+            [("moved", "a GPU1", "b GPU1 (before: y)", ["x"]), ("moved", "b GPU1", "a GPU1 (before: x)", ["y"])],
+        ),
+        (
+            {"a": ["p", "x"], "b": ["q", "y"]},
+            {"a": ["p", "spare"], "b": ["q", "x"]},
+            [("moved", "a GPU1", "b GPU1 (before: y)", ["x"]), ("uuid", "x", "spare", ["GPU1"])],
+        ),
+        ({"a": ["p", "x"], "b": ["q"]}, {"a": ["p"], "b": ["q", "x"]}, [("moved", "a GPU1", "b GPU1", ["x"])]),
+        (
+            {"a": ["x", "p"]},
+            {"a": ["p", "x"]},
+            [("moved", "a GPU0", "a GPU1 (before: p)", ["x"]), ("moved", "a GPU1", "a GPU0 (before: x)", ["p"])],
+        ),
+        ({"a": ["p", "x"], "b": ["q"]}, {"a": ["p", "x"], "b": ["q", "x"]}, [("new", None, None, ["GPU1"])]),
+        ({"a": ["x"], "b": ["x"]}, {"a": ["z"], "b": ["x"]}, [("uuid", "x", "z", ["GPU0"])]),
+    ],
+)
+@pytest.mark.parametrize("few", [2000, 0])
+def test_a_device_that_moved_is_one_change(tmp_path, monkeypatch, before, after, changes, few):
+    monkeypatch.setattr("agent.fleet.questions.then_and_now._FEW", few)
+    assert sorted(moved(tmp_path, before, after), key=str) == sorted(changes, key=str)
+
+
 def test_what_became_unknown_or_was_changed_back_is_no_change(tmp_path):
     reports = [node("n1", kernel="6.8", bios_version="1"), node("n1", 6, kernel="6.9", bios_version="1")]
     reports += [node("n1", 8, kernel="6.8", bios_version=None)]

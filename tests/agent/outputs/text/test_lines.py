@@ -1,10 +1,14 @@
-"""Lines of styled text: folding, cleaning, and what a pipe gets."""
+"""Lines of styled text, and their colours on a terminal."""
 
 from __future__ import annotations
 
+import io
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.outputs.terminal import print_styled
 from agent.outputs.text.lines import clean, line_length, make_line, to_plain_text, wrap_paragraph
 
 
@@ -27,3 +31,18 @@ def test_no_control_character_gets_through(text: str, width: int) -> None:
 def test_a_line_takes_bare_strings_and_styles() -> None:
     """A string without a style is plain."""
     assert make_line("a", ("b", "bold")) == (("a", ""), ("b", "bold"))
+
+
+HOSTILE = [(("GPU0 \x1b]0;owned\x07", ""), ("\x9b31m\r\n\x00\u202ebad", "bold"))]
+
+
+@pytest.mark.parametrize("drawn", ["pipe", "terminal"])
+def test_a_device_name_cannot_command_the_terminal(drawn: str) -> None:
+    """Interface names may hold any byte but a slash, and saved outputs and reports hold what they like."""
+    stream = io.StringIO()
+    print_styled(HOSTILE, stream)
+    text = to_plain_text(HOSTILE) if drawn == "pipe" else stream.getvalue()
+
+    assert "owned" in text
+    assert not any(sign in text for sign in ("\x1b]", "\x07", "\x9b", "\r", "\x00", "\u202e"))
+    assert 1 == text.count("\n")

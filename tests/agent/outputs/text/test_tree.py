@@ -1,14 +1,16 @@
-"""The drawn tree: what is folded, what is marked, and machines of which little is known."""
+"""The topology tree of the text page."""
 
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from agent.model.gpu import Gpu, NvSwitch
-from agent.model.nic import Nic
+from agent.model.nic import FabricNeighbor, Nic, Port
 from agent.model.node import Node, NumaNode
 from agent.model.pci import PciFunction
 from agent.model.topology import Topology
+from agent.outputs.html.page import render_html
 from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.tree import render_tree
 from tests.agent.outputs.text.reports import GPUS, NICS, at, below_one_switch, report
@@ -40,7 +42,7 @@ def test_nvswitches_that_differ_in_nothing_are_one_line() -> None:
         "NUMA 0  cpus 0-15  64 GiB",
         "└─ root bus 00",
         "   └─ 4x NVSwitch 03:00.0 .. 06:00.0  Gen3 x2 of Gen5 x16 (a)",
-        "  (a) not believed: untrusted for the test",
+        "  (a) untrusted for the test",
     ] == draw(topology)
 
 
@@ -88,7 +90,7 @@ def test_a_device_that_sleeps_or_has_no_driver_says_so_in_words() -> None:
     lines = draw(Topology(pci=[asleep], gpus=[gpu]))
 
     assert "└─ GPU 18:00.0  asleep (a)  given to a guest (vfio)" == lines[1]
-    assert "  (a) asleep, and left so: asleep for the test" == lines[2]
+    assert "  (a) asleep, not woken: asleep for the test" == lines[2]
 
 
 def test_outputs_without_pci_still_show_the_devices() -> None:
@@ -130,3 +132,47 @@ def test_a_port_without_a_v2_gid_says_so() -> None:
     nics = [msgspec.structs.replace(topology.nics[0], ports=[old])]
 
     assert any("RoCE 400G up GID v1 only" in line for line in draw(msgspec.structs.replace(topology, nics=nics)))
+
+
+def draw_nic(neighbor: FabricNeighbor | None) -> str:
+    """The line of a NIC."""
+    port = Port(port=1, link_layer="InfiniBand", state="ACTIVE", rate_gbit_s=400.0, speed="NDR", neighbor=neighbor)
+    nic = Nic(id="mlx5_0", label="mlx5_0", role="rail", ports=[port])
+    return to_plain_text(render_tree(report(Topology(nics=[nic])), 100))
+
+
+@pytest.mark.parametrize(
+    ("name", "guid", "output"),
+    [
+        ("MF0;leaf-1:MQM9700/U1", None, "to leaf-1 port 17"),
+        ("leaf1", None, "to leaf1 port 17"),
+        (None, "0c42:a103:00bb:0200", "to 0c42:a103:00bb:0200 port 17"),
+        (None, None, "to a switch port 17"),
+    ],
+)
+def test_a_nic_says_where_its_cable_leads(name: str | None, guid: str | None, output: str) -> None:
+    """As people call the switch."""
+    assert f"rail  {output}" in draw_nic(FabricNeighbor(name=name, node_guid=guid, port=17, source="iblinkinfo"))
+
+
+def test_without_a_known_far_end_nothing_is_said() -> None:
+    """No empty words."""
+    assert " to " not in draw_nic(None)
+
+
+def test_what_a_switch_is_called_moves_no_cursor() -> None:
+    """A node description is typed by anybody."""
+    output = draw_nic(FabricNeighbor(name="a\x1b[2J\x07b\x85c\nd", port=1, source="iblinkinfo"))
+
+    assert not {character for character in output if not character.isprintable()} - {"\n"}
+    assert 1 == sum("mlx5_0" in line for line in output.splitlines())
+    assert " to a" in output
+
+
+def test_the_page_for_browsers_has_it_as_a_part_of_its_own() -> None:
+    """Below its port."""
+    far = FabricNeighbor(name="leaf1", port=17, could_width="4X", source="iblinkinfo")
+    output = render_html(report(Topology(nics=[Nic(id="mlx5_0", label="mlx5_0", ports=[Port(port=1, neighbor=far)])])))
+
+    assert "neighbour of port 1" in output
+    assert "<dt>could width</dt><dd>4X</dd>" in output
