@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -11,10 +10,10 @@ from typing import Annotated
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import INTERRUPTED, CliError
+from agent.cli.errors import INTERRUPTED, CliError, print_error
 from agent.cli.install_units import install_units
 from agent.cli.netbox import netbox
-from agent.cli.output import open_streams
+from agent.cli.output import DEBUG, discard_output, ignore_closed_pipe, open_streams
 from agent.cli.profiles import profiles
 from agent.cli.program import build_program
 from agent.cli.recommend import recommend
@@ -22,7 +21,7 @@ from agent.cli.ship import ship
 from agent.cli.watch import watch
 from agent.version import VERSION
 
-_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+_STDOUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)
 USAGE, CHECK_UNKNOWN = 2, 3
 # typer exports UsageError under no public name
 USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
@@ -41,24 +40,24 @@ def run(arguments: Sequence[str]) -> int:
     """Run the program: every expected failure is one line on stderr and an exit code, never a traceback."""
     open_streams()
     debug = "--debug" in arguments
+    DEBUG.set(debug)
     arguments = [argument for argument in arguments if argument != "--debug"]
     failed = CHECK_UNKNOWN if arguments[:1] == ["check"] else USAGE
     try:
         code = build_program(app, arguments)(args=list(arguments), prog_name="fabricscope", standalone_mode=False)
-        sys.stdout.flush()
+        with ignore_closed_pipe():
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return _print_error("interrupted", INTERRUPTED)
-    except (BrokenPipeError, SystemExit) as error:  # SystemExit: typer's, after completion or on a closed pipe
-        if isinstance(error, SystemExit) and not error.code:
-            return 0
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes stdout once more at exit
-        return _print_error("stdout was closed before all was written", failed)
+    except (BrokenPipeError, SystemExit):  # SystemExit: typer's, after completion or on a closed pipe
+        discard_output()
+        return 0
     except (CliError, OSError) as error:
         if debug:
             raise
-        if isinstance(error, OSError) and error.filename is None and error.errno in _DISK_ERRORS:
+        if isinstance(error, OSError) and error.filename is None and error.errno in _STDOUT_ERRORS:
             return _print_error(f"stdout: {error.strerror}", failed)
-        return _print_error(str(error), failed)
+        return _print_error(str(error), failed, getattr(error, "hint", None))
     except USAGE_ERROR as error:
         return _print_usage_error(error, failed)
     except typer.Abort:
@@ -73,8 +72,8 @@ def run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _print_error(text: str, code: int) -> int:
-    print(f"fabricscope: {text}", file=sys.stderr)
+def _print_error(text: str, code: int, hint: str | None = None) -> int:
+    print_error(text, hint)
     return code
 
 
@@ -84,8 +83,8 @@ def _print_usage_error(error: Exception, code: int) -> int:
         print(message, file=sys.stderr)
         return code
     context = getattr(error, "ctx", None)
-    where = f" (see {context.command_path} --help)" if context else ""
-    return _print_error(message.rstrip(".") + where, code) if message else code
+    hint = f"{context.command_path} --help lists what it takes" if context else None
+    return _print_error(message.rstrip("."), code, hint) if message else code
 
 
 def _print_version(requested: bool) -> None:
@@ -99,7 +98,7 @@ def _accept_program_options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Log how every probe ended; show tracebacks.")] = False,
 ) -> None:
     """Options of the program itself; `--debug` is removed in `run`, at any position."""
 
@@ -118,7 +117,8 @@ def scan(
     config: opt.ConfigFile = None,
     profile: opt.ProfileName = "auto",
     form: Annotated[
-        opt.ScanFormat | None, typer.Option("--format", help="text (default), json or html.", show_default=False)
+        opt.ScanFormat | None,
+        typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False),
     ] = None,
     output: opt.Output = None,
     capture: Annotated[
@@ -128,15 +128,20 @@ def scan(
     redact: opt.Redact = False,
     no_color: opt.NoColor = False,
     quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
+    brief: Annotated[bool, typer.Option("--brief", help="Only the verdict and one line per finding.")] = False,
+    topology: Annotated[bool, typer.Option("--topology", help="Only the host and its topology.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="All evidence, and every check that could not run.")
+    ] = False,
 ) -> None:
     """Probe a host, build its topology, judge it, write one report. Exit 0 once the report is written."""
     from agent.cli.request import HistoryOptions, ReportRequest
-    from agent.cli.scan import CaptureTarget, run_scan
+    from agent.cli.scan import CaptureTarget, OutputChoice, choose_detail, run_scan
 
     earlier = HistoryOptions(state_dir, accept_inventory, interval)
-    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, verbose, earlier, profile)
-    run_scan(request, form.value if form else None, output, CaptureTarget(capture, redact), no_color)
+    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, earlier, profile)
+    what = OutputChoice(form.value if form else None, output, no_color, choose_detail(brief, topology, verbose))
+    run_scan(request, what, CaptureTarget(capture, redact))
 
 
 @app.command()
@@ -166,14 +171,13 @@ def check(
     ] = None,
     as_: Annotated[opt.CheckAs, typer.Option("--as", help="Whose contract to answer by.")] = opt.CheckAs.NAGIOS,
     quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
 ) -> None:
     """The same as a monitoring plugin: one summary line, a line a finding. Exit 0 ok, 1 warning, 2 error, 3 unknown."""
     from agent.cli.check import run_check
     from agent.cli.request import HistoryOptions, ReportRequest
 
     earlier = HistoryOptions(state_dir, accept_inventory, interval)
-    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, verbose, earlier, profile)
+    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, earlier, profile)
     raise typer.Exit(run_check(request, fail_on.value if fail_on else None, max_age, as_.value))
 
 
@@ -194,15 +198,12 @@ def capture(
     timeout: opt.Timeout = 60.0,
     redact: opt.Redact = False,
     quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
 ) -> None:
     """Record all the evidence of this host into one archive that replays anywhere."""
     from agent.cli.request import ReportRequest
     from agent.cli.scan import CaptureTarget, run_capture
 
-    run_capture(
-        ReportRequest(source, root, None, None, None, timeout, None, quiet, verbose), CaptureTarget(output, redact)
-    )
+    run_capture(ReportRequest(source, root, None, None, None, timeout, None, quiet), CaptureTarget(output, redact))
 
 
 @app.command()
@@ -218,13 +219,12 @@ def diff(
     profile: opt.ProfileName = "auto",
     no_color: opt.NoColor = False,
     quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
 ) -> None:
     """What changed between two reports: devices, links, settings, findings. Exit 0 nothing, 1 something."""
     from agent.cli.diff import run_diff
     from agent.cli.request import ReportRequest
 
-    request = ReportRequest(None, None, None, None, None, timeout, config, quiet, verbose)
+    request = ReportRequest(None, None, None, None, None, timeout, config, quiet)
     raise typer.Exit(run_diff(old, new, request, form.value if form else None, output, no_color))
 
 
@@ -244,7 +244,6 @@ def export(
     profile: opt.ProfileName = "auto",
     output: opt.Output = None,
     quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
 ) -> None:
     """Write one report in a form of agent/outputs/export."""
     from agent.cli.output import deliver
@@ -252,7 +251,7 @@ def export(
     from agent.outputs.export import export_report
 
     earlier = HistoryOptions(state_dir, accept_inventory, interval)
-    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, verbose, earlier, profile)
+    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, earlier, profile)
     exported_report, _ = request.make_report()
     deliver(export_report(form.value, exported_report).encode("utf-8", "replace"), output)
 

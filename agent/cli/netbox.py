@@ -127,7 +127,7 @@ def _load_nodes(reports: list[str] | None, source: str | None, report: str | Non
     if reports and (source or report):
         raise CliError("reports and --source or --report exclude each other")
     if not reports:
-        request = ReportRequest(source, None, report, None, None, 30.0, None, False, False)
+        request = ReportRequest(source, None, report, None, None, 30.0, None, False)
         return [ReportedNode(build_desired(request.make_report()[0]), report or source or "this host")]
     try:
         return [ReportedNode(build_desired(read_report(path)), path) for path in dict.fromkeys(reports)]

@@ -16,6 +16,7 @@ class ScanFormat(str, Enum):
 
     TEXT = "text"
     JSON = "json"
+    NDJSON = "ndjson"
     HTML = "html"
 
 
@@ -157,4 +158,3 @@ Redact = Annotated[
 ]
 NoColor = Annotated[bool, typer.Option("--no-color", help="No colours (NO_COLOR too).")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr how every probe ended.")]

@@ -105,7 +105,7 @@ def recommend_machine(
     from agent.cli.request import ReportRequest
 
     asked = RecommendOptions(collective.value if collective else None, size, nodes, nccl, rails)
-    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, False, profile=profile)
+    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, profile=profile)
     run_recommend(request, asked, form.value, output, no_color)
 
 

@@ -71,10 +71,8 @@ def watch(
     """Stay, and judge again when the kernel says that something changed. SIGUSR1: a full scan now. Exit 0."""
     from agent.cli.request import HistoryOptions, ReportRequest
 
-    request = ReportRequest(
-        None, root, None, only, skip, timeout, config, quiet, verbose, HistoryOptions(state_dir), profile
-    )
-    _watch(request, settle, every, _WatchOutput(form, output, request))
+    request = ReportRequest(None, root, None, only, skip, timeout, config, quiet, HistoryOptions(state_dir), profile)
+    _watch(request, settle, every, _WatchOutput(form, output, verbose))
 
 
 def _watch(request: ReportRequest, settle: float, every: float, reporter: _WatchOutput) -> None:
@@ -148,10 +146,10 @@ def _history_of(request: ReportRequest, reporter: _WatchOutput) -> AddHistory | 
 class _WatchOutput:
     """Where results go: stdout, the report's file, stderr."""
 
-    def __init__(self, form: WatchFormat, output: str | None, request: ReportRequest) -> None:
+    def __init__(self, form: WatchFormat, output: str | None, verbose: bool) -> None:
         self._form = form
         self._output = output
-        self._verbose = request.verbose
+        self._verbose = verbose
         self._written = False
         self._printed: set[str] = set()
 
@@ -188,7 +186,7 @@ class _WatchOutput:
 
     def warn(self, text: str) -> None:
         """One line on stderr."""
-        print(f"fabricscope: {text}"[:1000], file=sys.stderr, flush=True)
+        print(text[:1000], file=sys.stderr, flush=True)
 
     def warn_once(self, text: str) -> None:
         """Print one line on stderr, unless it was printed before."""

@@ -16,11 +16,12 @@ from agent.model.nic import Netdev, Nic
 from agent.model.node import Event, Node, Platform, Software
 from agent.model.pci import PciFunction
 from agent.model.profile import Profile
-from agent.model.report import CountersWindow, History, ProbeRun
+from agent.model.report import NO_EARLIER_SAMPLE, CountersWindow, History, ProbeRun
 from agent.model.topology import Path, Topology
 from agent.rules.pages import Threshold
 
 T = TypeVar("T")
+_ACCELERATORS = ("0x0302", "0x1200")  # 3D controllers, processing accelerators
 _HOST_BRIDGE = "0x0600"
 SETTLE_SECONDS = 900.0  # after boot; the shortest that peers use (OCI waits 30 min, gpud 5)
 
@@ -34,7 +35,7 @@ class Settings(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Case:
+class RuleContext:
     """One node to be judged."""
 
     node: Node
@@ -117,7 +118,7 @@ class Case:
         """What `ancestors` found so far."""
         return {}
 
-    def once(self, make: Callable[[Case], Iterable[T]]) -> tuple[T, ...]:
+    def once(self, make: Callable[[RuleContext], Iterable[T]]) -> tuple[T, ...]:
         """What a function makes of this case: many rules ask, and it is made for the first."""
         key = f"{make.__module__}.{make.__qualname__}"
         if key not in self.memo:
@@ -148,7 +149,7 @@ class Case:
         """Why no counter can be compared with an earlier sample; None where there is one."""
         if self.window is None or not self.window.seconds:
             why = self.window.reset_reason if self.window else None
-            return why or "no earlier sample to compare counters with: --state-dir keeps one, --interval takes two"
+            return why or NO_EARLIER_SAMPLE
         return self.settling
 
     def moved(self, subject: str, counter: str, now: Mapping[str, int]) -> int | None:
@@ -203,6 +204,28 @@ class Case:
         if self.probe_failure("pci_sysfs") and unlisted:  # sysfs is whole: there it left the bus
             return f"the listing of PCI functions is not whole: it lacks {unlisted} GPUs that the driver names"
         return None
+
+    @cached_property
+    def devices_unread(self) -> str | None:
+        """Why accelerators or RDMA devices may be here that are not listed; None where the list is whole."""
+        if self.bus_unread:
+            return self.bus_unread
+        listed = {*self.gpus, *self.gpu_by_pci}
+        others = [f for f in self.topology.pci if self._may_be_accelerator(f) and f.id not in listed]
+        if not others:
+            return None
+        return f"PCI accelerators that are not supported: {', '.join(f.id for f in others[:4])}"
+
+    def _may_be_accelerator(self, function: PciFunction) -> bool:
+        """By its class; on bare metal one without a port above it is part of the CPU, as the NPUs of laptops are."""
+        by_class = (function.class_code or "")[:6] in _ACCELERATORS
+        return by_class and (function.parent is not None or self.virtual_machine)
+
+    @cached_property
+    def has_devices(self) -> bool:
+        """Whether an accelerator or RDMA device is here, or was in the last run's inventory."""
+        topology = self.topology
+        return bool(topology.gpus or topology.nics or topology.nvswitches or (self.history and self.history.inventory))
 
     def probe_failure(self, *needs: str) -> str | None:
         """Why the first subject has no facts; None where all have some. "a|b" is met by either."""

@@ -7,11 +7,15 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from agent.model.report import CountersWindow
+from agent.model.report import CountersWindow, History, Known
 from agent.rules.catalogue import every_rule
+from agent.rules.context import RuleContext
 from agent.rules.engine import judge
 from tests.agent.rules.build import changed_nic, changed_nics, nic_id, node, probe, server, topology
 from tests.agent.rules.rows import bridge
+
+GPU = Known(subject="gpu:0000:19:00.0", label="GPU0", identity="GPU-1", detail="NVIDIA H100 80GB HBM3")
+LOST = History(inventory=[GPU])
 
 
 def driven(case, *ids: str, pci: str | None = None):
@@ -20,9 +24,9 @@ def driven(case, *ids: str, pci: str | None = None):
     return topology(case, gpus=gpus)
 
 
-def bare(class_code: str | None):
+def bare(class_code: str | None, parent: str | None = None):
     """No GPU, no NIC; one function of that class."""
-    only = msgspec.structs.replace(bridge("0000:00:00.0", None, "root_port"), class_code=class_code)
+    only = msgspec.structs.replace(bridge("0000:00:00.0", parent, "root_port"), class_code=class_code)
     return topology(server(1), pci=[only], gpus=[], nics=[], paths=[])
 
 
@@ -56,13 +60,24 @@ def test_absence_needs_a_whole_bus(case, why) -> None:
     assert why == replace(case).bus_unread  # a copy: the first answer is kept
 
 
-def test_no_gpu_on_a_bus_that_was_not_seen_whole_is_not_ok() -> None:
-    """The verdict is unknown: an essential rule looked at nothing, and nothing says that there is nothing."""
-    verdicts = [
-        judge(case, every_rule())[2].verdict for case in (bare("0x060400"), bare(None), listed(bare("0x060400")))
-    ]
+@pytest.mark.parametrize(
+    ("case", "verdict"),
+    [
+        pytest.param(bare("0x060400"), "nothing_to_check", id="a whole bus without devices"),
+        pytest.param(bare("0x120000"), "nothing_to_check", id="an NPU inside the CPU"),
+        pytest.param(bare("0x120000", parent="0000:00:00.0"), "unknown", id="a card of a maker that is not known"),
+        pytest.param(bare(None), "unknown", id="functions of no known class"),
+        pytest.param(listed(bare("0x060400")), "unknown", id="a list that was cut"),
+        pytest.param(probe(bare("0x060400"), "pci", "failed", "broken"), "unknown", id="no list"),
+        pytest.param(replace(bare("0x060400"), history=LOST), "critical", id="a GPU of the last run is gone"),
+    ],
+)
+def test_a_host_without_devices_is_not_ok(case: RuleContext, verdict: str) -> None:
+    """Nothing to check where the list of devices is whole; otherwise it is unknown, and the summary has the reason."""
+    summary = judge(case, every_rule())[2]
 
-    assert ["ok", "unknown", "unknown"] == verdicts
+    assert verdict == summary.verdict
+    assert (verdict == "unknown") == (summary.devices_unread is not None)
 
 
 def test_a_function_that_came_or_went_is_no_gap() -> None:
@@ -123,8 +138,8 @@ def test_links_settle_for_a_quarter_of_an_hour(seconds: float | None, settles: b
     [
         (CountersWindow(seconds=60.0), None),
         (CountersWindow(reset_reason="the host was started anew"), "the host was started anew"),
-        (CountersWindow(seconds=0.0), "no earlier sample to compare counters with"),
-        (None, "no earlier sample to compare counters with"),
+        (CountersWindow(seconds=0.0), "counters need two samples"),
+        (None, "counters need two samples"),
     ],
 )
 def test_a_window_has_a_length(window: CountersWindow | None, why: str | None) -> None:
