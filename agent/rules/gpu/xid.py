@@ -139,7 +139,7 @@ def _fail_xid(case: RuleContext, subject: str, pci: str, events: Sequence[Event]
 def _about(pci: str, subject: str, events: Sequence[Event]) -> frozenset[str]:
     """The GPU's NVLinks where the log has no other Xid of it, each by itself where the log names them."""
     ids = {pci, subject.partition(":")[2]}
-    if not all(event.kind == "xid" and _code(event) in _NVLINK for event in events):
+    if not all(event.kind == "xid" and _effective_code(event) in _NVLINK for event in events):
         return frozenset(f"{name}/xid" for name in ids)
     links = {(event.detail.get("link") or "").lstrip("0") or "0" for event in events if event.detail.get("link")}
     return frozenset(f"{name}/{link}" for name in ids for link in links or {"nvlink"})
