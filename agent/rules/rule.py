@@ -1,4 +1,4 @@
-"""What a rule is: a small function over a `Case`, and a page whose head declares it.
+"""What a rule is: a small function over a `RuleContext`, and a page whose head declares it.
 
 A rule yields one answer for every subject that it looks at: `Fail`, `Pass`, `Unknown` or `NotApplicable`. It
 reads nothing but the case; the engine counts, folds and sorts.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from agent.model.finding import Evidence
-from agent.rules.case import Case
+from agent.rules.context import RuleContext
 from agent.rules.pages import Threshold, read_declaration, read_text
 
 
@@ -49,8 +49,8 @@ class NotApplicable(NamedTuple):
     reason: str
 
 
-Answer = Fail | Pass | Unknown | NotApplicable
-Check = Callable[[Case], Iterator[Answer]]
+Result = Fail | Pass | Unknown | NotApplicable
+Check = Callable[[RuleContext], Iterator[Result]]
 
 
 class Rule(NamedTuple):

@@ -71,6 +71,19 @@ thing.address IS NOT NULL
   AND NOT starts_with(thing.address, '0.')
   AND NOT starts_with(thing.address, '::1/')
 
+-- name: changing_names
+-- Names under which more than one machine has reported.
+SELECT node
+FROM history_host
+GROUP BY node
+HAVING count(DISTINCT serial) > 1
+  OR (count(serial) = 0 AND count(DISTINCT machine_id) > 1)
+
+-- name: machines_of_names
+SELECT thing.node, thing.observed_at, thing.serial, thing.machine_id
+FROM history_host AS thing
+SEMI JOIN wanted ON {matching}
+
 -- name: infiniband_ports
 -- Ports with a unicast LID (below 0xC000). A virtual function has the LID of its physical one, which another guest may
 -- have, too; what a board has within itself (auxiliary) is no part of the fabric.

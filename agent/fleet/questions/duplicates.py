@@ -26,8 +26,11 @@ from agent.fleet.questions.identities import (
     columns,
 )
 from agent.fleet.questions.lids import SUBNETS, lids
+from agent.fleet.questions.names import CHANGING, shared_names
 from agent.fleet.questions.options import ORDINARY, Options
 
+NAME = "node name"  # the one kind that several machines have under one node
+_MACHINES = 8  # that are named
 HOLDERS = 16  # of one value that are named one by one
 _SEVERAL_NETWORKS = 0.2  # share of addresses that are twice: then these are networks that use the same ones
 _FEW = 20  # addresses that are twice: so many are told in any case
@@ -90,6 +93,7 @@ def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
     notes: list[str] = []
     found: list[_Found] = []
     begun, counted, subnets = tables.submit(NUMBERS), tables.submit(NODES), tables.submit(SUBNETS)
+    changing = tables.submit(CHANGING)
     ((nodes, numbered),) = counted()
     fleet = _Fleet(tables, nodes, dict(tables.rows(CLUSTERS)), options)
     numbers = begun() if numbered == nodes else None
@@ -110,7 +114,14 @@ def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
         _Found("LID", str(lid), tuple(sorted(set(ports))), f"in the subnet of {where}")
         for where, lid, ports in same_lids
     ]
-    return Duplicates(duplicates=_answers(_one_machine(found)), not_judged=notes)
+    names = [_shared_name(*name) for name in sorted(shared_names(tables, changing, options).items())]
+    return Duplicates(duplicates=[*names, *_answers(_one_machine(found))], not_judged=notes)
+
+
+def _shared_name(node: str, machines: list[str]) -> Duplicate:
+    some = ", ".join(machines[:_MACHINES]) + (", .." if len(machines) > _MACHINES else "")
+    note = f"{len(machines)} machines report under this name ({some}), each in place of the others"
+    return Duplicate(kind=NAME, value=node, hosts=node, nodes=1, note=f"{note}: give each a host name of its own")
 
 
 def _twice(kind: Kind, rows: list[Row]) -> list[_Found]:

@@ -70,6 +70,7 @@ class Outlier(msgspec.Struct, frozen=True, kw_only=True):
     labels: list[str] = []  # of the things; empty: too many, or the node itself
     by: str | None = None  # how far it is away, where that is a number
     also: list[str] = []  # what else differs on the same nodes because of it
+    stale: str = ""  # those of them without a recent report, folded
 
 
 class Mixed(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,13 +85,13 @@ class Mixed(msgspec.Struct, frozen=True, kw_only=True):
     of: int
 
 
-def folded(odds: Iterable[Odd]) -> list[Outlier]:
+def folded(odds: Iterable[Odd], stale: frozenset[str] = frozenset()) -> list[Outlier]:
     """Answers, most nodes last: a single cable is easier to overlook than a roll-out."""
     alike: dict[tuple[str, str, str, str, str | None], list[Odd]] = {}
     for odd in odds:
         alike.setdefault((odd.group.key, odd.group.hardware_class, odd.value, odd.expected, odd.by), []).append(odd)
     parts = [part for same in alike.values() for part in _by_rails(same)]
-    found = [_outlier(each) for each in parts]
+    found = [_outlier(each, stale) for each in parts]
     hosts = {id(outlier): {odd.node for odd in each} for outlier, each in zip(found, parts, strict=True)}
     return sorted(
         _absorbed(found, hosts), key=lambda each: (each.hardware_class, each.nodes, each.attribute, each.hosts)
@@ -110,7 +111,7 @@ def _by_rails(odds: list[Odd]) -> list[list[Odd]]:
     return list(parts.values())
 
 
-def _outlier(odds: list[Odd]) -> Outlier:
+def _outlier(odds: list[Odd], stale: frozenset[str]) -> Outlier:
     first = odds[0]
     groups = {odd.group.place: odd.usual for odd in odds}
     nodes = {odd.node for odd in odds}
@@ -130,6 +131,7 @@ def _outlier(odds: list[Odd]) -> Outlier:
         things=len(odds),
         labels=labels if len(labels) <= LABELS else [],
         by=first.by,
+        stale=fold(nodes & stale),
     )
 
 

@@ -17,6 +17,7 @@ from agent.fleet.questions.amounts import MEMORY, PROBES, memory, probes
 from agent.fleet.questions.attributes import Attribute
 from agent.fleet.questions.bags import COUNTS, bags
 from agent.fleet.questions.classes import CLASS, SIZES, sizes
+from agent.fleet.questions.newest import stale_nodes
 from agent.fleet.questions.odd import Group, Mixed, Odd, Outlier, folded
 from agent.fleet.questions.options import ORDINARY, Options
 from agent.fleet.questions.parts import PARTS, Part
@@ -60,7 +61,7 @@ def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     odds += memory(tables, sums, enough, options)
     odds += probes(tables, times, enough, options)
     return Outliers(
-        outliers=folded(odds),
+        outliers=folded(odds, frozenset(stale_nodes(tables, options))),
         mixed=[_mixed(name, each) for (_, name), each in sorted(mixed.items())],
         compared_nodes=sum(enough.values()),
         classes=enough,

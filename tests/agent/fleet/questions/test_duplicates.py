@@ -156,3 +156,34 @@ def test_nodes_that_were_ingested_before_there_were_numbers(tmp_path):
     assert duplicates(engine) == before
     assert before.duplicates
     engine.close()
+
+
+def turns(place, *machines, name="localhost", later=0.0):
+    """Reports under one name, an hour apart, by the serial numbers of their machines; the newest of all is `later`."""
+    reports = [node(name, hour, serial=machine, machine_id=f"id-{machine}") for hour, machine in enumerate(machines)]
+    with asked(place, *reports, node("other", len(machines) + later)) as tables:
+        return [(each.kind, each.value, each.note) for each in duplicates(tables).duplicates]
+
+
+def test_machines_that_take_turns_under_one_name(tmp_path):
+    (answer,) = turns(tmp_path, "S-1001", "S-1002", "S-1003", "S-1001", "S-1002", "S-1003")
+    assert answer[:2] == ("node name", "localhost")
+    assert answer[2].startswith("3 machines report under this name (S-1001, S-1002, S-1003), each in place of ")
+
+
+@pytest.mark.parametrize(
+    "machines",
+    [
+        ("S-1001", "S-1001"),
+        ("S-1001", "S-1002"),
+        ("S-1001", "S-1002", "S-1003"),
+        ("S-1001", None, "S-1001"),
+        ("S-1001", "Default string", "S-1001"),
+    ],
+)
+def test_a_machine_that_was_replaced_or_not_read_takes_no_turns(tmp_path, machines):
+    assert turns(tmp_path, *machines) == []
+
+
+def test_machines_that_have_names_of_their_own_now(tmp_path):
+    assert turns(tmp_path, "S-1001", "S-1002", "S-1001", later=26) == []

@@ -14,8 +14,11 @@ from agent.fleet.questions.drift import drift
 from agent.fleet.questions.findings import findings
 from agent.fleet.questions.odd import Group, Odd, folded
 from agent.fleet.questions.options import Options
+from agent.fleet.questions.outliers import outliers
 from agent.fleet.questions.summary import summary
 from agent.fleet.questions.usual import Usual
+from agent.fleet.words.findings import sentences
+from agent.fleet.words.outliers import sentence
 from agent.fleet.words.summary import page as summary_page
 from agent.outputs.text.lines import to_plain_text
 from tests.agent.fleet.questions.nodes import asked, finding, node
@@ -115,9 +118,7 @@ def moved(place, before, after):
         ({"a": ["x"], "b": ["x"]}, {"a": ["z"], "b": ["x"]}, [("uuid", "x", "z", ["GPU0"])]),
     ],
 )
-@pytest.mark.parametrize("few", [2000, 0])
-def test_a_device_that_moved_is_one_change(tmp_path, monkeypatch, before, after, changes, few):
-    monkeypatch.setattr("agent.fleet.questions.then_and_now._FEW", few)
+def test_a_device_that_moved_is_one_change(tmp_path, before, after, changes):
     assert sorted(moved(tmp_path, before, after), key=str) == sorted(changes, key=str)
 
 
@@ -217,3 +218,17 @@ def test_what_follows_from_what_follows_is_told_with_the_first():
         ("gpus", ["rails 7, usually 8"]),
         ("nics", []),
     ]
+
+
+def test_stale_nodes_are_marked_where_they_are_named(tmp_path):
+    reports = [node(f"n{n}", 30, findings=[finding("a")] if n == 2 else [], kernel="new") for n in range(2, 9)]
+    old = node("n1", 0, findings=[finding("a"), finding("b")], kernel="old")
+    with asked(tmp_path, old, *reports, node("n9", 30, kernel="old")) as tables:
+        (a, b), later = findings(tables).findings, findings(tables, Options(stale_after_seconds=31 * 3600)).findings
+        (kernel,) = outliers(tables, Options(majority=0.7)).outliers
+        (now,) = findings(narrowed(tables, Where(nodes=("n2",)))).findings
+    assert [(each.rule, each.hosts, each.stale) for each in (a, b)] == [("a", "n[1-2]", "n1"), ("b", "n1", "n1")]
+    assert [each.stale for each in (*later, now)] == ["", "", ""]
+    assert (kernel.hosts, kernel.stale) == ("n[1,9]", "n1")
+    assert sentences(a)[0].endswith("; no recent report from n1")
+    assert sentence(kernel).endswith(". no recent report from n1")

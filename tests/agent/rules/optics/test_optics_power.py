@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from agent.rules.case import Settings
+from agent.rules.context import Settings
 from agent.rules.nic.optics import roce_optics_power as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_netdev, changed_nic, fails, kinds, server, topology

@@ -7,26 +7,26 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from agent.rules.case import Settings
-from agent.rules.infiniband.counters import ib_link_flap, ib_symbol_errors, ib_vl15_dropped
-from agent.rules.pages import Threshold
-from agent.rules.rule import Fail, NotApplicable, Unknown
-from agent.rules.runtime import (
+from agent.rules.context import Settings
+from agent.rules.counter_deltas import (
     ANY,
     HOUR,
     MINUTE,
+    CounterDelta,
     Counters,
     Limit,
-    Moved,
-    in_words,
-    moved,
-    over,
-    rate,
-    several,
-    together,
-    told,
-    unsettled,
+    delta,
+    exceeded_limit,
+    format_limit,
+    format_seconds,
+    merge_if_widespread,
+    scale_count,
+    settling_reason,
+    sum_deltas,
 )
+from agent.rules.infiniband.counters import ib_link_flap, ib_symbol_errors, ib_vl15_dropped
+from agent.rules.pages import Threshold
+from agent.rules.rule import Fail, NotApplicable, Unknown
 from tests.agent.rules import moves
 from tests.agent.rules.build import fails, node
 from tests.agent.rules.moves import PORT, infiniband, reset, severities, without_window
@@ -42,9 +42,9 @@ def counters(**now: int) -> Counters:
 def test_a_sum_is_of_what_the_driver_has() -> None:
     """Others are not missed; what did not move is no evidence."""
     case = moves.moved(infiniband(), PORT, {"a": 3, "b": 4})
-    said = moved(case, counters(a=1, b=2, c=3), ["a", "b", "c", "d"])
+    said = delta(case, counters(a=1, b=2, c=3), ["a", "b", "c", "d"])
 
-    assert isinstance(said, Moved)
+    assert isinstance(said, CounterDelta)
     assert (7, None) == (said.total, said.gap)
     assert [("a", "+3 in 60 min", "/sys/a"), ("b", "+4 in 60 min", "/sys/b")] == [
         tuple(row_of(r)) for r in said.evidence
@@ -59,22 +59,22 @@ def row_of(row):
 def test_why_nothing_can_be_summed() -> None:
     """Not counted, not read, not compared, not settled."""
     case = infiniband()
-    assert isinstance(moved(case, counters(x=1), ["a"]), NotApplicable)
-    assert isinstance(moved(case, counters(), ["a"]), Unknown)
+    assert isinstance(delta(case, counters(x=1), ["a"]), NotApplicable)
+    assert isinstance(delta(case, counters(), ["a"]), Unknown)
     unread = Counters(PORT, {"x": 1}, str, "denied")
-    assert Unknown(PORT, "denied") == moved(case, unread, ["a"])
-    gap = moved(reset(case, PORT, "a"), counters(a=1, b=1), ["a", "b"])
-    assert Moved({}, (), "counted anew") == gap
-    late = moved(node(case, uptime_seconds=HOUR + 60), counters(a=1), ["a"])
-    assert isinstance(late, Moved)
+    assert Unknown(PORT, "denied") == delta(case, unread, ["a"])
+    gap = delta(reset(case, PORT, "a"), counters(a=1, b=1), ["a", "b"])
+    assert CounterDelta({}, (), "counted anew") == gap
+    late = delta(node(case, uptime_seconds=HOUR + 60), counters(a=1), ["a"])
+    assert isinstance(late, CounterDelta)
     assert late.gap == "the earlier sample is of 1 min after boot: links and drivers settled then"
 
 
 @pytest.mark.parametrize(("up", "settled"), [(None, True), (HOUR + 900, True), (HOUR + 899, False)])
 def test_a_window_that_begins_while_the_host_settles(up: float | None, settled: bool) -> None:
     """A quarter of an hour after boot; who does not know how long it ran does not wait."""
-    assert settled == (unsettled(node(infiniband(), uptime_seconds=up)) is None)
-    assert unsettled(without_window(infiniband())) is None
+    assert settled == (settling_reason(node(infiniband(), uptime_seconds=up)) is None)
+    assert settling_reason(without_window(infiniband())) is None
 
 
 @pytest.mark.parametrize(
@@ -97,23 +97,23 @@ def test_a_limit_needs_its_number_and_its_rate(count: int, seconds: float, per: 
     case = moves.moved(infiniband(), PORT, {}, seconds)
     limit = Limit(TEN, "warning", per)
 
-    assert (limit if expected is True else expected or None) == over(case, count, [limit])
+    assert (limit if expected is True else expected or None) == exceeded_limit(case, count, [limit])
 
 
 def test_the_gravest_limit_that_is_reached_counts() -> None:
     """Gravest first."""
     grave, mild = Limit(Threshold("t.g", 100, ""), "error", HOUR), Limit(TEN, "warning", HOUR)
 
-    assert grave == over(infiniband(), 100, [grave, mild])
-    assert mild == over(infiniband(), 99, [grave, mild])
+    assert grave == exceeded_limit(infiniband(), 100, [grave, mild])
+    assert mild == exceeded_limit(infiniband(), 99, [grave, mild])
 
 
 def test_what_did_not_move_is_over_no_limit() -> None:
     """Not even over one that an operator set to 0: then the first event is."""
     none = Limit(Threshold("t.none", 0, ""), "info")
 
-    assert over(infiniband(), 0, [none]) is None
-    assert none == over(infiniband(), 1, [none])
+    assert exceeded_limit(infiniband(), 0, [none]) is None
+    assert none == exceeded_limit(infiniband(), 1, [none])
 
 
 def test_an_operator_sets_a_limit() -> None:
@@ -130,21 +130,21 @@ def test_an_operator_sets_a_limit() -> None:
 
 def test_words_for_times_and_limits() -> None:
     """As people say them."""
-    assert ["119 s", "2 min", "119 min", "2 h"] == [in_words(s) for s in (119, 120, 7140, 7200)]
-    said = [told(infiniband(), Limit(TEN, "info", seconds)) for seconds in (ANY, 1.0, MINUTE, HOUR, 600.0)]
+    assert ["119 s", "2 min", "119 min", "2 h"] == [format_seconds(s) for s in (119, 120, 7140, 7200)]
+    said = [format_limit(infiniband(), Limit(TEN, "info", seconds)) for seconds in (ANY, 1.0, MINUTE, HOUR, 600.0)]
     assert ["10", "10/s", "10/min", "10/h", "10 in 10 min"] == said
-    assert "10" == told(infiniband(), Limit(TEN, "info"))
-    assert 5.0 == rate(without_window(infiniband()), 5, HOUR)
+    assert "10" == format_limit(infiniband(), Limit(TEN, "info"))
+    assert 5.0 == scale_count(without_window(infiniband()), 5, HOUR)
 
 
 def test_sums_of_two_places_are_one() -> None:
     """What can be counted counts; else the reason that is about missing data."""
-    some, more = Moved({"a": 1}, ()), Moved({"b": 2}, (), "a gap")
+    some, more = CounterDelta({"a": 1}, ()), CounterDelta({"b": 2}, (), "a gap")
     unknown, nothing = Unknown("x", "not read"), NotApplicable("x", "not counted")
 
-    assert Moved({"a": 1, "b": 2}, (), "a gap") == together(some, more, nothing)
-    assert unknown == together(nothing, unknown)
-    assert nothing == together(nothing, nothing)
+    assert CounterDelta({"a": 1, "b": 2}, (), "a gap") == sum_deltas(some, more, nothing)
+    assert unknown == sum_deltas(nothing, unknown)
+    assert nothing == sum_deltas(nothing, nothing)
 
 
 @pytest.mark.parametrize(("count", "of", "one"), [(1, 1, False), (2, 4, True), (2, 5, False), (3, 5, True)])
@@ -152,7 +152,7 @@ def test_half_of_all_and_two_at_least_are_one_fault(count: int, of: int, one: bo
     """What they share is suspected; the gravest decides."""
     faults = [Fail(f"port:{n}", f"mlx5_{n}", "", "", "", (), "warning") for n in range(count)]
     faults[-1] = faults[-1]._replace(severity="error")
-    made = several(faults, of, "together", "several")
+    made = merge_if_widespread(faults, of, "together", "several")
 
     assert (["node"] if one else [fault.subject for fault in faults]) == [fault.subject for fault in made]
     assert not one or ("error", "several") == (made[0].severity, made[0].cause)

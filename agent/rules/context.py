@@ -35,7 +35,7 @@ class Settings(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Case:
+class RuleContext:
     """One node to be judged."""
 
     node: Node
@@ -118,7 +118,7 @@ class Case:
         """What `ancestors` found so far."""
         return {}
 
-    def once(self, make: Callable[[Case], Iterable[T]]) -> tuple[T, ...]:
+    def once(self, make: Callable[[RuleContext], Iterable[T]]) -> tuple[T, ...]:
         """What a function makes of this case: many rules ask, and it is made for the first."""
         key = f"{make.__module__}.{make.__qualname__}"
         if key not in self.memo:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.counting import ranges
+from agent.rules.wording import format_ranges
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from agent.rules.counting import ranges
 )
 def test_numbers_as_people_write_them(numbers: list[int], words: str) -> None:
     """Neighbours as a range, a number alone as it is, whatever the order."""
-    assert words == ranges(numbers)
+    assert words == format_ranges(numbers)

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from agent.model.report import CountersWindow, History, Known
-from agent.rules.case import Case
 from agent.rules.catalogue import every_rule
+from agent.rules.context import RuleContext
 from agent.rules.engine import judge
 from tests.agent.rules.build import changed_nic, changed_nics, nic_id, node, probe, server, topology
 from tests.agent.rules.rows import bridge
@@ -72,7 +72,7 @@ def test_absence_needs_a_whole_bus(case, why) -> None:
         pytest.param(replace(bare("0x060400"), history=LOST), "critical", id="a GPU of the last run is gone"),
     ],
 )
-def test_a_host_without_devices_is_not_ok(case: Case, verdict: str) -> None:
+def test_a_host_without_devices_is_not_ok(case: RuleContext, verdict: str) -> None:
     """Nothing to check where the list of devices is whole; otherwise it is unknown, and the summary has the reason."""
     summary = judge(case, every_rule())[2]
 

@@ -8,31 +8,31 @@ import pytest
 
 from agent.model.node import Nccl
 from agent.model.report import History
-from agent.rules.case import Case, Settings
-from agent.rules.flaps import most
+from agent.rules.context import RuleContext, Settings
+from agent.rules.counter_deltas import CounterDelta
 from agent.rules.infiniband.counters import ib_link_flap
+from agent.rules.link_flaps import largest_delta
 from agent.rules.rule import NotApplicable, Pass, Unknown
-from agent.rules.runtime import Moved
 from tests.agent.rules.build import fails, node, software
 from tests.agent.rules.moves import HOUR, PORT, infiniband, moved, one
 
 ONCE = moved(infiniband(), PORT, {"link_downed": 1})  # from 10:00 to 11:00
 
 
-def seen(*at: str) -> Case:
+def seen(*at: str) -> RuleContext:
     """The link went down once in the window, and earlier runs saw it at these times."""
     return replace(ONCE, history=History(runs=5, link_downs={PORT: list(at)}))
 
 
 def test_of_several_counters_the_one_that_moved_most_speaks() -> None:
     """They are not added; where none can be counted, missing data is the reason."""
-    few, many = Moved({"a": 1}, ()), Moved({"b": 2}, ())
+    few, many = CounterDelta({"a": 1}, ()), CounterDelta({"b": 2}, ())
     unread, nothing = Unknown("x", "not read"), NotApplicable("x", "not counted")
 
-    assert many == most(few, many, unread)
-    assert Moved({"a": 0}, ()) == most(Moved({}, (), "counted anew"), Moved({"a": 0}, ()))
-    assert unread == most(nothing, unread)
-    assert nothing == most(nothing, NotApplicable("y", "neither"))
+    assert many == largest_delta(few, many, unread)
+    assert CounterDelta({"a": 0}, ()) == largest_delta(CounterDelta({}, (), "counted anew"), CounterDelta({"a": 0}, ()))
+    assert unread == largest_delta(nothing, unread)
+    assert nothing == largest_delta(nothing, NotApplicable("y", "neither"))
 
 
 def test_what_was_seen_at_the_ends_of_twelve_hours_counts() -> None:

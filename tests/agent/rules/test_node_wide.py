@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agent.model.finding import Evidence
-from agent.rules.folding import folded
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown
+from agent.rules.node_wide import aggregate_node_wide
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown
 
 ROW = Evidence(what="setting", value="off", source="/etc/x.conf")
 A = Fail(
@@ -20,9 +20,9 @@ A = Fail(
 B = A._replace(subject="gpu:b", label="GPU1", places=frozenset({"b"}))
 
 
-def fold(*answers: Answer) -> list[Answer]:
+def fold(*answers: Result) -> list[Result]:
     """The answers after folding."""
-    return list(folded(answers, "all are off"))
+    return list(aggregate_node_wide(answers, "all are off"))
 
 
 def test_all_with_the_same_fault_are_one_finding() -> None:
