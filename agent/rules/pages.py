@@ -134,7 +134,9 @@ def read_text(name: str) -> str:
 
 @cache
 def read_sections(name: str) -> dict[str, str]:
-    """The sections of a rule's page by heading."""
+    """The sections of a rule's page by heading; none for a rule without a page."""
+    if name not in page_paths():
+        return {}
     return {title: text for title, _, text in (part.partition("\n") for part in read_text(name).split("\n## ")[1:])}
 
 
