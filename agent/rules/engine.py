@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from agent.model.finding import SEVERITIES, Check, Finding, Summary, UnknownSubject
-from agent.rules.consequences import find_standing
+from agent.rules.consequences import Standing, find_standing
 from agent.rules.context import RuleContext
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Rule, Unknown
 
@@ -100,22 +100,35 @@ def _build_check(each: Rule, answers: Sequence[Result]) -> Check:
     )
 
 
-def _fold_failures(faults: Sequence[tuple[Rule, Fail]], case: RuleContext) -> Iterable[Finding]:
+def _fold_failures(faults: Failures, case: RuleContext) -> Iterable[Finding]:
     """Fold consequences into their causes, then write the findings out."""
-    for rule, fault, severity, absorbs in find_standing(faults):
-        yield Finding(
-            rule=rule.name,
-            severity=severity,
-            subject=fault.subject,
-            label=fault.label,
-            summary=fault.summary,
-            evidence=list(fault.evidence),
-            impact=fault.impact,
-            remedy=fault.remedy,
-            confidence=fault.confidence,
-            absorbs=list(absorbs),
-            fingerprint=fingerprint(rule.name, fault, case),
-        )
+    for standing in find_standing(faults):
+        yield _build_finding(case, standing)
+
+
+def _build_finding(case: RuleContext, standing: Standing) -> Finding:
+    from agent.rules.instructions import build_confirm, build_steps, describe_steps  # lazy: a healthy node has none
+    from agent.rules.location import find_location
+
+    rule, fault, severity, absorbs = standing
+    location = find_location(case, fault.subject)
+    steps = build_steps(case, rule.name, fault, location)
+    return Finding(
+        rule=rule.name,
+        severity=severity,
+        subject=fault.subject,
+        label=fault.label,
+        summary=fault.summary,
+        evidence=list(fault.evidence),
+        impact=fault.impact,
+        remedy=describe_steps(steps),
+        steps=steps,
+        confirm=build_confirm(case, rule.name, fault),
+        location=location,
+        confidence=fault.confidence,
+        absorbs=list(absorbs),
+        fingerprint=fingerprint(rule.name, fault, case),
+    )
 
 
 def _lasting_identity(subject: str, case: RuleContext) -> str:
