@@ -6,16 +6,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := 8xh100-sxm-2s-8xcx7-ib-4nvsw
 
-.PHONY: scan test check lint types layers docs completion zipapp wheelhouse deb bench fuzz mutants engines slurm lab clean help
+.PHONY: scan test check lint types layers docs site completion zipapp wheelhouse deb rpm bench fuzz mutants engines slurm lab clean help
 
 help:
 	@echo "make scan    set up, scan this host, and show where a full report of an 8-GPU machine is"
 	@echo "make test    set up, run the tests"
 	@echo "make check   format, lint, types, layers, docs, tests"
 	@echo "make docs    write what is generated and in git (rules, tables of the dataset, goldens) again"
-	@echo "make zipapp, make wheelhouse, make deb"
-	@echo "             dist/: one file, a folder of wheels, a Debian package; for hosts without internet (docs/installing.md)"
+	@echo "make zipapp, make wheelhouse, make deb, make rpm"
+	@echo "             dist/: one file, a folder of wheels, a Debian package, an RPM; for hosts without internet (docs/installing.md)"
 	@echo "make completion  dist/share: the manual and completions for a checkout; packages hold them"
+	@echo "make site    the documentation as a site in build/site, links checked"
 	@echo "make bench   what it costs, beside lspci and lstopo"
 	@echo "make fuzz    damaged input to every reader, and the property tests, for long"
 	@echo "make mutants change every condition of every rule, and see that a test notices"
@@ -44,7 +45,6 @@ test: $(BIN)/pytest
 	$(BIN)/pytest -q -n auto
 
 check: $(BIN)/pytest lint types layers
-	$(BIN)/python -m agent.rules.pages --check docs/rules
 	HYPOTHESIS_PROFILE=ci $(BIN)/pytest -q -n auto
 
 lint: $(BIN)/pytest
@@ -58,16 +58,20 @@ layers: $(BIN)/pytest
 	$(BIN)/lint-imports
 
 docs: $(BIN)/pytest
-	$(BIN)/python -m agent.rules.pages --write docs/rules
 	$(BIN)/python -m agent.fleet.reference --write docs/fleet-dataset.md
-	$(BIN)/python -m release.prepared agent/fleet/engines/prepared.json
 	UPDATE_GOLDENS=1 $(BIN)/pytest -q tests/test_goldens.py
+
+site: $(BIN)/pytest
+	$(BIN)/python -m release.site build/site
 
 completion: $(BIN)/fabricscope
 	$(BIN)/python -m release.share dist
 
-zipapp wheelhouse deb: $(BIN)/fabricscope
+zipapp wheelhouse: $(BIN)/fabricscope
 	$(BIN)/python -m release.$@
+
+deb rpm: $(BIN)/fabricscope
+	$(BIN)/python -m release.packages $@
 
 bench: $(BIN)/pytest
 	$(BIN)/python -m bench.run

@@ -24,7 +24,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from agent.rules.case import Settings
+from agent.rules.context import Settings
 from agent.toml_file import TomlError, read_toml
 
 

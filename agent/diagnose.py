@@ -16,15 +16,15 @@ from agent.model.finding import Check, Gpudirect, Summary
 from agent.model.node import Platform
 from agent.model.profile import Profile
 from agent.model.report import Config, Generator, ProbeRun, Report, Source
-from agent.rules.case import Case
 from agent.rules.catalogue import rules_for
-from agent.rules.engine import Faults, asked, told
+from agent.rules.context import RuleContext
+from agent.rules.engine import Failures, build_findings, evaluate
 from agent.version import VERSION
-from probes.catalogue import probes
+from probes.catalogue import probes, providers
 from probes.host.interface import Host
 from probes.host.recording import Recording
 from probes.probe import Outcome, Probe, Status
-from probes.run import Ran, run_probes
+from probes.run import ProbeResults, run_probes
 from probes.topology_files.preparsed import FactsSource
 
 _FIRST_SAMPLE_SHARE = 2 / 3  # of the time left besides the interval, for the first sample: it runs every probe
@@ -69,7 +69,7 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
     catalogue = probes()
     selected = [p for p in catalogue if (not plan.only or p.name in plan.only) and p.name not in plan.skip]
     if isinstance(host, FactsSource):
-        ran = Ran(host.outcomes(selected), None)
+        ran = ProbeResults(host.outcomes(selected), None)
     else:
         first_seconds = plan.timeout_seconds
         if plan.interval_seconds is not None:
@@ -88,7 +88,7 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
 
 def _build_report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Report:
     """The report without checks and findings."""
-    assembled = assemble(outcomes)
+    assembled = assemble(outcomes, providers())
     return Report(
         generated_at=utc_now(),
         observed_at=host.observed_at,
@@ -106,15 +106,17 @@ def _build_report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Repo
 
 def _second_sample(host: Host, plan: ScanPlan, first: Sequence[Outcome], report: Report, deadline: float) -> Report:
     """The report of a second sample of all counters, with the window between the two."""
-    from agent.history.interval import counting, joined, windowed
+    from agent.history.second_sample import add_window, merge_outcomes, select_counter_probes
 
     if plan.progress:
         plan.progress(f"waiting {plan.interval_seconds:.0f} s for the second reading of all counters")
     time.sleep(plan.interval_seconds or 0)
     catalogue = probes()
-    counter_probes = [probe for probe in counting(catalogue) if any(probe.name == outcome.name for outcome in first)]
+    counter_probes = [
+        probe for probe in select_counter_probes(catalogue) if any(probe.name == outcome.name for outcome in first)
+    ]
     second = run_probes(counter_probes, host, max(deadline - time.monotonic(), 1.0), progress=plan.progress).outcomes
-    return windowed(report, _build_report(host, _in_order(catalogue, joined(first, second))), second)
+    return add_window(report, _build_report(host, _in_order(catalogue, merge_outcomes(first, second))), second)
 
 
 def _in_order(
@@ -131,10 +133,11 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
     Raises BadProfile if the profile is missing or cannot be read.
     """
     platform, expected, declared = _select_profile(report, profile)
-    case = Case(
+    case = RuleContext(
         node=report.node,
         platform=platform,
         probes={run.name: run for run in report.probes},
+        providers=providers(),
         software=report.software,
         events=tuple(report.events),
         topology=report.topology,
@@ -145,8 +148,8 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
         profile=expected,
     )
     rules = rules_for(case)
-    checks, faults = asked(case, rules)
-    findings, summary = told(case, rules, checks, faults)
+    checks, faults = evaluate(case, rules)
+    findings, summary = build_findings(case, rules, checks, faults)
     return msgspec.structs.replace(
         report,
         generated_at=utc_now(),
@@ -170,12 +173,12 @@ def _select_profile(report: Report, requested: str) -> tuple[Platform, Profile |
     return platform, profile, [declared] if declared else []
 
 
-def _build_gpudirect(case: Case, checks: list[Check], faults: Faults) -> list[Gpudirect]:
+def _build_gpudirect(case: RuleContext, checks: list[Check], faults: Failures) -> list[Gpudirect]:
     if not case.topology.gpus or not case.rails:
         return []
-    from agent.rules.gpudirect.rows import gpudirect_rows  # lazy: most nodes have no rail
+    from agent.rules.gpudirect.verdicts import build_verdicts  # lazy: most nodes have no rail
 
-    return gpudirect_rows(case, checks, faults)
+    return build_verdicts(case, checks, faults)
 
 
 def utc_now() -> str:

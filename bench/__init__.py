@@ -1,4 +1,4 @@
-"""What fabricscope costs, beside the tools that a user would run instead, and fleets of any size made for that.
+"""Measurements of the cost of scans, judging and start-up, compared with other tools; `fleet` generates fleets.
 
-Only measurements and their input belong here. Nothing of the product or of the tests' assertions does.
+Tests and anything that users run do not belong here.
 """

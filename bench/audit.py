@@ -1,4 +1,4 @@
-"""Run the command line in this process and count what it opens and starts: `python -m bench.audit scan ...`."""
+"""Runs the command line in this process and counts opened files and processes: `python -m bench.audit scan ...`."""
 
 from __future__ import annotations
 

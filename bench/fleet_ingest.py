@@ -1,6 +1,6 @@
-"""What taking a made-up fleet's reports into a dataset costs: `python -m bench.fleet_ingest --nodes 2000`.
+"""Measures the ingest of a generated fleet's reports: `python -m bench.fleet_ingest --nodes 2000`.
 
-Processor seconds are told beside the wall's: on a machine that does other things only they mean something.
+Processor seconds are printed besides wall time: on a busy machine only they are meaningful.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ _POLL_SECONDS = 0.1
 
 
 def main() -> None:
-    """Reports as files, then `fleet ingest` on them, twice: the second time nothing is new."""
+    """Make the reports, then ingest them twice: the second time nothing is new."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=2000)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--gz", action="store_true", help="packed, as `ship` hands them over")
     parser.add_argument("--mix", help="of bench.fleet.make: gb200-ib=1 are smaller reports, l40s-roce=1 smaller still")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         reports, dataset = Path(folder, "reports"), Path(folder, "dataset")
-        make = ["bench.fleet.make", "--nodes", str(asked.nodes), "--seed", "1", "--out", str(reports)]
-        make += (["--gz"] if asked.gz else []) + (["--mix", asked.mix] if asked.mix else [])
+        make = ["bench.fleet.make", "--nodes", str(args.nodes), "--seed", "1", "--out", str(reports)]
+        make += (["--gz"] if args.gz else []) + (["--mix", args.mix] if args.mix else [])
         subprocess.run([sys.executable, "-m", *make], check=True)
-        size = sum(each.stat().st_size for each in reports.rglob("*") if each.is_file())
+        size = sum(path.stat().st_size for path in reports.rglob("*") if path.is_file())
         for name in ("first", "again"):
             seconds, processor, memory = _measured(
-                ["fleet", "ingest", str(reports), "--dataset", str(dataset), "--jobs", str(asked.jobs)]
+                ["fleet", "ingest", str(reports), "--dataset", str(dataset), "--jobs", str(args.jobs)]
             )
             print(
-                f"{name}: {asked.nodes} reports, {size / 1e6:.0f} MB: {seconds:.1f} s, {asked.nodes / seconds:.0f}/s, "
-                f"{processor / asked.nodes * 1e3:.2f} ms of a processor each, {memory} MiB of memory at most a process"
+                f"{name}: {args.nodes} reports, {size / 1e6:.0f} MB: {seconds:.1f} s, {args.nodes / seconds:.0f}/s, "
+                f"{processor / args.nodes * 1e3:.2f} ms of a processor each, {memory} MiB of memory at most a process"
             )
-        kept = sum(each.stat().st_size for each in dataset.rglob("*") if each.is_file())
-        print(f"dataset: {kept / 1e6:.1f} MB, {kept / asked.nodes:.0f} bytes a node")
+        size_on_disk = sum(path.stat().st_size for path in dataset.rglob("*") if path.is_file())
+        print(f"dataset: {size_on_disk / 1e6:.1f} MB, {size_on_disk / args.nodes:.0f} bytes a node")
 
 
 def _measured(arguments: list[str]) -> tuple[float, float, int]:

@@ -1,6 +1,6 @@
-"""What a fleet's page costs in a browser: `python -m bench.fleet_page fleet.html` (Chromium, by Playwright).
+"""Measures the fleet's page in a browser: `python -m bench.fleet_page fleet.html` (Chromium, by Playwright).
 
-Times are of the page itself: from its start until it has painted, and from a choice until the next frame is painted.
+Times are the page's own: from navigation to the first paint, and from a selection to the next painted frame.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHOICES = {
 
 
 def main(file: Path) -> int:
-    """Print one line a measurement."""
+    """Print one line per measurement."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -33,7 +33,7 @@ def main(file: Path) -> int:
         loads = [_load(browser, file) for _ in range(ROUNDS)]
         print(f"file                 {file.stat().st_size / 1e6:8.2f} MB")
         for name in ("first paint", "ready"):
-            print(f"{name:<20} {statistics.median(each[name] for each in loads):8.0f} ms")
+            print(f"{name:<20} {statistics.median(load[name] for load in loads):8.0f} ms")
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
         page.goto(file.as_uri())
         for name, took in _choices(page).items():
@@ -50,24 +50,24 @@ def _load(browser: Any, file: Path) -> dict[str, float]:
     page.goto(file.as_uri())
     page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
     ready = "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
-    told = {
+    result = {
         "first paint": page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"),
         "ready": page.evaluate(ready),
     }
     page.close()
-    return told
+    return result
 
 
 def _choices(page: Any) -> dict[str, float]:
-    """Milliseconds until the frame after each is painted; the filter without the pause that waits for typing to end."""
+    """Milliseconds to the painted frame after each selection; the filter without its typing delay."""
     page.evaluate("window.first = document.querySelector('#arranged').value")
-    found = {}
+    result = {}
     for name, work in CHOICES.items():
-        found[name] = _timed(page, work)
+        result[name] = _timed(page, work)
     names = page.evaluate("JSON.parse(document.querySelector('#data').textContent).names")
     for name, query in {"find a part of names": names[len(names) // 2][-3:], "find a verdict": "is:error"}.items():
-        found[name] = _filtered(page, query)
-    return found
+        result[name] = _filtered(page, query)
+    return result
 
 
 def _timed(page: Any, work: str) -> float:
@@ -78,7 +78,7 @@ def _timed(page: Any, work: str) -> float:
 
 
 def _filtered(page: Any, query: str) -> float:
-    """The long task that the filter is, as the page's own timer runs it."""
+    """The duration of the filter, as the page's own timer runs it."""
     work = (
         "(query) => new Promise((done) => {"
         " const real = window.setTimeout;"
@@ -90,13 +90,13 @@ def _filtered(page: Any, query: str) -> float:
 
 
 def _memory(page: Any) -> dict[str, str]:
-    """Of scripts, and of the process that shows the page."""
+    """Memory of the script heap and of the renderer process."""
     session = page.context.new_cdp_session(page)
     session.send("HeapProfiler.collectGarbage")
     heap = session.send("Runtime.getHeapUsage")["usedSize"] / 1e6
     nodes = session.send("Memory.getDOMCounters")["nodes"]
     processes = page.context.browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
-    resident = max((_resident(each["id"]) for each in processes if each["type"] == "renderer"), default=0.0)
+    resident = max((_resident(process["id"]) for process in processes if process["type"] == "renderer"), default=0.0)
     return {"script heap": f"{heap:8.1f} MB", "renderer resident": f"{resident:8.1f} MB", "DOM nodes": f"{nodes:8}"}
 
 

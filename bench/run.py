@@ -1,4 +1,4 @@
-"""Every figure that we promise, measured in one run and printed as a table. `make bench`."""
+"""Measures every promised figure in one run and prints a table. `make bench`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pathlib import Path
 
 from agent.config import Configuration
 from agent.diagnose import ScanPlan, diagnose, evaluate_report
-from bench.sixteen import sixteen
-from bench.timing import Cost, interleaved
-from fixtures.build import write
-from fixtures.generated import write_generated
+from bench.sixteen import make_sixteen_gpus
+from bench.timing import Cost, measure_interleaved
+from fixtures.build import write_capture
+from fixtures.generated import write_generated_tree
 from probes.sources.open_source import open_source
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,13 +30,13 @@ OF_HWLOC = "hwloc-40intel64-2g2n4c+pcilocality"  # the largest that lspci and hw
 
 def main() -> None:
     """Run the chosen parts."""
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--rounds", type=int, default=9)
-    rounds = asked.parse_args().rounds
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=9)
+    rounds = parser.parse_args().rounds
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
-        for tree, told in _trees(place):
-            print(f"## Scan of a {told}, beside what a user would run instead\n")
+        for tree, description in _trees(place):
+            print(f"## Scan of a {description}, beside what a user would run instead\n")
             _scan(tree, rounds)
             print()
         print("## Cost against size\n")
@@ -66,7 +66,7 @@ def _scan(tree: Path, rounds: int) -> None:
     if shutil.which("lstopo-no-graphics") and (tree / "sys/devices/system/cpu").is_dir():
         commands["lstopo"] = ["lstopo-no-graphics", "--whole-io", "-v", "-"]
         environment["lstopo"] = {"HWLOC_COMPONENTS": "linux,stop", "HWLOC_FSROOT": str(tree)}
-    costs = interleaved(commands, rounds, environment)
+    costs = measure_interleaved(commands, rounds, environment)
     _table(costs, against="lspci -vvv" if "lspci -vvv" in costs else next(iter(costs)))
     audited = subprocess.run(
         [PYTHON, "-m", "bench.audit", "scan", "--source", str(tree), "--format", "json"],
@@ -79,7 +79,7 @@ def _growth(place: Path, rounds: int) -> None:
     commands = {}
     for count in (300, 1000):
         tree = place / str(count)
-        write_generated(tree, count)
+        write_generated_tree(tree, count)
         commands[f"{count} functions"] = [
             PYTHON,
             "-m",
@@ -90,20 +90,20 @@ def _growth(place: Path, rounds: int) -> None:
             "--format",
             "json",
         ]
-    _table(interleaved(commands, rounds), against="300 functions")
+    _table(measure_interleaved(commands, rounds), against="300 functions")
 
 
 def _judging(place: Path, rounds: int) -> None:
     """The report of a machine with everything judged again and again, in this process: no start, no probes."""
-    write(JUDGED, None, place / JUDGED)
-    report = sixteen(diagnose(open_source(str(place / JUDGED)), ScanPlan())[0])
+    write_capture(JUDGED, None, place / JUDGED)
+    report = make_sixteen_gpus(diagnose(open_source(str(place / JUDGED)), ScanPlan())[0])
     spent = []
     for _ in range(rounds * 5):
         started = time.process_time()
         evaluate_report(report, Configuration())
         spent.append(time.process_time() - started)
-    told = f"{len(report.topology.gpus)} GPUs, {len(report.topology.nics)} NICs, {len(report.checks)} rules"
-    what = f"{JUDGED} with a second GPU beside each: {told}"
+    size = f"{len(report.topology.gpus)} GPUs, {len(report.topology.nics)} NICs, {len(report.checks)} rules"
+    what = f"{JUDGED} with a second GPU beside each: {size}"
     print(f"{what}: {min(spent) * 1000:.1f} ms of CPU at least, median {statistics.median(spent) * 1000:.1f} ms")
 
 
@@ -116,7 +116,7 @@ def _start_up(rounds: int) -> None:
         "fabricscope, completion": [PYTHON, "-m", "fabricscope"],
     }
     environment = {"fabricscope, completion": completion}
-    _table(interleaved(commands, rounds * 2, environment), against="a bare typer program")
+    _table(measure_interleaved(commands, rounds * 2, environment), against="a bare typer program")
     profile = subprocess.run(
         [PYTHON, "-X", "importtime", "-m", "fabricscope", "--version"],
         capture_output=True,
@@ -144,18 +144,21 @@ def _table(costs: dict[str, Cost], against: str) -> None:
 def _trees(place: Path) -> list[tuple[Path, str]]:
     """Real trees where the corpus is here, else a generated one of the same size."""
     corpus = Path(os.environ.get("FABRICSCOPE_CORPUS", ROOT.parent / "shared" / "corpus"))
-    found = []
-    for name, told in ((LARGEST, "real server's tree (517 functions)"), (OF_HWLOC, "four-socket server, 37 functions")):
+    result = []
+    for name, description in (
+        (LARGEST, "real server's tree (517 functions)"),
+        (OF_HWLOC, "four-socket server, 37 functions"),
+    ):
         packed = corpus / "trees" / f"{name}.tar.xz"
         if packed.is_file():
             with tarfile.open(packed) as archive:
                 archive.extraction_filter = getattr(tarfile, "tar_filter", None)  # Python before 3.11.4 has none
                 archive.extractall(place / name)
-            found.append((place / name, told))
-    if not found:
-        write_generated(place / "largest", 517)
-        found.append((place / "largest", "generated tree (517 functions)"))
-    return found
+            result.append((place / name, description))
+    if not result:
+        write_generated_tree(place / "largest", 517)
+        result.append((place / "largest", "generated tree (517 functions)"))
+    return result
 
 
 if __name__ == "__main__":

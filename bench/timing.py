@@ -1,4 +1,4 @@
-"""Whole processes, timed from outside, interleaved: the machine is noisy, so ratios of one run are what counts."""
+"""Times whole processes, interleaved: on a noisy machine only ratios within one run are meaningful."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ class Cost:
     peak_mib: float  # the largest of its processes
 
 
-def interleaved(
+def measure_interleaved(
     commands: Mapping[str, Sequence[str]], rounds: int, environment: Mapping[str, Mapping[str, str]] | None = None
 ) -> dict[str, Cost]:
-    """Run every command once a round, in turn, after one round that is not counted."""
+    """Run every command once per round, in turn, after one warm-up round."""
     samples: dict[str, list[Cost]] = {name: [] for name in commands}
     for k in range(rounds + 1):
         for name, argv in commands.items():
-            cost = once(argv, (environment or {}).get(name, {}))
+            cost = measure_once(argv, (environment or {}).get(name, {}))
             if k:
                 samples[name].append(cost)
-    return {name: _median(each) for name, each in samples.items()}
+    return {name: _median(sample) for name, sample in samples.items()}
 
 
-def once(argv: Sequence[str], extra: Mapping[str, str]) -> Cost:
-    """One process with its output thrown away; the kernel's own account of it."""
+def measure_once(argv: Sequence[str], extra: Mapping[str, str]) -> Cost:
+    """Run one process with its output discarded; returns the kernel's accounting."""
     started = time.perf_counter()
     pid = os.posix_spawnp(
         argv[0],

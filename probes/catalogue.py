@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 
 from probes.host.commands import (
     LLDP,
@@ -23,8 +24,7 @@ FABRIC_NEVER_ASKED = "a live fabric is never asked: its tools send packets to ev
 
 def probes() -> tuple[Probe, ...]:
     """The catalogue. A function, because commands that probe nothing must not import what reads machines."""
-    from probes.kernel import log as kernel_log
-    from probes.kernel import modules
+    from probes.kernel import log, modules
     from probes.kernel import system as kernel
     from probes.nccl import probe as nccl
     from probes.netdev import probe as netdev
@@ -38,7 +38,7 @@ def probes() -> tuple[Probe, ...]:
         cpu.PROBE,
         numa.PROBE,
         pci.PROBE,
-        Probe("nvml", _nvml, 25.0),
+        Probe("nvml", _nvml, 25.0, gives=("gpu",)),
         rdma_sysfs.PROBE,
         Probe("rdma_netlink", _rdma_netlink),
         netdev.PROBE,
@@ -51,12 +51,29 @@ def probes() -> tuple[Probe, ...]:
         services.PROBE,
         limits.PROBE,
         nccl.PROBE,
-        kernel_log.PROBE,
-        Probe("lspci", _lspci, fallback_for="pci", evidence=_saved(*PCI)),
-        Probe("nvidia_smi", _nvidia_smi, 30.0, fallback_for="nvml", evidence=_saved(*NVIDIA_SMI, *NVIDIA_SMI_SAVED)),
-        Probe("rdma_tools", _rdma_tools, fallback_for="rdma", evidence=_saved(*RDMA, *RDMA_SAVED)),
-        Probe("lsmod", modules.read_lsmod, fallback_for="modules", evidence=_saved(*SYSTEM)),
+        log.PROBE,
+        Probe("lspci", _lspci, fallback_for="pci", evidence=_saved(*PCI), gives=("pci",)),
+        Probe(
+            "nvidia_smi",
+            _nvidia_smi,
+            30.0,
+            fallback_for="nvml",
+            evidence=_saved(*NVIDIA_SMI, *NVIDIA_SMI_SAVED),
+            gives=("gpu",),
+        ),
+        Probe("rdma_tools", _rdma_tools, fallback_for="rdma", evidence=_saved(*RDMA, *RDMA_SAVED), gives=("rdma",)),
+        Probe("lsmod", modules.read_lsmod, fallback_for="modules", evidence=_saved(*SYSTEM), gives=("modules",)),
     )
+
+
+@cache
+def providers() -> Mapping[str, tuple[str, ...]]:
+    """The probes whose facts are about a subject, in catalogue order, by subject; a probe's own name is one."""
+    by_subject: dict[str, tuple[str, ...]] = {}
+    for each in probes():
+        for subject in each.gives or (each.name,):
+            by_subject[subject] = (*by_subject.get(subject, ()), each.name)
+    return by_subject
 
 
 def probe(name: str) -> Probe:

@@ -21,7 +21,7 @@ GRACE_SECONDS = 3.0  # between a child's bound and the end of its killing
 HOLDER_LIMIT_BYTES = 4096
 
 
-class Holder(NamedTuple):
+class LockHolder(NamedTuple):
     """Who has the lock. Times are of CLOCK_BOOTTIME, which no one can set."""
 
     pid: int
@@ -72,7 +72,7 @@ def run_folder() -> str | None:
     return folder if ours else None
 
 
-def take(folder: str, probe: str) -> Lock | Holder:
+def acquire_lock(folder: str, probe: str) -> Lock | LockHolder:
     """The lock of a probe, or who has it. Raises OSError where there can be no lock file."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(f"{folder}/{probe}.lock", flags, 0o600)
@@ -119,10 +119,10 @@ def _usual_folder() -> str:
     return f"{tempfile.gettempdir()}/fabricscope-{os.geteuid()}"
 
 
-def _holder(descriptor: int) -> Holder:
+def _holder(descriptor: int) -> LockHolder:
     """Who wrote the file; a holder that has not written yet has just begun."""
     try:
         pid, since_boot, since, bound = json.loads(os.pread(descriptor, HOLDER_LIMIT_BYTES, 0))
-        return Holder(int(pid), float(since_boot), str(since), float(bound))
+        return LockHolder(int(pid), float(since_boot), str(since), float(bound))
     except (ValueError, TypeError):
-        return Holder(0, time.clock_gettime(time.CLOCK_BOOTTIME), "now", 0.0)
+        return LockHolder(0, time.clock_gettime(time.CLOCK_BOOTTIME), "now", 0.0)

@@ -1,19 +1,22 @@
-"""Netlink messages as bytes: requests of rtnetlink made, replies read. No socket here; the door has that.
+"""The netlink codec: messages and attributes as bytes, the requests of rtnetlink, the families of generic netlink.
 
-Headers: linux/netlink.h, linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h; rtnetlink(7). Numbers are in the byte
-order of the machine that answered: a recording is read on a machine of the same order.
+The socket is in `probes/host/netlink_socket.py`. Headers: linux/netlink.h, linux/rtnetlink.h, linux/genetlink.h,
+linux/if_link.h, linux/if_addr.h; rtnetlink(7). Numbers are in the byte order of the machine that answered: a recording
+is read on a machine of the same order.
 """
 
 from __future__ import annotations
 
 import errno
 import struct
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
-from probes.text import Unparsable
+from probes.text import ParseError
 
-ROUTE = 0  # NETLINK_ROUTE
+ROUTE, GENERIC, RDMA = 0, 16, 20  # NETLINK_*
 
 NEW_LINK, GET_LINK, NEW_ADDRESS, GET_ADDRESS, NEW_STATS, GET_STATS = 16, 18, 20, 22, 92, 94
 IS_REQUEST, IS_DUMP = 0x1, 0x300
@@ -21,7 +24,10 @@ SEQUENCE = 1  # one question a socket
 IS_ERROR, IS_DONE = 2, 3
 NESTED_OR_ORDERED = 0xC000  # flags in an attribute's type
 
-EXTENDED_MASK = 29  # IFLA_EXT_MASK
+CONTROL, GET_FAMILY, NEW_FAMILY = 0x10, 3, 1  # nlctrl, CTRL_CMD_*
+FAMILY_ID, FAMILY_NAME = 1, 2  # CTRL_ATTR_*
+
+LINK_NAME, EXTENDED_MASK = 3, 29  # IFLA_IFNAME, IFLA_EXT_MASK
 SKIP_STATISTICS = 8  # RTEXT_FILTER_SKIP_STATS: the dump then asks no driver, so it wakes none
 STATISTICS_64 = 1  # IFLA_STATS_LINK_64
 
@@ -30,6 +36,7 @@ ATTRIBUTE = struct.Struct("=HH")
 LINK = struct.Struct("=BxHiII")
 ADDRESS = struct.Struct("=BBBBI")
 STATISTICS = struct.Struct("=BxHII")
+GENERIC_HEAD = struct.Struct("=BBH")  # genlmsghdr: command, version, reserved
 
 
 class Message(NamedTuple):
@@ -40,7 +47,7 @@ class Message(NamedTuple):
     payload: bytes
 
 
-class Refused(Unparsable):
+class NetlinkError(ParseError):
     """The kernel answered with an error; the message is the errno's name."""
 
 
@@ -78,22 +85,56 @@ def attribute(kind: int, value: bytes) -> bytes:
     return ATTRIBUTE.pack(ATTRIBUTE.size + len(value), kind) + value + b"\0" * (-len(value) % 4)
 
 
+def family_request(name: str) -> bytes:
+    """Which message type a family of generic netlink has in this kernel."""
+    body = GENERIC_HEAD.pack(GET_FAMILY, 2, 0) + attribute(FAMILY_NAME, name.encode() + b"\0")
+    return request(CONTROL, IS_REQUEST, body)
+
+
+def families_request() -> bytes:
+    """Every family of generic netlink that this kernel has now. One that is asked for by its name is one that the
+    kernel tries to load a module for."""
+    return request(CONTROL, IS_REQUEST | IS_DUMP, GENERIC_HEAD.pack(GET_FAMILY, 2, 0))
+
+
+def requested_family(question: bytes) -> bytes | None:
+    """The name in a request for a family, with its NUL; None where it has none. Raises ParseError."""
+    return attributes(question, HEADER.size + GENERIC_HEAD.size).get(FAMILY_NAME)
+
+
+def link_request(name: str) -> bytes:
+    """One link by its name, without statistics; the kernel loads no module for a name that it does not have."""
+    body = LINK.pack(0, 0, 0, 0, 0) + attribute(EXTENDED_MASK, struct.pack("=I", SKIP_STATISTICS))
+    return request(GET_LINK, IS_REQUEST, body + attribute(LINK_NAME, name.encode("utf-8", "surrogateescape") + b"\0"))
+
+
+def parse_family(reply: bytes) -> int:
+    """The message type of the family that was asked for. Raises ParseError."""
+    raw = generic_attributes(reply, NEW_FAMILY).get(FAMILY_ID, b"")
+    number = int.from_bytes(raw, sys.byteorder) if len(raw) in (1, 2, 4, 8) else 0
+    if not number:
+        raise ParseError("nlctrl: no family id")
+    return number
+
+
+def generic_attributes(reply: bytes, command: int) -> dict[int, bytes]:
+    """The attributes of the one message of generic netlink that answers with this command. Raises ParseError."""
+    for message in messages(reply):
+        if len(message.payload) >= GENERIC_HEAD.size and message.payload[0] == command:
+            return attributes(message.payload, GENERIC_HEAD.size)
+    raise ParseError(f"generic netlink: no message {command} in the answer")
+
+
 def messages(reply: bytes) -> list[Message]:
-    """The messages of a reply, without its end mark. Raises Refused where the kernel did, Unparsable for other bytes.
+    """The messages of a reply, without its end mark. Raises NetlinkError for an errno, ParseError for other bytes.
 
     >>> messages(request(NEW_LINK, 0, b"abcd") + request(IS_DONE, 0, bytes(4)))
     [Message(type=16, flags=0, payload=b'abcd')]
     """
     found = []
-    place = 0
-    while place < len(reply):
-        if len(reply) - place < HEADER.size:
-            raise Unparsable(f"netlink: {len(reply) - place} bytes where a header should be")
-        length, kind, flags, _, _ = HEADER.unpack_from(reply, place)
-        if not HEADER.size <= length <= len(reply) - place:
-            raise Unparsable(f"netlink: a message of {length} bytes where {len(reply) - place} are left")
-        payload = reply[place + HEADER.size : place + length]
-        place += (length + 3) & ~3
+    for raw in _records(reply, 0, HEADER, "a header", "a message"):
+        _, kind, flags, _, _ = HEADER.unpack_from(raw)
+        payload = raw[HEADER.size :]
         if kind in (IS_ERROR, IS_DONE):
             _check(payload)
             continue
@@ -101,25 +142,56 @@ def messages(reply: bytes) -> list[Message]:
     return found
 
 
+def whole_messages(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Type, flags and all bytes of each message. Ends at the first that is malformed.
+
+    >>> list(whole_messages(request(IS_DONE, 2, bytes(4)) + b"?"))[0][:2]
+    (3, 2)
+    """
+    with suppress(ParseError):
+        for raw in _records(data, 0, HEADER, "a header", "a message"):
+            yield *HEADER.unpack_from(raw)[1:3], raw
+
+
 def attributes(data: bytes, start: int = 0) -> dict[int, bytes]:
-    """Attributes by number; of a number that comes twice, the last. Raises Unparsable.
+    """Attributes by number; of a number that comes twice, the last. Raises ParseError.
 
     >>> attributes(attribute(3, b"lo\\x00") + attribute(4, b"\\x00\\x00\\x01\\x00"))
     {3: b'lo\\x00', 4: b'\\x00\\x00\\x01\\x00'}
     """
-    return dict(each_attribute(data, start))
+    return dict(iter_attributes(data, start))
 
 
-def each_attribute(data: bytes, start: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Attributes in their order, their flags taken off. Raises Unparsable."""
+def iter_attributes(data: bytes, start: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Attributes in their order, their flags taken off. Raises ParseError."""
+    for raw in _records(data, start, ATTRIBUTE, "an attribute", "an attribute"):
+        yield ATTRIBUTE.unpack_from(raw)[1] & ~NESTED_OR_ORDERED, raw[ATTRIBUTE.size :]
+
+
+def flagged_attributes(data: bytes) -> Iterator[tuple[int, bytes, int]]:
+    """Number, value and the type as it stands, with its flags. Ends at the first that is malformed."""
+    with suppress(ParseError):
+        for raw in _records(data, 0, ATTRIBUTE, "an attribute", "an attribute"):
+            kind = ATTRIBUTE.unpack_from(raw)[1]
+            yield kind & ~NESTED_OR_ORDERED, raw[ATTRIBUTE.size :], kind
+
+
+def same_question(request: bytes) -> bytes:
+    """The request with its sequence number and port zeroed: by this a recording finds it again."""
+    return request[:8] + bytes(8) + request[16:]
+
+
+def _records(data: bytes, start: int, header: struct.Struct, head: str, record: str) -> Iterator[bytes]:
+    """The bytes of each message or attribute, without padding: both begin with their length. Raises ParseError."""
     place = start
     while place < len(data):
-        if len(data) - place < ATTRIBUTE.size:
-            raise Unparsable(f"netlink: {len(data) - place} bytes where an attribute should be")
-        length, kind = ATTRIBUTE.unpack_from(data, place)
-        if not ATTRIBUTE.size <= length <= len(data) - place:
-            raise Unparsable(f"netlink: an attribute of {length} bytes where {len(data) - place} are left")
-        yield kind & ~NESTED_OR_ORDERED, data[place + ATTRIBUTE.size : place + length]
+        left = len(data) - place
+        if left < header.size:
+            raise ParseError(f"netlink: {left} bytes where {head} should be")
+        length: int = header.unpack_from(data, place)[0]
+        if not header.size <= length <= left:
+            raise ParseError(f"netlink: {record} of {length} bytes where {left} are left")
+        yield data[place : place + length]
         place += (length + 3) & ~3
 
 
@@ -129,4 +201,4 @@ def _check(payload: bytes) -> None:
         return
     (code,) = struct.unpack_from("=i", payload)
     if code:
-        raise Refused(f"the kernel answered {errno.errorcode.get(-code, str(code))}")
+        raise NetlinkError(f"the kernel answered {errno.errorcode.get(-code, str(code))}")

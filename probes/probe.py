@@ -12,7 +12,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple
 
-from probes.host.interface import Host, Unanswered
+from probes.host.interface import Host, ReadError
 
 
 class Status(str, Enum):
@@ -58,6 +58,7 @@ class Probe(NamedTuple):
     `fallback_for`: on a live host it runs only where that probe did not answer; on a recorded source it runs
     wherever the evidence is: `evidence` says whether a host holds what this probe reads, without asking a device.
     `bound_seconds`: how long its child may take before it is left behind.
+    `gives`: the subjects that its facts are about, where its name is not the only one: rules need subjects.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Probe(NamedTuple):
     bound_seconds: float = 10.0
     fallback_for: str | None = None
     evidence: Callable[[Host], bool] | None = None
+    gives: tuple[str, ...] = ()
 
 
 def outcome_of(probe: Probe, host: Host) -> Outcome:
@@ -79,9 +81,9 @@ def outcome_of(probe: Probe, host: Host) -> Outcome:
         reading = probe.read(host)
     except Skipped as why:
         return ended(Status.SKIPPED, str(why))
-    except Unanswered as why:
+    except ReadError as why:
         return ended(Status(why.status), why.reason)
-    except Exception as bug:  # noqa: BLE001 - the wall of the house: one broken probe must not take the others along
+    except Exception as bug:  # noqa: BLE001 - the outermost wall: one broken probe must not take the others along
         place = traceback.extract_tb(bug.__traceback__)[-1]
         return ended(Status.FAILED, f"{type(bug).__name__} at {place.name}:{place.lineno}: {bug}"[:300])
     return ended(Status.PARTIAL if reading.missing else Status.OK, reading.missing, reading)

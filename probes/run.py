@@ -6,14 +6,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from probes.host.interface import Host
+from probes.host.interface import Host, Refusal
 from probes.host.recording import Recording, RecordingHost
-from probes.host.refusal import Refusal
 from probes.probe import Outcome, Probe, Status, outcome_of
-from probes.turns import HUNG, Progress, Run
+from probes.scheduler import HUNG, Progress, Scheduler
 
 
-class Ran(NamedTuple):
+class ProbeResults(NamedTuple):
     """The outcomes in the order of the probes, and what was asked and answered, where that was wanted."""
 
     outcomes: list[Outcome]
@@ -26,23 +25,23 @@ def run_probes(
     timeout_seconds: float,
     record: bool = False,
     progress: Progress | None = None,
-) -> Ran:
+) -> ProbeResults:
     """Every probe has an outcome, whatever happens. `timeout_seconds` bounds the whole run; after it, a live run takes
     at most the time to end its children (1.3 s). This process must have one thread only: it forks."""
-    run = _way(host)(probes, host, timeout_seconds, record, progress)
+    run = _scheduler_class(host)(probes, host, timeout_seconds, record, progress)
     run.run()
-    return Ran([run.outcomes[probe.name] for probe in probes], run.recording)
+    return ProbeResults([run.outcomes[probe.name] for probe in probes], run.recording)
 
 
-def _way(host: Host) -> type[Run]:
+def _scheduler_class(host: Host) -> type[Scheduler]:
     if not host.live:
-        return InProcessRun
-    from probes.children import ChildrenRun
+        return InProcessScheduler
+    from probes.worker_pool import WorkerPool
 
-    return ChildrenRun
+    return WorkerPool
 
 
-class InProcessRun(Run):
+class InProcessScheduler(Scheduler):
     """A recorded host answers from memory and files: nothing can hang."""
 
     def run(self) -> None:

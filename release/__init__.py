@@ -1,4 +1,4 @@
-"""What is handed to hosts that build nothing: one file, a wheelhouse, a Debian package, the manual and completions.
+"""What is handed to hosts that build nothing: one file, a wheelhouse, a .deb, an .rpm, the manual and completions.
 
 It packages the program and is no part of it: no module of agent/ or probes/ imports it.
 """

@@ -10,9 +10,10 @@ import os
 import sys
 
 _ARCHIVE = os.path.dirname(os.path.abspath(__file__))
-_TOLD: bytes = __loader__.get_data(os.path.join(_ARCHIVE, "INDEX"))  # type: ignore[name-defined]
-_INDEX = _TOLD.decode().splitlines()
+_INDEX_BYTES: bytes = __loader__.get_data(os.path.join(_ARCHIVE, "INDEX"))  # type: ignore[name-defined]
+_INDEX = _INDEX_BYTES.decode().splitlines()
 NAME, PYTHON, MACHINE = _INDEX[0].split()
+CACHE = os.environ.get("FABRICSCOPE_CACHE")
 SYSTEM = "/var/cache/fabricscope"  # root's, for everybody to run from
 _CHECK = sys.argv[1:2] == ["check"]
 
@@ -28,7 +29,7 @@ if (_HERE, os.uname().machine) != (PYTHON, MACHINE):
     refuse(f"made for Python {PYTHON} on {MACHINE}; {sys.executable} is {_HERE} on {os.uname().machine}")
 
 
-def trusted(path: str) -> bool:
+def is_trusted(path: str) -> bool:
     """Whether nobody but root and we can change what is there: the folder and all above it, links followed."""
     path = os.path.realpath(path)
     leaf = path
@@ -42,37 +43,33 @@ def trusted(path: str) -> bool:
         path = os.path.dirname(path)
 
 
-def whole(folder: str) -> bool:
+def is_complete(folder: str) -> bool:
     """Whether every file is there at its size."""
     try:
-        for line in _INDEX[1:]:
-            size, _, name = line.partition(" ")
-            if os.stat(folder + "/" + name).st_size != int(size):
-                return False
+        rows = (line.partition(" ") for line in _INDEX[1:])
+        return all(os.stat(folder + "/" + name).st_size == int(size) for size, _, name in rows)
     except OSError:
         return False
-    return True
 
 
-def fit(folder: str) -> bool:
+def is_usable(folder: str) -> bool:
     """Whether it is a copy to run."""
-    return os.path.isdir(folder) and trusted(folder) and whole(folder)
+    return os.path.isdir(folder) and is_trusted(folder) and is_complete(folder)
 
 
-def places() -> list[str]:
+def cache_folders() -> list[str]:
     """Where a copy may be kept, the best first."""
-    told = os.environ.get("FABRICSCOPE_CACHE")
-    if told:
-        return [os.path.abspath(told)]
+    if CACHE:
+        return [os.path.abspath(CACHE)]
     service = os.environ.get("CACHE_DIRECTORY", "").partition(":")[0]
     if os.geteuid() == 0:  # not below $HOME, which sudo may leave as another user's
-        return [each for each in (service, SYSTEM) if each]
+        return [folder for folder in (service, SYSTEM) if folder]
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     own = home + "/fabricscope" if os.path.isdir(os.path.dirname(home)) else ""
-    return [each for each in (service, own) if each.startswith("/")]
+    return [folder for folder in (service, own) if folder.startswith("/")]
 
 
-def unpacked(folder: str, mode: int) -> str:
+def unpack(folder: str, mode: int) -> str:
     """A new copy in a folder, put in place whole. Raises OSError, ValueError (the reason) where that cannot be."""
     import io
     import shutil
@@ -81,7 +78,7 @@ def unpacked(folder: str, mode: int) -> str:
 
     os.makedirs(folder, mode=mode, exist_ok=True)
     folder = os.path.realpath(folder)  # what is checked is what is used: a link may be moved
-    if not trusted(folder):
+    if not is_trusted(folder):
         raise ValueError("other users may write there")
     if os.statvfs(folder).f_flag & os.ST_NOEXEC:
         raise ValueError("mounted noexec")
@@ -91,18 +88,18 @@ def unpacked(folder: str, mode: int) -> str:
         payload = __loader__.get_data(os.path.join(_ARCHIVE, "PAYLOAD"))  # type: ignore[name-defined]
         with zipfile.ZipFile(io.BytesIO(payload)) as packed:
             packed.extractall(temporary)
-        if not whole(temporary):
+        if not is_complete(temporary):
             raise ValueError("what was unpacked is not whole")
-        for place, _, names in os.walk(temporary):
-            os.chmod(place, mode)
+        for directory, _, names in os.walk(temporary):
+            os.chmod(directory, mode)
             for name in names:
-                os.chmod(place + "/" + name, 0o644 & mode)
-        if os.path.lexists(final) and not fit(final):
+                os.chmod(directory + "/" + name, 0o644 & mode)
+        if os.path.lexists(final) and not is_usable(final):
             os.rename(final, temporary + "/broken")
         try:
             os.rename(temporary, final)
         except OSError:
-            if not fit(final):  # else another run was faster
+            if not is_usable(final):  # else another run was faster
                 raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -110,25 +107,25 @@ def unpacked(folder: str, mode: int) -> str:
     return final
 
 
-def home() -> tuple:  # type: ignore[type-arg]
+def find_copy() -> tuple:  # type: ignore[type-arg]
     """The folder to run from, and whether it is for this run alone."""
     reasons = []
-    for folder in [SYSTEM, *places()] if not os.environ.get("FABRICSCOPE_CACHE") else places():
+    for folder in cache_folders() if CACHE else [SYSTEM, *cache_folders()]:
         final = os.path.realpath(os.path.join(folder, NAME))
-        if fit(final):
+        if is_usable(final):
             return final, False
-    for folder in places():
+    for folder in cache_folders():
         try:
-            return unpacked(folder, 0o755 if os.geteuid() == 0 else 0o700), False
+            return unpack(folder, 0o755 if os.geteuid() == 0 else 0o700), False
         except (OSError, ValueError) as why:
             reasons.append(f"{folder} ({getattr(why, 'strerror', None) or why})")
-    if os.environ.get("FABRICSCOPE_CACHE"):
+    if CACHE:
         refuse(f"no place to unpack to: FABRICSCOPE_CACHE={reasons[0]}")
     import tempfile
 
     folder = tempfile.mkdtemp(prefix="fabricscope-")
     try:
-        return unpacked(folder, 0o700), True
+        return unpack(folder, 0o700), True
     except (OSError, ValueError) as why:
         os.rmdir(folder)
         reasons.append(f"{folder} ({getattr(why, 'strerror', None) or why})")
@@ -138,7 +135,7 @@ def home() -> tuple:  # type: ignore[type-arg]
 
 def main() -> None:
     """Find or make the copy, and hand over to it."""
-    folder, once = home()
+    folder, once = find_copy()
     sys.path[0] = folder
     import fabricscope
 

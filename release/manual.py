@@ -6,7 +6,7 @@ import re
 import textwrap
 
 from agent.version import VERSION
-from release.tree import Argument, Command, Option, every, program
+from release.commands import Argument, Command, Option, read_commands, walk_commands
 
 DATE = "2026-11-22"  # when the sections below were last gone through
 
@@ -46,18 +46,18 @@ EXAMPLES = (
 )  # fmt: skip
 
 
-def page() -> str:
+def make_page() -> str:
     """The whole page, in man(7)."""
-    tree = program()
+    tree = read_commands()
     lines = [f'.TH FABRICSCOPE 1 {DATE} "fabricscope {VERSION}"', ".SH NAME"]
     purpose = tree.help.partition(". ")[0]
     lines += [_text(f"fabricscope - {purpose[:1].lower()}{purpose[1:]}")]
     lines += [".SH SYNOPSIS", ".B fabricscope", ".I COMMAND", "[options]"]
-    lines += [".SH DESCRIPTION", _text(DESCRIPTION[0]), *(f".PP\n{_text(each)}" for each in DESCRIPTION[1:])]
+    lines += [".SH DESCRIPTION", _text(DESCRIPTION[0]), *(f".PP\n{_text(item)}" for item in DESCRIPTION[1:])]
     lines += [".SH OPTIONS", *(line for option in tree.options for line in _option(option))]
     lines += [
         ".SH COMMANDS",
-        *(line for each in every(tree) if each.words and not each.commands for line in _command(each)),
+        *(line for item in walk_commands(tree) if item.words and not item.commands for line in _command(item)),
     ]
     lines += [".SH EXIT STATUS", *_rows(EXITS), ".SH ENVIRONMENT", *_rows(ENVIRONMENT), ".SH FILES", *_rows(FILES)]
     lines.append(".SH EXAMPLES")
@@ -68,7 +68,7 @@ def page() -> str:
 
 
 def _command(command: Command) -> list[str]:
-    lines = [f".SS fabricscope {_word(command.name)}{''.join(_named(each) for each in command.arguments)}"]
+    lines = [f".SS fabricscope {_word(command.name)}{''.join(_named(item) for item in command.arguments)}"]
     lines.append(_text(command.help))
     for argument in command.arguments:
         lines += [".TP", f".I {_word(argument.value.metavar)}", _text(_choice(argument.help, argument.value.choices))]
@@ -85,19 +85,19 @@ def _named(argument: Argument) -> str:
 
 def _option(option: Option) -> list[str]:
     names = ", ".join(_word(name) for name in option.names)
-    told = option.help.rstrip(".") + "."
+    text = option.help.rstrip(".") + "."
     if option.default is not None:
-        told += f" Default: {option.default}."
+        text += f" Default: {option.default}."
     if option.value is None:
-        return [".TP", f".B {names}", _text(told)]
-    return [".TP", f'.BI "{names} " {_word(option.value.metavar)}', _text(_choice(told, option.value.choices))]
+        return [".TP", f".B {names}", _text(text)]
+    return [".TP", f'.BI "{names} " {_word(option.value.metavar)}', _text(_choice(text, option.value.choices))]
 
 
-def _choice(told: str, choices: tuple[str, ...]) -> str:
+def _choice(text: str, choices: tuple[str, ...]) -> str:
     """The help, and after it the words that may stand there, where they are few and not told."""
-    missing = [each for each in choices if not re.search(rf"\b{re.escape(each)}\b", told)]
-    told = told.rstrip(".") + "."
-    return f"{told} One of {', '.join(choices)}." if missing and len(choices) <= 12 else told
+    missing = [choice for choice in choices if not re.search(rf"\b{re.escape(choice)}\b", text)]
+    text = text.rstrip(".") + "."
+    return f"{text} One of {', '.join(choices)}." if missing and len(choices) <= 12 else text
 
 
 def _rows(rows: tuple[tuple[str, str], ...]) -> list[str]:
@@ -107,12 +107,12 @@ def _rows(rows: tuple[tuple[str, str], ...]) -> list[str]:
 def _word(text: str) -> str:
     """As roff takes it: hyphens that can be copied, ASCII."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
-    return "".join(each if ord(each) < 128 else f"\\[u{ord(each):04X}]" for each in text)
+    return "".join(character if ord(character) < 128 else f"\\[u{ord(character):04X}]" for character in text)
 
 
 def _text(text: str) -> str:
     """The same of running text: no control line, a sentence a line, of 79 columns at most."""
     text = _word(text)
     sentences = re.split(r"(?<=[.:;]) (?=[A-Z])", text)
-    lines = [line for each in sentences for line in (textwrap.wrap(each, 79, break_long_words=False) or [""])]
+    lines = [line for sentence in sentences for line in (textwrap.wrap(sentence, 79, break_long_words=False) or [""])]
     return re.sub(r"^(?=[.'])", r"\\&", "\n".join(lines), flags=re.MULTILINE)

@@ -13,9 +13,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from release import bash, fish, zsh
-from release.manual import page
-from release.tree import program
+from release.commands import read_commands
+from release.completions import bash_completion, fish_completion, zsh_completion
+from release.manual import make_page
 
 HEAD = "fabricscope, written by `make completion` from its commands"
 MANUAL = "share/man/man1/fabricscope.1"
@@ -26,12 +26,12 @@ FISH = "share/fish/vendor_completions.d/fabricscope.fish"
 
 def shared_files() -> dict[str, str]:
     """Text by path below the prefix, named as shells and man look for it."""
-    tree = program()
+    tree = read_commands()
     return {
-        MANUAL: page(),
-        BASH: bash.completion(tree, HEAD),
-        ZSH: zsh.completion(tree, HEAD),
-        FISH: fish.completion(tree, HEAD),
+        MANUAL: make_page(),
+        BASH: bash_completion(tree, HEAD),
+        ZSH: zsh_completion(tree, HEAD),
+        FISH: fish_completion(tree, HEAD),
     }
 
 

@@ -21,8 +21,8 @@ class Shown:
         self.page = page
         self.asked: list[str] = []
         self.complaints: list[str] = []
-        page.on("request", lambda each: self.asked.append(each.url))
-        page.on("console", lambda each: self.complaints.append(each.text))
-        page.on("pageerror", lambda each: self.complaints.append(str(each)))
-        page.on("dialog", lambda each: self.complaints.append(each.message))
+        page.on("request", lambda line: self.asked.append(line.url))
+        page.on("console", lambda line: self.complaints.append(line.text))
+        page.on("pageerror", lambda line: self.complaints.append(str(line)))
+        page.on("dialog", lambda line: self.complaints.append(line.message))
         page.goto(address)

@@ -8,9 +8,8 @@ import msgspec
 
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
-from fixtures.build import build
-from fixtures.memory import in_memory
-from probes.sources.capture import RecordedHost
+from fixtures.build import build_capture, host_in_memory
+from probes.sources.capture import CaptureHost
 from tests.conftest import ROOT
 
 HOSTS = sorted(path.stem for path in (ROOT / "fixtures" / "hosts").glob("*.toml"))
@@ -18,15 +17,15 @@ FAULTS = sorted(path.stem for path in (ROOT / "fixtures" / "faults").glob("*.tom
 
 
 @functools.cache
-def scanned(shape: str, fault: str | None = None) -> Report:
+def scan_machine(shape: str, fault: str | None = None) -> Report:
     """The report of one fixture machine, with what differs from run to run set to a constant."""
     report, _ = diagnose(machine(shape, fault), ScanPlan())
     return still(report)
 
 
-def machine(shape: str, fault: str | None = None) -> RecordedHost:
+def machine(shape: str, fault: str | None = None) -> CaptureHost:
     """A fixture machine as a host, in memory."""
-    return in_memory(build(shape or None, fault), fault or shape)
+    return host_in_memory(build_capture(shape or None, fault), fault or shape)
 
 
 def still(report: Report) -> Report:

@@ -1,4 +1,4 @@
-"""All probes together, over a door that writes down what passes: a device that sleeps is not touched."""
+"""All probes together, over a host interface that writes down what passes: a device that sleeps is not touched."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.diagnose import ScanPlan, diagnose
-from probes.host.interface import Unanswered
+from probes.host.interface import ReadError
 from tests.machines import HOSTS, machine
 
 # What the kernel answers from its own memory (drivers/pci/pci-sysfs.c, pci-driver.c, iov.c, pcie/aer.c,
@@ -31,7 +31,7 @@ class Asleep:
         self.files: list[str] = []
         self.calls: list[str] = []
         self._read, self._attributes, self._nvml = self.host.read, self.host.attributes, self.host.nvml
-        self.host.read = self.read  # type: ignore[method-assign]  # the door, with somebody at it
+        self.host.read = self.read  # type: ignore[method-assign]  # the host interface, observed
         self.host.attributes = self.attributes  # type: ignore[method-assign]  # as above
         self.host.nvml = self.nvml  # type: ignore[method-assign]  # as above
 
@@ -40,19 +40,19 @@ class Asleep:
         self._noted(folder, name)
         return b"suspended\n" if name == "runtime_status" else self._read(path, *limit)
 
-    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | Unanswered]:
+    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
         wanted = list(names)
         for name in wanted:
             self._noted(directory, name)
-        said: dict[str, bytes | Unanswered] = dict(self._attributes(directory, wanted))
-        return said | {name: b"suspended\n" for name in wanted if name.endswith("runtime_status")}
+        expected: dict[str, bytes | ReadError] = dict(self._attributes(directory, wanted))
+        return expected | {name: b"suspended\n" for name in wanted if name.endswith("runtime_status")}
 
     def nvml(self, function: str, *arguments: Any) -> Any:
         self.calls.append(function)
         return self._nvml(function, *arguments)
 
     def _noted(self, folder: str, name: str) -> None:
-        with contextlib.suppress(Unanswered):
+        with contextlib.suppress(ReadError):
             folder = self.host.resolve(folder)
         self.files.append(f"{folder}/{name}")
 
@@ -69,8 +69,8 @@ def test_nothing_that_reaches_a_sleeping_device_is_read(shape: str) -> None:
         if addresses and path.endswith("/power/runtime_status"):
             known.add(addresses[-1])
         elif addresses and not path.startswith("/run/udev/"):
-            kept = path.rpartition("/")[2] in IN_MEMORY
-            wakes += [] if kept and (addresses[-1] in known or path.startswith("/proc/")) else [path]
+            remaining = path.rpartition("/")[2] in IN_MEMORY
+            wakes += [] if remaining and (addresses[-1] in known or path.startswith("/proc/")) else [path]
 
     assert len(known) == len(report.topology.pci) > 0
     assert [] == wakes

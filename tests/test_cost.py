@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.timing import once
-from fixtures.generated import write_generated
+from bench.timing import measure_once
+from fixtures.generated import write_generated_tree
 from tests.conftest import ROOT
 
 SMALL, LARGE = 300, 1000
@@ -24,7 +24,7 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     """Generated trees of both sizes."""
     place = tmp_path_factory.mktemp("trees")
     for count in (SMALL, LARGE):
-        write_generated(place / str(count), count)
+        write_generated_tree(place / str(count), count)
     return {count: place / str(count) for count in (SMALL, LARGE)}
 
 
@@ -53,6 +53,6 @@ def test_cpu_time_grows_no_faster_than_the_machine(trees: dict[int, Path], real_
     for _ in range(ROUNDS):
         for count, seconds in spent.items():
             argv = [sys.executable, "-m", "fabricscope", "scan", "--source", str(trees[count]), "--format", "json"]
-            seconds.append(once(argv, {}).cpu_seconds)
+            seconds.append(measure_once(argv, {}).cpu_seconds)
 
     assert statistics.median(spent[LARGE]) <= GROWTH * statistics.median(spent[SMALL])

@@ -9,51 +9,51 @@ import pytest
 import typer.main
 
 from agent.cli.main import app
-from agent.outputs.text import page
-from agent.outputs.text.lines import plain
-from agent.rules.catalogue import every_rule
+from agent.outputs.text.lines import to_plain_text
+from agent.outputs.text.page import render_page
 from probes.catalogue import probes
 from tests.conftest import ROOT
-from tests.machines import scanned
+from tests.machines import scan_machine
 
 README = (ROOT / "README.md").read_text()
+COMMAND_TABLE = (ROOT / "docs" / "commands.md").read_text()
+PROBE_TABLE = (ROOT / "docs" / "probes.md").read_text()
 COMMAND = typer.main.get_command(app)
 COMMANDS: dict[str, object] = COMMAND.commands  # type: ignore[attr-defined]  # a group, as there are several commands
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_is_in_the_readme_and_every_option_has_help(command: str) -> None:
+def test_every_command_is_in_the_table_and_every_option_has_help(command: str) -> None:
     """And every option that people type is explained by --help."""
     parameters = COMMANDS[command].params  # type: ignore[attr-defined]  # a click command
 
-    assert f"fabricscope {command}" in README
+    assert f"`fabricscope {command}" in COMMAND_TABLE
     assert [] == [p.name for p in parameters if not getattr(p, "help", "") and p.param_type_name == "option"]
 
 
 @pytest.mark.parametrize("probe", [p.name for p in probes()])
-def test_every_probe_is_in_the_readme(probe: str) -> None:
+def test_every_probe_is_in_the_table(probe: str) -> None:
     """`--only` and `--skip` take its name, so it has to stand somewhere."""
-    assert f"`{probe}`" in README
-
-
-@pytest.mark.parametrize("rule", every_rule(), ids=lambda rule: rule.name)
-def test_every_rule_has_its_page(rule: object) -> None:
-    """docs/rules holds a page for each rule, and no other page."""
-    assert (ROOT / "docs" / "rules" / f"{rule.name}.md").is_file()  # type: ignore[attr-defined]  # a Rule
+    assert f"`{probe}`" in PROBE_TABLE
 
 
 def test_the_sample_in_the_readme_is_what_is_printed() -> None:
     """Line for line, in this order; `...` stands for what is left out."""
-    sample = next(each for each in re.findall(r"```\n(.*?)```", README, re.DOTALL) if each.startswith("h100-01"))
-    printed = iter(plain(page(scanned("", "gpu-width-x8"), 80)).splitlines())
+    sample = next(match for match in re.findall(r"```\n(.*?)```", README, re.DOTALL) if match.startswith("ERROR"))
+    printed = iter(to_plain_text(render_page(scan_machine("", "gpu-width-x8"), 80)).splitlines())
 
     assert "ERROR" in sample
-    assert [] == [each for each in sample.splitlines() if each != "..." and each not in printed]
+    assert [] == [line for line in sample.splitlines() if line != "..." and line not in printed]
 
 
 def test_links_between_documents_lead_somewhere() -> None:
     """A relative link in a Markdown file names a file that is there."""
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    pages = [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "agent").rglob("*.md"),
+    ]
     links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text())]
 
     assert [] == [f"{page.relative_to(ROOT)}: {link}" for page, link in links if not (page.parent / link).exists()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.machines import FAULTS, scanned
+from tests.machines import FAULTS, scan_machine
 
 EXPECTED: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = {  # fault -> verdict, (rule, severity, subject)
     "config-unreadable": ("ok", ()),
@@ -47,9 +47,9 @@ def test_every_fault_is_expected_to_be_found_or_to_stay_silent() -> None:
 @pytest.mark.parametrize("fault", EXPECTED)
 def test_a_fault_is_found_once_and_by_name(fault: str) -> None:
     """One fault, one rule, one finding."""
-    report = scanned("", fault)
+    report = scan_machine("", fault)
     verdict, findings = EXPECTED[fault]
 
-    told = tuple((f.rule, f.severity, f.subject) for f in report.findings if f.severity != "info")
-    assert findings == told
+    output = tuple((f.rule, f.severity, f.subject) for f in report.findings if f.severity != "info")
+    assert findings == output
     assert verdict == report.summary.verdict

@@ -50,17 +50,17 @@ def smi() -> ET.Element | None:
     if SMI is None:
         return None
     done = subprocess.run([SMI, "-q", "-x"], capture_output=True, text=True, timeout=60, check=False)
-    said = ET.fromstring(done.stdout) if done.returncode == 0 else None
-    return said if said is not None and said.find("gpu") is not None else None
+    output = ET.fromstring(done.stdout) if done.returncode == 0 else None
+    return output if output is not None and output.find("gpu") is not None else None
 
 
 @pytest.fixture(scope="module")
 def before() -> ET.Element:
     """Its word before the scan."""
-    said = smi()
-    if said is None:
+    output = smi()
+    if output is None:
         pytest.skip("no NVIDIA GPU with a driver on this machine")
-    return said
+    return output
 
 
 @pytest.fixture(scope="module")
@@ -68,28 +68,28 @@ def report(before: ET.Element) -> dict[str, Any]:
     """A live scan, in a process of its own."""
     command = [sys.executable, "-m", "fabricscope", "scan", "--format", "json"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True, timeout=60)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 @pytest.fixture(scope="module")
 def after(report: dict[str, Any]) -> ET.Element:
     """And after it."""
-    said = smi()
-    assert said is not None
-    return said
+    output = smi()
+    assert output is not None
+    return output
 
 
-def words(said: ET.Element, path: str) -> str | None:
+def words(output: ET.Element, path: str) -> str | None:
     """A value as nvidia-smi prints it; None: it has no such line."""
-    found = said.find(path)
-    return None if found is None else (found.text or "").strip()
+    result = output.find(path)
+    return None if result is None else (result.text or "").strip()
 
 
-def by_address(said: ET.Element) -> dict[str, ET.Element]:
+def by_address(output: ET.Element) -> dict[str, ET.Element]:
     """Its GPUs by PCI address, as the kernel writes it."""
-    found = {each.get("id", "").lower(): each for each in said.findall("gpu")}
-    return {re.sub(r"^0000(?=[0-9a-f]{4}:)", "", name): gpu for name, gpu in found.items()}
+    result = {match.get("id", "").lower(): match for match in output.findall("gpu")}
+    return {re.sub(r"^0000(?=[0-9a-f]{4}:)", "", name): gpu for name, gpu in result.items()}
 
 
 def test_the_driver_and_its_gpus_are_all_there(before: ET.Element, report: dict[str, Any]) -> None:
@@ -110,11 +110,11 @@ def test_a_gpu_is_what_nvidia_smi_says(
     """Where it says the same before and after the scan: clocks and links move, and so does what depends on them."""
     now, then = by_address(after), by_address(before)
     for gpu in report["topology"]["gpus"]:
-        told = words(then[gpu["pci"]], field)
-        if told is None or told != words(now[gpu["pci"]], field):
+        output = words(then[gpu["pci"]], field)
+        if output is None or output != words(now[gpu["pci"]], field):
             continue
         ours = FIELDS[field](gpu)
-        assert (None if told in ("N/A", "[N/A]") else told) == (None if ours is None else str(ours)), gpu["label"]
+        assert (None if output in ("N/A", "[N/A]") else output) == (None if ours is None else str(ours)), gpu["label"]
 
 
 def test_a_scan_leaves_every_setting_as_it_was(before: ET.Element, after: ET.Element) -> None:
@@ -128,7 +128,7 @@ def test_a_scan_leaves_every_setting_as_it_was(before: ET.Element, after: ET.Ele
 
 def test_nvml_answered_in_time_and_nothing_failed(report: dict[str, Any]) -> None:
     """Every call has an answer or a reason."""
-    run = next(each for each in report["probes"] if each["name"] == "nvml")
+    run = next(probe for probe in report["probes"] if probe["name"] == "nvml")
 
     assert run["status"] in ("ok", "partial"), run["reason"]
     assert 5 > run["duration_seconds"]

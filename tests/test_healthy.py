@@ -7,8 +7,8 @@ import pytest
 from agent.config import Configuration
 from agent.diagnose import evaluate_report
 from agent.rules.catalogue import FAMILIES
-from bench.sixteen import sixteen
-from tests.machines import HOSTS, scanned
+from bench.sixteen import make_sixteen_gpus
+from tests.machines import HOSTS, scan_machine
 from tests.matrix.cases import Cause
 from tests.matrix.test_matrix import seen
 
@@ -27,7 +27,7 @@ SETTLED = Cause(about="nothing happened for an hour", on=["all"], earlier={})
 @pytest.mark.parametrize("shape", HOSTS)
 def test_a_healthy_machine_gives_no_finding_above_info(shape: str) -> None:
     """No warning, no error; and the verdict is ok, which takes every essential rule to be judged."""
-    report = scanned(shape)
+    report = scan_machine(shape)
 
     assert [] == [(f.rule, f.label, f.summary) for f in report.findings if f.severity != "info"]
     assert "ok" == report.summary.verdict
@@ -35,7 +35,7 @@ def test_a_healthy_machine_gives_no_finding_above_info(shape: str) -> None:
 
 def test_sixteen_gpus_are_as_healthy_as_eight() -> None:
     """The machine that `bench` judges: two GPUs behind each switch, and not a word about either."""
-    report = evaluate_report(sixteen(scanned("8xh200-sxm-2s-16xcx7-roce-4nvsw")), Configuration())
+    report = evaluate_report(make_sixteen_gpus(scan_machine("8xh200-sxm-2s-16xcx7-roce-4nvsw")), Configuration())
 
     assert (16, 18, 32) == (len(report.topology.gpus), len(report.topology.nics), len(report.gpudirect))
     assert [] == [(f.rule, f.label, f.summary) for f in report.findings]
@@ -56,7 +56,7 @@ def test_no_rule_is_unknown_on_a_machine_whose_evidence_is_whole(shape: str) -> 
 @pytest.mark.parametrize("shape", HOSTS)
 def test_the_first_run_says_that_it_is_the_first(shape: str) -> None:
     """Rules about counters are unknown then, for one reason; none of them is clean."""
-    checks = [check for check in scanned(shape).checks if check.rule in COUNTED]
+    checks = [check for check in scan_machine(shape).checks if check.rule in COUNTED]
 
     assert {"unknown", "not_applicable"} >= {check.state for check in checks}
     assert all("no earlier sample" in (check.reason or "") for check in checks if check.state == "unknown")

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fixtures.build import write
+from fixtures.build import write_capture
 from tests.conftest import ROOT
 from tests.machines import HOSTS
 
@@ -28,7 +28,7 @@ PROGRAM = (sys.executable, "-m", "fabricscope")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A healthy machine's capture as a folder."""
     place = tmp_path_factory.mktemp("captures") / HOSTS[0]
-    write(HOSTS[0], None, place)
+    write_capture(HOSTS[0], None, place)
     return place
 
 
@@ -46,24 +46,24 @@ def ran(arguments: Sequence[str], shell: str = "", **environment: str) -> subpro
     )
 
 
-def one_line(said: bytes) -> str:
+def one_line(output: bytes) -> str:
     """What stood on stderr: one line of the program, no traceback."""
-    (line,) = said.decode().splitlines()
+    (line,) = output.decode().splitlines()
     assert line.startswith("fabricscope: ")
     return line
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize(
-    ("redirected", "told"),
+    ("redirected", "output"),
     [('exec "$@" >&-', "stdout was closed"), ('exec "$@" >/dev/full', "stdout: No space left on device")],
 )
-def test_a_stdout_that_takes_nothing_is_one_line(capture: Path, form: str, redirected: str, told: str) -> None:
+def test_a_stdout_that_takes_nothing_is_one_line(capture: Path, form: str, redirected: str, output: str) -> None:
     """Closed or full: exit 2, and nothing is said to be written."""
     done = ran(["scan", "--source", str(capture), "--format", form], redirected)
 
     assert 2 == done.returncode
-    assert told in one_line(done.stderr)
+    assert output in one_line(done.stderr)
 
 
 def test_check_answers_unknown_where_nobody_can_read_it(capture: Path) -> None:
@@ -94,7 +94,7 @@ def test_what_is_no_file_is_written_to_and_not_replaced(capture: Path, tmp_path:
 
     assert pipe.is_fifo()
     assert link.is_symlink()
-    reports = [json.loads(each)["topology"] for each in (piped.stdout, printed.stdout, real.read_bytes())]
+    reports = [json.loads(item)["topology"] for item in (piped.stdout, printed.stdout, real.read_bytes())]
     assert reports[0] == reports[1] == reports[2]
 
 

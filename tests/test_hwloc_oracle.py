@@ -58,14 +58,14 @@ def hwloc(tree: Path) -> list[tuple[ElementTree.Element, str | None]]:
     environment = {**os.environ, "HWLOC_COMPONENTS": "linux,stop", "HWLOC_FSROOT": str(tree)}
     argv = [str(LSTOPO), "--whole-io", "--of", "xml", "-"]
     text = subprocess.run(argv, capture_output=True, check=True, env=environment).stdout
-    found: list[tuple[ElementTree.Element, str | None]] = []
+    result: list[tuple[ElementTree.Element, str | None]] = []
 
     def walk(node: ElementTree.Element, above: str | None) -> None:
         here = node.attrib.get("pci_busid")
         if here is not None:
-            found.append((node, above))
+            result.append((node, above))
         for child in node:
             walk(child, here or above)
 
     walk(ElementTree.fromstring(text), None)
-    return found
+    return result

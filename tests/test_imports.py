@@ -67,7 +67,7 @@ def test_a_command_imports_what_it_needs_and_no_more(
     """Of what is heavy, each command has exactly its allowance."""
     tree = tmp_path_factory.mktemp("tree")
     (tree / "sys" / "bus" / "pci" / "devices").mkdir(parents=True)
-    modules = loaded([each.format(tree=tree) for each in arguments])
+    modules = loaded([argument.format(tree=tree) for argument in arguments])
     heavy = {name for name in HEAVY if any(m == name or m.startswith(name + ".") for m in modules)}
 
     assert ALLOWED[arguments] == heavy

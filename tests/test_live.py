@@ -15,8 +15,8 @@ import pytest
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
 from agent.reports import encode_report, read_report
+from probes.capture.extras import record_extras
 from probes.capture.writer import write_capture
-from probes.capture_extras import record_extras
 from probes.sources.open_source import open_source
 from tests.conftest import ROOT
 from tests.machines import still
@@ -76,8 +76,8 @@ def as_nobody() -> dict[str, Any]:
     with os.fdopen(reader, "rb") as pipe:
         data = pipe.read()
     assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    found: dict[str, Any] = json.loads(data)
-    return found
+    result: dict[str, Any] = json.loads(data)
+    return result
 
 
 def test_the_replay_of_a_capture_is_the_same_report(tmp_path: Path) -> None:
@@ -99,8 +99,8 @@ def test_the_replay_of_a_capture_is_the_same_report(tmp_path: Path) -> None:
 
 def comparable(report: Report) -> bytes:
     """The bytes of a report but for where and when."""
-    kept = still(report)
-    return encode_report(msgspec.structs.replace(kept, source=msgspec.structs.replace(kept.source, kind="")))
+    remaining = still(report)
+    return encode_report(msgspec.structs.replace(remaining, source=msgspec.structs.replace(remaining.source, kind="")))
 
 
 def test_capture_and_scan_in_one_run(tmp_path: Path) -> None:

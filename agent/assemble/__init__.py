@@ -5,7 +5,7 @@ What is true of the host belongs here. What is wrong with it does not: that is a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from agent.assemble.driver_gpus import merge_driver_gpus
@@ -42,9 +42,12 @@ class Assembled(NamedTuple):
     topology: Topology
 
 
-def assemble(outcomes: Iterable[Outcome]) -> Assembled:
-    """Join the facts of all probes, by PCI address where there is one; the same outcomes give the same rows."""
-    facts = ProbeFacts(outcomes)
+def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...]]) -> Assembled:
+    """Join the facts of all probes, by PCI address where there is one; the same outcomes give the same rows.
+
+    `providers`: names of probes by the subject that their facts are about.
+    """
+    facts = ProbeFacts(outcomes, providers)
     node = build_node(facts)
     dmi, netdevs = facts.of("dmi", DmiFacts), facts.of("netdev", NetdevFacts)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 from agent.assemble.facts import ProbeFacts
 from agent.platforms.devices import is_accelerator
@@ -35,17 +36,13 @@ class DriverGpus:
 
 
 def merge_driver_gpus(facts: ProbeFacts, functions: Sequence[PciFunction]) -> DriverGpus:
-    """Merge NVML and nvidia-smi: NVML wins, nvidia-smi fills its missing fields."""
-    nvml = facts.of("nvml", GpuFacts)
-    tool = facts.of("nvidia_smi", GpuFacts)
+    """Merge the GPU lists of all probes: an earlier probe wins, later ones fill its missing fields."""
     loaded = facts.of("modules", ModuleFacts)
     sources = [
-        (gpu_facts.told_by or name, gpu_facts)
-        for name, gpu_facts in (("nvml", nvml), ("nvidia-smi", tool))
-        if gpu_facts
+        (gpu_facts.told_by or name.replace("_", "-"), gpu_facts) for name, gpu_facts in facts.all_of("gpu", GpuFacts)
     ]
     list_source = next((gpu_facts.told_by for _, gpu_facts in sources), None)
-    gpus = _locate(_merge_lists(nvml.gpus if nvml else (), tool.gpus if tool else ()), functions)
+    gpus = _locate(reduce(_merge_lists, (gpu_facts.gpus for _, gpu_facts in sources), ()), functions)
     attached = max((gpu_facts.attached for _, gpu_facts in sources if gpu_facts.attached is not None), default=None)
     return DriverGpus(
         gpus=gpus,
@@ -84,10 +81,10 @@ def _nic_names(sources: Iterable[GpuFacts]) -> dict[str, str]:
     return names
 
 
-def _merge_lists(nvml: Sequence[Gpu], tool: Sequence[Gpu]) -> list[Gpu]:
-    left = list(tool)
+def _merge_lists(first: Sequence[Gpu], second: Sequence[Gpu]) -> Sequence[Gpu]:
+    left = list(second)
     joined: list[Gpu] = []
-    for gpu in nvml:
+    for gpu in first:
         other = next((candidate for candidate in left if _is_same(gpu, candidate)), None)
         if other:
             left.remove(other)

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from probes.probe import Outcome
 
 F = TypeVar("F")
+K = TypeVar("K")
+R = TypeVar("R")
+
+
+def merge_by_key(sources: Iterable[Iterable[R]], key: Callable[[R], K], fill: Callable[[R, R], R]) -> dict[K, R]:
+    """The rows of several probes, each thing once: an earlier source wins, later ones fill its missing fields."""
+    merged: dict[K, R] = {}
+    for rows in reversed(list(sources)):
+        merged |= {key(row): fill(row, merged[key(row)]) if key(row) in merged else row for row in rows}
+    return merged
 
 
 class ProbeFacts:
     """Outcomes by probe name. `of` returns the facts of one probe, or None where it has none."""
 
-    def __init__(self, outcomes: Iterable[Outcome]) -> None:
+    def __init__(self, outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...]]) -> None:
         self.outcomes = {outcome.name: outcome for outcome in outcomes}
+        self.providers = providers  # names of probes by the subject that their facts are about
 
     def of(self, name: str, kind: type[F]) -> F | None:
         """The facts of one probe, or None if it has none."""
         outcome = self.outcomes.get(name)
         return outcome.facts if outcome and isinstance(outcome.facts, kind) else None
+
+    def all_of(self, subject: str, kind: type[F]) -> list[tuple[str, F]]:
+        """Name and facts of every probe about one subject, in catalogue order: where they differ the first counts."""
+        return [(name, facts) for name in self.providers[subject] if (facts := self.of(name, kind)) is not None]
 
     def get(self, name: str) -> Any:
         """The same without a type check, for callers that only need the type for annotations: it is not imported."""

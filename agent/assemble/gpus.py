@@ -182,7 +182,7 @@ def _mig(gpu: driver_gpu.Gpu) -> Mig | None:
     return Mig(current=gpu.mig_current, pending=gpu.mig_pending, instances=sorted(gpu.mig_instances))
 
 
-def _fabric(fabric: driver_gpu.Fabric | None) -> Fabric | None:
+def _fabric(fabric: driver_gpu.GpuFabric | None) -> Fabric | None:
     if fabric is None:
         return None
     health = dict(sorted(fabric.health.items())) if fabric.health else {}

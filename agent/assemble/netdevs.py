@@ -17,7 +17,7 @@ from probes.netdev.probe import NetdevFacts
 
 if TYPE_CHECKING:
     from probes.ethtool.probe import Ethernet, EthtoolFacts
-    from probes.optics.facts import Module
+    from probes.optics.facts import ModuleReading
     from probes.optics.probe import OpticsFacts
 
 
@@ -122,7 +122,7 @@ def _fec(ethernet: Ethernet) -> Fec | None:
     )
 
 
-def _module(module: Module) -> TransceiverModule:
+def _module(module: ModuleReading) -> TransceiverModule:
     return TransceiverModule(
         identifier=module.identifier,
         media=module.media,

@@ -39,7 +39,7 @@ def gather_network_facts(facts: ProbeFacts, rows: Sequence[PciFunction], names: 
     netdevs = facts.of("netdev", NetdevFacts)
     return NetworkFacts(
         devices=merge_rdma_devices(facts, {row.id for row in rows}),
-        devices_known=facts.of("rdma", RdmaFacts) is not None or facts.of("rdma_tools", RdmaFacts) is not None,
+        devices_known=bool(facts.all_of("rdma", RdmaFacts)),
         netdevs=netdevs.netdevs if netdevs else None,
         names=sorted(set(names.values()), key=sort_key),
     )

@@ -30,7 +30,7 @@ def build_node(facts: ProbeFacts) -> Node:
         chassis=_chassis(facts, firmware.chassis_serial),
         serial=firmware.serial,
         cmdline=system.cmdline,
-        cpu=_cpu(facts.of("cpu", cpu.Cpu) or cpu.Cpu()),
+        cpu=_cpu(facts.of("cpu", cpu.CpuPackage) or cpu.CpuPackage()),
         numa_nodes=[_numa_node(node) for node in sorted(nodes.nodes, key=lambda n: n.id)] if nodes else [],
         memory_mib=system.memory_mib,
         uptime_seconds=round(system.uptime_seconds, 3) if system.uptime_seconds is not None else None,
@@ -39,15 +39,13 @@ def build_node(facts: ProbeFacts) -> Node:
 
 def _chassis(facts: ProbeFacts, serial: str | None) -> Chassis:
     """Slot and tray as the GPUs of a rack report them, where they agree; the firmware's serial number wins."""
-    sources = (facts.of(name, gpu.GpuFacts) for name in ("nvml", "nvidia_smi"))
-    places = {
-        (g.chassis_serial, g.slot, g.tray) for source in sources if source for g in source.gpus if g.chassis_serial
-    }
+    sources = facts.all_of("gpu", gpu.GpuFacts)
+    places = {(g.chassis_serial, g.slot, g.tray) for _, source in sources for g in source.gpus if g.chassis_serial}
     rack, slot, tray = places.pop() if len(places) == 1 else (None, None, None)
     return Chassis(serial=serial or rack, slot=slot, tray=tray)
 
 
-def _cpu(facts: cpu.Cpu) -> Cpu:
+def _cpu(facts: cpu.CpuPackage) -> Cpu:
     return Cpu(
         vendor=facts.vendor,
         family=facts.family,
@@ -58,5 +56,5 @@ def _cpu(facts: cpu.Cpu) -> Cpu:
     )
 
 
-def _numa_node(node: numa.NumaNode) -> NumaNode:
+def _numa_node(node: numa.NumaNodeFacts) -> NumaNode:
     return NumaNode(id=node.id, cpus=node.cpus, memory_mib=node.memory_mib, distances=list(node.distances))

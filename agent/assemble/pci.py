@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from agent.assemble.facts import ProbeFacts
+from agent.assemble.facts import ProbeFacts, merge_by_key
 from agent.assemble.link_quality import LinkClassifier, is_asleep, is_gone, valid_width
 from agent.assemble.sort_key import sort_key
 from agent.model.link_rate import bandwidth_gbyte_s
@@ -20,12 +20,8 @@ _LOCATION_FIELDS = ("parent", "root_bus")
 
 def merge_functions(facts: ProbeFacts) -> tuple[pci.PciFunction, ...]:
     """Every function once: sysfs wins, lspci fills its missing fields (config space without root)."""
-    live = facts.of("pci", pci.PciFacts)
-    text = facts.of("lspci", pci.PciFacts)
-    by_address = {f.address: f for f in text.functions} if text else {}
-    for function in live.functions if live else ():
-        other = by_address.get(function.address)
-        by_address[function.address] = _fill_function(function, other) if other else function
+    sources = (source.functions for _, source in facts.all_of("pci", pci.PciFacts))
+    by_address = merge_by_key(sources, lambda function: function.address, _fill_function)
     return tuple(sorted(by_address.values(), key=lambda f: sort_key(f.address)))
 
 

@@ -11,7 +11,7 @@ from agent.assemble.facts import ProbeFacts
 from agent.model.nic import Neighbor, Nic, Port, Qos
 
 if TYPE_CHECKING:
-    from probes.dcb.facts import Dcb, DcbFacts, Interface, Marking
+    from probes.dcb.facts import Dcb, DcbFacts, DcbInterface, TrafficMarking
     from probes.netdev import lldp
     from probes.netdev.probe import Netdev
     from probes.rdma.netlink import NetlinkDevice, RdmaNetlinkFacts
@@ -29,7 +29,7 @@ class QosLookup:
         outcome = facts.outcomes.get("dcb")
         self._known = {(row.name, row.pci): row for row in dcb.interfaces} if dcb else None
         self._reason = (outcome.reason if outcome else None) or "DCB was not asked for"
-        self._neighbors: dict[str, list[lldp.Neighbor]] = {}
+        self._neighbors: dict[str, list[lldp.LldpNeighbor]] = {}
         for neighbor in lldp_facts.neighbors if lldp_facts else ():
             self._neighbors.setdefault(neighbor.interface, []).append(neighbor)
 
@@ -65,7 +65,9 @@ def add_markings(nics: Sequence[Nic], facts: ProbeFacts) -> list[Nic]:
     ]
 
 
-def _port(device: str, port: Port, devices: dict[str, NetlinkDevice], markings: dict[tuple[str, int], Marking]) -> Port:
+def _port(
+    device: str, port: Port, devices: dict[str, NetlinkDevice], markings: dict[tuple[str, int], TrafficMarking]
+) -> Port:
     kernel, marking = devices.get(device), markings.get((device, port.port))
     interfaces = [name for number, name in kernel.interfaces if number == port.port] if kernel else []
     return msgspec.structs.replace(
@@ -77,7 +79,7 @@ def _port(device: str, port: Port, devices: dict[str, NetlinkDevice], markings: 
     )
 
 
-def _qos(row: Interface, driver: str | None) -> Qos | None:
+def _qos(row: DcbInterface, driver: str | None) -> Qos | None:
     """Merge all sources, the best first; None where none has data."""
     metres = [
         source.delay
@@ -131,13 +133,13 @@ def _trust(sources: Sequence[Dcb], driver: str | None) -> tuple[str | None, str 
     return None, None
 
 
-def _dscp_prio(row: Interface) -> dict[str, int]:
+def _dscp_prio(row: DcbInterface) -> dict[str, int]:
     """The kernel uses the highest priority of several entries for a DSCP."""
     entries = sorted(entry for entry in _first(row, "applications") or () if entry.selector == "dscp")
     return {str(entry.protocol): entry.priority for entry in entries}
 
 
-def _buffers(row: Interface) -> dict[str, list[int]]:
+def _buffers(row: DcbInterface) -> dict[str, list[int]]:
     both = {"prio_buffer": _list(row, "prio_buffer"), "size_bytes": _list(row, "buffer_bytes")}
     return {name: values for name, values in both.items() if values}
 
@@ -146,16 +148,16 @@ def _owner(modes: Sequence[str] | None) -> str | None:
     return ("host" if "host" in modes else "firmware") if modes else None
 
 
-def _first(row: Interface, name: str) -> Any:
+def _first(row: DcbInterface, name: str) -> Any:
     """The value of the first source that has it."""
     return next((value for source in row.said if (value := getattr(source, name)) is not None), None)
 
 
-def _list(row: Interface, name: str) -> list[Any]:
+def _list(row: DcbInterface, name: str) -> list[Any]:
     return list(_first(row, name) or ())
 
 
-def _neighbor(neighbor: lldp.Neighbor) -> Neighbor:
+def _neighbor(neighbor: lldp.LldpNeighbor) -> Neighbor:
     return Neighbor(
         system=neighbor.system,
         chassis=neighbor.chassis,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from agent.assemble.facts import ProbeFacts
+from agent.assemble.facts import ProbeFacts, merge_by_key
 from agent.assemble.sort_key import sort_key
 from agent.model.nic import Gid, Port
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
-from probes.rdma.link_rate import Rate, parse_rate
-from probes.text import Unparsable
+from probes.rdma.normalize import Rate, parse_rate
+from probes.text import ParseError
 
 _DEVICE_FIELDS = tuple(n for n, default in RdmaDevice._field_defaults.items() if default is None)
 _PORT_FIELDS = tuple(n for n, default in RdmaPort._field_defaults.items() if default is None)
@@ -25,12 +25,8 @@ _NAMED_BY_PLACE = re.compile(
 
 def merge_rdma_devices(facts: ProbeFacts, addresses: Collection[str]) -> list[RdmaDevice]:
     """Every RDMA device once: sysfs wins, the tools fill missing fields. `addresses`: functions on the bus."""
-    live = facts.of("rdma", RdmaFacts)
-    tools = facts.of("rdma_tools", RdmaFacts)
-    by_name = {d.name: d for d in tools.devices} if tools else {}
-    for device in live.devices if live else ():
-        other = by_name.get(device.name)
-        by_name[device.name] = _fill_device(device, other) if other else device
+    sources = (source.devices for _, source in facts.all_of("rdma", RdmaFacts))
+    by_name = merge_by_key(sources, lambda device: device.name, _fill_device)
     netdevs = facts.of("netdev", NetdevFacts)
     by_guid = _addresses_by_guid(netdevs.netdevs if netdevs else ())
     devices = [_locate(device, addresses, by_guid) for device in by_name.values()]
@@ -156,7 +152,7 @@ def _rate(port: RdmaPort, layer: str | None, netdevs: Iterable[Netdev]) -> Rate 
             return Rate(speeds[0] / 1000, None, None)
     try:
         rate = parse_rate(port.rate_text) if port.rate_text else None
-    except Unparsable:
+    except ParseError:
         return None
     if rate and layer == "Ethernet":
         return Rate(rate.gbit_s, None, None)

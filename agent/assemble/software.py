@@ -17,8 +17,8 @@ from probes.system.limits import LimitFacts
 
 if TYPE_CHECKING:
     from probes.kernel.log_facts import KernelLogFacts
-    from probes.nccl.parsers import Setting
-    from probes.nccl.probe import Library, NcclFacts
+    from probes.nccl.jobs import NcclVariable
+    from probes.nccl.probe import NcclFacts, NcclLibraryFile
     from probes.rdma.netlink import RdmaNetlinkFacts
 
 
@@ -151,12 +151,12 @@ def select_parameters(loaded: ModuleFacts | None) -> dict[str, str]:
     return {name: parameters[name][:VALUE_CHARACTERS] for name in PARAMETERS if name in parameters}
 
 
-def _libraries(libraries: Iterable[Library]) -> list[NcclLibrary]:
+def _libraries(libraries: Iterable[NcclLibraryFile]) -> list[NcclLibrary]:
     rows = sorted(libraries, key=lambda library: sort_key(library.path))
     return [NcclLibrary(path=library.path, version=library.version, used_by=library.used_by) for library in rows]
 
 
-def _settings(settings: Iterable[Setting]) -> list[NcclSetting]:
+def _settings(settings: Iterable[NcclVariable]) -> list[NcclSetting]:
     """Settings in the order of files and lines."""
     rows = sorted(settings, key=lambda setting: (sort_key(setting.source), sort_key(setting.key)))
     return [

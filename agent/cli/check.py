@@ -8,10 +8,10 @@ from datetime import datetime, timezone
 from agent.cli.errors import CliError
 from agent.cli.request import ReportRequest
 from agent.model.report import Report
-from agent.outputs.check import nagios, npd, slurm_prolog
+from agent.outputs.check import format_nagios, format_npd, format_slurm_prolog
 from agent.reports import ReportError, read_report
 
-FORMATTERS = {"nagios": nagios, "npd": npd, "slurm-prolog": slurm_prolog}
+FORMATTERS = {"nagios": format_nagios, "npd": format_npd, "slurm-prolog": format_slurm_prolog}
 
 
 def run_check(request: ReportRequest, fail_on: str | None, max_age: float | None, contract: str) -> int:

@@ -14,9 +14,10 @@ from agent.cli import options as opt
 from agent.cli.errors import INTERRUPTED, CliError
 from agent.cli.install_units import install_units
 from agent.cli.netbox import netbox
-from agent.cli.output import open_streams
+from agent.cli.output import DEBUG, open_streams
 from agent.cli.profiles import profiles
 from agent.cli.program import build_program
+from agent.cli.recommend import recommend
 from agent.cli.ship import ship
 from agent.cli.watch import watch
 from agent.version import VERSION
@@ -40,6 +41,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run the program: every expected failure is one line on stderr and an exit code, never a traceback."""
     open_streams()
     debug = "--debug" in arguments
+    DEBUG.set(debug)
     arguments = [argument for argument in arguments if argument != "--debug"]
     failed = CHECK_UNKNOWN if arguments[:1] == ["check"] else USAGE
     try:
@@ -62,6 +64,11 @@ def run(arguments: Sequence[str]) -> int:
         return _print_usage_error(error, failed)
     except typer.Abort:
         return _print_error("interrupted", INTERRUPTED)
+    except Exception as bug:  # the outermost wall: exit code 1 would be a result of `check` and `diff`
+        if debug:
+            raise
+        line = " ".join("".join(c if c.isprintable() else " " for c in f"{type(bug).__name__}: {bug}").split())
+        return _print_error(f"internal error ({line[:300]}); --debug shows where", failed)
     if code == INTERRUPTED:  # typer's result for Ctrl-C
         return _print_error("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else 0
@@ -93,7 +100,7 @@ def _accept_program_options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Log how every probe ended; show tracebacks.")] = False,
 ) -> None:
     """Options of the program itself; `--debug` is removed in `run`, at any position."""
 
@@ -112,7 +119,8 @@ def scan(
     config: opt.ConfigFile = None,
     profile: opt.ProfileName = "auto",
     form: Annotated[
-        opt.ScanFormat | None, typer.Option("--format", help="text (default), json or html.", show_default=False)
+        opt.ScanFormat | None,
+        typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False),
     ] = None,
     output: opt.Output = None,
     capture: Annotated[
@@ -122,15 +130,20 @@ def scan(
     redact: opt.Redact = False,
     no_color: opt.NoColor = False,
     quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
+    brief: Annotated[bool, typer.Option("--brief", help="Only the verdict and one line per finding.")] = False,
+    topology: Annotated[bool, typer.Option("--topology", help="Only the host and its topology.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="All evidence, and every check that could not run.")
+    ] = False,
 ) -> None:
     """Probe a host, build its topology, judge it, write one report. Exit 0 once the report is written."""
     from agent.cli.request import HistoryOptions, ReportRequest
-    from agent.cli.scan import CaptureTarget, run_scan
+    from agent.cli.scan import CaptureTarget, OutputChoice, choose_detail, run_scan
 
     earlier = HistoryOptions(state_dir, accept_inventory, interval)
-    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, verbose, earlier, profile)
-    run_scan(request, form.value if form else None, output, CaptureTarget(capture, redact), no_color)
+    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, earlier, profile)
+    what = OutputChoice(form.value if form else None, output, no_color, choose_detail(brief, topology, verbose))
+    run_scan(request, what, CaptureTarget(capture, redact))
 
 
 @app.command()
@@ -160,14 +173,13 @@ def check(
     ] = None,
     as_: Annotated[opt.CheckAs, typer.Option("--as", help="Whose contract to answer by.")] = opt.CheckAs.NAGIOS,
     quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
 ) -> None:
     """The same as a monitoring plugin: one summary line, a line a finding. Exit 0 ok, 1 warning, 2 error, 3 unknown."""
     from agent.cli.check import run_check
     from agent.cli.request import HistoryOptions, ReportRequest
 
     earlier = HistoryOptions(state_dir, accept_inventory, interval)
-    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, verbose, earlier, profile)
+    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, earlier, profile)
     raise typer.Exit(run_check(request, fail_on.value if fail_on else None, max_age, as_.value))
 
 
@@ -188,15 +200,12 @@ def capture(
     timeout: opt.Timeout = 60.0,
     redact: opt.Redact = False,
     quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
 ) -> None:
     """Record all the evidence of this host into one archive that replays anywhere."""
     from agent.cli.request import ReportRequest
     from agent.cli.scan import CaptureTarget, run_capture
 
-    run_capture(
-        ReportRequest(source, root, None, None, None, timeout, None, quiet, verbose), CaptureTarget(output, redact)
-    )
+    run_capture(ReportRequest(source, root, None, None, None, timeout, None, quiet), CaptureTarget(output, redact))
 
 
 @app.command()
@@ -212,17 +221,16 @@ def diff(
     profile: opt.ProfileName = "auto",
     no_color: opt.NoColor = False,
     quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
 ) -> None:
     """What changed between two reports: devices, links, settings, findings. Exit 0 nothing, 1 something."""
     from agent.cli.diff import run_diff
     from agent.cli.request import ReportRequest
 
-    request = ReportRequest(None, None, None, None, None, timeout, config, quiet, verbose)
+    request = ReportRequest(None, None, None, None, None, timeout, config, quiet)
     raise typer.Exit(run_diff(old, new, request, form.value if form else None, output, no_color))
 
 
-@app.command()
+@app.command(help=f"One report for a neighbour: {opt.EXPORT_FORMS}. Exit 0 once it is written.")
 def export(
     form: Annotated[opt.ExportFormat, typer.Argument(metavar="FORMAT", help="What to write.", show_default=False)],
     source: opt.Source = None,
@@ -238,18 +246,16 @@ def export(
     profile: opt.ProfileName = "auto",
     output: opt.Output = None,
     quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
 ) -> None:
-    """One report for a neighbour: ansible, html, junit, nccl-topo, netbox, nfd, prometheus, slurm or svg. Exit 0
-    once it is written."""
+    """Write one report in a form of agent/outputs/export."""
     from agent.cli.output import deliver
     from agent.cli.request import HistoryOptions, ReportRequest
-    from agent.outputs.export import exported
+    from agent.outputs.export import export_report
 
     earlier = HistoryOptions(state_dir, accept_inventory, interval)
-    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, verbose, earlier, profile)
+    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, earlier, profile)
     exported_report, _ = request.make_report()
-    deliver(exported(form.value, exported_report).encode("utf-8", "replace"), output)
+    deliver(export_report(form.value, exported_report).encode("utf-8", "replace"), output)
 
 
 @app.command()
@@ -285,3 +291,4 @@ app.command()(ship)
 app.command()(watch)
 app.add_typer(netbox, name="netbox")
 app.add_typer(profiles, name="profile")
+app.add_typer(recommend, name="recommend")

@@ -12,8 +12,8 @@ from agent.cli import options as opt
 from agent.cli.errors import CliError
 
 if TYPE_CHECKING:
-    from agent.netbox.matching import Given
-    from agent.netbox.run import Applied, Plan, Wish
+    from agent.netbox.matching import ReportedNode
+    from agent.netbox.run import ApplyOptions, ApplyResult, SyncPlan
 
 IN_STEP, DIFFERS, UNREACHABLE = 0, 1, 2
 INSTALL = "pynetbox is not installed: pip install 'fabricscope[netbox]' (or pip install 'pynetbox>=7.4')"
@@ -71,9 +71,9 @@ def netbox_plan(
     no_color: opt.NoColor = False,
 ) -> None:
     """Say what `apply` would change, and change nothing. Exit 0 nothing, 1 something, 2 NetBox cannot be asked."""
-    wish = _parse_plan_options(create, site, role, device_type, prune, None)
+    options = _parse_plan_options(create, site, role, device_type, prune, None)
     raise typer.Exit(
-        _run_sync(_load_nodes(reports, source, report), (url, token_file, ca, timeout), wish, form, output, no_color)
+        _run_sync(_load_nodes(reports, source, report), (url, token_file, ca, timeout), options, form, output, no_color)
     )
 
 
@@ -97,61 +97,60 @@ def netbox_apply(
     no_color: opt.NoColor = False,
 ) -> None:
     """Bring NetBox in step. Exit 0 it is, 1 not all could be done, 2 NetBox cannot be asked."""
-    wish = _parse_plan_options(create, site, role, device_type, prune, limit_changes)
+    options = _parse_plan_options(create, site, role, device_type, prune, limit_changes)
     nodes = _load_nodes(reports, source, report)
-    raise typer.Exit(_run_sync(nodes, (url, token_file, ca, timeout), wish, form, output, no_color, True))
+    raise typer.Exit(_run_sync(nodes, (url, token_file, ca, timeout), options, form, output, no_color, True))
 
 
 def _parse_plan_options(
     create: bool, site: str | None, role: str | None, device_type: str | None, prune: bool, limit: int | None
-) -> Wish:
+) -> ApplyOptions:
     """Parse what the run may do. Raises CliError."""
-    from agent.netbox.run import Place, Wish
+    from agent.netbox.run import ApplyOptions, DevicePlacement
 
     if not create:
         if role or device_type:
             raise CliError("--role and --device-type are about devices that --create makes")
-        return Wish(None, prune, site, limit)
+        return ApplyOptions(None, prune, site, limit)
     if not (site and role and device_type):
         raise CliError("--create needs --site, --role and --device-type: NetBox has no device without them")
-    return Wish(Place(site, role, device_type), prune, site, limit)
+    return ApplyOptions(DevicePlacement(site, role, device_type), prune, site, limit)
 
 
-def _load_nodes(reports: list[str] | None, source: str | None, report: str | None) -> list[Given]:
+def _load_nodes(reports: list[str] | None, source: str | None, report: str | None) -> list[ReportedNode]:
     """Load the nodes. Raises CliError for the first report that cannot be read."""
     from agent.cli.request import ReportRequest
-    from agent.netbox.matching import Given
-    from agent.outputs.inventory.node import desired
+    from agent.netbox.matching import ReportedNode
+    from agent.outputs.inventory.node import build_desired
     from agent.reports import ReportError, read_report
 
     if reports and (source or report):
         raise CliError("reports and --source or --report exclude each other")
     if not reports:
-        request = ReportRequest(source, None, report, None, None, 30.0, None, False, False)
-        return [Given(desired(request.make_report()[0]), report or source or "this host")]
+        request = ReportRequest(source, None, report, None, None, 30.0, None, False)
+        return [ReportedNode(build_desired(request.make_report()[0]), report or source or "this host")]
     try:
-        return [Given(desired(read_report(path)), path) for path in dict.fromkeys(reports)]
+        return [ReportedNode(build_desired(read_report(path)), path) for path in dict.fromkeys(reports)]
     except ReportError as error:
         raise CliError(str(error)) from error
 
 
 def _run_sync(
-    nodes: list[Given],
+    nodes: list[ReportedNode],
     where: tuple[str | None, str | None, str | None, float],
-    wish: Wish,
+    options: ApplyOptions,
     form: PlanFormat | None,
     output: str | None,
     no_color: bool,
     send: bool = False,
 ) -> int:
     """Plan or apply, print the result and return the exit code. Raises CliError."""
-    from agent.netbox.access import access
+    from agent.netbox.api import NetBoxError, resolve_access
     from agent.netbox.run import apply, plan
-    from agent.netbox.trouble import BadAccess
 
     url, token_file, ca, timeout = where
     try:
-        credentials = access(url, token_file, ca, timeout, os.environ)
+        credentials = resolve_access(url, token_file, ca, timeout, os.environ)
         try:
             from agent.netbox.client import NetBox
         except ImportError as error:
@@ -159,11 +158,11 @@ def _run_sync(
         client = NetBox(credentials)
         client.connect()
         if not send:
-            planned = plan(client, nodes, wish)
+            planned = plan(client, nodes, options)
             _print_plan(planned, None, form, output, no_color)
             return IN_STEP if planned.in_step else DIFFERS
-        applied = apply(client, nodes, wish)
-    except BadAccess as error:
+        applied = apply(client, nodes, options)
+    except NetBoxError as error:
         raise CliError(str(error)) from error
     if applied.stopped:
         raise CliError(f"nothing was sent: {applied.stopped}")
@@ -174,7 +173,7 @@ def _run_sync(
 
 
 def _print_plan(
-    planned: Plan, applied: Applied | None, form: PlanFormat | None, output: str | None, no_color: bool
+    planned: SyncPlan, applied: ApplyResult | None, form: PlanFormat | None, output: str | None, no_color: bool
 ) -> None:
     from agent.cli.output import choose_format, deliver, show
     from agent.netbox.page import data, page

@@ -16,6 +16,7 @@ class ScanFormat(str, Enum):
 
     TEXT = "text"
     JSON = "json"
+    NDJSON = "ndjson"
     HTML = "html"
 
 
@@ -27,7 +28,7 @@ class DiffFormat(str, Enum):
 
 
 class ExportFormat(str, Enum):
-    """Output formats of `export`: agent/outputs/export."""
+    """Output formats of `export`: one module of agent/outputs/export each, which the command line does not import."""
 
     ANSIBLE = "ansible"
     HTML = "html"
@@ -38,6 +39,9 @@ class ExportFormat(str, Enum):
     PROMETHEUS = "prometheus"
     SLURM = "slurm"
     SVG = "svg"
+
+
+EXPORT_FORMS = ", ".join(form.value for form in list(ExportFormat)[:-1]) + f" or {list(ExportFormat)[-1].value}"
 
 
 class ListFormat(str, Enum):
@@ -154,4 +158,3 @@ Redact = Annotated[
 ]
 NoColor = Annotated[bool, typer.Option("--no-color", help="No colours (NO_COLOR too).")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr how every probe ended.")]

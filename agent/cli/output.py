@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, BinaryIO
 
 from agent.cli.errors import CliError
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from agent.outputs.text.lines import Line
 
 
+DEBUG: ContextVar[bool] = ContextVar("debug", default=False)  # --debug, of any command
 FILE_WIDTH = 100  # a text in a file or a pipe has no terminal to fit
 
 
@@ -36,18 +38,18 @@ def show(page: Callable[[int], list[Line]], output: str | None, no_color: bool) 
     """Print a page that is rendered for a width."""
     import shutil
 
-    from agent.outputs.text.lines import ascii_only, plain
+    from agent.outputs.text.lines import to_ascii, to_plain_text
 
     terminal = output is None and sys.stdout.isatty()
     lines = page(shutil.get_terminal_size((FILE_WIDTH, 24)).columns if terminal else FILE_WIDTH)
     if output is None and not _can_encode_lines(sys.stdout.encoding):
-        lines = ascii_only(lines)
+        lines = to_ascii(lines)
     if terminal and not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
-        from agent.outputs.terminal import show as in_colours
+        from agent.outputs.terminal import print_styled as in_colours
 
         in_colours(lines, sys.stdout)
     else:
-        deliver(plain(lines).encode("utf-8", "replace"), output)
+        deliver(to_plain_text(lines).encode("utf-8", "replace"), output)
 
 
 def _can_encode_lines(encoding: str | None) -> bool:
@@ -64,9 +66,17 @@ def choose_format(output: str | None) -> str:
     if output is None:
         return "text"
     suffix = os.path.splitext(output)[1].lower()
-    forms = {".json": "json", ".html": "html", ".htm": "html", ".txt": "text", "": "text"}
+    forms = {
+        ".json": "json",
+        ".ndjson": "ndjson",
+        ".jsonl": "ndjson",
+        ".html": "html",
+        ".htm": "html",
+        ".txt": "text",
+        "": "text",
+    }
     if suffix not in forms:
-        raise CliError(f"{output}: no format has the suffix {suffix}; say --format text, json or html")
+        raise CliError(f"{output}: no format has the suffix {suffix}; use --format text, json, ndjson or html")
     return forms[suffix]
 
 

@@ -59,7 +59,7 @@ def profile_learn(
     from agent.cli.request import ReportRequest
     from agent.platforms.profiles import learn_profile, profile_to_toml
 
-    request = ReportRequest(source, root, report, None, None, timeout, None, quiet, False)
+    request = ReportRequest(source, root, report, None, None, timeout, None, quiet)
     learned, _ = request.make_report()
     if learned.summary.verdict in ("error", "critical"):
         worst = next(iter(learned.findings), None)

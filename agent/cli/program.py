@@ -1,7 +1,8 @@
-"""Adds the `fleet` commands only when they are used: they slow down the start on every node."""
+"""Builds the program for one command line: typer inspects each command it has, and `fleet` is a large import."""
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 
@@ -10,13 +11,19 @@ import typer
 from agent.cli.options import FLEET_HELP
 
 FLEET = "fleet"
+_COMPLETION = "_FABRICSCOPE_COMPLETE"
 _COMPLETION_VARIABLES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")  # the command line to complete
 
 
 def build_program(app: typer.Typer, arguments: Sequence[str]) -> typer.Typer:
-    """Build the program for these arguments; without `fleet` in them, `fleet` is only a name with help."""
+    """Build the program for these arguments: the command they name, else all, with `fleet` as a name with help."""
     if FLEET in arguments or any(FLEET in os.environ.get(variable, "") for variable in _COMPLETION_VARIABLES):
         return build_full_program(app)
+    if _COMPLETION not in os.environ and arguments:
+        if arguments[0] == "--version":
+            return _select(app, "")
+        if arguments[0] in _names(app):
+            return _select(app, arguments[0])
     return _add_fleet(app, typer.Typer(help=FLEET_HELP))
 
 
@@ -32,3 +39,21 @@ def _add_fleet(app: typer.Typer, fleet: typer.Typer) -> typer.Typer:
     app.registered_groups = [group for group in app.registered_groups if group.name != FLEET]
     app.add_typer(fleet, name=FLEET)
     return app
+
+
+def _names(app: typer.Typer) -> set[str | None]:
+    """Names of all commands and groups."""
+    return {*map(_name, app.registered_commands), *(group.name for group in app.registered_groups)} - {FLEET}
+
+
+def _select(app: typer.Typer, name: str) -> typer.Typer:
+    """The same program with this command alone."""
+    selected = copy.copy(app)
+    selected.registered_commands = [command for command in app.registered_commands if _name(command) == name]
+    selected.registered_groups = [group for group in app.registered_groups if group.name == name]
+    return selected
+
+
+def _name(command: typer.models.CommandInfo) -> str:
+    """As typer derives it from a function without a name of its own."""
+    return command.name or getattr(command.callback, "__name__", "").replace("_", "-")

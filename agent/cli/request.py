@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from agent.cli.errors import CliError
+from agent.cli.output import DEBUG
 from agent.config import Configuration, ConfigurationError, load_configuration
 from agent.diagnose import ScanPlan, diagnose, evaluate_report
 from agent.model.profile import BadProfile
@@ -40,7 +41,6 @@ class ReportRequest(NamedTuple):
     timeout: float
     config: str | None
     quiet: bool
-    verbose: bool
     earlier: HistoryOptions = HistoryOptions()
     profile: str = "auto"
 
@@ -84,12 +84,12 @@ class ReportRequest(NamedTuple):
                 if host.live:
                     warn_of_holders(report, warn)
                 if recording is not None and not isinstance(host, FactsSource):
-                    from probes.capture_extras import record_extras
+                    from probes.capture.extras import record_extras
 
                     record_extras(recording, host, EXTRAS_SECONDS, progress)
         except BadSource as error:
             raise CliError(str(error)) from error
-        if self.verbose:
+        if DEBUG.get():
             for run in report.probes:
                 print(
                     f"{run.name:12} {run.status:9} {run.duration_seconds:7.3f} s  {run.reason or ''}", file=sys.stderr
@@ -127,9 +127,9 @@ class ReportRequest(NamedTuple):
         state_dir, accept, _ = self.earlier
         if state_dir is None:
             return None
-        from agent.history.store import remembered
+        from agent.history.store import apply_state_file
 
-        return lambda report: remembered(state_dir, report, warn, keep=not only, accept=accept)
+        return lambda report: apply_state_file(state_dir, report, warn, keep=not only, accept=accept)
 
     def configuration(self) -> Configuration:
         """The configuration of --config. Raises CliError."""

@@ -9,7 +9,7 @@ from agent.cli.errors import CliError
 from agent.cli.output import choose_format, deliver, show
 from agent.cli.request import ReportRequest
 from agent.model.report import Report
-from agent.reports import ReportError, encode_report
+from agent.reports import ReportError, encode_line, encode_report
 from agent.version import VERSION
 
 if TYPE_CHECKING:
@@ -25,30 +25,47 @@ class CaptureTarget(NamedTuple):
     redact: bool
 
 
-def run_scan(
-    request: ReportRequest, form_option: str | None, output: str | None, target: CaptureTarget, no_color: bool
-) -> None:
+class OutputChoice(NamedTuple):
+    """What a scan writes, and where."""
+
+    form: str | None
+    output: str | None
+    no_color: bool
+    detail: str = "normal"
+
+
+def choose_detail(brief: bool, topology: bool, verbose: bool) -> str:
+    """How much of the text to show. Raises CliError for more than one option."""
+    chosen = [name for name, given in (("brief", brief), ("topology", topology), ("verbose", verbose)) if given]
+    if len(chosen) > 1:
+        raise CliError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
+    return chosen[0] if chosen else "normal"
+
+
+def run_scan(request: ReportRequest, choice: OutputChoice, target: CaptureTarget) -> None:
     """Run `scan`: write one report to stdout or a file."""
-    form = form_option or choose_format(output)
+    form, output = choice.form or choose_format(choice.output), choice.output
+    if choice.detail != "normal" and form != "text":
+        raise CliError(f"--{choice.detail} is an option of the text, and the format is {form}")
     if target.redact and target.place is None:
-        raise CliError("--redact is about what --capture writes; the report itself names everything")
+        raise CliError("--redact needs --capture: it redacts the capture, not the report")
     report, recording = request.make_report(record=target.place is not None)
     if target.place is not None:
         _write_capture(recording, target, report)
-    if form == "json":
+    if form in ("json", "ndjson"):
         try:
-            data = encode_report(report)
+            data = encode_report(report) if form == "json" else encode_line(report)
         except ReportError as error:
             raise CliError(str(error)) from error
         deliver(data, output)
     elif form == "html":
-        from agent.outputs.export import exported
+        from agent.outputs.export import export_report
 
-        deliver(exported("html", report).encode("utf-8", "replace"), output)
+        deliver(export_report("html", report).encode("utf-8", "replace"), output)
     else:
-        from agent.outputs.text import page
+        from agent.outputs.text.page import Detail, render_page
 
-        show(lambda width: page(report, width), output, no_color)
+        show(lambda width: render_page(report, width, Detail(choice.detail)), output, choice.no_color)
 
 
 def run_capture(request: ReportRequest, target: CaptureTarget) -> None:
@@ -64,10 +81,10 @@ def _write_capture(recording: Recording | None, target: CaptureTarget, report: R
 
     host = report.node.hostname or "unknown-host"
     if target.redact:
-        from probes.redact.redact import Unredactable, redacted
+        from probes.redact.redact import Unredactable, redact_recording
 
         try:
-            recording, texts = redacted(recording)
+            recording, texts = redact_recording(recording)
         except Unredactable as error:
             raise CliError(str(error)) from error
         host = texts.names.host(host)

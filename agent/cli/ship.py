@@ -83,11 +83,11 @@ def _merge_options(options: ShipSettings, config: str | None) -> ShipSettings:
     from agent.config import ConfigurationError, load_ship_settings
 
     try:
-        from_file = msgspec.structs.asdict(load_ship_settings(config))
+        file_values = msgspec.structs.asdict(load_ship_settings(config))
     except ConfigurationError as error:
         raise CliError(str(error)) from error
-    from_options = {name: value for name, value in msgspec.structs.asdict(options).items() if value is not None}
-    return type(options)(**{**from_file, **from_options})
+    given = {name: value for name, value in msgspec.structs.asdict(options).items() if value is not None}
+    return type(options)(**{**file_values, **given})
 
 
 def _run_ship(reports: list[str], options: ShipSettings, quiet: bool) -> int:
@@ -129,12 +129,12 @@ def _run_ship(reports: list[str], options: ShipSettings, quiet: bool) -> int:
         result = run_ship(reports, target, spool, until, RetryPolicy(), _warn)
     except OSError as error:
         raise CliError(f"{error.filename or place}: {error.strerror}; --spool says where reports may wait") from error
-    return _print_summary(result, problem, target.label if target else "", spool, quiet)
+    return _report_result(result, problem, target.label if target else "", spool, quiet)
 
 
-def _print_summary(result: RunResult, problem: str | None, target_name: str, spool: Spool, quiet: bool) -> int:
+def _report_result(result: RunResult, problem: str | None, label: str, spool: Spool, quiet: bool) -> int:
     if result.accepted and not quiet:
-        sys.stdout.write(f"handed over {_count_reports(result.accepted)} to {target_name}\n")
+        sys.stdout.write(f"handed over {_count_reports(result.accepted)} to {label}\n")
     why = f": {result.reason}" if result.reason else ""
     dropped = sum(result.dropped.values())
     if dropped:

@@ -14,9 +14,9 @@ from agent.cli import options as opt
 if TYPE_CHECKING:
     from agent.cli.request import ReportRequest
     from agent.model.report import Report
-    from agent.watch.judging import Judge, Judged, Remember
-    from agent.watch.pace import Turn
-    from agent.watch.signals import Signals
+    from agent.watch.debounce import Batch
+    from agent.watch.evaluate import AddHistory, Evaluation, Evaluator
+    from agent.watch.loop import WatchSignals
 
 
 STDOUT = 1
@@ -71,40 +71,37 @@ def watch(
     """Stay, and judge again when the kernel says that something changed. SIGUSR1: a full scan now. Exit 0."""
     from agent.cli.request import HistoryOptions, ReportRequest
 
-    request = ReportRequest(
-        None, root, None, only, skip, timeout, config, quiet, verbose, HistoryOptions(state_dir), profile
-    )
-    _watch(request, settle, every, _WatchOutput(form, output, request))
+    request = ReportRequest(None, root, None, only, skip, timeout, config, quiet, HistoryOptions(state_dir), profile)
+    _watch(request, settle, every, _WatchOutput(form, output, verbose))
 
 
 def _watch(request: ReportRequest, settle: float, every: float, reporter: _WatchOutput) -> None:
     """Run until a signal. Raises CliError."""
-    from agent.watch.loop import Watch
-    from agent.watch.pace import Pace
-    from agent.watch.signals import Signals
+    from agent.watch.debounce import Debouncer
+    from agent.watch.loop import Watch, WatchSignals
     from probes.kernel.events import listeners
 
-    with Signals() as signals:
-        judge = _build_judge(request, signals, reporter)
+    with WatchSignals() as signals:
+        evaluator = _build_evaluator(request, signals, reporter)
         places, refused = listeners()
         try:
             for line in refused:
-                reporter.say(line)
+                reporter.warn(line)
             if not request.quiet:
                 names = ", ".join(listener.name for listener in places) or "nothing"
-                reporter.say(f"listens to {names}; a full scan every {every:g} s")
-            Watch(places, Pace(settle, every), judge, signals, reporter).run()
+                reporter.warn(f"listens to {names}; a full scan every {every:g} s")
+            Watch(places, Debouncer(settle, every), evaluator, signals, reporter).run()
         finally:
             for place in places:
                 place.close()
 
 
-def _build_judge(request: ReportRequest, signals: Signals, reporter: _WatchOutput) -> Judge:
-    """Build the judge, with all options checked. Raises CliError."""
+def _build_evaluator(request: ReportRequest, signals: WatchSignals, reporter: _WatchOutput) -> Evaluator:
+    """Build the evaluator, with all options checked. Raises CliError."""
     from agent.cli.errors import CliError
     from agent.cli.request import parse_probe_names
     from agent.diagnose import ScanPlan
-    from agent.watch.judging import Judge
+    from agent.watch.evaluate import Evaluator
     from probes.host.interface import Host
     from probes.sources.open_source import BadSource, open_source
     from probes.topology_files.preparsed import FactsSource
@@ -130,18 +127,18 @@ def _build_judge(request: ReportRequest, signals: Signals, reporter: _WatchOutpu
     why = getattr(host(), "other_kernel", None)
     if why:
         raise CliError(f"--root: the kernel that runs here is listened to, and {why.removeprefix('not asked: ')}")
-    return Judge(host, plan, _history_of(request, reporter), reporter.earlier(), signals)
+    return Evaluator(host, plan, _history_of(request, reporter), reporter.earlier(), signals)
 
 
-def _history_of(request: ReportRequest, reporter: _WatchOutput) -> Remember | None:
+def _history_of(request: ReportRequest, reporter: _WatchOutput) -> AddHistory | None:
     """The history function of the state directory; None: of this process alone."""
     directory = request.earlier.state_dir
     if directory is None:
         return None
-    from agent.history.store import remembered
+    from agent.history.store import apply_state_file
 
     def known(report: Report, whole: bool) -> Report:
-        return remembered(directory, report, reporter.say_once, keep=whole and not request.only)
+        return apply_state_file(directory, report, reporter.warn_once, keep=whole and not request.only)
 
     return known
 
@@ -149,12 +146,12 @@ def _history_of(request: ReportRequest, reporter: _WatchOutput) -> Remember | No
 class _WatchOutput:
     """Where results go: stdout, the report's file, stderr."""
 
-    def __init__(self, form: WatchFormat, output: str | None, request: ReportRequest) -> None:
+    def __init__(self, form: WatchFormat, output: str | None, verbose: bool) -> None:
         self._form = form
         self._output = output
-        self._verbose = request.verbose
+        self._verbose = verbose
         self._written = False
-        self._said: set[str] = set()
+        self._printed: set[str] = set()
 
     def earlier(self) -> Report | None:
         """The report of a former run in the output file; None if there is none or it cannot be read."""
@@ -165,41 +162,41 @@ class _WatchOutput:
         try:
             return read_report(self._output)
         except ReportError as error:
-            self.say(f"not compared with an earlier report: {error}")
+            self.warn(f"not compared with an earlier report: {error}")
             return None
 
-    def tell(self, turn: Turn, judged: Judged) -> None:
+    def write_changes(self, batch: Batch, evaluation: Evaluation) -> None:
         """Write the changes to stdout, unbuffered, so that nothing is lost at the end. Raises OSError."""
         from agent.cli.request import warn_of_holders
-        from agent.watch.lines import describe_processes, ndjson, reasons, text
+        from agent.watch.output import describe_processes, format_ndjson, format_reasons, format_text
 
         if self._form is WatchFormat.NDJSON:
-            data = ndjson(turn, judged)
+            data = format_ndjson(batch, evaluation)
         else:
-            data = "".join(f"{line}\n" for line in text(turn, judged)).encode("utf-8", "replace")
+            data = "".join(f"{line}\n" for line in format_text(batch, evaluation)).encode("utf-8", "replace")
         while data:
             data = data[os.write(STDOUT, data) :]
-        for line in describe_processes(turn):
-            self.say(line)
-        warn_of_holders(judged.report, self.say_once)
+        for line in describe_processes(batch):
+            self.warn(line)
+        warn_of_holders(evaluation.report, self.warn_once)
         if self._verbose:
-            read = "all probes" if turn.full else ", ".join(judged.read)
-            took = f"{judged.report.duration_seconds:.1f} s"
-            self.say(f"judged in {took}: {reasons(turn)}; read {read}; changes: {len(judged.changes)}")
+            read = "all probes" if batch.full else ", ".join(evaluation.read)
+            took = f"{evaluation.report.duration_seconds:.1f} s"
+            self.warn(f"judged in {took}: {format_reasons(batch)}; read {read}; changes: {len(evaluation.changes)}")
 
-    def say(self, text: str) -> None:
+    def warn(self, text: str) -> None:
         """One line on stderr."""
         print(f"fabricscope: {text}"[:1000], file=sys.stderr, flush=True)
 
-    def say_once(self, text: str) -> None:
+    def warn_once(self, text: str) -> None:
         """Print one line on stderr, unless it was printed before."""
-        if len(self._said) > REMEMBERED_LINES:
-            self._said.clear()
-        if text not in self._said:
-            self._said.add(text)
-            self.say(text)
+        if len(self._printed) > REMEMBERED_LINES:
+            self._printed.clear()
+        if text not in self._printed:
+            self._printed.add(text)
+            self.warn(text)
 
-    def keep(self, report: Report) -> None:
+    def write_report(self, report: Report) -> None:
         """Write the report's file, before its changes are printed. Raises CliError if it can never be written.
 
         A disk that fills up later is reported, and the write is retried.
@@ -215,6 +212,6 @@ class _WatchOutput:
             why = f"{self._output}: {error.strerror}" if isinstance(error, OSError) else str(error)
             if not self._written:
                 raise CliError(why) from error
-            self.say_once(f"the report is not kept: {why}")
+            self.warn_once(f"the report is not kept: {why}")
             return
         self._written = True

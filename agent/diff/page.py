@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from agent.diff.change import GROUPS, Change, Diff, Side, Value
 from agent.diff.ledger import natural, subject_kind
-from agent.outputs.text.lines import BLANK, Line, heading, line, paragraph
+from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
 SHOWN = 6  # subjects of one change, and changes of one kind, before the rest is only counted
 MARKS = {"gone": "-", "lost": "?", "gained": "?", "new": "+", "grew": "^"}
@@ -18,22 +18,22 @@ WORDS = {"lost": "no longer known", "gained": "known now", "reset": "reset"}
 
 def page(diff: Diff, width: int = 80) -> list[Line]:
     """The whole comparison, at most `width` columns wide where it can be folded."""
-    lines = [*paragraph(f"OLD  {_side(diff.old)}", width, "     ", "dim", first=""), *_new(diff, width)]
+    lines = [*wrap_paragraph(f"OLD  {_side(diff.old)}", width, "     ", "dim", first=""), *_new(diff, width)]
     for note in diff.notes:
-        lines += paragraph(note, width, "  ", "warning", first="! ")
+        lines += wrap_paragraph(note, width, "  ", "warning", first="! ")
     if not diff.changes:
-        return [*lines, line(("no differences", "ok"))]
+        return [*lines, make_line(("no differences", "ok"))]
     for group in GROUPS:
         changes = [change for change in diff.changes if change.group == group]
         if changes:
-            lines += [BLANK, heading(group.capitalize())]
+            lines += [BLANK, make_heading(group.capitalize())]
             for similar in _similar(changes):
                 lines += _told(similar, width)
     return lines
 
 
 def _new(diff: Diff, width: int) -> list[Line]:
-    return paragraph(f"NEW  {_side(diff.new)}", width, "     ", "dim", first="")
+    return wrap_paragraph(f"NEW  {_side(diff.new)}", width, "     ", "dim", first="")
 
 
 def _side(side: Side) -> str:
@@ -55,12 +55,12 @@ def _told(changes: list[Change], width: int) -> list[Line]:
     shown = changes if len(changes) <= SHOWN else changes[: SHOWN - 1]
     for change in shown:
         mark = MARKS.get(change.kind, "~")
-        lines += paragraph(sentence(change), width, "      ", STYLES.get(change.kind, ""), first=f"  {mark} ")
+        lines += wrap_paragraph(sentence(change), width, "      ", STYLES.get(change.kind, ""), first=f"  {mark} ")
     rest = changes[len(shown) :]
     if rest:
         labels = [place.label for change in rest for place in change.subjects]
         text = f"{rest[0].what} {rest[0].kind} otherwise on {folded(labels)}"
-        lines += paragraph(text, width, "      ", "dim", first="    ")
+        lines += wrap_paragraph(text, width, "      ", "dim", first="    ")
     return lines
 
 

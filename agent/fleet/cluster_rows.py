@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import ibis.expr.types as ir
-
 from agent.fleet.cluster.from_reports import Tables as Rows
 from agent.fleet.cluster.from_reports import tables
 from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import Query, identifiers, query, quote, statement, table_query
 
 
 def telling(source: Tables, beside_files: bool) -> Rows:
@@ -23,22 +22,16 @@ class _Telling:
 
     def columns(self, table: str, names: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
         """The rows, in any order."""
-        return self._source.rows(self._chosen(table).select(*names))
+        return self._source.rows(telling_rows(table, names, self._beside_files))
 
-    def _chosen(self, table: str) -> ir.Table:
-        rows = self._source.latest(table)
-        if table == "port":  # all those of the adapter: one of several is called otherwise than the only one
-            chosen = self._ports().view()
-            return rows.semi_join(chosen, [rows.node == chosen.node, rows.nic == chosen.nic])
-        if table == "nic":
-            chosen = self._ports()
-            return rows.semi_join(chosen, [rows.node == chosen.node, rows.id == chosen.nic])
-        if table == "netdev":
-            return rows.filter(rows.neighbor_port.notnull())
-        if table == "gpu":
-            return rows.filter(rows.cluster_uuid.notnull())
-        return rows
 
-    def _ports(self) -> ir.Table:
-        ports = self._source.latest("port")
-        return ports.filter(ports.link_layer == "InfiniBand" if self._beside_files else ports.neighbor_guid.notnull())
+def telling_rows(table: str, names: tuple[str, ...], beside_files: bool) -> Query:
+    """Columns of the rows of a table that tell something."""
+    columns = identifiers(names, "thing")
+    if table in ("port", "nic"):
+        adapter = quote("nic" if table == "port" else "id", "thing")
+        which = statement("cluster", "infiniband" if beside_files else "known_neighbor")
+        return query("cluster", "adapters", columns=columns, table=quote(table), adapter=adapter, which=which)
+    if table in ("netdev", "gpu"):
+        return query("cluster", "interfaces" if table == "netdev" else "gpus", columns=columns)
+    return table_query(table, names)

@@ -16,22 +16,22 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from agent.history.state import STATE, State, accepted, compared, remember
+from agent.history.state import STATE, HostState, accept_inventory, add_history, update_state
 from agent.model.report import CountersWindow, History, Report
 from agent.reports import replace_file
 
 STATE_LIMIT_BYTES = 8 << 20
 LOCK_SECONDS = 5.0  # how long another run may hold the directory
-_FAMILY = STATE.partition("/")[0]
-_OPEN = os.O_CLOEXEC | os.O_NOFOLLOW
-Say = Callable[[str], None]
+_SCHEMA_FAMILY = STATE.partition("/")[0]
+_OPEN_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
+Warn = Callable[[str], None]
 
 
-class _Head(msgspec.Struct):
+class _SchemaHead(msgspec.Struct):
     schema: str = ""
 
 
-class Unusable(Exception):
+class StateError(Exception):
     """Why a state cannot be used; `replace`: it is damaged, and may be put aside for a new one."""
 
     def __init__(self, why: str, replace: bool = False) -> None:
@@ -39,89 +39,89 @@ class Unusable(Exception):
         self.replace = replace
 
 
-def remembered(directory: str, report: Report, say: Say, keep: bool = True, accept: bool = False) -> Report:
+def apply_state_file(directory: str, report: Report, warn: Warn, keep: bool = True, accept: bool = False) -> Report:
     """The report with what earlier runs left in the directory; this run is left there too, where `keep`.
 
     `accept`: what is here now is the inventory. `say` gets one line for whatever keeps the state from being used.
     """
-    name = _name(report)
+    name = _state_file_name(report)
     if name is None:
-        return _without(report, "nothing says which host this is: it is not remembered", say)
+        return _without_history(report, "nothing says which host this is: it is not remembered", warn)
     path = os.path.join(directory, name)
     try:
         if keep:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(directory)
-        with _locked(directory) as writable:
+        with _lock(directory) as writable:
             if keep and not writable:
-                say(f"this run is not remembered: {directory} cannot be written")
-            return _turned(path, report, say, keep and writable, accept)
-    except (OSError, Unusable) as error:
+                warn(f"this run is not remembered: {directory} cannot be written")
+            return _compare_and_save(path, report, warn, keep and writable, accept)
+    except (OSError, StateError) as error:
         text = f"{directory}: {error.strerror}" if isinstance(error, OSError) else str(error)
-        return _without(report, f"the state cannot be used: {text}", say)
+        return _without_history(report, f"the state cannot be used: {text}", warn)
 
 
-def _turned(path: str, report: Report, say: Say, keep: bool, accept: bool) -> Report:
+def _compare_and_save(path: str, report: Report, warn: Warn, keep: bool, accept: bool) -> Report:
     """Read, compare, write, while nobody else does."""
     state, damage = None, None
     try:
-        state = load(path)
-    except Unusable as error:
+        state = load_state(path)
+    except StateError as error:
         damage = f"the state cannot be used: {error}"
         if not error.replace:
-            return _without(report, damage, say)
+            return _without_history(report, damage, warn)
         if keep:
             with contextlib.suppress(OSError):
                 os.replace(path, f"{path}.damaged")
                 damage += f"; it is kept as {os.path.basename(path)}.damaged, and a new one begun"
     if accept:
-        state = accepted(state, report)
-    made = compared(state, report)
+        state = accept_inventory(state, report)
+    result = add_history(state, report)
     if damage:
-        made = _without(report, damage, say)
+        result = _without_history(report, damage, warn)
     if keep:
         try:
-            save(path, remember(state, report))
-        except (OSError, Unusable) as error:
+            save_state(path, update_state(state, report))
+        except (OSError, StateError) as error:
             text = error.strerror if isinstance(error, OSError) else error
-            say(f"this run is not remembered: {path}: {text}")
-    return made
+            warn(f"this run is not remembered: {path}: {text}")
+    return result
 
 
-def load(path: str) -> State | None:
-    """The state of a file; None where there is none. Raises Unusable, OSError."""
+def load_state(path: str) -> HostState | None:
+    """The state of a file; None where there is none. Raises StateError, OSError."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _OPEN)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _OPEN_FLAGS)
     except FileNotFoundError:
         return None
     except OSError as error:
         why = "a symbolic link, which is not followed" if error.errno == errno.ELOOP else error.strerror
-        raise Unusable(f"{path}: {why}") from error
+        raise StateError(f"{path}: {why}") from error
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Unusable(f"{path}: is there, and is no file")
+            raise StateError(f"{path}: is there, and is no file")
         data = file.read(STATE_LIMIT_BYTES + 1)
     if len(data) > STATE_LIMIT_BYTES:
-        raise Unusable(f"{path}: larger than a state can be ({STATE_LIMIT_BYTES} bytes)", replace=True)
+        raise StateError(f"{path}: larger than a state can be ({STATE_LIMIT_BYTES} bytes)", replace=True)
     try:
-        schema = msgspec.json.decode(data, type=_Head).schema
+        schema = msgspec.json.decode(data, type=_SchemaHead).schema
         if schema == STATE:
-            return msgspec.json.decode(data, type=State)
+            return msgspec.json.decode(data, type=HostState)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Unusable(f"{path}: damaged: {error}", replace=True) from error
-    if schema.startswith(f"{_FAMILY}/"):
-        raise Unusable(f"{path}: {schema[:40]} is of another version, this one reads {STATE}; it is left alone")
-    raise Unusable(f"{path}: no state of ours; it is left alone")
+        raise StateError(f"{path}: damaged: {error}", replace=True) from error
+    if schema.startswith(f"{_SCHEMA_FAMILY}/"):
+        raise StateError(f"{path}: {schema[:40]} is of another version, this one reads {STATE}; it is left alone")
+    raise StateError(f"{path}: no state of ours; it is left alone")
 
 
-def save(path: str, state: State) -> None:
-    """Write the file whole or not at all. Raises OSError, Unusable. Only under the lock: the temporary name is fixed,
+def save_state(path: str, state: HostState) -> None:
+    """Write the file whole or not at all. Raises OSError, StateError. Only under the lock: the temporary name is fixed,
     so that a run that is killed leaves one file at most, which the next one writes over."""
     data = msgspec.json.encode(state, order="deterministic")
     if len(data) > STATE_LIMIT_BYTES:
         data = msgspec.json.encode(msgspec.structs.replace(state, samples=state.samples[-1:]), order="deterministic")
     if len(data) > STATE_LIMIT_BYTES:
-        raise Unusable(f"{len(data)} bytes, more than a state can be ({STATE_LIMIT_BYTES})")
+        raise StateError(f"{len(data)} bytes, more than a state can be ({STATE_LIMIT_BYTES})")
     new = f"{path}.new"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(new)  # whatever it is: a pipe would be waited for, and another name of a file written over
@@ -129,23 +129,25 @@ def save(path: str, state: State) -> None:
 
 
 @contextlib.contextmanager
-def _locked(directory: str) -> Iterator[bool]:
-    """Hold the directory. False where it can be read and not written. Raises OSError, Unusable."""
+def _lock(directory: str) -> Iterator[bool]:
+    """Hold the directory. False where it can be read and not written. Raises OSError, StateError."""
     try:
-        descriptor = os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | _OPEN, 0o644)
+        descriptor = os.open(
+            os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | _OPEN_FLAGS, 0o644
+        )
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EROFS, errno.EPERM) or not os.path.isdir(directory):
             raise
         yield False
         return
     try:
-        _wait(descriptor, directory)
+        _wait_for_lock(descriptor, directory)
         yield True
     finally:
         os.close(descriptor)
 
 
-def _wait(descriptor: int, directory: str) -> None:
+def _wait_for_lock(descriptor: int, directory: str) -> None:
     until = time.monotonic() + LOCK_SECONDS
     while True:
         try:
@@ -153,11 +155,11 @@ def _wait(descriptor: int, directory: str) -> None:
             return
         except BlockingIOError:
             if time.monotonic() > until:
-                raise Unusable(f"{directory}: another run holds it for more than {LOCK_SECONDS:.0f} s") from None
+                raise StateError(f"{directory}: another run holds it for more than {LOCK_SECONDS:.0f} s") from None
             time.sleep(0.05)
 
 
-def _name(report: Report) -> str | None:
+def _state_file_name(report: Report) -> str | None:
     """The file of a host: by machine id, never by a name that may change; a container is a host of its own.
 
     The machine id itself is not to be shown around (machine-id(5)).
@@ -170,8 +172,8 @@ def _name(report: Report) -> str | None:
     return f"host-{hashlib.sha256(f'fabricscope {own}{seen_from}'.encode()).hexdigest()[:16]}.json"
 
 
-def _without(report: Report, why: str, say: Say) -> Report:
+def _without_history(report: Report, why: str, warn: Warn) -> Report:
     """The report of a run that knows of no earlier one, and why."""
-    say(why)
+    warn(why)
     window = report.counters_window or CountersWindow(reset_reason=why)
     return msgspec.structs.replace(report, counters_window=window, history=History(reason=why))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 SEVERITIES = ("info", "warning", "error", "critical")  # rising
+VERDICTS = ("critical", "error", "warning", "unknown", "ok", "nothing_to_check")  # worst first
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +65,7 @@ class Gpudirect(msgspec.Struct, frozen=True, kw_only=True):
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict, and how many findings of each severity."""
 
-    verdict: str  # ok | warning | error | critical | unknown
+    verdict: str  # ok | warning | error | critical | unknown | nothing_to_check
     counts: dict[str, int]
     unknown_rules: list[str] = []
+    devices_unread: str | None = None  # why GPUs or NICs may exist that are not listed; null: all of them are

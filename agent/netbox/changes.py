@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -30,56 +31,103 @@ STAGES = (
 )
 
 
-class Ref(NamedTuple):
+class ObjectRef(NamedTuple):
     """An object by what tells it from others: the device it is of (or ""), and its name there."""
 
     kind: str
-    of: str
+    device_key: str
     name: str
 
 
-class Change(msgspec.Struct, frozen=True):
+class NetBoxChange(msgspec.Struct, frozen=True):
     """One object to be made, altered or deleted."""
 
     stage: str
     action: str  # create | update | delete
     kind: str
-    of: str  # the device's key; "": shared by all
+    device_key: str  # the device's key; "": shared by all
     name: str  # for people, too
     body: dict[str, Any] = {}  # as it is sent; values may be a Ref
     id: int | None = None
     before: dict[str, str] = {}  # for people: what it was, by field
     after: dict[str, str] = {}
     step: int = 0  # within its stage: one after the other
-    needs: tuple[Ref, ...] = ()  # not done where a change of one of these failed
+    needs: tuple[ObjectRef, ...] = ()  # not done where a change of one of these failed
 
     @property
-    def ref(self) -> Ref:
+    def ref(self) -> ObjectRef:
         """What others call it."""
-        return Ref(self.kind, self.of, self.name)
+        return ObjectRef(self.kind, self.device_key, self.name)
 
 
-class Note(NamedTuple):
+class PlanNote(NamedTuple):
     """What is told and not done. `conflict`: NetBox and the node disagree, and a person has to say who is right."""
 
-    of: str
+    device_key: str
     text: str
     conflict: bool = False
 
 
-class Differences(NamedTuple):
+class DiffResult(NamedTuple):
     """Of one device, or of what all share."""
 
-    changes: list[Change]
-    notes: list[Note]
+    changes: list[NetBoxChange]
+    notes: list[PlanNote]
 
 
-def resolved(value: Any, ids: dict[Ref, int]) -> Any:
+def resolve_refs(value: Any, ids: dict[ObjectRef, int]) -> Any:
     """A body with ids for names. Raises KeyError with the first Ref that has none."""
-    if isinstance(value, Ref):
+    if isinstance(value, ObjectRef):
         return ids[value]
     if isinstance(value, dict):
-        return {name: resolved(each, ids) for name, each in value.items()}
+        return {name: resolve_refs(item, ids) for name, item in value.items()}
     if isinstance(value, list):
-        return [resolved(each, ids) for each in value]
+        return [resolve_refs(item, ids) for item in value]
     return value
+
+
+class OrderedMoves(NamedTuple):
+    """Steps of (who, where to), one after the other; and who cannot move, as a place is held by one that stays."""
+
+    steps: list[tuple[int, str]]
+    stuck: list[int]
+
+
+def order_moves(places: Mapping[int, str], targets: Mapping[int, str], aside: str) -> OrderedMoves:
+    """From where each is to where it belongs. `places`: of all, also of those that stay; `aside`: an empty place.
+
+    >>> order_moves({1: "a", 2: "b"}, {1: "b", 2: "a"}, "x")
+    OrderedMoves(steps=[(1, 'x'), (2, 'a'), (1, 'b')], stuck=[])
+    >>> order_moves({1: "a", 2: "b", 3: "c"}, {1: "b", 2: "c"}, "x")
+    OrderedMoves(steps=[], stuck=[2, 1])
+    """
+    where, held = dict(places), {place: who for who, place in places.items()}
+    waiting = {who: to for who, to in targets.items() if where.get(who) != to}
+    steps: list[tuple[int, str]] = []
+    stuck: list[int] = []
+
+    def move(who: int, to: str) -> None:
+        held.pop(where.get(who, ""), None)
+        where[who], held[to] = to, who
+        steps.append((who, to))
+
+    while waiting:
+        free = [who for who, to in waiting.items() if to not in held]
+        blocked = [who for who, to in waiting.items() if to in held and held[to] not in waiting]
+        if free:
+            move(free[0], waiting.pop(free[0]))
+        elif blocked:
+            stuck += blocked
+            waiting = {who: to for who, to in waiting.items() if who not in blocked}
+        else:
+            move(_find_ring_member(waiting, held), aside)
+    return OrderedMoves(steps, stuck)
+
+
+def _find_ring_member(waiting: Mapping[int, str], held: Mapping[str, int]) -> int:
+    """One that holds what another of its ring waits for: everybody's place is held by somebody who waits."""
+    who, seen = next(iter(waiting)), set()
+    while who not in seen:
+        seen.add(who)
+        who = held[waiting[who]]
+    return who

@@ -15,16 +15,14 @@ import requests
 import urllib3
 from requests.adapters import HTTPAdapter
 
-from agent.netbox.access import Access
-from agent.netbox.asking import Row
-from agent.netbox.trouble import BadAccess, Forbidden, Rejected, Unsure
-from agent.outputs.formatting import line
+from agent.netbox.api import NetBoxAccess, NetBoxError, OutcomeUnknown, RequestForbidden, RequestRejected, Row
+from agent.outputs.formatting import clean_line
 
 CONNECT_SECONDS = 10.0
-PAGE = 250  # rows of one answer; NetBox may give fewer (MAX_PAGE_SIZE)
-OLDEST = (4, 3)  # modules instead of inventory items; MAC addresses as objects
-_AGAIN = (429, 502, 503, 504)
-_NOT_DONE = (429, 503)  # what a server says before it did anything
+PAGE_ROWS = 250  # rows of one answer; NetBox may give fewer (MAX_PAGE_SIZE)
+MINIMUM_VERSION = (4, 3)  # modules instead of inventory items; MAC addresses as objects
+_RETRY_STATUSES = (429, 502, 503, 504)
+_NOT_DONE_STATUSES = (429, 503)  # what a server says before it did anything
 _MOST_WAIT_SECONDS = 60
 _ENDPOINTS = {
     "device": "dcim.devices",
@@ -47,52 +45,53 @@ _ENDPOINTS = {
 class NetBox:
     """A NetBox behind its REST API."""
 
-    def __init__(self, access: Access, backoff_seconds: float = 0.5) -> None:
+    def __init__(self, access: NetBoxAccess, backoff_seconds: float = 0.5) -> None:
         self.url = access.url
         self._api = pynetbox.api(access.url)  # without the token: the session's own header serves every version of it
-        self._api.http_session = _session(access, backoff_seconds)
+        self._api.http_session = _make_session(access, backoff_seconds)
 
     def connect(self) -> str:
         """The version of its API. Raises BadAccess."""
-        with self._failing("GET"):
+        with self._translate_errors("GET"):
             version = str(self._api.version)
-        said = re.match(r"(\d+)\.(\d+)", version)
-        if said is None:
-            raise BadAccess(f"{self.url} answers, and is no NetBox: no version in its answer")
-        if (int(said[1]), int(said[2])) < OLDEST:
-            raise BadAccess(f"{self.url} is NetBox {line(version, 20)}; {OLDEST[0]}.{OLDEST[1]} or later is needed")
-        return line(version, 20)
+        match = re.match(r"(\d+)\.(\d+)", version)
+        if match is None:
+            raise NetBoxError(f"{self.url} answers, and is no NetBox: no version in its answer")
+        if (int(match[1]), int(match[2])) < MINIMUM_VERSION:
+            minimum = ".".join(map(str, MINIMUM_VERSION))
+            raise NetBoxError(f"{self.url} is NetBox {clean_line(version, 20)}; {minimum} or later is needed")
+        return clean_line(version, 20)
 
     def read(self, kind: str, **filters: Any) -> list[Row]:
         """All rows of a kind, page by page, in the order of their ids. Raises BadAccess."""
         rows: list[Row] = []
-        with self._failing("GET", kind):
+        with self._translate_errors("GET", kind):
             while True:
-                page = self._endpoint(kind).filter(ordering="id", limit=PAGE, offset=len(rows), **filters)
-                got = [dict(row) for row in page]
-                rows += got
-                if not got or len(rows) >= (page.request.count or 0):
+                page = self._endpoint(kind).filter(ordering="id", limit=PAGE_ROWS, offset=len(rows), **filters)
+                new_rows = [dict(row) for row in page]
+                rows += new_rows
+                if not new_rows or len(rows) >= (page.request.count or 0):
                     return rows
 
     def create(self, kind: str, bodies: Sequence[Row]) -> list[int]:
         """One POST."""
-        with self._failing("POST", kind, len(bodies)):
-            made = self._endpoint(kind).create(list(bodies))
-            ids = [int(row.id) for row in made]
+        with self._translate_errors("POST", kind, len(bodies)):
+            created = self._endpoint(kind).create(list(bodies))
+            ids = [int(row.id) for row in created]
         if len(ids) != len(bodies):
-            raise BadAccess(f"{self.url}: {len(bodies)} of {kind} were sent, and {len(ids)} came back")
+            raise NetBoxError(f"{self.url}: {len(bodies)} of {kind} were sent, and {len(ids)} came back")
         return ids
 
     def update(self, kind: str, bodies: Sequence[Row]) -> None:
         """One PATCH."""
-        with self._failing("PATCH", kind, len(bodies)):
-            made = self._endpoint(kind).update([dict(body) for body in bodies])
-        if len(made) != len(bodies):  # ids that are not there are passed over
-            raise Rejected(f"{len(bodies) - len(made)} of {len(bodies)} are no longer there")
+        with self._translate_errors("PATCH", kind, len(bodies)):
+            updated = self._endpoint(kind).update([dict(body) for body in bodies])
+        if len(updated) != len(bodies):  # ids that are not there are passed over
+            raise RequestRejected(f"{len(bodies) - len(updated)} of {len(bodies)} are no longer there")
 
     def delete(self, kind: str, ids: Sequence[int]) -> None:
         """One DELETE."""
-        with self._failing("DELETE", kind):
+        with self._translate_errors("DELETE", kind):
             self._endpoint(kind).delete(list(ids))
 
     def _endpoint(self, kind: str) -> Any:
@@ -100,47 +99,53 @@ class NetBox:
         return getattr(getattr(self._api, app), name)
 
     @contextlib.contextmanager
-    def _failing(self, method: str, kind: str = "", sent: int = 0) -> Iterator[None]:
+    def _translate_errors(self, method: str, kind: str = "", sent: int = 0) -> Iterator[None]:
         """Every way in which a request fails, as an exception of ours."""
         try:
             yield
         except (pynetbox.RequestError, pynetbox.AllocationError) as error:
-            raise self._answered(error.req, method, kind, sent) from error
+            raise self._error_of_reply(error.req, method, kind, sent) from error
         except (pynetbox.ContentError, requests.exceptions.InvalidJSONError) as error:
-            raise BadAccess(f"{self.url} answers, and is no NetBox: the answer is no JSON") from error
+            raise NetBoxError(f"{self.url} answers, and is no NetBox: the answer is no JSON") from error
         except requests.TooManyRedirects as error:
-            raise BadAccess(
+            raise NetBoxError(
                 f"{self.url} sends us elsewhere: give the address itself (redirects are not followed)"
             ) from error
         except requests.exceptions.SSLError as error:
-            raise BadAccess(f"{self.url}: its certificate is not believed ({_reason(error)}): --ca") from error
+            raise NetBoxError(
+                f"{self.url}: its certificate is not believed ({_innermost_reason(error)}): --ca"
+            ) from error
         except requests.RequestException as error:
-            if method == "POST" and not isinstance(error, requests.exceptions.ConnectTimeout) and _left(error):
-                raise Unsure(f"{self.url}: {_reason(error)}") from error
-            raise BadAccess(f"{self.url}: {_reason(error)}") from error
+            if (
+                method == "POST"
+                and not isinstance(error, requests.exceptions.ConnectTimeout)
+                and _may_have_arrived(error)
+            ):
+                raise OutcomeUnknown(f"{self.url}: {_innermost_reason(error)}") from error
+            raise NetBoxError(f"{self.url}: {_innermost_reason(error)}") from error
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise BadAccess(f"{self.url}: an answer that is not as NetBox documents it") from error
+            raise NetBoxError(f"{self.url}: an answer that is not as NetBox documents it") from error
 
-    def _answered(self, reply: requests.Response, method: str, kind: str, sent: int) -> Exception:
+    def _error_of_reply(self, reply: requests.Response, method: str, kind: str, sent: int) -> Exception:
         """What a refusal means."""
-        said = _said(reply)
+        text = _describe_reply(reply)
         what = f"{method} {_ENDPOINTS[kind].partition('.')[2].replace('_', '-')}" if kind else method
         if method == "GET":
             if reply.status_code in (401, 403):
-                return BadAccess(f"{self.url} does not let this token read{f' {kind}s' if kind else ''}: {said}")
+                return NetBoxError(f"{self.url} does not let this token read{f' {kind}s' if kind else ''}: {text}")
             if not kind:
-                return BadAccess(f"{self.url} answers, and is no NetBox: {said}")
-            return BadAccess(f"{self.url}: {what}: {said}")
+                return NetBoxError(f"{self.url} answers, and is no NetBox: {text}")
+            return NetBoxError(f"{self.url}: {what}: {text}")
         if reply.status_code in (401, 403):
-            return Forbidden(said)
+            return RequestForbidden(text)
         if (reply.status_code >= 500 and not _rolled_back(reply)) or reply.status_code == 429:
-            if method == "POST" and reply.status_code not in _NOT_DONE:
-                return Unsure(f"{self.url}: {what}: {said}")
-            return BadAccess(f"{self.url}: {what}: {said}")
-        return Rejected(said, _each(reply, sent))
+            if method == "POST" and reply.status_code not in _NOT_DONE_STATUSES:
+                return OutcomeUnknown(f"{self.url}: {what}: {text}")
+            return NetBoxError(f"{self.url}: {what}: {text}")
+        return RequestRejected(text, _errors_by_object(reply, sent))
 
 
-class _Patience(urllib3.Retry):
+class _RetryPolicy(urllib3.Retry):
     """Again after 429 and 5xx, and after a connection that broke; a POST only where surely nothing was done.
 
     500 is an exception in NetBox itself: worth another look when reading, and the same again when writing.
@@ -148,7 +153,7 @@ class _Patience(urllib3.Retry):
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
         """Whether an answer is worth another try."""
-        again = {"GET": (*_AGAIN, 500), "POST": _NOT_DONE}.get(method.upper(), _AGAIN)
+        again = {"GET": (*_RETRY_STATUSES, 500), "POST": _NOT_DONE_STATUSES}.get(method.upper(), _RETRY_STATUSES)
         return bool(self.total) and status_code in again
 
     def parse_retry_after(self, retry_after: str) -> float:
@@ -162,7 +167,7 @@ class _Patience(urllib3.Retry):
 class _Adapter(HTTPAdapter):
     """Every request with the time limit and the authorities of this run, whatever the environment says."""
 
-    def __init__(self, access: Access, retries: urllib3.Retry) -> None:
+    def __init__(self, access: NetBoxAccess, retries: urllib3.Retry) -> None:
         self._verify = access.ca or True
         self._timeout = (min(access.timeout_seconds, CONNECT_SECONDS), access.timeout_seconds)
         self._own_authorities = access.ca is not None
@@ -176,8 +181,8 @@ class _Adapter(HTTPAdapter):
         return super().send(request, *args, **options)
 
 
-def _session(access: Access, backoff_seconds: float) -> requests.Session:
-    retries = _Patience(
+def _make_session(access: NetBoxAccess, backoff_seconds: float) -> requests.Session:
+    retries = _RetryPolicy(
         total=5,
         connect=2,
         read=1,  # of a server that says nothing for a minute, the second minute tells enough
@@ -187,14 +192,14 @@ def _session(access: Access, backoff_seconds: float) -> requests.Session:
         raise_on_status=False,
     )
     session = requests.Session()
-    session.auth = _authorized(access.token)  # as `auth`: .netrc would take the place of a header
+    session.auth = _make_auth(access.token)  # as `auth`: .netrc would take the place of a header
     session.max_redirects = 0  # a redirected POST becomes a GET, and would seem to have been done
     session.adapters.clear()
     session.mount(access.url, _Adapter(access, retries))  # the token goes nowhere else, whatever an answer says
     return session
 
 
-def _authorized(token: str) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
+def _make_auth(token: str) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
     """Tokens since NetBox 4.5 ("nbt_<key>.<secret>") go by another word than those before."""
     word = "Bearer" if token.startswith("nbt_") and "." in token else "Token"
 
@@ -205,13 +210,13 @@ def _authorized(token: str) -> Callable[[requests.PreparedRequest], requests.Pre
     return sign
 
 
-def _left(error: requests.RequestException) -> bool:
+def _may_have_arrived(error: requests.RequestException) -> bool:
     """Whether the request may have reached the server: not where the connection was never made."""
     cause = getattr(error.args[0] if error.args else None, "reason", None)
     return not isinstance(cause, urllib3.exceptions.NewConnectionError | urllib3.exceptions.ConnectTimeoutError)
 
 
-def _reason(error: Exception) -> str:
+def _innermost_reason(error: Exception) -> str:
     """The innermost reason, without addresses of objects."""
     inner: Any = error
     for _ in range(6):
@@ -224,46 +229,49 @@ def _reason(error: Exception) -> str:
         inner = inner.__cause__  # some versions count these among the timeouts
     elif isinstance(inner, TimeoutError | urllib3.exceptions.TimeoutError | requests.Timeout):
         return "no answer in time"
-    said = getattr(inner, "verify_message", None) or getattr(inner, "strerror", None) or str(inner)
-    return line(re.sub(r"<[^<>]{0,200}object at 0x[0-9a-f]+>:? ?", "", str(said)), 160) or type(inner).__name__
+    text = getattr(inner, "verify_message", None) or getattr(inner, "strerror", None) or str(inner)
+    return clean_line(re.sub(r"<[^<>]{0,200}object at 0x[0-9a-f]+>:? ?", "", str(text)), 160) or type(inner).__name__
 
 
-def _said(reply: requests.Response) -> str:
+def _describe_reply(reply: requests.Response) -> str:
     try:
-        told = _flat(reply.json())
+        text = _flatten_errors(reply.json())
     except ValueError:
-        told = ""
-    return f"{reply.status_code} {line(reply.reason or '', 40)}" + (f": {line(told, 300)}" if told else "")
+        text = ""
+    return f"{reply.status_code} {clean_line(reply.reason or '', 40)}" + (f": {clean_line(text, 300)}" if text else "")
 
 
 def _rolled_back(reply: requests.Response) -> bool:
     """NetBox's own word of an exception: each request is one transaction, so nothing of it was done."""
     try:
-        told = reply.json()
+        body = reply.json()
     except ValueError:
         return False
-    return isinstance(told, dict) and "exception" in told
+    return isinstance(body, dict) and "exception" in body
 
 
-def _each(reply: requests.Response, sent: int) -> list[str]:
+def _errors_by_object(reply: requests.Response, sent: int) -> list[str]:
     """Errors by object, as a bulk POST has them; nothing where the answer is another."""
     try:
-        told = reply.json()
+        body = reply.json()
     except ValueError:
         return []
-    if not isinstance(told, list) or len(told) != sent or not all(isinstance(row, dict) for row in told):
+    if not isinstance(body, list) or len(body) != sent or not all(isinstance(row, dict) for row in body):
         return []
-    return [line(_flat(row), 300) for row in told]
+    return [clean_line(_flatten_errors(row), 300) for row in body]
 
 
-def _flat(value: Any) -> str:
+def _flatten_errors(value: Any) -> str:
     """Errors of Django REST framework in one line: {"slug": ["taken"]} -> "slug: taken"."""
     if isinstance(value, dict):
         if "exception" in value:
             return str(value.get("error", "")).partition("\n")[0]
         plain = ("detail", "non_field_errors", "__all__")
-        parts = [_flat(each) if name in plain else f"{name}: {_flat(each)}" for name, each in value.items()]
+        parts = [
+            _flatten_errors(item) if name in plain else f"{name}: {_flatten_errors(item)}"
+            for name, item in value.items()
+        ]
         return "; ".join(part for part in parts if part)
     if isinstance(value, list):
-        return " ".join(part for part in (_flat(each) for each in value) if part)
+        return " ".join(part for part in (_flatten_errors(item) for item in value) if part)
     return str(value)

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from agent.netbox.current import Device
-from agent.outputs.inventory.objects import Desired
+from agent.netbox.state import Device, node_names
+from agent.outputs.inventory.objects import DesiredNode
 
 
-class Given(NamedTuple):
+class ReportedNode(NamedTuple):
     """A node, and which report it is from."""
 
-    node: Desired
+    node: DesiredNode
     report: str
 
 
-class Match(NamedTuple):
+class NodeMatch(NamedTuple):
     """What was found for a node; `problem`: why there is no device for it. `new`: it is to be made."""
 
-    given: Given
+    reported: ReportedNode
     device: Device | None = None
     by: str = ""  # "serial" | "name"
     problem: str | None = None
@@ -34,78 +34,74 @@ class Match(NamedTuple):
     @property
     def by_name(self) -> str:
         """The same of a device that is to be made."""
-        return (self.given.node.name or self.given.report).lower()
+        return (self.reported.node.name or self.reported.report).lower()
 
     @property
     def label(self) -> str:
         """What people call it."""
-        return (self.device.name if self.device else None) or self.given.node.name or self.given.report
+        return (self.device.name if self.device else None) or self.reported.node.name or self.reported.report
 
 
-def matched(given: Sequence[Given], devices: Sequence[Device], create: bool) -> list[Match]:
+def match_nodes(reported: Sequence[ReportedNode], devices: Sequence[Device], create: bool) -> list[NodeMatch]:
     """One match a node, in the order given; two reports of one host are one node: the later one."""
-    found = [_match(each, devices, create) for each in given]
-    _settle(found, lambda match: match.given.node.serial and match.given.node.serial.lower())
-    _settle(found, lambda match: match.key)
-    return found
+    matches = [_match_node(node, devices, create) for node in reported]
+    _reject_duplicates(matches, lambda match: match.reported.node.serial and match.reported.node.serial.lower())
+    _reject_duplicates(matches, lambda match: match.key)
+    return matches
 
 
-def names_of(node: Desired) -> list[str]:
-    """What a node may be called: its name, and the first word of a whole domain name."""
-    name = node.name or ""
-    return [each for each in dict.fromkeys((name, name.partition(".")[0])) if each]
-
-
-def _match(given: Given, devices: Sequence[Device], create: bool) -> Match:
-    node = given.node
+def _match_node(reported: ReportedNode, devices: Sequence[Device], create: bool) -> NodeMatch:
+    node = reported.node
     if not node.serial and not node.name:
-        return Match(given, problem="the report has neither a serial number nor a host name")
+        return NodeMatch(reported, problem="the report has neither a serial number nor a host name")
     same = [device for device in devices if node.serial and device.serial.lower() == node.serial.lower()]
     if len(same) > 1:
-        return Match(
-            given, problem=f"{len(same)} devices in NetBox have the serial number {node.serial}: {_list(same)}"
+        return NodeMatch(
+            reported,
+            problem=f"{len(same)} devices in NetBox have the serial number {node.serial}: {_list_devices(same)}",
         )
     if same:
-        return Match(given, same[0], "serial")
-    for name in names_of(node):
+        return NodeMatch(reported, same[0], "serial")
+    for name in node_names(node):
         called = [device for device in devices if (device.name or "").lower() == name.lower()]
         if len(called) > 1:
-            return Match(given, problem=f"{len(called)} devices in NetBox are called {name}: {_list(called)}; --site")
+            return NodeMatch(
+                reported, problem=f"{len(called)} devices in NetBox are called {name}: {_list_devices(called)}; --site"
+            )
         if not called:
             continue
         if called[0].serial and node.serial:
             theirs = f"{name} has the serial number {called[0].serial} in NetBox, and {node.serial} in the report"
-            return Match(given, problem=f"{theirs}: is it another machine?")
-        return Match(given, called[0], "name")
+            return NodeMatch(reported, problem=f"{theirs}: is it another machine?")
+        return NodeMatch(reported, called[0], "name")
     if create and node.name:
-        return Match(given, new=True)
-    who = " or ".join([f"the serial number {node.serial}"] * bool(node.serial) + names_of(node)[:1])
+        return NodeMatch(reported, new=True)
+    who = " or ".join([f"the serial number {node.serial}"] * bool(node.serial) + node_names(node)[:1])
     hint = "--create makes it" if node.name else "the report has no host name to make it by"
-    return Match(given, problem=f"no device in NetBox has {who}: {hint}")
+    return NodeMatch(reported, problem=f"no device in NetBox has {who}: {hint}")
 
 
-def _list(devices: Sequence[Device]) -> str:
+def _list_devices(devices: Sequence[Device]) -> str:
     shown = [f"{device.name or 'no name'} ({device.site.name if device.site else 'no site'})" for device in devices[:4]]
     return ", ".join(shown) + (", .." if len(devices) > 4 else "")
 
 
-def _settle(found: list[Match], identity: Callable[[Match], str | None]) -> None:
+def _reject_duplicates(matches: list[NodeMatch], identity: Callable[[NodeMatch], str | None]) -> None:
     """Several reports for one device: of one host, the latest; of several hosts, none."""
     alike: dict[str, list[int]] = {}
-    for at, match in enumerate(found):
-        own = None if match.problem or match.older else identity(match)
-        if own:
-            alike.setdefault(own, []).append(at)
+    for index, match in enumerate(matches):
+        key = None if match.problem or match.older else identity(match)
+        if key:
+            alike.setdefault(key, []).append(index)
     for places in alike.values():
-        same = [found[at] for at in places]
-        hosts = {match.given.node.machine_id or match.given.report for match in same}
-        latest = max(same, key=lambda match: match.given.node.observed_at or "")
-        for at, match in zip(places, same, strict=True):
+        same = [matches[index] for index in places]
+        hosts = {match.reported.node.machine_id or match.reported.report for match in same}
+        latest = max(same, key=lambda match: match.reported.node.observed_at or "")
+        for index, match in zip(places, same, strict=True):
             if len(hosts) > 1:
-                others = ", ".join(each.given.report for each in same if each is not match)
-                problem = (
-                    f"the same device as {others}, of another host (serial {match.given.node.serial}): neither is taken"
-                )
-                found[at] = Match(match.given, problem=problem)
+                others = ", ".join(other.reported.report for other in same if other is not match)
+                serial = match.reported.node.serial
+                problem = f"the same device as {others}, of another host (serial {serial}): neither is taken"
+                matches[index] = NodeMatch(match.reported, problem=problem)
             elif match is not latest:
-                found[at] = Match(match.given, older=latest.given.report)
+                matches[index] = NodeMatch(match.reported, older=latest.reported.report)

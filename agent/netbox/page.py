@@ -7,122 +7,127 @@ from typing import Any
 
 import msgspec
 
-from agent.netbox.changes import Change, Note
-from agent.netbox.matching import Match
-from agent.netbox.run import Applied, Plan
-from agent.netbox.sending import Failed
-from agent.outputs.text.lines import BLANK, Line, heading, line, paragraph
+from agent.netbox.changes import NetBoxChange, PlanNote
+from agent.netbox.matching import NodeMatch
+from agent.netbox.run import ApplyResult, FailedChange, SyncPlan
+from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
 SCHEMA = "fabricscope.netbox-plan/1"
-SHOWN = 12  # changes of one kind of one device; the rest is counted
+LINE_LIMIT = 12  # changes of one kind of one device; the rest is counted
 _MARKS = {"create": "+", "update": "~", "delete": "-"}
 _STYLES = {"create": "info", "update": "warning", "delete": "error"}
 
 
-def page(plan: Plan, width: int, applied: Applied | None = None) -> list[Line]:
+def page(plan: SyncPlan, width: int, applied: ApplyResult | None = None) -> list[Line]:
     """A section a device: what is to be done (or was done), what was refused, what only a person can settle."""
     failed = applied.failed if applied else []
     changes = applied.done if applied else plan.changes
     lines = _section("shared by all devices", None, changes, [], failed, "", width)
     for match in plan.matches:
         lines += _match(match, changes, plan.notes, failed, width)
-    last = paragraph(summary(plan, applied), width, "  ", "ok" if _quiet(plan, applied) else "bold", first="")
+    last = wrap_paragraph(summary(plan, applied), width, "  ", "ok" if _quiet(plan, applied) else "bold", first="")
     return [*lines[1:], BLANK, *last]
 
 
 def _match(
-    match: Match, changes: Sequence[Change], notes: Sequence[Note], failed: Sequence[Failed], width: int
+    match: NodeMatch,
+    changes: Sequence[NetBoxChange],
+    notes: Sequence[PlanNote],
+    failed: Sequence[FailedChange],
+    width: int,
 ) -> list[Line]:
-    title = match.label if match.label == match.given.report else f"{match.label}  {match.given.report}"
+    title = match.label if match.label == match.reported.report else f"{match.label}  {match.reported.report}"
     if match.problem:
-        return [BLANK, heading(title), *paragraph(match.problem, width, "    ", "error", first="  x ")]
+        return [BLANK, make_heading(title), *wrap_paragraph(match.problem, width, "    ", "error", first="  x ")]
     if match.older:
-        told = f"not looked at: {match.older} is a later report of the same host"
-        return [BLANK, heading(title), *paragraph(told, width, "    ", "dim", first="  . ")]
+        text = f"not looked at: {match.older} is a later report of the same host"
+        return [BLANK, make_heading(title), *wrap_paragraph(text, width, "    ", "dim", first="  . ")]
     if match.device:
-        told = f"device {match.device.id}, found by its {'serial number' if match.by == 'serial' else 'name'}"
+        text = f"device {match.device.id}, found by its {'serial number' if match.by == 'serial' else 'name'}"
     else:
-        told = "a new device"
-    own = [note for note in notes if note.of == match.key]
-    changes = [msgspec.structs.replace(each, of=match.key) if _makes(each, match) else each for each in changes]
-    return _section(title, told, changes, own, failed, match.key, width)
+        text = "a new device"
+    own_notes = [note for note in notes if note.device_key == match.key]
+    changes = [
+        msgspec.structs.replace(change, device_key=match.key) if _makes(change, match) else change for change in changes
+    ]
+    return _section(title, text, changes, own_notes, failed, match.key, width)
 
 
-def _makes(change: Change, match: Match) -> bool:
+def _makes(change: NetBoxChange, match: NodeMatch) -> bool:
     """A device is made among what is shared, as others refer to it; it is told where it belongs."""
     return change.stage == "device" and change.action == "create" and change.name == match.by_name
 
 
 def _section(
     title: str,
-    told: str | None,
-    changes: Iterable[Change],
-    notes: Sequence[Note],
-    failed: Sequence[Failed],
+    subtitle: str | None,
+    changes: Iterable[NetBoxChange],
+    notes: Sequence[PlanNote],
+    failed: Sequence[FailedChange],
     key: str,
     width: int,
 ) -> list[Line]:
-    own = [change for change in changes if change.of == key and (key or change.stage != "device")]
-    bad = [each for each in failed if each.change.of == key]
-    if not told and not own and not bad:
+    own_changes = [change for change in changes if change.device_key == key and (key or change.stage != "device")]
+    refused = [failure for failure in failed if failure.change.device_key == key]
+    if not subtitle and not own_changes and not refused:
         return []
-    lines = [BLANK, heading(title)]
-    if told:
-        lines.append(line((f"  {told}", "dim")))
-    plain = [change for change in own if not _goes_without_saying(change, own)]
+    lines = [BLANK, make_heading(title)]
+    if subtitle:
+        lines.append(make_line((f"  {subtitle}", "dim")))
+    plain = [change for change in own_changes if not _goes_without_saying(change, own_changes)]
     for alike in _alike(plain):
-        shown = alike if len(alike) <= SHOWN else alike[: SHOWN - 1]
+        shown = alike if len(alike) <= LINE_LIMIT else alike[: LINE_LIMIT - 1]
         for change in shown:
             style = _STYLES[change.action]
-            lines += paragraph(sentence(change), width, "      ", style, first=f"  {_MARKS[change.action]} ")
+            lines += wrap_paragraph(sentence(change), width, "      ", style, first=f"  {_MARKS[change.action]} ")
         if len(shown) < len(alike):
-            lines.append(line((f"    and {len(alike) - len(shown)} more of {alike[0].kind}", "dim")))
-    if len(plain) < len(own):
-        lines.append(line((f"    and {len(own) - len(plain)} bays and addresses of these", "dim")))
-    for each in bad:
-        text = f"refused: {sentence(each.change)}: {each.why}"
-        lines += paragraph(text, width, "      ", "error", first="  x ")
+            lines.append(make_line((f"    and {len(alike) - len(shown)} more of {alike[0].kind}", "dim")))
+    if len(plain) < len(own_changes):
+        lines.append(make_line((f"    and {len(own_changes) - len(plain)} bays and addresses of these", "dim")))
+    for failure in refused:
+        text = f"refused: {sentence(failure.change)}: {failure.why}"
+        lines += wrap_paragraph(text, width, "      ", "error", first="  x ")
     for note in notes:
         style, mark = ("warning", "!") if note.conflict else ("dim", ".")
-        lines += paragraph(note.text, width, "      ", style, first=f"  {mark} ")
-    if told and not own and not bad and not notes:
-        lines.append(line(("  in step", "ok")))
+        lines += wrap_paragraph(note.text, width, "      ", style, first=f"  {mark} ")
+    if subtitle and not own_changes and not refused and not notes:
+        lines.append(make_line(("  in step", "ok")))
     return lines
 
 
-def _goes_without_saying(change: Change, others: Sequence[Change]) -> bool:
+def _goes_without_saying(change: NetBoxChange, others: Sequence[NetBoxChange]) -> bool:
     """A bay that is made for a module, an address for a port: told with these, in one line."""
     if change.stage == "primary MAC":
         return True
     needed = {("module bay", "create"): "module", ("MAC address", "create"): "interface"}.get(
         (change.kind, change.action)
     )
-    return any(each.kind == needed and each.name == change.name and each.stage != "primary MAC" for each in others)
+    return any(other.kind == needed and other.name == change.name and other.stage != "primary MAC" for other in others)
 
 
-def _alike(changes: Sequence[Change]) -> list[list[Change]]:
-    found: dict[tuple[str, str], list[Change]] = {}
+def _alike(changes: Sequence[NetBoxChange]) -> list[list[NetBoxChange]]:
+    groups: dict[tuple[str, str], list[NetBoxChange]] = {}
     for change in changes:
-        found.setdefault((change.kind, change.action), []).append(change)
-    return list(found.values())
+        groups.setdefault((change.kind, change.action), []).append(change)
+    return list(groups.values())
 
 
-def sentence(change: Change) -> str:
+def sentence(change: NetBoxChange) -> str:
     """One change in one line, without its mark.
 
-    >>> sentence(Change("module", "update", "module", "#1", "GPU 1", {}, 7, {"serial": "1"}, {"serial": "2"}))
+    >>> sentence(NetBoxChange("module", "update", "module", "#1", "GPU 1", {}, 7, {"serial": "1"}, {"serial": "2"}))
     'module GPU 1  serial 1 -> 2'
     """
-    told = []
+    parts = []
     for word, value in change.after.items():
         before = change.before.get(word)
-        told.append(f"{word} {before} -> {value}" if before else f"{word} {value}".strip())
-    told += [value for word, value in change.before.items() if word not in change.after and value]
+        parts.append(f"{word} {before} -> {value}" if before else f"{word} {value}".strip())
+    parts += [value for word, value in change.before.items() if word not in change.after and value]
     name = change.body.get("name", change.name) if change.stage == "device" else change.name
-    return f"{change.kind} {name}  {', '.join(told)}".rstrip()
+    return f"{change.kind} {name}  {', '.join(parts)}".rstrip()
 
 
-def summary(plan: Plan, applied: Applied | None = None) -> str:
+def summary(plan: SyncPlan, applied: ApplyResult | None = None) -> str:
     """The last line."""
     devices = len(plan.matches)
     conflicts = sum(note.conflict for note in plan.notes)
@@ -137,7 +142,7 @@ def summary(plan: Plan, applied: Applied | None = None) -> str:
     return f"{_count(devices, 'report')}: {', '.join(parts)}"
 
 
-def _quiet(plan: Plan, applied: Applied | None) -> bool:
+def _quiet(plan: SyncPlan, applied: ApplyResult | None) -> bool:
     return applied.in_step if applied else plan.in_step
 
 
@@ -145,29 +150,31 @@ def _count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
-def data(plan: Plan, applied: Applied | None = None) -> dict[str, Any]:
+def data(plan: SyncPlan, applied: ApplyResult | None = None) -> dict[str, Any]:
     """The same as data: `changes` of a plan, `done` and `refused` of what was applied."""
-    made: dict[str, Any] = {
+    document: dict[str, Any] = {
         "schema": SCHEMA,
         "in_step": _quiet(plan, applied),
         "reports": [_row(match) for match in plan.matches],
         "notes": [
-            {"device": _label(note.of, plan.matches), "conflict": note.conflict, "text": note.text}
+            {"device": _label(note.device_key, plan.matches), "conflict": note.conflict, "text": note.text}
             for note in plan.notes
         ],
     }
     if applied is None:
-        made["changes"] = [_change(change, plan.matches) for change in plan.changes]
+        document["changes"] = [_change(change, plan.matches) for change in plan.changes]
     else:
-        made["done"] = [_change(change, plan.matches) for change in applied.done]
-        made["refused"] = [{**_change(each.change, plan.matches), "why": each.why} for each in applied.failed]
-        made["broken"] = applied.broken
-    return made
+        document["done"] = [_change(change, plan.matches) for change in applied.done]
+        document["refused"] = [
+            {**_change(failure.change, plan.matches), "why": failure.why} for failure in applied.failed
+        ]
+        document["broken"] = applied.broken
+    return document
 
 
-def _row(match: Match) -> dict[str, Any]:
+def _row(match: NodeMatch) -> dict[str, Any]:
     return {
-        "report": match.given.report,
+        "report": match.reported.report,
         "device": match.label,
         "id": match.device.id if match.device else None,
         "found_by": match.by or None,
@@ -177,9 +184,9 @@ def _row(match: Match) -> dict[str, Any]:
     }
 
 
-def _change(change: Change, matches: Sequence[Match]) -> dict[str, Any]:
+def _change(change: NetBoxChange, matches: Sequence[NodeMatch]) -> dict[str, Any]:
     return {
-        "device": _label(change.of, matches),
+        "device": _label(change.device_key, matches),
         "action": change.action,
         "kind": change.kind,
         "name": change.name,
@@ -188,5 +195,5 @@ def _change(change: Change, matches: Sequence[Match]) -> dict[str, Any]:
     }
 
 
-def _label(key: str, matches: Sequence[Match]) -> str | None:
+def _label(key: str, matches: Sequence[NodeMatch]) -> str | None:
     return next((match.label for match in matches if match.key == key), None) if key else None

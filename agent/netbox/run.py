@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
 
-from agent.netbox import of_devices, reading
-from agent.netbox.asking import Client
-from agent.netbox.changes import Change, Note, Ref
-from agent.netbox.current import Holding
-from agent.netbox.matching import Given, Match, matched
-from agent.netbox.of_modules import Of, by_name
-from agent.netbox.sending import Failed, Sent, send
-from agent.netbox.trouble import BadAccess
+from agent.netbox import diff_devices, state
+from agent.netbox.api import Client, NetBoxError, OutcomeUnknown, RequestForbidden, RequestRejected
+from agent.netbox.changes import STAGES, NetBoxChange, ObjectRef, PlanNote, resolve_refs
+from agent.netbox.diff_modules import DeviceDiff, bays_by_name
+from agent.netbox.matching import NodeMatch, ReportedNode, match_nodes
+from agent.netbox.state import TAG, NetBoxState
 
 ROUNDS = 4  # of reading and sending, where requests end without an answer
 WAIT_SECONDS = 5.0  # before the second, twice that before the third: what was sent may still be at work
 
 
-class Place(NamedTuple):
+class DevicePlacement(NamedTuple):
     """Where devices are made that NetBox does not have: slugs."""
 
     site: str
@@ -27,22 +26,22 @@ class Place(NamedTuple):
     device_type: str  # "slug", or "manufacturer/slug"
 
 
-class Wish(NamedTuple):
+class ApplyOptions(NamedTuple):
     """What a run may do."""
 
-    create: Place | None = None
+    create: DevicePlacement | None = None
     prune: bool = False
     site: str | None = None  # look for devices there only
     limit: int | None = None  # of changes
 
 
-class Plan(NamedTuple):
+class SyncPlan(NamedTuple):
     """What was found, and what is to be done about it."""
 
-    matches: list[Match]
-    changes: list[Change]
-    notes: list[Note]
-    ids: dict[Ref, int]
+    matches: list[NodeMatch]
+    changes: list[NetBoxChange]
+    notes: list[PlanNote]
+    ids: dict[ObjectRef, int]
 
     @property
     def in_step(self) -> bool:
@@ -51,15 +50,15 @@ class Plan(NamedTuple):
         return not self.changes and not unsettled
 
 
-class Applied(NamedTuple):
+class ApplyResult(NamedTuple):
     """What came of it; `plan` is the last one, where NetBox was read again.
 
     `stopped`: why nothing was sent; `broken`: why it ended early.
     """
 
-    plan: Plan
-    done: list[Change]
-    failed: list[Failed]
+    plan: SyncPlan
+    done: list[NetBoxChange]
+    failed: list[FailedChange]
     stopped: str | None = None
     broken: str | None = None
 
@@ -69,94 +68,208 @@ class Applied(NamedTuple):
         return not self.failed and not self.stopped and not self.broken and self.plan._replace(changes=[]).in_step
 
 
-def plan(client: Client, given: Sequence[Given], wish: Wish) -> Plan:
+def plan(client: Client, reported: Sequence[ReportedNode], options: ApplyOptions) -> SyncPlan:
     """Read, compare. Raises BadAccess."""
-    place = _place(client, wish.create) if wish.create else {}
-    site = wish.site or (wish.create.site if wish.create else None)
-    if wish.site and not wish.create:
-        _one(client, "site", wish.site)
-    matches = matched(given, reading.devices_like(client, [each.node for each in given], site), wish.create is not None)
+    place = _find_placement(client, options.create) if options.create else {}
+    site = options.site or (options.create.site if options.create else None)
+    if options.site and not options.create:
+        _find_one(client, "site", options.site)
+    matches = match_nodes(
+        reported, state.find_devices(client, [item.node for item in reported], site), options.create is not None
+    )
     taken = [match for match in matches if not match.problem and not match.older]
-    found = reading.holdings(client, [match.device for match in taken if match.device])
-    nodes = [match.given.node for match in taken]
-    shared = reading.shared(client, nodes, found.values())
-    each_of = [
-        Of(
+    states = state.read_states(client, [match.device for match in taken if match.device])
+    nodes = [match.reported.node for match in taken]
+    shared = state.read_shared(client, nodes, states.values())
+    diffs = [
+        DeviceDiff(
             match.key,
-            match.given.node,
-            found[match.device.id] if match.device else Holding(),
+            match.reported.node,
+            states[match.device.id] if match.device else NetBoxState(),
             shared.module_types,
-            wish.prune,
+            options.prune,
         )
         for match in taken
     ]
     if shared.tags:
-        reading.with_journals(client, [of.has for of in each_of if of_devices.unsettled(of)])
-    changes: list[Change] = []
-    notes: list[Note] = []
-    for match, of in zip(taken, each_of, strict=True):
+        state.add_journals(client, [diff.current for diff in diffs if diff_devices.has_new_findings(diff)])
+    changes: list[NetBoxChange] = []
+    notes: list[PlanNote] = []
+    for match, diff in zip(taken, diffs, strict=True):
         if match.new:
-            changes.append(of_devices.new_device(of, match.label, place))
-        own = of_devices.differences(of, shared)
-        changes += own.changes
-        notes += own.notes
+            changes.append(diff_devices.create_device(diff, match.label, place))
+        result = diff_devices.diff_device(diff, shared)
+        changes += result.changes
+        notes += result.notes
     if changes:
-        changes = of_devices.of_shared(nodes, shared, changes).changes + changes
-    ids = {Ref("module bay", of.key, bay.name): bay.id for of in each_of for bay in by_name(of).values()}
-    return Plan(matches, changes, notes, ids)
+        changes = diff_devices.diff_shared(nodes, shared, changes).changes + changes
+    ids = {ObjectRef("module bay", diff.key, bay.name): bay.id for diff in diffs for bay in bays_by_name(diff).values()}
+    return SyncPlan(matches, changes, notes, ids)
 
 
-def apply(client: Client, given: Sequence[Given], wish: Wish, wait: Callable[[float], None] | None = None) -> Applied:
+def apply(
+    client: Client, reported: Sequence[ReportedNode], options: ApplyOptions, wait: Callable[[float], None] | None = None
+) -> ApplyResult:
     """Bring NetBox in step. Raises BadAccess while nothing was sent yet."""
-    now: Plan | None = None
-    done: list[Change] = []
-    failed: dict[tuple[str, str, Ref], Failed] = {}
-    sent = Sent([], [])
-    for at in range(ROUNDS):
+    now: SyncPlan | None = None
+    done: list[NetBoxChange] = []
+    failed: dict[tuple[str, str, ObjectRef], FailedChange] = {}
+    sent = SentChanges([], [])
+    for round_number in range(ROUNDS):
         try:
-            now = plan(client, given, wish)
-        except BadAccess as error:
+            now = plan(client, reported, options)
+        except NetBoxError as error:
             if now is None:
                 raise
-            return Applied(now, done, list(failed.values()), broken=str(error))
-        if at == 0 and wish.limit is not None and len(now.changes) > wish.limit:
-            return Applied(now, [], [], stopped=f"{len(now.changes)} changes, and --limit-changes is {wish.limit}")
+            return ApplyResult(now, done, list(failed.values()), broken=str(error))
+        if round_number == 0 and options.limit is not None and len(now.changes) > options.limit:
+            return ApplyResult(
+                now, [], [], stopped=f"{len(now.changes)} changes, and --limit-changes is {options.limit}"
+            )
         new = {match.key for match in now.matches if match.new}
         sent = send(
-            client, [each for each in now.changes if each.of not in new and _identity(each) not in failed], now.ids
+            client,
+            [change for change in now.changes if change.device_key not in new and _change_key(change) not in failed],
+            now.ids,
         )
         done += sent.done
-        failed |= {_identity(each.change): each for each in sent.failed}
-        made = {each.name for each in sent.done if each.kind == "device" and each.action == "create"}
-        if sent.broken or not (sent.unsure or made):  # devices that were just made have what their type brings along
+        failed |= {_change_key(change.change): change for change in sent.failed}
+        created_devices = {change.name for change in sent.done if change.kind == "device" and change.action == "create"}
+        if sent.broken or not (
+            sent.unsure or created_devices
+        ):  # devices that were just made have what their type brings along
             break
-        if sent.unsure and at + 1 < ROUNDS:
-            (wait or time.sleep)(WAIT_SECONDS * 2**at)
+        if sent.unsure and round_number + 1 < ROUNDS:
+            (wait or time.sleep)(WAIT_SECONDS * 2**round_number)
     assert now is not None
-    return Applied(now, done, list(failed.values()), broken=sent.broken or sent.unsure)
+    return ApplyResult(now, done, list(failed.values()), broken=sent.broken or sent.unsure)
 
 
-def _identity(change: Change) -> tuple[str, str, Ref]:
+def _change_key(change: NetBoxChange) -> tuple[str, str, ObjectRef]:
     return change.stage, change.action, change.ref
 
 
-def _place(client: Client, place: Place) -> Mapping[str, int]:
+def _find_placement(client: Client, place: DevicePlacement) -> Mapping[str, int]:
     """Ids of a site, a role and a device type. Raises BadAccess where there is none, or more than one."""
     maker, _, kind = place.device_type.rpartition("/")
     filters = {"manufacturer": [maker]} if maker else {}
     if maker:
-        _one(client, "manufacturer", maker)
+        _find_one(client, "manufacturer", maker)
     return {
-        "site": _one(client, "site", place.site),
-        "role": _one(client, "role", place.role),
-        "device_type": _one(client, "device type", kind, **filters),
+        "site": _find_one(client, "site", place.site),
+        "role": _find_one(client, "role", place.role),
+        "device_type": _find_one(client, "device type", kind, **filters),
     }
 
 
-def _one(client: Client, kind: str, slug: str, **filters: Sequence[str]) -> int:
+def _find_one(client: Client, kind: str, slug: str, **filters: Sequence[str]) -> int:
     rows = client.read(kind, slug=[slug], **filters)
     if len(rows) > 1:
-        raise BadAccess(f"{len(rows)} objects in NetBox are the {kind} {slug}: say MANUFACTURER/{slug}")
+        raise NetBoxError(f"{len(rows)} objects in NetBox are the {kind} {slug}: say MANUFACTURER/{slug}")
     if not rows:
-        raise BadAccess(f"no {kind} in NetBox has the slug {slug}")
+        raise NetBoxError(f"no {kind} in NetBox has the slug {slug}")
     return int(rows[0]["id"])
+
+
+OBJECTS_PER_REQUEST = 50  # objects of one request: a few seconds of work for a NetBox, far below anybody's time limit
+
+
+_TAG = ObjectRef("tag", "", TAG)
+
+
+class FailedChange(NamedTuple):
+    """A change that NetBox did not take."""
+
+    change: NetBoxChange
+    why: str
+
+
+class SentChanges(NamedTuple):
+    """What came of it. `unsure`: why it is not known whether the last request was carried out."""
+
+    done: list[NetBoxChange]
+    failed: list[FailedChange]
+    unsure: str | None = None
+    broken: str | None = None
+
+
+def send(client: Client, changes: Sequence[NetBoxChange], ids: dict[ObjectRef, int]) -> SentChanges:
+    """Do them. `ids`: of what is there already; what is made is added. Ends at the first request without an answer."""
+    sent = SentChanges([], [])
+    failed: set[ObjectRef] = set()
+    for batch in _make_batches(changes):
+        ready = []
+        for change in batch:
+            needs = (*change.needs, _TAG) if "tags" in change.body else change.needs
+            lacking = next((ref for ref in needs if ref in failed), None)
+            try:
+                body = resolve_refs(change.body, ids)
+            except KeyError as error:
+                lacking = error.args[0]
+            if lacking is not None:
+                sent.failed.append(FailedChange(change, f"needs {lacking.kind} {lacking.name}, which is not there"))
+                failed.add(change.ref)
+            else:
+                ready.append((change, body))
+        try:
+            for change, why in _send_batch(client, ready, ids):
+                if why is None:
+                    sent.done.append(change)
+                else:
+                    sent.failed.append(FailedChange(change, why))
+                    failed.add(change.ref)
+        except OutcomeUnknown as error:
+            return sent._replace(unsure=str(error))
+        except NetBoxError as error:
+            return sent._replace(broken=str(error))
+    return sent
+
+
+def _make_batches(changes: Sequence[NetBoxChange]) -> Iterator[list[NetBoxChange]]:
+    """Changes of one request: of one stage, one step, one kind and one verb."""
+    positions = {stage: start for start, stage in enumerate(STAGES)}
+    order = sorted(changes, key=lambda change: (positions[change.stage], change.step, change.kind, change.action))
+    for _, group in groupby(order, key=lambda change: (change.stage, change.step, change.kind, change.action)):
+        rows = list(group)
+        for start in range(0, len(rows), OBJECTS_PER_REQUEST):
+            yield rows[start : start + OBJECTS_PER_REQUEST]
+
+
+ReadyChanges = list[tuple[NetBoxChange, dict[str, Any]]]
+
+
+def _send_batch(
+    client: Client, rows: ReadyChanges, ids: dict[ObjectRef, int]
+) -> Iterator[tuple[NetBoxChange, str | None]]:
+    """One request for all; what NetBox names as wrong is left out, else they are sent one by one."""
+    while rows:
+        try:
+            _send_request(client, rows, ids)
+        except RequestForbidden as error:
+            yield from ((change, str(error)) for change, _ in rows)
+        except RequestRejected as error:
+            wrong = [why for why in error.by_object if why]
+            if wrong and len(error.by_object) == len(rows):
+                reasons = list(zip(rows, error.by_object, strict=True))
+                yield from ((change, why) for (change, _), why in reasons if why)
+                rows = [row for row, why in reasons if not why]
+                continue
+            if len(rows) > 1:
+                for row in rows:
+                    yield from _send_batch(client, [row], ids)
+            else:
+                yield rows[0][0], str(error)
+        else:
+            yield from ((change, None) for change, _ in rows)
+        return
+
+
+def _send_request(client: Client, rows: ReadyChanges, ids: dict[ObjectRef, int]) -> None:
+    change = rows[0][0]
+    if change.action == "create":
+        for (item, _), object_id in zip(rows, client.create(change.kind, [body for _, body in rows]), strict=True):
+            ids[item.ref] = object_id
+    elif change.action == "update":
+        client.update(change.kind, [{"id": item.id, **body} if item.id else body for item, body in rows])
+    else:
+        client.delete(change.kind, [item.id for item, _ in rows if item.id])

@@ -1,4 +1,4 @@
-"""A report in other forms: the text page, the HTML page, exports, monitoring answers.
+"""Pure functions from one report to text: the terminal page, the HTML page, exports, check results, inventory.
 
-Pure functions of a report: nothing here reads a host, evaluates a rule or changes the report.
+Nothing here reads a host, evaluates a rule or compares nodes.
 """

@@ -1,4 +1,4 @@
-"""A report as a monitoring answer: one line, an exit code, and where the caller reads more, a line a finding.
+"""A report in the output formats of monitoring: one line, an exit code, and for Nagios one line per finding.
 
 The contracts differ: monitoring plugins have four states and details, node-problem-detector reads 80 characters and
 three states, a Slurm prolog drains the node on any exit but 0.
@@ -11,55 +11,58 @@ from typing import NamedTuple
 from agent.model.finding import SEVERITIES, Check, Finding
 from agent.model.report import Report
 from agent.outputs.text.lines import clean
+from agent.outputs.verdict import count_checks, count_findings, describe_verdict, verdict_title
 
 OK, WARNING, CRITICAL, UNKNOWN = 0, 1, 2, 3
 NPD_OK, NPD_PROBLEM, NPD_UNKNOWN = 0, 1, 2
-RULES_NAMED = 5  # of many that wait for one thing
+NAMED_RULES = 5  # rules listed for one reason
 NPD_LIMIT = 80  # characters: node-problem-detector's max_output_length
 
 
-class Answer(NamedTuple):
-    """What to print and how to exit."""
+class CheckResult(NamedTuple):
+    """The output and the exit code."""
 
     text: str
     code: int
 
 
-def nagios(report: Report, fail_on: str = "warning", stale: str | None = None) -> Answer:
-    """The monitoring plugin contract: 0 ok, 1 warning, 2 error or critical, 3 unknown."""
-    counted = _counted(report, fail_on)
-    code = _code(report, counted, stale)
+def format_nagios(report: Report, fail_on: str = "warning", stale: str | None = None) -> CheckResult:
+    """Format for monitoring plugins: 0 ok, 1 warning, 2 error or critical, 3 unknown."""
+    counted = _failing_findings(report, fail_on)
+    code = _exit_code(report, counted, stale)
     word = ("OK", "WARNING", "CRITICAL", "UNKNOWN")[code]
+    if code == OK and report.summary.verdict == "nothing_to_check":
+        word = verdict_title(report)
     counts = report.summary.counts
     perfdata = " ".join(f"{severity}={counts.get(severity, 0)};;;0" for severity in reversed(SEVERITIES))
     lines = [f"FABRICSCOPE {word} - {_headline(report, counted, stale)} | {perfdata}"]
     lines += [f"{f.severity.upper()} {f.rule} {f.label}: {f.summary}" for f in report.findings]
     if not stale and code == UNKNOWN:
-        lines += [f"UNKNOWN {_some(rules)}: {reason}" for reason, rules in _by_reason(report).items()]
-    return Answer("".join(clean(each) + "\n" for each in lines), code)
+        lines += [f"UNKNOWN {_shorten_list(rules)}: {reason}" for reason, rules in _group_by_reason(report).items()]
+    return CheckResult("".join(clean(line) + "\n" for line in lines), code)
 
 
-def npd(report: Report, fail_on: str = "warning", stale: str | None = None) -> Answer:
-    """node-problem-detector's custom plugin contract: 0 ok, 1 problem, anything else unknown; one short line."""
-    counted = _counted(report, fail_on)
-    code = {OK: NPD_OK, UNKNOWN: NPD_UNKNOWN}.get(_code(report, counted, stale), NPD_PROBLEM)
+def format_npd(report: Report, fail_on: str = "warning", stale: str | None = None) -> CheckResult:
+    """Format for node-problem-detector's custom plugins: 0 ok, 1 problem, anything else unknown; one short line."""
+    counted = _failing_findings(report, fail_on)
+    code = {OK: NPD_OK, UNKNOWN: NPD_UNKNOWN}.get(_exit_code(report, counted, stale), NPD_PROBLEM)
     text = clean(_headline(report, counted, stale))
-    return Answer((text if len(text) <= NPD_LIMIT else text[: NPD_LIMIT - 1] + "…") + "\n", code)
+    return CheckResult((text if len(text) <= NPD_LIMIT else text[: NPD_LIMIT - 1] + "…") + "\n", code)
 
 
-def slurm_prolog(report: Report, fail_on: str = "critical", stale: str | None = None) -> Answer:
-    """Slurm's prolog contract: any exit but 0 drains the node, so unknown and stale are 0 and only said."""
-    counted = _counted(report, fail_on)
+def format_slurm_prolog(report: Report, fail_on: str = "critical", stale: str | None = None) -> CheckResult:
+    """Format for a Slurm prolog: any exit code but 0 drains the node, so unknown and stale exit 0 with a message."""
+    counted = _failing_findings(report, fail_on)
     text = clean(_headline(report, counted, stale)) + "\n"
-    return Answer(text, 1 if counted and not stale else 0)
+    return CheckResult(text, 1 if counted and not stale else 0)
 
 
-def _counted(report: Report, fail_on: str) -> list[Finding]:
+def _failing_findings(report: Report, fail_on: str) -> list[Finding]:
     floor = SEVERITIES.index(fail_on)
     return [f for f in report.findings if SEVERITIES.index(f.severity) >= floor]
 
 
-def _code(report: Report, counted: list[Finding], stale: str | None) -> int:
+def _exit_code(report: Report, counted: list[Finding], stale: str | None) -> int:
     if stale:
         return UNKNOWN
     if counted:
@@ -73,26 +76,24 @@ def _headline(report: Report, counted: list[Finding], stale: str | None) -> str:
     if counted:
         first, more = counted[0], len(counted) - 1
         return f"{first.rule} {first.label}: {first.summary}" + (f" (and {more} more)" if more else "")
-    if report.summary.verdict == "unknown":
-        return f"not judged: {_some(report.summary.unknown_rules)}"
-    judged = sum(check.state in ("pass", "fail") for check in report.checks)
-    less = [f"{report.summary.counts[s]} {s}" for s in reversed(SEVERITIES[1:]) if report.summary.counts.get(s)]
-    told = f"{', '.join(less)}, below --fail-on" if less else "nothing wrong"
-    return f"{judged} of {len(report.checks)} rules judged, {told}"
+    if report.summary.verdict in ("unknown", "nothing_to_check"):
+        return describe_verdict(report)
+    less = count_findings({severity: report.summary.counts.get(severity, 0) for severity in SEVERITIES[1:]})
+    return f"{f'{less}, below --fail-on' if less else 'no problems found'}; {count_checks(report)}"
 
 
-def _some(rules: list[str]) -> str:
-    more = len(rules) - RULES_NAMED
-    return ", ".join(rules) if more < 2 else f"{', '.join(rules[:RULES_NAMED])} and {more} more"
+def _shorten_list(rules: list[str]) -> str:
+    more = len(rules) - NAMED_RULES
+    return ", ".join(rules) if more < 2 else f"{', '.join(rules[:NAMED_RULES])} and {more} more"
 
 
-def _by_reason(report: Report) -> dict[str, list[str]]:
-    """Rules by what keeps them unknown; those that keep the verdict from ok first."""
+def _group_by_reason(report: Report) -> dict[str, list[str]]:
+    """Rules by the reason for unknown; those that keep the verdict from ok first."""
     order = {rule: place for place, rule in enumerate(report.summary.unknown_rules)}
-    found: dict[str, list[str]] = {}
+    rules_by_reason: dict[str, list[str]] = {}
     for check in sorted((c for c in report.checks if c.unknown), key=lambda c: order.get(c.rule, len(order))):
-        found.setdefault(check.reason or _first_reason(check), []).append(check.rule)
-    return found
+        rules_by_reason.setdefault(check.reason or _first_reason(check), []).append(check.rule)
+    return rules_by_reason
 
 
 def _first_reason(check: Check) -> str:

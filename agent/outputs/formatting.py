@@ -1,4 +1,4 @@
-"""Untrusted text made fit for lines, and moments as seconds: what several forms need."""
+"""Helpers of several export forms: one-line text, times, CPU lists, the NVLink domain."""
 
 from __future__ import annotations
 
@@ -8,47 +8,61 @@ from datetime import datetime, timezone
 from agent.model.report import Report
 from agent.outputs.text.lines import clean
 
-LIMIT = 200  # characters of one name or sentence: host names, models and summaries are far shorter
+LIMIT = 200  # characters of one name or sentence; real ones are far shorter
 
 
-def line(text: str, limit: int = LIMIT) -> str:
+def clean_line(text: str, limit: int = LIMIT) -> str:
     """One printable line of at most `limit` characters.
 
-    >>> line("mlx5_0\\nevil 1", 8)
+    >>> clean_line("mlx5_0\\nevil 1", 8)
     'mlx5_0?…'
     """
-    said = clean(text)
-    return said if len(said) <= limit else said[: limit - 1] + "…"
+    cleaned = clean(text)
+    return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"
 
 
-def moment(report: Report) -> datetime | None:
-    """When the host was as the report shows it; None where the report does not say."""
+def observation_time(report: Report) -> datetime | None:
+    """When the host was observed; None if the report does not contain it."""
     try:
-        said = datetime.fromisoformat((report.observed_at or report.generated_at).replace("Z", "+00:00"))
+        time = datetime.fromisoformat((report.observed_at or report.generated_at).replace("Z", "+00:00"))
     except ValueError:
         return None
-    return said if said.tzinfo else said.replace(tzinfo=timezone.utc)
+    return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
 
 
-def known(**fields: object) -> dict[str, str]:
-    """The fields that are known, as text.
+def known_fields(**fields: object) -> dict[str, str]:
+    """The known fields, as text.
 
-    >>> known(vendor="NVIDIA", serial=None, minor=0)
+    >>> known_fields(vendor="NVIDIA", serial=None, minor=0)
     {'vendor': 'NVIDIA', 'minor': '0'}
     """
     return {name: str(value) for name, value in fields.items() if value is not None}
 
 
-def cpu_numbers(cpulist: str | None) -> list[int]:
-    """The processors of a cpulist, ascending; none where it is no cpulist.
+def parse_cpulist(cpulist: str | None) -> list[int]:
+    """The processors of a cpulist, ascending; empty for an invalid one.
 
-    >>> cpu_numbers("8,0-2"), cpu_numbers("0-"), cpu_numbers(None)
+    >>> parse_cpulist("8,0-2"), parse_cpulist("0-"), parse_cpulist(None)
     ([0, 1, 2, 8], [], [])
     """
-    found: set[int] = set()
+    cpus: set[int] = set()
     for part in (cpulist or "").split(","):
         span = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", part, re.ASCII)
         if span is None:
             return []
-        found |= set(range(int(span[1]), int(span[2] or span[1]) + 1))
-    return sorted(found)
+        cpus |= set(range(int(span[1]), int(span[2] or span[1]) + 1))
+    return sorted(cpus)
+
+
+_NO_CLUSTER = "00000000-0000-0000-0000-000000000000"  # NVLink does not leave this node
+
+
+def nvlink_domain(report: Report) -> str | None:
+    """ "ClusterUUID.CliqueId", in topograph's notation; None if GPUs differ or no fabric leaves the node."""
+    domains = {
+        (gpu.fabric.cluster_uuid, gpu.fabric.clique) if gpu.fabric else (None, None) for gpu in report.topology.gpus
+    }
+    cluster, clique = domains.pop() if len(domains) == 1 else (None, None)
+    if cluster is None or clique is None or cluster == _NO_CLUSTER or not re.fullmatch(r"[0-9a-fA-F-]{36}", cluster):
+        return None
+    return f"{cluster}.{clique}"

@@ -1,4 +1,4 @@
-"""Styled lines to a terminal: the only file that knows rich. Colour is given up where nobody could see it."""
+"""Prints styled lines to a terminal; the only module that imports rich."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ STYLES = {
 }
 
 
-def show(lines: Sequence[Line], stream: TextIO) -> None:
-    """Print a page with colours, as wide as its lines are."""
+def print_styled(lines: Sequence[Line], stream: TextIO) -> None:
+    """Print a page with colours, without folding its lines."""
     console = Console(file=stream, force_terminal=True, highlight=False, soft_wrap=True, width=500)
-    for each in lines:
-        console.print(Text.assemble(*((clean(text), STYLES[style]) for text, style in each)))
+    for line in lines:
+        console.print(Text.assemble(*((clean(text), STYLES[style]) for text, style in line)))

@@ -1,1 +1,4 @@
-"""What is wrong with a node: rules over the body of a report, and the engine that runs them."""
+"""Rules: what is wrong with a node, judged from the body of a report alone, and the engine that runs them.
+
+Nothing here reads a host, a file of the user or a clock; how findings are printed is in `agent.outputs`.
+"""

@@ -1,94 +1,147 @@
-"""The pages of all rules as Markdown: `python -m agent.rules.pages --write DIR` makes them, `--check DIR` holds them.
+"""The pages of rules: `FAMILY/RULE.md`, beside the code of the family. The head of a page declares its rule.
 
-A page is the rule's docstring under its metadata, so that `explain` and the documentation cannot differ.
+    ---
+    severity: warning
+    module: counters
+    needs: rdma
+    references: ib-symbol-errors
+    limit.per_hour: 10 | symbol errors an hour of one port: a warning
+    ---
+    # The title, one sentence.
+
+A scan reads the heads, `explain` and the documentation the whole pages.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
 
-from agent.rules.catalogue import every_rule
-from agent.rules.rule import Rule
+from agent.model.finding import SEVERITIES
 
-HEADINGS = (
-    "What it checks",
-    "Why it matters",
-    "How it is decided",
-    "What keeps it silent",
-    "How to confirm",
-    "How to fix",
-    "Source",
-)
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+_LONGEST_HEAD = 4096  # bytes
+_REQUIRED = frozenset({"severity", "module", "references"})
+_KEYS = _REQUIRED | {"essential", "needs", "absorbs"}
 
 
-def page(rule: Rule) -> str:
-    """One rule's page."""
-    title, _, body = rule.page.partition("\n")
-    facts = [
-        ("Severity", rule.severity),
-        ("Essential", "yes: the verdict is unknown where this rule is" if rule.essential else "no"),
-        ("Needs", ", ".join(need.replace("|", " or ") for need in rule.needs)),
-        ("Stands for", ", ".join(f"[{name}]({name}.md)" for name in rule.absorbs) or "-"),
-        ("References", ", ".join(rule.references)),
-    ]
-    table = "".join(f"| {key} | {value} |\n" for key, value in facts)
-    return f"# {rule.name}\n\n{title.strip()}\n\n| | |\n|---|---|\n{table}\n{body.strip()}\n"
+class BadPage(Exception):
+    """The head of a page is damaged; the text names the file, the line and what is wrong."""
 
 
-def index(rules: Sequence[Rule]) -> str:
-    """The list of all rules."""
-    rows = "".join(
-        f"| [{r.name}]({r.name}.md) | {r.severity} | {'yes' if r.essential else ''} | {r.title} |\n" for r in rules
-    )
-    return f"# Rules\n\n| rule | severity | essential | what is wrong |\n|---|---|---|---|\n{rows}"
+class Threshold(NamedTuple):
+    """A limit that an operator may change: `[thresholds]` of the configuration names it."""
+
+    name: str  # "ib-symbol-errors.per_hour"
+    value: float
+    what: str  # what is limited, with its unit
 
 
-def pages() -> dict[str, str]:
-    """Every file of docs/rules by name."""
-    return {"README.md": index(every_rule())} | {f"{rule.name}.md": page(rule) for rule in every_rule()}
+class Declaration(NamedTuple):
+    """The head of a page."""
+
+    name: str
+    severity: str
+    module: str  # of the family's package, which holds the check
+    references: tuple[str, ...]  # ids in the rule references: "PCIE-001"
+    needs: tuple[str, ...] = ()  # subjects without whose facts nothing can be decided; "pci|gpu": either
+    absorbs: tuple[str, ...] = ()  # rules whose finding on the same place is a consequence of this one
+    essential: bool = False  # the verdict is unknown where this rule is
+    thresholds: tuple[Threshold, ...] = ()
 
 
-def write(folder: str) -> None:
-    """Write all pages, and remove those of rules that are no more."""
-    os.makedirs(folder, exist_ok=True)
-    made = pages()
-    for name in os.listdir(folder):
-        if name.endswith(".md") and name not in made:
-            os.unlink(os.path.join(folder, name))
-    for name, text in made.items():
-        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-            file.write(text)
-
-
-def differences(folder: str) -> list[str]:
-    """Files that are not as they should be, each with what is wrong."""
-    made = pages()
-    there = {name for name in os.listdir(folder) if name.endswith(".md")} if os.path.isdir(folder) else set()
-    wrong = [f"{name}: of no rule" for name in sorted(there - made.keys())]
-    for name, text in sorted(made.items()):
-        if name not in there:
-            wrong.append(f"{name}: missing")
+@cache
+def page_paths() -> dict[str, str]:
+    """The file of every page by the name of its rule, sorted by family and rule."""
+    paths = {}
+    for family in sorted(os.listdir(FOLDER)):
+        folder = os.path.join(FOLDER, family)
+        if family.startswith("__") or not os.path.isdir(folder):
             continue
-        with open(os.path.join(folder, name), encoding="utf-8") as file:
-            if file.read() != text:
-                wrong.append(f"{name}: differs from the rule's docstring")
-    return wrong
+        for file in sorted(os.listdir(folder)):
+            if file.endswith(".md"):
+                paths[file[:-3]] = os.path.join(folder, file)
+    return paths
 
 
-def main(arguments: Sequence[str]) -> int:
-    """`--write DIR` or `--check DIR`; 1 where the check finds a difference, 2 for wrong usage."""
-    if len(arguments) != 2 or arguments[0] not in ("--write", "--check"):
-        sys.stderr.write("usage: python -m agent.rules.pages --write|--check DIR\n")
-        return 2
-    if arguments[0] == "--write":
-        write(arguments[1])
-        return 0
-    wrong = differences(arguments[1])
-    sys.stderr.write("".join(f"{arguments[1]}/{line}; run --write\n" for line in wrong))
-    return 1 if wrong else 0
+@cache
+def family_names() -> dict[str, tuple[str, ...]]:
+    """The names of the rules of each family, sorted."""
+    names: dict[str, list[str]] = {}
+    for name, path in page_paths().items():
+        names.setdefault(os.path.basename(os.path.dirname(path)), []).append(name)
+    return {family: tuple(rules) for family, rules in names.items()}
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+@cache
+def read_declaration(name: str) -> Declaration:
+    """The head of a rule's page. Raises BadPage; KeyError where there is no such rule."""
+    path = page_paths()[name]
+    descriptor = os.open(path, os.O_RDONLY)  # a scan reads all heads: open() costs four times as much
+    try:
+        start = os.read(descriptor, _LONGEST_HEAD)
+    finally:
+        os.close(descriptor)
+    head, end, _ = start.partition(b"\n---\n")
+    if not end or not head.startswith(b"---\n"):
+        raise BadPage(f"{path}:1: the head must stand between two lines `---`")
+    return parse_head(name, head.decode(), path)
+
+
+def parse_head(name: str, head: str, path: str) -> Declaration:
+    """The lines `key: value` after the first. Raises BadPage."""
+    fields: dict[str, str] = {}
+    thresholds: list[Threshold] = []
+    for number, line in enumerate(head.split("\n")[1:], 2):
+        key, colon, value = line.partition(": ")
+        if not colon or not value.strip():
+            raise BadPage(f"{path}:{number}: not `key: value`: {line!r}")
+        if key.startswith("limit."):
+            thresholds.append(_parse_limit(f"{name}{key[5:]}", value, f"{path}:{number}"))
+        elif key not in _KEYS or key in fields:
+            raise BadPage(f"{path}:{number}: {'a second' if key in fields else 'an unknown'} key {key!r}")
+        else:
+            fields[key] = value
+    if not fields.keys() >= _REQUIRED:
+        raise BadPage(f"{path}:1: missing: {', '.join(sorted(_REQUIRED - fields.keys()))}")
+    if fields["severity"] not in SEVERITIES:
+        raise BadPage(f"{path}:1: severity is none of {', '.join(SEVERITIES)}: {fields['severity']!r}")
+    if fields.get("essential", "yes") != "yes":
+        raise BadPage(f"{path}:1: essential is `yes` or not there: {fields['essential']!r}")
+    return Declaration(
+        name,
+        fields["severity"],
+        fields["module"],
+        _split(fields["references"]),
+        _split(fields.get("needs")),
+        _split(fields.get("absorbs")),
+        "essential" in fields,
+        tuple(thresholds),
+    )
+
+
+def read_limit(name: str) -> Threshold:
+    """A limit as the page of its rule declares it: "ib-symbol-errors.per_hour"."""
+    return next(limit for limit in read_declaration(name.partition(".")[0]).thresholds if limit.name == name)
+
+
+def read_text(name: str) -> str:
+    """The page of a rule without its head, as `explain` prints it: the title, then the sections."""
+    with open(page_paths()[name], encoding="utf-8") as file:
+        return file.read().partition("\n---\n# ")[2].rstrip("\n")
+
+
+def _parse_limit(name: str, value: str, where: str) -> Threshold:
+    number, bar, what = value.partition(" | ")
+    try:
+        limit = int(number) if number.isdigit() else float(number)
+    except ValueError:
+        bar = ""
+    if not bar or not what.strip():
+        raise BadPage(f"{where}: not `number | what is limited`: {value!r}")
+    return Threshold(name, limit, what)
+
+
+def _split(value: str | None) -> tuple[str, ...]:
+    return tuple(value.split(", ")) if value else ()

@@ -1,4 +1,4 @@
-"""What a rule is: a small function over a `Case`, its metadata in the decorator, its page in the docstring.
+"""What a rule is: a small function over a `RuleContext`, and a page whose head declares it.
 
 A rule yields one answer for every subject that it looks at: `Fail`, `Pass`, `Unknown` or `NotApplicable`. It
 reads nothing but the case; the engine counts, folds and sorts.
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from agent.model.finding import SEVERITIES, Evidence
-from agent.rules.case import Case
-from agent.rules.threshold import Threshold
+from agent.model.finding import Evidence
+from agent.rules.context import RuleContext
+from agent.rules.pages import Threshold, read_declaration, read_text
 
 
 class Fail(NamedTuple):
@@ -49,50 +49,46 @@ class NotApplicable(NamedTuple):
     reason: str
 
 
-Answer = Fail | Pass | Unknown | NotApplicable
-Check = Callable[[Case], Iterator[Answer]]
+Result = Fail | Pass | Unknown | NotApplicable
+Check = Callable[[RuleContext], Iterator[Result]]
 
 
 class Rule(NamedTuple):
-    """One line of the catalogue."""
+    """One line of the catalogue: what the page declares, and the check."""
 
     name: str
     severity: str
     check: Check
     essential: bool  # the verdict is unknown where this rule is
-    needs: tuple[str, ...]  # probes without whose facts nothing can be said; "nvml|nvidia_smi": either
+    needs: tuple[str, ...]  # subjects without whose facts nothing can be decided; "pci|gpu": either
     absorbs: tuple[str, ...]  # rules whose finding on the same place is a consequence of this one
     references: tuple[str, ...]  # ids in the rule references: "PCIE-001"
-    docstring: str
     thresholds: tuple[Threshold, ...] = ()
 
     @property
     def page(self) -> str:
-        """What `explain` prints: the docstring without its indentation. Judging needs none of them."""
-        import inspect
-
-        return inspect.cleandoc(self.docstring)
+        """What `explain` prints."""
+        return read_text(self.name)
 
     @property
     def title(self) -> str:
         """The first line of the page."""
-        return self.page.split("\n", 1)[0].strip()
+        return self.page.partition("\n")[0]
 
 
-def rule(
-    name: str,
-    severity: str,
-    *,
-    needs: tuple[str, ...],
-    references: tuple[str, ...],
-    essential: bool = False,
-    absorbs: tuple[str, ...] = (),
-    thresholds: tuple[Threshold, ...] = (),
-) -> Callable[[Check], Rule]:
-    """Make a rule of a function; its docstring becomes its page."""
-    assert severity in SEVERITIES, severity
+registered: dict[str, Rule] = {}  # of the modules that are imported
 
-    def of(check: Check) -> Rule:
-        return Rule(name, severity, check, essential, needs, absorbs, references, check.__doc__ or "", thresholds)
 
-    return of
+def rule(name: str) -> Callable[[Check], Rule]:
+    """Make a rule of a function; the page of that name declares the rest."""
+
+    def register(check: Check) -> Rule:
+        return registered.setdefault(name, declared_rule(name, check))
+
+    return register
+
+
+def declared_rule(name: str, check: Check) -> Rule:
+    """A rule as its page declares it, with this check."""
+    head = read_declaration(name)
+    return Rule(name, head.severity, check, head.essential, head.needs, head.absorbs, head.references, head.thresholds)

@@ -1,5 +1,3 @@
-"""`watch`: stays, and evaluates again when the kernel reports that something changed.
-
-events (probes/kernel/events.py) -> pace.py: when, and what of it -> judging.py: read that, keep the rest,
-judge -> lines.py.
+"""`watch`: evaluates the host again when the kernel reports a change; debounce.py decides when and which probes run,
+evaluate.py what changed, output.py what is printed, loop.py waits. Reading the host does not belong here.
 """

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from bench.fleet.platforms import Platform, Shape
-from fixtures.reading import toml
+from fixtures.loader import read_table
 
 
 class Odd(NamedTuple):
@@ -29,7 +29,7 @@ _NEWER_CARDS = ("28.39.1002", "28.43.2026")
 
 def usual(platform: Platform, table: str, name: str) -> Any:
     """What the fixture's description says."""
-    return toml("hosts", platform.shape)[table].get(name)
+    return read_table("hosts", platform.shape)[table].get(name)
 
 
 def _narrow_gpu(platform: Platform, shape: Shape) -> Odd | None:

@@ -11,25 +11,25 @@ from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report, Source
 from agent.platforms.profiles import choose_profile
 from agent.rules import engine
-from agent.rules.case import Case
 from agent.rules.catalogue import rules_for
+from agent.rules.context import RuleContext
 from bench.fleet.forms import Recipe
-from fixtures.build import capture
-from fixtures.machine import machine
-from fixtures.memory import in_memory
-from fixtures.reading import merged, toml
+from fixtures.build import capture_machine, host_in_memory
+from fixtures.loader import merge_tables, read_table
+from fixtures.machine import parse_machine
+from probes.catalogue import providers
 
 
 def scanned(shape: str, overlay: Mapping[str, Any]) -> Report:
     """The report of a fixture machine with that laid over its description, as a scan of a live host writes it."""
-    made = capture(machine(merged(toml("hosts", shape), dict(overlay)), shape))
-    report, _ = diagnose(in_memory(made, shape), ScanPlan())
+    made = capture_machine(parse_machine(merge_tables(read_table("hosts", shape), dict(overlay)), shape))
+    report, _ = diagnose(host_in_memory(made, shape), ScanPlan())
     return msgspec.structs.replace(report, source=Source(kind="live"))
 
 
 def fault(name: str) -> dict[str, Any]:
     """The overlay of a fault of fixtures/faults, with the shape that it is made for as "base"."""
-    return toml("faults", name)
+    return read_table("faults", name)
 
 
 def recipes(report: Report) -> list[Recipe]:
@@ -37,10 +37,11 @@ def recipes(report: Report) -> list[Recipe]:
     profile, platform, _ = (
         choose_profile("auto", report.platform) if report.platform.profile else (None, report.platform, None)
     )
-    case = Case(
+    case = RuleContext(
         node=report.node,
         platform=platform,
         probes={run.name: run for run in report.probes},
+        providers=providers(),
         software=report.software,
         events=tuple(report.events),
         topology=report.topology,
@@ -48,7 +49,7 @@ def recipes(report: Report) -> list[Recipe]:
         profile=profile,
     )
     found = {}
-    for rule, fault in engine.asked(case, rules_for(case))[1]:
-        identity = engine._identity(fault.subject, case)
+    for rule, fault in engine.evaluate(case, rules_for(case))[1]:
+        identity = engine._lasting_identity(fault.subject, case)
         found[engine.fingerprint(rule.name, fault, case)] = Recipe(rule.name, fault.cause, [identity], [])
     return [found[finding.fingerprint] for finding in report.findings]

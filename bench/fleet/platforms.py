@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from agent.model.report import Report
 from bench.fleet.machines import recipes, scanned
 from bench.fleet.template import Keys, Template
-from fixtures.reading import merged
+from fixtures.loader import merge_tables
 
 
 class Wiring(NamedTuple):
@@ -95,7 +95,7 @@ class Templates:
                 report = self.healthy
             else:
                 self.of()  # numbers of devices are those of the healthy machine
-                table = functools.reduce(merged, (self._lasting, self._style(style), dict(overlay or {})))
+                table = functools.reduce(merge_tables, (self._lasting, self._style(style), dict(overlay or {})))
                 report = scanned(self.platform.shape, table)
             made = self._made[name] = Template(report, self._keys, recipes(report))
         return made

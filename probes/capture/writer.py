@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, NamedTuple, cast
 
-from probes.host.interface import Completed
+from probes.host.interface import Completed, Refusal
 from probes.host.recording import Recording
-from probes.host.refusal import Refusal
 from probes.sources.archive import ENTRIES_LIMIT, KEPT_LIMIT_BYTES
 from probes.sources.capture import FORMAT, RECAPTURED
-from probes.sources.memory import Link
+from probes.sources.memory import SymlinkNode
 
 HOSTNAME = "/proc/sys/kernel/hostname"
 COMPRESSIONS = {".tar": "", ".tar.gz": "gzip", ".tgz": "gzip", ".tar.zst": "zstd"}
@@ -30,12 +29,12 @@ def write_capture(recording: Recording, path: str, version: str | None = None) -
     compression = next((kind for suffix, kind in COMPRESSIONS.items() if path.endswith(suffix)), None)
     if compression is None and path.endswith(OTHERS):
         raise OSError(errno.EINVAL, f"a capture is a folder or one of {', '.join(COMPRESSIONS)}", path)
-    entries = [Entry("manifest.json", _json(_manifest(recording, version)))]
+    entries = [CaptureEntry("manifest.json", _json(_manifest(recording, version)))]
     entries += _files(recording)
     entries += _numbered("commands", [_command(argv, recording.commands[argv]) for argv in sorted(recording.commands)])
     if recording.nvml:
         calls = [_call(*call, recording.nvml[call]) for call in sorted(recording.nvml)]
-        entries.append(Entry("nvml.json", _json(calls)))
+        entries.append(CaptureEntry("nvml.json", _json(calls)))
     entries += _numbered("netlink", [_exchange(*q, recording.netlink[q]) for q in sorted(recording.netlink)])
     entries += _numbered("ethtool", [_asked(*q, recording.ethtool[q]) for q in sorted(recording.ethtool)])
     _check_size(entries, path)
@@ -45,7 +44,7 @@ def write_capture(recording: Recording, path: str, version: str | None = None) -
         _write_tar(entries, path, compression)
 
 
-def _check_size(entries: list[Entry], path: str) -> None:
+def _check_size(entries: list[CaptureEntry], path: str) -> None:
     """What no reader would accept is not written."""
     size = sum(len(e.name) + (len(e.content) if isinstance(e.content, bytes) else 0) for e in entries)
     if len(entries) > ENTRIES_LIMIT or size > KEPT_LIMIT_BYTES:
@@ -53,11 +52,11 @@ def _check_size(entries: list[Entry], path: str) -> None:
         raise OSError(errno.EFBIG, why, path)
 
 
-class Entry(NamedTuple):
+class CaptureEntry(NamedTuple):
     """One name in a capture: a file's bytes, a link, or None for a directory."""
 
     name: str
-    content: bytes | Link | None
+    content: bytes | SymlinkNode | None
 
 
 def missing(recording: Recording) -> list[str]:
@@ -81,24 +80,24 @@ def _manifest(recording: Recording, version: str | None) -> dict[str, Any]:
     }
 
 
-def _files(recording: Recording) -> list[Entry]:
+def _files(recording: Recording) -> list[CaptureEntry]:
     """The tree. Left out is what lies below a file or link: the host changed while it was recorded."""
-    nodes: dict[str, bytes | Link | None] = dict.fromkeys(recording.directories | set(recording.listings))
+    nodes: dict[str, bytes | SymlinkNode | None] = dict.fromkeys(recording.directories | set(recording.listings))
     nodes |= recording.files
-    nodes |= {path: Link(text) for path, text in recording.links.items()}
-    entries: dict[str, Entry] = {}
+    nodes |= {path: SymlinkNode(text) for path, text in recording.links.items()}
+    entries: dict[str, CaptureEntry] = {}
     for path in sorted(nodes, key=lambda path: path.split("/")):
         parents = [path[:i] for i, character in enumerate(path) if character == "/" and i]
         if any(nodes.get(parent) is not None for parent in parents) or path == "/":
             continue
         for parent in parents:
-            entries.setdefault(parent, Entry(f"files{parent}", None))
-        entries[path] = Entry(f"files{path}", nodes[path])
-    return [Entry("files", None), *entries.values()]
+            entries.setdefault(parent, CaptureEntry(f"files{parent}", None))
+        entries[path] = CaptureEntry(f"files{path}", nodes[path])
+    return [CaptureEntry("files", None), *entries.values()]
 
 
-def _numbered(folder: str, documents: list[dict[str, Any]]) -> list[Entry]:
-    return [Entry(f"{folder}/{i:03}.json", _json(document)) for i, document in enumerate(documents)]
+def _numbered(folder: str, documents: list[dict[str, Any]]) -> list[CaptureEntry]:
+    return [CaptureEntry(f"{folder}/{i:03}.json", _json(document)) for i, document in enumerate(documents)]
 
 
 def _command(argv: tuple[str, ...], answer: Completed | Refusal) -> dict[str, Any]:
@@ -140,7 +139,7 @@ def _json(document: Any) -> bytes:
     return (json.dumps(document, indent=1) + "\n").encode()
 
 
-def _write_tar(entries: list[Entry], path: str, compression: str) -> None:
+def _write_tar(entries: list[CaptureEntry], path: str, compression: str) -> None:
     part = f"{path}.{os.getpid()}.part"
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -156,14 +155,14 @@ def _write_tar(entries: list[Entry], path: str, compression: str) -> None:
     _sync_directory(path)
 
 
-def _pack(entries: list[Entry], stream: IO[bytes]) -> None:
+def _pack(entries: list[CaptureEntry], stream: IO[bytes]) -> None:
     import io
     import tarfile
 
     with tarfile.open(fileobj=stream, mode="w|", format=tarfile.GNU_FORMAT, errors="surrogateescape") as tar:
         for entry in entries:
             member = tarfile.TarInfo(entry.name)  # time, owner and group are 0
-            if isinstance(entry.content, Link):
+            if isinstance(entry.content, SymlinkNode):
                 member.type, member.linkname = tarfile.SYMTYPE, entry.content.text
             elif entry.content is None:
                 member.type, member.mode = tarfile.DIRTYPE, 0o755
@@ -190,14 +189,14 @@ def _compressed(file: IO[bytes], compression: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _write_folder(entries: list[Entry], path: str) -> None:
+def _write_folder(entries: list[CaptureEntry], path: str) -> None:
     part = f"{path.rstrip('/')}.{os.getpid()}.part"
     os.mkdir(part, 0o700)
     try:
         for entry in entries:
             place = f"{part}/{entry.name}"
             os.makedirs(os.path.dirname(place), exist_ok=True)
-            if isinstance(entry.content, Link):
+            if isinstance(entry.content, SymlinkNode):
                 os.symlink(entry.content.text, place)
             elif entry.content is None:
                 os.makedirs(place, exist_ok=True)

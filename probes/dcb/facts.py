@@ -36,7 +36,7 @@ class Dcb(NamedTuple):
     peer_pfc: tuple[bool, ...] | None = None
 
 
-class Interface(NamedTuple):
+class DcbInterface(NamedTuple):
     """One Ethernet interface of a PCI device."""
 
     name: str
@@ -48,7 +48,7 @@ class Interface(NamedTuple):
     cnp_priority: int | None = None
 
 
-class Marking(NamedTuple):
+class TrafficMarking(NamedTuple):
     """What marks the traffic of one RDMA port, whatever program sends it."""
 
     device: str
@@ -60,5 +60,5 @@ class Marking(NamedTuple):
 class DcbFacts(NamedTuple):
     """Interfaces and markings, each sorted by name."""
 
-    interfaces: tuple[Interface, ...]
-    markings: tuple[Marking, ...] = ()
+    interfaces: tuple[DcbInterface, ...]
+    markings: tuple[TrafficMarking, ...] = ()

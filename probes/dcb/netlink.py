@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 
 from probes.dcb.facts import Application, Dcb
-from probes.netlink import IS_REQUEST, attribute, attributes, each_attribute, request
-from probes.text import Unparsable
+from probes.netlink import IS_REQUEST, attribute, attributes, iter_attributes, request
+from probes.text import ParseError
 
 SOURCE = "DCB netlink"
 GET_DCB = 78  # RTM_GETDCB: the type of the question and of its answer
@@ -45,7 +45,7 @@ def question(name: str, command: int) -> bytes:
 
 
 def parse_ieee(payload: bytes) -> Dcb:
-    """The answer to IEEE_GET. Raises Unparsable."""
+    """The answer to IEEE_GET. Raises ParseError."""
     top = _body(payload)
     said = attributes(top.get(IEEE, b""))
     ets = _unpacked(ETS_STRUCT, said.get(ETS))
@@ -73,12 +73,12 @@ def parse_ieee(payload: bytes) -> Dcb:
 
 
 def parse_dcbx(payload: bytes) -> tuple[str, ...] | None:
-    """The answer to GET_DCBX: the words of its bits. Raises Unparsable."""
+    """The answer to GET_DCBX: the words of its bits. Raises ParseError."""
     return _modes(_body(payload).get(DCBX))
 
 
 def parse_cee(payload: bytes) -> Dcb:
-    """The answer to CEE_GET: PFC, and who sets it; priority groups are no traffic classes. Raises Unparsable."""
+    """The answer to CEE_GET: PFC, and who sets it; priority groups are no traffic classes. Raises ParseError."""
     top = _body(payload)
     said = attributes(top.get(CEE, b""))
     priorities = attributes(said.get(CEE_PFC, b""))  # DCB_PFC_UP_ATTR_0 is 1
@@ -92,16 +92,16 @@ def parse_cee(payload: bytes) -> Dcb:
 
 def _body(payload: bytes) -> dict[int, bytes]:
     if len(payload) < HEAD.size:
-        raise Unparsable(f"DCB: an answer of {len(payload)} bytes")
+        raise ParseError(f"DCB: an answer of {len(payload)} bytes")
     return attributes(payload, HEAD.size)
 
 
 def _unpacked(form: struct.Struct, raw: bytes | None) -> tuple[int, ...] | None:
-    """The fields of a structure; raises Unparsable where it is too short to be one."""
+    """The fields of a structure; raises ParseError where it is too short to be one."""
     if raw is None:
         return None
     if len(raw) < form.size:
-        raise Unparsable(f"DCB: a structure of {len(raw)} bytes where {form.size} are expected")
+        raise ParseError(f"DCB: a structure of {len(raw)} bytes where {form.size} are expected")
     return form.unpack_from(raw)
 
 
@@ -116,7 +116,7 @@ def _bits(mask: int) -> tuple[bool, ...]:
 
 def _applications(raw: bytes) -> tuple[Application, ...]:
     found = []
-    for kind, value in each_attribute(raw):
+    for kind, value in iter_attributes(raw):
         if kind in (IEEE_APP, DCB_APP) and len(value) >= APP_STRUCT.size:
             selector, priority, protocol = APP_STRUCT.unpack_from(value)
             if priority < 8:
@@ -127,7 +127,7 @@ def _applications(raw: bytes) -> tuple[Application, ...]:
 def _order(raw: bytes | None) -> tuple[str, ...] | None:
     if raw is None:
         return None
-    codes = [value[0] for kind, value in each_attribute(raw) if kind in (IEEE_APP, DCB_APP) and value]
+    codes = [value[0] for kind, value in iter_attributes(raw) if kind in (IEEE_APP, DCB_APP) and value]
     return tuple(SELECTORS.get(code, str(code)) for code in codes)
 
 

@@ -14,17 +14,16 @@ from functools import partial
 from typing import TypeVar
 
 from probes import netlink
-from probes.asking import Asking
 from probes.dcb import netlink as dcb_netlink
-from probes.dcb.dcb_tool import OBJECTS, parse_dcb
-from probes.dcb.facts import Dcb, DcbFacts, Interface, Marking
-from probes.dcb.mlnx_qos import parse_mlnx_qos
-from probes.host.interface import Absent, Failed, Host, Unanswered
+from probes.dcb.facts import Dcb, DcbFacts, DcbInterface, TrafficMarking
+from probes.dcb.tools import OBJECTS, parse_dcb, parse_mlnx_qos
+from probes.host.interface import Absent, Failed, Host, ReadError
+from probes.host_reader import HostReader
 from probes.netdev import sysfs as sysfs
 from probes.netdev.ip_link import saved_links
 from probes.netdev.probe import SLEEPING, natural, on_pci
 from probes.probe import Reading
-from probes.text import Unparsable
+from probes.text import ParseError
 
 T = TypeVar("T")
 INFINIBAND = "/sys/class/infiniband"
@@ -38,34 +37,34 @@ SAVED = re.compile(r"[A-Za-z0-9_.:-]{1,15}")
 
 def read(host: Host) -> Reading:
     """Every Ethernet interface whose device is awake. Raises Absent where there is none, and nothing marks traffic."""
-    asking = Asking(host)
-    here = [(each.link, each.place.pci, each.folder) for each in on_pci(asking)]
+    reader = HostReader(host)
+    here = [(each.link, each.place.pci, each.folder) for each in on_pci(reader)]
     known = {link.name for link, _, _ in here}
-    here += [(link, link.parent_pci, None) for name, link in saved_links(asking).items() if name not in known]
+    here += [(link, link.parent_pci, None) for name, link in saved_links(reader).items() if name not in known]
     ethernet = [(link.name, pci, folder) for link, pci, folder in here if pci and link.type in (None, ETHERNET)]
-    rows = tuple(_interface(asking, *each, number < MOST_SAVED) for number, each in enumerate(ethernet[:MOST]))
-    markings = tuple(_markings(asking))
+    rows = tuple(_interface(reader, *each, number < MOST_SAVED) for number, each in enumerate(ethernet[:MOST]))
+    markings = tuple(_markings(reader))
     if not rows and not markings:
         raise Absent("no Ethernet interface of a PCI device is seen here")
-    return Reading(DcbFacts(rows, markings), asking.sources, asking.missing)
+    return Reading(DcbFacts(rows, markings), reader.sources, reader.missing)
 
 
-def _interface(asking: Asking, name: str, pci: str, folder: str | None, with_saved: bool) -> Interface:
+def _interface(reader: HostReader, name: str, pci: str, folder: str | None, with_saved: bool) -> DcbInterface:
     said: list[Dcb] = []
     reason = None
     try:
-        said.append(_driver(asking, name))
-    except Unanswered as why:
+        said.append(_driver(reader, name))
+    except ReadError as why:
         reason = _reason(why)
-    row = Interface(name, pci)
+    row = DcbInterface(name, pci)
     if folder:
-        said += _ofed(asking, folder)
-        row = _with_ecn(asking, folder, row)
-    said += _saved(asking, name) if with_saved else []
+        said += _ofed(reader, folder)
+        row = _with_ecn(reader, folder, row)
+    said += _saved(reader, name) if with_saved else []
     return row._replace(said=tuple(said), reason=reason)
 
 
-def _reason(why: Unanswered) -> str:
+def _reason(why: ReadError) -> str:
     if why.code in NO_DCB:
         return "the driver has no DCB here (EOPNOTSUPP)"
     if why.code == "ENODEV":
@@ -73,38 +72,38 @@ def _reason(why: Unanswered) -> str:
     return f"{why.code}: {why.reason}" if why.code else why.reason
 
 
-def _driver(asking: Asking, name: str) -> Dcb:
-    """What the driver answers. Raises Unanswered."""
-    said = _asked(asking, name, dcb_netlink.IEEE_GET, dcb_netlink.parse_ieee)
+def _driver(reader: HostReader, name: str) -> Dcb:
+    """What the driver answers. Raises ReadError."""
+    said = _asked(reader, name, dcb_netlink.IEEE_GET, dcb_netlink.parse_ieee)
     if said.dcbx is None:
-        with contextlib.suppress(Unanswered):  # a driver without that operation
-            said = said._replace(dcbx=_asked(asking, name, dcb_netlink.GET_DCBX, dcb_netlink.parse_dcbx))
+        with contextlib.suppress(ReadError):  # a driver without that operation
+            said = said._replace(dcbx=_asked(reader, name, dcb_netlink.GET_DCBX, dcb_netlink.parse_dcbx))
     if said.pfc is None and said.prio_tc is None:
         try:
-            older = _asked(asking, name, dcb_netlink.CEE_GET, dcb_netlink.parse_cee)
-        except Unanswered:
+            older = _asked(reader, name, dcb_netlink.CEE_GET, dcb_netlink.parse_cee)
+        except ReadError:
             return said
         said = said._replace(pfc=older.pfc, dcbx=said.dcbx or older.dcbx)
     return said
 
 
-def _asked(asking: Asking, name: str, command: int, parse: Callable[[bytes], T]) -> T:
-    """One question. Raises Unanswered, also for an answer that cannot be read."""
+def _asked(reader: HostReader, name: str, command: int, parse: Callable[[bytes], T]) -> T:
+    """One question. Raises ReadError, also for an answer that cannot be read."""
     try:
-        answer = netlink.messages(asking.host.netlink(netlink.ROUTE, dcb_netlink.question(name, command)))
+        answer = netlink.messages(reader.host.netlink(netlink.ROUTE, dcb_netlink.question(name, command)))
         payload = next((m.payload for m in answer if m.type == dcb_netlink.GET_DCB), None)
         if payload is None:
             raise Failed("DCB netlink: an answer without content")
         said = parse(payload)
-    except Unparsable as why:
+    except ParseError as why:
         raise Failed(str(why)) from why
-    asking.answered("DCB netlink RTM_GETDCB")
+    reader.answered("DCB netlink RTM_GETDCB")
     return said
 
 
-def _ofed(asking: Asking, folder: str) -> list[Dcb]:
+def _ofed(reader: HostReader, folder: str) -> list[Dcb]:
     names = ("trust", "pfc", "prio2buffer", "buffer_size")
-    said = asking.attributes(f"{folder}/qos", names, source=f"{sysfs.CLASS}/*/qos")
+    said = reader.attributes(f"{folder}/qos", names, source=f"{sysfs.CLASS}/*/qos")
     pfc = _eight(said.get("pfc"))
     row = Dcb(
         "qos/trust",
@@ -128,15 +127,15 @@ def _eight(text: str | None) -> tuple[int, ...] | None:
     return tuple(map(int, words)) if len(words) == 8 and all(re.fullmatch("[0-9]{1,9}", w) for w in words) else None
 
 
-def _with_ecn(asking: Asking, folder: str, row: Interface) -> Interface:
+def _with_ecn(reader: HostReader, folder: str, row: DcbInterface) -> DcbInterface:
     ecn = {}
     for point in ("np", "rp"):
         place = f"{folder}/ecn/roce_{point}/enable"
-        said = asking.attributes(place, PRIORITIES, source=f"{sysfs.CLASS}/*/ecn/roce_{point}/enable")
+        said = reader.attributes(place, PRIORITIES, source=f"{sysfs.CLASS}/*/ecn/roce_{point}/enable")
         if said:
             ecn[point] = tuple({"0": False, "1": True}.get(said.get(priority, "")) for priority in PRIORITIES)
     names = ("cnp_dscp", "cnp_802p_prio")
-    cnp = asking.attributes(f"{folder}/ecn/roce_np", names, source=f"{sysfs.CLASS}/*/ecn/roce_np")
+    cnp = reader.attributes(f"{folder}/ecn/roce_np", names, source=f"{sysfs.CLASS}/*/ecn/roce_np")
     return row._replace(
         ecn=ecn or None,
         cnp_dscp=_below(64, cnp.get("cnp_dscp")),
@@ -149,9 +148,9 @@ def _below(bound: int, text: str | None) -> int | None:
     return number if number is not None and number < bound else None
 
 
-def _saved(asking: Asking, name: str) -> list[Dcb]:
+def _saved(reader: HostReader, name: str) -> list[Dcb]:
     """Saved outputs for this interface: no tool is run."""
-    if asking.host.live or not SAVED.fullmatch(name):
+    if reader.host.live or not SAVED.fullmatch(name):
         return []
     questions: list[tuple[tuple[str, ...], Callable[[str], Dcb]]] = [(("mlnx_qos", "-i", name), parse_mlnx_qos)]
     for about in OBJECTS:
@@ -159,37 +158,37 @@ def _saved(asking: Asking, name: str) -> list[Dcb]:
         questions += [(argv, partial(parse_dcb, about)) for argv in (as_json, as_text)]
     found = []
     for argv, parse in questions:
-        text = asking.output(*argv) if asking.host.has_output(*argv) else None
+        text = reader.output(*argv) if reader.host.has_output(*argv) else None
         if text is None:
             continue
         try:
             found.append(parse(text))
-        except Unparsable as why:
-            asking.gap(f"{' '.join(argv)}: {why}")
+        except ParseError as why:
+            reader.gap(f"{' '.join(argv)}: {why}")
     return found
 
 
-def _markings(asking: Asking) -> list[Marking]:
+def _markings(reader: HostReader) -> list[TrafficMarking]:
     """A forced traffic class (OFED), and rdma-cm's default mode where somebody made its folder."""
-    configured = set(asking.names(CONFIGURED) or ())
+    configured = set(reader.names(CONFIGURED) or ())
     found = []
-    for device in sorted((asking.names(INFINIBAND) or [])[:MOST], key=natural):
-        status = asking.text(
+    for device in sorted((reader.names(INFINIBAND) or [])[:MOST], key=natural):
+        status = reader.text(
             f"{INFINIBAND}/{device}/device/power/runtime_status", source=f"{INFINIBAND}/*/device/power"
         )
         if status in SLEEPING:
             continue
-        ports = set(asking.names(f"{INFINIBAND}/{device}/tc") or ())
+        ports = set(reader.names(f"{INFINIBAND}/{device}/tc") or ())
         folder = f"{CONFIGURED}/{device}/ports"
-        modes = set(asking.names(folder) or ()) if device in configured else set[str]()
+        modes = set(reader.names(folder) or ()) if device in configured else set[str]()
         for port in sorted((p for p in ports | modes if re.fullmatch("[1-9][0-9]{0,2}", p)), key=int):
-            row = Marking(device, int(port))
+            row = TrafficMarking(device, int(port))
             if port in ports:
                 place = f"{INFINIBAND}/{device}/tc/{port}/traffic_class"
-                text = asking.text(place, source=f"{INFINIBAND}/*/tc/*/traffic_class")
+                text = reader.text(place, source=f"{INFINIBAND}/*/tc/*/traffic_class")
                 row = row._replace(traffic_class=traffic_class(text or ""))
             if port in modes:
-                mode = asking.text(f"{folder}/{port}/default_roce_mode", source=f"{CONFIGURED}/*/default_roce_mode")
+                mode = reader.text(f"{folder}/{port}/default_roce_mode", source=f"{CONFIGURED}/*/default_roce_mode")
                 row = row._replace(default_roce_mode=mode if mode and len(mode) <= 32 else None)
             found.append(row)
     return found

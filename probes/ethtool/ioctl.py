@@ -1,16 +1,67 @@
 """ethtool by ioctl (SIOCETHTOOL): the structs of linux/ethtool.h as bytes, requests made and replies read.
 
 Statistics have no other way for all drivers; pause and FEC are asked so where the kernel has no ethtool netlink.
+
+Which of a driver's own counters are facts for us: of thousands, those that tell of links, pause and loss.
+
+Names by driver after the kernel's Documentation/networking/device_drivers and the drivers' sources: mlx5, bnxt_en, ice,
+i40e. Counters of single queues, rings and channels are left out.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from probes.ethtool.netlink import Fec, Pause
-from probes.text import Unparsable
+from probes.ethtool.netlink import FecReading, PauseReading
+from probes.text import ParseError
+
+MOST = 512
+NOT_KNOWN = 2**64 - 1  # what a driver gives for a counter that it could not read
+_PRIORITY = "[0-7]"
+_WANTED = re.compile(
+    "|".join(
+        (
+            # mlx5
+            rf"[rt]x_prio{_PRIORITY}_(?:bytes|packets|discards|buf_discard|cong_discard|marked)",
+            rf"[rt]x_prio{_PRIORITY}_pause(?:_duration|_transition)?",
+            r"[rt]x_global_pause(?:_duration|_transition)?",
+            r"tx_pause_storm_(?:warning|error)_events",
+            r"[rt]x_(?:packets|bytes|discards|errors|crc_errors|symbol_err|pcs_symbol_err|corrected_bits|bits)_phy",
+            r"[rt]x_(?:pause_ctrl|oversize_pkts|undersize_pkts|in_range_len_errors|unsupported_op)_phy",
+            r"rx_(?:pcs_)?(?:fc_fec|rs_fec)[a-z_]*_phy(?:_lane[0-9])?|rx_err_lane_[0-7]_phy|fec_[a-z_]{1,40}",
+            r"rx_buffer_passed_thres_phy|link_down_events(?:_phy)?",
+            r"(?:rx|dev)_out_of_buffer|rx_steer_missed_packets|dev_internal_queue_oob",
+            r"module_(?:unplug|bus_stuck|high_temp|bad_shorted)",
+            r"outbound_pci_[a-z_]{1,40}|[rt]x_pci_signal_integrity",
+            r"[rt]x_vport_rdma_(?:uni|multi)cast_(?:packets|bytes)",
+            # bnxt_en
+            r"[rt]x_pause_frames|[rt]x_pfc_frames|[rt]x_pfc_ena_frames_pri[0-7]|pfc_pri[0-7]_[rt]x_(?:duration_us|transitions)",
+            r"continuous_(?:roce_)?pause_events|resume_(?:roce_)?pause_events",
+            r"rx_roce_(?:discards|good_(?:bytes|packets)|error[a-z_]*)|rx_discard_(?:bytes|packets)_cos[0-7]",
+            r"rx_fec_(?:corrected|uncorrectable)_blocks|rx_pcs_symbol_err|rx_corrected_bits|rx_fcs_err_frames",
+            r"[rt]x_(?:bytes|packets)_(?:pri|cos)[0-7]|link_down_events",
+            # ice, i40e
+            r"[rt]x_priority_[0-7]_x(?:on|off)(?:_2_xoff)?(?:\.nic)?|port\.[rt]x_priority_[0-7]_x(?:on|off)(?:_[rt]x)?",
+            r"link_x(?:on|off)_[rt]x(?:\.nic)?|port\.link_x(?:on|off)_[rt]x",
+            r"(?:rx_crc_errors|rx_dropped|tx_dropped_link_down|illegal_bytes|mac_(?:local|remote)_faults)(?:\.nic)?",
+            r"port\.(?:rx_crc_errors|rx_dropped|tx_dropped_link_down|illegal_bytes|mac_(?:local|remote)_faults)",
+        )
+    )
+)
+
+
+def wanted(counters: Mapping[str, int]) -> dict[str, int]:
+    """Those that the report keeps, by the driver's names; at most MOST.
+
+    >>> wanted({"rx_prio3_pause": 7, "ch0_poll": 12, "rx0_packets": 9, "rx_discards_phy": 2**64 - 1})
+    {'rx_prio3_pause': 7}
+    """
+    kept = ((name, value) for name, value in counters.items() if _WANTED.fullmatch(name) and value != NOT_KNOWN)
+    return dict(sorted(kept)[:MOST])
+
 
 GDRVINFO, GPAUSEPARAM, GSTRINGS, GSTATS, GSSET_INFO, GFECPARAM = 0x03, 0x12, 0x1B, 0x1D, 0x37, 0x50
 STATISTICS_SET = 1  # ETH_SS_STATS
@@ -66,41 +117,41 @@ def fec_request() -> bytes:
 
 
 def parse_driver(reply: bytes) -> DriverInfo:
-    """GDRVINFO's answer. Raises Unparsable."""
+    """GDRVINFO's answer. Raises ParseError."""
     _, driver, version, firmware, *_ = _unpacked(DRIVER, reply)
     return DriverInfo(_text(driver), _text(version), _text(firmware))
 
 
 def parse_count(reply: bytes) -> int:
-    """GSSET_INFO's answer: 0 where the driver has no counters. Raises Unparsable."""
+    """GSSET_INFO's answer: 0 where the driver has no counters. Raises ParseError."""
     _, _, sets, count = _unpacked(SET_INFO, reply)
     if count > MOST_COUNTERS:
-        raise Unparsable(f"ethtool: {count} counters")
+        raise ParseError(f"ethtool: {count} counters")
     return int(count) if sets & 1 << STATISTICS_SET else 0
 
 
 def parse_counters(names: bytes, values: bytes) -> dict[str, int]:
-    """Counters by the driver's names, of the answers to GSTRINGS and GSTATS. Raises Unparsable where they differ in
+    """Counters by the driver's names, of the answers to GSTRINGS and GSTATS. Raises ParseError where they differ in
     length: the driver was set up anew in between."""
     (_, _, named), (_, counted) = _unpacked(STRINGS, names), _unpacked(COUNTS, values)
     if named != counted or len(names) < STRINGS.size + named * NAME_BYTES or len(values) < COUNTS.size + counted * 8:
-        raise Unparsable(f"ethtool: {named} names of counters and {counted} values")
+        raise ParseError(f"ethtool: {named} names of counters and {counted} values")
     each = (_text(names[at : at + NAME_BYTES]) for at in range(STRINGS.size, STRINGS.size + named * NAME_BYTES, 32))
     numbers = struct.unpack_from(f"={counted}Q", values, COUNTS.size)
     return {name: number for name, number in zip(each, numbers, strict=True) if name}
 
 
-def parse_pause(reply: bytes) -> Pause:
-    """GPAUSEPARAM's answer. Raises Unparsable."""
+def parse_pause(reply: bytes) -> PauseReading:
+    """GPAUSEPARAM's answer. Raises ParseError."""
     _, autoneg, rx, tx = _unpacked(PAUSE, reply)
-    return Pause(bool(rx), bool(tx), bool(autoneg))
+    return PauseReading(bool(rx), bool(tx), bool(autoneg))
 
 
-def parse_fec(reply: bytes) -> Fec:
-    """GFECPARAM's answer. Raises Unparsable."""
+def parse_fec(reply: bytes) -> FecReading:
+    """GFECPARAM's answer. Raises ParseError."""
     _, active, configured, _ = _unpacked(FEC, reply)
     words: Mapping[int, str] = FEC_BITS
-    return Fec(
+    return FecReading(
         active=words.get(active),
         configured=tuple(word for bit, word in words.items() if configured & bit),
         auto=bool(configured & FEC_AUTO),
@@ -109,7 +160,7 @@ def parse_fec(reply: bytes) -> Fec:
 
 def _unpacked(form: struct.Struct, reply: bytes) -> tuple[int, ...]:
     if len(reply) < form.size:
-        raise Unparsable(f"ethtool: an answer of {len(reply)} bytes where {form.size} are due")
+        raise ParseError(f"ethtool: an answer of {len(reply)} bytes where {form.size} are due")
     return form.unpack_from(reply)
 
 

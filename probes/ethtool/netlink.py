@@ -1,24 +1,65 @@
-"""ethtool over generic netlink: requests made, replies read. No socket here; the door has that.
+"""ethtool over generic netlink: requests built, replies parsed. The socket is in `probes/host/netlink_socket.py`.
 
 Headers: linux/genetlink.h, linux/ethtool_netlink.h; kernel page Documentation/networking/ethtool-netlink.rst. Requests
 name an interface by its index, so that no name stands in a recording's questions.
+
+The link modes of Ethernet by their bits: enum ethtool_link_mode_bit_indices in linux/ethtool.h.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from probes.ethtool.link_modes import FEC_MODES, fastest, set_bits
-from probes.netlink import IS_REQUEST, attribute, attributes, messages, request
-from probes.text import Unparsable
+from probes.netlink import GENERIC_HEAD, IS_REQUEST, attribute, attributes, generic_attributes, request
+from probes.text import ParseError
 
-GENERIC = 16  # NETLINK_GENERIC
+FEC_MODES = {49: "off", 50: "rs", 51: "baser", 74: "llrs"}
+SPEEDS_MBIT_S = {
+    10: (0, 1, 92, 99, 100, 101, 102),
+    100: (2, 3, 67, 90, 91),
+    1_000: (4, 5, 17, 41, 68),
+    2_500: (15, 47),
+    5_000: (48,),
+    10_000: (12, 18, 19, 20, *range(42, 47)),
+    20_000: (21, 22),
+    25_000: (31, 32, 33),
+    40_000: range(23, 27),
+    50_000: (34, 35, 40, *range(52, 57)),
+    56_000: range(27, 31),
+    100_000: (*range(36, 40), *range(57, 62), *range(75, 80)),
+    200_000: (*range(62, 67), *range(80, 85), *range(103, 109)),
+    400_000: (*range(69, 74), *range(85, 90), *range(109, 115)),
+    800_000: (*range(93, 99), *range(115, 121)),
+    1_600_000: range(121, 125),
+}
+_SPEED_OF = {bit: speed for speed, bits in SPEEDS_MBIT_S.items() for bit in bits}
+BITS_LIMIT = 1024
+
+
+def set_bits(raw: bytes) -> frozenset[int]:
+    """Numbers of the bits that are set in a bitmap of 32-bit words.
+
+    >>> sorted(set_bits((1 << 50 | 1 << 6).to_bytes(8, "little")))
+    [6, 50]
+    """
+    import sys
+
+    words = (int.from_bytes(raw[at : at + 4], sys.byteorder) for at in range(0, min(len(raw), BITS_LIMIT // 8), 4))
+    return frozenset(32 * place + bit for place, word in enumerate(words) for bit in range(32) if word >> bit & 1)
+
+
+def fastest(modes: Iterable[int]) -> int | None:
+    """Mbit/s of the fastest mode; None where no mode is known.
+
+    >>> fastest({6, 13, 38, 66}), fastest({6})
+    (200000, None)
+    """
+    return max((_SPEED_OF[bit] for bit in modes if bit in _SPEED_OF), default=None)
+
+
 FAMILY = "ethtool"
-CONTROL, GET_FAMILY, NEW_FAMILY = 0x10, 3, 1  # nlctrl
-FAMILY_ID, FAMILY_NAME = 1, 2  # CTRL_ATTR_*
-HEAD = struct.Struct("=BBH")  # genlmsghdr: command, version, reserved
 
 LINKMODES_GET, PAUSE_GET, FEC_GET, EEPROM_GET = 4, 21, 29, 31
 LINKMODES_REPLY, PAUSE_REPLY, FEC_REPLY, EEPROM_REPLY = 4, 22, 30, 32
@@ -44,7 +85,7 @@ class LinkModes(NamedTuple):
     speed_mbit_s: int | None = None  # what runs, of a saved output: on a live host the kernel says it elsewhere
 
 
-class Pause(NamedTuple):
+class PauseReading(NamedTuple):
     """Global pause."""
 
     rx: bool | None = None
@@ -52,7 +93,7 @@ class Pause(NamedTuple):
     autoneg: bool | None = None
 
 
-class Fec(NamedTuple):
+class FecReading(NamedTuple):
     """Forward error correction: off | baser | rs | llrs."""
 
     active: str | None = None
@@ -61,58 +102,44 @@ class Fec(NamedTuple):
     counters: Mapping[str, int] = {}  # FEC_COUNTERS
 
 
-def family_request() -> bytes:
-    """Which message type ethtool has in this kernel."""
-    return request(CONTROL, IS_REQUEST, HEAD.pack(GET_FAMILY, 2, 0) + attribute(FAMILY_NAME, FAMILY.encode() + b"\0"))
-
-
-def parse_family(reply: bytes) -> int:
-    """The message type of the family that was asked for. Raises Unparsable."""
-    said = _answer(reply, NEW_FAMILY)
-    number = unsigned(said.get(FAMILY_ID))
-    if not number:
-        raise Unparsable("nlctrl: no family id")
-    return number
-
-
 def get_request(family: int, command: int, index: int) -> bytes:
     """PAUSE_GET, LINKMODES_GET or FEC_GET (with its counters) of one interface."""
     flags = COMPACT | (WITH_STATISTICS if command == FEC_GET else 0)
-    return request(family, IS_REQUEST, HEAD.pack(command, 1, 0) + _header(index, flags))
+    return request(family, IS_REQUEST, GENERIC_HEAD.pack(command, 1, 0) + _header(index, flags))
 
 
 def eeprom_request(family: int, index: int, page: int, offset: int, length: int, address: int = 0x50) -> bytes:
     """Bytes of one page of the module; those of a page are 128 to 255, those of the lower memory 0 to 127."""
     numbers = struct.pack("=I", offset), struct.pack("=I", length), bytes([page]), bytes(1), bytes([address])
     asked = b"".join(attribute(kind, value) for kind, value in enumerate(numbers, EEPROM_OFFSET))
-    return request(family, IS_REQUEST, HEAD.pack(EEPROM_GET, 1, 0) + _header(index, 0) + asked)
+    return request(family, IS_REQUEST, GENERIC_HEAD.pack(EEPROM_GET, 1, 0) + _header(index, 0) + asked)
 
 
-def parse_pause(reply: bytes) -> Pause:
-    """PAUSE_GET's reply. Raises Unparsable."""
-    said = _answer(reply, PAUSE_REPLY)
-    return Pause(_flag(said.get(PAUSE_RX)), _flag(said.get(PAUSE_TX)), _flag(said.get(PAUSE_AUTONEG)))
+def parse_pause(reply: bytes) -> PauseReading:
+    """PAUSE_GET's reply. Raises ParseError."""
+    said = generic_attributes(reply, PAUSE_REPLY)
+    return PauseReading(_flag(said.get(PAUSE_RX)), _flag(said.get(PAUSE_TX)), _flag(said.get(PAUSE_AUTONEG)))
 
 
 def parse_link_modes(reply: bytes) -> LinkModes:
     """LINKMODES_GET's reply: the mask of "ours" is what the port supports, the value what it offers. Raises
-    Unparsable."""
-    said = _answer(reply, LINKMODES_REPLY)
+    ParseError."""
+    said = generic_attributes(reply, LINKMODES_REPLY)
     supported = set_bits(attributes(said.get(MODES_OURS, b"")).get(BITS_MASK, b""))
     fec = tuple(word for bit, word in FEC_MODES.items() if bit in supported)
     return LinkModes(_flag(said.get(MODES_AUTONEG)), fastest(supported), fec)
 
 
-def parse_fec(reply: bytes) -> Fec:
-    """FEC_GET's reply. Raises Unparsable."""
-    said = _answer(reply, FEC_REPLY)
+def parse_fec(reply: bytes) -> FecReading:
+    """FEC_GET's reply. Raises ParseError."""
+    said = generic_attributes(reply, FEC_REPLY)
     modes = set_bits(attributes(said.get(FEC_CONFIGURED, b"")).get(BITS_VALUE, b""))
     counters: dict[str, int] = {}
     for kind, value in attributes(said.get(FEC_STATISTICS, b"")).items():
         if kind in FEC_COUNTERS and len(value) >= 8:  # the sum; then a number a lane
             (number,) = struct.unpack_from("=Q", value)
             counters |= {FEC_COUNTERS[kind]: number} if number != NOT_KNOWN else {}
-    return Fec(
+    return FecReading(
         active=FEC_MODES.get(unsigned(said.get(FEC_ACTIVE)) or 0),
         configured=tuple(word for bit, word in FEC_MODES.items() if bit in modes),
         auto=_flag(said.get(FEC_AUTO)),
@@ -121,10 +148,10 @@ def parse_fec(reply: bytes) -> Fec:
 
 
 def parse_eeprom(reply: bytes) -> bytes:
-    """MODULE_EEPROM_GET's bytes. Raises Unparsable."""
-    data = _answer(reply, EEPROM_REPLY).get(EEPROM_DATA)
+    """MODULE_EEPROM_GET's bytes. Raises ParseError."""
+    data = generic_attributes(reply, EEPROM_REPLY).get(EEPROM_DATA)
     if not data:
-        raise Unparsable("ethtool: no bytes of the module in the answer")
+        raise ParseError("ethtool: no bytes of the module in the answer")
     return data
 
 
@@ -132,14 +159,6 @@ def _header(index: int, flags: int) -> bytes:
     inner = attribute(DEVICE_INDEX, struct.pack("=I", index))
     inner += attribute(FLAGS, struct.pack("=I", flags)) if flags else b""
     return attribute(HEADER | NESTED, inner)
-
-
-def _answer(reply: bytes, command: int) -> dict[int, bytes]:
-    """The attributes of the one message that answers. Raises Unparsable."""
-    for message in messages(reply):
-        if len(message.payload) >= HEAD.size and message.payload[0] == command:
-            return attributes(message.payload, HEAD.size)
-    raise Unparsable(f"generic netlink: no message {command} in the answer")
 
 
 def unsigned(raw: bytes | None) -> int | None:

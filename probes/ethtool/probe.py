@@ -12,16 +12,17 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
-from probes.asking import Asking
+from probes import netlink as codec
 from probes.ethtool import ioctl as ioctl
 from probes.ethtool import netlink as genl
-from probes.ethtool.counters import wanted
-from probes.ethtool.netlink import Fec, LinkModes, Pause
-from probes.host.interface import Absent, Host, Unanswered
+from probes.ethtool.ioctl import wanted
+from probes.ethtool.netlink import FecReading, LinkModes, PauseReading
+from probes.host.interface import Absent, Host, ReadError
+from probes.host_reader import HostReader
 from probes.netdev import probe as netdev
 from probes.probe import Reading
 from probes.rdma import sysfs as rdma_sysfs
-from probes.text import Unparsable
+from probes.text import ParseError
 from probes.visible_interfaces import MOST_INTERFACES
 
 SECONDS = 6.0  # for all interfaces together
@@ -34,8 +35,8 @@ class Ethernet(NamedTuple):
     """What ethtool tells of one interface. None: not said."""
 
     name: str
-    pause: Pause | None = None
-    fec: Fec | None = None
+    pause: PauseReading | None = None
+    fec: FecReading | None = None
     modes: LinkModes | None = None
     counters: Mapping[str, int] | None = None  # the driver's; None: not read
     driver: str | None = None
@@ -51,42 +52,42 @@ class EthtoolFacts(NamedTuple):
 
 def read(host: Host) -> Reading:
     """What every interface of a PCI device tells. Raises Absent where there is none, or nothing can be asked."""
-    asking = Asking(host)
-    seen = netdev.on_pci(asking)
+    reader = HostReader(host)
+    seen = netdev.on_pci(reader)
     if not seen:
         raise Absent("no network interface of a PCI device that is awake")
-    family = family_of(asking)
+    family = family_of(reader)
     functions = rdma_sysfs.functions(host)
     deadline = time.monotonic() + SECONDS
     found = []
     for one in seen[:MOST_INTERFACES]:
         if time.monotonic() > deadline:
-            asking.gap(f"some interfaces: drivers or the kernel's network lock were busy for more than {SECONDS:.0f} s")
+            reader.gap(f"some interfaces: drivers or the kernel's network lock were busy for more than {SECONDS:.0f} s")
             break
-        interface = Interface(asking, one.link.name, one.link.index, family)
+        interface = _InterfaceReader(reader, one.link.name, one.link.index, family)
         if functions.get(one.place.pci or "") is not None:
             found.append(interface.driver())
         else:
             found.append(interface.read(with_counters=one.place.pci in functions))
     answered = tuple(each for each in found if each != Ethernet(each.name))
     if not answered:
-        raise Absent(asking.missing or "no driver answers to ethtool")
-    return Reading(EthtoolFacts(answered), asking.sources, asking.missing)
+        raise Absent(reader.missing or "no driver answers to ethtool")
+    return Reading(EthtoolFacts(answered), reader.sources, reader.missing)
 
 
-def family_of(asking: Asking) -> int | None:
+def family_of(reader: HostReader) -> int | None:
     """The message type of ethtool in this kernel; None where it has none (before 5.6)."""
     try:
-        return genl.parse_family(asking.host.netlink(genl.GENERIC, genl.family_request()))
-    except (Unanswered, Unparsable):
+        return codec.parse_family(reader.host.netlink(codec.GENERIC, codec.family_request(genl.FAMILY)))
+    except (ReadError, ParseError):
         return None
 
 
-class Interface:
+class _InterfaceReader:
     """The questions to one interface."""
 
-    def __init__(self, asking: Asking, name: str, index: int | None, family: int | None) -> None:
-        self.asking = asking
+    def __init__(self, reader: HostReader, name: str, index: int | None, family: int | None) -> None:
+        self.reader = reader
         self.name = name
         self.index = index
         self.family = family
@@ -123,13 +124,13 @@ class Interface:
         if self.family is None or self.index is None:
             return None
         request = genl.get_request(self.family, command, self.index)
-        return self._said(what, lambda: parse(self.asking.host.netlink(genl.GENERIC, request)))
+        return self._said(what, lambda: parse(self.reader.host.netlink(codec.GENERIC, request)))
 
     def _ioctl(self, what: str, request: bytes, parse: Callable[[bytes], T]) -> T | None:
         return self._said(what, lambda: parse(self._struct(request)))
 
     def _struct(self, request: bytes) -> bytes:
-        return self.asking.host.ethtool(self.name, request)
+        return self.reader.host.ethtool(self.name, request)
 
     def _counters(self) -> dict[str, int] | None:
         def every() -> dict[str, int]:
@@ -146,12 +147,12 @@ class Interface:
             said = answer()
         except Absent:
             return None
-        except Unanswered as why:
+        except ReadError as why:
             if why.code not in NO_OPERATION:
-                self.asking.gap(f"{self.name}: {source}: {why.reason}")
+                self.reader.gap(f"{self.name}: {source}: {why.reason}")
             return None
-        except Unparsable as why:
-            self.asking.gap(f"{self.name}: {source}: {why}")
+        except ParseError as why:
+            self.reader.gap(f"{self.name}: {source}: {why}")
             return None
-        self.asking.answered(source)
+        self.reader.answered(source)
         return said

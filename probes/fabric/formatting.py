@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from probes.fabric.topology import FabricNode
-from probes.rdma.link_rate import SPEEDS
+from probes.rdma.normalize import SPEEDS
 
 LANE_GBIT_S = dict(SPEEDS.values())  # "NDR": 100.0, as the kernel counts them
 KINDS = {"S": "switch", "H": "ca", "R": "router", "SW": "switch", "CA": "ca", "RT": "router"}
@@ -25,7 +25,7 @@ _ON_HOST = re.compile(
 )
 
 
-class Described(NamedTuple):
+class NodeDescription(NamedTuple):
     """What a node description says. `role`: host | switch | aggregation (SHARP, in a switch) | router | unknown."""
 
     role: str
@@ -35,29 +35,31 @@ class Described(NamedTuple):
     part: str | None = None  # of a switch with several: "U1", "L07/U1"
 
 
-def described(node: FabricNode) -> Described:
+def describe_node(node: FabricNode) -> NodeDescription:
     """The host or switch that a node is part of.
 
-    >>> described(FabricNode("", "ca", "gpu-7 mlx5_0 ")), described(FabricNode("", "ca", "gpu-7 HCA-1")).device
-    (Described(role='host', name='gpu-7', device='mlx5_0', model=None, part=None), 'HCA-1')
-    >>> described(FabricNode("", "switch", "MF0;leaf-1:MQM9700/U1"))
-    Described(role='switch', name='leaf-1', device=None, model='MQM9700', part='U1')
-    >>> described(FabricNode("", "ca", "Mellanox Technologies Aggregation Node")).role
+    >>> describe_node(FabricNode("", "ca", "gpu-7 mlx5_0 "))
+    NodeDescription(role='host', name='gpu-7', device='mlx5_0', model=None, part=None)
+    >>> describe_node(FabricNode("", "ca", "gpu-7 HCA-1")).device
+    'HCA-1'
+    >>> describe_node(FabricNode("", "switch", "MF0;leaf-1:MQM9700/U1"))
+    NodeDescription(role='switch', name='leaf-1', device=None, model='MQM9700', part='U1')
+    >>> describe_node(FabricNode("", "ca", "Mellanox Technologies Aggregation Node")).role
     'aggregation'
-    >>> described(FabricNode("", "ca", "MT4129 ConnectX7   Mellanox Technologies"))
-    Described(role='host', name=None, device=None, model=None, part=None)
+    >>> describe_node(FabricNode("", "ca", "MT4129 ConnectX7   Mellanox Technologies"))
+    NodeDescription(role='host', name=None, device=None, model=None, part=None)
     """
     text = " ".join(node.name[:256].split())
     if node.kind != "switch" and _AGGREGATION.search(text):
-        return Described("aggregation")
+        return NodeDescription("aggregation")
     managed = _MANAGED.fullmatch(text)
     if managed and node.kind in ("switch", "unknown"):
-        return Described("switch", managed[1], None, managed[2], managed[3])
+        return NodeDescription("switch", managed[1], None, managed[2], managed[3])
     name = None if not text or _VENDORS.search(text) else text
     on_host = _ON_HOST.fullmatch(text) if name else None
     if on_host and node.kind in ("ca", "unknown"):
-        return Described("host", on_host[1], on_host[2])
-    return Described({"ca": "host"}.get(node.kind, node.kind), name)
+        return NodeDescription("host", on_host[1], on_host[2])
+    return NodeDescription({"ca": "host"}.get(node.kind, node.kind), name)
 
 
 def kind_in_name(name: str) -> str:
@@ -66,7 +68,7 @@ def kind_in_name(name: str) -> str:
     >>> kind_in_name("MF0;leaf-1:MQM9700/U1"), kind_in_name("gpu-7 mlx5_0"), kind_in_name("leaf1")
     ('switch', 'ca', 'unknown')
     """
-    said = described(FabricNode("", "unknown", name))
+    said = describe_node(FabricNode("", "unknown", name))
     return {"host": "ca", "aggregation": "ca"}.get(said.role, said.role)
 
 

@@ -9,9 +9,16 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from probes.fabric.builder import LONGEST_LINE, Wiring, numbered_lines
 from probes.fabric.formatting import guid16, kind_in_name, lanes, lid_of, speed_signalled
-from probes.fabric.topology import Fabric, FabricEnd, FabricLink, FabricNode
+from probes.fabric.topology import (
+    LONGEST_LINE,
+    Fabric,
+    FabricBuilder,
+    FabricEnd,
+    FabricLink,
+    FabricNode,
+    numbered_lines,
+)
 
 _HEADER = re.compile(r"(Switch|CA|Router):? +(?:0x([0-9a-f]{1,16}) +)?(.*?):? *")
 _OWN = re.compile(r'\s*(?:0x([0-9a-f]{1,16})\s+)?(?:"(.*)"\s+)?([0-9]{1,5})\s+([0-9]{1,3})\[[ 0-9]{0,4}\]\s*')
@@ -23,7 +30,7 @@ _SPEED = re.compile(r"[0-9.]{3,8} Gbps(?: \(FDR10\))?")
 _KINDS = {"Switch": "switch", "CA": "ca", "Router": "router"}
 
 
-class _Row(NamedTuple):
+class _LinkRow(NamedTuple):
     """One line: a port and what it says of its far end. `far_port` is none where nothing is connected or seen."""
 
     number: int
@@ -38,8 +45,8 @@ class _Row(NamedTuple):
 
 def parse(text: str, name: str) -> Fabric:
     """Never raises."""
-    wiring = Wiring("iblinkinfo", name)
-    rows: list[_Row] = []
+    wiring = FabricBuilder("iblinkinfo", name)
+    rows: list[_LinkRow] = []
     here = FabricNode("", "unknown")
     for number, line in numbered_lines(text):
         if len(line) > LONGEST_LINE:
@@ -64,7 +71,7 @@ def parse(text: str, name: str) -> Fabric:
     return wiring.fabric()
 
 
-def _row(wiring: Wiring, number: int, line: str, here: FabricNode) -> _Row | None:
+def _row(wiring: FabricBuilder, number: int, line: str, here: FabricNode) -> _LinkRow | None:
     own, arrow = _OWN.match(line), line.find("==>")
     if own is None or arrow < 0 or line[own.end() : own.end() + 3] != "==(":
         wiring.problem(number, "no port of a link", line)
@@ -86,10 +93,10 @@ def _row(wiring: Wiring, number: int, line: str, here: FabricNode) -> _Row | Non
     if not _is_named(wiring, guid):
         wiring.node(here._replace(guid=guid, lid=lid if is_switch else None))
     end = FabricEnd(guid, port, None if is_switch else own_guid, lid)
-    return _with_far(wiring, _Row(number, guid, end, _said(line[own.end() + 3 : arrow])), line, line[arrow + 3 :])
+    return _with_far(wiring, _LinkRow(number, guid, end, _said(line[own.end() + 3 : arrow])), line, line[arrow + 3 :])
 
 
-def _with_far(wiring: Wiring, row: _Row, line: str, right: str) -> _Row | None:
+def _with_far(wiring: FabricBuilder, row: _LinkRow, line: str, right: str) -> _LinkRow | None:
     far, end = _FAR.match(right), right.rfind('" (')
     if far is None or end < far.end():
         if not _NOTHING.match(right) and '"Port not available"' not in right:
@@ -126,7 +133,7 @@ def _said(middle: str) -> FabricLink:
     )
 
 
-def _join(wiring: Wiring, rows: list[_Row]) -> None:
+def _join(wiring: FabricBuilder, rows: list[_LinkRow]) -> None:
     """Every far end, by its GUID, or by its LID and description."""
     known: dict[tuple[int | None, str], str | None] = {}
     guids: dict[tuple[str, int], str | None] = {}  # of channel adapters' ports
@@ -156,6 +163,6 @@ def _join(wiring: Wiring, rows: list[_Row]) -> None:
         wiring.link(row.said._replace(a=own, b=far), row.number)
 
 
-def _is_named(wiring: Wiring, guid: str) -> bool:
+def _is_named(wiring: FabricBuilder, guid: str) -> bool:
     known = wiring.nodes.get(guid)
     return known is not None and known.name != "" and (known.lid is not None or known.kind != "switch")

@@ -10,13 +10,14 @@ import contextlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from probes.asking import Asking
-from probes.fabric.topology import Fabric, read_fabric
+from probes.fabric.files import read_fabric
+from probes.fabric.topology import Fabric
 from probes.host.commands import IB_FABRIC_SAVED
-from probes.host.interface import Absent, Failed, Host, Unanswered
+from probes.host.interface import Absent, Failed, Host, ReadError
+from probes.host_reader import HostReader
 from probes.probe import Reading
 from probes.rdma.ibstat import parse_ibstat
-from probes.text import Unparsable
+from probes.text import ParseError
 
 DEVICES = "/sys/class/infiniband"
 MOST_DEVICES, PORTS = 32, ("1", "2")
@@ -39,7 +40,7 @@ class IbFabricFacts(NamedTuple):
 
 def read(host: Host) -> Reading:
     """Raises Absent without any output, Failed where none can be understood."""
-    ask = Asking(host)
+    ask = HostReader(host)
     saved: list[SavedFabric] = []
     for argv in outputs(host):
         said = ask.output(*argv)
@@ -70,8 +71,8 @@ def outputs(host: Host) -> Iterator[tuple[str, ...]]:
 
 
 def _devices(host: Host) -> list[str]:
-    names: dict[str, None] = dict.fromkeys(Asking(host).names(DEVICES) or ())
+    names: dict[str, None] = dict.fromkeys(HostReader(host).names(DEVICES) or ())
     if host.has_output("ibstat"):
-        with contextlib.suppress(Unanswered, Unparsable):
+        with contextlib.suppress(ReadError, ParseError):
             names |= dict.fromkeys(device.name for device in parse_ibstat(host.run("ibstat").stdout).devices)
     return list(names)[:MOST_DEVICES]

@@ -1,18 +1,17 @@
-"""A whole InfiniBand fabric as files of its tools tell it: nodes by GUID, and the links between their ports.
+"""A whole InfiniBand fabric as files of its tools describe it: nodes by GUID, and the links between their ports.
 
-ibnetdiscover(8), iblinkinfo(8), ibhosts(8), ibswitches(8): rdma-core, infiniband-diags. ibdiagnet2.net_dump and
-ibdiagnet2.db_csv: NVIDIA's ibdiagnet. GUIDs are 16 lower-case hex digits without "0x".
+GUIDs are 16 lower-case hex digits without "0x". `FabricBuilder` gathers nodes and links while a file is read: each
+once, with what both ends report.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, TypeVar
 
-from probes.text import ESCAPES
-
-LOOK_CHARACTERS = 64 << 10
+MOST_PROBLEMS, MOST_TWICE = 20, 1000
+LONGEST_LINE = 2048  # characters: none of the tools writes one as long
+SHOWN = 60
 
 
 class FabricNode(NamedTuple):
@@ -55,7 +54,7 @@ class FabricLink(NamedTuple):
 class Fabric(NamedTuple):
     """What one file tells. Each link is there once, whichever end the file lists first, or both."""
 
-    format_name: str  # one of FORMATS, or "unknown"
+    format_name: str  # one of probes.fabric.files.FORMATS, or "unknown"
     nodes: Mapping[str, FabricNode]
     links: tuple[FabricLink, ...]
     problems: tuple[str, ...] = ()  # what could not be read, bounded, with the line
@@ -64,54 +63,120 @@ class Fabric(NamedTuple):
     twice: tuple[FabricLink, ...] = ()  # links with an end that another link has already, bounded
 
 
-# The first whose patterns are all found in the start of the file is its format
-_MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("ibdiagnet db_csv", (r"^START_[A-Z_]{3,40}[ \t\r]*$",)),
-    ("ibdiagnet net_dump_ext", (r"^Ty +: *# +: *#IB +:",)),
-    ("ibdiagnet net_dump", (r"^ *# *: *IB# *:", r": *Neighbor Guid *:")),
-    ("iblinkinfo", (r"==\( {0,20}\S", r"\)==> ")),
-    ("ibnetdiscover", (r'^(?:Switch|Ca|Rt)\s+\d{1,3}\s+"[SHR?]-[0-9a-f]{16}"',)),
-    ("ibnetdiscover", (r"^# Topology file: generated on ",)),
-    ("ibnetdiscover -p", (r"^(?:CA|SW|RT) {1,5}\d{1,5} {1,2}\d{1,3} 0x[0-9a-f]{16} ",)),
-    ("ibnodes", (r"^(?:Ca|Switch|Router)[ \t]{1,4}: 0x[0-9a-f]{16} ports \d",)),
-)
-FORMATS = tuple(dict.fromkeys(name for name, _ in _MARKS))
+T = TypeVar("T", FabricNode, FabricEnd)
 
 
-def fabric_format(text: str) -> str | None:
-    """Which tool wrote it, of FORMATS, by its first LOOK_CHARACTERS; None: none of them.
-
-    >>> fabric_format('Switch\\t36 "S-0000000000200001"\\t\\t# "leaf2" base port 0 lid 3 lmc 0\\n')
-    'ibnetdiscover'
-    >>> fabric_format("CA 'mlx5_0'\\n")
-    """
-    start = ESCAPES.sub("", text[:LOOK_CHARACTERS])
-    for name, patterns in _MARKS:
-        if all(re.search(pattern, start, re.MULTILINE) for pattern in patterns):
-            return name
-    return None
+def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines from 1 on, without their ends. Only line feeds end one: names may hold what else Python takes."""
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+        yield number, line.rstrip("\r")
 
 
-def read_fabric(text: str, name: str) -> Fabric:
-    """The fabric that a file holds, recognized by its content. Never raises: what is not read stands in `problems`,
-    each with `name`. Links and nodes are in the order of the file."""
-    from probes.fabric import ib_lists, ibdiagnet_db_csv, ibdiagnet_net_dump, iblinkinfo, ibnetdiscover
+class FabricBuilder:
+    """What a file has said so far."""
 
-    kind = fabric_format(text)
-    text = ESCAPES.sub("", text) if "\x1b" in text else text
-    if kind == "ibnetdiscover":
-        return ibnetdiscover.parse(text, name)
-    if kind == "iblinkinfo":
-        return iblinkinfo.parse(text, name)
-    if kind == "ibdiagnet net_dump":
-        return ibdiagnet_net_dump.parse(text, name)
-    if kind == "ibdiagnet db_csv":
-        return ibdiagnet_db_csv.parse(text, name)
-    if kind == "ibnetdiscover -p":
-        return ib_lists.parse_ports(text, name)
-    if kind == "ibnodes":
-        return ib_lists.parse_nodes(text, name)
-    if kind is not None:
-        return Fabric(kind, {}, (), (f"{name}: {kind} is not read: how it names the far ends is not known for sure",))
-    said = "neither ibnetdiscover, iblinkinfo, ibhosts, ibswitches nor ibdiagnet2.net_dump or .db_csv"
-    return Fabric("unknown", {}, (), (f"{name}: is not recognized: {said}",))
+    def __init__(self, format_name: str, name: str) -> None:
+        self.nodes: dict[str, FabricNode] = {}
+        self.listed: dict[str, None] = {}  # an ordered set
+        self.cut = False
+        self._format_name, self._name = format_name, name
+        self._links: dict[int, FabricLink] = {}
+        self._next = 0
+        self._at: dict[tuple[str, int], int] = {}  # an end -> where its link is
+        self._twice: list[FabricLink] = []
+        self._problems: list[str] = []
+        self._more = 0
+
+    def problem(self, number: int, why: str, line: str = "") -> None:
+        """Something of a line is not read."""
+        if len(self._problems) >= MOST_PROBLEMS:
+            self._more += 1
+            return
+        shown = line.strip()[:SHOWN]
+        self._problems.append(f"{self._name}, line {number}: {why}" + (f": {shown!r}" if shown else ""))
+
+    def node(self, new: FabricNode) -> None:
+        """A node, or more about one."""
+        known = self.nodes.get(new.guid)
+        self.nodes[new.guid] = new if known is None else _completed(known, new)
+
+    def link(self, new: FabricLink, number: int) -> None:
+        """A link as one of its ends tells it."""
+        keys = {_key(end) for end in (new.a, new.b) if end}
+        places = dict.fromkeys(self._at[key] for key in keys if key in self._at)
+        free = [at for at in places if self._links[at].b is None]
+        joined = [at for at in places if self._links[at].b is not None]
+        port = f"port {new.a.port} of {new.a.guid}"
+        if joined if new.b is None else free:
+            self.problem(number, f"{port}, or its far end, is told once as connected and once as free")
+        if new.b is None:
+            if not places:
+                self._put(new)
+        elif not joined:
+            for at in free:
+                del self._links[at]
+            self._put(new)
+        elif len(joined) == 1 and _keys(self._links[joined[0]]) == keys:
+            self._put(self._merged(self._links[joined[0]], new, number), joined[0])
+        else:
+            self.problem(number, f"{port}, or its far end, has two far ends: the first stands")
+            if len(self._twice) < MOST_TWICE:
+                self._twice.append(new)
+
+    def fabric(self) -> Fabric:
+        """All of it."""
+        more = [f"{self._name}: and {self._more} more"] if self._more else []
+        return Fabric(
+            format_name=self._format_name,
+            nodes=self.nodes,
+            links=tuple(self._links.values()),
+            problems=(*self._problems, *more),
+            listed=tuple(self.listed),
+            cut=self.cut,
+            twice=tuple(self._twice),
+        )
+
+    def _put(self, link: FabricLink, at: int | None = None) -> None:
+        if at is None:
+            at, self._next = self._next, self._next + 1
+        self._links[at] = link
+        for key in _keys(link):
+            self._at[key] = at
+
+    def _merged(self, old: FabricLink, told: FabricLink, number: int) -> FabricLink:
+        """What both ends say. Where they differ nothing is known: the link changed while the file was made."""
+        turned = _key(told.a) != _key(old.a)
+        new = told._replace(a=told.b, b=told.a) if turned and told.b else told
+        differ = [
+            name
+            for name in ("width", "speed", "state", "phys_state")
+            if None not in (getattr(old, name), getattr(new, name)) and getattr(old, name) != getattr(new, name)
+        ]
+        for name in differ:
+            self.problem(
+                number,
+                f"the ends of port {new.a.port} of {new.a.guid} differ in {name}: {getattr(old, name)} and "
+                f"{getattr(new, name)}",
+            )
+        words = {
+            name: None if name in differ else getattr(new, name) if getattr(old, name) is None else getattr(old, name)
+            for name in FabricLink._fields[2:]
+        }
+        far = _completed(old.b, new.b) if old.b and new.b else None
+        return FabricLink(_completed(old.a, new.a), far, **words)
+
+
+def _key(end: FabricEnd) -> tuple[str, int]:
+    return end.guid, end.port
+
+
+def _keys(link: FabricLink) -> set[tuple[str, int]]:
+    return {_key(end) for end in (link.a, link.b) if end}
+
+
+def _completed(known: T, new: T) -> T:
+    """What is known, and from the new one what was not."""
+    if known == new:
+        return known
+    lacking = {name: getattr(new, name) for name in known._fields if getattr(known, name) in (None, "", "unknown")}
+    return known._replace(**lacking) if lacking else known

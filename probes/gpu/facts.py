@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from probes.text import Unparsable
+from probes.text import ParseError
 
 
 class NvLink(NamedTuple):
@@ -23,7 +23,7 @@ class NvLink(NamedTuple):
     capabilities: Mapping[str, bool] | None = None  # nvidia-smi nvlink -c: {"P2P is supported": True}
 
 
-class Fabric(NamedTuple):
+class GpuFabric(NamedTuple):
     """Fabric registration (nvmlGpuFabricInfo)."""
 
     state: str | None  # not_supported | not_started | in_progress | completed
@@ -71,7 +71,7 @@ class Gpu(NamedTuple):
     nvlink_supported: bool | None = None  # False: "does not have or support Nvlink"; None: not known (MIG, denied)
     nvlink_reason: str | None = None  # why nvlinks are not known
     nvlinks: tuple[NvLink, ...] = ()
-    fabric: Fabric | None = None
+    fabric: GpuFabric | None = None
     c2c_enabled: bool | None = None
     c2c_links: tuple[str, ...] = ()  # state of every C2C link
     addressing_mode: str | None = None  # none | hmm | ats
@@ -148,13 +148,13 @@ def with_known_remotes(gpus: Iterable[Gpu]) -> list[Gpu]:
 
 
 def normal_address(text: str) -> str:
-    """A PCI address as the kernel spells it, from NVML's eight-digit, upper-case form. Raises Unparsable.
+    """A PCI address as the kernel spells it, from NVML's eight-digit, upper-case form. Raises ParseError.
 
     >>> normal_address("00000000:1B:00.0"), normal_address("00010000:E1:00.0")
     ('0000:1b:00.0', '10000:e1:00.0')
     """
     match = _ADDRESS.fullmatch(text.strip())
     if match is None:
-        raise Unparsable(f"not a PCI address: {text[:40]!r}")
+        raise ParseError(f"not a PCI address: {text[:40]!r}")
     domain, bus, device, function = match.groups()
     return f"{int(domain, 16):04x}:{bus}:{device}.{function}".lower()

@@ -1,35 +1,102 @@
 """GPUs from nvidia-smi, where NVML cannot be asked: saved outputs, and live hosts without the library or its binding.
 
 Any of its commands may be there; each gives what it holds, and they are joined by UUID, address and index.
+
+`nvidia-smi -L`, and the sentences in which any nvidia-smi command says that a GPU or the driver cannot be had.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from probes.gpu import (
-    nvidia_smi_csv,
-    nvidia_smi_list,
-    nvidia_smi_p2p,
-    nvidia_smi_query,
-    nvidia_smi_topo,
-    nvidia_smi_xml,
-)
 from probes.gpu import nvidia_smi_nvlink as nvlink_text
+from probes.gpu import nvidia_smi_query, nvidia_smi_topo
 from probes.gpu.facts import (
     Gpu,
     GpuFacts,
     NvLink,
     PairCell,
+    normal_address,
     with_known_remotes,
 )
-from probes.gpu.query_guard import missing_driver, require_driver
+from probes.gpu.query_guard import find_missing_driver, require_driver
 from probes.host.commands import NVIDIA_SMI_SAVED
-from probes.host.interface import Absent, Denied, Failed, Host, TimedOut, Unanswered
+from probes.host.interface import Absent, Denied, Failed, Host, ReadError, TimedOut
 from probes.probe import Reading
-from probes.text import Unparsable
+from probes.text import ParseError
+
+_LIMIT_CHARACTERS = 1 << 20
+_LIMIT_LINE = 400
+_GPU = re.compile(r"GPU (\d{1,4}): (.{1,200}) \(UUID: (GPU-[0-9A-Fa-f-]{1,60})\)", re.ASCII)
+_MIG = re.compile(r"MIG .{1,60}: \(UUID: (MIG-[0-9A-Za-z/-]{1,80})\)", re.ASCII)
+_ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.[0-7]"
+_LOST = re.compile(
+    r"Unable to determine the device handle for GPU ?"
+    rf"(?:(\d{{1,3}}): ?(?:({_ADDRESS}): ?)?|({_ADDRESS}): ?)(.{{1,100}})",
+    re.ASCII | re.IGNORECASE,
+)
+# whole sentences of nvidia-smi where no command of it works
+_REFUSALS = (
+    "NVIDIA-SMI has failed because",
+    "Failed to initialize NVML",
+    "No devices were found",
+    "couldn't find libnvidia-ml",
+    "couldn't communicate with the NVIDIA driver",
+)
+
+
+def parse_list(text: str) -> tuple[Gpu, ...]:
+    r"""GPUs with index, name, UUID and MIG instances. Raises ParseError.
+
+    >>> gpus = parse_list("GPU 0: NVIDIA H200 (UUID: GPU-6f3b5fe1-0000-0000-0000-000000000000)\n"
+    ...                   "  MIG 1g.18gb     Device  3: (UUID: MIG-6b8c26a5-286a-f440-4f76-3af4cf4108f1)\n")
+    >>> gpus[0].index, gpus[0].name, gpus[0].mig_instances
+    (0, 'NVIDIA H200', ('MIG-6b8c26a5-286a-f440-4f76-3af4cf4108f1',))
+    """
+    if len(text) > _LIMIT_CHARACTERS:
+        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    found: list[tuple[int, str, str, list[str]]] = []
+    for line in map(str.strip, text.splitlines()):
+        if len(line) > _LIMIT_LINE:
+            continue
+        if gpu := _GPU.fullmatch(line):
+            found.append((int(gpu[1]), gpu[2], gpu[3], []))
+        elif found and (mig := _MIG.fullmatch(line)):
+            found[-1][3].append(mig[1])
+    if not found:
+        first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
+        raise ParseError(f"no GPU; it begins with: {first[:120]}")
+    return tuple(Gpu(index=index, name=name, uuid=uuid, mig_instances=tuple(migs)) for index, name, uuid, migs in found)
+
+
+def lost_gpus(text: str) -> tuple[Gpu, ...]:
+    """GPUs that the driver knows and could not open, each with nvidia-smi's words as its error.
+
+    >>> lost = lost_gpus("Unable to determine the device handle for GPU0000:CB:00.0: Unknown Error")[0]
+    >>> lost.index, lost.address, lost.error
+    (None, '0000:cb:00.0', 'Unknown Error')
+    """
+    found = []
+    for line in text[:_LIMIT_CHARACTERS].splitlines():
+        match = _LOST.search(line[:_LIMIT_LINE])
+        if match:
+            index, address = int(match[1]) if match[1] else None, match[2] or match[3]
+            found.append(Gpu(index, normal_address(address) if address else None, error=match[4].strip()))
+    return tuple(dict.fromkeys(found))
+
+
+def refusal(text: str) -> str | None:
+    """The sentence by which nvidia-smi says that it cannot work at all.
+
+    >>> refusal("Failed to initialize NVML: Driver/library version mismatch\\n")
+    'Failed to initialize NVML: Driver/library version mismatch'
+    """
+    lines = (line.strip() for line in text[:_LIMIT_CHARACTERS].splitlines())
+    return next((line[:200] for line in lines if any(words in line for words in _REFUSALS)), None)
+
 
 _XML: tuple[str, ...] = ("nvidia-smi", "-q", "-x")
 _TEXT: tuple[str, ...] = ("nvidia-smi", "-q")
@@ -55,28 +122,32 @@ def read(host: Host) -> Reading:
     output; Failed where there is one, and none of it is about a GPU: then the reason is nvidia-smi's own sentence."""
     if not any(host.has_output(*argv) for argv in COMMANDS):
         require_driver(host)
-        missing = missing_driver(host) if host.kind == "capture" else None  # what stopped it on the live host, too
+        missing = find_missing_driver(host) if host.kind == "capture" else None  # what stopped it on the live host, too
         if missing:
             raise Absent(missing)
-    said = _Said(host)
-    for argv, parse in ((_XML, nvidia_smi_xml.parse), (_TEXT, nvidia_smi_query.parse), (_CSV, nvidia_smi_csv.parse)):
+    said = _Outputs(host)
+    for argv, parse in (
+        (_XML, nvidia_smi_query.parse_xml),
+        (_TEXT, nvidia_smi_query.parse_text),
+        (_CSV, nvidia_smi_query.parse_csv),
+    ):
         if not said.queried and (argv is not _CSV or host.has_output(*argv)):
             said.ask(argv, parse, said.take_facts)
     said.ask(_LIST, _gpus, said.take_gpus)
     said.ask(_TOPO, _matrix, said.take_matrix)
     for name, argv in _P2P.items():
-        said.ask(argv, nvidia_smi_p2p.parse, partial(said.take_p2p, name))
+        said.ask(argv, nvidia_smi_topo.parse_p2p, partial(said.take_p2p, name))
     for argv, links in _NVLINK.items():
         said.ask(argv, partial(_links, links), said.take_gpus)
     return said.reading()
 
 
 def _gpus(text: str) -> tuple[tuple[Gpu, ...], str | None]:
-    return nvidia_smi_list.parse(text), None
+    return parse_list(text), None
 
 
 def _matrix(text: str) -> tuple[nvidia_smi_topo.Matrix, str | None]:
-    matrix = nvidia_smi_topo.parse(text)
+    matrix = nvidia_smi_topo.parse_matrix(text)
     return matrix, matrix.missing
 
 
@@ -85,7 +156,7 @@ def _links(parse: Callable[[str], nvlink_text.NvLinks], text: str) -> tuple[tupl
     return said.gpus, said.missing
 
 
-class _Said:
+class _Outputs:
     """What the commands said so far."""
 
     def __init__(self, host: Host) -> None:
@@ -99,7 +170,7 @@ class _Said:
         self.sources: list[str] = []
         self.notes: list[str] = []
         self.unplaced: list[str] = []  # GPUs by number that could be any of those without one
-        self.failure: Unanswered | None = None  # the first answer that was none
+        self.failure: ReadError | None = None  # the first answer that was none
         self.refused = False  # nvidia-smi said that no command of it can work
 
     def ask(
@@ -117,14 +188,14 @@ class _Said:
             self._fail(f"{command}: {why.reason}", why)
             return
         words = f"{output.stdout}\n{output.stderr}"
-        lost = nvidia_smi_list.lost_gpus(words)
+        lost = lost_gpus(words)
         self._merge(lost)
         if lost:
             self.sources.append(command)
         try:
             facts, missing = parse(output.stdout)
-        except Unparsable as why:
-            sentence = nvidia_smi_list.refusal(words)
+        except ParseError as why:
+            sentence = refusal(words)
             self.refused = self.refused or sentence is not None
             self._fail(f"{command}: {sentence or output.stderr.strip()[:200] or why}")
             return
@@ -171,7 +242,7 @@ class _Said:
             notes.append(f"which GPU is {', '.join(dict.fromkeys(self.unplaced))} is not said (nvidia-smi -L would)")
         return Reading(facts, tuple(self.sources), "; ".join(dict.fromkeys(notes + self.notes)) or None)
 
-    def _fail(self, note: str, why: Unanswered | None = None) -> None:
+    def _fail(self, note: str, why: ReadError | None = None) -> None:
         self.notes.append(note)
         self.failure = self.failure or (type(why)(note, why.code) if why else Failed(note))
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from probes.gpu.facts import LINK_ERRORS, Gpu, NvLink, normal_address
-from probes.text import Unparsable
+from probes.text import ParseError
 
 _LIMIT_CHARACTERS = 4 << 20
 _MOST_LINKS = 256
@@ -42,7 +42,7 @@ class NvLinks(NamedTuple):
 
 
 def parse_status(text: str) -> NvLinks:
-    r"""`-s`: state and speed. Raises Unparsable.
+    r"""`-s`: state and speed. Raises ParseError.
 
     >>> said = parse_status("GPU 3: Tesla V100-SXM2-32GB (UUID: ...)\n\t Link 0: 25.781 GB/s\n\t Link 1: <inactive>\n")
     >>> [(link.link, link.state, link.speed_gbyte_s) for link in said.gpus[0].nvlinks]
@@ -52,7 +52,7 @@ def parse_status(text: str) -> NvLinks:
 
 
 def parse_errors(text: str) -> NvLinks:
-    r"""`-e`: cumulative error counters. Traffic and FEC histograms are left out. Raises Unparsable.
+    r"""`-e`: cumulative error counters. Traffic and FEC histograms are left out. Raises ParseError.
 
     >>> parse_errors("GPU 0: NVIDIA B200\n\t Link 0: Rx Errors: 4\n\t Link 0: Symbol BER: 15e-255\n"
     ...              ).gpus[0].nvlinks[0].errors
@@ -62,7 +62,7 @@ def parse_errors(text: str) -> NvLinks:
 
 
 def parse_remotes(text: str) -> NvLinks:
-    r"""`-R`: the far ends. Raises Unparsable.
+    r"""`-R`: the far ends. Raises ParseError.
 
     >>> said = parse_remotes("GPU 5: NVIDIA A100\n\t Link 0: Remote Device 00000008:00:00.0: Link 32\n")
     >>> link = said.gpus[0].nvlinks[0]
@@ -73,7 +73,7 @@ def parse_remotes(text: str) -> NvLinks:
 
 
 def parse_capabilities(text: str) -> NvLinks:
-    r"""`-c`: what each link can do. Raises Unparsable.
+    r"""`-c`: what each link can do. Raises ParseError.
 
     >>> parse_capabilities("GPU 0: NVIDIA H800\n\t Link 0, P2P is supported: true\n").gpus[0].nvlinks[0].capabilities
     {'P2P is supported': True}
@@ -94,9 +94,9 @@ class _Section:
 
 def _parse(text: str, fact: Fact) -> NvLinks:
     if len(text) > _LIMIT_CHARACTERS:
-        raise Unparsable(f"longer than {_LIMIT_CHARACTERS} characters")
+        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
     if not text.strip():  # seen on an H100 with NvLinkDisable=1; a file that was saved badly is empty, too
-        raise Unparsable("nothing is printed, as where the driver offers no NVLink")
+        raise ParseError("nothing is printed, as where the driver offers no NVLink")
     sections: list[_Section] = []
     cut = False
     lines = [line.strip() for line in text.splitlines()]
@@ -114,7 +114,7 @@ def _parse(text: str, fact: Fact) -> NvLinks:
             _take(sections[-1], line, fact)
     if not sections:
         first = next(line.strip() for line in text.splitlines() if line.strip())
-        raise Unparsable(f"no GPU; it begins with: {first[:120]}")
+        raise ParseError(f"no GPU; it begins with: {first[:120]}")
     notes = ["its author cut the text"] if cut else []
     notes += [f"GPU{one.gpu.index}: {one.misread[0]!r} is not understood" for one in sections if one.misread]
     return NvLinks(tuple(map(_gpu, sections)), "; ".join(notes) or None)
@@ -175,7 +175,7 @@ def _remote(link: NvLink, said: str) -> NvLink | None:
         return None
     try:
         return link._replace(remote_address=normal_address(far[1]), remote_link=int(far[2]))
-    except Unparsable:
+    except ParseError:
         return None
 
 

@@ -1,13 +1,22 @@
-"""`nvidia-smi -q`: every GPU as an indented text, "Name : value" below headings (drivers R470 to R610)."""
+"""`nvidia-smi -q`: every GPU as an indented text, "Name : value" below headings (drivers R470 to R610).
+
+`nvidia-smi -q -x`: every GPU as XML, document types nvsmi_device_v4 to v13.
+
+A DOCTYPE is accepted and never followed; a text that declares entities is refused before it is parsed.
+
+`nvidia-smi --query-gpu=... --format=csv`: a GPU a line below a heading of field names, whichever were asked for.
+"""
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Mapping
+from xml.etree import ElementTree
 
 from probes.gpu import nvidia_smi_values as nvidia_smi_words
 from probes.gpu.facts import Gpu, GpuFacts
-from probes.text import Unparsable
+from probes.text import ParseError
 
 _LIMIT_CHARACTERS = 16 << 20
 _LIMIT_LINE = 1000
@@ -16,7 +25,7 @@ _GPU = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])"
 _CUTS = ("[...]", "...", "…")
 
 # by our names: where the value stands, newest layout first
-_PLACES: Mapping[str, tuple[str, ...]] = {
+_TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "name": ("Product Name",),
     "uuid": ("GPU UUID",),
     "serial": ("Serial Number",),
@@ -60,27 +69,27 @@ _PLACES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def parse(text: str) -> tuple[GpuFacts, str | None]:
-    r"""The GPUs of `nvidia-smi -q`, and what is missing from the text. Raises Unparsable.
+def parse_text(text: str) -> tuple[GpuFacts, str | None]:
+    r"""The GPUs of `nvidia-smi -q`, and what is missing from the text. Raises ParseError.
 
-    >>> said, missing = parse("Driver Version : 545.23.08\nAttached GPUs : 1\nGPU 00000000:19:00.0\n"
+    >>> said, missing = parse_text("Driver Version : 545.23.08\nAttached GPUs : 1\nGPU 00000000:19:00.0\n"
     ...     "    Product Name : NVIDIA H100 80GB HBM3\n    PCI\n        GPU Link Info\n            Link Width\n"
     ...     "                Current : 16x\n")
     >>> said.driver_version, said.gpus[0].address, said.gpus[0].name, said.gpus[0].link_width
     ('545.23.08', '0000:19:00.0', 'NVIDIA H100 80GB HBM3', 16)
     """
     if len(text) > _LIMIT_CHARACTERS:
-        raise Unparsable(f"longer than {_LIMIT_CHARACTERS} characters")
+        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
     top, sections, cut = _sections(text)
     attached = nvidia_smi_words.number(top.get("Attached GPUs", ""))
     if not sections and attached is None:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-        raise Unparsable(f"no GPU; it begins with: {first[:120]}")
+        raise ParseError(f"no GPU; it begins with: {first[:120]}")
     whole = attached == len(sections)
     facts = GpuFacts(
-        gpus=tuple(_gpu(section, place if whole else None) for place, section in enumerate(sections.values())),
-        driver_version=_version(top, "KMD Version", "Driver Version"),
-        cuda_version=_version(top, "CUDA UMD Version", "CUDA Version"),
+        gpus=tuple(_gpu_of_text(section, place if whole else None) for place, section in enumerate(sections.values())),
+        driver_version=_version_of_text(top, "KMD Version", "Driver Version"),
+        cuda_version=_version_of_text(top, "CUDA UMD Version", "CUDA Version"),
         attached=attached,
     )
     notes = ["its author cut the text"] if cut else []
@@ -124,16 +133,233 @@ def _below(headings: list[tuple[int, str]], indent: int) -> list[tuple[int, str]
     return [heading for heading in headings if heading[0] < indent]
 
 
-def _gpu(section: Mapping[str, str], index: int | None) -> Gpu:
+def _gpu_of_text(section: Mapping[str, str], index: int | None) -> Gpu:
     values = {"address": section["address"]}
-    for name, places in _PLACES.items():
+    for name, places in _TEXT_FIELDS.items():
         said = next((section[place] for place in places if place in section), None)
         if said is not None:
             values.setdefault(name, said)
     return nvidia_smi_words.gpu(values, index)
 
 
-def _version(top: Mapping[str, str], *names: str) -> str | None:
+def _version_of_text(top: Mapping[str, str], *names: str) -> str | None:
     """The first word: R610 says "610.57.04 [Deprecated; will be removed in CUDA 14.0. Use KMD Version instead]"."""
     words = (nvidia_smi_words.meaning(top.get(name, "").partition(" ")[0]) for name in names)
     return next((word for word in words if word), None)
+
+
+_NEWEST = 13  # the newest document type that we have seen; a newer one is read as this
+_TYPE = re.compile(r"nvsmi_device_v(\d{1,3})\.dtd", re.ASCII)
+_END = "</nvidia_smi_log>"
+_LINK = "pci/pci_gpu_link_info"
+
+# by our names: where the value stands, newest document type first
+_XML_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "name": ("product_name",),
+    "uuid": ("uuid",),
+    "serial": ("serial",),
+    "minor": ("minor_number",),
+    "architecture": ("product_architecture",),
+    "vbios": ("vbios_version",),
+    "module_id": ("platformInfo/module_id", "gpu_module_id"),
+    "pstate": ("performance_state",),
+    "utilization": ("utilization/gpu_util",),
+    "memory": ("fb_memory_usage/total",),
+    "bar1": ("bar1_memory_usage/total",),
+    "persistence": ("persistence_mode",),
+    "virtualization": ("gpu_virtualization_mode/virtualization_mode",),
+    "addressing_mode": ("addressing_mode",),
+    "c2c": ("c2c_mode", "gpu_c2c_mode"),
+    "link_generation": (f"{_LINK}/pcie_gen/current_link_gen",),
+    "link_width": (f"{_LINK}/link_widths/current_link_width",),
+    "link_max_generation": (f"{_LINK}/pcie_gen/max_link_gen",),
+    "link_max_width": (f"{_LINK}/link_widths/max_link_width",),
+    "gpu_max_generation": (f"{_LINK}/pcie_gen/max_device_link_gen",),
+    "host_max_generation": (f"{_LINK}/pcie_gen/max_host_link_gen",),
+    "replays": ("pci/replay_counter",),
+    "rollovers": ("pci/replay_rollover_counter",),
+    "chassis_serial": ("platformInfo/chassis_serial_number",),
+    "slot": ("platformInfo/slot_number",),
+    "tray": ("platformInfo/tray_index",),
+    "mig_current": ("mig_mode/current_mig",),
+    "mig_pending": ("mig_mode/pending_mig",),
+    "recovery_action": ("gpu_recovery_action",),
+    "fabric_state": ("fabric/state",),
+    "fabric_status": ("fabric/status",),
+    "fabric_clique": ("fabric/cliqueId",),
+    "fabric_uuid": ("fabric/clusterUuid",),
+    "health_summary": ("fabric/health/summary",),
+    "health_bandwidth": ("fabric/health/bandwidth",),
+    "health_route_recovery": ("fabric/health/route_recovery_in_progress",),
+    "health_route_unhealthy": ("fabric/health/route_unhealthy",),
+    "health_access_timeout": ("fabric/health/access_timeout_recovery",),
+    "health_configuration": ("fabric/health/incorrect_configuration",),
+    "health_partition": ("fabric/health/partition_assigned",),
+}
+
+
+def parse_xml(text: str) -> tuple[GpuFacts, str | None]:
+    """The GPUs of `nvidia-smi -q -x`, and what is missing from the text. Raises ParseError.
+
+    >>> said, missing = parse_xml('<?xml version="1.0" ?><!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">'
+    ...     '<nvidia_smi_log><driver_version>535.54.03</driver_version><attached_gpus>1</attached_gpus>'
+    ...     '<gpu id="00000000:07:00.0"><product_name>NVIDIA A100</product_name></gpu></nvidia_smi_log>')
+    >>> said.driver_version, said.gpus[0].address, said.gpus[0].name, missing
+    ('535.54.03', '0000:07:00.0', 'NVIDIA A100', None)
+    """
+    root = _root(text)
+    gpus = root.findall("gpu")
+    attached = nvidia_smi_words.number(_text(root, "attached_gpus") or "")
+    whole = attached == len(gpus)
+    facts = GpuFacts(
+        gpus=tuple(_gpu_of_xml(element, place if whole else None) for place, element in enumerate(gpus)),
+        driver_version=_version_of_xml(root, "kmd_version", "driver_version"),
+        cuda_version=_version_of_xml(root, "cuda_umd_version", "cuda_version"),
+        attached=attached,
+    )
+    notes = []
+    declared = _TYPE.search(text[: text.find("<nvidia_smi_log")])
+    if declared and int(declared[1]) > _NEWEST:
+        notes.append(f"document type v{declared[1]} is newer than v{_NEWEST}, and was read as that")
+    if attached is not None and not whole:
+        notes.append(f"{len(gpus)} of {attached} attached GPUs are described")
+    return facts, "; ".join(notes) or None
+
+
+def _root(text: str) -> ElementTree.Element:
+    """The log element. nvidia-smi may print warnings before and after it."""
+    if len(text) > _LIMIT_CHARACTERS:
+        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    begin, end = text.find("<nvidia_smi_log"), text.rfind(_END)
+    if begin < 0:
+        first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
+        raise ParseError(f"no <nvidia_smi_log>; it begins with: {first[:120]}")
+    if end < begin:
+        raise ParseError(f"cut short: no {_END}")
+    if "<!ENTITY" in text.upper():
+        raise ParseError("it declares entities")
+    try:
+        return ElementTree.fromstring(text[begin : end + len(_END)])  # noqa: S314 - no entities, bounded (above)
+    except (ElementTree.ParseError, ValueError) as error:
+        raise ParseError(f"not XML: {error}") from None
+
+
+def _gpu_of_xml(element: ElementTree.Element, index: int | None) -> Gpu:
+    values = {}
+    for name, places in _XML_FIELDS.items():
+        said = next((text for place in places if (text := _text(element, place)) is not None), None)
+        if said is not None:
+            values[name] = said
+    address = element.get("id") or _text(element, "pci/pci_bus_id")
+    instances = (_text(device, "uuid") for device in element.findall("mig_devices/mig_device"))
+    return nvidia_smi_words.gpu(
+        {**values, **({"address": address} if address else {})},
+        index,
+        tuple(uuid for uuid in instances if uuid and uuid.startswith("MIG-")),
+    )
+
+
+def _version_of_xml(root: ElementTree.Element, *places: str) -> str | None:
+    """The first word: R610 puts a notice behind the deprecated ones."""
+    words = (nvidia_smi_words.meaning((_text(root, place) or "").partition(" ")[0]) for place in places)
+    return next((word for word in words if word), None)
+
+
+def _text(element: ElementTree.Element, place: str) -> str | None:
+    text = element.findtext(place)
+    return None if text is None else text.strip()
+
+
+_LIMIT_COLUMNS = 2000
+
+# by our names: the field of --help-query-gpu, newest first
+_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "name": ("name", "gpu_name"),
+    "address": ("pci.bus_id", "gpu_bus_id"),
+    "uuid": ("uuid", "gpu_uuid"),
+    "serial": ("serial", "gpu_serial"),
+    "compute_capability": ("compute_cap",),
+    "vbios": ("vbios_version",),
+    "module_id": ("platform.module_id",),
+    "pstate": ("pstate",),
+    "utilization": ("utilization.gpu",),
+    "memory": ("memory.total",),
+    "persistence": ("persistence_mode",),
+    "addressing_mode": ("addressing_mode",),
+    "c2c": ("c2c.mode",),
+    "link_generation": ("pcie.link.gen.gpucurrent", "pcie.link.gen.current"),
+    "link_width": ("pcie.link.width.current",),
+    "link_max_generation": ("pcie.link.gen.max",),
+    "link_max_width": ("pcie.link.width.max",),
+    "gpu_max_generation": ("pcie.link.gen.gpumax",),
+    "host_max_generation": ("pcie.link.gen.hostmax",),
+    "chassis_serial": ("platform.chassis_serial_number",),
+    "slot": ("platform.slot_number",),
+    "tray": ("platform.tray_index",),
+    "mig_current": ("mig.mode.current",),
+    "mig_pending": ("mig.mode.pending",),
+    "recovery_action": ("gpu_recovery_action",),
+    "fabric_state": ("fabric.state",),
+    "fabric_status": ("fabric.status",),
+    "fabric_clique": ("fabric.cliqueId",),
+    "fabric_uuid": ("fabric.clusterUuid",),
+    "health_summary": ("fabric.health.summary",),
+    "health_bandwidth": ("fabric.health.bandwidth",),
+    "health_route_recovery": ("fabric.health.route_recovery_in_progress",),
+    "health_route_unhealthy": ("fabric.health.route_unhealthy",),
+    "health_access_timeout": ("fabric.health.access_timeout_recovery",),
+    "health_configuration": ("fabric.health.incorrect_configuration",),
+    "health_partition": ("fabric.health.partition_assigned",),
+}
+
+
+def parse_csv(text: str) -> tuple[GpuFacts, str | None]:
+    r"""The GPUs of the CSV, and what is missing from it. Raises ParseError, also where the heading was left out.
+
+    >>> said, _ = parse_csv("index, uuid, pci.bus_id, memory.total [MiB], pstate\n"
+    ...                 "0, GPU-34bf77d1, 00000000:18:00.0, 81559 MiB, P0\n")
+    >>> said.gpus[0].index, said.gpus[0].address, said.gpus[0].memory_mib, said.gpus[0].pstate
+    (0, '0000:18:00.0', 81559, 0)
+    """
+    heading, rows = _table(text)
+    fitting = [dict(zip(heading, row, strict=True)) for row in rows if len(row) == len(heading)]
+    if not fitting:
+        raise ParseError(f"no line with the {len(heading)} fields of the heading")
+    first = fitting[0]
+    count = nvidia_smi_words.number(first.get("count", ""))
+    facts = GpuFacts(
+        gpus=tuple(
+            nvidia_smi_words.gpu(_values(row), index=nvidia_smi_words.number(row.get("index", ""))) for row in fitting
+        ),
+        driver_version=nvidia_smi_words.meaning(first.get("kmd_version") or first.get("driver_version", "")),
+        attached=count,
+    )
+    broken = len(rows) - len(fitting)
+    return facts, f"{broken} lines do not have the fields of the heading" if broken else None
+
+
+def _table(text: str) -> tuple[list[str], list[list[str]]]:
+    if len(text) > _LIMIT_CHARACTERS:
+        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    try:
+        rows = [row for row in csv.reader(text.splitlines(), skipinitialspace=True) if row]
+    except csv.Error as error:
+        raise ParseError(f"not CSV: {error}") from None
+    if rows and not text.endswith(("\n", "\r")):
+        rows[-1][-1] = ""  # it may be cut
+    fields = {field for fields in _FIELDS.values() for field in fields}
+    for at, row in enumerate(rows):
+        heading = [name.partition(" [")[0].strip() for name in row]
+        if len(heading) <= _LIMIT_COLUMNS and fields.intersection(heading):
+            return heading, rows[at + 1 :]
+    first = ",".join(rows[0]) if rows else "nothing"
+    raise ParseError(f"no heading with field names; it begins with: {first[:120]}")
+
+
+def _values(row: Mapping[str, str]) -> dict[str, str]:
+    values = {}
+    for name, fields in _FIELDS.items():
+        said = next((row[field] for field in fields if field in row), None)
+        if said is not None:
+            values[name] = said
+    return values

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from probes.gpu.facts import Fabric, Gpu, normal_address
-from probes.text import Unparsable
+from probes.gpu.facts import Gpu, GpuFabric, normal_address
+from probes.text import ParseError
 
 T = TypeVar("T")
 
@@ -123,7 +123,7 @@ def _bare(text: str) -> str:
 def _address(word: str) -> str | None:
     try:
         return normal_address(word)
-    except Unparsable:
+    except ParseError:
         return None
 
 
@@ -145,13 +145,13 @@ def _counted(rollovers: int | None) -> dict[str, int] | None:
     return None if rollovers is None else {"replay_rollovers": rollovers}
 
 
-def _fabric(said: Mapping[str, str]) -> Fabric | None:
+def _fabric(said: Mapping[str, str]) -> GpuFabric | None:
     """Fabric registration; None where the state is N/A, which is printed for "not supported" and for "no answer"."""
     state = _FABRIC_STATES.get(said.get("fabric_state", "").lower())
     if state is None:
         return None
     completed = state == "completed"
-    return Fabric(
+    return GpuFabric(
         state=state,
         status=_slug(said["fabric_status"]) if completed and "fabric_status" in said else None,
         clique=number(said["fabric_clique"]) if "fabric_clique" in said else None,

@@ -2,6 +2,10 @@
 
 NVML: nvml.h, https://docs.nvidia.com/deploy/nvml-api. The calls and their answers: `probes/host/nvml.py`.
 Every call may fail alone (not supported, an older driver, no permission); what it would have said is then None.
+
+Parts of one GPU through NVML that only some have: C2C links, a bandwidth mode, a place in a rack, PCIe counters.
+
+Field ids: nvml.h, NVML_FI_DEV_*. Each entry of an answer has its own return code; one that failed is no zero.
 """
 
 from __future__ import annotations
@@ -9,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from probes.gpu import nvml_parts
 from probes.gpu.facts import (
     Gpu,
     GpuFacts,
@@ -21,19 +24,75 @@ from probes.gpu.nvml_enums import (
     ADDRESSING_MODES,
     ARCHITECTURES,
     BANDWIDTH_MODES,
+    C2C_ERRORS,
+    C2C_STATES,
     P2P_INDEXES,
     P2P_STATUSES,
+    PCIE_COUNTERS,
     RECOVERY_ACTIONS,
     TOPOLOGY_LEVELS,
     VIRTUALIZATIONS,
     cpulist,
     fabric,
 )
-from probes.gpu.nvml_nvlink import believable, nvlinks, pair_kind
-from probes.gpu.query_guard import missing_driver, require_driver
-from probes.host.interface import Absent, Denied, Failed, Host, TimedOut, Unanswered
+from probes.gpu.nvml_nvlink import Fields, NvmlQueryProtocol, nvlinks, pair_kind, plausible_count
+from probes.gpu.query_guard import find_missing_driver, require_driver
+from probes.host.interface import Absent, Denied, Failed, Host, ReadError, TimedOut
 from probes.probe import Reading
-from probes.text import Unparsable
+from probes.text import ParseError
+
+_C2C_COUNT, _C2C_STATUS, _C2C_MAX = 170, 171, 172
+_MOST_C2C = 64  # a Grace Hopper has 10
+
+
+def pcie_counters(ask: NvmlQueryProtocol, index: int) -> dict[str, int] | None:
+    """Counters of the GPU's own PCIe link; None where the driver has none of them."""
+    return _counters(ask.fields(index, [(field, 0) for field in PCIE_COUNTERS]), PCIE_COUNTERS)
+
+
+def c2c_links(ask: NvmlQueryProtocol, index: int) -> dict[str, Any]:
+    """State of every C2C link; bandwidth and errors of all together, each only where every link said its own."""
+    count = plausible_count(ask.fields(index, [(_C2C_COUNT, 0)]).get((_C2C_COUNT, 0)), _MOST_C2C)
+    if not count:
+        return {}
+    said = ask.fields(index, [(_C2C_STATUS, link) for link in range(count)])
+    more = ask.fields(index, [(field, link) for link in range(count) for field in (_C2C_MAX, *C2C_ERRORS)])
+    sums: dict[tuple[int, int], int | float] = {}
+    for field in (_C2C_MAX, *C2C_ERRORS):
+        values = [more[field, link] for link in range(count) if (field, link) in more]
+        if len(values) == count:
+            sums[field, 0] = sum(values)
+    most = sums.get((_C2C_MAX, 0))
+    return {
+        "c2c_links": tuple(C2C_STATES.get(int(said.get((_C2C_STATUS, link), -1)), "unknown") for link in range(count)),
+        "c2c_max_gbyte_s": most / 1000 if most else None,
+        "c2c_errors": _counters(sums, C2C_ERRORS),
+    }
+
+
+def _counters(said: Fields, names: Mapping[int, str]) -> dict[str, int] | None:
+    """Counters by name, of fields of scope 0; None where the driver has none of them."""
+    return {name: int(said[field, 0]) for field, name in names.items() if (field, 0) in said} or None
+
+
+def bandwidth_mode(said: Mapping[str, int] | None) -> str | None:
+    """`bIsBest` says whether anything was taken away. `bwMode` is one of up to 23 that the GPU lists, not a number of
+    the system's five modes."""
+    if said is None:
+        return None
+    return "full" if said["bIsBest"] else "reduced"
+
+
+def place(said: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Where in a rack the GPU sits. Without a chassis the numbers mean nothing: they are then zeros."""
+    if said is None or not said["chassisSerialNumber"]:
+        return {}
+    return {
+        "chassis_serial": said["chassisSerialNumber"],
+        "slot": str(said["slotNumber"]),
+        "tray": str(said["trayIndex"]),
+    }
+
 
 _RECOVERY = 230
 _MIB = 1 << 20
@@ -41,7 +100,7 @@ _MOST_GPUS, _MOST_MIG = 1024, 64  # a host has 16, a GPU 7
 _NO_HANDLE = {"NOT_SUPPORTED", "FUNCTION_NOT_FOUND", None}  # of GetPciInfo: says nothing about the GPU's health
 
 
-class Asker:
+class NvmlQuery:
     """Asks NVML and survives: None for no answer, and a note of what a person could change."""
 
     def __init__(self, host: Host) -> None:
@@ -55,7 +114,7 @@ class Asker:
         self.code = None
         try:
             return self.host.nvml(function, *arguments)
-        except Unanswered as why:
+        except ReadError as why:
             self.code = why.code
             if why.code == "GPU_IS_LOST" and arguments:
                 self.lost.add(arguments[0])
@@ -83,9 +142,9 @@ def read(host: Host) -> Reading:
     nvmlInit answers where it fails."""
     require_driver(host)
     _init(host)
-    ask = Asker(host)
+    ask = NvmlQuery(host)
     said = host.nvml("nvmlDeviceGetCount_v2")
-    count = believable(said, _MOST_GPUS)
+    count = plausible_count(said, _MOST_GPUS)
     if count is None:
         raise Failed(f"nvmlDeviceGetCount_v2 says {said!r:.40}: no number of GPUs")
     gpus = with_known_remotes(_with_addresses(host, [_gpu(ask, index) for index in range(count)]))
@@ -110,13 +169,13 @@ def _init(host: Host) -> None:
     try:
         host.nvml("nvmlInit_v2")
     except Absent as why:
-        missing = missing_driver(host) if host.kind == "capture" and why.code is None else None
+        missing = find_missing_driver(host) if host.kind == "capture" and why.code is None else None
         if missing:
             raise Absent(missing) from None
         raise
 
 
-def _gpu(ask: Asker, index: int) -> Gpu:
+def _gpu(ask: NvmlQuery, index: int) -> Gpu:
     pci = ask("nvmlDeviceGetPciInfo_v3", index)
     if pci is None and ask.code not in _NO_HANDLE:
         return Gpu(index=index, error=ask.code)
@@ -156,16 +215,16 @@ def _gpu(ask: Asker, index: int) -> Gpu:
         c2c_enabled=_flag(c2c["isC2cEnabled"]) if c2c else None,
         addressing_mode=_word(ADDRESSING_MODES, of("AddressingMode")),
         recovery_action=_word(RECOVERY_ACTIONS, ask.fields(index, [(_RECOVERY, 0)]).get((_RECOVERY, 0))),
-        pcie_counters=nvml_parts.pcie_counters(ask, index),
-        nvlink_bandwidth_mode=nvml_parts.bandwidth_mode(of("NvlinkBwMode")),
-        **nvml_parts.place(of("PlatformInfo")),
-        **(nvml_parts.c2c_links(ask, index) if c2c and c2c["isC2cEnabled"] else {}),
+        pcie_counters=pcie_counters(ask, index),
+        nvlink_bandwidth_mode=bandwidth_mode(of("NvlinkBwMode")),
+        **place(of("PlatformInfo")),
+        **(c2c_links(ask, index) if c2c and c2c["isC2cEnabled"] else {}),
         **_pcie(ask, index),
         error="GPU_IS_LOST" if index in ask.lost else None,
     )
 
 
-def _pcie(ask: Asker, index: int) -> dict[str, Any]:
+def _pcie(ask: NvmlQuery, index: int) -> dict[str, Any]:
     """The PCIe link between two readings of the P-state: an idle GPU slows its link down, so that a P-state is said
     only where it was the same before and after, and so tells what the sample is worth."""
     before = ask("nvmlDeviceGetPerformanceState", index)
@@ -182,8 +241,8 @@ def _pcie(ask: Asker, index: int) -> dict[str, Any]:
     return {**link, "pstate": steady, "utilization_percent": utilization["gpu"] if utilization else None}
 
 
-def _mig_instances(ask: Asker, index: int) -> tuple[str, ...]:
-    count = believable(ask("nvmlDeviceGetMaxMigDeviceCount", index), _MOST_MIG) or 0
+def _mig_instances(ask: NvmlQuery, index: int) -> tuple[str, ...]:
+    count = plausible_count(ask("nvmlDeviceGetMaxMigDeviceCount", index), _MOST_MIG) or 0
     uuids = (ask("nvmlDeviceGetMigDeviceHandleByIndex", index, instance) for instance in range(count))
     return tuple(uuid for uuid in uuids if uuid)  # places without an instance are NOT_FOUND
 
@@ -196,7 +255,7 @@ def _with_addresses(host: Host, gpus: list[Gpu]) -> list[Gpu]:
         return gpus
     try:
         bound = {normal_address(name) for name in host.listdir("/proc/driver/nvidia/gpus")}
-    except (Unanswered, Unparsable):
+    except (ReadError, ParseError):
         return gpus
     free = sorted(bound - {gpu.address for gpu in gpus})
     if len(free) != len(lost) or len({gpu.error for gpu in lost}) != 1:
@@ -206,7 +265,7 @@ def _with_addresses(host: Host, gpus: list[Gpu]) -> list[Gpu]:
     return [gpu for gpu in gpus if gpu not in lost] + list(named)
 
 
-def _p2p(ask: Asker, gpus: list[Gpu]) -> dict[tuple[int, int], dict[str, str]]:
+def _p2p(ask: NvmlQuery, gpus: list[Gpu]) -> dict[tuple[int, int], dict[str, str]]:
     said = {}
     for a, b in _ordered_pairs(gpus):
         words = {name: ask.word(P2P_STATUSES, "nvmlDeviceGetP2PStatus", a, b, at) for name, at in P2P_INDEXES.items()}
@@ -215,7 +274,7 @@ def _p2p(ask: Asker, gpus: list[Gpu]) -> dict[tuple[int, int], dict[str, str]]:
     return said
 
 
-def _pairs(ask: Asker, gpus: list[Gpu], p2p: Mapping[tuple[int, int], Mapping[str, str]]) -> tuple[PairCell, ...]:
+def _pairs(ask: NvmlQuery, gpus: list[Gpu], p2p: Mapping[tuple[int, int], Mapping[str, str]]) -> tuple[PairCell, ...]:
     by_index = {gpu.index: gpu for gpu in gpus}
     cells = []
     for a, b in _ordered_pairs(gpus):
@@ -237,14 +296,14 @@ def _cpu_words(host: Host) -> int:
     try:
         last = host.read("/sys/devices/system/cpu/possible").decode("ascii", "replace").strip()
         return int(last.replace(",", "-").rpartition("-")[2]) // 64 + 1
-    except (Unanswered, ValueError):
+    except (ReadError, ValueError):
         return 64  # more CPUs than any host has
 
 
 def _address(pci: Mapping[str, Any] | None) -> str | None:
     try:
         return normal_address(pci["busId"]) if pci else None
-    except Unparsable:
+    except ParseError:
         return None
 
 

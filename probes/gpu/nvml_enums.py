@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from probes.gpu.facts import Fabric
+from probes.gpu.facts import GpuFabric
 
 ARCHITECTURES: Mapping[int, str] = {
     2: "Kepler",
@@ -119,7 +119,7 @@ _HEALTH: Mapping[str, tuple[int, int, Sequence[str]]] = {
 }
 
 
-def fabric(answer: Mapping[str, object]) -> Fabric:
+def fabric(answer: Mapping[str, object]) -> GpuFabric:
     """Fabric registration from the numbers of nvmlDeviceGetGpuFabricInfoV.
 
     `status` is given only where registration is completed: before that the driver leaves it undefined. A UUID of
@@ -132,7 +132,7 @@ def fabric(answer: Mapping[str, object]) -> Fabric:
     state = _FABRIC_STATES.get(_number(answer, "state", -1))
     code = _number(answer, "status")
     uuid, clique = answer.get("clusterUuid"), answer.get("cliqueId")
-    return Fabric(
+    return GpuFabric(
         state=state,
         status=RETURN_CODES.get(code, str(code)) if state == "completed" else None,
         clique=clique if isinstance(clique, int) else None,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from probes.gpu.facts import Gpu, NvLink, normal_address
 from probes.gpu.nvml_enums import BLACKWELL, HOPPER, NVLINK_REMOTE_KINDS, NVLINK_STATES, NVLINK_VERSIONS
-from probes.text import Unparsable
+from probes.text import ParseError
 
 _COUNT, _SPEED_OF_ALL = 91, 90  # of the GPU
 _REMOTE_LINK, _SPEED, _STATE = 146, 164, 165  # of a link
@@ -41,8 +41,8 @@ _ERROR_COUNTERS: Mapping[int, str] = {0: "replay", 1: "recovery", 2: "crc_flit",
 Fields = Mapping[tuple[int, int], int | float]
 
 
-class Asks(Protocol):
-    """A survivor of failing NVML calls: `probes.gpu.nvml.Asker`."""
+class NvmlQueryProtocol(Protocol):
+    """A survivor of failing NVML calls: `probes.gpu.nvml.NvmlQuery`."""
 
     code: str | None
 
@@ -53,7 +53,7 @@ class Asks(Protocol):
         """Field values by (id, scope); a field that failed is left out."""
 
 
-class Links(NamedTuple):
+class NvLinkReading(NamedTuple):
     """`supported`: False where the GPU has no NVLink, None where that is not known; then `reason` says why."""
 
     supported: bool | None
@@ -61,30 +61,32 @@ class Links(NamedTuple):
     links: tuple[NvLink, ...] = ()
 
 
-def believable(count: object, most: int) -> int | None:
+def plausible_count(count: object, most: int) -> int | None:
     """How many there are, as the driver says, or None: what it says is no number, or more than there can be.
 
-    >>> believable(18, 256), believable(2**31, 256), believable(-1, 256), believable(None, 256)
+    >>> plausible_count(18, 256), plausible_count(2**31, 256), plausible_count(-1, 256), plausible_count(None, 256)
     (18, None, None, None)
     """
     return int(count) if isinstance(count, (int, float)) and 0 <= count <= most else None
 
 
-def nvlinks(ask: Asks, index: int, architecture: int | None, mig: bool | None, virtualization: str | None) -> Links:
+def nvlinks(
+    ask: NvmlQueryProtocol, index: int, architecture: int | None, mig: bool | None, virtualization: str | None
+) -> NvLinkReading:
     """Every NVLink of one GPU. Under MIG and in a vGPU the driver refuses to say, which is not "has none"."""
     if mig:
-        return Links(None, "NVLink queries are not supported for devices in MIG mode")
-    count = believable(ask.fields(index, [(_COUNT, 0)]).get((_COUNT, 0)), _NO_MORE_LINKS)
+        return NvLinkReading(None, "NVLink queries are not supported for devices in MIG mode")
+    count = plausible_count(ask.fields(index, [(_COUNT, 0)]).get((_COUNT, 0)), _NO_MORE_LINKS)
     if count == 0:
-        return Links(False, "the GPU has no NVLink (link count 0)")
+        return NvLinkReading(False, "the GPU has no NVLink (link count 0)")
     states = _states(ask, index, architecture, count)
     if states:
-        return Links(True, None, _links(ask, index, architecture, states))
+        return NvLinkReading(True, None, _links(ask, index, architecture, states))
     if virtualization == "vgpu":
-        return Links(None, "a vGPU does not tell of NVLinks")
+        return NvLinkReading(None, "a vGPU does not tell of NVLinks")
     if count is None and ask.code in ("NOT_SUPPORTED", "INVALID_ARGUMENT"):
-        return Links(False, f"NVML: link 0 is {ask.code}")
-    return Links(None, f"nvmlDeviceGetNvLinkState: {ask.code or 'not recorded'}")
+        return NvLinkReading(False, f"NVML: link 0 is {ask.code}")
+    return NvLinkReading(None, f"nvmlDeviceGetNvLinkState: {ask.code or 'not recorded'}")
 
 
 def pair_kind(a: Gpu, b: Gpu, p2p_nvlink: str | None, gpus: Iterable[Gpu]) -> str | None:
@@ -118,7 +120,7 @@ def _up(link: NvLink) -> bool:
     return link.state in ("active", "sleep")
 
 
-def _states(ask: Asks, index: int, architecture: int | None, count: int | None) -> dict[int, str]:
+def _states(ask: NvmlQueryProtocol, index: int, architecture: int | None, count: int | None) -> dict[int, str]:
     """State by link. NCCL asks by field from Hopper on, and by call before: so do we, and the other way after that.
 
     Without a count, links are asked for until the driver says that there is no such link.
@@ -142,7 +144,9 @@ def _state(number: int | float | None) -> str:
     return "unknown" if number is None else NVLINK_STATES.get(int(number), "unknown")
 
 
-def _links(ask: Asks, index: int, architecture: int | None, states: Mapping[int, str]) -> tuple[NvLink, ...]:
+def _links(
+    ask: NvmlQueryProtocol, index: int, architecture: int | None, states: Mapping[int, str]
+) -> tuple[NvLink, ...]:
     counters = _ERRORS_NVLINK5 if architecture is not None and architecture >= BLACKWELL else _ERRORS
     of_links = [(field, link) for link in states for field in (_SPEED, _REMOTE_LINK, *counters)]
     said = ask.fields(index, [(_SPEED_OF_ALL, 0), *of_links])
@@ -152,7 +156,9 @@ def _links(ask: Asks, index: int, architecture: int | None, states: Mapping[int,
     )
 
 
-def _link(ask: Asks, index: int, link: int, state: str, said: Fields, errors: Mapping[str, int] | None) -> NvLink:
+def _link(
+    ask: NvmlQueryProtocol, index: int, link: int, state: str, said: Fields, errors: Mapping[str, int] | None
+) -> NvLink:
     up = state in ("active", "sleep")
     version = ask("nvmlDeviceGetNvLinkVersion", index, link)
     kind = ask("nvmlDeviceGetNvLinkRemoteDeviceType", index, link) if up else None
@@ -170,7 +176,9 @@ def _link(ask: Asks, index: int, link: int, state: str, said: Fields, errors: Ma
     )
 
 
-def _errors(ask: Asks, index: int, link: int, counters: Mapping[int, str], said: Fields) -> dict[str, int] | None:
+def _errors(
+    ask: NvmlQueryProtocol, index: int, link: int, counters: Mapping[int, str], said: Fields
+) -> dict[str, int] | None:
     errors = {name: int(said[field, link]) for field, name in counters.items() if (field, link) in said}
     if not errors and counters is _ERRORS:
         asked = {name: ask("nvmlDeviceGetNvLinkErrorCounter", index, link, at) for at, name in _ERROR_COUNTERS.items()}
@@ -182,6 +190,6 @@ def _remote_address(pci: Mapping[str, Any] | None) -> str | None:
     """None where the driver hides the far end: it then gives all ones, which is no address, or all zeros."""
     try:
         address = normal_address(pci["busId"]) if pci else None
-    except Unparsable:
+    except ParseError:
         return None
     return None if address is None or address == "0000:00:00.0" or address.startswith("ffffffff:") else address

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from probes.host.interface import Absent, Host, Unanswered
+from probes.host.interface import Absent, Host, ReadError
 from probes.probe import Skipped
 
 _DEVICES = "/sys/bus/pci/devices"
@@ -21,7 +21,7 @@ def require_driver(host: Host) -> None:
     Raises Skipped where PCI holds no NVIDIA GPU, or one of the driver's GPUs is asleep; Absent where GPUs are there
     and the driver is not.
     """
-    found = gpus_on_pci(host)
+    found = list_pci_gpus(host)
     if found is None:
         if host.live:
             raise Absent(f"no {_DEVICES}: whether there are GPUs to ask for is not known")
@@ -31,7 +31,7 @@ def require_driver(host: Host) -> None:
     for gpu in found:
         if gpu.asleep:
             raise Skipped(f"GPU {gpu.address} is asleep; NVML would wake it")
-    missing = missing_driver(host) if host.live else None
+    missing = find_missing_driver(host) if host.live else None
     if missing:
         raise Absent(missing)
 
@@ -43,18 +43,18 @@ class PciGpu(NamedTuple):
     asleep: bool  # runtime-suspended, and of the driver that we would ask
 
 
-def gpus_on_pci(host: Host) -> list[PciGpu] | None:
+def list_pci_gpus(host: Host) -> list[PciGpu] | None:
     """Every NVIDIA display function; None where the source does not tell. Reads nothing of a function after its
     power/runtime_status."""
     try:
         addresses = host.listdir(_DEVICES)
-    except Unanswered:
+    except ReadError:
         return None
     found, untold = [], False
     for address in addresses:
         try:
             said = host.attributes(f"{_DEVICES}/{address}", ("vendor", "class"))
-        except Unanswered:
+        except ReadError:
             continue  # it vanished between the listing and now
         vendor, kind = said.get("vendor"), said.get("class")
         if not isinstance(vendor, bytes) or not isinstance(kind, bytes):
@@ -64,15 +64,15 @@ def gpus_on_pci(host: Host) -> list[PciGpu] | None:
     return None if untold and not found else found
 
 
-def missing_driver(host: Host) -> str | None:
+def find_missing_driver(host: Host) -> str | None:
     """Why the driver of a live host cannot be asked without changing the host; None where it can."""
     try:
         host.read(_VERSION)
-    except Unanswered:
+    except ReadError:
         return f"driver not loaded: no {_VERSION}"
     try:
         here = "nvidiactl" in host.listdir("/dev")
-    except Unanswered:
+    except ReadError:
         here = False
     return (
         None if here else "no /dev/nvidiactl, and NVML would make it (a container without GPUs, or no use of them yet)"
@@ -83,11 +83,11 @@ def _asleep(host: Host, device: str) -> bool:
     """A suspended GPU of another driver (vfio-pci) is none of NVML's and stays asleep."""
     try:
         driver = host.readlink(f"{device}/driver").rpartition("/")[2]
-    except Unanswered:
+    except ReadError:
         driver = ""
     if driver != "nvidia":
         return False
     try:
         return host.read(f"{device}/power/runtime_status").strip() in (b"suspended", b"suspending")
-    except Unanswered:
+    except ReadError:
         return False

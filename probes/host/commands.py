@@ -40,6 +40,16 @@ KERNEL_LOG = (("journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-iso-pr
 
 COMMANDS: tuple[tuple[str, ...], ...] = NVIDIA_SMI + PCI + RDMA + SYSTEM + FABRIC + KERNEL_LOG + LLDP
 
+# Libraries of these tools ask over netlink, for which the kernel loads ib_core or ib_uverbs where they are not loaded.
+CLASSES = {
+    "ibstat": "/sys/class/infiniband",
+    "ibstatus": "/sys/class/infiniband",
+    "ibv_devinfo": "/sys/class/infiniband_verbs",
+    "rdma": "/sys/class/infiniband",
+    "ibdev2netdev": "/sys/class/infiniband",
+    "show_gids": "/sys/class/infiniband",
+}
+
 # Never run by us; their outputs are read where a recorded source holds them.
 NVIDIA_SMI_SAVED = (("nvidia-smi", "--query-gpu"),)  # any --query-gpu=... with any format
 RDMA_SAVED = (("ibv_devinfo",), ("rdma", "link", "show"), ("ibdev2netdev", "-v"), ("ibv_devices",))

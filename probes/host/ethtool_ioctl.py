@@ -9,23 +9,25 @@ import struct
 from array import array
 from collections.abc import Callable
 
-from probes.host.interface import Failed, unanswered
+from probes.host.interface import Failed, error_from_errno
+from probes.netlink import CONTROL, GET_FAMILY, HEADER, requested_family
 
 SIOCETHTOOL = 0x8946
 NAME_BYTES, REQUEST_BYTES = 16, 40  # of struct ifreq
 GSTRINGS, GSTATS = 0x1B, 0x1D
 GETTERS = frozenset({0x03, 0x12, GSTRINGS, GSTATS, 0x37, 0x50})  # GDRVINFO GPAUSEPARAM . . GSSET_INFO GFECPARAM
 NETLINK_GETTERS = frozenset({4, 21, 29, 31})  # LINKMODES_GET PAUSE_GET FEC_GET MODULE_EEPROM_GET
-CONTROL, GET_FAMILY = 0x10, 3  # nlctrl, CTRL_CMD_GETFAMILY
-HEADER_BYTES = 16  # of a netlink message
 LONGEST_REQUEST_BYTES = 256
 MOST_COUNTERS = 32_768
 ANSWER_BYTES = 2 * MOST_COUNTERS * 32  # the kernel writes as many as there are, whatever was expected
 
 
-def ask(interface: str, request: bytes) -> bytes:
+def request_ioctl(interface: str, request: bytes, require_interface: Callable[[str], None]) -> bytes:
     """The struct as the kernel filled it, cut to what it says is filled. Raises ValueError for a command that is no
-    question of the list, Unanswered by the errno."""
+    question of the list, ReadError by the errno.
+
+    `require_interface` raises ReadError where there is no such interface: the ioctl would load a module for it.
+    """
     import fcntl
     import socket
 
@@ -34,6 +36,7 @@ def ask(interface: str, request: bytes) -> bytes:
     subject = f"ethtool command 0x{command:02x} of {interface}"
     if not 0 < len(name) < NAME_BYTES or b"\0" in name:
         raise Failed(f"{subject}: no name of an interface", "ENODEV")
+    require_interface(interface)
     room = ANSWER_BYTES if command in (GSTRINGS, GSTATS) else LONGEST_REQUEST_BYTES
     answer = array("B", request.ljust(room, b"\0"))
     wanted = struct.pack("16sP", name, answer.buffer_info()[0]).ljust(REQUEST_BYTES, b"\0")
@@ -41,7 +44,7 @@ def ask(interface: str, request: bytes) -> bytes:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
             fcntl.ioctl(channel.fileno(), SIOCETHTOOL, wanted)
     except OSError as error:
-        raise unanswered(error, subject) from None
+        raise error_from_errno(error, subject) from None
     return answer[: _length(command, request, answer)].tobytes()
 
 
@@ -60,17 +63,15 @@ def check(request: bytes) -> int:
     return int(command)
 
 
-def check_netlink(request: bytes, ask_kernel: Callable[[bytes], bytes]) -> None:
+def check_netlink(request: bytes, ethtool_family: Callable[[], int]) -> None:
     """Raises ValueError for a request of generic netlink that is no question of the list. Numbers of families are
     given out at run time, so the kernel is asked which one is ethtool's."""
-    kind, command = struct.unpack_from("=H", request, 4)[0], request[HEADER_BYTES : HEADER_BYTES + 1]
+    kind, command = struct.unpack_from("=H", request, 4)[0], request[HEADER.size : HEADER.size + 1]
     if kind == CONTROL:
-        if command != bytes([GET_FAMILY]):
-            raise ValueError("nlctrl is only asked for families")
+        if command != bytes([GET_FAMILY]) or not requested_family(request):
+            raise ValueError("nlctrl is only asked for families, by their names")
         return
-    from probes.ethtool.netlink import family_request, parse_family
-
-    if not command or command[0] not in NETLINK_GETTERS or kind != parse_family(ask_kernel(family_request())):
+    if not command or command[0] not in NETLINK_GETTERS or kind != ethtool_family():
         raise ValueError(f"message {kind} of generic netlink is no question of probes/host/ethtool_ioctl.py")
 
 

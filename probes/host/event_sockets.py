@@ -11,7 +11,7 @@ import os
 from contextlib import suppress
 from typing import Protocol
 
-from probes.host.interface import Denied, Failed, unanswered
+from probes.host.interface import Denied, Failed, error_from_errno
 from probes.host.kmsg import PLACE, RECORD_BYTES
 
 ROUTE, UEVENT = 0, 15  # NETLINK_ROUTE, NETLINK_KOBJECT_UEVENT
@@ -26,24 +26,24 @@ class Overrun(Exception):
     """The kernel threw away what was not taken in time: nobody knows what it was."""
 
 
-class Place(Protocol):
+class EventSource(Protocol):
     """One descriptor, and what has come there."""
 
     def fileno(self) -> int:
         """For poll(2)."""
 
     def waiting(self) -> list[bytes]:
-        """What has come since, the oldest first, at most AT_ONCE pieces. Never waits. Raises Overrun, Unanswered."""
+        """What has come since, the oldest first, at most AT_ONCE pieces. Never waits. Raises Overrun, ReadError."""
 
     def close(self) -> None:
         """Listen no more."""
 
 
-class Group:
+class NetlinkGroup:
     """Datagrams that the kernel sends to a group of a netlink protocol. Needs no privilege."""
 
     def __init__(self, protocol: int, groups: int, buffer_bytes: int = BUFFER_BYTES) -> None:
-        """Join. Raises Unanswered."""
+        """Join. Raises ReadError."""
         import socket
 
         self._about = f"netlink protocol {protocol}, groups {groups}"
@@ -51,13 +51,13 @@ class Group:
         try:
             self._socket = socket.socket(socket.AF_NETLINK, kind, protocol)
         except OSError as error:
-            raise unanswered(error, self._about) from None
+            raise error_from_errno(error, self._about) from None
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
             self._socket.bind((0, groups))
         except OSError as error:
             self._socket.close()
-            raise unanswered(error, self._about) from None
+            raise error_from_errno(error, self._about) from None
 
     def fileno(self) -> int:
         """See Place.fileno."""
@@ -75,7 +75,7 @@ class Group:
                 if error.errno == errno.ENOBUFS:  # reading it has cleared it
                     self._drop()
                     raise Overrun from None
-                raise unanswered(error, self._about) from None
+                raise error_from_errno(error, self._about) from None
             if sender[0] == 0:  # anybody may write to us; only the kernel's port is 0
                 found.append(data)
         return found
@@ -95,18 +95,18 @@ class KernelLog:
     """Records of /dev/kmsg that are written from now on."""
 
     def __init__(self) -> None:
-        """Open it at its end. Raises Unanswered: Denied without privilege."""
+        """Open it at its end. Raises ReadError: Denied without privilege."""
         try:
             self._descriptor = os.open(PLACE, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except PermissionError:
             raise Denied(f"{PLACE}: needs CAP_SYSLOG (root)", "EPERM") from None
         except OSError as error:
-            raise unanswered(error, PLACE) from None
+            raise error_from_errno(error, PLACE) from None
         try:
             os.lseek(self._descriptor, 0, os.SEEK_END)
         except OSError as error:
             os.close(self._descriptor)
-            raise unanswered(error, PLACE) from None
+            raise error_from_errno(error, PLACE) from None
 
     def fileno(self) -> int:
         """See Place.fileno."""
@@ -123,7 +123,7 @@ class KernelLog:
             except BrokenPipeError:  # overwritten before it was read: the next read is of what came after
                 raise Overrun from None
             except OSError as error:
-                raise unanswered(error, PLACE) from None
+                raise error_from_errno(error, PLACE) from None
             if not record:
                 raise Failed(f"{PLACE}: it has ended", "EIO")
             found.append(record)

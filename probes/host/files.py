@@ -1,11 +1,118 @@
-"""What every file store of a source answers: a folder, an archive in memory, changes laid over either."""
+"""What every file store of a source answers: a folder, an archive in memory, changes laid over either.
+
+Symbolic links inside a root: walked here, never by this machine's kernel, so none can leave the root.
+"""
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from probes.host.interface import READ_LIMIT_BYTES, Absent, Unanswered
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Failed, ReadError
+
+LINKS_LIMIT = 40  # as Linux's own path walk: more is a loop
+OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+DESCRIPTORS = "/proc/self/fd"
+KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a character device",
+    stat.S_IFBLK: "a block device",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFLNK: "a symbolic link",
+}
+
+
+def open_regular(place: str, follow: bool = True, path: str | None = None) -> int:
+    """A descriptor of a regular file, to be read. Nothing else is ever opened, also not what another process puts in
+    its place meanwhile: opening a device may act on it. Raises Failed for what is no regular file, OSError.
+
+    `path`: what the file is called in the reason, where that is not `place`.
+    """
+    handle = os.open(place, os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
+    try:
+        mode = os.fstat(handle).st_mode
+        if not stat.S_ISREG(mode):
+            raise read_error(path or place, mode)
+        try:
+            return os.open(f"{DESCRIPTORS}/{handle}", OPEN)
+        except FileNotFoundError:  # no /proc: nothing can be opened by its handle
+            return os.open(place, OPEN | (0 if follow else os.O_NOFOLLOW))
+    finally:
+        os.close(handle)
+
+
+def read_error(path: str, mode: int) -> Failed:
+    """The answer for what is no regular file."""
+    return Failed(f"{path}: is {KINDS.get(stat.S_IFMT(mode), 'not a file')}, which is not read", "EINVAL")
+
+
+def follow(path: str, link_text: Callable[[str], str | None], start: str = "") -> str:
+    """The path with every link followed, by the rules of a root directory: absolute links start at the root, ".." at
+    the root stays there. `link_text` gives the text of a link and None for anything else; what it raises comes through.
+    `start`: a directory in whose path no link is left; the path begins there. Raises Absent for a loop.
+
+    >>> links = {"/sys/bus/pci/devices/0000:19:00.0": "../../../devices/pci0000:15/0000:19:00.0", "/etc/x": "../../.."}
+    >>> follow("/sys/bus/pci/devices/0000:19:00.0/config", links.get)
+    '/sys/devices/pci0000:15/0000:19:00.0/config'
+    >>> follow("/etc/x/proc", links.get)
+    '/proc'
+    """
+    todo = path.split("/")
+    todo.reverse()
+    real = start
+    links = 0
+    while todo:
+        name = todo.pop()
+        if name in ("", "."):
+            continue
+        if name == "..":
+            real = real.rpartition("/")[0]
+            continue
+        here = f"{real}/{name}"
+        text = link_text(here)
+        if text is None:
+            real = here
+            continue
+        links += 1
+        if links > LINKS_LIMIT:
+            raise Absent(f"{path}: {os.strerror(errno.ELOOP)}", "ELOOP")
+        if text.startswith("/"):
+            real = ""
+        todo.extend(reversed(text.split("/")))
+    return real or "/"
+
+
+def locate(path: str, link_text: Callable[[str], str | None]) -> str:
+    """`follow` that never fails: what has no answer is no link, and a loop is taken as it stands.
+
+    >>> locate("/sys/./gone/../here", lambda _: None)
+    '/sys/here'
+    """
+
+    def text_or_none(here: str) -> str | None:
+        try:
+            return link_text(here)
+        except (ReadError, OSError, ValueError):
+            return None
+
+    try:
+        return follow(path, text_or_none)
+    except Absent:
+        return follow(path, lambda _: None)
+
+
+def parent_and_name(path: str) -> tuple[str, str]:
+    """The directory of a path and its last name, which may be a link that is not to be followed.
+
+    >>> parent_and_name("/sys/class/net/eth0/"), parent_and_name("/")
+    (('/sys/class/net', 'eth0'), ('/', ''))
+    """
+    directory, _, name = path.rstrip("/").rpartition("/")
+    return directory or "/", name
 
 
 class Files(Protocol):
@@ -14,7 +121,7 @@ class Files(Protocol):
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
         """At most `limit` bytes of a file."""
 
-    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | Unanswered]:
+    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
         """Many small files of one directory."""
 
     def listdir(self, path: str) -> list[str]:
@@ -37,7 +144,7 @@ def is_directory(files: Files, path: str) -> bool:
     """Whether there is a directory that can be listed."""
     try:
         files.listdir(path)
-    except Unanswered:
+    except ReadError:
         return False
     return True
 
@@ -46,23 +153,23 @@ def is_file(files: Files, path: str) -> bool:
     """Whether there is a file that can be read."""
     try:
         files.read(path, 1)
-    except Unanswered:
+    except ReadError:
         return False
     return True
 
 
-def gone_or(why: Unanswered) -> Unanswered | None:
+def absent_or(why: ReadError) -> ReadError | None:
     """A file that is not there is left out of many; any other reason is an answer."""
     return None if isinstance(why, Absent) and why.code == "ENOENT" else why
 
 
-def each_read(read: Callable[[str], bytes], directory: str, names: Iterable[str]) -> dict[str, bytes | Unanswered]:
+def read_each(read: Callable[[str], bytes], directory: str, names: Iterable[str]) -> dict[str, bytes | ReadError]:
     """`attributes` for a store where a read costs no system call."""
-    answers: dict[str, bytes | Unanswered] = {}
+    answers: dict[str, bytes | ReadError] = {}
     for name in names:
         try:
             answers[name] = read(f"{directory.rstrip('/')}/{name}")
-        except Unanswered as why:
-            if (answer := gone_or(why)) is not None:
+        except ReadError as why:
+            if (answer := absent_or(why)) is not None:
                 answers[name] = answer
     return answers

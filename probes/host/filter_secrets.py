@@ -22,12 +22,12 @@ _PROCESS = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?(environ|maps|mounts|mountin
 _USERS = re.compile(r"\A/(?:home/[^/]+|root)/[^/]+\Z|/[^/]*nccl[^/]*\.conf\Z")
 
 
-def kept(path: str, content: bytes) -> bytes:
+def filter_content(path: str, content: bytes) -> bytes:
     r"""The content without what nobody may see.
 
-    >>> kept("/proc/7/environ", b"SECRET=x\0NCCL_IB_TC=106\0")
+    >>> filter_content("/proc/7/environ", b"SECRET=x\0NCCL_IB_TC=106\0")
     b'NCCL_IB_TC=106\x00'
-    >>> kept("/root/.nccl.conf", b"# NCCL_DEBUG\nNCCL_IB_TC = 106\nPASSWORD=x\n")
+    >>> filter_content("/root/.nccl.conf", b"# NCCL_DEBUG\nNCCL_IB_TC = 106\nPASSWORD=x\n")
     b'# NCCL_DEBUG\nNCCL_IB_TC = 106\n\n'
     """
     if path.startswith("/sys/") or path == SYSTEM_FILE:  # the system's file is written by root for everybody

@@ -12,27 +12,18 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 
-from probes.host.files import gone_or
-from probes.host.filter_secrets import kept
-from probes.host.interface import OUTPUT_LIMIT_BYTES, READ_LIMIT_BYTES, Absent, Failed, Unanswered, unanswered
-from probes.host.symlinks import follow, locate, parent_and_name
+from probes.host.files import OPEN, absent_or, follow, locate, open_regular, parent_and_name
+from probes.host.filter_secrets import filter_content
+from probes.host.interface import OUTPUT_LIMIT_BYTES, READ_LIMIT_BYTES, Absent, ReadError, error_from_errno
 
-OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FIRST_CHUNK_BYTES = 8192  # holds any sysfs attribute and a whole config space
 CHUNK_BYTES = 1 << 18
 PAGE_BYTES = 4096  # sysfs gives an attribute in one read, of a page at most: less than that is its end
 DEPTH = 2  # how far above a path a directory is looked for to which the way is known
+SYSFS = "/sys/"  # of the kernel alone: no other process can put another file in the place of one, nothing is filtered
 FEW = 4  # names that are looked up one by one, not in a listing of their directory
 NOT_THERE = os.strerror(errno.ENOENT)
-KINDS = {
-    stat.S_IFDIR: "a directory",
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFCHR: "a character device",
-    stat.S_IFBLK: "a block device",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFLNK: "a symbolic link",
-}
 
 
 class FolderFiles:
@@ -49,32 +40,32 @@ class FolderFiles:
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
         """See Host.read."""
         with Reasons(path):
-            place = self._place(path)
-            mode = os.stat(place, follow_symlinks=not self._last).st_mode
-            if not stat.S_ISREG(mode):
-                raise not_read(path, mode)
-            descriptor = os.open(place, OPEN | self._last)
+            descriptor = open_regular(self._place(path), not self._last, path)
             try:
-                return kept(path, _content(descriptor, limit, path))
+                return filter_content(path, _content(descriptor, limit, path))
             finally:
                 os.close(descriptor)
 
-    def attributes(self, directory: str, names: Iterable[str]) -> dict[str, bytes | Unanswered]:
+    def attributes(self, directory: str, names: Iterable[str]) -> dict[str, bytes | ReadError]:
         """See Host.attributes. What is there, and what of it is a regular file, is known before anything is opened."""
         wanted = dict.fromkeys(names)
-        answers: dict[str, bytes | Unanswered] = {}
+        contents: dict[str, bytes | ReadError] = {}
         with Reasons(directory):
             descriptor = os.open(self._directory(directory), DIRECTORY | self._last)
             try:
-                found = self._found(directory, descriptor, {name.partition("/")[0] for name in wanted})
+                kinds = self._kinds(directory, descriptor, {name.partition("/")[0] for name in wanted})
                 for name in wanted:
-                    if name.partition("/")[0] in found:
-                        answer = self._attribute(directory, name, descriptor if found.get(name) else None)
-                        if answer is not None:
-                            answers[name] = answer
+                    if (kind := kinds.get(name.partition("/")[0])) is None:
+                        continue
+                    if kind == stat.S_IFDIR:
+                        kind = _kind_below(name, descriptor)
+                    direct = kind == stat.S_IFREG and directory.startswith(SYSFS)
+                    content = self._attribute(directory, name, descriptor if direct else None)
+                    if content is not None:
+                        contents[name] = content
             finally:
                 os.close(descriptor)
-        return answers
+        return contents
 
     def listdir(self, path: str) -> list[str]:
         """See Host.listdir."""
@@ -138,36 +129,37 @@ class FolderFiles:
         self._links[here] = text
         return text
 
-    def _found(self, directory: str, descriptor: int, names: set[str]) -> dict[str, bool]:
-        """Which of the names an open directory holds, and whether they are regular files."""
-        found = {}
+    def _kinds(self, directory: str, descriptor: int, names: set[str]) -> dict[str, int]:
+        """Which of the names an open directory holds, and what they are: S_IFREG, S_IFDIR, or anything else."""
+        kinds = {}
         if len(names) > FEW:
             with os.scandir(descriptor) as entries:
                 there = {entry.name: entry for entry in entries}
-                found = {name: there[name].is_file(follow_symlinks=False) for name in names & there.keys()}
+                kinds = {name: _kind_of_entry(there[name]) for name in names & there.keys()}
             if self._last:  # another root: what comes up a moment later might as well have come up after the scan
                 self._looked_into = directory, frozenset((*there, ".", ".."))
-            return found
+            return kinds
         for name in names:
             with suppress(OSError):
-                found[name] = stat.S_ISREG(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode)
-        return found
+                kinds[name] = stat.S_IFMT(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode)
+        return kinds
 
-    def _attribute(self, directory: str, name: str, descriptor: int | None) -> bytes | Unanswered | None:
-        """One file: of an open directory, or by its path where it is a link, lies deeper or is nothing to be opened."""
+    def _attribute(self, directory: str, name: str, descriptor: int | None) -> bytes | ReadError | None:
+        """One file: of an open directory of /sys, or by its path where it is a link or is nothing to be opened."""
         try:
             if descriptor is None:
                 return self.read(f"{directory}/{name}")
             try:
                 opened = os.open(name, OPEN | os.O_NOFOLLOW, dir_fd=descriptor)
                 try:
-                    return kept(f"{directory}/{name}", _content(opened, READ_LIMIT_BYTES, directory))
+                    content = os.read(opened, FIRST_CHUNK_BYTES)
+                    return content if len(content) < PAGE_BYTES else _rest(opened, content, READ_LIMIT_BYTES)
                 finally:
                     os.close(opened)
             except OSError as error:
-                return gone_or(unanswered(error, f"{directory}/{name}"))
-        except Unanswered as why:
-            return gone_or(why)
+                return absent_or(error_from_errno(error, f"{directory}/{name}"))
+        except ReadError as why:
+            return absent_or(why)
 
 
 class LiveFiles(FolderFiles):
@@ -194,21 +186,40 @@ class Reasons:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError):
-            raise unanswered(error, self.path) from None
+            raise error_from_errno(error, self.path) from None
         if isinstance(error, ValueError):  # a NUL, or a character that no file name can hold
             raise Absent(f"{self.path!a}: no file can have this name", "EINVAL") from None
 
 
-def not_read(path: str, mode: int) -> Failed:
-    """The answer for what is no regular file."""
-    return Failed(f"{path}: is {KINDS.get(stat.S_IFMT(mode), 'not a file')}, which is not read", "EINVAL")
+def _kind_of_entry(entry: os.DirEntry[str]) -> int:
+    """What an entry is, without another system call; 0 where it is neither a regular file nor a directory."""
+    if entry.is_file(follow_symlinks=False):
+        return stat.S_IFREG
+    return stat.S_IFDIR if entry.is_dir(follow_symlinks=False) else 0
+
+
+def _kind_below(name: str, descriptor: int) -> int:
+    """What `power/runtime_status` is where `power` is a directory and no link; 0 where the way is longer."""
+    try:
+        return (
+            stat.S_IFMT(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode) if name.count("/") == 1 else 0
+        )
+    except (OSError, ValueError):
+        return 0
 
 
 def _content(descriptor: int, limit: int, path: str) -> bytes:
     """To the end or the limit. A short read is no end: seq files give a page at a time."""
     limit = min(limit, OUTPUT_LIMIT_BYTES)
     content = os.read(descriptor, min(limit, FIRST_CHUNK_BYTES))
-    if not content or len(content) == limit or (len(content) < PAGE_BYTES and path.startswith("/sys/")):
+    if len(content) < PAGE_BYTES and path.startswith(SYSFS):
+        return content
+    return _rest(descriptor, content, limit)
+
+
+def _rest(descriptor: int, content: bytes, limit: int) -> bytes:
+    """What has been read, and all that follows."""
+    if not content or len(content) == limit:
         return content
     parts = [content]
     left = limit - len(content)

@@ -1,7 +1,9 @@
-"""The only door to a machine: what a probe may ask, and the four ways in which there is no answer.
+"""The host interface: the only way to a machine, what a probe may read, and the four kinds of missing answers.
 
 Every source kind (live, capture, tree, dump, ...) is one class with these methods. Paths are absolute paths of
 the host that is looked at ("/sys/bus/pci/devices"), whatever folder or archive they lie in here.
+
+A reason why there is no answer, as plain data: what a recording keeps and a capture holds.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ READ_LIMIT_BYTES = 1 << 20  # one attribute, one file: no fact of ours is longer
 OUTPUT_LIMIT_BYTES = 16 << 20  # one command's stdout
 
 
-class Unanswered(Exception):
+class ReadError(Exception):
     """There is no answer; `status` is how, `reason` a line for people, `code` an errno or NVML name or None."""
 
     status = "failed"
@@ -29,25 +31,25 @@ class Unanswered(Exception):
         return self.reason
 
 
-class Absent(Unanswered):
+class Absent(ReadError):
     """The source does not hold it."""
 
     status = "absent"
 
 
-class Denied(Unanswered):
+class Denied(ReadError):
     """It is there and may not be read; the reason names what would allow it."""
 
     status = "denied"
 
 
-class TimedOut(Unanswered):
+class TimedOut(ReadError):
     """No answer within the bound."""
 
     status = "timed_out"
 
 
-class Failed(Unanswered):
+class Failed(ReadError):
     """It answered with an error (EINVAL, EIO, NVML errors, a non-zero exit, text that is not what it should be)."""
 
     status = "failed"
@@ -61,7 +63,7 @@ class BadSource(Exception):
 _NAMES = dict(errno.errorcode) | {errno.EOPNOTSUPP: "EOPNOTSUPP"}
 
 
-def unanswered(error: OSError, path: str) -> Unanswered:
+def error_from_errno(error: OSError, path: str) -> ReadError:
     """The reason for an errno: EINVAL and EIO are answers of a driver, never "not there"."""
     code = _NAMES.get(error.errno or 0, "EIO")
     text = f"{path}: {os.strerror(error.errno or errno.EIO)}"
@@ -93,23 +95,23 @@ class Host(Protocol):
     observed_at: str | None  # RFC 3339 time at which the machine was as it is shown; None: the source does not say
 
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
-        """At most `limit` bytes of a file. Raises Unanswered."""
+        """At most `limit` bytes of a file. Raises ReadError."""
 
-    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | Unanswered]:
+    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
         """Many small files of one directory in one go: name -> content, or the reason. A name that is not there is
-        left out. Raises Unanswered where the directory cannot be entered. Content is at most READ_LIMIT_BYTES."""
+        left out. Raises ReadError where the directory cannot be entered. Content is at most READ_LIMIT_BYTES."""
 
     def listdir(self, path: str) -> list[str]:
-        """Sorted names. Raises Unanswered."""
+        """Sorted names. Raises ReadError."""
 
     def readlink(self, path: str) -> str:
-        """The text of a symbolic link, as it stands. Raises Unanswered (Absent where it is no link)."""
+        """The text of a symbolic link, as it stands. Raises ReadError (Absent where it is no link)."""
 
     def resolve(self, path: str) -> str:
-        """The path with every link followed, as an absolute path of that host. Raises Unanswered."""
+        """The path with every link followed, as an absolute path of that host. Raises ReadError."""
 
     def run(self, *argv: str) -> Completed:
-        """A command of the committed list. Raises Unanswered: Absent (no such tool or no saved output), TimedOut.
+        """A command of the committed list. Raises ReadError: Absent (no such tool or no saved output), TimedOut.
         A non-zero exit is an answer, not an exception."""
 
     def has_output(self, *argv: str) -> bool:
@@ -117,13 +119,39 @@ class Host(Protocol):
 
     def nvml(self, function: str, *arguments: Any) -> Any:
         """One NVML call by its C name; a device is its NVML index. Plain data back: see `probes/host/nvml.py`.
-        Raises Unanswered with the NVML error's name as `code` ("NOT_SUPPORTED", "GPU_IS_LOST", "LIBRARY_NOT_FOUND")."""
+        Raises ReadError with the NVML error's name as `code` ("NOT_SUPPORTED", "GPU_IS_LOST", "LIBRARY_NOT_FOUND")."""
 
     def netlink(self, protocol: int, request: bytes) -> bytes:
-        """One netlink request (header included), all reply messages joined. Raises Unanswered."""
+        """One netlink request (header included), all reply messages joined. Raises ReadError."""
 
     def ethtool(self, interface: str, request: bytes) -> bytes:
-        """One ethtool command by ioctl (SIOCETHTOOL): its struct, back as the kernel filled it. Raises Unanswered."""
+        """One ethtool command by ioctl (SIOCETHTOOL): its struct, back as the kernel filled it. Raises ReadError."""
 
     def udev(self, path: str) -> Mapping[str, str]:
-        """udev's properties of a device path under /sys (names from the hwdb). Raises Unanswered."""
+        """udev's properties of a device path under /sys (names from the hwdb). Raises ReadError."""
+
+
+KINDS: Mapping[str, type[ReadError]] = {kind.status: kind for kind in (Absent, Denied, TimedOut, Failed)}
+
+
+class Refusal(NamedTuple):
+    """`status` is one of absent, denied, timed_out, failed; a probe's own may be skipped."""
+
+    status: str
+    reason: str
+    code: str | None = None
+
+    @staticmethod
+    def of(why: ReadError) -> Refusal:
+        """The same reason as data."""
+        return Refusal(why.status, why.reason, why.code)
+
+    def error(self) -> ReadError:
+        """The same reason to be raised again."""
+        return KINDS[self.status](self.reason, self.code)
+
+    def renamed(self, old: str, new: str) -> Refusal:
+        """The same reason for the same file under another of its names."""
+        if not self.reason.startswith(f"{old}:"):
+            return self
+        return Refusal(self.status, new + self.reason[len(old) :], self.code)

@@ -10,7 +10,7 @@ import os
 import time
 from collections import deque
 
-from probes.host.interface import Denied, TimedOut, unanswered
+from probes.host.interface import Denied, TimedOut, error_from_errno
 
 PLACE = "/dev/kmsg"
 TAIL_BYTES = 1 << 20
@@ -19,13 +19,13 @@ RECORD_BYTES = 8192  # the kernel's own limit of one record
 
 
 def tail() -> bytes:
-    """The newest records, oldest first, as many as fit into TAIL_BYTES. Raises Unanswered: Denied without privilege."""
+    """The newest records, oldest first, as many as fit into TAIL_BYTES. Raises ReadError: Denied without privilege."""
     try:
         descriptor = os.open(PLACE, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except PermissionError:
         raise Denied(f"{PLACE}: needs CAP_SYSLOG (root)", "EPERM") from None
     except OSError as error:
-        raise unanswered(error, PLACE) from None
+        raise error_from_errno(error, PLACE) from None
     try:
         return b"".join(_records(descriptor, time.monotonic() + SECONDS))
     finally:
@@ -43,7 +43,7 @@ def _records(descriptor: int, until: float) -> deque[bytes]:
         except BrokenPipeError:  # overwritten before it was read: the next read is of what came after
             continue
         except OSError as error:
-            raise unanswered(error, PLACE) from None
+            raise error_from_errno(error, PLACE) from None
         if not record:
             return kept
         kept.append(record)

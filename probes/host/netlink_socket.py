@@ -1,42 +1,115 @@
-"""One question to the kernel over netlink, bounded in time and size (netlink(7), rtnetlink(7), genetlink)."""
+"""One question to the kernel over netlink, bounded in time and size (netlink(7), rtnetlink(7), genetlink).
+
+A question never makes the kernel load a module. It would for the socket of a protocol that is not there
+(`net-pf-16-proto-20` is ib_core's alias), and for a family of generic netlink that is asked for by its name; so the
+kernel's own lists of both are read instead.
+"""
 
 from __future__ import annotations
 
 import errno
+import os
 import struct
 import time
-from collections.abc import Iterator
-from functools import partial
+from functools import cache
 
-from probes.host.interface import Failed, TimedOut, unanswered
+from probes.host.interface import Absent, Failed, TimedOut, error_from_errno
+from probes.netlink import (
+    CONTROL,
+    FAMILY_NAME,
+    GENERIC,
+    GENERIC_HEAD,
+    GET_ADDRESS,
+    GET_LINK,
+    GET_STATS,
+    HEADER,
+    IS_DONE,
+    IS_DUMP,
+    IS_ERROR,
+    RDMA,
+    ROUTE,
+    attributes,
+    families_request,
+    family_request,
+    link_request,
+    parse_family,
+    requested_family,
+    whole_messages,
+)
+from probes.text import ParseError
 
-HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
-ROUTE, GENERIC = 0, 16
-RDMA, RDMA_QUESTIONS = 20, (5121, 5125, 5126)  # nldev: GET, PORT_GET, SYS_GET
-ERROR, DONE = 2, 3
-MULTI, DUMP_INTERRUPTED, DUMP = 0x2, 0x10, 0x300
+GET_DCB = 78
+ROUTE_QUESTIONS = (GET_LINK, GET_ADDRESS, GET_DCB, GET_STATS)
+RDMA_QUESTIONS = (5121, 5125, 5126)  # nldev: GET, PORT_GET, SYS_GET
+BUILT_IN = frozenset({ROUTE, GENERIC})  # no kernel with a network is without them
+PROTOCOLS = "/proc/self/net/netlink"  # every socket of netlink, the kernel's own among them: protocol in column 2
+PROTOCOLS_BYTES = 1 << 20
+MULTI, DUMP_INTERRUPTED = 0x2, 0x10
 SECONDS = 3.0
 CHUNK_BYTES = 1 << 18  # the kernel puts at most 32 KiB into one datagram
 REPLY_LIMIT_BYTES = 16 << 20
 TRIES = 3  # of a dump during which the kernel's list changed
 
 
-def ask(protocol: int, request: bytes, seconds: float = SECONDS) -> bytes:
+def request_netlink(protocol: int, request: bytes, seconds: float = SECONDS) -> bytes:
     """All messages of the answer, joined, without the final DONE or acknowledgement. Only questions: raises ValueError
-    for a routing request that changes something, and for a generic one that is no question to ethtool. Raises
-    Unanswered by the errno that the kernel gives."""
+    for a routing or RDMA request that is none of ours, and for a generic one that is no question to ethtool. Raises
+    ReadError by the errno that the kernel gives, Absent where it has no such protocol."""
     if len(request) < HEADER.size:
         raise ValueError("a netlink request has a header of 16 bytes")
     kind = HEADER.unpack_from(request)[1]
-    if protocol == ROUTE and kind % 4 != 2:  # rtnetlink numbers NEW, DEL, GET, SET
-        raise ValueError(f"rtnetlink message type {kind} is no question")
+    if protocol == ROUTE and kind not in ROUTE_QUESTIONS:
+        raise ValueError(f"rtnetlink message type {kind} is no question of ours")
     if protocol == RDMA and kind not in RDMA_QUESTIONS:
         raise ValueError(f"RDMA netlink message type {kind} is no question of ours")
+    require_protocol(protocol)
     if protocol == GENERIC:
         from probes.host.ethtool_ioctl import check_netlink
 
-        check_netlink(request, partial(_ask, GENERIC, seconds=seconds))
+        check_netlink(request, lambda: _ethtool_family(seconds))
+        if kind == CONTROL:
+            return _find_family(request, seconds)
     return _ask(protocol, request, seconds)
+
+
+def require_protocol(protocol: int) -> None:
+    """Raises Absent where the kernel does not have this protocol now: opening its socket would load a module."""
+    if protocol in BUILT_IN:
+        return
+    try:
+        descriptor = os.open(PROTOCOLS, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        why = f"whether it is loaded is not known ({PROTOCOLS}: {os.strerror(error.errno or errno.EIO)})"
+        raise Absent(f"netlink protocol {protocol}: {why}", "EPROTONOSUPPORT") from None
+    with os.fdopen(descriptor, "rb") as file:
+        rows = [line.split(None, 2) for line in file.read(PROTOCOLS_BYTES).split(b"\n")[1:]]
+    if not any(len(row) == 3 and row[1] == b"%d" % protocol for row in rows):
+        why = "its module is not loaded, or not for this network namespace"
+        raise Absent(f"netlink protocol {protocol}: {why}", "EPROTONOSUPPORT")
+
+
+def require_interface(name: str) -> None:
+    """Raises ReadError where this network namespace has no such interface: for an ioctl by a name that it does not
+    have, the kernel tries to load a module (`netdev-NAME`)."""
+    _ask(ROUTE, link_request(name), SECONDS)
+
+
+@cache
+def _ethtool_family(seconds: float) -> int:
+    """The message type of ethtool's family, which does not change while the kernel runs. Raises ReadError."""
+    try:
+        return parse_family(_find_family(family_request("ethtool"), seconds))
+    except ParseError as why:
+        raise Failed(f"generic netlink: {why}") from None
+
+
+def _find_family(request: bytes, seconds: float) -> bytes:
+    """What the kernel answers to a request for a family by its name, from the list of all."""
+    wanted = requested_family(request)
+    for _, _, message in whole_messages(_ask(GENERIC, families_request(), seconds)):
+        if attributes(message, HEADER.size + GENERIC_HEAD.size).get(FAMILY_NAME) == wanted:
+            return message
+    raise error_from_errno(OSError(errno.ENOENT, ""), f"netlink protocol {GENERIC}, message {CONTROL}")
 
 
 def _ask(protocol: int, request: bytes, seconds: float) -> bytes:
@@ -44,32 +117,14 @@ def _ask(protocol: int, request: bytes, seconds: float) -> bytes:
     subject = f"netlink protocol {protocol}, message {kind}"
     for _ in range(TRIES):
         try:
-            reply, interrupted = _asked(protocol, request, flags & DUMP == DUMP, subject, time.monotonic() + seconds)
+            reply, interrupted = _asked(
+                protocol, request, flags & IS_DUMP == IS_DUMP, subject, time.monotonic() + seconds
+            )
         except OSError as error:
-            raise unanswered(error, subject) from None
+            raise error_from_errno(error, subject) from None
         if not interrupted:
             return reply
     raise Failed(f"{subject}: the kernel's list changed during each of {TRIES} readings", "EINTR")
-
-
-def same_question(request: bytes) -> bytes:
-    """The request with its sequence number and port zeroed: by this a recording finds it again."""
-    return request[:8] + bytes(8) + request[16:]
-
-
-def messages(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Type, flags and the whole bytes of each message. Ends at the first that is malformed.
-
-    >>> list(messages(HEADER.pack(20, 3, 2, 0, 0) + bytes(4)))[0][:2]
-    (3, 2)
-    """
-    at = 0
-    while at + HEADER.size <= len(data):
-        length, kind, flags = HEADER.unpack_from(data, at)[:3]
-        if length < HEADER.size or at + length > len(data):
-            return
-        yield kind, flags, data[at : at + length]
-        at += length + 3 & ~3
 
 
 def _asked(protocol: int, request: bytes, dump: bool, subject: str, deadline: float) -> tuple[bytes, bool]:
@@ -93,9 +148,9 @@ def _asked(protocol: int, request: bytes, dump: bool, subject: str, deadline: fl
                 break
             if sender[0] != 0:  # anybody may write to us; only the kernel's port is 0
                 continue
-            for kind, flags, message in messages(data):
+            for kind, flags, message in whole_messages(data):
                 interrupted = interrupted or bool(flags & DUMP_INTERRUPTED)
-                if kind in (ERROR, DONE):
+                if kind in (IS_ERROR, IS_DONE):
                     _raise_error(message)
                     return b"".join(parts), interrupted
                 parts.append(message + bytes(-len(message) % 4))

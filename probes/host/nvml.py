@@ -14,13 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from probes.host.interface import Absent, Denied, Failed, TimedOut, Unanswered
+from probes.host.interface import Absent, Denied, Failed, ReadError, TimedOut
 
 
 def call(function: str, *arguments: Any) -> Any:
     """Ask NVML. A device is its NVML index; answers are str, int, float, None, lists and dicts of them.
 
-    Raises Unanswered with the NVML error's name as `code`: Absent (LIBRARY_NOT_FOUND, DRIVER_NOT_LOADED), Denied
+    Raises ReadError with the NVML error's name as `code`: Absent (LIBRARY_NOT_FOUND, DRIVER_NOT_LOADED), Denied
     (NO_PERMISSION), TimedOut (TIMEOUT), else Failed (NOT_SUPPORTED, GPU_IS_LOST, ...). Raises ValueError for a
     function that is not in the table: that is a bug of the caller.
     """
@@ -45,7 +45,7 @@ def _binding() -> ModuleType:
     return module
 
 
-def _unanswered(nvml: ModuleType, function: str, error: Any) -> Unanswered:
+def _unanswered(nvml: ModuleType, function: str, error: Any) -> ReadError:
     code = _error_names(nvml).get(error.value, str(error.value))
     kind = {
         "LIBRARY_NOT_FOUND": Absent,

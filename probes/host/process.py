@@ -1,8 +1,22 @@
-"""What another process is doing, for the reason of one that does not end."""
+"""What another process is doing, for the reason of one that does not end.
+
+Runs one tool so that nothing about it can hold us: bounded in time and output, no shell, a clean environment.
+
+A process in an uninterruptible sleep cannot be killed, and `subprocess.run(timeout=)` waits for it for ever. So:
+TERM, KILL, a bounded wait, and then it is left behind.
+"""
 
 from __future__ import annotations
 
+import os
+import selectors
+import signal
+import stat
+import subprocess
 import time
+from dataclasses import dataclass, field
+
+from probes.host.interface import OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, TimedOut, error_from_errno
 
 STATES = {"D": "uninterruptible sleep", "R": "running", "S": "sleeping", "T": "stopped", "Z": "ended", "t": "traced"}
 
@@ -73,3 +87,137 @@ def format_age(seconds: float) -> str:
         if seconds < limit:
             return f"{max(seconds, 0) / size:.0f} {unit}"
     return f"{seconds / 86400:.0f} days"
+
+
+# Where tools of the distribution and of the vendors' packages lie. Never the caller's PATH: the agent may run as root.
+DIRECTORIES = (
+    "/usr/bin",
+    "/usr/sbin",
+    "/bin",
+    "/sbin",
+    "/usr/local/bin",
+    "/usr/local/sbin",
+    "/opt/mellanox/iproute2/sbin",
+    "/opt/mellanox/ethtool/sbin",
+    "/usr/lib/wsl/lib",
+)
+ENVIRONMENT = {"PATH": ":".join(DIRECTORIES), "LC_ALL": "C", "LANG": "C"}
+STDERR_LIMIT_BYTES = 64 << 10
+TERM_SECONDS = 0.5  # what a tool gets to end by itself
+KILL_SECONDS = 0.3
+TICK_SECONDS = 0.05
+LINGER_SECONDS = 0.2  # for output of a tool that has ended, while something it started holds the pipe
+
+_left_behind: list[subprocess.Popen[bytes]] = []  # kept, so that they are reaped when the kernel lets them go
+
+
+def run_tool(argv: tuple[str, ...], seconds: float, directories: tuple[str, ...] = DIRECTORIES) -> Completed:
+    """Run a tool to its end. Raises Absent (not installed), TimedOut, Failed (cannot start, or prints without end)."""
+    place = _find(argv[0], directories)
+    started = time.monotonic()
+    try:
+        # close_fds=False: what Python opens is closed on exec anyway, but for the probe's lock, which is made to be
+        # inherited: a tool that cannot be killed keeps it, and the next run does not start another one.
+        process = subprocess.Popen(  # noqa: S603 - an argument vector of the committed list, no shell
+            (place, *argv[1:]),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=ENVIRONMENT,
+            cwd="/",
+            close_fds=False,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise error_from_errno(error, place) from None
+    try:
+        stdout, stderr = _drain(process, argv, started + seconds)
+    except BaseException:  # also an interrupt leaves no tool running
+        _end(process)
+        raise
+    finally:
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+    return Completed(argv, process.returncode, _text(stdout), _text(stderr), round(time.monotonic() - started, 3))
+
+
+@dataclass(slots=True)
+class _Output:
+    limit: int
+    data: bytearray = field(default_factory=bytearray)
+
+
+def _find(tool: str, directories: tuple[str, ...]) -> str:
+    for directory in directories:
+        place = f"{directory}/{tool}"
+        try:
+            mode = os.stat(place).st_mode
+        except OSError:
+            continue
+        if stat.S_ISREG(mode) and os.access(place, os.X_OK):
+            return place
+    raise Absent(f"{tool} is not installed (looked in {', '.join(directories)})", "ENOENT")
+
+
+def _drain(process: subprocess.Popen[bytes], argv: tuple[str, ...], deadline: float) -> tuple[bytes, bytes]:
+    """Both streams at once, so that neither pipe can fill up, until both end and the tool has ended."""
+    assert process.stdout is not None, "a pipe"
+    assert process.stderr is not None, "a pipe"
+    outputs = {process.stdout: _Output(OUTPUT_LIMIT_BYTES + 1), process.stderr: _Output(STDERR_LIMIT_BYTES)}
+    ended: float | None = None
+    with selectors.DefaultSelector() as selector:
+        for stream, output in outputs.items():
+            selector.register(stream, selectors.EVENT_READ, output)
+        while selector.get_map() or process.poll() is None:
+            now = time.monotonic()
+            if now > deadline:
+                raise TimedOut(f"{' '.join(argv)}: no end within its time ({condition(process.pid)})", "ETIMEDOUT")
+            if not selector.get_map():  # it has closed both, and goes on
+                time.sleep(TICK_SECONDS / 10)
+                continue
+            ready = selector.select(TICK_SECONDS)
+            for key, _ in ready:
+                if not _take(key.fd, key.data):
+                    selector.unregister(key.fileobj)
+            if len(outputs[process.stdout].data) > OUTPUT_LIMIT_BYTES:
+                raise Failed(f"{' '.join(argv)}: printed more than {OUTPUT_LIMIT_BYTES >> 20} MiB", "EFBIG")
+            if process.poll() is not None and not ready:
+                ended = ended or now
+                if now - ended > LINGER_SECONDS:
+                    break
+    return bytes(outputs[process.stdout].data), bytes(outputs[process.stderr].data)
+
+
+def _take(descriptor: int, output: _Output) -> bool:
+    chunk = os.read(descriptor, 1 << 16)
+    output.data += chunk[: output.limit - len(output.data)]
+    return bool(chunk)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    for number, seconds in ((signal.SIGTERM, TERM_SECONDS), (signal.SIGKILL, KILL_SECONDS)):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(seconds)
+        except ProcessLookupError:
+            process.poll()
+            return
+        except (subprocess.TimeoutExpired, PermissionError):
+            continue
+        if number == signal.SIGTERM:
+            _kill_rest(process.pid)
+        return
+    _left_behind.append(process)
+
+
+def _kill_rest(group: int) -> None:
+    """What the tool started in its session and left there."""
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

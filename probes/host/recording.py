@@ -1,4 +1,4 @@
-"""A tee on the door: every question passes through to a host, and stays here with its answer or its refusal.
+"""A tee on the host interface: every call passes through to a host, and is kept here with its answer or its error.
 
 What a probe asked is what a capture holds, so a capture can never forget a file.
 """
@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, Host, Unanswered
-from probes.host.netlink_socket import same_question
-from probes.host.refusal import Refusal
-from probes.host.symlinks import locate, parent_and_name
+from probes.host.files import locate, parent_and_name
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, Host, ReadError, Refusal
 from probes.host.udev import record, record_of
+from probes.netlink import same_question
 
 Call = tuple[str, str]  # NVML function, arguments as JSON
 K = TypeVar("K")
@@ -94,24 +93,24 @@ class RecordingHost:
         """See Host.read."""
         try:
             content = self._host.read(path, limit)
-        except Unanswered as why:
+        except ReadError as why:
             self._refused(self._real(path), path, why)
             raise
         self.recording.keep(self._real(path), content)
         return content
 
-    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | Unanswered]:
+    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
         """See Host.attributes."""
         try:
             answers = self._host.attributes(directory, names)
-        except Unanswered as why:
+        except ReadError as why:
             self._refused(self._real(directory), directory, why)
             raise
         real = self._real(directory)
         self.recording.directories.add(real)
         for name, answer in answers.items():
             place = self._real(f"{real}/{name}")
-            if isinstance(answer, Unanswered):
+            if isinstance(answer, ReadError):
                 self._refused(place, f"{directory}/{name}", answer)
             else:
                 self.recording.keep(place, answer)
@@ -121,7 +120,7 @@ class RecordingHost:
         """See Host.listdir."""
         try:
             names = self._host.listdir(path)
-        except Unanswered as why:
+        except ReadError as why:
             self._refused(self._real(path), path, why)
             raise
         self.recording.listings.setdefault(self._real(path), names)
@@ -133,7 +132,7 @@ class RecordingHost:
         place = f"{self._real(directory).rstrip('/')}/{name}"
         try:
             text = self._host.readlink(path)
-        except Unanswered as why:
+        except ReadError as why:
             if why.code == "EINVAL":  # it is there, and no link
                 self.recording.directories.add(place)
             else:
@@ -146,7 +145,7 @@ class RecordingHost:
         """See Host.resolve."""
         try:
             real = self._host.resolve(path)
-        except Unanswered as why:
+        except ReadError as why:
             self._refused(self._real(path), path, why)
             raise
         self.recording.directories.add(self._real(path))
@@ -156,7 +155,7 @@ class RecordingHost:
         """See Host.run."""
         try:
             completed = self._host.run(*argv)
-        except Unanswered as why:
+        except ReadError as why:
             self.recording.commands.setdefault(argv, Refusal.of(why))
             raise
         self.recording.commands.setdefault(argv, completed)
@@ -173,7 +172,7 @@ class RecordingHost:
         call = function, json.dumps(arguments)
         try:
             answer = self._host.nvml(function, *arguments)
-        except Unanswered as why:
+        except ReadError as why:
             self.recording.nvml.setdefault(call, Refusal.of(why))
             raise
         self.recording.nvml.setdefault(call, answer)
@@ -184,7 +183,7 @@ class RecordingHost:
         question = protocol, same_question(request)
         try:
             reply = self._host.netlink(protocol, request)
-        except Unanswered as why:
+        except ReadError as why:
             self.recording.netlink.setdefault(question, Refusal.of(why))
             raise
         self.recording.netlink.setdefault(question, reply)
@@ -195,7 +194,7 @@ class RecordingHost:
         question = interface, request
         try:
             reply = self._host.ethtool(interface, request)
-        except Unanswered as why:
+        except ReadError as why:
             self.recording.ethtool.setdefault(question, Refusal.of(why))
             raise
         self.recording.ethtool.setdefault(question, reply)
@@ -206,7 +205,7 @@ class RecordingHost:
         place = record_of(path)
         try:
             answer = self._host.udev(path)
-        except Unanswered as why:
+        except ReadError as why:
             self._refused(place, place, why)
             raise
         self.recording.keep(place, record(answer))
@@ -223,13 +222,13 @@ class RecordingHost:
         if text is None:
             try:
                 text = self._host.readlink(here)
-            except Unanswered:
+            except ReadError:
                 self._no_links.add(here)
                 return None
             self.recording.links[here] = text
         return text
 
-    def _refused(self, place: str, path: str, why: Unanswered) -> None:
+    def _refused(self, place: str, path: str, why: ReadError) -> None:
         """What a replay would answer by itself, because nothing is there, needs no record."""
         if not (isinstance(why, Absent) and why.reason == f"{path}: {os.strerror(errno.ENOENT)}"):
             self.recording.refusals.setdefault(place, Refusal.of(why).renamed(path, place))

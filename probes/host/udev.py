@@ -33,7 +33,7 @@ def record_of(path: str) -> str:
 
 
 def properties_in(files: Readable, path: str) -> dict[str, str]:
-    """The properties that a source's udev database holds. Raises Unanswered."""
+    """The properties that a source's udev database holds. Raises ReadError."""
     return properties(files.read(record_of(path)).decode("utf-8", "replace"))
 
 

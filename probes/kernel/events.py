@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from probes.host.event_sockets import KERNEL, LINKS, ROUTE, UEVENT, Group, KernelLog, Overrun, Place
-from probes.host.interface import Unanswered
-from probes.host.netlink_socket import ask
+from probes.host.event_sockets import KERNEL, LINKS, ROUTE, UEVENT, EventSource, KernelLog, NetlinkGroup, Overrun
+from probes.host.interface import ReadError
+from probes.host.netlink_socket import request_netlink
 from probes.kernel.log_events import events as log_events
-from probes.kernel.log_lines import lines
-from probes.kernel.modules import of_interest
-from probes.netdev.rtnetlink import MASTER, Link, parse_links
+from probes.kernel.log_events import lines
+from probes.kernel.modules import is_relevant
+from probes.netdev.rtnetlink import MASTER, NetlinkLink, parse_links
 from probes.netlink import LINK, NEW_LINK, attributes, links_request, messages
-from probes.text import Unparsable
+from probes.text import ParseError
 
 # Kinds of events; those of the kernel's log are the kinds of probes/kernel/log_events.py.
 INTERFACE, SOFTWARE_INTERFACE, RDMA, PCI, GPU, MODULE = (
@@ -42,7 +42,7 @@ MOST_DIFFERENCES = 3  # of one interface, in one line
 OF_THE_READER = (("mlx5", "access-reg"),)  # what mlx5 writes when somebody reads counters that it may not read
 
 
-class Event(NamedTuple):
+class KernelEvent(NamedTuple):
     """One thing that happened."""
 
     kind: str
@@ -55,7 +55,11 @@ class Listener:
     """One place, and what it says as events."""
 
     def __init__(
-        self, name: str, place: Place, told: Callable[[bytes], list[Event]], again: Callable[[], None] = lambda: None
+        self,
+        name: str,
+        place: EventSource,
+        told: Callable[[bytes], list[KernelEvent]],
+        again: Callable[[], None] = lambda: None,
     ) -> None:
         """`told`: the events of one piece. `again`: learns anew how things are, where something was lost."""
         self.name = name
@@ -67,8 +71,8 @@ class Listener:
         """For poll(2)."""
         return self._place.fileno()
 
-    def heard(self) -> list[Event]:
-        """What has happened since. Never waits. Raises Unanswered where nothing more will come.
+    def heard(self) -> list[KernelEvent]:
+        """What has happened since. Never waits. Raises ReadError where nothing more will come.
 
         What was lost, or has a form that is not known, is an event too: something happened.
         """
@@ -76,9 +80,9 @@ class Listener:
             return [event for data in self._place.waiting() for event in self._told(data)]
         except Overrun:
             self._again()
-            return [Event(MISSED, None, f"{self.name}: more came than was taken in time", self.name)]
-        except Unparsable as why:
-            return [Event(MISSED, None, f"{self.name}: {why}"[:TEXT_CHARACTERS], self.name)]
+            return [KernelEvent(MISSED, None, f"{self.name}: more came than was taken in time", self.name)]
+        except ParseError as why:
+            return [KernelEvent(MISSED, None, f"{self.name}: {why}"[:TEXT_CHARACTERS], self.name)]
 
     def close(self) -> None:
         """Listen no more."""
@@ -91,7 +95,7 @@ def listeners() -> tuple[list[Listener], list[str]]:
     for name, opened in ((RTNETLINK, _interfaces), (UEVENTS, _devices), (LOG, _log)):
         try:
             found.append(opened(name))
-        except Unanswered as why:
+        except ReadError as why:
             reason = why.reason.removeprefix(f"{name}: ")
             refused.append(f"{name} is not listened to: {reason}; what it says is seen by full scans only")
     return found, refused
@@ -104,16 +108,16 @@ class Interfaces:
         self._known: dict[int, _State] = {}
 
     def learn(self, reply: bytes) -> None:
-        """How all interfaces are now; what was known is forgotten. Raises Unparsable."""
+        """How all interfaces are now; what was known is forgotten. Raises ParseError."""
         self._known.clear()
         for _ in self._of(reply):
             pass
 
-    def told(self, datagram: bytes) -> list[Event]:
-        """The events of one datagram. Raises Unparsable."""
+    def told(self, datagram: bytes) -> list[KernelEvent]:
+        """The events of one datagram. Raises ParseError."""
         return list(self._of(datagram))
 
-    def _of(self, data: bytes) -> Iterator[Event]:
+    def _of(self, data: bytes) -> Iterator[KernelEvent]:
         for message in messages(data):
             if message.type not in (NEW_LINK, DEL_LINK) or message.payload[:1] != bytes((UNSPECIFIED,)):
                 continue
@@ -121,9 +125,9 @@ class Interfaces:
                 kind = INTERFACE if link.kind is None or link.kind in PORTS else SOFTWARE_INTERFACE
                 text = self._news(link, message.payload, gone=message.type == DEL_LINK)
                 if text:
-                    yield Event(kind, link.name, f"{link.name} {text}"[:TEXT_CHARACTERS], RTNETLINK)
+                    yield KernelEvent(kind, link.name, f"{link.name} {text}"[:TEXT_CHARACTERS], RTNETLINK)
 
-    def _news(self, link: Link, payload: bytes, gone: bool) -> str | None:
+    def _news(self, link: NetlinkLink, payload: bytes, gone: bool) -> str | None:
         index = link.index or 0
         before = self._known.pop(index, None)
         if gone:
@@ -149,7 +153,7 @@ class _State(NamedTuple):
     master: bytes
 
 
-def _state(link: Link, master: bytes) -> _State:
+def _state(link: NetlinkLink, master: bytes) -> _State:
     flags = (link.flags or 0) & FLAGS
     return _State(link.name, link.operstate, link.carrier, link.carrier_changes, flags, link.mtu, link.mac, master)
 
@@ -177,7 +181,7 @@ class Uevent(NamedTuple):
 
 
 def parse_uevent(data: bytes) -> Uevent:
-    r"""A datagram: "ACTION@DEVPATH", then NAME=VALUE, each ended by a NUL. Raises Unparsable.
+    r"""A datagram: "ACTION@DEVPATH", then NAME=VALUE, each ended by a NUL. Raises ParseError.
 
     >>> parse_uevent(b"add@/module/mlx5_ib\0ACTION=add\0DEVPATH=/module/mlx5_ib\0SUBSYSTEM=module\0").path
     '/module/mlx5_ib'
@@ -185,25 +189,25 @@ def parse_uevent(data: bytes) -> Uevent:
     head, *rest = data.decode("utf-8", "replace").split("\0")
     action, at, path = head.partition("@")
     if not at or not action or not path.startswith("/"):
-        raise Unparsable(f"uevent: not an action and a device: {head[:60]!r}")
+        raise ParseError(f"uevent: not an action and a device: {head[:60]!r}")
     pairs = (line.partition("=") for line in rest)
     return Uevent(action, path, {name: value for name, equals, value in pairs if equals})
 
 
-def device_events(datagram: bytes) -> list[Event]:
-    """The event of one uevent, where it is of a device that we look at. Raises Unparsable."""
+def device_events(datagram: bytes) -> list[KernelEvent]:
+    """The event of one uevent, where it is of a device that we look at. Raises ParseError."""
     said = parse_uevent(datagram)
     subsystem, name = said.properties.get("SUBSYSTEM", ""), said.path.rpartition("/")[2]
     kind = GPU if subsystem.startswith("nvidia") else SUBSYSTEMS.get(subsystem)
     if subsystem == "net" and "/virtual/" not in said.path:  # of others rtnetlink says more
         kind = INTERFACE
-    if subsystem == "module" and of_interest(name):
+    if subsystem == "module" and is_relevant(name):
         kind = MODULE
     if kind is None:
         return []
     driver = said.properties.get("DRIVER", "")
     by = f" (driver {driver})" if driver and said.action in ("bind", "unbind") else ""
-    return [Event(kind, name, f"{subsystem} {name}: {said.action}{by}"[:TEXT_CHARACTERS], UEVENTS)]
+    return [KernelEvent(kind, name, f"{subsystem} {name}: {said.action}{by}"[:TEXT_CHARACTERS], UEVENTS)]
 
 
 class Log:
@@ -212,7 +216,7 @@ class Log:
     def __init__(self) -> None:
         self._begun = ""
 
-    def told(self, record: bytes) -> list[Event]:
+    def told(self, record: bytes) -> list[KernelEvent]:
         """The events of one record, and of the one before where that said nothing by itself."""
         text = record.decode("utf-8", "replace")
         found = _events_in(self._begun + text)
@@ -220,28 +224,28 @@ class Log:
         return found
 
 
-def _events_in(text: str) -> list[Event]:
+def _events_in(text: str) -> list[KernelEvent]:
     found, _ = log_events(lines(text, None))
     return [
-        Event(each.kind, each.subject, each.text[:TEXT_CHARACTERS], LOG)
+        KernelEvent(each.kind, each.subject, each.text[:TEXT_CHARACTERS], LOG)
         for each in found
         if (each.kind, each.code) not in OF_THE_READER
     ]
 
 
 def _interfaces(name: str) -> Listener:
-    place, interfaces = Group(ROUTE, LINKS), Interfaces()
+    place, interfaces = NetlinkGroup(ROUTE, LINKS), Interfaces()
 
     def learn() -> None:
-        with suppress(Unanswered, Unparsable):  # without it the first message of each interface is news
-            interfaces.learn(ask(ROUTE, links_request()))
+        with suppress(ReadError, ParseError):  # without it the first message of each interface is news
+            interfaces.learn(request_netlink(ROUTE, links_request()))
 
     learn()  # after joining: what changes in between is told twice, not never
     return Listener(name, place, interfaces.told, learn)
 
 
 def _devices(name: str) -> Listener:
-    return Listener(name, Group(UEVENT, KERNEL), device_events)
+    return Listener(name, NetlinkGroup(UEVENT, KERNEL), device_events)
 
 
 def _log(name: str) -> Listener:

@@ -10,15 +10,15 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from probes.asking import Asking, as_text
-from probes.host import kmsg as kernel_log
+from probes.host import kmsg
 from probes.host.commands import KERNEL_LOG, KERNEL_LOG_SAVED
-from probes.host.interface import Absent, Denied, Failed, Host, Unanswered
+from probes.host.interface import Absent, Denied, Failed, Host, ReadError
+from probes.host_reader import HostReader, as_text
 from probes.kernel.log_facts import KernelLogFacts
 from probes.probe import Probe, Reading
 
 if TYPE_CHECKING:
-    from probes.kernel.log_lines import Line
+    from probes.kernel.log_events import Line
 
 STAT_BYTES = 1 << 20
 SAVED_FILES = ("/var/log/dmesg",)
@@ -26,20 +26,20 @@ _REFUSED = re.compile(r"not permitted|[Pp]ermission denied|[Pp]assword")
 
 
 def read(host: Host) -> Reading:
-    """Everything of interest that the kernel wrote since boot. Raises Unanswered where no log can be read."""
-    asking = Asking(host)
-    boot_time = parse_boot_time(asking.text("/proc/stat", STAT_BYTES) or "")
-    source, log = _log(host, asking, boot_time)
+    """Everything of interest that the kernel wrote since boot. Raises ReadError where no log can be read."""
+    reader = HostReader(host)
+    boot_time = parse_boot_time(reader.text("/proc/stat", STAT_BYTES) or "")
+    source, log = _log(host, reader, boot_time)
     from probes.kernel.log_events import events  # some thirty patterns: not for a source without a log
 
     found, left_out = events(log)
     if left_out:
-        asking.gap(f"{left_out} more events of other kinds or devices are not listed")
+        reader.gap(f"{left_out} more events of other kinds or devices are not listed")
     whole = _whole(log)
     if whole is False:
-        asking.gap("the beginning of the log was overwritten: journalctl -k -b may have it")
+        reader.gap("the beginning of the log was overwritten: journalctl -k -b may have it")
     since = log[0].at or log[0].logged
-    return Reading(KernelLogFacts(tuple(found), source, since, whole), asking.sources, asking.missing)
+    return Reading(KernelLogFacts(tuple(found), source, since, whole), reader.sources, reader.missing)
 
 
 PROBE = Probe("kernel_log", read, 15.0)
@@ -55,45 +55,45 @@ def parse_boot_time(stat: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _log(host: Host, asking: Asking, boot_time: int | None) -> tuple[str, Sequence[Line]]:
-    """The first log that can be read: its name and lines. Raises Unanswered: of /dev/kmsg where all fail, or of the
+def _log(host: Host, reader: HostReader, boot_time: int | None) -> tuple[str, Sequence[Line]]:
+    """The first log that can be read: its name and lines. Raises ReadError: of /dev/kmsg where all fail, or of the
     first saved output that is there and is no log."""
     try:
-        text = as_text(host.read(kernel_log.PLACE, kernel_log.TAIL_BYTES))
-        log = _lines(kernel_log.PLACE, text, boot_time)
-        asking.answered(kernel_log.PLACE)
-        return kernel_log.PLACE, log
-    except Unanswered as why:
+        text = as_text(host.read(kmsg.PLACE, kmsg.TAIL_BYTES))
+        log = _lines(kmsg.PLACE, text, boot_time)
+        reader.answered(kmsg.PLACE)
+        return kmsg.PLACE, log
+    except ReadError as why:
         denied = why
     if host.live and not isinstance(denied, Denied):
         raise denied
-    refused: Unanswered | None = None
-    for source, text in _others(host, asking):
+    refused: ReadError | None = None
+    for source, text in _others(host, reader):
         try:
             return source, _lines(source, text, boot_time)
-        except Unanswered as why:
+        except ReadError as why:
             refused = refused or why
-    if isinstance(denied, Absent) and (refused or asking.missing):  # a saved log is there, and cannot be used
-        raise refused or Failed(asking.missing or "")
+    if isinstance(denied, Absent) and (refused or reader.missing):  # a saved log is there, and cannot be used
+        raise refused or Failed(reader.missing or "")
     raise denied
 
 
-def _others(host: Host, asking: Asking) -> Iterator[tuple[str, str]]:
+def _others(host: Host, reader: HostReader) -> Iterator[tuple[str, str]]:
     """What else may hold the log, best first: its name and text."""
     for argv in KERNEL_LOG if host.live else (*KERNEL_LOG, *KERNEL_LOG_SAVED):
-        if (host.live or host.has_output(*argv)) and (text := (asking.output(*argv) or "").strip()):
+        if (host.live or host.has_output(*argv)) and (text := (reader.output(*argv) or "").strip()):
             yield " ".join(argv), text
     for path in () if host.live else SAVED_FILES:
-        if saved := asking.text(path, 1 << 20):
+        if saved := reader.text(path, 1 << 20):
             yield path, saved
 
 
 def _lines(source: str, text: str, boot_time: int | None) -> Sequence[Line]:
     """The lines of a log. Raises Denied or Failed where a refusal, a prompt or a page stands in its place."""
-    from probes.kernel.log_lines import lines, looks_kept
+    from probes.kernel.log_events import is_kernel_log, lines
 
     log = list(lines(text, boot_time))
-    if looks_kept(log):
+    if is_kernel_log(log):
         return log
     first = next((line.text[:120] for line in log), "")
     if not first:

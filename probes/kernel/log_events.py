@@ -2,16 +2,136 @@
 
 Message forms: NVIDIA's driver (Xid, SXid), Linux drivers/pci/pcie/{aer,dpc}.c, drivers/pci/hotplug, pci.c
 (__pcie_print_link_status), mlx5 (events.c, health.c, cmd.c), bnxt, ice, kernel/module (symbol versions).
+
+Lines of a kernel log in all the forms in which it is printed: /dev/kmsg records, dmesg, journalctl, syslog.
+
+Kernel page: Documentation/ABI/testing/dev-kmsg; dmesg(1) (-T, -x, --time-format), journalctl(1) (-o short..).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
-from probes.kernel.log_facts import Event
-from probes.kernel.log_lines import Line
+from probes.kernel.log_facts import LogEvent
+from probes.text import ESCAPES
+
+LINE_CHARACTERS = 1000  # of one line; the kernel's own limit is 1024 bytes
+_KERNEL_FACILITY = 0
+
+_RECORD = re.compile(
+    r"(?P<priority>\d{1,4}),(?P<sequence>\d{1,19}),(?P<microseconds>\d{1,18}),[^;\n]{0,40};(?P<text>.*)"
+)
+_CTIME = r"\[(?P<ctime>[^\W\d]{2,9}\.? [^\W\d]{3,9}\.? [ \d]\d \d\d:\d\d:\d\d \d{4})\]"
+_SECONDS = r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{6})(?: *[<@][^\]]{0,20})?\](?:\[ *[TC]\d{1,9}\])?"
+_ISO = r"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d))"
+_TAG = r"(?:\S{1,255} kernel(?:\[\d+\])?: )?"
+_PRINTED = re.compile(
+    rf"(?:\d{{1,7}} ?)?(?:<\d+>)?\s*(?:\w+ *:\w+ *: )?(?:{_SECONDS}|{_CTIME}|{_ISO})"  # numbered, with its level, dated
+    rf"[: ]?{_TAG}(?:\[ *\d+\.\d{{6}}\] )?(?P<text>.*)"
+)
+_SYSLOG = re.compile(
+    r"(?P<logged>[^\W\d]{3,12}\.? {1,2}\d{1,2} \d\d:\d\d:\d\d)(?:\.\d+)? \S{1,255} "
+    rf"(?P<tag>[^:\[ ]{{1,64}})(?:\[\d+\])?: (?:{_SECONDS} )?(?P<text>.*)"
+)
+_OTHER_TAG = re.compile(r"\S{1,255} [\w@./-]{1,64}\[\d+\]: ")
+_BARE = re.compile(r"kernel: (?P<text>.*)")
+_UNDATED = re.compile(  # what a log without times (dmesg -t) has of its own
+    r"\bLinux version \d|\b(?:BIOS-e820|ACPI|NVRM): |\b(?:pci|pcieport|nvidia|mlx[45]_core) [0-9a-f]{4,8}:[0-9a-f]{2}:"
+)
+
+
+class Line(NamedTuple):
+    """One line of the log."""
+
+    text: str
+    at: str | None = None  # RFC 3339, UTC, microseconds left out
+    logged: str | None = None  # what the log says of the time, where that gives no moment: "+68183.6 s", "Dec  1 02:16"
+    sequence: int | None = None
+    seconds: float | None = None  # since boot
+    continued: bool = False  # belongs to the line before
+
+
+def lines(text: str, boot_time: int | None) -> Iterator[Line]:
+    """Every line that the kernel wrote. `boot_time`: Unix seconds (btime of /proc/stat), None where not known."""
+    for raw in (ESCAPES.sub("", text) if "\x1b" in text else text).splitlines():
+        line = _line(raw[:LINE_CHARACTERS], boot_time)
+        if line is not None and line.text:
+            yield line
+
+
+def is_kernel_log(log: Sequence[Line]) -> bool:
+    """Whether any line is a kernel log's: a refused dmesg leaves a sentence where its log should be.
+
+    >>> is_kernel_log(list(lines("dmesg: read kernel buffer failed: Operation not permitted", None)))
+    False
+    >>> is_kernel_log(list(lines("[    0.000000] x", None))), is_kernel_log(list(lines("NVRM: loading", None)))
+    (True, True)
+    """
+    return any(not line.continued or _UNDATED.search(line.text) for line in log)
+
+
+def moment(boot_time: int | None, seconds: float) -> str | None:
+    """The time of a message.
+
+    >>> moment(1_700_000_000, 12.5), moment(None, 12.5)
+    ('2023-11-14T22:13:32Z', None)
+    """
+    if boot_time is None:
+        return None
+    try:
+        at = datetime.fromtimestamp(boot_time, timezone.utc) + timedelta(seconds=seconds)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _line(raw: str, boot_time: int | None) -> Line | None:
+    if record := _RECORD.fullmatch(raw):
+        if int(record["priority"]) >> 3 != _KERNEL_FACILITY:
+            return None  # written by a program
+        seconds = int(record["microseconds"]) / 1e6
+        at = moment(boot_time, seconds)
+        return Line(record["text"], at, _since_boot(at, seconds), int(record["sequence"]), seconds)
+    if raw.startswith(" ") and "=" in raw and re.fullmatch(r" [A-Z]+=\S*", raw):
+        return None  # a property of the record before
+    if printed := _PRINTED.match(raw):
+        return None if _OTHER_TAG.match(printed["text"]) and not printed["seconds"] else _printed(printed, boot_time)
+    if syslog := _SYSLOG.match(raw):
+        if syslog["tag"] != "kernel":
+            return None
+        seconds_text = syslog["seconds"]
+        return Line(syslog["text"], None, syslog["logged"], None, float(seconds_text) if seconds_text else None)
+    if bare := _BARE.match(raw):
+        return Line(bare["text"])
+    return Line(raw.strip(), continued=True)
+
+
+def _printed(found: re.Match[str], boot_time: int | None) -> Line:
+    if found["seconds"]:
+        seconds = float(found["seconds"])
+        at = moment(boot_time, seconds)
+        return Line(found["text"], at, _since_boot(at, seconds), None, seconds)
+    if found["iso"]:
+        return Line(found["text"], _utc(found["iso"]), None)
+    return Line(found["text"], None, found["ctime"])
+
+
+def _utc(text: str) -> str | None:
+    text = re.sub(
+        r"([.,]\d+)|([+-]\d\d):?(\d\d)$", lambda m: "" if m[1] else f"{m[2]}:{m[3]}", text.replace("Z", "+00:00")
+    )
+    try:
+        return datetime.fromisoformat(text).astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError):
+        return None
+
+
+def _since_boot(at: str | None, seconds: float) -> str | None:
+    return None if at else f"+{seconds:.3f} s"
+
 
 TEXT_CHARACTERS = 300
 EVENTS_LIMIT = 500  # distinct ones; a log of one fault repeated is one row
@@ -88,9 +208,9 @@ _RECOVERY = re.compile(r"GPU recovery action changed from (?P<before>\S+.*?) to 
 _SXID_LINK = re.compile(r"\bLink (?P<link>\d+)\b")
 
 
-def events(log: Iterable[Line]) -> tuple[list[Event], int]:
+def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
     """Events in the order of their first line, equal ones as one; and how many were left out for their number."""
-    found: dict[tuple[object, ...], Event] = {}
+    found: dict[tuple[object, ...], LogEvent] = {}
     left_out = 0
     for event in _events(log):
         key = (event.kind, event.subject, event.code, event.detail)
@@ -115,7 +235,7 @@ def address(text: str) -> str:
     return f"{int(domain, 16):04x}:{rest}" + ("" if "." in rest else ".0")
 
 
-def _events(log: Iterable[Line]) -> Iterator[Event]:
+def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
     named: str | None = None  # a GPU whose sentence goes on in the next lines
     bus_error: tuple[Line, re.Match[str], bool] | None = None  # AER's first line, and whether a bit was told
     for line in log:
@@ -134,7 +254,7 @@ def _events(log: Iterable[Line]) -> Iterator[Event]:
             named = address(begun["bdf"])
             continue
         if named and "fallen off the bus" in line.text:
-            yield Event("gpu_lost", f"NVRM: GPU {named} has fallen off the bus", line.at, named, logged=line.logged)
+            yield LogEvent("gpu_lost", f"NVRM: GPU {named} has fallen off the bus", line.at, named, logged=line.logged)
             named = None
             continue
         yield from _plain(line)
@@ -142,7 +262,7 @@ def _events(log: Iterable[Line]) -> Iterator[Event]:
         yield _aer(bus_error[0], bus_error[1], None)
 
 
-def _plain(line: Line) -> Iterator[Event]:
+def _plain(line: Line) -> Iterator[LogEvent]:
     for form in _FORMS:
         match = form.pattern.search(line.text)
         if match is None:
@@ -155,7 +275,7 @@ def _plain(line: Line) -> Iterator[Event]:
             groups["name"] = name
         if more := _MORE.get(form.kind):
             groups |= more(line.text)
-        yield Event(
+        yield LogEvent(
             form.kind, line.text[:TEXT_CHARACTERS], line.at, subject, code, logged=line.logged, detail=_detail(groups)
         )
         return
@@ -177,13 +297,13 @@ def _sxid(text: str) -> dict[str, str]:
 _MORE: dict[str, Callable[[str], dict[str, str]]] = {"xid": _xid, "sxid": _sxid}
 
 
-def _aer(line: Line, match: re.Match[str], bit: str | None) -> Event:
+def _aer(line: Line, match: re.Match[str], bit: str | None) -> LogEvent:
     severity = match["severity"].strip().lower()
     kind = (
         "fatal" if "(fatal" in severity else "nonfatal" if "uncorrect" in severity or "non" in severity else "corrected"
     )
     detail = {"severity": kind, "layer": match["layer"].strip()}
-    return Event(
+    return LogEvent(
         "aer",
         line.text[:TEXT_CHARACTERS],
         line.at,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Event(NamedTuple):
+class LogEvent(NamedTuple):
     """Equal lines of the log, as one."""
 
     kind: str
@@ -22,7 +22,7 @@ class Event(NamedTuple):
 class KernelLogFacts(NamedTuple):
     """Events in the order of their first lines."""
 
-    events: tuple[Event, ...]
+    events: tuple[LogEvent, ...]
     source: str  # what a person can repeat: "/dev/kmsg", "journalctl -k -b"
     since: str | None = None  # of the oldest line that is left, RFC 3339, or "+12.345 s" since boot
     whole: bool | None = None  # from the first line of this boot on; None: the form does not say

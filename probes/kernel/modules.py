@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from probes.asking import Asking
 from probes.host.interface import Absent, Failed, Host
+from probes.host_reader import HostReader
 from probes.probe import Probe, Reading
-from probes.text import Unparsable
+from probes.text import ParseError
 
 FOLDER = "/sys/module"
 LOADED = "/proc/modules"
@@ -32,7 +32,7 @@ RDMA_STACK = ("ib_core", "mlx5_core", "mlx4_core")  # whose presence says that t
 OFED_VERSION = re.compile(r"\d{1,3}\.\d{1,3}-\d{1,3}\.\d{1,3}\.\d{1,3}(?:\.\d{1,5})*")
 
 
-class Module(NamedTuple):
+class KernelModule(NamedTuple):
     """One loaded kernel module."""
 
     name: str
@@ -52,7 +52,7 @@ class NvidiaGpu(NamedTuple):
 class ModuleFacts(NamedTuple):
     """Loaded modules of interest, and what they say of the RDMA stack and the NVIDIA driver."""
 
-    modules: tuple[Module, ...]
+    modules: tuple[KernelModule, ...]
     nvidia_version: str | None = None  # /proc/driver/nvidia/version
     nvidia_open: bool | None = None
     nvidia_params: Mapping[str, str] | None = None  # /proc/driver/nvidia/params
@@ -67,68 +67,68 @@ class ModuleFacts(NamedTuple):
 
 def read(host: Host) -> Reading:
     """Loaded modules and what the NVIDIA driver says of itself. Raises Absent where the source says nothing of it."""
-    asking = Asking(host)
-    loaded = asking.names(FOLDER)
-    users = _users(asking)
-    version_text = asking.text(f"{NVIDIA}/version")
-    gpus = asking.names(f"{NVIDIA}/gpus")
+    reader = HostReader(host)
+    loaded = reader.names(FOLDER)
+    users = _users(reader)
+    version_text = reader.text(f"{NVIDIA}/version")
+    gpus = reader.names(f"{NVIDIA}/gpus")
     if loaded is None and users is None and version_text is None and gpus is None:
         raise Absent(f"none of {FOLDER}, {LOADED} and {NVIDIA} is here")
     known = loaded is not None or users is not None
     if not known:
-        asking.gap(f"loaded modules: neither {FOLDER} nor {LOADED} is in this source")
-    names = sorted(filter(of_interest, {*(loaded or ()), *(users or {})}))
-    modules = tuple(Module(name, _version(asking, name), (users or {}).get(name, ())) for name in names)
+        reader.gap(f"loaded modules: neither {FOLDER} nor {LOADED} is in this source")
+    names = sorted(filter(is_relevant, {*(loaded or ()), *(users or {})}))
+    modules = tuple(KernelModule(name, _version(reader, name), (users or {}).get(name, ())) for name in names)
     stack, ofed = rdma_stack(modules, known)
-    nvidia_version, nvidia_open = _nvidia(asking, version_text)
-    params = asking.text(f"{NVIDIA}/params", NVIDIA_LIMIT_BYTES)
+    nvidia_version, nvidia_open = _nvidia(reader, version_text)
+    params = reader.text(f"{NVIDIA}/params", NVIDIA_LIMIT_BYTES)
     facts = ModuleFacts(
         modules=modules,
         nvidia_version=nvidia_version,
         nvidia_open=nvidia_open,
         nvidia_params=parse_params(params) if params is not None else None,
         nvidia_gpus=tuple(name.lower() for name in gpus or ()),
-        peer_memory_clients=tuple(asking.names(PEERS) or ()),
+        peer_memory_clients=tuple(reader.names(PEERS) or ()),
         ofed=ofed,
         rdma_stack=stack,
         modules_known=known,
-        nvidia_numa_nodes=_numa_nodes(asking, gpus or ()),
-        nvidia_held=None if host.live or host.kind == "capture" else _held(asking, gpus or ()),  # those asked NVML
+        nvidia_numa_nodes=_numa_nodes(reader, gpus or ()),
+        nvidia_held=None if host.live or host.kind == "capture" else _held(reader, gpus or ()),  # those asked NVML
     )
     if gpus is not None:
-        asking.answered(f"{NVIDIA}/gpus")
+        reader.answered(f"{NVIDIA}/gpus")
     if loaded is not None:
-        asking.answered(FOLDER)
-    return Reading(facts, asking.sources, asking.missing)
+        reader.answered(FOLDER)
+    return Reading(facts, reader.sources, reader.missing)
 
 
 def read_lsmod(host: Host) -> Reading:
-    """Loaded modules as lsmod prints them: names and users, no versions. Raises Unanswered."""
+    """Loaded modules as lsmod prints them: names and users, no versions. Raises ReadError."""
     answer = host.run("lsmod")
     if answer.returncode != 0:
         raise Failed(f"lsmod: exit {answer.returncode}: {answer.stderr.strip()[:200]}")
     try:
         users = parse_lsmod(answer.stdout)
-    except Unparsable as why:
+    except ParseError as why:
         raise Failed(str(why)) from why
-    modules = tuple(Module(name, users=users[name]) for name in sorted(filter(of_interest, users)))
+    modules = tuple(KernelModule(name, users=users[name]) for name in sorted(filter(is_relevant, users)))
     return Reading(ModuleFacts(modules), ("lsmod",), "lsmod names no versions: the RDMA stack's kind is not known")
 
 
-PROBE = Probe("modules", read)
+PROBE = Probe("modules", read, gives=("modules", "modules_sysfs"))
 
 
-def of_interest(name: str) -> bool:
+def is_relevant(name: str) -> bool:
     """Whether a module is of a GPU, of RDMA, or in their way.
 
-    >>> of_interest("mlx5_ib"), of_interest("snd_hda_intel")
+    >>> is_relevant("mlx5_ib"), is_relevant("snd_hda_intel")
     (True, False)
     """
     return name in OF_INTEREST or name.startswith(FAMILIES)
 
 
 def parse_modules(text: str) -> dict[str, tuple[str, ...]]:
-    r"""Users of every module in /proc/modules; one that is being unloaded is left out. Raises Unparsable.
+    r"""Users of every module in /proc/modules; one that is being unloaded is left out. Raises ParseError.
 
     >>> parse_modules("ib_core 442368 2 rdma_cm,mlx5_ib, Live 0x0000000000000000\ngdrdrv 24576 0 - Live 0x0\n")
     {'ib_core': ('mlx5_ib', 'rdma_cm'), 'gdrdrv': ()}
@@ -137,14 +137,14 @@ def parse_modules(text: str) -> dict[str, tuple[str, ...]]:
     for line in filter(str.strip, text.splitlines()):
         words = line.split()
         if len(words) < 5 or not words[1].isdigit():
-            raise Unparsable(f"{LOADED}: not a module: {line[:80]!r}")
+            raise ParseError(f"{LOADED}: not a module: {line[:80]!r}")
         if words[4] != "Unloading":
             users[words[0]] = _names(words[3])
     return users
 
 
 def parse_lsmod(text: str) -> dict[str, tuple[str, ...]]:
-    r"""Users of every module, with or without the heading. Raises Unparsable.
+    r"""Users of every module, with or without the heading. Raises ParseError.
 
     >>> parse_lsmod("Module  Size  Used by\nnvidia_peermem  16384  0\nnvidia 56598528 147 nvidia_uvm,gdrdrv\n")
     {'nvidia_peermem': (), 'nvidia': ('gdrdrv', 'nvidia_uvm')}
@@ -155,15 +155,15 @@ def parse_lsmod(text: str) -> dict[str, tuple[str, ...]]:
         if words[:2] == ["Module", "Size"]:
             continue
         if len(words) < 3 or not words[1].isdigit() or not words[2].lstrip("-").isdigit():
-            raise Unparsable(f"lsmod: not a module: {line[:80]!r}")
+            raise ParseError(f"lsmod: not a module: {line[:80]!r}")
         users[words[0]] = _names(words[3] if len(words) > 3 else "")
     if not users:
-        raise Unparsable("lsmod: no module is named")
+        raise ParseError("lsmod: no module is named")
     return users
 
 
 def parse_nvidia_version(text: str) -> tuple[str, bool]:
-    """The driver's version, and whether its kernel modules are the open ones. Raises Unparsable.
+    """The driver's version, and whether its kernel modules are the open ones. Raises ParseError.
 
     >>> parse_nvidia_version("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build  (u@h)")
     ('570.86.15', True)
@@ -173,7 +173,7 @@ def parse_nvidia_version(text: str) -> tuple[str, bool]:
     line = next((line for line in text.splitlines() if line.startswith("NVRM version:")), "")
     found = re.search(r"Kernel Module(?: for \S{1,32})? {1,8}(\d{1,5}\.\d{1,5}(?:\.\d{1,5})?)(?!\S)", line)
     if not found:
-        raise Unparsable(f"{NVIDIA}/version: no NVRM version in {text[:80]!r}")
+        raise ParseError(f"{NVIDIA}/version: no NVRM version in {text[:80]!r}")
     return found[1], "Open Kernel Module" in line
 
 
@@ -209,11 +209,13 @@ def parse_information(text: str) -> NvidiaGpu:
     return NvidiaGpu(said.get("Model"), said.get("GPU UUID"), said.get("Video BIOS"), excluded)
 
 
-def rdma_stack(modules: Iterable[Module], known: bool) -> tuple[str, str | None]:
+def rdma_stack(modules: Iterable[KernelModule], known: bool) -> tuple[str, str | None]:
     """Whose RDMA stack is loaded, and the OFED version.
 
-    >>> rdma_stack([Module("mlx5_core", "24.10-1.1.4")], known=True), rdma_stack([Module("mlx5_core")], known=True)
-    (('ofed', '24.10-1.1.4'), ('inbox', None))
+    >>> rdma_stack([KernelModule("mlx5_core", "24.10-1.1.4")], known=True)
+    ('ofed', '24.10-1.1.4')
+    >>> rdma_stack([KernelModule("mlx5_core")], known=True)
+    ('inbox', None)
     """
     versions = {module.name: module.version for module in modules}
     for name in (*RDMA_STACK, "mlx_compat"):
@@ -225,41 +227,41 @@ def rdma_stack(modules: Iterable[Module], known: bool) -> tuple[str, str | None]
     return ("inbox" if known and any(name in versions for name in RDMA_STACK) else "unknown"), None
 
 
-def _users(asking: Asking) -> dict[str, tuple[str, ...]] | None:
-    text = asking.text(LOADED, LOADED_LIMIT_BYTES)
+def _users(reader: HostReader) -> dict[str, tuple[str, ...]] | None:
+    text = reader.text(LOADED, LOADED_LIMIT_BYTES)
     try:
         return parse_modules(text) if text is not None else None
-    except Unparsable as why:
-        asking.gap(str(why))
+    except ParseError as why:
+        reader.gap(str(why))
         return None
 
 
-def _version(asking: Asking, name: str) -> str | None:
-    return asking.text(f"{FOLDER}/{name}/version", source=f"{FOLDER}/*/version") or None
+def _version(reader: HostReader, name: str) -> str | None:
+    return reader.text(f"{FOLDER}/{name}/version", source=f"{FOLDER}/*/version") or None
 
 
-def _nvidia(asking: Asking, text: str | None) -> tuple[str | None, bool | None]:
+def _nvidia(reader: HostReader, text: str | None) -> tuple[str | None, bool | None]:
     try:
         return parse_nvidia_version(text) if text is not None else (None, None)
-    except Unparsable as why:
-        asking.gap(str(why))
+    except ParseError as why:
+        reader.gap(str(why))
         return None, None
 
 
-def _numa_nodes(asking: Asking, gpus: Iterable[str]) -> dict[str, int] | None:
+def _numa_nodes(reader: HostReader, gpus: Iterable[str]) -> dict[str, int] | None:
     nodes: dict[str, int] = {}
     for gpu in gpus:
-        text = asking.text(f"{NVIDIA}/gpus/{gpu}/numa_status", source=f"{NVIDIA}/gpus/*/numa_status")
+        text = reader.text(f"{NVIDIA}/gpus/{gpu}/numa_status", source=f"{NVIDIA}/gpus/*/numa_status")
         node = parse_numa_status(text) if text else None
         if node is not None:
             nodes[gpu.lower()] = node
     return nodes or None
 
 
-def _held(asking: Asking, gpus: Iterable[str]) -> dict[str, NvidiaGpu] | None:
+def _held(reader: HostReader, gpus: Iterable[str]) -> dict[str, NvidiaGpu] | None:
     held: dict[str, NvidiaGpu] = {}
     for gpu in gpus:
-        text = asking.text(f"{NVIDIA}/gpus/{gpu}/information", source=f"{NVIDIA}/gpus/*/information")
+        text = reader.text(f"{NVIDIA}/gpus/{gpu}/information", source=f"{NVIDIA}/gpus/*/information")
         if text:
             held[gpu.lower()] = parse_information(text)
     return held or None

@@ -2,20 +2,130 @@
 
 Kernel pages: Documentation/admin-guide/sysctl/kernel.rst, Documentation/filesystems/proc.rst; os-release(5),
 machine-id(5).
+
+Whether a system is a virtual machine, from what it says of itself in files: named as systemd-detect-virt does.
+
+Sources: the `hypervisor` flag of /proc/cpuinfo (x86 only: CPUID leaf 1, ECX bit 31), DMI strings, the clock
+sources that only a guest has, /sys/hypervisor (Xen), the device tree and the platform line on POWER.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from probes.asking import Asking
-from probes.host.interface import Absent, Host, Unanswered
-from probes.kernel.virtualization import DMI_FIELDS, Signs, virtualization
+from probes.host.interface import Absent, Host, ReadError
+from probes.host_reader import HostReader
 from probes.probe import Probe, Reading
 from probes.system.cpu import CPUINFO, CPUINFO_LIMIT_BYTES
 from probes.system.numa import parse_memory_mib
-from probes.text import Unparsable
+from probes.text import ParseError
+
+# Firmware that only a virtual machine has: the beginning of a DMI string, and the name.
+GUEST_FIRMWARE = (
+    ("KVM", "kvm"),
+    ("OpenStack", "kvm"),
+    ("KubeVirt", "kvm"),
+    ("CloudStack KVM", "kvm"),
+    ("oVirt", "kvm"),
+    ("RHEV", "kvm"),
+    ("AHV", "kvm"),
+    ("QEMU", "qemu"),
+    ("VMware", "vmware"),
+    ("VMW", "vmware"),
+    ("innotek GmbH", "oracle"),
+    ("VirtualBox", "oracle"),
+    ("Xen", "xen"),
+    ("HVM domU", "xen"),
+    ("Bochs", "bochs"),
+    ("Parallels", "parallels"),
+    ("BHYVE", "bhyve"),
+    ("Hyper-V", "microsoft"),
+    ("Apple Virtualization", "apple"),
+)
+# Clouds that rent whole machines under the same name: the name alone proves nothing.
+CLOUDS = (("Amazon EC2", "amazon"), ("Google", "google"))
+DMI_FIELDS = ("product_name", "sys_vendor", "board_vendor", "bios_vendor", "product_version")
+GUEST_CLOCKS = (("kvm-clock", "kvm"), ("hyperv_clocksource", "microsoft"), ("xen", "xen"))
+DEVICE_TREE_NAMES = (("linux,kvm", "kvm"), ("xen", "xen"), ("vmware", "vmware"))
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualizationSigns:
+    """What a system says that tells a virtual machine from a real one. None: not there, or not readable."""
+
+    cpuinfo: str | None = None
+    dmi: Mapping[str, str] = field(default_factory=dict)  # DMI_FIELDS
+    clocks: str | None = None  # available_clocksource
+    hypervisor: str | None = None  # /sys/hypervisor/type
+    xen_capabilities: str | None = None  # /proc/xen/capabilities: "control_d" in the privileged domain
+    device_tree: str | None = None  # /proc/device-tree/hypervisor/compatible
+
+
+def detect_virtualization(signs: VirtualizationSigns) -> tuple[str | None, bool]:
+    r"""The hypervisor's name or None, and whether that is known.
+
+    >>> amazon = {"sys_vendor": "Amazon EC2", "product_name": "p5.metal"}
+    >>> detect_virtualization(VirtualizationSigns("flags\t\t: fpu vme\n", amazon))
+    (None, True)
+    >>> detect_virtualization(VirtualizationSigns("flags\t\t: fpu hypervisor\n", {"sys_vendor": "Amazon EC2"}))
+    ('amazon', True)
+    >>> detect_virtualization(VirtualizationSigns())
+    (None, False)
+    """
+    if signs.hypervisor == "xen":
+        return (None, True) if "control_d" in (signs.xen_capabilities or "") else ("xen", True)
+    guest, cloud = _firmware(signs.dmi, GUEST_FIRMWARE), _firmware(signs.dmi, CLOUDS)
+    if signs.dmi.get("sys_vendor") == "Microsoft Corporation" and signs.dmi.get("product_name") == "Virtual Machine":
+        guest = "microsoft"
+    flag = _x86_flag(signs.cpuinfo or "")
+    if flag:
+        clock = next((name for word, name in GUEST_CLOCKS if word in (signs.clocks or "")), None)
+        if guest == "qemu":  # QEMU's firmware, KVM's speed
+            return clock or guest, True
+        return guest or cloud or clock or "vm-other", True
+    if guest:
+        return guest, True
+    if flag is not None:  # x86 without the flag: bare metal, in a cloud too
+        return None, True
+    return _without_flag(signs, cloud)
+
+
+def _without_flag(signs: VirtualizationSigns, cloud: str | None) -> tuple[str | None, bool]:
+    """Arm and POWER, where no processor flag tells."""
+    for word, name in DEVICE_TREE_NAMES:
+        if word in (signs.device_tree or ""):
+            return name, True
+    platform = _value(signs.cpuinfo or "", "platform")
+    if platform == "PowerNV":
+        return None, True
+    if platform == "pSeries":
+        return ("qemu" if "emulated by qemu" in (_value(signs.cpuinfo or "", "machine") or "") else "powervm"), True
+    if cloud == "amazon":
+        return (None if ".metal" in signs.dmi.get("product_name", "") else "amazon"), True
+    vendor = signs.dmi.get("sys_vendor", "")
+    if cloud or "cloud" in vendor.casefold():  # rents machines of both kinds
+        return None, False
+    return None, bool(vendor) and _value(signs.cpuinfo or "", "CPU implementer") is not None
+
+
+def _firmware(dmi: Mapping[str, str], table: tuple[tuple[str, str], ...]) -> str | None:
+    said = [dmi[name] for name in DMI_FIELDS if name in dmi]
+    return next((name for start, name in table for text in said if text.startswith(start)), None)
+
+
+def _x86_flag(cpuinfo: str) -> bool | None:
+    """Whether x86 shows the hypervisor flag; None: no x86 processor."""
+    flags = _value(cpuinfo, "flags")
+    return None if flags is None else "hypervisor" in flags.split()
+
+
+def _value(cpuinfo: str, key: str) -> str | None:
+    found = re.search(rf"^{key}[ \t]*:[ \t]*(.*)$", cpuinfo, re.MULTILINE)
+    return found[1].strip() if found else None
+
 
 DMI_FOLDERS = ("/sys/class/dmi/id", "/sys/devices/virtual/dmi/id")
 CLOCKS = "/sys/devices/system/clocksource/clocksource0/available_clocksource"
@@ -44,35 +154,35 @@ class KernelFacts(NamedTuple):
 
 def read(host: Host) -> Reading:
     """Everything of the running system that the source says. Raises Absent where it says nothing."""
-    asking = Asking(host)
-    gathered = parse_gathered(asking.text(GATHERED) or "") if not host.live else {}
-    cpuinfo = asking.text(CPUINFO, CPUINFO_LIMIT_BYTES)
-    version = asking.text("/proc/sys/kernel/osrelease") or parse_version(asking.text("/proc/version") or "")
+    reader = HostReader(host)
+    gathered = parse_gathered(reader.text(GATHERED) or "") if not host.live else {}
+    cpuinfo = reader.text(CPUINFO, CPUINFO_LIMIT_BYTES)
+    version = reader.text("/proc/sys/kernel/osrelease") or parse_version(reader.text("/proc/version") or "")
     if not host.live and host.has_output("uname", "-a"):
-        gathered |= parse_uname(asking.output("uname", "-a") or "")
+        gathered |= parse_uname(reader.output("uname", "-a") or "")
     kernel = version or gathered.get("OSRelease")
-    kind, known = virtualization(_signs(asking, cpuinfo))
-    meminfo = asking.text("/proc/meminfo")
+    kind, known = detect_virtualization(_signs(reader, cpuinfo))
+    meminfo = reader.text("/proc/meminfo")
     facts = KernelFacts(
-        hostname=_hostname(asking) or gathered.get("HostName"),
-        machine_id=asking.text("/etc/machine-id") or None,
-        boot_id=asking.text("/proc/sys/kernel/random/boot_id") or None,
+        hostname=_hostname(reader) or gathered.get("HostName"),
+        machine_id=reader.text("/etc/machine-id") or None,
+        boot_id=reader.text("/proc/sys/kernel/random/boot_id") or None,
         kernel=kernel,
-        os=parse_os_release(asking.first("/etc/os-release", "/usr/lib/os-release") or ""),
-        arch=asking.text("/proc/sys/kernel/arch") or gathered.get("Architecture") or arch_of(cpuinfo or "", kernel),
-        cmdline=asking.text("/proc/cmdline", CMDLINE_LIMIT_BYTES),
+        os=parse_os_release(reader.first("/etc/os-release", "/usr/lib/os-release") or ""),
+        arch=reader.text("/proc/sys/kernel/arch") or gathered.get("Architecture") or arch_of(cpuinfo or "", kernel),
+        cmdline=reader.text("/proc/cmdline", CMDLINE_LIMIT_BYTES),
         virtualization=kind,
         virtualization_known=known,
-        container=_container(asking),
-        uptime_seconds=_uptime(asking),
-        memory_mib=_memory_mib(asking, meminfo),
+        container=_container(reader),
+        uptime_seconds=_uptime(reader),
+        memory_mib=_memory_mib(reader, meminfo),
     )
-    if not asking.sources:
-        raise Absent(asking.missing or "no file of /proc or /etc that names the running system")
+    if not reader.sources:
+        raise Absent(reader.missing or "no file of /proc or /etc that names the running system")
     unsaid = [name for name in ("hostname", "machine_id", "boot_id", "kernel", "arch") if getattr(facts, name) is None]
     if unsaid:
-        asking.gap(f"not in this source: {', '.join(unsaid)}")
-    return Reading(facts, asking.sources, asking.missing)
+        reader.gap(f"not in this source: {', '.join(unsaid)}")
+    return Reading(facts, reader.sources, reader.missing)
 
 
 PROBE = Probe("kernel", read)
@@ -128,14 +238,14 @@ def parse_uname(text: str) -> dict[str, str]:
 
 
 def parse_uptime_seconds(text: str) -> float:
-    """The first number of /proc/uptime. Raises Unparsable.
+    """The first number of /proc/uptime. Raises ParseError.
 
     >>> parse_uptime_seconds("350735.47 234388.90")
     350735.47
     """
     found = re.match(r"\d{1,12}(?:\.\d{1,9})?", text)
     if not found or not found[0].isascii():
-        raise Unparsable(f"/proc/uptime: {text[:80]!r}")
+        raise ParseError(f"/proc/uptime: {text[:80]!r}")
     return float(found[0])
 
 
@@ -165,63 +275,63 @@ def container_of_cgroup(text: str) -> str | None:
     return None
 
 
-def _hostname(asking: Asking) -> str | None:
+def _hostname(reader: HostReader) -> str | None:
     """The kernel's answer is of our own UTS namespace: with --root, the host's file is nearer to the truth."""
     paths = ("/proc/sys/kernel/hostname", "/etc/hostname")
-    rooted = asking.host.live and asking.host.path is not None
-    return asking.first(*(reversed(paths) if rooted else paths))
+    rooted = reader.host.live and reader.host.path is not None
+    return reader.first(*(reversed(paths) if rooted else paths))
 
 
-def _signs(asking: Asking, cpuinfo: str | None) -> Signs:
-    dmi = next((said for folder in DMI_FOLDERS if (said := asking.attributes(folder, DMI_FIELDS))), {})
-    hypervisor = asking.text("/sys/hypervisor/type")
-    return Signs(
+def _signs(reader: HostReader, cpuinfo: str | None) -> VirtualizationSigns:
+    dmi = next((said for folder in DMI_FOLDERS if (said := reader.attributes(folder, DMI_FIELDS))), {})
+    hypervisor = reader.text("/sys/hypervisor/type")
+    return VirtualizationSigns(
         cpuinfo=cpuinfo,
         dmi=dmi,
-        clocks=asking.text(CLOCKS),
+        clocks=reader.text(CLOCKS),
         hypervisor=hypervisor,
-        xen_capabilities=asking.text("/proc/xen/capabilities") if hypervisor == "xen" else None,
-        device_tree=asking.text("/proc/device-tree/hypervisor/compatible"),
+        xen_capabilities=reader.text("/proc/xen/capabilities") if hypervisor == "xen" else None,
+        device_tree=reader.text("/proc/device-tree/hypervisor/compatible"),
     )
 
 
-def _container(asking: Asking) -> str | None:
+def _container(reader: HostReader) -> str | None:
     """Which container this runs in, by the files that container managers leave (systemd's CONTAINER_INTERFACE)."""
-    manager = asking.first("/run/host/container-manager", "/run/systemd/container")
+    manager = reader.first("/run/host/container-manager", "/run/systemd/container")
     if manager:
         return manager
-    named = container_of_cgroup(asking.text("/proc/1/cgroup") or "")
+    named = container_of_cgroup(reader.text("/proc/1/cgroup") or "")
     if named:
         return named
-    if _is_there(asking, SERVICE_ACCOUNT):
+    if _is_there(reader, SERVICE_ACCOUNT):
         return "kubernetes"
-    if asking.text("/run/.containerenv") is not None:
+    if reader.text("/run/.containerenv") is not None:
         return "podman"
-    return "docker" if asking.text("/.dockerenv") is not None else None
+    return "docker" if reader.text("/.dockerenv") is not None else None
 
 
-def _is_there(asking: Asking, directory: str) -> bool:
+def _is_there(reader: HostReader, directory: str) -> bool:
     try:
-        asking.host.listdir(directory)
+        reader.host.listdir(directory)
     except Absent:
         return False
-    except Unanswered:
+    except ReadError:
         return True  # it answered, if only to refuse
     return True
 
 
-def _uptime(asking: Asking) -> float | None:
-    text = asking.text("/proc/uptime")
+def _uptime(reader: HostReader) -> float | None:
+    text = reader.text("/proc/uptime")
     try:
         return parse_uptime_seconds(text) if text else None
-    except Unparsable as why:
-        asking.gap(str(why))
+    except ParseError as why:
+        reader.gap(str(why))
         return None
 
 
-def _memory_mib(asking: Asking, meminfo: str | None) -> int | None:
+def _memory_mib(reader: HostReader, meminfo: str | None) -> int | None:
     try:
         return parse_memory_mib(meminfo) if meminfo else None
-    except Unparsable as why:
-        asking.gap(f"/proc/meminfo: {why}")
+    except ParseError as why:
+        reader.gap(f"/proc/meminfo: {why}")
         return None

@@ -12,13 +12,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from probes.asking import Asking
 from probes.host.filter_secrets import SYSTEM_FILE
-from probes.host.interface import Absent, Host, Unanswered
-from probes.nccl.jobs import Job, Jobs, jobs_of
-from probes.nccl.parsers import Setting, is_nccl, is_plugin, parse_conf, version_of
+from probes.host.interface import Absent, Host, ReadError
+from probes.host_reader import HostReader
+from probes.nccl.jobs import Jobs, NcclJob, NcclVariable, find_jobs, is_nccl, is_plugin, parse_conf, version_of
 from probes.probe import Probe, Reading
-from probes.system.limits import Limit, of_process
+from probes.system.limits import ResourceLimit, of_process
 
 HOMES_LIMIT = 128
 SETTINGS_LIMIT = 1024
@@ -57,7 +56,7 @@ _BUS_ID = re.compile(r'\sbusid="([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\
 _CLASS = re.compile(r'\sclass="(0x[0-9a-f]{4,6})')
 
 
-class Library(NamedTuple):
+class NcclLibraryFile(NamedTuple):
     """One library, and how many of the jobs have it mapped."""
 
     path: str
@@ -68,29 +67,29 @@ class Library(NamedTuple):
 class NcclFacts(NamedTuple):
     """See the model's Nccl."""
 
-    settings: tuple[Setting, ...] = ()
-    not_settings: tuple[Setting, ...] = ()
-    libraries: tuple[Library, ...] = ()
-    plugins: tuple[Library, ...] = ()
-    others: tuple[Library, ...] = ()  # gdrapi, cufile, NVSHMEM, libfabric
+    settings: tuple[NcclVariable, ...] = ()
+    not_settings: tuple[NcclVariable, ...] = ()
+    libraries: tuple[NcclLibraryFile, ...] = ()
+    plugins: tuple[NcclLibraryFile, ...] = ()
+    others: tuple[NcclLibraryFile, ...] = ()  # gdrapi, cufile, NVSHMEM, libfabric
     searched: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     jobs: int | None = None
     jobs_unread: int | None = None
     files: tuple[str, ...] = ()
     devices: Mapping[str, tuple[str, ...]] = {}  # of topology files: "class busid" of GPUs and NICs
-    limits: tuple[Limit, ...] = ()  # of jobs
+    limits: tuple[ResourceLimit, ...] = ()  # of jobs
     shared_memory: str | None = None  # size of /dev/shm: a number of KiB, or "default", half of the memory
 
 
-class _Reader:
+class _ConfReader:
     """One look at the node: everything that is found on the way."""
 
     def __init__(self, host: Host) -> None:
-        self.asking = Asking(host)
+        self.host_reader = HostReader(host)
         self.host = host
-        self.settings: list[Setting] = []
-        self.not_settings: list[Setting] = []
+        self.settings: list[NcclVariable] = []
+        self.not_settings: list[NcclVariable] = []
         self.searched: list[str] = []
         self.unread: list[str] = []
 
@@ -104,11 +103,11 @@ class _Reader:
             else:
                 self.unread.append(f"{path}: the source does not hold it, and need not")
             return
-        except Unanswered as why:
+        except ReadError as why:
             self.unread.append(why.reason)
             return
         self.searched.append(path)
-        self.asking.answered(path)
+        self.host_reader.answered(path)
         settings, others = parse_conf(content.decode("utf-8", "replace"), path, scope)
         self.settings += settings
         self.not_settings += others
@@ -116,10 +115,10 @@ class _Reader:
 
 def read(host: Host) -> Reading:
     """Everything of NCCL that can be seen. Raises Absent where the source has neither files nor processes."""
-    reader = _Reader(host)
-    found = jobs_of(host)
+    reader = _ConfReader(host)
+    found = find_jobs(host)
     reader.file(SYSTEM_FILE, "system")
-    mounts = reader.asking.text("/proc/self/mounts", 1 << 20)
+    mounts = reader.host_reader.text("/proc/self/mounts", 1 << 20)
     _users(reader, mounts or "")
     _environments(reader, found)
     libraries = _libraries(reader, found)
@@ -144,7 +143,7 @@ def read(host: Host) -> Reading:
         limits=tuple(limit for job in found.jobs[:LIMITS_LIMIT] if (limit := _limit(reader, job))),
         shared_memory=parse_shared_memory(mounts) if mounts else None,
     )
-    return Reading(facts, reader.asking.sources or ("/proc",), reader.asking.missing)
+    return Reading(facts, reader.host_reader.sources or ("/proc",), reader.host_reader.missing)
 
 
 PROBE = Probe("nccl", read)
@@ -169,17 +168,17 @@ def parse_shared_memory(mounts: str) -> str | None:
     return str(int(size[1]) * {"": 1, "k": 1024, "m": 1 << 20, "g": 1 << 30}[size[2]] // 1024)
 
 
-def _limit(reader: _Reader, job: Job) -> Limit | None:
-    return of_process(reader.asking, job.pid, job.label, job.mapped.rdma)
+def _limit(reader: _ConfReader, job: NcclJob) -> ResourceLimit | None:
+    return of_process(reader.host_reader, job.pid, job.label, job.mapped.rdma)
 
 
-def _users(reader: _Reader, mounts: str) -> None:
+def _users(reader: _ConfReader, mounts: str) -> None:
     """Files of users: /root, and homes that no server holds. A link is not followed: it may lead to another's file."""
     for home in ("/root", *_homes(reader, mounts)):
         path = f"{home}/.nccl.conf"
         try:
             reader.host.readlink(path)
-        except Unanswered as why:
+        except ReadError as why:
             if why.code == "EINVAL":  # it is there, and no link
                 reader.file(path, "user")
             elif not isinstance(why, Absent):
@@ -188,15 +187,15 @@ def _users(reader: _Reader, mounts: str) -> None:
         reader.unread.append(f"{path}: a link, which is not followed")
 
 
-def _homes(reader: _Reader, mounts: str) -> list[str]:
+def _homes(reader: _ConfReader, mounts: str) -> list[str]:
     kinds = [words[2] for line in mounts.split("\n") if len(words := line.split()) > 2 and words[1].startswith("/home")]
     if any(kind not in LOCAL for kind in kinds):
         reader.unread.append("/home: on a server or of a kind that may wait, not looked into")
         return []
     try:
         reader.host.readlink("/home")
-    except Unanswered:
-        names = [] if reader.host.kind not in ("live", "capture") else reader.asking.names("/home") or []
+    except ReadError:
+        names = [] if reader.host.kind not in ("live", "capture") else reader.host_reader.names("/home") or []
         if len(names) > HOMES_LIMIT:
             reader.unread.append(f"/home: {len(names)} homes, of which the first {HOMES_LIMIT} were looked into")
         return [f"/home/{name}" for name in names[:HOMES_LIMIT]]
@@ -204,9 +203,9 @@ def _homes(reader: _Reader, mounts: str) -> list[str]:
     return []
 
 
-def _environments(reader: _Reader, found: Jobs) -> None:
+def _environments(reader: _ConfReader, found: Jobs) -> None:
     """Jobs that set the same are one row: ranks of one program."""
-    alike: dict[tuple[str, tuple[tuple[str, str], ...]], list[Job]] = {}
+    alike: dict[tuple[str, tuple[tuple[str, str], ...]], list[NcclJob]] = {}
     for job in found.jobs:
         if job.settings is None:
             reader.unread.append(f"environment of {job.label}")
@@ -216,13 +215,13 @@ def _environments(reader: _Reader, found: Jobs) -> None:
         more = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
         source = f"environment of {jobs[0].label}{more}"
         reader.searched.append(source)
-        reader.settings += [Setting(key, value, source, "job") for key, value in settings]
+        reader.settings += [NcclVariable(key, value, source, "job") for key, value in settings]
         path = dict(settings).get("NCCL_CONF_FILE")
         if path and path not in reader.searched:
             _file_of_job(reader, path, jobs[0])
 
 
-def _file_of_job(reader: _Reader, path: str, job: Job) -> None:
+def _file_of_job(reader: _ConfReader, path: str, job: NcclJob) -> None:
     """A file that a job names instead of ~/.nccl.conf: read where its name says what it is, for a user named it."""
     if job.apart is not False:
         reader.unread.append(f"{path}: of a container ({job.label})")
@@ -232,7 +231,7 @@ def _file_of_job(reader: _Reader, path: str, job: Job) -> None:
         reader.unread.append(f"{path}: named by {job.label}, and not called *nccl*.conf")
 
 
-def _libraries(reader: _Reader, found: Jobs) -> list[Library]:
+def _libraries(reader: _ConfReader, found: Jobs) -> list[NcclLibraryFile]:
     """Installed ones, by the link of their name; mapped ones, by the file's own name."""
     used = Counter(path for job in found.jobs for path in job.mapped.libraries)
     versions: dict[str, str | None] = {}
@@ -241,7 +240,7 @@ def _libraries(reader: _Reader, found: Jobs) -> list[Library]:
             path = f"{folder}/{name}"
             try:
                 target = reader.host.readlink(path)
-            except Unanswered as why:
+            except ReadError as why:
                 if why.code == "EINVAL":
                     versions[path] = version_of(path)
                 continue
@@ -250,10 +249,10 @@ def _libraries(reader: _Reader, found: Jobs) -> list[Library]:
     for path in used:
         if "/libibverbs" not in path:
             versions.setdefault(path, version_of(path))
-    return [Library(path, versions[path], used[path]) for path in sorted(versions)]
+    return [NcclLibraryFile(path, versions[path], used[path]) for path in sorted(versions)]
 
 
-def _named_files(reader: _Reader, found: Jobs) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+def _named_files(reader: _ConfReader, found: Jobs) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
     """Which of the files that settings name are there, and the devices of topologies that root wrote."""
     apart = {f"environment of {job.label}" for job in found.jobs if job.apart is not False}
     there, devices = list[str](), dict[str, tuple[str, ...]]()
@@ -268,12 +267,12 @@ def _named_files(reader: _Reader, found: Jobs) -> tuple[tuple[str, ...], dict[st
             if reader.host.live or reader.host.kind == "capture":
                 reader.searched.append(path)
             continue
-        except Unanswered as why:
+        except ReadError as why:
             reader.unread.append(why.reason)
             continue
         reader.searched.append(path)
         there.append(path)
-        if _SAFE.match(path) and (text := reader.asking.text(path, 1 << 20)):
+        if _SAFE.match(path) and (text := reader.host_reader.text(path, 1 << 20)):
             devices[path] = tuple(sorted(set(_devices(text))))
     return tuple(there), devices
 

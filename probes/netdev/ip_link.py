@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from probes.asking import Asking
-from probes.netdev.rtnetlink import ADMIN_UP, Link
-from probes.text import Unparsable
+from probes.host_reader import HostReader
+from probes.netdev.rtnetlink import ADMIN_UP, NetlinkLink
+from probes.text import ParseError
 
 LOOPBACK = 772  # ARPHRD_LOOPBACK
 SAVED = (("ip", "-s", "-d", "link"), ("ip", "-d", "link"))
@@ -27,26 +27,26 @@ _EGRESS = re.compile(r"\begress-qos-map \{ ((?:[0-9]{1,10}:[0-7] ){1,16})\}")
 _MOST_LINKS = 10_000
 
 
-def saved_links(asking: Asking) -> dict[str, Link]:
+def saved_links(reader: HostReader) -> dict[str, NetlinkLink]:
     """The interfaces of a saved output, by name; none on a live host, where netlink answers."""
-    saved = [argv for argv in SAVED if not asking.host.live and asking.host.has_output(*argv)]
-    text = asking.output(*saved[0]) if saved else None
+    saved = [argv for argv in SAVED if not reader.host.live and reader.host.has_output(*argv)]
+    text = reader.output(*saved[0]) if saved else None
     try:
         return {link.name: link for link in parse_ip_link(text)} if text else {}
-    except Unparsable as why:
-        asking.gap(f"{' '.join(saved[0])}: {why}")
+    except ParseError as why:
+        reader.gap(f"{' '.join(saved[0])}: {why}")
         return {}
 
 
-def parse_ip_link(text: str) -> tuple[Link, ...]:
-    r"""Every interface, in the order printed. Raises Unparsable where there is none.
+def parse_ip_link(text: str) -> tuple[NetlinkLink, ...]:
+    r"""Every interface, in the order printed. Raises ParseError where there is none.
 
     >>> link, = parse_ip_link("4: ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 4092 qdisc mq state UP mode DEFAULT\n"
     ...     "    link/infiniband 00:00:10:29:fe brd 00:ff promiscuity 0 parentbus pci parentdev 0000:1a:00.0 \n")
     >>> link.name, link.type, link.mtu, link.operstate, link.carrier, link.parent_pci
     ('ib0', 32, 4092, 'up', True, '0000:1a:00.0')
     """
-    found: list[Link] = []
+    found: list[NetlinkLink] = []
     layer = False  # the line before was the link layer's: what comes now says the kind
     for line in text.splitlines():
         head = _HEAD.fullmatch(line)
@@ -65,16 +65,16 @@ def parse_ip_link(text: str) -> tuple[Link, ...]:
             found[-1] = _with_parent(found[-1], line)
     if not found:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
-        raise Unparsable(f"ip printed no interface; it begins with: {first[:120]}")
+        raise ParseError(f"ip printed no interface; it begins with: {first[:120]}")
     return tuple(found)
 
 
-def _link(head: re.Match[str]) -> Link:
+def _link(head: re.Match[str]) -> NetlinkLink:
     index, name, lower, flags, rest = head.groups()
     states = flags.split(",")
     words = dict(_WORDS.findall(rest))
     up = "UP" in states
-    return Link(
+    return NetlinkLink(
         name=name,
         index=int(index),
         flags=ADMIN_UP if up else 0,
@@ -86,12 +86,12 @@ def _link(head: re.Match[str]) -> Link:
     )
 
 
-def _with_layer(link: Link, said: re.Match[str], line: str) -> Link:
+def _with_layer(link: NetlinkLink, said: re.Match[str], line: str) -> NetlinkLink:
     address = said[2] if said[2] and said[2].strip("0:") else None
     return _with_parent(link._replace(type=_TYPES.get(said[1]), mac=address), line)
 
 
-def _with_parent(link: Link, line: str) -> Link:
+def _with_parent(link: NetlinkLink, line: str) -> NetlinkLink:
     """Words of the link layer's line; of IPoIB and of what has a master the kind comes first, and these behind it."""
     pci, words = _PCI.search(line), dict(_WORDS.findall(line))
     return link._replace(
@@ -99,7 +99,7 @@ def _with_parent(link: Link, line: str) -> Link:
     )
 
 
-def _with_kind(link: Link, words: list[str]) -> Link:
+def _with_kind(link: NetlinkLink, words: list[str]) -> NetlinkLink:
     if not words or words[0] not in _KINDS:
         return link._replace(lower=None)
     said = dict(_WORDS.findall(" ".join(words[:40])))

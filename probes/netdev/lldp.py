@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from probes.asking import Asking
 from probes.host.interface import Absent, Failed, Host
+from probes.host_reader import HostReader
 from probes.netdev.probe import natural
 from probes.probe import Reading
-from probes.text import Unparsable
+from probes.text import ParseError
 
 COMMANDS = (("lldpctl", "-f", "json"), ("lldpctl", "-f", "json0"), ("lldpcli", "show", "neighbors", "-f", "json"))
 IEEE = "0080C2"
@@ -26,7 +26,7 @@ MOST = 1024
 LONGEST = 512  # characters of a name
 
 
-class Neighbor(NamedTuple):
+class LldpNeighbor(NamedTuple):
     """One neighbour of one interface. None: it does not tell."""
 
     interface: str
@@ -45,12 +45,12 @@ class Neighbor(NamedTuple):
 class LldpFacts(NamedTuple):
     """Every neighbour; an interface with several has several."""
 
-    neighbors: tuple[Neighbor, ...]
+    neighbors: tuple[LldpNeighbor, ...]
 
 
 def read(host: Host) -> Reading:
     """What lldpd knows. Raises Absent where it is not there."""
-    asking = Asking(host)
+    reader = HostReader(host)
     wanted = COMMANDS[:1] if host.live or host.kind == "capture" else [c for c in COMMANDS if host.has_output(*c)]
     if not wanted:
         raise Absent("no saved output of lldpctl")
@@ -59,14 +59,14 @@ def read(host: Host) -> Reading:
         raise Absent(f"lldpctl: {(done.stderr or done.stdout).strip()[:200] or f'exit {done.returncode}'}")
     try:
         facts = parse_lldp(done.stdout)
-    except Unparsable as why:
+    except ParseError as why:
         raise Failed(str(why)) from why
-    asking.answered(" ".join(wanted[0]))
-    return Reading(facts, asking.sources, asking.missing)
+    reader.answered(" ".join(wanted[0]))
+    return Reading(facts, reader.sources, reader.missing)
 
 
 def parse_lldp(text: str) -> LldpFacts:
-    """Raises Unparsable.
+    """Raises ParseError.
 
     >>> parse_lldp('{"lldp": {"interface": {"eth0": {"port": {"mfs": "9216"}}}}}').neighbors[0].max_frame_bytes
     9216
@@ -74,17 +74,17 @@ def parse_lldp(text: str) -> LldpFacts:
     try:
         said = json.loads(text)
     except (ValueError, RecursionError):
-        raise Unparsable("lldpctl: not JSON") from None
+        raise ParseError("lldpctl: not JSON") from None
     if not isinstance(said, dict) or "lldp" not in said:
-        raise Unparsable("lldpctl: no neighbours in it")
+        raise ParseError("lldpctl: no neighbours in it")
     rows = [_neighbor(name, row) for top in _each(said["lldp"]) for name, row in _named(top.get("interface"))]
     return LldpFacts(tuple(sorted(rows[:MOST], key=lambda row: (natural(row.interface), row.system or ""))))
 
 
-def _neighbor(interface: str, said: Mapping[str, Any]) -> Neighbor:
+def _neighbor(interface: str, said: Mapping[str, Any]) -> LldpNeighbor:
     port = _one(said.get("port"))
     system, chassis = next(_named(said.get("chassis")), (None, {}))
-    made = Neighbor(
+    made = LldpNeighbor(
         interface,
         system=_value(chassis.get("name")) or system or None,
         chassis=_value(_one(chassis.get("id")).get("value")),
@@ -99,7 +99,7 @@ def _neighbor(interface: str, said: Mapping[str, Any]) -> Neighbor:
     return made
 
 
-def _with_tlv(made: Neighbor, tlv: Mapping[str, Any]) -> Neighbor:
+def _with_tlv(made: LldpNeighbor, tlv: Mapping[str, Any]) -> LldpNeighbor:
     """With what an IEEE 802.1Qaz TLV tells; the value is that behind OUI and subtype."""
     if re.sub("[^0-9A-F]", "", str(tlv.get("oui", "")).upper()[:16]) != IEEE:
         return made

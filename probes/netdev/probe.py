@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from probes import netlink
-from probes.asking import Asking, as_text
-from probes.host.interface import Absent, Failed, Host, Unanswered
+from probes.host.interface import Absent, Failed, Host, ReadError
+from probes.host_reader import HostReader, as_text
 from probes.netdev import rtnetlink
 from probes.netdev import sysfs as sysfs
 from probes.netdev.ip_link import LOOPBACK, saved_links
-from probes.netdev.rtnetlink import Link
+from probes.netdev.rtnetlink import NetlinkLink
 from probes.probe import Probe, Reading
-from probes.text import Unparsable
+from probes.text import ParseError
 
 SPEED_SECONDS = 2.0  # for all interfaces together: `speed` waits for the RTNL lock
 SLEEPING = ("suspended", "suspending")
@@ -63,12 +63,12 @@ class NetdevFacts(NamedTuple):
     netdevs: tuple[Netdev, ...]
 
 
-class Seen(NamedTuple):
+class SourceView(NamedTuple):
     """One interface with what sysfs adds to it."""
 
-    link: Link
+    link: NetlinkLink
     folder: str | None  # in sysfs; None: sysfs does not show this interface
-    place: sysfs.Place
+    place: sysfs.DevicePlace
     awake: bool = True  # False: the device sleeps, and nothing more is asked of it
     dev_port: int | None = None
     driver: str | None = None
@@ -76,43 +76,43 @@ class Seen(NamedTuple):
 
 def read(host: Host) -> Reading:
     """Every interface of the host's network namespace. Raises Absent where neither netlink nor sysfs shows one."""
-    asking = Asking(host)
+    reader = HostReader(host)
     addresses: dict[int, tuple[str, ...]] | None = None
     try:
-        links = _links(asking)
-    except Unanswered as why:
-        folders = sysfs.folders(asking)
-        printed = saved_links(asking)
+        links = _links(reader)
+    except ReadError as why:
+        folders = sysfs.folders(reader)
+        printed = saved_links(reader)
         if not folders and not printed:
             raise Absent(f"no network interface: {why.reason}; nothing in {sysfs.CLASS}") from why
-        links = tuple(_filled(link, printed.pop(link.name, None)) for link in sysfs.links(asking, folders))
-        seen = [_beside(asking, link, folders[link.name]) for link in links]
-        seen += [Seen(link, None, _place_as_printed(link)) for link in printed.values()]
+        links = tuple(_filled(link, printed.pop(link.name, None)) for link in sysfs.links(reader, folders))
+        seen = [_beside(reader, link, folders[link.name]) for link in links]
+        seen += [SourceView(link, None, _place_as_printed(link)) for link in printed.values()]
         links += tuple(printed.values())
-        asking.gap(f"addresses, and kinds but bond and vlan: {why.reason}")
+        reader.gap(f"addresses, and kinds but bond and vlan: {why.reason}")
         count = _counters_of_sysfs
     else:
-        seen = [_seen(asking, link) for link in links]
-        addresses = _addresses(asking)
-        _note_other_namespace(asking, links)
+        seen = [_seen(reader, link) for link in links]
+        addresses = _addresses(reader)
+        _note_other_namespace(reader, links)
         count = _counters_of_netlink
     seen.sort(key=lambda one: natural(one.link.name))
-    counters = {one.link.name: count(asking, one) for one in seen if one.place.pci and one.awake}
-    speeds = _speeds(asking, seen)  # last: it may wait
+    counters = {one.link.name: count(reader, one) for one in seen if one.place.pci and one.awake}
+    speeds = _speeds(reader, seen)  # last: it may wait
     netdevs = tuple(_netdev(one, links, addresses, counters, speeds) for one in seen)
-    return Reading(NetdevFacts(netdevs), asking.sources, asking.missing)
+    return Reading(NetdevFacts(netdevs), reader.sources, reader.missing)
 
 
 PROBE = Probe("netdev", read)
 
 
-def on_pci(asking: Asking) -> list[Seen]:
+def on_pci(reader: HostReader) -> list[SourceView]:
     """The interfaces of PCI devices that are awake, sorted by name."""
     try:
-        seen = [_seen(asking, link) for link in _links(asking)]
-    except Unanswered:
-        folders = sysfs.folders(asking)
-        seen = [_beside(asking, link, folders[link.name]) for link in sysfs.links(asking, folders)]
+        seen = [_seen(reader, link) for link in _links(reader)]
+    except ReadError:
+        folders = sysfs.folders(reader)
+        seen = [_beside(reader, link, folders[link.name]) for link in sysfs.links(reader, folders)]
     return sorted((one for one in seen if one.place.pci and one.awake), key=lambda one: natural(one.link.name))
 
 
@@ -127,117 +127,119 @@ def natural(name: str) -> tuple[tuple[int, str], ...]:
     return (*key, (-2, name))  # "ens01" and "ens1" differ
 
 
-def _links(asking: Asking) -> tuple[Link, ...]:
-    """Every link of the namespace. Raises Unanswered."""
-    payloads = _ask(asking, netlink.links_request(), netlink.NEW_LINK, "RTM_GETLINK")
+def _links(reader: HostReader) -> tuple[NetlinkLink, ...]:
+    """Every link of the namespace. Raises ReadError."""
+    payloads = _ask(reader, netlink.links_request(), netlink.NEW_LINK, "RTM_GETLINK")
     try:
         links = rtnetlink.parse_links(payloads)
-    except Unparsable as why:
+    except ParseError as why:
         raise Failed(f"RTM_GETLINK: {why}") from why
     if not links:
         raise Failed("RTM_GETLINK: no link in the answer")  # there is a loopback interface in every namespace
     return links
 
 
-def _filled(link: Link, printed: Link | None) -> Link:
+def _filled(link: NetlinkLink, printed: NetlinkLink | None) -> NetlinkLink:
     """A link of sysfs, and what only ip says of it."""
     if printed is None:
         return link
-    return link._replace(**{name: getattr(printed, name) for name in Link._fields if getattr(link, name) is None})
+    return link._replace(
+        **{name: getattr(printed, name) for name in NetlinkLink._fields if getattr(link, name) is None}
+    )
 
 
-def _place_as_printed(link: Link) -> sysfs.Place:
+def _place_as_printed(link: NetlinkLink) -> sysfs.DevicePlace:
     virtual = link.type == LOOPBACK or bool(link.kind and link.kind not in PORTS_OF_A_DEVICE)
-    return sysfs.Place(link.parent_pci, virtual)
+    return sysfs.DevicePlace(link.parent_pci, virtual)
 
 
-def _addresses(asking: Asking) -> dict[int, tuple[str, ...]] | None:
+def _addresses(reader: HostReader) -> dict[int, tuple[str, ...]] | None:
     """Addresses by the link's index, IPv4 first; None: not known."""
     found: dict[int, list[tuple[int, bytes, str]]] = {}
     try:
-        for payload in _ask(asking, netlink.addresses_request(), netlink.NEW_ADDRESS, "RTM_GETADDR"):
+        for payload in _ask(reader, netlink.addresses_request(), netlink.NEW_ADDRESS, "RTM_GETADDR"):
             address = rtnetlink.parse_address(payload)
             if address:
                 index, family, raw, text = address
                 found.setdefault(index, []).append((family, raw, text))
-    except (Unanswered, Unparsable) as why:
-        asking.gap(f"addresses: {why}")
+    except (ReadError, ParseError) as why:
+        reader.gap(f"addresses: {why}")
         return None
     return {index: tuple(text for _, _, text in sorted(some)) for index, some in found.items()}
 
 
-def _ask(asking: Asking, request: bytes, kind: int, name: str) -> list[bytes]:
-    """Payloads of the answer's messages of one kind. Raises Unanswered."""
+def _ask(reader: HostReader, request: bytes, kind: int, name: str) -> list[bytes]:
+    """Payloads of the answer's messages of one kind. Raises ReadError."""
     try:
-        answer = netlink.messages(asking.host.netlink(netlink.ROUTE, request))
-    except Unparsable as why:
+        answer = netlink.messages(reader.host.netlink(netlink.ROUTE, request))
+    except ParseError as why:
         raise Failed(f"{name}: {why}") from why
-    asking.answered(f"rtnetlink {name}")
+    reader.answered(f"rtnetlink {name}")
     return [message.payload for message in answer if message.type == kind]
 
 
-def _seen(asking: Asking, link: Link) -> Seen:
+def _seen(reader: HostReader, link: NetlinkLink) -> SourceView:
     """A link of netlink with what sysfs says of it, where sysfs shows the same interface."""
     if link.kind and link.kind not in PORTS_OF_A_DEVICE:
-        return Seen(link, None, sysfs.Place(virtual=True))
+        return SourceView(link, None, sysfs.DevicePlace(virtual=True))
     folder = f"{sysfs.CLASS}/{link.name}"
-    said = asking.attributes(folder, ("ifindex", "address"), source=f"{sysfs.CLASS}/*")
+    said = reader.attributes(folder, ("ifindex", "address"), source=f"{sysfs.CLASS}/*")
     if (sysfs.whole(said.get("ifindex")), sysfs.mac(said.get("address"))) == (link.index, link.mac):
-        return _beside(asking, link, folder)
-    return Seen(link, None, sysfs.Place(link.parent_pci), awake=_awake(asking, link.parent_pci))
+        return _beside(reader, link, folder)
+    return SourceView(link, None, sysfs.DevicePlace(link.parent_pci), awake=_awake(reader, link.parent_pci))
 
 
-def _note_other_namespace(asking: Asking, links: tuple[Link, ...]) -> None:
+def _note_other_namespace(reader: HostReader, links: tuple[NetlinkLink, ...]) -> None:
     """Say which devices' interfaces sysfs shows that are not in our network namespace."""
-    others = sorted(set(asking.names(sysfs.CLASS) or ()) - {link.name for link in links}, key=natural)
-    names = [name for name in others if sysfs.place(asking, f"{sysfs.CLASS}/{name}").pci]
+    others = sorted(set(reader.names(sysfs.CLASS) or ()) - {link.name for link in links}, key=natural)
+    names = [name for name in others if sysfs.place(reader, f"{sysfs.CLASS}/{name}").pci]
     if names:
-        asking.gap(f"in another network namespace, and not described: {', '.join(names)}")
+        reader.gap(f"in another network namespace, and not described: {', '.join(names)}")
 
 
-def _beside(asking: Asking, link: Link, folder: str) -> Seen:
+def _beside(reader: HostReader, link: NetlinkLink, folder: str) -> SourceView:
     """What sysfs adds to a link. The last thing that is read here is whether the device sleeps."""
-    place = sysfs.place(asking, folder)
+    place = sysfs.place(reader, folder)
     if place.pci is None and link.parent_pci:
-        place = sysfs.Place(link.parent_pci)
+        place = sysfs.DevicePlace(link.parent_pci)
     if place.virtual:
-        return Seen(link, folder, place)
-    dev_port = asking.attributes(folder, ("dev_port",), source=f"{sysfs.CLASS}/*").get("dev_port")
-    driver = asking.link(f"{folder}/device/driver")
-    return Seen(
+        return SourceView(link, folder, place)
+    dev_port = reader.attributes(folder, ("dev_port",), source=f"{sysfs.CLASS}/*").get("dev_port")
+    driver = reader.link(f"{folder}/device/driver")
+    return SourceView(
         link,
         folder,
         place,
-        awake=_awake(asking, place.pci),
+        awake=_awake(reader, place.pci),
         dev_port=sysfs.whole(dev_port),
         driver=driver.rsplit("/", 1)[-1] if driver else None,
     )
 
 
-def _awake(asking: Asking, pci: str | None) -> bool:
+def _awake(reader: HostReader, pci: str | None) -> bool:
     status = f"{sysfs.PCI}/*/power/runtime_status"
-    return pci is None or asking.text(status.replace("*", pci), source=status) not in SLEEPING
+    return pci is None or reader.text(status.replace("*", pci), source=status) not in SLEEPING
 
 
-def _counters_of_netlink(asking: Asking, one: Seen) -> dict[str, int] | None:
+def _counters_of_netlink(reader: HostReader, one: SourceView) -> dict[str, int] | None:
     request = netlink.statistics_request(one.link.index or 0)
     try:
-        payloads = _ask(asking, request, netlink.NEW_STATS, "RTM_GETSTATS")
+        payloads = _ask(reader, request, netlink.NEW_STATS, "RTM_GETSTATS")
         return rtnetlink.parse_statistics(payloads[0]) if payloads else None
-    except (Unanswered, Unparsable) as why:
-        asking.gap(f"counters: {why}")
+    except (ReadError, ParseError) as why:
+        reader.gap(f"counters: {why}")
         return None
 
 
-def _counters_of_sysfs(asking: Asking, one: Seen) -> dict[str, int] | None:
+def _counters_of_sysfs(reader: HostReader, one: SourceView) -> dict[str, int] | None:
     names = rtnetlink.COUNTERS.split()
     if one.folder is None:
         return None
-    said = asking.attributes(f"{one.folder}/statistics", names, source=f"{sysfs.CLASS}/*/statistics")
+    said = reader.attributes(f"{one.folder}/statistics", names, source=f"{sysfs.CLASS}/*/statistics")
     return {name: number for name in names if (number := sysfs.whole(said.get(name))) is not None} or None
 
 
-def _speeds(asking: Asking, seen: list[Seen]) -> dict[str, int]:
+def _speeds(reader: HostReader, seen: list[SourceView]) -> dict[str, int]:
     """Mbit/s of the interfaces of PCI devices that are up; one that does not know answers with an error."""
     speeds: dict[str, int] = {}
     deadline = time.monotonic() + SPEED_SECONDS
@@ -245,21 +247,21 @@ def _speeds(asking: Asking, seen: list[Seen]) -> dict[str, int]:
         if not (one.folder and one.place.pci and one.awake and one.link.operstate == "up"):
             continue
         if time.monotonic() > deadline:
-            asking.gap(f"some speeds: the kernel's network lock was busy for more than {SPEED_SECONDS} s")
+            reader.gap(f"some speeds: the kernel's network lock was busy for more than {SPEED_SECONDS} s")
             break
         try:
-            speed = sysfs.whole(as_text(asking.host.read(f"{one.folder}/speed")))
-        except Unanswered:
+            speed = sysfs.whole(as_text(reader.host.read(f"{one.folder}/speed")))
+        except ReadError:
             continue
         if speed:
             speeds[one.link.name] = speed
-            asking.answered(f"{sysfs.CLASS}/*/speed")
+            reader.answered(f"{sysfs.CLASS}/*/speed")
     return speeds
 
 
 def _netdev(
-    one: Seen,
-    links: tuple[Link, ...],
+    one: SourceView,
+    links: tuple[NetlinkLink, ...],
     addresses: Mapping[int, tuple[str, ...]] | None,
     counters: Mapping[str, Mapping[str, int] | None],
     speeds: Mapping[str, int],

@@ -10,8 +10,8 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from probes.netlink import ADDRESS, LINK, STATISTICS, STATISTICS_64, attributes, each_attribute
-from probes.text import Unparsable
+from probes.netlink import ADDRESS, LINK, STATISTICS, STATISTICS_64, attributes, iter_attributes
+from probes.text import ParseError
 
 ADMIN_UP = 0x1  # IFF_UP
 OPERSTATES = ("unknown", "notpresent", "down", "lowerlayerdown", "testing", "dormant", "up")
@@ -35,7 +35,7 @@ IFA_ADDRESS, IFA_LOCAL = 1, 2
 MAPPING = struct.Struct("=II")  # from, to
 
 
-class Link(NamedTuple):
+class NetlinkLink(NamedTuple):
     """One network interface, from whatever source. None: the source does not say."""
 
     name: str
@@ -59,8 +59,8 @@ class Link(NamedTuple):
     parent_pci: str | None = None  # PCI address of the device, where the kernel names it (5.14)
 
 
-def parse_links(payloads: Iterable[bytes]) -> tuple[Link, ...]:
-    """The links of one dump; references between them become names. Raises Unparsable."""
+def parse_links(payloads: Iterable[bytes]) -> tuple[NetlinkLink, ...]:
+    """The links of one dump; references between them become names. Raises ParseError."""
     raw = [(_link_header(payload), attributes(payload, LINK.size)) for payload in payloads]
     names = {header[1]: _text(said.get(NAME)) for header, said in raw}
     return tuple(_link(header, said, names) for header, said in raw if names[header[1]])
@@ -69,10 +69,10 @@ def parse_links(payloads: Iterable[bytes]) -> tuple[Link, ...]:
 def parse_address(payload: bytes) -> tuple[int, int, bytes, str] | None:
     """The link's index, the family, the raw address and its text ("10.0.0.1/24"); None: of another family.
 
-    Raises Unparsable.
+    Raises ParseError.
     """
     if len(payload) < ADDRESS.size:
-        raise Unparsable(f"rtnetlink: an address of {len(payload)} bytes")
+        raise ParseError(f"rtnetlink: an address of {len(payload)} bytes")
     family, prefix, _, _, index = ADDRESS.unpack_from(payload)
     said = attributes(payload, ADDRESS.size)
     raw = said.get(IFA_LOCAL, said.get(IFA_ADDRESS, b""))  # point to point: IFA_ADDRESS is the other end
@@ -82,9 +82,9 @@ def parse_address(payload: bytes) -> tuple[int, int, bytes, str] | None:
 
 
 def parse_statistics(payload: bytes) -> dict[str, int]:
-    """The counters of one link; an older kernel has fewer of them. Raises Unparsable."""
+    """The counters of one link; an older kernel has fewer of them. Raises ParseError."""
     if len(payload) < STATISTICS.size:
-        raise Unparsable(f"rtnetlink: statistics of {len(payload)} bytes")
+        raise ParseError(f"rtnetlink: statistics of {len(payload)} bytes")
     block = attributes(payload, STATISTICS.size).get(STATISTICS_64, b"")
     values = struct.unpack_from(f"={len(block) // 8}Q", block)
     return dict(zip(COUNTERS.split(), values, strict=False))
@@ -102,19 +102,19 @@ def mac_text(raw: bytes) -> str | None:
 def _link_header(payload: bytes) -> tuple[int, int, int]:
     """Type, index and flags."""
     if len(payload) < LINK.size:
-        raise Unparsable(f"rtnetlink: a link of {len(payload)} bytes")
+        raise ParseError(f"rtnetlink: a link of {len(payload)} bytes")
     _, kind, index, flags, _ = LINK.unpack_from(payload)
     return kind, index, flags
 
 
-def _link(header: tuple[int, int, int], said: Mapping[int, bytes], names: Mapping[int, str | None]) -> Link:
+def _link(header: tuple[int, int, int], said: Mapping[int, bytes], names: Mapping[int, str | None]) -> NetlinkLink:
     kind, index, flags = header
     info = attributes(said.get(LINKINFO, b""))
     software = _text(info.get(KIND))
     data = attributes(info.get(DATA, b"")) if software in ("bond", "vlan") else {}
     carrier = _number(said.get(CARRIER))
     lower = _number(said.get(LOWER)) if software == "vlan" and LOWER_NAMESPACE not in said else None
-    return Link(
+    return NetlinkLink(
         name=names[index] or "",
         index=index,
         type=kind,
@@ -140,7 +140,7 @@ def _link(header: tuple[int, int, int], said: Mapping[int, bytes], names: Mappin
 def _mappings(raw: bytes) -> str:
     """IFLA_VLAN_EGRESS_QOS: a struct ifla_vlan_qos_mapping each."""
     pairs = [
-        MAPPING.unpack_from(value) for kind, value in each_attribute(raw) if kind == VLAN_MAPPING and len(value) >= 8
+        MAPPING.unpack_from(value) for kind, value in iter_attributes(raw) if kind == VLAN_MAPPING and len(value) >= 8
     ]
     return ",".join(f"{priority}:{tag}" for priority, tag in sorted(pairs))
 

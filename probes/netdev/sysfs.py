@@ -10,10 +10,10 @@ import re
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from probes.asking import Asking
 from probes.host.interface import Host
-from probes.netdev.rtnetlink import ADMIN_UP, Link
-from probes.text import Unparsable
+from probes.host_reader import HostReader
+from probes.netdev.rtnetlink import ADMIN_UP, NetlinkLink
+from probes.text import ParseError
 
 CLASS = "/sys/class/net"
 PCI = "/sys/bus/pci/devices"
@@ -32,44 +32,44 @@ ATTRIBUTES = (
 _below_functions: WeakKeyDictionary[Host, tuple[dict[str, str], str | None]] = WeakKeyDictionary()
 
 
-class Place(NamedTuple):
+class DevicePlace(NamedTuple):
     """Where an interface sits. Both None and not virtual: sysfs does not say."""
 
     pci: str | None = None  # address of the PCI function below it
     virtual: bool = False  # it lies under /sys/devices/virtual
 
 
-def folders(asking: Asking) -> dict[str, str]:
+def folders(reader: HostReader) -> dict[str, str]:
     """Every interface and its folder. A recorded source may hold only the folders below the PCI functions."""
-    names = asking.names(CLASS)
+    names = reader.names(CLASS)
     if names is not None:
         return {name: f"{CLASS}/{name}" for name in names if name != "bonding_masters"}  # a file of the bond driver
-    if asking.host.live:
+    if reader.host.live:
         return {}
-    if asking.host not in _below_functions:
-        _below_functions[asking.host] = _asked(Asking(asking.host))
-    found, missing = _below_functions[asking.host]
+    if reader.host not in _below_functions:
+        _below_functions[reader.host] = _asked(HostReader(reader.host))
+    found, missing = _below_functions[reader.host]
     if missing:
-        asking.gap(missing)
+        reader.gap(missing)
     return dict(found)
 
 
-def _asked(asking: Asking) -> tuple[dict[str, str], str | None]:
+def _asked(reader: HostReader) -> tuple[dict[str, str], str | None]:
     found = {}
-    for function in (asking.names(PCI) or [])[:MOST_FUNCTIONS]:
-        for name in asking.names(f"{PCI}/{function}/net") or ():
+    for function in (reader.names(PCI) or [])[:MOST_FUNCTIONS]:
+        for name in reader.names(f"{PCI}/{function}/net") or ():
             found[name] = f"{PCI}/{function}/net/{name}"
-    return found, asking.missing
+    return found, reader.missing
 
 
-def place(asking: Asking, folder: str) -> Place:
+def place(reader: HostReader, folder: str) -> DevicePlace:
     """Where the interface of this folder sits, by the text of its link in /sys/class/net."""
     if folder.startswith(PCI):
         return place_of(folder)
-    return place_of(asking.link(folder) or "")
+    return place_of(reader.link(folder) or "")
 
 
-def place_of(path: str) -> Place:
+def place_of(path: str) -> DevicePlace:
     """Where an interface sits, from its path in sysfs.
 
     >>> place_of("../../devices/pci0000:00/0000:00:05.0/0000:02:00.0/net/eth0").pci
@@ -77,25 +77,25 @@ def place_of(path: str) -> Place:
     >>> place_of("../../devices/pci0000:00/0000:00:03.0/virtio0/net/ens3").pci
     '0000:00:03.0'
     >>> place_of("../../devices/pci0000:00/0000:00:14.0/usb1/1-5/1-5:1.0/net/usb0")
-    Place(pci=None, virtual=False)
+    DevicePlace(pci=None, virtual=False)
     """
     parts = path.split("/")[:-2]  # without net/<name>
     if "virtual" in parts:
-        return Place(virtual=True)
+        return DevicePlace(virtual=True)
     for part in parts[:-3:-1]:  # the device, or what it is a function of; a USB device is not the controller's
         if PCI_ADDRESS.fullmatch(part):
-            return Place(part)
-    return Place()
+            return DevicePlace(part)
+    return DevicePlace()
 
 
-def links(asking: Asking, interfaces: dict[str, str]) -> tuple[Link, ...]:
+def links(reader: HostReader, interfaces: dict[str, str]) -> tuple[NetlinkLink, ...]:
     """Every interface with what sysfs says of it."""
-    vlans = _vlans(asking)
-    return tuple(_link(asking, name, folder, vlans.get(name)) for name, folder in interfaces.items())
+    vlans = _vlans(reader)
+    return tuple(_link(reader, name, folder, vlans.get(name)) for name, folder in interfaces.items())
 
 
 def parse_vlans(text: str) -> dict[str, tuple[int, str]]:
-    r"""The id and the lower interface of every VLAN in /proc/net/vlan/config. Raises Unparsable.
+    r"""The id and the lower interface of every VLAN in /proc/net/vlan/config. Raises ParseError.
 
     >>> parse_vlans("VLAN Dev name\t | VLAN ID\nName-Type: VLAN_NAME_TYPE_RAW_PLUS_VID_NO_PAD\neth0.5  | 5  | eth0\n")
     {'eth0.5': (5, 'eth0')}
@@ -106,7 +106,7 @@ def parse_vlans(text: str) -> dict[str, tuple[int, str]]:
         if len(cells) < 3:
             continue  # the two lines of the heading
         if not re.fullmatch("[0-9]{1,4}", cells[1]):
-            raise Unparsable(f"{VLANS}: no VLAN id in {line[:80]!r}")
+            raise ParseError(f"{VLANS}: no VLAN id in {line[:80]!r}")
         vlans[cells[0]] = (int(cells[1]), cells[2])
     return vlans
 
@@ -131,15 +131,15 @@ def mac(text: str | None) -> str | None:
     return text if text and MAC.fullmatch(text) and text.strip("0:") else None
 
 
-def _link(asking: Asking, name: str, folder: str, vlan: tuple[int, str] | None) -> Link:
-    said = asking.attributes(folder, ATTRIBUTES, source=f"{CLASS}/*")
+def _link(reader: HostReader, name: str, folder: str, vlan: tuple[int, str] | None) -> NetlinkLink:
+    said = reader.attributes(folder, ATTRIBUTES, source=f"{CLASS}/*")
     flags = whole(said.get("flags"))
-    master = asking.link(f"{folder}/master")
-    bond = _bond(asking, folder)
+    master = reader.link(f"{folder}/master")
+    bond = _bond(reader, folder)
     carrier = None
     if flags is None or flags & ADMIN_UP:  # one that is down answers EINVAL
-        carrier = asking.attributes(folder, ("carrier",), source=f"{CLASS}/*").get("carrier")
-    return Link(
+        carrier = reader.attributes(folder, ("carrier",), source=f"{CLASS}/*").get("carrier")
+    return NetlinkLink(
         name=name,
         index=whole(said.get("ifindex")),
         type=whole(said.get("type")),
@@ -159,17 +159,17 @@ def _link(asking: Asking, name: str, folder: str, vlan: tuple[int, str] | None) 
     )
 
 
-def _bond(asking: Asking, folder: str) -> dict[str, str] | None:
+def _bond(reader: HostReader, folder: str) -> dict[str, str] | None:
     """A bond's settings; sysfs prints a word and its number ("802.3ad 4")."""
     keys = ("mode", "miimon", "xmit_hash_policy", "active_slave")
-    said = asking.attributes(f"{folder}/bonding", keys, source=f"{CLASS}/*/bonding")
+    said = reader.attributes(f"{folder}/bonding", keys, source=f"{CLASS}/*/bonding")
     return {key: said[key].split()[0] for key in keys if said.get(key)} or None
 
 
-def _vlans(asking: Asking) -> dict[str, tuple[int, str]]:
-    text = asking.text(VLANS, VLANS_LIMIT_BYTES)
+def _vlans(reader: HostReader) -> dict[str, tuple[int, str]]:
+    text = reader.text(VLANS, VLANS_LIMIT_BYTES)
     try:
         return parse_vlans(text) if text else {}
-    except Unparsable as why:
-        asking.gap(str(why))
+    except ParseError as why:
+        reader.gap(str(why))
         return {}

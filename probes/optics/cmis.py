@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from probes.optics.facts import (
     LEVELS,
-    Lane,
-    Module,
+    LaneReading,
+    ModuleReading,
     celsius,
     dbm,
     flagged,
     identifier,
-    lit,
+    lanes_in_use,
     milliamperes,
     text,
     thresholds,
@@ -43,10 +43,10 @@ def is_paged(lower: bytes) -> bool:
     return not lower[2] & FLAT
 
 
-def parse(lower: bytes, upper: bytes, pages: Mapping[int, bytes]) -> Module:
+def parse(lower: bytes, upper: bytes, pages: Mapping[int, bytes]) -> ModuleReading:
     """The module. `lower` and `upper` have 128 bytes; of `pages` those of 1, 2 and 0x11 that could be read."""
     media = _media(lower, upper)
-    said = Module(
+    said = ModuleReading(
         identifier=identifier(lower[0]),
         media=media,
         vendor=text(upper[1:17]),
@@ -87,7 +87,7 @@ def _thresholds(page: bytes, monitors: int, lane_monitors: int) -> dict[str, flo
     }
 
 
-def _lanes(page: bytes, advertised: bytes, absent: int) -> tuple[Lane, ...]:
+def _lanes(page: bytes, advertised: bytes, absent: int) -> tuple[LaneReading, ...]:
     """Lanes that the module has: bits of `absent` are those that it has not."""
     monitors = advertised[160 - 128]
     if len(page) < 128 or not monitors & 7:
@@ -98,9 +98,9 @@ def _lanes(page: bytes, advertised: bytes, absent: int) -> tuple[Lane, ...]:
         lanes,
     )
     scale = _bias_scale(monitors)
-    return lit(
+    return lanes_in_use(
         [
-            Lane(
+            LaneReading(
                 lane=lane,
                 rx_power_dbm=dbm(_word(page, RX_POWER, lane)) if monitors & 4 else None,
                 tx_power_dbm=dbm(_word(page, TX_POWER, lane)) if monitors & 2 else None,

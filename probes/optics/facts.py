@@ -21,7 +21,7 @@ IDENTIFIERS = {  # SFF-8024 table 4-1
 }
 
 
-class Lane(NamedTuple):
+class LaneReading(NamedTuple):
     """One lane as the module measures it; None: the module does not measure it."""
 
     lane: int
@@ -31,7 +31,7 @@ class Lane(NamedTuple):
     flags: tuple[str, ...] = ()
 
 
-class Module(NamedTuple):
+class ModuleReading(NamedTuple):
     """A cable or module. Thresholds are its own, by name: "rx_power_low_alarm_dbm". None: it does not say."""
 
     identifier: str | None = None
@@ -45,7 +45,7 @@ class Module(NamedTuple):
     voltage_v: float | None = None
     thresholds: Mapping[str, float] = {}
     flags: tuple[str, ...] = ()
-    lanes: tuple[Lane, ...] = ()
+    lanes: tuple[LaneReading, ...] = ()
 
 
 def identifier(code: int) -> str:
@@ -104,10 +104,11 @@ def thresholds(what: str, unit: str, raw: bytes) -> dict[str, float]:
     return {f"{what}_{level}_{unit}": made(raw[2 * at : 2 * at + 2]) for at, level in enumerate(LEVELS)}
 
 
-def lit(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
+def lanes_in_use(lanes: Sequence[LaneReading]) -> tuple[LaneReading, ...]:
     """Without lanes that do not exist: no light, no laser current, no fault (one wavelength in a module of four lanes).
 
-    >>> [each.lane for each in lit((Lane(1, -1.0, 0.5, 7.0), Lane(2, -40.0, -40.0, 0.0), Lane(3, -40.0, 0.4, 7.0)))]
+    >>> lanes = LaneReading(1, -1.0, 0.5, 7.0), LaneReading(2, -40.0, -40.0, 0.0), LaneReading(3, -40.0, 0.4, 7.0)
+    >>> [lane.lane for lane in lanes_in_use(lanes)]
     [1, 3]
     """
     return tuple(

@@ -10,21 +10,21 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
-from probes.asking import Asking
+from probes import netlink as codec
 from probes.ethtool import netlink as genl
 from probes.ethtool.probe import REPRESENTOR, family_of
-from probes.host.interface import Absent, Denied, Host, Unanswered
+from probes.host.interface import Absent, Denied, Host, ReadError
+from probes.host_reader import HostReader
 from probes.netdev import probe as netdev
 from probes.netdev.sysfs import PCI
 from probes.optics import cmis as optics_cmis
 from probes.optics import eeprom as optics_reads
-from probes.optics import sff8472 as optics_sff8472
-from probes.optics import sff8636 as optics_sff8636
+from probes.optics import sff
 from probes.optics.eeprom import CMIS, SFF8472, SFF8636, Read
-from probes.optics.facts import Module
+from probes.optics.facts import ModuleReading
 from probes.probe import Reading
 from probes.rdma import sysfs as rdma_sysfs
-from probes.text import Unparsable
+from probes.text import ParseError
 from probes.visible_interfaces import MOST_INTERFACES
 
 SECONDS = 12.0  # for all interfaces together
@@ -41,54 +41,54 @@ VIRTUAL = (
 )  # virtual functions of mlx5, as a guest sees them
 
 
-class Socket(NamedTuple):
+class ModuleSocket(NamedTuple):
     """What is plugged into the port of one interface; else why that is not known."""
 
     name: str
-    module: Module | None = None
+    module: ModuleReading | None = None
     reason: str | None = None
 
 
 class OpticsFacts(NamedTuple):
     """Interfaces by name."""
 
-    sockets: tuple[Socket, ...]
+    sockets: tuple[ModuleSocket, ...]
 
 
 def read(host: Host) -> Reading:
     """The module of every interface of a PCI device. Raises Absent where there is none."""
-    asking = Asking(host)
-    family = family_of(asking)
+    reader = HostReader(host)
+    family = family_of(reader)
     if family is None:
         raise Absent("this kernel has no ethtool netlink")
     functions = rdma_sysfs.functions(host)
-    found: list[Socket] = []
+    found: list[ModuleSocket] = []
     deadline = time.monotonic() + SECONDS
     denied: str | None = None  # why this process may not read any
-    for one in netdev.on_pci(asking)[:MOST_INTERFACES]:
+    for one in netdev.on_pci(reader)[:MOST_INTERFACES]:
         name, index, pci = one.link.name, one.link.index, one.place.pci or ""
         if index is None or REPRESENTOR.fullmatch(one.link.port_name or ""):
             continue
-        why_not = functions.get(pci) or _virtual(asking, pci)
+        why_not = functions.get(pci) or _virtual(reader, pci)
         if one.link.type == INFINIBAND:
             why_not = "the interface of an InfiniBand port cannot read a module's memory"
         elif denied:
             why_not = denied
         elif time.monotonic() > deadline:
             why_not = f"not reached: the modules before it took {SECONDS:.0f} s"
-            asking.gap(f"{name}: {why_not}")
+            reader.gap(f"{name}: {why_not}")
         if why_not:
-            found.append(Socket(name, reason=why_not))
+            found.append(ModuleSocket(name, reason=why_not))
             continue
         try:
-            found.append(_socket(asking, name, Memory(host, family, index)))
+            found.append(_socket(reader, name, Memory(host, family, index)))
         except Denied as why:
-            asking.gap(NEEDS)
+            reader.gap(NEEDS)
             denied = f"{why.code or 'EPERM'}: {NEEDS}"
-            found.append(Socket(name, reason=denied))
+            found.append(ModuleSocket(name, reason=denied))
     if not found:
         raise Absent("no interface of a PCI device that is awake")
-    return Reading(OpticsFacts(tuple(found)), asking.sources, asking.missing)
+    return Reading(OpticsFacts(tuple(found)), reader.sources, reader.missing)
 
 
 class Memory:
@@ -100,36 +100,36 @@ class Memory:
         self.index = index
 
     def bytes_of(self, part: Read) -> bytes:
-        """One part, whole. Raises Unanswered, and Unparsable where it is of another length."""
+        """One part, whole. Raises ReadError, and ParseError where it is of another length."""
         request = genl.eeprom_request(self.family, self.index, *part)
-        data = genl.parse_eeprom(self.host.netlink(genl.GENERIC, request))
+        data = genl.parse_eeprom(self.host.netlink(codec.GENERIC, request))
         if len(data) != part[2]:
-            raise Unparsable(f"ethtool: {len(data)} bytes of a module where {part[2]} were asked for")
+            raise ParseError(f"ethtool: {len(data)} bytes of a module where {part[2]} were asked for")
         return data
 
     def page(self, part: Read) -> bytes:
         """A page that not every module has: empty where it does not answer."""
         try:
             return self.bytes_of(part)
-        except (Unanswered, Unparsable):
+        except (ReadError, ParseError):
             return b""
 
 
-def module_of(memory: Memory) -> Module:
-    """What the module tells, by the layout of its memory. Raises Unanswered and Unparsable."""
+def module_of(memory: Memory) -> ModuleReading:
+    """What the module tells, by the layout of its memory. Raises ReadError and ParseError."""
     code = memory.bytes_of(optics_reads.FIRST)[0]
     if code in SFF8472:
         serial = memory.bytes_of(optics_reads.SFF8472_SERIAL)
-        more = memory.page(optics_reads.SFF8472_DIAGNOSTICS) if optics_sff8472.has_monitors(serial) else b""
-        return optics_sff8472.parse(serial, more)
+        more = memory.page(optics_reads.SFF8472_DIAGNOSTICS) if sff.has_monitors(serial) else b""
+        return sff.parse_sff8472(serial, more)
     if code not in CMIS and code not in SFF8636:
-        raise Unparsable(f"a module of kind 0x{code:02x}, whose memory is laid out in another way")
+        raise ParseError(f"a module of kind 0x{code:02x}, whose memory is laid out in another way")
     lower, upper = memory.bytes_of(optics_reads.LOWER), memory.bytes_of(optics_reads.UPPER)
     if code in SFF8636:
-        said = optics_sff8636.parse(lower, upper, {})
-        if said.media in CABLES or not optics_sff8636.is_paged(lower):
+        said = sff.parse_sff8636(lower, upper, {})
+        if said.media in CABLES or not sff.is_paged(lower):
             return said
-        return optics_sff8636.parse(lower, upper, {3: memory.page(optics_reads.SFF8636_THRESHOLDS)})
+        return sff.parse_sff8636(lower, upper, {3: memory.page(optics_reads.SFF8636_THRESHOLDS)})
     said = optics_cmis.parse(lower, upper, {})
     if said.media in CABLES or not optics_cmis.is_paged(lower):
         return said
@@ -142,32 +142,32 @@ def module_of(memory: Memory) -> Module:
     return optics_cmis.parse(lower, upper, {page: memory.page(part) for page, part in wanted.items()})
 
 
-def _socket(asking: Asking, name: str, memory: Memory) -> Socket:
+def _socket(reader: HostReader, name: str, memory: Memory) -> ModuleSocket:
     """What is plugged in, or why that is not known. Raises Denied."""
     try:
         module = module_of(memory)
     except Denied:
         raise
     except Absent as why:
-        return Socket(name, reason=why.reason)
-    except Unanswered as why:
+        return ModuleSocket(name, reason=why.reason)
+    except ReadError as why:
         if why.code not in ("EOPNOTSUPP", "EIO", "ENODEV", "EINVAL"):  # no such operation; no module plugged in
-            asking.gap(f"{name}: {why.reason}")
-        return Socket(name, reason=f"{why.code}: {_meaning(why)}")
-    except Unparsable as why:
-        asking.gap(f"{name}: {why}")
-        return Socket(name, reason=str(why))
-    asking.answered("ethtool -m")
-    return Socket(name, module)
+            reader.gap(f"{name}: {why.reason}")
+        return ModuleSocket(name, reason=f"{why.code}: {_meaning(why)}")
+    except ParseError as why:
+        reader.gap(f"{name}: {why}")
+        return ModuleSocket(name, reason=str(why))
+    reader.answered("ethtool -m")
+    return ModuleSocket(name, module)
 
 
-def _meaning(why: Unanswered) -> str:
+def _meaning(why: ReadError) -> str:
     known = {"EOPNOTSUPP": "the driver cannot read a module's memory", "EIO": "no module answers"}
     return known.get(why.code or "", why.reason)
 
 
-def _virtual(asking: Asking, pci: str) -> str | None:
+def _virtual(reader: HostReader, pci: str) -> str | None:
     """Why there is no module: a virtual function has none, and its firmware logs an error for every question."""
-    said = asking.attributes(f"{PCI}/{pci}", ("vendor", "device"), source=f"{PCI}/*")
+    said = reader.attributes(f"{PCI}/{pci}", ("vendor", "device"), source=f"{PCI}/*")
     guest = said.get("vendor") == "0x15b3" and said.get("device") in VIRTUAL
-    return "a virtual function has no module" if guest or asking.link(f"{PCI}/{pci}/physfn") else None
+    return "a virtual function has no module" if guest or reader.link(f"{PCI}/{pci}/physfn") else None

@@ -1,21 +1,176 @@
-"""Saved outputs of `ethtool -m`, found by the names of the interfaces that the source shows."""
+"""Saved outputs of `ethtool -m`, found by the names of the interfaces that the source shows.
+
+What `ethtool -m` prints of a module: SFP, QSFP and CMIS modules alike (ethtool(8)).
+"""
 
 from __future__ import annotations
 
-from probes.asking import Asking
-from probes.ethtool.saved import said
+import re
+
+from probes.ethtool.saved import parse_pairs, read_saved_interface
 from probes.host.interface import Absent, Host
-from probes.optics.ethtool_text import parse
-from probes.optics.probe import OpticsFacts, Socket
+from probes.host_reader import HostReader
+from probes.optics.eeprom import CMIS
+from probes.optics.facts import IDENTIFIERS, LEVELS, NO_LIGHT_DBM, LaneReading, ModuleReading, lanes_in_use
+from probes.optics.probe import ModuleSocket, OpticsFacts
 from probes.probe import Reading
 from probes.visible_interfaces import interfaces
+
+_CODE = re.compile(r"0x([0-9a-fA-F]{2})\b")
+_DBM = re.compile(r"(-?[0-9]{1,4}\.[0-9]{1,4}|-inf) dBm")
+_NUMBER = re.compile(r"-?[0-9]{1,6}(?:\.[0-9]{1,6})?")
+_LANE = re.compile(r"\(Chan(?:nel)? ([0-8])\)")
+_SIGNALS = {
+    "Rx loss of signal": "rx_los",
+    "Tx loss of signal": "tx_los",
+    "Rx loss of lock": "rx_lol",
+    "Tx loss of lock": "tx_lol",
+    "Tx fault": "tx_fault",
+}
+_COPPER_WORDS = (
+    *("Passive Cable", "Copper Passive", "Copper pigtail", "passive equalized"),
+    *("Copper cable unequalized", "Copper cable, unequalized"),  # SFF-8636, CMIS
+)
+_ACTIVE_WORDS = ("limiting active", "linear active", "Active Copper")
+_STATES = {
+    "ModuleLowPwr": "low_power",
+    "ModulePwrUp": "powering_up",
+    "ModuleReady": "ready",
+    "ModulePwrDn": "powering_down",
+    "ModuleFault": "fault",
+}
+_WHAT = (  # how lines begin -> what they tell; the first that fits
+    (
+        r"(?:Laser )?rx power|Rcvr signal avg optical power|Receiver signal (?:average )?(?:OMA|optical power)",
+        "rx_power",
+    ),
+    (r"Laser output power|Transmit avg optical power|Laser tx power|Tx power", "tx_power"),
+    (r"Laser (?:tx )?bias(?: current)?|Tx bias", "tx_bias"),
+    (r"Module temperature", "temperature"),
+    (r"Module (?:supply )?voltage", "voltage"),
+)
+_SUBJECT = re.compile("|".join(f"(?P<w{at}>{pattern})" for at, (pattern, _) in enumerate(_WHAT)), re.IGNORECASE)
+_LEVEL = re.compile(r"(high|low) (alarm|warning)( threshold)?", re.IGNORECASE)
+_UNITS = {"rx_power": "dbm", "tx_power": "dbm", "tx_bias": "ma", "temperature": "c", "voltage": "v"}
+
+
+def parse(text: str) -> ModuleReading | None:
+    r"""The module; None for a text that names no kind of module.
+
+    >>> said = parse("Identifier : 0x03 (SFP)\nVendor PN : UDC-2\nModule temperature : 36.75 degrees C\n")
+    >>> said.identifier, said.part, said.temperature_c
+    ('SFP', 'UDC-2', 36.75)
+    """
+    every = list(parse_pairs(text))
+    said = dict(reversed(every))  # of a key that comes twice, the first
+    code = _CODE.search(said.get("Identifier", ""))
+    if not code:
+        return None
+    media = _media([value for _, value in every], said)
+    state = next((word for key, word in _STATES.items() if key in said.get("Module State", "")), None)
+    length = said.get("Length (Copper or Active cable)") or said.get("Cable assembly length")
+    if media in ("copper", "active_copper"):
+        length = length or said.get("Length (Copper)")
+    module = ModuleReading(
+        identifier=IDENTIFIERS.get(int(code[1], 16), f"0x{code[1].lower()}"),
+        media=media,
+        vendor=said.get("Vendor name") or None,
+        part=said.get("Vendor PN") or None,
+        serial=said.get("Vendor SN") or None,
+        length_m=_number(length) or None,
+        state=state,
+    )
+    if media in ("copper", "active_copper"):
+        return module
+    return _measured(module, every, lanes_are_flagged=int(code[1], 16) not in CMIS)
+
+
+def _measured(module: ModuleReading, every: list[tuple[str, str]], lanes_are_flagged: bool) -> ModuleReading:
+    """Monitors and flags. Of CMIS modules no limits of lanes are believed to be flagged: ethtool (6.1, and its
+    source of 2025) tests the lane's number for its bit, so a flag of lane 1 is printed at lane 2, one of lane 4 never.
+    """
+    alone: dict[str, float] = {}
+    lanes: dict[int, dict[str, float]] = {}
+    flags: dict[int, list[str]] = {}
+    limits: dict[str, float] = {}
+    first = 0 if any("(Channel 0)" in key for key, _ in every) else 1  # some count from 0
+    for key, value in every:
+        if key in _SIGNALS:  # "None", or "[ Yes, No, No, No ]"
+            for lane, word in enumerate(value.strip("[] ").split(","), 1):
+                if word.strip() == "Yes":
+                    flags.setdefault(lane, []).append(_SIGNALS[key])
+        subject = _SUBJECT.match(key)
+        if not subject:
+            continue
+        what = _WHAT[int((subject.lastgroup or "w0")[1:])][1]
+        lane = int(found[1]) + 1 - first if (found := _LANE.search(key)) else 1 if _UNITS[what] in ("dbm", "ma") else 0
+        level = _LEVEL.search(key)
+        number = _value(what, value)
+        if level is None:
+            if number is not None and not lane:
+                alone[what] = number
+            elif number is not None:
+                lanes.setdefault(lane, {})[what] = number
+        elif level[3]:
+            if number is not None:
+                limits[f"{what}_{level[1].lower()}_{level[2].lower()}_{_UNITS[what]}"] = number
+        elif value.startswith("On") and (lanes_are_flagged or not lane):
+            flags.setdefault(lane, []).append(f"{what}_{level[1].lower()}_{level[2].lower()}")
+    return module._replace(
+        temperature_c=alone.get("temperature"),
+        voltage_v=alone.get("voltage"),
+        thresholds=_known(limits),
+        flags=tuple(flags.get(0, ())),
+        lanes=lanes_in_use(
+            [
+                LaneReading(
+                    lane, said.get("rx_power"), said.get("tx_power"), said.get("tx_bias"), tuple(flags.get(lane, ()))
+                )
+                for lane, said in sorted(lanes.items())
+            ]
+        ),
+    )
+
+
+def _known(limits: dict[str, float]) -> dict[str, float]:
+    """Without those of a thing whose four limits are all zero or no light: the module has none."""
+    kept = dict(limits)
+    for what, unit in _UNITS.items():
+        names = [f"{what}_{level}_{unit}" for level in LEVELS]
+        if all(limits.get(name) in (None, 0.0, NO_LIGHT_DBM) for name in names):
+            for name in names:
+                kept.pop(name, None)
+    return kept
+
+
+def _value(what: str, value: str) -> float | None:
+    if _UNITS[what] != "dbm":
+        return _number(value)
+    found = _DBM.search(value)
+    return None if not found else NO_LIGHT_DBM if found[1] == "-inf" else float(found[1])
+
+
+def _number(value: str | None) -> float | None:
+    found = _NUMBER.match(value or "")
+    return float(found[0]) if found else None
+
+
+def _media(values: list[str], said: dict[str, str]) -> str:
+    if any(word in value for value in values for word in _ACTIVE_WORDS):
+        return "active_copper"
+    if any(word in value for value in values for word in _COPPER_WORDS) or "CR4" in said.get("Transceiver type", ""):
+        return "copper"
+    known = (
+        "Laser wavelength" in said or "Laser" in said.get("Transmitter technology", "") or "VCSEL" in " ".join(values)
+    )
+    return "optical" if known else "unknown"
 
 
 def read_saved(host: Host) -> Reading:
     """The modules whose memory was printed. Raises Absent where none was."""
-    asking = Asking(host)
-    modules = ((name, said(asking, parse, "ethtool", "-m", name)) for name in interfaces(asking))
-    found = tuple(Socket(name, module) for name, module in modules if module)
+    reader = HostReader(host)
+    modules = ((name, read_saved_interface(reader, parse, "ethtool", "-m", name)) for name in interfaces(reader))
+    found = tuple(ModuleSocket(name, module) for name, module in modules if module)
     if not found:
         raise Absent("no saved output of ethtool -m")
-    return Reading(OpticsFacts(found), asking.sources, asking.missing)
+    return Reading(OpticsFacts(found), reader.sources, reader.missing)

@@ -1,20 +1,109 @@
 """PCI functions of a host from sysfs: the tree, its links, and what the config space adds where it may be read.
 
 Kernel pages: Documentation/ABI/testing/sysfs-bus-pci, sysfs-bus-pci-devices-aer_stats, sysfs-kernel-iommu_groups.
+
+The texts of sysfs attributes of a PCI function: link speeds, widths, BARs, AER counters.
+
+Kernel: Documentation/ABI/testing/sysfs-bus-pci, sysfs-bus-pci-devices-aer_stats; drivers/pci/pci-sysfs.c, probe.c.
+Every parser answers None (or leaves out) what is not as the kernel writes it, and raises nothing.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
-from probes.host.interface import Absent, Host, Unanswered
-from probes.pci.attributes import aer_counters, bars, decimal, identifier, link_speed
+from probes.host.interface import Absent, Host, ReadError
 from probes.pci.config_space import HEADER_BYTES, decode
-from probes.pci.draft import Draft, functions
-from probes.pci.facts import Acs, PciFacts, PciFunction
+from probes.pci.facts import Acs, PciFacts, PciFunction, PciFunctionBuilder, build_functions
 from probes.pci.tree import Place, bus_of, is_address, place_in_path
 from probes.probe import Probe, Reading
+
+_SPEED = re.compile(r"\s*(\d{1,4}(?:\.\d{1,3})?)\s*GT/s(?:\s+PCIe)?\s*")
+_DECIMAL = re.compile(r"\s*(-?\d{1,12})\s*")
+_ID = re.compile(r"\s*(0x[0-9a-f]{2,8})\s*", re.IGNORECASE)
+_RANGE = re.compile(r"\s*0x([0-9a-f]{1,16})\s+0x([0-9a-f]{1,16})\s+0x([0-9a-f]{1,16})\s*", re.IGNORECASE)
+_NO_BAR = "0x0000000000000000 0x0000000000000000 0x0000000000000000"
+_BARS = 6  # lines 0..5 of `resource`; then come the ROM, the VFs' BARs and bridge windows
+
+
+@lru_cache(maxsize=64)
+def link_speed(text: str) -> float | None:
+    """GT/s of `current_link_speed`, `max_link_speed`, in the forms of all kernels; None for "Unknown" too.
+
+    >>> link_speed("32.0 GT/s PCIe"), link_speed("8 GT/s"), link_speed("Unknown speed")
+    (32.0, 8.0, None)
+    """
+    match = _SPEED.fullmatch(text)
+    return float(match.group(1)) if match else None
+
+
+@lru_cache(maxsize=512)
+def decimal(text: str) -> int | None:
+    """A number as `numa_node`, `current_link_width` or `sriov_numvfs` hold it.
+
+    >>> decimal("-1"), decimal("16\\n"), decimal("")
+    (-1, 16, None)
+    """
+    match = _DECIMAL.fullmatch(text)
+    return int(match.group(1)) if match else None
+
+
+@lru_cache(maxsize=512)
+def identifier(text: str) -> str | None:
+    """`class`, `vendor`, `device` and the like, in lower case.
+
+    >>> identifier("0x030200"), identifier("0x10DE\\n"), identifier("10de")
+    ('0x030200', '0x10de', None)
+    """
+    match = _ID.fullmatch(text)
+    return match.group(1).lower() if match else None
+
+
+def bars(text: str) -> dict[str, int] | None:
+    """BAR number -> bytes, from `resource`; BARs that the function lacks are left out, None where no line is read.
+
+    >>> bars("0x0000000096000000 0x0000000096ffffff 0x0000000000140204\\n0x0 0x0 0x0")
+    {'0': 16777216}
+    """
+    found = {}
+    read = False
+    for number, line in enumerate(text.splitlines()[:_BARS]):
+        if line == _NO_BAR:
+            read = True
+            continue
+        match = _RANGE.fullmatch(line)
+        if match is None:
+            continue
+        read = True
+        start, end, flags = (int(part, 16) for part in match.groups())
+        if flags and end > start:
+            found[str(number)] = end - start + 1
+    return found if read else None
+
+
+def aer_counters(text: str) -> dict[str, int] | None:
+    """Error name -> count since boot, from `aer_dev_correctable` and its kin; None where no line is read.
+
+    >>> aer_counters("RxErr 3\\nReceiver Error 2\\nTOTAL_ERR_COR 3")
+    {'RxErr': 3, 'Receiver Error': 2, 'TOTAL_ERR_COR': 3}
+    """
+    return dict(_counted(text)) or None
+
+
+@lru_cache(maxsize=256)
+def _counted(text: str) -> tuple[tuple[str, int], ...]:
+    """Nearly all functions of a host say the same: nothing was counted."""
+    found = {}
+    for line in text.splitlines():
+        name, _, count = line.strip().rpartition(" ")
+        number = decimal(count)
+        if name and number is not None:
+            found[name.strip()] = number
+    return tuple(found.items())
+
 
 __all__ = ["PROBE", "Acs", "PciFacts", "PciFunction", "read_pci"]
 
@@ -62,12 +151,12 @@ def read_pci(host: Host) -> Reading:
             if None in model or not names.get(model):
                 names[model] = _names(host, draft.address)
             fields.update(names[model])
-    facts = PciFacts(functions(drafts))
+    facts = PciFacts(build_functions(drafts))
     sources = (f"{DEVICES}/*", f"{SLOTS}/*/address", f"{IOMMU_GROUPS}/*/type")
     return Reading(facts, sources, _missing(facts.functions))
 
 
-PROBE = Probe("pci", read_pci)
+PROBE = Probe("pci", read_pci, gives=("pci", "pci_sysfs"))
 
 
 def _found(host: Host) -> dict[str, tuple[list[str], Place]]:
@@ -92,29 +181,29 @@ def _found(host: Host) -> dict[str, tuple[list[str], Place]]:
 def _names_in(host: Host, path: str) -> list[str]:
     try:
         return host.listdir(path)
-    except Unanswered:
+    except ReadError:
         return []
 
 
 def _answer(ask: Callable[[str], str], path: str) -> str | None:
     try:
         return ask(path)
-    except Unanswered:
+    except ReadError:
         return None
 
 
-def _draft(host: Host, address: str, folders: list[str], place: Place) -> Draft:
-    draft = Draft(address, place=place)
+def _draft(host: Host, address: str, folders: list[str], place: Place) -> PciFunctionBuilder:
+    draft = PciFunctionBuilder(address, place=place)
     try:
         _fill(host, draft, folders)
     except Absent:
         draft.fields["vanished"] = True  # it was listed a moment ago
-    except Unanswered:
+    except ReadError:
         pass  # a folder that may not be entered tells nothing
     return draft
 
 
-def _fill(host: Host, draft: Draft, folders: list[str]) -> None:
+def _fill(host: Host, draft: PciFunctionBuilder, folders: list[str]) -> None:
     """Read one function: how it is powered comes first, and decides whether the device may be reached at all."""
     fields = draft.fields
     power = _answers(host, folders, _POWER)
@@ -123,7 +212,7 @@ def _fill(host: Host, draft: Draft, folders: list[str]) -> None:
     fields["asleep"] = asleep
     names = _IN_MEMORY + (() if host.live else _BEHIND_A_LOCK) + (() if asleep else _FROM_DEVICE)
     answers = _answers(host, folders, names)
-    fields["vanished"] = any(isinstance(answer, Unanswered) and answer.code == "ENODEV" for answer in answers.values())
+    fields["vanished"] = any(isinstance(answer, ReadError) and answer.code == "ENODEV" for answer in answers.values())
     _add_attributes(fields, answers)
     _add_links(host, fields, folders)
     if fields["virtual_functions"] is None and fields["virtual_functions_supported"] is not None:
@@ -133,14 +222,16 @@ def _fill(host: Host, draft: Draft, folders: list[str]) -> None:
         _add_registers(draft, answers)
 
 
-def _answers(host: Host, folders: list[str], names: tuple[str, ...]) -> dict[str, bytes | Unanswered]:
-    found: dict[str, bytes | Unanswered] = {}
+def _answers(host: Host, folders: list[str], names: tuple[str, ...]) -> Mapping[str, bytes | ReadError]:
+    if len(folders) == 1:
+        return host.attributes(folders[0], names)
+    found: dict[str, bytes | ReadError] = {}
     for folder in folders:
         found |= host.attributes(folder, names)
     return found
 
 
-def _add_attributes(fields: dict[str, Any], answers: Mapping[str, bytes | Unanswered]) -> None:
+def _add_attributes(fields: dict[str, Any], answers: Mapping[str, bytes | ReadError]) -> None:
     for field, name in (
         ("class_code", "class"),
         ("vendor", "vendor"),
@@ -167,13 +258,13 @@ def _add_links(host: Host, fields: dict[str, Any], folders: list[str]) -> None:
     fields["iommu_group"] = decimal(fields["iommu_group"] or "")
 
 
-def _add_registers(draft: Draft, answers: Mapping[str, bytes | Unanswered]) -> None:
+def _add_registers(draft: PciFunctionBuilder, answers: Mapping[str, bytes | ReadError]) -> None:
     """The link as the kernel reads it, and config space for what the kernel does not say."""
     fields = draft.fields
     for end in ("current", "max"):
         fields[f"{end}_link_speed_gt_s"] = link_speed(_text(answers, f"{end}_link_speed") or "")
         fields[f"{end}_link_width"] = decimal(_text(answers, f"{end}_link_width") or "")
-    errors = [answer.code for name in _LINK if isinstance(answer := answers.get(name), Unanswered)]
+    errors = [answer.code for name in _LINK if isinstance(answer := answers.get(name), ReadError)]
     fields["link_error"] = next((code for code in errors if code and code != "ENODEV"), None)
     config = answers.get("config")
     if isinstance(config, bytes):
@@ -188,18 +279,18 @@ def _slots(host: Host) -> dict[str, str]:
     for name in _names_in(host, SLOTS):
         try:
             found.setdefault(host.read(f"{SLOTS}/{name}/address").decode("ascii", "replace").strip(), name)
-        except Unanswered:
+        except ReadError:
             continue
     return found
 
 
-def _iommu_types(host: Host, drafts: Iterable[Draft]) -> dict[int | None, str]:
+def _iommu_types(host: Host, drafts: Iterable[PciFunctionBuilder]) -> dict[int | None, str]:
     """IOMMU group -> "DMA", "DMA-FQ", "identity"; kernels before 5.11 do not say."""
     found: dict[int | None, str] = {}
     for group in sorted({group for draft in drafts if (group := draft.fields.get("iommu_group")) is not None}):
         try:
             found[group] = host.read(f"{IOMMU_GROUPS}/{group}/type").decode("ascii", "replace").strip()
-        except Unanswered:
+        except ReadError:
             continue
     return found
 
@@ -207,7 +298,7 @@ def _iommu_types(host: Host, drafts: Iterable[Draft]) -> dict[int | None, str]:
 def _names(host: Host, address: str) -> dict[str, str | None]:
     try:
         properties = host.udev(f"{DEVICES}/{address}")
-    except Unanswered:
+    except ReadError:
         return {}
     return {
         "name": properties.get("ID_MODEL_FROM_DATABASE"),
@@ -220,7 +311,7 @@ def _link_name(host: Host, path: str) -> str | None:
     return text and text.rstrip("/").rsplit("/", 1)[-1]
 
 
-def _text(answers: Mapping[str, bytes | Unanswered], name: str) -> str | None:
+def _text(answers: Mapping[str, bytes | ReadError], name: str) -> str | None:
     answer = answers.get(name)
     return answer.decode("utf-8", "replace").strip() if isinstance(answer, bytes) else None
 

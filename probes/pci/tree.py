@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Mapping
 
-from probes.text import Unparsable
+from probes.text import ParseError
 
 Place = tuple[
     str | None, str | None
@@ -18,14 +18,14 @@ _ROOT = re.compile(r"pci([0-9a-f]{4,8}:[0-9a-f]{2})")
 
 
 def address_key(address: str) -> tuple[int, int, int, int]:
-    """Domain, bus, device, function as numbers: what addresses are sorted by. Raises Unparsable.
+    """Domain, bus, device, function as numbers: what addresses are sorted by. Raises ParseError.
 
     >>> address_key("10000:e1:00.0")
     (65536, 225, 0, 0)
     """
     match = _ADDRESS.fullmatch(address)
     if match is None:
-        raise Unparsable(f"not a PCI address: {address[:40]!r}")
+        raise ParseError(f"not a PCI address: {address[:40]!r}")
     domain, bus, device, function = match.groups()
     return int(domain, 16), int(bus, 16), int(device, 16), int(function)
 

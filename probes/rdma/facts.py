@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 
-class Gid(NamedTuple):
+class GidEntry(NamedTuple):
     """One used entry of a GID table (empty ones are left out)."""
 
     index: int  # type: ignore[assignment]  # hides tuple.index, which no fact needs
@@ -30,7 +30,7 @@ class RdmaPort(NamedTuple):
     sm_lid: int | None = None
     active_mtu: int | None = None  # only ibv_devinfo says it
     port_guid: str | None = None  # "b83f:d203:0012:3456"; sysfs: the lower half of GID 0 (InfiniBand only)
-    gids: tuple[Gid, ...] = ()
+    gids: tuple[GidEntry, ...] = ()
     gids_known: bool = False  # True: the whole table was read, so an empty `gids` means none
     pkeys: tuple[str, ...] = ()  # "0xffff"; empty entries left out
     netdevs: tuple[str, ...] = ()

@@ -1,4 +1,7 @@
-"""Parses the output of `ibstat` (infiniband-diags): every channel adapter with its ports."""
+"""Parses the output of `ibstat` (infiniband-diags): every channel adapter with its ports.
+
+Parses the output of `ibstatus` (infiniband-diags): a paragraph a port, values as sysfs prints them.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ import re
 from dataclasses import dataclass, field
 
 from probes.rdma import normalize as rdma_words
-from probes.rdma.facts import RdmaDevice, RdmaPort
-from probes.rdma.normalize import Parsed
-from probes.text import Unparsable
+from probes.rdma.facts import GidEntry, RdmaDevice, RdmaPort
+from probes.rdma.normalize import ParsedTool
+from probes.text import ParseError
 
 _ADAPTER = re.compile(rf"CA '({rdma_words.NAME})'")
 _PORT = re.compile(r"Port ([0-9]{1,3}):")
@@ -17,14 +20,14 @@ _COMMENT = re.compile(r"\s#")
 
 
 @dataclass
-class _Adapter:
+class _IbstatAdapter:
     name: str
     said: dict[str, str] = field(default_factory=dict)
     ports: dict[int, dict[str, str]] = field(default_factory=dict)
 
 
-def parse_ibstat(text: str) -> Parsed:
-    """Every adapter that the text names; of one that is named twice, the later. Raises Unparsable without any.
+def parse_ibstat(text: str) -> ParsedTool:
+    """Every adapter that the text names; of one that is named twice, the later. Raises ParseError without any.
 
     >>> said = parse_ibstat("CA 'mlx5_0'\\n\\tNumber of ports: 1\\n\\tPort 1:\\n\\t\\tState: Active\\n")
     >>> said.devices[0].ports[0].state, said.cut
@@ -32,23 +35,23 @@ def parse_ibstat(text: str) -> Parsed:
     """
     adapters = _adapters(text)
     if not adapters:
-        raise Unparsable("ibstat: no line \"CA '...'\"")
+        raise ParseError("ibstat: no line \"CA '...'\"")
     cut = [note for adapter in adapters.values() for note in _cut(adapter)]
     if ended := _ENDED.search(text):  # at a device that it could not read: those behind it are not told
         cut.append(f"ibstat: it ended early: {ended[1].strip()[:160]}")
-    return Parsed(tuple(_device(adapter) for adapter in adapters.values()), tuple(cut))
+    return ParsedTool(tuple(_device(adapter) for adapter in adapters.values()), tuple(cut))
 
 
-def _adapters(text: str) -> dict[str, _Adapter]:
+def _adapters(text: str) -> dict[str, _IbstatAdapter]:
     """The indentation says nothing: mail programs lose it."""
-    adapters: dict[str, _Adapter] = {}
-    current: _Adapter | None = None
+    adapters: dict[str, _IbstatAdapter] = {}
+    current: _IbstatAdapter | None = None
     said: dict[str, str] = {}
     lines, rest = rdma_words.whole_lines(text)
     for line in [*lines, *_if_last_of_port(rest)]:
         bare = line.strip()
         if match := _ADAPTER.fullmatch(bare):
-            current = adapters[match[1]] = _Adapter(match[1])
+            current = adapters[match[1]] = _IbstatAdapter(match[1])
             said = current.said
         elif current and (match := _PORT.fullmatch(bare)):
             said = current.ports[int(match[1])] = {}
@@ -65,7 +68,7 @@ def _if_last_of_port(line: str) -> list[str]:
     return [line] if key == "Link layer" and rdma_words.link_layer(value) else []
 
 
-def _cut(adapter: _Adapter) -> list[str]:
+def _cut(adapter: _IbstatAdapter) -> list[str]:
     notes = [
         f"ibstat: {adapter.name} port {number} is cut off"
         for number, said in adapter.ports.items()
@@ -77,7 +80,7 @@ def _cut(adapter: _Adapter) -> list[str]:
     return notes
 
 
-def _device(adapter: _Adapter) -> RdmaDevice:
+def _device(adapter: _IbstatAdapter) -> RdmaDevice:
     said = adapter.said
     return RdmaDevice(
         name=adapter.name,
@@ -100,4 +103,64 @@ def _port(number: int, said: dict[str, str]) -> RdmaPort:
         lid=rdma_words.number(said.get("Base lid")),
         sm_lid=rdma_words.number(said.get("SM lid")),
         port_guid=rdma_words.guid(said.get("Port GUID")),
+    )
+
+
+_HEADER = re.compile(rf"[Ii]nfini[Bb]and device '({rdma_words.NAME})' port ([0-9]{{1,3}}) status:")
+
+
+def parse_ibstatus(text: str) -> ParsedTool:
+    """Every port that the text names, by device. Raises ParseError without any.
+
+    >>> parse_ibstatus("Infiniband device 'mlx5_0' port 1 status:\\n\\trate:\\t\\t 100 Gb/sec (4X EDR)\\n"
+    ...                "\\tlink_layer:\\t InfiniBand\\n").devices[0].ports[0].rate_text
+    '100 Gb/sec (4X EDR)'
+    """
+    paragraphs = _paragraphs(text)
+    if not paragraphs:
+        raise ParseError("ibstatus: no line \"Infiniband device '...' port N status:\"")
+    ports: dict[str, list[RdmaPort]] = {}
+    for (name, number), said in sorted(paragraphs.items()):
+        ports.setdefault(name, []).append(_port_of_status(number, said))
+    devices = [RdmaDevice(name, software=rdma_words.is_software(name), ports=tuple(of)) for name, of in ports.items()]
+    cut = [
+        f"ibstatus: {name} port {number} is cut off"
+        for (name, number), said in paragraphs.items()
+        if rdma_words.link_layer(said.get("link_layer")) is None
+    ]
+    return ParsedTool(tuple(devices), tuple(cut))
+
+
+def _paragraphs(text: str) -> dict[tuple[str, int], dict[str, str]]:
+    paragraphs: dict[tuple[str, int], dict[str, str]] = {}
+    said: dict[str, str] | None = None
+    lines, rest = rdma_words.whole_lines(text)
+    for line in [*lines, *_if_last_of_status(rest)]:
+        bare = line.strip()
+        if match := _HEADER.fullmatch(bare):
+            said = paragraphs[match[1], int(match[2])] = {}
+        elif said is not None:
+            key, colon, value = bare.partition(":")
+            if colon:
+                said.setdefault(key.strip(), value.strip())
+    return paragraphs
+
+
+def _if_last_of_status(line: str) -> list[str]:
+    """The unended last line, where it is the one that ends a port and is itself whole."""
+    key, _, value = line.strip().partition(":")
+    return [line] if key == "link_layer" and rdma_words.link_layer(value) else []
+
+
+def _port_of_status(number: int, said: dict[str, str]) -> RdmaPort:
+    default = rdma_words.gid(said.get("default gid"))
+    return RdmaPort(
+        port=number,
+        link_layer=rdma_words.link_layer(said.get("link_layer")),
+        state=rdma_words.state(said.get("state")),
+        phys_state=rdma_words.physical_state(said.get("phys state")),
+        rate_text=said.get("rate") or None,
+        lid=rdma_words.number(said.get("base lid")),
+        sm_lid=rdma_words.number(said.get("sm lid")),
+        gids=(GidEntry(0, default),) if default else (),
     )

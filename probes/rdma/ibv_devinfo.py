@@ -6,10 +6,9 @@ import re
 from dataclasses import dataclass, field
 
 from probes.rdma import normalize as rdma_words
-from probes.rdma.facts import Gid, RdmaDevice, RdmaPort
-from probes.rdma.link_rate import rate_text
-from probes.rdma.normalize import Parsed
-from probes.text import Unparsable
+from probes.rdma.facts import GidEntry, RdmaDevice, RdmaPort
+from probes.rdma.normalize import ParsedTool, rate_text
+from probes.text import ParseError
 
 _REFUSED = re.compile(r"^[ \t]{0,8}Failed to open device", re.MULTILINE)
 _GID = re.compile(r"GID\[\s*([0-9]{1,4})\]")
@@ -22,21 +21,21 @@ _SOFTWARE_VENDORS = frozenset({"0xffffff", "0x626d74"})  # what soft RoCE and so
 
 
 @dataclass
-class _Port:
+class _DevinfoPort:
     said: dict[str, str] = field(default_factory=dict)
-    gids: dict[int, Gid] = field(default_factory=dict)
+    gids: dict[int, GidEntry] = field(default_factory=dict)
 
 
 @dataclass
 class _Device:
     name: str
     said: dict[str, str] = field(default_factory=dict)
-    ports: dict[int, _Port] = field(default_factory=dict)
+    ports: dict[int, _DevinfoPort] = field(default_factory=dict)
     homeless: bool = False  # lines of a port whose own line is missing
 
 
-def parse_ibv_devinfo(text: str) -> Parsed:
-    """Every device that the text names. With -v also rates and GIDs. Raises Unparsable without any.
+def parse_ibv_devinfo(text: str) -> ParsedTool:
+    """Every device that the text names. With -v also rates and GIDs. Raises ParseError without any.
 
     >>> port = parse_ibv_devinfo("hca_id:\\tmlx5_0\\n\\tphys_port_cnt:\\t1\\n\\t\\tport:\\t1\\n"
     ...     "\\t\\t\\tstate:\\t\\tPORT_ACTIVE (4)\\n\\t\\t\\tactive_mtu:\\t1024 (3)\\n").devices[0].ports[0]
@@ -46,24 +45,24 @@ def parse_ibv_devinfo(text: str) -> Parsed:
     lines, rest = rdma_words.whole_lines(text)
     devices = _devices([*lines, *_if_whole(rest)])
     if not devices:
-        raise Unparsable('ibv_devinfo: no line "hca_id: ..."')
+        raise ParseError('ibv_devinfo: no line "hca_id: ..."')
     unended = next(reversed(devices)) if rest or lines[-1].strip() else None  # a blank line ends each device
     cut = [note for device in devices.values() for note in _cut(device)]
     if refused := len(_REFUSED.findall(text)):
         cut.append(f"ibv_devinfo: {refused} device{'s'[: refused != 1]} could not be opened")
-    return Parsed(tuple(_made(device, device.name != unended) for device in devices.values()), tuple(cut))
+    return ParsedTool(tuple(_build_devices(device, device.name != unended) for device in devices.values()), tuple(cut))
 
 
-def parse_ibv_devices(text: str) -> Parsed:
-    """Names and node GUIDs. Raises Unparsable where there is neither a device nor the table's head.
+def parse_ibv_devices(text: str) -> ParsedTool:
+    """Names and node GUIDs. Raises ParseError where there is neither a device nor the table's head.
 
     >>> parse_ibv_devices("    device\\t node GUID\\n    mlx5_0\\t ec0d9a0300d3730b\\n").devices[0].node_guid
     'ec0d:9a03:00d3:730b'
     """
     rows = [match for line in text.splitlines() if (match := _LISTED.fullmatch(line.strip()))]
     if not rows and "node GUID" not in text:
-        raise Unparsable("ibv_devices: no table of devices")
-    return Parsed(
+        raise ParseError("ibv_devices: no table of devices")
+    return ParsedTool(
         tuple(
             RdmaDevice(row[1], node_guid=rdma_words.guid(row[2]), software=rdma_words.is_software(row[1]))
             for row in rows
@@ -74,7 +73,7 @@ def parse_ibv_devices(text: str) -> Parsed:
 def _devices(lines: list[str]) -> dict[str, _Device]:
     devices: dict[str, _Device] = {}
     device: _Device | None = None
-    port: _Port | None = None
+    port: _DevinfoPort | None = None
     for line in lines:
         key, colon, value = (part.strip() for part in line.partition(":"))
         if not colon:
@@ -84,7 +83,7 @@ def _devices(lines: list[str]) -> dict[str, _Device]:
         elif device is None:
             continue
         elif key == "port" and (number := rdma_words.number(value)) is not None:
-            port = device.ports.setdefault(number, _Port())
+            port = device.ports.setdefault(number, _DevinfoPort())
         elif match := _GID.fullmatch(key):
             device.homeless |= port is None
             entry = _gid(int(match[1]), value)
@@ -103,10 +102,10 @@ def _if_whole(line: str) -> list[str]:
     return [line] if typed or (key == "link_layer" and rdma_words.link_layer(value)) else []
 
 
-def _gid(index: int, value: str) -> Gid | None:
+def _gid(index: int, value: str) -> GidEntry | None:
     address, _, kind = (part.strip() for part in value.partition(","))
     gid = rdma_words.gid(address)
-    return Gid(index, gid, kind if kind in _GID_TYPES else None) if gid else None
+    return GidEntry(index, gid, kind if kind in _GID_TYPES else None) if gid else None
 
 
 def _cut(device: _Device) -> list[str]:
@@ -123,7 +122,7 @@ def _cut(device: _Device) -> list[str]:
     return notes
 
 
-def _made(device: _Device, ended: bool) -> RdmaDevice:
+def _build_devices(device: _Device, ended: bool) -> RdmaDevice:
     said = device.said
     part = rdma_words.number(said.get("vendor_part_id"))
     soft = said.get("vendor_id") in _SOFTWARE_VENDORS or rdma_words.is_software(device.name)
@@ -141,7 +140,7 @@ def _made(device: _Device, ended: bool) -> RdmaDevice:
     )
 
 
-def _port(number: int, port: _Port, ended: bool) -> RdmaPort:
+def _port(number: int, port: _DevinfoPort, ended: bool) -> RdmaPort:
     said = port.said
     return RdmaPort(
         port=number,

@@ -12,12 +12,12 @@ from sys import byteorder
 from typing import NamedTuple
 
 from probes import netlink
-from probes.asking import Asking
-from probes.host.interface import Absent, Failed, Host, Unanswered
+from probes.host.interface import Absent, Failed, Host, ReadError
+from probes.host_reader import HostReader
 from probes.netdev.probe import natural
 from probes.netlink import IS_DUMP, IS_REQUEST, attribute, attributes
 from probes.probe import Reading
-from probes.text import Unparsable
+from probes.text import ParseError
 
 RDMA = 20  # NETLINK_RDMA
 GET, PORT_GET, SYSTEM_GET = (5 << 10 | command for command in (1, 5, 6))  # RDMA_NL_NLDEV, RDMA_NLDEV_CMD_*
@@ -47,21 +47,21 @@ class RdmaNetlinkFacts(NamedTuple):
 
 
 def read(host: Host) -> Reading:
-    """All of it. Raises Unanswered; Absent where the kernel has no RDMA netlink and no output is saved."""
-    asking = Asking(host)
+    """All of it. Raises ReadError; Absent where the kernel has no RDMA netlink and no output is saved."""
+    reader = HostReader(host)
     try:
-        payloads = _ask(asking, GET, "RDMA_NLDEV_CMD_GET")
-    except Unanswered as why:
-        facts = _saved(asking)
+        payloads = _ask(reader, GET, "RDMA_NLDEV_CMD_GET")
+    except ReadError as why:
+        facts = _saved(reader)
         if facts is None:
             if why.code == "EPROTONOSUPPORT":
                 raise Absent("RDMA netlink is not there: the kernel module ib_core is not loaded") from why
             raise
-        return Reading(facts, asking.sources, asking.missing)
+        return Reading(facts, reader.sources, reader.missing)
     found = parse_devices(payloads)
-    devices = tuple(_with_ports(asking, index, device) for index, device in found[:MOST_DEVICES])
-    facts = RdmaNetlinkFacts(tuple(sorted(devices, key=lambda d: natural(d.name))), _namespaces(asking))
-    return Reading(facts, asking.sources, asking.missing)
+    devices = tuple(_with_ports(reader, index, device) for index, device in found[:MOST_DEVICES])
+    facts = RdmaNetlinkFacts(tuple(sorted(devices, key=lambda d: natural(d.name))), _namespaces(reader))
+    return Reading(facts, reader.sources, reader.missing)
 
 
 def question(kind: int, device: int | None = None) -> bytes:
@@ -117,36 +117,36 @@ def parse_dev(text: str) -> tuple[NetlinkDevice, ...]:
     return tuple(sorted(found.values(), key=lambda device: natural(device.name)))
 
 
-def _with_ports(asking: Asking, index: int, device: NetlinkDevice) -> NetlinkDevice:
+def _with_ports(reader: HostReader, index: int, device: NetlinkDevice) -> NetlinkDevice:
     try:
-        return device._replace(interfaces=parse_ports(_ask(asking, PORT_GET, "RDMA_NLDEV_CMD_PORT_GET", index)))
-    except Unanswered as why:
-        asking.gap(f"ports of {device.name}: {why.reason}")
+        return device._replace(interfaces=parse_ports(_ask(reader, PORT_GET, "RDMA_NLDEV_CMD_PORT_GET", index)))
+    except ReadError as why:
+        reader.gap(f"ports of {device.name}: {why.reason}")
         return device
 
 
-def _namespaces(asking: Asking) -> str | None:
+def _namespaces(reader: HostReader) -> str | None:
     try:
-        payloads = _ask(asking, SYSTEM_GET, "RDMA_NLDEV_CMD_SYS_GET")
+        payloads = _ask(reader, SYSTEM_GET, "RDMA_NLDEV_CMD_SYS_GET")
         mode = _number(_attributes(payloads[0]).get(NAMESPACE_MODE)) if payloads else None
-    except Unanswered as why:
-        asking.gap(f"namespaces: {why.reason}")
+    except ReadError as why:
+        reader.gap(f"namespaces: {why.reason}")
         return None
     return None if mode is None else MODES.get(mode)
 
 
-def _ask(asking: Asking, kind: int, name: str, device: int | None = None) -> list[bytes]:
-    """Payloads of the answer's messages. Raises Unanswered."""
+def _ask(reader: HostReader, kind: int, name: str, device: int | None = None) -> list[bytes]:
+    """Payloads of the answer's messages. Raises ReadError."""
     try:
-        answer = netlink.messages(asking.host.netlink(RDMA, question(kind, device)))
-    except Unparsable as why:
+        answer = netlink.messages(reader.host.netlink(RDMA, question(kind, device)))
+    except ParseError as why:
         raise Failed(f"{name}: {why}") from why
-    asking.answered(f"RDMA netlink {name}")
+    reader.answered(f"RDMA netlink {name}")
     return [message.payload for message in answer if message.type == kind]
 
 
-def _saved(asking: Asking) -> RdmaNetlinkFacts | None:
-    outputs = {argv: asking.output(*argv) for argv in SAVED_SYSTEM + SAVED_DEVICES if asking.host.has_output(*argv)}
+def _saved(reader: HostReader) -> RdmaNetlinkFacts | None:
+    outputs = {argv: reader.output(*argv) for argv in SAVED_SYSTEM + SAVED_DEVICES if reader.host.has_output(*argv)}
     if not outputs:
         return None
     devices = next((found for argv in SAVED_DEVICES if (found := parse_dev(outputs.get(argv) or ""))), ())
@@ -157,7 +157,7 @@ def _saved(asking: Asking) -> RdmaNetlinkFacts | None:
 def _attributes(payload: bytes) -> dict[int, bytes]:
     try:
         return attributes(payload)
-    except Unparsable as why:
+    except ParseError as why:
         raise Failed(f"RDMA netlink: {why}") from why
 
 

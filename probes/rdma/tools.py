@@ -2,32 +2,98 @@
 
 Tools: infiniband-diags (ibstat, ibstatus), rdma-core (ibv_devinfo, ibv_devices), iproute2 (rdma), MLNX_OFED
 (ibdev2netdev, show_gids). All of them read the same sysfs and verbs, so they may complete each other.
+
+Parses the output of `rdma link` (iproute2): a line a port.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import TypeVar
 
-from probes.asking import Asking
 from probes.host.commands import RDMA
-from probes.host.interface import Absent, Failed, Host, Unanswered
+from probes.host.interface import Absent, Failed, Host, ReadError
+from probes.host_reader import HostReader
 from probes.probe import Reading
 from probes.rdma import normalize as rdma_words
-from probes.rdma.facts import Gid, RdmaDevice, RdmaFacts, RdmaPort
-from probes.rdma.ibdev2netdev import parse_ibdev2netdev
-from probes.rdma.ibstat import parse_ibstat
-from probes.rdma.ibstatus import parse_ibstatus
+from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort
+from probes.rdma.ibstat import parse_ibstat, parse_ibstatus
 from probes.rdma.ibv_devinfo import parse_ibv_devices, parse_ibv_devinfo
-from probes.rdma.normalize import Parsed
-from probes.rdma.rdma_link import parse_rdma_link
-from probes.rdma.show_gids import parse_show_gids
-from probes.text import Unparsable
+from probes.rdma.normalize import ParsedTool
+from probes.rdma.ofed_scripts import parse_ibdev2netdev, parse_show_gids
+from probes.text import ParseError
 
-Row = TypeVar("Row", RdmaDevice, RdmaPort, Gid)
+_LINK = re.compile(rf"(?:link|[0-9]{{1,4}}/[0-9]{{1,4}}:)\s+({rdma_words.NAME})/([0-9]{{1,4}}):?(?:\s|$)")
+_KEYS = frozenset({"state", "physical_state", "netdev", "lid", "sm_lid"})
+
+
+def parse_rdma_link(text: str) -> ParsedTool:
+    """Every port that the text names, by device. Raises ParseError without any.
+
+    >>> parse_rdma_link("link roceo1/1 state ACTIVE physical_state LINK_UP netdev eno1\\n").devices[0].ports[0].netdevs
+    ('eno1',)
+    >>> parse_rdma_link("link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 7 sm_lid 1 lmc 0 state INIT "
+    ...                 "physical_state LINK_UP\\n").devices[0].ports[0].lid
+    7
+    """
+    ports: dict[str, dict[int, RdmaPort]] = {}
+    cut = []
+    for line in _unwrapped(text):
+        match = _LINK.match(line)
+        if not match:
+            continue
+        name, number = match[1], int(match[2])
+        port = _port(number, line[match.end() :].split())
+        ports.setdefault(name, {})[number] = port
+        if port.state is None or port.phys_state is None:
+            cut.append(f"rdma link: {name}/{number} is cut off")
+    if not ports:
+        raise ParseError('rdma link: no line "link DEVICE/PORT ..."')
+    devices = [
+        RdmaDevice(name, software=rdma_words.is_software(name), ports=tuple(port for _, port in sorted(of.items())))
+        for name, of in ports.items()
+    ]
+    return ParsedTool(tuple(devices), tuple(cut))
+
+
+def _unwrapped(text: str) -> list[str]:
+    """One line a link: mail programs wrap them, and `-d` prints capabilities below. A blank line ends a link."""
+    whole: list[list[str]] = []
+    open_ = False
+    for line in text.splitlines():
+        bare = line.strip()
+        if _LINK.match(bare):
+            whole.append([bare])
+            open_ = True
+        elif not bare:
+            open_ = False
+        elif open_:
+            whole[-1].append(bare)
+    return [" ".join(parts) for parts in whole]
+
+
+def _port(number: int, words: list[str]) -> RdmaPort:
+    said: dict[str, str] = {}
+    for key, value in pairwise(words):
+        if key in _KEYS and value not in _KEYS:
+            said.setdefault(key, value)
+    return RdmaPort(
+        port=number,
+        link_layer=rdma_words.link_layer("InfiniBand") if "subnet_prefix" in words else None,  # no other port has one
+        state=rdma_words.state(said.get("state")),
+        phys_state=rdma_words.physical_state(said.get("physical_state")),
+        lid=rdma_words.number(said.get("lid")),
+        sm_lid=rdma_words.number(said.get("sm_lid")),
+        netdevs=(said["netdev"],) if "netdev" in said else (),
+    )
+
+
+Row = TypeVar("Row", RdmaDevice, RdmaPort, GidEntry)
 
 # Where two tools say the same thing, the one above is believed: it prints more of it, or prints it rawer.
-TOOLS: tuple[tuple[tuple[str, ...], Callable[[str], Parsed]], ...] = (
+TOOLS: tuple[tuple[tuple[str, ...], Callable[[str], ParsedTool]], ...] = (
     (("ibstatus",), parse_ibstatus),
     (("ibv_devinfo", "-v"), parse_ibv_devinfo),
     (("ibv_devinfo",), parse_ibv_devinfo),
@@ -44,7 +110,7 @@ TOOLS: tuple[tuple[tuple[str, ...], Callable[[str], Parsed]], ...] = (
 def read(host: Host) -> Reading:
     """`RdmaFacts` of all outputs that there are. Raises Absent without any, Failed where none can be understood."""
     said: list[tuple[RdmaDevice, ...]] = []
-    ask = Asking(host)
+    ask = HostReader(host)
     for argv, parse in TOOLS:
         if argv not in RDMA and not host.has_output(*argv):
             continue
@@ -52,7 +118,7 @@ def read(host: Host) -> Reading:
             parsed = _asked(host, argv, parse)
         except Absent:
             continue
-        except Unanswered as why:
+        except ReadError as why:
             ask.gap(why.reason)
             continue
         said.append(parsed.devices)
@@ -63,13 +129,13 @@ def read(host: Host) -> Reading:
         raise Failed(ask.missing)
     if not said:
         raise Absent("no output of ibstat, ibstatus, ibv_devinfo, rdma link, ibdev2netdev or show_gids")
-    return Reading(RdmaFacts(merged(said)), ask.sources, ask.missing)
+    return Reading(RdmaFacts(merge_devices(said)), ask.sources, ask.missing)
 
 
-def merged(said: Iterable[Iterable[RdmaDevice]]) -> tuple[RdmaDevice, ...]:
+def merge_devices(said: Iterable[Iterable[RdmaDevice]]) -> tuple[RdmaDevice, ...]:
     """One row a device, what an earlier source lacks taken from a later one; sorted by name.
 
-    >>> [device.firmware for device in merged([[RdmaDevice("a")], [RdmaDevice("a", firmware="1")]])]
+    >>> [device.firmware for device in merge_devices([[RdmaDevice("a")], [RdmaDevice("a", firmware="1")]])]
     ['1']
     """
     devices: dict[str, RdmaDevice] = {}
@@ -79,11 +145,11 @@ def merged(said: Iterable[Iterable[RdmaDevice]]) -> tuple[RdmaDevice, ...]:
     return tuple(devices[name] for name in sorted(devices, key=rdma_words.in_order))
 
 
-def _asked(host: Host, argv: tuple[str, ...], parse: Callable[[str], Parsed]) -> Parsed:
+def _asked(host: Host, argv: tuple[str, ...], parse: Callable[[str], ParsedTool]) -> ParsedTool:
     completed = host.run(*argv)
     try:
         return parse(completed.stdout)
-    except Unparsable as why:
+    except ParseError as why:
         first = next(iter(completed.stderr.strip().splitlines()), "")
         said = f" (exit {completed.returncode}: {first[:100]})" if completed.returncode or first else ""
         raise Failed(f"{why}{said}") from why

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 
-from probes.fabric.formatting import described, guid16
-from probes.fabric.topology import FabricNode, fabric_format
-from probes.redact.text import Texts
+from probes.fabric.files import fabric_format
+from probes.fabric.formatting import describe_node, guid16
+from probes.fabric.topology import FabricNode
+from probes.redact.text import TextRedactor
 
 TOOLS = ("ibnetdiscover", "iblinkinfo")
 FILES = ("ibdiagnet2.db_csv", "ibdiagnet2.net_dump")  # serials of cables and modules, and more: left out
@@ -61,13 +62,13 @@ _END = rf"(?:CA|SW|RT) {{1,5}}[0-9]{{1,5}} {{1,2}}[0-9]{{1,3}} 0x{_HEX} "
 _PORTS = re.compile(rf"{_END}[0-9?]{{1,2}}x? [A-Z0-9?]{{3,5}}(?: - {_END}\(|) +'")
 
 
-def learn(texts: Texts, said: str) -> None:
+def learn(texts: TextRedactor, said: str) -> None:
     """Every GUID of an output."""
     for digits in _DIGITS.findall(said):
         texts.learn_guid(bytes.fromhex(guid16(digits)))
 
 
-def written(texts: Texts, said: str) -> str | None:
+def rewrite_fabric_output(texts: TextRedactor, said: str) -> str | None:
     """The output with pseudonyms for names, and for GUIDs that were cut short; None where its form is not known."""
     lines = {"ibnetdiscover": _topology, "iblinkinfo": _links, "ibnetdiscover -p": _ports}.get(
         fabric_format(said) or ""
@@ -78,16 +79,16 @@ def written(texts: Texts, said: str) -> str | None:
     return "\n".join(_SHORT.sub(lambda found: _guid(texts, found[0]), line) for line in kept if line is not None)
 
 
-def _guid(texts: Texts, digits: str) -> str:
+def _guid(texts: TextRedactor, digits: str) -> str:
     raw = bytes.fromhex(guid16(digits))
     return f"{int.from_bytes(texts.names.guid(raw), 'big'):x}" if raw in texts.guids else digits
 
 
-def _name(texts: Texts, description: str) -> str:
+def _name(texts: TextRedactor, description: str) -> str:
     bare = description.strip()
     if not bare or _VENDORS.fullmatch(bare):
         return description
-    said = described(FabricNode("", "unknown", bare))
+    said = describe_node(FabricNode("", "unknown", bare))
     if said.role == "host" and said.name and said.device:
         return description.replace(bare, f"{texts.names.host_of_fabric(said.name)} {said.device}")
     if said.model and said.name and _MODEL.fullmatch(said.model) and _PART.fullmatch(said.part or "U1"):
@@ -96,7 +97,7 @@ def _name(texts: Texts, description: str) -> str:
     return description.replace(bare, texts.names.host_of_fabric(bare))
 
 
-def _topology(texts: Texts, line: str) -> str | None:
+def _topology(texts: TextRedactor, line: str) -> str | None:
     head, mark, comment = line.partition("#")
     bare = head.strip()
     if not bare:
@@ -111,7 +112,7 @@ def _topology(texts: Texts, line: str) -> str | None:
     return head + mark + comment[: begin + 1] + _name(texts, comment[begin + 1 : end]) + comment[end:]
 
 
-def _links(texts: Texts, line: str) -> str | None:
+def _links(texts: TextRedactor, line: str) -> str | None:
     near, mark, rest = line.partition("==(")
     if not mark:
         header = _HEADER.fullmatch(line)
@@ -121,7 +122,7 @@ def _links(texts: Texts, line: str) -> str | None:
     return own + mark + middle + arrow + there if own and there and arrow and _is_known(middle) else None
 
 
-def _near(texts: Texts, near: str) -> str | None:
+def _near(texts: TextRedactor, near: str) -> str | None:
     begin, end = near.find('"'), near.rfind('"')
     if begin < 0:
         return near if _PLACE.fullmatch(near) else None
@@ -130,7 +131,7 @@ def _near(texts: Texts, near: str) -> str | None:
     return near[: begin + 1] + _name(texts, near[begin + 1 : end]) + near[end:]
 
 
-def _far(texts: Texts, far: str) -> str | None:
+def _far(texts: TextRedactor, far: str) -> str | None:
     begin, end = far.find('"'), far.rfind('" (')
     if _NOTHING.fullmatch(far):
         return far
@@ -144,7 +145,7 @@ def _is_known(words: str) -> bool:
     return set(_WORD.findall(words)) <= _WORDS
 
 
-def _ports(texts: Texts, line: str) -> str | None:
+def _ports(texts: TextRedactor, line: str) -> str | None:
     head = _PORTS.match(line)
     end = line.rfind("'")
     if head is None or end < head.end() or line[end + 1 :].strip(" )"):

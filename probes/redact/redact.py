@@ -10,17 +10,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from probes.host.interface import Completed
-from probes.host.netlink_socket import GENERIC
+from probes.host.interface import Completed, Refusal
 from probes.host.recording import Recording
-from probes.host.refusal import Refusal
-from probes.redact import binary as binary
-from probes.redact import ethtool as redact_ethtool
+from probes.netlink import GENERIC
+from probes.redact import binary
 from probes.redact import fabric as redact_fabric
-from probes.redact.pseudonyms import Pseudonyms
-from probes.redact.text import Texts, addresses_in
+from probes.redact.text import Pseudonyms, TextRedactor, addresses_in
 from probes.system.dmi import meaning
-from probes.text import Unparsable
+from probes.text import ParseError
 
 TRIES = 32  # keys: two values may by chance get one pseudonym
 SHORTEST_WORD = 4  # characters: a shorter name or serial is written anew only where it is known to be one
@@ -60,18 +57,18 @@ class Unredactable(Exception):
     """No key was found under which all pseudonyms differ."""
 
 
-def redacted(recording: Recording) -> tuple[Recording, Texts]:
+def redact_recording(recording: Recording) -> tuple[Recording, TextRedactor]:
     """The same evidence with pseudonyms, and what wrote them (which is not to be kept). Raises Unredactable."""
     for _ in range(TRIES):
-        texts = Texts(Pseudonyms(os.urandom(32)))
+        texts = TextRedactor(Pseudonyms(os.urandom(32)))
         _gather(texts, recording)
-        new = _Written(texts).recording(recording)
+        new = _Rewriter(texts).recording(recording)
         if texts.names.is_sound():
             return new, texts
     raise Unredactable(f"two identities of this capture got one pseudonym under each of {TRIES} keys")
 
 
-def _gather(texts: Texts, recording: Recording) -> None:
+def _gather(texts: TextRedactor, recording: Recording) -> None:
     """Everything that names somebody, from where it is known to do so."""
     hosts, serials = set[str](), set[str]()
     for path, content in recording.files.items():
@@ -95,7 +92,7 @@ def _gather(texts: Texts, recording: Recording) -> None:
             serials.update(said for name, said in answer.items() if "Serial" in name and isinstance(said, str))
     for (protocol, request), reply in recording.netlink.items():
         if isinstance(reply, bytes) and protocol == GENERIC:
-            serials.add(redact_ethtool.serial(request, reply) or "")
+            serials.add(binary.module_serial(request, reply) or "")
         elif isinstance(reply, bytes):
             _gather_netlink(texts, protocol, reply)
     for argv, answer in recording.commands.items():
@@ -120,11 +117,11 @@ def _systems(text: str) -> set[str]:
 
     try:
         return {neighbor.system for neighbor in parse_lldp(text).neighbors if neighbor.system}
-    except Unparsable:
+    except ParseError:
         return set()
 
 
-def _gather_netlink(texts: Texts, protocol: int, reply: bytes) -> None:
+def _gather_netlink(texts: TextRedactor, protocol: int, reply: bytes) -> None:
     for raw in binary.hardware_addresses(protocol, reply):
         texts.learn_hardware(raw)
     for raw in binary.network_addresses(protocol, reply):
@@ -163,10 +160,10 @@ def _words(names: Pseudonyms, recording: Recording, hosts: set[str], serials: se
     return words
 
 
-class _Written:
+class _Rewriter:
     """One recording, written anew."""
 
-    def __init__(self, texts: Texts) -> None:
+    def __init__(self, texts: TextRedactor) -> None:
         self.texts = texts
 
     def text(self, text: str) -> str:
@@ -193,7 +190,7 @@ class _Written:
             commands=dict(self.command(argv, answer) for argv, answer in old.commands.items()),
             nvml={(function, text(given)): self.nvml(function, said) for (function, given), said in old.nvml.items()},
             netlink={
-                (protocol, binary.question(self.texts, protocol, request)): self.netlink(protocol, request, said)
+                (protocol, binary.rewrite_request(self.texts, protocol, request)): self.netlink(protocol, request, said)
                 for (protocol, request), said in old.netlink.items()
             },
             ethtool={(text(name), q): self.ethtool(q, said) for (name, q), said in old.ethtool.items()},
@@ -212,7 +209,7 @@ class _Written:
 
     def file(self, path: str, content: bytes) -> bytes:
         if path.endswith("/config"):
-            return binary.config_space(self.texts, content)
+            return binary.rewrite_config_space(self.texts, content)
         said = content.decode("latin-1")
         bare = said.strip().strip("\0")
         if path in HOSTS and bare not in NO_HOSTS:
@@ -233,9 +230,15 @@ class _Written:
         words = tuple(self.text(word) for word in argv)
         if isinstance(answer, Refusal):
             return words, self.refusal(answer)
-        stdout: str | None = binary.dumps(self.texts, answer.stdout) if argv[0] == "lspci" else answer.stdout
+        stdout: str | None = (
+            binary.rewrite_lspci_dumps(self.texts, answer.stdout) if argv[0] == "lspci" else answer.stdout
+        )
         if argv[0] in (*redact_fabric.TOOLS, *redact_fabric.FILES):
-            stdout = redact_fabric.written(self.texts, answer.stdout) if argv[0] in redact_fabric.TOOLS else None
+            stdout = (
+                redact_fabric.rewrite_fabric_output(self.texts, answer.stdout)
+                if argv[0] in redact_fabric.TOOLS
+                else None
+            )
         if stdout is None:
             return words, Refusal("absent", f"{argv[0]}: left out by --redact: it holds more than is understood")
         return words, answer._replace(argv=words, stdout=self.text(stdout), stderr=self.text(answer.stderr))
@@ -259,15 +262,15 @@ class _Written:
     def ethtool(self, request: bytes, answer: bytes | Refusal) -> bytes | Refusal:
         if isinstance(answer, Refusal):
             return self.refusal(answer)
-        return redact_ethtool.ioctl(self.texts, request, answer)
+        return binary.rewrite_ioctl(self.texts, request, answer)
 
     def netlink(self, protocol: int, request: bytes, answer: bytes | Refusal) -> bytes | Refusal:
         if isinstance(answer, Refusal):
             return self.refusal(answer)
         if protocol == GENERIC:
-            new = redact_ethtool.netlink(self.texts, request, answer)
+            new = binary.rewrite_generic_netlink(self.texts, request, answer)
         else:
-            new = binary.netlink(self.texts, protocol, answer)
+            new = binary.rewrite_netlink(self.texts, protocol, answer)
         if new is None:
             return Refusal("absent", "left out by --redact: an answer of a kind that is not understood")
         return new

@@ -3,19 +3,90 @@
 A file's section begins with "*** PATH" and "*** ls: ...", a command's with its command line; one section can hold
 several commands. Files below /sys are left out: the script keeps those of NVIDIA's functions only, which would pass
 for the machine. Layout: nvidia-bug-report.sh of drivers 390 to 580.
+
+A log cut at its rules (lines of 44 underscores), streamed: of each section as much as somebody wants of it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from probes.host.commands import COMMANDS, SAVED
-from probes.sources.bundle import BundleHost
-from probes.sources.decompress import Inflated
+from probes.host.interface import OUTPUT_LIMIT_BYTES
+from probes.sources.decompress import DecompressedStream
 from probes.sources.dump import SavedOutputs, saved_name
-from probes.sources.log_sections import HEAD_BYTES, Section, sections
-from probes.sources.memory import MemoryFiles, Odd
-from probes.sources.timestamps import instant
+from probes.sources.memory import MemoryFiles, SpecialNode
+from probes.sources.tree import BundleHost, parse_date_output
+
+HEAD_BYTES = 4096  # of every section: enough to see what it is
+SECTIONS_LIMIT = 200_000
+CHUNK_BYTES = 1 << 20
+RULE = b"\n" + b"_" * 44 + b"\n"
+
+
+class LogSection(NamedTuple):
+    """What stands between two rules. `cut`: it goes on behind `text`."""
+
+    text: bytes
+    cut: bool
+
+
+def sections(stream: DecompressedStream, is_wanted: Callable[[bytes], bool]) -> Iterator[LogSection]:
+    """Every section in order; whole (up to OUTPUT_LIMIT_BYTES) where its head is wanted, else only its head.
+    Raises BadSource."""
+    ahead = b"\n"
+    count, section = 0, _Open(is_wanted)
+    while chunk := _chunk(stream):
+        ahead += chunk
+        start = 0
+        while (at := ahead.find(RULE, start)) >= 0:
+            section.add(ahead[start : at + 1])
+            yield section.closed()
+            count, section = count + 1, _Open(is_wanted)
+            if count > SECTIONS_LIMIT:
+                raise stream.bad(f"is refused: it holds more than {SECTIONS_LIMIT:,} sections")
+            start = at + len(RULE) - 1  # its last byte may begin the next rule
+        rest = max(start, len(ahead) - len(RULE))
+        section.add(ahead[start:rest])
+        ahead = ahead[rest:]
+    section.add(ahead)
+    yield section.closed()
+
+
+class _Open:
+    def __init__(self, is_wanted: Callable[[bytes], bool]) -> None:
+        self._is_wanted = is_wanted
+        self._limit: int | None = None
+        self._data = bytearray()
+        self._cut = False
+
+    def add(self, part: bytes) -> None:
+        if self._limit is None:
+            self._data += part
+            if len(self._data) < HEAD_BYTES:
+                return
+            self._limit = OUTPUT_LIMIT_BYTES if self._is_wanted(bytes(self._data[:HEAD_BYTES])) else HEAD_BYTES
+        elif len(self._data) < self._limit:
+            self._data += part
+        elif part:
+            self._cut = True
+        if len(self._data) > self._limit:
+            del self._data[self._limit :]
+            self._cut = True
+
+    def closed(self) -> LogSection:
+        return LogSection(bytes(self._data), self._cut)
+
+
+def _chunk(stream: DecompressedStream) -> bytes:
+    """With the line ends of Unix: logs come back from Windows."""
+    chunk = stream.read(CHUNK_BYTES)
+    if chunk.endswith(b"\r"):
+        chunk += stream.read(1)
+    return chunk.replace(b"\r\n", b"\n")
+
 
 INFLATED_LIMIT_BYTES = 4 << 30  # of logs that real servers made, some are hundreds of megabytes
 KEPT_LIMIT_BYTES = 96 << 20
@@ -37,7 +108,7 @@ _FIELD = re.compile(rb"^(Date|uname): ([^\n]{1,400})$", re.MULTILINE)
 
 def bug_report_host(path: str) -> BundleHost | None:
     """The machine of a bug report; None where the file is none. Raises BadSource."""
-    with Inflated(path, INFLATED_LIMIT_BYTES) as stream:
+    with DecompressedStream(path, INFLATED_LIMIT_BYTES) as stream:
         if START not in stream.peek(HEAD_BYTES):
             return None
         log = _Log(stream)
@@ -57,7 +128,7 @@ def _is_wanted(head: bytes) -> bool:
 class _Log:
     """What the sections said. The last one counts once it is known that the log goes on, or ends as it should."""
 
-    def __init__(self, stream: Inflated) -> None:
+    def __init__(self, stream: DecompressedStream) -> None:
         self._stream = stream
         self._files = MemoryFiles()
         self._outputs: dict[str, bytes] = {}
@@ -65,9 +136,9 @@ class _Log:
         self._date = ""
         self._zone: str | None = None
         self._kept = 0
-        self._last: Section | None = None
+        self._last: LogSection | None = None
 
-    def add(self, section: Section) -> None:
+    def add(self, section: LogSection) -> None:
         """The next section."""
         if self._last is not None:
             self._take(self._last)
@@ -88,11 +159,11 @@ class _Log:
             self._files,
             SavedOutputs(store, {name: f"/{name}" for name in self._outputs}),
             noun="bug report" if ended else "bug report, which ends early,",
-            observed_at=instant(self._date, self._zone),
+            observed_at=parse_date_output(self._date, self._zone),
             notes=self._notes,
         )
 
-    def _take(self, section: Section) -> None:
+    def _take(self, section: LogSection) -> None:
         text = section.text.lstrip(b"\n")
         named = _FILE.match(text)
         if named is not None:
@@ -106,7 +177,7 @@ class _Log:
         else:
             self._take_commands(section, text)
 
-    def _take_file(self, section: Section, name: bytes, why_not: bytes | None, text: bytes) -> None:
+    def _take_file(self, section: LogSection, name: bytes, why_not: bytes | None, text: bytes) -> None:
         listed = _LISTED.match(text)
         if listed is not None:
             text = text[listed.end() :]
@@ -118,7 +189,7 @@ class _Log:
             return
         try:
             if why_not is not None or section.cut:
-                self._files.add(path, Odd("a file that the bug report has not whole"))
+                self._files.add(path, SpecialNode("a file that the bug report has not whole"))
             else:
                 self._files.add(path, self._counted(text.removesuffix(b"\n")))
         except ValueError:
@@ -130,7 +201,7 @@ class _Log:
         if said.get(b"uname"):
             self._keep("uname_-a", said[b"uname"].encode())
 
-    def _take_commands(self, section: Section, text: bytes) -> None:
+    def _take_commands(self, section: LogSection, text: bytes) -> None:
         found = list(_COMMAND.finditer(text))
         for at, command in enumerate(found):
             last = at + 1 == len(found)

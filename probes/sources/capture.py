@@ -12,12 +12,19 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from probes.host.files import Files, gone_or
-from probes.host.interface import OUTPUT_LIMIT_BYTES, READ_LIMIT_BYTES, Absent, BadSource, Completed, Unanswered
-from probes.host.netlink_socket import same_question
-from probes.host.refusal import KINDS, Refusal
-from probes.host.symlinks import parent_and_name
+from probes.host.files import Files, absent_or, parent_and_name
+from probes.host.interface import (
+    KINDS,
+    OUTPUT_LIMIT_BYTES,
+    READ_LIMIT_BYTES,
+    Absent,
+    BadSource,
+    Completed,
+    ReadError,
+    Refusal,
+)
 from probes.host.udev import properties_in
+from probes.netlink import same_question
 from probes.sources.capture_nvml import RecordedNvml
 
 FORMAT = "fabricscope.capture/1"
@@ -26,7 +33,7 @@ MANIFEST = "/manifest.json"
 RECAPTURED = ("tree", "dump", "sosreport", "bug-report")  # kinds that hold less than their machine did
 
 
-class RecordedHost:
+class CaptureHost:
     """One capture. `lost`: the probes whose child did not answer when it was taken, and why; `unanswered`: those that
     gave no facts, and why. `kind` is that of the source that was captured, where that was no host: what a pruned tree
     lacks is not known to be absent."""
@@ -37,7 +44,7 @@ class RecordedHost:
         """`evidence` is the capture itself, `files` the tree under its files/. Raises BadSource."""
         self.path: str | None = path
         self._files = files
-        reader = _Reader(path, evidence)
+        reader = _DocumentReader(path, evidence)
         manifest = reader.document(MANIFEST)
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
             raise reader.bad(f"is a capture of another format; this version reads {FORMAT}")
@@ -61,21 +68,21 @@ class RecordedHost:
         """See Host.read."""
         try:
             return self._files.read(path, limit)
-        except Unanswered as why:
+        except ReadError as why:
             raise self._refusal(path) or why from None
 
-    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | Unanswered]:
+    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
         """See Host.attributes."""
         wanted = list(names)
         try:
             answers = dict(self._files.attributes(directory, wanted))
-        except Unanswered as why:
+        except ReadError as why:
             raise self._refusal(directory) or why from None
         refused = self._refused_names.get(self._files.locate(directory), ())
         for name in wanted:
             if (name in refused or "/" in name) and not isinstance(answers.get(name), bytes):
                 refusal = self._refusal(f"{directory}/{name}")
-                if refusal is not None and gone_or(refusal) is not None:
+                if refusal is not None and absent_or(refusal) is not None:
                     answers[name] = refusal
         return answers
 
@@ -92,7 +99,7 @@ class RecordedHost:
         """See Host.readlink."""
         try:
             return self._files.readlink(path)
-        except Unanswered as why:
+        except ReadError as why:
             if why.code == "EINVAL":  # it is there and no link: what was refused is its content
                 raise
             raise self._refusal(path) or why from None
@@ -101,7 +108,7 @@ class RecordedHost:
         """See Host.resolve."""
         try:
             return self._files.resolve(path)
-        except Unanswered as why:
+        except ReadError as why:
             raise self._refusal(path) or why from None
 
     def run(self, *argv: str) -> Completed:
@@ -143,7 +150,7 @@ class RecordedHost:
         """See Host.udev."""
         return properties_in(self, path)
 
-    def _refusal(self, path: str) -> Unanswered | None:
+    def _refusal(self, path: str) -> ReadError | None:
         """What was refused at this place, by whatever name it was asked for."""
         place = self._files.locate(path)
         refusal = self._refusals.get(place)
@@ -153,12 +160,13 @@ class RecordedHost:
         return refusal.error() if refusal else None
 
 
-class _Reader:
+class _DocumentReader:
     """The JSON documents of a capture, with one clear line for each that is not as it should be."""
 
     def __init__(self, path: str, evidence: Files) -> None:
         self._path = path
         self._evidence = evidence
+        self._names = frozenset(evidence.listdir("/"))  # what is there and leads nowhere is damage, no absence
 
     def bad(self, what: str) -> BadSource:
         return BadSource(f"{self._path}: {what}")
@@ -166,7 +174,7 @@ class _Reader:
     def document(self, place: str) -> Any:
         try:
             return json.loads(self._evidence.read(place, OUTPUT_LIMIT_BYTES))
-        except Unanswered as why:
+        except ReadError as why:
             raise self.bad(f"is a capture that cannot be read: {why}") from None
         except (ValueError, RecursionError):
             raise self.bad(f"is a damaged capture: {place[1:]} is not JSON") from None
@@ -184,18 +192,16 @@ class _Reader:
         )
 
     def each(self, folder: str, made: Callable[[Any], tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        if folder[1:] not in self._names:
+            return []
         try:
             names = self._evidence.listdir(folder)
-        except Absent:
-            return []
-        except Unanswered as why:
+        except ReadError as why:
             raise self.bad(f"is a capture that cannot be read: {why}") from None
         return [self._made(partial(made, self.document(f"{folder}/{name}")), f"{folder[1:]}/{name}") for name in names]
 
     def calls(self, place: str) -> RecordedNvml:
-        try:
-            self._evidence.read(place, 1)
-        except Absent:
+        if place[1:] not in self._names:
             return RecordedNvml()
         rows = self.document(place)
         made: RecordedNvml = self._made(lambda: RecordedNvml([_call(row) for row in rows]), place[1:])

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-import stat
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol
 
-from probes.host.interface import BadSource
+from probes.host.files import open_regular
+from probes.host.interface import BadSource, ReadError
 
 INFLATED_LIMIT_BYTES = 1 << 30  # a bomb ends here; the largest real archive of ours is 2 % of it
 WINDOW_LIMIT_BYTES = 1 << 27  # what a decompressor may keep in memory: zstd --long=27, twice xz -9
 CHUNK_BYTES = 1 << 16
 
 
-class Inflated:
+class DecompressedStream:
     """A context manager over one open file. Every error of the file or of its compression is a BadSource."""
 
     def __init__(self, path: str, limit: int | None = None) -> None:
@@ -23,9 +23,9 @@ class Inflated:
         self._ahead = b""
         self._taken = 0
         try:
-            if not stat.S_ISREG(os.stat(path).st_mode):
-                raise self.bad("is neither a folder nor a regular file")
-            self._file: BinaryIO = open(path, "rb")  # noqa: SIM115 - closed by __exit__
+            self._file: BinaryIO = os.fdopen(open_regular(path), "rb")
+        except ReadError:
+            raise self.bad("is neither a folder nor a regular file") from None
         except OSError as error:
             raise self.bad(error.strerror or "cannot be read") from None
         magic = self._file.read(6)
@@ -34,7 +34,7 @@ class Inflated:
         self._errors: tuple[type[Exception], ...] = (OSError, EOFError)
         self._source: _Source = self._decompressor(magic)
 
-    def __enter__(self) -> Inflated:
+    def __enter__(self) -> DecompressedStream:
         return self
 
     def __exit__(

@@ -7,25 +7,24 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
-from probes.host.files import each_read
-from probes.host.filter_secrets import kept
-from probes.host.interface import READ_LIMIT_BYTES, Absent, Failed, Unanswered
-from probes.host.symlinks import follow, locate, parent_and_name
+from probes.host.files import follow, locate, parent_and_name, read_each
+from probes.host.filter_secrets import filter_content
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Failed, ReadError
 
 
-class Link(NamedTuple):
+class SymlinkNode(NamedTuple):
     """A symbolic link: its text."""
 
     text: str
 
 
-class Odd(NamedTuple):
+class SpecialNode(NamedTuple):
     """What is no file, link or directory: a device, a FIFO. `what` says it with its article."""
 
     what: str
 
 
-Node: TypeAlias = dict[str, "Node"] | bytes | Link | Odd
+Node: TypeAlias = dict[str, "Node"] | bytes | SymlinkNode | SpecialNode
 
 
 class MemoryFiles:
@@ -80,22 +79,22 @@ class MemoryFiles:
         """See Host.read."""
         node = self._at(path)
         if isinstance(node, bytes):
-            return kept(path, node[:limit])
-        what = node.what if isinstance(node, Odd) else "a directory"
+            return filter_content(path, node[:limit])
+        what = node.what if isinstance(node, SpecialNode) else "a directory"
         raise Failed(f"{path}: is {what}, which is not read", "EINVAL")
 
-    def attributes(self, directory: str, names: Iterable[str]) -> dict[str, bytes | Unanswered]:
+    def attributes(self, directory: str, names: Iterable[str]) -> dict[str, bytes | ReadError]:
         """See Host.attributes."""
         folder = self._at(directory)
         if not isinstance(folder, dict):
             raise absent(directory, errno.ENOTDIR)
-        answers: dict[str, bytes | Unanswered] = {}
+        answers: dict[str, bytes | ReadError] = {}
         for name in dict.fromkeys(names):
             node = folder.get(name)
             if isinstance(node, bytes):
-                answers[name] = kept(f"{directory}/{name}", node[:READ_LIMIT_BYTES])
+                answers[name] = filter_content(f"{directory}/{name}", node[:READ_LIMIT_BYTES])
             elif node is not None or "/" in name:
-                answers.update(each_read(self.read, directory, (name,)))
+                answers.update(read_each(self.read, directory, (name,)))
         return answers
 
     def listdir(self, path: str) -> list[str]:
@@ -112,7 +111,7 @@ class MemoryFiles:
             node = self.node(f"{follow(directory, self._link_text)}/{name}")
         except Absent as why:
             raise _named(path, why) from None
-        if not isinstance(node, Link):
+        if not isinstance(node, SymlinkNode):
             raise Absent(f"{path}: not a symbolic link", "EINVAL")
         return node.text
 
@@ -137,7 +136,7 @@ class MemoryFiles:
 
     def _link_text(self, here: str) -> str | None:
         node = self.node(here)
-        return node.text if isinstance(node, Link) else None
+        return node.text if isinstance(node, SymlinkNode) else None
 
 
 def absent(path: str, code: int) -> Absent:

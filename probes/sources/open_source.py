@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from probes.host.commands import IB_FABRIC_SAVED
 from probes.host.files import Files, is_directory, is_file
-from probes.host.interface import OUTPUT_LIMIT_BYTES, BadSource, Host, Unanswered
+from probes.host.interface import OUTPUT_LIMIT_BYTES, BadSource, Host, ReadError
 
 if TYPE_CHECKING:
     from probes.sources.dump import SavedOutputs
@@ -42,7 +42,7 @@ def open_source(path: str | None, root: str | None = None) -> Host | FactsSource
 
 
 def _rooted(path: str | None, root: str) -> Host:
-    from probes.host.rooted import RootedHost
+    from probes.host.live import RootedHost
 
     if path is not None:
         raise BadSource(f"{path}: --source and --root exclude each other")
@@ -57,7 +57,7 @@ def _folder(path: str) -> Files:
     files = FolderFiles(path)
     try:
         files.listdir("/")
-    except Unanswered as why:
+    except ReadError as why:
         raise BadSource(f"{path}: cannot be read: {why}") from None
     return files
 
@@ -76,11 +76,11 @@ def _recognized(path: str, store: Files) -> Host:
 
 def _host(path: str, store: Files) -> Host | None:
     if is_file(store, "/manifest.json"):
-        from probes.sources.capture import RecordedHost
+        from probes.sources.capture import CaptureHost
 
         files = store.below("/files")
         if files is not None:
-            return RecordedHost(path, store, files)
+            return CaptureHost(path, store, files)
     from probes.sources.dump import SavedOutputs
     from probes.sources.sosreport import is_sosreport, sos_host
     from probes.sources.tree import TreeHost
@@ -110,7 +110,7 @@ def _bug_report(path: str) -> Host | None:
 
 def _single_output(path: str) -> Host | FactsSource:
     """One file: a topology that some tool wrote, or a saved output, by its name or by what it holds."""
-    from probes.fabric.topology import LOOK_CHARACTERS, fabric_format
+    from probes.fabric.files import LOOK_CHARACTERS, fabric_format
     from probes.host.folder import LiveFiles
     from probes.sources.dump import SavedOutputs
     from probes.sources.memory import MemoryFiles
@@ -120,7 +120,7 @@ def _single_output(path: str) -> Host | FactsSource:
     name = os.path.basename(path)
     try:
         content = LiveFiles().read(os.path.abspath(path), OUTPUT_LIMIT_BYTES)
-    except Unanswered as why:
+    except ReadError as why:
         raise BadSource(f"{path}: cannot be read: {why}") from None
     told = facts_source(path, content)
     if told is not None:

@@ -8,15 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from probes.host.files import each_read
-from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, Failed, Host, Unanswered
-from probes.host.refusal import Refusal
-from probes.host.symlinks import follow, locate, parent_and_name
+from probes.host.files import follow, locate, parent_and_name, read_each
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, Failed, Host, ReadError, Refusal
 from probes.host.udev import properties_in, record_of
-from probes.sources.memory import Link, absent
+from probes.sources.memory import SymlinkNode, absent
 
-Change = bytes | str | Link | Unanswered | None
-Answer = str | Completed | Unanswered
+Change = bytes | str | SymlinkNode | ReadError | None
+Answer = str | Completed | ReadError
 
 
 class OverlayHost:
@@ -54,16 +52,16 @@ class OverlayHost:
             with _named(real, path):
                 return self._base.read(real, limit)
         change = self._files[real]
-        if isinstance(change, Unanswered):
+        if isinstance(change, ReadError):
             raise change
         content = change.encode() if isinstance(change, str) else change
         assert isinstance(content, bytes), "resolve() ends at no link and at nothing that is gone"
         return content[:limit]
 
-    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | Unanswered]:
+    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
         """See Host.attributes."""
         self.listdir(directory)
-        return each_read(self.read, directory, dict.fromkeys(names))
+        return read_each(self.read, directory, dict.fromkeys(names))
 
     def listdir(self, path: str) -> list[str]:
         """See Host.listdir."""
@@ -103,7 +101,7 @@ class OverlayHost:
 
         try:
             return follow(path, text)
-        except Unanswered as why:
+        except ReadError as why:
             raise Refusal.of(why).renamed(here, path).error() from None
 
     def run(self, *argv: str) -> Completed:
@@ -111,7 +109,7 @@ class OverlayHost:
         if argv not in self._commands:
             return self._base.run(*argv)
         answer = self._commands[argv]
-        if isinstance(answer, Unanswered):
+        if isinstance(answer, ReadError):
             raise answer
         return answer if isinstance(answer, Completed) else Completed(argv, 0, answer, "", 0.0)
 
@@ -119,14 +117,14 @@ class OverlayHost:
         """See Host.has_output."""
         if self.live or argv not in self._commands:
             return self._base.has_output(*argv)
-        return not isinstance(self._commands[argv], Unanswered)
+        return not isinstance(self._commands[argv], ReadError)
 
     def nvml(self, function: str, *arguments: Any) -> Any:
         """See Host.nvml."""
         call = json.dumps((function, *arguments))
         if call not in self._nvml:
             return self._base.nvml(function, *arguments)
-        if isinstance(self._nvml[call], Unanswered):
+        if isinstance(self._nvml[call], ReadError):
             raise self._nvml[call]
         return self._nvml[call]
 
@@ -158,7 +156,7 @@ class OverlayHost:
             change = self._files[here]
             if change is None:
                 raise absent(here, errno.ENOENT)
-            return change.text if isinstance(change, Link) else None
+            return change.text if isinstance(change, SymlinkNode) else None
         if here in self._added:
             return None
         try:
@@ -174,5 +172,5 @@ def _named(real: str, path: str) -> Iterator[None]:
     """A reason names the path that was asked for, not the place where it leads."""
     try:
         yield
-    except Unanswered as why:
+    except ReadError as why:
         raise Refusal.of(why).renamed(real, path).error() from None

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 
 from probes.host.commands import COMMANDS, KERNEL_LOG, KERNEL_LOG_SAVED, SAVED
 from probes.host.files import Files, is_directory, is_file
-from probes.host.interface import OUTPUT_LIMIT_BYTES, Completed, Failed, TimedOut, Unanswered
-from probes.sources.bundle import BundleHost
+from probes.host.interface import OUTPUT_LIMIT_BYTES, Completed, Failed, ReadError, TimedOut
 from probes.sources.dump import SavedOutputs, saved_name
-from probes.sources.timestamps import instant
+from probes.sources.tree import BundleHost, parse_date_output
 
 COMMANDS_FOLDER = "sos_commands"
 MANIFEST = "/sos_reports/manifest.json"
@@ -64,7 +63,7 @@ def sos_host(path: str, files: Files) -> BundleHost:
     return BundleHost("sosreport", path, files, outputs, noun="sosreport", observed_at=_observed_at(files), notes=notes)
 
 
-class _Run(NamedTuple):
+class _SosCommand(NamedTuple):
     """One command: where its output lies ("": nowhere), and how it ended."""
 
     tool: str
@@ -74,7 +73,7 @@ class _Run(NamedTuple):
 
 
 class _SosOutputs(SavedOutputs):
-    def __init__(self, files: Files, runs: dict[str, _Run]) -> None:
+    def __init__(self, files: Files, runs: dict[str, _SosCommand]) -> None:
         super().__init__(files, {name: run.place for name, run in runs.items()})
         self._runs = runs
 
@@ -90,15 +89,15 @@ class _SosOutputs(SavedOutputs):
         return done._replace(returncode=run.status) if run is not None else done
 
 
-def _from_manifest(files: Files) -> dict[str, _Run]:
+def _from_manifest(files: Files) -> dict[str, _SosCommand]:
     """Name as sos mangles it -> the command, as the manifest has it; one that ended well before one that did not."""
-    found: dict[str, _Run] = {}
+    found: dict[str, _SosCommand] = {}
     for command in _commands(_document(files)):
         line, status, place = command.get("exec"), command.get("return_code"), command.get("filepath")
         if not isinstance(line, str):
             continue
         name = saved_name(tuple(line.split()))
-        run = _Run(
+        run = _SosCommand(
             saved_name(tuple(line.split()[:1])),
             f"/{place.lstrip('/')}" if isinstance(place, str) and place else "",
             status if isinstance(status, int) else 0,
@@ -114,16 +113,16 @@ def _from_manifest(files: Files) -> dict[str, _Run]:
     return found
 
 
-def _from_names(files: Files) -> dict[str, _Run]:
+def _from_names(files: Files) -> dict[str, _SosCommand]:
     """The same from the file names alone."""
     slow = {saved_name(tuple(line.split())) for line in _TIMED_OUT.findall(_text(files, LOG))}
-    found: dict[str, _Run] = {}
+    found: dict[str, _SosCommand] = {}
     for plugin in _listed(files, f"/{COMMANDS_FOLDER}"):
         folder = f"/{COMMANDS_FOLDER}/{plugin}"
         for name in filter(_is_ours, _listed(files, folder)):
             if name not in found and is_file(files, f"{folder}/{name}"):
                 status = TIMED_OUT if name in slow else 0
-                found[name] = _Run(name, f"{folder}/{name}", status, _is_cut(files, f"{folder}/{name}"))
+                found[name] = _SosCommand(name, f"{folder}/{name}", status, _is_cut(files, f"{folder}/{name}"))
     return found
 
 
@@ -134,7 +133,7 @@ def _is_ours(name: str) -> bool:
 def _is_cut(files: Files, place: str) -> bool:
     try:
         return "sos_strings/" in files.readlink(place)
-    except Unanswered:
+    except ReadError:
         return False
 
 
@@ -144,7 +143,7 @@ def _document(files: Files) -> Any:
     try:
         content = files.read(MANIFEST, MANIFEST_LIMIT_BYTES)
         return json.loads(content) if len(content) < MANIFEST_LIMIT_BYTES else None
-    except (Unanswered, ValueError, RecursionError):
+    except (ReadError, ValueError, RecursionError):
         return None
 
 
@@ -162,18 +161,18 @@ def _commands(document: Any) -> list[dict[str, Any]]:
 def _listed(files: Files, folder: str) -> list[str]:
     try:
         return files.listdir(folder)[:NAMES_LIMIT]
-    except Unanswered:
+    except ReadError:
         return []
 
 
 def _text(files: Files, place: str) -> str:
     try:
         return files.read(place, OUTPUT_LIMIT_BYTES).decode("utf-8", "replace")
-    except Unanswered:
+    except ReadError:
         return ""
 
 
 def _observed_at(files: Files) -> str | None:
     """When it was made, where a date is there with its zone: the manifest and the log keep local time without one."""
     lines = (line for place in DATES for line in _text(files, place).splitlines()[:5])
-    return next((when for line in lines if (when := instant(line))), None)
+    return next((when for line in lines if (when := parse_date_output(line))), None)

@@ -1,17 +1,71 @@
 """A folder or tar of a machine's files (`tree`), of saved command outputs (`dump`), or of both.
 
 How a saved command ended is not known: each is answered as if it ended well. NVML and netlink leave no files.
+
+When a bundle was made: what `date` printed, as RFC 3339 in UTC; None where its zone is not said or not known.
+
+A support bundle as a host: the files and command outputs that somebody else's tool chose to keep.
+
+What it lacks is not known to be missing on the machine: each reason says that the bundle does not hold it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from probes.host.files import Files
-from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, Unanswered
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, ReadError
 from probes.host.udev import properties_in
 from probes.sources.dump import Outputs
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_WORD = r"[A-Z][a-z]{2}"
+_CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d\d):(?P<second>\d\d)(?: (?P<half>[AP]M))?"
+_ZONE = r"(?: (?P<zone>UTC|GMT|[+-]\d\d(?:\d\d)?|[A-Z]{3,5}))?"
+_DAY = rf"{_WORD},? (?:({_WORD}) +(\d{{1,2}}),?|(\d{{1,2}}) ({_WORD}))"
+_DATE = re.compile(rf"\s*{_DAY} {_CLOCK}{_ZONE} (?P<year>\d{{4}})\s*")
+_YEAR_BEFORE = re.compile(rf"\s*{_DAY} (?P<year>\d{{4}}),? {_CLOCK}{_ZONE}\s*")
+_OFFSET = re.compile(r"([+-])(\d\d)(\d\d)?")
+
+
+def parse_date_output(text: str, offset: str | None = None) -> str | None:
+    """The moment that a line of `date` names. `offset`: the zone ("-0300") where the line only has letters for it.
+
+    >>> parse_date_output("Thu Oct 27 08:50:11 PM -03 2022"), parse_date_output("Sat Nov 21 00:53:57 UTC 2026")
+    ('2022-10-27T23:50:11Z', '2026-11-21T00:53:57Z')
+    >>> parse_date_output("Tue Oct 27 14:31:54 EDT 2009"), parse_date_output("Tue Oct 27 14:31:54 EDT 2009", "-0400")
+    (None, '2009-10-27T18:31:54Z')
+    """
+    found = _DATE.fullmatch(text) or _YEAR_BEFORE.fullmatch(text)
+    if found is None:
+        return None
+    zone, half = found["zone"] or "", found["half"]
+    east = _east(zone if zone in ("UTC", "GMT") or _OFFSET.fullmatch(zone) else offset)
+    if east is None:
+        return None
+    hour = int(found["hour"]) % 12 + (12 if half == "PM" else 0) if half else int(found["hour"])
+    try:
+        month, day = _MONTHS.index(found[1] or found[4]) + 1, int(found[2] or found[3])
+        local = datetime(
+            int(found["year"]), month, day, hour, int(found["minute"]), int(found["second"]), tzinfo=timezone(east)
+        )
+        return local.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError):
+        return None
+
+
+def _east(zone: str | None) -> timedelta | None:
+    if zone in ("UTC", "GMT"):
+        return timedelta(0)
+    found = _OFFSET.fullmatch(zone or "")
+    if found is None:
+        return None
+    size = timedelta(hours=int(found[2]), minutes=int(found[3] or 0))
+    return -size if found[1] == "-" else size
 
 
 class TreeHost:
@@ -30,7 +84,7 @@ class TreeHost:
         """See Host.read."""
         return self._files.read(path, limit)
 
-    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | Unanswered]:
+    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
         """See Host.attributes."""
         return self._files.attributes(directory, names)
 
@@ -69,3 +123,66 @@ class TreeHost:
     def udev(self, path: str) -> Mapping[str, str]:
         """See Host.udev."""
         return properties_in(self._files, path)
+
+
+class BundleHost(TreeHost):
+    """`noun` is what people call the bundle; `notes` what it says of commands that it has no output of."""
+
+    def __init__(
+        self,
+        kind: str,
+        path: str,
+        files: Files,
+        outputs: Outputs,
+        *,
+        noun: str,
+        observed_at: str | None = None,
+        notes: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(kind, path, files, outputs)
+        self.observed_at = observed_at
+        self._noun = noun
+        self._notes = notes or {}
+
+    def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
+        """See Host.read."""
+        with self._said(path):
+            return super().read(path, limit)
+
+    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
+        """See Host.attributes."""
+        with self._said(directory):
+            return super().attributes(directory, names)
+
+    def listdir(self, path: str) -> list[str]:
+        """See Host.listdir."""
+        with self._said(path):
+            return super().listdir(path)
+
+    def readlink(self, path: str) -> str:
+        """See Host.readlink."""
+        with self._said(path):
+            return super().readlink(path)
+
+    def resolve(self, path: str) -> str:
+        """See Host.resolve."""
+        with self._said(path):
+            return super().resolve(path)
+
+    def run(self, *argv: str) -> Completed:
+        """See Host.run."""
+        try:
+            return super().run(*argv)
+        except Absent:
+            why = self._notes.get(argv[0])
+            lacking = f"the {self._noun} holds no output of {' '.join(argv)}"
+            raise Absent(f"{lacking} ({why})" if why else lacking) from None
+
+    @contextmanager
+    def _said(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except Absent as why:
+            if why.code not in ("ENOENT", "ENOTDIR"):
+                raise
+            raise Absent(f"the {self._noun} holds no {path}", why.code) from None

@@ -2,17 +2,57 @@
 
 Kernel pages: Documentation/admin-guide/cputopology.rst, Documentation/ABI/stable/sysfs-devices-system-cpu;
 Arm implementer and part numbers: arch/arm64/include/asm/cputype.h.
+
+Bit masks as sysfs, NCCL and hwloc write them: hexadecimal groups of 32 bits, the highest first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from probes.asking import Asking
 from probes.host.interface import Absent, Host
+from probes.host_reader import HostReader
 from probes.probe import Probe, Reading
-from probes.text import Unparsable
+from probes.text import ParseError
+
+_GROUPS_LIMIT = 2048  # 65,536 processors; the kernel's own limit is 8192
+_GROUP = re.compile(r"(?:0x)?([0-9a-fA-F]{0,8})")
+
+
+def members(mask: str) -> tuple[int, ...]:
+    """The bits that are set, ascending. hwloc leaves groups of zeros empty. Raises ParseError.
+
+    >>> members("00000000,0000000f"), members("0x00000001,,0x0"), members("0x0")
+    ((0, 1, 2, 3), (64,), ())
+    """
+    groups = mask.strip().split(",")
+    if len(groups) > _GROUPS_LIMIT:
+        raise ParseError(f"a mask of more than {32 * _GROUPS_LIMIT} bits")
+    value = 0
+    for group in groups:
+        match = _GROUP.fullmatch(group.strip())
+        if match is None:
+            raise ParseError(f"not a mask: {mask[:80]!r}")
+        value = value << 32 | int(match[1] or "0", 16)
+    return tuple(place for place, bit in enumerate(reversed(f"{value:b}")) if bit == "1")
+
+
+def cpulist(numbers: Iterable[int]) -> str:
+    """Numbers, ascending, as the kernel's list of ranges.
+
+    >>> cpulist([0, 1, 2, 8, 10, 11]), cpulist([])
+    ('0-2,8,10-11', '')
+    """
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in ranges)
+
 
 CPUINFO = "/proc/cpuinfo"
 CPUINFO_LIMIT_BYTES = 16 << 20  # 1.5 KB a processor on x86
@@ -47,7 +87,7 @@ ARM_PARTS = {
 }
 
 
-class Cpu(NamedTuple):
+class CpuPackage(NamedTuple):
     """The processors, as /proc/cpuinfo names them."""
 
     vendor: str | None = None  # "GenuineIntel", "AuthenticAMD", "ARM"
@@ -61,33 +101,33 @@ class Cpu(NamedTuple):
 
 def read(host: Host) -> Reading:
     """The processors of a host. Raises Absent where it names none."""
-    asking = Asking(host)
-    text = asking.text(CPUINFO, CPUINFO_LIMIT_BYTES)
-    online = asking.text(f"{FOLDER}/online")
+    reader = HostReader(host)
+    text = reader.text(CPUINFO, CPUINFO_LIMIT_BYTES)
+    online = reader.text(f"{FOLDER}/online")
     if text is None and online is None:
-        raise Absent(f"neither {CPUINFO} nor {FOLDER}/online is here: {asking.missing or 'not in this source'}")
-    cpu = Cpu()
+        raise Absent(f"neither {CPUINFO} nor {FOLDER}/online is here: {reader.missing or 'not in this source'}")
+    cpu = CpuPackage()
     if text is None:
-        asking.gap(f"vendor, model and name: no {CPUINFO}")
+        reader.gap(f"vendor, model and name: no {CPUINFO}")
     else:
         try:
             cpu = parse_cpuinfo(text)
-        except Unparsable as why:
-            asking.gap(str(why))
+        except ParseError as why:
+            reader.gap(str(why))
     if cpu.sockets is None and online:
-        cpu = cpu._replace(sockets=_packages(asking, online))
+        cpu = cpu._replace(sockets=_packages(reader, online))
     if cpu.threads_per_core is None and online and "siblings" not in (text or ""):
-        cpu = cpu._replace(threads_per_core=_threads(asking, online))
+        cpu = cpu._replace(threads_per_core=_threads(reader, online))
     if cpu.sockets is None:
-        asking.gap("sockets: neither physical ids nor packages are named")
-    return Reading(cpu._replace(online=online), asking.sources, asking.missing)
+        reader.gap("sockets: neither physical ids nor packages are named")
+    return Reading(cpu._replace(online=online), reader.sources, reader.missing)
 
 
 PROBE = Probe("cpu", read)
 
 
-def parse_cpuinfo(text: str) -> Cpu:
-    r"""The first processor of /proc/cpuinfo, and the number of distinct sockets. Raises Unparsable.
+def parse_cpuinfo(text: str) -> CpuPackage:
+    r"""The first processor of /proc/cpuinfo, and the number of distinct sockets. Raises ParseError.
 
     >>> parse_cpuinfo("processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\n"
     ...               "model name\t: AMD EPYC 9374F 32-Core Processor\nphysical id\t: 0\n")[:5]
@@ -99,13 +139,13 @@ def parse_cpuinfo(text: str) -> Cpu:
     """
     values = cpuinfo_values(text)
     if not values:
-        raise Unparsable(f"{CPUINFO}: no line of the form 'key : value'")
+        raise ParseError(f"{CPUINFO}: no line of the form 'key : value'")
     first = {key: next(iter(seen)) for key, seen in values.items()}
     sockets = len(values["physical id"]) if "physical id" in values else None
     if "CPU implementer" in values:
         return _arm(values)._replace(sockets=sockets)
     if "vendor_id" in values:
-        return Cpu(
+        return CpuPackage(
             vendor=first["vendor_id"] or None,
             family=_number(first.get("cpu family")),
             model=_number(first.get("model")),
@@ -115,8 +155,8 @@ def parse_cpuinfo(text: str) -> Cpu:
         )
     if "cpu" in values:  # POWER: "POWER9, altivec supported"
         name = first["cpu"].split(",")[0].strip() or None
-        return Cpu(vendor="IBM" if name and name.startswith("POWER") else None, name=name, sockets=sockets)
-    return Cpu(name=first.get("model name") or None, sockets=sockets)
+        return CpuPackage(vendor="IBM" if name and name.startswith("POWER") else None, name=name, sockets=sockets)
+    return CpuPackage(name=first.get("model name") or None, sockets=sockets)
 
 
 def cpuinfo_values(text: str) -> dict[str, dict[str, None]]:
@@ -134,7 +174,7 @@ def cpuinfo_values(text: str) -> dict[str, dict[str, None]]:
 
 
 def parse_cpulist(text: str) -> tuple[int, ...]:
-    """The processors of a cpulist, ascending. Raises Unparsable.
+    """The processors of a cpulist, ascending. Raises ParseError.
 
     >>> parse_cpulist("0-2,8"), parse_cpulist("")
     ((0, 1, 2, 8), ())
@@ -144,7 +184,7 @@ def parse_cpulist(text: str) -> tuple[int, ...]:
         first, dash, last = part.partition("-")
         low, high = _number(first), _number(last if dash else first)
         if low is None or high is None or not low <= high < MOST_CPUS:
-            raise Unparsable(f"not a cpulist: {text[:80]!r}")
+            raise ParseError(f"not a cpulist: {text[:80]!r}")
         cpus.update(range(low, high + 1))
     return tuple(sorted(cpus))
 
@@ -157,39 +197,39 @@ def _siblings(values: Mapping[str, Mapping[str, None]]) -> int | None:
     return threads[0] // cores[0]
 
 
-def _threads(asking: Asking, online: str) -> int | None:
+def _threads(reader: HostReader, online: str) -> int | None:
     """Threads of the first online processor's core."""
     try:
         first = parse_cpulist(online)[0]
-        said = asking.attributes(
+        said = reader.attributes(
             f"{FOLDER}/cpu{first}/topology",
             ("core_cpus_list", "thread_siblings_list"),
             source=f"{FOLDER}/cpu*/topology",
         )
         return len(parse_cpulist(said.get("core_cpus_list") or said.get("thread_siblings_list", ""))) or None
-    except (Unparsable, IndexError):
+    except (ParseError, IndexError):
         return None  # sockets say it, too
 
 
-def _arm(values: Mapping[str, Mapping[str, None]]) -> Cpu:
+def _arm(values: Mapping[str, Mapping[str, None]]) -> CpuPackage:
     implementer = _number(next(iter(values["CPU implementer"])))
     parts = [number for part in values.get("CPU part", ()) if (number := _number(part)) is not None]
     names = [ARM_PARTS[implementer, part] for part in parts if implementer and (implementer, part) in ARM_PARTS]
-    return Cpu(
+    return CpuPackage(
         vendor=ARM_IMPLEMENTERS.get(implementer, f"{implementer:#04x}") if implementer is not None else None,
         model=parts[0] if parts else None,
         name=" + ".join(names) or next(iter(values.get("model name", ())), None),
     )
 
 
-def _packages(asking: Asking, online: str) -> int | None:
+def _packages(reader: HostReader, online: str) -> int | None:
     """Distinct packages, asking one processor of each package: there may be hundreds of processors."""
     try:
         left = set(parse_cpulist(online))
         packages: set[int] = set()
         while left:
             cpu = min(left)
-            said = asking.attributes(
+            said = reader.attributes(
                 f"{FOLDER}/cpu{cpu}/topology",
                 ("physical_package_id", "package_cpus_list", "core_siblings_list"),
                 source=f"{FOLDER}/cpu*/topology",
@@ -199,8 +239,8 @@ def _packages(asking: Asking, online: str) -> int | None:
                 return None
             packages.add(package)
             left -= {cpu, *parse_cpulist(said.get("package_cpus_list") or said.get("core_siblings_list", ""))}
-    except Unparsable as why:
-        asking.gap(str(why))
+    except ParseError as why:
+        reader.gap(str(why))
         return None
     return len(packages) or None
 

@@ -1,6 +1,8 @@
 """What the firmware says the machine is: /sys/class/dmi/id (serials need root), the device tree on Arm and POWER.
 
 Kernel page: Documentation/ABI/testing/sysfs-class-dmi (product_serial and chassis_serial have mode 0400).
+
+What `dmidecode` prints: the same strings as /sys/class/dmi/id, for bundles that hold no sysfs.
 """
 
 from __future__ import annotations
@@ -9,10 +11,49 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from probes.asking import Asking, as_text
-from probes.host.interface import Absent, Denied, Failed, Host, Unanswered
+from probes.host.interface import Absent, Denied, Failed, Host, ReadError
+from probes.host_reader import HostReader, as_text
 from probes.probe import Probe, Reading
-from probes.text import Unparsable
+from probes.text import ParseError
+
+# (structure, its line) -> field, as dmidecode 2.12 to 3.6 name them; of several boards or chassis the first counts
+_LINES = {
+    ("BIOS Information", "Version"): "bios_version",
+    ("System Information", "Manufacturer"): "vendor",
+    ("System Information", "Product Name"): "product",
+    ("System Information", "SKU Number"): "product_sku",
+    ("System Information", "Serial Number"): "serial",
+    ("Base Board Information", "Manufacturer"): "board_vendor",
+    ("Base Board Information", "Product Name"): "board",
+    ("Chassis Information", "Serial Number"): "chassis_serial",
+    ("Chassis Information", "Asset Tag"): "chassis_asset_tag",
+}
+_HANDLE = re.compile(r"Handle 0x[0-9A-Fa-f]{4}, DMI type \d{1,3}, ")
+
+
+def parse_dmidecode(text: str) -> DmiFacts:
+    r"""The strings of the system, its board and its chassis. Raises ParseError where no structure is there.
+
+    >>> parse_dmidecode("Handle 0x0100, DMI type 1, 27 bytes\nSystem Information\n\tProduct Name: DGXH100\n").product
+    'DGXH100'
+    """
+    said: dict[str, str | None] = {}
+    handles, title = 0, ""
+    for line in text.splitlines():
+        if _HANDLE.match(line):
+            handles, title = handles + 1, ""
+        elif handles and not title:
+            title = line.strip()
+        elif line.startswith("\t") and not line.startswith("\t\t"):
+            name, _, value = line.strip().partition(":")
+            field = _LINES.get((title, name))
+            if field is not None:
+                said.setdefault(field, meaning(value[:256]))
+    if not handles:
+        first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
+        raise ParseError(f"dmidecode printed no structure; it begins with: {first[:120]}")
+    return DmiFacts(**said)
+
 
 FOLDERS = ("/sys/class/dmi/id", "/sys/devices/virtual/dmi/id")
 DEVICE_TREE = "/proc/device-tree"
@@ -68,20 +109,20 @@ def read(host: Host) -> Reading:
             continue
         if answers:
             return _from_dmi(folder, answers)
-    asking = Asking(host)
-    modalias = asking.first(*(f"{folder}/modalias" for folder in FOLDERS))
+    reader = HostReader(host)
+    modalias = reader.first(*(f"{folder}/modalias" for folder in FOLDERS))
     if modalias:
-        asking.gap("only the modalias is here: strings without their blanks, and no serial numbers")
-        return Reading(parse_modalias(modalias), asking.sources, asking.missing)
+        reader.gap("only the modalias is here: strings without their blanks, and no serial numbers")
+        return Reading(parse_modalias(modalias), reader.sources, reader.missing)
     if not host.live and host.has_output("dmidecode"):
-        return _from_dmidecode(asking)
-    model = asking.text(f"{DEVICE_TREE}/model")
+        return _from_dmidecode(reader)
+    model = reader.text(f"{DEVICE_TREE}/model")
     if not model:
         raise Absent(f"neither {FOLDERS[0]} nor {DEVICE_TREE}/model is here")
-    serial = asking.text(f"{DEVICE_TREE}/serial-number")
-    vendor = asking.text(f"{DEVICE_TREE}/vendor")
+    serial = reader.text(f"{DEVICE_TREE}/serial-number")
+    vendor = reader.text(f"{DEVICE_TREE}/vendor")
     facts = DmiFacts(vendor=meaning(vendor or ""), product=model, serial=meaning(serial or ""))
-    return Reading(facts, asking.sources, asking.missing)
+    return Reading(facts, reader.sources, reader.missing)
 
 
 PROBE = Probe("dmi", read)
@@ -113,14 +154,14 @@ def meaning(text: str) -> str | None:
     return text
 
 
-def _from_dmi(folder: str, answers: Mapping[str, bytes | Unanswered]) -> Reading:
+def _from_dmi(folder: str, answers: Mapping[str, bytes | ReadError]) -> Reading:
     said: dict[str, str | None] = {}
     denied: list[str] = []
     others: list[str] = []
     for name, answer in answers.items():
         if isinstance(answer, Denied):
             denied.append(name)
-        elif isinstance(answer, Unanswered):
+        elif isinstance(answer, ReadError):
             others.append(answer.reason)
         else:
             said[FIELDS[name]] = meaning(as_text(answer))
@@ -129,13 +170,11 @@ def _from_dmi(folder: str, answers: Mapping[str, bytes | Unanswered]) -> Reading
     return Reading(DmiFacts(**said), sources, "; ".join(reasons) or None)
 
 
-def _from_dmidecode(asking: Asking) -> Reading:
-    from probes.system.dmidecode import parse_dmidecode
-
-    text = asking.output("dmidecode")
+def _from_dmidecode(reader: HostReader) -> Reading:
+    text = reader.output("dmidecode")
     if text is None:
-        raise Failed(asking.missing or "dmidecode: no output")
+        raise Failed(reader.missing or "dmidecode: no output")
     try:
-        return Reading(parse_dmidecode(text), asking.sources, asking.missing)
-    except Unparsable as why:
+        return Reading(parse_dmidecode(text), reader.sources, reader.missing)
+    except ParseError as why:
         raise Failed(str(why)) from None

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from probes.asking import Asking
 from probes.host.interface import Absent, Host
+from probes.host_reader import HostReader
 from probes.probe import Probe, Reading
 from probes.system.services import CGROUPS, UNIT_FOLDERS
 
@@ -27,7 +27,7 @@ _NODE = re.compile(r"(?:nvidia\S*|gdrdrv|kfd|infiniband/\S+|nvidia-caps\S*/\S+)\
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
-class Limit(NamedTuple):
+class ResourceLimit(NamedTuple):
     """How many bytes one may lock. `exempt`: CAP_IPC_LOCK, so that the limit binds nothing; None: not known."""
 
     who: str  # "slurmd.service", "pid 4711 (python3)", "/etc/security/limits.conf:3 * soft"
@@ -39,18 +39,18 @@ class Limit(NamedTuple):
 class LimitFacts(NamedTuple):
     """Limits by who has them. `device_nodes` None: /dev is not shown here."""
 
-    services: tuple[Limit, ...] = ()
-    users: tuple[Limit, ...] = ()  # lines of PAM's files
+    services: tuple[ResourceLimit, ...] = ()
+    users: tuple[ResourceLimit, ...] = ()  # lines of PAM's files
     device_nodes: tuple[str, ...] | None = None
 
 
 def read(host: Host) -> Reading:
     """Limits and device nodes. Raises Absent where the source shows none of it."""
-    asking = Asking(host)
-    facts = LimitFacts(_services(asking), _users(asking), _nodes(asking))
+    reader = HostReader(host)
+    facts = LimitFacts(_services(reader), _users(reader), _nodes(reader))
     if facts == LimitFacts():
         raise Absent("neither limits of services, nor PAM's limits, nor /dev are in this source")
-    return Reading(facts, asking.sources or ("/dev",), asking.missing)
+    return Reading(facts, reader.sources or ("/dev",), reader.missing)
 
 
 PROBE = Probe("limits", read)
@@ -101,7 +101,7 @@ def bytes_of(value: str) -> str | None:
     return str(int(found[1]) * _UNITS[found[2].lower()]) if found else None
 
 
-def parse_pam(text: str, path: str) -> list[Limit]:
+def parse_pam(text: str, path: str) -> list[ResourceLimit]:
     r"""Lines of limits.conf about locked memory; PAM counts in KiB.
 
     >>> parse_pam("# x\n*  soft memlock unlimited\n@hpc - memlock 64\n", "limits.conf")[1][:2]
@@ -117,61 +117,61 @@ def parse_pam(text: str, path: str) -> list[Limit]:
             elif words[3].isdecimal() and len(words[3]) < 19:
                 value = str(int(words[3]) << 10)
             if value:
-                rows.append(Limit(f"{path}:{number} {words[0][:64]} {words[1][:8]}", value[:24]))
+                rows.append(ResourceLimit(f"{path}:{number} {words[0][:64]} {words[1][:8]}", value[:24]))
     return rows
 
 
-def _services(asking: Asking) -> tuple[Limit, ...]:
+def _services(reader: HostReader) -> tuple[ResourceLimit, ...]:
     """Of each service that runs, its first process's limit; of one that does not, its unit's, where that says one."""
-    folder = next((each for each in CGROUPS if asking.names(each)), CGROUPS[0])
+    folder = next((each for each in CGROUPS if reader.names(each)), CGROUPS[0])
     found = []
     for name in SERVICES:
-        pid = (asking.text(f"{folder}/{name}.service/cgroup.procs") or "").split()[:1]
-        said = of_process(asking, pid[0], f"{name}.service") if pid and pid[0].isdecimal() else None
-        unit = None if said else parse_unit(_unit_texts(asking, f"{name}.service"))
+        pid = (reader.text(f"{folder}/{name}.service/cgroup.procs") or "").split()[:1]
+        said = of_process(reader, pid[0], f"{name}.service") if pid and pid[0].isdecimal() else None
+        unit = None if said else parse_unit(_unit_texts(reader, f"{name}.service"))
         if said or unit:
-            found.append(said or Limit(f"{name}.service", unit or ""))
+            found.append(said or ResourceLimit(f"{name}.service", unit or ""))
     return tuple(found)
 
 
-def of_process(asking: Asking, pid: str, who: str, rdma: bool = False) -> Limit | None:
+def of_process(reader: HostReader, pid: str, who: str, rdma: bool = False) -> ResourceLimit | None:
     """What one process may lock; None: not known."""
-    memlock = parse_limits(asking.text(f"/proc/{pid}/limits", source="/proc/*/limits") or "")
-    exempt = parse_exempt(asking.text(f"/proc/{pid}/status", source="/proc/*/status") or "")
-    return Limit(who, memlock, exempt, rdma) if memlock else None
+    memlock = parse_limits(reader.text(f"/proc/{pid}/limits", source="/proc/*/limits") or "")
+    exempt = parse_exempt(reader.text(f"/proc/{pid}/status", source="/proc/*/status") or "")
+    return ResourceLimit(who, memlock, exempt, rdma) if memlock else None
 
 
-def _unit_texts(asking: Asking, unit: str) -> list[str]:
+def _unit_texts(reader: HostReader, unit: str) -> list[str]:
     """A unit and its drop-ins, by systemd's order: the strongest folder's unit, then all drop-ins by name."""
-    texts = [text for folder in UNIT_FOLDERS if (text := asking.text(f"{folder}/{unit}", 1 << 16)) is not None][:1]
+    texts = [text for folder in UNIT_FOLDERS if (text := reader.text(f"{folder}/{unit}", 1 << 16)) is not None][:1]
     drops: dict[str, str] = {}
     for folder in UNIT_FOLDERS:
-        for name in asking.names(f"{folder}/{unit}.d") or ():
+        for name in reader.names(f"{folder}/{unit}.d") or ():
             if name.endswith(".conf"):
                 drops.setdefault(name, f"{folder}/{unit}.d/{name}")
-    return texts + [asking.text(drops[name], 1 << 16) or "" for name in sorted(drops)[:PAM_FILES_LIMIT]]
+    return texts + [reader.text(drops[name], 1 << 16) or "" for name in sorted(drops)[:PAM_FILES_LIMIT]]
 
 
-def _users(asking: Asking) -> tuple[Limit, ...]:
-    names = [f"{PAM_FOLDER}/{name}" for name in asking.names(PAM_FOLDER) or () if name.endswith(".conf")]
+def _users(reader: HostReader) -> tuple[ResourceLimit, ...]:
+    names = [f"{PAM_FOLDER}/{name}" for name in reader.names(PAM_FOLDER) or () if name.endswith(".conf")]
     paths = [PAM_FILE, *names[:PAM_FILES_LIMIT]]
-    texts: Mapping[str, str] = {path: asking.text(path, 1 << 16) or "" for path in paths}
+    texts: Mapping[str, str] = {path: reader.text(path, 1 << 16) or "" for path in paths}
     return tuple(limit for path, text in texts.items() for limit in parse_pam(text, path))
 
 
-def _nodes(asking: Asking) -> tuple[str, ...] | None:
+def _nodes(reader: HostReader) -> tuple[str, ...] | None:
     """Device nodes of GPUs and RDMA; None where /dev is not this machine's, or not all of it was looked at."""
-    host = asking.host
-    names = asking.names("/dev") if host.live or host.kind == "capture" else None
+    host = reader.host
+    names = reader.names("/dev") if host.live or host.kind == "capture" else None
     if names is None:
         return None
     found = []
     for folder in NODE_FOLDERS:
         if folder and folder.rstrip("/") not in names:
             continue
-        listed = asking.names(f"/dev/{folder}".rstrip("/"))
+        listed = reader.names(f"/dev/{folder}".rstrip("/"))
         if listed is None:
             return None
         found += [folder + name for name in listed if _NODE.match(folder + name)]
-    asking.answered("/dev")
+    reader.answered("/dev")
     return tuple(found[:NODES_LIMIT])

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from probes.asking import Asking
 from probes.host.interface import Absent, Host
+from probes.host_reader import HostReader
 from probes.probe import Probe, Reading
 from probes.system.cpu import parse_cpulist
-from probes.text import Unparsable
+from probes.text import ParseError
 
 FOLDER = "/sys/devices/system/node"
 NODE = re.compile(r"node(\d{1,6})")
@@ -20,7 +20,7 @@ MEMORY = re.compile(r"^(?:Node +\d{1,6} +)?MemTotal: +(\d{1,15}) kB", re.MULTILI
 MOST_DISTANCES = 4096
 
 
-class NumaNode(NamedTuple):
+class NumaNodeFacts(NamedTuple):
     """One NUMA node. Without CPUs it is GPU or CXL memory, not a socket."""
 
     id: int
@@ -32,65 +32,65 @@ class NumaNode(NamedTuple):
 class NumaFacts(NamedTuple):
     """Every NUMA node, by id."""
 
-    nodes: tuple[NumaNode, ...]
+    nodes: tuple[NumaNodeFacts, ...]
 
 
 def read(host: Host) -> Reading:
-    """Every node that is online. Raises Unanswered where the kernel shows none."""
-    asking = Asking(host)
+    """Every node that is online. Raises ReadError where the kernel shows none."""
+    reader = HostReader(host)
     ids = sorted(int(name[4:]) for name in host.listdir(FOLDER) if NODE.fullmatch(name))
     if not ids:
         raise Absent(f"{FOLDER}: no node")
-    return Reading(NumaFacts(tuple(_node(asking, node, len(ids)) for node in ids)), asking.sources, asking.missing)
+    return Reading(NumaFacts(tuple(_node(reader, node, len(ids)) for node in ids)), reader.sources, reader.missing)
 
 
 PROBE = Probe("numa", read)
 
 
 def parse_distances(text: str) -> tuple[int, ...]:
-    """One row of the distance table. Raises Unparsable.
+    """One row of the distance table. Raises ParseError.
 
     >>> parse_distances("10 21 80")
     (10, 21, 80)
     """
     row = text.split()
     if len(row) > MOST_DISTANCES or not all(word.isascii() and word.isdigit() and len(word) <= 6 for word in row):
-        raise Unparsable(f"not a row of NUMA distances: {text[:80]!r}")
+        raise ParseError(f"not a row of NUMA distances: {text[:80]!r}")
     return tuple(int(word) for word in row)
 
 
 def parse_memory_mib(text: str) -> int:
-    """MemTotal of /proc/meminfo or of a node's meminfo, in MiB. Raises Unparsable.
+    """MemTotal of /proc/meminfo or of a node's meminfo, in MiB. Raises ParseError.
 
     >>> parse_memory_mib("Node 0 MemTotal:       97280 kB"), parse_memory_mib("MemTotal: 2052540 kB")
     (95, 2004)
     """
     found = MEMORY.search(text)
     if not found:
-        raise Unparsable(f"no MemTotal in {text[:80]!r}")
+        raise ParseError(f"no MemTotal in {text[:80]!r}")
     return int(found[1]) // 1024
 
 
-def _node(asking: Asking, node: int, nodes: int) -> NumaNode:
-    said = asking.attributes(f"{FOLDER}/node{node}", ("cpulist", "distance", "meminfo"), source=f"{FOLDER}/node*")
+def _node(reader: HostReader, node: int, nodes: int) -> NumaNodeFacts:
+    said = reader.attributes(f"{FOLDER}/node{node}", ("cpulist", "distance", "meminfo"), source=f"{FOLDER}/node*")
     cpus = said.get("cpulist")
     memory_mib: int | None = None
     distances: tuple[int, ...] = ()
     try:
         if cpus is not None:
             parse_cpulist(cpus)
-    except Unparsable as why:
-        asking.gap(f"node{node}: {why}")
+    except ParseError as why:
+        reader.gap(f"node{node}: {why}")
         cpus = None
     try:
         distances = parse_distances(said.get("distance", ""))
         memory_mib = parse_memory_mib(said["meminfo"]) if "meminfo" in said else None
-    except Unparsable as why:
-        asking.gap(f"node{node}: {why}")
+    except ParseError as why:
+        reader.gap(f"node{node}: {why}")
     if len(distances) != nodes:  # a row that does not fit cannot be read by position
-        asking.gap(f"node{node}: {len(distances)} distances for {nodes} nodes" if distances else "no distances")
+        reader.gap(f"node{node}: {len(distances)} distances for {nodes} nodes" if distances else "no distances")
         distances = ()
     for name, value in (("cpulist", cpus), ("meminfo", memory_mib)):
         if value is None:
-            asking.gap(f"no {name} for some nodes")
-    return NumaNode(node, cpus, memory_mib, distances)
+            reader.gap(f"no {name} for some nodes")
+    return NumaNodeFacts(node, cpus, memory_mib, distances)

@@ -4,6 +4,11 @@ A unit file says that a service is installed; the service's control group says w
 /run/systemd/units holds a link for each unit that is not dead, which is all that a oneshot service leaves. A failed
 service leaves the same traces as a stopped one, so both are "inactive". Source: systemd.unit(5),
 Documentation/admin-guide/cgroup-v2.rst (cgroup.events), systemd's unit_unlink_state_files.
+
+The daemons of the NVLink fabric: the version of the fabric manager, and how IMEX is set up on this node.
+
+NVIDIA Fabric Manager user guide (`nv-fabricmanager --version`, /var/log/fabricmanager.log) and IMEX guide
+(/etc/nvidia-imex/nodes_config.cfg, one address a line; `nvidia-imex-ctl -q`).
 """
 
 from __future__ import annotations
@@ -12,10 +17,72 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from probes.asking import Asking, as_text
-from probes.host.interface import Absent, Host, Unanswered
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Host, ReadError
+from probes.host_reader import HostReader, as_text
 from probes.probe import Probe, Reading
-from probes.system import fabric_daemons
+
+LOG = "/var/log/fabricmanager.log"
+NODES_CONFIG = "/etc/nvidia-imex/nodes_config.cfg"
+_VERSION = re.compile(
+    r"Fabric Manager version(?: is)?[ \t]*(?::[ \t]*)?(\d{1,4}(?:\.\d{1,4}){1,3})(?![\d.])", re.IGNORECASE | re.ASCII
+)
+_STATE = re.compile(r"[A-Z][A-Z_]{1,39}", re.ASCII)
+
+
+def fabric_manager_version(reader: HostReader) -> str | None:
+    """What the installed program says of itself; else what it wrote when it last started. None: neither."""
+    said = parse_version(reader.output("nv-fabricmanager", "--version") or "")
+    if said:
+        return said
+    log = reader.text(LOG, READ_LIMIT_BYTES) or ""
+    return parse_version(log) if len(log) < READ_LIMIT_BYTES - 4 else None  # cut: its last start is not in it
+
+
+def parse_version(text: str) -> str | None:
+    """The last version that a text names.
+
+    >>> parse_version("Fabric Manager version is : 570.124.06")
+    '570.124.06'
+    >>> parse_version("[INFO] Fabric Manager version 535.54.03 is running with the following configuration options")
+    '535.54.03'
+    """
+    found = _VERSION.findall(text)
+    return found[-1] if found else None
+
+
+def read_imex(reader: HostReader, running: bool) -> dict[str, str]:
+    """How many nodes IMEX is told of ("0": none), and the state of the local daemon where it runs. What is not known
+    is left out."""
+    said = {}
+    names = reader.names(NODES_CONFIG.rpartition("/")[0])
+    if names is not None:
+        text = reader.text(NODES_CONFIG, READ_LIMIT_BYTES) if NODES_CONFIG.rpartition("/")[2] in names else ""
+        if text is not None:
+            said["nodes_config"] = str(parse_nodes(text))
+    state = parse_state(reader.output("nvidia-imex-ctl", "-q") or "") if running else None
+    if state:
+        said["node"] = state
+    return said
+
+
+def parse_nodes(text: str) -> int:
+    r"""How many nodes a configuration names.
+
+    >>> parse_nodes("# nodes\n10.0.0.1\n\n10.0.0.2\n")
+    2
+    """
+    lines = (line.strip() for line in text.splitlines())
+    return sum(bool(line) and not line.startswith("#") for line in lines)
+
+
+def parse_state(text: str) -> str | None:
+    r"""The daemon's state, a word alone on its line; None for anything else.
+
+    >>> parse_state("READY\n"), parse_state("Error: no such daemon\n")
+    ('READY', None)
+    """
+    return next((line.strip() for line in text.splitlines()[:20] if _STATE.fullmatch(line.strip())), None)
+
 
 BOOTED = "/run/systemd/system"  # sd_booted(3)
 INVOCATIONS = "/run/systemd/units"
@@ -64,7 +131,7 @@ PROCESSES = {
 COMM_LENGTH = 15  # the kernel cuts a process's name here
 
 
-class Service(NamedTuple):
+class ServiceState(NamedTuple):
     """One system service of interest."""
 
     name: str  # "nvidia-fabricmanager"
@@ -75,11 +142,11 @@ class Service(NamedTuple):
 class ServiceFacts(NamedTuple):
     """Services that a GPU node needs or may need."""
 
-    services: tuple[Service, ...]
+    services: tuple[ServiceState, ...]
     imex: Mapping[str, str] | None = None  # "nodes_config": how many nodes; "node": READY | ..
 
 
-class Traces(NamedTuple):
+class SystemdTraces(NamedTuple):
     """What one service left. None: that trace could not be looked for."""
 
     unit: str | None  # the unit file's text; None: no unit file
@@ -90,51 +157,51 @@ class Traces(NamedTuple):
 
 def read(host: Host) -> Reading:
     """The state of every service of interest. Raises Absent where no systemd runs."""
-    asking = Asking(host)
-    if asking.names(BOOTED) is None:
+    reader = HostReader(host)
+    if reader.names(BOOTED) is None:
         raise Absent(f"no {BOOTED}: systemd is not the init here, or the source does not hold it")
-    units = _units(asking)
-    invoked = asking.names(INVOCATIONS)
-    groups, folder = _groups(asking)
+    units = _units(reader)
+    invoked = reader.names(INVOCATIONS)
+    groups, folder = _groups(reader)
     services = []
     for name in NAMES:
         unit = f"{name}.service"
-        traces = Traces(
+        traces = SystemdTraces(
             unit=units.get(unit),
             invoked=None if invoked is None else f"invocation:{unit}" in invoked,
-            populated=_populated(asking, f"{folder}/{unit}", unit in groups) if groups is not None else None,
-            process=_process(asking, name),
+            populated=_populated(reader, f"{folder}/{unit}", unit in groups) if groups is not None else None,
+            process=_process(reader, name),
         )
-        services.append(Service(name, state_of(traces)))
-    services, imex = _with_fabric(asking, services)
+        services.append(ServiceState(name, state_of(traces)))
+    services, imex = _with_fabric(reader, services)
     if any(service.state == "unknown" for service in services):
-        asking.gap("some states: no control groups of system.slice are readable here")
-    return Reading(ServiceFacts(tuple(services), imex), asking.sources, asking.missing)
+        reader.gap("some states: no control groups of system.slice are readable here")
+    return Reading(ServiceFacts(tuple(services), imex), reader.sources, reader.missing)
 
 
 PROBE = Probe("services", read)
 
 
-def _with_fabric(asking: Asking, services: list[Service]) -> tuple[list[Service], dict[str, str] | None]:
+def _with_fabric(reader: HostReader, services: list[ServiceState]) -> tuple[list[ServiceState], dict[str, str] | None]:
     """The same, and what the daemons of the NVLink fabric say of themselves, where they are installed."""
     states = {service.name: service.state for service in services}
     installed = {name for name, state in states.items() if state != "not_installed"}
     if "nvidia-fabricmanager" in installed:
-        version = fabric_daemons.fabric_manager_version(asking)
+        version = fabric_manager_version(reader)
         services = [s._replace(version=version) if s.name == "nvidia-fabricmanager" else s for s in services]
     if "nvidia-imex" not in installed:
         return services, None
-    return services, fabric_daemons.imex(asking, states["nvidia-imex"] == "active") or None
+    return services, read_imex(reader, states["nvidia-imex"] == "active") or None
 
 
-def state_of(traces: Traces) -> str:
+def state_of(traces: SystemdTraces) -> str:
     r"""A service's state from its traces.
 
-    >>> state_of(Traces("[Service]\nType=forking\n", invoked=True, populated=True))
+    >>> state_of(SystemdTraces("[Service]\nType=forking\n", invoked=True, populated=True))
     'active'
-    >>> state_of(Traces("[Service]\nType=forking\n", invoked=True, populated=False))  # waits for its next restart
+    >>> state_of(SystemdTraces("[Service]\nType=forking\n", invoked=True, populated=False))  # waits for a restart
     'inactive'
-    >>> state_of(Traces(None, invoked=False, populated=False))
+    >>> state_of(SystemdTraces(None, invoked=False, populated=False))
     'not_installed'
     """
     if traces.populated or traces.process:
@@ -170,46 +237,46 @@ def parse_populated(text: str) -> bool | None:
     return found[1] == "1" if found else None
 
 
-def _units(asking: Asking) -> dict[str, str]:
+def _units(reader: HostReader) -> dict[str, str]:
     """Unit files by name. One that may not be read is installed all the same: its text is "" here."""
     units: dict[str, str] = {}
     wanted = [f"{name}.service" for name in NAMES]
     for folder in UNIT_FOLDERS:
         try:
-            answers = asking.host.attributes(folder, wanted)
-        except Unanswered:
+            answers = reader.host.attributes(folder, wanted)
+        except ReadError:
             continue
         for unit, answer in answers.items():
-            asking.answered(f"{folder}/{unit}")
-            units.setdefault(unit, "" if isinstance(answer, Unanswered) else as_text(answer))
+            reader.answered(f"{folder}/{unit}")
+            units.setdefault(unit, "" if isinstance(answer, ReadError) else as_text(answer))
     return units
 
 
-def _groups(asking: Asking) -> tuple[frozenset[str] | None, str]:
+def _groups(reader: HostReader) -> tuple[frozenset[str] | None, str]:
     """The control groups of system.slice and their folder; None: not to be seen here."""
     for folder in CGROUPS:
-        names = asking.names(folder)
+        names = reader.names(folder)
         if names is not None and any(name.endswith(".service") for name in names):
             return frozenset(names), folder
     return None, CGROUPS[0]
 
 
-def _populated(asking: Asking, group: str, there: bool) -> bool | None:
+def _populated(reader: HostReader, group: str, there: bool) -> bool | None:
     if not there:
         return False
-    said = asking.attributes(group, ("cgroup.events", "cgroup.procs"), source=group)
+    said = reader.attributes(group, ("cgroup.events", "cgroup.procs"), source=group)
     populated = parse_populated(said.get("cgroup.events", ""))
     if populated is not None:
         return populated
     return bool(said["cgroup.procs"]) if "cgroup.procs" in said else None
 
 
-def _process(asking: Asking, name: str) -> bool:
+def _process(reader: HostReader, name: str) -> bool:
     """Whether the process that wrote the PID file still lives, by its name."""
     for path in PID_FILES.get(name, ()):
-        pid = asking.text(path) or ""
+        pid = reader.text(path) or ""
         if re.fullmatch(r"[1-9][0-9]{0,9}", pid):
-            comm = asking.text(f"/proc/{pid}/comm")
+            comm = reader.text(f"/proc/{pid}/comm")
             if comm and PROCESSES[name][:COMM_LENGTH] == comm:
                 return True
     return False

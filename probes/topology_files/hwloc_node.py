@@ -1,4 +1,7 @@
-"""The machine of a hwloc topology: its NUMA nodes and what is near them, processors, names."""
+"""The machine of a hwloc topology: its NUMA nodes and what is near them, processors, names.
+
+What the system calls the devices of a hwloc topology (OSDev objects): GPUs, RDMA devices, interfaces.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,16 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from probes.kernel.system import KernelFacts
-from probes.kernel.virtualization import Signs, virtualization
-from probes.pci.attributes import decimal
-from probes.system.cpu import ARM_IMPLEMENTERS, Cpu
+from probes.gpu.facts import Gpu, GpuFacts, PairCell
+from probes.kernel.system import KernelFacts, VirtualizationSigns, detect_virtualization
+from probes.netdev.probe import Netdev, NetdevFacts
+from probes.pci.sysfs import decimal
+from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort
+from probes.system import cpu as masks
+from probes.system.cpu import ARM_IMPLEMENTERS, CpuPackage
 from probes.system.dmi import DmiFacts, meaning
-from probes.system.numa import NumaFacts, NumaNode
-from probes.text import Unparsable
-from probes.topology_files import masks
+from probes.system.numa import NumaFacts, NumaNodeFacts
+from probes.text import ParseError
 from probes.topology_files.xml_tree import Element
 
 _DMI = {
@@ -38,7 +43,7 @@ _NOT_OF_THE_TREE = ("Bridge", "PCIDev", "OSDev", "Misc")
 _NODES_LIMIT = 4096
 
 
-class Node(NamedTuple):
+class HwlocNode(NamedTuple):
     """One NUMA node as the file has it. `cpus`: those near it; `own`: whether they are its own, not its neighbour's."""
 
     id: int
@@ -57,14 +62,14 @@ def infos(said: Element) -> dict[str, str]:
     return found
 
 
-def numa_nodes(machine: Element) -> list[Node]:
-    """Every NUMA node, in the order of the file. Raises Unparsable."""
-    found: dict[int, Node] = {}
+def numa_nodes(machine: Element) -> list[HwlocNode]:
+    """Every NUMA node, in the order of the file. Raises ParseError."""
+    found: dict[int, HwlocNode] = {}
     for said in objects(machine, "NUMANode"):
         number = decimal(said.said("os_index") or "")
         if number is None or number < 0 or number in found or len(found) >= _NODES_LIMIT:
-            raise Unparsable("NUMA nodes without a number of their own")
-        found[number] = Node(number, _members(said.said("cpuset")), True, _mib(said.said("local_memory")))
+            raise ParseError("NUMA nodes without a number of their own")
+        found[number] = HwlocNode(number, _members(said.said("cpuset")), True, _mib(said.said("local_memory")))
     taken: set[int] = set()
     for number in sorted(found):
         node = found[number]
@@ -78,7 +83,7 @@ def numa_nodes(machine: Element) -> list[Node]:
 class Locality:
     """Which NUMA node an object is at."""
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(self, nodes: Sequence[HwlocNode]) -> None:
         self.with_cpus = frozenset(node.id for node in nodes if node.own and node.cpus != frozenset())
 
     def node(self, said: Element, above: int | None) -> int | None:
@@ -95,19 +100,19 @@ class Locality:
         return next(iter(choice)) if len(choice) == 1 else None
 
 
-def numa_facts(root: Element, machine: Element, nodes: Sequence[Node]) -> NumaFacts | None:
+def numa_facts(root: Element, machine: Element, nodes: Sequence[HwlocNode]) -> NumaFacts | None:
     """The nodes by number, with the kernel's distances where the file holds them."""
     rows = _distances(root, machine, [node.id for node in nodes])
-    made = [NumaNode(node.id, _cpus(node), node.memory_mib, rows.get(node.id, ())) for node in nodes]
+    made = [NumaNodeFacts(node.id, _cpus(node), node.memory_mib, rows.get(node.id, ())) for node in nodes]
     return NumaFacts(tuple(sorted(made, key=lambda node: node.id))) if made else None
 
 
-def kernel(root: Element, machine: Element, nodes: Sequence[Node]) -> KernelFacts:
+def kernel(root: Element, machine: Element, nodes: Sequence[HwlocNode]) -> KernelFacts:
     """Names of the system, and whether its firmware is a virtual machine's."""
     said = infos(root) | infos(machine)
     signs = {name: said[key] for key, name in _SIGNS.items() if key in said}
     platform = f"platform\t: {said['PlatformName']}" if "PlatformName" in said else None
-    kind, known = virtualization(Signs(cpuinfo=platform, dmi=signs))
+    kind, known = detect_virtualization(VirtualizationSigns(cpuinfo=platform, dmi=signs))
     sizes = [node.memory_mib for node in nodes]
     return KernelFacts(
         hostname=said.get("HostName"),
@@ -128,12 +133,12 @@ def dmi(machine: Element) -> DmiFacts | None:
     return DmiFacts(**found) if found else None
 
 
-def cpu(machine: Element) -> Cpu | None:
+def cpu(machine: Element) -> CpuPackage | None:
     """The processors, as the first package names them."""
     packages = [said for kind in _PACKAGES for said in objects(machine, kind)]
     said = infos(machine) | (infos(packages[0]) if packages else {})
     online = _members(machine.said("cpuset"))
-    found = Cpu(
+    found = CpuPackage(
         vendor=said.get("CPUVendor") or _implementer(said.get("CPUImplementer")),
         family=decimal(said.get("CPUFamilyNumber", "")),
         model=decimal(said.get("CPUModelNumber", "")),
@@ -141,7 +146,7 @@ def cpu(machine: Element) -> Cpu | None:
         sockets=len(packages) or None,
         online=masks.cpulist(sorted(online)) if online else None,
     )
-    return None if found == Cpu() else found
+    return None if found == CpuPackage() else found
 
 
 def objects(above: Element, kind: str) -> Iterator[Element]:
@@ -162,7 +167,7 @@ def _members(mask: str | None) -> frozenset[int] | None:
     """None too for a mask without end ("0xf...f")."""
     try:
         return frozenset(masks.members(mask)) if mask else None
-    except Unparsable:
+    except ParseError:
         return None
 
 
@@ -171,7 +176,7 @@ def _mib(text: str | None) -> int | None:
     return int(text) >> 20 if text is not None and re.fullmatch(r"[0-9]{1,18}", text) else None
 
 
-def _cpus(node: Node) -> str | None:
+def _cpus(node: HwlocNode) -> str | None:
     if node.cpus is None:
         return None
     return masks.cpulist(sorted(node.cpus)) if node.own else ""
@@ -216,3 +221,129 @@ def _real(text: str | None) -> float:
     except ValueError:
         return 0.0
     return value if 0 < value < 1000 else 0.0
+
+
+_NUMBERED = re.compile(r"(nvml|rsmi)([0-9]{1,4})")
+_PORT = re.compile(r"Port([0-9]{1,3})(State|LID|GID([0-9]{1,3}))")
+_STATES = {"1": "DOWN", "2": "INIT", "3": "ARMED", "4": "ACTIVE", "5": "ACTIVE_DEFER"}
+_NETWORK, _OPENFABRICS = 2, 3  # osdev_type up to format 2
+_NETWORK_BIT, _OPENFABRICS_BIT = 16, 32  # from format 3 on it is a set
+_NOT_SAID = "a hwloc topology does not say which NVLinks there are"
+
+
+class HwlocDevice(NamedTuple):
+    """One OSDev. `address`: the PCI function that it hangs from; None: from none. `version`: of the format."""
+
+    address: str | None
+    said: Element
+    version: int
+
+    @property
+    def name(self) -> str:
+        """What the system, or the library that found it, calls it."""
+        return self.said.said("name") or ""
+
+    @property
+    def is_interface(self) -> bool:
+        """Whether it is a network interface."""
+        kind = decimal(self.said.said("osdev_type") or "") or 0
+        return bool(kind & _NETWORK_BIT) if self.version >= 3 else kind == _NETWORK
+
+    @property
+    def is_rdma(self) -> bool:
+        """Whether it is an RDMA device."""
+        kind = decimal(self.said.said("osdev_type") or "") or 0
+        return bool(kind & _OPENFABRICS_BIT) if self.version >= 3 else kind == _OPENFABRICS
+
+
+def gpus(devices: Sequence[HwlocDevice], told_by: str) -> GpuFacts | None:
+    """GPUs that NVML (the driver's own list) or ROCm SMI numbered, else those that CUDA or OpenCL name by model."""
+    numbered = [device for device in devices if device.address and _NUMBERED.fullmatch(device.name)]
+    if not numbered:
+        models = {d.address: model for d in devices if d.address and (model := infos(d.said).get("GPUModel"))}
+        made = [Gpu(address=address, name=models[address], nvlink_reason=_NOT_SAID) for address in sorted(models)]
+        return GpuFacts(tuple(made), told_by=told_by) if made else None
+    by_nvml = all(device.name.startswith("nvml") for device in numbered)
+    return GpuFacts(tuple(map(_gpu, numbered)), pairs=tuple(_xgmi(numbered)), told_by=None if by_nvml else told_by)
+
+
+def rdma(devices: Sequence[HwlocDevice]) -> RdmaFacts | None:
+    """RDMA devices with state, LID and GIDs of their ports."""
+    found = {d.name: _device(d) for d in devices if d.name and d.is_rdma}
+    return RdmaFacts(tuple(found[name] for name in sorted(found))) if found else None
+
+
+def netdevs(devices: Sequence[HwlocDevice]) -> NetdevFacts | None:
+    """Interfaces of PCI functions."""
+    found = {d.name: _netdev(d) for d in devices if d.name and d.is_interface}
+    return NetdevFacts(tuple(found[name] for name in sorted(found))) if found else None
+
+
+def _gpu(device: HwlocDevice) -> Gpu:
+    said = infos(device.said)
+    uuid = said.get("NVIDIAUUID") or said.get("AMDUUID") or ""
+    return Gpu(
+        index=_index(device.name),
+        address=device.address,
+        name=said.get("GPUModel"),
+        uuid=uuid if uuid.strip("0") else None,
+        serial=said.get("NVIDIASerial") or said.get("AMDSerial"),
+        nvlink_reason=_NOT_SAID if device.name.startswith("nvml") else None,
+    )
+
+
+def _index(name: str) -> int | None:
+    match = _NUMBERED.fullmatch(name)
+    return int(match[2]) if match else None
+
+
+def _xgmi(devices: Sequence[HwlocDevice]) -> Iterator[PairCell]:
+    """Each pair once, where either end names the other."""
+    known = {device.name for device in devices}
+    pairs = set()
+    for device in devices:
+        for peer in infos(device.said).get("XGMIPeers", "").split():
+            if peer in known and peer != device.name:
+                pairs.add(tuple(sorted((_index(device.name) or 0, _index(peer) or 0))))
+    for a, b in sorted(pairs):
+        yield PairCell(f"GPU{a}", f"GPU{b}", "XGMI")
+
+
+def _device(device: HwlocDevice) -> RdmaDevice:
+    said = infos(device.said)
+    ports: dict[int, RdmaPort] = {}
+    for key, value in said.items():
+        match = _PORT.fullmatch(key)
+        if match is None:
+            continue
+        number = int(match[1])
+        port = ports.get(number, RdmaPort(port=number))
+        if match[2] == "State":
+            port = port._replace(state=_STATES.get(value))
+        elif match[2] == "LID":
+            port = port._replace(lid=_hexadecimal(value))
+        else:
+            port = port._replace(gids=(*port.gids, GidEntry(index=int(match[3]), gid=value)))
+        ports[number] = port
+    return RdmaDevice(
+        name=device.name,
+        address=device.address,
+        node_guid=said.get("NodeGUID"),
+        system_image_guid=said.get("SysImageGUID"),
+        ports=tuple(ports[number] for number in sorted(ports)),
+    )
+
+
+def _hexadecimal(text: str) -> int | None:
+    return int(text, 16) if re.fullmatch(r"0x[0-9a-fA-F]{1,8}", text) else None
+
+
+def _netdev(device: HwlocDevice) -> Netdev:
+    said = infos(device.said)
+    port = said.get("Port", "")
+    return Netdev(
+        device.name,
+        address=device.address,
+        mac=said.get("Address"),
+        dev_port=int(port) - 1 if re.fullmatch(r"[1-9][0-9]{0,2}", port) else None,
+    )

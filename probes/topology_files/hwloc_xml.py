@@ -13,13 +13,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from probes.pci.attributes import decimal
 from probes.pci.facts import PciFacts, PciFunction
-from probes.pci.lspci_names import class_code
+from probes.pci.lspci_fields import class_code
+from probes.pci.sysfs import decimal
 from probes.pci.tree import address_key, is_address
-from probes.text import Unparsable
-from probes.topology_files import hwloc_devices, hwloc_node, limits
-from probes.topology_files.preparsed import Told
+from probes.text import ParseError
+from probes.topology_files import hwloc_node, xml_tree
+from probes.topology_files.preparsed import PreparsedFacts
 from probes.topology_files.xml_tree import Element
 from probes.topology_files.xml_tree import parse as parse_xml
 
@@ -43,8 +43,8 @@ _UNSAID = {
 }
 
 
-def parse(content: bytes) -> Told:
-    """Everything that one topology says. Raises Unparsable.
+def parse(content: bytes) -> PreparsedFacts:
+    """Everything that one topology says. Raises ParseError.
 
     >>> said = parse(b'<topology version="2.0"><object type="Machine"><object type="Bridge" bridge_type="0-1"'
     ...     b' bridge_pci="0000:[44-54]"><object type="PCIDev" pci_busid="0000:44:00.0" pci_link_speed="63.015385"'
@@ -56,25 +56,25 @@ def parse(content: bytes) -> Told:
     root = parse_xml(content, "topology")
     machine = next(root.each("object"), None)
     if machine is None:
-        raise Unparsable("a topology without an object")
+        raise ParseError("a topology without an object")
     nodes = hwloc_node.numa_nodes(machine)
     locality = hwloc_node.Locality(nodes)
     walk = _Walk(locality, _version(root))
     walk.through(machine, locality.node(machine, None), None, None)
-    limits.check(walk.functions.values())
+    xml_tree.check(walk.functions.values())
     facts: dict[str, Any] = {
         "numa": hwloc_node.numa_facts(root, machine, nodes),
         "pci": PciFacts(tuple(sorted(walk.functions.values(), key=lambda f: address_key(f.address)))),
         "kernel": hwloc_node.kernel(root, machine, nodes),
         "dmi": hwloc_node.dmi(machine),
         "cpu": hwloc_node.cpu(machine),
-        "nvml": hwloc_devices.gpus(walk.devices, NAME),
-        "rdma": hwloc_devices.rdma(walk.devices),
-        "netdev": hwloc_devices.netdevs(walk.devices),
+        "nvml": hwloc_node.gpus(walk.devices, NAME),
+        "rdma": hwloc_node.rdma(walk.devices),
+        "netdev": hwloc_node.netdevs(walk.devices),
     }
     told = {name: said for name, said in facts.items() if said is not None}
     whole = [name for name in ("numa", "cpu", "dmi") if name in told]
-    return Told(told, {name: reason for name, reason in _UNSAID.items() if name not in whole})
+    return PreparsedFacts(told, {name: reason for name, reason in _UNSAID.items() if name not in whole})
 
 
 class _Walk:
@@ -84,7 +84,7 @@ class _Walk:
         self.locality = locality
         self.version = version
         self.functions: dict[str, PciFunction] = {}
-        self.devices: list[hwloc_devices.Device] = []
+        self.devices: list[hwloc_node.HwlocDevice] = []
 
     def through(self, above: Element, node: int | None, bus: str | None, parent: str | None) -> None:
         """Everything below one object. `node`, `bus`, `parent`: NUMA node, root bus and PCI function that it is at."""
@@ -97,7 +97,7 @@ class _Walk:
                 place = _PLACE.fullmatch(child.said("bridge_pci") or "")
                 self.through(child, node, f"{place[1]}:{place[2]}" if place else None, None)
             elif kind == "OSDev":
-                self.devices.append(hwloc_devices.Device(parent, child, self.version))
+                self.devices.append(hwloc_node.HwlocDevice(parent, child, self.version))
                 self.through(child, node, bus, parent)
             else:
                 self.through(child, self.locality.node(child, node), bus, parent)
@@ -106,9 +106,9 @@ class _Walk:
         self, said: Element, address: str, node: int | None, bus: str | None, parent: str | None
     ) -> PciFunction:
         if not is_address(address):
-            raise Unparsable(f"not a PCI address: {address[:40]!r}")
+            raise ParseError(f"not a PCI address: {address[:40]!r}")
         if address in self.functions:
-            raise Unparsable(f"names {address} twice")
+            raise ParseError(f"names {address} twice")
         ids = _IDS.fullmatch(said.said("pci_type") or "")
         known = ids if ids and ids[2] + ids[3] != "00000000" else None  # zeros: hwloc could not read them
         info = hwloc_node.infos(said)

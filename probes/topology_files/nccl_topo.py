@@ -10,29 +10,117 @@ Source: NCCL src/graph/xml.cc, topo.cc and transport/net_ib/init.cc (2.30). What
 - `<net>` of InfiniBand and RoCE devices is written for active ports only, and its GUID is the system image's, bytes
   reversed; port 0 is a plain network interface (socket transport), with its place in a list for a GUID;
 - the functions of one card are one <pci>, the first of them, and their ports are numbered through (ncclIbGetPciPath).
+
+The interfaces of a NCCL topology: which function of a card each <net> is of.
+
+Source: NCCL src/transport/net_ib/init.cc (ncclIbGetPciPath): the last digit of a card's address is cut, and the ports
+of its functions are numbered through.
+
+The NVLinks and XGMI links of a NCCL topology, as what they join: pairs of GPUs, directly or through switches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import NamedTuple
 
-from probes.gpu.facts import Gpu, GpuFacts, normal_address
+from probes.gpu.facts import Gpu, GpuFacts, PairCell, normal_address
 from probes.kernel.system import KernelFacts
 from probes.netdev.probe import Netdev, NetdevFacts
-from probes.pci.attributes import decimal, identifier, link_speed
 from probes.pci.facts import PciFacts, PciFunction
+from probes.pci.sysfs import decimal, identifier, link_speed
 from probes.pci.tree import address_key
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
-from probes.system.cpu import Cpu
-from probes.system.numa import NumaFacts, NumaNode
-from probes.text import Unparsable
-from probes.topology_files import limits, masks
-from probes.topology_files.nccl_links import Linked, pairs
-from probes.topology_files.nccl_nets import Net, of_functions
-from probes.topology_files.preparsed import Told
+from probes.system import cpu as masks
+from probes.system.cpu import CpuPackage
+from probes.system.numa import NumaFacts, NumaNodeFacts
+from probes.text import ParseError
+from probes.topology_files import xml_tree
+from probes.topology_files.preparsed import PreparsedFacts
 from probes.topology_files.xml_tree import Element
 from probes.topology_files.xml_tree import parse as parse_xml
+
+_FUNCTIONS = 8  # of one card
+
+
+class Net(NamedTuple):
+    """One <net>, below the <pci> of this address, with its port's number."""
+
+    address: str | None
+    number: int | None
+    element: Element
+
+
+def of_functions(given: Sequence[Net], functions: dict[str, PciFunction]) -> list[Net]:
+    """The same, where a second device of a card has the function that NCCL folded into the first: it is made here."""
+    nets: list[Net] = []
+    seen: dict[str, set[str | None]] = {}
+    for net in given:
+        first, number, name = functions.get(net.address or ""), net.number or 0, net.element.said("name")
+        names = seen.setdefault(net.address or "", set())
+        address = f"{(net.address or '')[:-1]}{number - 1}"
+        if first and names - {name} and 1 < number <= _FUNCTIONS and address not in functions:
+            functions[address] = first._replace(address=address)
+            net = Net(address, 1, net.element)
+        if number > 0:
+            names.add(name)
+        nets.append(net)
+    return nets
+
+
+_MOST_LINKS = 64
+_SWITCH = "0x068000"  # tclass; a switch that no PCI bus shows is called fffffff:ffff:ff
+
+
+class LinkedGpu(NamedTuple):
+    """A <gpu> and the PCI function that it is."""
+
+    address: str
+    element: Element
+
+    @property
+    def number(self) -> int | None:
+        """The driver's number of it."""
+        said = decimal(self.element.said("dev") or "")
+        return said if said is not None and 0 <= said < 4096 else None
+
+
+def pairs(gpus: Sequence[LinkedGpu]) -> Iterator[PairCell]:
+    """One cell for each two GPUs that are linked. GPUs that share a number, or have none, cannot be named."""
+    numbers = Counter(gpu.number for gpu in gpus)
+    named = [gpu for gpu in gpus if gpu.number is not None and numbers[gpu.number] == 1]
+    direct = {gpu.address: _targets(gpu, "nvlink") for gpu in named}
+    xgmi = {gpu.address: _targets(gpu, "xgmi") for gpu in named}
+    switched = {gpu.address: _to_switches(gpu) for gpu in named}
+    for one, other in combinations(named, 2):
+        a, b = one.address, other.address
+        count = max(direct[a].get(b, 0), direct[b].get(a, 0)) or min(switched[a], switched[b])
+        if count:
+            yield PairCell(f"GPU{one.number}", f"GPU{other.number}", f"NV{count}")
+        elif b in xgmi[a] or a in xgmi[b]:
+            yield PairCell(f"GPU{one.number}", f"GPU{other.number}", "XGMI")
+
+
+def _targets(gpu: LinkedGpu, tag: str) -> dict[str, int]:
+    """Links by where they lead. A file for a kind of machine may let a GPU lead to itself: that is none."""
+    found: dict[str, int] = {}
+    for link in gpu.element.each(tag):
+        target = (link.said("target") or "").lower()
+        if target != gpu.address:
+            found[target] = found.get(target, 0) + _count(link)
+    return found
+
+
+def _to_switches(gpu: LinkedGpu) -> int:
+    return sum(_count(link) for link in gpu.element.each("nvlink") if link.said("tclass") == _SWITCH)
+
+
+def _count(link: Element) -> int:
+    count = decimal(link.said("count") or "")
+    return count if count is not None and 0 < count <= _MOST_LINKS else 0
+
 
 NAME = "nccl-topo"
 SAID = "a NCCL topology"
@@ -45,31 +133,31 @@ _GPU_LINK = "a NCCL topology says what a GPU's link runs at or only what it can 
 _BY_HAND = "written by hand for a kind of machine: the topology does not name the device"
 
 
-class _Node(NamedTuple):
+class _NcclNode(NamedTuple):
     """One <cpu>, or nothing known of it. `id` None: NCCL did not know the NUMA node (-1)."""
 
     element: Element
     id: int | None
 
 
-class _Found:
+class _TopologyParts:
     """What a walk through one system has found."""
 
     def __init__(self, amd: bool) -> None:
         self.gpu_vendor = _AMD if amd else _NVIDIA
         self.functions: dict[str, PciFunction] = {}
-        self.gpus: list[Linked] = []
+        self.gpus: list[LinkedGpu] = []
         self.nets: list[Net] = []
 
     def add(self, function: PciFunction) -> None:
-        """One more function. Raises Unparsable for a second of the same address."""
+        """One more function. Raises ParseError for a second of the same address."""
         if function.address in self.functions:
-            raise Unparsable(f"contradicts itself: {function.address} is in two places")
+            raise ParseError(f"contradicts itself: {function.address} is in two places")
         self.functions[function.address] = function
 
 
-def parse(content: bytes) -> Told:
-    """Everything that one topology says. Raises Unparsable.
+def parse(content: bytes) -> PreparsedFacts:
+    """Everything that one topology says. Raises ParseError.
 
     >>> said = parse(b'<system version="1"><cpu numaid="1" affinity="f0" arch="x86_64">'
     ...     b'<pci busid="0000:0c:00.0" class="0x060400"><pci busid="0000:0f:00.0" class="0x030200"/></pci>'
@@ -79,17 +167,17 @@ def parse(content: bytes) -> Told:
     """
     system = parse_xml(content, "system")
     version = decimal(system.said("version") or "1")
-    nodes = [_Node(cpu, _node_id(cpu)) for cpu in system.each("cpu")]
+    nodes = [_NcclNode(cpu, _node_id(cpu)) for cpu in system.each("cpu")]
     hosts = {node.element.said("host_hash") for node in nodes}
     if len(hosts) > 1:
-        raise Unparsable(f"describes {len(hosts)} hosts, fused for NVLink between nodes: not one machine")
-    found = _Found(amd=version is not None and version >= 2)
+        raise ParseError(f"describes {len(hosts)} hosts, fused for NVLink between nodes: not one machine")
+    found = _TopologyParts(amd=version is not None and version >= 2)
     for node in nodes:
         _walk(found, node, node.element, None)
     if not found.functions and not found.nets:
-        raise Unparsable("no <cpu> with a device in it")
+        raise ParseError("no <cpu> with a device in it")
     found.nets = of_functions(found.nets, found.functions)
-    limits.check(found.functions.values())
+    xml_tree.check(found.functions.values())
     facts = {
         "pci": PciFacts(tuple(sorted(found.functions.values(), key=lambda f: address_key(f.address)))),
         "numa": _numa(nodes),
@@ -102,7 +190,7 @@ def parse(content: bytes) -> Told:
     unsaid = dict(_UNSAID)
     if version is None or version > 2:
         unsaid["pci"] += f"; its version ({system.said('version')!r:.20}) is newer than 2, and was read as that"
-    return Told({name: said for name, said in facts.items() if said is not None}, unsaid)
+    return PreparsedFacts({name: said for name, said in facts.items() if said is not None}, unsaid)
 
 
 _UNSAID = {
@@ -119,26 +207,26 @@ _UNSAID = {
 }
 
 
-def _walk(found: _Found, node: _Node, element: Element, above: str | None) -> None:
+def _walk(found: _TopologyParts, node: _NcclNode, element: Element, above: str | None) -> None:
     """Everything below one <cpu> or <pci>, whose address is `above`."""
     for child in element.children:
         if child.tag == "pci":
             function = _function(found, node, child, above)
             found.add(function)
             _walk(found, node, child, function.address)
-        elif child.tag == "gpu" and above is not None and len(found.gpus) < limits.GPUS_LIMIT:
-            found.gpus.append(Linked(above, child))
+        elif child.tag == "gpu" and above is not None and len(found.gpus) < xml_tree.GPUS_LIMIT:
+            found.gpus.append(LinkedGpu(above, child))
         elif child.tag == "nic":
             found.nets += [Net(above, decimal(net.said("port") or ""), net) for net in child.each("net")]
 
 
-def _function(found: _Found, node: _Node, element: Element, above: str | None) -> PciFunction:
+def _function(found: _TopologyParts, node: _NcclNode, element: Element, above: str | None) -> PciFunction:
     address = normal_address(element.said("busid") or "")
     class_code = identifier(element.said("class") or "")
     vendor = _id(element, "vendor")
     nested = any(child.tag == "pci" for child in element.children)
     port = nested or (class_code or "").startswith("0x0604")
-    gpu = not port and (limits.is_gpu(class_code) or any(element.each("gpu")))
+    gpu = not port and (xml_tree.is_gpu(class_code) or any(element.each("gpu")))
     speed = link_speed(element.said("link_speed") or "")
     width = decimal(element.said("link_width") or "") or None  # 0: sysfs had no number
     placeholder = address.startswith(_PLACEHOLDER)
@@ -180,29 +268,29 @@ def _node_id(cpu: Element) -> int | None:
     return number if number is not None and number >= 0 else None
 
 
-def _numa(nodes: Sequence[_Node]) -> NumaFacts | None:
-    by_id: dict[int, NumaNode] = {}
+def _numa(nodes: Sequence[_NcclNode]) -> NumaFacts | None:
+    by_id: dict[int, NumaNodeFacts] = {}
     for node in nodes:
         if node.id is not None:
-            by_id.setdefault(node.id, NumaNode(node.id, _cpulist(node.element.said("affinity"))))
+            by_id.setdefault(node.id, NumaNodeFacts(node.id, _cpulist(node.element.said("affinity"))))
     return NumaFacts(tuple(by_id[number] for number in sorted(by_id))) if by_id else None
 
 
 def _cpulist(affinity: str | None) -> str | None:
     try:
         return masks.cpulist(masks.members(affinity)) if affinity else None
-    except Unparsable:
+    except ParseError:
         return None
 
 
-def _cpu(nodes: Sequence[_Node]) -> Cpu | None:
+def _cpu(nodes: Sequence[_NcclNode]) -> CpuPackage | None:
     first = nodes[0].element
-    said = Cpu(
+    said = CpuPackage(
         vendor=first.said("vendor"),
         family=_family(decimal(first.said("familyid") or "")),
         model=decimal(first.said("modelid") or ""),
     )
-    return None if said == Cpu() else said
+    return None if said == CpuPackage() else said
 
 
 def _family(said: int | None) -> int | None:
@@ -214,19 +302,19 @@ def _family(said: int | None) -> int | None:
     return 15 + (said >> 4) if said is not None and said > 15 and said & 15 == 15 else said
 
 
-def _kernel(nodes: Sequence[_Node]) -> KernelFacts | None:
+def _kernel(nodes: Sequence[_NcclNode]) -> KernelFacts | None:
     architecture = nodes[0].element.said("arch")
     return KernelFacts(arch=_ARCHITECTURES.get(architecture, architecture)) if architecture else None
 
 
-def _gpus(found: _Found) -> GpuFacts | None:
+def _gpus(found: _TopologyParts) -> GpuFacts | None:
     if not found.gpus:
         return None
     gpus = [_gpu(found, linked) for linked in found.gpus]
     return GpuFacts(tuple(gpus), pairs=tuple(pairs(found.gpus)), told_by=NAME)
 
 
-def _gpu(found: _Found, linked: Linked) -> Gpu:
+def _gpu(found: _TopologyParts, linked: LinkedGpu) -> Gpu:
     sm = decimal(linked.element.said("sm") or "")
     nvidia = found.gpu_vendor == _NVIDIA
     return Gpu(
@@ -238,7 +326,7 @@ def _gpu(found: _Found, linked: Linked) -> Gpu:
     )
 
 
-def _devices(found: _Found) -> RdmaFacts | None:
+def _devices(found: _TopologyParts) -> RdmaFacts | None:
     """RDMA devices with their ports. NCCL's own merged devices ("mlx5_0+mlx5_1") are none."""
     devices: dict[str, RdmaDevice] = {}
     for address, number, net in found.nets:
@@ -273,7 +361,7 @@ def _guid(text: str | None) -> str | None:
     return ":".join(digits[at : at + 4] for at in range(0, 16, 4))
 
 
-def _interfaces(found: _Found) -> NetdevFacts | None:
+def _interfaces(found: _TopologyParts) -> NetdevFacts | None:
     """Their speed is not told: 10 Gb/s is what NCCL writes where it knows none."""
     names = {net.said("name"): address for address, number, net in found.nets if number == 0}
     plain = [Netdev(name, address=names[name]) for name in sorted(filter(None, names))]

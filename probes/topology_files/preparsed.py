@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from probes.probe import Outcome, Probe, Status
 
 
-class Told(NamedTuple):
+class PreparsedFacts(NamedTuple):
     """Facts by the name of the probe that finds them on a host.
 
     `unsaid`: by probe, what the format leaves out: why its facts are not all, or why there are none.
@@ -24,7 +24,7 @@ class FactsSource:
     live = False
     observed_at = None
 
-    def __init__(self, kind: str, path: str, format_name: str, told: Told) -> None:
+    def __init__(self, kind: str, path: str, format_name: str, told: PreparsedFacts) -> None:
         self.kind = kind
         self.path = path
         self.format_name = format_name

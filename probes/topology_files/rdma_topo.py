@@ -18,13 +18,12 @@ from typing import Any
 
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.pci.config_space import decode
-from probes.pci.draft import Draft, functions
-from probes.pci.facts import PciFacts
+from probes.pci.facts import PciFacts, PciFunctionBuilder, build_functions
 from probes.pci.tree import is_address, place_in_path
 from probes.rdma.facts import RdmaDevice, RdmaFacts
-from probes.text import Unparsable
-from probes.topology_files import limits
-from probes.topology_files.preparsed import Told
+from probes.text import ParseError
+from probes.topology_files import xml_tree
+from probes.topology_files.preparsed import PreparsedFacts
 
 NAME = "rdma-topo"
 SAID = "an rdma_topo dump"
@@ -51,8 +50,8 @@ _UNSAID = {
 }
 
 
-def parse(content: bytes) -> Told:
-    """Everything that one dump says. Raises Unparsable.
+def parse(content: bytes) -> PreparsedFacts:
+    """Everything that one dump says. Raises ParseError.
 
     >>> said = parse(b'[{"realpath": "/sys/devices/pci0002:00/0002:00:00.0", "config": "eJy7J7BRCQAFMAHC", "modalias":'
     ...     b' "pci:v000010DEd000022B1sv00000000sd00000000bc06sc04i00", "numa_node": 0}]')
@@ -60,35 +59,35 @@ def parse(content: bytes) -> Told:
     [('0002:00:00.0', '0002:00', '0x22b1', 0)]
     """
     items = _items(content)
-    drafts: dict[str, Draft] = {}
+    drafts: dict[str, PciFunctionBuilder] = {}
     listed = {_address(item) for item in items}
     for item in items:
         draft = _draft(item, listed)
         if draft.address in drafts:
-            raise Unparsable(f"names {draft.address} twice")
+            raise ParseError(f"names {draft.address} twice")
         drafts[draft.address] = draft
-    facts: dict[str, Any] = {"pci": PciFacts(functions(list(drafts.values())))}
-    limits.check(facts["pci"].functions)
+    facts: dict[str, Any] = {"pci": PciFacts(build_functions(list(drafts.values())))}
+    xml_tree.check(facts["pci"].functions)
     devices = [RdmaDevice(name, address=place) for name, place in _names(items, "infiniband")]
     interfaces = [Netdev(name, address=place) for name, place in _names(items, "net")]
     if devices:
         facts["rdma"] = RdmaFacts(tuple(devices))
     if interfaces:
         facts["netdev"] = NetdevFacts(tuple(interfaces))
-    return Told(facts, _UNSAID)
+    return PreparsedFacts(facts, _UNSAID)
 
 
 def _items(content: bytes) -> list[Mapping[str, Any]]:
     if len(content) > LIMIT_BYTES:
-        raise Unparsable(f"longer than {LIMIT_BYTES >> 20} MiB")
+        raise ParseError(f"longer than {LIMIT_BYTES >> 20} MiB")
     try:
         items = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise Unparsable(f"not JSON: {str(error)[:120]}") from None
+        raise ParseError(f"not JSON: {str(error)[:120]}") from None
     if not isinstance(items, list) or not items or not all(isinstance(item, dict) for item in items):
-        raise Unparsable("not a list of PCI functions")
-    if len(items) > limits.FUNCTIONS_LIMIT:
-        raise Unparsable(f"more than {limits.FUNCTIONS_LIMIT:,} functions")
+        raise ParseError("not a list of PCI functions")
+    if len(items) > xml_tree.FUNCTIONS_LIMIT:
+        raise ParseError(f"more than {xml_tree.FUNCTIONS_LIMIT:,} functions")
     return items
 
 
@@ -96,13 +95,13 @@ def _address(item: Mapping[str, Any]) -> str:
     path = item.get("realpath")
     name = path.rstrip("/").rpartition("/")[2] if isinstance(path, str) and len(path) < 4096 else ""
     if not is_address(name):
-        raise Unparsable(f"a function without a PCI address for its path: {path!r:.80}")
+        raise ParseError(f"a function without a PCI address for its path: {path!r:.80}")
     return name
 
 
-def _draft(item: Mapping[str, Any], listed: set[str]) -> Draft:
+def _draft(item: Mapping[str, Any], listed: set[str]) -> PciFunctionBuilder:
     address = _address(item)
-    draft = Draft(address, place=place_in_path(item["realpath"], listed))
+    draft = PciFunctionBuilder(address, place=place_in_path(item["realpath"], listed))
     found = _MODALIAS.fullmatch(_text(item, "modalias") or "")
     if found:
         draft.fields |= {
@@ -117,14 +116,14 @@ def _draft(item: Mapping[str, Any], listed: set[str]) -> Draft:
 
 def _config(address: str, encoded: object) -> bytes:
     if not isinstance(encoded, str) or len(encoded) > 2 * _CONFIG_BYTES:
-        raise Unparsable(f"{address}: no config space")
+        raise ParseError(f"{address}: no config space")
     try:
         inflate = zlib.decompressobj()
         space = inflate.decompress(base64.b64decode(encoded, validate=True), _CONFIG_BYTES + 1)
     except (binascii.Error, ValueError, zlib.error) as error:
-        raise Unparsable(f"{address}: damaged config space: {error}") from None
+        raise ParseError(f"{address}: damaged config space: {error}") from None
     if not inflate.eof or len(space) > _CONFIG_BYTES:
-        raise Unparsable(f"{address}: a config space that is cut short, or longer than {_CONFIG_BYTES} bytes")
+        raise ParseError(f"{address}: a config space that is cut short, or longer than {_CONFIG_BYTES} bytes")
     return space
 
 

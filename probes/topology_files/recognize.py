@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from probes.host.interface import BadSource
-from probes.text import Unparsable
+from probes.text import ParseError
 from probes.topology_files import hwloc_xml, nccl_topo, rdma_topo
-from probes.topology_files.preparsed import FactsSource, Told
+from probes.topology_files.preparsed import FactsSource, PreparsedFacts
 
 _LOOK_BYTES = 64 << 10
 _BOM = b"\xef\xbb\xbf"
-_READERS: dict[str, tuple[str, str, Callable[[bytes], Told]]] = {
+_READERS: dict[str, tuple[str, str, Callable[[bytes], PreparsedFacts]]] = {
     "system": (nccl_topo.NAME, nccl_topo.SAID, nccl_topo.parse),
     "topology": (hwloc_xml.NAME, hwloc_xml.SAID, hwloc_xml.parse),
     "[": (rdma_topo.NAME, rdma_topo.SAID, rdma_topo.parse),
@@ -29,7 +29,7 @@ def facts_source(path: str, content: bytes) -> FactsSource | None:
     kind, said, parse = _READERS[start]
     try:
         return FactsSource(kind, path, said, parse(content))
-    except Unparsable as why:
+    except ParseError as why:
         raise BadSource(f"{path}: is refused as {said}: {why}") from None
 
 

@@ -1,12 +1,41 @@
-"""XML text -> elements, within stated bounds. A DOCTYPE is accepted and never followed; entities are refused."""
+"""XML text -> elements, within stated bounds. A DOCTYPE is accepted and never followed; entities are refused.
+
+How much one machine can hold: a file that claims more would cost more than it tells, as every GPU has a way to
+every NIC.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 from xml.parsers import expat
 
-from probes.text import Unparsable
+from probes.pci.facts import PciFunction
+from probes.text import ParseError
+
+FUNCTIONS_LIMIT = 16_384
+GPUS_LIMIT = 128  # the largest machines have 16, and display chips of their boards
+NICS_LIMIT = 4096  # with virtual functions
+
+
+def check(functions: Collection[PciFunction]) -> None:
+    """Raises ParseError for more than one machine can hold."""
+    gpus = sum(is_gpu(function.class_code) for function in functions)
+    nics = sum((function.class_code or "").startswith("0x02") for function in functions)
+    if len(functions) > FUNCTIONS_LIMIT or gpus > GPUS_LIMIT or nics > NICS_LIMIT:
+        raise ParseError(
+            f"more than one machine holds: {len(functions)} PCI functions, {gpus} GPUs, {nics} network functions"
+        )
+
+
+def is_gpu(class_code: str | None) -> bool:
+    """Whether a class is that of display controllers or of processing accelerators.
+
+    >>> is_gpu("0x030200"), is_gpu("0x120000"), is_gpu("0x020700")
+    (True, True, False)
+    """
+    return (class_code or "").startswith(("0x03", "0x12"))
+
 
 LIMIT_BYTES = 16 << 20
 ELEMENTS_LIMIT = 200_000  # lstopo writes some 20 for each processor
@@ -32,13 +61,13 @@ class Element(NamedTuple):
 
 
 def parse(content: bytes, root: str) -> Element:
-    """The document's element, which must be a `root`. Raises Unparsable.
+    """The document's element, which must be a `root`. Raises ParseError.
 
     >>> parse(b'<!DOCTYPE topology SYSTEM "hwloc2.dtd"><topology version="2.0"/>', "topology").said("version")
     '2.0'
     """
     if len(content) > LIMIT_BYTES:
-        raise Unparsable(f"longer than {LIMIT_BYTES >> 20} MiB")
+        raise ParseError(f"longer than {LIMIT_BYTES >> 20} MiB")
     growing = _Growing(root)
     parser = expat.ParserCreate(encoding="utf-8")  # what it declares itself would be looked up among Python's codecs
     parser.buffer_text = True
@@ -50,9 +79,9 @@ def parse(content: bytes, root: str) -> Element:
     try:
         parser.Parse(content, True)
     except expat.ExpatError as error:
-        raise Unparsable(f"not XML: {error}") from None
+        raise ParseError(f"not XML: {error}") from None
     if growing.document is None:
-        raise Unparsable("not XML: no element")
+        raise ParseError("not XML: no element")
     return growing.document
 
 
@@ -68,16 +97,16 @@ class _Growing:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         self.elements += 1
         if self.elements > ELEMENTS_LIMIT:
-            raise Unparsable(f"more than {ELEMENTS_LIMIT:,} elements")
+            raise ParseError(f"more than {ELEMENTS_LIMIT:,} elements")
         if len(self.open) >= DEPTH_LIMIT:
-            raise Unparsable(f"elements nested more than {DEPTH_LIMIT} deep")
+            raise ParseError(f"elements nested more than {DEPTH_LIMIT} deep")
         if len(attributes) > ATTRIBUTES_LIMIT:
-            raise Unparsable(f"an element with more than {ATTRIBUTES_LIMIT} attributes")
+            raise ParseError(f"an element with more than {ATTRIBUTES_LIMIT} attributes")
         element = Element(tag, attributes, [], [])
         if self.open:
             self.open[-1].children.append(element)
         elif tag != self.root:
-            raise Unparsable(f"its element is <{tag[:40]}>, not <{self.root}>")
+            raise ParseError(f"its element is <{tag[:40]}>, not <{self.root}>")
         else:
             self.document = element
         self.open.append(element)
@@ -90,4 +119,4 @@ class _Growing:
             self.open[-1].words.append(text)
 
     def refuse(self, name: str, *_: object) -> None:
-        raise Unparsable(f"it declares or uses an entity ({name[:40]!r})")
+        raise ParseError(f"it declares or uses an entity ({name[:40]!r})")

@@ -19,17 +19,17 @@ def write(tmp_path: Path, text: str) -> str:
 
 def test_every_change_is_a_line_of_the_report(tmp_path: Path) -> None:
     """Rules that are off and declared facts are told, in a fixed order."""
-    made = load_configuration(
+    configuration = load_configuration(
         write(tmp_path, '[rules]\noff = ["roce-mtu-small", "ib-port-down"]\n[facts]\nroce_mode = "lossy"\n'), NAMES
     )
 
-    assert made.changed == ["rules.off: ib-port-down", "rules.off: roce-mtu-small", "facts.roce_mode = lossy"]
-    assert frozenset({"ib-port-down", "roce-mtu-small"}) == made.settings.disabled
+    assert configuration.changed == ["rules.off: ib-port-down", "rules.off: roce-mtu-small", "facts.roce_mode = lossy"]
+    assert frozenset({"ib-port-down", "roce-mtu-small"}) == configuration.settings.disabled
 
 
 def test_facts_and_limits_reach_the_rules(tmp_path: Path) -> None:
     """As they are written, and each is told; a limit may stand below a table of its rule, or quoted."""
-    made = load_configuration(
+    configuration = load_configuration(
         write(
             tmp_path,
             "[facts]\nroce_traffic_class = 106\ncable_metres = 30\n"
@@ -38,9 +38,9 @@ def test_facts_and_limits_reach_the_rules(tmp_path: Path) -> None:
         NAMES,
     )
 
-    assert {"roce_traffic_class": 106, "cable_metres": 30.0} == dict(made.settings.facts)
-    assert {"roce-ets-starved.percent": 20.0, "roce-pfc-multi.classes": 3.0} == dict(made.settings.thresholds)
-    assert made.changed == [
+    assert {"roce_traffic_class": 106, "cable_metres": 30.0} == dict(configuration.settings.facts)
+    assert {"roce-ets-starved.percent": 20.0, "roce-pfc-multi.classes": 3.0} == dict(configuration.settings.thresholds)
+    assert configuration.changed == [
         "facts.cable_metres = 30.0",
         "facts.roce_traffic_class = 106",
         "thresholds.roce-ets-starved.percent = 20",

@@ -85,11 +85,11 @@ def test_anything_else_is_refused_with_its_name(tmp_path: Path, data: bytes, par
 
 
 @given(st.integers(0, len(encode_report(REPORT)) - 1), st.binary(min_size=1, max_size=8))
-def test_any_mutation_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, at: int, junk: bytes) -> None:
+def test_any_mutation_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, index: int, junk: bytes) -> None:
     """A damaged file raises ReportError and nothing else."""
     data = encode_report(REPORT)
     place = tmp_path_factory.getbasetemp() / "mutated.json"
-    place.write_bytes(data[:at] + junk + data[at + len(junk) :])
+    place.write_bytes(data[:index] + junk + data[index + len(junk) :])
 
     with contextlib.suppress(ReportError):
         assert isinstance(read_report(str(place)), Report)

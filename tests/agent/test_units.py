@@ -42,8 +42,8 @@ def test_a_zipapp_has_a_place_to_unpack_to() -> None:
     """Of each service alone, right behind what it starts."""
     for unit in render_units(["scan", "ship"], "/usr/bin/python3 /srv/fabricscope.pyz", unpacks=True):
         lines = unit.text.splitlines()
-        starts = [at for at, line in enumerate(lines) if line.startswith("ExecStart=")]
-        assert all("CacheDirectory=%N" == lines[at + 2] for at in starts)
+        starts = [index for index, line in enumerate(lines) if line.startswith("ExecStart=")]
+        assert all("CacheDirectory=%N" == lines[start + 2] for start in starts)
         assert len(starts) == lines.count("CacheDirectory=%N") == unit.name.endswith(".service")
 
 
@@ -62,7 +62,7 @@ def test_a_part_that_is_not_there_is_named_with_those_that_are() -> None:
 
 def test_what_we_wrote_is_replaced_and_what_was_changed_is_kept(tmp_path: Path) -> None:
     """Told by the hash of the first line: an older version's unit is ours, with whatever text."""
-    old, new = (add_signature(render_units(["scan"], each)[0], "1.0") for each in ("/old", "/new"))
+    old, new = (add_signature(render_units(["scan"], name)[0], "1.0") for name in ("/old", "/new"))
     path = str(tmp_path / "fabricscope-scan.service")
     assert why_not_replaceable(path, new) is None  # nothing is there
 

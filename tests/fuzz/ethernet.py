@@ -6,14 +6,14 @@ import base64
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fixtures.build import build
-from fixtures.network_words import Module
-from fixtures.optics import pages
+from fixtures.build import build_capture
+from fixtures.description import ModuleSpec
+from fixtures.optics import build_pages
+from probes import netlink as codec
 from probes.ethtool import ioctl as ethtool_ioctl
 from probes.ethtool import netlink as genl
 from probes.optics import eeprom as optics_reads
-from probes.redact.pseudonyms import Pseudonyms
-from probes.redact.text import Texts
+from probes.redact.text import Pseudonyms, TextRedactor
 
 SHAPE = "8xl40s-pcie-2s-2xcx7-roce"
 QUESTION = genl.eeprom_request(21, 7, *optics_reads.UPPER)
@@ -34,18 +34,18 @@ def replies(command: int) -> Callable[[], Sequence[bytes]]:
     """Answers to one command, as a fixture machine gives them."""
 
     def found() -> Sequence[bytes]:
-        rows = [row for row in build(SHAPE).netlink if row["protocol"] == genl.GENERIC and "reply" in row]
-        said = [base64.b64decode(row["reply"]) for row in rows]
-        return [each for each in said if each[16] == command][:4]
+        rows = [row for row in build_capture(SHAPE).netlink if row["protocol"] == codec.GENERIC and "reply" in row]
+        data = [base64.b64decode(row["reply"]) for row in rows]
+        return [message for message in data if message[16] == command][:4]
 
     return found
 
 
 def structs(command: int) -> Callable[[], Sequence[bytes]]:
     """The same of ioctls."""
-    return lambda: [reply for row in build(SHAPE).ethtool if (reply := base64.b64decode(row["reply"]))[0] == command][
-        :2
-    ]
+    return lambda: [
+        reply for row in build_capture(SHAPE).ethtool if (reply := base64.b64decode(row["reply"]))[0] == command
+    ][:2]
 
 
 def counters() -> Sequence[bytes]:
@@ -56,7 +56,7 @@ def counters() -> Sequence[bytes]:
 
 def memory(form: str) -> Callable[[], Sequence[bytes]]:
     """All pages of a module, one after the other."""
-    return lambda: [b"".join(pages(Module(form=form), "S1").values())]
+    return lambda: [b"".join(build_pages(ModuleSpec(form=form), "S1").values())]
 
 
 def small() -> Sequence[bytes]:
@@ -66,7 +66,7 @@ def small() -> Sequence[bytes]:
 
 def cmis(read: Callable[..., Any]) -> Callable[[bytes], Any]:
     """Five pages of 128 bytes."""
-    return lambda data: read(*_two(data), {page: _page(data, at) for at, page in enumerate((1, 2, 0x11), 2)})
+    return lambda data: read(*_two(data), {page: _page(data, index) for index, page in enumerate((1, 2, 0x11), 2)})
 
 
 def sff8636(read: Callable[..., Any]) -> Callable[[bytes], Any]:
@@ -86,12 +86,12 @@ def one_page(read: Callable[..., Any]) -> Callable[[bytes], Any]:
 
 def redacting(read: Callable[..., Any]) -> Callable[[bytes], Any]:
     """With a question about the page that holds a serial number."""
-    return lambda data: read(Texts(Pseudonyms(b"key")), QUESTION, data)
+    return lambda data: read(TextRedactor(Pseudonyms(b"key")), QUESTION, data)
 
 
 def _two(data: bytes) -> tuple[bytes, bytes]:
     return _page(data, 0), _page(data, 1)
 
 
-def _page(data: bytes, at: int) -> bytes:
-    return data[128 * at : 128 * at + 128].ljust(128, b"\0")
+def _page(data: bytes, index: int) -> bytes:
+    return data[128 * index : 128 * index + 128].ljust(128, b"\0")

@@ -1,6 +1,6 @@
 """Coverage-guided fuzzing of one reader or of all in turn, where atheris is installed: `python -m tests.fuzz.guided`.
 
-python -m tests.fuzz.guided probes.pci.lspci_text.parse_lspci -max_total_time=600
+python -m tests.fuzz.guided probes.pci.lspci.parse_lspci -max_total_time=600
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
 def _one(name: str, options: list[str]) -> None:
     import atheris  # type: ignore[import-not-found]  # optional, and built for few Python versions
 
-    reader = next(each for each in READERS if each.name == name)
+    reader = next(item for item in READERS if item.name == name)
     with atheris.instrument_imports(include=["probes", "agent"]):
         read = reader.call()
 

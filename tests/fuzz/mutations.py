@@ -25,11 +25,11 @@ def mutated(random: Random, seeds: Sequence[bytes]) -> bytes:
 def with_checksums(data: bytes) -> bytes:
     """A tar whose headers' checksums are true again, wherever damage left a header in its place."""
     mended = bytearray(data)
-    for at in range(0, len(mended) - BLOCK_BYTES + 1, BLOCK_BYTES):
-        header = mended[at : at + BLOCK_BYTES]
+    for index in range(0, len(mended) - BLOCK_BYTES + 1, BLOCK_BYTES):
+        header = mended[index : index + BLOCK_BYTES]
         if header[257:262] == b"ustar":
             header[148:156] = b" " * 8
-            mended[at + 148 : at + 156] = b"%06o\0 " % sum(header)
+            mended[index + 148 : index + 156] = b"%06o\0 " % sum(header)
     return bytes(mended)
 
 
@@ -43,30 +43,30 @@ def _cut(random: Random, data: bytearray, _: Sequence[bytes]) -> None:
 
 
 def _drop(random: Random, data: bytearray, _: Sequence[bytes]) -> None:
-    at = random.randrange(len(data) + 1)
-    del data[at : at + random.choice((1, 8, 80, 800))]
+    offset = random.randrange(len(data) + 1)
+    del data[offset : offset + random.choice((1, 8, 80, 800))]
 
 
 def _double(random: Random, data: bytearray, _: Sequence[bytes]) -> None:
-    at = random.randrange(len(data) + 1)
-    piece = data[at : at + random.choice((1, 8, 80, 800))]
-    data[at:at] = piece * min(random.choice((1, 2, 50, 2000)), LONGEST_BYTES // max(len(piece), 1))
+    offset = random.randrange(len(data) + 1)
+    piece = data[offset : offset + random.choice((1, 8, 80, 800))]
+    data[offset:offset] = piece * min(random.choice((1, 2, 50, 2000)), LONGEST_BYTES // max(len(piece), 1))
 
 
 def _insert(random: Random, data: bytearray, _: Sequence[bytes]) -> None:
-    at = random.randrange(len(data) + 1)
-    data[at : at + random.choice((0, 0, 1, 4))] = random.choice(TOKENS)
+    offset = random.randrange(len(data) + 1)
+    data[offset : offset + random.choice((0, 0, 1, 4))] = random.choice(TOKENS)
 
 
 def _pump(random: Random, data: bytearray, _: Sequence[bytes]) -> None:
     """One token over and over: what a pattern that tries every way to split it never ends on."""
-    at, token = random.randrange(len(data) + 1), random.choice(TOKENS) or b"a: b\n"
-    data[at:at] = token * (random.choice((1000, LONGEST_BYTES)) // len(token))
+    offset, token = random.randrange(len(data) + 1), random.choice(TOKENS) or b"a: b\n"
+    data[offset:offset] = token * (random.choice((1000, LONGEST_BYTES)) // len(token))
 
 
 def _number(random: Random, data: bytearray, _: Sequence[bytes]) -> None:
     """Another number in the place of one, where a text has any."""
-    digits = [at for at in range(min(len(data), 4096)) if 48 <= data[at] <= 57]
+    digits = [index for index in range(min(len(data), 4096)) if 48 <= data[index] <= 57]
     if digits:
         at = random.choice(digits)
         data[at : at + 1] = random.choice((b"0", b"65536", b"4294967295", b"18446744073709551616", b"-5", b"1.5"))

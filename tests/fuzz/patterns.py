@@ -61,22 +61,22 @@ def attacks(pattern: re.Pattern[Any]) -> Iterator[str]:
 
 
 def _imported(tree: ast.Module) -> set[str]:
-    return {each.asname or each.name for node in tree.body if isinstance(node, ast.ImportFrom) for each in node.names}
+    return {name.asname or name.name for node in tree.body if isinstance(node, ast.ImportFrom) for name in node.names}
 
 
 def _all(value: object) -> Iterator[re.Pattern[Any]]:
     if isinstance(value, re.Pattern):
         yield value
     elif isinstance(value, (tuple, list, dict)):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _all(each)
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _all(item)
 
 
 def _repetitions(sequence: Any, before: str = "") -> Iterator[tuple[str, str]]:
     for code, value in sequence:
         if str(code).endswith("_REPEAT"):
-            for wanted in " a0\t/:,":
-                pump = _sample(value[2], wanted)
+            for expected in " a0\t/:,":
+                pump = _sample(value[2], expected)
                 if pump and value[1] > LONG:
                     yield before, pump
             yield from _repetitions(value[2], before)
@@ -88,25 +88,25 @@ def _repetitions(sequence: Any, before: str = "") -> Iterator[tuple[str, str]]:
         before += _sample([(code, value)])
 
 
-def _sample(sequence: Any, wanted: str = " ") -> str:
+def _sample(sequence: Any, expected: str = " ") -> str:
     """The shortest text that fits, of the wanted character where it can be."""
     out = ""
     for code, value in sequence:
         if code is codes.LITERAL:
             out += chr(value)
         elif code is codes.NOT_LITERAL:
-            out += wanted if ord(wanted) != value else "a"
+            out += expected if ord(expected) != value else "a"
         elif code is codes.ANY:
-            out += wanted
+            out += expected
         elif code is codes.IN:
             fit = _members(value)
-            out += wanted if wanted in fit else min(fit, default="")
+            out += expected if expected in fit else min(fit, default="")
         elif code is codes.SUBPATTERN:
-            out += _sample(value[3], wanted)
+            out += _sample(value[3], expected)
         elif code is codes.BRANCH:
-            out += _sample(value[1][0], wanted)
+            out += _sample(value[1][0], expected)
         elif str(code).endswith("_REPEAT"):
-            out += _sample(value[2], wanted) * value[0]
+            out += _sample(value[2], expected) * value[0]
     return out
 
 
@@ -116,8 +116,8 @@ def _members(items: Any) -> set[str]:
         if code is codes.LITERAL:
             fit.add(chr(value))
         elif code is codes.RANGE:
-            fit.update(chr(each) for each in range(value[0], min(value[1], value[0] + 100) + 1))
+            fit.update(chr(index) for index in range(value[0], min(value[1], value[0] + 100) + 1))
         elif code is codes.CATEGORY:
             kind = _CATEGORIES[str(value).removeprefix("CATEGORY_")]
-            fit.update(each for each in _PRINTED if re.match(kind, each))
-    return {each for each in _PRINTED if each not in fit} if items[0][0] is codes.NEGATE else fit
+            fit.update(item for item in _PRINTED if re.match(kind, item))
+    return {item for item in _PRINTED if item not in fit} if items[0][0] is codes.NEGATE else fit

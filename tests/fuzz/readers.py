@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 from agent.config import ConfigurationError
 from agent.reports import ReportError
 from agent.rules.catalogue import every_rule
-from probes.dcb.dcb_tool import OBJECTS
+from probes.dcb.tools import OBJECTS
 from probes.host.interface import BadSource, Failed
-from probes.kernel.log_lines import lines
-from probes.text import Unparsable
+from probes.kernel.log_events import lines
+from probes.text import ParseError
 from tests.fuzz import ethernet, mutations, seeds
 from tests.probes.dcb import test_dcb_tool, test_mlnx_qos
 from tests.probes.fabric import fabric_texts
@@ -59,9 +59,9 @@ class Reader(NamedTuple):
         read = self.adapt(getattr(importlib.import_module(module), name))
 
         def whole(data: bytes) -> None:
-            said = read(data)
-            if isinstance(said, Iterator):
-                for _ in said:
+            result = read(data)
+            if isinstance(result, Iterator):
+                for _ in result:
                     pass
 
         return whole
@@ -93,7 +93,7 @@ def _file(*more: Any) -> Callable[[Callable[..., Any]], Callable[[bytes], Any]]:
 
 def _or_refused(read: Callable[..., Any], about: str, data: bytes) -> Any:
     """Each object's text is refused by the readers of the others."""
-    with contextlib.suppress(Unparsable):
+    with contextlib.suppress(ParseError):
         return read(about, data.decode("utf-8", "replace"))
 
 
@@ -102,14 +102,14 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="fabricscope-fuzz-")
 
 
-def parser(function: str, *said: str) -> Reader:
+def parser(function: str, *expected: str) -> Reader:
     """A parser of text that refuses by the one declared error."""
-    return Reader(function, seeds.texts(*said), (Unparsable,), _text)
+    return Reader(function, seeds.texts(*expected), (ParseError,), _text)
 
 
-def lenient(function: str, *said: str) -> Reader:
+def lenient(function: str, *expected: str) -> Reader:
     """A parser of text that has an answer for everything."""
-    return Reader(function, seeds.texts(*said), (), _text)
+    return Reader(function, seeds.texts(*expected), (), _text)
 
 
 READERS: tuple[Reader, ...] = (
@@ -145,11 +145,11 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.netdev.sysfs:whole", "1500", "-1"),
     lenient("probes.netdev.sysfs:mac", "b8:3f:d2:00:00:01"),
     Reader(
-        "probes.nccl.parsers:parse_conf", seeds.texts("NCCL_IB_TC = 106\n# x\nNCCL_DEBUG\n"), (), _then("file", "user")
+        "probes.nccl.jobs:parse_conf", seeds.texts("NCCL_IB_TC = 106\n# x\nNCCL_DEBUG\n"), (), _then("file", "user")
     ),
-    Reader("probes.nccl.parsers:parse_environ", seeds.texts("HOME=/root\0NCCL_IB_TC=106\0")),
-    lenient("probes.nccl.parsers:parse_maps", "7f-80 r-xp 00000000 08:02 1 /usr/lib/libnccl.so.2.21.5\n"),
-    lenient("probes.nccl.parsers:version_of", "/usr/lib/libnccl.so.2.21.5"),
+    Reader("probes.nccl.jobs:parse_environ", seeds.texts("HOME=/root\0NCCL_IB_TC=106\0")),
+    lenient("probes.nccl.jobs:parse_maps", "7f-80 r-xp 00000000 08:02 1 /usr/lib/libnccl.so.2.21.5\n"),
+    lenient("probes.nccl.jobs:version_of", "/usr/lib/libnccl.so.2.21.5"),
     lenient("probes.nccl.probe:parse_shared_memory", "shm /dev/shm tmpfs rw,nosuid,size=65536k 0 0\n"),
     lenient(
         "probes.system.limits:parse_limits",
@@ -164,7 +164,7 @@ READERS: tuple[Reader, ...] = (
         lambda read: lambda data: read([data.decode("utf-8", "replace")] * 2),
     ),
     lenient("probes.kernel.log:parse_boot_time", "cpu 1 2\nbtime 1700000000\nprocesses 5\n"),
-    Reader("probes.kernel.log_lines:lines", seeds.texts(*seeds.KERNEL_LOGS), (), _then(1_700_000_000)),
+    Reader("probes.kernel.log_events:lines", seeds.texts(*seeds.KERNEL_LOGS), (), _then(1_700_000_000)),
     Reader(
         "probes.kernel.log_events:events",
         seeds.texts(*seeds.KERNEL_LOGS),
@@ -173,24 +173,24 @@ READERS: tuple[Reader, ...] = (
     ),
     Reader("probes.system.limits:parse_pam", seeds.texts("*  soft memlock unlimited\n"), (), _then("limits.conf")),
     Reader(
-        "probes.host.filter_secrets:kept",
+        "probes.host.filter_secrets:filter_content",
         seeds.texts("HOME=/root\0NCCL_IB_TC=106\0", "7f-80 r-xp 0 08:02 1 /usr/lib/libnccl.so.2\n"),
         (),
         lambda read: lambda data: [read(f"/proc/1/{name}", data) for name in ("environ", "maps", "mounts")],
     ),
     lenient("probes.system.services:parse_populated", "populated 1\nfrozen 0\n"),
-    lenient("probes.system.fabric_daemons:parse_version", "Fabric Manager version is : 570.124.06\n"),
-    lenient("probes.system.fabric_daemons:parse_nodes", "# nodes\n10.0.0.1\n10.0.0.2\n"),
-    lenient("probes.system.fabric_daemons:parse_state", "READY\n"),
-    lenient("probes.sources.identify_command:held_by", "PCI-DMA: x\n"),
+    lenient("probes.system.services:parse_version", "Fabric Manager version is : 570.124.06\n"),
+    lenient("probes.system.services:parse_nodes", "# nodes\n10.0.0.1\n10.0.0.2\n"),
+    lenient("probes.system.services:parse_state", "READY\n"),
+    lenient("probes.sources.dump:identify_command", "PCI-DMA: x\n"),
     lenient("probes.host.udev:properties", "E:ID_NET_NAME_PATH=ens1\nN:x\n"),
-    lenient("probes.sources.timestamps:instant", "Thu Jan 15 09:00:00 UTC 2026", "Thu Oct 27 08:50:11 PM -03 2022"),
+    lenient("probes.sources.tree:parse_date_output", "Thu Jan 15 09:00:00 UTC 2026", "Thu Oct 27 08:50:11 PM -03 2022"),
     # sysfs values
-    lenient("probes.pci.attributes:link_speed", "32.0 GT/s PCIe\n", "Unknown"),
-    lenient("probes.pci.attributes:decimal", "16\n", "255"),
-    lenient("probes.pci.attributes:identifier", "0x10de\n"),
-    Reader("probes.pci.attributes:bars", seeds.files("/resource"), (), _text),
-    Reader("probes.pci.attributes:aer_counters", seeds.files("/aer_dev_correctable", "/aer_dev_fatal"), (), _text),
+    lenient("probes.pci.sysfs:link_speed", "32.0 GT/s PCIe\n", "Unknown"),
+    lenient("probes.pci.sysfs:decimal", "16\n", "255"),
+    lenient("probes.pci.sysfs:identifier", "0x10de\n"),
+    Reader("probes.pci.sysfs:bars", seeds.files("/resource"), (), _text),
+    Reader("probes.pci.sysfs:aer_counters", seeds.files("/aer_dev_correctable", "/aer_dev_fatal"), (), _text),
     lenient("probes.pci.tree:is_address", ADDRESS, "10000:e1:00.0"),
     Reader(
         "probes.pci.tree:place_in_path",
@@ -200,7 +200,7 @@ READERS: tuple[Reader, ...] = (
     ),
     parser("probes.gpu.facts:normal_address", "00000000:1B:00.0"),
     lenient("probes.gpu.nvml_enums:dashed_uuid", "0123456789abcdef0123456789abcdef"),
-    parser("probes.rdma.link_rate:parse_rate", "400 Gb/sec (4X NDR)\n"),
+    parser("probes.rdma.normalize:parse_rate", "400 Gb/sec (4X NDR)\n"),
     *(
         lenient(
             f"probes.rdma.normalize:{name}", "4: ACTIVE", "5: LinkUp", "InfiniBand", "b83f:d203:0076:f96b", "0x0102"
@@ -208,58 +208,62 @@ READERS: tuple[Reader, ...] = (
         for name in ("state", "physical_state", "link_layer", "guid", "gid", "number", "whole_lines")
     ),
     # binary
-    Reader("probes.pci.config_space:decode", seeds.config_spaces, (Unparsable,)),
+    Reader("probes.pci.config_space:decode", seeds.config_spaces, (ParseError,)),
     Reader("probes.redact.binary:serial_at", seeds.config_spaces),
-    Reader("probes.netlink:messages", seeds.netlink, (Unparsable,)),
-    Reader("probes.netlink:attributes", seeds.attributes, (Unparsable,)),
-    Reader("probes.netlink:each_attribute", seeds.attributes, (Unparsable,)),
-    Reader("probes.host.netlink_socket:messages", seeds.netlink),
+    Reader("probes.netlink:messages", seeds.netlink, (ParseError,)),
+    Reader("probes.netlink:attributes", seeds.attributes, (ParseError,)),
+    Reader("probes.netlink:iter_attributes", seeds.attributes, (ParseError,)),
+    Reader("probes.netlink:whole_messages", seeds.netlink),
+    Reader("probes.netlink:flagged_attributes", seeds.attributes),
+    Reader(
+        "probes.netlink:generic_attributes", ethernet.replies(4), (ParseError,), lambda read: lambda data: read(data, 4)
+    ),
     Reader(
         "probes.netdev.rtnetlink:parse_links",
         seeds.payloads,
-        (Unparsable,),
+        (ParseError,),
         lambda read: lambda data: read([data, data]),
     ),
-    Reader("probes.netdev.rtnetlink:parse_address", seeds.payloads, (Unparsable,)),
-    Reader("probes.netdev.rtnetlink:parse_statistics", seeds.payloads, (Unparsable,)),
+    Reader("probes.netdev.rtnetlink:parse_address", seeds.payloads, (ParseError,)),
+    Reader("probes.netdev.rtnetlink:parse_statistics", seeds.payloads, (ParseError,)),
     Reader("probes.netdev.rtnetlink:mac_text", seeds.payloads),
     # what the kernel says by itself
-    Reader("probes.kernel.events:parse_uevent", seeds.uevents, (Unparsable,)),
-    Reader("probes.kernel.events:device_events", seeds.uevents, (Unparsable,)),
+    Reader("probes.kernel.events:parse_uevent", seeds.uevents, (ParseError,)),
+    Reader("probes.kernel.events:device_events", seeds.uevents, (ParseError,)),
     Reader(
         "probes.kernel.events:Interfaces",
         seeds.link_messages,
-        (Unparsable,),
+        (ParseError,),
         lambda make: lambda data: make().told(data),
     ),
     Reader(
         "probes.kernel.events:Log", seeds.texts(*seeds.KERNEL_LOGS), (), lambda make: lambda data: make().told(data)
     ),
     # ethtool, and memory of modules
-    Reader("probes.ethtool.netlink:parse_family", ethernet.replies(1), (Unparsable,)),
-    Reader("probes.ethtool.netlink:parse_link_modes", ethernet.replies(4), (Unparsable,)),
-    Reader("probes.ethtool.netlink:parse_pause", ethernet.replies(22), (Unparsable,)),
-    Reader("probes.ethtool.netlink:parse_fec", ethernet.replies(30), (Unparsable,)),
-    Reader("probes.ethtool.netlink:parse_eeprom", ethernet.replies(32), (Unparsable,)),
-    Reader("probes.ethtool.ioctl:parse_driver", ethernet.structs(0x03), (Unparsable,)),
-    Reader("probes.ethtool.ioctl:parse_count", ethernet.structs(0x37), (Unparsable,)),
-    Reader("probes.ethtool.ioctl:parse_pause", ethernet.counters, (Unparsable,)),
-    Reader("probes.ethtool.ioctl:parse_fec", ethernet.counters, (Unparsable,)),
+    Reader("probes.netlink:parse_family", ethernet.replies(1), (ParseError,)),
+    Reader("probes.ethtool.netlink:parse_link_modes", ethernet.replies(4), (ParseError,)),
+    Reader("probes.ethtool.netlink:parse_pause", ethernet.replies(22), (ParseError,)),
+    Reader("probes.ethtool.netlink:parse_fec", ethernet.replies(30), (ParseError,)),
+    Reader("probes.ethtool.netlink:parse_eeprom", ethernet.replies(32), (ParseError,)),
+    Reader("probes.ethtool.ioctl:parse_driver", ethernet.structs(0x03), (ParseError,)),
+    Reader("probes.ethtool.ioctl:parse_count", ethernet.structs(0x37), (ParseError,)),
+    Reader("probes.ethtool.ioctl:parse_pause", ethernet.counters, (ParseError,)),
+    Reader("probes.ethtool.ioctl:parse_fec", ethernet.counters, (ParseError,)),
     Reader(
         "probes.ethtool.ioctl:parse_counters",
         ethernet.counters,
-        (Unparsable,),
+        (ParseError,),
         lambda read: lambda data: read(data[:76], data[76:]),
     ),
-    Reader("probes.ethtool.link_modes:set_bits", ethernet.small),
-    lenient("probes.ethtool.text_lines:pair", ethernet.SETTINGS.splitlines()[1]),
-    lenient("probes.ethtool.text_lines:pairs", ethernet.SETTINGS),
-    lenient("probes.ethtool.text:parse_settings", ethernet.SETTINGS),
-    lenient("probes.ethtool.text:parse_pause", ethernet.PAUSE),
-    lenient("probes.ethtool.text:parse_fec", ethernet.FEC),
-    lenient("probes.ethtool.text:parse_statistics", ethernet.STATISTICS),
-    lenient("probes.ethtool.text:parse_driver", ethernet.DRIVER),
-    lenient("probes.optics.ethtool_text:parse", ethernet.MODULE),
+    Reader("probes.ethtool.netlink:set_bits", ethernet.small),
+    lenient("probes.ethtool.saved:parse_pair", ethernet.SETTINGS.splitlines()[1]),
+    lenient("probes.ethtool.saved:parse_pairs", ethernet.SETTINGS),
+    lenient("probes.ethtool.saved:parse_settings", ethernet.SETTINGS),
+    lenient("probes.ethtool.saved:parse_pause", ethernet.PAUSE),
+    lenient("probes.ethtool.saved:parse_fec", ethernet.FEC),
+    lenient("probes.ethtool.saved:parse_statistics", ethernet.STATISTICS),
+    lenient("probes.ethtool.saved:parse_driver", ethernet.DRIVER),
+    lenient("probes.optics.saved:parse", ethernet.MODULE),
     Reader("probes.optics.facts:text", ethernet.small),
     *(
         Reader(f"probes.optics.facts:{name}", ethernet.small, (), lambda read: lambda data: read(data[:2]))
@@ -268,48 +272,48 @@ READERS: tuple[Reader, ...] = (
     Reader("probes.optics.facts:thresholds", ethernet.small, (), lambda read: lambda data: read("voltage", "v", data)),
     Reader("probes.optics.cmis:parse", ethernet.memory("osfp"), (), ethernet.cmis),
     Reader("probes.optics.cmis:is_paged", ethernet.memory("osfp"), (), ethernet.one_page),
-    Reader("probes.optics.sff8636:parse", ethernet.memory("qsfp28"), (), ethernet.sff8636),
-    Reader("probes.optics.sff8636:is_paged", ethernet.memory("qsfp28"), (), ethernet.one_page),
-    Reader("probes.optics.sff8472:parse", ethernet.memory("qsfp28"), (), ethernet.sff8472),
-    Reader("probes.optics.sff8472:has_monitors", ethernet.memory("qsfp28"), (), ethernet.one_page),
+    Reader("probes.optics.sff:parse_sff8636", ethernet.memory("qsfp28"), (), ethernet.sff8636),
+    Reader("probes.optics.sff:is_paged", ethernet.memory("qsfp28"), (), ethernet.one_page),
+    Reader("probes.optics.sff:parse_sff8472", ethernet.memory("qsfp28"), (), ethernet.sff8472),
+    Reader("probes.optics.sff:has_monitors", ethernet.memory("qsfp28"), (), ethernet.one_page),
     Reader(
-        "probes.redact.ethtool:serial",
+        "probes.redact.binary:module_serial",
         ethernet.replies(32),
         (),
         lambda read: lambda data: read(ethernet.QUESTION, data),
     ),
-    Reader("probes.redact.ethtool:netlink", ethernet.replies(32), (), ethernet.redacting),
-    Reader("probes.redact.ethtool:ioctl", ethernet.structs(0x03), (), ethernet.redacting),
-    Reader("probes.dcb.netlink:parse_ieee", seeds.dcb_answers, (Unparsable,)),
-    Reader("probes.dcb.netlink:parse_dcbx", seeds.dcb_answers, (Unparsable,)),
-    Reader("probes.dcb.netlink:parse_cee", seeds.dcb_answers, (Unparsable,)),
+    Reader("probes.redact.binary:rewrite_generic_netlink", ethernet.replies(32), (), ethernet.redacting),
+    Reader("probes.redact.binary:rewrite_ioctl", ethernet.structs(0x03), (), ethernet.redacting),
+    Reader("probes.dcb.netlink:parse_ieee", seeds.dcb_answers, (ParseError,)),
+    Reader("probes.dcb.netlink:parse_dcbx", seeds.dcb_answers, (ParseError,)),
+    Reader("probes.dcb.netlink:parse_cee", seeds.dcb_answers, (ParseError,)),
     Reader(
         "probes.rdma.netlink:parse_devices", seeds.attributes, (Failed,), lambda read: lambda data: read([data, data])
     ),
     Reader(
         "probes.rdma.netlink:parse_ports", seeds.attributes, (Failed,), lambda read: lambda data: read([data, data])
     ),
-    Reader("probes.asking:as_text", seeds.texts(LINES)),
+    Reader("probes.host_reader:as_text", seeds.texts(LINES)),
     # outputs of tools
-    parser("probes.pci.lspci_text:parse_lspci", SAMPLE),
-    parser("probes.pci.lspci_blocks:blocks", SAMPLE),
-    lenient("probes.pci.lspci_names:vendor_of", "NVIDIA Corporation GH100 [H100 SXM5 80GB]"),
-    Reader("probes.pci.lspci_names:class_code", seeds.texts("3D controller"), (), _then(None, None)),
-    parser("probes.gpu.nvidia_smi_query:parse", smi.QUERY),
-    parser("probes.gpu.nvidia_smi_xml:parse", smi.XML),
-    parser("probes.gpu.nvidia_smi_csv:parse", smi.CSV),
-    parser("probes.gpu.nvidia_smi_list:parse", smi.LIST),
+    parser("probes.pci.lspci:parse_lspci", SAMPLE),
+    parser("probes.pci.lspci_fields:blocks", SAMPLE),
+    lenient("probes.pci.lspci_fields:vendor_of", "NVIDIA Corporation GH100 [H100 SXM5 80GB]"),
+    Reader("probes.pci.lspci_fields:class_code", seeds.texts("3D controller"), (), _then(None, None)),
+    parser("probes.gpu.nvidia_smi_query:parse_text", smi.QUERY),
+    parser("probes.gpu.nvidia_smi_query:parse_xml", smi.XML),
+    parser("probes.gpu.nvidia_smi_query:parse_csv", smi.CSV),
+    parser("probes.gpu.nvidia_smi:parse_list", smi.LIST),
     parser(
-        "probes.gpu.nvidia_smi_list:lost_gpus",
+        "probes.gpu.nvidia_smi:lost_gpus",
         "Unable to determine the device handle for GPU3: 0000:C1:00.0: Unknown Error\n",
     ),
-    lenient("probes.gpu.nvidia_smi_list:refusal", "Failed to initialize NVML: Driver/library version mismatch\n"),
-    parser("probes.gpu.nvidia_smi_topo:parse", smi.TOPO),
-    parser("probes.gpu.nvidia_smi_p2p:parse", smi.P2P),
+    lenient("probes.gpu.nvidia_smi:refusal", "Failed to initialize NVML: Driver/library version mismatch\n"),
+    parser("probes.gpu.nvidia_smi_topo:parse_matrix", smi.TOPO),
+    parser("probes.gpu.nvidia_smi_topo:parse_p2p", smi.P2P),
     Reader(
-        "probes.gpu.nvidia_smi_table:parse_table",
+        "probes.gpu.nvidia_smi_topo:parse_table",
         seeds.texts(smi.TOPO, smi.P2P),
-        (Unparsable,),
+        (ParseError,),
         _then(("X", "OK", "NV1")),
     ),
     lenient("probes.gpu.nvidia_smi_values:meaning", "[N/A]", "16x"),
@@ -318,24 +322,24 @@ READERS: tuple[Reader, ...] = (
     parser("probes.gpu.nvidia_smi_nvlink:parse_errors", smi.ERRORS),
     parser("probes.gpu.nvidia_smi_nvlink:parse_remotes", smi.REMOTES),
     parser("probes.gpu.nvidia_smi_nvlink:parse_capabilities", smi.CAPABILITIES),
-    parser("probes.rdma.ibdev2netdev:parse_ibdev2netdev", test_ibdev2netdev.TEXT),
+    parser("probes.rdma.ofed_scripts:parse_ibdev2netdev", test_ibdev2netdev.TEXT),
     parser("probes.rdma.ibstat:parse_ibstat", test_ibstat.TWO_PORTS),
-    parser("probes.rdma.ibstatus:parse_ibstatus", test_ibstatus.TEXT),
+    parser("probes.rdma.ibstat:parse_ibstatus", test_ibstatus.TEXT),
     parser("probes.rdma.ibv_devinfo:parse_ibv_devinfo", test_ibv_devinfo.VERBOSE),
     parser(
         "probes.rdma.ibv_devinfo:parse_ibv_devices",
         "    device\t node GUID\n    ------\t ---------\n    mlx5_0\t b83fd2030076f96b\n",
     ),
-    parser("probes.rdma.rdma_link:parse_rdma_link", test_rdma_link.TEXT),
-    parser("probes.rdma.show_gids:parse_show_gids", test_show_gids.TEXT),
-    parser("probes.dcb.mlnx_qos:parse_mlnx_qos", test_mlnx_qos.TEXT),
+    parser("probes.rdma.tools:parse_rdma_link", test_rdma_link.TEXT),
+    parser("probes.rdma.ofed_scripts:parse_show_gids", test_show_gids.TEXT),
+    parser("probes.dcb.tools:parse_mlnx_qos", test_mlnx_qos.TEXT),
     Reader(
-        "probes.dcb.dcb_tool:parse_dcb",
+        "probes.dcb.tools:parse_dcb",
         seeds.texts(*(text for _, text in test_dcb_tool.SAMPLES)),
-        (Unparsable,),
+        (ParseError,),
         lambda read: lambda data: [_or_refused(read, about, data) for about in OBJECTS],
     ),
-    lenient("probes.dcb.dcb_tool:dscp_of", "AF31", "26"),
+    lenient("probes.dcb.tools:dscp_of", "AF31", "26"),
     lenient("probes.dcb.probe:traffic_class", "Global tclass=106\n"),
     lenient("probes.rdma.netlink:parse_system", "netns shared copy-on-fork on\n"),
     lenient("probes.rdma.netlink:parse_dev", "0: mlx5_0: node_type ca protocol roce fw 28.43.2026\n"),
@@ -343,26 +347,26 @@ READERS: tuple[Reader, ...] = (
         "probes.netdev.lldp:parse_lldp", json.dumps({"lldp": {"interface": {"eth0": test_lldp.ROW | test_lldp.DCBX}}})
     ),
     # whole documents
-    parser("probes.system.dmidecode:parse_dmidecode", seeds.DMIDECODE),
+    parser("probes.system.dmi:parse_dmidecode", seeds.DMIDECODE),
     parser("probes.netdev.ip_link:parse_ip_link", seeds.IP_LINK),
-    parser("probes.topology_files.masks:members", "00000000,0000000f"),
-    Reader("probes.topology_files.nccl_topo:parse", seeds.texts(seeds.NCCL), (Unparsable,)),
-    Reader("probes.topology_files.hwloc_xml:parse", seeds.texts(seeds.HWLOC), (Unparsable,)),
+    parser("probes.system.cpu:members", "00000000,0000000f"),
+    Reader("probes.topology_files.nccl_topo:parse", seeds.texts(seeds.NCCL), (ParseError,)),
+    Reader("probes.topology_files.hwloc_xml:parse", seeds.texts(seeds.HWLOC), (ParseError,)),
     Reader("probes.topology_files.recognize:start_of", seeds.texts(seeds.NCCL, seeds.HWLOC, seeds.RDMA_TOPO)),
-    lenient("probes.fabric.topology:fabric_format", *fabric_texts.EVERY.values()),
-    Reader("probes.fabric.topology:read_fabric", seeds.texts(*fabric_texts.EVERY.values()), (), _then("f")),
+    lenient("probes.fabric.files:fabric_format", *fabric_texts.EVERY.values()),
+    Reader("probes.fabric.files:read_fabric", seeds.texts(*fabric_texts.EVERY.values()), (), _then("f")),
     *(
         Reader(f"probes.fabric.{function}", seeds.texts(fabric_texts.EVERY[name]), (), _then("f"))
         for function, name in (
             ("ibnetdiscover:parse", "ibnetdiscover"),
             ("iblinkinfo:parse", "iblinkinfo"),
-            ("ib_lists:parse_ports", "ibnetdiscover -p"),
-            ("ibdiagnet_net_dump:parse", "ibdiagnet net_dump"),
-            ("ibdiagnet_db_csv:parse", "ibdiagnet db_csv"),
+            ("ibnetdiscover:parse_ports", "ibnetdiscover -p"),
+            ("ibdiagnet:parse_net_dump", "ibdiagnet net_dump"),
+            ("ibdiagnet:parse_db_csv", "ibdiagnet db_csv"),
         )
     ),
-    Reader("probes.fabric.ib_lists:parse_nodes", seeds.texts(fabric_texts.NODES), (), _then("f")),
-    lenient("probes.fabric.builder:numbered_lines", LINES),
+    Reader("probes.fabric.ibnetdiscover:parse_nodes", seeds.texts(fabric_texts.NODES), (), _then("f")),
+    lenient("probes.fabric.topology:numbered_lines", LINES),
     *(
         lenient(f"probes.fabric.formatting:{name}", "MF0;leaf-1:MQM9700/U1", "gpu-7 HCA-1", "4X", "106.25 Gbps", "NDR")
         for name in ("kind_in_name", "lanes", "lid_of", "speed_named", "speed_signalled")
@@ -373,14 +377,14 @@ READERS: tuple[Reader, ...] = (
         (BadSource,),
         lambda read: lambda data: read("input", data),
     ),
-    Reader("probes.topology_files.rdma_topo:parse", seeds.texts(seeds.RDMA_TOPO), (Unparsable,)),
+    Reader("probes.topology_files.rdma_topo:parse", seeds.texts(seeds.RDMA_TOPO), (ParseError,)),
     Reader(
         "probes.topology_files.xml_tree:parse",
         seeds.texts(seeds.NCCL, smi.XML),
-        (Unparsable,),
+        (ParseError,),
         lambda read: lambda data: read(data, "system"),
     ),
-    Reader("probes.sources.tar:is_tar", seeds.archives),
+    Reader("probes.sources.archive:is_tar", seeds.archives),
     Reader("probes.sources.archive:load", seeds.archives, (BadSource,), _file(), mutations.with_checksums),
     Reader("probes.sources.bug_report:bug_report_host", seeds.bug_reports, (BadSource,), _file()),
     Reader("probes.sources.open_source:open_source", seeds.archives, (BadSource,), _file(), mutations.with_checksums),
@@ -406,37 +410,38 @@ NOT_READERS = {
     "probes.catalogue.probe": "a probe's name",
     "probes.dcb.netlink.question": "an interface's name, in a request that we make",
     "probes.ethtool.netlink.unsigned": "an attribute; fuzzed as messages",
-    "probes.host.ethtool_ioctl.ask": "an interface's name",
+    "probes.host.ethtool_ioctl.request_ioctl": "an interface's name",
     "probes.host.ethtool_ioctl.check": "a request that we made",
     "probes.host.ethtool_ioctl.check_netlink": "the same",
-    "probes.host.folder.not_read": "a path that was opened",
-    "probes.host.symlinks.follow": "a path; fuzzed as entries of archives",
-    "probes.host.symlinks.locate": "the same",
-    "probes.host.symlinks.parent_and_name": "the same",
+    "probes.host.folder.read_error": "a path that was opened",
+    "probes.host.files.follow": "a path; fuzzed as entries of archives",
+    "probes.host.files.locate": "the same",
+    "probes.host.files.parent_and_name": "the same",
     "probes.sources.memory.absent": "a path that was asked for",
-    "probes.host.netlink_socket.same_question": "a request that we made",
+    "probes.netlink.same_question": "a request that we made",
+    "probes.netlink.family_request": "a family's name, in a request that we make",
     "probes.host.nvml.call": "a function's name",
-    "probes.host.nvml_types.check_shape": "a function's name; fuzzed as nvml.json, test_evidence.py",
+    "probes.sources.capture_nvml.check_shape": "a function's name; fuzzed as nvml.json, test_evidence.py",
     "probes.redact.text.addresses_in": "takes out what looks like an address; every text is one",
     "probes.sources.sosreport.is_of_sos": "a member's name; fuzzed as an archive",
     "probes.sources.sosreport.is_read": "the same",
     "probes.sources.sosreport.sos_host": "an archive that was opened; fuzzed through open_source",
     "probes.host.udev.record_of": "a path that we make",
     "probes.kernel.log_events.address": "an address that a pattern found",
-    "probes.locks.take": "a folder of ours",
-    "probes.kernel.modules.of_interest": "a name that was parsed",
+    "probes.locks.acquire_lock": "a folder of ours",
+    "probes.kernel.modules.is_relevant": "a name that was parsed",
     "probes.fabric.formatting.guid16": "digits that a pattern found",
-    "probes.nccl.parsers.is_nccl": "a path that was parsed",
-    "probes.nccl.parsers.is_plugin": "the same",
+    "probes.nccl.jobs.is_nccl": "a path that was parsed",
+    "probes.nccl.jobs.is_plugin": "the same",
     "probes.netdev.probe.natural": "a sort key; tests/probes/netdev/test_probe.py",
-    "probes.pci.draft.has_link_control_2": "a word of ours",
+    "probes.pci.facts.has_link_control_2": "a word of ours",
     "probes.pci.tree.address_key": "an address that is_address accepted",
     "probes.pci.tree.bus_of": "the same",
     "probes.pci.tree.neighbour": "the same",
     "probes.pci.tree.places_from_buses": "the same",
     "probes.rdma.normalize.in_order": "a sort key",
     "probes.rdma.normalize.is_software": "a name that was parsed",
-    "probes.topology_files.limits.is_gpu": "a class code that was parsed",
+    "probes.topology_files.xml_tree.is_gpu": "a class code that was parsed",
     "probes.system.services.is_oneshot": "a unit's name of ours",
     "agent.reports.replace_file": "writes",
     "agent.reports.write_atomically": "writes",

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from agent.reports import encode_report
 from fixtures import dcb
 from fixtures import netlink as told
-from fixtures.build import build
-from fixtures.network_words import Qos
+from fixtures.build import build_capture
+from fixtures.description import QosSpec
 from probes.netlink import HEADER, LINK, attribute, request
-from tests.machines import scanned
+from tests.machines import scan_machine
 from tests.probes.gpu import nvidia_smi_texts as smi
 from tests.probes.pci.lspci_sample import SAMPLE
 
@@ -42,37 +42,41 @@ KERNEL_LOGS = (
 )
 
 
-def texts(*said: str) -> Callable[[], Sequence[bytes]]:
+def texts(*expected: str) -> Callable[[], Sequence[bytes]]:
     """Seeds that are texts."""
-    return lambda: [each.encode() for each in said]
+    return lambda: [line.encode() for line in expected]
 
 
 def files(*suffixes: str) -> Callable[[], Sequence[bytes]]:
     """Seeds that are files of a fixture machine, by how their names end: a few of each."""
 
     def found() -> Sequence[bytes]:
-        tree = build(LARGE).tree.files
-        kept = [[content for path, content in sorted(tree.items()) if path.endswith(end)][:4] for end in suffixes]
-        return [content for each in kept for content in each]
+        tree = build_capture(LARGE).tree.files
+        contents = [[content for path, content in sorted(tree.items()) if path.endswith(end)][:4] for end in suffixes]
+        return [content for item in contents for content in item]
 
     return found
 
 
 def netlink() -> Sequence[bytes]:
-    bond = told.info("bond", attribute(1, b"\4"), attribute(14, b"\1"))
-    links = told.link(4, "ens1f0np0", mac="b8:3f:d2:00:00:01") + told.link(9, "bond0", more=bond)
+    bond = told.build_link_info("bond", attribute(1, b"\4"), attribute(14, b"\1"))
+    links = told.build_link(4, "ens1f0np0", mac="b8:3f:d2:00:00:01") + told.build_link(9, "bond0", more=bond)
     done = request(3, 0, bytes(4))
     return [
         links + done,
-        told.address(4, "10.0.0.1", 24) + told.address(4, "fe80::1", 64) + done,
-        told.statistics(4, range(25)),
-        told.refusal(1),
+        told.build_address(4, "10.0.0.1", 24) + told.build_address(4, "fe80::1", 64) + done,
+        told.build_statistics(4, range(25)),
+        told.build_error(1),
     ]
 
 
 def link_messages() -> Sequence[bytes]:
-    bond = told.info("bond", attribute(1, b"\4"))
-    return [told.link(4, "ens1f0np0", mac="b8:3f:d2:00:00:01"), told.link(9, "bond0", more=bond), told.link(5, "veth1")]
+    bond = told.build_link_info("bond", attribute(1, b"\4"))
+    return [
+        told.build_link(4, "ens1f0np0", mac="b8:3f:d2:00:00:01"),
+        told.build_link(9, "bond0", more=bond),
+        told.build_link(5, "veth1"),
+    ]
 
 
 def uevents() -> Sequence[bytes]:
@@ -89,18 +93,18 @@ def uevents() -> Sequence[bytes]:
 
 
 def dcb_answers() -> Sequence[bytes]:
-    words = Qos(pfc=[3], trust="dscp", app={"udp:4791": 3}, peer_pfc=[3], trust_table=["dscp"])
-    return [dcb.answer("eth0", words)[HEADER.size :]]
+    words = QosSpec(pfc=[3], trust="dscp", app={"udp:4791": 3}, peer_pfc=[3], trust_table=["dscp"])
+    return [dcb.build_reply("eth0", words)[HEADER.size :]]
 
 
 def payloads() -> Sequence[bytes]:
     return [
-        each[HEADER.size :]
-        for each in (
-            told.link(4, "ens1f0np0", mac="b8:3f:d2:00:00:01"),
-            told.link(9, "bond0", more=told.info("bond", attribute(1, b"\4"), attribute(14, b"\1"))),
-            told.address(4, "10.0.0.1", 24),
-            told.statistics(4, range(25)),
+        item[HEADER.size :]
+        for item in (
+            told.build_link(4, "ens1f0np0", mac="b8:3f:d2:00:00:01"),
+            told.build_link(9, "bond0", more=told.build_link_info("bond", attribute(1, b"\4"), attribute(14, b"\1"))),
+            told.build_address(4, "10.0.0.1", 24),
+            told.build_statistics(4, range(25)),
         )
     ]
 
@@ -126,13 +130,13 @@ def _packed(members: dict[str, bytes], links: dict[str, str] | None = None) -> b
 @functools.cache
 def _capture() -> tuple[bytes, ...]:
     """A capture of a few files, commands and calls: small, so that damage meets every part of it."""
-    made = build(SMALL)
-    chosen = sorted(made.tree.files.items())[:6]
-    calls = json.dumps((made.nvml or [])[:8]).encode()
+    capture = build_capture(SMALL)
+    chosen = sorted(capture.tree.files.items())[:6]
+    calls = json.dumps((capture.nvml or [])[:8]).encode()
     exchange = {"protocol": 0, "request": "AAAA", "reply": "AAAA"}
     command = {"argv": ["nvidia-smi", "-L"], "returncode": 0, "stdout": smi.LIST, "stderr": "", "seconds": 0.1}
     documents = {
-        "manifest.json": json.dumps(made.manifest).encode(),
+        "manifest.json": json.dumps(capture.manifest).encode(),
         "nvml.json": calls,
         "commands/000.json": json.dumps(command).encode(),
         "netlink/000.json": json.dumps(exchange).encode(),
@@ -144,7 +148,7 @@ def _capture() -> tuple[bytes, ...]:
 
 
 def archives() -> Sequence[bytes]:
-    tree = _packed({f"host{path}": data for path, data in sorted(build(SMALL).tree.files.items())[:20]})
+    tree = _packed({f"host{path}": data for path, data in sorted(build_capture(SMALL).tree.files.items())[:20]})
     sos = _packed(
         {
             "sos-h1/sos_commands/date/date": b"Thu Jan 15 09:00:00 UTC 2026\n",
@@ -170,12 +174,14 @@ def bug_reports() -> Sequence[bytes]:
 
 
 def reports() -> Sequence[bytes]:
-    data = encode_report(scanned("cpu-only-2s"))
-    return [data, encode_report(scanned(SMALL))[: 64 << 10], gzip.compress(data, mtime=0)]
+    data = encode_report(scan_machine("cpu-only-2s"))
+    return [data, encode_report(scan_machine(SMALL))[: 64 << 10], gzip.compress(data, mtime=0)]
 
 
 def config_spaces() -> Sequence[bytes]:
-    return [content for path, content in sorted(build(LARGE).tree.files.items()) if path.endswith("/config")][::9]
+    return [content for path, content in sorted(build_capture(LARGE).tree.files.items()) if path.endswith("/config")][
+        ::9
+    ]
 
 
 IP_LINK = """4: ens1f0np0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq master bond0 state UP mode DEFAULT

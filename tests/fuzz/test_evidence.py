@@ -18,15 +18,15 @@ from agent.config import Configuration
 from agent.diagnose import ScanPlan, diagnose, evaluate_report
 from agent.diff import diff
 from agent.model.report import Report
-from agent.outputs.text import page
-from agent.outputs.text.lines import plain
+from agent.outputs.text.lines import to_plain_text
+from agent.outputs.text.page import render_page
 from agent.reports import encode_report
-from fixtures.build import build
+from fixtures.build import build_capture
 from probes.host.interface import BadSource
-from probes.sources.capture import RecordedHost
-from probes.sources.memory import Link, MemoryFiles, Node
+from probes.sources.capture import CaptureHost
+from probes.sources.memory import MemoryFiles, Node, SymlinkNode
 from tests.fuzz.mutations import mutated
-from tests.machines import scanned
+from tests.machines import scan_machine
 
 MACHINES = ("2xa10-2xt4-1s-idle", "4xrtx3090-1s-nvlink-pairs", "8xl40s-pcie-2s-2xcx7-roce")
 RUNS = {"ci": 150, "fuzz": 20_000}.get(os.environ.get("HYPOTHESIS_PROFILE", ""), 10)
@@ -36,14 +36,14 @@ VALUES = (None, "", "x", -1, 0, 1, 2**31, 2**64, 1e308, True, [], {}, [None], {"
 @functools.cache
 def evidence(shape: str) -> tuple[dict[str, bytes], dict[str, Node]]:
     """A machine's documents and files by path, and its links and folders."""
-    made = build(shape)
-    contents = {f"/{name}": text.encode() for name, text in made.documents().items()}
-    contents |= {f"/files{path}": content for path, content in made.tree.files.items()}
-    others: dict[str, Node] = {f"/files{path}": Link(target) for path, target in made.tree.links.items()}
-    return contents, others | {f"/files{path}": {} for path in made.tree.directories}
+    capture = build_capture(shape)
+    contents = {f"/{name}": text.encode() for name, text in capture.documents().items()}
+    contents |= {f"/files{path}": content for path, content in capture.tree.files.items()}
+    others: dict[str, Node] = {f"/files{path}": SymlinkNode(target) for path, target in capture.tree.links.items()}
+    return contents, others | {f"/files{path}": {} for path in capture.tree.directories}
 
 
-def damaged(shape: str, random: Random) -> RecordedHost:
+def damaged(shape: str, random: Random) -> CaptureHost:
     """The machine with up to a few hundred files damaged, cut short, exchanged or gone, and NVML's answers too."""
     contents, others = evidence(shape)
     contents = dict(contents)
@@ -62,7 +62,7 @@ def damaged(shape: str, random: Random) -> RecordedHost:
         store.add(path, node)
     below = store.below("/files")
     assert below is not None
-    return RecordedHost("damaged", store, below)
+    return CaptureHost("damaged", store, below)
 
 
 def _spoil(random: Random, document: Any) -> None:
@@ -100,8 +100,8 @@ def test_damaged_evidence_makes_a_report(shape: str) -> None:
         assert [] == broken
         assert report.checks == again.checks
         assert report.findings == again.findings
-        assert plain(page(report, 80))
+        assert to_plain_text(render_page(report, 80))
         assert not [check for check in report.checks if "Error" in (check.reason or "")]
-        assert diff(scanned(shape), report).schema
+        assert diff(scan_machine(shape), report).schema
 
     survives()

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from probes.kernel.log_lines import LINE_CHARACTERS
+from probes.kernel.log_events import LINE_CHARACTERS
 from tests.fuzz.patterns import attacks, patterns
 
 SECONDS = 0.05
 # module -> how long a text that comes to its patterns can be
-SHORT = {"probes.kernel.log_events": LINE_CHARACTERS, "probes.kernel.log_lines": LINE_CHARACTERS}
+SHORT = {"probes.kernel.log_events": LINE_CHARACTERS}
 EVERY = dict.fromkeys(patterns())
 
 
-@pytest.mark.parametrize(("name", "pattern", "method"), EVERY, ids=lambda each: each if isinstance(each, str) else "")
+@pytest.mark.parametrize(("name", "pattern", "method"), EVERY, ids=lambda item: item if isinstance(item, str) else "")
 def test_no_pattern_is_slow(name: str, pattern: re.Pattern[Any], method: str) -> None:
     """Of the thread's own time: how busy the machine is does not matter."""
     for attack in attacks(pattern):
@@ -30,9 +30,9 @@ def _seconds(pattern: re.Pattern[Any], method: str, text: str) -> float:
     subject = text.encode("latin-1", "replace") if isinstance(pattern.pattern, bytes) else text
     began = time.thread_time()
     if method == "sub":
-        pattern.sub(lambda found: found[0], subject)
+        pattern.sub(lambda result: result[0], subject)
     else:
-        found = getattr(pattern, method)(subject)
+        result = getattr(pattern, method)(subject)
         if method == "finditer":
-            list(found)
+            list(result)
     return time.thread_time() - began

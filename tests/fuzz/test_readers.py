@@ -62,16 +62,16 @@ def test_seeds_are_read(reader: Reader) -> None:
 
 def test_every_reader_is_in_the_table() -> None:
     """Public functions whose first argument is text or bytes: read, or listed with why they are not fuzzed."""
-    found = set()
+    result = set()
     for path in [*(ROOT / "probes").rglob("*.py"), ROOT / "agent" / "config.py", ROOT / "agent" / "reports.py"]:
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and _reads(node):
-                found.add(f"{module}.{node.name}")
+                result.add(f"{module}.{node.name}")
     table = {reader.name for reader in READERS}
 
-    assert set() == found - table - NOT_READERS.keys()
-    assert set() == NOT_READERS.keys() - found
+    assert set() == result - table - NOT_READERS.keys()
+    assert set() == NOT_READERS.keys() - result
     assert set() == table & NOT_READERS.keys()
 
 
@@ -79,5 +79,5 @@ def _reads(node: ast.FunctionDef) -> bool:
     if not node.args.args:
         return False
     annotation = node.args.args[0].annotation
-    said = ast.unparse(annotation) if annotation else ""
-    return node.name.startswith("parse") or said in ("str", "bytes", "str | None", "bytes | None", "Iterable[str]")
+    output = ast.unparse(annotation) if annotation else ""
+    return node.name.startswith("parse") or output in ("str", "bytes", "str | None", "bytes | None", "Iterable[str]")

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from fixtures.loader import merge_tables, read_table
 from fixtures.machine import Machine
-from fixtures.machine import machine as described
-from fixtures.reading import merged, toml
+from fixtures.machine import parse_machine as described
 from tests.matrix.cases import Cause, causes, filled
 
 IB, ROCE = "8xh100-sxm-2s-8xcx7-ib-4nvsw", "8xh200-sxm-2s-16xcx7-roce-4nvsw"
@@ -57,40 +57,40 @@ class Batch(NamedTuple):
     @property
     def later(self) -> bool:
         """Whether one of them is told by what moved since an earlier run."""
-        return any(each.cause.earlier is not None for each in self.scenarios)
+        return any(scenario.cause.earlier is not None for scenario in self.scenarios)
 
     @property
     def overlay(self) -> dict[str, Any]:
         """All of them, over the machine."""
         table: dict[str, Any] = {}
-        for each in self.scenarios:
-            table = merged(table, filled(each.cause.overlay, self.shape))
+        for scenario in self.scenarios:
+            table = merge_tables(table, filled(scenario.cause.overlay, self.shape))
         return table
 
     @property
     def config(self) -> dict[str, Any]:
         """The operator's configuration."""
         table: dict[str, Any] = {}
-        for each in self.scenarios:
-            table = merged(table, each.cause.config)
+        for scenario in self.scenarios:
+            table = merge_tables(table, scenario.cause.config)
         return table
 
     @property
     def finds(self) -> list[tuple[str, str, str]]:
         """Everything above info that the report is to hold."""
-        return sorted(found for each in self.scenarios for found in filled(each.cause.finds, self.shape))
+        return sorted(result for scenario in self.scenarios for result in filled(scenario.cause.finds, self.shape))
 
 
 def moved(name: str, witness: str = "", **places: str) -> Scenario:
     """A cause on other devices: `rail0="rail3"`."""
     text = json.dumps(msgspec.to_builtins(causes()[name]))
-    text = PLACE.sub(lambda found: f"{found[1]}{places.get(found[2], found[2])}}}", text)
+    text = PLACE.sub(lambda result: f"{result[1]}{places.get(result[2], result[2])}}}", text)
     return Scenario(name, msgspec.convert(json.loads(text), Cause), witness)
 
 
 def machine(shape: str, overlay: dict[str, Any] | None = None) -> Machine:
     """A described machine, with an overlay whose placeholders are filled in."""
-    return described(merged(toml("hosts", shape), filled(overlay or {}, shape)), shape)
+    return described(merge_tables(read_table("hosts", shape), filled(overlay or {}, shape)), shape)
 
 
 BATCHES = {

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from tests.lab.batches import BATCHES, IB, ROCE
-from tests.lab.guest import Guest, GuestFailed
 from tests.lab.judging import Lab
 from tests.lab.place import LAB, ROOT, ROWS, absent
+from tests.lab.qemu.guest import Guest, GuestFailed
 
 LONGEST = (ROCE, IB, "test_two_guests.py", "test_systemd.py", "test_features.py")
 ALONE = ("test_hanging.py", "test_watch.py")
@@ -80,11 +80,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def group(name: str) -> str:
     """Which tests ask for the same guest: those of one of the lab's machines, those of a file; some are alone."""
     words = re.split(r"[\[\]]", name)
-    shapes = {each: BATCHES[each].shape for each in BATCHES} | {IB: IB, ROCE: ROCE}
-    for each, shape in shapes.items():
-        if len(words) > 1 and f"{words[1]}-".startswith(f"{each}-"):
+    shapes = {batch_name: BATCHES[batch_name].shape for batch_name in BATCHES} | {IB: IB, ROCE: ROCE}
+    for item, shape in shapes.items():
+        if len(words) > 1 and f"{words[1]}-".startswith(f"{item}-"):
             return shape
-    return name if any(each in name for each in ALONE) else name.partition("::")[0].rpartition("/")[2]
+    return name if any(item in name for item in ALONE) else name.partition("::")[0].rpartition("/")[2]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -105,9 +105,9 @@ def told(request: pytest.FixtureRequest) -> Iterator[Told]:
     moments = [request.node.stash[BEGAN]]
     rows: list[list[str]] = []
 
-    def tell(scenario: str, kernel: str, said: str) -> None:  # after what it tells was seen: what failed has no row
+    def tell(scenario: str, kernel: str, expected: str) -> None:  # after what it tells was seen: what failed has no row
         moments.append(time.monotonic())
-        rows.append([scenario, kernel, said, f"{moments[-1] - moments[-2]:.0f}"])
+        rows.append([scenario, kernel, expected, f"{moments[-1] - moments[-2]:.0f}"])
 
     yield tell
     if rows:
@@ -118,8 +118,8 @@ def told(request: pytest.FixtureRequest) -> Iterator[Told]:
 
 def above_info(report: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Findings that are more than information: rule, severity, subject."""
-    found = [(each["rule"], each["severity"], each["subject"]) for each in report["findings"]]
-    return sorted(each for each in found if each[1] != "info")
+    result = [(finding["rule"], finding["severity"], finding["subject"]) for finding in report["findings"]]
+    return sorted(item for item in result if item[1] != "info")
 
 
 def scan_here(source: Path, *options: str) -> dict[str, Any]:

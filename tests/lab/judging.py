@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tests.lab.batches import BATCHES, Batch, machine
-from tests.lab.guest import UPTIME_SECONDS, Guest
+from tests.lab.qemu.guest import UPTIME_SECONDS, Guest
 from tests.matrix.cases import filled
 
 LATER_SECONDS = 3600
@@ -85,10 +85,10 @@ class Lab:
         return guest.scan(*options, "--state-dir", "/run/state", uptime=UPTIME_SECONDS + LATER_SECONDS)
 
     def _shown(self, guest: Guest, batch: Batch, report: dict[str, Any]) -> dict[str, str]:
-        netdevs = {each["pci"]: each["label"] for each in report["topology"]["netdevs"]}
+        netdevs = {netdev["pci"]: netdev["label"] for netdev in report["topology"]["netdevs"]}
         lines = []
-        for each in batch.scenarios:
-            at = next(iter(filled(each.cause.overlay, batch.shape).get("device", {"": {}})))
-            lines.append(f"({each.witness.format(at=at, netdev=netdevs.get(at, ''))}) 2>&1; echo {SEPARATOR}")
-        said = guest.run("bash", "-c", "\n".join(lines)).out.split(f"{SEPARATOR}\n")
-        return {each.name: text for each, text in zip(batch.scenarios, said, strict=False)}
+        for scenario in batch.scenarios:
+            index = next(iter(filled(scenario.cause.overlay, batch.shape).get("device", {"": {}})))
+            lines.append(f"({scenario.witness.format(at=index, netdev=netdevs.get(index, ''))}) 2>&1; echo {SEPARATOR}")
+        output = guest.run("bash", "-c", "\n".join(lines)).out.split(f"{SEPARATOR}\n")
+        return {scenario.name: text for scenario, text in zip(batch.scenarios, output, strict=False)}

@@ -14,7 +14,7 @@ PAGE = ROOT / "docs" / "lab.md"
 
 def page(rows: list[list[str]]) -> str:
     """The whole page."""
-    table = "".join(f"| {' | '.join(cell(each) for each in row)} |\n" for row in rows)
+    table = "".join(f"| {' | '.join(cell(line) for line in row)} |\n" for row in rows)
     reasons = "".join(f"| `{name}` | {why} |\n" for name, why in sorted(EXCEPTIONS.items()))
     text = (LAB / "page.md").read_text()
     return text.replace("{rows}\n", table).replace("{differences}\n", reasons)
@@ -25,7 +25,7 @@ def cell(text: str) -> str:
     return "; ".join(" ".join(line.split()) for line in text.strip().splitlines() if line.strip()).replace("|", "\\|")
 
 
-def told() -> list[list[str]]:
+def read_results() -> list[list[str]]:
     """The rows of all tests, in the order in which these are written."""
     rows: dict[str, list[list[str]]] = {}
     for file in ROWS.glob("*.json"):
@@ -39,4 +39,4 @@ if __name__ == "__main__":
     if not ROWS.exists():
         print("lab: nothing was run, docs/lab.md stays", file=sys.stderr)
         raise SystemExit(0)
-    PAGE.write_text(page(told()))
+    PAGE.write_text(page(read_results()))

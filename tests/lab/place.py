@@ -51,14 +51,14 @@ def run(*command: str, cwd: Path | None = None) -> str:
     """What a command prints. Raises Unmakeable with its last line."""
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
-        raise Unmakeable(f"{' '.join(command)[:80]}: {said[-1][:300]}")
+        output = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
+        raise Unmakeable(f"{' '.join(command)[:80]}: {output[-1][:300]}")
     return done.stdout
 
 
 def newer(target: Path, sources: Iterable[Path]) -> bool:
     """Whether the target is there and newer than all of these."""
-    return target.exists() and all(each.stat().st_mtime <= target.stat().st_mtime for each in sources)
+    return target.exists() and all(source.stat().st_mtime <= target.stat().st_mtime for source in sources)
 
 
 def version() -> str:

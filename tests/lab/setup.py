@@ -15,8 +15,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.lab import dmar
-from tests.lab.disks import dependencies, installed, ours, root_disk
 from tests.lab.place import (
     INITRD,
     KERNEL,
@@ -33,6 +31,8 @@ from tests.lab.place import (
     unsuited,
     version,
 )
+from tests.lab.qemu import dmar
+from tests.lab.qemu.disks import dependencies, installed, ours, root_disk
 
 HOST_PACKAGES = {  # a file of it -> the package
     "/usr/bin/qemu-system-x86_64": "qemu-system-x86",
@@ -77,7 +77,7 @@ def setup() -> None:
         root.result()
         environment.result()
     told("our disk", ours)
-    from tests.lab.frozen import freeze, freeze_shown  # what starts QEMU, which may be here only now
+    from tests.lab.qemu.frozen import freeze, freeze_shown  # what starts QEMU, which may be here only now
 
     told("a guest, booted once for all", freeze)
     told("guests that show a machine", freeze_shown)
@@ -86,17 +86,17 @@ def setup() -> None:
 
 def host_packages() -> bool:
     """What runs on this host, installed where it is missing."""
-    wanted = [package for file, package in HOST_PACKAGES.items() if not Path(file).exists()]
-    if wanted or subprocess.run([PYTHON, "-c", "import venv, ensurepip"], capture_output=True).returncode:
-        wanted.append("python3-venv")
-    if not wanted:
+    expected = [package for file, package in HOST_PACKAGES.items() if not Path(file).exists()]
+    if expected or subprocess.run([PYTHON, "-c", "import venv, ensurepip"], capture_output=True).returncode:
+        expected.append("python3-venv")
+    if not expected:
         return False
     os.environ["DEBIAN_FRONTEND"] = "noninteractive"
     try:
         run(*APT, "update")
-        run(*INSTALL, *wanted)
+        run(*INSTALL, *expected)
     except Unmakeable as why:
-        raise Lacking(f"{' '.join(wanted)} cannot be installed: {why}") from why
+        raise Lacking(f"{' '.join(expected)} cannot be installed: {why}") from why
     return True
 
 
@@ -135,10 +135,10 @@ def modules() -> bool:
     shutil.copytree(LAB / "fabsim", work)
     run("make", "-s", "-C", str(headers()), f"M={work}", "modules")
     OBJECTS.mkdir(exist_ok=True)
-    made = ("-o", str(OBJECTS / "libnvidia-ml.so.1"), f'-DANSWERS="{NVML_ANSWERS}"', str(library))
-    run("gcc", "-O2", "-shared", "-fPIC", *made)
-    for each in work.glob("*.ko"):
-        run("strip", "-g", "-o", str(OBJECTS / each.name), str(each))
+    result = ("-o", str(OBJECTS / "libnvidia-ml.so.1"), f'-DANSWERS="{NVML_ANSWERS}"', str(library))
+    run("gcc", "-O2", "-shared", "-fPIC", *result)
+    for path in work.glob("*.ko"):
+        run("strip", "-g", "-o", str(OBJECTS / path.name), str(path))
     return True
 
 
@@ -148,8 +148,8 @@ def initrd() -> bool:
         return False
     work = PLACE / "initrd"
     shutil.rmtree(work, ignore_errors=True)
-    for each in ("bin", "proc", "sys", "dev", "modules"):
-        (work / each).mkdir(parents=True)
+    for name in ("bin", "proc", "sys", "dev", "modules"):
+        (work / name).mkdir(parents=True)
     shutil.copy("/usr/bin/busybox", work / "bin")
     shutil.copy(LAB / "inside" / "init.sh", work / "init")
     (work / "init").chmod(0o755)

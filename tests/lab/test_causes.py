@@ -15,11 +15,11 @@ from tests.matrix.cases import filled
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 
-SCENARIOS = [(BATCHES[name].shape, name, each.name) for name in BATCHES for each in BATCHES[name].scenarios]
+SCENARIOS = [(BATCHES[name].shape, name, scenario.name) for name in BATCHES for scenario in BATCHES[name].scenarios]
 
 
 @pytest.mark.parametrize("shape", [IB, ROCE])
-def test_the_healthy_machine_is_silent(lab: Lab, told: Told, shape: str) -> None:
+def test_the_healthy_machine_is_silent(lab: Lab, output: Told, shape: str) -> None:
     """Nothing is said above info, no probe fails, and every function and NVLink that was described is there."""
     report = lab.healthy(shape).report
 
@@ -29,11 +29,11 @@ def test_the_healthy_machine_is_silent(lab: Lab, told: Told, shape: str) -> None
     there = {node.address for node in machine(shape).nodes if node.root_bus != "0000:00"}
     assert there <= functions
     assert [18] * 8 == [sum(link["state"] == "active" for link in gpu["links"]) for gpu in report["topology"]["gpus"]]
-    told(f"the healthy machine, {shape}", f"{len(functions)} PCI functions", "nothing")
+    output(f"the healthy machine, {shape}", f"{len(functions)} PCI functions", "nothing")
 
 
 @pytest.mark.parametrize("shape", [IB, ROCE])
-def test_the_capture_of_that_run_says_the_same(lab: Lab, told: Told, tmp_path: Path, shape: str) -> None:
+def test_the_capture_of_that_run_says_the_same(lab: Lab, output: Told, tmp_path: Path, shape: str) -> None:
     """Replayed on this host: the same report, but for clocks, durations and the source."""
     live, capture = lab.healthy(shape)
     path = tmp_path / "lab.tar.zst"
@@ -41,21 +41,23 @@ def test_the_capture_of_that_run_says_the_same(lab: Lab, told: Told, tmp_path: P
     replayed = scan_here(path, "--state-dir", str(tmp_path / "state"))
 
     assert still(live) == still(replayed)
-    told(f"Its capture, replayed elsewhere, {shape}", f"{len(capture) >> 10} KiB", "the same report")
+    output(f"Its capture, replayed elsewhere, {shape}", f"{len(capture) >> 10} KiB", "the same report")
 
 
 @pytest.mark.parametrize(("shape", "batch", "name"), SCENARIOS, ids=[f"{batch}-{name}" for _, batch, name in SCENARIOS])
-def test_a_cause_is_found_by_name(lab: Lab, told: Told, shape: str, batch: str, name: str) -> None:
+def test_a_cause_is_found_by_name(lab: Lab, output: Told, shape: str, batch: str, name: str) -> None:
     """What the fixture machine gives, the kernel gives; several stand at the same time, each on its own device."""
     judged = lab.batch(batch)
-    (scenario,) = [each for each in BATCHES[batch].scenarios if each.name == name]
-    wanted = {tuple(each) for each in filled(scenario.cause.finds, shape)}
+    (scenario,) = [scenario for scenario in BATCHES[batch].scenarios if scenario.name == name]
+    expected = {tuple(item) for item in filled(scenario.cause.finds, shape)}
 
-    assert wanted <= set(above_info(judged.report))
-    infos = {(each["rule"], each["subject"]) for each in judged.report["findings"] if each["severity"] == "info"}
+    assert expected <= set(above_info(judged.report))
+    infos = {
+        (finding["rule"], finding["subject"]) for finding in judged.report["findings"] if finding["severity"] == "info"
+    }
     assert set(filled(scenario.cause.informs, shape)) <= infos
-    said = [each["summary"] for each in judged.report["findings"] if key(each) in wanted]
-    told(scenario.cause.about, judged.shown[name], "; ".join(said) or "nothing above info")
+    items = [finding["summary"] for finding in judged.report["findings"] if key(finding) in expected]
+    output(scenario.cause.about, judged.shown[name], "; ".join(items) or "nothing above info")
 
 
 @pytest.mark.parametrize(("shape", "batch"), [(BATCHES[name].shape, name) for name in BATCHES], ids=list(BATCHES))
@@ -72,7 +74,9 @@ def key(finding: dict[str, Any]) -> tuple[str, str, str]:
 
 def still(report: dict[str, Any]) -> dict[str, Any]:
     """A report without what two runs never share."""
-    kept = {name: value for name, value in report.items() if name not in ("source", "generated_at", "duration_seconds")}
+    remaining = {
+        name: value for name, value in report.items() if name not in ("source", "generated_at", "duration_seconds")
+    }
     probes = [{**run, "duration_seconds": None} for run in report["probes"]]
-    made: dict[str, Any] = json.loads(json.dumps({**kept, "probes": probes}))
-    return made
+    result: dict[str, Any] = json.loads(json.dumps({**remaining, "probes": probes}))
+    return result

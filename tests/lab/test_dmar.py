@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.dmar import archive, table
+from tests.lab.qemu.dmar import archive, table
 
 
 def test_a_table_says_its_length_and_sums_up_to_nothing() -> None:
     """A kernel believes no other."""
-    made = table()
+    result = table()
 
-    assert (b"DMAR", len(made)) == (made[:4], int.from_bytes(made[4:8], "little"))
-    assert 0 == sum(made) & 0xFF
-    assert 1 == made[48 + 4]  # one unit, for every device
+    assert (b"DMAR", len(result)) == (result[:4], int.from_bytes(result[4:8], "little"))
+    assert 0 == sum(result) & 0xFF
+    assert 1 == result[48 + 4]  # one unit, for every device
 
 
 @pytest.mark.usefixtures("real_commands")

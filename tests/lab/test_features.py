@@ -9,8 +9,8 @@ import pytest
 
 from tests.lab.batches import IB, machine
 from tests.lab.conftest import Told, above_info
-from tests.lab.described import virtual_functions
-from tests.lab.guest import UPTIME_SECONDS, Guest
+from tests.lab.qemu.described import virtual_functions
+from tests.lab.qemu.guest import UPTIME_SECONDS, Guest
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 SHOWN = IB
@@ -92,49 +92,49 @@ def inject(guest: Guest, correctable: int = 0, uncorrectable: int = 0, times: in
     guest.must("python3", "-c", INJECT.format(times=times, record=record))
 
 
-def test_virtual_functions_are_seen_as_such(whole: Seen, told: Told) -> None:
+def test_virtual_functions_are_seen_as_such(whole: Seen, output: Told) -> None:
     """`echo 4 > sriov_numvfs`: the kernel makes them, and they are no NICs that somebody forgot."""
-    made = [row for row in whole.report["topology"]["pci"] if row["physical_function"] == RAIL]
+    report = [row for row in whole.report["topology"]["pci"] if row["physical_function"] == RAIL]
     (card,) = [nic for nic in whole.report["topology"]["nics"] if nic["pci"] == RAIL]
 
-    assert [f"{RAIL[:-1]}{number}" for number in (2, 3, 4, 5)] == [row["id"] for row in made]
-    assert {("0x15b3", "0x101e")} == {(row["vendor"], row["device"]) for row in made}
+    assert [f"{RAIL[:-1]}{number}" for number in (2, 3, 4, 5)] == [row["id"] for row in report]
+    assert {("0x15b3", "0x101e")} == {(row["vendor"], row["device"]) for row in report}
     assert 4 == card["virtual_functions"]
     assert [] == above_info(whole.report)
-    told("SR-IOV: four virtual functions of a rail", whole.kernel, f"4 functions of {RAIL}; nothing above info")
+    output("SR-IOV: four virtual functions of a rail", whole.kernel, f"4 functions of {RAIL}; nothing above info")
 
 
 def test_correctable_errors_are_counted_and_told(flooded: Seen, told: Told) -> None:
     """An interrupt, the AER driver, its counters; the drive below the port has the finding, and nothing else is."""
-    found = above_info(flooded.report)
+    result = above_info(flooded.report)
 
-    assert {"pcie-errors-correctable", "gdr-iommu-translated"} == {each[0] for each in found}
-    assert 2 == len(found)
-    said = summary(flooded.report, "pcie-errors-correctable")
-    told("AER: a port reports correctable errors in plenty (aer_inject)", flooded.kernel, said)
+    assert {"pcie-errors-correctable", "gdr-iommu-translated"} == {item[0] for item in result}
+    assert 2 == len(result)
+    output = summary(flooded.report, "pcie-errors-correctable")
+    told("AER: a port reports correctable errors in plenty (aer_inject)", flooded.kernel, output)
 
 
-def test_a_fatal_error_is_told(fatal: Seen, told: Told) -> None:
+def test_a_fatal_error_is_told(fatal: Seen, output: Told) -> None:
     """The kernel tries to recover; the counter stays."""
-    found = above_info(fatal.report)
+    result = above_info(fatal.report)
 
-    assert ["pcie-errors-uncorrectable"] == [each[0] for each in found]
-    told("AER: a port reports a fatal error (aer_inject)", fatal.kernel, summary(fatal.report, found[0][0]))
+    assert ["pcie-errors-uncorrectable"] == [item[0] for item in result]
+    output("AER: a port reports a fatal error (aer_inject)", fatal.kernel, summary(fatal.report, result[0][0]))
 
 
-def test_groups_of_the_iommu_are_read(whole: Seen, flooded: Seen, fatal: Seen, told: Told) -> None:
+def test_groups_of_the_iommu_are_read(whole: Seen, flooded: Seen, fatal: Seen, output: Told) -> None:
     """`iommu=pt` gives every function a group of type identity; a pair that translates is told once."""
     rows = {row["id"]: row for row in whole.report["topology"]["pci"]}
 
     assert {"identity"} == {row["iommu_type"] for row in rows.values()}
     assert rows[PAIR[0]]["iommu_group"] != rows[PAIR[1]]["iommu_group"]
     assert ("gdr-iommu-translated", "error", "node") in above_info(flooded.report)
-    assert "gdr-iommu-translated" not in {each["rule"] for each in fatal.report["findings"]}
+    assert "gdr-iommu-translated" not in {finding["rule"] for finding in fatal.report["findings"]}
     said = summary(flooded.report, "gdr-iommu-translated")
-    told("The IOMMU translates for one GPU and its rail", flooded.kernel, said)
+    output("The IOMMU translates for one GPU and its rail", flooded.kernel, said)
 
 
 def summary(report: dict[str, Any], rule: str) -> str:
     """What the finding of a rule says, and of whom."""
-    (finding,) = [each for each in report["findings"] if each["rule"] == rule]
+    (finding,) = [finding for finding in report["findings"] if finding["rule"] == rule]
     return f"{finding['subject']}: {finding['summary']}"

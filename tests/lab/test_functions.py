@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from tests.lab.conftest import Told, above_info
-from tests.lab.guest import Guest
-from tests.lab.shown import THOUSAND, thousand
+from tests.lab.qemu.guest import Guest
+from tests.lab.qemu.shown import THOUSAND, thousand
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 SHOWN = THOUSAND
 
 
-def test_a_thousand_functions(guest: Guest, told: Told) -> None:
+def test_a_thousand_functions(guest: Guest, output: Told) -> None:
     """All are read in the scan's time, and nothing is wrong with them."""
     report = guest.scan("--only", "pci,kernel,numa,cpu")
 
-    (run,) = [each for each in report["probes"] if each["name"] == "pci"]
+    (run,) = [probe for probe in report["probes"] if probe["name"] == "pci"]
     functions = [row for row in report["topology"]["pci"] if row["device"] != "0x29c0"]
     assert "ok" == run["status"]
     assert len(thousand().nodes) <= len(functions)
     assert [] == above_info(report)
     said = f"{len(functions)} functions in {run['duration_seconds']:.0f} s; nothing above info"
-    told("A thousand functions", f"{len(thousand().nodes)} functions, 112 ports of 7 switches", said)
+    output("A thousand functions", f"{len(thousand().nodes)} functions, 112 ports of 7 switches", said)

@@ -10,9 +10,9 @@ import pytest
 
 from tests.lab.batches import SMALL, machine
 from tests.lab.conftest import Told, above_info
-from tests.lab.guest import UPTIME_SECONDS, Guest
 from tests.lab.place import LAB
-from tests.lab.processes import scanning
+from tests.lab.qemu.guest import UPTIME_SECONDS, Guest
+from tests.lab.qemu.processes import scanning
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 
@@ -43,12 +43,12 @@ def place(guest: Guest) -> str:
 
 def ran(report: dict[str, Any]) -> dict[str, str]:
     """How each probe ended. Partial is ok here: a slow guest, and a log that was overwritten."""
-    return {each["name"]: each["status"].replace("partial", "ok") for each in report["probes"]}
+    return {probe["name"]: probe["status"].replace("partial", "ok") for probe in report["probes"]}
 
 
 def why(report: dict[str, Any], probe: str) -> str:
     """The reason of one."""
-    return next(str(each["reason"]) for each in report["probes"] if each["name"] == probe)
+    return next(str(item["reason"]) for item in report["probes"] if item["name"] == probe)
 
 
 def none_left(guest: Guest) -> bool:
@@ -60,7 +60,7 @@ def none_left(guest: Guest) -> bool:
     return False
 
 
-def scanned(guest: Guest, *options: str, later: int = 0) -> dict[str, Any]:
+def scan_guest(guest: Guest, *options: str, later: int = 0) -> dict[str, Any]:
     """A report within the time that was promised; `later`: so many seconds after the first one."""
     report = guest.scan(*options, uptime=UPTIME_SECONDS + later)
     assert guest.seconds < WHOLE_SECONDS
@@ -80,22 +80,22 @@ def lay_over(guest: Guest, file: str) -> None:
 
 def states(processes: list[str]) -> set[str]:
     """State, and where in the kernel."""
-    return {" ".join(each.split()[:2]) for each in processes}
+    return {" ".join(process.split()[:2]) for process in processes}
 
 
-def test_a_file_that_never_answers(node: Guest, told: Told) -> None:
+def test_a_file_that_never_answers(node: Guest, output: Told) -> None:
     """One attribute of a GPU's PCI function: FUSE, whose reads nobody answers and no signal ends."""
     options = ("--only", "kernel,pci,lspci")
     file = place(node)
     lay_over(node, file)
-    first = scanned(node, *options)
+    first = scan_guest(node, *options)
     left = scanning(node)
-    second = scanned(node, *options, later=600)
+    second = scan_guest(node, *options, later=600)
     still = scanning(node)
     node.must("systemctl", "stop", "lab-never")
     gone = none_left(node)
     node.must("umount", file)
-    third = scanned(node, *options, later=1200)
+    third = scan_guest(node, *options, later=1200)
 
     assert ("timed_out", "ok") == (ran(first)["pci"], ran(first)["lspci"])
     assert "it cannot be killed and was left behind" in why(first, "pci")
@@ -109,21 +109,21 @@ def test_a_file_that_never_answers(node: Guest, told: Told) -> None:
     assert [] == above_info(third)
     assert "ok" == ran(third)["pci"]
     text = f"{why(first, 'pci')}; the next run: {why(second, 'pci')}"
-    told("A file of a GPU in sysfs never answers (FUSE over it); let go", left[0], text)
+    output("A file of a GPU in sysfs never answers (FUSE over it); let go", left[0], text)
 
 
-def test_a_card_whose_firmware_never_answers(node: Guest, told: Told) -> None:
+def test_a_card_whose_firmware_never_answers(node: Guest, output: Told) -> None:
     """sysfs and netlink of RDMA wait in its driver, state D, and so do the tools that stand in. The rest is whole."""
     hung = {"rdma", "rdma_netlink", "rdma_tools"}
     again = ("--only", ",".join(["kernel", "pci", "netdev", *sorted(hung)]))
     node.tell([f"silent {NIC} 1"])
-    first = scanned(node)
+    first = scan_guest(node)
     left = scanning(node)
-    second = scanned(node, *again, later=600)
+    second = scan_guest(node, *again, later=600)
     still = scanning(node)
     node.tell([f"silent {NIC} 0"])
     gone = none_left(node)
-    third = scanned(node, *again, later=1200)
+    third = scan_guest(node, *again, later=1200)
 
     assert hung == {name for name, how in ran(first).items() if how == "timed_out"}
     assert {"ok", "absent", "skipped"} == {how for name, how in ran(first).items() if name not in hung}
@@ -136,22 +136,22 @@ def test_a_card_whose_firmware_never_answers(node: Guest, told: Told) -> None:
     assert gone
     assert [] == above_info(third)
     assert {"ok", "skipped"} == {ran(third)[name] for name in hung}
-    told("The firmware of a NIC never answers; let go", f"{len(left)} processes: {left[0]}", why(first, "rdma"))
+    output("The firmware of a NIC never answers; let go", f"{len(left)} processes: {left[0]}", why(first, "rdma"))
 
 
-def test_nvidia_smi_in_state_d(node: Guest, told: Told) -> None:
+def test_nvidia_smi_in_state_d(node: Guest, output: Told) -> None:
     """Without NVML's library it is asked; it opens the driver's node, waits there, and nobody can kill it."""
     options = ("--only", "kernel,pci,nvml,nvidia_smi", "--timeout", "20")
     node.write(SMI, STAND_IN)
     node.shell(f"chmod 755 {SMI}; mount --bind /dev/null {NVML}; echo 1 > {SILENT}")
-    first = scanned(node, *options)
+    first = scan_guest(node, *options)
     left = scanning(node)
-    second = scanned(node, *options, later=600)
+    second = scan_guest(node, *options, later=600)
     still = scanning(node)
     node.write(SILENT, "0")
     gone = none_left(node)
     node.shell(f"umount {NVML}; rm {SMI}")
-    third = scanned(node, *options, later=1200)
+    third = scan_guest(node, *options, later=1200)
 
     assert ("absent", "timed_out") == (ran(first)["nvml"], ran(first)["nvidia_smi"])
     assert ids(first, "gpus") == ids(third, "gpus")
@@ -164,11 +164,11 @@ def test_nvidia_smi_in_state_d(node: Guest, told: Told) -> None:
     assert [] == above_info(third)
     assert ("ok", "skipped") == (ran(third)["nvml"], ran(third)["nvidia_smi"])
     text = f"{why(first, 'nvidia_smi')}; the next run: {why(second, 'nvidia_smi')}"
-    told("nvidia-smi in state D, in the driver's open; let go", left[0], text)
+    output("nvidia-smi in state D, in the driver's open; let go", left[0], text)
 
 
 def ids(report: dict[str, Any], part: str) -> list[str]:
     """What was found of that kind."""
-    found = [each["id"] for each in report["topology"][part]]
-    assert found
-    return found
+    result = [item["id"] for item in report["topology"][part]]
+    assert result
+    return result

@@ -9,9 +9,9 @@ import pytest
 
 from tests.lab.batches import SMALL
 from tests.lab.conftest import Told
-from tests.lab.guest import Guest
-from tests.lab.processes import scanning
-from tests.lab.service import SERVICE, report
+from tests.lab.qemu.guest import Guest
+from tests.lab.qemu.processes import scanning
+from tests.lab.qemu.service import SERVICE, report
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 SHOWN = SMALL
@@ -29,22 +29,22 @@ def silent(guest: Guest) -> Iterator[Guest]:
     guest.tell([f"silent {NIC} 0"])
 
 
-def test_a_hung_child_does_not_hold_up_the_unit(silent: Guest, told: Told) -> None:
+def test_a_hung_child_does_not_hold_up_the_unit(silent: Guest, output: Told) -> None:
     """What is left behind has a bounded time to end, and the next run knows of it: its lock outlasts the service."""
     silent.run("systemctl", "start", SERVICE, seconds=200)  # it ends badly: with what it left behind
     hung, left = how(report(silent), "rdma"), scanning(silent)
-    kept, ended = (float(each) / 1e6 for each in silent.shell(TIMES).split())
+    remaining, ended = (float(word) / 1e6 for word in silent.shell(TIMES).split())
     silent.run("systemctl", "start", SERVICE, seconds=200)
     again = how(report(silent), "rdma")
 
     assert "it cannot be killed and was left behind" in hung
     assert {"D"} == {line.split()[0] for line in left}
-    assert ended - kept < STOPPED_SECONDS
+    assert ended - remaining < STOPPED_SECONDS
     assert "an earlier run's child is stuck since" in again
-    told("A hung child of fabricscope-scan.service", f"it ended {ended - kept:.0f} s after its scan", again)
+    output("A hung child of fabricscope-scan.service", f"it ended {ended - remaining:.0f} s after its scan", again)
 
 
-def test_root_has_locks_of_its_own(silent: Guest, told: Told) -> None:
+def test_root_has_locks_of_its_own(silent: Guest, output: Told) -> None:
     """A user who may write where the service keeps its locks cannot keep root from asking."""
     own = how(silent.scan("--only", "kernel,rdma", "--timeout", "30"), "rdma")
     folders = silent.shell("stat -Lc '%n %U %a' /run/fabricscope-root /run/fabricscope")
@@ -52,9 +52,9 @@ def test_root_has_locks_of_its_own(silent: Guest, told: Told) -> None:
     assert "it cannot be killed and was left behind" in own
     # of a user that is gone
     assert ["/run/fabricscope-root root 700", "/run/fabricscope UNKNOWN 755"] == folders.splitlines()
-    told("The same NIC, asked by root", folders, own)
+    output("The same NIC, asked by root", folders, own)
 
 
-def how(found: dict[str, Any], probe: str) -> str:
+def how(result: dict[str, Any], probe: str) -> str:
     """Why a probe did not end well."""
-    return next(str(each["reason"]) for each in found["probes"] if each["name"] == probe)
+    return next(str(item["reason"]) for item in result["probes"] if item["name"] == probe)

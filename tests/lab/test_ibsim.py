@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from probes.fabric.formatting import described
+from probes.fabric.files import read_fabric
+from probes.fabric.formatting import describe_node
 from probes.fabric.topology import Fabric as Wired
-from probes.fabric.topology import read_fabric
 from tests.lab.conftest import Told, above_info, scan_here
 from tests.lab.place import LAB
 
@@ -50,12 +50,12 @@ class Fabric:
         self.process.stdin.write(f"{line}\n")
         self.process.stdin.flush()
 
-    def port(self, wanted: str) -> str:
+    def port(self, expected: str) -> str:
         """Wait until ibstat shows a state of the port; all that it printed."""
         until = time.monotonic() + 30
-        while wanted not in (said := self.tool("ibstat")) and time.monotonic() < until:
+        while expected not in (output := self.tool("ibstat")) and time.monotonic() < until:
             time.sleep(0.3)
-        return said
+        return output
 
     def report(self, name: str) -> dict[str, Any]:
         """What fabricscope says of the tools' outputs, saved as an operator saves them."""
@@ -94,7 +94,7 @@ def faulty(tmp_path: Path) -> Iterator[Fabric]:
     one.process.communicate()
 
 
-def test_a_saved_ibstat_of_a_fabric_is_read(fabric: Fabric, told: Told) -> None:
+def test_a_saved_ibstat_of_a_fabric_is_read(fabric: Fabric, output: Told) -> None:
     """Without a subnet manager, with one, and with the cable of the first node pulled."""
     assert "State: Initializing" in fabric.port("State: Initializing")
     without = fabric.report("without")
@@ -115,10 +115,10 @@ def test_a_saved_ibstat_of_a_fabric_is_read(fabric: Fabric, told: Told) -> None:
     assert {"rdma_tools": "ok", "ib_fabric": "ok"} == ran
     assert ["leaf1", "leaf1", None] == [port["neighbor"] and port["neighbor"]["name"] for port in ports]
     kernel = "; ".join(line.strip() for line in pulled.splitlines() if "tate:" in line)
-    told("ibsim: no subnet manager, opensm, a pulled cable", kernel, without["findings"][0]["summary"])
+    output("ibsim: no subnet manager, opensm, a pulled cable", kernel, without["findings"][0]["summary"])
 
 
-def test_a_whole_fabric_is_read_as_every_tool_tells_it(faulty: Fabric, told: Told) -> None:
+def test_a_whole_fabric_is_read_as_every_tool_tells_it(faulty: Fabric, output: Told) -> None:
     """The cable with one lane is that in all of them, and of the node's own port it is the far end."""
     faulty.port("State: Initializing")
     before = read_fabric(faulty.tool("iblinkinfo"), "iblinkinfo")  # without LIDs: by names
@@ -141,7 +141,7 @@ def test_a_whole_fabric_is_read_as_every_tool_tells_it(faulty: Fabric, told: Tol
     free = [link for link in read["iblinkinfo"].links if link.b is None]
     assert {("Down", "Polling")} == {(link.state, link.phys_state) for link in free}
     hosts = read_fabric(faulty.tool("ibhosts"), "ibhosts").nodes
-    assert {"node1-mlx5_0", "node1-mlx5_1", "node2-mlx5_0"} == {described(node).name for node in hosts.values()}
+    assert {"node1-mlx5_0", "node1-mlx5_1", "node2-mlx5_0"} == {describe_node(node).name for node in hosts.values()}
 
     (port,) = report["topology"]["nics"][0]["ports"]
     neighbor = port["neighbor"]
@@ -151,16 +151,16 @@ def test_a_whole_fabric_is_read_as_every_tool_tells_it(faulty: Fabric, told: Tol
     assert ("ibnetdiscover, iblinkinfo", port["rate_gbit_s"]) == (neighbor["source"], neighbor["rate_gbit_s"])
     assert neighbor["node_guid"] is not None
     line = next(line for line in faulty.tool("iblinkinfo").splitlines() if "==( 1X" in line)
-    told(
+    output(
         "ibsim: one lane to the switch, read by six tools", line.strip(), f"far end {neighbor['name']} port 1 at 1X SDR"
     )
 
 
 def cables(fabric: Wired) -> dict[tuple[str, int, str, int], tuple[int | None, str | None]]:
     """What runs on each link, by the names and ports of its ends."""
-    found = {}
+    result = {}
     for link in fabric.links:
         if link.b is not None:
             one, other = sorted((fabric.nodes[end.guid].name, end.port) for end in (link.a, link.b))
-            found[(*one, *other)] = link.width, link.speed
-    return found
+            result[(*one, *other)] = link.width, link.speed
+    return result

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from fixtures.nvml import nvml
+from fixtures.nvml import build_nvml_records
 from tests.lab.batches import IB, machine
 from tests.lab.conftest import Told, above_info
-from tests.lab.described import answers
-from tests.lab.guest import Guest
 from tests.lab.place import NVML_ANSWERS
-from tests.lab.processes import scanning
+from tests.lab.qemu.described import build_answers
+from tests.lab.qemu.guest import Guest
+from tests.lab.qemu.processes import scanning
 from tests.nvml.answers import CRASH, FOR_EVER, table
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
@@ -21,23 +21,25 @@ ENDS = [  # what the call does, how the probe ends, what its reason names
 ]
 
 
-@pytest.mark.parametrize(("does", "call", "status", "reason"), ENDS, ids=[each[0] for each in ENDS])
+@pytest.mark.parametrize(("does", "call", "status", "reason"), ENDS, ids=[item[0] for item in ENDS])
 def test_a_call_that_does_not_return_costs_one_probe(
-    guest: Guest, told: Told, does: str, call: tuple[str, str], status: str, reason: str
+    guest: Guest, output: Told, does: str, call: tuple[str, str], status: str, reason: str
 ) -> None:
     """The GPUs of the bus are there all the same, nothing is called wrong, and no process stays."""
     guest.turn_into(machine(IB))
-    guest.write(NVML_ANSWERS, table(nvml(machine(IB)) or [], {call: does}))
+    guest.write(NVML_ANSWERS, table(build_nvml_records(machine(IB)) or [], {call: does}))
     try:
         report = guest.scan("--only", "nvml,pci,modules", "--timeout", "20")
         left = scanning(guest)
     finally:
-        guest.write(NVML_ANSWERS, answers(machine(IB)))
+        guest.write(NVML_ANSWERS, build_answers(machine(IB)))
 
-    (run,) = [each for each in report["probes"] if each["name"] == "nvml"]
+    (run,) = [probe for probe in report["probes"] if probe["name"] == "nvml"]
     assert status == run["status"], run
     assert reason in run["reason"]
     assert 8 == len(report["topology"]["gpus"])
     assert [] == left
     assert [] == above_info(report)
-    told(f"An NVML call that ends in a {does}", f"{call[0]} of GPU {call[1]}", f"probe nvml {status}: {run['reason']}")
+    output(
+        f"An NVML call that ends in a {does}", f"{call[0]} of GPU {call[1]}", f"probe nvml {status}: {run['reason']}"
+    )

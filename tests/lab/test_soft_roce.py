@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.lab.conftest import Told, above_info
-from tests.lab.guest import UPTIME_SECONDS, Guest
+from tests.lab.qemu.guest import UPTIME_SECONDS, Guest
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 
@@ -40,13 +40,13 @@ ip rule add pref 0 lookup local; ip rule del pref 100; ip rule del pref 10; ip r
 """
 
 
-def judged(report: dict[str, Any]) -> dict[str, Any]:
+def evaluate(report: dict[str, Any]) -> dict[str, Any]:
     """What the rule of soft-RoCE answered."""
-    check: dict[str, Any] = next(each for each in report["checks"] if each["rule"] == "roce-rt-soft-loss")
+    check: dict[str, Any] = next(check for check in report["checks"] if check["rule"] == "roce-rt-soft-loss")
     return check
 
 
-def test_loss_is_named_and_clean_traffic_is_not(guest: Guest, told: Told) -> None:
+def test_loss_is_named_and_clean_traffic_is_not(guest: Guest, output: Told) -> None:
     """Three scans: before, after clean traffic, after the same traffic with loss."""
     options = ("--state-dir", "/run/state-rxe")
     guest.clear()
@@ -63,9 +63,11 @@ def test_loss_is_named_and_clean_traffic_is_not(guest: Guest, told: Told) -> Non
         guest.run("bash", "-c", UNDONE)
 
     assert [] == above_info(clean)
-    assert ("pass", 2) == (judged(clean)["state"], judged(clean)["passed"])
-    found = above_info(lossy)
-    assert {("roce-rt-soft-loss", "warning")} == {each[:2] for each in found}
-    assert {each[2] for each in found} <= {"port:rxea/1", "port:rxeb/1"}
-    said = "; ".join(f"{each['label']}: {each['summary']}" for each in lossy["findings"] if each["severity"] != "info")
-    told("Soft-RoCE with 3 % of its packets lost by netem, 1000 messages", kernel, said)
+    assert ("pass", 2) == (evaluate(clean)["state"], evaluate(clean)["passed"])
+    result = above_info(lossy)
+    assert {("roce-rt-soft-loss", "warning")} == {item[:2] for item in result}
+    assert {item[2] for item in result} <= {"port:rxea/1", "port:rxeb/1"}
+    said = "; ".join(
+        f"{finding['label']}: {finding['summary']}" for finding in lossy["findings"] if finding["severity"] != "info"
+    )
+    output("Soft-RoCE with 3 % of its packets lost by netem, 1000 messages", kernel, said)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.lab.batches import IB, machine
 from tests.lab.conftest import Told, above_info
-from tests.lab.guest import UPTIME_SECONDS, Guest
+from tests.lab.qemu.guest import UPTIME_SECONDS, Guest
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 SHOWN = IB
@@ -43,29 +43,31 @@ def back(guest: Guest, changed: dict[str, Any]) -> dict[str, Any]:
     return guest.scan(*STATE, uptime=UPTIME_SECONDS + 1200)
 
 
-def test_udev_s_names_are_labels_and_not_identity(before: dict[str, Any], changed: dict[str, Any], told: Told) -> None:
+def test_udev_s_names_are_labels_and_not_identity(
+    before: dict[str, Any], changed: dict[str, Any], output: Told
+) -> None:
     """rdma-core's rules rename mlx5_0; another name between two scans is no loss of a device."""
     labels = [
-        next(each["label"] for each in report["topology"]["nics"] if each["id"] == RAIL) for report in (before, changed)
+        next(nic["label"] for nic in report["topology"]["nics"] if nic["id"] == RAIL) for report in (before, changed)
     ]
 
     assert ["ibp26s0", "mlx5_77"] == labels
     assert [] == above_info(before)
-    assert [] == [each for each in above_info(changed) if GPU not in each[2]]
-    told("An RDMA device that is renamed between two scans", ", then ".join(labels), "nothing")
+    assert [] == [finding for finding in above_info(changed) if GPU not in finding[2]]
+    output("An RDMA device that is renamed between two scans", ", then ".join(labels), "nothing")
 
 
 def test_a_gpu_that_is_taken_away_is_missed_until_it_is_back(
-    changed: dict[str, Any], back: dict[str, Any], told: Told
+    changed: dict[str, Any], back: dict[str, Any], output: Told
 ) -> None:
     """By sysfs: remove, and rescan of its bus."""
     assert [("inventory-lost", "critical", f"gpu:{GPU}")] == above_info(changed)
     assert [] == above_info(back)
-    said = "; ".join(each["summary"] for each in changed["findings"] if each["severity"] == "critical")
-    told("A GPU that is removed from the bus between two scans", f"no {GPU}", said)
+    said = "; ".join(finding["summary"] for finding in changed["findings"] if finding["severity"] == "critical")
+    output("A GPU that is removed from the bus between two scans", f"no {GPU}", said)
 
 
-def test_a_sleeping_gpu_is_left_asleep(guest: Guest, told: Told) -> None:
+def test_a_sleeping_gpu_is_left_asleep(guest: Guest, output: Told) -> None:
     """Suspended at run time and without power it reads all-ones (255, Unknown): no fault, and nobody wakes it."""
     guest.turn_into(machine(IB))
     place = f"/sys/bus/pci/devices/{GPU}"
@@ -81,8 +83,10 @@ def test_a_sleeping_gpu_is_left_asleep(guest: Guest, told: Told) -> None:
         guest.shell("mv /dev/nvidiactl.away /dev/nvidiactl")
         guest.clear()  # a device that was away while it slept is not whole again
 
-    (row,) = [each for each in report["topology"]["pci"] if each["id"] == GPU]
+    (row,) = [function for function in report["topology"]["pci"] if function["id"] == GPU]
     assert "asleep" == row["link"]["quality"]["state"]
-    assert [] == [each for each in above_info(report) if GPU in each[2]]
+    assert [] == [finding for finding in above_info(report) if GPU in finding[2]]
     assert "suspended" == status
-    told("A GPU that is suspended at run time, without power", kernel, f"{row['link']['quality']['reason']}: no fault")
+    output(
+        "A GPU that is suspended at run time, without power", kernel, f"{row['link']['quality']['reason']}: no fault"
+    )

@@ -9,8 +9,8 @@ import pytest
 from tests.conftest import ROOT
 from tests.lab.batches import IB, machine
 from tests.lab.conftest import Told
-from tests.lab.guest import Guest
-from tests.lab.service import FILE, SERVICE, report
+from tests.lab.qemu.guest import Guest
+from tests.lab.qemu.service import FILE, SERVICE, report
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 SHOWN = IB
@@ -64,11 +64,11 @@ def first(node: Guest) -> dict[str, Any]:
     return report(node)
 
 
-def test_the_service_scans(node: Guest, first: dict[str, Any], told: Told) -> None:
+def test_the_service_scans(node: Guest, first: dict[str, Any], output: Told) -> None:
     """As a user of its own it reads whole config spaces."""
     assert [4096] * 8 == [row["config_bytes"] for row in first["topology"]["pci"] if row["device"] == "0x2330"]
     owner = node.shell(f"stat -Lc '%U %a' {FILE}; systemctl show -p Result --value {SERVICE}")
-    told("fabricscope-scan.service", owner, "a report was written, with config spaces as root reads them")
+    output("fabricscope-scan.service", owner, "a report was written, with config spaces as root reads them")
 
 
 @pytest.mark.usefixtures("first")
@@ -81,18 +81,18 @@ def test_the_timer_fires_and_what_is_known_survives(node: Guest, told: Told) -> 
     try:
         node.must("systemctl", "start", unit)
         node.until(f"test -s {FILE}", 200)
-        shown = node.shell(f"systemctl show -p LastTriggerUSec,Unit {unit}")
+        output = node.shell(f"systemctl show -p LastTriggerUSec,Unit {unit}")
     finally:
         node.run("systemctl", "stop", unit)
         drop_in(node, unit, "")
-    inventory = {each["rule"]: each["state"] for each in report(node)["checks"]}["inventory-lost"]
+    inventory = {check["rule"]: check["state"] for check in report(node)["checks"]}["inventory-lost"]
 
-    assert "LastTriggerUSec=n/a" not in shown
+    assert "LastTriggerUSec=n/a" not in output
     assert "pass" == inventory
-    told("fabricscope-scan.timer, after it", shown, f"inventory-lost: {inventory}, against the first run's inventory")
+    told("fabricscope-scan.timer, after it", output, f"inventory-lost: {inventory}, against the first run's inventory")
 
 
-def test_nothing_of_the_host_can_be_written(node: Guest, told: Told) -> None:
+def test_nothing_of_the_host_can_be_written(node: Guest, output: Told) -> None:
     """The same unit with a shell in the place of the scan: every attempt fails, and reading still works."""
     gpu = "0000:19:00.0"
     script = "\n".join(
@@ -117,10 +117,10 @@ def test_nothing_of_the_host_can_be_written(node: Guest, told: Told) -> None:
     assert [] == [name for code, name in tried[:-1] if code == "0"]
     assert before == after
     assert "was-here" not in after
-    told("A shell in the unit's sandbox", f"{len(ATTEMPTS)} ways to change the host, each refused", "-")
+    output("A shell in the unit's sandbox", f"{len(ATTEMPTS)} ways to change the host, each refused", "-")
 
 
-def test_a_failing_scan_is_one_line_of_the_status(node: Guest, told: Told) -> None:
+def test_a_failing_scan_is_one_line_of_the_status(node: Guest, message: Told) -> None:
     """What is wrong, and no traceback."""
     program = "/opt/fabricscope/bin/fabricscope"
     drop_in(node, SERVICE, f"[Service]\nExecStart=\nExecStart={program} scan --quiet --config /nowhere.toml\n")
@@ -132,8 +132,10 @@ def test_a_failing_scan_is_one_line_of_the_status(node: Guest, told: Told) -> No
         node.run("systemctl", "reset-failed", SERVICE)
 
     assert failed.code != 0
-    said = [line.partition("]: ")[2] for line in status.out.splitlines() if "]: fabricscope: " in line]
-    assert 1 == len(said), status.out
-    assert "/nowhere.toml" in said[0]
+    output = [line.partition("]: ")[2] for line in status.out.splitlines() if "]: fabricscope: " in line]
+    assert 1 == len(output), status.out
+    assert "/nowhere.toml" in output[0]
     assert "Traceback" not in status.out
-    told("A failing scan under systemd", next(line for line in status.out.splitlines() if "Active:" in line), said[0])
+    message(
+        "A failing scan under systemd", next(line for line in status.out.splitlines() if "Active:" in line), output[0]
+    )

@@ -10,15 +10,15 @@ from typing import NamedTuple
 import pytest
 import zstandard
 
-from fixtures.build import build
-from fixtures.machine import load
-from fixtures.net import interfaces
-from fixtures.rdma import devices
+from fixtures.build import build_capture
+from fixtures.machine import load_machine
+from fixtures.net import list_interfaces
+from fixtures.rdma import list_devices
 from tests.lab.batches import IB, ROCE
 from tests.lab.conftest import Told
-from tests.lab.described import shown
 from tests.lab.exceptions import EXCEPTIONS, ORDER
 from tests.lab.judging import Lab
+from tests.lab.qemu.described import visible_functions
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 
@@ -31,16 +31,16 @@ class Compared(NamedTuple):
 
 
 @pytest.mark.parametrize("shape", [IB, ROCE])
-def test_the_kernel_s_tree_is_the_fixture(lab: Lab, told: Told, shape: str) -> None:
+def test_the_kernel_s_tree_is_the_fixture(lab: Lab, output: Told, shape: str) -> None:
     """Every file that a capture of the guest holds of a described function; what differs has its reason."""
-    found = compared(lab, shape)
+    result = compared(lab, shape)
 
-    assert found.files > 1000
-    assert {} == {name: shown for name, shown in found.differing.items() if name not in EXCEPTIONS}
-    told(
+    assert result.files > 1000
+    assert {} == {name: output for name, output in result.differing.items() if name not in EXCEPTIONS}
+    output(
         f"The kernel's tree against the fixture, {shape}",
-        f"{found.files} files that probes read",
-        f"{len(found.differing)} attributes differ, with reasons below",
+        f"{result.files} files that probes read",
+        f"{len(result.differing)} attributes differ, with reasons below",
     )
 
 
@@ -54,7 +54,7 @@ def test_every_exception_is_needed(lab: Lab, shape: str) -> None:
 def compared(lab: Lab, shape: str) -> Compared:
     """The kernel's tree beside the fixture's."""
     kernel = captured(lab.healthy(shape).capture, shape)
-    tree = build(shape).tree
+    tree = build_capture(shape).tree
     differing = {}
     for path, content in kernel.items():
         fixture = tree.files.get(path)
@@ -67,11 +67,11 @@ def compared(lab: Lab, shape: str) -> Compared:
 
 def captured(data: bytes, shape: str) -> dict[str, bytes]:
     """Files of a capture that belong to described functions, with RDMA devices called as the fixture calls them."""
-    machine = load(shape)
-    named = {node.address: name for _, node, _, name in devices(machine)}
-    ours = {node.address for node in shown(machine)}
-    ports = {name for _, node, name, _ in interfaces(machine) if node.address in ours}
-    found = {}
+    machine = load_machine(shape)
+    named = {node.address: name for _, node, _, name in list_devices(machine)}
+    ours = {node.address for node in visible_functions(machine)}
+    ports = {name for _, node, name, _ in list_interfaces(machine) if node.address in ours}
+    result = {}
     plain = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(data)).read()
     with tarfile.open(fileobj=io.BytesIO(plain)) as archive:
         for member in archive:
@@ -85,8 +85,8 @@ def captured(data: bytes, shape: str) -> dict[str, bytes]:
             path = re.sub(r"/infiniband/[^/]+/", f"/infiniband/{named.get(place[-1], '')}/", path)
             file = archive.extractfile(member)
             assert file
-            found[path] = file.read()
-    return found
+            result[path] = file.read()
+    return result
 
 
 def attribute(path: str) -> str:

@@ -6,8 +6,8 @@ import pytest
 
 from tests.lab.batches import IB, machine
 from tests.lab.conftest import Told, above_info
-from tests.lab.guest import Guest
-from tests.lab.shown import TWO_CPUS
+from tests.lab.qemu.guest import Guest
+from tests.lab.qemu.shown import TWO_CPUS
 from tests.matrix.cases import causes, filled
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
@@ -16,7 +16,7 @@ GPU = "0000:19:00.0"
 SHOWN = TWO_CPUS
 
 
-def test_a_host_bridge_without_a_numa_node(guest: Guest, told: Told) -> None:
+def test_a_host_bridge_without_a_numa_node(guest: Guest, output: Told) -> None:
     """The firmware names none: told on a host that has two, and not of the healthy twin."""
     cause = causes()["machine/no-numa-node"]
     healthy = guest.scan(*PART)
@@ -26,6 +26,6 @@ def test_a_host_bridge_without_a_numa_node(guest: Guest, told: Told) -> None:
 
     assert ["0", "1"] == [node["cpus"] for node in healthy["node"]["numa_nodes"]]
     assert [] == above_info(healthy)
-    assert sorted(tuple(each) for each in filled(cause.finds, IB)) == above_info(report)
-    (said,) = [each["summary"] for each in report["findings"] if each["rule"] == "numa-unknown"]
-    told(cause.about, shown, said)
+    assert sorted(tuple(finding) for finding in filled(cause.finds, IB)) == above_info(report)
+    (items,) = [finding["summary"] for finding in report["findings"] if finding["rule"] == "numa-unknown"]
+    output(cause.about, shown, items)

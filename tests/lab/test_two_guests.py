@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.lab.conftest import Told, above_info, started
-from tests.lab.guest import UPTIME_SECONDS, Guest
+from tests.lab.qemu.guest import UPTIME_SECONDS, Guest
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 
@@ -89,16 +89,16 @@ def pair() -> Iterator[Pair]:
 
 def neighbors(report: dict[str, Any]) -> list[str | None]:
     """Systems at the other ends of interfaces."""
-    return [each["neighbor"]["system"] for each in report["topology"]["netdevs"] if each["neighbor"]]
+    return [netdev["neighbor"]["system"] for netdev in report["topology"]["netdevs"] if netdev["neighbor"]]
 
 
-def judged(report: dict[str, Any]) -> tuple[str, int]:
+def evaluate(report: dict[str, Any]) -> tuple[str, int]:
     """What the rule of soft-RoCE answered, and for how many ports it passed."""
-    check = next(each for each in report["checks"] if each["rule"] == "roce-rt-soft-loss")
+    check = next(check for check in report["checks"] if check["rule"] == "roce-rt-soft-loss")
     return check["state"], check["passed"]
 
 
-def test_neighbours_and_a_lossy_wire(pair: Pair, told: Told) -> None:
+def test_neighbours_and_a_lossy_wire(pair: Pair, output: Told) -> None:
     """Three scans of each: joined, after clean traffic, after the same traffic with loss."""
     one, two = pair.guests
     known = pair.each(lambda me: pair.guests[me - 1].shell(JOINED.format(me=me, other=3 - me, port=PORT)))
@@ -106,7 +106,7 @@ def test_neighbours_and_a_lossy_wire(pair: Pair, told: Told) -> None:
     assert [["node2"], ["node1"]] == [neighbors(report) for report in first]
     assert [[], []] == [above_info(report) for report in first]
     said = "; ".join(f"node{3 - int(name[-1])}: {name}" for report in first for name in neighbors(report) if name)
-    told("Two guests, one wire, lldpd in both", "; ".join(known), f"neighbours: {said}")
+    output("Two guests, one wire, lldpd in both", "; ".join(known), f"neighbours: {said}")
 
     pair.traffic()
     clean = pair.scans(UPTIME_SECONDS + 600)
@@ -116,13 +116,13 @@ def test_neighbours_and_a_lossy_wire(pair: Pair, told: Told) -> None:
     kernel = one.shell(MOVED) + two.shell(f"{MOVED}; {DROPPED}")
 
     assert [[], []] == [above_info(report) for report in clean]
-    assert [("pass", 1), ("pass", 1)] == [judged(report) for report in clean]
-    found = [("roce-rt-soft-loss", "warning", "port:rxe0/1")]
-    assert [found, found] == [above_info(report) for report in lossy], [report["findings"] for report in lossy]
+    assert [("pass", 1), ("pass", 1)] == [evaluate(report) for report in clean]
+    result = [("roce-rt-soft-loss", "warning", "port:rxe0/1")]
+    assert [result, result] == [above_info(report) for report in lossy], [report["findings"] for report in lossy]
     said = "; ".join(
-        f"node{number}: {each['label']}: {each['summary']}"
+        f"node{number}: {finding['label']}: {finding['summary']}"
         for number, report in enumerate(lossy, 1)
-        for each in report["findings"]
-        if each["severity"] != "info"
+        for finding in report["findings"]
+        if finding["severity"] != "info"
     )
-    told("The wire loses 3 % of what the second sends by soft-RoCE; nothing was said of clean traffic", kernel, said)
+    output("The wire loses 3 % of what the second sends by soft-RoCE; nothing was said of clean traffic", kernel, said)

@@ -11,8 +11,8 @@ import pytest
 from fixtures.machine import Machine
 from tests.lab.batches import SMALL, machine
 from tests.lab.conftest import Told, started
-from tests.lab.described import settings
-from tests.lab.guest import SCAN, UPTIME_SECONDS, Guest
+from tests.lab.qemu.described import settings
+from tests.lab.qemu.guest import SCAN, UPTIME_SECONDS, Guest
 from tests.matrix.cases import causes
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
@@ -53,13 +53,13 @@ class Watch:
         text = self._guest.run("cat", self._place).out
         return [json.loads(line) for line in text.rpartition("\n")[0].splitlines()]
 
-    def until(self, wanted: Callable[[Judgings], bool]) -> Judgings:
+    def until(self, expected: Callable[[Judgings], bool]) -> Judgings:
         """The judgings that came since it was asked last, as soon as they are what is wanted."""
         for _ in range(0, PATIENCE_SECONDS, LOOK_SECONDS):
-            if wanted(new := self.lines()[self._seen :]):
+            if expected(new := self.lines()[self._seen :]):
                 break
             self._guest.must("sleep", str(LOOK_SECONDS))
-        assert wanted(new), json.dumps(new)[-3000:]
+        assert expected(new), json.dumps(new)[-3000:]
         self._seen += len(new)
         return new
 
@@ -85,29 +85,29 @@ def watch(guest: Guest) -> Watch:
 
 def loud(judgings: Judgings, kind: str) -> Judgings:
     """Findings above info that are new, or gone."""
-    changes = [each for judging in judgings for each in judging["changes"] if each["group"] == "findings"]
-    return [each for each in changes if each["kind"] == kind and not each["note"].startswith("info")]
+    changes = [change for judging in judgings for change in judging["changes"] if change["group"] == "findings"]
+    return [change for change in changes if change["kind"] == kind and not change["note"].startswith("info")]
 
 
 def came(judgings: Judgings, kind: str = "new") -> list[tuple[str, str]]:
     """The same: rule, and the name of the first subject."""
-    return sorted((each["what"], each["subjects"][0]["label"]) for each in loud(judgings, kind))
+    return sorted((finding["what"], finding["subjects"][0]["label"]) for finding in loud(judgings, kind))
 
 
-def said(judgings: Judgings) -> str:
+def describe(judgings: Judgings) -> str:
     """Those that came, in words."""
-    return "; ".join(f"{each['what']}: {each['note']}" for each in loud(judgings, "new"))
+    return "; ".join(f"{finding['what']}: {finding['note']}" for finding in loud(judgings, "new"))
 
 
 def renames(judgings: Judgings) -> set[str]:
     """New names of devices that were known by others."""
-    changes = [each for judging in judgings for each in judging["changes"] if each["kind"] == "renamed"]
-    return {subject["label"].rpartition(" -> ")[2] for each in changes for subject in each["subjects"]}
+    changes = [change for judging in judgings for change in judging["changes"] if change["kind"] == "renamed"]
+    return {subject["label"].rpartition(" -> ")[2] for change in changes for subject in change["subjects"]}
 
 
-def card(shown: Machine, address: str) -> list[str]:
+def card(output: Machine, address: str) -> list[str]:
     """What fabsim is told to make the RDMA device of that function."""
-    return [line for key, line in settings(shown).items() if key[1] == address and key[2].startswith("ib ")]
+    return [line for key, line in settings(output).items() if key[1] == address and key[2].startswith("ib ")]
 
 
 def why(judgings: Judgings) -> set[str]:
@@ -125,7 +125,7 @@ def is_silent(judgings: Judgings) -> bool:
     return bool(judgings) and judgings[-1]["verdict"] == "ok"
 
 
-def test_what_happens_is_found_and_what_is_mended_is_taken_back(guest: Guest, watch: Watch, told: Told) -> None:
+def test_what_happens_is_found_and_what_is_mended_is_taken_back(guest: Guest, watch: Watch, output: Told) -> None:
     """Each by the kernel's own message, with the full scan an hour away."""
     assert [] == came(watch.until(is_silent))
 
@@ -133,14 +133,14 @@ def test_what_happens_is_found_and_what_is_mended_is_taken_back(guest: Guest, wa
     down = watch.until(lambda new: bool(came(new)))
     assert [("roce-link-down", f"rocep27s0/1 ({PORT})")] == came(down)
     assert {"interface"} == why(down)
-    told("A carrier is lost under `watch`: no uevent, rtnetlink tells it", reasons(down), said(down))
+    output("A carrier is lost under `watch`: no uevent, rtnetlink tells it", reasons(down), describe(down))
 
     bridge = guest.shell(f"readlink -f /sys/bus/pci/devices/{GPU}").strip().rpartition("/")[0]
     guest.write(f"/sys/bus/pci/devices/{GPU}/remove", "1")
     removed = watch.until(lambda new: bool(came(new)))
     assert [("inventory-lost", "former GPU0")] == came(removed)
     assert {"pci"} <= why(removed) <= {"pci", "gpu", "interface"}
-    told("A GPU is unplugged under `watch`", reasons(removed), said(removed))
+    output("A GPU is unplugged under `watch`", reasons(removed), describe(removed))
 
     guest.tell([f"carrier {NIC} 1"])
     guest.write(f"{bridge}/rescan", "1")
@@ -148,7 +148,7 @@ def test_what_happens_is_found_and_what_is_mended_is_taken_back(guest: Guest, wa
     assert [] == came(mended)
     assert [("inventory-lost", "former GPU0"), ("roce-link-down", f"rocep27s0/1 ({PORT})")] == came(mended, "gone")
     assert why(mended) <= {"pci", "gpu", "interface"}
-    told("Both are mended", reasons(mended), "both findings are gone")
+    output("Both are mended", reasons(mended), "both findings are gone")
 
     guest.shell(f"mkdir -p {RULES}; {RENAMES}")
     guest.tell([f"remove {OTHER_NIC}", *card(machine(SMALL), OTHER_NIC)])
@@ -157,7 +157,7 @@ def test_what_happens_is_found_and_what_is_mended_is_taken_back(guest: Guest, wa
     renamed = watch.until(lambda new: is_silent(new) and {"rail1", "port1"} <= renames(new))
     assert {"rdma"} <= why(renamed) <= {"rdma", "interface"}
     assert came(renamed) == came(renamed, "gone")  # at most that it was set down, for as long as it was
-    told(
+    output(
         "A NIC's driver is loaded anew, and udev gives its RDMA device and its port other names, under `watch`",
         reasons(renamed),
         f"renamed: {OTHER_PORT} is port1, rocep155s0 is rail1; nothing else",
@@ -178,7 +178,7 @@ def test_a_link_that_retrains_is_found_by_the_clock(guest: Guest, told: Told) ->
         watch = Watch(guest, place)
         watch.until(is_silent)
         guest.become(machine(SMALL, cause.overlay))
-        found = watch.until(lambda new: bool(came(new)))
+        result = watch.until(lambda new: bool(came(new)))
         guest.must("systemctl", "stop", UNIT)
         guest.become(machine(SMALL))
         watch.until(lambda new: True)  # what came in between
@@ -188,14 +188,14 @@ def test_a_link_that_retrains_is_found_by_the_clock(guest: Guest, told: Told) ->
         guest.run("systemctl", "stop", UNIT)
         ended = guest.shell(f"systemctl show -p Result --value {UNIT}")
 
-    assert ["pcie-width-downgraded"] == [rule for rule, _ in came(found)]
-    assert {"time"} == why(found[-1:])
+    assert ["pcie-width-downgraded"] == [rule for rule, _ in came(result)]
+    assert {"time"} == why(result[-1:])
     assert ("start", "error", "ok") == (*why(mended[:1]), mended[0]["verdict_before"], mended[0]["verdict"])
     assert [] == came(mended)
     assert ["pcie-width-downgraded"] == [rule for rule, _ in came(mended, "gone")]
     assert "success" == ended.strip()
     told(
         "A GPU's link retrains with half its lanes under fabricscope-watch.service; mended while that is stopped",
-        reasons([found[-1], mended[0]]),
-        f"{said(found)}; known after the restart, and gone",
+        reasons([result[-1], mended[0]]),
+        f"{describe(result)}; known after the restart, and gone",
     )

@@ -16,13 +16,12 @@ from typing import Any
 import msgspec
 
 from agent.model.report import Report
-from fixtures.build import capture
-from fixtures.machine import machine as described
-from fixtures.memory import in_memory
-from fixtures.reading import merged, toml
-from probes.sources.capture import RecordedHost
+from fixtures.build import capture_machine, host_in_memory
+from fixtures.loader import merge_tables, read_table
+from fixtures.machine import parse_machine as described
+from probes.sources.capture import CaptureHost
 from tests.conftest import ROOT
-from tests.machines import HOSTS, scanned
+from tests.machines import HOSTS, scan_machine
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -75,10 +74,10 @@ def machines_of(cause: Cause) -> list[str]:
     return [shape for shape in named if shape not in cause.without and _fits(cause, shape)]
 
 
-def overlaid(shape: str, overlay: dict[str, Any]) -> RecordedHost:
+def overlaid(shape: str, overlay: dict[str, Any]) -> CaptureHost:
     """A machine with an overlay whose placeholders are filled in, in memory."""
-    made = capture(described(merged(toml("hosts", shape), filled(overlay, shape)), shape))
-    return in_memory(made, shape)
+    made = capture_machine(described(merge_tables(read_table("hosts", shape), filled(overlay, shape)), shape))
+    return host_in_memory(made, shape)
 
 
 def filled(value: Any, shape: str) -> Any:
@@ -87,17 +86,17 @@ def filled(value: Any, shape: str) -> Any:
         for every in {EVERY_GPU, EVERY_RAIL} & value.keys():
             each = dict.fromkeys(_every(every, shape), value[every])
             own = {filled(key, shape): table for key, table in value.items() if key != every}
-            value = merged(each, own)
+            value = merge_tables(each, own)
         return {filled(key, shape): filled(each, shape) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(filled(each, shape) for each in value)
     if isinstance(value, str):
-        return PLACEHOLDER.sub(lambda found: _device(scanned(shape), *found.groups()), value)
+        return PLACEHOLDER.sub(lambda found: _device(scan_machine(shape), *found.groups()), value)
     return value
 
 
 def _every(kind: str, shape: str) -> list[str]:
-    topology = scanned(shape).topology
+    topology = scan_machine(shape).topology
     if kind == EVERY_GPU:
         return [str(gpu.pci) for gpu in topology.gpus]
     return [str(nic.pci) for nic in topology.nics if nic.role == "rail"]
@@ -112,7 +111,7 @@ def _fits(cause: Cause, shape: str) -> bool:
 
 
 def _is(shape: str, kind: str) -> bool:
-    report = scanned(shape)
+    report = scan_machine(shape)
     rails = [nic for nic in report.topology.nics if nic.role == "rail"]
     layers = {port.link_layer for nic in rails for port in nic.ports}
     return {

@@ -7,9 +7,9 @@ import pytest
 
 from agent.config import Configuration
 from agent.diagnose import ScanPlan, diagnose, evaluate_report
-from agent.history.state import compared, remember
+from agent.history.state import add_history, update_state
 from agent.model.report import Report
-from fixtures.reading import merged
+from fixtures.loader import merge_tables
 from tests.matrix.cases import Cause, causes, filled, overlaid, pairs
 
 
@@ -33,8 +33,8 @@ def seen(cause: Cause, shape: str) -> Report:
         return diagnose(overlaid(shape, cause.overlay), plan)[0]
     was, _ = diagnose(overlaid(shape, cause.earlier), plan)
     later = {"system": {"uptime_seconds": round(was.node.uptime_seconds or 0) + cause.seconds}}
-    now, _ = diagnose(overlaid(shape, merged(later, cause.overlay)), plan)
-    return evaluate_report(compared(remember(None, was), now), plan.configuration)
+    now, _ = diagnose(overlaid(shape, merge_tables(later, cause.overlay)), plan)
+    return evaluate_report(add_history(update_state(None, was), now), plan.configuration)
 
 
 def test_every_cause_is_on_a_machine() -> None:

@@ -32,7 +32,7 @@ class Found(NamedTuple):
 class Mutant(NamedTuple):
     """One change of one module; applying it changes the tree that it was found in."""
 
-    name: str  # "agent.rules.roce.mtu_small._why: `mtu < 4192` -> `mtu <= 4192`"; the same while the code is
+    name: str  # "agent.rules.roce.interfaces._why: `mtu < 4192` -> `mtu <= 4192`"; the same while the code is
     module: str
     statement: ast.stmt  # of the module; what has to be compiled again
     owner: tuple[str, ...]  # the function in it, by names from outside in; () for a constant of the module

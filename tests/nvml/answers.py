@@ -13,7 +13,7 @@ FOR_EVER, CRASH = "hang", "crash"
 MIG_INDEX, MIG_STEP = 1000, 100  # as in nvml.c
 _TEXTS = {
     "nvmlSystemGetDriverVersion",
-    *(f"nvmlDeviceGet{each}" for each in ("UUID", "Name", "Serial", "VbiosVersion")),
+    *(f"nvmlDeviceGet{name}" for name in ("UUID", "Name", "Serial", "VbiosVersion")),
 }
 _WIDE = {"nvmlDeviceGetNvLinkErrorCounter"}  # unsigned long long; every other number has 32 bits
 _STRUCTURES = {
@@ -36,7 +36,7 @@ def table(records: Iterable[Mapping[str, Any]], actions: Mapping[tuple[str, str]
         for symbol, key, code, *outs in _rows(record):
             if symbol != "nvmlDeviceGetHandleByIndex_v2" or key not in devices:
                 action = (actions or {}).get((symbol, key), "-")
-                lines.append(f"{symbol} {key} {code} {action} {','.join(each.hex() or '-' for each in outs) or '-'}")
+                lines.append(f"{symbol} {key} {code} {action} {','.join(out.hex() or '-' for out in outs) or '-'}")
             if symbol == "nvmlDeviceGetHandleByIndex_v2":
                 devices.add(key)
     return "\n".join(lines) + "\n"
@@ -83,27 +83,27 @@ def _outs(function: str, answer: Any) -> list[bytes]:
     if function == "nvmlDeviceGetCpuAffinity":
         return [struct.pack(f"={len(answer)}Q", *answer)]
     if isinstance(answer, list):
-        return [struct.pack("=i", each) for each in answer]
+        return [struct.pack("=i", item) for item in answer]
     return [struct.pack("=Q", answer) if function in _WIDE else struct.pack("=I", answer & 0xFFFFFFFF)]
 
 
 def _structure(name: str, answer: Mapping[str, Any]) -> bytes:
-    made = getattr(pynvml, name)()
+    result = getattr(pynvml, name)()
     for field, value in answer.items():
-        setattr(made, field, value.encode() if isinstance(value, str) else value)
-    return bytes(made)
+        setattr(result, field, value.encode() if isinstance(value, str) else value)
+    return bytes(result)
 
 
 def _fabric(answer: Mapping[str, Any]) -> bytes:
     """The newest structure that the binding knows: the agent asks for that one first."""
     newest = next(n for n in ("c_nvmlGpuFabricInfo_v3_t", "c_nvmlGpuFabricInfo_v2_t") if hasattr(pynvml, n))
-    made = getattr(pynvml, newest)()
+    result = getattr(pynvml, newest)()
     uuid = bytes.fromhex(answer["clusterUuid"])
     for field in ("status", "cliqueId", "state", "healthMask", "healthSummary"):
-        if hasattr(made, field):
-            setattr(made, field, answer.get(field) or 0)
-    place = type(made).clusterUuid.offset
-    data = bytearray(bytes(made))
+        if hasattr(result, field):
+            setattr(result, field, answer.get(field) or 0)
+    place = type(result).clusterUuid.offset
+    data = bytearray(bytes(result))
     data[place : place + len(uuid)] = uuid  # the binding's member ends at the first NUL
     return bytes(data)
 

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from agent.reports import read_report
-from fixtures.build import build
-from fixtures.nvml import nvml
+from fixtures.build import build_capture
+from fixtures.nvml import build_nvml_records
 from tests.conftest import ROOT
-from tests.machines import HOSTS, scanned
+from tests.machines import HOSTS, scan_machine
 from tests.nvml.answers import CRASH, FOR_EVER, table
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
-WITH_NVML = [host for host in HOSTS if nvml(build(host, None).machine)]
+WITH_NVML = [host for host in HOSTS if build_nvml_records(build_capture(host, None).machine)]
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 pytestmark = [
     pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
@@ -31,12 +31,12 @@ pytestmark = [
 # Asks every recorded call again, and prints what the library answers
 ASK = """
 import json, sys
-from probes.host.interface import Unanswered
+from probes.host.interface import ReadError
 from probes.host.nvml import call
 for record in json.load(sys.stdin):
     try:
         said = {"answer": call(record["function"], *record["arguments"])}
-    except Unanswered as error:
+    except ReadError as error:
         said = {"code": error.code}
     print(json.dumps(said))
 """
@@ -66,7 +66,7 @@ def environment(library: Path, answers: Path) -> dict[str, str]:
 @pytest.mark.parametrize("host", WITH_NVML)
 def test_every_call_gives_what_was_recorded(host: str, library: Path, tmp_path: Path) -> None:
     """Through ctypes and C and back: the same values, the same errors."""
-    records = nvml(build(host, None).machine)
+    records = build_nvml_records(build_capture(host, None).machine)
     answers = tmp_path / "answers"
     answers.write_text(table(records))
 
@@ -74,12 +74,14 @@ def test_every_call_gives_what_was_recorded(host: str, library: Path, tmp_path: 
         [sys.executable, "-c", ASK], input=json.dumps(records), env=environment(library, answers), text=True,
         capture_output=True, check=True, timeout=100,
     )  # fmt: skip
-    said = [json.loads(line) for line in done.stdout.splitlines()]
+    output = [json.loads(line) for line in done.stdout.splitlines()]
     expected = [
         {"code": record["error"]["code"]} if "error" in record else {"answer": record["answer"]} for record in records
     ]
 
-    differ = [(r["function"], r["arguments"], e, s) for r, e, s in zip(records, expected, said, strict=True) if e != s]
+    differ = [
+        (r["function"], r["arguments"], e, s) for r, e, s in zip(records, expected, output, strict=True) if e != s
+    ]
     assert [] == differ
 
 
@@ -90,14 +92,14 @@ def rooted(library: Path, tmp_path: Path) -> Callable[..., Any]:
         pytest.skip("this kernel has no boot id")
 
     def scan(actions: dict[tuple[str, str], str] | None = None, seconds: float = 60) -> Any:
-        made = build(H100, None)
+        capture = build_capture(H100, None)
         tree = tmp_path / "host"
-        made.tree.write(tree)
+        capture.tree.write(tree)
         place = tree / BOOT_ID.relative_to("/")
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(BOOT_ID.read_text())
         answers, report = tmp_path / "answers", tmp_path / "report.json"
-        answers.write_text(table(nvml(made.machine), actions))
+        answers.write_text(table(build_nvml_records(capture.machine), actions))
         command = [sys.executable, "-m", "fabricscope", "scan", "--root", str(tree), "--timeout", str(seconds)]
         subprocess.run(
             [*command, "--only", "nvml,pci,modules", "--output", str(report), "--quiet"],
@@ -110,8 +112,8 @@ def rooted(library: Path, tmp_path: Path) -> Callable[..., Any]:
 
 def test_a_live_scan_sees_the_gpus_of_the_driver(rooted: Callable[..., Any]) -> None:
     """As the replay of the same machine's capture does."""
-    report, replayed = rooted(), scanned(H100)
-    run = next(each for each in report.probes if each.name == "nvml")
+    report, replayed = rooted(), scan_machine(H100)
+    run = next(probe for probe in report.probes if probe.name == "nvml")
 
     assert "ok" == run.status, run.reason
     assert [gpu.uuid for gpu in replayed.topology.gpus] == [gpu.uuid for gpu in report.topology.gpus]
@@ -122,7 +124,7 @@ def test_a_live_scan_sees_the_gpus_of_the_driver(rooted: Callable[..., Any]) -> 
 def test_a_call_that_never_returns_ends_the_probe_and_not_the_scan(rooted: Callable[..., Any]) -> None:
     """The probe is named, the bus is there all the same, and no process is left."""
     report = rooted({("nvmlDeviceGetSerial", "3"): FOR_EVER}, seconds=6)
-    run = next(each for each in report.probes if each.name == "nvml")
+    run = next(probe for probe in report.probes if probe.name == "nvml")
 
     assert "timed_out" == run.status
     assert 8 == len(report.topology.gpus)  # of the bus
@@ -132,7 +134,7 @@ def test_a_call_that_never_returns_ends_the_probe_and_not_the_scan(rooted: Calla
 def test_a_library_that_crashes_ends_the_probe_and_not_the_scan(rooted: Callable[..., Any]) -> None:
     """With the signal as the reason."""
     report = rooted({("nvmlDeviceGetGpuFabricInfoV", "2"): CRASH})
-    run = next(each for each in report.probes if each.name == "nvml")
+    run = next(probe for probe in report.probes if probe.name == "nvml")
 
     assert "failed" == run.status
     assert "SIGSEGV" in (run.reason or "") or "signal 11" in (run.reason or "")
@@ -141,12 +143,12 @@ def test_a_library_that_crashes_ends_the_probe_and_not_the_scan(rooted: Callable
 
 def _named(word: str) -> list[str]:
     """Command lines of running processes of ours that hold a word."""
-    found = []
+    result = []
     for place in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             text = place.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
         except OSError:
             continue
         if "fabricscope" in text and word in text:
-            found.append(text)
-    return found
+            result.append(text)
+    return result

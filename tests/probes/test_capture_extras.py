@@ -12,16 +12,15 @@ import pytest
 
 from agent.diagnose import ScanPlan, diagnose
 from agent.reports import encode_report
-from probes import capture_extras as extras
-from probes.capture import extra_reader as extra
-from probes.capture.extra_names import FORBIDDEN, GROUPS, Group, Row
+from probes.capture import extras as extras
+from probes.capture.extra_names import FORBIDDEN, GROUPS, ExtraFile, ExtraGroup
+from probes.capture.extras import record_extras
 from probes.capture.writer import write_capture
-from probes.capture_extras import record_extras
-from probes.host import kmsg as kernel_log
-from probes.host.interface import Denied, TimedOut, Unanswered
+from probes.host import kmsg
+from probes.host.interface import Denied, ReadError, TimedOut
 from probes.host.recording import Recording
 from probes.sources.dump import SavedOutputs
-from probes.sources.memory import Link, MemoryFiles
+from probes.sources.memory import MemoryFiles, SymlinkNode
 from probes.sources.open_source import open_source
 from probes.sources.overlay import Change, OverlayHost
 from probes.sources.tree import TreeHost
@@ -38,7 +37,7 @@ class Watched(OverlayHost):
         super().__init__(TreeHost("tree", "", MemoryFiles(), SavedOutputs(MemoryFiles())), dict(files))
         self.asked: list[str] = []
 
-    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | Unanswered]:
+    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
         """See Host.attributes."""
         wanted = list(names)
         self.asked += [f"{self.resolve(directory)}/{name}" for name in wanted]
@@ -48,9 +47,9 @@ class Watched(OverlayHost):
 def host(status: Change = b"active", state: str = "D0") -> Watched:
     """One NIC with everything below it that could be asked."""
     files: dict[str, Change] = {
-        "/sys/bus/pci/devices/0000:19:00.0": Link("../../../devices/pci0000:15/0000:19:00.0"),
-        "/sys/class/net/eth0": Link(f"../../../{FUNCTION[1:]}/net/eth0"),
-        "/sys/class/infiniband/mlx5_0": Link(f"../../../{FUNCTION[1:]}/infiniband/mlx5_0"),
+        "/sys/bus/pci/devices/0000:19:00.0": SymlinkNode("../../../devices/pci0000:15/0000:19:00.0"),
+        "/sys/class/net/eth0": SymlinkNode(f"../../../{FUNCTION[1:]}/net/eth0"),
+        "/sys/class/infiniband/mlx5_0": SymlinkNode(f"../../../{FUNCTION[1:]}/infiniband/mlx5_0"),
         f"{FUNCTION}/power/runtime_status": status,
         f"{FUNCTION}/power_state": state.encode(),
         f"{FUNCTION}/infiniband/mlx5_0/ports/1/counters/port_xmit_data": b"1",
@@ -146,13 +145,16 @@ def test_a_replay_with_the_extras_gives_the_same_report(shape: str, tmp_path: Pa
 
 def test_bounds_are_said_aloud(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time, bytes and folders: what is left out is named, and nothing fails."""
-    group = Group("pci files", (Row("/sys/bus/pci/devices/*", ("ari_enabled",), "x"), Row("/etc", ("nccl.conf",), "x")))
-    monkeypatch.setattr(extra, "LIMIT_BYTES", 0)
-    too_much = extra.ask(host(), group)
-    monkeypatch.setattr(extra, "SECONDS", -1.0)
-    too_long = extra.ask(host(), group)
-    monkeypatch.setattr(extra, "FOLDERS_LIMIT", 0)
-    too_many = extra.ask(host(), group)
+    group = ExtraGroup(
+        "pci files",
+        (ExtraFile("/sys/bus/pci/devices/*", ("ari_enabled",), "x"), ExtraFile("/etc", ("nccl.conf",), "x")),
+    )
+    monkeypatch.setattr(extras, "LIMIT_BYTES", 0)
+    too_much = extras.read_group(host(), group)
+    monkeypatch.setattr(extras, "SECONDS", -1.0)
+    too_long = extras.read_group(host(), group)
+    monkeypatch.setattr(extras, "FOLDERS_LIMIT", 0)
+    too_many = extras.read_group(host(), group)
 
     assert "/etc and what follows: more than 0 MiB" == too_much
     assert "/sys/bus/pci/devices/* and what follows: not read within -1 s" == too_long
@@ -182,19 +184,19 @@ def opened(monkeypatch: pytest.MonkeyPatch, log: Log) -> None:
 
 def test_the_tail_of_the_kernel_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest records that fit; a record that was overwritten meanwhile is no error."""
-    monkeypatch.setattr(kernel_log, "TAIL_BYTES", 8)
+    monkeypatch.setattr(kmsg, "TAIL_BYTES", 8)
     opened(monkeypatch, Log(b"6,1;aa\n", BrokenPipeError(errno.EPIPE, ""), b"6,3;b\n"))
 
-    assert b"6,3;b\n" == kernel_log.tail()
+    assert b"6,3;b\n" == kmsg.tail()
 
 
 def test_a_log_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody writes faster than it is read."""
-    monkeypatch.setattr(kernel_log, "SECONDS", 0.01)
+    monkeypatch.setattr(kmsg, "SECONDS", 0.01)
     opened(monkeypatch, Log(*[b"6,1;a\n"] * 1_000_000))
 
     with pytest.raises(TimedOut):
-        kernel_log.tail()
+        kmsg.tail()
 
 
 def test_a_log_without_privilege_is_missing_and_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:

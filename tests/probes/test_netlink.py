@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fixtures.netlink import link, refusal
+from fixtures.netlink import build_error, build_link
 from probes import netlink
-from probes.netlink import Refused, attribute, attributes, messages, request
-from probes.text import Unparsable
+from probes.netlink import NetlinkError, attribute, attributes, messages, request
+from probes.text import ParseError
 
 
 def test_requests_only_ask():
@@ -33,20 +33,20 @@ def test_dump_of_links_leaves_statistics_out():
 
 def test_refusal_names_the_errno():
     """An error of the kernel is told apart from bytes that are no message."""
-    with pytest.raises(Refused, match="EPERM"):
-        messages(refusal(errno.EPERM))
+    with pytest.raises(NetlinkError, match="EPERM"):
+        messages(build_error(errno.EPERM))
 
 
 def test_acknowledgement_is_no_message():
     """An error message with code 0 means that all is well."""
-    assert [] == messages(refusal(0))
+    assert [] == messages(build_error(0))
 
 
 @pytest.mark.parametrize("cut", [1, 15, 17, 30])
 def test_torn_message_is_the_declared_error(cut: int):
     """A reply that ends within a message is not read as a shorter one."""
-    with pytest.raises(Unparsable):
-        messages(link(1, "lo")[:cut])
+    with pytest.raises(ParseError):
+        messages(build_link(1, "lo")[:cut])
 
 
 @given(st.lists(st.tuples(st.integers(1, 0x3FFF), st.binary(max_size=40))))
@@ -54,12 +54,12 @@ def test_attributes_survive_a_round_trip(said: list[tuple[int, bytes]]):
     """Whatever is encoded is decoded, padding and all."""
     data = b"".join(attribute(kind, value) for kind, value in said)
 
-    assert said == list(netlink.each_attribute(data))
+    assert said == list(netlink.iter_attributes(data))
 
 
 @given(st.lists(st.binary(max_size=60)))
 def test_messages_survive_a_round_trip(payloads: list[bytes]):
-    """Messages joined as the door joins them: padded to four bytes."""
+    """Messages joined as the host interface joins them: padded to four bytes."""
     sent = [request(16, 0, payload) for payload in payloads]
     read = messages(b"".join(message + bytes(-len(message) % 4) for message in sent))
 
@@ -68,9 +68,9 @@ def test_messages_survive_a_round_trip(payloads: list[bytes]):
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_messages_or_the_declared_error(data: bytes):
-    """No bytes give anything but messages or Unparsable."""
+    """No bytes give anything but messages or ParseError."""
     for parser in (messages, attributes):
         try:
             parser(data)
-        except Unparsable as why:
+        except ParseError as why:
             assert str(why)  # noqa: PT017 - either answer is right; a silent error is not

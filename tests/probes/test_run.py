@@ -16,17 +16,18 @@ from pathlib import Path
 
 import pytest
 
-from probes import child, children, locks
+from probes import locks, worker, worker_pool
 from probes.capture.writer import write_capture
-from probes.child import Child
-from probes.host.command_runner import run_tool
+from probes.host import process
 from probes.host.interface import Absent, Denied, Host
 from probes.host.live import LiveHost
+from probes.host.process import run_tool
 from probes.probe import Outcome, Probe, Reading, Skipped, Status
-from probes.run import Ran, run_probes
-from probes.sources.capture import RecordedHost
+from probes.run import ProbeResults, run_probes
+from probes.sources.capture import CaptureHost
 from probes.sources.memory import MemoryFiles
 from probes.sources.open_source import open_source
+from probes.worker import Worker
 
 pytestmark = pytest.mark.usefixtures("real_commands")
 HOSTNAME = "/proc/sys/kernel/hostname"
@@ -48,7 +49,7 @@ def nothing_leaks() -> Iterator[None]:
     yield
 
     assert before == sorted(os.listdir("/proc/self/fd"))
-    assert [] == children._left_behind
+    assert [] == worker_pool._left_behind
 
 
 def name(host: Host) -> Reading:
@@ -66,7 +67,7 @@ def stubborn(_host: Host) -> Reading:
     raise AssertionError("nobody waits so long")
 
 
-def ran(*probes: Probe, host: Host | None = None, seconds: float = 20.0, record: bool = False) -> Ran:
+def ran(*probes: Probe, host: Host | None = None, seconds: float = 20.0, record: bool = False) -> ProbeResults:
     return run_probes(probes, host or LiveHost(), seconds, record=record)
 
 
@@ -143,7 +144,7 @@ def test_a_child_that_dies_of_a_signal_says_which() -> None:
 
 def test_an_answer_that_is_too_long_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """And is not read into the parent."""
-    monkeypatch.setattr(child, "ANSWER_LIMIT_BYTES", 1000)
+    monkeypatch.setattr(worker, "ANSWER_LIMIT_BYTES", 1000)
     outcome = one(lambda _: Reading("x" * 2000, ()))
 
     assert Status.FAILED == outcome.status
@@ -207,8 +208,8 @@ def test_a_probe_that_is_at_work_is_slow_and_not_hung() -> None:
 
 def test_a_child_that_waits_for_its_reader_is_not_hung() -> None:
     """Its answer fills the pipe, and this process got no CPU to read on: it sleeps because of us."""
-    large = Child(Probe("large", lambda _: Reading("x" * 5_000_000, ()), 5.0), LiveHost(), False, None, ())
-    while child.is_running(large.pid):
+    large = Worker(Probe("large", lambda _: Reading("x" * 5_000_000, ()), 5.0), LiveHost(), False, None, ())
+    while process.is_running(large.pid):
         time.sleep(0.01)
     silent = large.is_busy(time.monotonic())
     large._data += os.read(large.descriptor, 1024)
@@ -242,7 +243,7 @@ def test_the_whole_run_has_its_bound() -> None:
     assert time.monotonic() - began < 3
     assert {Status.TIMED_OUT} == {o.status for o in outcomes}
     reasons = [o.reason or "" for o in outcomes]
-    assert children.AT_ONCE == sum("no answer within 0.5 s of the whole run" in reason for reason in reasons)
+    assert worker_pool.AT_ONCE == sum("no answer within 0.5 s of the whole run" in reason for reason in reasons)
     assert 5 == sum(reason == "not reached within the 0.5 s of the whole run" for reason in reasons)
 
 
@@ -267,7 +268,7 @@ def test_an_interrupt_ends_the_children(tmp_path: Path, monkeypatch: pytest.Monk
         time.sleep(60)
         return Reading(None, ())
 
-    class Impatient(children.ChildrenRun):
+    class Impatient(worker_pool.WorkerPool):
         """Somebody presses Ctrl-C once the child runs."""
 
         def show(self, running: object) -> None:
@@ -275,14 +276,14 @@ def test_an_interrupt_ends_the_children(tmp_path: Path, monkeypatch: pytest.Monk
             if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text():
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(children, "ChildrenRun", Impatient)
+    monkeypatch.setattr(worker_pool, "WorkerPool", Impatient)
     with pytest.raises(KeyboardInterrupt):
         ran(Probe("one", mark))
 
     assert ended(int((tmp_path / "pid").read_text()))
 
 
-class Unkillable(Child):
+class Unkillable(Worker):
     """A stand-in for a child in an uninterruptible sleep: signals do nothing, and it never ends."""
 
     asleep = True
@@ -300,17 +301,17 @@ class Unkillable(Child):
 @pytest.fixture
 def unkillable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Children of this test cannot be killed, until its end."""
-    monkeypatch.setattr(children, "Child", Unkillable)
-    monkeypatch.setattr(child, "is_uninterruptible", lambda pid: True)  # ours sleeps where signals would reach it
+    monkeypatch.setattr(worker_pool, "Worker", Unkillable)
+    monkeypatch.setattr(worker, "is_uninterruptible", lambda pid: True)  # ours sleeps where signals would reach it
     monkeypatch.setattr(locks, "GRACE_SECONDS", 0.0)
 
     yield
 
     Unkillable.asleep = False
-    for stuck in children._left_behind:
+    for stuck in worker_pool._left_behind:
         os.kill(stuck.pid, signal.SIGKILL)
         os.waitpid(stuck.pid, 0)
-    children._left_behind.clear()
+    worker_pool._left_behind.clear()
     Unkillable.asleep = True
 
 
@@ -319,7 +320,7 @@ def test_a_child_that_cannot_be_killed_is_left_behind(unkillable: None) -> None:
     began = time.monotonic()
     first, other = ran(Probe("stuck", stubborn, 0.3), Probe("other", name)).outcomes
     assert time.monotonic() - began < 3
-    (left,) = children._left_behind
+    (left,) = worker_pool._left_behind
     began = time.monotonic()
     second, again = ran(Probe("stuck", name, 0.3), Probe("other", name)).outcomes
 
@@ -330,7 +331,7 @@ def test_a_child_that_cannot_be_killed_is_left_behind(unkillable: None) -> None:
     assert f"an earlier run's child is stuck since {time.gmtime().tm_year}-" in (second.reason or "")
     assert second.hung
     assert f"pid {left.pid}, state S" in (second.reason or "")
-    assert [left] == children._left_behind
+    assert [left] == worker_pool._left_behind
     assert Status.OK == other.status
     assert re.fullmatch(
         rf"\S+ of \S+, pid {left.pid}, state S \(sleeping\)(, in \w+)?, running for \d+ s, holds \S+/run/stuck\.lock",
@@ -339,7 +340,7 @@ def test_a_child_that_cannot_be_killed_is_left_behind(unkillable: None) -> None:
     assert [None, None] == [locks.describe_holder(name) for name in ("other", "never run")]
 
 
-class Dying(Child):
+class Dying(Worker):
     """A stand-in for a child that was killed and gets no CPU to end with: it is there for a second more."""
 
     def receive(self) -> bool:
@@ -349,20 +350,20 @@ class Dying(Child):
 
 def test_a_killed_child_that_takes_its_time_to_end_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not in an uninterruptible sleep: it is waited for, and nobody is told to reboot."""
-    monkeypatch.setattr(children, "Child", Dying)
+    monkeypatch.setattr(worker_pool, "Worker", Dying)
 
     (outcome,) = ran(Probe("stubborn", stubborn, 0.3)).outcomes
 
     assert Status.TIMED_OUT is outcome.status
     assert not outcome.hung
     assert "left behind" not in (outcome.reason or "")
-    assert [] == children._left_behind
+    assert [] == worker_pool._left_behind
 
 
 def test_a_lock_ends_with_the_child(unkillable: None) -> None:
     """Once the kernel lets go, nothing is left to clean up: the next run asks again."""
     ran(Probe("stuck", stubborn, 0.3))
-    (left,) = children._left_behind
+    (left,) = worker_pool._left_behind
     Unkillable.asleep = False
     os.kill(left.pid, signal.SIGKILL)
     assert ended(left.pid)
@@ -394,7 +395,7 @@ def test_a_healthy_run_at_the_same_time_is_waited_for() -> None:
 def test_a_lock_that_stays_held_by_the_healthy_is_timed_out(lock_folder: Path) -> None:
     """After the probe's own bound, in words that blame nobody."""
     os.mkdir(lock_folder, 0o700)
-    held = locks.take(str(lock_folder), "one")
+    held = locks.acquire_lock(str(lock_folder), "one")
     assert isinstance(held, locks.Lock)
     held.name_holder(os.getpid(), 100.0)
     outcome = one(name, 0.4)
@@ -415,10 +416,10 @@ def test_a_tool_that_cannot_be_killed_keeps_the_lock(tmp_path: Path, lock_folder
         return Reading(run_tool(("ibstat",), 0.3, (str(tmp_path),)), ())
 
     assert Status.TIMED_OUT == one(abandons, 5).status
-    held = locks.take(str(lock_folder), "one")
+    held = locks.acquire_lock(str(lock_folder), "one")
     os.kill(int(mark.read_text()), signal.SIGKILL)
 
-    assert isinstance(held, locks.Holder)
+    assert isinstance(held, locks.LockHolder)
 
 
 @pytest.mark.parametrize("place", ["/proc/nowhere", "{tmp}/file", "{tmp}/open"])
@@ -459,13 +460,13 @@ def test_a_lock_file_that_is_a_link_is_not_followed(lock_folder: Path, tmp_path:
 def test_a_lock_file_that_says_nothing_is_no_stuck_child(text: str, lock_folder: Path) -> None:
     """Its holder has just begun, as far as anybody knows."""
     os.mkdir(lock_folder, 0o700)
-    held = locks.take(str(lock_folder), "one")
+    held = locks.acquire_lock(str(lock_folder), "one")
     assert isinstance(held, locks.Lock)
     os.pwrite(held.descriptor, text.encode(), 0)
-    holder = locks.take(str(lock_folder), "one")
+    holder = locks.acquire_lock(str(lock_folder), "one")
     held.close()
 
-    assert isinstance(holder, locks.Holder)
+    assert isinstance(holder, locks.LockHolder)
     assert not holder.is_stuck
 
 
@@ -496,11 +497,11 @@ def test_a_fall_back_runs_only_where_it_is_needed() -> None:
     assert (Status.OK, None) == said["for_bad"] == said["for_nobody"]
 
 
-def recorded(**files: bytes) -> RecordedHost:
+def recorded(**files: bytes) -> CaptureHost:
     manifest = {"manifest.json": b'{"format": "fabricscope.capture/1"}'}
     memory = MemoryFiles()
     memory.add(HOSTNAME, b"replayed\n")
-    return RecordedHost("x", MemoryFiles({**manifest, **files}), memory)
+    return CaptureHost("x", MemoryFiles({**manifest, **files}), memory)
 
 
 def test_a_recorded_host_is_asked_in_this_process() -> None:
@@ -612,7 +613,7 @@ def test_a_real_uninterruptible_sleep(tmp_path: Path, monkeypatch: pytest.Monkey
         began = time.monotonic()
         second = ran(Probe("disk", write, 0.5)).outcomes[0]
         second_took = time.monotonic() - began
-        (left,) = children._left_behind
+        (left,) = worker_pool._left_behind
     assert ended(left.pid)
     third = ran(Probe("disk", lambda host: Reading(1, ()), 0.5)).outcomes[0]
 

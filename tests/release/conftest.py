@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from release import payload
+from release import wheelhouse
 from release.share import write_shared_files
 
 
@@ -28,7 +28,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not place.is_dir():
             try:
-                payload.wheels(place.with_suffix(".new"))
+                wheelhouse.download_wheels(place.with_suffix(".new"))
             except subprocess.CalledProcessError:
                 if os.environ.get("CI"):
                     raise

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from release.payload import MACHINE, PYTHON
-from release.zipapp import archive
+from release.wheelhouse import MACHINE, PYTHON
+from release.zipapp import write_archive
 
 PROGRAM = """
 import os, sys, helper
@@ -32,7 +32,7 @@ def packed(tmp_path: Path) -> Path:
     (place / "helper").mkdir(parents=True)
     (place / "fabricscope.py").write_text(PROGRAM)
     (place / "helper" / "__init__.py").write_text("")
-    archive(tmp_path / "fabricscope.pyz", place)
+    write_archive(tmp_path / "fabricscope.pyz", place)
     return tmp_path / "fabricscope.pyz"
 
 
@@ -159,7 +159,7 @@ def test_what_it_is_not_made_for_is_told_in_one_line(tmp_path: Path, python: str
     """A library of machine code would fail in an import, later."""
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "fabricscope.py").write_text(PROGRAM)
-    archive(tmp_path / "f.pyz", tmp_path / "lib", python, machine)
+    write_archive(tmp_path / "f.pyz", tmp_path / "lib", python, machine)
 
     code, out, said = run(tmp_path / "f.pyz", "scan")
     assert (2, "") == (code, out)
@@ -173,7 +173,7 @@ def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "fabricscope.py").write_text(PROGRAM)
-        archive(tmp_path / f"{name}.pyz", tmp_path / name)
+        write_archive(tmp_path / f"{name}.pyz", tmp_path / name)
         made.append((tmp_path / f"{name}.pyz").read_bytes())
 
     assert made[0] == made[1]

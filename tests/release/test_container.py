@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from release.tree import every, program
+from release.commands import read_commands, walk_commands
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "packaging" / "container"
@@ -94,7 +94,13 @@ def test_what_it_runs_is_a_command_with_these_options() -> None:
     """A renamed option would be found by the first pod only."""
     (container,) = daemonset()["spec"]["template"]["spec"]["containers"]
     command, *options = container["args"]
-    known = {name for each in every(program()) if each.words == (command,) for o in each.options for name in o.names}
+    known = {
+        name
+        for each in walk_commands(read_commands())
+        if each.words == (command,)
+        for o in each.options
+        for name in o.names
+    }
 
     assert {each.partition("=")[0] for each in options} <= known
 

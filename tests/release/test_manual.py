@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from release.commands import read_commands, walk_commands
 from release.share import MANUAL
-from release.tree import every, program
 
 
 def test_mandoc_has_no_complaint(share: dict[str, Path], real_commands: None) -> None:
@@ -32,7 +32,7 @@ def test_groff_has_no_complaint_and_shows_every_command_and_option(share: dict[s
 
     assert ("", 0) == (done.stderr, done.returncode)
     assert 80 >= max(len(line) for line in done.stdout.splitlines())
-    for command in every(program()):
+    for command in walk_commands(read_commands()):
         if command.words and not command.commands:
             assert f" fabricscope {command.name} " in shown
         for option in command.options:

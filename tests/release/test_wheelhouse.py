@@ -11,16 +11,15 @@ from pathlib import Path
 import pytest
 
 from agent.version import VERSION
-from release.payload import MACHINE, PYTHON
 from release.share import shared_files
-from release.wheelhouse import build
+from release.wheelhouse import MACHINE, PYTHON, build_wheelhouse
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.usefixtures("real_commands")]
 
 
 def test_its_readme_installs_it(wheels: Path, tmp_path: Path) -> None:
     """In a new environment, from nothing but the archive; with units, manual and completions."""
-    archive = build(tmp_path, wheels)
+    archive = build_wheelhouse(tmp_path, wheels)
     name = f"fabricscope-wheelhouse-{VERSION}-py{PYTHON.replace('.', '')}-{MACHINE}"
     assert f"{name}.tar" == archive.name
     with tarfile.open(archive) as opened:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.build import write
-from release.zipapp import build
+from fixtures.build import write_capture
+from release.zipapp import build_zipapp
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.usefixtures("real_commands")]
 DESCRIBED, FAULT = "8xh100-sxm-2s-8xcx7-ib-4nvsw", "gpu-width-x8"
@@ -21,7 +21,7 @@ DESCRIBED, FAULT = "8xh100-sxm-2s-8xcx7-ib-4nvsw", "gpu-width-x8"
 def pyz(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file, built from wheels that are here."""
     place = tmp_path_factory.mktemp("pyz") / "fabricscope.pyz"
-    build(place, wheels)
+    build_zipapp(place, wheels)
     return place
 
 
@@ -38,7 +38,7 @@ def run(pyz: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_it_scans_as_the_checkout_does(pyz: Path, tmp_path: Path) -> None:
     """A capture in zstd: msgspec, zstandard and every probe's code are there, and the report is the same."""
     capture = tmp_path / "capture.tar.zst"
-    write(DESCRIBED, FAULT, capture)
+    write_capture(DESCRIBED, FAULT, capture)
     told = ["scan", "--source", str(capture), "--format", "json"]
     here = subprocess.run([sys.executable, "-m", "fabricscope", *told], capture_output=True, text=True, check=True)
     there = run(pyz, *told)

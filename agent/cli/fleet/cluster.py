@@ -69,7 +69,7 @@ def _build_cluster(files: list[FabricFile], reports: Tables) -> Cluster:
 
 def _read_fabric_file(name: str) -> FabricFile:
     from agent.fleet.cluster.build import FabricFile, generated
-    from probes.fabric.topology import read_fabric
+    from probes.fabric.files import read_fabric
 
     data = _read_bytes(name)
     text = data.decode("utf-8", "replace")

@@ -99,7 +99,7 @@ def parse_where(where: list[str] | None) -> Where:
 @contextmanager
 def open_engine(dataset: str | None, engine: str | None) -> Iterator[Engine]:
     """Open an engine with the dataset's tables. Raises CliError."""
-    require_libraries("duckdb", "ibis")
+    require_libraries("duckdb")
     with without_collection():
         from agent.fleet.engines import connect
 
@@ -146,7 +146,7 @@ def _close_soon(engine: Engine) -> None:
 @contextmanager
 def query_tables(dataset: str | None, engine: str | None, where: list[str] | None) -> Iterator[Tables]:
     """Open the tables of the selected nodes. Raises CliError."""
-    require_libraries("duckdb", "ibis")
+    require_libraries("duckdb")
     chosen = parse_where(where)
     with open_engine(dataset, engine) as engine_:
         yield select_nodes(engine_, chosen, where)
@@ -155,13 +155,26 @@ def query_tables(dataset: str | None, engine: str | None, where: list[str] | Non
 def select_nodes(engine_: Engine, chosen: Where, where: list[str] | None) -> Tables:
     """An open engine's tables of the selected nodes; `where`: the option's text. Raises CliError."""
     from agent.fleet.engines.engine import narrowed
+    from agent.fleet.engines.query import table_query
 
     tables = narrowed(engine_, chosen)
-    if any(chosen):
-        host = tables.latest("host")
-        if tables.rows(host.aggregate(nodes=host.count())) == [(0,)]:
-            raise CliError(f"no node of the dataset is meant by {' '.join(where or [])}")
+    if any(chosen) and not tables.rows(table_query("host", ["node"])):
+        raise CliError(f"no node of the dataset is meant by {' '.join(where or [])}")
+    if chosen.nodes:
+        _warn_of_missing(engine_, chosen)
     return tables
+
+
+def _warn_of_missing(engine_: Engine, chosen: Where) -> None:
+    """Say which of the named nodes never sent a report: the answer is about the others."""
+    from agent.fleet.engines.engine import Where, narrowed
+    from agent.fleet.engines.query import table_query
+    from agent.fleet.hostlist import fold
+
+    present = {node for (node,) in narrowed(engine_, Where(nodes=chosen.nodes)).rows(table_query("host", ["node"]))}
+    missing = set(chosen.nodes) - present
+    if missing:
+        print(f"fabricscope: no report from {fold(missing)}", file=sys.stderr)
 
 
 INSTALL = "the fleet's libraries are not installed: pip install 'fabricscope[fleet]'"
@@ -169,6 +182,6 @@ INSTALL = "the fleet's libraries are not installed: pip install 'fabricscope[fle
 
 def require_libraries(*modules: str) -> None:
     """Raises CliError, with installation help, if a library is missing."""
-    missing = [module for module in modules or ("pyarrow", "duckdb", "ibis") if find_spec(module) is None]
+    missing = [module for module in modules or ("pyarrow", "duckdb") if find_spec(module) is None]
     if missing:
         raise CliError(f"{INSTALL} (missing: {', '.join(missing)})")

@@ -54,7 +54,7 @@ def export(
     """A whole table: csv, json (an object a line) or one Parquet file."""
     from agent.cli.fleet.options import require_libraries
 
-    require_libraries("duckdb", "ibis")
+    require_libraries("duckdb")
     from agent.fleet.engines import shapes
 
     if table not in shapes.names():
@@ -68,13 +68,11 @@ def export(
         from agent.cli.output import open_output
         from agent.fleet.words.rows import write_parquet, write_table
 
-        bare = table.removeprefix(shapes.HISTORY)
-        expression = tables.latest(table) if bare == table else tables.history(bare)
         with open_output(output) as out:
             if form is TableFormat.PARQUET:
-                write_parquet(tables, expression, out)
+                write_parquet(tables, table, out)
             else:
-                write_table(tables, expression, form.value, out)
+                write_table(tables, table, form.value, out)
 
 
 def load(
@@ -87,10 +85,10 @@ def load(
     """Copy a dataset's tables into a database that cannot read its files, for `--engine` afterwards."""
     from agent.cli.fleet.options import require_libraries
 
-    require_libraries("duckdb", "ibis", "pyarrow", "psycopg")
+    require_libraries("duckdb", "pyarrow", "psycopg", "sqlglot")
     with open_engine(dataset, None) as source:
-        from agent.fleet.engines.loading import load as do
+        from agent.fleet.engines.loading import load as load_tables
 
-        rows = do(source, engine)
+        rows = load_tables(source, engine)
     if not quiet:
         print(f"{sum(rows.values()):,} rows of {len(rows)} tables")

@@ -22,7 +22,12 @@ from agent.fleet.cluster.graph import (
     switch_name,
     switch_part,
 )
-from probes.fabric.topology import Fabric, FabricEnd, FabricLink, FabricNode
+from probes.fabric.topology import (
+    Fabric,
+    FabricEnd,
+    FabricLink,
+    FabricNode,
+)
 
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252})")
 _ADAPTER = re.compile(r"(?:HCA-[0-9]{1,3}|[A-Za-z][A-Za-z_]{0,14}[0-9][A-Za-z0-9_.]{0,20})")

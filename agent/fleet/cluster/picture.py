@@ -14,7 +14,7 @@ from agent.fleet.cluster.breaks import Break
 from agent.fleet.cluster.drawn import GAP, HIGH, HOSTS, Box, Scene, scenes
 from agent.fleet.cluster.graph import Cluster
 from agent.fleet.cluster.view import View
-from agent.outputs.export.svg import colours
+from agent.outputs.export.svg import apply_palette
 from agent.outputs.html.elements import el
 
 TITLE, ROW, EDGE = 46.0, 128.0, 20.0  # pixels: above a fabric, between rows, at the sides
@@ -53,7 +53,7 @@ def picture(cluster: Cluster, views: list[View], found: list[Break]) -> str:
         root.set(name, value)
     root.set("aria-label", f"The cluster: {what}, {len(found)} things break it")
     style = el("style")
-    style.text = f"{colours(_STYLE, 1)}@media (prefers-color-scheme: dark) {{{colours(_STYLE, 2)}}}\n"
+    style.text = f"{apply_palette(_STYLE, 1)}@media (prefers-color-scheme: dark) {{{apply_palette(_STYLE, 2)}}}\n"
     root.extend([style, el("rect", width="100%", height="100%", class_="paper"), *drawn])
     root.set("xmlns", "http://www.w3.org/2000/svg")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'

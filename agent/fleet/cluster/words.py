@@ -11,7 +11,7 @@ from agent.fleet.cluster.breaks import KINDS, Break
 from agent.fleet.cluster.cables import STATES, Cable, Cables
 from agent.fleet.cluster.kinds import WORDS
 from agent.fleet.words.pieces import hosts, told
-from agent.outputs.text.lines import BLANK, Line, heading, line, paragraph
+from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
 SHOWN = 30  # rows of a list; the rest is counted, and stands in the JSON
 
@@ -19,21 +19,21 @@ SHOWN = 30  # rows of a list; the rest is counted, and stands in the JSON
 def page(answer: Topology, width: int, every: bool = False) -> list[Line]:
     """`fleet topology` as text. `every`: no list is cut."""
     limit = 10**9 if every else SHOWN
-    lines = paragraph("from " + "; ".join(answer.sources), width, "  ", "dim", first="")
+    lines = wrap_paragraph("from " + "; ".join(answer.sources), width, "  ", "dim", first="")
     for number, fabric in enumerate(answer.fabrics, 1):
         lines += [BLANK, *_fabric(fabric, number if len(answer.fabrics) > 1 else 0, width, limit)]
     if answer.nvlink_words:
-        lines += [BLANK, heading("NVLink"), *paragraph(answer.nvlink_words, width)]
+        lines += [BLANK, make_heading("NVLink"), *wrap_paragraph(answer.nvlink_words, width)]
         for domain in answer.nvlink[:limit]:
             named = domain.hosts if every else hosts(domain.hosts, domain.nodes)
             lines += told(named, width, " " * 14, f"  {domain.nodes:>4} hosts  ")
         lines += _more(len(answer.nvlink) - limit)
     if not answer.fabrics and not answer.nvlink:
-        lines += [BLANK, *paragraph("No switch, no link and no NVLink domain is known.", width)]
+        lines += [BLANK, *wrap_paragraph("No switch, no link and no NVLink domain is known.", width)]
     else:
         lines += [BLANK, *_breaks(answer.breaks, width, limit)]
     for note in answer.notes:
-        lines += paragraph(f"note: {note}", width, "      ", "dim", first="")
+        lines += wrap_paragraph(f"note: {note}", width, "      ", "dim", first="")
     return lines
 
 
@@ -41,21 +41,21 @@ def cables_page(answer: Cables, sources: Sequence[str], width: int, every: bool 
     """`fleet cables` as text."""
     limit = 10**9 if every else SHOWN
     by = "the plan" if answer.by == "plan" else "the pattern that most cables follow"
-    lines = paragraph("from " + "; ".join(sources), width, "  ", "dim", first="")
+    lines = wrap_paragraph("from " + "; ".join(sources), width, "  ", "dim", first="")
     total = f"{answer.right:,} of {answer.judged:,} cables are where they should be, by {by}"
     if not answer.of:
-        return [*lines, BLANK, *paragraph("No cable is known.", width, "")]
-    noted = [row for note in answer.notes for row in paragraph(f"note: {note}", width, "      ", "dim", first="")]
+        return [*lines, BLANK, *wrap_paragraph("No cable is known.", width, "")]
+    noted = [row for note in answer.notes for row in wrap_paragraph(f"note: {note}", width, "      ", "dim", first="")]
     left = answer.of - answer.judged
-    lines += [BLANK, *paragraph(f"{total}; {left:,} more follow none." if left > 0 else f"{total}.", width, "")]
+    lines += [BLANK, *wrap_paragraph(f"{total}; {left:,} more follow none." if left > 0 else f"{total}.", width, "")]
     order = list(STATES)
     rows = sorted(answer.wrong, key=lambda each: order.index(each.state))
     for state, group in groupby(rows, key=lambda each: each.state):
         these = list(group)
-        lines += [BLANK, line((f"{STATES[state].capitalize()} ({len(these):,})", "head"))]
+        lines += [BLANK, make_line((f"{STATES[state].capitalize()} ({len(these):,})", "head"))]
         for each in these[:limit]:
-            lines += paragraph(_cable(each), width, "      ", first="  ")
-            lines += paragraph(each.why, width, "      ", "dim")
+            lines += wrap_paragraph(_cable(each), width, "      ", first="  ")
+            lines += wrap_paragraph(each.why, width, "      ", "dim")
         lines += _more(len(these) - limit)
     return [*lines, BLANK, *noted] if noted else lines
 
@@ -80,15 +80,15 @@ def _fabric(fabric: FabricRow, number: int, width: int, limit: int) -> Iterator[
     kind = WORDS[fabric.kind]
     levels = f", {fabric.levels} levels of switches" if fabric.levels > 1 else ""
     over = f", {fabric.oversubscription:.3g}:1" if fabric.oversubscription else ""
-    yield heading(f"{title}{kind}{levels}{over}{sure}")
+    yield make_heading(f"{title}{kind}{levels}{over}{sure}")
     for each in fabric.evidence:
-        yield from paragraph(each, width, "    ", first="  ")
+        yield from wrap_paragraph(each, width, "    ", first="  ")
     for row in reversed(fabric.rows):
         called = "leaves" if row.row == 1 else f"row {row.row}"
         names = _short(row.names, 3 * width)
         yield from told(names, width, " " * 18, f"  {called:<8}{row.switches:>6,}  ", "dim")
     if fabric.units:
-        yield line(
+        yield make_line(
             (
                 f"  {len(fabric.units):,} scalable unit{'s'[: len(fabric.units) != 1]}: nodes that share their leaves",
                 "bold",
@@ -99,7 +99,9 @@ def _fabric(fabric: FabricRow, number: int, width: int, limit: int) -> Iterator[
     if fabric.in_no_unit:
         left = len(fabric.in_no_unit) - limit
         more = f" and {left:,} more" if left > 0 else ""
-        yield from paragraph(f"in no unit: {', '.join(fabric.in_no_unit[:limit])}{more}", width, "    ", first="  ")
+        yield from wrap_paragraph(
+            f"in no unit: {', '.join(fabric.in_no_unit[:limit])}{more}", width, "    ", first="  "
+        )
 
 
 def _units(units: Sequence[UnitRow], width: int, every: bool) -> Iterator[Line]:
@@ -110,20 +112,20 @@ def _units(units: Sequence[UnitRow], width: int, every: bool) -> Iterator[Line]:
         first = f"    {name:<{wide}}  {unit.nodes:>4,} node{'s' if unit.nodes != 1 else ' '}  {leaves:<10}"
         named = unit.hosts if every else hosts(unit.hosts, unit.nodes)
         if len(first) + 1 + len(named) <= width:
-            yield line(f"{first} {named}")
+            yield make_line(f"{first} {named}")
         else:
-            yield line(first.rstrip())
+            yield make_line(first.rstrip())
             yield from told(named, width, " " * 8, first=" " * 8)
 
 
 def _breaks(found: Sequence[Break], width: int, limit: int) -> Iterator[Line]:
     if not found:
-        yield line(("Nothing breaks it, as far as its peers tell.", "ok"))
+        yield make_line(("Nothing breaks it, as far as its peers tell.", "ok"))
         return
-    yield heading(f"What breaks it: {len(found):,}")
+    yield make_heading(f"What breaks it: {len(found):,}")
     for kind, group in groupby(found, key=lambda each: each.kind):
         these = list(group)
-        yield line((f"  {KINDS[kind]} ({len(these):,})", "bold"))
+        yield make_line((f"  {KINDS[kind]} ({len(these):,})", "bold"))
         for each in these[:limit]:
             yield from told(each.text, width, "      ", "    ", "error")
             if each.compared:
@@ -131,11 +133,13 @@ def _breaks(found: Sequence[Break], width: int, limit: int) -> Iterator[Line]:
         yield from _more(len(these) - limit)
         fixes = list(dict.fromkeys(each.fix for each in these))
         if len(fixes) == 1 and fixes[0]:
-            yield from paragraph(f"→ {fixes[0]}", width, "      ", first="    ")
+            yield from wrap_paragraph(f"→ {fixes[0]}", width, "      ", first="    ")
 
 
 def _more(count: int) -> list[Line]:
-    return [line((f"    … and {count:,} more: --all shows them, --format json has them", "dim"))] if count > 0 else []
+    return (
+        [make_line((f"    … and {count:,} more: --all shows them, --format json has them", "dim"))] if count > 0 else []
+    )
 
 
 def _short(text: str, most: int) -> str:

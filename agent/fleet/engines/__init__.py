@@ -1,10 +1,11 @@
 """Where questions are answered: DuckDB in this process over the dataset's files, or an engine that is there already.
 
-A question is an Ibis expression on the tables of agent/fleet/tables.py; every engine gets the same one.
+Every engine gets the same SQL, translated into its own dialect; what a question is belongs into agent/fleet/questions.
 """
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "duckdb://"
 OVER_FILES = ("duckdb", "chdb", "spark", "local")  # schemes of engines that read a dataset's files
+TRANSLATED = ("chdb", "spark", "local", "postgres", "postgresql", "clickhouse", "clickhouses")  # of another dialect
 
 
 def connect(url: str | None, dataset: str | None) -> Engine:
@@ -20,6 +22,7 @@ def connect(url: str | None, dataset: str | None) -> Engine:
     Raises EngineRefused.
     """
     from agent.fleet.engines.engine import EngineRefused
+    from agent.fleet.store import shown
 
     scheme = _scheme(url)
     if scheme in OVER_FILES and not dataset:
@@ -28,6 +31,8 @@ def connect(url: str | None, dataset: str | None) -> Engine:
         from agent.fleet.engines.embedded import Embedded
 
         return Embedded(str(dataset))
+    if scheme in TRANSLATED and find_spec("sqlglot") is None:
+        raise EngineRefused(f"{shown(str(url))}: a library is missing: sqlglot (pip install 'fabricscope[engines]')")
     if scheme == "chdb":
         from agent.fleet.engines.clickhouse import Chdb
 
@@ -36,9 +41,15 @@ def connect(url: str | None, dataset: str | None) -> Engine:
         from agent.fleet.engines.spark import Spark
 
         return Spark(str(url), str(dataset))
-    from agent.fleet.engines.server import Server
+    if scheme in ("postgres", "postgresql"):
+        from agent.fleet.engines.postgres import Postgres
 
-    return Server(str(url))
+        return Postgres(str(url))
+    if scheme in ("clickhouse", "clickhouses"):
+        from agent.fleet.engines.clickhouse import ClickHouse
+
+        return ClickHouse(str(url))
+    raise EngineRefused(f"{shown(str(url))}: no such engine: duckdb, chdb, spark, local, postgres, clickhouse")
 
 
 def holds_tables(url: str | None) -> bool:

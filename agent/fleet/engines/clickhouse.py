@@ -1,39 +1,67 @@
-"""ClickHouse in this process (chDB) over the dataset's Parquet files."""
+"""ClickHouse: in this process (chDB) over the dataset's Parquet files, or a server that has the tables."""
 
 from __future__ import annotations
 
 import logging
+import re
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
-import ibis
-
 from agent.fleet.engines import shapes
-from agent.fleet.engines.backend import Views, refused
-from agent.fleet.engines.engine import EngineRefused, dataset_at
-from agent.fleet.tables import BOOL, FLOAT, INT, TEXT, TIME
+from agent.fleet.engines.engine import EngineRefused, dataset_at, one_line
+from agent.fleet.engines.query import Relation, Row
+from agent.fleet.engines.translated import OverFiles, Translated, arrow_rows, refused
+from agent.fleet.store import shown
+from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
 
 _TYPES = {TEXT: "String", INT: "Int64", FLOAT: "Float64", BOOL: "Bool", TIME: "DateTime64(6, 'UTC')"}
+_PARAMETERS = {str: TEXT, int: INT, float: FLOAT, datetime: TIME}
+_PARAMETER = re.compile(r"\{(\w+): \}")  # as sqlglot writes one: without its type
 
 
-class Chdb(Views):
+class ClickHouse(Translated):
+    """A server that has the tables under our names."""
+
+    dialect = "clickhouse"
+
+    def __init__(self, url: str) -> None:
+        super().__init__("clickhouse")
+        self._client = _client(shown(url), dsn=url)
+        with refused(shown(url)):
+            if not self._client.command("EXISTS TABLE host"):
+                raise EngineRefused(f"{shown(url)}: no table host")
+
+    def relation(self, relation: Relation) -> str:
+        """See Translated."""
+        return _relation(relation)
+
+    def fetch(self, sql: str, parameters: Mapping[str, Any]) -> list[Row]:
+        """See Translated."""
+        return _fetched(self._client, sql, parameters)
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._client.close()
+
+
+class Chdb(OverFiles):
     """A dataset in a folder."""
+
+    dialect = "clickhouse"
 
     def __init__(self, url: str) -> None:
         dataset = dataset_at(url)
         if dataset.store.remote:
             raise EngineRefused("chdb: a dataset in a folder is asked for")
+        super().__init__("chdb", dataset)
         logging.getLogger("clickhouse_connect").setLevel(logging.ERROR)  # it tells on stderr what chDB has no use for
+        self._client = _client("chdb", interface="chdb")
         with refused("chdb"):
-            try:
-                backend: Any = ibis.clickhouse.connect(interface="chdb")
-                backend.raw_sql("SET use_hive_partitioning = 0")  # bucket=07 in a path is no column of ours
-            except ImportError as error:
-                missing = f"chdb: a library is missing: {error} (pip install chdb clickhouse-connect)"
-                raise EngineRefused(missing) from error
-        super().__init__("chdb", backend, dataset)
+            self._client.command("SET use_hive_partitioning = 0")  # bucket=07 in a path is no column of ours
 
-    def make(self, name: str, files: list[str]) -> None:
-        """See Views.make."""
+    def make_view(self, name: str, files: list[str]) -> None:
+        """See OverFiles."""
         wanted = _text(", ".join(f"`{each.name}` Nullable({_TYPES[each.type]})" for each in shapes.columns(name)))
         # a file each: a pattern that meets no file would be an empty table without a word
         sources = " UNION ALL ".join(f"FROM file({_text(each)}, 'Parquet', {wanted}) SELECT *" for each in files)
@@ -42,7 +70,48 @@ class Chdb(Views):
                 f"CAST(NULL, 'Nullable({_TYPES[each.type]})') AS `{each.name}`" for each in shapes.columns(name)
             )
             sources = f"SELECT {nothing} WHERE 0"
-        self._backend.raw_sql(f"CREATE OR REPLACE VIEW `{name}` AS {sources}")
+        self._client.command(f"CREATE OR REPLACE VIEW `{name}` AS {sources}")
+
+    def relation(self, relation: Relation) -> str:
+        """See Translated."""
+        return _relation(relation)
+
+    def fetch(self, sql: str, parameters: Mapping[str, Any]) -> list[Row]:
+        """See Translated."""
+        return _fetched(self._client, sql, parameters)
+
+    def close(self) -> None:
+        """Close the database, which was never on disk."""
+        self._client.close()
+
+
+def _client(name: str, **address: str) -> Any:
+    try:
+        import clickhouse_connect
+
+        return clickhouse_connect.get_client(**address)
+    except ImportError as error:
+        missing = f"{name}: a library is missing: {error} (pip install chdb clickhouse-connect)"
+        raise EngineRefused(missing) from error
+    except Exception as error:  # as in `refused`; some repeat the address
+        message = one_line(name, error)
+        raise EngineRefused(message.replace(address.get("dsn", "\n"), name)) from error
+
+
+def _relation(relation: Relation) -> str:
+    """Lists of all columns, zipped."""
+    lists = ", ".join(
+        f"{{{relation.name}_{at}:Array(Nullable({_TYPES[kind]}))}}" for at, kind in enumerate(relation.columns.values())
+    )
+    columns = ", ".join(f'bound.{at} AS "{name}"' for at, name in enumerate(relation.columns, 1))
+    return f"SELECT {columns} FROM (SELECT arrayJoin(arrayZip({lists})) AS bound)"  # noqa: S608  # our names
+
+
+def _fetched(client: Any, sql: str, parameters: Mapping[str, Any]) -> list[Row]:
+    def typed(found: re.Match[str]) -> str:
+        return f"{{{found[1]}:{_TYPES[_PARAMETERS[type(parameters[found[1]])]]}}}"
+
+    return arrow_rows(client.query_arrow(_PARAMETER.sub(typed, sql), parameters=dict(parameters), use_strings=True))
 
 
 def _text(value: str) -> str:

@@ -3,46 +3,33 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
-from datetime import datetime
-from functools import cache, partial
-from importlib import resources
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
 import duckdb
-import msgspec
 
 from agent.fleet.dataset import Dataset
 from agent.fleet.engines import shapes
 from agent.fleet.engines.at_work import AtWork
-from agent.fleet.engines.engine import Asked, EngineRefused, Unbound, dataset_at, one_line
-from agent.fleet.engines.query import ASKED, Choice, Dated, Query, Row
+from agent.fleet.engines.engine import Engine, EngineRefused, dataset_at, one_line
+from agent.fleet.engines.query import Pending, Query, Relation, Row, with_ctes
 from agent.fleet.engines.sql import selected
-from agent.fleet.tables import BOOL, FLOAT, INT, TEXT, TIME
-
-if TYPE_CHECKING:
-    from ibis.expr import types as ir
+from agent.fleet.engines.views import views
+from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
 
 _BATCH = 65_536  # rows
 TYPES = {TEXT: "VARCHAR", INT: "BIGINT", FLOAT: "DOUBLE", BOOL: "BOOLEAN", TIME: "TIMESTAMP"}
 
 
-class Prepared(msgspec.Struct, frozen=True):
-    """A query that Ibis has compiled before (release/prepared.py), and the tables that it asks.
+class _Bound(NamedTuple):
+    """Text of a query, and its parameters."""
 
-    `asked`: types of the columns of ASKED.
-    """
-
-    tables: list[str]
     sql: str
-    asked: list[str] = []
+    parameters: Mapping[str, Any] | None
 
 
-class _File(msgspec.Struct):
-    queries: dict[str, Prepared]
-
-
-class Embedded(Unbound):
+class Embedded(Engine):
     """One opened dataset. Where an ingest replaced files meanwhile, the dataset is opened again, once."""
 
     name = "duckdb"
@@ -56,72 +43,32 @@ class Embedded(Unbound):
         self._views: set[str] = set()
         self._work = AtWork()
 
-    def latest(self, name: str) -> ir.Table:
-        """The view of that table."""
-        self._view(name)
-        return super().latest(name)
+    def rows(self, query: Query) -> list[Row]:
+        """See Tables."""
+        return self._answered(self._bound(query))
 
-    def history(self, name: str) -> ir.Table:
-        """The view of that table's history."""
-        self._view(shapes.HISTORY + name)
-        return super().history(name)
-
-    def rows(self, expression: ir.Table) -> list[Row]:
-        """Compiled and fetched. Raises EngineRefused."""
-        return self._answered(compiled(expression))
-
-    def later(self, expression: ir.Table) -> Asked:
-        """Answered by a thread, while further questions are compiled here."""
-        return self._begun(compiled(expression))
-
-    def begun(self, query: Query) -> Asked:
-        """Without Ibis, which takes half a second to come."""
-        known = self._known(query.name)
-        return self._begun(known.sql) if known else super().begun(query)
-
-    def chosen(self, choice: Choice, values: Iterable[Row]) -> list[Row]:
-        """The same. They are bound, so as many as there are."""
-        known = self._known(choice.name)
-        if known is None:
-            return super().chosen(choice, values)
-        columns = [list(each) for each in zip(*values, strict=True)]
-        if not columns:
-            return []
-        given = ", ".join(f"unnest(?::{kind}[]) AS k{at}" for at, kind in enumerate(known.asked))
-        return self._answered(f"WITH {ASKED} AS (SELECT {given}) FROM ({known.sql})", columns)  # noqa: S608  # our types
-
-    def since(self, query: Dated, moment: datetime) -> Asked:
-        """The same."""
-        known = self._known(query.name)
-        if known is None:
-            return super().since(query, moment)
-        sql = f"WITH {ASKED} AS (SELECT ?::{known.asked[0]} AS k0) FROM ({known.sql})"  # noqa: S608  # our types
-        return self._begun(sql, [moment])
-
-    def _known(self, name: str) -> Prepared | None:
-        known = prepared_queries().get(name)
-        for table in known.tables if known else ():
-            self._view(table)
-        return known
-
-    def _begun(self, sql: str, values: list[Any] | None = None) -> Asked:
+    def submit(self, query: Query) -> Pending:
+        """Answered by a thread, while other work is done here."""
+        bound = self._bound(query)
         if self._dataset.store.remote:  # what is registered belongs to one connection
-            return partial(self._answered, sql, values)
+            return partial(self._answered, bound)
         cursor = self._database.cursor()  # a connection of its own to the same database
-        begun = self._work.begun(cursor, lambda: _fetched(cursor, sql, values))
+        begun = self._work.begun(cursor, lambda: _fetched(cursor, bound))
 
         def rows() -> list[Row]:
             try:
                 return begun.result()
             except duckdb.Error:
-                return self._answered(sql, values)  # in this thread, where files that have moved are opened again
+                return self._answered(bound)  # in this thread, where files that have moved are opened again
 
         return rows
 
-    def batches(self, expression: ir.Table) -> Any:
-        """A pyarrow.RecordBatchReader, for what is too large for one list. Raises EngineRefused."""
+    def batches(self, query: Query) -> Any:
+        """See Tables."""
+        bound = self._bound(query)
         try:
-            return streamed(self._database, expression)
+            relation: Any = self._database.sql(bound.sql, params=bound.parameters)
+            return (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(_BATCH)
         except duckdb.Error as error:
             raise EngineRefused(one_line(Embedded.name, error)) from error
 
@@ -132,6 +79,8 @@ class Embedded(Unbound):
         """
         for name in shapes.names():
             self._view(name)
+        for name, select in views().items():
+            self._database.execute(f'CREATE OR REPLACE VIEW "{name}" AS {select}')
         self._database.execute("SET TimeZone = 'UTC'")
         self._shut()
         return selected(self._database, self._work, sql, Embedded.name)
@@ -142,16 +91,27 @@ class Embedded(Unbound):
         with contextlib.suppress(duckdb.Error):  # Ctrl-C may come while something is asked: the process ends anyhow
             self._database.close()
 
-    def _answered(self, sql: str, values: list[Any] | None = None) -> list[Row]:
+    def _bound(self, query: Query) -> _Bound:
+        for table in query.tables:
+            self._view(table)
+        parameters = dict(query.parameters)
+        relations = []
+        for relation in query.relations:
+            columns = zip(*relation.rows, strict=True) if relation.rows else ([] for _ in relation.columns)
+            parameters.update((_parameter(relation, at), list(values)) for at, values in enumerate(columns))
+            relations.append((relation.name, _relation(relation)))
+        return _Bound(with_ctes([*relations, *query.ctes("main.")], query.sql), parameters or None)
+
+    def _answered(self, bound: _Bound) -> list[Row]:
         try:
-            return self._work.done(self._database, lambda: _fetched(self._database, sql, values))
+            return self._work.done(self._database, lambda: _fetched(self._database, bound))
         except duckdb.IOException as error:  # a file is gone: an ingest has committed since
             if not self._moved():
                 raise EngineRefused(one_line(Embedded.name, error)) from error
         except duckdb.Error as error:
             raise EngineRefused(one_line(Embedded.name, error)) from error
         try:
-            return self._work.done(self._database, lambda: _fetched(self._database, sql, values))
+            return self._work.done(self._database, lambda: _fetched(self._database, bound))
         except duckdb.Error as error:
             raise EngineRefused(one_line(Embedded.name, error)) from error
 
@@ -216,29 +176,22 @@ class Embedded(Unbound):
         self._database.execute("SET lock_configuration = true")
 
 
-@cache
-def prepared_queries() -> dict[str, Prepared]:
-    """By name."""
-    file = resources.files("agent.fleet.engines").joinpath("prepared.json")
-    return msgspec.json.decode(file.read_bytes(), type=_File).queries
+def _parameter(relation: Relation, column: int) -> str:
+    return f"{relation.name}_{column}"
 
 
-def streamed(database: duckdb.DuckDBPyConnection, expression: ir.Table) -> Any:
-    """A pyarrow.RecordBatchReader, whatever this DuckDB calls the way to one."""
-    found: Any = database.sql(compiled(expression))
-    return (getattr(found, "to_arrow_reader", None) or found.fetch_arrow_reader)(_BATCH)
+def _relation(relation: Relation) -> str:
+    """A SELECT of its rows, which are bound as a list for each column."""
+    columns = (
+        f'unnest(${_parameter(relation, at)}::{TYPES[kind]}[]) AS "{name}"'
+        for at, (name, kind) in enumerate(relation.columns.items())
+    )
+    return f"SELECT {', '.join(columns)}"
 
 
-def compiled(expression: ir.Table) -> str:
-    """The SQL of an expression."""
-    import ibis
-
-    return str(ibis.to_sql(expression, dialect="duckdb", pretty=False))
-
-
-def _fetched(connection: duckdb.DuckDBPyConnection, sql: str, values: list[Any] | None) -> list[Row]:
-    found: list[Row] = connection.execute(sql, values).fetchall()
-    return found
+def _fetched(connection: duckdb.DuckDBPyConnection, bound: _Bound) -> list[Row]:
+    rows: list[Row] = connection.execute(bound.sql, bound.parameters).fetchall()
+    return rows
 
 
 def _files(dataset: Dataset, name: str) -> list[str]:

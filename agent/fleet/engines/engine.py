@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from datetime import datetime
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Iterable
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 from agent.fleet.dataset import BadDataset, Dataset, open_dataset
-from agent.fleet.engines import shapes
-from agent.fleet.engines.query import Choice, Dated, Query, Row, Source, in_pieces, since
+from agent.fleet.engines.query import SCOPE, LookupQuery, Pending, Query, Relation, Row, query
+from agent.fleet.table import TEXT
 
-if TYPE_CHECKING:
-    from ibis.expr import types as ir
-
-Asked = Callable[[], list[Row]]  # the rows, once they are needed
+_SCOPE = query("fleet", "scope")
 
 
 class EngineRefused(Exception):
@@ -24,8 +20,8 @@ class EngineRefused(Exception):
 
 def one_line(name: str, error: BaseException) -> str:
     """An engine's error for people: its name and the beginning of what it says, on one line, without the SQL."""
-    said = " ".join(str(error).partition("\nLINE ")[0].split()) or type(error).__name__
-    return f"{name}: {said[:300]}{'...' if len(said) > 300 else ''}"
+    message = " ".join(str(error).partition("\nLINE ")[0].split()) or type(error).__name__
+    return f"{name}: {message[:300]}{'...' if len(message) > 300 else ''}"
 
 
 def dataset_at(url: str) -> Dataset:
@@ -36,80 +32,40 @@ def dataset_at(url: str) -> Dataset:
         raise EngineRefused(str(error)) from error
 
 
-class Tables(Source, Protocol):
-    """What a question is asked of."""
+class Tables(ABC):
+    """What a question is asked of. All methods raise EngineRefused."""
 
     @property
     def whole(self) -> Tables:
         """Those of all nodes, where these are of some."""
+        return self
 
-    def rows(self, expression: ir.Table) -> list[Row]:
-        """The rows of an expression, in no order. Times are UTC without a zone. Raises EngineRefused."""
+    @abstractmethod
+    def rows(self, query: Query) -> list[Row]:
+        """The rows of a query, in no order. Times are UTC without a zone."""
 
-    def later(self, expression: ir.Table) -> Asked:
-        """Ask now, and take the rows when they are needed: an engine may work meanwhile. Raises EngineRefused."""
+    def submit(self, query: Query) -> Pending:
+        """Ask now, and take the rows when they are needed: an engine may work meanwhile."""
+        return partial(self.rows, query)
 
-    def begun(self, query: Query) -> Asked:
-        """As `later`: an engine may know the query by its name."""
+    @abstractmethod
+    def batches(self, query: Query) -> Any:
+        """A pyarrow.RecordBatchReader, for what is too large for one list."""
 
-    def chosen(self, choice: Choice, values: Iterable[Row]) -> list[Row]:
-        """The rows of a choice. `values`: of its keys, none twice. Raises EngineRefused."""
-
-    def since(self, query: Dated, moment: datetime) -> Asked:
-        """As `later`. `moment`: UTC without a zone."""
-
-    def batches(self, expression: ir.Table) -> Any:
-        """A pyarrow.RecordBatchReader, for what is too large for one list. Raises EngineRefused."""
+    def fetch_by_keys(self, lookup: LookupQuery, values: Iterable[Row]) -> list[Row]:
+        """The rows of a lookup. `values`: of its keys, none twice."""
+        wanted = lookup.of(values)
+        return self.rows(wanted) if wanted.relations[0].rows else []
 
 
-class Engine(Tables, Protocol):
+class Engine(Tables):
     """Tables that somebody opened."""
 
     name: str
 
+    @abstractmethod
     def close(self) -> None:
         """Let go of connections and files."""
-
-
-class Expressions(ABC):
-    """Whatever has a name is asked as its expression, here and when it is needed."""
-
-    @property
-    def whole(self) -> Tables:
-        """Themselves."""
-        return self
-
-    @abstractmethod
-    def batches(self, expression: ir.Table) -> Any:
-        """The rows of an expression, as a pyarrow.RecordBatchReader."""
-
-    @abstractmethod
-    def latest(self, name: str) -> ir.Table:
-        """A table of the newest reports."""
-
-    @abstractmethod
-    def history(self, name: str) -> ir.Table:
-        """A table's history."""
-
-    @abstractmethod
-    def rows(self, expression: ir.Table) -> list[Row]:
-        """The rows of an expression."""
-
-    def later(self, expression: ir.Table) -> Asked:
-        """See Tables."""
-        return partial(self.rows, expression)
-
-    def begun(self, query: Query) -> Asked:
-        """See Tables."""
-        return self.later(query.make(self))
-
-    def chosen(self, choice: Choice, values: Iterable[Row]) -> list[Row]:
-        """In several goes, where they are many."""
-        return in_pieces(self, choice, values)
-
-    def since(self, query: Dated, moment: datetime) -> Asked:
-        """See Tables."""
-        return partial(since, self, query, moment)
 
 
 class Where(NamedTuple):
@@ -120,8 +76,8 @@ class Where(NamedTuple):
     nodes: tuple[str, ...] = ()
 
 
-class Narrowed(Expressions):
-    """The same tables, of some nodes only: no query is the one that an engine knows by its name."""
+class Narrowed(Tables):
+    """The same tables, of some nodes only."""
 
     def __init__(self, tables: Tables, where: Where) -> None:
         self._tables, self._where = tables, where
@@ -131,55 +87,38 @@ class Narrowed(Expressions):
         """As the engine gives them."""
         return self._tables
 
-    def latest(self, name: str) -> ir.Table:
-        """Only rows of those nodes."""
-        return self._of_these(self._tables.latest(name))
+    def rows(self, query: Query) -> list[Row]:
+        """Of those nodes."""
+        return self._tables.rows(self._scoped(query))
 
-    def history(self, name: str) -> ir.Table:
-        """Only rows of those nodes."""
-        return self._of_these(self._tables.history(name))
+    def submit(self, query: Query) -> Pending:
+        """Of those nodes."""
+        return self._tables.submit(self._scoped(query))
 
-    def rows(self, expression: ir.Table) -> list[Row]:
-        """As the engine gives them."""
-        return self._tables.rows(expression)
+    def batches(self, query: Query) -> Any:
+        """Of those nodes."""
+        return self._tables.batches(self._scoped(query))
 
-    def later(self, expression: ir.Table) -> Asked:
-        """As the engine gives them."""
-        return self._tables.later(expression)
+    def _scoped(self, query: Query) -> Query:
+        return query._replace(relations=(*query.relations, self._scope), scoped=True)
 
-    def batches(self, expression: ir.Table) -> Any:
-        """As the engine gives them."""
-        return self._tables.batches(expression)
-
-    def _of_these(self, table: ir.Table) -> ir.Table:
+    @cached_property
+    def _scope(self) -> Relation:
         where = self._where
-        if where.nodes:
-            table = table.filter(table.node.isin(where.nodes))
-        if not where.clusters and not where.classes:
-            return table
-        host = self._tables.latest("host")
-        if where.clusters:
-            host = host.filter(host.cluster.isin(sorted(where.clusters)))
-        if where.classes:
-            wanted = host.hardware_class.lower().contains(where.classes[0].lower())
-            for each in where.classes[1:]:
-                wanted = wanted | host.hardware_class.lower().contains(each.lower())
-            host = host.filter(wanted)
-        return table.semi_join(host.select("node"), "node")
+        nodes = list(dict.fromkeys(where.nodes))
+        if where.clusters or where.classes:
+            parts = [part.lower() for part in where.classes]
+            named = set(nodes)
+            nodes = [
+                node
+                for node, cluster, hardware_class in self._tables.rows(_SCOPE)
+                if (not named or node in named)
+                and (not where.clusters or cluster in where.clusters)
+                and (not parts or any(part in (hardware_class or "").lower() for part in parts))
+            ]
+        return Relation(SCOPE, {"node": TEXT}, [(node,) for node in nodes])
 
 
 def narrowed(tables: Tables, where: Where) -> Tables:
     """The tables of the nodes that are asked about."""
     return Narrowed(tables, where) if any(where) else tables
-
-
-class Unbound(Expressions):
-    """Tables by name, for engines that hold them under these names."""
-
-    def latest(self, name: str) -> ir.Table:
-        """By name."""
-        return shapes.table(name)
-
-    def history(self, name: str) -> ir.Table:
-        """By name."""
-        return shapes.table(shapes.HISTORY + name)

@@ -1,54 +1,202 @@
-"""A dataset's tables copied into PostgreSQL: for `--engine postgres://` afterwards, and for other tools there."""
+"""A dataset's tables copied into PostgreSQL, in a schema of their own: for `--engine postgres://` and for other tools.
+
+What others made there stays: tables keep their grants, indexes and views, and no table is touched that an earlier load
+did not create.
+"""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from typing import Any
 
 from agent.fleet.engines import shapes
 from agent.fleet.engines.engine import Engine, EngineRefused
+from agent.fleet.engines.query import identifiers, quote, table_query
+from agent.fleet.engines.views import ABOUT, views
 from agent.fleet.store import shown
-from agent.fleet.tables import BOOL, FLOAT, INT, TEXT, TIME
+from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME, Column
+from agent.fleet.tables import FORMAT
 
+SCHEMA = "fabricscope"
 # collation C: text compares by its bytes, as in every other engine
-_TYPES = {TEXT: 'text COLLATE "C"', INT: "bigint", FLOAT: "double precision", BOOL: "boolean", TIME: "timestamp"}
+TYPES = {TEXT: 'text COLLATE "C"', INT: "bigint", FLOAT: "double precision", BOOL: "boolean", TIME: "timestamptz"}
+_CATALOG_TYPES = {
+    TEXT: "text",
+    INT: "bigint",
+    FLOAT: "double precision",
+    BOOL: "boolean",
+    TIME: "timestamp with time zone",
+}
+_REGISTRY = "loaded_table"  # what earlier loads created
+_LOCK = "fabricscope fleet load"
+_LOCK_SECONDS = 60
 
 
 def load(source: Engine, url: str) -> dict[str, int]:
     """Rows of each table that were copied. All tables take the place of earlier ones at one moment.
 
-    Raises EngineRefused.
+    Raises EngineRefused; the database is then as it was.
     """
     import psycopg
 
     if url.partition("://")[0] not in ("postgres", "postgresql"):
         raise EngineRefused(f"{shown(url)}: tables are loaded into postgres:// only; others read the dataset's files")
-    counts: dict[str, int] = {}
     try:
         with psycopg.connect(url, connect_timeout=20) as connection, connection.cursor() as cursor:
-            for name in shapes.names():
-                counts[name] = _copied(source, name, cursor)
+            return _Load(source, cursor).run()
+    except psycopg.errors.LockNotAvailable as error:
+        raise EngineRefused(f"{shown(url)}: another session has used its tables for {_LOCK_SECONDS} s") from error
     except psycopg.Error as error:
-        said = " ".join(str(error).split())
-        raise EngineRefused(f"{shown(url)}: {said[:300]}") from error
-    return counts
+        message = " ".join(str(error).replace(url, shown(url)).split())
+        raise EngineRefused(f"{shown(url)}: {message[:300]}") from error
 
 
-def _copied(source: Engine, name: str, cursor: Any) -> int:
-    wanted = shapes.columns(name)
-    listed = ", ".join(f'"{each.name}" {_TYPES[each.type]}' for each in wanted)
-    cursor.execute(f'DROP TABLE IF EXISTS "{name}"')
-    cursor.execute(f'CREATE TABLE "{name}" ({listed})')
-    bare = name.removeprefix(shapes.HISTORY)
-    expression = source.latest(name) if bare == name else source.history(bare)
-    texts = [each.type == TEXT for each in wanted]
-    rows = 0
-    with cursor.copy(f"COPY \"{name}\" FROM STDIN (FORMAT csv, NULL '')") as copy:
-        for batch in source.batches(expression):
-            copy.write(_csv(batch, texts))
-            rows += batch.num_rows
-    cursor.execute(f'ANALYZE "{name}"')
-    return rows
+class _Load:
+    """One transaction."""
+
+    def __init__(self, source: Engine, cursor: Any) -> None:
+        self._source = source
+        self._cursor = cursor
+
+    def run(self) -> dict[str, int]:
+        """Everything that may fail by what is in the dataset comes before the first lock that a reader notices."""
+        execute = self._cursor.execute
+        execute("SET LOCAL TIME ZONE 'UTC'")
+        execute(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
+        execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [_LOCK])
+        self._make_schema()
+        self._check_relations()
+        for name in shapes.names():
+            self._stage(name)
+        for name in shapes.names():
+            self._make_table(name)
+        counts = self._replace_rows()
+        for name, select in views(with_zone=True).items():
+            self._make_view(name, select)
+        for name in (*counts, *ABOUT):
+            execute(
+                f"INSERT INTO {_qualified(_REGISTRY)} VALUES (%s, %s, now(), %s) ON CONFLICT (name) DO UPDATE"  # noqa: S608  # our names
+                " SET rows = excluded.rows, loaded_at = excluded.loaded_at, format = excluded.format",
+                [name, counts.get(name), FORMAT],
+            )
+        return counts
+
+    def _make_schema(self) -> None:
+        execute = self._cursor.execute
+        if self._value("SELECT to_regnamespace(%s)::text", SCHEMA) is None:
+            execute(f"CREATE SCHEMA {SCHEMA}")
+            execute(f"COMMENT ON SCHEMA {SCHEMA} IS 'Reports of fabricscope, put here by `fabricscope fleet load`'")
+        if self._kind(_REGISTRY) is None:
+            execute(
+                f"CREATE TABLE {_qualified(_REGISTRY)}"
+                " (name text PRIMARY KEY, rows bigint, loaded_at timestamptz NOT NULL, format text NOT NULL)"
+            )
+            execute(f"COMMENT ON TABLE {_qualified(_REGISTRY)} IS 'Tables and views of the last load'")
+
+    def _check_relations(self) -> None:
+        """Raises EngineRefused where a relation of our names is not one that a load created."""
+        self._cursor.execute(f"SELECT name FROM {_qualified(_REGISTRY)}")  # noqa: S608  # our name
+        created = {name for (name,) in self._cursor.fetchall()}
+        for name, expected in {**dict.fromkeys(shapes.names(), "r"), **dict.fromkeys(ABOUT, "v")}.items():
+            kind = self._kind(name)
+            if kind is not None and (kind != expected or name not in created):
+                raise EngineRefused(f"{SCHEMA}.{name} was not created by `fleet load`: rename it or drop it")
+            if kind == "r":
+                types = self._column_types(name)
+                for column in shapes.columns(name):
+                    found, wanted = types.get(column.name), _CATALOG_TYPES[column.type]
+                    if found not in (None, wanted):
+                        raise EngineRefused(f"{SCHEMA}.{name}.{column.name} is {found}, expected {wanted}: drop it")
+
+    def _stage(self, name: str) -> None:
+        """A copy that no other session sees, so that its tables are locked for as long as rows are moved only."""
+        wanted = shapes.columns(name)
+        self._cursor.execute(f"CREATE TEMP TABLE {_staged(name)} ({_definitions(wanted)}) ON COMMIT DROP")
+        texts = [column.type == TEXT for column in wanted]
+        with self._cursor.copy(f"COPY {_staged(name)} FROM STDIN (FORMAT csv, NULL '')") as copy:
+            for batch in self._source.batches(table_query(name)):
+                copy.write(_csv(batch, texts))
+
+    def _make_table(self, name: str) -> None:
+        wanted = shapes.columns(name)
+        execute = self._cursor.execute
+        if self._kind(name) is None:
+            key = identifiers(shapes.key(name))
+            execute(f"CREATE TABLE {_qualified(name)} ({_definitions(wanted)}, PRIMARY KEY ({key}))")
+        types = self._column_types(name)
+        for column in wanted:
+            if column.name not in types:
+                execute(f"ALTER TABLE {_qualified(name)} ADD COLUMN {_definitions([column])}")
+            execute(f"COMMENT ON COLUMN {_qualified(name)}.{quote(column.name)} IS {_literal(column.about)}")
+        execute(f"COMMENT ON TABLE {_qualified(name)} IS {_literal(shapes.about(name))}")
+
+    def _column_types(self, name: str) -> dict[str, str]:
+        self._cursor.execute(
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
+            " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped",
+            [_qualified(name)],
+        )
+        return dict(self._cursor.fetchall())
+
+    def _replace_rows(self) -> dict[str, int]:
+        """All tables at one moment: emptied, filled, and every row's node checked to be one of table host."""
+        execute = self._cursor.execute
+        names = shapes.names()
+        latest = [name for name in names if name != "host" and not name.startswith(shapes.HISTORY)]
+        for name in latest:
+            execute(f"ALTER TABLE {_qualified(name)} DROP CONSTRAINT IF EXISTS {name}_node_fkey")
+        execute(f"TRUNCATE {', '.join(map(_qualified, names))}")
+        counts = {}
+        for name in names:
+            columns = identifiers(column.name for column in shapes.columns(name))
+            execute(
+                f"INSERT INTO {_qualified(name)} ({columns}) SELECT {columns} FROM {_staged(name)}"  # noqa: S608  # our names
+                " ON CONFLICT DO NOTHING"
+            )
+            counts[name] = self._cursor.rowcount
+        for name in latest:
+            execute(
+                f"ALTER TABLE {_qualified(name)} ADD CONSTRAINT {name}_node_fkey"
+                f" FOREIGN KEY (node) REFERENCES {_qualified('host')} (node)"
+            )
+        for name in names:
+            execute(f"ANALYZE {_qualified(name)}")
+        return counts
+
+    def _make_view(self, name: str, select: str) -> None:
+        from agent.fleet.engines.translated import translated
+
+        self._cursor.execute(f"SET LOCAL search_path = {SCHEMA}")
+        self._cursor.execute(f"CREATE OR REPLACE VIEW {_qualified(name)} AS {translated(select, 'postgres')}")
+        self._cursor.execute(f"COMMENT ON VIEW {_qualified(name)} IS {_literal(ABOUT[name])}")
+
+    def _kind(self, name: str) -> str | None:
+        """The kind of a relation of the schema, as pg_class has it; None: there is none."""
+        kind: str | None = self._value(
+            "SELECT relkind::text FROM pg_class WHERE oid = to_regclass(%s)", _qualified(name)
+        )
+        return kind
+
+    def _value(self, sql: str, *parameters: Any) -> Any:
+        row = self._cursor.execute(sql, parameters).fetchone()
+        return row and row[0]
+
+
+def _qualified(name: str) -> str:
+    return f"{SCHEMA}.{quote(name)}"
+
+
+def _staged(name: str) -> str:
+    return quote(f"staged_{name}")
+
+
+def _definitions(wanted: Iterable[Column]) -> str:
+    return ", ".join(f"{quote(column.name)} {TYPES[column.type]}" for column in wanted)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _csv(batch: Any, texts: list[bool]) -> str:

@@ -1,131 +1,140 @@
-"""Queries that have a name, by which an engine may know their SQL: those without values of their own, those that ask
-for some rows of a table by the values of some of its columns, and those that look back to a moment.
+"""Queries: SQL of agent/fleet/queries, and what is bound to it.
+
+Statements are in DuckDB's dialect. What varies in them are identifiers and fragments of the same files; values are
+always bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
-from functools import reduce
-from itertools import islice
-from operator import and_, or_
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from ibis.expr import types as ir
+from agent.fleet.engines import shapes
 
 Row = tuple[Any, ...]
-Those = Callable[["ir.Table"], "ir.Table"]  # of a table only the rows that are asked for
-ASKED = "asked"  # the table of what is asked for, where it is joined; its columns are k0, k1, ..
-_TOGETHER = 500  # of them in one query, where they are written into it
+Pending = Callable[[], list[Row]]  # waits for the rows
+WANTED = "wanted"  # the table of the keys that are looked up
+SCOPE = "scope"  # the table of the nodes that are asked about, where these are not all
+_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+_HEAD = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_COMMENT = re.compile(r"^ *--.*\n?", re.MULTILINE)
+_TABLE = re.compile(r'\b(?:FROM|JOIN)\s+"?([a-z_]+)')
 
 
-class Source(Protocol):
-    """Where tables come from."""
+class Relation(NamedTuple):
+    """A table that is bound to a query: `columns` are names and types (agent/fleet/table.py)."""
 
-    def latest(self, name: str) -> ir.Table:
-        """A table of the newest reports. Raises KeyError."""
-
-    def history(self, name: str) -> ir.Table:
-        """A table's history. Raises KeyError."""
-
-
-class Answering(Source, Protocol):
-    """And that answers."""
-
-    def rows(self, expression: ir.Table) -> list[Row]:
-        """The rows of an expression."""
+    name: str
+    columns: Mapping[str, str]
+    rows: Sequence[Row]
 
 
 class Query(NamedTuple):
-    """One without values of its own."""
+    """One SELECT, its parameters, and the tables that are bound to it. `scoped`: only of the nodes of SCOPE."""
 
-    name: str
-    make: Callable[[Source], ir.Table]
+    sql: str
+    parameters: Mapping[str, Any] = {}
+    relations: tuple[Relation, ...] = ()
+    scoped: bool = False
 
+    def bind(self, **parameters: Any) -> Query:
+        """With these parameters, too."""
+        return self._replace(parameters={**self.parameters, **parameters})
 
-class Choice(NamedTuple):
-    """One for rows whose `keys` have certain values. `make` passes a table that has these columns to the second.
+    @property
+    def tables(self) -> list[str]:
+        """The dataset's tables in it; where it is scoped, table host is no other than it was."""
+        return tables_of(self.sql)
 
-    Where it counts, it is for callers who add up: values may be asked for in several goes.
-    """
+    def ctes(self, schema: str = "") -> list[tuple[str, str]]:
+        """Names and SELECTs that stand before it, so that tables have the rows of some nodes only.
 
-    name: str
-    keys: tuple[str, ...]
-    make: Callable[[Source, Those], ir.Table]
-
-
-class Dated(NamedTuple):
-    """One that depends on a moment, UTC without a zone."""
-
-    name: str
-    make: Callable[[Source, ir.TimestampScalar], ir.Table]
-
-
-def in_pieces(tables: Answering, choice: Choice, values: Iterable[Row]) -> list[Row]:
-    """The rows of a choice, for any engine. `values`: of its keys, none twice."""
-    left = iter(values)
-    found: list[Row] = []
-    while piece := list(islice(left, _TOGETHER)):
-        found += tables.rows(choice.make(tables, _filtered(choice.keys, piece)))
-    return found
+        `schema`: of the tables, where an engine takes their bare names for those that it reads.
+        """
+        return [(name, _scoped(quote(name), schema)) for name in self.tables] if self.scoped else []
 
 
-def since(tables: Answering, query: Dated, moment: datetime) -> list[Row]:
-    """The rows of a dated query, for any engine."""
-    import ibis
-
-    return tables.rows(query.make(tables, ibis.literal(moment)))
+def _scoped(table: str, schema: str) -> str:
+    return f"SELECT {table}.* FROM {schema}{table} AS {table} SEMI JOIN {SCOPE} ON {table}.node = {SCOPE}.node"  # noqa: S608  # our names
 
 
-def asked_moment(types: list[str]) -> ir.TimestampScalar:
-    """That which stands in the table ASKED. `types` is filled as by `joined`."""
-    import ibis
+class LookupQuery(NamedTuple):
+    """A query for the rows that have certain values in some columns: `keys` are their names and types."""
 
-    types[:] = ["timestamp(6)"]
-    return ibis.table({"k0": types[0]}, name=ASKED).k0.as_scalar()
+    query: Query
+    keys: Mapping[str, str]
 
+    def bind(self, **parameters: Any) -> LookupQuery:
+        """With these parameters, too."""
+        return self._replace(query=self.query.bind(**parameters))
 
-def joined(keys: tuple[str, ...], types: list[str]) -> Those:
-    """Those that stand in the table ASKED. `types` is filled with the Ibis types of its columns."""
-    import ibis
-
-    def those(table: ir.Table) -> ir.Table:
-        types[:] = [str(table[key].type()) for key in keys]
-        asked = ibis.table({f"k{at}": table[key].type() for at, key in enumerate(keys)}, name=ASKED)
-        return table.semi_join(asked, [table[key].identical_to(asked[f"k{at}"]) for at, key in enumerate(keys)])
-
-    return those
+    def of(self, values: Iterable[Row]) -> Query:
+        """The query with these values of its keys."""
+        return self.query._replace(relations=(Relation(WANTED, self.keys, list(values)),))
 
 
-def _filtered(keys: tuple[str, ...], values: Sequence[Row]) -> Those:
-    """Those that have one of these values."""
-
-    def those(table: ir.Table) -> ir.Table:
-        return table.filter(reduce(or_, _terms(table, keys, values)))
-
-    return those
+@cache
+def tables_of(sql: str) -> list[str]:
+    """The dataset's tables in a statement."""
+    known = set(shapes.names())
+    return [name for name in dict.fromkeys(_TABLE.findall(sql)) if name in known]
 
 
-def _terms(table: ir.Table, keys: tuple[str, ...], values: Sequence[Row]) -> Iterator[ir.BooleanValue]:
-    """As few as there can be: what is the same but for the key with the most values is one."""
-    most = max(range(len(keys)), key=lambda at: len({row[at] for row in values}))
-    alike: dict[Row, list[Any]] = {}
-    for row in values:
-        alike.setdefault(row[:most] + row[most + 1 :], []).append(row[most])
-    others = keys[:most] + keys[most + 1 :]
-    for same, differing in alike.items():
-        equal = [_is(table, key, value) for key, value in zip(others, same, strict=True)]
-        yield reduce(and_, [*equal, _among(table, keys[most], differing)])
+@cache
+def _statements(file: str) -> dict[str, str]:
+    text = (resources.files("agent.fleet") / "queries" / f"{file}.sql").read_text(encoding="utf-8")
+    _, *parts = _HEAD.split(text)
+    return {name: _COMMENT.sub("", sql).strip() for name, sql in zip(parts[::2], parts[1::2], strict=True)}
 
 
-def _is(table: ir.Table, key: str, value: Any) -> ir.BooleanValue:
-    return table[key].isnull() if value is None else table[key] == value
+def statement(file: str, name: str, /, **parts: str) -> str:
+    """A statement or fragment, with `parts` in the place of {names}. Raises KeyError."""
+    return re.sub(r"\{(\w+)\}", lambda place: parts[place[1]], _statements(file)[name])
 
 
-def _among(table: ir.Table, key: str, values: list[Any]) -> ir.BooleanValue:
-    known = [value for value in values if value is not None]
-    if not known:
-        return table[key].isnull()
-    found = table[key].isin(known)
-    return found if len(known) == len(values) else found | table[key].isnull()
+def query(file: str, name: str, /, **parts: str) -> Query:
+    """The query of a statement."""
+    return Query(statement(file, name, **parts))
+
+
+def lookup(keys: Mapping[str, str], file: str, name: str, /, **parts: str) -> LookupQuery:
+    """The query of a statement that joins WANTED."""
+    return LookupQuery(query(file, name, **parts), keys)
+
+
+def table_query(name: str, columns: Iterable[str] = ()) -> Query:
+    """Columns of a table by the name that engines know; all where none is named. Raises KeyError."""
+    wanted = [each.name for each in shapes.columns(name)]
+    return query("fleet", "columns", columns=identifiers(columns or wanted), table=quote(name))
+
+
+def quote(name: str, table: str | None = None) -> str:
+    """An identifier of the catalogue: never anything that a user gave."""
+    assert _NAME.fullmatch(name), name
+    return f'{table}."{name}"' if table else f'"{name}"'
+
+
+def identifiers(names: Iterable[str], table: str | None = None) -> str:
+    """A list of them."""
+    return ", ".join(quote(name, table) for name in names)
+
+
+def matching(keys: Iterable[str], null_safe: bool = True) -> str:
+    """The condition by which `thing` joins WANTED."""
+    equal = "IS NOT DISTINCT FROM" if null_safe else "="
+    return " AND ".join(f"{quote(key, 'thing')} {equal} {quote(key, WANTED)}" for key in keys)
+
+
+def key_types(table: str, keys: Iterable[str]) -> dict[str, str]:
+    """The types of columns of a table."""
+    types = {each.name: each.type for each in shapes.columns(table)}
+    return {key: types[key] for key in keys}
+
+
+def with_ctes(ctes: Iterable[tuple[str, str]], sql: str, mark: str = '"') -> str:
+    """A SELECT with named ones before it. `mark`: what the engine quotes names with."""
+    before = ", ".join(f"{mark}{name}{mark} AS ({select})" for name, select in ctes)
+    return f"WITH {before} SELECT * FROM ({sql}) AS answer" if before else sql  # noqa: S608  # of our statements

@@ -1,18 +1,12 @@
-"""The tables as Ibis sees them before any engine is asked: expressions are built on these, and compiled for each."""
+"""The tables by the names that engines know, and their columns."""
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING
-
-from agent.fleet.tables import BOOL, CHANGE, FLOAT, INT, SIGHTING, TABLES, TEXT, TIME, Column
-
-if TYPE_CHECKING:
-    from ibis.expr import types as ir
+from agent.fleet.table import TIME, Column, Table
+from agent.fleet.tables import CHANGE, SIGHTING, TABLES
 
 HISTORY = "history_"  # before the name of a table's history, in every engine
 MOMENT = "observed_at"  # a row of history: since then the rows of this node have been so
-KINDS = {TEXT: "string", INT: "int64", FLOAT: "float64", BOOL: "boolean", TIME: "timestamp(6)"}
 HISTORIES = {each.name: each for each in (*(each for each in TABLES.values() if each.history), CHANGE, SIGHTING)}
 
 
@@ -23,16 +17,29 @@ def names() -> list[str]:
 
 def columns(name: str) -> tuple[Column, ...]:
     """Columns of a table by the name that an engine knows. Raises KeyError."""
+    known = _table(name).columns
     if not name.startswith(HISTORY):
-        return TABLES[name].columns
-    known = HISTORIES[name.removeprefix(HISTORY)].columns
+        return known
     moment = () if any(each.name == MOMENT for each in known) else (Column(MOMENT, TIME),)
     return (known[0], *moment, *known[1:])
 
 
-@cache
-def table(name: str) -> ir.Table:
-    """A table that belongs to no engine. Raises KeyError."""
-    import ibis  # a third of a second
+def key(name: str) -> tuple[str, ...]:
+    """The columns that identify a row. Raises KeyError."""
+    table = _table(name)
+    moment = (MOMENT,) if name.startswith(HISTORY) and MOMENT not in table.key else ()
+    return (table.columns[0].name, *moment, *table.key)
 
-    return ibis.table({each.name: KINDS[each.type] for each in columns(name)}, name=name)
+
+def about(name: str) -> str:
+    """What is in it. Raises KeyError."""
+    text = _table(name).about
+    return (
+        f"What changed, when it changed. {text}"
+        if name.startswith(HISTORY) and name[len(HISTORY) :] in TABLES
+        else text
+    )
+
+
+def _table(name: str) -> Table:
+    return HISTORIES[name.removeprefix(HISTORY)] if name.startswith(HISTORY) else TABLES[name]

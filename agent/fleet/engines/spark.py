@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Mapping
+from datetime import datetime, timezone
 from typing import Any
 
 from agent.fleet.engines import shapes
-from agent.fleet.engines.backend import Views, refused
 from agent.fleet.engines.engine import EngineRefused, dataset_at
-from agent.fleet.tables import BOOL, FLOAT, INT, TEXT, TIME
+from agent.fleet.engines.query import Relation, Row
+from agent.fleet.engines.translated import OverFiles, arrow_rows, refused
+from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
 
 _QUIET = os.path.join(os.path.dirname(os.path.abspath(__file__)), "log4j2.properties")
 SECONDS = 10.0  # for a master to answer
 _TYPES = {TEXT: "string", INT: "bigint", FLOAT: "double", BOOL: "boolean", TIME: "timestamp"}
 
 
-class Spark(Views):
+class Spark(OverFiles):
     """A dataset whose files every worker sees under the same paths."""
 
+    dialect = "spark"
+    mark = "`"
+
     def __init__(self, url: str, dataset: str) -> None:
-        found = dataset_at(dataset)
+        super().__init__("spark", dataset_at(dataset))
         try:
-            import ibis
             from pyspark.sql import SparkSession
         except ImportError as error:
             raise EngineRefused(f"{url}: a library is missing: {error} (pip install pyspark, and Java)") from error
@@ -41,14 +46,38 @@ class Spark(Views):
                 .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile=file:{_QUIET}")
                 .getOrCreate()
             )
-            super().__init__("spark", ibis.pyspark.connect(self._session), found)
 
-    def make(self, name: str, files: list[str]) -> None:
-        """See Views.make."""
-        wanted = ", ".join(f"`{each.name}` {_TYPES[each.type]}" for each in shapes.columns(name))
+    def make_view(self, name: str, files: list[str]) -> None:
+        """See OverFiles."""
+        wanted = _columns({each.name: each.type for each in shapes.columns(name)})
         session = self._session
         rows = session.read.schema(wanted).parquet(*files) if files else session.createDataFrame([], wanted)
         rows.createOrReplaceTempView(name)
+
+    def relation(self, relation: Relation) -> str:
+        """A view of its rows: what is bound to a statement of Spark becomes part of its plan."""
+        rows = [tuple(map(_with_zone, row)) for row in relation.rows]
+        view = f"bound_{relation.name}"
+        self._session.createDataFrame(rows, _columns(relation.columns)).createOrReplaceTempView(view)
+        return f"SELECT * FROM {view}"  # noqa: S608  # our name
+
+    def fetch(self, sql: str, parameters: Mapping[str, Any]) -> list[Row]:
+        """See Translated."""
+        scalars = {name: _with_zone(value) for name, value in parameters.items() if not isinstance(value, list)}
+        return arrow_rows(self._session.sql(sql, args=scalars).toArrow())
+
+    def close(self) -> None:
+        """Stop it."""
+        self._session.stop()
+
+
+def _columns(types: Mapping[str, str]) -> str:
+    return ", ".join(f"`{name}` {_TYPES[kind]}" for name, kind in types.items())
+
+
+def _with_zone(value: Any) -> Any:
+    """Without one, a time would be taken for one of the machine's."""
+    return value.replace(tzinfo=timezone.utc) if isinstance(value, datetime) else value
 
 
 def _reach(url: str) -> None:

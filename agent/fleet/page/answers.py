@@ -159,6 +159,8 @@ def _changed(each: drifts.Change, numbers: Numbers) -> Said:
     thing = each.subject if each.things == each.nodes else f"{number(each.things)} x {each.subject}"
     if what in ("gone", "new"):
         told = f"{thing} {what}" + (f": {', '.join(each.labels)}" if 0 < len(each.labels) <= NAMED else "")
+    elif what == "moved":
+        told = f"{each.subject} moved from {each.old} to {each.new}"
     elif each.old is None or each.new is None:
         told = f"{thing}: {what} changed"
     else:

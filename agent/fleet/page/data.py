@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from agent.fleet.page.scene import LOOKS, SEVERITY, Coded, Found, Scene, looks
-from agent.outputs.html.elements import told
+from agent.outputs.html.elements import to_text
 
 # In JSON these stand in texts only. With none of them, no tag, comment or entity can begin
 _HARMLESS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -32,7 +32,7 @@ def packed(scene: Scene) -> dict[str, Any]:
     texts = _Texts()
     places = {rule: at for at, rule in enumerate(nodes.judged.rules)}
     return {
-        "names": [told(each) for each in nodes.names],
+        "names": [to_text(each) for each in nodes.names],
         "look": column([LOOKS.index(each) for each in looks(nodes)]),
         "verdict": column([(*LOOKS, "").index(each) if each in LOOKS else len(LOOKS) for each in nodes.verdicts]),
         "stale": column([int(each) for each in nodes.stale]),
@@ -41,21 +41,21 @@ def packed(scene: Scene) -> dict[str, Any]:
         "metrics": [_coded(each) for each in nodes.metrics],
         "facts": [_coded(each) for each in nodes.facts],
         "rails": {
-            "leaves": [told(each) for each in nodes.rails.leaves],
-            "rates": [told(each) for each in nodes.rails.rates],
-            "links": [told(each) for each in nodes.rails.links],
+            "leaves": [to_text(each) for each in nodes.rails.leaves],
+            "rates": [to_text(each) for each in nodes.rails.rates],
+            "links": [to_text(each) for each in nodes.rails.links],
             "sets": [[list(msgspec.structs.astuple(rail)) for rail in each] for each in nodes.rails.sets],
             "codes": column(nodes.rails.codes),
         },
-        "rules": [told(each) for each in nodes.judged.rules],
+        "rules": [to_text(each) for each in nodes.judged.rules],
         "vectors": nodes.judged.vectors,
         "judged": column(nodes.judged.codes),
         "found": [_found(each, places, texts) for each in nodes.found],
         "foundSets": nodes.found_sets,
         "foundBy": column(nodes.found_codes),
-        "lines": [[told(line) for line in each] for each in nodes.lines],
+        "lines": [[to_text(line) for line in each] for each in nodes.lines],
         "lineBy": column(nodes.line_codes),
-        "unjudged": [[told(line) for line in each] for each in nodes.unjudged],
+        "unjudged": [[to_text(line) for line in each] for each in nodes.unjudged],
         "unjudgedBy": column(nodes.unjudged_codes),
         "pages": {str(at): address for at, address in nodes.pages.items()},
         "texts": texts.all,
@@ -98,7 +98,7 @@ def _coded(each: Coded) -> dict[str, Any]:
     return {
         "key": each.key,
         "title": each.title,
-        "labels": [told(label) for label in each.labels],
+        "labels": [to_text(label) for label in each.labels],
         "codes": column(each.codes),
         "ordered": each.ordered,
         "below": spans(each.below),
@@ -123,7 +123,7 @@ class _Texts:
 
     def at(self, text: str) -> int:
         """Its place in `all`."""
-        shown = told(text)
+        shown = to_text(text)
         if shown not in self._places:
             self._places[shown] = len(self.all)
             self.all.append(shown)

@@ -27,6 +27,8 @@ def verdict(scene: Scene, shown: dict[str, int]) -> str:
     if not total:
         return "The dataset holds no node."
     told = f"{number(shown.get('ok', 0))} of {nodes(total)} {'is' if shown.get('ok', 0) == 1 else 'are'} ok."
+    if idle := shown.get("nothing_to_check", 0):
+        told += f" {number(idle)} {'has' if idle == 1 else 'have'} nothing to check."
     unknown, stale = shown.get("unknown", 0), sum(scene.nodes.stale)
     unsure = [f"{number(unknown)} could not be judged"] if unknown else []
     unsure += [f"{number(stale)} {_was(stale)} not seen for {scene.stale_after_hours:g} h"] if stale else []

@@ -65,10 +65,10 @@ def _table(nodes: Nodes, by: Coded) -> Element:
     found = rows(nodes, by)
     kept = found
     if len(found) > LISTED:
-        worst = sorted(range(len(found)), key=lambda at: ([-each for each in found[at].counts[:-1]], at))[:LISTED]
+        worst = sorted(range(len(found)), key=lambda at: ([-each for each in found[at].counts[:-2]], at))[:LISTED]
         kept = [found[at] for at in sorted(worst)]
-    head = el("tr", el("th", by.title, scope="col"), el("th", "nodes", scope="col"),
-              *[el("th", sign(look), f" {look}", scope="col") for look in LOOKS], el("th", ""))  # fmt: skip
+    heads = [el("th", sign(look), f" {look.replace('_', ' ')}", scope="col") for look in LOOKS]
+    head = el("tr", el("th", by.title, scope="col"), el("th", "nodes", scope="col"), *heads, el("th", ""))
     body = [_row(each) for each in kept]
     about = f"As a table, by {by.title}" + (f": the worst {LISTED} of {number(len(found))}" if kept != found else "")
     table = el("table", el("thead", head), el("tbody", *body), class_="numbers")

@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import ibis
-from ibis.expr import types as ir
-
+from agent.fleet.engines import shapes
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import Row
+from agent.fleet.engines.query import Query, Row, query, quote, statement, table_query
+from agent.fleet.table import TEXT
 
 US, RS = "\x1f", "\x1e"
 RULES = 1_000  # the most frequent ones; the catalogue has some 170
@@ -41,37 +40,51 @@ class Texts(NamedTuple):
 
 def hosts(tables: Tables) -> list[dict[str, Any]]:
     """Columns `HOST` of every node."""
-    rows = tables.rows(tables.latest("host").select(*HOST))
+    rows = tables.rows(table_query("host", HOST))
     return [dict(zip(HOST, row, strict=True)) for row in rows]
+
+
+_WIDE = {"speed": "conclusive_speed_gt_s", "width": "conclusive_width", "bandwidth": "bandwidth_gbyte_s"}
+_GPU_CELLS = [
+    *(("gpu", name) for name in GPU[:11]),
+    *(("wide", _WIDE[name]) for name in GPU[11:14]),
+    ("gpu", "cluster_uuid"), ("gpu", "clique"),
+]  # fmt: skip
+_RAIL_CELLS = [
+    ("nic", "id"), ("nic", "rail"), ("nic", "label"), ("port", "port"), ("nic", "model"), ("nic", "firmware"),
+    ("nic", "state"), ("port", "link_layer"), ("port", "state"), ("port", "rate_gbit_s"),
+    *(("wide", _WIDE[name]) for name in RAIL[10:13]),
+    ("port", "active_mtu"),
+]  # fmt: skip
+
+
+def _cells(cells: Sequence[tuple[str, str]]) -> str:
+    """An expression that joins cells; of text no letter that joins is left."""
+    types = {(table, each.name): each.type for table in ("gpu", "nic", "port") for each in shapes.columns(table)}
+    made = (_cell(quote(name, table), types.get((table, name)) == TEXT) for table, name in cells)
+    return " || chr(31) || ".join(made)
+
+
+def _cell(column: str, text: bool) -> str:
+    if text:
+        return f"replace(replace(coalesce({column}, ''), chr(31), '?'), chr(30), '?')"
+    return f"coalesce(CAST({column} AS VARCHAR), '')"
+
+
+GPUS = query("page", "gpus", links=statement("page", "links"), cells=_cells(_GPU_CELLS))
+RAILS = query("page", "rails", links=statement("page", "links"), cells=_cells(_RAIL_CELLS))
+UNJUDGED = query("page", "unjudged", cells=f"{_cell('rule', True)} || chr(31) || {_cell('reason', True)}")
+FINDINGS = query("page", "findings", place=f"{_cell('node', True)} || chr(31) || {_cell('subject', True)}")
 
 
 def gpus(tables: Tables) -> Texts:
     """Rows of cells `GPU`."""
-    gpu, link = tables.latest("gpu"), _links(tables)
-    rows = gpu.left_join(link, [gpu.node == link.link_node, gpu.pci == link.link_id])
-    cells = [
-        rows.id, rows.label, rows.name, rows.vbios, rows.memory_mib, rows.mig, rows.driver_state, rows.nvlinks,
-        rows.nvlinks_active, rows.fabric_state, rows.recovery_action, rows.speed, rows.width, rows.bandwidth,
-        rows.cluster_uuid, rows.clique,
-    ]  # fmt: skip
-    return _folded(tables, rows, cells)
+    return _texts(tables.rows(GPUS))
 
 
 def rails(tables: Tables) -> Texts:
     """Rows of cells `RAIL`: one for each port of a rail."""
-    nic, port, link = tables.latest("nic"), tables.latest("port"), _links(tables)
-    nic = nic.filter(nic.rail.notnull())
-    ports = port.select(
-        port_node=port.node, port_nic=port.nic, number=port.port, link_layer=port.link_layer, port_state=port.state,
-        rate=port.rate_gbit_s, mtu=port.active_mtu,
-    )  # fmt: skip
-    rows = nic.left_join(ports, [nic.node == ports.port_node, nic.id == ports.port_nic])
-    rows = rows.left_join(link, [rows.node == link.link_node, rows.id == link.link_id])
-    cells = [
-        rows.id, rows.rail, rows.label, rows.number, rows.model, rows.firmware, rows.state, rows.link_layer,
-        rows.port_state, rows.rate, rows.speed, rows.width, rows.bandwidth, rows.mtu,
-    ]  # fmt: skip
-    return _folded(tables, rows, cells)
+    return _texts(tables.rows(RAILS))
 
 
 def letters(tables: Tables, states: Mapping[str, str]) -> tuple[list[str], Texts]:
@@ -80,19 +93,8 @@ def letters(tables: Tables, states: Mapping[str, str]) -> tuple[list[str], Texts
     Letters are packed into numbers by the engine: a text of its own for each of 100,000 nodes is slow to put in order.
     A node has a rule once, so that the sum of its bits is all of them; not every engine has another way to join bits.
     """
-    check = tables.latest("check")
-    frequent = check.group_by("rule").agg(reports=check.count())
-    frequent = frequent.order_by([frequent.reports.desc(), frequent.rule]).limit(RULES).select("rule")
-    rules = sorted(rule for (rule,) in tables.rows(frequent))
-    numbered = frequent.mutate(place=ibis.row_number().over(order_by=frequent.rule))
-    rows = check.inner_join(numbered, "rule")
-    code = rows.state.cases(*((state, at) for at, state in enumerate(states, 1)), else_=0).cast("int64")
-    shifted = code << (rows.place % PACKED * BITS).cast("int32")  # PostgreSQL shifts by no larger number
-    parts = {
-        f"part{at}": (rows.place // PACKED == at).ifelse(shifted, 0).cast("int64").sum()
-        for at in range(-(-len(rules) // PACKED))
-    }
-    packed = tables.rows(rows.group_by("node").agg(**parts)) if parts else []
+    rules = sorted(rule for (rule,) in tables.rows(_RULES))
+    packed = tables.rows(packed_states(len(rules), states)) if rules else []
     alphabet = [" ", *states.values()]
     known: dict[tuple[int, ...], str] = {}
     told = []
@@ -104,18 +106,31 @@ def letters(tables: Tables, states: Mapping[str, str]) -> tuple[list[str], Texts
     return rules, _texts(told)
 
 
+_RULES = query("page", "rules").bind(most=RULES)
+
+
+def packed_states(rules: int, states: Mapping[str, str]) -> Query:
+    """Of each node a number for each PACKED rules."""
+    codes = " ".join(f"WHEN $state_{at} THEN {at}" for at in range(1, len(states) + 1))
+    parts = ", ".join(
+        f"{statement('page', 'part', part=str(at), size=str(PACKED), bits=str(BITS))} AS part_{at}"
+        for at in range(-(-rules // PACKED))
+    )
+    bound = {f"state_{at}": state for at, state in enumerate(states, 1)}
+    return query("page", "states", codes=codes, parts=parts).bind(most=RULES, **bound)
+
+
 def unjudged(tables: Tables) -> Texts:
     """Rows of rule and reason of what could not be judged."""
-    check = tables.latest("check")
-    check = check.filter(check.state == "unknown")
-    return _folded(tables, check, [check.rule, check.reason])
+    return _texts(tables.rows(UNJUDGED))
+
+
+_FIRST_LOOKS, _ERRORS = query("page", "first_looks"), query("page", "errors")
 
 
 def first_looks(tables: Tables) -> list[datetime]:
     """When each node was first seen, as far back as the history goes."""
-    change = tables.history("change")
-    change = change.filter(change["table"] == "host")
-    return [at for _, at in tables.rows(change.group_by("node").agg(first=change.observed_at.min())) if at]
+    return [at for _, at in tables.rows(_FIRST_LOOKS) if at]
 
 
 def findings(tables: Tables, most: int) -> list[Row]:
@@ -124,24 +139,12 @@ def findings(tables: Tables, most: int) -> list[Row]:
     Then the most frequent. `where` holds rows of node and subject. Of the first `most` all texts are told, of the rest
     summary, impact, remedy and evidence are None.
     """
-    finding = tables.latest("finding")
-    parts = ("rule", "severity", "label", "summary", "impact", "remedy", "evidence")
-    alike = finding.mutate(**{name: finding[name].fill_null("") for name in parts})
-    told = alike.group_by(*parts).agg(where=_joined([alike.node, alike.subject]).group_concat(RS), count=alike.count())
-    rank = told.severity.cases(("critical", 0), ("error", 1), ("warning", 2), else_=3)
-    number = ibis.row_number().over(order_by=[rank, told["count"].desc(), *(told[name] for name in parts)])
-    told = told.mutate(number=number)
-    whole = {name: (told.number < most).ifelse(told[name], ibis.null("string")) for name in parts[3:]}
-    chosen = told.mutate(**whole).select("number", *parts, "where")
-    return [row[1:] for row in sorted(tables.rows(chosen), key=lambda row: int(row[0]))]
+    return [row[1:] for row in sorted(tables.rows(FINDINGS.bind(most=most)), key=lambda row: int(row[0]))]
 
 
 def errors(tables: Tables) -> tuple[dict[str, int], set[str]]:
     """Sum of error counters of each node that has some, and the nodes of which any counter was read."""
-    counter = tables.latest("counter")
-    name = counter.name.lower()
-    bad = name.contains("err") | name.contains("discard") | name.contains("link_downed") | name.contains("recovery")
-    rows = tables.rows(counter.group_by("node").agg(count=bad.ifelse(counter.value, 0).sum()))
+    rows = tables.rows(_ERRORS)
     return {node: int(count or 0) for node, count in rows if count}, {node for node, _ in rows}
 
 
@@ -154,34 +157,6 @@ def _unpacked(numbers: tuple[int, ...], place: int, alphabet: list[str]) -> str:
     part, at = divmod(place, PACKED)
     code = numbers[part] >> (at * BITS) & (1 << BITS) - 1
     return alphabet[code] if code < len(alphabet) else " "
-
-
-def _links(tables: Tables) -> ir.Table:
-    link = tables.latest("link")
-    sure = link.quality == "conclusive"
-    return link.select(
-        link_node=link.node,
-        link_id=link.id,
-        speed=link.conclusive_speed_gt_s,
-        width=link.conclusive_width,
-        bandwidth=sure.ifelse(link.bandwidth_gbyte_s, ibis.null("float64")),
-    )
-
-
-def _folded(tables: Tables, rows: ir.Table, cells: Sequence[ir.Value]) -> Texts:
-    """Rows of a node in the order of their text, so that the first cells say it."""
-    return _texts(tables.rows(rows.group_by("node").agg(text=_joined(cells).collect().sort().join(RS))))
-
-
-def _joined(cells: Sequence[ir.Value]) -> ir.StringValue:
-    return ibis.literal(US).join([_cell(each) for each in cells])
-
-
-def _cell(value: ir.Value) -> ir.StringValue:
-    if isinstance(value, ir.StringValue):
-        return value.fill_null("").replace(US, "?").replace(RS, "?")
-    text: ir.StringValue = value.cast("string").fill_null("")
-    return text
 
 
 def _texts(rows: Sequence[Row]) -> Texts:

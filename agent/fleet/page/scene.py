@@ -12,7 +12,7 @@ import msgspec
 
 from agent.model.finding import Evidence
 
-LOOKS = ("critical", "error", "warning", "unknown", "stale", "ok")  # worst first, as the map draws them
+LOOKS = ("critical", "error", "warning", "unknown", "stale", "ok", "nothing_to_check")  # worst first, as on the map
 STATES = {"fail": "f", "unknown": "u", "pass": "p", "not_applicable": "n", "disabled": "d"}  # of a rule; blank: none
 SEVERITY = {"info": 1, "warning": 2, "error": 3, "critical": 4}
 
@@ -158,7 +158,7 @@ def look(verdict: str, stale: bool) -> str:
         return verdict
     if stale:
         return "stale"
-    return "ok" if verdict == "ok" else "unknown"
+    return verdict if verdict in ("ok", "nothing_to_check") else "unknown"
 
 
 def looks(nodes: Nodes) -> list[str]:
@@ -170,7 +170,8 @@ def worst_first(nodes: Nodes) -> list[int]:
     """All nodes that something is wrong with, is not judged or is old: the worst first."""
     shown = looks(nodes)
     ranks = [_rank(nodes, at, shown[at]) for at in range(len(shown))]
-    return sorted((at for at, each in enumerate(shown) if each != "ok"), key=lambda at: (ranks[at], at))
+    listed = [at for at, each in enumerate(shown) if each not in ("ok", "nothing_to_check")]
+    return sorted(listed, key=lambda at: (ranks[at], at))
 
 
 def counted(values: Iterable[str]) -> dict[str, int]:

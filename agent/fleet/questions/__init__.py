@@ -1,1 +1,1 @@
-"""What a fleet is asked, a file a question: Ibis expressions over the tables, and the answer as plain data."""
+"""Questions to a fleet, one module each: the SQL of agent/fleet/queries, bound, and the answer as plain data."""

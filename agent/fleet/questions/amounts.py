@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from agent.fleet.engines.engine import Asked, Tables
-from agent.fleet.engines.query import Choice, Query, Row, Source
+from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import Pending, Row, lookup, query, statement
 from agent.fleet.questions.classes import CLASS
 from agent.fleet.questions.odd import Group, Odd
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.usual import Usual, counted, median, spread, usual
+from agent.fleet.table import INT, TEXT
 from agent.fleet.tables import LONGEST_SECONDS
-
-if TYPE_CHECKING:
-    from ibis.expr import types as ir
 
 _STEP = 0.05  # seconds: probes' durations are counted in steps
 _SLOWER_BY = 2.0  # seconds
@@ -25,42 +22,16 @@ _LESS_MIB = 4096  # firmware and crash kernels take some
 _LESS_SHARE = 0.02
 
 
-def _memory(tables: Source) -> ir.Table:
-    """How many nodes of a class have how much."""
-    host = tables.latest("host")
-    return host.group_by([CLASS, "memory_mib"]).agg(count=host.count())
+_TIMED = {"longest_seconds": LONGEST_SECONDS, "step_seconds": _STEP}
+_STEPS = statement("outliers", "step")
+MEMORY = query("outliers", "memory_counts")
+PROBES = query("outliers", "probe_counts", step=_STEPS).bind(**_TIMED)
+NODES = lookup({CLASS: TEXT, "memory_mib": INT}, "outliers", "memory_nodes")
+_ENDED = {CLASS: TEXT, "name": TEXT, "status": TEXT, "step": INT}
+ENDS = lookup(_ENDED, "outliers", "probe_nodes", step=_STEPS).bind(**_TIMED)
 
 
-def _probes(tables: Source) -> ir.Table:
-    """How probes ended in a class, and how long they took, in steps."""
-    steps = _steps(tables)
-    return steps.group_by(_PROBE).agg(count=steps.count())
-
-
-def _steps(tables: Source) -> ir.Table:
-    """With the duration in steps; one that cannot be right has none, as it would be no number of an engine's."""
-    probe = tables.latest("probe")
-    seconds = probe.duration_seconds
-    sane = seconds.between(0.0, LONGEST_SECONDS)
-    return probe.mutate(step=sane.ifelse((seconds / _STEP).floor(), None).cast("int64"))
-
-
-_PROBE = (CLASS, "name", "status", "step")
-MEMORY = Query("outliers: memory", _memory)
-PROBES = Query("outliers: probes", _probes)
-NODES = Choice(
-    "outliers: memory of nodes",
-    (CLASS, "memory_mib"),
-    lambda tables, those: those(tables.latest("host")).select("node", CLASS, "memory_mib"),
-)
-ENDS = Choice(
-    "outliers: probes of nodes",
-    _PROBE,
-    lambda tables, those: those(_steps(tables)).select("node", CLASS, "name", "status", "duration_seconds"),
-)
-
-
-def memory(tables: Tables, begun: Asked, classes: dict[str, int], options: Options) -> Iterator[Odd]:
+def memory(tables: Tables, begun: Pending, classes: dict[str, int], options: Options) -> Iterator[Odd]:
     """Nodes with clearly less or more memory than the median of their class."""
     sums: dict[str, list[tuple[float, int]]] = {}
     for name, mib, count in begun():
@@ -83,7 +54,7 @@ def memory(tables: Tables, begun: Asked, classes: dict[str, int], options: Optio
         for mib, _ in sums[name]
         if mib is not None and abs(mib - middle) > off
     ]
-    for node, name, mib in tables.chosen(NODES, far):
+    for node, name, mib in tables.fetch_by_keys(NODES, far):
         middle, _, normal = ordinary[name]
         group = Group("memory", "memory", name, None, "node")
         yield Odd(
@@ -91,7 +62,7 @@ def memory(tables: Tables, begun: Asked, classes: dict[str, int], options: Optio
         )
 
 
-def probes(tables: Tables, begun: Asked, classes: dict[str, int], options: Options) -> Iterator[Odd]:
+def probes(tables: Tables, begun: Pending, classes: dict[str, int], options: Options) -> Iterator[Odd]:
     """Nodes where a probe failed that serves nearly everywhere in their class, or takes far longer than the median."""
     rows = [row for row in begun() if row[0] in classes]
     yield from _failed(tables, rows, options)
@@ -109,7 +80,7 @@ def _failed(tables: Tables, rows: list[Row], options: Options) -> Iterator[Odd]:
         if normal is not None and normal.value in _SERVED and normal.has < normal.of:
             expected[key] = normal
     failed = [row[:-1] for row in rows if row[:2] in expected and row[2] is not None and row[2] not in _SERVED]
-    for node, name, what, status, _ in tables.chosen(ENDS, failed):
+    for node, name, what, status, _ in tables.fetch_by_keys(ENDS, failed):
         group = Group("probe-status", "end of a probe", name, what, "node")
         yield Odd(group, expected[name, what], status, expected[name, what].value, node, None)
 
@@ -121,7 +92,7 @@ def _slow(tables: Tables, rows: list[Row], options: Options) -> Iterator[Odd]:
         row[:-1] for row in rows if row[:2] in limits and row[3] is not None and row[3] * _STEP > limits[row[:2]][0]
     ]
     far: dict[tuple[str, str], list[tuple[str, float]]] = {}
-    for node, name, what, _, seconds in tables.chosen(ENDS, late):
+    for node, name, what, _, seconds in tables.fetch_by_keys(ENDS, late):
         if seconds > limits[name, what][0] + _STEP:
             far.setdefault((name, what), []).append((node, seconds))
     for (name, what), found in far.items():

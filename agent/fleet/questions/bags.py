@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from agent.fleet.cmdline import OWN, PATTERN
-from agent.fleet.engines.engine import Asked, Tables
-from agent.fleet.engines.query import Choice, Query, Source, Those
+from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import LookupQuery, Pending, Query, lookup, query, quote, statement
 from agent.fleet.questions.classes import CLASS
 from agent.fleet.questions.odd import Group, Odd
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.usual import Usual, usual
-
-if TYPE_CHECKING:
-    from ibis.expr import types as ir
+from agent.fleet.table import TEXT
 
 ABSENT = "(absent)"
 
@@ -53,37 +50,38 @@ def words(text: str, own: frozenset[str] = frozenset()) -> dict[str, str]:
     return found
 
 
-def bags(tables: Tables, begun: list[Asked], classes: dict[str, int], options: Options) -> Iterator[Odd]:
+def bags(tables: Tables, begun: list[Pending], classes: dict[str, int], options: Options) -> Iterator[Odd]:
     """Words that nearly all nodes of a class have and some have not, and the other way round."""
     for bag, choice, counts in zip(BAGS, NODES, begun, strict=True):
         yield from _odd(tables, bag, choice, counts, classes, options)
 
 
-def _known(tables: Source, bag: Bag) -> ir.Table:
-    """The text of every node, and what of it is compared."""
-    host = tables.latest("host")
-    text = host[bag.column]
-    if bag.common:  # each node's own words would make every text another
-        text = host[bag.common].coalesce(text.re_replace(PATTERN, " "))
-    return host.select("node", CLASS, whole=host[bag.column], text=text).filter(lambda t: t.text.notnull())
+def _compared(bag: Bag) -> str:
+    return statement("outliers", "common_command_line") if bag.common else quote(bag.column)
 
 
-def _counts(tables: Source, bag: Bag) -> ir.Table:
-    known = _known(tables, bag)
-    return known.group_by([CLASS, "text"]).agg(count=known.count())
+def _parameters(bag: Bag) -> dict[str, str]:
+    return {"own_words": PATTERN} if bag.common else {}
 
 
-def _nodes(tables: Source, those: Those, bag: Bag) -> ir.Table:
-    return those(_known(tables, bag)).select("node", CLASS, "whole")
+def _counts(bag: Bag) -> Query:
+    """How often each text occurs in each class."""
+    return query("outliers", "text_counts", compared=_compared(bag)).bind(**_parameters(bag))
 
 
-# how often each text occurs in each class, for each of BAGS; and the nodes that have some
-COUNTS = [Query(f"outliers: {bag.key}", partial(_counts, bag=bag)) for bag in BAGS]
-NODES = [Choice(f"outliers: {bag.key} of nodes", (CLASS, "text"), partial(_nodes, bag=bag)) for bag in BAGS]
+def _nodes(bag: Bag) -> LookupQuery:
+    """The nodes that have some of these texts."""
+    keys = {CLASS: TEXT, "compared": TEXT}
+    nodes = lookup(keys, "outliers", "text_nodes", column=quote(bag.column), compared=_compared(bag))
+    return nodes.bind(**_parameters(bag))
+
+
+COUNTS = [_counts(bag) for bag in BAGS]
+NODES = [_nodes(bag) for bag in BAGS]
 
 
 def _odd(
-    tables: Tables, bag: Bag, choice: Choice, counts: Asked, classes: dict[str, int], options: Options
+    tables: Tables, bag: Bag, choice: LookupQuery, counts: Pending, classes: dict[str, int], options: Options
 ) -> Iterator[Odd]:
     texts: dict[str, dict[str, int]] = {}
     for name, each, count in counts():
@@ -95,7 +93,7 @@ def _odd(
         parsed = {each: words(each, bag.own) for each in often}
         expected[name] = _expected(parsed, often, bag, options)
         asked += [(name, each) for each, found in parsed.items() if any(_differing(found, expected[name], bag))]
-    for node, name, whole in tables.chosen(choice, asked):
+    for node, name, whole in tables.fetch_by_keys(choice, asked):
         for word, has, should, normal in _differing(words(whole, bag.own), expected[name], bag):
             yield Odd(Group(bag.key, bag.what, name, word, "node"), normal, has, should, node, None)
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import Choice, Query, Row, Source, Those
+from agent.fleet.engines.query import Row, key_types, lookup, query
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.classes import CLASS, SIZES, sizes
+from agent.fleet.questions.newest import stale_nodes
 from agent.fleet.questions.odd import LABELS
 from agent.fleet.questions.options import ORDINARY, Options
 from agent.model.finding import SEVERITIES
-
-if TYPE_CHECKING:
-    from ibis.expr import types as ir
 
 _WHOLE = 0.5  # share of a class from which on a finding is a matter of the class
 _NAMED = 50  # nodes of such a class that are named as not having it
@@ -39,6 +37,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     findings: int
     hosts: str = ""  # folded; empty for a matter of the class
+    stale: str = ""  # those of them without a recent report, folded
     labels: list[str] = []  # of the subjects; empty: too many
     classes: list[Share] = []
     summary: str | None = None  # of one of them
@@ -60,56 +59,33 @@ class _Group(msgspec.Struct):
 
 def findings(tables: Tables, options: Options = ORDINARY) -> Findings:
     """All findings of the latest reports, grouped by rule and severity."""
-    of = sizes(tables.begun(SIZES))
+    of = sizes(tables.submit(SIZES))
     whole: dict[tuple[str, str], list[Any]] = {}
     single: dict[tuple[str, str], list[Any]] = {}
-    for row in tables.begun(COUNTS)():
+    for row in tables.rows(COUNTS):
         rule, severity, name, nodes = row[:4]
         size = of.get(name, 0)
         target = whole if size >= options.fewest and nodes > _WHOLE * size else single
         target.setdefault((rule, severity), []).append(row)
     lacking = _lacking(tables, whole, of)
     found = [_of_class(rule, severity, rows, of, lacking) for (rule, severity), rows in whole.items()]
-    groups = _hosts(tables, single)
+    groups, stale = _hosts(tables, single), stale_nodes(tables, options)
     for key, rows in single.items():
-        found.append(_of_nodes(key, rows, groups[key], of))
+        found.append(_of_nodes(key, rows, groups[key], of, stale))
     return Findings(findings=sorted(found, key=_rank), nodes=sum(of.values()))
 
 
-def _counts(tables: Source) -> ir.Table:
-    finding = tables.latest("finding")
-    return finding.group_by(["rule", "severity", CLASS]).agg(
-        nodes=finding.node.nunique(),
-        findings=finding.count(),
-        summary=finding.summary.min(),
-        remedy=finding.remedy.min(),
-    )
-
-
-COUNTS = Query("findings", _counts)
-NODES = Choice(
-    "findings of nodes",
-    ("rule", "severity", CLASS),
-    lambda tables, those: those(tables.latest("finding")).select("rule", "severity", "node", "label"),
-)
-
-
-def _without(tables: Source, those: Those) -> ir.Table:
-    """Nodes of a class that do not have what others of it have."""
-    group = ["rule", "severity", CLASS]
-    having = those(tables.latest("finding")).select(*group, "node").distinct()
-    whole = having.select(*group).distinct().inner_join(tables.latest("host").select(CLASS, "node"), CLASS)
-    return whole.anti_join(having, [*group, "node"]).select(*group, "node")
-
-
-WITHOUT = Choice("findings, nodes without", ("rule", "severity", CLASS), _without)
+_GROUP = key_types("finding", ("rule", "severity", CLASS))
+COUNTS = query("findings", "counts")
+NODES = lookup(_GROUP, "findings", "nodes")
+WITHOUT = lookup(_GROUP, "findings", "nodes_without")
 
 
 def _lacking(tables: Tables, whole: dict[tuple[str, str], list[Any]], of: dict[str, int]) -> dict[Row, list[str]]:
     """Rule, severity and class -> nodes of the class that do not have it, where these are few."""
     few = [row[:3] for rows in whole.values() for row in rows if 0 < of[row[2]] - row[3] <= _NAMED]
     found: dict[Row, list[str]] = {}
-    for rule, severity, name, node in tables.chosen(WITHOUT, few):
+    for rule, severity, name, node in tables.fetch_by_keys(WITHOUT, few):
         found.setdefault((rule, severity, name), []).append(node)
     return found
 
@@ -131,7 +107,7 @@ def _of_class(rule: str, severity: str, rows: list[Any], of: dict[str, int], lac
     )
 
 
-def _of_nodes(key: tuple[str, str], rows: list[Any], group: _Group, of: dict[str, int]) -> Found:
+def _of_nodes(key: tuple[str, str], rows: list[Any], group: _Group, of: dict[str, int], stale: set[str]) -> Found:
     shares = [
         Share(hardware_class=name or "(not known)", nodes=nodes, of=of.get(name, nodes))
         for _, _, name, nodes, *_ in sorted(rows, key=lambda row: (-row[3], str(row[2])))
@@ -143,6 +119,7 @@ def _of_nodes(key: tuple[str, str], rows: list[Any], group: _Group, of: dict[str
         nodes=len(group.hosts),
         findings=group.findings,
         hosts=fold(group.hosts),
+        stale=fold(group.hosts & stale),
         labels=sorted(group.labels) if len(group.labels) <= LABELS else [],
         classes=shares,
         summary=min((row[5] for row in rows if row[5]), default=None),
@@ -154,7 +131,7 @@ def _hosts(tables: Tables, single: dict[tuple[str, str], list[Any]]) -> dict[tup
     """Who has what is no matter of a class."""
     groups = {key: _Group(set(), set()) for key in single}
     asked = [(rule, severity, row[2]) for (rule, severity), rows in sorted(single.items()) for row in rows]
-    for rule, severity, node, label in tables.chosen(NODES, asked):
+    for rule, severity, node, label in tables.fetch_by_keys(NODES, asked):
         group = groups[rule, severity]
         group.hosts.add(node)
         group.findings += 1

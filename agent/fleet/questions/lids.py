@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from agent.fleet.engines.engine import Asked, Tables
-from agent.fleet.engines.query import Choice, Query, Row, Source, Those
-from agent.fleet.questions.classes import CLASS, CLUSTERS
+from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import LookupQuery, Pending, Query, Row, identifiers, lookup, matching, query, statement
+from agent.fleet.questions.classes import CLASS
+from agent.fleet.table import INT, TEXT
 
-if TYPE_CHECKING:
-    from ibis.expr import types as ir
-
-_UNICAST = 0xC000  # from here on: multicast and the permissive LID
 _FEW = 0.2  # share of ports whose LID is twice, above which these are several subnets
 _SURE = 100  # ports from which on a smaller share is asked for
 _FEW_OF_MANY = 0.02
@@ -27,16 +23,16 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
 Shared = tuple[str, int, list[tuple[str, str | None]]]  # in words which subnet, LID, its ports
 
 
-def lids(tables: Tables, begun: Asked) -> tuple[list[Shared], list[str]]:
+def lids(tables: Tables, begun: Pending) -> tuple[list[Shared], list[str]]:
     """LIDs that ports of several nodes have, and what could not be judged. `begun`: of the query SUBNETS."""
     unclear: list[dict[str, Any]] | None = None  # subnets that turned out to be several; None: all
     found: list[Shared] = []
     for level, asked in zip(_LEVELS, ASKED, strict=True):
-        rows = _of(level, (begun if unclear is None else tables.begun(asked.sums))(), unclear)
+        rows = _of(level, begun() if unclear is None else tables.rows(asked.sums), unclear)
         if any(_is_several(*counts) for _, counts, _ in rows):  # perhaps of ports that one node has
-            rows = _of(level, tables.begun(asked.exact)(), unclear)
+            rows = _of(level, tables.rows(asked.exact), unclear)
         clear = [(*key, lid) for key, counts, same in rows if not _is_several(*counts) for lid in same]
-        found += _shared(level, tables.chosen(asked.ports, clear))
+        found += _shared(level, tables.fetch_by_keys(asked.ports, clear))
         unclear = [dict(zip(level, key, strict=True)) for key, counts, _ in rows if _is_several(*counts)]
         if not unclear:
             return found, []
@@ -52,7 +48,7 @@ def _of(
 ) -> list[tuple[Row, tuple[int, int], list[int]]]:
     """Of subnets within those: their key, their ports and how many of them have a LID twice, and these LIDs."""
     found = []
-    for *key, total, twice, same in rows:
+    for *key, total, twice, same in sorted(rows, key=str):  # notes are in this order
         named = dict(zip(level, key, strict=True))
         if wide is None or any(each.items() <= named.items() for each in wide):
             found.append((tuple(key), (total, twice), same or []))
@@ -64,51 +60,22 @@ def _is_several(total: int, twice: int) -> bool:
     return twice > (_FEW_OF_MANY if total > _SURE else _FEW) * total and twice > 2
 
 
-def _ports(tables: Source) -> ir.Table:
-    port = tables.latest("port")
-    # a virtual function has the LID of its physical one, which another guest may have, too; what a board has within
-    # itself (auxiliary) is no part of the fabric
-    used = port.filter(
-        (port.link_layer == "InfiniBand") & (port.lid > 0) & (port.lid < _UNICAST) & (port.sm_lid > 0),
-        ~port.virtual_function.fill_null(False) & (port.role.fill_null("") != "auxiliary"),
-    )
-    return used.left_join(CLUSTERS.make(tables), "node").drop("node_right")
-
-
-def _sums(tables: Source, level: tuple[str, ...], exact: bool) -> ir.Table:
-    """Of every subnet: its ports, those whose LID is there twice (`exact`: on several nodes), and these LIDs."""
-    ports = _ports(tables)
-    by_lid = ports.group_by([*level, "lid"])
-    if exact:
-        same = by_lid.agg(ports=ports.count(), low=ports.node.min(), high=ports.node.max())
-        twice = same.low < same.high
-    else:
-        same = by_lid.agg(ports=ports.count())
-        twice = same.ports > 1
-    return same.group_by(level).agg(
-        ports=same.ports.sum(), twice=twice.ifelse(same.ports, 0).sum(), lids=same.lid.collect(where=twice)
-    )
-
-
-def _held(tables: Source, those: Those, level: tuple[str, ...]) -> ir.Table:
-    return those(_ports(tables)).select([*level, "lid", "node", "label"])
-
-
 class _Asked(NamedTuple):
     """Queries of a level."""
 
     sums: Query
     exact: Query  # twice as dear
-    ports: Choice
+    ports: LookupQuery
 
 
 def _asked(level: tuple[str, ...]) -> _Asked:
-    name = f"lids: {' '.join(level)}"
-    return _Asked(
-        Query(name, partial(_sums, level=level, exact=False)),
-        Query(f"{name}, exact", partial(_sums, level=level, exact=True)),
-        Choice(f"{name}, ports", (*level, "lid"), partial(_held, level=level)),
+    keys = {name: INT if name in ("sm_lid", "rail", "lid") else TEXT for name in (*level, "lid")}
+    parts = {"infiniband_ports": statement("duplicates", "infiniband_ports"), "level": identifiers(level, "thing")}
+    quick, exact = (
+        query("duplicates", "subnets", shared=statement("duplicates", shared), **parts)
+        for shared in ("on_several_ports", "on_several_nodes")
     )
+    return _Asked(quick, exact, lookup(keys, "duplicates", "ports_of_lids", matching=matching(keys), **parts))
 
 
 ASKED = [_asked(level) for level in _LEVELS]

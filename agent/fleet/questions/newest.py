@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import Query, Source
+from agent.fleet.engines.query import query
+from agent.fleet.questions.options import Options
 
-if TYPE_CHECKING:
-    from ibis.expr import types as ir
-
-
-def _newest(tables: Source) -> ir.Table:
-    host = tables.latest("host")
-    return host.aggregate(nodes=host.count(), newest=host.observed_at.max())
-
-
-NEWEST = Query("newest", _newest)
+NEWEST = query("fleet", "newest")
+STALE = query("fleet", "stale_nodes")
 
 
 def of_dataset(tables: Tables, of_these: datetime | None) -> datetime | None:
     """Its time, UTC without a zone. `of_these`: the same of the nodes that are asked about, known already."""
     if tables.whole is tables:
         return of_these
-    ((_, newest),) = tables.whole.begun(NEWEST)()
+    ((_, newest),) = tables.whole.rows(NEWEST)
     found: datetime | None = newest
     return found
 
@@ -35,3 +27,12 @@ def earlier(moment: datetime, by: timedelta) -> datetime:
         return moment - by
     except OverflowError:
         return datetime.min  # noqa: DTZ901  # times of a dataset have no zone
+
+
+def stale_nodes(tables: Tables, options: Options) -> set[str]:
+    """Nodes whose report is older than the newest of the dataset by more than the options allow."""
+    ((_, newest),) = tables.whole.rows(NEWEST)
+    if newest is None:
+        return set()
+    moment = earlier(newest, timedelta(seconds=options.stale_after_seconds))
+    return {node for (node,) in tables.rows(STALE.bind(moment=moment))}

@@ -70,6 +70,7 @@ class Outlier(msgspec.Struct, frozen=True, kw_only=True):
     labels: list[str] = []  # of the things; empty: too many, or the node itself
     by: str | None = None  # how far it is away, where that is a number
     also: list[str] = []  # what else differs on the same nodes because of it
+    stale: str = ""  # those of them without a recent report, folded
 
 
 class Mixed(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,19 +85,33 @@ class Mixed(msgspec.Struct, frozen=True, kw_only=True):
     of: int
 
 
-def folded(odds: Iterable[Odd]) -> list[Outlier]:
+def folded(odds: Iterable[Odd], stale: frozenset[str] = frozenset()) -> list[Outlier]:
     """Answers, most nodes last: a single cable is easier to overlook than a roll-out."""
     alike: dict[tuple[str, str, str, str, str | None], list[Odd]] = {}
     for odd in odds:
         alike.setdefault((odd.group.key, odd.group.hardware_class, odd.value, odd.expected, odd.by), []).append(odd)
-    found = [_outlier(each) for each in alike.values()]
-    hosts = {id(outlier): {odd.node for odd in each} for outlier, each in zip(found, alike.values(), strict=True)}
+    parts = [part for same in alike.values() for part in _by_rails(same)]
+    found = [_outlier(each, stale) for each in parts]
+    hosts = {id(outlier): {odd.node for odd in each} for outlier, each in zip(found, parts, strict=True)}
     return sorted(
         _absorbed(found, hosts), key=lambda each: (each.hardware_class, each.nodes, each.attribute, each.hosts)
     )
 
 
-def _outlier(odds: list[Odd]) -> Outlier:
+def _by_rails(odds: list[Odd]) -> list[list[Odd]]:
+    """Nodes of which the same rails are odd: rail 9 of sixteen nodes is another matter than rail 5 of one."""
+    if odds[0].group.one != "rail":
+        return [odds]
+    rails: dict[str, set[str | None]] = {}
+    for odd in odds:
+        rails.setdefault(odd.node, set()).add(odd.group.place)
+    parts: dict[frozenset[str | None], list[Odd]] = {}
+    for odd in odds:
+        parts.setdefault(frozenset(rails[odd.node]), []).append(odd)
+    return list(parts.values())
+
+
+def _outlier(odds: list[Odd], stale: frozenset[str]) -> Outlier:
     first = odds[0]
     groups = {odd.group.place: odd.usual for odd in odds}
     nodes = {odd.node for odd in odds}
@@ -116,6 +131,7 @@ def _outlier(odds: list[Odd]) -> Outlier:
         things=len(odds),
         labels=labels if len(labels) <= LABELS else [],
         by=first.by,
+        stale=fold(nodes & stale),
     )
 
 
@@ -135,6 +151,7 @@ def _absorbed(found: list[Outlier], hosts: dict[int, set[str]]) -> list[Outlier]
         while id(cause) in because:  # what it follows from may follow from something itself
             cause = because[id(cause)]
         if cause is not each:
-            also.setdefault(id(cause), []).append(f"{each.what} {each.value}, usually {each.usual}")
+            where = "" if hosts[id(each)] == hosts[id(cause)] else f" on {each.hosts}"
+            also.setdefault(id(cause), []).append(f"{each.what} {each.value}, usually {each.usual}{where}")
     kept = [each for each in found if id(each) not in because]
     return [msgspec.structs.replace(each, also=also[id(each)]) if id(each) in also else each for each in kept]

@@ -17,6 +17,7 @@ from agent.fleet.questions.amounts import MEMORY, PROBES, memory, probes
 from agent.fleet.questions.attributes import Attribute
 from agent.fleet.questions.bags import COUNTS, bags
 from agent.fleet.questions.classes import CLASS, SIZES, sizes
+from agent.fleet.questions.newest import stale_nodes
 from agent.fleet.questions.odd import Group, Mixed, Odd, Outlier, folded
 from agent.fleet.questions.options import ORDINARY, Options
 from agent.fleet.questions.parts import PARTS, Part
@@ -40,8 +41,8 @@ class Outliers(msgspec.Struct, frozen=True, kw_only=True):
 
 def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     """Nodes that differ from a clear majority of their hardware class."""
-    first, begun = tables.begun(SIZES), [tables.begun(part.counts) for part in PARTS]
-    words, sums, times = [tables.begun(each) for each in COUNTS], tables.begun(MEMORY), tables.begun(PROBES)
+    first, begun = tables.submit(SIZES), [tables.submit(part.counts) for part in PARTS]
+    words, sums, times = [tables.submit(each) for each in COUNTS], tables.submit(MEMORY), tables.submit(PROBES)
     classes = sizes(first)
     enough = {name: count for name, count in classes.items() if count >= options.fewest}
     odds: list[Odd] = []
@@ -60,7 +61,7 @@ def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     odds += memory(tables, sums, enough, options)
     odds += probes(tables, times, enough, options)
     return Outliers(
-        outliers=folded(odds),
+        outliers=folded(odds, frozenset(stale_nodes(tables, options))),
         mixed=[_mixed(name, each) for (_, name), each in sorted(mixed.items())],
         compared_nodes=sum(enough.values()),
         classes=enough,
@@ -91,7 +92,7 @@ def _few_nodes(tables: Tables, part: Part, counts: _Groups, options: Options) ->
             unsure.setdefault(attribute.place, {})[(name, place) if attribute.place else (name,)] = None
     few = set()
     for column, groups in unsure.items():
-        for row in tables.chosen(part.nodes[column], groups):
+        for row in tables.fetch_by_keys(part.nodes[column], groups):
             if row[-1] < options.fewest:
                 few.add((row[0], column, row[1] if column else None))
     return few
@@ -114,7 +115,7 @@ def _found(
     for (attribute, name, _), each in expected.items():
         elsewhere.setdefault((attribute, name), set()).update(each.values)
     odd = [row[:-1] for row in rows if any(_differing(part, row, expected))]
-    for node, label, *row in tables.chosen(part.things, odd):
+    for node, label, *row in tables.fetch_by_keys(part.things, odd):
         for attribute, place, value, normal in _differing(part, row, expected):
             if attribute.rails and node in shifted and value in elsewhere[attribute, row[0]]:
                 continue
@@ -136,8 +137,25 @@ def _differing(
 def _odd(a: Attribute, name: str, place: Any, normal: Usual, value: Any, node: str, label: str | None) -> Odd:
     where = None if place is None else f"rail {place}" if a.rails else str(place)
     group = Group(a.key, a.what, name, where, a.one)
+    if a.column == "dscp_prio" and len(normal.values) == 1:
+        return Odd(group, normal, *map_difference(value, normal.value), node, label)
     expected = " or ".join(shown(a, each) for each in normal.values)
     return Odd(group, normal, shown(a, value), expected, node, label, _by(value, normal.value))
+
+
+def map_difference(value: str, normal: str) -> tuple[str, str]:
+    """The entries in which two maps differ, of each.
+
+    >>> map_difference("24:3 26:0 46:5", "24:3 26:3 48:6")
+    ('26:0 46:5 48:none', '26:3 46:none 48:6')
+    """
+    maps = [dict(word.split(":", 1) for word in text.split()) for text in (value, normal)]
+    keys = [key for key in {**maps[0], **maps[1]} if maps[0].get(key) != maps[1].get(key)]
+    has, expected = (
+        " ".join(f"{key}:{entries.get(key, 'none')}" for key in sorted(keys, key=lambda key: (len(key), key)))
+        for entries in maps
+    )
+    return has, expected
 
 
 def _mixed(name: str, groups: list[tuple[Attribute, Any, dict[Any, int]]]) -> Mixed:

@@ -5,25 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from agent.fleet.engines.engine import Asked, Tables
-from agent.fleet.engines.query import Choice, Query, Row, Source, Those
+from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import Pending, Row, lookup, query
 from agent.fleet.hostlist import fold
-from agent.fleet.questions.classes import CLASS
 from agent.fleet.questions.newest import earlier, of_dataset
 from agent.fleet.questions.options import ORDINARY, Options
+from agent.fleet.table import INT, TEXT
+from agent.model.finding import VERDICTS
 
-if TYPE_CHECKING:
-    from ibis.expr import types as ir
-
-VERDICTS = ("critical", "error", "warning", "unknown", "ok")  # worst first
 REASONS = 3  # of a rule that could not be judged
 WORST = 10
 _NO_CLASS, _NO_REASON = "(not known)", "no reason told"
-_WORST = ["node", CLASS, "verdict", "critical", "error", "warning", "observed_at"]
 
 
 class ClassLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +74,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 def summary(tables: Tables, options: Options = ORDINARY) -> Summary:
     """Verdicts by class, coverage by rule, the worst nodes."""
-    begun, states, bad = (tables.begun(query) for query in (HOURS, STATES, BAD))
+    begun, states, bad = (tables.submit(query) for query in (HOURS, STATES, BAD))
     hours = begun()
     if not hours:
         return Summary(nodes=0, stale_after_seconds=options.stale_after_seconds)
@@ -88,7 +83,7 @@ def summary(tables: Tables, options: Options = ORDINARY) -> Summary:
     oldest = min(row[-1] for row in hours)
     cut = earlier(newest, timedelta(seconds=options.stale_after_seconds))
     old = list(dict.fromkeys((row[2],) for row in hours if row[-1] < cut))
-    stale = [row[:3] for row in tables.chosen(OLD, old) if row[-1] < cut]
+    stale = [row[:3] for row in tables.fetch_by_keys(OLD, old) if row[-1] < cut]
     classes, worst = _classes(hours, stale), _worst(bad, cut)
     return Summary(
         nodes=sum(each.nodes for each in classes),
@@ -101,7 +96,7 @@ def summary(tables: Tables, options: Options = ORDINARY) -> Summary:
         classes=classes,
         coverage=_coverage(
             states(),
-            tables.chosen(OLD_STATES, [(node,) for node, _, _ in stale]),
+            tables.fetch_by_keys(OLD_STATES, [(node,) for node, _, _ in stale]),
             sum(each.nodes - each.stale for each in classes),
         ),
         worst=worst[:WORST],
@@ -167,40 +162,10 @@ def _frequent(reasons: dict[str, int]) -> list[tuple[str, int]]:
     return sorted(told, key=lambda row: (-row[1], row[0]))[:REASONS]
 
 
-def _hosts(tables: Source) -> ir.Table:
-    """With the hour in which they were looked at: hours are counted, and few of them are old."""
-    host = tables.latest("host")
-    return host.mutate(hour=host.observed_at.epoch_seconds() // 3600)
-
-
-def _hours(tables: Source) -> ir.Table:
-    host = _hosts(tables)
-    seen = host.observed_at
-    return host.group_by([CLASS, "verdict", "hour"]).agg(nodes=host.count(), newest=seen.max(), oldest=seen.min())
-
-
-def _bad(tables: Source) -> ir.Table:
-    host = tables.latest("host")
-    return host.filter(host.verdict.isin(["critical", "error", "warning"])).select(_WORST)
-
-
-def _all(table: ir.Table) -> ir.Table:
-    return table
-
-
-def _states(tables: Source, those: Those = _all) -> ir.Table:
-    check = those(tables.latest("check"))
-    return check.group_by(["rule", "state", "reason"]).agg(nodes=check.count())
-
-
-HOURS, BAD = Query("summary: hours", _hours), Query("summary: worst", _bad)
-STATES = Query("summary: states", _states)
-OLD = Choice(
-    "summary: nodes of hours",
-    ("hour",),
-    lambda tables, those: those(_hosts(tables)).select("node", CLASS, "verdict", "observed_at"),
-)
-OLD_STATES = Choice("summary: states of nodes", ("node",), _states)
+HOURS, BAD = query("summary", "hours"), query("summary", "nodes_with_findings")
+STATES = query("summary", "rule_states")
+OLD = lookup({"hour": INT}, "summary", "nodes_of_hours")
+OLD_STATES = lookup({"node": TEXT}, "summary", "rule_states_of_nodes")
 
 
 def _by_state(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
@@ -220,7 +185,7 @@ def _by_rule(rows: Iterable[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
     return found
 
 
-def _worst(bad: Asked, cut: datetime) -> list[Worst]:
+def _worst(bad: Pending, cut: datetime) -> list[Worst]:
     found = [
         Worst(
             node=node,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import groupby
 
 from agent.fleet.questions.drift import Change, Drift
-from agent.fleet.questions.subjects import GONE, NEW
+from agent.fleet.questions.subjects import GONE, MOVED, NEW
 from agent.fleet.words.pieces import count, hosts, number, told
-from agent.outputs.text.lines import BLANK, Line, heading, line, paragraph
+from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
 _TITLES = {"host": "Hosts", "finding": "Findings", "NIC": "NICs", "GPU": "GPUs", "IP address": "IP addresses"}
 _BAGS = {"cmdline": "kernel command line", "settings": "NCCL settings", "services": "services"}
@@ -17,7 +17,7 @@ def page(found: Drift, width: int = 80) -> list[Line]:
     """The whole answer."""
     compared = f"{count(found.compared_nodes, 'node')} compared since {found.since}"
     first = f"{compared}, newest report {found.newest}" if found.newest else compared
-    lines = paragraph(first, width, "  ", first="")
+    lines = wrap_paragraph(first, width, "  ", first="")
     for title, hosts_, nodes in (
         ("another machine by the same name", found.replaced, None),
         ("installed anew (another machine-id)", found.reinstalled, None),
@@ -27,11 +27,13 @@ def page(found: Drift, width: int = 80) -> list[Line]:
         if hosts_:
             lines += told(f"{title}: {hosts(hosts_, nodes or 0) if nodes else hosts_}", width)
     if not found.compared_nodes:
-        lines += paragraph("no node has a report of then and one of now: nothing is compared", width, "  ", first="")
+        lines += wrap_paragraph(
+            "no node has a report of then and one of now: nothing is compared", width, "  ", first=""
+        )
     elif not found.changes:
-        lines.append(line(("nothing changed", "ok")))
+        lines.append(make_line(("nothing changed", "ok")))
     for subject, changes in groupby(found.changes, lambda change: change.subject):
-        lines += [BLANK, heading(_TITLES.get(subject, f"{subject}s"))]
+        lines += [BLANK, make_heading(_TITLES.get(subject, f"{subject}s"))]
         for each in changes:
             lines += told(sentence(each), width)
     return lines
@@ -43,6 +45,8 @@ def sentence(change: Change) -> str:
     if change.subject == "finding":
         times = f" on {number(change.things)} subjects" if change.things > change.nodes else ""
         return f"{who}: {', '.join(change.labels)} {change.what}{times}  [{_when(change)}]"
+    if change.what == MOVED:
+        return f"{', '.join(change.labels)}: moved from {change.old} to {change.new}  [{_when(change)}]"
     labels = f" ({', '.join(change.labels)})" if change.labels else ""
     many = f" on {count(change.things, change.subject)}" if change.things > 1 and change.subject != "host" else ""
     return f"{who}: {_what(change)}{many}{labels}  [{_when(change)}]"

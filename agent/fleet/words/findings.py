@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent.fleet.questions.findings import Findings, Found, Share
 from agent.fleet.words.pieces import STYLES, count, hosts, number, share, told
-from agent.outputs.text.lines import BLANK, Line, line, paragraph
+from agent.outputs.text.lines import BLANK, Line, make_line, wrap_paragraph
 
 _CLASSES = 4  # of one rule that are named
 
@@ -12,18 +12,18 @@ _CLASSES = 4  # of one rule that are named
 def page(found: Findings, width: int = 80) -> list[Line]:
     """The whole answer."""
     if not found.nodes:
-        return [line("no nodes")]
+        return [make_line("no nodes")]
     if not found.findings:
-        return [line((f"no findings on {count(found.nodes, 'node')}", "ok"))]
-    lines = [line(f"{count(len(found.findings), 'answer')} on {count(found.nodes, 'node')}")]
+        return [make_line((f"no findings on {count(found.nodes, 'node')}", "ok"))]
+    lines = [make_line(f"{count(len(found.findings), 'answer')} on {count(found.nodes, 'node')}")]
     for each in found.findings:
-        lines += [BLANK, line((each.severity.upper(), STYLES.get(each.severity, "")), "  ", (each.rule, "head"))]
+        lines += [BLANK, make_line((each.severity.upper(), STYLES.get(each.severity, "")), "  ", (each.rule, "head"))]
         for text in sentences(each):
             lines += told(text, width)
         if each.summary:
-            lines += paragraph(f"for example: {each.summary}", width, "    ", first="  ")
+            lines += wrap_paragraph(f"for example: {each.summary}", width, "    ", first="  ")
         if each.remedy:
-            lines += paragraph(f"remedy: {each.remedy}", width, "    ", "dim", first="  ")
+            lines += wrap_paragraph(f"remedy: {each.remedy}", width, "    ", "dim", first="  ")
     return lines
 
 
@@ -37,7 +37,8 @@ def sentences(each: Found) -> list[str]:
         ]
     what = f" on {', '.join(each.labels)}" if each.labels and each.labels != ["node"] else ""
     many = f" ({count(each.findings, 'finding')})" if each.findings > each.nodes else ""
-    return [f"{hosts(each.hosts, each.nodes)}{what}{many}: {_classes(each.classes)}"]
+    stale = f"; no recent report from {hosts(each.stale, each.nodes)}" if each.stale else ""
+    return [f"{hosts(each.hosts, each.nodes)}{what}{many}: {_classes(each.classes)}{stale}"]
 
 
 def _classes(shares: list[Share]) -> str:

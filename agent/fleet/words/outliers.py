@@ -8,7 +8,7 @@ from agent.fleet.questions.bags import ABSENT
 from agent.fleet.questions.odd import Mixed, Outlier
 from agent.fleet.questions.outliers import Outliers
 from agent.fleet.words.pieces import count, hosts, number, share, told
-from agent.outputs.text.lines import BLANK, Line, heading, paragraph
+from agent.outputs.text.lines import BLANK, Line, make_heading, wrap_paragraph
 
 _LABELS = 4
 
@@ -20,20 +20,20 @@ def page(found: Outliers, width: int = 80) -> list[Line]:
     first = (
         f"{compared}: {answers}" if found.compared_nodes else "no node has enough others of its class to compare with"
     )
-    lines = paragraph(first, width, "  ", first="")
+    lines = wrap_paragraph(first, width, "  ", first="")
     for name, each in groupby(found.outliers, lambda outlier: outlier.hardware_class):
         lines += [BLANK, *_class(name, found.classes.get(name), width)]
         for outlier in each:
             lines += told(sentence(outlier), width)
     mixed = sorted(found.mixed, key=lambda each: each.hardware_class)
     if mixed:
-        lines += [BLANK, heading("Mixed: nothing is usual here, so nobody is odd")]
+        lines += [BLANK, make_heading("Mixed: nothing is usual here, so nobody is odd")]
         for group in mixed:
             lines += told(mixture(group), width)
     if found.too_few:
         alone = ", ".join(f"{name} ({number(nodes)})" for name, nodes in found.too_few.items())
         text = f"Too few nodes to have anything usual: {alone}"
-        lines += [BLANK, *paragraph(text, width, "  ", "dim", first="")]
+        lines += [BLANK, *wrap_paragraph(text, width, "  ", "dim", first="")]
     return lines
 
 
@@ -43,6 +43,8 @@ def sentence(outlier: Outlier) -> str:
     parts = [f"{hosts(outlier.hosts, outlier.nodes)}: {_has(outlier)}{by}{_where(outlier)}; {_usually(outlier)}"]
     if outlier.also:
         parts.append(f"with it: {'; '.join(outlier.also)}")
+    if outlier.stale:
+        parts.append(f"no recent report from {hosts(outlier.stale, outlier.nodes)}")
     return ". ".join(parts)
 
 
@@ -90,4 +92,4 @@ def _usually(outlier: Outlier) -> str:
 
 def _class(name: str, nodes: int | None, width: int) -> list[Line]:
     size = f" ({count(nodes, 'node')})" if nodes else ""
-    return paragraph(f"{name}{size}", width, "  ", "head", first="")
+    return wrap_paragraph(f"{name}{size}", width, "  ", "head", first="")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from agent.outputs.text.lines import Line, clean, line, paragraph
+from agent.outputs.text.lines import Line, clean, make_line, wrap_paragraph
 
 STYLES = {"critical": "critical", "error": "error", "warning": "warning", "info": "info", "ok": "ok"}
 _ROOM = 240  # letters of a host list in an answer; the rest is in JSON and CSV
@@ -59,7 +59,7 @@ def hosts(folded: str, nodes: int, room: int = _ROOM) -> str:
 def told(text: str, width: int, indent: str = "    ", first: str = "  ", style: str = "") -> list[Line]:
     """One answer; a word that is longer than a line (a host list) is broken at a comma."""
     room = max(width, 40) - len(indent)
-    return paragraph(" ".join(_broken(word, room) for word in clean(text).split()), width, indent, style, first)
+    return wrap_paragraph(" ".join(_broken(word, room) for word in clean(text).split()), width, indent, style, first)
 
 
 def table(
@@ -73,16 +73,16 @@ def table(
     over = sum(widths) + 2 * len(widths) - width
     if over > 0:
         widths[left - 1] = max(16, widths[left - 1] - over)
-    lines = [line((_row(head, widths, left), "dim"))]
+    lines = [make_line((_row(head, widths, left), "dim"))]
     for row in cells:
         text, room = row[left - 1], widths[left - 1]
         if fold:
             folded = textwrap.wrap(text, room, subsequent_indent="  ") or [""]
         else:
             folded = [text if len(text) <= room else text[: room - 1].rstrip() + "…"]
-        lines.append(line(_row([*row[: left - 1], folded[0], *row[left:]], widths, left)))
+        lines.append(make_line(_row([*row[: left - 1], folded[0], *row[left:]], widths, left)))
         before = " " * (2 + sum(each + 2 for each in widths[: left - 1]))
-        lines += [line(before + rest) for rest in folded[1:]]
+        lines += [make_line(before + rest) for rest in folded[1:]]
     return lines
 
 

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import table_query
 from agent.fleet.words.sheet import cell
 from agent.outputs.text.lines import clean
 
@@ -26,17 +27,18 @@ def write(names: Sequence[str], batches: Batches, form: str, out: BinaryIO) -> N
         out.write(piece.encode("utf-8", "replace"))
 
 
-def write_table(tables: Tables, expression: Any, form: str, out: BinaryIO) -> None:
+def write_table(tables: Tables, table: str, form: str, out: BinaryIO) -> None:
     """A whole table, without having all of it in memory."""
-    batches = ([tuple(row.values()) for row in batch.to_pylist()] for batch in tables.batches(expression))
-    write(list(expression.columns), batches, form, out)
+    reader = tables.batches(table_query(table))
+    batches = ([tuple(row.values()) for row in batch.to_pylist()] for batch in reader)
+    write(reader.schema.names, batches, form, out)
 
 
-def write_parquet(tables: Tables, expression: Any, out: BinaryIO) -> None:
+def write_parquet(tables: Tables, table: str, out: BinaryIO) -> None:
     """A whole table as one Parquet file."""
     from pyarrow import parquet
 
-    batches = tables.batches(expression)
+    batches = tables.batches(table_query(table))
     with parquet.ParquetWriter(out, batches.schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(batch)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from agent.fleet.questions.summary import VERDICTS, Summary
+from agent.fleet.questions.summary import Summary
 from agent.fleet.words.pieces import STYLES, count, hosts, number, share, table, told
-from agent.outputs.text.lines import BLANK, Line, heading, line, paragraph
+from agent.model.finding import VERDICTS
+from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
 _REASONS = 12  # why rules could not be judged; the rest is counted
 _RULES = 6  # of one reason that are named
@@ -13,23 +14,25 @@ _RULES = 6  # of one reason that are named
 def page(found: Summary, width: int = 80) -> list[Line]:
     """The whole answer."""
     if not found.nodes:
-        return [line("no nodes")]
+        return [make_line("no nodes")]
     first = f"{count(found.nodes, 'node')}, newest report {found.newest}, oldest {found.oldest}"
-    lines = paragraph(first, width, "  ", "bold", first="")
+    lines = wrap_paragraph(first, width, "  ", "bold", first="")
     spans = [
-        (f"{number(found.verdicts[each])} {each}", STYLES.get(each, "")) for each in VERDICTS if each in found.verdicts
+        (f"{number(found.verdicts[each])} {each.replace('_', ' ')}", STYLES.get(each, ""))
+        for each in VERDICTS
+        if each in found.verdicts
     ]
     if found.stale:
         spans.append((f"{number(found.stale)} stale", "warning"))
     joined = [piece for span in spans for piece in (span, "  ")]
-    lines.append(line("  ", *joined[:-1]))
+    lines.append(make_line("  ", *joined[:-1]))
     if found.stale:
         text = f"stale (older than the newest by more than {duration(found.stale_after_seconds)}): "
         lines += told(text + hosts(found.stale_hosts, found.stale), width)
-    lines += [BLANK, heading("Classes"), *_classes(found, width)]
-    lines += [BLANK, heading("Coverage"), *_coverage(found, width)]
+    lines += [BLANK, make_heading("Classes"), *_classes(found, width)]
+    lines += [BLANK, make_heading("Coverage"), *_coverage(found, width)]
     if found.worst:
-        lines += [BLANK, heading("Worst nodes"), *_worst(found, width)]
+        lines += [BLANK, make_heading("Worst nodes"), *_worst(found, width)]
     return lines
 
 
@@ -46,7 +49,7 @@ def duration(seconds: float) -> str:
 
 def _classes(found: Summary, width: int) -> list[Line]:
     shown = [each for each in VERDICTS if each in found.verdicts]
-    head = ["class", "nodes", *shown, *(["stale"] if found.stale else [])]
+    head = ["class", "nodes", *(each.replace("_", " ") for each in shown), *(["stale"] if found.stale else [])]
     rows = [
         [
             each.hardware_class,
@@ -78,7 +81,9 @@ def _coverage(found: Summary, width: int) -> list[Line]:
     for reason, rules in ranked[:_REASONS]:
         lines += told(_reason(reason, rules, fresh), width)
     if len(ranked) > _REASONS:
-        lines.append(line((f"  and {count(len(ranked) - _REASONS, 'reason')} more (--format json has all)", "dim")))
+        lines.append(
+            make_line((f"  and {count(len(ranked) - _REASONS, 'reason')} more (--format json has all)", "dim"))
+        )
     return lines
 
 
@@ -106,5 +111,5 @@ def _worst(found: Summary, width: int) -> list[Line]:
     ]
     lines = table(head, rows, width, 3, fold=False)  # whole under Classes
     if found.more_worst:
-        lines += paragraph(f"and {count(found.more_worst, 'node')} more with findings", width, "  ", "dim")
+        lines += wrap_paragraph(f"and {count(found.more_worst, 'node')} more with findings", width, "  ", "dim")
     return lines

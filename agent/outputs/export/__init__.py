@@ -1,7 +1,8 @@
-"""One report in the form that a neighbour reads: monitoring, Kubernetes, Slurm, NCCL, CI, Ansible, people.
+"""One module per form of `export`, each with a pure function `export(report) -> str`. The page for browsers itself is
+in `outputs/html`, the inventory of a node in `outputs/inventory`; several reports at once do not belong here.
 
-Every form is a module here with `export(report) -> str`, a pure function. What is not known is left out, or marked as
-unknown in the form's own way; it is never 0. Names, labels and firmware strings are untrusted: each form escapes them.
+Unknown values are omitted, or marked as unknown in the form's own way; never 0. Names, labels and firmware strings are
+untrusted: every form escapes them.
 """
 
 from __future__ import annotations
@@ -11,10 +12,8 @@ from typing import cast
 
 from agent.model.report import Report
 
-FORMS = ("ansible", "html", "junit", "nccl-topo", "netbox", "nfd", "prometheus", "slurm", "svg")
 
-
-def exported(form: str, report: Report) -> str:
-    """The report in one of FORMS. Only that form's module is loaded: the others' are not paid for."""
+def export_report(form: str, report: Report) -> str:
+    """The report in a form of this package. Only the module of that form is imported."""
     module = import_module(f"{__name__}.{form.replace('-', '_')}")
     return cast(str, module.export(report))

@@ -2,7 +2,7 @@
 `ansible_local.fabricscope`.
 
 Contract: ansible lib/ansible/module_utils/facts/system/local.py: JSON in a file that is not executable (one that is
-would be run). A summary, as facts travel with every play; unknown is null.
+would be run). A summary, as facts are sent with every play; unknown is null.
 """
 
 from __future__ import annotations
@@ -11,32 +11,31 @@ import msgspec
 
 from agent.model.finding import SEVERITIES
 from agent.model.report import Report
-from agent.outputs.export.domain import nvlink_domain
-from agent.outputs.formatting import line
+from agent.outputs.formatting import clean_line, nvlink_domain
 
 FINDINGS_LIMIT = 50
 
 
 def export(report: Report) -> str:
-    """The whole file."""
-    return msgspec.json.format(msgspec.json.encode(_short(_facts(report))), indent=2).decode() + "\n"
+    """The content of the fact file."""
+    return msgspec.json.format(msgspec.json.encode(_limit_texts(_collect_facts(report))), indent=2).decode() + "\n"
 
 
-def _short(value: object) -> object:
-    """The same with every text on one line of bounded length."""
+def _limit_texts(value: object) -> object:
+    """Limit every text to one line of bounded length."""
     if isinstance(value, dict):
-        return {name: _short(each) for name, each in value.items()}
+        return {name: _limit_texts(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_short(each) for each in value]
-    return line(value) if isinstance(value, str) else value
+        return [_limit_texts(item) for item in value]
+    return clean_line(value) if isinstance(value, str) else value
 
 
-def _facts(report: Report) -> dict[str, object]:
+def _collect_facts(report: Report) -> dict[str, object]:
     return {
         "version": report.generator.version,
         "seen_at": report.observed_at or report.generated_at or None,
         "verdict": report.summary.verdict,
-        "findings_count": {each: report.summary.counts.get(each, 0) for each in SEVERITIES},
+        "findings_count": {severity: report.summary.counts.get(severity, 0) for severity in SEVERITIES},
         "findings": [
             {"rule": f.rule, "severity": f.severity, "label": f.label, "summary": f.summary}
             for f in report.findings[:FINDINGS_LIMIT]
@@ -52,7 +51,7 @@ def _facts(report: Report) -> dict[str, object]:
                 "label": gpu.label,
                 "name": gpu.name,
                 "numa_node": gpu.numa_node,
-                "nvlinks_active": sum(each.state == "active" for each in gpu.links) if gpu.links_known else None,
+                "nvlinks_active": sum(link.state == "active" for link in gpu.links) if gpu.links_known else None,
             }
             for gpu in report.topology.gpus
         ],

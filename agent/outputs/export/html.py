@@ -1,7 +1,7 @@
-"""The whole report as one page for people: `agent.outputs.html.page`."""
+"""The report as one HTML page: `agent.outputs.html.page`."""
 
 from __future__ import annotations
 
-from agent.outputs.html.page import page as export
+from agent.outputs.html.page import render_html as export
 
 __all__ = ["export"]

@@ -2,7 +2,7 @@
 
 Contract: NFD source/local/local.go, docs/usage/customization-guide.md: lines of `name=value`, "# +expiry-time" before
 them; a file over 65,536 bytes is ignored. Labels are those of Kubernetes: 63 characters of [A-Za-z0-9._-], the first
-and the last a letter or digit. The labels of a dead agent vanish: they expire, `EXPIRY` after it saw the node.
+and last a letter or digit. Labels expire `EXPIRY` after the node was observed, so those of a dead agent disappear.
 """
 
 from __future__ import annotations
@@ -12,70 +12,69 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from agent.model.report import Report
-from agent.outputs.export.domain import nvlink_domain
-from agent.outputs.formatting import moment
+from agent.outputs.formatting import nvlink_domain, observation_time
 
-NAMESPACE = "fabricscope.feature.node.kubernetes.io"  # of the one namespace whose parts anybody may use
+NAMESPACE = "fabricscope.feature.node.kubernetes.io"  # a namespace that NFD lets anyone use
 EXPIRY = timedelta(hours=3)  # three hourly scans
 LABEL_LIMIT = 63
-_WORST = ("blocked", "degraded", "unknown", "ready")
+_WORST_FIRST = ("blocked", "degraded", "unknown", "ready")
 
 
 def export(report: Report) -> str:
-    """The whole file; what is not known has no label."""
+    """The feature file; unknown values have no label."""
     lines = ["# fabricscope: how this node is wired, and what is wrong with it"]
-    seen = moment(report)
+    seen = observation_time(report)
     if seen is not None:
         lines.append(f"# +expiry-time={(seen + EXPIRY).strftime('%Y-%m-%dT%H:%M:%SZ')}")
-    for name, value in _labels(report):
-        fit = label_value(str(value)) if value is not None else ""
+    for name, value in _list_labels(report):
+        fit = to_label_value(str(value)) if value is not None else ""
         if fit:
             lines.append(f"{NAMESPACE}/{name}={fit}")
     return "\n".join(lines) + "\n"
 
 
-def label_value(text: str) -> str:
-    """Text as a label's value; "" where nothing of it can be one.
+def to_label_value(text: str) -> str:
+    """Convert a text to a label value; "" if nothing valid is left.
 
-    >>> label_value("NVIDIA H100 80GB HBM3"), label_value("--"), len(label_value("x" * 99))
+    >>> to_label_value("NVIDIA H100 80GB HBM3"), to_label_value("--"), len(to_label_value("x" * 99))
     ('NVIDIA-H100-80GB-HBM3', '', 63)
     """
     fit = re.sub(r"[^A-Za-z0-9._-]+", "-", text)
     return re.sub(r"^[^A-Za-z0-9]+|[^A-Za-z0-9]+$", "", fit[:LABEL_LIMIT].lstrip("-._"))
 
 
-def _labels(report: Report) -> Iterator[tuple[str, object]]:
+def _list_labels(report: Report) -> Iterator[tuple[str, object]]:
     yield "verdict", report.summary.verdict
     for severity in ("warning", "error", "critical"):
         yield f"findings-{severity}", report.summary.counts.get(severity)
     yield "profile", report.platform.profile
-    yield from _gpus(report)
-    yield from _rails(report)
+    yield from _gpu_labels(report)
+    yield from _rail_labels(report)
 
 
-def _gpus(report: Report) -> Iterator[tuple[str, object]]:
+def _gpu_labels(report: Report) -> Iterator[tuple[str, object]]:
     gpus = report.topology.gpus
     bus = next((run.status for run in report.probes if run.name == "pci"), None)
     yield "gpu-count", len(gpus) if gpus or bus == "ok" else None
-    yield "gpu-model", _same([gpu.name for gpu in gpus])
+    yield "gpu-model", _common_value([gpu.name for gpu in gpus])
     yield "gpu-driver", report.software.driver.version
     if gpus and all(gpu.links_known for gpu in gpus):
         yield "nvlinks-per-gpu", min(sum(link.state == "active" for link in gpu.links) for gpu in gpus)
     yield "nvlink-domain", nvlink_domain(report)
 
 
-def _rails(report: Report) -> Iterator[tuple[str, object]]:
+def _rail_labels(report: Report) -> Iterator[tuple[str, object]]:
     rails = [nic for nic in report.topology.nics if nic.role == "rail"]
     ports = [port for nic in rails for port in nic.ports]
     if rails:
         yield "rail-count", len(rails)
-    rate = _same([port.rate_gbit_s for port in ports])
+    rate = _common_value([port.rate_gbit_s for port in ports])
     yield "rail-gbit-s", f"{rate:g}" if isinstance(rate, float) else None
-    yield "rail-link-layer", _same([port.link_layer for port in ports])
+    yield "rail-link-layer", _common_value([port.link_layer for port in ports])
     verdicts = {row.verdict for row in report.gpudirect}
-    yield "gpudirect", next((each for each in _WORST if each in verdicts), None)
+    yield "gpudirect", next((verdict for verdict in _WORST_FIRST if verdict in verdicts), None)
 
 
-def _same(values: list[str | None] | list[float | None]) -> object:
-    """What all have; None where they differ or one is not known."""
+def _common_value(values: list[str | None] | list[float | None]) -> object:
+    """The common value of all; None if they differ or one is unknown."""
     return values[0] if values and len(set(values)) == 1 else None

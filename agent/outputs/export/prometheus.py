@@ -1,9 +1,9 @@
-"""The textfile collector of node_exporter: `fabricscope export prometheus -o DIR/fabricscope.prom`.
+"""A file for node_exporter's textfile collector: `fabricscope export prometheus -o DIR/fabricscope.prom`.
 
 Contract: node_exporter collector/textfile.go and prometheus.io/docs/instrumenting/exposition_formats, naming by
 prometheus.io/docs/practices/naming. No timestamps (the collector skips a file that has one), no host label (the scrape
-adds `instance`), one HELP text a family for good (two files that differ in it lose each other's series).
-Series are bounded: those of devices by what one machine holds, those of findings by `FINDINGS_LIMIT`.
+adds `instance`), one constant HELP text per family (two files that differ in it lose each other's series).
+Series are bounded: device series by what a machine holds, finding series by `FINDINGS_LIMIT`.
 """
 
 from __future__ import annotations
@@ -11,22 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from agent.model.finding import SEVERITIES
+from agent.model.finding import SEVERITIES, VERDICTS
 from agent.model.pci import PciFunction
 from agent.model.report import Report
-from agent.outputs.formatting import known, line, moment
+from agent.outputs.formatting import clean_line, known_fields, observation_time
 
 FINDINGS_LIMIT = 100  # the worst come first in a report
 DEVICES_LIMIT = 512  # of a kind: 16 GPUs, tens of NICs; hundreds only with virtual functions
-VERDICTS = ("ok", "warning", "error", "critical", "unknown")
 CHECK_STATES = ("pass", "fail", "unknown", "not_applicable", "disabled")
 PATH_VERDICTS = ("ready", "degraded", "blocked", "unknown")
-PROBED = {"ok": 1, "absent": 1, "partial": 0, "denied": 0, "timed_out": 0, "failed": 0}  # skipped: no series
+PROBE_VALUES = {"ok": 1, "absent": 1, "partial": 0, "denied": 0, "timed_out": 0, "failed": 0}  # skipped: no series
 BYTES_PER_GBIT = 125_000_000
 
 
 class Sample(NamedTuple):
-    """One line: labels and value."""
+    """One sample line: labels and value."""
 
     labels: Mapping[str, str]
     value: float
@@ -41,31 +40,37 @@ class Family(NamedTuple):
 
 
 def export(report: Report) -> str:
-    """The whole file."""
-    families = [*_verdict(report), *_probes(report), *_gpus(report), *_links(report), *_ports(report)]
-    return "".join(each for family in families for each in _family(family))
+    """The metrics file."""
+    families = [
+        *_verdict_families(report),
+        *_probe_families(report),
+        *_gpu_families(report),
+        *_link_families(report),
+        *_port_families(report),
+    ]
+    return "".join(line for family in families for line in _format_family(family))
 
 
-def _verdict(report: Report) -> Iterator[Family]:
+def _verdict_families(report: Report) -> Iterator[Family]:
     generator = report.generator
     yield Family("build_info", "The version that judged.", [Sample({"version": generator.version}, 1)])
-    node = known(profile=report.platform.profile, product=report.node.product, source=report.source.kind)
+    node = known_fields(profile=report.platform.profile, product=report.node.product, source=report.source.kind)
     yield Family("node_info", "What the node is recognized to be, and what was looked at.", [Sample(node, 1)])
-    seen = moment(report)
+    seen = observation_time(report)
     if seen is not None:
-        said = "When the node was as this file says, in seconds since 1970."
-        yield Family("last_success_timestamp_seconds", said, [Sample({}, seen.timestamp())])
+        help_text = "When the node was as this file says, in seconds since 1970."
+        yield Family("last_success_timestamp_seconds", help_text, [Sample({}, seen.timestamp())])
     verdict = report.summary.verdict
     yield Family(
         "verdict",
-        "1 for the verdict of the node: its worst finding, or unknown where an essential rule could not be judged.",
-        [Sample({"verdict": each}, each == verdict) for each in VERDICTS],
+        "1 for the verdict of the node: its worst finding; unknown if an essential check could not run.",
+        [Sample({"verdict": name}, name == verdict) for name in sorted(VERDICTS)],
     )
     counts = report.summary.counts
     yield Family(
         "findings",
         "How many findings of each severity.",
-        [Sample({"severity": each}, counts.get(each, 0)) for each in SEVERITIES],
+        [Sample({"severity": severity}, counts.get(severity, 0)) for severity in SEVERITIES],
     )
     yield Family(
         "finding",
@@ -82,20 +87,22 @@ def _verdict(report: Report) -> Iterator[Family]:
     yield Family(
         "rule_not_judged",
         "1 for each rule that could not be judged of something that is here.",
-        [Sample({"rule": each}, 1) for each in report.summary.unknown_rules],
+        [Sample({"rule": rule}, 1) for rule in report.summary.unknown_rules],
     )
     if report.gpudirect:
         paths = [row.verdict for row in report.gpudirect]
-        said = "How many pairs of a GPU and a rail NIC are ready for GPUDirect RDMA, degraded, blocked or not known."
-        yield Family("gpudirect_pairs", said, [Sample({"verdict": v}, paths.count(v)) for v in PATH_VERDICTS])
+        help_text = (
+            "How many pairs of a GPU and a rail NIC are ready for GPUDirect RDMA, degraded, blocked or not known."
+        )
+        yield Family("gpudirect_pairs", help_text, [Sample({"verdict": v}, paths.count(v)) for v in PATH_VERDICTS])
 
 
-def _probes(report: Report) -> Iterator[Family]:
-    ran = [run for run in report.probes if run.status in PROBED]
+def _probe_families(report: Report) -> Iterator[Family]:
+    ran = [run for run in report.probes if run.status in PROBE_VALUES]
     yield Family(
         "probe_success",
         "0 where a probe was denied, failed, ran out of time or read a part; 1 also where there is nothing to read.",
-        [Sample({"probe": run.name}, PROBED[run.status]) for run in ran],
+        [Sample({"probe": run.name}, PROBE_VALUES[run.status]) for run in ran],
     )
     yield Family(
         "probe_duration_seconds",
@@ -104,14 +111,20 @@ def _probes(report: Report) -> Iterator[Family]:
     )
 
 
-def _gpus(report: Report) -> Iterator[Family]:
+def _gpu_families(report: Report) -> Iterator[Family]:
     gpus = report.topology.gpus[:DEVICES_LIMIT]
     yield Family(
         "gpu_info",
         "One accelerator: of the bus, of the driver, or of both.",
         [
             Sample(
-                {"device": g.id, "gpu": g.label, **known(model=g.name, uuid=g.uuid), "driver_state": g.driver_state}, 1
+                {
+                    "device": g.id,
+                    "gpu": g.label,
+                    **known_fields(model=g.name, uuid=g.uuid),
+                    "driver_state": g.driver_state,
+                },
+                1,
             )
             for g in gpus
         ],
@@ -120,7 +133,7 @@ def _gpus(report: Report) -> Iterator[Family]:
         "gpu_nvlinks",
         "How many links of a GPU are in a state. A GPU whose links could not be read has no series.",
         [
-            Sample({"device": g.id, "gpu": g.label, "state": state}, sum(each.state == state for each in g.links))
+            Sample({"device": g.id, "gpu": g.label, "state": state}, sum(link.state == state for link in g.links))
             for g in gpus
             if g.links_known
             for state in ("active", "inactive", "sleep", "unknown")
@@ -128,12 +141,12 @@ def _gpus(report: Report) -> Iterator[Family]:
     )
 
 
-def _links(report: Report) -> Iterator[Family]:
-    """PCIe links of GPUs and NICs whose numbers can be believed: an idle GPU's speed would look like a fault."""
+def _link_families(report: Report) -> Iterator[Family]:
+    """Conclusive PCIe links of GPUs and NICs: an idle GPU's speed would look like a fault."""
     topology = report.topology
     labels = {n.pci: n.label for n in topology.nics[:DEVICES_LIMIT] if n.pci}
     labels |= {g.pci: g.label for g in topology.gpus[:DEVICES_LIMIT] if g.pci}
-    shown = [f for f in topology.pci if f.id in labels and f.link and f.link.quality.state == "conclusive"]
+    conclusive = [f for f in topology.pci if f.id in labels and f.link and f.link.quality.state == "conclusive"]
 
     def samples(values: Mapping[str, float | None]) -> list[Sample]:
         return [Sample({"device": i, "label": labels[i]}, v) for i, v in values.items() if v is not None]
@@ -141,18 +154,18 @@ def _links(report: Report) -> Iterator[Family]:
     yield Family(
         "pci_link_transfers_per_second",
         "Transfers per second and lane at which the PCIe link runs.",
-        samples({f.id: _transfers(f.link.speed_gt_s) for f in shown if f.link}),
+        samples({f.id: _transfers(f.link.speed_gt_s) for f in conclusive if f.link}),
     )
     yield Family(
         "pci_link_max_transfers_per_second",
         "Transfers per second and lane that the device can do.",
-        samples({f.id: _transfers(f.link.max_speed_gt_s) for f in shown if f.link}),
+        samples({f.id: _transfers(f.link.max_speed_gt_s) for f in conclusive if f.link}),
     )
-    yield Family("pci_link_lanes", "Lanes that the PCIe link has.", samples({f.id: _lanes(f) for f in shown}))
+    yield Family("pci_link_lanes", "Lanes that the PCIe link has.", samples({f.id: _lanes(f) for f in conclusive}))
     yield Family(
         "pci_link_max_lanes",
         "Lanes that the device can have.",
-        samples({f.id: f.link.max_width for f in shown if f.link}),
+        samples({f.id: f.link.max_width for f in conclusive if f.link}),
     )
 
 
@@ -164,7 +177,7 @@ def _lanes(function: PciFunction) -> float | None:
     return function.link.width if function.link else None
 
 
-def _ports(report: Report) -> Iterator[Family]:
+def _port_families(report: Report) -> Iterator[Family]:
     ports = [
         ({"device": nic.id, "label": nic.label, "port": str(port.port), "role": nic.role}, port)
         for nic in report.topology.nics[:DEVICES_LIMIT]
@@ -186,33 +199,33 @@ def _ports(report: Report) -> Iterator[Family]:
     )
 
 
-def _family(family: Family) -> Iterator[str]:
-    """HELP, TYPE and samples; nothing for a metric without. Two samples with equal labels would void the file."""
-    samples = {_labels(sample.labels): sample.value for sample in family.samples}
+def _format_family(family: Family) -> Iterator[str]:
+    """HELP, TYPE and samples; nothing for an empty metric. Two samples with equal labels would void the file."""
+    samples = {_format_labels(sample.labels): sample.value for sample in family.samples}
     if not samples:
         return
     name = f"fabricscope_{family.name}"
     yield f"# HELP {name} {family.help}\n# TYPE {name} gauge\n"
     for labels, value in samples.items():
-        yield f"{name}{labels} {_number(value)}\n"
+        yield f"{name}{labels} {_format_number(value)}\n"
 
 
-def _labels(labels: Mapping[str, str]) -> str:
-    said = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
-    return f"{{{said}}}" if said else ""
+def _format_labels(labels: Mapping[str, str]) -> str:
+    pairs = ",".join(f'{name}="{_escape(value)}"' for name, value in labels.items())
+    return f"{{{pairs}}}" if pairs else ""
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     r"""
-    >>> _escaped('a"b\\c')
+    >>> _escape('a"b\\c')
     'a\\"b\\\\c'
     """
-    return line(value).replace("\\", "\\\\").replace('"', '\\"')
+    return clean_line(value).replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     """
-    >>> _number(1), _number(True), _number(50e9), _number(0.125)
+    >>> _format_number(1), _format_number(True), _format_number(50e9), _format_number(0.125)
     ('1', '1', '50000000000', '0.125')
     """
     return str(int(value)) if float(value).is_integer() else repr(float(value))

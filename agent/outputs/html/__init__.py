@@ -1,4 +1,4 @@
-"""The report as one HTML page that opens anywhere, and the machine as a picture: both drawn from the report alone.
+"""The report as one self-contained HTML page, and the machine as an SVG picture, both from the report alone.
 
-The fleet's page is not here: agent/fleet/page builds it from these elements.
+The fleet's page is not here but in `agent/fleet`; texts shared with the terminal page to `outputs/text`.
 """

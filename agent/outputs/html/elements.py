@@ -1,4 +1,4 @@
-"""Elements of pages and pictures. Names and firmware strings are untrusted: everything goes through here."""
+"""Elements of pages and pictures. All untrusted text (names, firmware strings) is cleaned here."""
 
 from __future__ import annotations
 
@@ -6,35 +6,37 @@ from xml.etree.ElementTree import Element
 
 from agent.outputs.text.lines import clean
 
-LIMIT = 900  # characters of one text: what a firmware says may be a mile long
+LIMIT = 900  # characters of one text; firmware strings may be very long
 Child = Element | str | None
 
 
 def el(tag: str, *children: Child, **attributes: object) -> Element:
-    """An element with text and elements in it; `class_` is class, `aria_label` is aria-label. None is left out.
+    """Make an element with text and children; `class_` becomes class, `aria_label` aria-label. None is omitted.
 
     >>> from xml.etree.ElementTree import tostring
     >>> tostring(el("a", "x<y", el("b"), "z", class_="k", data_id=1, href=None))
     b'<a class="k" data-id="1">x&lt;y<b />z</a>'
     """
-    said = {name.rstrip("_").replace("_", "-"): told(value) for name, value in attributes.items() if value is not None}
-    made = Element(tag, said)
+    attribute_texts = {
+        name.rstrip("_").replace("_", "-"): to_text(value) for name, value in attributes.items() if value is not None
+    }
+    element = Element(tag, attribute_texts)
     last: Element | None = None
     for child in children:
         if isinstance(child, Element):
-            made.append(child)
+            element.append(child)
             last = child
         elif child and last is None:
-            made.text = (made.text or "") + told(child)
+            element.text = (element.text or "") + to_text(child)
         elif child and last is not None:
-            last.tail = (last.tail or "") + told(child)
-    return made
+            last.tail = (last.tail or "") + to_text(child)
+    return element
 
 
-def told(value: object) -> str:
-    """A number in its shortest form; a text without what no page can hold.
+def to_text(value: object) -> str:
+    """Format a number in its shortest form; clean a text and limit its length.
 
-    >>> told(12.0), told(1.25), told("a\\x1b")
+    >>> to_text(12.0), to_text(1.25), to_text("a\\x1b")
     ('12', '1.25', 'a?')
     """
     if isinstance(value, float):

@@ -1,24 +1,24 @@
-"""Where everything of a scene stands. The machine lies on its side: CPUs on the left, devices in rows on the right.
+"""The positions of a scene's boxes: sockets on the left, devices in rows on the right.
 
-A switch is as high as the rows of what is below it, so that every link is a straight bar. Pixels, y downwards.
+A switch is as high as the rows below it, so that every link is a straight bar. Pixels, y downwards.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.outputs.html.scene import LOOSE, Box, Scene
+from agent.outputs.html.scene import UNPLACED, Box, Scene
 
 ROW, DEVICE_HIGH = 46, 36  # of a device: its row, its box
 MARGIN, HEAD, BETWEEN = 12, 30, 22  # around the picture; of a NUMA node's title; between NUMA nodes
-RAIL = 12  # the CPU's side, from which links start
-GAP, INNER, DEVICE, PLUG, BAND = 134, 118, 240, 176, 84  # widths: link, switch, device, port, NVSwitch
+CPU, RAIL = 48, 12  # widths: a socket; the side of a NUMA node from which links start
+GAP, INNER, DEVICE, PORT, BAND = 124, 118, 252, 150, 84  # widths: link, switch, device, port, NVSwitch
 THICK = 14.0  # the link of this picture that can carry most
 THIN = 1.5
 
 
 class Rect(NamedTuple):
-    """A place."""
+    """A rectangle."""
 
     x: float
     y: float
@@ -36,8 +36,8 @@ class Rect(NamedTuple):
         return self.y + self.high / 2
 
 
-class Placed(NamedTuple):
-    """A box with its place, and from where its link comes."""
+class PlacedBox(NamedTuple):
+    """A box with its position and the start of its link."""
 
     box: Box
     at: Rect
@@ -45,74 +45,97 @@ class Placed(NamedTuple):
     parent: str  # key of the box that it hangs from
 
 
+class PlacedSocket(NamedTuple):
+    """A processor, as high as its NUMA nodes."""
+
+    number: int | None  # None: which socket these NUMA nodes belong to is not known
+    at: Rect
+
+
 class Layout(NamedTuple):
     """The whole picture."""
 
     wide: float
     high: float
-    placed: list[Placed]
+    placed: list[PlacedBox]
+    sockets: list[PlacedSocket]
     rails: list[Rect]  # of every NUMA node, the side from which its links start
     band: Rect | None  # the NVSwitches, where GPUs' NVLinks end
     scale: float  # thickness of a bar for one GB/s
 
-    def of(self, key: str) -> Placed | None:
-        """The box of a key."""
-        return next((each for each in self.placed if each.box.key == key), None)
+    def find(self, key: str) -> PlacedBox | None:
+        """The box with a key."""
+        return next((box for box in self.placed if box.box.key == key), None)
 
 
-def layout(scene: Scene) -> Layout:
-    """Places for all boxes."""
-    hung = [box for node in scene.boxes if node.key != LOOSE for box in node.children]
+def compute_layout(scene: Scene) -> Layout:
+    """Compute the positions of all boxes."""
+    hung = [box for node in scene.boxes if node.key != UNPLACED for box in node.children]
     columns = max((_depth(box) for box in hung), default=0) - 1  # of switches; -1: nothing hangs anywhere
-    maker = _Maker(columns)
+    maker = _LayoutBuilder(columns)
     top = float(MARGIN)
     for node in scene.boxes:
         top = maker.node(node, top) + BETWEEN
     most = max((w for box in _all(scene) if box.wire for w in (box.wire.now, box.wire.could) if w), default=1.0)
-    to_switch = [each for each in maker.placed if any("switch" in plug.far for plug in each.box.plugs)]
+    to_switch = [box for box in maker.placed if any("switch" in port.far for port in box.box.ports)]
     band = None
     if to_switch:
         first, last = to_switch[0].at.y, to_switch[-1].at.y + DEVICE_HIGH
         band = Rect(maker.right + BETWEEN, first, BAND, last - first)
     wide = (band.right if band else maker.right) + MARGIN
-    return Layout(wide, max(top - BETWEEN, 0.0) + MARGIN, maker.placed, maker.rails, band, THICK / most)
+    high = max(top - BETWEEN, 0.0) + MARGIN
+    return Layout(wide, high, maker.placed, maker.sockets, maker.rails, band, THICK / most)
 
 
-class _Maker:
+class _LayoutBuilder:
     def __init__(self, columns: int) -> None:
-        self.placed: list[Placed] = []
+        self.placed: list[PlacedBox] = []
+        self.sockets: list[PlacedSocket] = []
         self.rails: list[Rect] = []
-        self.left = MARGIN + 10 + RAIL
+        self.left = MARGIN + CPU + 10 + RAIL
         self.devices = self.left + (columns * (GAP + INNER) + GAP if columns >= 0 else -RAIL)
-        self.right = self.devices + DEVICE + PLUG
+        self.right = self.devices + DEVICE + PORT
 
     def node(self, node: Box, top: float) -> float:
-        """A NUMA node as a frame around its rows; returns where it ends."""
+        """Place a NUMA node as a frame around its rows; returns its lower edge."""
         place = len(self.placed)
         bottom = top + HEAD
         for child in node.children:
-            if node.key == LOOSE:  # nothing is known of where it hangs: no line, no CPU
-                self.placed.append(Placed(child, Rect(self.devices, bottom, DEVICE, DEVICE_HIGH), None, node.key))
+            if node.key == UNPLACED:  # nothing is known of where it hangs: no line, no CPU
+                self.placed.append(PlacedBox(child, Rect(self.devices, bottom, DEVICE, DEVICE_HIGH), None, node.key))
                 bottom += ROW
             else:
                 bottom = self._row(child, 0, bottom, self.left, node.key)
-        frame = Rect(MARGIN, top, self.right - MARGIN, bottom - top + 6)
-        self.placed.insert(place, Placed(node, frame, None, ""))
-        if node.key == LOOSE:
+        frame = Rect(MARGIN + CPU, top, self.right - MARGIN - CPU, bottom - top + 6)
+        self.placed.insert(place, PlacedBox(node, frame, None, ""))
+        if node.key == UNPLACED:
             return frame.y + frame.high
-        self.rails.append(Rect(MARGIN + 10, top + HEAD, RAIL, max(bottom - top - HEAD - (ROW - DEVICE_HIGH), 0)))
+        self._extend_socket(node.socket, frame)
+        high = max(bottom - top - HEAD - (ROW - DEVICE_HIGH), 0)
+        self.rails.append(Rect(MARGIN + CPU + 10, top + HEAD, RAIL, high))
         return frame.y + frame.high
+
+    def _extend_socket(self, number: int | None, frame: Rect) -> None:
+        """The socket of this NUMA node, drawn beside all its frames."""
+        last = self.sockets[-1] if self.sockets else None
+        if last and number is not None and last.number == number:
+            whole = last.at._replace(high=frame.y + frame.high - last.at.y)
+            self.sockets[-1] = last._replace(at=whole)
+        else:
+            self.sockets.append(PlacedSocket(number, Rect(MARGIN, frame.y, CPU - 6, frame.high)))
 
     def _row(self, box: Box, depth: int, top: float, start: float, parent: str) -> float:
         if not box.children and box.kind not in ("switch", "bus"):
-            self.placed.append(Placed(box, Rect(self.devices, top, DEVICE, DEVICE_HIGH), start, parent))
+            self.placed.append(PlacedBox(box, Rect(self.devices, top, DEVICE, DEVICE_HIGH), start, parent))
             return top + ROW
         x = self.left + depth * (GAP + INNER) + GAP
         place, bottom = len(self.placed), top
         for child in box.children:
             bottom = self._row(child, depth + 1, bottom, x + INNER, box.key)
         bottom = max(bottom, top + ROW)
-        self.placed.insert(place, Placed(box, Rect(x, top, INNER, bottom - top - (ROW - DEVICE_HIGH)), start, parent))
+        self.placed.insert(
+            place, PlacedBox(box, Rect(x, top, INNER, bottom - top - (ROW - DEVICE_HIGH)), start, parent)
+        )
         return bottom
 
 

@@ -1,4 +1,4 @@
-"""What an inventory should hold of a node, in the words of NetBox: modules in bays, interfaces, cables, a verdict.
+"""What an inventory should contain for a node, in NetBox's terms: modules in bays, interfaces, cables, a verdict.
 
-Identity only: what a device is and where it sits, not what it counts or how fast its links run at the moment.
+Only identity and position of devices belong here; counters, current link speeds and the requests to NetBox do not.
 """

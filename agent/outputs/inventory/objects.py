@@ -1,4 +1,4 @@
-"""The desired objects as plain data. None: the report does not tell, and nothing that an inventory has is replaced.
+"""The desired objects as plain data. None: unknown, so the inventory's value is not replaced.
 
 Lengths are NetBox's (netbox/dcim/models, 4.6): every text here is one printable line that fits its column.
 """
@@ -10,48 +10,48 @@ import msgspec
 SCHEMA = "fabricscope.netbox/1"
 
 
-class Module(msgspec.Struct, frozen=True, kw_only=True):
-    """A GPU, NIC card or NVSwitch in its place.
+class InventoryModule(msgspec.Struct, frozen=True, kw_only=True):
+    """A GPU, NIC card or NVSwitch in its bay.
 
-    `certain`: the model is what the device's driver or firmware says, not a guess by PCI id. `board_serial`: the serial
-    is the one on the board; else the PCI Device Serial Number, which is as unique but printed nowhere.
+    `certain`: the model is reported by driver or firmware, not guessed by PCI id. `board_serial`: the serial
+    is the one on the board; otherwise the PCI Device Serial Number, which is as unique but not printed anywhere.
     """
 
     bay: str
     kind: str  # GPU | NIC | NVSwitch
-    position: str | None = None  # the slot's own name, where firmware tells it
+    position: str | None = None  # the slot's name, if firmware reports it
     manufacturer: str
     model: str
     part_number: str | None = None
     certain: bool = True
     serial: str | None = None
     board_serial: bool = True
-    description: str | None = None  # the other lasting identity: "GPU-<uuid>", "node GUID <guid>"
-    ports_known: bool = True  # false: no driver tells the ports, so one that is not listed may still be there
+    description: str | None = None  # another permanent identity: "GPU-<uuid>", "node GUID <guid>"
+    ports_known: bool = True  # false: no driver reports the ports, so unlisted ones may exist
 
 
-class Interface(msgspec.Struct, frozen=True, kw_only=True):
-    """A port of a NIC. `certain`: its type is what the hardware can do, and not only what is known of it."""
+class InventoryInterface(msgspec.Struct, frozen=True, kw_only=True):
+    """A port of a NIC. `certain`: its type follows the hardware's capability, not only what is known of it."""
 
     name: str
     bay: str
     type: str
     certain: bool = True
-    speed_kbit_s: int | None = None  # the most that the port can do, not what it runs at
+    speed_kbit_s: int | None = None  # maximum of the port, not its current speed
     mac: str | None = None  # "B8:3F:D2:33:9C:BF"
     wwn: str | None = None  # port GUID of InfiniBand, "B8:3F:D2:03:00:76:F9:6B"
 
 
-class Cable(msgspec.Struct, frozen=True, kw_only=True):
-    """Where LLDP says that a port leads."""
+class InventoryCable(msgspec.Struct, frozen=True, kw_only=True):
+    """The far end of a port as LLDP reports it."""
 
     interface: str
     device: str
-    ports: list[str]  # names that the far end gives its port: its id, its description
+    ports: list[str]  # names of the far end's port: its id, its description
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One finding as a journal tells it."""
+class InventoryFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """One finding as a journal entry."""
 
     fingerprint: str
     severity: str
@@ -60,8 +60,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
 
 
-class Desired(msgspec.Struct, frozen=True, kw_only=True):
-    """All that an inventory should hold of one node."""
+class DesiredNode(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything an inventory should contain for one node."""
 
     schema: str = SCHEMA
     name: str | None = None
@@ -69,10 +69,10 @@ class Desired(msgspec.Struct, frozen=True, kw_only=True):
     machine_id: str | None = None
     observed_at: str | None = None
     verdict: str
-    modules_known: bool  # the PCI tree was read as a whole: what is not listed is not there
+    modules_known: bool  # the PCI tree was read completely: unlisted devices do not exist
     interfaces_known: bool
-    modules: list[Module] = []
-    interfaces: list[Interface] = []
-    cables: list[Cable] = []
-    findings: list[Finding] = []
-    not_judged: list[str] = []  # rules that could not be judged: their findings may still stand
+    modules: list[InventoryModule] = []
+    interfaces: list[InventoryInterface] = []
+    cables: list[InventoryCable] = []
+    findings: list[InventoryFinding] = []
+    not_judged: list[str] = []  # rules that could not run: their earlier findings may still hold

@@ -1,88 +1,134 @@
-"""The verdict with the findings in a line each, and further down each finding with evidence, cost and remedy."""
+"""The verdict with one line per block of findings, and each block with part, evidence, impact, confirm and fix."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from agent.model.finding import SEVERITIES, Finding
+from agent.model.finding import Finding
 from agent.model.report import Report
-from agent.outputs.names import Names
-from agent.outputs.text.lines import BLANK, Line, Span, length, line, paragraph
+from agent.outputs.grouping import FindingBlock, group_findings, join_evidence
+from agent.outputs.names import DisplayNames, compress_names
+from agent.outputs.text.lines import BLANK, Line, Span, line_length, make_line, wrap_paragraph
+from agent.outputs.verdict import count_checks, describe_verdict, verdict_title
 
-DIGEST = 8  # findings that the top of the page names
-EVIDENCE = 12
-NAMED = 4  # rules that keep a verdict from ok, by name
+OVERVIEW = 3  # blocks from which on the verdict is followed by one line per block
+EVIDENCE = 4  # lines of evidence of one block; --verbose shows all
+PARTS = 8  # parts of one block that have a line of their own
+STYLES = {"unknown": "warning", "nothing_to_check": "info"}
+_COLUMN = 12  # before the text of a row
 
 
-def verdict(report: Report, width: int) -> list[Line]:
-    """What a person reads first."""
-    summary = report.summary
-    counts = [f"{summary.counts.get(s, 0)} {s}" for s in reversed(SEVERITIES) if summary.counts.get(s)]
-    style = summary.verdict if summary.verdict != "unknown" else "warning"
-    told = (summary.verdict.upper(), style), f"  {', '.join(counts) or 'no findings'}"
-    lines = _fitting([*told, f"  ·  {judged(report)}"], [line(*told), line(f"  {judged(report)}")], width)
-    if summary.verdict == "unknown":
-        rules = summary.unknown_rules
-        which = (
-            ", ".join(rules) if len(rules) <= NAMED else f"{len(rules)} rules, essential ones among them (at the end)"
-        )
-        lines += paragraph(f"not called ok: could not judge {which}", width)
-    loud = [finding for finding in report.findings if finding.severity != "info"]
-    for finding in loud[:DIGEST]:
-        lines += paragraph(f"{finding.label}: {finding.summary}", width, indent="      ", first="  ! ")
-    if len(loud) > DIGEST:
-        lines.append(line(f"  and {len(loud) - DIGEST} more, below"))
+def render_verdict(report: Report, width: int, overview: int = OVERVIEW) -> list[Line]:
+    """The verdict, how many checks ran, and one line per block where there are `overview` or more."""
+    verdict = report.summary.verdict
+    title: tuple[Span, str] = (verdict_title(report), STYLES.get(verdict, verdict)), f"  {describe_verdict(report)}"
+    whole = make_line(*title)
+    hang = " " * (len(title[0][0]) + 2)
+    lines = [whole] if line_length(whole) <= width else _hang(title[0], title[1].strip(), width, hang)
+    lines += wrap_paragraph(count_checks(report), width, style="dim")
+    blocks = group_findings(report.findings, DisplayNames(report))
+    loud = [block for block in blocks if block.first.severity != "info"]
+    if len(loud) >= overview:
+        lines.append(BLANK)
+        for block in loud:
+            lines += _render_title(block, width, first="  ! ")
     return lines
 
 
-def findings(report: Report, width: int) -> list[Line]:
-    """Every finding, worst first: what, evidence, cost, mend."""
+def render_findings(report: Report, width: int, everything: bool = False) -> list[Line]:
+    """Every block of findings, worst first."""
     lines: list[Line] = []
-    names = Names(report)
-    for finding in report.findings:
-        lines += [*([BLANK] if lines else []), *_finding(finding, names, width)]
+    names = DisplayNames(report)
+    for block in group_findings(report.findings, names):
+        lines += [*([BLANK] if lines else []), *_render_block(block, names, width, everything)]
     return lines
 
 
-def judged(report: Report) -> str:
-    """How many rules were judged, and how many were not."""
-    states = [check.state for check in report.checks]
-    told = [f"{sum(state in ('fail', 'pass') for state in states)} of {len(states)} rules judged"]
-    for word, text in (("unknown", "unknown"), ("not_applicable", "not applicable"), ("disabled", "disabled")):
-        told += [f"{states.count(word)} {text}"] if word in states else []
-    return ", ".join(told)
+def _render_block(block: FindingBlock, names: DisplayNames, width: int, everything: bool) -> list[Line]:
+    finding = block.first
+    head = (finding.severity.upper() if finding.severity != "info" else "NOTE", finding.severity)
+    hang = " " * (len(head[0]) + 2)
+    lines = _hang(head, _headline(block), width, hang)
+    sure = "" if finding.confidence == "high" else f" (confidence: {finding.confidence})"
+    lines += _render_parts(block, names, width, everything)
+    lines += _render_fix(block, width)
+    lines += _row("impact", finding.impact, width)
+    lines += _render_evidence(block, width, everything)
+    absorbed = join_absorbed([text for member in block.findings for text in member.absorbs], names)
+    lines += _row("explains", absorbed, width, "dim") if absorbed else []
+    return lines + _row("rule", f"{finding.rule}{sure}", width, "dim")
 
 
-def _finding(finding: Finding, names: Names, width: int) -> list[Line]:
-    place = names.short(finding.subject.partition(":")[2])
-    where = f" ({place})" if place and place not in finding.label and "+" not in place else ""
-    sure = "" if finding.confidence == "high" else f"  confidence {finding.confidence}"
-    head = (finding.severity.upper(), finding.severity)
-    told: list[Span | str] = [head, "  ", (finding.label, "bold"), where]
-    rule = f"{finding.rule}{sure}"
-    lines = _fitting([*told, f"  {rule}"], [line(*told), line(f"  {rule}")], width)
-    lines += paragraph(finding.summary, width)
-    for seen in finding.evidence[:EVIDENCE]:
-        lines += paragraph(
-            f"{seen.what}: {seen.value}  [{seen.source}]", width, indent="      ", first="    - ", style="dim"
-        )
-    if len(finding.evidence) > EVIDENCE:
-        lines.append(line((f"    - and {len(finding.evidence) - EVIDENCE} more (--format json)", "dim")))
-    lines += paragraph(finding.impact, width, indent="           ", first="  impact   ")
-    lines += paragraph(finding.remedy, width, indent="           ", first="  remedy   ")
-    if finding.absorbs:
-        explained = ", ".join(absorbed(each, names) for each in finding.absorbs)
-        lines += paragraph(explained, width, indent="           ", first="  explains ", style="dim")
+def _headline(block: FindingBlock) -> str:
+    if block.label == "node":
+        return block.summary[:1].upper() + block.summary[1:]
+    if len(block.findings) == 1 or block.same_summary:
+        return f"{block.label}: {block.summary}"
+    return f"{block.label}: {block.first.rule}, {len(block.findings)} parts"
+
+
+def _render_title(block: FindingBlock, width: int, first: str) -> list[Line]:
+    """One block in one line."""
+    return wrap_paragraph(_headline(block), width, indent=" " * (len(first) + 2), first=first)
+
+
+def _render_parts(block: FindingBlock, names: DisplayNames, width: int, everything: bool) -> list[Line]:
+    lines: list[Line] = []
+    shown = block.findings if everything else block.findings[:PARTS]
+    for finding in shown:
+        part = describe_part(finding, names)
+        text = part if block.same_summary else f"{part}: {finding.summary}"
+        lines += _row("" if lines else "part", text, width) if text else []
+    if len(block.findings) > len(shown):
+        lines += _row("", f"and {len(block.findings) - len(shown)} more (--verbose)", width, "dim")
     return lines
 
 
-def _fitting(one: Sequence[Span | str], two: list[Line], width: int) -> list[Line]:
-    """One line where it fits, else two."""
-    whole = line(*one)
-    return [whole] if length(whole) <= width else two
+def _render_fix(block: FindingBlock, width: int) -> list[Line]:
+    """The fix of the first part; where it names that part, the others need the same with their own names."""
+    lines = _row("fix", block.first.remedy, width)
+    if len({finding.remedy for finding in block.findings}) > 1:
+        lines += _row("", f"The same for each of the {len(block.findings)} parts, with its own names.", width)
+    return lines
 
 
-def absorbed(text: str, names: Names) -> str:
-    """ "rule subject" with the subject as people call it."""
-    rule, _, subject = text.partition(" ")
-    return f"{rule} of {names.subject(subject)}" if subject else rule
+def _render_evidence(block: FindingBlock, width: int, everything: bool) -> list[Line]:
+    rows = [row for finding in block.findings for row in finding.evidence]
+    rows = list(rows) if everything else join_evidence(rows)
+    lines: list[Line] = []
+    for seen in rows if everything else rows[:EVIDENCE]:
+        lines += _row("" if lines else "evidence", f"{seen.what}: {seen.value}  [{seen.source}]", width, "dim")
+    if len(rows) > EVIDENCE and not everything:
+        lines += _row("", f"and {len(rows) - EVIDENCE} more (--verbose)", width, "dim")
+    return lines
+
+
+def describe_part(finding: Finding, names: DisplayNames) -> str:
+    """The physical part of a finding: its label and address; empty for the whole node."""
+    if finding.subject == "node":
+        return ""
+    place = names.short(finding.subject.partition(":")[2].partition("/")[0])
+    known = not place or place in finding.label or "+" in place
+    return finding.label if known else f"{finding.label}, {place}"
+
+
+def join_absorbed(texts: Iterable[str], names: DisplayNames) -> str:
+    """Findings that a cause explains, from "rule subject": each rule once, with its devices."""
+    devices: dict[str, list[str]] = {}
+    for rule, _, subject in (text.partition(" ") for text in texts):
+        devices.setdefault(rule, []).extend([names.subject(subject)] if subject not in ("", "node") else [])
+    return "; ".join(
+        f"{rule} of {compress_names(dict.fromkeys(which))}" if which else rule for rule, which in devices.items()
+    )
+
+
+def _row(name: str, text: str, width: int, style: str = "") -> list[Line]:
+    """A named row of a block."""
+    return wrap_paragraph(text, width, indent=" " * _COLUMN, first=f"  {name}".ljust(_COLUMN), style=style)
+
+
+def _hang(head: Span, text: str, width: int, hang: str) -> list[Line]:
+    """A styled word, then text that is folded beside it."""
+    folded = wrap_paragraph(text, width, indent=hang, first=hang)
+    first: Sequence[Span | str] = [head, "  ", (folded[0][0][0].strip(), "bold")] if folded else [head]
+    return [make_line(*first), *(make_line((line[0][0], "bold")) for line in folded[1:])]

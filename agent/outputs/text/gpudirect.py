@@ -1,4 +1,4 @@
-"""Whether NICs reach GPU memory: GPUs and their rails by verdict, way and causes; one sentence where all are ready."""
+"""GPUDirect RDMA: GPUs and their rails grouped by verdict, way and causes; one sentence if all are ready."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from typing import NamedTuple
 
 from agent.model.finding import Gpudirect
 from agent.model.report import Report
-from agent.outputs.names import Names, ranged
-from agent.outputs.text.lines import Line, paragraph
+from agent.outputs.names import DisplayNames, compress_names
+from agent.outputs.text.lines import Line, wrap_paragraph
 
 STYLES = {"ready": "ok", "degraded": "warning", "blocked": "error", "unknown": "dim"}
+VIA = {"dma-buf": "DMA-BUF", "peermem": "nvidia_peermem", "data-direct": "Data Direct"}
 WORST_FIRST = ("blocked", "degraded", "unknown", "ready")
 
 
-class Alike(NamedTuple):
-    """Pairs of one verdict, way and cause."""
+class PairGroup(NamedTuple):
+    """Pairs with the same verdict, way and causes."""
 
     verdict: str
     via: str
@@ -23,37 +24,37 @@ class Alike(NamedTuple):
     nics: str
 
 
-def alike(report: Report) -> list[Alike]:
-    """Pairs in groups, the worst first."""
-    names = Names(report)
+def group_pairs(report: Report) -> list[PairGroup]:
+    """Group the pairs, worst first."""
+    names = DisplayNames(report)
     groups: dict[tuple[str, str, tuple[str, ...]], list[Gpudirect]] = {}
     for row in report.gpudirect:
-        causes = tuple(_cause(cause, names) for cause in row.causes)
+        causes = tuple(_describe_cause(cause, names) for cause in row.causes)
         groups.setdefault((row.verdict, row.via, causes), []).append(row)
     return [
-        Alike(
+        PairGroup(
             verdict,
             via,
             causes,
-            ranged(names.labels.get(row.gpu, row.gpu) for row in rows),
-            ranged(names.labels.get(row.nic, row.nic) for row in rows),
+            compress_names(names.labels.get(row.gpu, row.gpu) for row in rows),
+            compress_names(names.labels.get(row.nic, row.nic) for row in rows),
         )
-        for (verdict, via, causes), rows in sorted(groups.items(), key=lambda each: WORST_FIRST.index(each[0][0]))
+        for (verdict, via, causes), rows in sorted(groups.items(), key=lambda group: WORST_FIRST.index(group[0][0]))
     ]
 
 
-def gpudirect(report: Report, width: int) -> list[Line]:
-    """A line for each group of pairs that are alike, the worst first."""
+def render_gpudirect(report: Report, width: int) -> list[Line]:
+    """One line per group of pairs, worst first."""
     lines: list[Line] = []
-    for verdict, via, causes, gpus, nics in alike(report):
-        how = f" by {via}" if via not in ("none", "unknown") else ""
-        lines += paragraph(f"{verdict}{how}: {gpus} with {nics}", width, style=STYLES[verdict])
-        lines += [each for cause in causes for each in paragraph(cause, width, indent="      ", first="    - ")]
+    for verdict, via, causes, gpus, nics in group_pairs(report):
+        how = f" ({VIA.get(via, via)})" if via not in ("none", "unknown") else ""
+        lines += wrap_paragraph(f"{verdict}{how}: {gpus} – {nics}", width, style=STYLES[verdict])
+        lines += [line for cause in causes for line in wrap_paragraph(cause, width, indent="      ", first="    - ")]
     return lines
 
 
-def _cause(text: str, names: Names) -> str:
-    """ "rule subject" with the subject as people call it; a reason as it stands."""
+def _describe_cause(text: str, names: DisplayNames) -> str:
+    """Describe "rule subject" with the subject's display name; a reason is returned unchanged."""
     rule, _, subject = text.partition(" ")
     kind = subject.partition(":")[0]
     if kind not in ("pci", "gpu", "port", "pair", "netdev", "link", "nvswitch") or " " in subject:

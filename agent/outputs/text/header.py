@@ -1,4 +1,4 @@
-"""The head of the page: which node this is, what is in it, where the evidence came from."""
+"""The title of the page, and the node: its hardware, software, and the source of the evidence."""
 
 from __future__ import annotations
 
@@ -7,29 +7,34 @@ from collections.abc import Iterable
 
 from agent.model.nic import Nic
 from agent.model.report import Report
-from agent.outputs.names import model, shown_nics
-from agent.outputs.text.lines import Line, joined, paragraph
+from agent.outputs.names import short_model, visible_nics
+from agent.outputs.text.lines import Line, join_known, wrap_paragraph
 
-HANGING = 12  # columns before the text of a row
+INDENT = 12  # columns before the text of a row
 
 
-def header(report: Report, width: int) -> list[Line]:
-    """The machine's name, then a row each of what is known of it."""
+def render_title(report: Report, width: int) -> list[Line]:
+    """The machine's name, vendor and product."""
     node = report.node
-    title = joined((node.hostname or "(host name not known)", joined((node.vendor, node.product), " ")))
-    lines = paragraph(title, width, indent="", style="bold")
-    for name, text, style in facts(report):
-        first = f"  {name}".ljust(HANGING)
-        lines += paragraph(text, width, indent=" " * HANGING, style=style, first=first)
+    title = join_known((node.hostname or "(host name not known)", join_known((node.vendor, node.product), " ")))
+    return wrap_paragraph(title, width, indent="", style="bold")
+
+
+def render_facts(report: Report, width: int) -> list[Line]:
+    """One row per known fact."""
+    lines: list[Line] = []
+    for name, text, style in list_facts(report):
+        first = f"  {name}".ljust(INDENT)
+        lines += wrap_paragraph(text, width, indent=" " * INDENT, style=style, first=first)
     return lines
 
 
-def facts(report: Report) -> list[tuple[str, str, str]]:
-    """What is known of the node: name, text, style."""
+def list_facts(report: Report) -> list[tuple[str, str, str]]:
+    """The known facts of the node: name, text, style."""
     every = (
         ("platform", _platform(report), ""),
         ("GPUs", _gpus(report), ""),
-        ("NICs", counted(map(_nic, _cards(report))) or "none with RDMA", ""),
+        ("NICs", count_names(map(_nic, _cards(report))) or _none(report, "none with RDMA"), ""),
         ("CPUs", _processors(report), ""),
         ("system", _system(report), ""),
         ("software", _software(report), ""),
@@ -41,23 +46,23 @@ def facts(report: Report) -> list[tuple[str, str, str]]:
 
 
 def _cards(report: Report) -> list[Nic]:
-    """Each NIC once: where a function has no RDMA device, a device without a place may be its own."""
-    nics = shown_nics(report)
+    """Each NIC once: if a function has no RDMA device, a device without a location may be its own."""
+    nics = visible_nics(report)
     return [nic for nic in nics if nic.pci] if any(nic.pci and not nic.rdma_device for nic in nics) else nics
 
 
 def _nic(nic: Nic) -> str:
-    """Its model; of a function whose RDMA device nobody named, nothing says that it has one."""
-    return model(nic.model) or ("RDMA NIC" if nic.rdma_device else "NIC")
+    """Its model; a function without a known RDMA device may not have one."""
+    return short_model(nic.model) or ("RDMA NIC" if nic.rdma_device else "NIC")
 
 
-def counted(names: Iterable[str]) -> str:
-    """How many of what, most first.
+def count_names(names: Iterable[str]) -> str:
+    """Count equal names, most frequent first.
 
-    >>> counted(["H100", "H100", "L4"])
+    >>> count_names(["H100", "H100", "L4"])
     '2x H100, 1x L4'
     """
-    return ", ".join(f"{n}x {name}" for name, n in sorted(Counter(names).items(), key=lambda each: (-each[1], each[0])))
+    return ", ".join(f"{n}x {name}" for name, n in sorted(Counter(names).items(), key=lambda item: (-item[1], item[0])))
 
 
 def _platform(report: Report) -> str:
@@ -68,15 +73,21 @@ def _platform(report: Report) -> str:
 def _gpus(report: Report) -> str:
     topology = report.topology
     switches = len(topology.nvswitches)
-    gpus = counted(model(g.name) or joined((g.vendor, "GPU"), " ") for g in topology.gpus)
-    return joined((gpus or "none", f"{switches}x NVSwitch" if switches else None), ", ")
+    gpus = count_names(short_model(g.name) or join_known((g.vendor, "GPU"), " ") for g in topology.gpus)
+    return join_known((gpus or _none(report, "none"), f"{switches}x NVSwitch" if switches else None), ", ")
+
+
+def _none(report: Report, text: str) -> str:
+    """`text` where the device list is complete; otherwise that it is not known, and why."""
+    unread = report.summary.devices_unread
+    return f"not known ({unread})" if unread else text
 
 
 def _processors(report: Report) -> str:
     node = report.node
-    with_cpus = len([each for each in node.numa_nodes if each.cpus])
-    memory_only = len([each for each in node.numa_nodes if each.cpus == ""])
-    return joined(
+    with_cpus = len([numa_node for numa_node in node.numa_nodes if numa_node.cpus])
+    memory_only = len([numa_node for numa_node in node.numa_nodes if numa_node.cpus == ""])
+    return join_known(
         (
             f"{node.cpu.sockets}x {node.cpu.name or 'CPU'}" if node.cpu.sockets else node.cpu.name,
             f"{with_cpus} NUMA nodes" if with_cpus > 1 else None,
@@ -89,7 +100,7 @@ def _processors(report: Report) -> str:
 
 def _system(report: Report) -> str:
     node = report.node
-    return joined(
+    return join_known(
         (
             node.os,
             f"kernel {node.kernel}" if node.kernel else None,
@@ -104,7 +115,7 @@ def _software(report: Report) -> str:
     driver, stack = report.software.driver, report.software.rdma_stack
     flavour = {True: " (open)", False: " (proprietary)", None: ""}[driver.open]
     rdma = f"OFED {stack.version or ''}".strip() if stack.kind == "ofed" else None
-    return joined(
+    return join_known(
         (
             f"NVIDIA driver {driver.version}{flavour}" if driver.version else None,
             f"CUDA {driver.cuda}" if driver.cuda else None,
@@ -116,7 +127,7 @@ def _software(report: Report) -> str:
 
 def _source(report: Report) -> str:
     source = "this host" if report.source.kind == "live" else report.source.kind
-    return joined(
+    return join_known(
         (
             source + (f" {report.source.path}" if report.source.path else ""),
             f"observed {report.observed_at}" if report.observed_at else None,
@@ -127,7 +138,7 @@ def _source(report: Report) -> str:
 
 
 def _window(report: Report) -> str:
-    """Over what time counters were compared; why they were not stands under what is not judged."""
+    """The time over which counters were compared; if they were not, the reason is under "Could not check"."""
     window = report.counters_window
     if window is None or not window.seconds:
         return ""

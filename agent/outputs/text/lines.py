@@ -1,4 +1,4 @@
-"""Lines of styled text: what the page is made of, with no terminal in sight. A control character never gets through."""
+"""Lines of styled text, independent of a terminal. Control characters are always replaced."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ BLANK: Line = ()
 PLAIN = str.maketrans("├└─│·…×µ→–", "|`-|-.xu>-")
 
 
-def line(*spans: Span | str) -> Line:
-    """One line of spans; a bare string has no style."""
+def make_line(*spans: Span | str) -> Line:
+    """Make one line of spans; a plain string has no style."""
     return tuple((clean(s), "") if isinstance(s, str) else (clean(s[0]), s[1]) for s in spans)
 
 
-def heading(text: str) -> Line:
-    """A section's title."""
-    return line((text, "head"))
+def make_heading(text: str) -> Line:
+    """The title of a section."""
+    return make_line((text, "head"))
 
 
-def paragraph(text: str, width: int, indent: str = "  ", style: str = "", first: str | None = None) -> list[Line]:
-    """Fold one text with a hanging indent; `first` stands before its first line instead of the indent."""
+def wrap_paragraph(text: str, width: int, indent: str = "  ", style: str = "", first: str | None = None) -> list[Line]:
+    """Fold a text with a hanging indent; `first` replaces the indent of its first line."""
     folded = textwrap.wrap(
         clean(text),
         max(width, 40),
@@ -32,16 +32,16 @@ def paragraph(text: str, width: int, indent: str = "  ", style: str = "", first:
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return [line((each, style)) for each in folded]
+    return [make_line((text_line, style)) for text_line in folded]
 
 
-def joined(parts: Iterable[str | None], separator: str = "  ·  ") -> str:
-    """The parts that are known, with a separator between them."""
+def join_known(parts: Iterable[str | None], separator: str = "  ·  ") -> str:
+    """Join the known parts."""
     return separator.join(part for part in parts if part)
 
 
 def clean(text: str) -> str:
-    """Host names and firmware strings are untrusted: no escape sequence may reach the terminal.
+    """Replace unprintable characters: no escape sequence of a host name or firmware string may reach the terminal.
 
     >>> clean("gpu\\x1b[31m-1\\n")
     'gpu?[31m-1?'
@@ -49,24 +49,24 @@ def clean(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
-def plain(lines: Sequence[Line]) -> str:
-    """The page without styles, as a pipe or a file gets it."""
-    return "".join(clean("".join(text for text, _ in each)).rstrip() + "\n" for each in lines)
+def to_plain_text(lines: Sequence[Line]) -> str:
+    """Format the page without styles, for a pipe or file."""
+    return "".join(clean("".join(text for text, _ in line)).rstrip() + "\n" for line in lines)
 
 
-def ascii_only(lines: Sequence[Line]) -> list[Line]:
-    """The same page for a terminal or a file that cannot show more; columns stay where they are.
+def to_ascii(lines: Sequence[Line]) -> list[Line]:
+    """The page in ASCII, with the same columns.
 
-    >>> ascii_only([line("└─ GPU0  ·  1…")])
+    >>> to_ascii([make_line("└─ GPU0  ·  1…")])
     [(('`- GPU0  -  1.', ''),)]
     """
-    return [tuple((_ascii(text), style) for text, style in each) for each in lines]
+    return [tuple((_ascii(text), style) for text, style in line) for line in lines]
 
 
 def _ascii(text: str) -> str:
     return text.translate(PLAIN).encode("ascii", "replace").decode()
 
 
-def length(each: Line) -> int:
-    """How many columns a line takes."""
-    return sum(len(text) for text, _ in each)
+def line_length(line: Line) -> int:
+    """The number of columns of a line."""
+    return sum(len(text) for text, _ in line)

@@ -1,1 +1,4 @@
-"""Rules about GPUs and their driver."""
+"""GPUs themselves: missing ones, differences within one model, Xid errors, peer access.
+
+Links of GPUs are in `pcie` and `nvlink`.
+"""

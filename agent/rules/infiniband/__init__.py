@@ -1,1 +1,4 @@
-"""Rules about InfiniBand ports and their subnet."""
+"""InfiniBand ports: links, subnet and counters.
+
+Ethernet ports are in `roce`; what any NIC has (firmware, modules) is in `nic`.
+"""

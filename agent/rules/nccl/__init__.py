@@ -1,1 +1,4 @@
-"""NCCL: its settings, what they select on this node, and what jobs may use."""
+"""NCCL and NVSHMEM: settings, configuration files and what jobs need of the host.
+
+Devices and links are in the families of their kind.
+"""

@@ -1,30 +1,25 @@
-"""Which ports NCCL takes, and for whom a rule of this family is.
-
-`NCCL_IB_HCA` is a list of device names, each a prefix unless the list begins with "=", each with a port after ":";
-"^" at the very start turns it round. NCCL looks at active ports of InfiniBand and Ethernet only. The same grammar
-chooses interfaces for `NCCL_SOCKET_IFNAME`. Source: NCCL `src/misc/utils.cc` (parseStringList, matchIfList) and
-`src/transport/net_ib/init.cc`.
-"""
+"""NCCL_IB_HCA and NCCL_SOCKET_IFNAME: the ports and interfaces that NCCL uses."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from agent.model.finding import Evidence
-from agent.model.nic import Nic, Port
-from agent.rules.case import Case
-from agent.rules.devices import lowered
-from agent.rules.nccl.settings import Effective
-from agent.rules.rule import Answer, NotApplicable, Unknown
+from agent.model.nic import Netdev, Nic, Port
+from agent.rules.context import RuleContext
+from agent.rules.devices import one_level_lower
+from agent.rules.nccl.settings import EffectiveSetting, effective_settings, files_unread_reason
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
 
 NODE = frozenset({"node"})
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _OWN_WAY = ("efa", "gve", "mana", "erdma", "siw")  # their providers bring a plugin; NCCL's own RDMA is not used
 
 
-class Wanted(NamedTuple):
+class HcaFilter(NamedTuple):
     """A list as NCCL reads it."""
 
     exclude: bool
@@ -62,20 +57,20 @@ class Hca(NamedTuple):
         return self.name if len(self.nic.ports) == 1 else f"{self.name}:{self.port.port}"
 
 
-def wanted(value: str) -> Wanted:
+def read_hca_filter(value: str) -> HcaFilter:
     """Read a list.
 
-    >>> wanted("^=mlx5_1:2,mlx5_3")
+    >>> read_hca_filter("^=mlx5_1:2,mlx5_3")
     Wanted(exclude=True, exact=True, names=(('mlx5_1', 2), ('mlx5_3', None)))
     """
     exclude = value.startswith("^")
     value = value[exclude:]
     exact = value.startswith("=")
     entries = (entry.split(":") for entry in value[exact:].split(","))
-    return Wanted(exclude, exact, tuple((words[0], _port(words[1:])) for words in entries if words[0]))
+    return HcaFilter(exclude, exact, tuple((words[0], _parse_port(words[1:])) for words in entries if words[0]))
 
 
-def active_ports(case: Case) -> list[Hca]:
+def active_ports(case: RuleContext) -> list[Hca]:
     """Every port that NCCL would consider, by device name."""
     found = [
         Hca(nic, port)
@@ -87,45 +82,245 @@ def active_ports(case: Case) -> list[Hca]:
     return sorted(found, key=lambda each: (len(each.name), each.name, each.port.port))
 
 
-def rdma_rails(case: Case) -> list[Hca]:
+def rdma_rails(case: RuleContext) -> list[Hca]:
     """Active ports of rails that NCCL's own RDMA is for: not those of clouds whose plugin stands in for it."""
     rails = [each for each in active_ports(case) if each.nic.role == "rail" and not each.nic.software]
     return [each for each in rails if not (each.nic.driver or "").startswith(_OWN_WAY)]
 
 
-def no_gpus(case: Case) -> Iterator[Answer]:
+def report_no_gpus(case: RuleContext) -> Iterator[Result]:
     """The answer where no job of GPUs can run; none where one can."""
     if not case.topology.gpus:
         why = case.bus_unread
         yield Unknown("node", why) if why else NotApplicable("node", "no GPU")
 
 
-def no_rails(case: Case) -> Iterator[Answer]:
+def report_no_rails(case: RuleContext) -> Iterator[Result]:
     """The answer where RDMA of NCCL's own is not expected; none where it is."""
-    silent = next(no_gpus(case), None)
+    silent = next(report_no_gpus(case), None)
     if silent:
         yield silent
         return
-    why = case.probe_failure("rdma|rdma_tools")
+    why = case.probe_failure("rdma")
     if not rdma_rails(case):
         unknown = why if case.topology.nics else None
         unknown = unknown or case.no_rail_known
         yield Unknown("node", unknown) if unknown else NotApplicable("node", "no active RDMA rail")
 
 
-def severity_of(severity: str, where: Iterable[Effective]) -> str:
+def severity_by_scope(severity: str, where: Iterable[EffectiveSetting]) -> str:
     """What a setting of all jobs is; one step less grave where only running jobs have it: they may try something."""
-    return severity if any(each.persistent for each in where) else lowered(severity)
+    return severity if any(each.persistent for each in where) else one_level_lower(severity)
 
 
-def evidence_of(key: str, where: Iterable[Effective]) -> tuple[Evidence, ...]:
+def settings_evidence(key: str, where: Iterable[EffectiveSetting]) -> tuple[Evidence, ...]:
     """Every place of a setting, up to eight."""
     return tuple(each.evidence(key) for each in list(where)[:8])
 
 
-def _port(words: list[str]) -> int | None:
+def _parse_port(words: list[str]) -> int | None:
     """A port as atoi reads it; none is told: every one."""
     if not words or not words[0]:
         return None
     found = _INTEGER.match(words[0].strip())
     return int(found[0][:9]) if found else 0
+
+
+_HCA_MISMATCH_KEY = "NCCL_IB_HCA"
+
+
+class _Chosen(NamedTuple):
+    """What one value of the list comes to on this node."""
+
+    where: EffectiveSetting
+    wanted: HcaFilter
+    taken: list[Hca]
+    missed: list[Hca]  # active rails that it leaves out
+    foreign: list[Hca]  # taken, and no rail
+    remedy: str
+
+
+@rule("gdr-nccl-hca-mismatch")
+def gdr_nccl_hca_mismatch(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_rails(case)))
+    if silent:
+        return
+    values = effective_settings(case, _HCA_MISMATCH_KEY)
+    if not values:
+        why = files_unread_reason(case)
+        yield (
+            Unknown("node", why)
+            if why
+            else NotApplicable("node", f"{_HCA_MISMATCH_KEY} is not set: NCCL takes every active port")
+        )
+        return
+    answers = [_judge_hca_mismatch(case, where) for where in values]
+    faults = [answer for answer in answers if isinstance(answer, Fail)]
+    yield from {fault.cause: fault for fault in reversed(faults)}.values()  # of equal ones the first
+    if not faults:
+        yield Pass("node")
+
+
+def _judge_hca_mismatch(case: RuleContext, where: EffectiveSetting) -> Result:
+    ports = active_ports(case)
+    chosen = read_hca_filter(where.value)
+    taken = [each for each in ports if chosen.takes(each.name, each.port.port)]
+    missed = [each for each in ports if each.nic.role == "rail" and not each.nic.software and each not in taken]
+    foreign = [each for each in taken if each.nic.role not in ("rail", "unknown") or each.nic.software]
+    found = _Chosen(where, chosen, taken, missed, foreign, _remedy(case, where))
+    step = (lambda severity: severity) if where.persistent else one_level_lower
+    if not taken:
+        return _fail_hca_mismatch(
+            found,
+            "none",
+            step("error"),
+            "takes no active port",
+            "everything goes over TCP: about 10 % of the bandwidth.",
+        )
+    rails = len(taken) - len(foreign) + len(missed)
+    if missed:
+        what = f"takes {rails - len(missed)} of {rails} rails, not {join_labels([each.label for each in missed])}"
+        share = f"{100 * len(missed) / rails:.0f} % of the bandwidth between nodes is not used."
+        return _fail_hca_mismatch(found, "missed", "error" if where.persistent else "info", what, share)
+    if foreign:
+        what = f"takes {join_labels([f'{each.label} ({each.nic.role})' for each in foreign])} beside the rails"
+        return _fail_hca_mismatch(
+            found, "foreign", step("warning"), what, "every rail waits for the slowest port that is taken."
+        )
+    strangers = _unknown_names(case, chosen)
+    if strangers and not chosen.exclude:
+        what = f"takes all rails, and names {join_labels(strangers)}, which is no device here"
+        return _fail_hca_mismatch(found, "stranger", "info", what, "0 % here; where a NIC was renamed, its rail.")
+    return Pass("node")
+
+
+def _unknown_names(case: RuleContext, chosen: HcaFilter) -> list[str]:
+    """Names of the list that no RDMA device of this node has."""
+    names = [nic.rdma_device for nic in case.topology.nics if nic.rdma_device]
+    return [entry[0] for entry in chosen.names if not chosen.matching(entry, names)]
+
+
+def _remedy(case: RuleContext, where: EffectiveSetting) -> str:
+    """The whole list, to be copied: rails that are down now are rails, too."""
+    rails = {nic.rdma_device for nic in case.rails if nic.rdma_device and not nic.software}
+    names = ",".join(sorted(rails, key=lambda name: (len(name), name)))
+    return f"In {where.unit}, every rail and nothing else, by whole names: {_HCA_MISMATCH_KEY}=={names}"
+
+
+def _fail_hca_mismatch(found: _Chosen, cause: str, severity: str, what: str, impact: str) -> Fail:
+    where = found.where
+    devices = found.missed + found.foreign
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"{_HCA_MISMATCH_KEY}={where.value[:80]} in {where.source} {what}{_ambiguous_names(found)}",
+        impact=impact,
+        remedy=found.remedy,
+        evidence=(
+            where.evidence(_HCA_MISMATCH_KEY),
+            Evidence(what="active ports taken", value=_port_labels(found.taken), source="/sys/class/infiniband"),
+            *(
+                Evidence(
+                    what="rail left out" if each in found.missed else "taken, and no rail",
+                    value=f"{each.label} {each.port.link_layer}",
+                    source=f"/sys/class/infiniband/{each.name}/ports/{each.port.port}",
+                )
+                for each in devices[:8]
+            ),
+        ),
+        severity=severity,
+        cause=cause,
+        places=NODE,
+    )
+
+
+def _ambiguous_names(found: _Chosen) -> str:
+    """Which name takes more than the device that it names; a whole name takes no other."""
+    names = [each.name for each in (found.foreign if not found.wanted.exclude else found.missed)]
+    for entry in found.wanted.names:
+        longer = [name for name in found.wanted.matching(entry, names) if name != entry[0] and entry[0][-1:].isdigit()]
+        if longer:
+            return f'; {entry[0]} without "=" also means {longer[0]}'
+    return ""
+
+
+def _port_labels(ports: Sequence[Hca]) -> str:
+    return join_labels([each.label for each in ports]) or "none"
+
+
+_IFNAME = "NCCL_SOCKET_IFNAME"
+_INSIDE = (
+    "lo",
+    "docker",
+    "virbr",
+    "veth",
+    "br-",
+    "cni",
+    "flannel",
+    "cali",
+    "podman",
+    "lxcbr",
+    "lxdbr",
+    "tunl",
+    "dummy",
+)
+
+
+@rule("gdr-nccl-socket-ifname")
+def gdr_nccl_socket_ifname(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_gpus(case)))
+    if silent:
+        return
+    values = effective_settings(case, _IFNAME)
+    why = files_unread_reason(case) or case.probe_failure("netdev")
+    if why:
+        yield Unknown("node", why)
+    elif not values:
+        yield NotApplicable("node", f"{_IFNAME} is not set: NCCL looks for itself")
+    else:
+        faults = [fault for where in values if (fault := _judge_socket_ifname(case, where))]
+        yield from {fault.cause: fault for fault in reversed(faults)}.values()
+        if not faults:
+            yield Pass("node")
+
+
+def _judge_socket_ifname(case: RuleContext, where: EffectiveSetting) -> Fail | None:
+    chosen = read_hca_filter(where.value)
+    taken = [netdev for netdev in case.topology.netdevs if chosen.takes(netdev.label) and _is_up(netdev)]
+    if any(not netdev.label.startswith(_INSIDE) for netdev in taken):
+        return None
+    names = [netdev.label for netdev in taken]
+    what = (
+        f"takes only {join_labels(names)}, which leads to no other node" if names else "takes no interface that is up"
+    )
+    outside = _front_end_interface(case)
+    up = [netdev.label for netdev in case.topology.netdevs if _is_up(netdev)]
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"{_IFNAME}={where.value[:80]} in {where.source} {what}",
+        impact="100 % of jobs over several nodes stop at their start, or hang.",
+        remedy=f"Name the interface that reaches the other nodes, in full: {_IFNAME}=={outside or 'INTERFACE'}",
+        evidence=(
+            where.evidence(_IFNAME),
+            Evidence(what="interfaces that are up", value=join_labels(up), source="ip -br addr"),
+        ),
+        severity="warning" if where.persistent else one_level_lower("warning"),
+        cause="inside" if names else "none",
+        places=NODE,
+    )
+
+
+def _front_end_interface(case: RuleContext) -> str | None:
+    """The one interface that is up, has an address and is no rail's; None: a person must choose."""
+    rails = {nic.id for nic in case.rails}
+    could = [
+        netdev.label
+        for netdev in case.topology.netdevs
+        if _is_up(netdev) and netdev.addresses and netdev.nic not in rails and not netdev.label.startswith(_INSIDE)
+    ]
+    return could[0] if len(could) == 1 else None
+
+
+def _is_up(netdev: Netdev) -> bool:
+    return netdev.operstate in ("up", "unknown", None)

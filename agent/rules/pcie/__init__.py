@@ -1,1 +1,4 @@
-"""Rules about PCIe links and the devices on them."""
+"""PCIe: links, slots, bandwidth, settings and error counters of GPUs, NICs, drives and switches.
+
+What hangs on NUMA nodes is in `affinity`; what matters only for GPUDirect (ACS, IOMMU) is in `gpudirect`.
+"""

@@ -1,1 +1,4 @@
-"""Rules about RDMA over Ethernet."""
+"""RoCE ports: lossless classes, pause, addresses, links and counters.
+
+InfiniBand ports are in `infiniband`; what any NIC has (firmware, modules) is in `nic`.
+"""

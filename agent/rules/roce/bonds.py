@@ -1,11 +1,15 @@
-"""Bonds above RoCE ports, with their members and the NICs of these."""
+"""Bonds (LAG) of RoCE ports."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Nic
-from agent.rules.case import Case
+from agent.rules.context import RuleContext
+from agent.rules.devices import severity_by_role
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
 LAG_MODES = ("active-backup", "balance-xor", "802.3ad")  # in which mlx5 makes one RDMA device of two ports
 
@@ -36,12 +40,12 @@ class Bond(NamedTuple):
         return frozenset({self.netdev.id, *(netdev.id for netdev in self.members), *nics, *ports})
 
 
-def bonds_known(case: Case) -> bool:
+def are_bonds_known(case: RuleContext) -> bool:
     """Whether it is certain that there is none where none was found: what was not read may be in a bond."""
-    return case.virtual_machine or case.probe_failure("rdma|rdma_tools", "netdev") is None
+    return case.virtual_machine or case.probe_failure("rdma", "netdev") is None
 
 
-def bonds(case: Case, roles: tuple[str, ...]) -> list[Bond]:
+def bonds(case: RuleContext, roles: tuple[str, ...]) -> list[Bond]:
     """Bonds with a member that is the interface of an Ethernet NIC in one of these roles.
 
     The second port of a bond has no RDMA device of its own and the role "auxiliary": its bond is its partner's.
@@ -56,3 +60,90 @@ def bonds(case: Case, roles: tuple[str, ...]) -> list[Bond]:
         if any(port.link_layer == "Ethernet" for nic in nics for port in nic.ports):
             found.append(Bond(netdev, members, nics))
     return found
+
+
+@rule("roce-lag-on-rails")
+def roce_lag_on_rails(case: RuleContext) -> Iterator[Result]:
+    found = [] if case.virtual_machine else bonds(case, ("rail",))
+    if not found and are_bonds_known(case):
+        yield NotApplicable("node", "no rail is in a bond, or this is a virtual machine")
+    for bond in found:
+        yield Fail(
+            subject=f"netdev:{bond.netdev.id}",
+            label=bond.netdev.label,
+            summary=f"rail {', '.join(nic.label for nic in bond.nics)} is in {bond.netdev.label}: {bond.labels}",
+            impact="a connection has one port of the bond, 50 % of two; two connections may meet on one.",
+            remedy="Take the ports out of the bond and give each an address; NCCL_IB_MERGE_NICS=1 uses both.",
+            evidence=(
+                Evidence(
+                    what="mode",
+                    value=bond.mode or "not told",
+                    source=f"/sys/class/net/{bond.netdev.label}/bonding/mode",
+                ),
+                Evidence(
+                    what="members", value=bond.labels, source=f"/sys/class/net/{bond.netdev.label}/bonding/slaves"
+                ),
+            ),
+            severity="info",
+            places=bond.places,
+        )
+
+
+@rule("roce-lag-broken")
+def roce_lag_broken(case: RuleContext) -> Iterator[Result]:
+    found = [] if case.virtual_machine else bonds(case, ("rail", "storage"))
+    if not found and are_bonds_known(case):
+        yield NotApplicable("node", "no RoCE port is in a bond, or this is a virtual machine")
+    for bond in found:
+        yield _judge_lag_broken(bond)
+
+
+def _judge_lag_broken(bond: Bond) -> Result:
+    subject = f"netdev:{bond.netdev.id}"
+    states = [netdev.operstate for netdev in bond.members]
+    down = [netdev.label for netdev in bond.members if netdev.operstate not in ("up", None)]
+    if down and "up" in states:
+        return _fail_lag_broken(
+            bond, f"{', '.join(down)} is down; {len(states) - len(down)} of {len(states)} members carry it", "member"
+        )
+    if None in states:
+        return Unknown(subject, "the state of a member could not be read")
+    devices = [nic for nic in bond.nics if nic.rdma_device and "bond" not in nic.rdma_device]
+    if _is_on_one_card(bond) and not any(nic.virtual_functions for nic in bond.nics):
+        if bond.mode and bond.mode not in LAG_MODES:
+            return _fail_lag_broken(bond, f"RoCE does not follow a bond in mode {bond.mode}", "mode")
+        if bond.mode and len(devices) > 1:
+            names = ", ".join(nic.label for nic in devices)
+            return _fail_lag_broken(
+                bond, f"its ports still have an RDMA device each ({names}): RoCE does not follow it", "devices"
+            )
+    return Pass(subject)
+
+
+def _is_on_one_card(bond: Bond) -> bool:
+    cards = {(netdev.pci or netdev.id).rpartition(".")[0] for netdev in bond.members}
+    drivers = {(netdev.driver or "mlx5_core") for netdev in bond.members}
+    return len(bond.members) > 1 and len(cards) == 1 and drivers == {"mlx5_core"}
+
+
+def _fail_lag_broken(bond: Bond, summary: str, cause: str) -> Fail:
+    folder = f"/sys/class/net/{bond.netdev.label}/bonding"
+    return Fail(
+        subject=f"netdev:{bond.netdev.id}",
+        label=bond.netdev.label,
+        summary=f"{bond.netdev.label}: {summary}",
+        impact="50 % of the bandwidth of two ports, and no spare: the next failover breaks every connection.",
+        remedy="A member that is down: cable, module, switch port. Else remove virtual functions, and make it anew.",
+        evidence=(
+            Evidence(what="mode", value=bond.mode or "not told", source=f"{folder}/mode"),
+            Evidence(what="members", value=bond.labels, source=f"{folder}/slaves"),
+            Evidence(
+                what="RDMA devices",
+                value=", ".join(nic.rdma_device or "none" for nic in bond.nics),
+                source="/sys/class/infiniband",
+            ),
+        ),
+        severity=severity_by_role("warning", bond.nics[0]),
+        cause=cause,
+        places=bond.places,
+    )

@@ -1,19 +1,257 @@
-"""Congestion notification packets (CNP): which priority they use at a port."""
+"""Congestion, discards and traffic classes in use, by the counters of RoCE ports."""
 
 from __future__ import annotations
 
-from agent.model.nic import Qos
+import re
+from collections.abc import Iterator
+
+from agent.model.finding import Evidence
+from agent.rules.context import RuleContext
+from agent.rules.counter_deltas import (
+    MINUTE,
+    CounterDelta,
+    FailureText,
+    Limit,
+    delta,
+    format_window,
+    judge_count,
+    settling_reason,
+    with_subject,
+)
+from agent.rules.pages import Threshold, read_limit
+from agent.rules.roce.port_counters import (
+    RocePortCounters,
+    delta_by_priority,
+    delta_of_discards,
+    for_each_interface,
+    for_each_port,
+    lossless_priorities,
+    rdma_bytes,
+    rdma_packets,
+    roce_priorities,
+)
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+
+_PRIORITY = re.compile(r"rx_prio(\d)_")
+_PER_MINUTE = read_limit("roce-rt-rx-discards.per_minute")
+_EVENTS = read_limit("roce-rt-rx-discards.events")
 
 
-def cnp_priority(qos: Qos) -> int | None:
-    """By the DSCP of CNPs where the port trusts DSCP, else the priority that they are sent with; None: not known."""
-    if qos.trust == "dscp" and qos.cnp_dscp is not None and qos.dscp_prio:
-        return qos.dscp_prio.get(str(qos.cnp_dscp), 0)
-    return qos.cnp_priority
+@rule("roce-rt-rx-discards")
+def roce_rt_rx_discards(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_interface(case, lambda each: _judge_rx_discards(case, each), "discards of received frames")
 
 
-def cnp_words(qos: Qos) -> str:
-    """What is set, for people."""
-    dscp = "not known" if qos.cnp_dscp is None else str(qos.cnp_dscp)
-    priority = "not known" if qos.cnp_priority is None else str(qos.cnp_priority)
-    return f"DSCP {dscp}, priority {priority}"
+def _judge_rx_discards(case: RuleContext, each: RocePortCounters) -> Result:
+    count, carrying = delta_of_discards(case, each), roce_priorities(case, each)
+    foreign = isinstance(count, CounterDelta) and _is_foreign(count, carrying)
+    words = FailureText(
+        "received frames discarded" + (", none of a priority of RoCE" if foreign else ""),
+        "TCP sends them again; RoCE loses nothing."
+        if foreign
+        else "Each makes its sender go back: above 1 % next to nothing arrives, and collectives wait.",
+        _remedy(each),
+        "high" if carrying else "medium",
+        "other-class" if foreign else "",
+    )
+    limits = (Limit(_PER_MINUTE, "error", MINUTE), Limit(_EVENTS, "warning"))
+    answer = judge_count(case, each.place, count, limits, words)
+    return answer._replace(severity="info") if foreign and isinstance(answer, Fail) else answer
+
+
+def _is_foreign(count: CounterDelta, carrying: frozenset[int] | None) -> bool:
+    """Every discard is of a priority that carries no RoCE."""
+    if not carrying:
+        return False
+    found = [_PRIORITY.match(name) for name in count.parts]
+    return all(m is not None and int(m[1]) not in carrying for m in found)
+
+
+def _remedy(each: RocePortCounters) -> str:
+    on = lossless_priorities(each)
+    state = "not known" if on is None else ", ".join(map(str, sorted(on))) or "off"
+    return f"PFC here: {state}. Put RoCE into a class with PFC and headroom; look at PCIe width, ACS and IOMMU."
+
+
+_CLASS_USAGE_SHARE = read_limit("roce-rt-class-usage.percent")
+_BYTES = read_limit("roce-rt-class-usage.gbyte")
+_MOSTLY = 0.8  # so much of a port's bytes must be RDMA: TCP has its own class
+_CLEAR = 0.6  # a priority dominates with so much of the bytes
+
+
+@rule("roce-rt-class-usage")
+def roce_rt_class_usage(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_interface(case, lambda each: _judge_class_usage(case, each), "RDMA outside its class")
+
+
+def _judge_class_usage(case: RuleContext, each: RocePortCounters) -> Result:
+    subject = each.place.subject
+    sent, received = delta_by_priority(case, each, "tx_prio{}_bytes"), delta_by_priority(case, each, "rx_prio{}_bytes")
+    early = settling_reason(case)
+    if not sent or not received or early:
+        why = delta(case, each.eth, ["tx_prio0_bytes"])
+        gap = early or getattr(why, "gap", None) or "its bytes by priority are not known"
+        return with_subject(each.place, why) if isinstance(why, NotApplicable | Unknown) else Unknown(subject, gap)
+    rdma = rdma_bytes(case, each)
+    if rdma is None:
+        return Unknown(subject, "its RDMA bytes are not counted")
+    total = sum(sent.values())
+    if rdma < case.threshold(_BYTES) * 1e9:
+        return NotApplicable(subject, f"{rdma / 1e9:.1f} GB of RDMA sent in {format_window(case)}: too little to judge")
+    if rdma < _MOSTLY * total:
+        return NotApplicable(subject, "much of what it sends is not RDMA")
+    on = lossless_priorities(each)
+    inside = sum(count for priority, count in sent.items() if priority in (on or ()))
+    if on and 100 * inside < case.threshold(_CLASS_USAGE_SHARE) * total:
+        return _fail_class_usage(
+            case, each, f"{100 * inside / total:.0f} % of what it sent is of priorities with PFC", "sent"
+        )
+    ours, theirs = _dominant_priority(sent), _dominant_priority(received)
+    if ours is not None and theirs is not None and ours != theirs:
+        return _fail_class_usage(case, each, f"it sends in priority {ours} and receives in {theirs}", "peers")
+    if on is None:
+        return Unknown(subject, "whether PFC is on could not be read")
+    return Pass(subject) if on else NotApplicable(subject, "PFC is off: there is no lossless class")
+
+
+def _dominant_priority(moves: dict[int, int]) -> int | None:
+    """The priority with most of the bytes, where one clearly has."""
+    most = max(moves, key=lambda priority: moves[priority])
+    return most if moves[most] >= _CLEAR * max(sum(moves.values()), 1) else None
+
+
+def _fail_class_usage(case: RuleContext, each: RocePortCounters, what: str, cause: str) -> Fail:
+    place, on = each.place, lossless_priorities(each)
+    names = [f"{way}_prio{p}_bytes" for way in ("tx", "rx") for p in range(8)]
+    rows = [(name, case.moved(each.eth.subject, name, each.eth.now)) for name in names]
+    pfc = "not known" if on is None else ", ".join(map(str, sorted(on))) or "none"
+    return Fail(
+        subject=place.subject,
+        label=place.label,
+        summary=f"{what} in {format_window(case)}; PFC is on for {pfc}",
+        impact="What is outside the class is dropped under congestion: above 1 % loss next to nothing arrives.",
+        remedy="Mark the traffic for the class (NCCL_IB_TC, cma_roce_tos) and trust DSCP, on all hosts alike.",
+        evidence=tuple(
+            Evidence(what=name, value=f"+{move} in {format_window(case)}", source=each.eth.source(name))
+            for name, move in rows
+            if move
+        ),
+        severity=place.severity("error"),
+        cause=cause,
+        places=place.places,
+    )
+
+
+_STALLS = read_limit("roce-rt-host-bound.stalls_per_minute")
+_DROPS = read_limit("roce-rt-host-bound.overflows_per_minute")
+_QUEUES = read_limit("roce-rt-host-bound.no_buffer_per_minute")
+_IMPACT = "The NIC waits for this host's PCIe: the rail runs below its rate, and pause spreads to the fabric."
+_REMEDY = "Look at the NIC's PCIe width and speed, its read request size, ACS redirection, IOMMU and NUMA placement."
+# Counter, limit, and what is said of it; the gravest first
+_CAUSES = (
+    ("outbound_pci_buffer_overflow", Limit(_DROPS, "error", MINUTE), "packets lost to a full PCIe buffer"),
+    ("outbound_pci_stalled_wr_events", Limit(_STALLS, "warning", MINUTE), "seconds in which writes waited for PCIe"),
+    ("dev_out_of_buffer", Limit(_QUEUES, "warning", MINUTE), "times that the device had no receive buffer"),
+)
+
+
+@rule("roce-rt-host-bound")
+def roce_rt_host_bound(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_interface(case, lambda each: _judge_host_bound(case, each), "waiting for PCIe")
+
+
+def _judge_host_bound(case: RuleContext, each: RocePortCounters) -> Result:
+    answers = [
+        judge_count(case, each.place, delta(case, each.eth, [name]), (limit,), FailureText(what, _IMPACT, _REMEDY))
+        for name, limit, what in _CAUSES
+    ]
+    return next((a for kind in (Fail, Unknown, Pass) for a in answers if isinstance(a, kind)), answers[0])
+
+
+_CNPS = read_limit("roce-rt-congested.cnp_percent")
+_MARKS = read_limit("roce-rt-congested.marked_percent")
+_LEAST_PACKETS = 1_000_000
+_LEAST_SECONDS = 600.0  # a burst of all-to-all is no congestion to speak of
+# What is counted, and whether it is measured against packets received: sent for marks seen, got for what was sent
+_WAYS = (
+    (("np_cnp_sent", "cnpSent"), True, _CNPS, "notifications sent"),
+    (("rp_cnp_handled", "cnpHandled"), False, _CNPS, "notifications received"),
+    (("np_ecn_marked_roce_packets", "RxECNMrkd"), True, _MARKS, "packets marked"),
+)
+
+
+@rule("roce-rt-congested")
+def roce_rt_congested(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_congested(case, each), "congestion")
+
+
+def _judge_congested(case: RuleContext, each: RocePortCounters) -> Result:
+    answers = [_judge_direction(case, each, *way) for way in _WAYS]
+    order = (Fail, Unknown, Pass)
+    return next((a for kind in order for a in answers if isinstance(a, kind)), answers[0])
+
+
+def _judge_direction(
+    case: RuleContext, each: RocePortCounters, names: tuple[str, ...], received: bool, limit: Threshold, what: str
+) -> Result:
+    place, count = each.place, delta(case, each.rdma, names)
+    if not isinstance(count, CounterDelta):
+        return with_subject(place, count)
+    if not count.total:
+        return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
+    carried = rdma_packets(case, each, received)
+    if carried is None:
+        return Unknown(place.subject, "its RDMA packets are not counted")
+    share = 100 * count.total / max(carried, 1)
+    if share <= case.threshold(limit):
+        return Pass(place.subject)
+    seconds = (case.window.seconds if case.window else None) or 0
+    if carried < _LEAST_PACKETS or seconds < _LEAST_SECONDS:
+        return Unknown(
+            place.subject, f"{share:.0f} % {what}, of {carried} packets in {format_window(case)}: too short to say"
+        )
+    return Fail(
+        subject=place.subject,
+        label=place.label,
+        summary=f"{count.total} {what} in {format_window(case)}: {share:.1f} % of its RDMA packets, "
+        f"limit {case.threshold(limit):g} %",
+        impact=f"Senders are told to slow down for {share:.1f} % of the packets: bandwidth is lost in the fabric.",
+        remedy="Look at rail mapping, adaptive routing, NCCL_IB_QPS_PER_CONNECTION and ECMP entropy.",
+        evidence=count.evidence,
+        severity="info",
+        places=place.places,
+    )
+
+
+_IGNORED, _HANDLED = ("rp_cnp_ignored", "cnpIgnored"), ("rp_cnp_handled", "cnpHandled")
+_CNP_IGNORED_SHARE = read_limit("roce-cnp-ignored.percent")
+_LEAST = read_limit("roce-cnp-ignored.events")
+
+
+@rule("roce-cnp-ignored")
+def roce_cnp_ignored(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_cnp_ignored(case, each), "ignored congestion notifications")
+
+
+def _judge_cnp_ignored(case: RuleContext, each: RocePortCounters) -> Result:
+    place, ignored, handled = each.place, delta(case, each.rdma, _IGNORED), delta(case, each.rdma, _HANDLED)
+    if not isinstance(ignored, CounterDelta):
+        return with_subject(place, ignored)
+    if not isinstance(handled, CounterDelta):
+        return with_subject(place, handled)
+    if ignored.gap or (ignored.total and handled.gap):
+        return Unknown(place.subject, ignored.gap or handled.gap or "")
+    share = 100 * ignored.total / max(ignored.total + handled.total, 1)
+    if ignored.total < case.threshold(_LEAST) or share <= case.threshold(_CNP_IGNORED_SHARE):
+        return Pass(place.subject)
+    return Fail(
+        subject=place.subject,
+        label=place.label,
+        summary=f"ignored {ignored.total} of {ignored.total + handled.total} congestion notifications in "
+        f"{format_window(case)} ({share:.0f} %, limit {case.threshold(_CNP_IGNORED_SHARE):g} %)",
+        impact=f"{share:.0f} % of the times that it should slow down it does not: congestion is left to PFC.",
+        remedy="Switch the reaction point (roce_rp) on for the priority of RoCE.",
+        evidence=ignored.evidence + handled.evidence,
+        severity=place.severity("warning"),
+        places=place.places,
+    )

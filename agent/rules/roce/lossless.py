@@ -1,222 +1,330 @@
-"""The lossless chain of a RoCE port: marking -> DSCP -> trust -> priority -> PFC, and what follows of it.
-
-Every rule about lossless classes asks here, so that a port has one verdict. Its cause is the rule that tells it.
-"""
+"""Whether RoCE traffic is in a lossless class from end to end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
-from agent.model.counters import netdev_counters, port_counters
-from agent.model.nic import Netdev, Qos
-from agent.rules.case import Case
-from agent.rules.counting import named, ranges
-from agent.rules.roce.marking import Marking, markings, unknown
-from agent.rules.roce.ports import RocePort, roce_ports
-from agent.rules.roce.tagging import Tags, tags
-from agent.rules.rule import Answer
-
-EMPIRICAL_BYTES = 10_000_000_000  # of RDMA in the window: what proves which class is in use
-_RDMA_SHARE = 0.8  # of the port's bytes: below it they are not known to be RDMA
-_ORDER = ("lossy", "unknown", "pause", "by_design", "lossless")
-_LOSSES = (
-    "packet_seq_err",
-    "local_ack_timeout_err",
-    "out_of_sequence",
-    "seq_err_naks_rcvd",  # bnxt
-    "to_retransmits",
-    "oos_drop_count",
+from agent.model.counters import port_counters
+from agent.model.finding import Evidence
+from agent.model.nic import Netdev
+from agent.rules.context import RuleContext
+from agent.rules.devices import one_level_lower
+from agent.rules.pages import read_limit
+from agent.rules.roce.qos_findings import (
+    CONVENTION,
+    cnp_priority,
+    fail_by_cause,
+    fail_port,
+    for_each_port,
+    for_each_readable_port,
+    format_cnp,
+    format_pfc,
+    lossless_traffic_class,
+    not_judged_result,
+    path_evidence,
+    set_marking,
+    set_pfc,
+    set_trust,
 )
+from agent.rules.roce.qos_path import QosPath, address_tags, lossless_priorities, qos_paths, unreadable_reason
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import find_majority, format_ranges
 
 
-class Chain(NamedTuple):
-    """What becomes of RDMA packets on one interface of a port."""
-
-    each: RocePort
-    verdict: str  # lossless | pause (802.3x) | lossy | by_design | unknown
-    reason: str = ""  # of unknown and by_design
-    cause: str = ""  # the rule that tells a lossy port's cause
-    qos: Qos = Qos()
-    marking: Marking | None = None
-    priority: int | None = None
-    how: str = ""  # how the priority is known: "DSCP 26", "no VLAN tag", "bytes of the window"
-    meant: str = ""  # why PFC is meant to be on; "" where nothing says so
-    losses: tuple[tuple[str, int], ...] = ()  # counters of lost packets that moved
-
-    @property
-    def protected(self) -> tuple[int, ...]:
-        """Priorities with PFC."""
-        return protected(self.qos)
-
-    @property
-    def severity(self) -> str:
-        """An error where PFC is configured or meant, or packets were lost; else a warning. Less on storage."""
-        return self.each.severity("error" if self.losses or self.meant or self.protected else "warning")
+@rule("roce-lossy")
+def roce_lossy(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, _judge_lossy)
 
 
-def protected(qos: Qos) -> tuple[int, ...]:
-    """Priorities with PFC."""
-    return tuple(n for n, on in enumerate(qos.pfc[:8]) if on)
+def _judge_lossy(each: QosPath) -> Result:
+    if each.verdict != "lossy":
+        return not_judged_result(each) or Pass(each.each.subject)
+    used = f"RDMA uses priority {each.priority} ({each.how}), " if each.priority is not None else ""
+    mend = set_marking(lossless_traffic_class(each.qos)) if each.protected else set_pfc(3)
+    return fail_port(each, f"{used}PFC is on for {format_pfc(each.qos)}: see {each.cause}", mend, cause=each.cause)
 
 
-def chains(case: Case) -> tuple[Chain | Answer, ...]:
-    """The chain of every RoCE port that is judged; an answer for every other. Worked out once for all rules."""
-    return case.once(_chains)
+@rule("roce-pfc-off")
+def roce_pfc_off(case: RuleContext) -> Iterator[Result]:
+    yield from fail_by_cause(case, "roce-pfc-off", lambda each: _fail_pfc_off(case, each))
 
 
-def _chains(case: Case) -> Iterator[Chain | Answer]:
-    for each in roce_ports(case):
-        yield chain(case, each) if isinstance(each, RocePort) else each
+def _fail_pfc_off(case: RuleContext, each: QosPath) -> Fail:
+    why = each.meant or ("lost packets are counted" if each.losses else "")
+    trust = "" if each.qos.trust == "dscp" else f"{set_trust()}, "
+    pause = each.each.netdev.pause if each.each.netdev else None
+    half = "; global pause off: ethtool -A INTERFACE rx off tx off" if pause and (pause.rx or pause.tx) else ""
+    lossy = "" if each.meant else ' If loss is by design, declare it: roce_mode = "lossy" below [facts].'
+    return fail_port(
+        each,
+        "PFC is off for every priority" + (f", and {why}" if why else "; lossy by design?"),
+        f"Drain the node, then {trust}{set_pfc(_expected_class(case, each))}{half}.{lossy}",
+        cause="meant" if each.meant else "",
+    )
 
 
-def chain(case: Case, each: RocePort) -> Chain:
-    """The chain of one port; of several interfaces below a bond the worst."""
-    ways = [_of_interface(case, each._replace(netdev=netdev)) for netdev in interfaces(case, each)]
-    worst = min(ways, key=lambda one: _ORDER.index(one.verdict))
-    if case.settings.facts.get("roce_mode") != "lossy":
-        return worst
-    return worst._replace(verdict="by_design", cause="", reason="declared lossy: facts.roce_mode of the configuration")
+def _expected_class(case: RuleContext, each: QosPath) -> int:
+    """The class of the switch, else of other ports, else the convention."""
+    neighbor = each.each.netdev.neighbor if each.each.netdev else None
+    told = [n for n, on in enumerate(neighbor.pfc[:8]) if on] if neighbor else []
+    others = [lossless_priorities(netdev.qos) for netdev in case.topology.netdevs if netdev.qos]
+    return next((n for n in (*told, *(n for on in others for n in on))), CONVENTION)
 
 
-def interfaces(case: Case, each: RocePort) -> Sequence[Netdev | None]:
-    """The interfaces that hold a port's DCB: below a bond its members, below a VLAN its parent."""
-    netdev = each.netdev
-    if netdev and netdev.vlan:
-        netdev = case.netdevs.get(str(netdev.vlan.get("parent"))) or netdev
-    if netdev is None or not netdev.bond:
-        return (netdev,)
-    return [one for one in case.topology.netdevs if one.master == netdev.label] or (netdev,)
+@rule("roce-class-mismatch")
+def roce_class_mismatch(case: RuleContext) -> Iterator[Result]:
+    yield from fail_by_cause(case, "roce-class-mismatch", _fail_class_mismatch)
 
 
-def unreadable(each: RocePort) -> str | None:
-    """Why DCB of a port's interface is not known; None where its PFC state is."""
-    if each.nic.virtual_function:
-        return "a virtual function: classes are set on its physical function, which another system holds"
-    if each.nic.state == "other_namespace":
-        return "its interface is in another network namespace"
-    if each.netdev is None:
-        return "no interface of it is visible here (another network namespace?)"
-    if each.netdev.qos is None:
-        return each.netdev.qos_reason or "DCB was not asked for"
-    if not each.netdev.qos.pfc:
-        return each.netdev.qos_reason or "its PFC state could not be read"
-    return None
+def _fail_class_mismatch(each: QosPath) -> Fail:
+    marking, priority = each.marking, each.priority or 0
+    by = f"traffic class {marking.text} is DSCP {marking.dscp}: " if marking and "DSCP" in each.how else ""
+    return fail_port(
+        each,
+        f"{by}RDMA uses priority {priority} ({each.how}), PFC is on for {format_pfc(each.qos)}",
+        f"{set_marking(lossless_traffic_class(each.qos))}. Or move PFC to the class in use, here and on the switches: "
+        f"{set_pfc(priority)}.",
+    )
 
 
-def losses(case: Case, each: RocePort, netdev: Netdev) -> tuple[tuple[str, int], ...]:
-    """Counters of lost and repeated packets that moved in the window, of a port and of its interface."""
-    now = port_counters(each.port)
-    moved = [(name, case.moved(each.subject, name, now)) for name in _LOSSES]
-    subject, now = f"netdev:{netdev.id}", netdev_counters(netdev)
-    dropped = ["rx_discards_phy", *(f"rx_prio{n}_discards" for n in range(8))]
-    moved += [(name, case.moved(subject, name, now)) for name in dropped]
-    return tuple((name, by) for name, by in moved if by)
+@rule("roce-trust-pcp-untagged")
+def roce_trust_pcp_untagged(case: RuleContext) -> Iterator[Result]:
+    yield from fail_by_cause(case, "roce-trust-pcp-untagged", _fail_trust)
 
 
-def measured(case: Case, netdev: Netdev) -> int | None:
-    """The priority that most bytes of the window left with, where they are known to be RDMA; else None."""
-    subject, now = f"netdev:{netdev.id}", netdev_counters(netdev)
-    sent = [case.moved(subject, f"tx_prio{n}_bytes", now) or 0 for n in range(8)]
-    rdma = case.moved(subject, "tx_vport_rdma_unicast_bytes", now) or 0
-    if rdma < EMPIRICAL_BYTES or rdma < _RDMA_SHARE * sum(sent):
+def _fail_trust(each: QosPath) -> Fail:
+    guessed = each.qos.trust_source == "APP table" and each.each.nic.driver not in ("mlx5_core", "mlx5", None)
+    severity = each.severity
+    return fail_port(
+        each,
+        f"trust is PCP, and no packet has a VLAN tag: all are priority 0, PFC is on for {format_pfc(each.qos)}",
+        f"{set_trust()}.",
+        severity=one_level_lower(severity) if guessed else severity,
+        confidence="medium" if guessed else "high",
+    )
+
+
+@rule("roce-marking-unset")
+def roce_marking_unset(case: RuleContext) -> Iterator[Result]:
+    yield from fail_by_cause(case, "roce-marking-unset", _fail_marking_unset)
+
+
+def _fail_marking_unset(each: QosPath) -> Fail:
+    doubt = each.marking.doubt if each.marking else None
+    mark = lossless_traffic_class(each.qos)
+    declare = "" if mark is None else f" Where launchers set it, declare it: roce_traffic_class = {mark} below [facts]."
+    return fail_port(
+        each,
+        f"nothing marks RDMA: NCCL sends DSCP 0, which is priority {each.priority}; PFC is on for "
+        f"{format_pfc(each.qos)}" + (f" ({doubt})" if doubt else ""),
+        f"{set_marking(mark)}.{declare}",
+        severity="info" if doubt else each.each.severity("error" if each.losses else "warning"),
+        confidence="low" if doubt else "high" if each.losses else "medium",
+    )
+
+
+@rule("roce-nccl-tc-suspect")
+def roce_nccl_tc_suspect(case: RuleContext) -> Iterator[Result]:
+    yield from fail_by_cause(case, "roce-nccl-tc-suspect", _fail_nccl_tc_suspect)
+
+
+def _fail_nccl_tc_suspect(each: QosPath) -> Fail:
+    marking = each.marking
+    assert marking is not None  # the chain names this cause for a marking only
+    right = lossless_traffic_class(each.qos)
+    if marking.wrong:
+        slip = f"traffic class {marking.text!r} {marking.wrong}"
+    else:
+        right = marking.traffic_class * 4 + 2
+        slip = f"traffic class {marking.text} is DSCP {marking.dscp}; DSCP {marking.text} would be {right}"
+    return fail_port(
+        each,
+        f"{slip}: RDMA uses priority {each.priority}, PFC is on for {format_pfc(each.qos)}",
+        f"It should be {right}: {set_marking(right)}.",
+        cause="wrong" if marking.wrong else "",
+    )
+
+
+@rule("roce-vlan-no-egress-map")
+def roce_vlan_no_egress_map(case: RuleContext) -> Iterator[Result]:
+    yield from fail_by_cause(case, "roce-vlan-no-egress-map", lambda each: _fail_vlan_no_egress_map(case, each))
+
+
+def _fail_vlan_no_egress_map(case: RuleContext, each: QosPath) -> Fail:
+    vlan = address_tags(case, each.each).vlan
+    name = vlan.label if vlan else "VLAN"
+    said = str((vlan.vlan or {}).get("egress_map") or "none") if vlan else "none"
+    to = each.protected[0]
+    return fail_port(
+        each,
+        f"VLAN tags carry priority {each.priority}, PFC is on for {format_pfc(each.qos)}",
+        f"ip link set VLAN type vlan egress 0:{to} 4:{to}, or NCCL_IB_SL={to}, or let the port trust DSCP.",
+        severity=each.each.severity("error" if each.losses else "warning"),
+        confidence="medium",
+        evidence=(
+            Evidence(what=f"egress map of {name}", value=said, source=f"ip -d link show {name}"),
+            *path_evidence(each),
+        ),
+    )
+
+
+@rule("roce-dcb-unreadable")
+def roce_dcb_unreadable(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, _judge_dcb_unreadable)
+
+
+def _judge_dcb_unreadable(each: QosPath) -> Result:
+    subject, port = each.each.subject, each.each
+    why = unreadable_reason(port)
+    if port.nic.role != "rail":
+        return NotApplicable(subject, "no rail")
+    if why is None:
+        return Pass(subject)
+    asked = port.nic.virtual_function or port.nic.state == "other_namespace"
+    if not asked and port.netdev is not None and port.netdev.qos_reason is None:
+        return Unknown(subject, why)
+    name = port.netdev.label if port.netdev else "INTERFACE"
+    return fail_port(
+        each,
+        f"whether it is lossless is not known: {why}",
+        "Run the agent on the host that has the physical function, outside of containers; in a cloud ask the provider.",
+        impact="0 rules about lossless classes can judge this rail.",
+        severity="info",
+        evidence=(Evidence(what=f"DCB of {port.label}", value=why, source=f"dcb pfc show dev {name}"),),
+    )
+
+
+@rule("roce-dcbx-firmware-owned")
+def roce_dcbx_firmware_owned(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_readable_port(case, _judge_dcbx_firmware_owned)
+
+
+def _judge_dcbx_firmware_owned(each: QosPath, netdev: Netdev) -> Result:
+    subject, qos = each.each.subject, each.qos
+    if qos.dcbx is None and not qos.peer_pfc:
+        return Unknown(subject, "who runs DCBX is not known")
+    if qos.dcbx != "firmware" and not qos.peer_pfc:
+        return Pass(subject)
+    peer = format_ranges(n for n, on in enumerate(qos.peer_pfc) if on) if qos.peer_pfc else "not known"
+    value = f"{qos.dcbx or 'not known'} ({' '.join(qos.dcbx_modes) or 'no modes'}), PFC of the peer: {peer}"
+    return fail_port(
+        each,
+        "DCBX is run by the firmware of the NIC" if qos.dcbx == "firmware" else "DCBX is run with the switch",
+        "Nothing where switches are meant to decide; else mlnx_qos -i INTERFACE -d os.",
+        impact="1 LLDP frame of the switch replaces PFC and ETS that the host has set.",
+        severity="info",
+        evidence=(Evidence(what=f"DCBX of {netdev.label}", value=value, source=f"dcb dcbx show dev {netdev.label}"),),
+    )
+
+
+@rule("roce-cnp-class")
+def roce_cnp_class(case: RuleContext) -> Iterator[Result]:
+    alike: dict[str, list[int | None]] = {}
+    for each in qos_paths(case):
+        if isinstance(each, QosPath) and each.qos.cnp_dscp is not None:
+            alike.setdefault(each.each.nic.role, []).append(each.qos.cnp_dscp)
+    usual = {role: find_majority(found) for role, found in alike.items()}
+    yield from for_each_readable_port(
+        case, lambda each, netdev: _judge_cnp_class(each, netdev, usual.get(each.each.nic.role))
+    )
+
+
+def _judge_cnp_class(each: QosPath, netdev: Netdev, usual: int | None) -> Result:
+    subject, cnp, dscp = each.each.subject, cnp_priority(each.qos), each.qos.cnp_dscp
+    if cnp is None:
+        return Unknown(subject, "which priority CNPs use could not be read")
+    if usual is not None and dscp is not None and dscp != usual:
+        told, cause = f"CNPs have DSCP {dscp}, those of other ports {usual}", "differs"
+    elif each.priority is None:
+        return Unknown(subject, "which priority RDMA uses is not known")
+    elif cnp == each.priority:
+        told, cause = f"CNPs share priority {cnp} with RDMA", "data"
+    elif cnp == 0:
+        told, cause = "CNPs have priority 0, that of ordinary traffic", "default"
+    else:
+        return Pass(subject)
+    row = Evidence(
+        what=f"CNPs of {netdev.label}",
+        value=format_cnp(each.qos),
+        source=f"/sys/class/net/{netdev.label}/ecn/roce_np/cnp_dscp",
+    )
+    return fail_port(
+        each,
+        told,
+        "echo 48 > /sys/class/net/INTERFACE/ecn/roce_np/cnp_dscp, the same on all hosts.",
+        impact="Feedback queues behind the congestion: 1 MB of queue at 400 Gb/s is 20 microseconds.",
+        severity="info",
+        evidence=(row,),
+        cause=cause,
+        confidence="medium",
+    )
+
+
+MARKS = read_limit("roce-ecn-off.marks")
+_PROGRAMMABLE = ("BlueField", "ConnectX-8", "ConnectX-9")  # their congestion control may not need ECN
+_SIDES = {"np": "notification point", "rp": "reaction point"}
+
+
+@rule("roce-ecn-off")
+def roce_ecn_off(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_readable_port(case, lambda each, netdev: _judge_ecn_off(case, each, netdev))
+
+
+def _judge_ecn_off(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
+    priority, ecn = each.priority, each.qos.ecn
+    off = [side for side in _SIDES if _is_enabled(ecn.get(side), priority) is False]
+    marks, answered = _count_marks(case, each)
+    if off:
+        which = "every priority" if priority is None else f"priority {priority}"
+        told = f"ECN is off for {which}: {' and '.join(_SIDES[side] for side in off)}"
+        rows = tuple(_build_evidence(netdev, side, ecn[side]) for side in off)
+    elif marks is not None and answered == 0 and marks >= case.threshold(MARKS):
+        told = f"{marks} marks of congestion were received and none was answered"
+        folder = f"{each.each.folder}/hw_counters"
+        rows = (
+            Evidence(what="ECN marks, moved by", value=str(marks), source=f"{folder}/np_ecn_marked_roce_packets"),
+            Evidence(what="CNPs sent, moved by", value="0", source=f"{folder}/np_cnp_sent"),
+        )
+    elif all(_is_enabled(ecn.get(side), priority) for side in _SIDES):
+        return Pass(each.each.subject)
+    else:
+        known = "which priority RDMA uses is not known" if ecn else "the driver does not tell"
+        return Unknown(each.each.subject, f"whether ECN is on for RDMA is not known: {known}")
+    bare = not each.protected and each.verdict != "pause"
+    programmable = (each.each.nic.model or "").startswith(_PROGRAMMABLE)
+    at = "PRIORITY" if priority is None else str(priority)
+    return fail_port(
+        each,
+        told + ("; PFC is off, too" if bare else ""),
+        f"echo 1 > /sys/class/net/INTERFACE/ecn/roce_np/enable/{at}, the same for roce_rp; for good: "
+        "mlxconfig -d DEVICE set ROCE_CC_PRIO_MASK_P1=255.",
+        impact="Only pauses hold senders back: flows that cause no congestion get a fraction of their 400 Gb/s.",
+        severity="info" if programmable else each.each.severity("error" if bare else "warning"),
+        evidence=rows,
+        confidence="medium",
+        cause=",".join(off) or "marks",
+    )
+
+
+def _is_enabled(by_priority: list[bool] | None, priority: int | None) -> bool | None:
+    """Whether one side is on for RDMA; None: not told, or on for some and the priority of RDMA is not known."""
+    if not by_priority:
         return None
-    return sent.index(max(sent)) if 2 * max(sent) > sum(sent) else None
+    if priority is None:
+        return by_priority[0] if len(set(by_priority)) == 1 else None
+    return by_priority[priority] if priority < len(by_priority) else None
 
 
-def _of_interface(case: Case, each: RocePort) -> Chain:
-    netdev, why = each.netdev, unreadable(each)
-    if why or netdev is None or netdev.qos is None:
-        return Chain(each, "unknown", why or "its interface is not known")
-    known = _classed(case, Chain(each, "unknown", qos=netdev.qos, losses=losses(case, each, netdev)), netdev)
-    if known.protected:
-        return known
-    return _without_pfc(case, known._replace(verdict="unknown", reason="", cause=""), netdev)
+def _count_marks(case: RuleContext, each: QosPath) -> tuple[int | None, int | None]:
+    now = port_counters(each.each.port)
+    names = ("np_ecn_marked_roce_packets", "np_cnp_sent")
+    marks, answered = (case.moved(each.each.subject, name, now) for name in names)
+    return marks, answered
 
 
-def _without_pfc(case: Case, known: Chain, netdev: Netdev) -> Chain:
-    pause = netdev.pause
-    receives, sends = (pause.rx, pause.tx) if pause else (None, None)
-    known = known._replace(meant=_meant(case, known.each, netdev))
-    if receives and sends:
-        return known._replace(verdict="pause")
-    if not known.meant and netdev.neighbor and "udp:4791" in netdev.neighbor.applications:
-        told = "lossy by design: the switch announces a class for RoCE, and no PFC"
-        return known._replace(verdict="by_design", reason=told)
-    if (receives is None and sends is not False) or (sends is None and receives is not False):
-        return known._replace(reason=f"PFC is off, and whether global pause of {netdev.label} is on could not be read")
-    return known._replace(verdict="lossy", cause="roce-pfc-off")
-
-
-def _meant(case: Case, each: RocePort, netdev: Netdev) -> str:
-    """Why PFC should be on here, where it is off."""
-    if case.settings.facts.get("roce_mode") == "lossless":
-        return "declared lossless: facts.roce_mode of the configuration"
-    neighbor = netdev.neighbor
-    if neighbor and any(neighbor.pfc):
-        on = ranges(n for n, is_on in enumerate(neighbor.pfc) if is_on)
-        return f"the switch announces PFC on priority {on}"
-    like = [other for other in roce_ports(case) if isinstance(other, RocePort) and other.nic.role == each.nic.role]
-    on_at = [one for other in like for one in interfaces(case, other) if one and one.qos and any(one.qos.pfc)]
-    return f"it is on at {named([one.label for one in on_at])}" if on_at else ""
-
-
-def _classed(case: Case, known: Chain, netdev: Netdev) -> Chain:
-    """The class that packets get, of several markings the worst, and whether it is lossless."""
-    marked = markings(case, known.each)
-    ways = [_marked(case, known, marking) for marking in marked] or [_marked(case, known, None)]
-    told = min(ways, key=lambda one: _ORDER.index(one.verdict))
-    seen = measured(case, netdev)
-    if seen is None or (seen == told.priority and told.verdict in ("lossy", "lossless")):
-        return told
-    by_bytes = told._replace(priority=seen, how="most bytes of the window", reason="", marking=told.marking)
-    if seen in known.protected:
-        return by_bytes._replace(verdict="lossless", cause="")
-    return by_bytes._replace(verdict="lossy", cause="roce-class-mismatch")
-
-
-def _marked(case: Case, known: Chain, marking: Marking | None) -> Chain:
-    """What becomes of packets with this marking; None: it is not known how they are marked."""
-    qos, on = known.qos, known.protected
-    known = known._replace(marking=marking)
-    if len(on) == 8:
-        return known._replace(verdict="lossless")
-    if qos.trust == "pcp":
-        return _by_tag(known, tags(case, known.each))
-    if qos.trust != "dscp":
-        return known._replace(reason="whether the port trusts DSCP or PCP could not be read")
-    if not qos.dscp_prio:
-        return known._replace(reason="to which priority a DSCP goes could not be read")
-    if marking is None:
-        return known._replace(reason=f"how RDMA packets are marked is not known: {unknown(case)}")
-    priority = qos.dscp_prio.get(str(marking.dscp), 0) & 7
-    known = known._replace(priority=priority, how=f"DSCP {marking.dscp}")
-    if priority in on:
-        return known._replace(verdict="lossless")
-    if marking.doubt:
-        return known._replace(reason=f"nothing marks RDMA packets, but {marking.doubt}", cause="roce-marking-unset")
-    return known._replace(verdict="lossy", cause=_cause(marking, known))
-
-
-def _cause(marking: Marking, known: Chain) -> str:
-    as_dscp = known.qos.dscp_prio.get(str(marking.traffic_class), 0)
-    if marking.kind == "default":
-        return "roce-marking-unset"
-    if marking.wrong or (marking.traffic_class < 64 and as_dscp in known.protected):
-        return "roce-nccl-tc-suspect"
-    return "roce-class-mismatch"
-
-
-def _by_tag(known: Chain, tagged: Tags) -> Chain:
-    """With trust in PCP the VLAN tag decides; without one it is priority 0."""
-    if not tagged.priorities:
-        return known._replace(reason=f"the port trusts PCP, and {tagged.reason}")
-    good = [priority in known.protected for priority in tagged.priorities]
-    known = known._replace(priority=tagged.priorities[0], how=tagged.how)
-    if all(good):
-        return known._replace(verdict="lossless")
-    if any(good):
-        return known._replace(reason="the port trusts PCP, and some of its addresses have a VLAN tag, others none")
-    return known._replace(
-        verdict="lossy", cause="roce-vlan-no-egress-map" if tagged.vlan else "roce-trust-pcp-untagged"
+def _build_evidence(netdev: Netdev, side: str, enabled: list[bool]) -> Evidence:
+    return Evidence(
+        what=f"{_SIDES[side]} of {netdev.label} by priority",
+        value=",".join("1" if on else "0" for on in enabled),
+        source=f"/sys/class/net/{netdev.label}/ecn/roce_{side}/enable/*",
     )

@@ -10,17 +10,20 @@ import pytest
 
 from agent.assemble import Assembled, assemble
 from agent.model.topology import Topology
+from probes.catalogue import providers
 from probes.gpu.facts import Gpu, GpuFacts, PairCell
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.pci.sysfs import PciFacts
 from probes.probe import Outcome, Status
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
-from tests.agent.assemble.hosts import assembled, driver, hgx, outcome
+from tests.agent.assemble.boards import assemble_facts, driver, hgx, outcome
 
 
-def encoded(made: Assembled) -> bytes:
+def encode_assembled(assembled_: Assembled) -> bytes:
     """The body of a report."""
-    return msgspec.json.encode([made.node, made.platform, made.software, made.events, made.topology])
+    return msgspec.json.encode(
+        [assembled_.node, assembled_.platform, assembled_.software, assembled_.events, assembled_.topology]
+    )
 
 
 def facts(shuffle: random.Random | None = None) -> list[Outcome]:
@@ -48,33 +51,35 @@ def facts(shuffle: random.Random | None = None) -> list[Outcome]:
 @pytest.mark.parametrize("seed", range(5))
 def test_the_order_of_facts_does_not_show(seed: int) -> None:
     """Lists are sorted by identity, not by arrival."""
-    assert encoded(assemble(facts())) == encoded(assemble(facts(random.Random(seed))))
+    assert encode_assembled(assemble(facts(), providers())) == encode_assembled(
+        assemble(facts(random.Random(seed)), providers())
+    )
 
 
 def test_nothing_known_is_an_empty_topology() -> None:
     """No probe answered."""
     failed = Outcome("pci", Status.FAILED, None, "broken", (), 0.0)
 
-    assert Topology() == assemble([failed]).topology
-    assert Topology() == assemble([]).topology
+    assert Topology() == assemble([failed], providers()).topology
+    assert Topology() == assemble([], providers()).topology
 
 
 def test_every_reference_leads_to_a_row() -> None:
     """By id."""
-    made = assemble(facts()).topology
-    functions = {row.id for row in made.pci}
-    ends = {row.id for row in (*made.gpus, *made.nics)}
+    result = assemble(facts(), providers()).topology
+    functions = {row.id for row in result.pci}
+    ends = {row.id for row in (*result.gpus, *result.nics)}
 
-    assert {row.pci for row in (*made.gpus, *made.nics, *made.netdevs)} <= functions
-    assert {row.parent for row in made.pci if row.parent} <= functions
-    assert {end for path in made.paths for end in (path.a, path.b)} <= ends
-    assert {row.nic for row in made.netdevs} <= ends
-    assert len(made.paths) == 8 * 7 / 2 + 8 * 16
+    assert {row.pci for row in (*result.gpus, *result.nics, *result.netdevs)} <= functions
+    assert {row.parent for row in result.pci if row.parent} <= functions
+    assert {end for path in result.paths for end in (path.a, path.b)} <= ends
+    assert {row.nic for row in result.netdevs} <= ends
+    assert len(result.paths) == 8 * 7 / 2 + 8 * 16
 
 
 def test_the_bandwidth_mode_is_the_driver_s() -> None:
     """Of either source."""
-    assert "half" == assembled(nvidia_smi=GpuFacts((), bandwidth_mode="half")).topology.bandwidth_mode
+    assert "half" == assemble_facts(nvidia_smi=GpuFacts((), bandwidth_mode="half")).topology.bandwidth_mode
 
 
 def test_gpus_that_the_driver_names_and_the_bus_lacks_leave_no_fingerprint() -> None:
@@ -82,8 +87,8 @@ def test_gpus_that_the_driver_names_and_the_bus_lacks_leave_no_fingerprint() -> 
     listed = hgx(4)
     some = [Gpu(index=n, address=f"0000:{0x13 + 0x10 * n:02x}:00.0") for n in range(5)]
 
-    assert "hgx-h100-4" == assembled(pci=listed.facts(), nvml=driver(some[:4])).platform.profile
-    assert None is assembled(pci=listed.facts(), nvml=driver(some)).platform.profile
+    assert "hgx-h100-4" == assemble_facts(pci=listed.facts(), nvml=driver(some[:4])).platform.profile
+    assert None is assemble_facts(pci=listed.facts(), nvml=driver(some)).platform.profile
 
 
 def test_the_cost_of_all_pairs_stays_small() -> None:
@@ -104,7 +109,7 @@ def _steps(functions: object) -> int:
     outcomes = [outcome("pci", PciFacts(tuple(functions)))]  # type: ignore[arg-type]  # a list of functions
     sys.setprofile(counted)
     try:
-        assemble(outcomes)
+        assemble(outcomes, providers())
     finally:
         sys.setprofile(None)
     return count

@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 
 from agent.model.nic import FabricNeighbor
+from probes.fabric.files import read_fabric
 from probes.fabric.probe import IbFabricFacts, SavedFabric
-from probes.fabric.topology import read_fabric
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
-from tests.agent.assemble.hosts import assembled
+from tests.agent.assemble.boards import assemble_facts
 from tests.probes.fabric.fabric_texts import EVERY, HCA0, HCA1
 
 
 def grouped(guid: str) -> str:
-    return ":".join(guid[at : at + 4] for at in range(0, 16, 4))
+    return ":".join(guid[index : index + 4] for index in range(0, 16, 4))
 
 
 def far(*names: str, device: RdmaDevice | None = None, **texts: str) -> FabricNeighbor | None:
     """The neighbour of the second HCA's port as the report has it, by outputs of EVERY, or by other texts."""
     saved = [SavedFabric(name, read_fabric(texts.get(name.replace(" ", "_"), EVERY[name]), name)) for name in names]
-    made = assembled(rdma=RdmaFacts((device or hca(),)), ib_fabric=IbFabricFacts(tuple(saved)))
-    return made.topology.nics[0].ports[0].neighbor
+    result = assemble_facts(rdma=RdmaFacts((device or hca(),)), ib_fabric=IbFabricFacts(tuple(saved)))
+    return result.topology.nics[0].ports[0].neighbor
 
 
 def hca(guid: str | None = HCA1, node: str | None = HCA1, layer: str = "InfiniBand", **words: bool) -> RdmaDevice:
@@ -59,10 +59,10 @@ def test_outputs_complete_each_other() -> None:
 def test_what_they_tell_differently_is_not_known() -> None:
     """The link trained in between: which of the two it runs at now, nobody says."""
     trained = EVERY["ibnetdiscover"].replace("2xHDR", "4xHDR")
-    said = far("ibnetdiscover", "iblinkinfo", ibnetdiscover=trained)
+    output = far("ibnetdiscover", "iblinkinfo", ibnetdiscover=trained)
 
-    assert said is not None
-    assert (None, "HDR", None) == (said.width, said.speed, said.rate_gbit_s)
+    assert output is not None
+    assert (None, "HDR", None) == (output.width, output.speed, output.rate_gbit_s)
 
 
 @pytest.mark.parametrize(("one", "other"), [('"S-0c42a10300bb0200"[1]\t', '"S-0c42a10300bb0200"[2]\t')])
@@ -76,7 +76,7 @@ def test_two_far_ends_are_none(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "found"),
+    ("device", "result"),
     [
         (hca(), True),
         (hca(node=None), True),
@@ -88,9 +88,9 @@ def test_two_far_ends_are_none(one: str, other: str) -> None:
         (hca(software=True), False),
     ],
 )
-def test_a_port_is_found_by_its_guid_or_by_its_nodes(device: RdmaDevice, found: bool) -> None:
+def test_a_port_is_found_by_its_guid_or_by_its_nodes(device: RdmaDevice, result: bool) -> None:
     """On InfiniBand only."""
-    assert found is (far("ibnetdiscover", device=device) is not None)
+    assert result is (far("ibnetdiscover", device=device) is not None)
 
 
 def test_a_guid_of_a_port_is_no_guid_of_a_node() -> None:
@@ -101,6 +101,6 @@ def test_a_guid_of_a_port_is_no_guid_of_a_node() -> None:
 
 def test_without_outputs_nothing_is_told() -> None:
     """And the port is there."""
-    made = assembled(rdma=RdmaFacts((hca(),)), ib_fabric=None)
+    result = assemble_facts(rdma=RdmaFacts((hca(),)), ib_fabric=None)
 
-    assert [None] == [port.neighbor for port in made.topology.nics[0].ports]
+    assert [None] == [port.neighbor for port in result.topology.nics[0].ports]

@@ -1,4 +1,4 @@
-"""GPUs: the bus and the driver joined; who is missing where, and how that is told."""
+"""GPU and NVSwitch rows: joined from the bus and the driver."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from probes.gpu.facts import Gpu, GpuFacts, NvLink
 from probes.kernel.modules import ModuleFacts, NvidiaGpu
 from probes.kernel.system import KernelFacts
 from probes.pci.sysfs import PciFacts, PciFunction
-from tests.agent.assemble.hosts import Board, assembled, driver, hgx
+from tests.agent.assemble.boards import Board, assemble_facts, driver, hgx
 
 A, B, C = "0000:13:00.0", "0000:23:00.0", "0000:33:00.0"
 
 
 def gpus(**facts: object) -> list[Row]:
     """The rows of a machine."""
-    return assembled(**facts).topology.gpus
+    return assemble_facts(**facts).topology.gpus
 
 
 def test_bus_and_driver_meet_at_the_address() -> None:
@@ -90,8 +90,8 @@ def test_nvidia_smi_that_ends_at_a_lost_gpu_says_nothing_of_the_others(attached:
 
 def test_a_gpu_is_known_by_what_the_driver_s_own_files_say() -> None:
     """Its name, UUID and VBIOS where neither NVML nor nvidia-smi told them; and that it was left out on purpose."""
-    held = {A: NvidiaGpu("NVIDIA H100 80GB HBM3", "GPU-1", "96.00.1", False), B: NvidiaGpu(excluded=True)}
-    loaded = ModuleFacts((), nvidia_gpus=(A, B), nvidia_held=held)
+    proc_gpus = {A: NvidiaGpu("NVIDIA H100 80GB HBM3", "GPU-1", "96.00.1", False), B: NvidiaGpu(excluded=True)}
+    loaded = ModuleFacts((), nvidia_gpus=(A, B), nvidia_held=proc_gpus)
     first, second = gpus(pci=hgx(2).facts(), modules=loaded, nvml=driver([Gpu(index=0, address=C)]))[:2]
 
     assert ("NVIDIA H100 80GB HBM3", "GPU-1", "96.00.1", "not_open") == (
@@ -219,11 +219,11 @@ def test_without_a_bus_the_driver_s_gpus_are_rows() -> None:
 def test_a_file_about_gpus_is_no_driver_s_list() -> None:
     """One that it describes need not be open, and one that it leaves out may be."""
     listed = GpuFacts((Gpu(index=0, address=A),), told_by="nccl-topo")
-    made = gpus(pci=hgx(2).facts(), nvml=listed)
+    result = gpus(pci=hgx(2).facts(), nvml=listed)
 
-    assert {"unknown"} == {gpu.driver_state for gpu in made}
-    assert "nccl-topo: not the driver's own list" == made[0].driver_error
-    assert "GPU0" == made[0].label
+    assert {"unknown"} == {gpu.driver_state for gpu in result}
+    assert "nccl-topo: not the driver's own list" == result[0].driver_error
+    assert "GPU0" == result[0].label
 
 
 def test_what_is_listed_as_a_gpu_is_one_whatever_its_ids_are() -> None:
@@ -236,12 +236,32 @@ def test_what_is_listed_as_a_gpu_is_one_whatever_its_ids_are() -> None:
 
 def test_counters_and_modes_of_a_gpu() -> None:
     """Every driver tells of replays; newer ones by field, which comes first. C2C only where something was said."""
-    told = Gpu(index=0, replays=3, nvlink_bandwidth_mode="half", c2c_enabled=True, c2c_max_gbyte_s=447.1)
+    output = Gpu(index=0, replays=3, nvlink_bandwidth_mode="half", c2c_enabled=True, c2c_max_gbyte_s=447.1)
     old = Gpu(index=1, replays=3, pcie_counters={"replays": 4, "bad_tlp": 0}, c2c_errors={"replays": 2})
-    one, other = assembled(nvml=GpuFacts((told, old))).topology.gpus
+    one, other = assemble_facts(nvml=GpuFacts((output, old))).topology.gpus
 
     assert ({"replays": 3}, "half") == (one.pcie_counters, one.nvlink_bandwidth_mode)
     assert {"bad_tlp": 0, "replays": 4} == other.pcie_counters
     assert one.c2c is not None
     assert (447.1, {}) == (one.c2c.max_gbyte_s, one.c2c.errors)
     assert other.c2c is None
+
+
+def test_only_switches_are_switches() -> None:
+    """Not the bridges of the third generation, not the root port of Grace, not a memory controller."""
+    board = Board()
+    root = board.root_port("0008:00:00.0", vendor="0x10de", device="0x22b1")
+    for number, (kind, device) in enumerate(
+        [
+            ("0x068000", "0x22a3"),
+            ("0x068000", "0x1af1"),
+            ("0x068000", "0x1ac2"),
+            ("0x060400", "0x22a8"),
+            ("0x068000", "0x22b8"),
+        ]
+    ):
+        board.device(f"0008:01:{number:02x}.0", root, kind, "0x10de", device)
+    switches = assemble_facts(pci=board.facts()).topology.nvswitches
+
+    assert ["0008:01:00.0", "0008:01:01.0", "0008:01:02.0"] == [switch.id for switch in switches]
+    assert [switch.pci for switch in switches] == [switch.id for switch in switches]

@@ -8,18 +8,18 @@ from agent.assemble.link_quality import LinkClassifier, link_capability
 from agent.assemble.pcie_tree import PcieTree
 from agent.model.pci import LinkQuality
 from probes.gpu.facts import Gpu
-from tests.agent.assemble.hosts import GEN1, GEN3, GEN4, GEN5, Board, hgx
+from tests.agent.assemble.boards import GEN1, GEN3, GEN4, GEN5, Board, hgx
 
 GPU, NIC = "0000:13:00.0", "0000:14:00.0"
 ROOT, UP, DOWN, NIC_PORT = "0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000:12:01.0"
 
 
-def judged(board: Board, address: str, gpu: Gpu | None = None, virtual: bool = False) -> LinkQuality:
+def classify(board: Board, address: str, gpu: Gpu | None = None, virtual: bool = False) -> LinkQuality:
     """The quality of one link of a machine."""
     tree = PcieTree(board.functions)
-    found = LinkClassifier(tree, {GPU: gpu} if gpu else {}, virtual).quality(tree.functions[address])
-    assert found is not None, f"{address} has no link"
-    return found
+    result = LinkClassifier(tree, {GPU: gpu} if gpu else {}, virtual).quality(tree.functions[address])
+    assert result is not None, f"{address} has no link"
+    return result
 
 
 def slow_gpu(speed: float = GEN1, width: int = 16) -> Board:
@@ -30,7 +30,7 @@ def slow_gpu(speed: float = GEN1, width: int = 16) -> Board:
 
 
 @pytest.mark.parametrize(
-    ("said", "state"),
+    ("output", "state"),
     [
         (Gpu(pstate=0, link_generation=1), "conclusive"),
         (Gpu(pstate=0), "conclusive"),
@@ -46,15 +46,15 @@ def slow_gpu(speed: float = GEN1, width: int = 16) -> Board:
         (Gpu(pstate=0, link_generation=5), "idle"),  # NVML saw another speed: the link changed between the reads
     ],
 )
-def test_a_slow_gpu_link_proves_something_only_where_the_gpu_was_busy(said: Gpu | None, state: str) -> None:
+def test_a_slow_gpu_link_proves_something_only_where_the_gpu_was_busy(output: Gpu | None, state: str) -> None:
     """P0, or P2 and better under load, around the read; without a P-state, load."""
-    assert state == judged(slow_gpu(), GPU, said).state
+    assert state == classify(slow_gpu(), GPU, output).state
 
 
 def test_a_narrow_gpu_link_is_treated_as_a_slow_one() -> None:
     """Width may drop when idle, too."""
-    assert "idle" == judged(slow_gpu(GEN5, 8), GPU, Gpu(pstate=8)).state
-    assert "conclusive" == judged(slow_gpu(GEN5, 8), GPU, Gpu(pstate=0, link_generation=5)).state
+    assert "idle" == classify(slow_gpu(GEN5, 8), GPU, Gpu(pstate=8)).state
+    assert "conclusive" == classify(slow_gpu(GEN5, 8), GPU, Gpu(pstate=0, link_generation=5)).state
 
 
 def test_an_idle_gpu_at_full_speed_is_conclusive_whatever_its_p_state() -> None:
@@ -64,8 +64,8 @@ def test_an_idle_gpu_at_full_speed_is_conclusive_whatever_its_p_state() -> None:
     for place in (ROOT, UP, DOWN):
         slot.change(place, max_link_speed_gt_s=GEN4, current_link_speed_gt_s=GEN4)
 
-    assert "conclusive" == judged(board, GPU).state
-    assert "conclusive" == judged(slot, GPU).state
+    assert "conclusive" == classify(board, GPU).state
+    assert "conclusive" == classify(slot, GPU).state
 
 
 def test_the_port_above_an_idle_gpu_tells_of_the_same_wire() -> None:
@@ -74,10 +74,10 @@ def test_the_port_above_an_idle_gpu_tells_of_the_same_wire() -> None:
     board.change(DOWN, current_link_speed_gt_s=GEN1)
     board.device("0000:13:00.1", DOWN, "0x040300", "0x10de", "0x228b", speed=GEN1, max_speed=GEN5)
 
-    assert "idle" == judged(board, DOWN).state
-    assert GPU in (judged(board, DOWN).reason or "")
-    assert "idle" == judged(board, "0000:13:00.1").state
-    assert "conclusive" == judged(board, UP).state
+    assert "idle" == classify(board, DOWN).state
+    assert GPU in (classify(board, DOWN).reason or "")
+    assert "idle" == classify(board, "0000:13:00.1").state
+    assert "conclusive" == classify(board, UP).state
 
 
 def test_a_slow_nic_is_conclusive_at_once() -> None:
@@ -85,7 +85,7 @@ def test_a_slow_nic_is_conclusive_at_once() -> None:
     board = hgx(1)
     board.change(NIC, current_link_speed_gt_s=GEN3)
 
-    assert "conclusive" == judged(board, NIC).state
+    assert "conclusive" == classify(board, NIC).state
 
 
 @pytest.mark.parametrize(
@@ -108,10 +108,10 @@ def test_what_registers_cannot_say_is_not_taken_for_health(fields: dict[str, obj
     """Each state says why."""
     board = hgx(1)
     board.change(NIC, **fields)
-    found = judged(board, NIC)
+    result = classify(board, NIC)
 
-    assert state == found.state
-    assert word in (found.reason or "")
+    assert state == result.state
+    assert word in (result.reason or "")
 
 
 def test_a_function_below_a_port_of_which_nothing_is_said_is_unreadable_not_without_a_link() -> None:
@@ -120,7 +120,7 @@ def test_a_function_below_a_port_of_which_nothing_is_said_is_unreadable_not_with
     nothing = dict.fromkeys(("current_link_speed_gt_s", "current_link_width", "max_link_speed_gt_s", "max_link_width"))
     board.change(NIC, **nothing)
 
-    assert "unreadable" == judged(board, NIC).state
+    assert "unreadable" == classify(board, NIC).state
 
 
 def test_virtual_functions_and_what_sits_in_the_root_complex_have_no_link() -> None:
@@ -140,10 +140,10 @@ def test_in_a_virtual_machine_only_a_gpu_at_its_own_maximum_is_believed() -> Non
     board = hgx(1)
     busy = Gpu(pstate=0, link_generation=4)
 
-    assert "conclusive" == judged(board, GPU, virtual=True).state
-    assert "untrusted" == judged(slow_gpu(GEN4), GPU, busy, virtual=True).state
-    assert "untrusted" == judged(board, NIC, virtual=True).state
-    assert "untrusted" == judged(board, ROOT, virtual=True).state
+    assert "conclusive" == classify(board, GPU, virtual=True).state
+    assert "untrusted" == classify(slow_gpu(GEN4), GPU, busy, virtual=True).state
+    assert "untrusted" == classify(board, NIC, virtual=True).state
+    assert "untrusted" == classify(board, ROOT, virtual=True).state
 
 
 def test_an_emulated_port_gives_itself_away_even_where_the_hypervisor_does_not() -> None:
@@ -151,9 +151,9 @@ def test_an_emulated_port_gives_itself_away_even_where_the_hypervisor_does_not()
     board = hgx(1)
     board.change(DOWN, vendor="0x1b36")
 
-    assert "untrusted" == judged(board, DOWN).state
-    assert "conclusive" == judged(board, GPU).state
-    assert "untrusted" == judged(slow_gpu_below_qemu(), GPU, Gpu(pstate=0, link_generation=1)).state
+    assert "untrusted" == classify(board, DOWN).state
+    assert "conclusive" == classify(board, GPU).state
+    assert "untrusted" == classify(slow_gpu_below_qemu(), GPU, Gpu(pstate=0, link_generation=1)).state
 
 
 def slow_gpu_below_qemu() -> Board:
@@ -168,7 +168,7 @@ def test_an_endpoint_on_the_root_bus_without_a_port_is_not_believed() -> None:
     board = Board()
     board.nic("0001:00:00.0", None, speed=GEN1, max_speed=GEN4)
 
-    assert "untrusted" == judged(board, "0001:00:00.0").state
+    assert "untrusted" == classify(board, "0001:00:00.0").state
 
 
 def test_behind_the_switch_of_an_amd_card_the_link_that_counts_is_the_card_s() -> None:
@@ -179,11 +179,11 @@ def test_behind_the_switch_of_an_amd_card_the_link_that_counts_is_the_card_s() -
     down = board.downstream("0000:62:00.0", up, vendor="0x1002", device="0x1479", speed=GEN4)
     gpu = board.device("0000:63:00.0", down, "0x120000", "0x1002", "0x74a1", speed=GEN1, max_speed=GEN4)
 
-    assert "untrusted" == judged(board, gpu).state
-    assert "untrusted" == judged(board, down).state
-    assert "idle" == judged(board, up).state
+    assert "untrusted" == classify(board, gpu).state
+    assert "untrusted" == classify(board, down).state
+    assert "idle" == classify(board, up).state
     board.change(up, current_link_speed_gt_s=GEN4)
-    assert "conclusive" == judged(board, up).state
+    assert "conclusive" == classify(board, up).state
 
 
 def test_inside_a_connectx_the_nic_s_link_is_no_wire_but_the_gpu_s_is() -> None:
@@ -196,7 +196,7 @@ def test_inside_a_connectx_the_nic_s_link_is_no_wire_but_the_gpu_s_is() -> None:
     nic = board.nic("0000:18:00.0", to_nic, speed=GEN4, max_speed=GEN5)
     gpu = board.gpu("0000:1b:00.0", to_gpu, device="0x2901")
 
-    assert ["untrusted", "conclusive", "conclusive"] == [judged(board, each).state for each in (nic, gpu, up)]
+    assert ["untrusted", "conclusive", "conclusive"] == [classify(board, item).state for item in (nic, gpu, up)]
 
 
 def test_nvswitches_and_what_leads_only_to_them_are_management() -> None:
@@ -208,8 +208,8 @@ def test_nvswitches_and_what_leads_only_to_them_are_management() -> None:
     down = board.downstream("0000:82:00.0", up)
     board.device("0000:83:00.0", down, "0x068000", "0x10de", "0x22a3", width=2)
 
-    assert ["untrusted"] * 4 == [judged(board, each).state for each in (root, up, down, "0000:83:00.0")]
-    assert "conclusive" == judged(board, UP).state
+    assert ["untrusted"] * 4 == [classify(board, item).state for item in (root, up, down, "0000:83:00.0")]
+    assert "conclusive" == classify(board, UP).state
 
 
 def test_a_synthetic_port_is_told_from_a_slow_switch() -> None:
@@ -230,12 +230,12 @@ def test_a_synthetic_port_is_told_from_a_slow_switch() -> None:
     for place in (ROOT, UP):
         old_slot.change(place, vendor="0x1000", device="0xc030", max_link_speed_gt_s=GEN3, current_link_speed_gt_s=GEN3)
 
-    assert "untrusted" == judged(board, UP).state
-    assert ["conclusive"] * 3 == [judged(each, UP).state for each in (slow, old_switch, old_slot)]
-    assert LinkQuality(state="untrusted", reason="a synthetic port of a switch: its subsystem id is that of one") == (
-        judged(named, DOWN)
-    )
-    assert "far slower than what is above and below it" in (judged(board, UP).reason or "")
+    assert "untrusted" == classify(board, UP).state
+    assert ["conclusive"] * 3 == [classify(item, UP).state for item in (slow, old_switch, old_slot)]
+    assert LinkQuality(
+        state="untrusted", reason="virtual switch port, reported speed ignored: its subsystem id is that of one"
+    ) == (classify(named, DOWN))
+    assert "far slower than what is above and below it" in (classify(board, UP).reason or "")
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_a_chipset_is_wired_narrower_than_both_its_ends_could(device: str, width
     board.upstream("0000:01:00.0", root, vendor="0x1022", device=device, speed=GEN4, width=8)
     board.change("0000:01:00.0", current_link_width=width)
 
-    assert [state, state] == [judged(board, address).state for address in ("0000:01:00.0", root)]
+    assert [state, state] == [classify(board, address).state for address in ("0000:01:00.0", root)]
 
 
 def test_a_slow_link_below_a_port_without_registers_is_inside_a_chip() -> None:
@@ -260,9 +260,9 @@ def test_a_slow_link_below_a_port_without_registers_is_inside_a_chip() -> None:
     down = board.downstream("0000:5f:03.0", root, speed=None, width=None, current_link_width=None)
     nic = board.device("0000:60:00.0", down, "0x020000", "0x8086", "0x37d2", speed=GEN1, max_speed=GEN3, width=1)
 
-    assert "untrusted" == judged(board, nic).state
+    assert "untrusted" == classify(board, nic).state
     board.change(nic, current_link_speed_gt_s=GEN3)
-    assert "conclusive" == judged(board, nic).state
+    assert "conclusive" == classify(board, nic).state
 
 
 def test_the_expectation_is_the_lesser_end_as_far_as_known() -> None:
@@ -281,7 +281,7 @@ def test_what_a_source_says_against_its_own_numbers_makes_them_untrusted() -> No
     board = hgx(1)
     board.change(NIC, link_doubt="written by hand")
 
-    assert LinkQuality(state="untrusted", reason="written by hand") == judged(board, NIC)
+    assert LinkQuality(state="untrusted", reason="written by hand") == classify(board, NIC)
 
 
 def test_a_bandwidth_alone_is_told_and_not_judged() -> None:
@@ -292,8 +292,8 @@ def test_a_bandwidth_alone_is_told_and_not_judged() -> None:
     )
     board.change(NIC, link_gbyte_s=15.754, **nothing)
 
-    assert "unreadable" == judged(board, NIC).state
-    assert "what it carries is known, and not at what speed and width" == judged(board, NIC).reason
+    assert "unreadable" == classify(board, NIC).state
+    assert "what it carries is known, and not at what speed and width" == classify(board, NIC).reason
 
 
 def test_a_root_bus_that_is_not_named_says_nothing_of_a_port() -> None:
@@ -301,4 +301,4 @@ def test_a_root_bus_that_is_not_named_says_nothing_of_a_port() -> None:
     board = hgx(1)
     board.change(NIC, parent=None, root_bus="", port_type=None)
 
-    assert "conclusive" == judged(board, NIC).state
+    assert "conclusive" == classify(board, NIC).state

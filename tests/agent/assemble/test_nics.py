@@ -1,14 +1,15 @@
-"""NICs: functions and RDMA devices joined, and the states in which a function has no RDMA device."""
+"""NIC rows and their ports: joined from the bus, RDMA devices and interfaces."""
 
 from __future__ import annotations
 
 import pytest
 
-from agent.model.nic import Nic
+from agent.assemble.rdma import build_ports
+from agent.model.nic import Nic, Port
 from probes.gpu.facts import GpuFacts
 from probes.netdev.probe import Netdev, NetdevFacts
-from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
-from tests.agent.assemble.hosts import Board, assembled, hgx
+from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort
+from tests.agent.assemble.boards import Board, assemble_facts, hgx
 
 NIC = "0000:14:00.0"
 ETHERNET = RdmaPort(1, link_layer="Ethernet", state="ACTIVE")
@@ -16,7 +17,7 @@ ETHERNET = RdmaPort(1, link_layer="Ethernet", state="ACTIVE")
 
 def nics(**facts: object) -> dict[str, Nic]:
     """The rows of a machine by id."""
-    return {nic.id: nic for nic in assembled(**facts).topology.nics}
+    return {nic.id: nic for nic in assemble_facts(**facts).topology.nics}
 
 
 def rdma(*devices: RdmaDevice) -> RdmaFacts:
@@ -71,9 +72,9 @@ def test_why_a_function_has_no_rdma_device_or_no_interface(
     """Absent, unbound, handed away and moved into a container are four things."""
     board = hgx(1)
     board.change(NIC, driver=bound, class_code=kind)
-    found = nics(pci=board.facts(), rdma=rdma(*([device] if device else [])), netdev=interfaces)
+    result = nics(pci=board.facts(), rdma=rdma(*([device] if device else [])), netdev=interfaces)
 
-    assert state == found[NIC].state
+    assert state == result[NIC].state
 
 
 def test_without_an_answer_about_rdma_nothing_is_said_to_be_missing() -> None:
@@ -87,10 +88,10 @@ def test_without_an_answer_about_rdma_nothing_is_said_to_be_missing() -> None:
 
 def test_software_devices_and_devices_without_a_place_are_rows_by_name() -> None:
     """rxe is never a NIC for GPUs; an HCA type names its model."""
-    found = nics(rdma=rdma(RdmaDevice("rxe0", software=True), RdmaDevice("mlx5_1", hca_type="MT4129")))
+    result = nics(rdma=rdma(RdmaDevice("rxe0", software=True), RdmaDevice("mlx5_1", hca_type="MT4129")))
 
-    assert ["mlx5_1", "rxe0"] == list(found)
-    assert ("ConnectX-7", False, True) == (found["mlx5_1"].model, found["mlx5_1"].software, found["rxe0"].software)
+    assert ["mlx5_1", "rxe0"] == list(result)
+    assert ("ConnectX-7", False, True) == (result["mlx5_1"].model, result["mlx5_1"].software, result["rxe0"].software)
 
 
 def test_ordinary_network_cards_are_no_nics_of_ours_unless_they_have_a_device() -> None:
@@ -100,9 +101,9 @@ def test_ordinary_network_cards_are_no_nics_of_ours_unless_they_have_a_device() 
     board.device("0000:01:00.0", root, "0x020000", "0x14e4", "0x165f")
     board.device("0000:02:00.0", root, "0x020000", "0x14e4", "0x1750")
     board.device("0000:03:00.0", root, "0x020000", "0x8086", "0x37d2")
-    found = nics(pci=board.facts(), rdma=rdma(RdmaDevice("irdma0", "0000:03:00.0")))
+    result = nics(pci=board.facts(), rdma=rdma(RdmaDevice("irdma0", "0000:03:00.0")))
 
-    assert ["0000:02:00.0", "0000:03:00.0"] == list(found)
+    assert ["0000:02:00.0", "0000:03:00.0"] == list(result)
 
 
 def test_tools_fill_what_sysfs_does_not_say_port_by_port() -> None:
@@ -122,9 +123,9 @@ def test_tools_fill_what_sysfs_does_not_say_port_by_port() -> None:
 def test_a_name_by_udev_s_rule_holds_the_place() -> None:
     """rocep20s0 is bus 0x14, slot 0."""
     board = hgx(1)
-    found = nics(pci=board.facts(), rdma_tools=rdma(RdmaDevice("rocep20s0"), RdmaDevice("rocep99s0")))
+    result = nics(pci=board.facts(), rdma_tools=rdma(RdmaDevice("rocep20s0"), RdmaDevice("rocep99s0")))
 
-    assert {NIC: "rocep20s0", "rocep99s0": "rocep99s0"} == {row.id: row.rdma_device for row in found.values()}
+    assert {NIC: "rocep20s0", "rocep99s0": "rocep99s0"} == {row.id: row.rdma_device for row in result.values()}
 
 
 def test_the_second_port_of_a_bonded_card_is_not_without_rdma() -> None:
@@ -138,10 +139,10 @@ def test_the_second_port_of_a_bonded_card_is_not_without_rdma() -> None:
         Netdev("ens1f0", NIC, master="bond0"),
         Netdev("ens1f1", "0000:14:00.1", master="bond0"),
     )
-    found = nics(pci=board.facts(), rdma=rdma(bonded), netdev=interfaces)
-    second = found["0000:14:00.1"]
+    result = nics(pci=board.facts(), rdma=rdma(bonded), netdev=interfaces)
+    second = result["0000:14:00.1"]
 
-    assert ("bond0", "present") == (found[NIC].bond, found[NIC].state)
+    assert ("bond0", "present") == (result[NIC].bond, result[NIC].state)
     assert ("bond0", "present", "auxiliary", None) == (second.bond, second.state, second.role, second.rdma_device)
 
 
@@ -174,19 +175,19 @@ def test_functions_of_the_fabric_manager_are_marked_without_any_rdma_source() ->
 
 def test_iwarp_is_told_apart_by_the_node_type() -> None:
     """Nothing of RoCE applies to it: with a PCI function and without."""
-    found = nics(
+    result = nics(
         pci=hgx(1).facts(), rdma=rdma(RdmaDevice("iw0", NIC, node_type="RNIC"), RdmaDevice("iw1", node_type="RNIC"))
     )
 
-    assert ["RNIC", "RNIC"] == [found[NIC].node_type, found["iw1"].node_type]
+    assert ["RNIC", "RNIC"] == [result[NIC].node_type, result["iw1"].node_type]
 
 
 def test_a_sub_function_is_a_row_of_its_own() -> None:
     """It shares its parent's PCI function; neither takes the other's place, and it is no physical function."""
-    found = nics(pci=hgx(1).facts(), rdma=rdma(RdmaDevice("mlx5_0", NIC), RdmaDevice("mlx5_9", NIC)))
+    result = nics(pci=hgx(1).facts(), rdma=rdma(RdmaDevice("mlx5_0", NIC), RdmaDevice("mlx5_9", NIC)))
 
-    assert ("mlx5_0", False) == (found[NIC].label, found[NIC].virtual_function)
-    assert ("mlx5_9", NIC, True) == (found["mlx5_9"].label, found["mlx5_9"].pci, found["mlx5_9"].virtual_function)
+    assert ("mlx5_0", False) == (result[NIC].label, result[NIC].virtual_function)
+    assert ("mlx5_9", NIC, True) == (result["mlx5_9"].label, result["mlx5_9"].pci, result["mlx5_9"].virtual_function)
 
 
 def test_a_nameless_device_is_where_its_interface_is_named_to_be() -> None:
@@ -195,11 +196,83 @@ def test_a_nameless_device_is_where_its_interface_is_named_to_be() -> None:
 
     def placed(*names: str) -> list[str | None]:
         ports = tuple(RdmaPort(port=number, netdevs=(name,)) for number, name in enumerate(names, start=1))
-        made = assembled(lspci=board.facts(), rdma_tools=RdmaFacts((RdmaDevice(name="mlx5_0", ports=ports),)))
-        return [nic.pci for nic in made.topology.nics if nic.rdma_device == "mlx5_0"]
+        result = assemble_facts(lspci=board.facts(), rdma_tools=RdmaFacts((RdmaDevice(name="mlx5_0", ports=ports),)))
+        return [nic.pci for nic in result.topology.nics if nic.rdma_device == "mlx5_0"]
 
     assert ["0000:14:00.0"] == placed("enp20s0np0")
     assert ["0000:14:00.0"] == placed("enp20s0", "enp20s0d1")
     assert [None] == placed("enp20s0np0", "enp36s0np0")
     assert [None] == placed("ens14np0")
     assert [None] == placed("enp99s0np0")
+
+
+def port(rdma_port: RdmaPort, *netdevs: Netdev) -> Port:
+    """One port as a row."""
+    return build_ports(RdmaDevice("mlx5_0", ports=(rdma_port,)), netdevs)[0]
+
+
+def test_an_active_infiniband_port_has_rate_width_and_speed() -> None:
+    """As the kernel prints it."""
+    row = port(RdmaPort(1, "InfiniBand", "ACTIVE", "LinkUp", "400 Gb/sec (4X NDR)", lid=7))
+
+    assert (400.0, "4X", "NDR", 7) == (row.rate_gbit_s, row.width, row.speed, row.lid)
+
+
+@pytest.mark.parametrize("state", ["DOWN", "INIT", "ARMED", None])
+def test_a_port_that_is_not_active_has_no_rate(state: str | None) -> None:
+    """The kernel prints SDR for a port that is down."""
+    row = port(RdmaPort(1, "InfiniBand", state, "Polling", "10 Gb/sec (4X SDR)"))
+
+    assert (None, None, None) == (row.rate_gbit_s, row.width, row.speed)
+
+
+def test_on_ethernet_the_interface_s_speed_counts_and_lanes_say_nothing() -> None:
+    """The text is a translation there; where the interface is silent, its leading number serves."""
+    rdma_port = RdmaPort(1, "Ethernet", "ACTIVE", rate_text="100 Gb/sec (4X EDR)")
+    fast = port(rdma_port, Netdev("ens1", "0000:14:00.0", speed_mbit_s=200000))
+    silent = port(rdma_port, Netdev("ens1", "0000:14:00.0"))
+
+    assert (200.0, None, None) == (fast.rate_gbit_s, fast.width, fast.speed)
+    assert (100.0, None, None) == (silent.rate_gbit_s, silent.width, silent.speed)
+
+
+def test_two_ports_on_one_function_take_their_own_interfaces() -> None:
+    """By dev_port."""
+    device = RdmaDevice("mlx4_0", ports=(RdmaPort(2, "Ethernet", "ACTIVE"), RdmaPort(1, "Ethernet", "ACTIVE")))
+    interfaces = [Netdev("b", dev_port=1, speed_mbit_s=40000), Netdev("a", dev_port=0, speed_mbit_s=10000)]
+
+    assert [(1, 10.0, ["a"]), (2, 40.0, ["b"])] == [
+        (row.port, row.rate_gbit_s, row.netdevs) for row in build_ports(device, interfaces)
+    ]
+
+
+def test_a_rate_that_is_no_rate_is_null() -> None:
+    """Never a guess."""
+    assert port(RdmaPort(1, "InfiniBand", "ACTIVE", rate_text="fast")).rate_gbit_s is None
+
+
+@pytest.mark.parametrize(
+    ("netdev_mtu", "active"), [(1500, 1024), (4192, 4096), (4191, 2048), (9000, 4096), (300, None), (None, None)]
+)
+def test_the_roce_mtu_is_what_fits_into_the_interface_s(netdev_mtu: int | None, active: int | None) -> None:
+    """96 bytes are headers."""
+    assert active == port(RdmaPort(1, "Ethernet"), Netdev("ens1", mtu=netdev_mtu)).active_mtu
+
+
+def test_infiniband_takes_no_mtu_from_its_interface() -> None:
+    """IPoIB's MTU is another thing."""
+    assert port(RdmaPort(1, "InfiniBand"), Netdev("ib0", mtu=2044)).active_mtu is None
+
+
+def test_tables_are_sorted_and_unread_ones_are_known_to_be_unread() -> None:
+    """GIDs by index."""
+    gids = (GidEntry(10, "fe80::a", "RoCE v2", "ens1"), GidEntry(9, "fe80::b"))
+    read = port(RdmaPort(1, "Ethernet", gids=gids, gids_known=True, counters={"b": 2, "a": 1}))
+
+    assert ([9, 10], True, ["a", "b"]) == ([gid.index for gid in read.gids], read.gids_known, list(read.counters))
+    assert not port(RdmaPort(1)).gids_known
+
+
+def test_an_unknown_link_layer_is_unspecified() -> None:
+    """EFA says Unknown."""
+    assert ["unspecified", None] == [port(RdmaPort(1, layer)).link_layer for layer in ("Unknown", None)]

@@ -13,17 +13,28 @@ from agent.assemble import Assembled, assemble
 from agent.assemble.paths import PathFinder
 from agent.assemble.pcie_tree import PcieTree
 from agent.model.topology import Disagreement, Path
+from probes.catalogue import providers
 from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell
-from probes.gpu.nvidia_smi_topo import parse
+from probes.gpu.nvidia_smi_topo import parse_matrix
 from probes.pci import sysfs as pci
 from probes.pci.sysfs import PciFacts
 from probes.probe import outcome_of
 from probes.rdma.facts import RdmaDevice, RdmaFacts
 from probes.sources.open_source import open_source
 from probes.system import numa
-from probes.system.numa import NumaFacts, NumaNode
-from tests.agent.assemble.hosts import GEN1, GEN3, GEN4, GEN5, Board, assembled, driver, hgx, paths_by_pair
-from tests.agent.assemble.lspci_tree import parse_tree
+from probes.system.numa import NumaFacts, NumaNodeFacts
+from tests.agent.assemble.boards import (
+    GEN1,
+    GEN3,
+    GEN4,
+    GEN5,
+    Board,
+    assemble_facts,
+    driver,
+    hgx,
+    parse_tree,
+    paths_by_pair,
+)
 
 GPU, NIC, OTHER, FAR_NIC = "0000:13:00.0", "0000:14:00.0", "0000:23:00.0", "0000:24:00.0"
 ROOT, UP, DOWN, NIC_PORT = "0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000:12:01.0"
@@ -31,18 +42,18 @@ ROOT, UP, DOWN, NIC_PORT = "0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000
 
 def path(board: Board, a: str = GPU, b: str = NIC, **facts: object) -> Path:
     """One path of a machine."""
-    return paths_by_pair(assembled(pci=board.facts(), **facts))[a, b]
+    return paths_by_pair(assemble_facts(pci=board.facts(), **facts))[a, b]
 
 
 def test_one_switch_is_pix_and_its_ports_are_the_hops() -> None:
     """From a's side."""
-    found = path(hgx(1))
+    result = path(hgx(1))
 
     assert ("PIX", "PIX", [DOWN, UP, NIC_PORT], "pci-tree") == (
-        found.kind,
-        found.pcie_kind,
-        found.hops,
-        found.source,
+        result.kind,
+        result.pcie_kind,
+        result.hops,
+        result.source,
     )
 
 
@@ -51,9 +62,9 @@ def test_a_second_switch_is_pxb() -> None:
     board = hgx(1)
     inner = board.upstream("0000:17:00.0", DOWN)
     board.change(GPU, parent=board.downstream("0000:18:00.0", inner))
-    found = path(board)
+    result = path(board)
 
-    assert ("PXB", ["0000:18:00.0", "0000:17:00.0", DOWN, UP, NIC_PORT]) == (found.kind, found.hops)
+    assert ("PXB", ["0000:18:00.0", "0000:17:00.0", DOWN, UP, NIC_PORT]) == (result.kind, result.hops)
 
 
 def test_ports_of_one_card_and_what_shares_a_port_are_pix() -> None:
@@ -62,9 +73,9 @@ def test_ports_of_one_card_and_what_shares_a_port_are_pix() -> None:
     root = board.root_port("0000:20:03.1")
     board.gpu("0000:21:00.0", root)
     board.nic("0000:21:00.1", root)
-    found = path(board, "0000:21:00.0", "0000:21:00.1")
+    result = path(board, "0000:21:00.0", "0000:21:00.1")
 
-    assert ("PIX", [root]) == (found.kind, found.hops)
+    assert ("PIX", [root]) == (result.kind, result.hops)
 
 
 @pytest.mark.parametrize(
@@ -84,10 +95,10 @@ def test_over_host_bridges(other_root: str, node: int | None, nodes: tuple[str, 
     board = Board()
     board.gpu(GPU, board.root_port("0000:10:01.0"))
     board.nic(NIC, board.root_port(other_root, numa=node))
-    found = path(board, numa=NumaFacts(tuple(NumaNode(n, cpus) for n, cpus in enumerate(nodes))))
+    result = path(board, numa=NumaFacts(tuple(NumaNodeFacts(n, cpus) for n, cpus in enumerate(nodes))))
 
-    assert (kind, kind) == (found.kind, found.pcie_kind)
-    assert (["0000:10:01.0", other_root] if kind else []) == found.hops
+    assert (kind, kind) == (result.kind, result.pcie_kind)
+    assert (["0000:10:01.0", other_root] if kind else []) == result.hops
 
 
 def test_host_bridges_that_are_not_told_apart_are_as_far_as_they_may_be() -> None:
@@ -106,15 +117,15 @@ def test_without_a_hierarchy_nothing_is_derived() -> None:
     board = hgx(1)
     for function in list(board.functions):
         board.change(function.address, parent=None, root_bus=None)
-    found = path(board)
+    result = path(board)
 
     assert (None, None, [], None, None, None) == (
-        found.kind,
-        found.pcie_kind,
-        found.hops,
-        found.bandwidth_gbyte_s,
-        found.limiting,
-        found.source,
+        result.kind,
+        result.pcie_kind,
+        result.hops,
+        result.bandwidth_gbyte_s,
+        result.limiting,
+        result.source,
     )
 
 
@@ -122,9 +133,9 @@ def test_the_slowest_link_limits() -> None:
     """Of the two below one switch."""
     board = hgx(1)
     board.change(NIC, current_link_width=8)
-    found = path(board)
+    result = path(board)
 
-    assert (31.508, NIC) == (found.bandwidth_gbyte_s, found.limiting)
+    assert (31.508, NIC) == (result.bandwidth_gbyte_s, result.limiting)
 
 
 def test_the_link_above_the_common_switch_is_not_on_the_way() -> None:
@@ -146,9 +157,9 @@ def test_hops_that_cannot_be_believed_do_not_count() -> None:
     board = hgx(2)
     board.change(UP, vendor="0x1000", device="0xc030", current_link_speed_gt_s=5.0, max_link_speed_gt_s=5.0)
     board.change(FAR_NIC, asleep=True, current_link_width=1)
-    found = path(board, GPU, FAR_NIC)
+    result = path(board, GPU, FAR_NIC)
 
-    assert (63.015, "0000:21:00.0") == (found.bandwidth_gbyte_s, found.limiting)
+    assert (63.015, "0000:21:00.0") == (result.bandwidth_gbyte_s, result.limiting)
 
 
 def test_an_idle_gpu_counts_with_what_its_link_can_reach() -> None:
@@ -156,9 +167,9 @@ def test_an_idle_gpu_counts_with_what_its_link_can_reach() -> None:
     board = hgx(1)
     board.change(GPU, current_link_speed_gt_s=GEN1)
     board.change(DOWN, max_link_speed_gt_s=GEN4)
-    found = path(board)
+    result = path(board)
 
-    assert (31.508, GPU) == (found.bandwidth_gbyte_s, found.limiting)
+    assert (31.508, GPU) == (result.bandwidth_gbyte_s, result.limiting)
 
 
 def test_the_driver_s_interconnect_is_the_kind_and_the_tree_s_stays_beside_it() -> None:
@@ -168,15 +179,15 @@ def test_the_driver_s_interconnect_is_the_kind_and_the_tree_s_stays_beside_it() 
         [Gpu(index=0, address=GPU, nvlinks=links), Gpu(index=1, address=OTHER)],
         pairs=(PairCell("GPU0", "GPU1", "NV18"),),
     )
-    found = path(hgx(2), GPU, OTHER, nvml=nvml)
+    result = path(hgx(2), GPU, OTHER, nvml=nvml)
 
     assert ("NV18", "SYS", "nvml", 450.0, None, None) == (
-        found.kind,
-        found.pcie_kind,
-        found.source,
-        found.bandwidth_gbyte_s,
-        found.limiting,
-        found.disagrees,
+        result.kind,
+        result.pcie_kind,
+        result.source,
+        result.bandwidth_gbyte_s,
+        result.limiting,
+        result.disagrees,
     )
 
 
@@ -185,8 +196,8 @@ def test_links_to_places_that_are_not_told_leave_the_kind_open() -> None:
 
     def kind(*links: NvLink) -> tuple[str | None, str | None, str | None]:
         gpus = [Gpu(index=0, address=GPU, nvlinks=links), Gpu(index=1, address=OTHER, nvlinks=links)]
-        found = path(hgx(2), GPU, OTHER, nvidia_smi=driver(gpus))
-        return found.kind, found.pcie_kind, found.source
+        result = path(hgx(2), GPU, OTHER, nvidia_smi=driver(gpus))
+        return result.kind, result.pcie_kind, result.source
 
     assert (None, "SYS", None) == kind(NvLink(0, "active", speed_gbyte_s=26.562))
     assert (None, "SYS", None) == kind(NvLink(0, "active", remote_kind="switch"))
@@ -230,15 +241,15 @@ def test_a_pcie_kind_of_another_source_that_differs_is_recorded() -> None:
 def test_where_the_tree_is_silent_the_matrix_speaks() -> None:
     """And is named as the source."""
     tool = GpuFacts((Gpu(index=0),), pairs=(PairCell("GPU0", "mlx5_0", "PXB"),))
-    (found,) = assembled(nvidia_smi=tool).topology.paths
+    (result,) = assemble_facts(nvidia_smi=tool).topology.paths
 
     assert ("gpu-index-0", "mlx5_0", "PXB", "PXB", "nvidia-smi", None) == (
-        found.a,
-        found.b,
-        found.kind,
-        found.pcie_kind,
-        found.source,
-        found.disagrees,
+        result.a,
+        result.b,
+        result.kind,
+        result.pcie_kind,
+        result.source,
+        result.disagrees,
     )
 
 
@@ -249,9 +260,9 @@ def test_every_pair_has_a_row_and_virtual_functions_only_where_there_is_nothing_
     guest = hgx(2, nic="0x101e")
 
     assert [(GPU, OTHER), (GPU, NIC), (GPU, FAR_NIC), (OTHER, NIC), (OTHER, FAR_NIC)] == list(
-        paths_by_pair(assembled(pci=board.facts()))
+        paths_by_pair(assemble_facts(pci=board.facts()))
     )
-    assert 5 == len(assembled(pci=guest.facts()).topology.paths)
+    assert 5 == len(assemble_facts(pci=guest.facts()).topology.paths)
 
 
 SPEEDS = st.sampled_from([GEN1, GEN3, GEN4, GEN5])
@@ -288,32 +299,30 @@ def boards(draw: st.DrawFn) -> Board:
 @given(boards())
 def test_any_tree_gives_paths_that_hold(board: Board) -> None:
     """Symmetric; the limiting hop is on the way; no link that can be believed on the way is slower."""
-    made = assembled(pci=board.facts())
-    rows = {row.id: row for row in made.topology.pci}
+    result = assemble_facts(pci=board.facts())
+    rows = {row.id: row for row in result.topology.pci}
     tree = PcieTree(board.functions)
-    finder = PathFinder(tree, made.topology.pci, made.node.numa_nodes)
-    for found in made.topology.paths:
-        kind, hops, bandwidth, limiting = finder.between(found.b, found.a)
+    finder = PathFinder(tree, result.topology.pci, result.node.numa_nodes)
+    for path in result.topology.paths:
+        kind, hops, bandwidth, limiting = finder.between(path.b, path.a)
         turn = (
-            min(found.hops, key=lambda hop: len(tree.above(hop)), default=None)
-            if found.kind in ("PIX", "PXB")
-            else None
+            min(path.hops, key=lambda hop: len(tree.above(hop)), default=None) if path.kind in ("PIX", "PXB") else None
         )
-        crossed = [found.a, found.b, *(hop for hop in found.hops if hop in board.upstreams and hop != turn)]
+        crossed = [path.a, path.b, *(hop for hop in path.hops if hop in board.upstreams and hop != turn)]
         links = [link for place in crossed if (link := rows[place].link) and link.quality.state == "conclusive"]
 
-        assert (found.kind, found.hops[::-1], found.bandwidth_gbyte_s, found.limiting) == (
+        assert (path.kind, path.hops[::-1], path.bandwidth_gbyte_s, path.limiting) == (
             kind,
             hops,
             bandwidth,
             limiting,
         )
-        assert set(found.hops) <= set(rows)
-        assert found.limiting in (found.a, found.b, *found.hops, None)
-        assert (found.bandwidth_gbyte_s is None) == (found.limiting is None)
-        if found.kind:
-            assert all((found.bandwidth_gbyte_s or 0.0) <= (link.bandwidth_gbyte_s or 0.0) for link in links)
-            assert found.bandwidth_gbyte_s or not links
+        assert set(path.hops) <= set(rows)
+        assert path.limiting in (path.a, path.b, *path.hops, None)
+        assert (path.bandwidth_gbyte_s is None) == (path.limiting is None)
+        if path.kind:
+            assert all((path.bandwidth_gbyte_s or 0.0) <= (link.bandwidth_gbyte_s or 0.0) for link in links)
+            assert path.bandwidth_gbyte_s or not links
 
 
 @pytest.mark.parametrize(
@@ -329,64 +338,64 @@ def test_our_kinds_are_those_of_nvidia_smi_on_the_same_machine(
     """Two servers of which both `lspci -tv` and `nvidia-smi topo -m` were saved: every pair, no disagreement."""
     text = (corpus / "misc" / "stelline" / f"{name}.md").read_text()
     functions = parse_tree(text.split("lspci -tv\n", 1)[1].split("```", 1)[0], dict(nodes))
-    said = parse(text.split("nvidia-smi topo -m\n", 1)[1].split("```", 1)[0])
+    output = parse_matrix(text.split("nvidia-smi topo -m\n", 1)[1].split("```", 1)[0])
     nics = [f.address for f in functions if f.vendor == "0x15b3"]
-    made = assembled(
+    result = assemble_facts(
         pci=PciFacts(tuple(functions)),
-        numa=NumaFacts(tuple(NumaNode(n, f"{n}") for n in sorted(set(nodes.values())))),
-        nvidia_smi=GpuFacts(said.gpus, pairs=said.pairs, nic_names=said.nic_names),
+        numa=NumaFacts(tuple(NumaNodeFacts(n, f"{n}") for n in sorted(set(nodes.values())))),
+        nvidia_smi=GpuFacts(output.gpus, pairs=output.pairs, nic_names=output.nic_names),
         rdma=RdmaFacts(tuple(RdmaDevice(f"mlx5_{n}", address) for n, address in enumerate(nics))),
     )
-    gpus = [gpu.id for gpu in made.topology.gpus]
-    names = {f"GPU{n}": each for n, each in enumerate(gpus)} | {f"NIC{n}": each for n, each in enumerate(nics)}
-    theirs = {frozenset((names[cell.a], names[cell.b])): cell.kind for cell in said.pairs}
-    ours = {frozenset((p.a, p.b)): p.pcie_kind for p in made.topology.paths}
+    gpus = [gpu.id for gpu in result.topology.gpus]
+    names = {f"GPU{n}": gpu for n, gpu in enumerate(gpus)} | {f"NIC{n}": nic for n, nic in enumerate(nics)}
+    theirs = {frozenset((names[cell.a], names[cell.b])): cell.kind for cell in output.pairs}
+    ours = {frozenset((p.a, p.b)): p.pcie_kind for p in result.topology.paths}
 
     assert len(ours) == len(gpus) * (len(gpus) - 1) / 2 + len(gpus) * len(nics)
     assert {pair: theirs[pair] for pair in ours} == ours
-    assert [] == [p for p in made.topology.paths if p.disagrees]
-    finder = PathFinder(PcieTree(functions), made.topology.pci, made.node.numa_nodes)
+    assert [] == [p for p in result.topology.paths if p.disagrees]
+    finder = PathFinder(PcieTree(functions), result.topology.pci, result.node.numa_nodes)
     assert "PIX" == theirs[frozenset(nics[:2])] == finder.between(nics[0], nics[1])[0]
 
 
 def test_a_virtual_machine_s_matrix_that_differs_from_its_bus_is_recorded(corpus: File) -> None:
     """A guest whose four GPUs sit on one virtual root bus, and whose nvidia-smi says SYS between all of them."""
-    said = parse((corpus / "text" / "nvidia-smi-topo-m" / "4gpu-sys-but-same-numa.txt").read_text())
+    output = parse_matrix((corpus / "text" / "nvidia-smi-topo-m" / "4gpu-sys-but-same-numa.txt").read_text())
     board = Board()
     for place in range(4):
         board.gpu(f"0000:{place + 1:02x}:00.0", board.root_port(f"0000:00:{place + 2:02x}.0", vendor="0x1b36"))
-    made = assembled(pci=board.facts(), nvidia_smi=GpuFacts(said.gpus, pairs=said.pairs))
+    result = assemble_facts(pci=board.facts(), nvidia_smi=GpuFacts(output.gpus, pairs=output.pairs))
 
     assert [("PHB", Disagreement(source="nvidia-smi", kind="SYS"))] * 6 == [
-        (p.kind, p.disagrees) for p in made.topology.paths
+        (p.kind, p.disagrees) for p in result.topology.paths
     ]
 
 
 def _tree(corpus: File, name: str) -> Assembled:
     host = open_source(str(corpus / "trees" / f"{name}.tar.xz"))
-    return assemble([outcome_of(probe, host) for probe in (pci.PROBE, numa.PROBE)])
+    return assemble([outcome_of(probe, host) for probe in (pci.PROBE, numa.PROBE)], providers())
 
 
 def test_every_gpu_of_an_xe9680_shares_a_switch_with_one_connectx_7(corpus: File) -> None:
     """As the index of the corpus states it; the front-end cards on two of these switches are no rails."""
-    made = _tree(corpus, "lspci-xe9680-h100")
-    rails = {nic.id for nic in made.topology.nics if nic.role == "rail"}
-    near = [(p.a, p.b, p.bandwidth_gbyte_s) for p in made.topology.paths if p.kind == "PIX" and p.b in rails]
+    element = _tree(corpus, "lspci-xe9680-h100")
+    rails = {nic.id for nic in element.topology.nics if nic.role == "rail"}
+    near = [(p.a, p.b, p.bandwidth_gbyte_s) for p in element.topology.paths if p.kind == "PIX" and p.b in rails]
     gpus, nics = ("19", "3b", "4c", "5d", "9b", "bb", "cb", "db"), ("1a", "3c", "4d", "5e", "9c", "bc", "cc", "dc")
 
     assert [(f"0000:{gpu}:00.0", f"0000:{nic}:00.0", 63.015) for gpu, nic in zip(gpus, nics, strict=True)] == near
-    assert ["management"] * 4 == [nic.role for nic in made.topology.nics if nic.id not in rails]
-    assert [] == [p.kind for p in made.topology.paths if p.kind not in ("PIX", "NODE", "SYS")]
+    assert ["management"] * 4 == [nic.role for nic in element.topology.nics if nic.id not in rails]
+    assert [] == [p.kind for p in element.topology.paths if p.kind not in ("PIX", "NODE", "SYS")]
 
 
 def test_pairs_of_gpus_and_rails_of_a_dgx_a100_are_pxb(corpus: File) -> None:
     """Two GPUs and two rails below one pair of switches; the dual-port card for storage is near to nobody."""
-    made = _tree(corpus, "merged-dgx-a100")
-    roles = {nic.id: nic.role for nic in made.topology.nics}
+    element = _tree(corpus, "merged-dgx-a100")
+    roles = {nic.id: nic.role for nic in element.topology.nics}
     pairs: dict[tuple[str, ...], set[str]] = {}
-    for gpu in made.topology.gpus:
+    for gpu in element.topology.gpus:
         near = tuple(
-            sorted(p.b[5:7] for p in made.topology.paths if p.a == gpu.id and p.kind == "PXB" and p.b in roles)
+            sorted(p.b[5:7] for p in element.topology.paths if p.a == gpu.id and p.kind == "PXB" and p.b in roles)
         )
         pairs.setdefault(near, set()).add(gpu.id[5:7])
 

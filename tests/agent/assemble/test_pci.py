@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from probes.pci.sysfs import Acs, PciFacts, PciFunction
-from probes.system.numa import NumaFacts, NumaNode
-from tests.agent.assemble.hosts import GEN1, GEN5, assembled, hgx
+from probes.system.numa import NumaFacts, NumaNodeFacts
+from tests.agent.assemble.boards import GEN1, GEN5, assemble_facts, hgx
 
 GPU, NIC, DOWN = "0000:13:00.0", "0000:14:00.0", "0000:12:00.0"
 
 
 def rows(**facts: object) -> dict[str, object]:
     """PCI rows by id."""
-    return {row.id: row for row in assembled(**facts).topology.pci}
+    return {row.id: row for row in assemble_facts(**facts).topology.pci}
 
 
 def test_text_fills_what_sysfs_may_not_say_and_never_overrules_it() -> None:
@@ -62,11 +62,11 @@ def test_a_node_of_minus_one_is_undeclared_and_an_unread_one_is_unknown() -> Non
     board = hgx(1)
     board.change(GPU, numa_node=-1)
     board.change(NIC, numa_node=None)
-    found = rows(pci=board.facts())
+    functions = rows(pci=board.facts())
 
-    assert (None, False) == (found[GPU].numa_node, found[GPU].numa_declared)
-    assert (None, None) == (found[NIC].numa_node, found[NIC].numa_declared)
-    assert (0, True) == (found[DOWN].numa_node, found[DOWN].numa_declared)
+    assert (None, False) == (functions[GPU].numa_node, functions[GPU].numa_declared)
+    assert (None, None) == (functions[NIC].numa_node, functions[NIC].numa_declared)
+    assert (0, True) == (functions[DOWN].numa_node, functions[DOWN].numa_declared)
 
 
 def test_local_cpus_name_the_node_where_the_kernel_has_no_file_for_it() -> None:
@@ -74,12 +74,12 @@ def test_local_cpus_name_the_node_where_the_kernel_has_no_file_for_it() -> None:
     board = hgx(1)
     board.change(NIC, numa_node=None, local_cpus="8-15")
     board.change(GPU, numa_node=None, local_cpus="0-15")
-    two = NumaFacts((NumaNode(0, "0-7"), NumaNode(1, "8-15"), NumaNode(2, "")))
-    found = rows(pci=board.facts(), numa=two)
-    alone = rows(pci=board.facts(), numa=NumaFacts((NumaNode(0, "8-15"),)))
+    two = NumaFacts((NumaNodeFacts(0, "0-7"), NumaNodeFacts(1, "8-15"), NumaNodeFacts(2, "")))
+    functions = rows(pci=board.facts(), numa=two)
+    alone = rows(pci=board.facts(), numa=NumaFacts((NumaNodeFacts(0, "8-15"),)))
 
-    assert (1, True) == (found[NIC].numa_node, found[NIC].numa_declared)
-    assert found[GPU].numa_node is None
+    assert (1, True) == (functions[NIC].numa_node, functions[NIC].numa_declared)
+    assert functions[GPU].numa_node is None
     assert alone[NIC].numa_node is None
 
 
@@ -89,13 +89,13 @@ def test_impossible_widths_become_null_and_the_state_says_what_happened() -> Non
     board.change(GPU, gone=True, current_link_width=63, max_link_width=63)
     board.change("0000:23:00.0", asleep=True, runtime_status="suspended")
     board.change("0000:33:00.0", vanished=True, max_link_width=255)
-    found = rows(pci=board.facts())
+    functions = rows(pci=board.facts())
 
-    assert ("gone", None, None) == (found[GPU].state, found[GPU].link.width, found[GPU].link.max_width)
-    assert ("asleep", "suspended") == (found["0000:23:00.0"].state, found["0000:23:00.0"].power_state)
-    assert "changed_during_scan" == found["0000:33:00.0"].state
-    assert found["0000:33:00.0"].link.max_width is None
-    assert "present" == found[NIC].state
+    assert ("gone", None, None) == (functions[GPU].state, functions[GPU].link.width, functions[GPU].link.max_width)
+    assert ("asleep", "suspended") == (functions["0000:23:00.0"].state, functions["0000:23:00.0"].power_state)
+    assert "changed_during_scan" == functions["0000:33:00.0"].state
+    assert functions["0000:33:00.0"].link.max_width is None
+    assert "present" == functions[NIC].state
 
 
 def test_the_row_tells_the_link_in_one_direction_after_coding() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent.assemble.pcie_tree import BridgePort, PcieTree
 from probes.pci.sysfs import PciFunction
-from tests.agent.assemble.hosts import Board, hgx
+from tests.agent.assemble.boards import Board, hgx
 
 
 def test_structure_tells_ports_where_config_space_is_closed() -> None:

@@ -8,27 +8,27 @@ from pathlib import Path
 import pytest
 
 from probes.gpu.facts import Gpu, GpuFacts
-from probes.gpu.nvidia_smi_topo import parse
+from probes.gpu.nvidia_smi_topo import parse_matrix
 from probes.kernel.system import KernelFacts
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
-from tests.agent.assemble.hosts import GEN3, GEN4, Board, assembled, driver, hgx
+from tests.agent.assemble.boards import GEN3, GEN4, Board, assemble_facts, driver, hgx
 
 
 def roles(**facts: object) -> dict[str, str]:
     """Role by NIC."""
-    return {nic.id: nic.role for nic in assembled(**facts).topology.nics}
+    return {nic.id: nic.role for nic in assemble_facts(**facts).topology.nics}
 
 
 def ports(rates: Mapping[str, int | None], layer: str = "InfiniBand") -> RdmaFacts:
     """One device a function: active at a rate (Gb/s), or dark."""
-    found = []
+    result = []
     for place, (address, rate) in enumerate(rates.items()):
         port = RdmaPort(1, layer, "DOWN", "Polling", "10 Gb/sec (4X SDR)")
         if rate is not None:
             port = RdmaPort(1, layer, "ACTIVE", "LinkUp", f"{rate} Gb/sec")
-        found.append(RdmaDevice(f"mlx5_{place}", address, ports=(port,)))
-    return RdmaFacts(tuple(found))
+        result.append(RdmaDevice(f"mlx5_{place}", address, ports=(port,)))
+    return RdmaFacts(tuple(result))
 
 
 def with_card(board: Board, bus: str, device: str, functions: int, numa: int = 0, **fields: object) -> list[str]:
@@ -48,9 +48,9 @@ def test_dual_port_cards_are_two_rails_each() -> None:
     board = hgx(8)
     for function in [f for f in board.functions if f.vendor == "0x15b3"]:
         board.nic(f"{function.address[:-1]}1", function.parent)
-    found = roles(pci=board.facts())
+    result = roles(pci=board.facts())
 
-    assert (16, {"rail"}) == (len(found), set(found.values()))
+    assert (16, {"rail"}) == (len(result), set(result.values()))
 
 
 def test_four_nics_for_eight_gpus_are_all_rails() -> None:
@@ -66,11 +66,11 @@ def test_a_slower_model_beside_the_rails_is_for_management() -> None:
     """On the same switch as GPU and rail; told by its host link where no port says a rate."""
     board = hgx(4)
     board.nic("0000:19:00.0", board.downstream("0000:12:09.0", "0000:11:00.0"), "0x101d", speed=GEN4)
-    found = roles(pci=board.facts())
+    result = roles(pci=board.facts())
     rated = roles(pci=board.facts(), rdma=ports({"0000:19:00.0": 100, "0000:14:00.0": 400}))
 
-    assert "management" == found.pop("0000:19:00.0")
-    assert {"rail"} == set(found.values())
+    assert "management" == result.pop("0000:19:00.0")
+    assert {"rail"} == set(result.values())
     assert "management" == rated["0000:19:00.0"]
 
 
@@ -80,10 +80,10 @@ def test_a_far_dual_port_card_of_another_board_is_for_storage() -> None:
     for function in [f for f in board.functions if f.vendor == "0x15b3"]:
         board.change(function.address, subsystem_vendor="0x15b3", subsystem_device="0x0007")
     card = with_card(board, "e0", "0x101b", 2, subsystem_vendor="0x15b3", subsystem_device="0x0009")
-    found = roles(pci=board.facts())
+    result = roles(pci=board.facts())
 
-    assert ["storage", "storage"] == [found.pop(function) for function in card]
-    assert {"rail"} == set(found.values())
+    assert ["storage", "storage"] == [result.pop(function) for function in card]
+    assert {"rail"} == set(result.values())
 
 
 def test_a_near_card_of_another_model_as_fast_is_ambiguous() -> None:
@@ -91,9 +91,9 @@ def test_a_near_card_of_another_model_as_fast_is_ambiguous() -> None:
     board = hgx(4)
     port = board.downstream("0000:12:09.0", "0000:11:00.0")
     cards = [board.nic(f"0000:19:00.{n}", port, "0xa2dc") for n in (0, 1)]
-    found = roles(pci=board.facts())
+    result = roles(pci=board.facts())
 
-    assert ["unknown", "unknown"] == [found[each] for each in cards]
+    assert ["unknown", "unknown"] == [result[card] for card in cards]
 
 
 def test_a_far_card_like_the_rails_is_ambiguous() -> None:
@@ -108,11 +108,11 @@ def test_slow_cards_are_for_management_whatever_is_near() -> None:
     """25 Gb/s on the board; but a rail that fell to 25 Gb/s is still of a fast model."""
     board = hgx(2)
     slow = with_card(board, "e0", "0x1015", 2)
-    interfaces = NetdevFacts(tuple(Netdev(f"eno{n}", each, speed_mbit_s=25000) for n, each in enumerate(slow)))
-    found = roles(pci=board.facts(), netdev=interfaces)
+    interfaces = NetdevFacts(tuple(Netdev(f"eno{n}", item, speed_mbit_s=25000) for n, item in enumerate(slow)))
+    result = roles(pci=board.facts(), netdev=interfaces)
     fallen = roles(pci=board.facts(), rdma=ports({"0000:14:00.0": 25, "0000:24:00.0": 400}))
 
-    assert ["management", "management"] == [found[each] for each in slow]
+    assert ["management", "management"] == [result[item] for item in slow]
     assert ["rail", "rail"] == [fallen["0000:14:00.0"], fallen["0000:24:00.0"]]
 
 
@@ -132,10 +132,10 @@ def test_what_is_not_for_jobs_is_auxiliary(kind: str) -> None:
     board.nic(odd, "0000:12:01.0", physical_function="0000:14:00.0" if kind == "function" else None)
     device = RdmaDevice("mlx5_9", odd, limited="SW_MNG") if kind == "limited" else RdmaDevice("mlx5_9", odd)
     device = RdmaDevice("rxe0", software=True) if kind == "software" else device
-    found = roles(pci=board.facts(), rdma=RdmaFacts((device,)))
+    result = roles(pci=board.facts(), rdma=RdmaFacts((device,)))
 
-    assert "auxiliary" == found["rxe0" if kind == "software" else odd]
-    assert "rail" == found["0000:14:00.0"]
+    assert "auxiliary" == result["rxe0" if kind == "software" else odd]
+    assert "rail" == result["0000:14:00.0"]
 
 
 def test_a_nic_given_to_a_guest_is_nobody_s_rail_here() -> None:
@@ -196,10 +196,10 @@ def test_on_c2c_platforms_the_model_of_most_cards_is_the_rail() -> None:
     board.root_port("0008:00:00.0", vendor="0x10de", device="0x22b1")
     rails = [with_card(board, bus, "0x1021", 1)[0] for bus in ("80", "90", "a0", "b0")]
     dpus = with_card(board, "c0", "0xa2dc", 2) + with_card(board, "d0", "0xa2dc", 2)
-    found = roles(pci=board.facts(), rdma=ports(dict.fromkeys(rails, 400) | dict.fromkeys(dpus, 200)))
+    result = roles(pci=board.facts(), rdma=ports(dict.fromkeys(rails, 400) | dict.fromkeys(dpus, 200)))
 
-    assert ["rail"] * 4 == [found[each] for each in rails]
-    assert ["management"] * 4 == [found[each] for each in dpus]
+    assert ["rail"] * 4 == [result[rail] for rail in rails]
+    assert ["management"] * 4 == [result[dpu] for dpu in dpus]
 
 
 def test_gpu_memory_that_is_a_numa_node_tells_a_c2c_platform() -> None:
@@ -208,10 +208,10 @@ def test_gpu_memory_that_is_a_numa_node_tells_a_c2c_platform() -> None:
     rails = [with_card(board, bus, "0x1021", 1)[0] for bus in ("80", "90")]
     (dpu,) = with_card(board, "c0", "0xa2dc", 1)
     gpu = Gpu(index=0, address="0000:01:00.0", memory_numa_node=1)
-    found = roles(pci=board.facts(), nvml=driver([gpu]))
+    result = roles(pci=board.facts(), nvml=driver([gpu]))
     otherwise = roles(pci=board.facts())
 
-    assert (["rail", "rail"], "unknown") == ([found[each] for each in rails], found[dpu])
+    assert (["rail", "rail"], "unknown") == ([result[rail] for rail in rails], result[dpu])
     assert {"unknown"} == set(otherwise.values())
 
 
@@ -225,10 +225,10 @@ def test_in_a_virtual_machine_most_functions_are_the_rails() -> None:
     devices = ports({f"{0x101 + n:04x}:00:00.0": 400 for n in range(4)}).devices
     front = RdmaDevice("mlx5_an0", "7000:00:00.0", ports=(RdmaPort(1, "Ethernet", "ACTIVE", rate_text="100 Gb/sec"),))
     machine = KernelFacts(virtualization="microsoft", virtualization_known=True)
-    found = roles(pci=board.facts(), rdma=RdmaFacts((*devices, front)), kernel=machine)
+    result = roles(pci=board.facts(), rdma=RdmaFacts((*devices, front)), kernel=machine)
 
-    assert "management" == found.pop("7000:00:00.0")
-    assert {"rail"} == set(found.values())
+    assert "management" == result.pop("7000:00:00.0")
+    assert {"rail"} == set(result.values())
 
 
 def test_a_dark_rail_among_lit_ones_is_a_rail() -> None:
@@ -265,9 +265,9 @@ def test_rails_that_are_all_dark_are_a_fault_but_a_single_dark_card_is_not() -> 
 def test_every_role_has_its_evidence() -> None:
     """Distance first, in the words of the matrix, then why."""
     board = hgx(2)
-    made = assembled(pci=board.facts(), nvml=driver([Gpu(index=7, address="0000:13:00.0")]))
+    result = assemble_facts(pci=board.facts(), nvml=driver([Gpu(index=7, address="0000:13:00.0")]))
 
-    assert ["PIX to GPU7", "ConnectX-7 is near to 2 of 2 GPUs"] == made.topology.nics[0].role_evidence
+    assert ["PIX to GPU7", "ConnectX-7 is near to 2 of 2 GPUs"] == result.topology.nics[0].role_evidence
 
 
 # (rails, neither rail nor anything else that we could know) of saved matrices without any other source
@@ -293,10 +293,10 @@ MATRICES = {
 @pytest.mark.parametrize("name", MATRICES)
 def test_matrices_of_real_machines(corpus: Path, name: str) -> None:
     """No model, no speed, only distances: what is a rail is told, and what is not is left open."""
-    said = parse((corpus / "text" / "nvidia-smi-topo-m" / f"{name}.txt").read_text())
-    made = assembled(nvidia_smi=GpuFacts(said.gpus, pairs=said.pairs, nic_names=said.nic_names))
-    found: dict[str, set[int]] = {"rail": set(), "unknown": set()}
+    output = parse_matrix((corpus / "text" / "nvidia-smi-topo-m" / f"{name}.txt").read_text())
+    made = assemble_facts(nvidia_smi=GpuFacts(output.gpus, pairs=output.pairs, nic_names=output.nic_names))
+    result: dict[str, set[int]] = {"rail": set(), "unknown": set()}
     for nic in made.topology.nics:
-        found[nic.role].add(int("".join(filter(str.isdigit, nic.label.rpartition("_")[2]))))
+        result[nic.role].add(int("".join(filter(str.isdigit, nic.label.rpartition("_")[2]))))
 
-    assert MATRICES[name] == (found["rail"], found["unknown"])
+    assert MATRICES[name] == (result["rail"], result["unknown"])

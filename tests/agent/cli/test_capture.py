@@ -11,8 +11,7 @@ import pytest
 
 from agent.cli.main import run
 from fixtures import build
-from probes import capture_extras as extras
-from probes.capture import extra_reader as extra
+from probes.capture import extras
 from tests.machines import HOSTS
 
 
@@ -20,7 +19,7 @@ from tests.machines import HOSTS
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine's capture, in a folder in which we are."""
     place = tmp_path / "machine"
-    build.write(HOSTS[0], None, place)
+    build.write_capture(HOSTS[0], None, place)
     monkeypatch.chdir(tmp_path)
     return place
 
@@ -34,26 +33,26 @@ def hostname(machine: Path) -> str:
 def test_a_capture_without_a_place_sorts_by_host_and_time(machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """And stderr says where it is; stdout is empty."""
     assert 0 == run(["capture", "--source", str(machine)])
-    (made,) = machine.parent.glob("*.tar.gz")
-    said = capsys.readouterr()
+    (archive,) = machine.parent.glob("*.tar.gz")
+    output = capsys.readouterr()
 
-    assert re.fullmatch(rf"fabricscope-{hostname(machine)}-\d{{8}}T\d{{6}}Z\.tar\.gz", made.name)
-    assert ("", f"fabricscope: wrote {made.name}\n") == (said.out, said.err)
-    assert 0o600 == made.stat().st_mode & 0o777
+    assert re.fullmatch(rf"fabricscope-{hostname(machine)}-\d{{8}}T\d{{6}}Z\.tar\.gz", archive.name)
+    assert ("", f"fabricscope: wrote {archive.name}\n") == (output.out, output.err)
+    assert 0o600 == archive.stat().st_mode & 0o777
 
 
 def test_a_redacted_capture_is_named_by_a_pseudonym(machine: Path) -> None:
     """The same that stands in it."""
     assert 0 == run(["capture", "--redact", "--source", str(machine)])
-    (made,) = machine.parent.glob("*.tar.gz")
-    with tarfile.open(made) as tar:
+    (archive,) = machine.parent.glob("*.tar.gz")
+    with tarfile.open(archive) as tar:
         file = tar.extractfile("manifest.json")
         assert file is not None
         manifest = json.load(file)
 
-    assert hostname(machine) not in made.name
+    assert hostname(machine) not in archive.name
     assert re.fullmatch(r"host-[0-9a-f]{6}", manifest["hostname"])
-    assert made.name.startswith(f"fabricscope-{manifest['hostname']}-")
+    assert archive.name.startswith(f"fabricscope-{manifest['hostname']}-")
 
 
 def test_a_scan_keeps_its_evidence_with_pseudonyms(machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,17 +66,17 @@ def test_a_scan_keeps_its_evidence_with_pseudonyms(machine: Path, capsys: pytest
 def test_pseudonyms_without_a_capture_are_wrong_usage(machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Somebody may think that the report is redacted."""
     assert 2 == run(["scan", "--source", str(machine), "--redact"])
-    said = capsys.readouterr()
+    output = capsys.readouterr()
 
-    assert "" == said.out
-    assert said.err.startswith("fabricscope: --redact is about what --capture writes")
+    assert "" == output.out
+    assert output.err.startswith("fabricscope: --redact needs --capture")
 
 
 def test_a_capture_that_is_not_whole_says_so(
     machine: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In one line on stderr and in its manifest; it is written all the same."""
-    monkeypatch.setattr(extra, "SECONDS", -1.0)
+    monkeypatch.setattr(extras, "SECONDS", -1.0)
     monkeypatch.setattr(extras, "GROUPS", extras.GROUPS[:1])
 
     assert 0 == run(["capture", "--source", str(machine), "-o", "c"])

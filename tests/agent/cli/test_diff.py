@@ -11,7 +11,7 @@ import pytest
 
 from agent.cli.main import run
 from agent.diff.change import SCHEMA, Diff
-from fixtures.build import write
+from fixtures.build import write_capture
 from tests.machines import HOSTS
 
 pytestmark = pytest.mark.usefixtures("real_commands")
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.usefixtures("real_commands")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A healthy machine and a faulty one, as captures and as reports."""
     folder = tmp_path_factory.mktemp("diff")
-    write("8xh100-sxm-2s-8xcx7-ib-4nvsw", None, folder / "old")
-    write(None, "gpu-width-x8", folder / "new")
+    write_capture("8xh100-sxm-2s-8xcx7-ib-4nvsw", None, folder / "old")
+    write_capture(None, "gpu-width-x8", folder / "new")
     for name in ("old", "new"):
         assert 0 == run(["scan", "--source", str(folder / name), "-o", str(folder / f"{name}.json")])
     (folder / "old.json.gz").write_bytes(gzip.compress((folder / "old.json").read_bytes()))
@@ -37,10 +37,10 @@ def test_whatever_holds_a_machine_is_compared(
     """A report, packed or not, and a capture, in any pair: the same difference, and exit 1."""
     assert 1 == run(["diff", str(places / old), str(places / new)])
 
-    said = capsys.readouterr()
-    assert "GPU2  width: 16 -> 8" in said.out
-    assert "pcie-width-downgraded" in said.out
-    assert "" == said.err
+    output = capsys.readouterr()
+    assert "GPU2  width: 16 -> 8" in output.out
+    assert "pcie-width-downgraded" in output.out
+    assert "" == output.err
 
 
 @pytest.mark.parametrize("new", ["old", "old.json", "old.json.gz"])
@@ -88,16 +88,16 @@ def test_what_cannot_be_compared_is_one_line(
     for pair in ((bad, places / "old.json"), (places / "old.json", bad)):
         assert 2 == run(["diff", *map(str, pair)])
 
-        said = capsys.readouterr()
-        assert "" == said.out
-        assert 1 == len(said.err.splitlines())
-        assert str(bad) in said.err
-        assert part in said.err
+        output = capsys.readouterr()
+        assert "" == output.out
+        assert 1 == len(output.err.splitlines())
+        assert str(bad) in output.err
+        assert part in output.err
 
 
 def test_two_shapes_are_two_hosts(places: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Said before anything else."""
-    write(HOSTS[0], None, tmp_path / "other")
+    write_capture(HOSTS[0], None, tmp_path / "other")
     assert 1 == run(["diff", str(places / "old.json"), str(tmp_path / "other")])
 
     assert "two hosts" in capsys.readouterr().out.partition("Devices")[0]

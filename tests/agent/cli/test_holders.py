@@ -15,8 +15,8 @@ from probes.locks import FOLDER_VARIABLE
 
 HOLD = """
 import sys, time
-from probes.locks import Lock, run_folder, take
-lock = take(run_folder(), "numa")
+from probes.locks import Lock, run_folder, acquire_lock
+lock = acquire_lock(run_folder(), "numa")
 assert isinstance(lock, Lock)
 lock.name_holder(__import__("os").getpid(), -100.0)  # long over its bound
 print("held", flush=True)
@@ -46,7 +46,7 @@ def test_a_run_that_is_refused_names_the_holder(
         rf"fabricscope: numa: \S+ of \S+, pid {pid}, state S \(sleeping\)(, in \w+)?, running for \d+ s, holds {place}",
         line,
     )
-    (probe,) = (each for each in json.loads(output.out)["probes"] if each["name"] == "numa")
+    (probe,) = (probe for probe in json.loads(output.out)["probes"] if probe["name"] == "numa")
     assert ("timed_out", True) == (probe["status"], probe["hung"])
     assert f"pid {pid}, state S" in probe["reason"]
     assert "running for" not in output.out

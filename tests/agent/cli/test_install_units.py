@@ -35,13 +35,13 @@ def install(tmp_path: Path, *more: str) -> int:
 def test_the_scan_alone_by_default(tmp_path: Path, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Readable for everybody, and told in a line each; below a prefix there is nothing to start."""
     assert 0 == run(["install-units", "--prefix", str(tmp_path), "--exec", PROGRAM])
-    told = capsys.readouterr()
+    output = capsys.readouterr()
 
     assert ["fabricscope-scan.service", "fabricscope-scan.timer"] == sorted(os.listdir(place))
     assert [f"wrote  {place}/{n}" for n in sorted(os.listdir(place))] + [
         f"They start {PROGRAM}"
-    ] == told.out.splitlines()
-    assert "" == told.err
+    ] == output.out.splitlines()
+    assert "" == output.err
 
 
 def test_what_is_written_passes_systemds_checks(tmp_path: Path, place: Path, real_commands: None) -> None:
@@ -49,13 +49,13 @@ def test_what_is_written_passes_systemds_checks(tmp_path: Path, place: Path, rea
     if ANALYZE is None:
         pytest.skip("systemd-analyze is not installed")
     assert 0 == install(tmp_path)
-    made = [str(path) for path in sorted(place.iterdir())]
+    result = [str(path) for path in sorted(place.iterdir())]
     checked = subprocess.run(
-        [ANALYZE, "verify", "--man=no", *made], capture_output=True, text=True, check=False, timeout=60
+        [ANALYZE, "verify", "--man=no", *result], capture_output=True, text=True, check=False, timeout=60
     )
     assert ("", 0) == (checked.stdout + checked.stderr, checked.returncode)
 
-    services = [path for path in made if path.endswith(".service")]
+    services = [path for path in result if path.endswith(".service")]
     scored = subprocess.run(
         [ANALYZE, "security", "--offline=true", *services], capture_output=True, text=True, check=False, timeout=60
     ).stdout
@@ -90,9 +90,11 @@ def test_a_unit_that_was_changed_by_hand_is_kept_and_so_are_all_others(
     (place / "fabricscope-scan.timer").write_text("[Timer]\n")
 
     assert 2 == install(tmp_path)
-    said = capsys.readouterr().err
-    assert said.startswith(f"fabricscope: {place}/fabricscope-scan.timer is not written by install-units: not replaced")
-    assert 1 == len(said.splitlines())
+    output = capsys.readouterr().err
+    assert output.startswith(
+        f"fabricscope: {place}/fabricscope-scan.timer is not written by install-units: not replaced"
+    )
+    assert 1 == len(output.splitlines())
     assert ["fabricscope-scan.timer"] == os.listdir(place)
     assert 0 == install(tmp_path, "--force")
     assert "OnCalendar=hourly" in (place / "fabricscope-scan.timer").read_text()
@@ -126,7 +128,7 @@ def test_what_runs_next_is_told_with_the_choice_between_timer_and_watch(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--with", "fleet", "--exec", PROGRAM], "no unit 'fleet'; there are scan"),
         (["--exec", "true"], "'true' cannot stand in ExecStart"),
@@ -134,13 +136,13 @@ def test_what_runs_next_is_told_with_the_choice_between_timer_and_watch(
         (["--exec", PROGRAM, "--prefix", "/dev/null"], "Not a directory"),
     ],
 )
-def test_a_mistake_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_is_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     """On stderr, with exit code 2."""
     assert 2 == run(["install-units", *arguments])
-    told = capsys.readouterr()
+    output = capsys.readouterr()
 
-    assert ("", 1) == (told.out, len(told.err.splitlines()))
-    assert said in told.err
+    assert ("", 1) == (output.out, len(output.err.splitlines()))
+    assert message in output.err
 
 
 def test_a_program_that_a_service_cannot_reach_is_refused(tmp_path: Path, real_commands: None) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.build import write
+from fixtures.build import write_capture
 from tests.conftest import ROOT
 
 
@@ -20,16 +20,16 @@ def test_an_interrupted_run_says_so(tmp_path: Path) -> None:
     """While it waits for a profile from a pipe that nobody writes to."""
     source = tmp_path / "profile.toml"
     os.mkfifo(source)
-    write("cpu-only-2s", None, tmp_path / "host")
+    write_capture("cpu-only-2s", None, tmp_path / "host")
     command = [sys.executable, "-m", "fabricscope", "scan", "--source", str(tmp_path / "host")]
     command += ["--profile", str(source), "--output", str(tmp_path / "out")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
     writer = _opened(source, process)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, output = process.communicate(timeout=60)
     os.close(writer)
 
-    assert (130, "fabricscope: interrupted\n") == (process.returncode, said)
+    assert (130, "fabricscope: interrupted\n") == (process.returncode, output)
     assert not (tmp_path / "out").exists()
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from agent.cli import request
 from agent.cli.main import run
-from fixtures.build import write
+from fixtures.build import write_capture
 from tests.conftest import ROOT
 from tests.machines import HOSTS
 
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("real_commands")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A healthy machine's capture as a folder."""
     place = tmp_path_factory.mktemp("captures") / HOSTS[0]
-    write(HOSTS[0], None, place)
+    write_capture(HOSTS[0], None, place)
     return place
 
 
@@ -30,11 +31,11 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A machine with a narrow GPU link."""
     place = tmp_path_factory.mktemp("captures") / "faulty"
-    write(None, "gpu-width-x8", place)
+    write_capture(None, "gpu-width-x8", place)
     return place
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> str:
+def read_message(capsys: pytest.CaptureFixture[str]) -> str:
     """What stood on stderr: one line, and no traceback."""
     text = capsys.readouterr().err
     assert 1 == len(text.splitlines()), text
@@ -91,7 +92,27 @@ def test_what_cannot_be_done_is_one_line(arguments: list[str], part: str, capsys
     """Exit 2 (`check`: 3), and the line names what is wrong."""
     assert (3 if arguments[0] == "check" else 2) == run(arguments)
 
-    assert part in told(capsys)
+    assert part in read_message(capsys)
+
+
+@pytest.mark.parametrize(("command", "code"), [("scan", 2), ("check", 3), ("capture", 2)])
+def test_a_bug_is_one_line_and_no_result(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str, code: int
+) -> None:
+    """Exit code 1 is a warning of `check` and a change of `diff`: no bug may look like one."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("first\n\x1b[31msecond")
+
+    monkeypatch.setattr(request, "open_source", broken)
+    arguments = [command, "--source", "/x", *(["--output", "/x.tar"] if command == "capture" else [])]
+
+    assert code == run(arguments)
+    assert (
+        "fabricscope: internal error (RuntimeError: first [31msecond); --debug shows where\n" == capsys.readouterr().err
+    )
+    with pytest.raises(RuntimeError):
+        run([*arguments, "--debug"])
 
 
 def test_debug_shows_the_traceback() -> None:
@@ -126,7 +147,7 @@ def test_an_output_that_cannot_be_written_leaves_nothing(capture: Path, capsys: 
     """One line with the system's reason."""
     assert 2 == run(["scan", "--source", str(capture), "-o", "/proc/none/report.json"])
 
-    assert "/proc/none/report.json" in told(capsys)
+    assert "/proc/none/report.json" in read_message(capsys)
 
 
 def test_a_closed_pipe_is_one_line(capture: Path) -> None:
@@ -185,9 +206,13 @@ def test_a_pipe_gets_no_colour_and_text_has_no_escape(capture: Path) -> None:
 
 def test_completion_ends_without_a_word_on_stderr() -> None:
     """The shell asks at every TAB."""
-    asked = {"_FABRICSCOPE_COMPLETE": "complete_bash", "COMP_WORDS": "fabricscope sc", "COMP_CWORD": "1"}
+    environment = {"_FABRICSCOPE_COMPLETE": "complete_bash", "COMP_WORDS": "fabricscope sc", "COMP_CWORD": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", "fabricscope"], env={**os.environ, **asked}, capture_output=True, text=True, cwd=ROOT
+        [sys.executable, "-m", "fabricscope"],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
     )
 
     assert (0, "scan\nschema", "") == (done.returncode, done.stdout.strip(), done.stderr)

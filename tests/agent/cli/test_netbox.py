@@ -16,7 +16,7 @@ from agent.reports import encode_report
 from tests.agent.netbox.conftest import NONE, House
 from tests.agent.netbox.server import TOKEN, Reply, Server
 from tests.conftest import ROOT
-from tests.machines import scanned
+from tests.machines import scan_machine
 
 SHAPE = "8xh200-sxm-2s-16xcx7-roce-4nvsw"
 
@@ -36,7 +36,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 def house(server: Server) -> House:
     """The same, with a device for the machine below."""
     made = House(server.url, server.token)
-    made.device("h200", serial=scanned(SHAPE).node.serial)
+    made.device("h200", serial=scan_machine(SHAPE).node.serial)
     server.requests.clear()
     return made
 
@@ -45,11 +45,11 @@ def house(server: Server) -> House:
 def report(tmp_path: Path) -> str:
     """A finished report of a machine with a bit of everything."""
     path = tmp_path / "h200.json"
-    path.write_bytes(encode_report(scanned(SHAPE)))
+    path.write_bytes(encode_report(scan_machine(SHAPE)))
     return str(path)
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> str:
+def read_message(capsys: pytest.CaptureFixture[str]) -> str:
     """What stood on stderr: one line, no traceback, no secret."""
     said = capsys.readouterr()
     assert 1 == len(said.err.splitlines()), said.err
@@ -75,9 +75,9 @@ def test_plan_apply_plan(house: House, report: str, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize("option", ["--source", "--report"])
 def test_one_machine_by_report_or_source(house: House, report: str, option: str, tmp_path: Path) -> None:
     """As every other command takes it."""
-    from fixtures.build import write
+    from fixtures.build import write_capture
 
-    write(SHAPE, None, tmp_path / "capture")
+    write_capture(SHAPE, None, tmp_path / "capture")
     place = report if option == "--report" else str(tmp_path / "capture")
 
     assert 0 == run(["netbox", "apply", option, place, "-o", str(tmp_path / "out.txt")])
@@ -126,7 +126,7 @@ def test_a_device_that_is_not_there_is_told_and_made_when_asked(
     capsys.readouterr()
     for wrong, said in ((1, "no site in NetBox has the slug x"), (3, "no role"), (5, "no device type")):
         assert 2 == run(["netbox", "plan", report, "--create", *[*place[:wrong], "x", *place[wrong + 1 :]]])
-        assert said in told(capsys)
+        assert said in read_message(capsys)
 
 
 def test_what_netbox_refuses_is_told_and_is_exit_1(
@@ -145,7 +145,7 @@ def test_a_limit_stops_before_anything_is_sent(
     """Exit 2, with both numbers."""
     assert 2 == run(["netbox", "apply", report, "--limit-changes", "10"])
 
-    assert "changes, and --limit-changes is 10" in told(capsys)
+    assert "changes, and --limit-changes is 10" in read_message(capsys)
     assert [] == server.writes
 
 
@@ -191,7 +191,7 @@ def test_wrong_usage_is_one_line(
 
     for verb in ("plan", "apply"):
         assert 2 == run(["netbox", verb, report, *arguments])
-        assert said in told(capsys)
+        assert said in read_message(capsys)
 
 
 def test_a_wrong_token_is_one_line(
@@ -200,7 +200,7 @@ def test_a_wrong_token_is_one_line(
     """Without the token, also with --debug."""
     monkeypatch.setenv("NETBOX_TOKEN", "nbt_wrong.secret")
     assert 2 == run(["netbox", "plan", report])
-    said = told(capsys)
+    said = read_message(capsys)
     assert "does not let this token read" in said
     assert "secret" not in said
 
@@ -230,29 +230,29 @@ def test_many_reports_and_one_that_is_no_report(
 ) -> None:
     """The same host twice is the later report; a file that is none ends it before NetBox is asked."""
     later = tmp_path / "later.json"
-    one = msgspec.structs.replace(scanned(SHAPE), observed_at="2026-02-01T00:00:00Z")
+    one = msgspec.structs.replace(scan_machine(SHAPE), observed_at="2026-02-01T00:00:00Z")
     later.write_bytes(encode_report(one))
 
     assert 0 == run(["netbox", "apply", report, str(later), report])
     assert "not looked at:" in capsys.readouterr().out
     (tmp_path / "bad.json").write_text("{}")
     assert 2 == run(["netbox", "apply", report, str(tmp_path / "bad.json")])
-    assert "bad.json: not a report" in told(capsys)
+    assert "bad.json: not a report" in read_message(capsys)
 
 
 def test_a_plan_fits_eighty_columns(house: House, report: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for what has no blank to fold at."""
-    from agent.netbox.access import Access
+    from agent.netbox.api import NetBoxAccess
     from agent.netbox.client import NetBox
-    from agent.netbox.matching import Given
+    from agent.netbox.matching import ReportedNode
     from agent.netbox.page import page
-    from agent.netbox.run import Wish, plan
-    from agent.outputs.inventory.node import desired
-    from agent.outputs.text.lines import plain
+    from agent.netbox.run import ApplyOptions, plan
+    from agent.outputs.inventory.node import build_desired
+    from agent.outputs.text.lines import to_plain_text
 
-    client = NetBox(Access(house.url, house.token))
-    made = plan(client, [Given(desired(scanned(SHAPE)), "h200.json")], Wish())
-    lines = plain(page(made, 80)).splitlines()
+    client = NetBox(NetBoxAccess(house.url, house.token))
+    made = plan(client, [ReportedNode(build_desired(scan_machine(SHAPE)), "h200.json")], ApplyOptions())
+    lines = to_plain_text(page(made, 80)).splitlines()
 
     assert [] == [line for line in lines if len(line) > 80]
     assert len(lines) < 80

@@ -29,8 +29,8 @@ def test_all_handed_over_is_0(place: Path, capsys: pytest.CaptureFixture[str]) -
     """The default report, into a folder; one line on stdout."""
     assert 0 == run(["ship", "--to", "drop"])
 
-    told = capsys.readouterr()
-    assert ("", f"handed over 1 report to {place}/drop\n") == (told.err, told.out)
+    output = capsys.readouterr()
+    assert ("", f"handed over 1 report to {place}/drop\n") == (output.err, output.out)
     (file,) = (place / "drop").iterdir()
     assert report(1, "error") == gzip.decompress(file.read_bytes())
     assert 0 == run(["ship", "--to", f"file://{place}/drop", "-q"])
@@ -41,9 +41,11 @@ def test_some_that_wait_is_1(place: Path, capsys: pytest.CaptureFixture[str]) ->
     """One line that says how many, where, and why."""
     assert 1 == run(["ship", "--to", "none"])
 
-    told = capsys.readouterr()
-    assert "" == told.out
-    assert f"fabricscope: 1 report waits in {place}/state/spool: {place}/none: No such file or directory\n" == told.err
+    output = capsys.readouterr()
+    assert "" == output.out
+    assert (
+        f"fabricscope: 1 report waits in {place}/state/spool: {place}/none: No such file or directory\n" == output.err
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,9 +69,9 @@ def test_wrong_usage_is_2_and_one_line(
     """It names what is wrong."""
     assert 2 == run(arguments)
 
-    told = capsys.readouterr().err
-    assert 1 == len(told.splitlines()), told
-    assert part in told
+    output = capsys.readouterr().err
+    assert 1 == len(output.splitlines()), output
+    assert part in output
 
 
 def test_a_file_that_is_no_report_keeps_the_others_from_nothing(
@@ -87,8 +89,8 @@ def test_a_secret_that_is_missing_keeps_the_report(place: Path, capsys: pytest.C
     """2, and the report waits for the day on which it is there."""
     assert 2 == run(["ship", "--to", "https://inventory.example/", "--token-file", "token"])
 
-    told = capsys.readouterr().err
-    assert f"fabricscope: token: No such file or directory; 1 report waits in {place}/state/spool\n" == told
+    output = capsys.readouterr().err
+    assert f"fabricscope: token: No such file or directory; 1 report waits in {place}/state/spool\n" == output
     assert 0 == run(["ship", "--to", "drop", "--spool", "state/spool"])
     assert 1 == len(list((place / "drop").iterdir()))
 

@@ -38,25 +38,25 @@ class Watching:
         """The next judging."""
         assert self.process.stdout is not None
         assert select.select([self.process.stdout], [], [], PATIENCE)[0], "nothing was said"
-        found: dict[str, object] = json.loads(self.process.stdout.readline())
-        return found
+        result: dict[str, object] = json.loads(self.process.stdout.readline())
+        return result
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Its exit code, and what stood on stderr."""
         self.process.send_signal(number)
-        _, said = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, said.decode()
+        _, output = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, output.decode()
 
 
 @pytest.fixture
 def started() -> Iterator[list[Watching]]:
     """Processes of a test, none of which stays."""
-    found: list[Watching] = []
-    yield found
-    for each in found:
-        if each.process.poll() is None:
-            each.process.kill()
-            each.process.communicate()
+    result: list[Watching] = []
+    yield result
+    for item in result:
+        if item.process.poll() is None:
+            item.process.kill()
+            item.process.communicate()
 
 
 def test_it_keeps_a_report_answers_who_asks_and_ends_cleanly(started: list[Watching], tmp_path: Path) -> None:
@@ -76,10 +76,10 @@ def test_it_keeps_a_report_answers_who_asks_and_ends_cleanly(started: list[Watch
     assert "asked" in [why["kind"] for why in second["why"]]  # type: ignore[union-attr]
     assert second["full"]
     assert second["time"] == read_report(str(place)).observed_at != report.observed_at
-    code, said = watching.end()
+    code, output = watching.end()
     assert (0, ["report.json"]) == (code, os.listdir(tmp_path))
-    assert "listens to rtnetlink, uevents" in said
-    assert "Traceback" not in said
+    assert "listens to rtnetlink, uevents" in output
+    assert "Traceback" not in output
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
@@ -89,8 +89,8 @@ def test_a_signal_in_the_first_scan_ends_it_too(number: int, started: list[Watch
     watching = Watching("--output", str(place))
     started.append(watching)
     assert watching.process.stderr is not None
-    said = watching.process.stderr.readline()
-    assert b"listen" in said  # what it listens to, or first what it may not
+    output = watching.process.stderr.readline()
+    assert b"listen" in output  # what it listens to, or first what it may not
     code, _ = watching.end(number)
 
     assert 0 == code
@@ -120,10 +120,10 @@ def test_who_reads_no_more_is_noticed(started: list[Watching]) -> None:
     watching.process.stdout.close()
 
     assert watching.process.stderr is not None
-    said = watching.process.stderr.read().decode()
+    output = watching.process.stderr.read().decode()
     assert 2 == watching.process.wait(PATIENCE)
-    assert "stdout was closed" in said
-    assert "Traceback" not in said
+    assert "stdout was closed" in output
+    assert "Traceback" not in output
 
 
 def test_a_reader_that_does_not_read_does_not_keep_it_from_ending(started: list[Watching], tmp_path: Path) -> None:
@@ -163,17 +163,17 @@ print(json.dumps([said, watch.wait(60)]))
 
 def test_an_interface_of_this_kernel_is_judged_when_it_changes() -> None:
     """In a network namespace of its own: loopback up, and down. What no event touched is kept; a veth is none."""
-    said, code = json.loads(in_namespace(LIVE).stdout)
-    start, up, down = said
+    output, code = json.loads(in_namespace(LIVE).stdout)
+    start, up, down = output
 
     assert 0 == code
     assert start["full"]
-    for each, text in ((up, "lo down -> unknown"), (down, "lo unknown -> down")):
-        assert not each["full"]
-        assert text in [why["text"] for why in each["why"]]
-        assert {"interface"} == {why["kind"] for why in each["why"]}
-        assert {"netdev", "ethtool", "rdma", "kernel"} <= set(each["read"])
-        assert {"pci", "nvml", "cpu"}.isdisjoint(each["read"])
+    for item, text in ((up, "lo down -> unknown"), (down, "lo unknown -> down")):
+        assert not item["full"]
+        assert text in [why["text"] for why in item["why"]]
+        assert {"interface"} == {why["kind"] for why in item["why"]}
+        assert {"netdev", "ethtool", "rdma", "kernel"} <= set(item["read"])
+        assert {"pci", "nvml", "cpu"}.isdisjoint(item["read"])
 
 
 @pytest.mark.parametrize(
@@ -194,9 +194,9 @@ def test_what_cannot_be_done_is_one_line(arguments: list[str], part: str, capsys
     """Exit 2, before anything is read."""
     assert 2 == run(["watch", *arguments])
 
-    said = capsys.readouterr().err
-    assert 1 == len(said.splitlines()), said
-    assert part in said
+    output = capsys.readouterr().err
+    assert 1 == len(output.splitlines()), output
+    assert part in output
 
 
 def test_another_kernels_files_are_not_listened_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -233,9 +233,9 @@ def test_a_file_that_can_no_longer_be_written_is_told_and_the_watch_goes_on(
     watching.process.send_signal(signal.SIGUSR1)
 
     assert watching.line()["full"]
-    code, said = watching.end()
+    code, output = watching.end()
     assert 0 == code
-    assert "the report is not kept" in said
+    assert "the report is not kept" in output
 
 
 def test_a_file_that_cannot_be_written_is_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:

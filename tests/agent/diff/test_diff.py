@@ -16,11 +16,11 @@ from agent.model.gpu import Gpu
 from agent.model.nic import Fec, Netdev, Nic, Qos
 from agent.model.node import Module
 from agent.model.report import Report
-from agent.outputs.text.lines import plain
+from agent.outputs.text.lines import to_plain_text
 from agent.reports import encode_report
 from fixtures.machine import base_of
 from tests.agent.diff.changed import HGX, PCIE, ROCE, changed, renamed, renumbered, rows, shuffled
-from tests.machines import FAULTS, HOSTS, scanned
+from tests.machines import FAULTS, HOSTS, scan_machine
 
 LATER = {"observed_at": "2026-01-15T09:00:00Z"}
 
@@ -39,16 +39,16 @@ def only(made: Diff) -> Change:
 @pytest.mark.parametrize("shape", HOSTS)
 def test_a_machine_is_the_same_as_itself(shape: str) -> None:
     """Whatever order its rows stand in."""
-    report = scanned(shape)
+    report = scan_machine(shape)
 
     assert [] == diff(report, report).changes
     assert [] == diff(report, shuffled(report, random.Random(3).shuffle)).changes
-    assert "no differences" in plain(page(diff(report, report)))
+    assert "no differences" in to_plain_text(page(diff(report, report)))
 
 
 def test_load_time_and_traffic_are_no_difference() -> None:
     """Neither is a slower link of an idle GPU."""
-    report = scanned(PCIE)
+    report = scan_machine(PCIE)
 
     def busy(netdev: Netdev) -> Netdev:
         return msgspec.structs.replace(netdev, counters={k: v + 7 for k, v in netdev.counters.items() if "bytes" in k})
@@ -65,7 +65,7 @@ def test_load_time_and_traffic_are_no_difference() -> None:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_other_way_round_is_the_reverse(fault: str) -> None:
     """What is gone one way is new the other; what is lost is gained; values change places."""
-    healthy, faulty = scanned(base_of(fault)), scanned("", fault)
+    healthy, faulty = scan_machine(base_of(fault)), scan_machine("", fault)
     turned = {"gone": "new", "new": "gone", "lost": "gained", "gained": "lost"}
 
     def facts(made: Diff, reverse: bool) -> list[str]:
@@ -82,7 +82,7 @@ def test_the_other_way_round_is_the_reverse(fault: str) -> None:
 
 def test_a_card_in_another_slot_is_one_move() -> None:
     """Both of its functions, with the old place and the new."""
-    old = scanned(ROCE)
+    old = scan_machine(ROCE)
     nic = next(n for n in old.topology.nics if n.pci == "0000:2e:00.0")
     new = renamed(old, {"0000:2e:00": "0000:f4:00"})
     new = rows(new, "pci", lambda f: msgspec.structs.replace(f, parent="0000:00:00.0") if "f4:00" in f.id else f)
@@ -98,14 +98,14 @@ def test_a_card_in_another_slot_is_one_move() -> None:
 @pytest.mark.parametrize("shape", [HGX, ROCE, PCIE])
 def test_other_bus_numbers_are_not_other_devices(shape: str) -> None:
     """All buses shifted by one: one line, and nothing else."""
-    change = only(diff(scanned(shape), renumbered(scanned(shape), 1)))
+    change = only(diff(scan_machine(shape), renumbered(scan_machine(shape), 1)))
 
     assert ("devices", "renumbered") == (change.group, change.kind)
 
 
 def test_a_gpu_that_went_shifts_only_names() -> None:
     """The GPUs after it have other indices, and are the same by UUID."""
-    old = scanned(HGX)
+    old = scan_machine(HGX)
     lost = old.topology.gpus[2]
     labels = {f"GPU{k}": f"GPU{k - 1}" for k in range(3, 8)}
     new = rows(old, "pci", lambda f: None if f.id == lost.pci else f)
@@ -121,7 +121,7 @@ def test_a_gpu_that_went_shifts_only_names() -> None:
 
 def test_a_swapped_card_is_replaced() -> None:
     """The same slot and model, another UUID."""
-    old = scanned(HGX)
+    old = scan_machine(HGX)
     uuid = old.topology.gpus[0].uuid or ""
     new = rows(old, "gpus", lambda g: msgspec.structs.replace(g, uuid="GPU-1", serial="1") if g.uuid == uuid else g)
 
@@ -132,7 +132,7 @@ def test_a_swapped_card_is_replaced() -> None:
 
 def test_renamed_interfaces_are_the_same_interfaces() -> None:
     """udev gave other names: one line."""
-    old = scanned(ROCE)
+    old = scan_machine(ROCE)
     new = rows(old, "netdevs", lambda n: msgspec.structs.replace(n, label=f"eth{n.label}") if n.pci else n)
 
     change = only(diff(old, new))
@@ -141,7 +141,7 @@ def test_renamed_interfaces_are_the_same_interfaces() -> None:
 
 def test_two_hosts_are_compared_by_place() -> None:
     """Said at the top; UUIDs, GUIDs, MACs and addresses differ, as they have to."""
-    old = scanned(HGX)
+    old = scan_machine(HGX)
     new = changed(old, node__hostname="h100-02", node__machine_id="e" * 32, node__serial="2")
     new = rows(new, "gpus", lambda g: msgspec.structs.replace(g, uuid=f"{g.uuid}-2", serial=None))
     new = rows(new, "nics", lambda n: msgspec.structs.replace(n, node_guid=f"{n.node_guid}2"))
@@ -158,7 +158,7 @@ def test_two_hosts_are_compared_by_place() -> None:
 
 def test_a_cloned_image_is_another_host() -> None:
     """The same machine id on two serial numbers is two machines."""
-    old = scanned(HGX)
+    old = scan_machine(HGX)
 
     assert not diff(old, changed(old, node__hostname="h100-02", node__serial="2")).same_host
     assert diff(old, changed(old, node__machine_id="e" * 32)).same_host
@@ -166,7 +166,7 @@ def test_a_cloned_image_is_another_host() -> None:
 
 def test_counters_are_told_as_rates() -> None:
     """An error counter that grew, by the time between both scans; traffic is not told."""
-    old = changed(scanned(HGX), observed_at="2026-01-15T08:00:00Z")
+    old = changed(scan_machine(HGX), observed_at="2026-01-15T08:00:00Z")
 
     def worse(nic: Nic) -> Nic:
         counters = nic.ports[0].counters | {"symbol_error": 360, "port_rcv_data": 1 << 40}
@@ -188,7 +188,7 @@ def test_counters_are_told_as_rates() -> None:
 
 def test_a_reboot_resets_counters() -> None:
     """Their values are of the new boot, and that is said; a counter that fell is a reset, too."""
-    old = scanned(HGX)
+    old = scan_machine(HGX)
 
     def broken(count: int) -> Report:
         def with_errors(nic: Nic) -> Nic:
@@ -206,7 +206,7 @@ def test_a_reboot_resets_counters() -> None:
 
 def test_settings_and_software() -> None:
     """Each in its group, with what went and what came."""
-    old = scanned(ROCE)
+    old = scan_machine(ROCE)
     words = (old.node.cmdline or "").split()
     new = changed(
         old,
@@ -232,7 +232,7 @@ def test_qos_is_compared_where_both_know_it() -> None:
     """Known on one side only is a fact gained, not a change of the host."""
 
     def with_qos(qos: Qos | None) -> Report:
-        return rows(scanned(ROCE), "netdevs", lambda n: msgspec.structs.replace(n, qos=qos) if n.nic else n)
+        return rows(scan_machine(ROCE), "netdevs", lambda n: msgspec.structs.replace(n, qos=qos) if n.nic else n)
 
     assert "qos trust" == only(diff(with_qos(Qos(trust="dscp")), with_qos(Qos(trust="pcp")))).what
     assert ("gained", "qos") == (lambda c: (c.kind, c.what))(only(diff(with_qos(None), with_qos(Qos(trust="pcp")))))
@@ -240,7 +240,7 @@ def test_qos_is_compared_where_both_know_it() -> None:
 
 def test_not_seen_is_not_gone() -> None:
     """Where the probe that would see interfaces did not answer, they are not called gone."""
-    old = scanned(ROCE)
+    old = scan_machine(ROCE)
     runs = [msgspec.structs.replace(r, status="denied", reason="no") if r.name == "netdev" else r for r in old.probes]
     made = diff(old, changed(old, probes=runs, topology__netdevs=[]))
 
@@ -250,14 +250,14 @@ def test_not_seen_is_not_gone() -> None:
 
 def test_the_page_is_plain_text_whatever_the_host_is_called() -> None:
     """No escape sequence of a hostile report reaches a terminal."""
-    old = scanned(HGX)
-    text = plain(page(diff(old, changed(old, node__hostname="\x1b[31m", node__kernel="\x1b]0;x\x07"))))
+    old = scan_machine(HGX)
+    text = to_plain_text(page(diff(old, changed(old, node__hostname="\x1b[31m", node__kernel="\x1b]0;x\x07"))))
 
     assert "\x1b" not in text
     assert "\x07" not in text
 
 
-HEALTHY, FAULTY = encode_report(scanned(HGX)), encode_report(scanned("", "gpu-gone"))
+HEALTHY, FAULTY = encode_report(scan_machine(HGX)), encode_report(scan_machine("", "gpu-gone"))
 VALUES = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(), st.text(max_size=20),
     st.sampled_from(["0000:19:00.0", "0000:00:00.0", "", "ok", "idle"]), st.lists(st.text(max_size=5), max_size=3),
@@ -282,16 +282,16 @@ def test_any_mutated_report_gives_a_diff_or_is_no_report(data: st.DataObject) ->
         hostile = msgspec.convert(document, Report)
     except msgspec.ValidationError:
         return
-    for made in (diff(scanned(HGX), hostile), diff(hostile, scanned(HGX))):
+    for made in (diff(scan_machine(HGX), hostile), diff(hostile, scan_machine(HGX))):
         assert all(c.group in GROUPS and c.kind in KINDS and c.subjects for c in made.changes)
-        assert plain(page(made, 80))
+        assert to_plain_text(page(made, 80))
         assert msgspec.json.encode(made)
     assert [] == diff(hostile, hostile).changes
 
 
 def test_a_circle_of_parents_ends() -> None:
     """Two functions that are each other's parent."""
-    old = scanned(HGX)
+    old = scan_machine(HGX)
     a, b = old.topology.pci[0].id, old.topology.pci[1].id
     circle = rows(old, "pci", lambda f: msgspec.structs.replace(f, parent={a: b, b: a}.get(f.id, f.parent)))
 
@@ -300,7 +300,7 @@ def test_a_circle_of_parents_ends() -> None:
 
 def test_fec_and_negotiation_of_an_interface() -> None:
     """Field by field; without a signal there is no FEC that is active."""
-    old = scanned(ROCE)
+    old = scan_machine(ROCE)
 
     def changed_to(**fields: object) -> list[str]:
         new = rows(old, "netdevs", lambda n: msgspec.structs.replace(n, **fields) if n.fec else n)

@@ -8,21 +8,23 @@ from agent.diff import diff
 from agent.model.nic import FabricNeighbor, Nic
 from agent.model.report import Report
 from tests.agent.diff.changed import HGX, rows
-from tests.machines import scanned
+from tests.machines import scan_machine
 
 FAR = FabricNeighbor(name="leaf-1", port=17, width="4X", source="iblinkinfo")
 
 
 def cabled(neighbor: FabricNeighbor | None) -> Report:
     """A machine whose first InfiniBand rail leads there."""
-    first = next(nic.id for nic in scanned(HGX).topology.nics if nic.ports and nic.ports[0].link_layer == "InfiniBand")
+    first = next(
+        nic.id for nic in scan_machine(HGX).topology.nics if nic.ports and nic.ports[0].link_layer == "InfiniBand"
+    )
 
     def led(nic: Nic) -> Nic:
         if nic.id != first:
             return nic
         return msgspec.structs.replace(nic, ports=[msgspec.structs.replace(nic.ports[0], neighbor=neighbor)])
 
-    return rows(scanned(HGX), "nics", led)
+    return rows(scan_machine(HGX), "nics", led)
 
 
 def test_a_moved_cable_is_a_difference() -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from agent.diff import diff
 from agent.diff.page import folded, page
-from agent.outputs.text.lines import plain
+from agent.outputs.text.lines import to_plain_text
 from fixtures.machine import base_of
-from tests.machines import FAULTS, scanned
+from tests.machines import FAULTS, scan_machine
 
 EXPECTED = {
     "config-unreadable": [
@@ -245,7 +245,7 @@ def test_every_fault_has_its_row() -> None:
 @pytest.mark.parametrize("fault", EXPECTED)
 def test_a_fault_is_a_small_difference(fault: str) -> None:
     """One line a cause; an idle GPU that slowed its link down is none."""
-    made = diff(scanned(base_of(fault)), scanned("", fault))
+    made = diff(scan_machine(base_of(fault)), scan_machine("", fault))
 
     assert EXPECTED[fault] == [f"{c.kind} {c.what}: {folded([p.label for p in c.subjects])}" for c in made.changes]
 
@@ -253,7 +253,7 @@ def test_a_fault_is_a_small_difference(fault: str) -> None:
 @pytest.mark.parametrize("fault", EXPECTED)
 def test_the_page_of_a_fault_fits_a_terminal(fault: str) -> None:
     """Folded at 80 columns, and shorter than a screen."""
-    lines = plain(page(diff(scanned(base_of(fault)), scanned("", fault)), 80)).splitlines()
+    lines = to_plain_text(page(diff(scan_machine(base_of(fault)), scan_machine("", fault)), 80)).splitlines()
 
     assert max(map(len, lines)) <= 80
     assert len(lines) <= 40

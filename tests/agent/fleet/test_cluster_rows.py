@@ -12,8 +12,9 @@ from agent.fleet.cluster.from_reports import tables
 from agent.fleet.cluster_rows import telling
 from agent.fleet.engines import connect
 from agent.fleet.engines.engine import Engine
+from agent.fleet.engines.query import table_query
 from bench.fleet.plan import plan
-from probes.fabric.topology import read_fabric
+from probes.fabric.files import read_fabric
 from tests.agent.fleet.small import report, take
 
 FAR = {"node_guid": "0002:c903:0000:0001", "name": "MF0;leaf1:MQM9700/U1", "port": 7}
@@ -26,7 +27,7 @@ class _Whole:
         self._engine = engine
 
     def columns(self, table: str, names: tuple[str, ...]) -> Any:
-        return self._engine.rows(self._engine.latest(table).select(*names))
+        return self._engine.rows(table_query(table, names))
 
 
 def port(number: int, layer: str, far: dict[str, Any] | None = None) -> dict[str, Any]:

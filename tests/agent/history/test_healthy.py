@@ -7,11 +7,11 @@ import pytest
 
 from agent.config import Configuration
 from agent.diagnose import evaluate_report
-from agent.history.state import compared, remember
+from agent.history.state import add_history, update_state
 from agent.history.store import STATE_LIMIT_BYTES
 from agent.model.report import REPORT_LIMIT_BYTES, Report
 from agent.reports import encode_report
-from tests.machines import HOSTS, scanned
+from tests.machines import HOSTS, scan_machine
 
 
 def later(report: Report, boot_id: str | None = None) -> Report:
@@ -29,9 +29,9 @@ def grave(report: Report) -> set[tuple[str, str]]:
 @pytest.mark.parametrize("boot_id", [None, "another"])
 def test_time_alone_is_no_fault(shape: str, boot_id: str | None) -> None:
     """Inventory and settings are the same, and no counter moved."""
-    report = scanned(shape)
-    state = remember(None, report)
-    made = evaluate_report(compared(state, later(report, boot_id)), Configuration())
+    report = scan_machine(shape)
+    state = update_state(None, report)
+    made = evaluate_report(add_history(state, later(report, boot_id)), Configuration())
     (lost,) = [check for check in made.checks if check.rule == "inventory-lost"]
 
     assert grave(report) == grave(made)

@@ -5,31 +5,31 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from agent.history.state import FIRST, OLDER, State, accepted, compared, remember
-from agent.history.window import window
+from agent.history.state import FIRST_RUN, OLDER_EVIDENCE, HostState, accept_inventory, add_history, update_state
+from agent.history.window import make_window
 from agent.model.report import CountersWindow, Report
 from tests.agent.history.build import DAY, counting, report
 from tests.agent.rules.build import changed_gpus, changed_nics, gpu_id, server, topology
 
 
-def told(state: State | None, now: Report) -> CountersWindow:
-    found = compared(state, now).counters_window
+def told(state: HostState | None, now: Report) -> CountersWindow:
+    found = add_history(state, now).counters_window
     assert found is not None
     return found
 
 
 def test_the_first_run_says_that_it_is_the_first() -> None:
     """Window and history have the reason."""
-    made = compared(None, report())
+    made = add_history(None, report())
 
-    assert (FIRST, FIRST) == (
+    assert (FIRST_RUN, FIRST_RUN) == (
         made.counters_window and made.counters_window.reset_reason, made.history and made.history.reason,
     )  # fmt: skip
 
 
 def test_a_later_run_is_compared() -> None:
     """With the sample, the run before and the inventory."""
-    made = compared(remember(None, report(counting(1))), report(counting(4), DAY + 3600))
+    made = add_history(update_state(None, report(counting(1))), report(counting(4), DAY + 3600))
 
     assert made.counters_window is not None
     assert made.history is not None
@@ -44,8 +44,8 @@ def test_two_readings_of_this_run_are_not_replaced() -> None:
     own = CountersWindow(seconds=5.0)
     now = msgspec.structs.replace(report(counting(4), DAY + 3600), counters_window=own)
 
-    assert own is compared(remember(None, report()), now).counters_window
-    assert own is compared(None, now).counters_window
+    assert own is add_history(update_state(None, report()), now).counters_window
+    assert own is add_history(None, now).counters_window
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_two_readings_of_this_run_are_not_replaced() -> None:
 )
 def test_counters_are_not_compared_and_why(now: Report, reason: str) -> None:
     """The inventory is, all the same."""
-    made = compared(remember(None, report()), now)
+    made = add_history(update_state(None, report()), now)
 
     assert made.counters_window is not None
     assert made.history is not None
@@ -72,38 +72,38 @@ def test_counters_are_not_compared_and_why(now: Report, reason: str) -> None:
 def test_nothing_is_compared_over_a_boot_without_an_id() -> None:
     """Two unknown boots are not one."""
     assert "of which boot" in (
-        told(remember(None, report(boot_id=None)), report(uptime=DAY + 60, boot_id=None)).reset_reason or ""
+        told(update_state(None, report(boot_id=None)), report(uptime=DAY + 60, boot_id=None)).reset_reason or ""
     )
 
 
 def test_samples_of_another_boot_are_dropped() -> None:
     """And the new boot's own first sample is kept."""
-    state = remember(remember(None, report()), report(uptime=100.0, boot_id="boot-2"))
+    state = update_state(update_state(None, report()), report(uptime=100.0, boot_id="boot-2"))
 
     assert [100.0] == [each.uptime_seconds for each in state.samples]
-    assert window(state.samples, report(uptime=200.0)).seconds == 100.0
+    assert make_window(state.samples, report(uptime=200.0)).seconds == 100.0
 
 
 @pytest.mark.parametrize("kind", ["capture", "tree"])
 def test_older_evidence_teaches_nothing(kind: str) -> None:
     """Captures are looked at in any order; a live host is always the newest."""
-    state = remember(None, report(uptime=5 * DAY))
+    state = update_state(None, report(uptime=5 * DAY))
     same_boot = report(uptime=DAY, kind=kind)
     before = msgspec.structs.replace(report(boot_id="boot-0", kind=kind), observed_at="2025-01-01T00:00:00Z")
 
     for older in (same_boot, before):
-        assert OLDER == told(state, older).reset_reason
-        assert state is remember(state, older)
+        assert OLDER_EVIDENCE == told(state, older).reset_reason
+        assert state is update_state(state, older)
     undated = report(boot_id="boot-0", kind=kind)
-    assert OLDER != told(state, undated).reset_reason
-    assert 2 == remember(state, report(uptime=DAY)).runs
+    assert OLDER_EVIDENCE != told(state, undated).reset_reason
+    assert 2 == update_state(state, report(uptime=DAY)).runs
     live_before = msgspec.structs.replace(report(boot_id="boot-0"), observed_at="2025-01-01T00:00:00Z")
-    assert OLDER != told(state, live_before).reset_reason
+    assert OLDER_EVIDENCE != told(state, live_before).reset_reason
 
 
 def test_a_clone_with_the_same_machine_id_is_another_host() -> None:
     """By its serial; else where name and every device are others."""
-    state = remember(None, report(serial="A"))
+    state = update_state(None, report(serial="A"))
     others = changed_nics(changed_gpus(counting(), uuid=None), node_guid=None)
     clone = topology(
         others,
@@ -113,7 +113,7 @@ def test_a_clone_with_the_same_machine_id_is_another_host() -> None:
 
     assert "another host" in (told(state, report(uptime=DAY + 60, serial="B")).reset_reason or "")
     assert "another host" in (told(state, report(clone, DAY + 60, hostname="gpu-2")).reset_reason or "")
-    assert 1 == remember(state, report(clone, DAY + 60, hostname="gpu-2")).runs
+    assert 1 == update_state(state, report(clone, DAY + 60, hostname="gpu-2")).runs
     for same in (
         report(uptime=DAY + 60, hostname="renamed"),
         report(clone, DAY + 60),
@@ -125,8 +125,8 @@ def test_a_clone_with_the_same_machine_id_is_another_host() -> None:
 def test_an_inventory_keeps_what_is_missing_until_it_is_accepted() -> None:
     """And the time at which it was whole."""
     first, later = report(), report(topology(counting(), gpus=counting().topology.gpus[1:]), DAY + 60)
-    state = remember(remember(None, first), later)
-    agreed = accepted(state, later)
+    state = update_state(update_state(None, first), later)
+    agreed = accept_inventory(state, later)
 
     assert f"gpu:{gpu_id(0)}" in {each.subject for each in state.inventory}
     assert first.generated_at == state.last_good
@@ -134,11 +134,11 @@ def test_an_inventory_keeps_what_is_missing_until_it_is_accepted() -> None:
     assert f"gpu:{gpu_id(0)}" not in {each.subject for each in agreed.inventory}
     assert f"gpu:{gpu_id(1)}" in {each.subject for each in agreed.inventory}
     assert later.generated_at == agreed.last_good
-    assert accepted(None, later) is None
+    assert accept_inventory(None, later) is None
 
 
 def test_an_inventory_grows() -> None:
     """What came is part of it."""
-    state = remember(remember(None, report(server(3))), report(server(4), DAY + 60))
+    state = update_state(update_state(None, report(server(3))), report(server(4), DAY + 60))
 
     assert {f"gpu:{gpu_id(n)}" for n in range(4)} <= {each.subject for each in state.inventory}

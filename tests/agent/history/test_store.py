@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from agent.config import Configuration
 from agent.diagnose import evaluate_report
 from agent.history import store
-from agent.history.state import FIRST, State, compared, remember
-from agent.history.store import Unusable, load, remembered, save
+from agent.history.state import FIRST_RUN, HostState, add_history, update_state
+from agent.history.store import StateError, apply_state_file, load_state, save_state
 from agent.model.report import Report
 from tests.agent.history.build import DAY, counting, report
 
@@ -57,8 +57,8 @@ def test_the_second_run_is_compared_with_the_first(tmp_path: Path) -> None:
     """In a directory that the first one makes; one small file and the lock, for everybody to read."""
     place, said = tmp_path / "state", Lines()
 
-    assert FIRST == why(remembered(str(place), report(), said))
-    assert 3600.0 == seconds(remembered(str(place), LATER, said))
+    assert FIRST_RUN == why(apply_state_file(str(place), report(), said))
+    assert 3600.0 == seconds(apply_state_file(str(place), LATER, said))
     assert [] == said
     assert {"lock", file_of(place).name} == {each.name for each in place.iterdir()}
     assert 0o644 == stat.S_IMODE(file_of(place).stat().st_mode)
@@ -68,39 +68,39 @@ def test_the_second_run_is_compared_with_the_first(tmp_path: Path) -> None:
 def test_every_host_and_container_has_its_own(tmp_path: Path) -> None:
     """A capture of another machine never compares with this one's; a renamed host does."""
     said = Lines()
-    remembered(str(tmp_path), report(), said)
+    apply_state_file(str(tmp_path), report(), said)
 
     for other in ({"machine_id": "machine-2"}, {"container": "docker"}, {"container": "docker", "hostname": "pod-7"}):
-        assert FIRST == why(remembered(str(tmp_path), report(uptime=DAY + 60, **other), said))
+        assert FIRST_RUN == why(apply_state_file(str(tmp_path), report(uptime=DAY + 60, **other), said))
     assert 4 == len(list(tmp_path.glob("host-*.json")))
-    assert 60.0 == seconds(remembered(str(tmp_path), report(uptime=DAY + 60, hostname="renamed"), said))
+    assert 60.0 == seconds(apply_state_file(str(tmp_path), report(uptime=DAY + 60, hostname="renamed"), said))
 
 
 def test_a_source_without_any_name_is_not_remembered(tmp_path: Path) -> None:
     """One line says so."""
     said = Lines()
 
-    assert "which host" in why(remembered(str(tmp_path), report(machine_id=None, hostname=None), said))
+    assert "which host" in why(apply_state_file(str(tmp_path), report(machine_id=None, hostname=None), said))
     assert 1 == len(said)
     assert [] == list(tmp_path.iterdir())
 
 
 def test_a_run_that_is_not_to_be_kept_leaves_nothing(tmp_path: Path) -> None:
     """It is compared with what is there."""
-    remembered(str(tmp_path), report(), Lines())
+    apply_state_file(str(tmp_path), report(), Lines())
     before = file_of(tmp_path).read_bytes()
 
-    assert 3600.0 == seconds(remembered(str(tmp_path), LATER, Lines(), keep=False))
+    assert 3600.0 == seconds(apply_state_file(str(tmp_path), LATER, Lines(), keep=False))
     assert before == file_of(tmp_path).read_bytes()
 
 
 def test_what_was_taken_out_on_purpose_is_accepted(tmp_path: Path) -> None:
     """This run's report knows of it already."""
-    remembered(str(tmp_path), report(), Lines())
+    apply_state_file(str(tmp_path), report(), Lines())
     bare = msgspec.structs.replace(LATER, topology=msgspec.structs.replace(LATER.topology, gpus=[]))
 
     for accept, gpus in ((False, 4), (True, 0), (False, 0)):
-        made = remembered(str(tmp_path), bare, Lines(), accept=accept)
+        made = apply_state_file(str(tmp_path), bare, Lines(), accept=accept)
         assert made.history is not None
         assert gpus == sum(each.subject.startswith("gpu:") for each in made.history.inventory)
 
@@ -111,61 +111,61 @@ DAMAGED = [b"", b"{", b"\x00" * 300, b"[]", b"\xff\xfe", b"[" * 100_000, b'{"sch
 @pytest.mark.parametrize("data", [*DAMAGED, b'{"schema": "fabricscope.state/1", "runs": "many"}'], ids=range(9))
 def test_a_damaged_file_is_put_aside_and_a_new_one_begun(tmp_path: Path, data: bytes) -> None:
     """One line names it; the next run is compared again."""
-    remembered(str(tmp_path), report(), Lines())
+    apply_state_file(str(tmp_path), report(), Lines())
     place, said = file_of(tmp_path), Lines()
     place.write_bytes(data)
 
-    reason = why(remembered(str(tmp_path), LATER, said))
+    reason = why(apply_state_file(str(tmp_path), LATER, said))
 
     assert [reason] == said
     assert "damaged" in reason
     assert data == place.with_name(f"{place.name}.damaged").read_bytes()
-    assert 60.0 == seconds(remembered(str(tmp_path), report(uptime=DAY + 3660), said))
+    assert 60.0 == seconds(apply_state_file(str(tmp_path), report(uptime=DAY + 3660), said))
     assert 1 == len(said)
 
 
 def test_every_truncation_is_noticed(tmp_path: Path) -> None:
     """No half state is taken for a whole one."""
-    remembered(str(tmp_path), report(), Lines())
+    apply_state_file(str(tmp_path), report(), Lines())
     place = file_of(tmp_path)
     whole = place.read_bytes()
     for length in range(0, len(whole), 97):
         place.write_bytes(whole[:length])
-        with pytest.raises(Unusable):
-            load(str(place))
+        with pytest.raises(StateError):
+            load_state(str(place))
 
 
 def test_a_file_that_is_too_large_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And is not read whole to find out."""
-    remembered(str(tmp_path), report(), Lines())
+    apply_state_file(str(tmp_path), report(), Lines())
     monkeypatch.setattr(store, "STATE_LIMIT_BYTES", 100)
 
-    with pytest.raises(Unusable, match="larger than"):
-        load(str(file_of(tmp_path)))
+    with pytest.raises(StateError, match="larger than"):
+        load_state(str(file_of(tmp_path)))
 
 
 @pytest.mark.parametrize("schema", ["fabricscope.state/2", "fabricscope.report/1", "other", ""])
 def test_what_is_not_of_this_version_is_left_alone(tmp_path: Path, schema: str) -> None:
     """A newer version's state must survive that an older one ran."""
-    remembered(str(tmp_path), report(), Lines())
+    apply_state_file(str(tmp_path), report(), Lines())
     place, said = file_of(tmp_path), Lines()
     place.write_text(f'{{"schema": "{schema}", "precious": 1}}')
 
-    assert "left alone" in why(remembered(str(tmp_path), LATER, said))
+    assert "left alone" in why(apply_state_file(str(tmp_path), LATER, said))
     assert "precious" in place.read_text()
     assert 1 == len(said)
 
 
 def test_what_is_no_file_is_left_alone(tmp_path: Path) -> None:
     """A folder, a named pipe that nobody writes to, a link to somewhere else."""
-    remembered(str(tmp_path), report(), Lines())
+    apply_state_file(str(tmp_path), report(), Lines())
     place = file_of(tmp_path)
     for make in (lambda: place.mkdir(), lambda: os.mkfifo(place), lambda: place.symlink_to("/etc/passwd")):
         place.unlink() if not place.is_dir() else place.rmdir()
         make()
         said = Lines()
 
-        assert "cannot be used" in why(remembered(str(tmp_path), LATER, said))
+        assert "cannot be used" in why(apply_state_file(str(tmp_path), LATER, said))
         assert 1 == len(said)
     assert place.is_symlink()
 
@@ -175,13 +175,13 @@ def test_a_place_that_cannot_be_a_directory_is_one_line(place: str) -> None:
     """Whatever it is."""
     said = Lines()
 
-    assert place.rpartition("/state")[0] in why(remembered(place, report(), said)) or said
+    assert place.rpartition("/state")[0] in why(apply_state_file(place, report(), said)) or said
     assert 1 == len(said)
 
 
 def test_a_directory_that_may_not_be_written_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A check by another user compares with what the timer keeps, and says that it leaves nothing."""
-    remembered(str(tmp_path), report(), Lines())
+    apply_state_file(str(tmp_path), report(), Lines())
     real = os.open
 
     def denied(path: str, flags: int, *mode: int) -> int:
@@ -192,7 +192,7 @@ def test_a_directory_that_may_not_be_written_is_read(tmp_path: Path, monkeypatch
     monkeypatch.setattr(os, "open", denied)
     said = Lines()
 
-    assert 3600.0 == seconds(remembered(str(tmp_path), LATER, said))
+    assert 3600.0 == seconds(apply_state_file(str(tmp_path), LATER, said))
     assert 1 == len(said)
     assert "not remembered" in said[0]
 
@@ -202,7 +202,7 @@ def test_a_full_disk_is_one_line_and_the_old_state_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     """Nothing half-written is left beside it."""
-    remembered(str(tmp_path), report(), Lines())
+    apply_state_file(str(tmp_path), report(), Lines())
     before, said = file_of(tmp_path).read_bytes(), Lines()
 
     def full(descriptor: int) -> None:
@@ -210,7 +210,7 @@ def test_a_full_disk_is_one_line_and_the_old_state_stays(
 
     monkeypatch.setattr(os, "fsync", full)
 
-    assert 3600.0 == seconds(remembered(str(tmp_path), LATER, said))
+    assert 3600.0 == seconds(apply_state_file(str(tmp_path), LATER, said))
     assert ["not remembered" in line for line in said] == [True]
     assert before == file_of(tmp_path).read_bytes()
     assert [] == list(tmp_path.glob("*.new"))
@@ -218,21 +218,21 @@ def test_a_full_disk_is_one_line_and_the_old_state_stays(
 
 def test_a_state_that_is_too_large_loses_older_samples_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then it is not written."""
-    state = remember(remember(None, report()), LATER)
+    state = update_state(update_state(None, report()), LATER)
     whole, small = len(msgspec.json.encode(state)), str(tmp_path / "s.json")
     monkeypatch.setattr(store, "STATE_LIMIT_BYTES", whole - 1)
-    save(small, state)
-    kept = load(small)
+    save_state(small, state)
+    kept = load_state(small)
     monkeypatch.setattr(store, "STATE_LIMIT_BYTES", 100)
 
     assert kept is not None
     assert state.samples[-1:] == kept.samples
-    with pytest.raises(Unusable, match="more than a state can be"):
-        save(small, state)
+    with pytest.raises(StateError, match="more than a state can be"):
+        save_state(small, state)
 
 
 def _turn(place: str, start: float) -> None:
-    remembered(place, report(uptime=DAY + start), lambda text: None)
+    apply_state_file(place, report(uptime=DAY + start), lambda text: None)
 
 
 def test_two_runs_at_once_both_count(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_two_runs_at_once_both_count(tmp_path: Path) -> None:
         child.start()
     for child in children:
         child.join(30)
-    state = load(str(file_of(tmp_path)))
+    state = load_state(str(file_of(tmp_path)))
 
     assert [0] * 8 == [child.exitcode for child in children]
     assert state is not None
@@ -257,7 +257,7 @@ def test_a_directory_that_is_held_for_long_is_not_waited_for(tmp_path: Path, mon
     with (tmp_path / "lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
 
-        assert "another run holds it" in why(remembered(str(tmp_path), report(), said))
+        assert "another run holds it" in why(apply_state_file(str(tmp_path), report(), said))
     assert 1 == len(said)
 
 
@@ -276,22 +276,22 @@ def _killed_at(place: str, step: int) -> None:
 
     for name in ("open", "fdopen", "fsync", "replace"):
         setattr(os, name, dying(getattr(os, name)))
-    remembered(place, LATER, lambda text: None)
+    apply_state_file(place, LATER, lambda text: None)
 
 
 @pytest.mark.parametrize("step", range(9))
 def test_a_kill_at_any_moment_leaves_the_old_state_or_the_new(tmp_path: Path, step: int) -> None:
     """Never half of one; and the next run goes on, with no more than one file left over, which it uses."""
-    remembered(str(tmp_path), report(), Lines())
+    apply_state_file(str(tmp_path), report(), Lines())
     child = multiprocessing.get_context("fork").Process(target=_killed_at, args=(str(tmp_path), step))
     child.start()
     child.join(30)
-    state, said = load(str(file_of(tmp_path))), Lines()
+    state, said = load_state(str(file_of(tmp_path))), Lines()
 
     assert state is not None
     assert state.runs in (1, 2)
     assert (step >= 7) == (child.exitcode == 0)
-    assert seconds(remembered(str(tmp_path), report(uptime=DAY + 7200), said))
+    assert seconds(apply_state_file(str(tmp_path), report(uptime=DAY + 7200), said))
     assert [] == said
     assert [] == list(tmp_path.glob("*.new"))
 
@@ -304,7 +304,7 @@ def test_an_interrupt_leaves_nothing_half_written(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(os, "fsync", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        remembered(str(tmp_path), report(), Lines())
+        apply_state_file(str(tmp_path), report(), Lines())
 
     assert ["lock"] == [each.name for each in tmp_path.iterdir()]
 
@@ -315,15 +315,15 @@ def test_any_bytes_are_one_line(tmp_path: Path, data: bytes) -> None:
     """Never a traceback."""
     place = tmp_path / "s.json"
     place.write_bytes(data)
-    with pytest.raises(Unusable):
-        load(str(place))
+    with pytest.raises(StateError):
+        load_state(str(place))
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_state_that_somebody_changed_is_judged_or_refused(data: st.DataObject) -> None:
     """Any value of it replaced by any other of JSON: no traceback, and a new state that can be written."""
-    table = msgspec.json.decode(msgspec.json.encode(remember(remember(None, report()), LATER)))
+    table = msgspec.json.decode(msgspec.json.encode(update_state(update_state(None, report()), LATER)))
     at: Any = table
     while True:
         key = data.draw(st.sampled_from(sorted(at) if isinstance(at, dict) else range(len(at))))
@@ -333,19 +333,19 @@ def test_a_state_that_somebody_changed_is_judged_or_refused(data: st.DataObject)
     numbers = st.one_of(st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False))
     at[key] = data.draw(st.one_of(st.none(), st.booleans(), numbers, st.text(max_size=9), st.just([]), st.just({})))
     try:
-        state = msgspec.convert(table, State)
+        state = msgspec.convert(table, HostState)
     except msgspec.ValidationError:
         return
     now = report(counting(10), DAY + 7200)
 
-    msgspec.json.encode(remember(state, now))
-    msgspec.json.encode(evaluate_report(compared(state, now), Configuration()))
+    msgspec.json.encode(update_state(state, now))
+    msgspec.json.encode(evaluate_report(add_history(state, now), Configuration()))
 
 
 def test_threads_are_not_needed() -> None:
     """Probes fork: a state that started a thread would break them."""
     before = threading.active_count()
-    remembered("/dev/null/x", report(), Lines())
+    apply_state_file("/dev/null/x", report(), Lines())
 
     assert before == threading.active_count()
 
@@ -354,9 +354,9 @@ def test_what_stands_at_the_temporary_name_is_put_away(tmp_path: Path) -> None:
     """A pipe that nobody reads would be waited for; a second name of another's file, or a link to it, be written to."""
     victim = tmp_path / "victim"
     victim.write_text("mine")
-    state = remember(None, report())
+    state = update_state(None, report())
     for make in (os.mkfifo, lambda new: os.link(victim, new), lambda new: new.symlink_to(victim)):
         make(tmp_path / "state.json.new")
-        save(str(tmp_path / "state.json"), state)
-        assert state == load(str(tmp_path / "state.json"))
+        save_state(str(tmp_path / "state.json"), state)
+        assert state == load_state(str(tmp_path / "state.json"))
     assert "mine" == victim.read_text()

@@ -7,24 +7,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.history.deltas import ALL
-from agent.history.window import MOST_ROWS, WINDOW_SECONDS, Sample, between, kept, sample, window
-from agent.model.report import Report
+from agent.history.counter_deltas import WHOLE_SUBJECT
+from agent.history.state import add_history, update_state
+from agent.history.window import (
+    REPLACED_OR_GONE,
+    ROW_LIMIT,
+    WINDOW_SECONDS,
+    CounterSample,
+    carry_window,
+    compare_samples,
+    make_window,
+    select_samples,
+    take_sample,
+)
+from agent.model.gpu import Gpu
+from agent.model.report import CountersWindow, Report
 from tests.agent.history.build import DAY, counting, moved_rail, report
 from tests.agent.rules.build import changed_gpu, changed_netdev, changed_nic, function, gpu_id, nic_id, topology
 
 RAIL, GPU = nic_id(0), gpu_id(0)
 
 
-def taken(of: Report) -> Sample:
-    made = sample(of)
+def taken(of: Report) -> CounterSample:
+    made = take_sample(of)
     assert made is not None
     return made
 
 
 def test_every_kind_of_subject_is_compared() -> None:
     """PCI, GPU, port and interface, each under the subject of its findings; what stood still is in no table."""
-    made = between(taken(report(counting(5))), report(counting(8), DAY + 3600))
+    made = compare_samples(taken(report(counting(5))), report(counting(8), DAY + 3600))
 
     assert 3600.0 == made.seconds
     assert {} == made.not_compared
@@ -38,24 +50,26 @@ def test_every_kind_of_subject_is_compared() -> None:
 
 def test_a_device_that_moved_is_compared_with_itself() -> None:
     """By its GUID: port and interface come along, and the PCI function, which has no serial, is not compared."""
-    made = between(taken(report(counting(5))), report(moved_rail(counting(8), "0000:99:00.0"), DAY + 3600))
+    made = compare_samples(taken(report(counting(5))), report(moved_rail(counting(8), "0000:99:00.0"), DAY + 3600))
 
     assert {"out_of_sequence": 3} == made.moved["port:0000:99:00.0/1"]
     assert {"rx_crc_errors": 3} == made.moved["netdev:0000:99:00.0"]
-    assert [ALL] == list(made.not_compared["pci:0000:99:00.0"])
+    assert [WHOLE_SUBJECT] == list(made.not_compared["pci:0000:99:00.0"])
 
 
 def test_another_device_in_the_same_place_is_not_compared() -> None:
     """A GPU that was exchanged counts for itself."""
-    made = between(taken(report(counting(5))), report(changed_gpu(counting(8), 0, uuid="GPU-other"), DAY + 3600))
+    made = compare_samples(
+        taken(report(counting(5))), report(changed_gpu(counting(8), 0, uuid="GPU-other"), DAY + 3600)
+    )
 
-    assert "another device" in made.not_compared[f"gpu:{GPU}"][ALL]
+    assert "another device" in made.not_compared[f"gpu:{GPU}"][WHOLE_SUBJECT]
     assert f"gpu:{GPU}" not in made.moved
 
 
 def test_an_identity_that_is_not_told_now_leaves_the_place() -> None:
     """The driver did not give the UUID this time: the GPU at that address is still that GPU."""
-    made = between(taken(report(counting(5))), report(changed_gpu(counting(8), 0, uuid=None), DAY + 3600))
+    made = compare_samples(taken(report(counting(5))), report(changed_gpu(counting(8), 0, uuid=None), DAY + 3600))
 
     assert {"replays": 3} == made.moved[f"gpu:{GPU}"]
 
@@ -63,7 +77,7 @@ def test_an_identity_that_is_not_told_now_leaves_the_place() -> None:
 def test_a_borrowed_mac_does_not_make_two_one() -> None:
     """Members of a bond have one MAC: their places tell them apart."""
     bond = changed_netdev(changed_netdev(counting(8), 0, mac="02:aa", master="bond0"), 1, mac="02:aa", master="bond0")
-    made = between(taken(report(counting(5))), report(bond, DAY + 3600))
+    made = compare_samples(taken(report(counting(5))), report(bond, DAY + 3600))
 
     assert {"rx_crc_errors": 3} == made.moved[f"netdev:{RAIL}"]
 
@@ -71,9 +85,9 @@ def test_a_borrowed_mac_does_not_make_two_one() -> None:
 def test_a_subject_that_is_new_is_not_compared() -> None:
     """It may have counted for years."""
     bare = topology(counting(5), nics=[])
-    made = between(taken(report(bare)), report(counting(8), DAY + 3600))
+    made = compare_samples(taken(report(bare)), report(counting(8), DAY + 3600))
 
-    assert [ALL] == list(made.not_compared[f"port:{RAIL}/1"])
+    assert [WHOLE_SUBJECT] == list(made.not_compared[f"port:{RAIL}/1"])
 
 
 def test_mlx5_wraps_and_a_name_that_stands_twice_is_not_compared() -> None:
@@ -83,9 +97,9 @@ def test_mlx5_wraps_and_a_name_that_stands_twice_is_not_compared() -> None:
     twice = msgspec.structs.replace(port, hw_counters={"out_of_sequence": 3, "port_rcv_data": 2})
     base = taken(report(function(case, RAIL, aer=None)))
 
-    wrapped = between(base, report(changed_nic(counting(7), 0, driver="mlx5_core"), DAY + 60))
-    other = between(base, report(changed_nic(counting(7), 0, driver="bnxt_re"), DAY + 60))
-    clash = between(taken(report(counting(1))), report(changed_nic(counting(7), 0, ports=[twice]), DAY + 60))
+    wrapped = compare_samples(base, report(changed_nic(counting(7), 0, driver="mlx5_core"), DAY + 60))
+    other = compare_samples(base, report(changed_nic(counting(7), 0, driver="bnxt_re"), DAY + 60))
+    clash = compare_samples(taken(report(counting(1))), report(changed_nic(counting(7), 0, ports=[twice]), DAY + 60))
 
     assert {"out_of_sequence": 12} == wrapped.moved[f"port:{RAIL}/1"]
     assert f"port:{RAIL}/1" not in other.moved
@@ -94,15 +108,15 @@ def test_mlx5_wraps_and_a_name_that_stands_twice_is_not_compared() -> None:
 
 def test_a_window_has_a_limit() -> None:
     """The report must stay small enough to be kept; what is left out is said to be."""
-    many = {f"c{n}": 1 for n in range(MOST_ROWS - 20)}
+    many = {f"c{n}": 1 for n in range(ROW_LIMIT - 20)}
     before, now = (
         changed_netdev(changed_netdev(counting(), 0, counters=row), 1, counters=row)
         for row in (many, dict.fromkeys(many, 2))
     )
-    made = between(taken(report(before)), report(now, DAY + 60))
+    made = compare_samples(taken(report(before)), report(now, DAY + 60))
 
-    assert MOST_ROWS >= sum(map(len, made.moved.values())) + sum(map(len, made.not_compared.values()))
-    assert "more counters" in made.not_compared[f"netdev:{nic_id(1)}"][ALL]
+    assert ROW_LIMIT >= sum(map(len, made.moved.values())) + sum(map(len, made.not_compared.values()))
+    assert "more counters" in made.not_compared[f"netdev:{nic_id(1)}"][WHOLE_SUBJECT]
 
 
 def test_hostile_numbers_are_not_kept() -> None:
@@ -127,7 +141,7 @@ def test_the_window_begins_at_the_newest_sample_that_is_old_enough(
 ) -> None:
     """A minute at least: less says little of any rate."""
     samples = [taken(report(uptime=up)) for up in uptimes]
-    made = window(samples, report(uptime=now))
+    made = make_window(samples, report(uptime=now))
 
     assert (now - base if base else None) == made.seconds
     assert (base is None) == bool(made.reset_reason)
@@ -135,23 +149,23 @@ def test_the_window_begins_at_the_newest_sample_that_is_old_enough(
 
 def test_a_source_that_knows_no_uptime_has_no_window() -> None:
     """The wall clock jumps."""
-    assert sample(report(uptime=None)) is None
-    assert "how long" in (window([taken(report())], report(uptime=None)).reset_reason or "")
+    assert take_sample(report(uptime=None)) is None
+    assert "how long" in (make_window([taken(report())], report(uptime=None)).reset_reason or "")
 
 
 @given(st.lists(st.floats(0.1, 500.0), min_size=1, max_size=40))
 def test_few_samples_serve_runs_of_any_frequency(pauses: list[float]) -> None:
     """Never more than four; once the runs span two windows there is one to compare with, and never a stale one."""
-    samples: list[Sample] = []
+    samples: list[CounterSample] = []
     up = first = 1000.0
     for pause in pauses:
         up += pause
-        made = Sample(uptime_seconds=up, at="", counters={}, identity={})
+        made = CounterSample(uptime_seconds=up, at="", counters={}, identity={})
         ready = [each.uptime_seconds for each in samples if up - each.uptime_seconds >= WINDOW_SECONDS]
         if up - pause - (first + pauses[0]) >= WINDOW_SECONDS:
             assert ready
             assert up - max(ready) <= 2 * WINDOW_SECONDS + max(pauses)
-        samples = kept(samples, made)
+        samples = select_samples(samples, made)
 
         assert samples[-1] is made
         assert len(samples) <= 4
@@ -161,4 +175,70 @@ def test_samples_of_a_later_time_are_dropped() -> None:
     """A clock that went back."""
     samples = [taken(report(uptime=up)) for up in (1000.0, 5000.0)]
 
-    assert [1000.0, 2000.0] == [each.uptime_seconds for each in kept(samples, taken(report(uptime=2000.0)))]
+    assert [1000.0, 2000.0] == [each.uptime_seconds for each in select_samples(samples, taken(report(uptime=2000.0)))]
+
+
+PORT = f"port:{nic_id(0)}/1"
+
+
+def whole() -> Report:
+    """A report with the window of an hour in which the rail counted six more."""
+    return add_history(update_state(None, report(counting(1))), report(counting(7), DAY + 3600))
+
+
+def test_the_window_stays_that_of_the_last_full_reading() -> None:
+    """With its time: what was found by it is found again, whatever the counters of the part say."""
+    full = whole()
+    part = carry_window(full, report(counting(9), DAY + 3700))
+    made = carried_window(full, part)
+
+    assert full.counters_window is not None
+    assert {"out_of_sequence": 6} == made.moved[PORT]
+    assert 3600.0 == made.seconds
+    assert full.counters_window.since == made.since
+    assert full.generated_at == made.until
+    assert full.counters_window.moved == made.moved
+    assert made == carried_window(part, report(counting(9), DAY + 3800))
+
+
+def test_a_window_that_says_why_there_is_none_stays_too() -> None:
+    """And none is none."""
+    first = add_history(None, report())
+
+    assert first.counters_window is not None
+    assert first.counters_window.reset_reason == carried_window(first, report(uptime=DAY + 60)).reset_reason
+    assert carry_window(report(), first).counters_window is None
+
+
+def test_what_moved_to_another_place_keeps_its_counters() -> None:
+    """By what lasts of it."""
+    made = carried_window(whole(), report(moved_rail(counting(7), "0000:ff:00.0"), DAY + 3700))
+
+    assert {"out_of_sequence": 6} == made.moved["port:0000:ff:00.0/1"]
+    assert PORT not in made.moved
+    assert PORT not in made.not_compared
+
+
+def test_what_was_not_there_is_not_called_quiet() -> None:
+    """A GPU that came, one that went, and one that was exchanged for another."""
+    full = whole()
+    gpus = full.topology.gpus
+    gpu = f"gpu:{gpus[0].id}"
+    came = carried_window(with_gpus(full, *gpus[1:]), full)
+    went = carried_window(full, with_gpus(full, *gpus[1:]))
+    other = carried_window(full, with_gpus(full, msgspec.structs.replace(gpus[0], uuid="GPU-other"), *gpus[1:]))
+
+    assert gpu in carried_window(full, full).moved
+    assert {"*": REPLACED_OR_GONE} == came.not_compared[gpu] == other.not_compared[gpu]
+    assert gpu not in {*came.moved, *other.moved}
+    assert gpu not in {*went.moved, *went.not_compared}
+
+
+def with_gpus(made: Report, *gpus: Gpu) -> Report:
+    return msgspec.structs.replace(made, topology=msgspec.structs.replace(made.topology, gpus=list(gpus)))
+
+
+def carried_window(full: Report, made: Report) -> CountersWindow:
+    found = carry_window(full, made).counters_window
+    assert found is not None
+    return found

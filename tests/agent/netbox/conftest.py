@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from agent.netbox.access import Access
-from agent.netbox.asking import Client
+from agent.netbox.api import Client, NetBoxAccess
 from tests.agent.netbox.server import Server
 
 NEW = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-days", "30", "-nodes"]
@@ -27,8 +26,8 @@ class House:
         import requests
 
         self.url, self.token = url, token
-        self._session = requests.Session()
-        self._session.headers["Authorization"] = f"{'Bearer' if token.startswith('nbt_') else 'Token'} {token}"
+        self._make_session = requests.Session()
+        self._make_session.headers["Authorization"] = f"{'Bearer' if token.startswith('nbt_') else 'Token'} {token}"
         self.mark = os.urandom(4).hex()  # a real one keeps what earlier tests made
         self.site = self.post("dcim/sites", name=f"Lab {self.mark}", slug=f"lab-{self.mark}")["id"]
         self.role = self.post("dcim/device-roles", name=f"Node {self.mark}", slug=f"node-{self.mark}")["id"]
@@ -39,22 +38,22 @@ class House:
         """The client that is tested."""
         from agent.netbox.client import NetBox
 
-        return NetBox(Access(self.url, self.token, None, timeout), backoff_seconds=0.01)
+        return NetBox(NetBoxAccess(self.url, self.token, None, timeout), backoff_seconds=0.01)
 
     def post(self, path: str, **fields: Any) -> dict[str, Any]:
         """Make one object."""
-        reply = self._session.post(f"{self.url}/api/{path}/", json=fields, timeout=60)
+        reply = self._make_session.post(f"{self.url}/api/{path}/", json=fields, timeout=60)
         assert reply.status_code == 201, reply.text
         return dict(reply.json())
 
     def patch(self, path: str, number: int, **fields: Any) -> None:
         """Alter one object."""
-        reply = self._session.patch(f"{self.url}/api/{path}/", json=[{"id": number, **fields}], timeout=60)
+        reply = self._make_session.patch(f"{self.url}/api/{path}/", json=[{"id": number, **fields}], timeout=60)
         assert reply.status_code == 200, reply.text
 
     def rows(self, path: str, **filters: Any) -> list[dict[str, Any]]:
         """What is there."""
-        reply = self._session.get(f"{self.url}/api/{path}/", params={"limit": 0, **filters}, timeout=60)
+        reply = self._make_session.get(f"{self.url}/api/{path}/", params={"limit": 0, **filters}, timeout=60)
         assert reply.status_code == 200, reply.text
         return list(reply.json()["results"])
 

@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from agent.netbox.access import Access, access
-from agent.netbox.trouble import BadAccess
+from agent.netbox.api import NetBoxAccess, NetBoxError, resolve_access
 
 HTTPS = "https://netbox.example.com"
 ENVIRONMENT = {"NETBOX_TOKEN": "nbt_a.b"}
 
 
-def told(url: str | None = HTTPS, token_file: str | None = None, ca: str | None = None, **environment: str) -> Access:
+def told(
+    url: str | None = HTTPS, token_file: str | None = None, ca: str | None = None, **environment: str
+) -> NetBoxAccess:
     """What is made of options and variables."""
-    return access(url, token_file, ca, 30.0, {**ENVIRONMENT, **environment})
+    return resolve_access(url, token_file, ca, 30.0, {**ENVIRONMENT, **environment})
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_an_address_is_that_of_netbox(text: str, meant: str) -> None:
 )
 def test_an_address_that_cannot_be_meant(text: str, said: str) -> None:
     """One line, without the secret that somebody put there."""
-    with pytest.raises(BadAccess, match=said) as error:
+    with pytest.raises(NetBoxError, match=said) as error:
         told(text)
     assert "secret" not in str(error.value)
 
@@ -77,7 +78,7 @@ def test_a_token_is_one_word_of_a_file_that_others_cannot_read(tmp_path: Path) -
     file.chmod(0o640)
     assert "nbt_file.secret" == told(token_file=str(file)).token
     file.chmod(0o644)
-    with pytest.raises(BadAccess, match="everybody on this host can read"):
+    with pytest.raises(NetBoxError, match="everybody on this host can read"):
         told(token_file=str(file))
 
 
@@ -88,27 +89,27 @@ def test_a_token_file_that_holds_none(tmp_path: Path, text: bytes, said: str) ->
     file.write_bytes(text)
     file.chmod(0o600)
 
-    with pytest.raises(BadAccess, match=said):
+    with pytest.raises(NetBoxError, match=said):
         told(token_file=str(file))
 
 
 def test_no_token_at_all(tmp_path: Path) -> None:
     """Where it could be."""
-    with pytest.raises(BadAccess, match="--token-file or NETBOX_TOKEN"):
+    with pytest.raises(NetBoxError, match="--token-file or NETBOX_TOKEN"):
         told(NETBOX_TOKEN=" ")
-    with pytest.raises(BadAccess, match="No such file"):
+    with pytest.raises(NetBoxError, match="No such file"):
         told(token_file=str(tmp_path / "none"))
 
 
 def test_authorities_are_a_file_with_certificates(tmp_path: Path) -> None:
     """Told before the first connection."""
     file = tmp_path / "ca.pem"
-    with pytest.raises(BadAccess, match=r"--ca: .*No such file"):
+    with pytest.raises(NetBoxError, match=r"--ca: .*No such file"):
         told(ca=str(file))
     file.write_text("nothing")
-    with pytest.raises(BadAccess, match="no PEM certificate"):
+    with pytest.raises(NetBoxError, match="no PEM certificate"):
         told(ca=str(file))
     file.write_text("-----BEGIN CERTIFICATE-----\n")
     assert str(file) == told(ca=str(file)).ca
-    with pytest.raises(BadAccess, match="--ca is for https"):
+    with pytest.raises(NetBoxError, match="--ca is for https"):
         told("http://localhost", ca=str(file))

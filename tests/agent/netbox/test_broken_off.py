@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from agent.netbox.asking import Client, Row
-from agent.netbox.run import Place, Wish, apply
-from agent.outputs.inventory.node import desired
-from agent.outputs.inventory.objects import Desired
+from agent.netbox.api import Client, Row
+from agent.netbox.run import ApplyOptions, DevicePlacement, apply
+from agent.outputs.inventory.node import build_desired
+from agent.outputs.inventory.objects import DesiredNode
 from tests.agent.netbox.conftest import House
-from tests.agent.netbox.nodes import GPUS, changed, finding, given, linked, node
+from tests.agent.netbox.nodes import GPUS, changed, finding, linked, node, report_nodes
 from tests.agent.netbox.server import Reply, Server
 from tests.agent.outputs.export.given import H100, hostile
-from tests.machines import scanned
+from tests.machines import scan_machine
 
-NEVER = Wish()
+NEVER = ApplyOptions()
 WRITES = 13  # requests for the node below: one a kind
 
 
-def full(house: House) -> Desired:
+def full(house: House) -> DesiredNode:
     """A node with something of everything."""
     one = node(house, verdict="error", findings=[finding("aaaaaaaaaaaaaaa1")])
     return changed(one, cables=linked(f"leaf-{house.mark}"))
@@ -50,7 +50,7 @@ class Interrupted:
     """A client whose user presses Ctrl-C at one of its writes: before it, or when it was done."""
 
     def __init__(self, client: Client, at: int, after: bool) -> None:
-        self._client, self._left, self._after = client, at, after
+        self._client, self._may_have_arrived, self._after = client, at, after
 
     def read(self, kind: str, **filters: Any) -> list[Row]:
         return self._client.read(kind, **filters)
@@ -65,11 +65,11 @@ class Interrupted:
         self._write(self._client.delete, kind, ids)
 
     def _write(self, do: Any, kind: str, what: Any) -> Any:
-        self._left -= 1
-        if self._left == 0 and not self._after:
+        self._may_have_arrived -= 1
+        if self._may_have_arrived == 0 and not self._after:
             raise KeyboardInterrupt
         done = do(kind, what)
-        if self._left == 0:
+        if self._may_have_arrived == 0:
             raise KeyboardInterrupt
         return done
 
@@ -81,13 +81,13 @@ def test_an_interrupted_run_is_finished_by_the_next(server: Server, own: House, 
     for after in (False, True):
         before = server.store.kept()
         server.requests.clear()
-        whole = apply(own.client(), given(full(own)), NEVER)
+        whole = apply(own.client(), report_nodes(full(own)), NEVER)
         wanted, writes = inside(server), len(server.writes)
         server.store.restore(before)
         with pytest.raises(KeyboardInterrupt):
-            apply(Interrupted(own.client(), at, after), given(full(own)), NEVER)
+            apply(Interrupted(own.client(), at, after), report_nodes(full(own)), NEVER)
 
-        resumed = apply(own.client(), given(full(own)), NEVER)
+        resumed = apply(own.client(), report_nodes(full(own)), NEVER)
 
         assert (True, True, []) == (whole.in_step, resumed.in_step, resumed.failed)
         assert wanted == inside(server)
@@ -106,7 +106,7 @@ def test_a_request_whose_answer_never_came_is_looked_after(server: Server, own: 
     waited: list[float] = []
     server.trick(f"POST {told}", Reply(cut=True, after=after), Reply(504, after=after))
 
-    done = apply(own.client(), given(full(own)), NEVER, wait=waited.append)
+    done = apply(own.client(), report_nodes(full(own)), NEVER, wait=waited.append)
 
     assert (True, []) == (done.in_step, done.failed)
     assert [5.0] == waited if after else [5.0, 10.0] == waited
@@ -120,7 +120,7 @@ def test_a_netbox_that_never_answers_a_request_ends_the_run(server: Server, own:
     seeded(own)
     server.trick("POST dcim/modules", *[Reply(504)] * 99)
 
-    done = apply(own.client(), given(full(own)), NEVER, wait=lambda _: None)
+    done = apply(own.client(), report_nodes(full(own)), NEVER, wait=lambda _: None)
 
     assert done.broken is not None
     assert "POST modules: 504" in done.broken
@@ -139,7 +139,7 @@ def test_a_netbox_that_goes_away_between_two_looks(server: Server, own: House) -
         return Reply(503) if left[0] < -1 and request.method == "GET" else None
 
     server.tricks.append(gone)
-    done = apply(own.client(), given(full(own)), NEVER, wait=lambda _: None)
+    done = apply(own.client(), report_nodes(full(own)), NEVER, wait=lambda _: None)
 
     assert "503" in (done.broken or "")
     assert done.done
@@ -150,7 +150,7 @@ def test_one_refused_object_keeps_no_other_from_being_made(server: Server, own: 
     device = own.device("gpu01", serial=node(own).serial)
     own.post("dcim/interfaces", device=device, name="ens1f1np1", type="virtual")
 
-    done = apply(own.client(), given(node(own)), NEVER)
+    done = apply(own.client(), report_nodes(node(own)), NEVER)
 
     assert [
         ("interface", "ens1f1np1", "Interface with this Device and Name already exists."),
@@ -176,7 +176,7 @@ def test_a_refusal_that_names_no_object_is_found_out_one_by_one(server: Server, 
         return None
 
     server.tricks.append(filled)
-    done = apply(own.client(), given(node(own)), NEVER)
+    done = apply(own.client(), report_nodes(node(own)), NEVER)
 
     assert [GPUS[1]] == [each.change.name for each in done.failed]
     assert "duplicate key value" in done.failed[0].why
@@ -188,7 +188,7 @@ def test_without_the_right_to_make_custom_fields_all_else_is_done(server: Server
     server.denied.add("POST extras/custom-fields")
     own.device("gpu01", serial=node(own).serial)
 
-    done = apply(own.client(), given(node(own)), NEVER)
+    done = apply(own.client(), report_nodes(node(own)), NEVER)
 
     whys = [each.why for each in done.failed]
     assert [True, True] == ["do not have permission" in why for why in whys[:2]]
@@ -201,7 +201,7 @@ def test_without_the_tag_nothing_is_made(server: Server, own: House) -> None:
     server.denied.add("POST extras/tags")
     own.device("gpu01", serial=node(own).serial)
 
-    done = apply(own.client(), given(node(own)), NEVER)
+    done = apply(own.client(), report_nodes(node(own)), NEVER)
 
     assert [] == server.store.rows("dcim/modules") + server.store.rows("dcim/module-bays")
     assert 1 == len(server.store.rows("dcim/manufacturers"))
@@ -213,16 +213,16 @@ def test_more_changes_than_allowed_send_nothing(server: Server, own: House) -> N
     own.device("gpu01", serial=node(own).serial)
     server.requests.clear()
 
-    done = apply(own.client(), given(node(own)), Wish(limit=5))
+    done = apply(own.client(), report_nodes(node(own)), ApplyOptions(limit=5))
 
     assert [] == server.writes
     assert f"{len(done.plan.changes)} changes, and --limit-changes is 5" == done.stopped
-    assert apply(own.client(), given(node(own)), Wish(limit=len(done.plan.changes))).in_step
+    assert apply(own.client(), report_nodes(node(own)), ApplyOptions(limit=len(done.plan.changes))).in_step
 
 
 def test_a_new_device_with_ports_of_its_type_is_read_before_they_are_made(server: Server, own: House) -> None:
     """A device type may bring interfaces along; the first look cannot know."""
-    place = Place(f"lab-{own.mark}", f"node-{own.mark}", f"xe-{own.mark}")
+    place = DevicePlacement(f"lab-{own.mark}", f"node-{own.mark}", f"xe-{own.mark}")
 
     def with_ports(request: Any) -> Reply | None:
         if request.told == "POST dcim/devices":
@@ -233,7 +233,7 @@ def test_a_new_device_with_ports_of_its_type_is_read_before_they_are_made(server
         return None
 
     server.tricks.append(with_ports)
-    done = apply(own.client(), given(node(own)), Wish(create=place))
+    done = apply(own.client(), report_nodes(node(own)), ApplyOptions(create=place))
 
     assert (True, []) == (done.in_step, done.failed)
     assert 3 == len(server.store.rows("dcim/interfaces"))
@@ -242,10 +242,12 @@ def test_a_new_device_with_ports_of_its_type_is_read_before_they_are_made(server
 def test_prune_keeps_a_bay_whose_module_could_not_be_deleted(server: Server, own: House) -> None:
     """NetBox would delete the module with its bay."""
     own.device("gpu01", serial=node(own).serial)
-    apply(own.client(), given(node(own)), NEVER)
+    apply(own.client(), report_nodes(node(own)), NEVER)
     server.denied.add("DELETE dcim/modules")
 
-    done = apply(own.client(), given(changed(node(own), modules=node(own).modules[1:])), Wish(prune=True))
+    done = apply(
+        own.client(), report_nodes(changed(node(own), modules=node(own).modules[1:])), ApplyOptions(prune=True)
+    )
 
     assert 5 == len(server.store.rows("dcim/modules")) == len(server.store.rows("dcim/module-bays"))
     assert [True, False] == ["permission" in each.why for each in done.failed]
@@ -258,7 +260,7 @@ def test_a_plan_asks_and_changes_nothing(server: Server, own: House) -> None:
     seeded(own)
     server.requests.clear()
 
-    assert plan(own.client(), given(full(own)), Wish(prune=True)).changes
+    assert plan(own.client(), report_nodes(full(own)), ApplyOptions(prune=True)).changes
     assert [] == server.writes
 
 
@@ -269,7 +271,7 @@ def test_requests_are_few(server: Server, own: House) -> None:
         own.device(each.name or "", serial=each.serial)
     server.requests.clear()
 
-    assert apply(own.client(), given(*nodes), NEVER).in_step
+    assert apply(own.client(), report_nodes(*nodes), NEVER).in_step
 
     assert len(server.requests) < 50
     assert max(len(request.body) for request in server.writes if request.method == "POST") == 50
@@ -278,12 +280,12 @@ def test_requests_are_few(server: Server, own: House) -> None:
 @pytest.mark.parametrize("names_only", [True, False])
 def test_hostile_names_end_up_as_names(house: House, names_only: bool) -> None:
     """Quotes, tags, control characters, 2000 letters: cut and cleaned, in step the second time."""
-    made = desired(hostile(scanned(H100), names_only))
+    made = build_desired(hostile(scan_machine(H100), names_only))
     hostile_node = changed(made, name=f"evil-{house.mark}", serial=f"evil-{house.mark}")
     device = house.device("evil", serial=hostile_node.serial)
 
-    done = apply(house.client(), given(hostile_node), NEVER, wait=lambda _: None)
-    again = apply(house.client(), given(hostile_node), NEVER, wait=lambda _: None)
+    done = apply(house.client(), report_nodes(hostile_node), NEVER, wait=lambda _: None)
+    again = apply(house.client(), report_nodes(hostile_node), NEVER, wait=lambda _: None)
 
     assert ([], []) == ([(each.change.kind, each.why) for each in done.failed], again.done)
     assert hostile_node.modules

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent.netbox.access import Access
-from agent.netbox.trouble import BadAccess, Forbidden, Rejected, Unsure
+from agent.netbox.api import NetBoxAccess, NetBoxError, OutcomeUnknown, RequestForbidden, RequestRejected
 from tests.agent.netbox.conftest import NONE, House
 from tests.agent.netbox.server import TOKEN, Reply, Request, Server
 
@@ -24,7 +23,7 @@ def netbox(url: str, timeout: float = 60.0, ca: str | None = None, token: str = 
     pytest.importorskip("pynetbox", reason=NONE)
     from agent.netbox.client import NetBox
 
-    return NetBox(Access(url, token, ca, timeout), backoff_seconds=0.001)
+    return NetBox(NetBoxAccess(url, token, ca, timeout), backoff_seconds=0.001)
 
 
 def test_a_list_is_whole_however_small_its_pages_are(server: Server, own: House) -> None:
@@ -53,7 +52,7 @@ def test_a_server_that_stays_busy_is_given_up(server: Server) -> None:
     """After six tries, with its own words."""
     server.trick(DEVICES, *[Reply(503, {"detail": "maintenance"})] * 100)
 
-    with pytest.raises(BadAccess, match=r"GET devices: 503 .*maintenance"):
+    with pytest.raises(NetBoxError, match=r"GET devices: 503 .*maintenance"):
         netbox(server.url).read("device")
     assert 6 == len(server.requests)
 
@@ -88,7 +87,7 @@ def test_making_is_never_tried_again_where_it_may_have_been_done(
     device = own.device("gpu01")
     server.trick(BAYS, reply._replace(after=after))
 
-    with pytest.raises(Unsure):
+    with pytest.raises(OutcomeUnknown):
         netbox(server.url).create("module bay", [{"device": device, "name": "a"}])
     assert after == bool(server.store.rows("dcim/module-bays"))
     assert 1 == sum(request.told == BAYS for request in server.requests)
@@ -112,11 +111,11 @@ def test_a_refusal_says_which_object_and_why(server: Server, own: House) -> None
     """NetBox answers a list of errors, one an object."""
     device = own.device("gpu01")
 
-    with pytest.raises(Rejected) as told:
+    with pytest.raises(RequestRejected) as told:
         netbox(server.url).create("interface", [{"device": device, "name": "a", "type": at} for at in ("other", "no")])
-    assert ("", "type: no is not a valid choice.") == told.value.each
+    assert ("", "type: no is not a valid choice.") == told.value.by_object
 
-    with pytest.raises(Rejected, match="slug: Enter a valid"):
+    with pytest.raises(RequestRejected, match="slug: Enter a valid"):
         netbox(server.url).create("manufacturer", [{"name": "a", "slug": "not good"}])
 
 
@@ -125,15 +124,15 @@ def test_an_exception_in_netbox_is_a_refusal_and_was_rolled_back(server: Server,
     server.trick(BAYS, Reply(500, EXCEPTION))
     server.trick("PATCH dcim/module-bays", Reply(500, EXCEPTION))
 
-    with pytest.raises(Rejected, match=r"500 .*: duplicate key$"):
+    with pytest.raises(RequestRejected, match=r"500 .*: duplicate key$"):
         netbox(server.url).create("module bay", [{"device": own.device("gpu01"), "name": "a"}])
-    with pytest.raises(Rejected, match="duplicate key"):
+    with pytest.raises(RequestRejected, match="duplicate key"):
         netbox(server.url).update("module bay", [{"id": 1}])
 
 
 def test_altering_what_is_gone_is_a_refusal(server: Server) -> None:
     """NetBox passes over it and says 200."""
-    with pytest.raises(Rejected, match="1 of 1 are no longer there"):
+    with pytest.raises(RequestRejected, match="1 of 1 are no longer there"):
         netbox(server.url).update("device", [{"id": 99, "serial": "x"}])
 
 
@@ -141,15 +140,15 @@ def test_a_token_that_may_not_is_told_apart_from_one_that_is_wrong(server: Serve
     """403 both, and 401 by other servers."""
     server.denied.add("POST extras/tags")
 
-    with pytest.raises(Forbidden, match="You do not have permission"):
+    with pytest.raises(RequestForbidden, match="You do not have permission"):
         netbox(server.url).create("tag", [{"name": "a", "slug": "a"}])
-    with pytest.raises(BadAccess, match=r"does not let this token read devices: 403 .*Invalid v2 token"):
+    with pytest.raises(NetBoxError, match=r"does not let this token read devices: 403 .*Invalid v2 token"):
         netbox(server.url, token="nbt_other.token").read("device")
 
 
 def test_tokens_of_old_go_by_their_own_word(server: Server) -> None:
     """NetBox before 4.5: "Token", since then "Bearer"."""
-    with pytest.raises(BadAccess):
+    with pytest.raises(NetBoxError):
         netbox(server.url, token="0123456789abcdef").read("device")
 
     assert "Token 0123456789abcdef" == server.requests[-1].headers["authorization"]
@@ -170,7 +169,7 @@ def test_a_version_is_read_and_an_old_one_is_refused(server: Server) -> None:
     assert "4.6" == netbox(server.url).connect()
     server.version = "4.2"
 
-    with pytest.raises(BadAccess, match=r"is NetBox 4\.2; 4\.3 or later is needed"):
+    with pytest.raises(NetBoxError, match=r"is NetBox 4\.2; 4\.3 or later is needed"):
         netbox(server.url).connect()
 
 
@@ -187,7 +186,7 @@ def test_what_is_no_netbox_is_told(server: Server, trick: Reply, said: str) -> N
     """In one line."""
     server.trick(DEVICES, *[trick] * 9)
 
-    with pytest.raises(BadAccess, match=said) as told:
+    with pytest.raises(NetBoxError, match=said) as told:
         netbox(server.url).read("device")
     assert "\n" not in str(told.value)
 
@@ -197,7 +196,7 @@ def test_a_redirected_request_is_not_followed_anywhere(server: Server) -> None:
     other = Server()
     server.trick("POST extras/tags", Reply(302, None, {"Location": f"{other.url}/api/extras/tags/"}))
     try:
-        with pytest.raises(BadAccess, match="sends us elsewhere"):
+        with pytest.raises(NetBoxError, match="sends us elsewhere"):
             netbox(server.url).create("tag", [{"name": "a", "slug": "a"}])
         assert [] == other.requests
     finally:
@@ -228,14 +227,14 @@ def test_nobody_there_and_nobody_answering(server: Server) -> None:
     free = socket.create_server(("127.0.0.1", 0))
     port = free.getsockname()[1]
     free.close()
-    with pytest.raises(BadAccess, match=f"127.0.0.1:{port}: Connection refused"):
+    with pytest.raises(NetBoxError, match=f"127.0.0.1:{port}: Connection refused"):
         netbox(f"http://127.0.0.1:{port}").read("device")
-    with pytest.raises(BadAccess, match="Connection refused"):  # never left: no need to look
+    with pytest.raises(NetBoxError, match="Connection refused"):  # never left: no need to look
         netbox(f"http://127.0.0.1:{port}").create("tag", [{"name": "a", "slug": "a"}])
 
-    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(BadAccess, match="no answer in time"):
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(NetBoxError, match="no answer in time"):
         netbox(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.1).read("device")
-    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(Unsure, match="no answer in time"):
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(OutcomeUnknown, match="no answer in time"):
         netbox(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.1).create("tag", [{}])
 
 
@@ -243,13 +242,13 @@ def test_certificates_are_verified(tls: Callable[[str], tuple[str, str]], monkey
     """By the authority that is named, whatever the environment names."""
     address, authority = tls("127.0.0.1")
 
-    with pytest.raises(BadAccess, match="its certificate is not believed"):
+    with pytest.raises(NetBoxError, match="its certificate is not believed"):
         netbox(address).connect()
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/nonexistent")
     assert "4.6" == netbox(address, ca=authority).connect()
 
     other, authority = tls("other.example")
-    with pytest.raises(BadAccess, match="its certificate is not believed"):
+    with pytest.raises(NetBoxError, match="its certificate is not believed"):
         netbox(other, ca=authority).connect()
 
 
@@ -258,6 +257,6 @@ def test_the_token_stands_in_no_message(server: Server) -> None:
     client = netbox(server.url)
     server.trick(DEVICES, *[Reply(403, {"detail": "no"})] * 3)
 
-    with pytest.raises(BadAccess) as told:
+    with pytest.raises(NetBoxError) as told:
         client.read("device")
-    assert TOKEN not in str(told.value) + repr(Access(server.url, TOKEN)) + str(Access(server.url, TOKEN))
+    assert TOKEN not in str(told.value) + repr(NetBoxAccess(server.url, TOKEN)) + str(NetBoxAccess(server.url, TOKEN))

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from agent.netbox import of_devices, of_modules
-from agent.netbox.changes import Differences, Ref
-from agent.netbox.current import Bay, Cable, CustomField, Linked, ModuleType, Nested, Shared
-from agent.netbox.of_modules import Of
+from agent.netbox import diff_devices, diff_modules
+from agent.netbox.changes import DiffResult, ObjectRef
+from agent.netbox.diff_modules import DeviceDiff
+from agent.netbox.state import CableRef, CustomField, ModuleBay, ModuleType, NestedRow, NetBoxCable, SharedState
 from agent.outputs.inventory import objects
-from tests.agent.netbox.has import DEVICE, GUESS, H100, NAMED, OURS, bay, interface, module, of, short
 from tests.agent.netbox.nodes import ETHERNET, GPUS, changed, gpu, nic, node
+from tests.agent.netbox.state import DEVICE, GUESS, H100, NAMED, OURS, bay, interface, make_diff, module, short
 
 
-def modules_of(what: Of) -> Differences:
+def modules_of(what: DeviceDiff) -> DiffResult:
     """What is to be done about modules."""
-    return of_modules.differences(what, of_modules.pairs(what))
+    return diff_modules.diff_modules(what, diff_modules.pair_modules(what))
 
 
-def gpus(*modules: objects.Module) -> objects.Desired:
+def gpus(*modules: objects.InventoryModule) -> objects.DesiredNode:
     """A node with these modules and no ports."""
     return changed(node(None), modules=list(modules), interfaces=[])
 
@@ -26,13 +26,15 @@ def test_gpus_of_one_board_share_its_serial_number_and_are_told_by_uuid() -> Non
     board = [gpu(GPUS[0], "1", serial="B"), gpu(GPUS[1], "2", serial="B")]
     has = [module(at, at, "B", description=each.description) for at, each in enumerate(board, start=1)]
 
-    assert [] == modules_of(of(gpus(*board), bays=[bay(1, GPUS[0]), bay(2, GPUS[1])], modules=has)).changes
+    assert [] == modules_of(make_diff(gpus(*board), bays=[bay(1, GPUS[0]), bay(2, GPUS[1])], modules=has)).changes
 
 
 def test_a_gpu_without_a_serial_number_is_known_by_its_uuid_where_it_moves() -> None:
     """GeForce has none."""
     made = gpu(GPUS[1], "1", serial=None)
-    found = modules_of(of(gpus(made), bays=[bay(1, GPUS[0])], modules=[module(1, 1, description=made.description)]))
+    found = modules_of(
+        make_diff(gpus(made), bays=[bay(1, GPUS[0])], modules=[module(1, 1, description=made.description)])
+    )
 
     assert [f"create module bay {GPUS[1]}", f"update module {GPUS[1]} {{'bay': '{GPUS[1]}'}}"] == short(found.changes)
 
@@ -42,40 +44,43 @@ def test_what_a_run_without_root_cannot_say_is_not_taken_away() -> None:
     blind = gpu(GPUS[0], "1", serial=None, description=None, model="H100 SXM5 80GB", certain=False)
     has = module(1, 1, "1650421", description="GPU-x")
 
-    assert [] == modules_of(of(gpus(blind), types=(H100, GUESS), bays=[bay(1, GPUS[0])], modules=[has])).changes
+    assert [] == modules_of(make_diff(gpus(blind), types=(H100, GUESS), bays=[bay(1, GPUS[0])], modules=[has])).changes
 
 
 def test_a_guessed_model_becomes_the_true_one() -> None:
     """As soon as a driver tells it."""
     has = module(
-        1, 1, "1650421", description=gpu("", "1").description, module_type=Nested(id=6, model="H100 SXM5 80GB")
+        1, 1, "1650421", description=gpu("", "1").description, module_type=NestedRow(id=6, model="H100 SXM5 80GB")
     )
 
-    found = modules_of(of(gpus(gpu(GPUS[0], "1")), types=(H100, GUESS), bays=[bay(1, GPUS[0])], modules=[has]))
+    found = modules_of(make_diff(gpus(gpu(GPUS[0], "1")), types=(H100, GUESS), bays=[bay(1, GPUS[0])], modules=[has]))
     assert [f"update module {GPUS[0]} {{'model': 'NVIDIA H100 80GB HBM3'}}"] == short(found.changes)
 
 
 def test_a_type_that_people_made_stays_and_is_found_by_its_part_number() -> None:
     """Ours is not better."""
-    has = module(1, 1, "1650421", description=gpu("", "1").description, module_type=Nested(id=8, model="HGX H100"))
+    has = module(1, 1, "1650421", description=gpu("", "1").description, module_type=NestedRow(id=8, model="HGX H100"))
 
-    assert [] == modules_of(of(gpus(gpu(GPUS[0], "1")), types=(NAMED,), bays=[bay(1, GPUS[0])], modules=[has])).changes
-    new = modules_of(of(gpus(gpu(GPUS[0], "1")), types=(NAMED,))).changes
+    assert (
+        []
+        == modules_of(make_diff(gpus(gpu(GPUS[0], "1")), types=(NAMED,), bays=[bay(1, GPUS[0])], modules=[has])).changes
+    )
+    new = modules_of(make_diff(gpus(gpu(GPUS[0], "1")), types=(NAMED,))).changes
     assert 8 == new[1].body["module_type"]
-    foreign = ModuleType(id=9, manufacturer=Nested(id=2, name="PNY"), model="H100 80GB HBM3")
-    made = modules_of(of(gpus(gpu(GPUS[0], "1")), types=(foreign,))).changes
-    assert Ref("module type", "", "NVIDIA H100 80GB HBM3") == made[1].body["module_type"]
+    foreign = ModuleType(id=9, manufacturer=NestedRow(id=2, name="PNY"), model="H100 80GB HBM3")
+    made = modules_of(make_diff(gpus(gpu(GPUS[0], "1")), types=(foreign,))).changes
+    assert ObjectRef("module type", "", "NVIDIA H100 80GB HBM3") == made[1].body["module_type"]
 
 
 def test_a_module_with_an_asset_tag_is_a_thing_that_somebody_counts() -> None:
     """It does not become another one: a person has to say where it went."""
     has = module(1, 1, "1650421", asset_tag="A-77")
-    found = modules_of(of(gpus(gpu(GPUS[0], "9")), bays=[bay(1, GPUS[0])], modules=[has]))
+    found = modules_of(make_diff(gpus(gpu(GPUS[0], "9")), bays=[bay(1, GPUS[0])], modules=[has]))
 
     assert ([], [True]) == (found.changes, [note.conflict for note in found.notes])
     assert "asset tag A-77 and the serial number 1650421 in NetBox, and the node has 1650429" in found.notes[0].text
     same = module(1, 1, "1650429", asset_tag="A-77", description=gpu("", "9").description)
-    assert ([], []) == modules_of(of(gpus(gpu(GPUS[0], "9")), bays=[bay(1, GPUS[0])], modules=[same]))
+    assert ([], []) == modules_of(make_diff(gpus(gpu(GPUS[0], "9")), bays=[bay(1, GPUS[0])], modules=[same]))
 
 
 def test_a_device_serial_number_does_not_replace_one_from_a_label() -> None:
@@ -84,18 +89,18 @@ def test_a_device_serial_number_does_not_replace_one_from_a_label() -> None:
     theirs = module(1, 1, "MT2245X01234", ours=False)
     nobody = module(1, 1, "", ours=False)
 
-    assert [] == modules_of(of(gpus(card), bays=[bay(1, ETHERNET)], modules=[theirs])).changes
-    filled = modules_of(of(gpus(card), bays=[bay(1, ETHERNET)], modules=[nobody])).changes
+    assert [] == modules_of(make_diff(gpus(card), bays=[bay(1, ETHERNET)], modules=[theirs])).changes
+    filled = modules_of(make_diff(gpus(card), bays=[bay(1, ETHERNET)], modules=[nobody])).changes
     assert [f"update module {ETHERNET} {{'serial': '{card.serial}'}}"] == short(filled)
 
 
 def test_two_bays_of_one_name_are_one() -> None:
     """NetBox lets them be; the one that holds the module counts, and pruning takes the other."""
     bays = [bay(1, GPUS[0]), bay(2, GPUS[0])]
-    bays[1] = Bay(id=2, device=DEVICE, name=GPUS[0], tags=OURS, installed_module=Nested(id=1))
+    bays[1] = ModuleBay(id=2, device=DEVICE, name=GPUS[0], tags=OURS, installed_module=NestedRow(id=1))
     has = module(1, 2, "1650421", description=gpu("", "1").description)
 
-    found = modules_of(of(gpus(gpu(GPUS[0], "1")), prune=True, bays=bays, modules=[has]))
+    found = modules_of(make_diff(gpus(gpu(GPUS[0], "1")), prune=True, bays=bays, modules=[has]))
     assert [("delete", "module bay", 1)] == [(c.action, c.kind, c.id) for c in found.changes]
 
 
@@ -105,10 +110,10 @@ def test_a_place_that_another_module_holds_is_told_and_not_forced() -> None:
     bays = [bay(1, GPUS[0]), bay(2, GPUS[1])]
     has = [module(1, 1, "1650421", description=gpu("", "1").description), module(2, 2, "1650422", description="GPU-2")]
 
-    kept = modules_of(of(moved, bays=bays, modules=has))
+    kept = modules_of(make_diff(moved, bays=bays, modules=has))
     assert ([], [True, False]) == (short(kept.changes), [note.conflict for note in kept.notes])
 
-    pruned = modules_of(of(moved, prune=True, bays=bays, modules=has))
+    pruned = modules_of(make_diff(moved, prune=True, bays=bays, modules=has))
     assert [
         f"create module {GPUS[0]}",
         f"delete module {GPUS[1]}",
@@ -118,19 +123,19 @@ def test_a_place_that_another_module_holds_is_told_and_not_forced() -> None:
 
 def test_a_run_that_was_interrupted_while_two_changed_places_is_finished() -> None:
     """One of them still stands aside."""
-    bays = [bay(1, GPUS[0]), bay(2, GPUS[1]), bay(9, of_modules.PARKING)]
+    bays = [bay(1, GPUS[0]), bay(2, GPUS[1]), bay(9, diff_modules.TEMPORARY_BAY)]
     has = [module(at, where, f"165042{at}", description=gpu("", str(at)).description) for at, where in ((1, 9), (2, 2))]
 
-    found = modules_of(of(gpus(gpu(GPUS[0], "2"), gpu(GPUS[1], "1")), bays=bays, modules=has))
+    found = modules_of(make_diff(gpus(gpu(GPUS[0], "2"), gpu(GPUS[1], "1")), bays=bays, modules=has))
     assert [(GPUS[0], 0), (GPUS[1], 1)] == [(change.after["bay"], change.step) for change in found.changes]
 
 
 def test_pruning_spares_a_module_that_others_use() -> None:
     """An interface of theirs in it, or a cable of theirs at it, would go with it."""
     gone = module(3, 1)
-    for wire in (interface(1, "a", ours=False), interface(1, "a", cable=Linked(4))):
-        has = {"bays": [bay(1, "NIC x")], "modules": [gone], "interfaces": [wire], "cables": {4: Cable(id=4)}}
-        found = modules_of(of(gpus(), prune=True, **has))
+    for wire in (interface(1, "a", ours=False), interface(1, "a", cable=CableRef(4))):
+        has = {"bays": [bay(1, "NIC x")], "modules": [gone], "interfaces": [wire], "cables": {4: NetBoxCable(id=4)}}
+        found = modules_of(make_diff(gpus(), prune=True, **has))
         assert ([], 1) == (found.changes, len(found.notes))
         assert "so it stays" in found.notes[0].text
 
@@ -141,14 +146,14 @@ def test_a_bay_that_goes_is_not_mistaken_for_the_module_of_its_number() -> None:
     bays = [bay(1, GPUS[0]), bay(5, GPUS[1]), bay(2, "GPU gone")]
     has = [module(1, 1, "1650421", description=gpu("", "1").description), module(2, 5, "1650422", ours=False)]
 
-    found = modules_of(of(moved, prune=True, bays=bays, modules=has))
+    found = modules_of(make_diff(moved, prune=True, bays=bays, modules=has))
     assert (["delete module bay GPU gone"], [True]) == (short(found.changes), [note.conflict for note in found.notes])
 
 
 def test_fields_that_exist_for_other_objects_are_widened() -> None:
     """And not made a second time."""
     fields = [CustomField(id=1, name="fabricscope_verdict", object_types=["dcim.rack"])]
-    found = of_devices.of_shared([], Shared(custom_fields=fields, tags=OURS), []).changes
+    found = diff_devices.diff_shared([], SharedState(custom_fields=fields, tags=OURS), []).changes
 
     assert [
         "update custom field fabricscope_verdict {'of': 'devices'}",
@@ -159,10 +164,10 @@ def test_fields_that_exist_for_other_objects_are_widened() -> None:
 
 def test_a_maker_is_found_by_its_slug_too() -> None:
     """NetBox takes neither a name nor a slug twice."""
-    makers = [Nested(id=3, name="NVIDIA Corporation", slug="nvidia")]
-    what = of(gpus(gpu(GPUS[0], "1")), types=())
+    makers = [NestedRow(id=3, name="NVIDIA Corporation", slug="nvidia")]
+    what = make_diff(gpus(gpu(GPUS[0], "1")), types=())
     wanted = modules_of(what).changes
 
-    found = of_devices.of_shared([what.node], Shared(tags=OURS, manufacturers=makers), wanted).changes
+    found = diff_devices.diff_shared([what.node], SharedState(tags=OURS, manufacturers=makers), wanted).changes
     assert 3 == next(change for change in found if change.kind == "module type").body["manufacturer"]
     assert "manufacturer" not in {change.kind for change in found}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from agent.netbox.current import Device, Nested
-from agent.netbox.matching import Given, Match, matched
-from agent.outputs.inventory.objects import Desired
+from agent.netbox.matching import NodeMatch, ReportedNode, match_nodes
+from agent.netbox.state import Device, NestedRow
+from agent.outputs.inventory.objects import DesiredNode
 
 
-def node(name: str | None, serial: str | None, machine: str | None = None, at: str | None = None) -> Desired:
+def node(name: str | None, serial: str | None, machine: str | None = None, at: str | None = None) -> DesiredNode:
     """A node of which nothing else matters."""
-    return Desired(
+    return DesiredNode(
         name=name,
         serial=serial,
         machine_id=machine,
@@ -24,12 +24,14 @@ def node(name: str | None, serial: str | None, machine: str | None = None, at: s
 
 def device(number: int, name: str | None, serial: str = "", site: str = "one") -> Device:
     """A device of NetBox."""
-    return Device(id=number, name=name, serial=serial, site=Nested(id=1, name=site))
+    return Device(id=number, name=name, serial=serial, site=NestedRow(id=1, name=site))
 
 
-def match(devices: list[Device], *nodes: Desired, create: bool = False) -> list[Match]:
+def match(devices: list[Device], *nodes: DesiredNode, create: bool = False) -> list[NodeMatch]:
     """The matches of nodes from a.json, b.json, .."""
-    return matched([Given(each, f"{letter}.json") for each, letter in zip(nodes, "abc", strict=False)], devices, create)
+    return match_nodes(
+        [ReportedNode(each, f"{letter}.json") for each, letter in zip(nodes, "abc", strict=False)], devices, create
+    )
 
 
 def test_the_serial_number_comes_first() -> None:
@@ -68,7 +70,7 @@ def test_the_name_will_do_where_no_serial_number_speaks_against_it(name: str) ->
         ),
     ],
 )
-def test_a_doubt_is_a_line(devices: list[Device], one: Desired, said: str) -> None:
+def test_a_doubt_is_a_line(devices: list[Device], one: DesiredNode, said: str) -> None:
     """And no device."""
     found = match(devices, one)[0]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.netbox.moves import ordered
+from agent.netbox.changes import order_moves
 
 
 @given(st.permutations(range(6)), st.sets(st.integers(0, 5)), st.sets(st.integers(6, 9)))
@@ -17,7 +17,7 @@ def test_any_reordering_can_be_done_step_by_step(order: list[int], moving: set[i
     if len(set(targets.values())) < len(targets):
         return
 
-    moves = ordered(places, targets, "aside")
+    moves = order_moves(places, targets, "aside")
 
     where = dict(places)
     for who, to in moves.steps:
@@ -36,5 +36,5 @@ def test_any_reordering_can_be_done_step_by_step(order: list[int], moving: set[i
 
 def test_nobody_moves_without_need() -> None:
     """Who is where it belongs takes no step."""
-    assert ([], []) == ordered({1: "a", 2: "b"}, {1: "a"}, "x")
-    assert ([(1, "c")], []) == ordered({1: "a", 2: "b"}, {1: "c", 2: "b"}, "x")
+    assert ([], []) == order_moves({1: "a", 2: "b"}, {1: "a"}, "x")
+    assert ([(1, "c")], []) == order_moves({1: "a", 2: "b"}, {1: "c", 2: "b"}, "x")

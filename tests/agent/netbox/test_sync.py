@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent.netbox.changes import Change
-from agent.netbox.run import Applied, Place, Wish, apply, plan
-from agent.outputs.inventory.objects import Desired
+from agent.netbox.changes import NetBoxChange
+from agent.netbox.run import ApplyOptions, ApplyResult, DevicePlacement, apply, plan
+from agent.outputs.inventory.objects import DesiredNode
 from tests.agent.netbox.conftest import House
 from tests.agent.netbox.nodes import (
     ETHERNET,
@@ -15,25 +15,25 @@ from tests.agent.netbox.nodes import (
     SWITCH,
     changed,
     finding,
-    given,
     gpu,
     linked,
     node,
     port,
+    report_nodes,
 )
 
 
-def applied(house: House, *nodes: Desired, **wish: Any) -> Applied:
+def applied(house: House, *nodes: DesiredNode, **wish: Any) -> ApplyResult:
     """Apply, and hold that a second time changes nothing, and a plan says so."""
-    done = apply(house.client(), given(*nodes), Wish(**wish), wait=lambda _: None)
-    again = apply(house.client(), given(*nodes), Wish(**wish), wait=lambda _: None)
+    done = apply(house.client(), report_nodes(*nodes), ApplyOptions(**wish), wait=lambda _: None)
+    again = apply(house.client(), report_nodes(*nodes), ApplyOptions(**wish), wait=lambda _: None)
     assert [] == told(again.done)
-    assert [] == told(plan(house.client(), given(*nodes), Wish(**wish)).changes)
+    assert [] == told(plan(house.client(), report_nodes(*nodes), ApplyOptions(**wish)).changes)
     assert [] == again.failed
     return done
 
 
-def told(changes: list[Change]) -> list[str]:
+def told(changes: list[NetBoxChange]) -> list[str]:
     """Changes in short."""
     return [f"{change.action} {change.kind} {change.name}" for change in changes]
 
@@ -271,7 +271,7 @@ def test_pruning_an_interface_takes_its_cable_along(house: House) -> None:
 
 def test_a_device_that_netbox_lacks_is_an_error_or_is_made(house: House) -> None:
     """With site, role and type; what the type brings along is found, and not made twice."""
-    place = Place(f"lab-{house.mark}", f"node-{house.mark}", f"maker-{house.mark}/xe-{house.mark}")
+    place = DevicePlacement(f"lab-{house.mark}", f"node-{house.mark}", f"maker-{house.mark}/xe-{house.mark}")
 
     missing = applied(house, node(house))
     assert not missing.in_step

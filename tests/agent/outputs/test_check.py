@@ -9,7 +9,7 @@ from agent.model.finding import Check, Finding, Summary, UnknownSubject
 from agent.model.node import Node
 from agent.model.report import Generator, Report, Source
 from agent.model.topology import Topology
-from agent.outputs.check import NPD_LIMIT, nagios, npd, slurm_prolog
+from agent.outputs.check import NPD_LIMIT, format_nagios, format_npd, format_slurm_prolog
 
 
 def finding(severity: str, summary: str = "PCIe x8, capable of x16") -> Finding:
@@ -64,7 +64,7 @@ def test_a_monitoring_plugin_has_four_states(
     severities: tuple[str, ...], verdict: str | None, code: int, word: str
 ) -> None:
     """0 ok, 1 warning, 2 error or critical, 3 unknown; the first line says it, then a line a finding."""
-    answer = nagios(report(*severities, verdict=verdict))
+    answer = format_nagios(report(*severities, verdict=verdict))
 
     assert code == answer.code
     assert answer.text.startswith(f"FABRICSCOPE {word} - ")
@@ -73,14 +73,14 @@ def test_a_monitoring_plugin_has_four_states(
 
 def test_the_first_line_carries_performance_data() -> None:
     """label=value;warn;crit;min after the bar."""
-    first = nagios(report("error", "warning")).text.splitlines()[0]
+    first = format_nagios(report("error", "warning")).text.splitlines()[0]
 
     assert first.endswith("| critical=0;;;0 error=1;;;0 warning=1;;;0 info=0;;;0")
 
 
 def test_what_lies_below_the_floor_does_not_fail() -> None:
     """--fail-on error: a warning is told and exits 0."""
-    answer = nagios(report("warning"), fail_on="error")
+    answer = format_nagios(report("warning"), fail_on="error")
 
     assert answer.code == 0
     assert "WARNING pcie-width-downgraded GPU3" in answer.text
@@ -88,35 +88,35 @@ def test_what_lies_below_the_floor_does_not_fail() -> None:
 
 def test_a_stale_report_is_unknown_everywhere_but_in_a_prolog() -> None:
     """Nothing is said of the node; a prolog must not drain it for that."""
-    assert nagios(report("critical"), stale="the report is 90 s old, more than 60 s").code == 3
-    assert npd(report("critical"), stale="old").code == 2
-    assert slurm_prolog(report("critical"), stale="old").code == 0
+    assert format_nagios(report("critical"), stale="the report is 90 s old, more than 60 s").code == 3
+    assert format_npd(report("critical"), stale="old").code == 2
+    assert format_slurm_prolog(report("critical"), stale="old").code == 0
 
 
 def test_node_problem_detector_gets_one_short_line() -> None:
     """At most 80 characters, and 0, 1 or 2."""
-    made = report("error")
-    long = msgspec.structs.replace(made, findings=[finding("error", "x" * 200)])
-    answer = npd(long)
+    changed = report("error")
+    long = msgspec.structs.replace(changed, findings=[finding("error", "x" * 200)])
+    answer = format_npd(long)
 
     assert answer.code == 1
     assert len(answer.text) == NPD_LIMIT + 1
-    assert npd(report(verdict="unknown")).code == 2
-    assert npd(report()).code == 0
+    assert format_npd(report(verdict="unknown")).code == 2
+    assert format_npd(report()).code == 0
 
 
 def test_a_prolog_fails_on_critical_only_unless_told() -> None:
     """Any exit but 0 drains the node and holds the job."""
-    assert slurm_prolog(report("critical")).code == 1
-    assert slurm_prolog(report("error")).code == 0
-    assert slurm_prolog(report("error"), fail_on="error").code == 1
-    assert slurm_prolog(report(verdict="unknown")).code == 0
+    assert format_slurm_prolog(report("critical")).code == 1
+    assert format_slurm_prolog(report("error")).code == 0
+    assert format_slurm_prolog(report("error"), fail_on="error").code == 1
+    assert format_slurm_prolog(report(verdict="unknown")).code == 0
 
 
 def test_hostile_text_reaches_no_terminal() -> None:
     """Escape sequences and line breaks in a summary are made harmless."""
     hostile = msgspec.structs.replace(report("error"), findings=[finding("error", "\x1b[2J\nOK")])
-    text = nagios(hostile).text
+    text = format_nagios(hostile).text
 
     assert "\x1b" not in text
     assert len(text.splitlines()) == 2
@@ -124,5 +124,15 @@ def test_hostile_text_reaches_no_terminal() -> None:
 
 def test_a_finding_that_does_not_count_is_not_called_nothing() -> None:
     """A prolog that drains on critical only still says that there is an error."""
-    assert ("1 of 1 rules judged, 1 error, below --fail-on\n", 0) == slurm_prolog(report("error"))
-    assert ("1 of 1 rules judged, nothing wrong\n", 0) == slurm_prolog(report("info"))
+    assert ("1 error, below --fail-on; 1 check ran\n", 0) == format_slurm_prolog(report("error"))
+    assert ("no problems found; 1 check ran\n", 0) == format_slurm_prolog(report("info"))
+
+
+def test_a_host_without_devices_exits_as_ok_with_a_word_of_its_own() -> None:
+    """Nothing was checked, so it is not called ok."""
+    text, code = format_nagios(report(verdict="nothing_to_check"))
+
+    assert code == 0
+    assert text.startswith("FABRICSCOPE NOTHING TO CHECK - no GPU, other accelerator or RDMA NIC on this host | ")
+    assert format_npd(report(verdict="nothing_to_check")).code == 0
+    assert format_slurm_prolog(report(verdict="nothing_to_check")).code == 0

@@ -13,7 +13,7 @@ from agent.model.node import Platform
 from agent.model.profile import BadProfile
 from agent.platforms.profiles import choose_profile, learn_profile, list_profiles, load_profile, profile_to_toml
 from agent.toml_file import LIMIT_BYTES
-from tests.machines import HOSTS, scanned
+from tests.machines import HOSTS, scan_machine
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -35,13 +35,13 @@ def test_a_built_in_profile_is_whole(name: str) -> None:
         if key not in ("name", "title", "gpu_devices", "devices") and value is not None:
             assert value.source, key
             assert value.confidence in ("high", "medium", "low"), key
-    assert all(len(each) == 9 and each[4] == ":" for each in profile.gpu_devices)
+    assert all(len(gpu_device) == 9 and gpu_device[4] == ":" for gpu_device in profile.gpu_devices)
 
 
 @pytest.mark.parametrize("shape", HOSTS)
 def test_a_node_fits_the_profile_that_was_learnt_from_it(shape: str, tmp_path: Path) -> None:
     """As TOML and back; nothing is found, and the report says what it was judged with."""
-    report = scanned(shape)
+    report = scan_machine(shape)
     if not report.topology.gpus and not report.topology.nics:
         return
     place = tmp_path / "site.toml"
@@ -57,8 +57,8 @@ def test_a_node_fits_the_profile_that_was_learnt_from_it(shape: str, tmp_path: P
 def test_a_sibling_that_lost_a_gpu_is_found_by_the_learnt_profile(tmp_path: Path) -> None:
     """On the bus nothing is wrong with the other seven."""
     place = tmp_path / "site.toml"
-    place.write_text(profile_to_toml(learn_profile(scanned(H100), "site")))
-    whole = scanned(H100)
+    place.write_text(profile_to_toml(learn_profile(scan_machine(H100), "site")))
+    whole = scan_machine(H100)
     import msgspec
 
     lost = whole.topology.gpus[3].pci
@@ -70,10 +70,10 @@ def test_a_sibling_that_lost_a_gpu_is_found_by_the_learnt_profile(tmp_path: Path
             gpus=[g for g in whole.topology.gpus if g.pci != lost],
         ),
     )
-    found = [f for f in evaluate_report(fewer, Configuration(), str(place)).findings if f.rule == "device-count-low"]
+    findings = [f for f in evaluate_report(fewer, Configuration(), str(place)).findings if f.rule == "device-count-low"]
 
-    assert ["critical"] == [finding.severity for finding in found]
-    assert str(lost) in found[0].summary
+    assert ["critical"] == [finding.severity for finding in findings]
+    assert str(lost) in findings[0].summary
     assert "device-count-low" not in {f.rule for f in evaluate_report(fewer, Configuration(), "none").findings}
 
 
@@ -91,7 +91,7 @@ def test_what_is_chosen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (b"name = 1\n", "Expected `str`"),
         (b"nonsense = 1\n", "site.toml"),
@@ -101,12 +101,12 @@ def test_what_is_chosen() -> None:
         (b"#" * (LIMIT_BYTES + 1), "larger than"),
     ],
 )
-def test_a_bad_file_is_refused_in_one_line(text: bytes, told: str, tmp_path: Path) -> None:
+def test_a_bad_file_is_refused_in_one_line(text: bytes, message: str, tmp_path: Path) -> None:
     """It names the file and what is wrong."""
     place = tmp_path / "site.toml"
     place.write_bytes(text)
 
-    with pytest.raises(BadProfile, match=told) as why:
+    with pytest.raises(BadProfile, match=message) as why:
         choose_profile(str(place), Platform())
     assert "\n" not in str(why.value)
     with pytest.raises(BadProfile, match="directory"):

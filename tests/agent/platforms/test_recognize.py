@@ -35,9 +35,9 @@ def functions(
 )
 def test_product_names_of_nvidia(product: str, profile: str | None, confidence: str) -> None:
     """A name that no dump confirms is likely at most; another vendor's name says nothing."""
-    found = recognize_platform(Node(vendor="NVIDIA", product=product), [])
+    platform = recognize_platform(Node(vendor="NVIDIA", product=product), [])
 
-    assert (profile, confidence) == (found.profile, found.confidence)
+    assert (profile, confidence) == (platform.profile, platform.confidence)
     assert recognize_platform(Node(vendor="Supermicro", product=product), []).profile is None
 
 
@@ -70,28 +70,28 @@ def test_product_names_of_nvidia(product: str, profile: str | None, confidence: 
 )
 def test_devices_are_a_fingerprint(rows: list[PciFunction], arch: str | None, profile: str | None) -> None:
     """Counts, switches and architecture must fit; a fingerprint is never exact."""
-    found = recognize_platform(Node(vendor="Supermicro", arch=arch), rows)
+    platform = recognize_platform(Node(vendor="Supermicro", arch=arch), rows)
 
-    assert (profile, "likely" if profile else "none") == (found.profile, found.confidence)
-    assert bool(rows) == bool(found.evidence)
+    assert (profile, "likely" if profile else "none") == (platform.profile, platform.confidence)
+    assert bool(rows) == bool(platform.evidence)
 
 
 def test_gpus_that_the_bus_lacks_leave_no_fingerprint() -> None:
     """A listing that was cut shows four of eight."""
-    found = recognize_platform(Node(vendor="Supermicro"), functions("0x2330", 4), unlisted=4)
+    platform = recognize_platform(Node(vendor="Supermicro"), functions("0x2330", 4), unlisted=4)
 
     assert "hgx-h100-4" == recognize_platform(Node(vendor="Supermicro"), functions("0x2330", 4)).profile
-    assert (None, "none") == (found.profile, found.confidence)
-    assert "the driver names 4 more GPUs than the PCI functions show" in found.evidence
+    assert (None, "none") == (platform.profile, platform.confidence)
+    assert "the driver names 4 more GPUs than the PCI functions show" in platform.evidence
 
 
 def test_a_confirmed_name_with_other_devices_is_only_likely() -> None:
     """With what was counted. Fewer GPUs on the board that the name promises leave no doubt."""
     dgx = Node(vendor="NVIDIA", product="DGXA100")
-    found = recognize_platform(dgx, functions("0x20b0", 7, "0x1af1", 5))
+    platform = recognize_platform(dgx, functions("0x20b0", 7, "0x1af1", 5))
 
-    assert ("dgx-a100", "likely") == (found.profile, found.confidence)
-    assert "PCI: 10de:20b0 x7, NVSwitch x5" in found.evidence
+    assert ("dgx-a100", "likely") == (platform.profile, platform.confidence)
+    assert "PCI: 10de:20b0 x7, NVSwitch x5" in platform.evidence
     assert "exact" == recognize_platform(dgx, functions("0x20b0", 7, "0x1af1", 6)).confidence
 
 

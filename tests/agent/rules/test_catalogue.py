@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import re
 
@@ -10,14 +11,17 @@ import pytest
 
 import agent.rules
 from agent.rules import pages
-from agent.rules.catalogue import FAMILIES, every_rule, rules_of
+from agent.rules.catalogue import FAMILIES, every_rule
 from agent.rules.rule import Rule
+from probes.catalogue import providers
 from tests.conftest import ROOT
 
-PROBES = {"kernel", "dmi", "cpu", "numa", "pci", "nvml", "rdma", "netdev", "modules", "services", "lspci", "nvidia_smi"}
-PROBES |= {"optics", "rdma_tools", "lsmod", "nccl", "limits", "kernel_log"}
 NAMES = {rule.name: rule for rule in every_rule()}
 IDS = [f"PCIE-{n:03}" for n in range(1, 35)] + [f"NVL-{n:03}" for n in range(1, 29)] + ["NCCL-001"]
+HEADINGS = (
+    "What it checks", "Why it matters", "How it is decided", "What keeps it silent", "How to confirm", "How to fix",
+    "Source",
+)  # fmt: skip
 # Not of a reference: "a device that is gone", "a hang is a finding", the recovery action, a learnt profile, soft-RoCE,
 # a real GPU
 OWN = ["CONTRACT-3", "CONTRACT-5", "CONTRACT-NVML230", "CONTRACT-PROFILE", "LAB-SOFT", "SEEN-NVLINK"]
@@ -46,12 +50,68 @@ def test_every_rule_is_listed_once() -> None:
     assert len(NAMES) == len(every_rule())
 
 
-def test_a_rule_lies_in_the_file_of_its_name() -> None:
-    """pcie-width-downgraded is agent/rules/pcie/width_downgraded.py, so that a person finds it."""
+def test_a_page_lies_beside_the_module_that_it_names() -> None:
+    """pcie-width-downgraded is agent/rules/pcie/pcie-width-downgraded.md, and its head says which module checks it."""
     for rule in every_rule():
-        family, _, rest = rule.check.__module__.removeprefix("agent.rules.").partition(".")
+        path, module = pages.page_paths()[rule.name], pages.read_declaration(rule.name).module
+        family = os.path.basename(os.path.dirname(path))
 
-        assert rule.name.replace("-", "_").endswith(rest), (family, rest)
+        assert f"agent.rules.{family}.{module}" == rule.check.__module__
+        assert rule.check.__name__ == rule.name.replace("-", "_")
+
+
+def test_every_folder_of_pages_is_a_family() -> None:
+    """And the gates of a family are of modules that it has."""
+    assert sorted(pages.family_names()) == sorted(family.name for family in FAMILIES)
+    for family in FAMILIES:
+        assert family.module_gates.keys() <= {pages.read_declaration(name).module for name in family.rules}
+
+
+HEAD = "---\nseverity: info\nmodule: m\nreferences: A"
+
+
+@pytest.mark.parametrize(
+    ("head", "error"),
+    [
+        (
+            "---\nseverity: bad\nmodule: m\nreferences: A",
+            "p:1: severity is none of info, warning, error, critical: 'bad'",
+        ),
+        ("---\nmodule: m", "p:1: missing: references, severity"),
+        (f"{HEAD}\nessential: no", "p:1: essential is `yes` or not there: 'no'"),
+        (f"{HEAD}\nseverity: info", "p:5: a second key 'severity'"),
+        (f"{HEAD}\nseverty: info", "p:5: an unknown key 'severty'"),
+        (f"{HEAD}\nneeds:", "p:5: not `key: value`: 'needs:'"),
+        (f"{HEAD}\n", "p:5: not `key: value`: ''"),
+        (f"{HEAD}\nneeds:  ", "p:5: not `key: value`: 'needs:  '"),
+        (f"{HEAD}\nlimit.x: ten | times", "p:5: not `number | what is limited`: 'ten | times'"),
+        (f"{HEAD}\nlimit.x: 10", "p:5: not `number | what is limited`: '10'"),
+    ],
+)
+def test_a_damaged_head_is_told_with_file_and_line(head: str, error: str) -> None:
+    with pytest.raises(pages.BadPage) as caught:
+        pages.parse_head("r", head, "p")
+
+    assert error == str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "# No head.\n", "---\nseverity: info\n"])
+def test_a_page_without_a_head_is_told_with_its_file(text: str, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "r-without-head.md"
+    page.write_text(text)
+    monkeypatch.setattr(pages, "page_paths", lambda: {"r-without-head": str(page)})
+    with pytest.raises(pages.BadPage, match=f"^{page}:1: the head must stand between"):
+        pages.read_declaration.__wrapped__("r-without-head")
+
+
+def test_a_head_holds_numbers_as_they_are_written() -> None:
+    """10 stays a whole number, 1e-12 and 24.0 are none."""
+    head = f"{HEAD}\nneeds: pci|gpu, numa\nessential: yes\nlimit.a: 10 | times\nlimit.b: 1e-12 | of all"
+    read = pages.parse_head("r", head, "p")
+
+    assert (("pci|gpu", "numa"), True, ()) == (read.needs, read.essential, read.absorbs)
+    assert (pages.Threshold("r.a", 10, "times"), pages.Threshold("r.b", 1e-12, "of all")) == read.thresholds
+    assert [int, float] == [type(limit.value) for limit in read.thresholds]
 
 
 def test_causes_are_rules_and_go_in_no_circle() -> None:
@@ -69,10 +129,10 @@ def test_causes_are_rules_and_go_in_no_circle() -> None:
         visit(name, ())
 
 
-def test_needs_are_probes() -> None:
+def test_needs_are_subjects_of_probes() -> None:
     """A misspelt need would always be unmet."""
     for rule in every_rule():
-        assert {each for need in rule.needs for each in need.split("|")} <= PROBES
+        assert {each for need in rule.needs for each in need.split("|")} <= providers().keys()
 
 
 def test_essential_rules_are_those_that_need_no_privilege() -> None:
@@ -89,35 +149,11 @@ def test_a_page_is_whole(rule: Rule) -> None:
     sections = dict(zip(parts[1::2], (text.strip() for text in parts[2::2]), strict=True))
 
     assert rule.title.endswith(".")
-    assert list(pages.HEADINGS) == parts[1::2]
+    assert list(HEADINGS) == parts[1::2]
     assert all(sections.values())
     assert re.search(r"\d", sections["Why it matters"])
     assert "`" in sections["How to confirm"]
     assert all(len(line) <= 120 for line in rule.page.splitlines())
-
-
-def test_the_committed_pages_are_those_of_the_docstrings() -> None:
-    """`python -m agent.rules.pages --write docs/rules` renews them."""
-    assert [] == pages.differences(str(ROOT / "docs" / "rules"))
-
-
-def test_the_check_finds_what_differs(tmp_path) -> None:
-    """Missing, changed and left-over pages, and a folder that is not there."""
-    pages.write(str(tmp_path))
-    assert [] == pages.differences(str(tmp_path))
-    (tmp_path / "old-rule.md").write_text("gone")
-    (tmp_path / "ib-no-sm.md").write_text("changed")
-    (tmp_path / "README.md").unlink()
-
-    assert ["old-rule.md: of no rule", "README.md: missing", "ib-no-sm.md: differs from the rule's docstring"] == (
-        pages.differences(str(tmp_path))
-    )
-    assert 1 == pages.main(["--check", str(tmp_path)])
-    assert 0 == pages.main(["--write", str(tmp_path)])
-    assert 0 == pages.main(["--check", str(tmp_path)])
-    assert not (tmp_path / "old-rule.md").exists()
-    assert len(every_rule()) + 1 == len(pages.differences(str(tmp_path / "nowhere")))
-    assert 2 == pages.main(["--nonsense"])
 
 
 def test_the_map_holds_every_reference_once() -> None:
@@ -160,12 +196,6 @@ def test_what_absorbs_a_rule_is_a_rule_of_the_map() -> None:
     causes = {cause for row in rows() for cause in row[3].split(", ") if row[3] != "-"}
 
     assert causes <= names
-
-
-def test_a_family_has_the_rules_that_the_catalogue_names() -> None:
-    """The names stand in the catalogue so that a shut gate imports nothing."""
-    for family in FAMILIES:
-        assert family.rules == tuple(rule.name for rule in rules_of(family)), family.name
 
 
 def test_thresholds_are_named_after_their_rule() -> None:

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.model.finding import Check
-from agent.rules.case import Case, Settings
 from agent.rules.catalogue import every_rule
+from agent.rules.context import RuleContext, Settings
 from agent.rules.engine import UNKNOWN_SUBJECTS_SHOWN, fingerprint, judge, summarize
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Rule, Unknown, rule
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Rule, Unknown
 from tests.agent.rules.build import (
     changed_gpu,
     changed_netdev,
@@ -39,12 +39,13 @@ def fault(subject: str = "node", places: tuple[str, ...] = (), **more) -> Fail:
     )
 
 
-def made(name: str, *answers: Answer, severity: str = "error", **more) -> Rule:
-    def check(case: Case) -> Iterator[Answer]:
+def made(name: str, *answers: Result, severity: str = "error", **more) -> Rule:
+    def check(case: RuleContext) -> Iterator[Result]:
         """A rule for the test."""
         yield from answers
 
-    return rule(name, severity, needs=more.pop("needs", ()), references=(), **more)(check)
+    parts = {"essential": False, "needs": (), "absorbs": (), "references": ()} | more
+    return Rule(name, severity, check, **parts)
 
 
 CASE = server(1)
@@ -59,7 +60,7 @@ CASE = server(1)
         ([NotApplicable("c", "r")], "not_applicable"),
     ],
 )
-def test_the_gravest_answer_is_the_state_and_all_are_counted(answers: list[Answer], state: str) -> None:
+def test_the_gravest_answer_is_the_state_and_all_are_counted(answers: list[Result], state: str) -> None:
     """Unknown is never green."""
     (check,), _, _ = judge(CASE, [made("r", *answers)])
 
@@ -77,14 +78,25 @@ def test_a_rule_that_is_off_is_said_to_be() -> None:
 
 def test_silence_is_unknown_where_the_facts_are_missing() -> None:
     """The reason is the probe's; a need is met by either of its alternatives."""
-    denied = probe(CASE, "nvml", "denied", "needs root")
+    denied = probe(CASE, "services", "denied", "needs root")
     one, either, none = (
-        judge(denied, [made("r", needs=needs)])[0][0] for needs in (("nvml",), ("nvml|pci",), ("nvml|dmi",))
+        judge(denied, [made("r", needs=needs)])[0][0] for needs in (("services",), ("services|pci",), ("services|dmi",))
     )
 
-    assert ("unknown", "nvml: denied: needs root") == (one.state, one.reason)
+    assert ("unknown", "services: denied: needs root") == (one.state, one.reason)
     assert ("not_applicable", None) == (either.state, None)
     assert "unknown" == none.state
+
+
+def test_a_subject_is_met_by_any_probe_about_it() -> None:
+    """nvidia-smi stands in for NVML, and lspci for sysfs, but not where the attributes of sysfs are needed."""
+    denied = probe(probe(CASE, "nvml", "denied", "needs root"), "pci", "absent", "no sysfs")
+
+    assert probe(probe(denied, "nvidia_smi", "ok"), "lspci", "partial").probe_failure("gpu", "pci") is None
+    assert "nvml: denied: needs root; nvidia_smi: absent: no tool" == (
+        probe(denied, "nvidia_smi", "absent", "no tool").probe_failure("gpu")
+    )
+    assert "pci: absent: no sysfs" == denied.probe_failure("pci_sysfs")
 
 
 def test_a_probe_that_never_ran_is_a_reason_too() -> None:
@@ -212,7 +224,7 @@ def test_ports_of_one_switch_differ_though_they_have_one_serial() -> None:
     assert 3 == len({fingerprint("r", fault(f"pci:{place}"), case) for place in places})
 
 
-def _many_faults() -> Case:
+def _many_faults() -> RuleContext:
     case = relinked(relinked(server(8), gpu_id(1), link(width=8)), "0000:31:00.0", link(width=4))
     case = relinked(case, nic_id(4), link(speed=8.0))
     case = changed_gpu(case, 2, links=case.topology.gpus[2].links[:15])
@@ -293,6 +305,6 @@ def test_probes_that_lack_the_same_share_one_reason() -> None:
     """It is read by people: one sentence once."""
     asleep = probe(probe(server(), "nvml", "skipped", "a GPU sleeps"), "nvidia_smi", "skipped", "a GPU sleeps")
 
-    assert "nvml, nvidia_smi: skipped: a GPU sleeps" == asleep.probe_failure("nvml|nvidia_smi")
+    assert "nvml, nvidia_smi: skipped: a GPU sleeps" == asleep.probe_failure("gpu")
     absent = probe(asleep, "nvml", "absent", "no driver")
-    assert "nvml: absent: no driver; nvidia_smi: skipped: a GPU sleeps" == absent.probe_failure("nvml|nvidia_smi")
+    assert "nvml: absent: no driver; nvidia_smi: skipped: a GPU sleeps" == absent.probe_failure("gpu")

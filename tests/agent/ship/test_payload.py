@@ -14,12 +14,12 @@ from agent.model.report import REPORT_LIMIT_BYTES
 from agent.reports import encode_report
 from agent.ship.payload import BadPayload, compress, decompress, parse_payload, read_payload
 from tests.agent.ship.servers import report
-from tests.machines import scanned
+from tests.machines import scan_machine
 
 
 def test_a_real_report_is_a_parcel() -> None:
     """As the scan writes it; nothing of its bytes is touched."""
-    found = scanned("", "gpu-width-x8")
+    found = scan_machine("", "gpu-width-x8")
     data = encode_report(msgspec.structs.replace(found, generated_at="2026-01-15T08:00:00Z"))
     result = parse_payload(data)
 

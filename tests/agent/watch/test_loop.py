@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -13,14 +16,17 @@ from agent.diagnose import ScanPlan
 from agent.model.profile import BadProfile
 from agent.model.report import Report
 from agent.watch import loop as loop_of
-from agent.watch.judging import Judge, Judged
-from agent.watch.loop import Watch
-from agent.watch.pace import ASKED, START, Pace, Turn
-from agent.watch.signals import Signals
+from agent.watch.debounce import REQUESTED, START, Batch, Debouncer
+from agent.watch.evaluate import Evaluation, Evaluator
+from agent.watch.loop import StopSignal, Watch, WatchSignals
+from probes import locks, worker_pool
 from probes.host.event_sockets import Overrun
-from probes.host.interface import Failed
+from probes.host.interface import Failed, Host
+from probes.host.live import LiveHost
 from probes.kernel.events import MISSED, UEVENTS, Listener, device_events
-from tests.agent.watch.test_judging import NAMES, WIDTH, Machine
+from probes.probe import Probe, Reading
+from probes.run import run_probes
+from tests.agent.watch.test_evaluate import NAMES, WIDTH, Machine
 
 PCI = b"change@/devices/pci0000:4a/0000:4a:01.0/0000:4c:00.0\0SUBSYSTEM=pci\0"
 RDMA = b"add@/devices/pci0000:16/0000:1a:00.0/infiniband/mlx5_0\0SUBSYSTEM=infiniband\0"
@@ -55,32 +61,32 @@ class Script:
 
     def __init__(self, *steps: Callable[[], None]) -> None:
         self.steps = list(steps)
-        self.told: list[tuple[Turn, Judged]] = []
-        self.said: list[str] = []
+        self.printed: list[tuple[Batch, Evaluation]] = []
+        self.warnings: list[str] = []
         self.kept: list[Report] = []
         self.asks = False  # for a full scan, whenever something is said
 
-    def tell(self, turn: Turn, made: Judged) -> None:
-        self.told.append((turn, made))
+    def write_changes(self, batch: Batch, evaluation: Evaluation) -> None:
+        self.printed.append((batch, evaluation))
         step = self.steps.pop(0) if self.steps else lambda: os.kill(os.getpid(), signal.SIGTERM)
         step()
 
-    def keep(self, report: Report) -> None:
+    def write_report(self, report: Report) -> None:
         self.kept.append(report)
 
-    def say(self, text: str) -> None:
-        self.said.append(text)
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
         if self.asks:
             os.kill(os.getpid(), signal.SIGUSR1)
 
-    def run(self, judge: Judge, wire: Wire | None = None) -> None:
+    def run(self, evaluator: Evaluator, wire: Wire | None = None) -> None:
         """Until the end of the script."""
         places = [Listener(UEVENTS, wire, device_events)] if wire else []
-        with Signals() as signals:
-            Watch(places, Pace(0.02, 3600), judge, signals, self).run()
+        with WatchSignals() as signals:
+            Watch(places, Debouncer(0.02, 3600), evaluator, signals, self).run()
 
     def reasons(self) -> list[list[str]]:
-        return [[reason.event.kind for reason in turn.reasons] for turn, _ in self.told]
+        return [[reason.event.kind for reason in batch.reasons] for batch, _ in self.printed]
 
 
 @pytest.fixture
@@ -97,7 +103,7 @@ def no_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_heard_is_judged_and_a_signal_ends_it(wire: Wire) -> None:
     """A GPU's link narrows: the PCI tree is read for the event; then somebody asks, and everything is."""
     machine = Machine()
-    judge = Judge(machine, ScanPlan())
+    evaluator = Evaluator(machine, ScanPlan())
 
     def narrows() -> None:
         machine.fault = "gpu-width-x8"
@@ -105,35 +111,35 @@ def test_what_is_heard_is_judged_and_a_signal_ends_it(wire: Wire) -> None:
             wire.far.send(PCI)
 
     script = Script(narrows, lambda: os.kill(os.getpid(), signal.SIGUSR1))
-    script.run(judge, wire)
+    script.run(evaluator, wire)
 
-    assert [[START], ["pci"], [ASKED]] == script.reasons()
-    (_, first), (turn, second), (_, third) = script.told
+    assert [[START], ["pci"], [REQUESTED]] == script.reasons()
+    (_, first), (batch, second), (_, third) = script.printed
     assert NAMES == first.read == third.read
-    assert judge.asked(["pci"]) == set(second.read)
-    assert 5 == turn.reasons[0].times
+    assert evaluator.affected_probes(["pci"]) == set(second.read)
+    assert 5 == batch.reasons[0].times
     assert [WIDTH] == [change.what for change in second.changes if change.group == "findings" and change.kind == "new"]
     assert [first.report, second.report, third.report] == script.kept
-    assert [] == script.said
+    assert [] == script.warnings
 
 
 def test_an_overrun_is_a_full_scan(wire: Wire) -> None:
     """Something was missed: everything is read."""
     script = Script(lambda: wire.far.send(LOST))
-    script.run(Judge(Machine(), ScanPlan()), wire)
+    script.run(Evaluator(Machine(), ScanPlan()), wire)
 
     assert [[START], [MISSED]] == script.reasons()
-    assert NAMES == script.told[1][1].read
+    assert NAMES == script.printed[1][1].read
 
 
 def test_a_place_that_ends_is_told_once_and_the_rest_works(wire: Wire) -> None:
     """Without it the loop goes on: it still answers who asks."""
     script = Script(lambda: wire.far.send(ENDS))
     script.asks = True
-    script.run(Judge(Machine(), ScanPlan(only=("kernel",))), wire)
+    script.run(Evaluator(Machine(), ScanPlan(only=("kernel",))), wire)
 
-    assert ["uevents is not listened to any more: the place is gone"] == script.said
-    assert [[START], [ASKED]] == script.reasons()
+    assert ["uevents is not listened to any more: the place is gone"] == script.warnings
+    assert [[START], [REQUESTED]] == script.reasons()
 
 
 def test_an_event_of_what_is_left_out_is_no_judging(wire: Wire) -> None:
@@ -146,40 +152,143 @@ def test_an_event_of_what_is_left_out_is_no_judging(wire: Wire) -> None:
 
     script = Script(happens)
     try:
-        script.run(Judge(Machine(), ScanPlan(only=("numa",))), wire)
+        script.run(Evaluator(Machine(), ScanPlan(only=("numa",))), wire)
     finally:
         signal.signal(signal.SIGALRM, alarm)
 
     assert [[START], ["pci"]] == script.reasons()
-    assert [["numa"], ["numa"]] == [made.read for _, made in script.told]
+    assert [["numa"], ["numa"]] == [evaluation.read for _, evaluation in script.printed]
 
 
 def test_a_profile_that_is_gone_is_told_and_does_not_end_it() -> None:
     """It is read anew at each judging: a bad file is a line, and the report stays what it was."""
-    judge = Judge(Machine(), ScanPlan())
+    evaluator = Evaluator(Machine(), ScanPlan())
     script = Script()
     times = []
 
-    def broken(names: object = None) -> Judged:
+    def broken(names: object = None) -> Evaluation:
         times.append(names)
         if len(times) == 1:
             os.kill(os.getpid(), signal.SIGUSR1)
             raise BadProfile("h200.toml: no such file")
-        return Judge.judge(judge)
+        return Evaluator.evaluate(evaluator)
 
-    judge.judge = broken  # type: ignore[method-assign]  # a file that goes between two judgings
-    script.run(judge)
+    evaluator.evaluate = broken  # type: ignore[method-assign]  # a file that goes between two judgings
+    script.run(evaluator)
 
-    assert ["not judged: h200.toml: no such file"] == script.said
-    assert [[ASKED]] == script.reasons()
+    assert ["not judged: h200.toml: no such file"] == script.warnings
+    assert [[REQUESTED]] == script.reasons()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_each_signal_ends_it(number: signal.Signals) -> None:
     """And what was there before is there again."""
-    before = [signal.getsignal(each) for each in (number, signal.SIGUSR1)]
+    before = [signal.getsignal(item) for item in (number, signal.SIGUSR1)]
     script = Script(lambda: os.kill(os.getpid(), number))
-    script.run(Judge(Machine(), ScanPlan(only=("kernel",))))
+    script.run(Evaluator(Machine(), ScanPlan(only=("kernel",))))
 
     assert [[START]] == script.reasons()
-    assert before == [signal.getsignal(each) for each in (number, signal.SIGUSR1)]
+    assert before == [signal.getsignal(item) for item in (number, signal.SIGUSR1)]
+
+
+pytestmark = pytest.mark.usefixtures("real_commands")
+LONG = 60.0
+
+
+def me(number: int) -> None:
+    os.kill(os.getpid(), number)
+
+
+def test_probes_that_run_are_ended_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIGTERM while four children sleep: none of them stays, and nobody waits for their bound."""
+    monkeypatch.setenv(locks.FOLDER_VARIABLE, str(tmp_path / "run"))
+
+    def sleeps(_host: Host) -> Reading:
+        time.sleep(LONG)
+        raise AssertionError("nobody waits so long")
+
+    def soon(*_: object) -> None:
+        me(signal.SIGTERM)
+
+    probes = [Probe(f"sleeps{k}", sleeps, LONG) for k in range(4)]
+    alarm = signal.signal(signal.SIGALRM, soon)
+    started = time.monotonic()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        with WatchSignals() as signals, pytest.raises(StopSignal), signals.interruptible():
+            run_probes(probes, LiveHost(), LONG)
+    finally:
+        signal.signal(signal.SIGALRM, alarm)
+
+    assert signals.ended
+    assert time.monotonic() - started < LONG / 2
+    assert [] == worker_pool._left_behind
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_what_is_written_is_finished_first() -> None:
+    """Inside of whole() nothing is broken off; what is around it ends after that."""
+    done = []
+
+    def writes() -> None:
+        with signals.uninterruptible():
+            me(signal.SIGTERM)
+            done.append("written")
+        done.append("not reached")
+
+    with WatchSignals() as signals, pytest.raises(StopSignal), signals.interruptible():
+        writes()
+
+    assert ["written"] == done
+
+
+def test_outside_of_probes_a_signal_is_only_noted() -> None:
+    """The loop looks; a second one changes nothing."""
+    with WatchSignals() as signals:
+        me(signal.SIGINT)
+        me(signal.SIGTERM)
+        assert signals.ended
+        with pytest.raises(StopSignal), signals.interruptible():
+            raise AssertionError("nothing is begun any more")
+
+
+def test_a_signal_wakes_whoever_waits_and_the_wish_is_taken_once() -> None:
+    """SIGUSR1: poll(2) returns at once, and not again."""
+    with WatchSignals() as signals:
+        poll = select.poll()
+        poll.register(signals.fileno(), select.POLLIN)
+        assert [] == poll.poll(0)
+        me(signal.SIGUSR1)
+        me(signal.SIGUSR1)
+
+        assert poll.poll(10_000)
+        assert signals.take_scan_request()
+        assert not signals.take_scan_request()
+        assert [] == poll.poll(0)
+        assert not signals.ended
+
+
+def test_what_was_ignored_stays_ignored() -> None:
+    """nohup: a terminal that closes does not end it then."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with WatchSignals() as signals:
+            me(signal.SIGHUP)
+            assert not signals.ended
+        assert signal.SIG_IGN == signal.getsignal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_child_that_was_just_forked_is_not_the_parent() -> None:
+    """It ends there and then: the parent's way out is not its own."""
+    with WatchSignals() as signals, signals.interruptible():
+        child = os.fork()
+        if child == 0:
+            me(signal.SIGTERM)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+
+    assert 128 + signal.SIGTERM == os.waitstatus_to_exitcode(status)
+    assert not signals.ended

@@ -12,20 +12,20 @@ def answer(asked: dict) -> dict:
     began = time.monotonic()
     try:
         if "path" in asked:  # a file to write, in one piece and without a process
-            written(asked["path"], asked["input"].encode())
+            write_file(asked["path"], asked["input"].encode())
             return {"code": 0, "out": "", "err": "", "seconds": 0.0}
         done = subprocess.run(
             asked["argv"], input=asked.get("input", ""), capture_output=True, text=True, timeout=asked["timeout"]
         )
-        said = {"code": done.returncode, "out": done.stdout, "err": done.stderr}
+        output = {"code": done.returncode, "out": done.stdout, "err": done.stderr}
     except subprocess.TimeoutExpired:
-        said = {"code": None, "out": "", "err": f"no answer in {asked['timeout']} s"}
+        output = {"code": None, "out": "", "err": f"no answer in {asked['timeout']} s"}
     except OSError as error:
-        said = {"code": 127, "out": "", "err": str(error)}
-    return said | {"seconds": round(time.monotonic() - began, 2)}
+        output = {"code": 127, "out": "", "err": str(error)}
+    return output | {"seconds": round(time.monotonic() - began, 2)}
 
 
-def written(path: str, content: bytes) -> None:
+def write_file(path: str, content: bytes) -> None:
     """Write a file anew."""
     with open(path, "wb", buffering=0) as file:
         while content:
@@ -36,11 +36,11 @@ def serve() -> None:
     """Until the guest ends."""
     with open(PORT, "r+b", buffering=0) as port:
         port.write(b'{"ready": true}\n')
-        kept = b""
+        remaining = b""
         while True:
-            kept += port.read(1 << 16) or b""
-            while b"\n" in kept:
-                line, _, kept = kept.partition(b"\n")
+            remaining += port.read(1 << 16) or b""
+            while b"\n" in remaining:
+                line, _, remaining = remaining.partition(b"\n")
                 reply = memoryview(json.dumps(answer(json.loads(line))).encode() + b"\n")
                 while reply:
                     reply = reply[port.write(reply[: 1 << 15]) :]

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import pickle
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,12 @@ from hypothesis import strategies as st
 
 from probes.capture import writer as capture
 from probes.capture.writer import write_capture
-from probes.host.interface import Absent, BadSource, Completed, Denied, Failed, Host, TimedOut, Unanswered
+from probes.host.interface import Absent, BadSource, Completed, Denied, Failed, Host, ReadError, Refusal, TimedOut
 from probes.host.recording import Recording, RecordingHost
-from probes.host.refusal import Refusal
 from probes.host.udev import record_of
-from probes.sources.capture import RecordedHost
+from probes.sources.capture import CaptureHost
 from probes.sources.dump import SavedOutputs
-from probes.sources.memory import Link, MemoryFiles, Node
+from probes.sources.memory import MemoryFiles, Node, SymlinkNode
 from probes.sources.open_source import open_source
 from probes.sources.overlay import Change, OverlayHost
 from probes.sources.tree import TreeHost
@@ -41,7 +41,7 @@ class Machine(OverlayHost):
     def __init__(self) -> None:
         tree = TreeHost("live", "", MemoryFiles(), SavedOutputs(MemoryFiles()))
         files: dict[str, Change] = {
-            LINK: Link("../../../devices/pci0000:15/0000:19:00.0"),
+            LINK: SymlinkNode("../../../devices/pci0000:15/0000:19:00.0"),
             f"{DEVICE}/vendor": b"0x10de\n",
             f"{DEVICE}/config": bytes(64),
             f"{DEVICE}/current_link_speed": Failed("the driver says: Invalid argument", "EINVAL"),
@@ -132,7 +132,7 @@ def answer(host: Host, question: Question) -> object:
     """What the host says, or how it refuses, in plain data."""
     try:
         said = getattr(host, question[0])(*question[1:])
-    except Unanswered as why:
+    except ReadError as why:
         return why.status, why.reason, why.code
     if question[0] == "attributes":
         return {k: v if isinstance(v, bytes) else (v.status, v.reason, v.code) for k, v in said.items()}
@@ -282,7 +282,7 @@ def test_probes_that_gave_no_answer_are_remembered(tmp_path: Path) -> None:
 
     replay = open_source(str(tmp_path / "c"))
 
-    assert isinstance(replay, RecordedHost)
+    assert isinstance(replay, CaptureHost)
     assert recording.lost == replay.lost
 
 
@@ -324,6 +324,29 @@ def test_a_damaged_capture_is_one_clear_line(name: str, content: bytes, why: str
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", ["folder", "fifo", "device", "loop", "dangling"])
+@pytest.mark.parametrize("name", ["manifest.json", "nvml.json", "commands/000.json", "netlink/000.json", "files"])
+def test_a_document_that_is_no_file_is_one_clear_line(name: str, kind: str, tmp_path: Path) -> None:
+    """Or the source is none of ours: never another error, never a wait, and no evidence that is quietly left out."""
+    write_capture(recorded(), str(tmp_path / "c"))
+    place = tmp_path / "c" / name
+    shutil.rmtree(place) if place.is_dir() else place.unlink()
+    if kind == "folder":
+        place.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(place)
+    else:
+        place.symlink_to({"device": "/dev/zero", "loop": place.name, "dangling": "gone"}[kind])
+
+    if (name, kind) == ("files", "folder"):
+        assert open_source(str(tmp_path / "c")).kind == "capture", "it may hold no file"
+        return
+    with pytest.raises(BadSource) as caught:
+        open_source(str(tmp_path / "c"))
+    assert str(caught.value).startswith(f"{tmp_path}/c: ")
+    assert "\n" not in str(caught.value)
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
     lambda inner: (
@@ -351,7 +374,7 @@ def test_no_document_raises_anything_else(manifest: object, command: object, cal
     }
 
     try:
-        host = RecordedHost("x", MemoryFiles(documents), MemoryFiles())
+        host = CaptureHost("x", MemoryFiles(documents), MemoryFiles())
     except BadSource:
         return
 

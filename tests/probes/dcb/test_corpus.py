@@ -6,18 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from probes.dcb.dcb_tool import parse_dcb
 from probes.dcb.facts import Application
-from probes.dcb.mlnx_qos import parse_mlnx_qos
+from probes.dcb.tools import parse_dcb, parse_mlnx_qos
 from probes.netdev.lldp import parse_lldp
-from probes.text import Unparsable
+from probes.text import ParseError
 
 
 def test_mlnx_qos(corpus: Path) -> None:
     said = parse_mlnx_qos((corpus / "text/qos-mlnx_qos/cx-dscp-pfc3-vendor-tsa.txt").read_text())
     assert (said.trust, said.dcbx_owner, said.delay, said.pfc and said.pfc.index(True)) == ("dscp", "host", 7, 3)
     assert (said.tc_tsa, said.prio_tc) == (("vendor",) * 8, (1, 0, 2, 3, 4, 5, 6, 7))
-    with pytest.raises(Unparsable):
+    with pytest.raises(ParseError):
         parse_mlnx_qos((corpus / "text/qos-mlnx_qos/not-supported-vlan-iface.txt").read_text())
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from probes.dcb.dcb_tool import parse_dcb
 from probes.dcb.facts import Application, Dcb
-from probes.text import Unparsable
+from probes.dcb.tools import parse_dcb
+from probes.text import ParseError
 
 PFC = """pfc-cap 8 macsec-bypass off delay 30
 prio-pfc 0:off 1:off 2:off 3:on 4:off 5:off 6:off 7:off
@@ -101,7 +101,7 @@ def test_an_empty_table_is_empty(text: str) -> None:
     ],
 )
 def test_what_says_nothing_is_refused(about: str, text: str) -> None:
-    with pytest.raises(Unparsable):
+    with pytest.raises(ParseError):
         parse_dcb(about, text)
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from probes.dcb.facts import Application
-from probes.dcb.mlnx_qos import parse_mlnx_qos
-from probes.text import Unparsable
+from probes.dcb.tools import parse_mlnx_qos
+from probes.text import ParseError
 
 DSCPS = "".join(
     f"\tprio:{priority} dscp:{''.join(f'{dscp:02},' for dscp in range(priority * 8 + 7, priority * 8 - 1, -1))}\n"
@@ -62,7 +62,7 @@ def test_classes_without_a_priority_may_be_left_out() -> None:
 
     assert said.prio_tc == (0, 0, 0, 3, 0, 0, 6, 0)
     assert (said.tc_tsa, said.tc_bandwidth, said.max_rate_kbit_s) == (None, None, None)
-    with pytest.raises(Unparsable):
+    with pytest.raises(ParseError):
         parse_mlnx_qos("\n".join(lines[:2]))
 
 
@@ -79,5 +79,5 @@ def test_what_is_cut_is_not_known() -> None:
 
 @pytest.mark.parametrize("text", ["", "Priority trust state is not supported on your system\n", "Device not found\n"])
 def test_what_says_nothing_is_refused(text: str) -> None:
-    with pytest.raises(Unparsable):
+    with pytest.raises(ParseError):
         parse_mlnx_qos(text)

@@ -5,12 +5,12 @@ import struct
 import pytest
 
 from fixtures import dcb as made
-from fixtures.network_words import Qos
+from fixtures.description import QosSpec
 from probes import netlink
 from probes.dcb import netlink as dcb
 from probes.dcb.facts import Application
 from probes.netlink import attribute
-from probes.text import Unparsable
+from probes.text import ParseError
 
 # What Linux 6.18 was asked by this code and by `dcb pfc show dev lo` of iproute2 (strace), from family on.
 ASKED = "00150000070001006c6f0000"
@@ -18,7 +18,7 @@ ASKED = "00150000070001006c6f0000"
 
 def answer(**words: object) -> bytes:
     """The payload of an answer that the fixture machines give."""
-    return netlink.messages(made.answer("eth0", Qos(**words)))[0].payload  # type: ignore[arg-type]
+    return netlink.messages(made.build_reply("eth0", QosSpec(**words)))[0].payload  # type: ignore[arg-type]
 
 
 def ieee(*children: bytes) -> bytes:
@@ -95,13 +95,13 @@ def test_a_trust_table_keeps_its_order() -> None:
 
 
 def test_a_longer_structure_is_read_as_far_as_it_is_known() -> None:
-    pfc = made.pfc([3], 7, [0] * 8, [0] * 8) + bytes(16)
+    pfc = made.pack_pfc([3], 7, [0] * 8, [0] * 8) + bytes(16)
     assert dcb.parse_ieee(ieee(attribute(dcb.PFC, pfc))).pfc == dcb.parse_ieee(answer(pfc=[3])).pfc
 
 
 @pytest.mark.parametrize("kind", [dcb.ETS, dcb.PFC, dcb.MAXRATE, dcb.BUFFER, dcb.PEER_PFC])
 def test_a_shorter_structure_is_refused(kind: int) -> None:
-    with pytest.raises(Unparsable, match="a structure of 8 bytes"):
+    with pytest.raises(ParseError, match="a structure of 8 bytes"):
         dcb.parse_ieee(ieee(attribute(kind, bytes(8))))
 
 
@@ -135,5 +135,5 @@ def test_cee_without_all_priorities_says_nothing() -> None:
 
 @pytest.mark.parametrize("payload", [b"", b"\0\0", bytes(4) + b"\x03\0\1\0", bytes(4) + b"\xff\xff\x0d\0"])
 def test_damage_is_refused(payload: bytes) -> None:
-    with pytest.raises(Unparsable):
+    with pytest.raises(ParseError):
         dcb.parse_ieee(payload)

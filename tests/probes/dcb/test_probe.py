@@ -7,18 +7,18 @@ import errno
 import pytest
 
 from fixtures import dcb as made
-from fixtures.netlink import link, refusal
-from fixtures.network_words import Qos
+from fixtures.description import QosSpec
+from fixtures.netlink import build_error, build_link
 from probes import netlink
 from probes.catalogue import probe
 from probes.dcb import netlink as dcb_netlink
 from probes.dcb import probe as dcb
-from probes.dcb.facts import DcbFacts, Interface, Marking
-from probes.host.interface import Completed, Failed, Unanswered, unanswered
+from probes.dcb.facts import DcbFacts, DcbInterface, TrafficMarking
+from probes.host.interface import Completed, Failed, ReadError, error_from_errno
 from probes.host.live import LiveHost
 from probes.netlink import attribute, request
 from probes.probe import Status, outcome_of
-from probes.sources.memory import Link
+from probes.sources.memory import SymlinkNode
 from tests.probes.dcb.test_dcb_tool import PFC
 from tests.probes.dcb.test_mlnx_qos import TEXT
 from tests.probes.system.system_machine import Machine
@@ -30,26 +30,26 @@ ON_3 = (False, False, False, True, False, False, False, False)
 RDMA = "/sys/class/infiniband/mlx5_0"
 
 
-def machine(answer: bytes | Unanswered | None, *, live: bool = True, kind: int = 1, **texts: str) -> Machine:
+def machine(answer: bytes | ReadError | None, *, live: bool = True, kind: int = 1, **texts: str) -> Machine:
     """One port of a ConnectX. `texts`: files below its folder, "/" written "__"."""
     here = Machine(live=live).put(
         {
-            f"/sys/class/net/{NAME}": Link(f"../../devices/pci0000:15/0000:15:01.0/{PCI}/net/{NAME}"),
-            f"/sys/bus/pci/devices/{PCI}": Link(f"../../../devices/pci0000:15/0000:15:01.0/{PCI}"),
+            f"/sys/class/net/{NAME}": SymlinkNode(f"../../devices/pci0000:15/0000:15:01.0/{PCI}/net/{NAME}"),
+            f"/sys/bus/pci/devices/{PCI}": SymlinkNode(f"../../../devices/pci0000:15/0000:15:01.0/{PCI}"),
             f"{DEVICE}/power/runtime_status": "active\n",
             f"{FOLDER}/ifindex": "4\n",
             f"{FOLDER}/address": f"{MAC}\n",
             **{f"{FOLDER}/{path.replace('__', '/')}": text for path, text in texts.items()},
         }
     )
-    here.answers[netlink.links_request()] = link(4, NAME, mac=MAC, type=kind)
+    here.answers[netlink.links_request()] = build_link(4, NAME, mac=MAC, type=kind)
     if answer is not None:
         here.answers[dcb_netlink.question(NAME, dcb_netlink.IEEE_GET)] = answer
     return here
 
 
 def qos(**words: object) -> bytes:
-    return made.answer(NAME, Qos(**words))  # type: ignore[arg-type]
+    return made.build_reply(NAME, QosSpec(**words))  # type: ignore[arg-type]
 
 
 def facts(here: Machine) -> DcbFacts:
@@ -58,7 +58,7 @@ def facts(here: Machine) -> DcbFacts:
     return found
 
 
-def row(here: Machine) -> Interface:
+def row(here: Machine) -> DcbInterface:
     (one,) = facts(here).interfaces
     return one
 
@@ -83,7 +83,7 @@ def test_a_driver_answers() -> None:
     ],
 )
 def test_a_refusal_is_a_reason_of_that_interface(code: int, reason: str) -> None:
-    one = row(machine(unanswered(OSError(code, ""), "netlink protocol 0, message 78")))
+    one = row(machine(error_from_errno(OSError(code, ""), "netlink protocol 0, message 78")))
     assert (one.said, one.reason) == ((), reason)
 
 
@@ -92,7 +92,7 @@ def test_a_refusal_is_a_reason_of_that_interface(code: int, reason: str) -> None
     [
         b"",
         b"\0" * 7,
-        refusal(errno.EOPNOTSUPP),
+        build_error(errno.EOPNOTSUPP),
         request(dcb_netlink.GET_DCB, 0, b""),
         request(dcb_netlink.GET_DCB, 0, bytes(4) + attribute(dcb_netlink.IEEE, attribute(dcb_netlink.PFC, b"short"))),
         request(dcb_netlink.GET_DCB + 1, 0, bytes(4)),
@@ -188,13 +188,13 @@ def test_no_tool_is_run_on_a_live_host() -> None:
 )
 def test_a_forced_traffic_class(text: str, forced: int | None) -> None:
     here = machine(qos()).put({f"{RDMA}/tc/1/traffic_class": text})
-    assert facts(here).markings == (Marking("mlx5_0", 1, forced),)
+    assert facts(here).markings == (TrafficMarking("mlx5_0", 1, forced),)
 
 
 def test_rdma_cm_is_read_where_its_folder_is_there_already() -> None:
     here = machine(qos()).put({f"{RDMA}/fw_ver": "1\n", "/sys/class/infiniband/mlx5_1/fw_ver": "1\n"})
     here.put({f"{dcb.CONFIGURED}/mlx5_0/ports/1/default_roce_mode": "RoCE v2\n"})
-    assert facts(here).markings == (Marking("mlx5_0", 1, None, "RoCE v2"),)
+    assert facts(here).markings == (TrafficMarking("mlx5_0", 1, None, "RoCE v2"),)
 
 
 def test_the_kernel_that_runs_here_understands_the_question() -> None:

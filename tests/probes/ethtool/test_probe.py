@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from probes.catalogue import probe
-from probes.ethtool.counters import wanted
-from probes.ethtool.netlink import Fec, LinkModes, Pause
+from probes.ethtool.ioctl import wanted
+from probes.ethtool.netlink import FecReading, LinkModes, PauseReading
 from probes.ethtool.probe import Ethernet, EthtoolFacts
 from probes.host.interface import Absent, Denied, Failed, TimedOut
-from probes.sources.capture import RecordedHost
+from probes.sources.capture import CaptureHost
 from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles
 from probes.sources.open_source import open_source
@@ -58,7 +58,7 @@ def test_words_of_a_description_arrive() -> None:
         )
     )
 
-    assert Pause(True, False, True) == said.pause
+    assert PauseReading(True, False, True) == said.pause
     assert LinkModes(False, 800_000, ("off", "rs", "baser")) == said.modes
     assert said.fec is not None
     assert ("baser", ("baser",), False, 9) == (*said.fec[:3], said.fec.counters["fec_corrected_blocks"])
@@ -118,7 +118,7 @@ def test_a_kernel_without_ethtool_netlink_is_asked_by_ioctl() -> None:
 
     said = of(Answering(told({}), none, struct_of))
 
-    assert (Pause(True, True, False), Fec("rs", (), True), None) == (said.pause, said.fec, said.modes)
+    assert (PauseReading(True, True, False), FecReading("rs", (), True), None) == (said.pause, said.fec, said.modes)
 
 
 def test_counters_of_the_fabric_managers_functions_stay_unread() -> None:
@@ -162,7 +162,7 @@ def test_a_busy_lock_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_machine_without_such_interfaces() -> None:
     """Nothing to ask is said so."""
-    lonely = RecordedHost("x", *_empty())
+    lonely = CaptureHost("x", *_empty())
     with pytest.raises(Absent):
         probe("ethtool").read(lonely)
 
@@ -194,8 +194,8 @@ def test_saved_outputs_are_found_by_the_interfaces_name() -> None:
     """All five kinds."""
     assert Ethernet(
         "eth0",
-        Pause(True, False, False),
-        Fec("rs", ("rs",), False, {"fec_corrected_blocks": 4, "fec_uncorrectable_blocks": 0}),
+        PauseReading(True, False, False),
+        FecReading("rs", ("rs",), False, {"fec_corrected_blocks": 4, "fec_uncorrectable_blocks": 0}),
         LinkModes(True, 400_000, ("off", "rs"), 100_000),
         {"rx_prio3_pause": 6},
         "mlx5_core",
@@ -223,7 +223,7 @@ def test_a_saved_refusal_says_nothing() -> None:
 )
 def test_statistics_of_real_drivers(corpus: Path, file: str, some: dict[str, int]) -> None:
     """Counters of rings and queues stay out."""
-    from probes.ethtool.text import parse_statistics
+    from probes.ethtool.saved import parse_statistics
 
     said = parse_statistics((corpus / f"text/ethtool-S/{file}.txt").read_text())
     assert said is not None
@@ -245,4 +245,4 @@ def test_a_sosreport_holds_them_too(tmp_path: Path) -> None:
     for name, text in SAVED.items():
         (folder / name.removesuffix(".txt")).write_text(text)
 
-    assert Pause(True, False, False) == of(open_source(str(tmp_path)), "eth0").pause
+    assert PauseReading(True, False, False) == of(open_source(str(tmp_path)), "eth0").pause

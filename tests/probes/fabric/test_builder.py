@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from probes.fabric.builder import Wiring
-from probes.fabric.topology import Fabric, FabricEnd, FabricLink, FabricNode
+from probes.fabric.topology import (
+    Fabric,
+    FabricBuilder,
+    FabricEnd,
+    FabricLink,
+    FabricNode,
+)
 
 
 def wired(*links: FabricLink) -> Fabric:
-    wiring = Wiring("f", "f")
+    wiring = FabricBuilder("f", "f")
     for number, link in enumerate(links, 1):
         wiring.link(link, number)
     return wiring.fabric()
@@ -79,7 +84,7 @@ def test_a_free_port_is_free_once() -> None:
 
 def test_what_is_learnt_of_a_node_later_fills_its_gaps() -> None:
     """What is known stays."""
-    wiring = Wiring("f", "f")
+    wiring = FabricBuilder("f", "f")
     wiring.node(FabricNode("a", "unknown", lid=3))
     wiring.node(FabricNode("a", "switch", "leaf", lid=4, ports=65))
 

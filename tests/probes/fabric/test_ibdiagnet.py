@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from probes.fabric import ibdiagnet_db_csv, ibdiagnet_net_dump
+from probes.fabric import ibdiagnet
 from probes.fabric.topology import FabricNode
 from tests.probes.fabric.fabric_texts import DB_CSV, HCA0, LEAF1, LEAF2, NET_DUMP
 
@@ -12,11 +12,11 @@ COLUMNS = NET_DUMP.splitlines()[2]
 
 
 def db_csv(text: str):
-    return ibdiagnet_db_csv.parse(text, "f")
+    return ibdiagnet.parse_db_csv(text, "f")
 
 
 def net_dump(text: str):
-    return ibdiagnet_net_dump.parse(text, "f")
+    return ibdiagnet.parse_net_dump(text, "f")
 
 
 def test_columns_of_net_dump_are_found_by_their_names() -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from probes.fabric.ib_lists import parse_nodes, parse_ports
-from probes.fabric.ibnetdiscover import parse
+from probes.fabric.ibnetdiscover import parse, parse_nodes, parse_ports
 from probes.fabric.topology import FabricEnd, FabricNode
 from tests.probes.fabric.fabric_texts import HCA0, HCA1, LEAF1, LEAF2, NODES, PORTS, TOPOLOGY
 

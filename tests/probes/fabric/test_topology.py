@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probes.fabric.builder import MOST_PROBLEMS
-from probes.fabric.formatting import described
-from probes.fabric.topology import FORMATS, Fabric, FabricLink, FabricNode, fabric_format, read_fabric
+from probes.fabric.files import FORMATS, fabric_format, read_fabric
+from probes.fabric.formatting import describe_node
+from probes.fabric.topology import (
+    MOST_PROBLEMS,
+    Fabric,
+    FabricLink,
+    FabricNode,
+)
 from tests.probes.fabric.fabric_texts import DB_CSV, EVERY, HCA0, HCA1, LEAF1, LEAF2, LINES, LINKS, NODES, SHARP
 
 CABLES = {
@@ -129,9 +134,9 @@ def test_the_roles_of_nodes_are_in_their_descriptions() -> None:
     """A SHARP node is no host."""
     nodes = read_fabric(EVERY["ibnetdiscover"], "f").nodes
 
-    assert ("host", "gpu-7", "HCA-2") == described(nodes[HCA1])[:3]
-    assert "aggregation" == described(nodes[SHARP]).role
-    assert ("switch", "leaf-1", None, "MQM9700", "U1") == described(nodes[LEAF1])
+    assert ("host", "gpu-7", "HCA-2") == describe_node(nodes[HCA1])[:3]
+    assert "aggregation" == describe_node(nodes[SHARP]).role
+    assert ("switch", "leaf-1", None, "MQM9700", "U1") == describe_node(nodes[LEAF1])
 
 
 @pytest.mark.parametrize(
@@ -151,7 +156,7 @@ def test_the_roles_of_nodes_are_in_their_descriptions() -> None:
 )
 def test_descriptions(kind: str, text: str, said: tuple) -> None:
     """What a vendor wrote is no name; what somebody typed is one."""
-    assert said == described(FabricNode("", kind, text))
+    assert said == describe_node(FabricNode("", kind, text))
 
 
 @pytest.mark.parametrize(
@@ -248,7 +253,7 @@ def test_long_hostile_lines_are_read_in_time(name: str, line: str) -> None:
 def test_real_fabrics(corpus: Path, file: str, nodes: int, cables: int, hosts: int) -> None:
     """Nothing of them is not understood; ports of hosts are told apart from SHARP nodes."""
     fabric = read_fabric((corpus / file).read_text(), file)
-    roles = [described(node).role for node in fabric.nodes.values()]
+    roles = [describe_node(node).role for node in fabric.nodes.values()]
 
     assert () == fabric.problems
     assert (nodes, cables, hosts) == (len(fabric.nodes), len(fabric.links), roles.count("host"))

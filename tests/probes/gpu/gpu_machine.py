@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, Failed, Unanswered
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, Failed, ReadError
 
 NOT_SUPPORTED = Failed("Not Supported", "NOT_SUPPORTED")
 FUNCTION_NOT_FOUND = Failed("Function Not Found", "FUNCTION_NOT_FOUND")
@@ -23,7 +23,7 @@ class GpuMachine:
         nvml: Mapping[tuple[Any, ...], Any] | None = None,
         commands: Mapping[tuple[str, ...], str | Completed] | None = None,
         live: bool = False,
-        otherwise: Unanswered | None = None,
+        otherwise: ReadError | None = None,
     ) -> None:
         self.nvml_answers = dict(nvml or {})
         self.commands = dict(commands or {})
@@ -56,7 +56,7 @@ class GpuMachine:
             raise Absent(f"{path}: No such file or directory", "ENOENT")
         return self.files[path].encode()[:limit]
 
-    def attributes(self, directory: str, names: Iterable[str]) -> dict[str, bytes | Unanswered]:
+    def attributes(self, directory: str, names: Iterable[str]) -> dict[str, bytes | ReadError]:
         self.asked.append(f"attributes {directory}")
         return {name: self.files[path].encode() for name in names if (path := f"{directory}/{name}") in self.files}
 
@@ -94,7 +94,7 @@ class GpuMachine:
         if call not in self.nvml_answers:
             raise self.otherwise or Absent(f"{function}: not recorded")
         answer = self.nvml_answers[call]
-        if isinstance(answer, Unanswered):
+        if isinstance(answer, ReadError):
             raise answer
         return answer
 

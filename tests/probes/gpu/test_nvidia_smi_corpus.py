@@ -16,18 +16,11 @@ from typing import Any
 
 import pytest
 
-from probes.gpu import (
-    nvidia_smi_csv,
-    nvidia_smi_list,
-    nvidia_smi_p2p,
-    nvidia_smi_query,
-    nvidia_smi_topo,
-    nvidia_smi_xml,
-)
+from probes.gpu import nvidia_smi, nvidia_smi_query, nvidia_smi_topo
 from probes.gpu import nvidia_smi_nvlink as nvlink_text
 from probes.gpu.facts import Gpu, GpuFacts
 from probes.gpu.nvidia_smi_topo import Matrix
-from probes.text import Unparsable
+from probes.text import ParseError
 
 HERE = Path(__file__).parent
 
@@ -59,7 +52,7 @@ def test_every_matrix_says_what_its_index_states(corpus: Path, name: str) -> Non
     gpus, nics, stated = MATRICES[name]
     facts = stated.split(" | ")
 
-    matrix = nvidia_smi_topo.parse(text_of(corpus / name))
+    matrix = nvidia_smi_topo.parse_matrix(text_of(corpus / name))
 
     labels = {pair.a for pair in matrix.pairs} | {pair.b for pair in matrix.pairs}
     assert int(gpus) == len(matrix.gpus)
@@ -70,13 +63,13 @@ def test_every_matrix_says_what_its_index_states(corpus: Path, name: str) -> Non
 
 def test_windows_has_no_matrix(corpus: Path) -> None:
     """Unsupported is not zero GPUs."""
-    with pytest.raises(Unparsable, match="Option -m is missing its value"):
-        nvidia_smi_topo.parse(text_of(corpus / "text/nvidia-smi-topo-m/win-591-error-option-m.txt"))
+    with pytest.raises(ParseError, match="Option -m is missing its value"):
+        nvidia_smi_topo.parse_matrix(text_of(corpus / "text/nvidia-smi-topo-m/win-591-error-option-m.txt"))
 
 
 def test_the_facts_of_this_test_can_fail() -> None:
     """A pattern that matches nothing does not hold."""
-    matrix = nvidia_smi_topo.parse("\tGPU0\tGPU1\nGPU0\t X \tNV2\nGPU1\tNV2\t X \n")
+    matrix = nvidia_smi_topo.parse_matrix("\tGPU0\tGPU1\nGPU0\t X \tNV2\nGPU1\tNV2\t X \n")
 
     assert [True, False, False, False] == [
         holds(matrix, fact) for fact in ("GPU*-GPU* NV2", "GPU*-GPU* NV4", "GPU*-NIC* SYS", "missing rows")
@@ -88,7 +81,7 @@ def test_every_p2p_matrix(corpus: Path, name: str) -> None:
     """One word for all."""
     gpus, word = P2P[name]
 
-    words, missing = nvidia_smi_p2p.parse(text_of(corpus / name))
+    words, missing = nvidia_smi_topo.parse_p2p(text_of(corpus / name))
 
     assert (gpus * (gpus - 1), {word}, None) == (len(words), set(words.values()), missing)
 
@@ -128,7 +121,7 @@ def test_link_status_is_not_read_from_what_is_none(corpus: Path) -> None:
     ):
         gpus = nvlink_text.parse_status(text_of(corpus / name)).gpus
         assert {(None, ())} == {(gpu.nvlink_supported, gpu.nvlinks) for gpu in gpus}, name
-    with pytest.raises(Unparsable):
+    with pytest.raises(ParseError):
         nvlink_text.parse_status(text_of(corpus / "text/nvidia-smi-nvlink/dcgmi-nvlink-s-8h100.txt"))
 
 
@@ -155,17 +148,17 @@ def test_far_ends_errors_and_capabilities(corpus: Path) -> None:
 @pytest.mark.parametrize(("name", "migs"), [("h100mig-590.txt", 4), ("h200mig-590.txt", 5)])
 def test_every_list(corpus: Path, name: str, migs: int) -> None:
     """One GPU and its instances."""
-    gpus = nvidia_smi_list.parse(text_of(corpus / "text/nvidia-smi-L" / name))
+    gpus = nvidia_smi.parse_list(text_of(corpus / "text/nvidia-smi-L" / name))
 
     assert [(0, migs)] == [(gpu.index, len(gpu.mig_instances)) for gpu in gpus]
 
 
 Query = Callable[[str], tuple[GpuFacts, str | None]]
 PARSERS: dict[str, Query] = {
-    "text/nvidia-smi-q": nvidia_smi_query.parse,
-    "text/nvidia-smi-query-csv": nvidia_smi_csv.parse,
-    ".xml": nvidia_smi_xml.parse,
-    ".txt": nvidia_smi_query.parse,
+    "text/nvidia-smi-q": nvidia_smi_query.parse_text,
+    "text/nvidia-smi-query-csv": nvidia_smi_query.parse_csv,
+    ".xml": nvidia_smi_query.parse_xml,
+    ".txt": nvidia_smi_query.parse_text,
 }
 
 
@@ -186,8 +179,10 @@ def test_every_query(corpus: Path, name: str) -> None:
 @pytest.mark.parametrize("machine", ["h100-590-load", "rtx2080s-595-idle"])
 def test_the_csv_of_a_machine_says_what_its_text_says(corpus: Path, machine: str) -> None:
     """Two formats of one moment."""
-    text = nvidia_smi_query.parse(text_of(corpus / f"text/nvidia-smi-q/{machine}.txt"))[0].gpus[0]
-    table = nvidia_smi_csv.parse(text_of(corpus / f"text/nvidia-smi-query-csv/{machine}-allfields.txt"))[0].gpus[0]
+    text = nvidia_smi_query.parse_text(text_of(corpus / f"text/nvidia-smi-q/{machine}.txt"))[0].gpus[0]
+    table = nvidia_smi_query.parse_csv(text_of(corpus / f"text/nvidia-smi-query-csv/{machine}-allfields.txt"))[0].gpus[
+        0
+    ]
     moving = {"utilization_percent", "replays"}
     both = [
         name for name in Gpu._fields if None not in (getattr(text, name), getattr(table, name)) and name not in moving

@@ -12,34 +12,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probes.gpu import (
-    nvidia_smi_csv,
-    nvidia_smi_list,
-    nvidia_smi_p2p,
-    nvidia_smi_query,
-    nvidia_smi_topo,
-    nvidia_smi_xml,
-)
+from probes.gpu import nvidia_smi, nvidia_smi_query, nvidia_smi_topo
 from probes.gpu import nvidia_smi_nvlink as nvlink_text
 from probes.gpu.facts import normal_address
-from probes.text import Unparsable
+from probes.text import ParseError
 from tests.probes.gpu import nvidia_smi_texts as texts
 
 MUTATIONS = 2000 if os.environ.get("HYPOTHESIS_PROFILE") == "ci" else 60
 LONGEST = 64 << 10
 
 PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
-    "-q": (nvidia_smi_query.parse, texts.QUERY),
-    "-q -x": (nvidia_smi_xml.parse, texts.XML),
-    "--query-gpu": (nvidia_smi_csv.parse, texts.CSV),
-    "-L": (nvidia_smi_list.parse, texts.LIST),
+    "-q": (nvidia_smi_query.parse_text, texts.QUERY),
+    "-q -x": (nvidia_smi_query.parse_xml, texts.XML),
+    "--query-gpu": (nvidia_smi_query.parse_csv, texts.CSV),
+    "-L": (nvidia_smi.parse_list, texts.LIST),
     "lost": (
-        nvidia_smi_list.lost_gpus,
+        nvidia_smi.lost_gpus,
         "Unable to determine the device handle for GPU3: 0000:C1:00.0: Unknown Error\n",
     ),
-    "refusal": (nvidia_smi_list.refusal, "Failed to initialize NVML: Driver/library version mismatch\n"),
-    "topo -m": (nvidia_smi_topo.parse, texts.TOPO),
-    "topo -p2p": (nvidia_smi_p2p.parse, texts.P2P),
+    "refusal": (nvidia_smi.refusal, "Failed to initialize NVML: Driver/library version mismatch\n"),
+    "topo -m": (nvidia_smi_topo.parse_matrix, texts.TOPO),
+    "topo -p2p": (nvidia_smi_topo.parse_p2p, texts.P2P),
     "nvlink -s": (nvlink_text.parse_status, texts.STATUS),
     "nvlink -e": (nvlink_text.parse_errors, texts.ERRORS),
     "nvlink -R": (nvlink_text.parse_remotes, texts.REMOTES),
@@ -93,7 +86,7 @@ def test_any_text_is_read_or_refused(parser: str) -> None:
 
 
 def refused_or_read(parse: Callable[[str], Any], text: str) -> None:
-    with contextlib.suppress(Unparsable):
+    with contextlib.suppress(ParseError):
         parse(text)
 
 

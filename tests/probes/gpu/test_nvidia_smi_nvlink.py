@@ -8,7 +8,7 @@ import pytest
 
 from probes.gpu import nvidia_smi_nvlink as nvlink_text
 from probes.gpu.facts import Gpu, NvLink
-from probes.text import Unparsable
+from probes.text import ParseError
 from tests.probes.gpu.nvidia_smi_texts import CAPABILITIES, ERRORS, NAME, REMOTES, STATUS, UUIDS
 
 PARSERS = {
@@ -130,7 +130,7 @@ def test_a_text_without_gpus_is_refused(parser: str, text: str, why: str) -> Non
     """With the line that it begins with; none may be an answer, or a file that was saved badly."""
     parse, _ = PARSERS[parser]
 
-    with pytest.raises(Unparsable, match=why):
+    with pytest.raises(ParseError, match=why):
         parse(text)
 
 
@@ -143,7 +143,7 @@ def test_a_cut_text_says_nothing_that_the_whole_does_not(parser: str) -> None:
     for end in range(len(text)):
         try:
             start = parse(text[:end])
-        except Unparsable:
+        except ParseError:
             continue
         for gpu in start.gpus:
             known = {link.link: link for link in whole[gpu.index].nvlinks}

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from probes.gpu import nvidia_smi_csv, nvidia_smi_list, nvidia_smi_query, nvidia_smi_xml
+from probes.gpu import nvidia_smi, nvidia_smi_query
 from probes.gpu import nvidia_smi_values as nvidia_smi_words
-from probes.gpu.facts import Fabric, Gpu, GpuFacts
-from probes.text import Unparsable
+from probes.gpu.facts import Gpu, GpuFabric, GpuFacts
+from probes.text import ParseError
 from tests.probes.gpu.nvidia_smi_texts import ADDRESSES, CSV, LIST, NAME, QUERY, UUIDS, XML
 
 Parser = Callable[[str], tuple[GpuFacts, str | None]]
@@ -39,7 +39,7 @@ BUSY = Gpu(
     mig_current=False,
     mig_pending=True,
     virtualization="passthrough",
-    fabric=Fabric(
+    fabric=GpuFabric(
         state="completed",
         status="success",
         clique=7,
@@ -59,7 +59,7 @@ BUSY = Gpu(
 )
 
 
-@pytest.mark.parametrize(("parse", "text"), [(nvidia_smi_query.parse, QUERY), (nvidia_smi_xml.parse, XML)])
+@pytest.mark.parametrize(("parse", "text"), [(nvidia_smi_query.parse_text, QUERY), (nvidia_smi_query.parse_xml, XML)])
 def test_text_and_xml_say_the_same(parse: Parser, text: str) -> None:
     """Every field; the values of a MIG device below it are not the GPU's."""
     facts, missing = parse(text)
@@ -77,7 +77,7 @@ def test_text_and_xml_say_the_same(parse: Parser, text: str) -> None:
 
 def test_csv_says_what_was_asked_for() -> None:
     """Bracketed and empty values are none; the rest is None."""
-    facts, missing = nvidia_smi_csv.parse(CSV)
+    facts, missing = nvidia_smi_query.parse_csv(CSV)
 
     assert missing is None
     assert ("570.211.01", 4) == (facts.driver_version, facts.attached)
@@ -94,7 +94,7 @@ def test_csv_says_what_was_asked_for() -> None:
         link_width=8,
         link_max_generation=4,
         mig_current=False,
-        fabric=Fabric(state="completed", status="success"),
+        fabric=GpuFabric(state="completed", status="success"),
     )
 
 
@@ -102,7 +102,7 @@ def test_r610_deprecates_its_own_words() -> None:
     """The notice behind a version is not part of it."""
     text = QUERY.replace("CUDA Version ", "KMD Version : 610.57.04\nCUDA UMD Version : 13.3\nCUDA Version ")
 
-    facts, _ = nvidia_smi_query.parse(text)
+    facts, _ = nvidia_smi_query.parse_text(text)
 
     assert ("610.57.04", "13.3") == (facts.driver_version, facts.cuda_version)
 
@@ -118,10 +118,10 @@ def test_older_layouts_of_the_text() -> None:
         assert new in text
         text = text.replace(new, old)
 
-    assert BUSY == nvidia_smi_query.parse(text)[0].gpus[1]
+    assert BUSY == nvidia_smi_query.parse_text(text)[0].gpus[1]
 
 
-@pytest.mark.parametrize(("parse", "text"), [(nvidia_smi_query.parse, QUERY), (nvidia_smi_xml.parse, XML)])
+@pytest.mark.parametrize(("parse", "text"), [(nvidia_smi_query.parse_text, QUERY), (nvidia_smi_query.parse_xml, XML)])
 def test_a_part_of_the_gpus_has_no_index(parse: Parser, text: str) -> None:
     """`-i 2` prints one GPU of eight: which one it is, the text does not tell."""
     facts, missing = parse(
@@ -134,26 +134,26 @@ def test_a_part_of_the_gpus_has_no_index(parse: Parser, text: str) -> None:
 
 def test_two_copies_in_one_text_are_one_machine() -> None:
     """A GPU is counted once."""
-    assert ADDRESSES == [gpu.address for gpu in nvidia_smi_query.parse(QUERY + QUERY)[0].gpus]
+    assert ADDRESSES == [gpu.address for gpu in nvidia_smi_query.parse_text(QUERY + QUERY)[0].gpus]
 
 
 def test_copies_of_the_text_say_the_same() -> None:
     """Indented, with Windows line ends, with a cut that the author marks."""
     indented = "".join(f"      {line}\n" for line in QUERY.splitlines())
 
-    assert nvidia_smi_query.parse(indented) == nvidia_smi_query.parse(QUERY)
-    assert nvidia_smi_query.parse(QUERY.replace("\n", "\r\n")) == nvidia_smi_query.parse(QUERY)
-    assert "its author cut the text" == nvidia_smi_query.parse(QUERY + "[...]\n")[1]
+    assert nvidia_smi_query.parse_text(indented) == nvidia_smi_query.parse_text(QUERY)
+    assert nvidia_smi_query.parse_text(QUERY.replace("\n", "\r\n")) == nvidia_smi_query.parse_text(QUERY)
+    assert "its author cut the text" == nvidia_smi_query.parse_text(QUERY + "[...]\n")[1]
 
 
 def test_a_cut_text_says_nothing_that_the_whole_does_not() -> None:
     """Wherever it is cut: of "16x" no "1" is left."""
-    whole = {gpu.address: gpu for gpu in nvidia_smi_query.parse(QUERY)[0].gpus}
+    whole = {gpu.address: gpu for gpu in nvidia_smi_query.parse_text(QUERY)[0].gpus}
 
     for end in range(0, len(QUERY), 5):
         try:
-            start, _ = nvidia_smi_query.parse(QUERY[:end])
-        except Unparsable:
+            start, _ = nvidia_smi_query.parse_text(QUERY[:end])
+        except ParseError:
             continue
         for gpu in start.gpus:
             assert [] == different(gpu, whole[gpu.address]), end
@@ -161,12 +161,12 @@ def test_a_cut_text_says_nothing_that_the_whole_does_not() -> None:
 
 def test_a_cut_csv_says_nothing_that_the_whole_does_not() -> None:
     """A line without all its fields is none, and its last word may be a part of one."""
-    whole = {gpu.index: gpu for gpu in nvidia_smi_csv.parse(CSV)[0].gpus}
+    whole = {gpu.index: gpu for gpu in nvidia_smi_query.parse_csv(CSV)[0].gpus}
 
     for end in range(len(CSV)):
         try:
-            start, _ = nvidia_smi_csv.parse(CSV[:end])
-        except Unparsable:
+            start, _ = nvidia_smi_query.parse_csv(CSV[:end])
+        except ParseError:
             continue
         for gpu in start.gpus:
             assert [] == different(gpu, whole[gpu.index]), end
@@ -188,20 +188,20 @@ def different(said: Gpu, known: Gpu) -> list[str]:
 @pytest.mark.parametrize("end", [len(XML) - 30, len(XML) // 2])
 def test_a_cut_xml_is_refused(end: int) -> None:
     """Half a tree is not read."""
-    with pytest.raises(Unparsable, match="cut short"):
-        nvidia_smi_xml.parse(XML[:end])
+    with pytest.raises(ParseError, match="cut short"):
+        nvidia_smi_query.parse_xml(XML[:end])
 
 
 def test_warnings_around_the_xml_are_left_out() -> None:
     """nvidia-smi prints them on the same stream."""
     around = "WARNING: nvml is old\n" + XML + "WARNING: infoROM is corrupted at gpu 0000:25:00.0\n"
 
-    assert nvidia_smi_xml.parse(around) == nvidia_smi_xml.parse(XML)
+    assert nvidia_smi_query.parse_xml(around) == nvidia_smi_query.parse_xml(XML)
 
 
 def test_a_newer_document_type_is_read_as_the_newest_known_aloud() -> None:
     """A driver of tomorrow."""
-    facts, missing = nvidia_smi_xml.parse(XML.replace("_v12.dtd", "_v14.dtd"))
+    facts, missing = nvidia_smi_query.parse_xml(XML.replace("_v12.dtd", "_v14.dtd"))
 
     assert "document type v14 is newer than v13, and was read as that" == missing
     assert facts.gpus[1] == BUSY
@@ -224,8 +224,8 @@ BOMB = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a
 )
 def test_hostile_and_other_xml_is_refused(text: str, reason: str) -> None:
     """Entities are refused before anything is parsed."""
-    with pytest.raises(Unparsable, match=reason):
-        nvidia_smi_xml.parse(text)
+    with pytest.raises(ParseError, match=reason):
+        nvidia_smi_query.parse_xml(text)
 
 
 def test_every_gpu_value_of_a_lost_gpu_is_its_error() -> None:
@@ -240,20 +240,20 @@ def test_every_gpu_value_of_a_lost_gpu_is_its_error() -> None:
 )
 def test_a_csv_without_heading_or_lines_is_refused(text: str) -> None:
     """`noheader` leaves values that nobody can name."""
-    with pytest.raises(Unparsable):
-        nvidia_smi_csv.parse(text)
+    with pytest.raises(ParseError):
+        nvidia_smi_query.parse_csv(text)
 
 
 def test_a_csv_line_of_another_length_is_said() -> None:
     """The others stay."""
-    facts, missing = nvidia_smi_csv.parse(CSV + "cut here, 1\n")
+    facts, missing = nvidia_smi_query.parse_csv(CSV + "cut here, 1\n")
 
     assert (4, "1 lines do not have the fields of the heading") == (len(facts.gpus), missing)
 
 
 def test_a_list_names_gpus_and_their_mig_instances() -> None:
     """An instance belongs to the GPU above it."""
-    gpus = nvidia_smi_list.parse(LIST)
+    gpus = nvidia_smi.parse_list(LIST)
 
     assert [(index, NAME, uuid) for index, uuid in enumerate(UUIDS)] == [
         (gpu.index, gpu.name, gpu.uuid) for gpu in gpus
@@ -274,18 +274,18 @@ def test_a_list_names_gpus_and_their_mig_instances() -> None:
 )
 def test_gpus_that_could_not_be_opened(text: str, lost: Gpu) -> None:
     """Every spelling of the drivers."""
-    assert (lost,) == nvidia_smi_list.lost_gpus(f"\nUnable to determine the device handle for {text}\n")
+    assert (lost,) == nvidia_smi.lost_gpus(f"\nUnable to determine the device handle for {text}\n")
 
 
 def test_a_rack_and_rollovers_of_replays() -> None:
     """Slot and tray mean something beside a chassis only."""
     text = QUERY.replace("Replays Since Reset ", "Replay Number Rollovers : 2\n        Replays Since Reset ")
     place = "Chassis Serial Number : 1824125002\n        Slot Number : 24\n        Tray Index : 15\n        X :"
-    rack, _ = nvidia_smi_query.parse(text.replace("Chassis Serial Number ", place))
-    none, _ = nvidia_smi_query.parse(text.replace("Chassis Serial Number ", "Slot Number : 24\n        X "))
+    rack, _ = nvidia_smi_query.parse_text(text.replace("Chassis Serial Number ", place))
+    none, _ = nvidia_smi_query.parse_text(text.replace("Chassis Serial Number ", "Slot Number : 24\n        X "))
     xml = XML.replace("<chassis_serial_number>", "<slot_number>24</slot_number><chassis_serial_number>1824125002")
     xml = xml.replace("<replay_counter>", "<replay_rollover_counter>2</replay_rollover_counter><replay_counter>")
-    other, _ = nvidia_smi_xml.parse(xml)
+    other, _ = nvidia_smi_query.parse_xml(xml)
 
     assert ("1824125002", "24", "15") == (rack.gpus[1].chassis_serial, rack.gpus[1].slot, rack.gpus[1].tray)
     assert (None, None) == (none.gpus[1].chassis_serial, none.gpus[1].slot)

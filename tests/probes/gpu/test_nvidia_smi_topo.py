@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from probes.gpu import nvidia_smi_p2p, nvidia_smi_topo
+from probes.gpu import nvidia_smi_topo
 from probes.gpu.facts import Gpu, PairCell
 from probes.gpu.nvidia_smi_topo import Matrix
-from probes.sources.identify_command import held_by
-from probes.text import Unparsable
+from probes.sources.dump import identify_command
+from probes.text import ParseError
 from tests.probes.gpu.nvidia_smi_texts import P2P, TOPO
 
 KINDS = {
@@ -72,13 +72,13 @@ COPIES = {
 @pytest.mark.parametrize("copy", ["as printed", "no underline", "underline without its escape", "blanks for tabs"])
 def test_a_copy_of_any_name_is_known(copy: str) -> None:
     """By what it holds."""
-    assert (("nvidia-smi", "topo", "-m"),) == held_by(COPIES[copy])
+    assert (("nvidia-smi", "topo", "-m"),) == identify_command(COPIES[copy])
 
 
 @pytest.mark.parametrize("copy", COPIES)
 def test_every_copy_of_a_table_says_the_same(copy: str) -> None:
     """Pairs once each, affinity and NUMA of every GPU, device names of the NICs."""
-    matrix = nvidia_smi_topo.parse(COPIES[copy])
+    matrix = nvidia_smi_topo.parse_matrix(COPIES[copy])
 
     assert kinds(matrix) == KINDS
     assert {"NIC0": "mlx5_0", "NIC1": "mlx5_bond_0"} == matrix.nic_names
@@ -93,7 +93,7 @@ def test_every_copy_of_a_table_says_the_same(copy: str) -> None:
 
 def test_the_oldest_form_names_devices_and_says_soc() -> None:
     """No NUMA column, NICs by their own names, SOC for SYS, POWER's way to write CPU lists."""
-    matrix = nvidia_smi_topo.parse(
+    matrix = nvidia_smi_topo.parse_matrix(
         "        GPU0    GPU1    mlx5_0  mlx5_bond_1  CPU Affinity\n"
         "GPU0     X      PIX     SOC     SOC     0-0,8-8,16-23\n"
         "GPU1    PIX      X      SOC     SOC     0-0,8-8,16-23\n"
@@ -109,7 +109,7 @@ def test_the_oldest_form_names_devices_and_says_soc() -> None:
 
 def test_coherent_platforms_have_lists_and_nodes_of_their_own() -> None:
     """GB200: several nodes near the GPU are no single node; its memory is one."""
-    matrix = nvidia_smi_topo.parse(
+    matrix = nvidia_smi_topo.parse_matrix(
         "\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t0-71\t0,3-9,11-17\t\t2\n\nLegend:\n"
     )
 
@@ -118,7 +118,7 @@ def test_coherent_platforms_have_lists_and_nodes_of_their_own() -> None:
 
 def test_an_empty_affinity_stays_empty() -> None:
     """A cpuset hides the CPUs; the NUMA node must not slip into their place."""
-    matrix = nvidia_smi_topo.parse(
+    matrix = nvidia_smi_topo.parse_matrix(
         "\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t\t1\t\tN/A\n\nLegend:\n"
     )
 
@@ -127,7 +127,9 @@ def test_an_empty_affinity_stays_empty() -> None:
 
 def test_an_empty_affinity_among_blanks_is_not_guessed() -> None:
     """Which of three headings two words belong to is not known."""
-    matrix = nvidia_smi_topo.parse("  GPU0 CPU Affinity  NUMA Affinity  GPU NUMA ID\nGPU0   X     1   N/A\n\nLegend:\n")
+    matrix = nvidia_smi_topo.parse_matrix(
+        "  GPU0 CPU Affinity  NUMA Affinity  GPU NUMA ID\nGPU0   X     1   N/A\n\nLegend:\n"
+    )
 
     assert (Gpu(index=0),) == matrix.gpus
     assert "no clear CPU Affinity and NUMA Affinity and GPU NUMA ID for GPU0" == matrix.missing
@@ -138,7 +140,7 @@ def test_sixteen_gpus() -> None:
     names = [f"GPU{index}" for index in range(16)]
     rows = "".join(f"{a}\t" + "\t".join(" X " if a == b else "NV6" for b in names) + "\t0-23\n" for a in names)
 
-    matrix = nvidia_smi_topo.parse("\t" + "\t".join(names) + "\tCPU Affinity\n" + rows)
+    matrix = nvidia_smi_topo.parse_matrix("\t" + "\t".join(names) + "\tCPU Affinity\n" + rows)
 
     assert (16, 120, {"NV6"}, None) == (
         len(matrix.gpus),
@@ -163,7 +165,7 @@ def test_a_damaged_row_is_named_and_says_nothing(damage: tuple[str, str], unread
     text = TOPO.replace(*damage)
     assert text != TOPO
 
-    matrix = nvidia_smi_topo.parse(text)
+    matrix = nvidia_smi_topo.parse_matrix(text)
 
     assert f"rows without one word for each of 6 columns: {unreadable}" == matrix.missing
     assert kinds(matrix) == KINDS
@@ -171,7 +173,7 @@ def test_a_damaged_row_is_named_and_says_nothing(damage: tuple[str, str], unread
 
 def test_a_table_without_a_readable_row_still_counts_its_gpus() -> None:
     """Unreadable is not absent."""
-    matrix = nvidia_smi_topo.parse("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV0-15\nGPU1\tNV4X0\n\nLegend:\n")
+    matrix = nvidia_smi_topo.parse_matrix("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV0-15\nGPU1\tNV4X0\n\nLegend:\n")
 
     assert (2, ()) == (len(matrix.gpus), matrix.pairs)
     assert "rows without one word for each of 2 columns: GPU0, GPU1" == matrix.missing
@@ -179,7 +181,7 @@ def test_a_table_without_a_readable_row_still_counts_its_gpus() -> None:
 
 def test_rows_that_contradict_each_other_give_no_pair() -> None:
     """Which of the two is right is not for the parser to say."""
-    matrix = nvidia_smi_topo.parse(TOPO.replace("GPU1\tPHB\t X \tSYS\tNV12", "GPU1\tPHB\t X \tSYS\tNV8"))
+    matrix = nvidia_smi_topo.parse_matrix(TOPO.replace("GPU1\tPHB\t X \tSYS\tNV12", "GPU1\tPHB\t X \tSYS\tNV8"))
 
     assert "GPU1-GPU3 is NV12 one way and NV8 the other" == matrix.missing
     assert {**KINDS, "GPU1-GPU3": None} == {**kinds(matrix), "GPU1-GPU3": kinds(matrix).get("GPU1-GPU3")}
@@ -188,8 +190,8 @@ def test_rows_that_contradict_each_other_give_no_pair() -> None:
 @pytest.mark.parametrize("cell", ["N/A", "ERR"])
 def test_a_cell_that_says_nothing_is_no_pair(cell: str) -> None:
     """The other direction may know."""
-    one_way = nvidia_smi_topo.parse(TOPO.replace("GPU0\t X \tPHB", f"GPU0\t X \t{cell}"))
-    both_ways = nvidia_smi_topo.parse(TOPO.replace("\tPHB\t", f"\t{cell}\t"))
+    one_way = nvidia_smi_topo.parse_matrix(TOPO.replace("GPU0\t X \tPHB", f"GPU0\t X \t{cell}"))
+    both_ways = nvidia_smi_topo.parse_matrix(TOPO.replace("\tPHB\t", f"\t{cell}\t"))
 
     assert kinds(one_way) == KINDS
     assert "GPU0-GPU1" not in kinds(both_ways)
@@ -198,7 +200,9 @@ def test_a_cell_that_says_nothing_is_no_pair(cell: str) -> None:
 
 def test_an_authors_cut_keeps_what_is_whole() -> None:
     """The last row may end within a word: "0-1" may be "0-15"."""
-    matrix = nvidia_smi_topo.parse(TOPO[: TOPO.index("GPU2\tNV4") + len("GPU2\tNV4\tSYS\t X \tPXB\tSYS\tNODE\t16-3")])
+    matrix = nvidia_smi_topo.parse_matrix(
+        TOPO[: TOPO.index("GPU2\tNV4") + len("GPU2\tNV4\tSYS\t X \tPXB\tSYS\tNODE\t16-3")]
+    )
 
     assert "no row for GPU3; no clear CPU Affinity and NUMA Affinity and GPU NUMA ID for GPU2" == matrix.missing
     assert Gpu(index=2) == matrix.gpus[2]
@@ -210,10 +214,10 @@ def test_an_authors_cut_keeps_what_is_whole() -> None:
 @pytest.mark.parametrize("end", range(0, len(TOPO), 3))
 def test_a_cut_text_says_nothing_that_the_whole_does_not(end: int) -> None:
     """Wherever it is cut: pairs, affinity and names are those of the whole, or not there."""
-    whole = nvidia_smi_topo.parse(TOPO)
+    whole = nvidia_smi_topo.parse_matrix(TOPO)
     try:
-        start = nvidia_smi_topo.parse(TOPO[:end])
-    except Unparsable:
+        start = nvidia_smi_topo.parse_matrix(TOPO[:end])
+    except ParseError:
         return
 
     assert set(start.pairs) <= set(whole.pairs)
@@ -239,13 +243,13 @@ def test_a_cut_text_says_nothing_that_the_whole_does_not(end: int) -> None:
 )
 def test_what_is_no_table_is_refused_with_its_own_words(text: str, reason: str) -> None:
     """An error text is never zero GPUs."""
-    with pytest.raises(Unparsable, match=reason):
-        nvidia_smi_topo.parse(text)
+    with pytest.raises(ParseError, match=reason):
+        nvidia_smi_topo.parse_matrix(text)
 
 
 def test_p2p_words_both_ways() -> None:
     """Every ordered pair, whatever its word."""
-    words, missing = nvidia_smi_p2p.parse(P2P)
+    words, missing = nvidia_smi_topo.parse_p2p(P2P)
 
     assert missing is None
     assert 12 == len(words)
@@ -255,11 +259,11 @@ def test_p2p_words_both_ways() -> None:
 
 def test_p2p_copied_from_a_terminal() -> None:
     """Blanks for tabs, no legend."""
-    assert ({(0, 1): "CNS", (1, 0): "CNS"}, None) == nvidia_smi_p2p.parse(
+    assert ({(0, 1): "CNS", (1, 0): "CNS"}, None) == nvidia_smi_topo.parse_p2p(
         "        GPU0    GPU1\n GPU0   X       CNS\n GPU1   CNS     X\n"
     )
 
 
 def test_one_pair_once_a_before_b() -> None:
     """Order of the heading, not of the alphabet."""
-    assert PairCell("GPU0", "NIC0", "PIX") in nvidia_smi_topo.parse(TOPO).pairs
+    assert PairCell("GPU0", "NIC0", "PIX") in nvidia_smi_topo.parse_matrix(TOPO).pairs

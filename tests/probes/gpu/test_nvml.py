@@ -9,7 +9,7 @@ import pytest
 from probes.catalogue import probe
 from probes.gpu import nvml
 from probes.gpu.facts import Gpu
-from probes.host.interface import Absent, Denied, Failed, TimedOut, Unanswered
+from probes.host.interface import Absent, Denied, Failed, ReadError, TimedOut
 from probes.probe import Status, outcome_of
 from tests.probes.gpu.gpu_machine import (
     FUNCTION_NOT_FOUND,
@@ -166,7 +166,7 @@ def test_parts_of_a_gpu_that_cannot_be_so_many_are_not_known(count: int | float)
 
 
 @pytest.mark.parametrize("refusal", [NOT_SUPPORTED, FUNCTION_NOT_FOUND, Absent("not recorded")])
-def test_a_driver_that_supports_nothing_is_survived(refusal: Unanswered) -> None:
+def test_a_driver_that_supports_nothing_is_survived(refusal: ReadError) -> None:
     """Every call but the count fails: GPUs are there, nothing is known of them, nothing is wrong with them."""
     answers: dict[tuple[Any, ...], Any] = {("nvmlInit_v2",): None, ("nvmlDeviceGetCount_v2",): 2}
     machine = GpuMachine(answers, otherwise=refusal).with_pci(*HGX[:2])
@@ -239,7 +239,7 @@ def test_a_call_that_needs_privilege_is_named() -> None:
     "refusal",
     [NOT_SUPPORTED, GPU_IS_LOST, Denied("Insufficient Permissions", "NO_PERMISSION"), TimedOut("Timeout", "TIMEOUT")],
 )
-def test_every_call_may_fail_alone(refusal: Unanswered) -> None:
+def test_every_call_may_fail_alone(refusal: ReadError) -> None:
     """Whichever it is and however it fails, all eight GPUs stay; only init and count end the probe."""
     calls = [
         call for call in hgx_h100().nvml_answers if call[0] not in ("field", "nvmlInit_v2", "nvmlDeviceGetCount_v2")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from probes.gpu.nvml_nvlink import pair_kind
-from probes.host.interface import Failed, Unanswered
+from probes.host.interface import Failed, ReadError
 from tests.probes.gpu.gpu_machine import (
     FUNCTION_NOT_FOUND,
     INVALID_ARGUMENT,
@@ -121,7 +121,7 @@ def test_mig_hides_nvlinks_and_that_is_not_having_none() -> None:
     ],
 )
 def test_having_no_nvlink_is_told_apart_from_not_telling(
-    count: int | None, refusal: Unanswered, supported: bool | None
+    count: int | None, refusal: ReadError, supported: bool | None
 ) -> None:
     """A GPU that counts 12 links and refuses their state has NVLink; an old library tells nothing."""
     answers = system_answers(1) | gpu_answers(0, HGX[0], GetArchitecture=7)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from probes.host import command_runner as tool
-from probes.host.command_runner import run_tool
+from probes.host import process as tool
 from probes.host.commands import COMMANDS
 from probes.host.interface import Absent, Failed, TimedOut
 from probes.host.live import LiveHost
+from probes.host.process import run_tool
 
 pytestmark = pytest.mark.usefixtures("real_commands")
 

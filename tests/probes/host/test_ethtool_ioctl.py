@@ -7,11 +7,12 @@ import struct
 
 import pytest
 
+from probes import netlink as codec
 from probes.ethtool import ioctl as ioctl
 from probes.ethtool import netlink as genl
-from probes.host import ethtool_ioctl as ethtool
+from probes.host import ethtool_ioctl
 from probes.host import netlink_socket as netlink
-from probes.host.interface import Failed, Unanswered
+from probes.host.interface import Failed, ReadError
 from probes.host.live import LiveHost
 from probes.netlink import IS_REQUEST, request
 
@@ -37,13 +38,13 @@ def test_the_list_holds_questions_alone() -> None:
         0x1D: "GSTATS",
         0x37: "GSSET_INFO",
         0x50: "GFEC",
-    }.keys() == (ethtool.GETTERS)
+    }.keys() == (ethtool_ioctl.GETTERS)
     assert {
         4: "LINKMODES_GET",
         21: "PAUSE_GET",
         29: "FEC_GET",
         31: "MODULE_EEPROM_GET",
-    }.keys() == ethtool.NETLINK_GETTERS
+    }.keys() == ethtool_ioctl.NETLINK_GETTERS
 
 
 @pytest.mark.parametrize("command", SETTERS, ids=SETTERS.get)
@@ -57,42 +58,42 @@ def test_a_command_that_changes_something_never_reaches_the_kernel(command: int)
 def test_a_request_of_another_length_is_refused(question: bytes) -> None:
     """The kernel would read or write beyond it."""
     with pytest.raises(ValueError, match="bytes"):
-        ethtool.check(question)
+        ethtool_ioctl.check(question)
 
 
 def test_more_counters_than_there_is_room_for_are_refused() -> None:
     """The kernel writes what it has."""
-    assert 0x1B == ethtool.check(ioctl.names_request(ethtool.MOST_COUNTERS))
+    assert 0x1B == ethtool_ioctl.check(ioctl.names_request(ethtool_ioctl.MOST_COUNTERS))
     with pytest.raises(ValueError, match="counters"):
-        ethtool.check(ioctl.values_request(ethtool.MOST_COUNTERS + 1))
+        ethtool_ioctl.check(ioctl.values_request(ethtool_ioctl.MOST_COUNTERS + 1))
 
 
 @pytest.mark.parametrize("command", NETLINK_SETTERS)
 def test_generic_netlink_asks_questions_of_ethtool_alone(command: int) -> None:
     """Setters, actions, and the same numbers of other families."""
-    family = genl.parse_family(LiveHost().netlink(genl.GENERIC, genl.family_request()))
+    family = codec.parse_family(LiveHost().netlink(codec.GENERIC, codec.family_request(genl.FAMILY)))
     with pytest.raises(ValueError, match="no question"):
-        netlink.ask(genl.GENERIC, genl.get_request(family, command, LOOPBACK))
+        netlink.request_netlink(codec.GENERIC, genl.get_request(family, command, LOOPBACK))
 
 
 def test_another_family_is_not_asked() -> None:
     """Nor the one that hands out numbers, but for families; nor with a message that ends early."""
-    family = genl.parse_family(LiveHost().netlink(genl.GENERIC, genl.family_request()))
+    family = codec.parse_family(LiveHost().netlink(codec.GENERIC, codec.family_request(genl.FAMILY)))
     with pytest.raises(ValueError, match="no question"):
-        netlink.ask(genl.GENERIC, genl.get_request(family + 1, genl.PAUSE_GET, LOOPBACK))
+        netlink.request_netlink(codec.GENERIC, genl.get_request(family + 1, genl.PAUSE_GET, LOOPBACK))
     with pytest.raises(ValueError, match="families"):
-        netlink.ask(genl.GENERIC, request(genl.CONTROL, IS_REQUEST, genl.HEAD.pack(10, 2, 0)))
+        netlink.request_netlink(codec.GENERIC, request(codec.CONTROL, IS_REQUEST, codec.GENERIC_HEAD.pack(10, 2, 0)))
     with pytest.raises(ValueError, match="no question"):
-        netlink.ask(genl.GENERIC, request(family, IS_REQUEST, b""))
+        netlink.request_netlink(codec.GENERIC, request(family, IS_REQUEST, b""))
 
 
 @pytest.mark.parametrize("command", [genl.LINKMODES_GET, genl.PAUSE_GET, genl.FEC_GET])
 def test_the_loopback_has_no_such_thing(command: int) -> None:
     """The errno has the name that drivers give it."""
     host = LiveHost()
-    family = genl.parse_family(host.netlink(genl.GENERIC, genl.family_request()))
+    family = codec.parse_family(host.netlink(codec.GENERIC, codec.family_request(genl.FAMILY)))
     with pytest.raises(Failed) as caught:
-        host.netlink(genl.GENERIC, genl.get_request(family, command, LOOPBACK))
+        host.netlink(codec.GENERIC, genl.get_request(family, command, LOOPBACK))
     assert "EOPNOTSUPP" == caught.value.code
 
 
@@ -108,7 +109,7 @@ def test_ioctls_of_this_kernel() -> None:
         ("a-name-of-sixteen", ioctl.driver_request(), "ENODEV"),
         ("nul\0", ioctl.driver_request(), "ENODEV"),
     ):
-        with pytest.raises(Unanswered) as caught:
+        with pytest.raises(ReadError) as caught:
             host.ethtool(interface, question)
         assert code == caught.value.code, interface
 
@@ -128,7 +129,7 @@ def test_counters_of_whatever_interface_has_some() -> None:
 def test_an_index_that_is_not_there_is_a_reason() -> None:
     """It went away since it was listed."""
     host = LiveHost()
-    family = genl.parse_family(host.netlink(genl.GENERIC, genl.family_request()))
+    family = codec.parse_family(host.netlink(codec.GENERIC, codec.family_request(genl.FAMILY)))
     with pytest.raises(Failed) as caught:
-        host.netlink(genl.GENERIC, genl.get_request(family, genl.PAUSE_GET, 999_999))
+        host.netlink(codec.GENERIC, genl.get_request(family, genl.PAUSE_GET, 999_999))
     assert "ENODEV" == caught.value.code

@@ -12,16 +12,16 @@ import sys
 import pytest
 
 from probes.host import event_sockets as listening
-from probes.host.event_sockets import KERNEL, LINKS, ROUTE, UEVENT, Group, KernelLog, Overrun
-from probes.host.interface import Denied, Failed, Unanswered
+from probes.host.event_sockets import KERNEL, LINKS, ROUTE, UEVENT, KernelLog, NetlinkGroup, Overrun
+from probes.host.interface import Denied, Failed, ReadError
 from tests.conftest import ROOT
 from tests.probes.namespace import in_namespace
 
 FLOOD = """
 import select, subprocess, sys
 from probes.kernel import events
-from probes.host.event_sockets import Group
-events.Group = lambda *which: Group(*which, 1)
+from probes.host.event_sockets import NetlinkGroup
+events.NetlinkGroup = lambda *which: NetlinkGroup(*which, 1)
 listener = events._interfaces("rtnetlink")
 batch = "link set lo up\\nlink set lo down\\n" * 100
 subprocess.run(["ip", "-batch", "-"], input=batch, text=True, check=True)
@@ -49,7 +49,7 @@ def test_a_group_that_ran_over_says_so_once_and_goes_on(real_commands: None) -> 
 def test_nothing_is_waited_for() -> None:
     """Both groups can be joined by anybody; without an event there is nothing."""
     for protocol, group in ((ROUTE, LINKS), (UEVENT, KERNEL)):
-        place = Group(protocol, group)
+        place = NetlinkGroup(protocol, group)
         assert place.fileno() > 2
         assert isinstance(place.waiting(), list)
         place.close()
@@ -57,7 +57,7 @@ def test_nothing_is_waited_for() -> None:
 
 def test_only_the_kernel_is_believed() -> None:
     """A message of another process is thrown away."""
-    place = Group(ROUTE, LINKS)
+    place = NetlinkGroup(ROUTE, LINKS)
     port = int(place._socket.getsockname()[0])
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as other:
         try:
@@ -72,8 +72,8 @@ def test_only_the_kernel_is_believed() -> None:
 
 def test_a_group_that_the_kernel_lacks_is_a_reason() -> None:
     """Not a traceback."""
-    with pytest.raises(Unanswered, match="netlink protocol 31"):
-        Group(31, 1)
+    with pytest.raises(ReadError, match="netlink protocol 31"):
+        NetlinkGroup(31, 1)
 
 
 READS = """
@@ -92,7 +92,7 @@ def test_the_log_is_read_from_its_end(real_commands: None) -> None:
     """What the kernel writes from now on: here, that an interface was renamed."""
     try:
         KernelLog().close()
-    except Unanswered as why:
+    except ReadError as why:
         pytest.skip(f"the kernel's log cannot be read here: {why}")
 
     assert ";w0: renamed from v0" in in_namespace(READS).stdout
@@ -123,7 +123,7 @@ def test_records_that_were_overwritten_and_a_log_that_ends(
     """To write the log over would take a real one; so the answer of read(2) is given here."""
     try:
         log = KernelLog()
-    except Unanswered as why:
+    except ReadError as why:
         pytest.skip(f"the kernel's log cannot be read here: {why}")
     answers = [b"6,1,2,-;one\n", answer]
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.host.folder import FolderFiles, LiveFiles
-from probes.host.interface import Absent, Denied, Failed, TimedOut, Unanswered, unanswered
-from probes.sources.memory import Link, MemoryFiles, Node
+from probes.host.interface import Absent, Denied, Failed, ReadError, TimedOut, error_from_errno
+from probes.sources.memory import MemoryFiles, Node, SymlinkNode
 
 NAMES = st.sampled_from(["a", "b", "c", "..", ".", "", "é", "\udcff", "x" * 300])
 PATHS = st.lists(NAMES, max_size=8).map("/".join)
@@ -89,7 +91,7 @@ def test_a_known_directory_changes_no_answer(tree: Path, known: str, path: str) 
     def answer(files: FolderFiles) -> bytes | str:
         try:
             return files.read(path)
-        except Unanswered as why:
+        except ReadError as why:
             return why.reason
 
     warm = FolderFiles(str(tree))
@@ -138,6 +140,46 @@ def test_a_fifo_is_not_opened(tree: Path) -> None:
         files.read("/pipe")
     assert isinstance(files.attributes("/", ["pipe"])["pipe"], Failed)
     assert time.monotonic() - began < 1
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link to a device", "link to a folder"])
+@pytest.mark.parametrize("store", [FolderFiles, LiveFiles])
+def test_what_is_put_in_a_files_place_meanwhile_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: type[FolderFiles], kind: str
+) -> None:
+    """The file is replaced between the look at it and its opening: the file itself is read, or nothing."""
+    place = tmp_path / "file"
+    place.write_bytes(b"text")
+    files = FolderFiles(str(tmp_path)) if store is FolderFiles else LiveFiles()
+    opened, replacements = list[int](), list[str]()
+    really = {"open": os.open, "stat": os.stat, "fstat": os.fstat}
+
+    def replaced(look: str) -> Callable[..., os.stat_result]:
+        def looked(*arguments: Any, **options: Any) -> os.stat_result:
+            answer: os.stat_result = really[look](*arguments, **options)
+            if not replacements:
+                replacements.append(kind)
+                place.rename(tmp_path / "aside")
+                os.mkfifo(place) if kind == "fifo" else place.symlink_to("/dev/null" if "device" in kind else "/")
+            return answer
+
+        return looked
+
+    def noted(path: Any, flags: int, *arguments: Any, **options: Any) -> int:
+        descriptor: int = really["open"](path, flags, *arguments, **options)
+        if not flags & os.O_PATH:
+            opened.append(stat.S_IFMT(really["fstat"](descriptor).st_mode))
+        return descriptor
+
+    monkeypatch.setattr(os, "open", noted)
+    for look in ("stat", "fstat"):
+        monkeypatch.setattr(os, look, replaced(look))
+
+    content = files.read("/file" if store is FolderFiles else str(place))
+
+    assert b"text" == content
+    assert [stat.S_IFREG] == opened
+    assert [kind] == replacements
 
 
 def test_reads_are_limited(tree: Path) -> None:
@@ -189,7 +231,7 @@ def test_live_files_are_read_by_the_kernels_own_links() -> None:
 
 @pytest.mark.parametrize("path", ["/a\0b", "/\ud800", "relative", "", "/" + "x" * 5000, "/" + "x/" * 3000])
 def test_impossible_paths_have_an_answer(tree: Path, path: str) -> None:
-    """No name of a file raises anything but Unanswered."""
+    """No name of a file raises anything but ReadError."""
     for files in (FolderFiles(str(tree)), LiveFiles(), MemoryFiles()):
         for ask in (
             files.read,
@@ -200,13 +242,14 @@ def test_impossible_paths_have_an_answer(tree: Path, path: str) -> None:
         ):
             try:
                 ask(path)
-            except Unanswered:
+            except ReadError:
                 continue
         files.locate(path)
 
 
 @given(
-    st.dictionaries(PATHS, st.one_of(st.binary(max_size=9), PATHS.map(Link)), max_size=12), st.lists(PATHS, max_size=6)
+    st.dictionaries(PATHS, st.one_of(st.binary(max_size=9), PATHS.map(SymlinkNode)), max_size=12),
+    st.lists(PATHS, max_size=6),
 )
 def test_no_links_of_an_archive_raise_anything_but_a_reason(entries: dict[str, Node], asked: list[str]) -> None:
     """Random links over random names: every question ends, inside the archive, with an answer or a reason."""
@@ -223,7 +266,7 @@ def test_no_links_of_an_archive_raise_anything_but_a_reason(entries: dict[str, N
         for ask in (files.read, files.readlink, files.resolve, files.listdir):
             try:
                 answer = ask(f"/{path}")
-            except Unanswered:
+            except ReadError:
                 continue
             if ask == files.read:
                 assert answer in kept
@@ -231,7 +274,7 @@ def test_no_links_of_an_archive_raise_anything_but_a_reason(entries: dict[str, N
                 assert ".." not in str(answer).split("/")
         try:
             files.attributes(f"/{path}", ["a", "b", "a/../../b", "é"])
-        except Unanswered:
+        except ReadError:
             continue
 
 
@@ -256,4 +299,4 @@ def test_many_attributes_are_cheap(tmp_path: Path) -> None:
 
 def test_timed_out_is_a_reason_of_its_own() -> None:
     """EAGAIN and ETIMEDOUT of a driver are no absence."""
-    assert isinstance(unanswered(OSError(11, ""), "/x"), TimedOut)
+    assert isinstance(error_from_errno(OSError(11, ""), "/x"), TimedOut)

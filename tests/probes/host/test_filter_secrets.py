@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from probes.capture.writer import write_capture
-from probes.host.filter_secrets import kept
+from probes.host.filter_secrets import filter_content
 from probes.host.folder import FolderFiles
 from probes.host.live import LiveHost
 from probes.host.recording import RecordingHost
 from probes.nccl import probe as nccl
-from probes.nccl.parsers import WANTED
+from probes.nccl.jobs import WANTED
 
 ENVIRON = (
     b"SECRET=hunter2\0NCCL_IB_TC=106\0WIFI_PASSWORD=x\0OMPI_ARGV=--token x\0"
@@ -28,10 +28,10 @@ def test_only_names_of_the_contract_leave_an_environment() -> None:
     """Prefixes at the beginning of a name; what is cut off at the end is dropped."""
     left = b"NCCL_IB_TC=106\0FI_PROVIDER=efa\0OMPI_MCA_btl=tcp\0UCX_TLS=rc\0"
 
-    assert left == kept("/proc/4711/environ", ENVIRON)
-    assert left == kept("/proc/self/task/7/environ", ENVIRON + b"NCCL_CUT=1")
-    assert left == kept("/proc/4711/environ", left)
-    assert ENVIRON == kept("/sys/x/environ", ENVIRON)
+    assert left == filter_content("/proc/4711/environ", ENVIRON)
+    assert left == filter_content("/proc/self/task/7/environ", ENVIRON + b"NCCL_CUT=1")
+    assert left == filter_content("/proc/4711/environ", left)
+    assert ENVIRON == filter_content("/sys/x/environ", ENVIRON)
 
 
 def test_maps_keep_libraries_and_device_nodes_without_addresses() -> None:
@@ -40,8 +40,8 @@ def test_maps_keep_libraries_and_device_nodes_without_addresses() -> None:
     maps += b"7f3c-7f3d rw-s 0 00:06 9 /dev/nvidia0\n7f3e-7f3f rw-s 0 00:06 9 /dev/nvidia0\n"
     left = b"0-0 r-xp 0 08:02 1 /usr/lib/libnccl.so.2.21.5\n0-0 rw-s 0 00:06 9 /dev/nvidia0\n"
 
-    assert left == kept("/proc/1/maps", maps)
-    assert left == kept("/proc/1/maps", left)
+    assert left == filter_content("/proc/1/maps", maps)
+    assert left == filter_content("/proc/1/maps", left)
 
 
 def test_mounts_keep_shared_memory_and_homes() -> None:
@@ -50,8 +50,8 @@ def test_mounts_keep_shared_memory_and_homes() -> None:
     mounts += b"/dev/sda /homes xfs rw 0 0\n"
 
     left = b"shm /dev/shm tmpfs rw 0 0\n- /home/a nfs - 0 0\n"
-    assert left == kept("/proc/1/mounts", mounts)
-    assert left == kept("/proc/1/mounts", left)
+    assert left == filter_content("/proc/1/mounts", mounts)
+    assert left == filter_content("/proc/1/mounts", left)
 
 
 @pytest.mark.parametrize("path", ["/root/.nccl.conf", "/home/alice/.nccl.conf", "/data/job/my-nccl.conf"])
@@ -59,13 +59,13 @@ def test_a_users_file_keeps_lines_of_nccl(path: str) -> None:
     """It may be a link to another's file; line numbers stay. What holds NULs is an environment."""
     content = b"root:$6$salt$hash:1:2\nNCCL_IB_TC=106\nSECRET=1\0NCCL_A=1\nNCCL_" + b"x" * 5000
 
-    assert b"\nNCCL_IB_TC=106\n\n" == kept(path, content)
+    assert b"\nNCCL_IB_TC=106\n\n" == filter_content(path, content)
 
 
 @pytest.mark.parametrize("path", ["/etc/nccl.conf", "/etc/os-release", "/proc/cmdline", "/home/alice/x/y"])
 def test_other_files_are_read_as_they_are(path: str) -> None:
     """The system's own file is written by root, for everybody."""
-    assert b"export A=1\n" == kept(path, b"export A=1\n")
+    assert b"export A=1\n" == filter_content(path, b"export A=1\n")
 
 
 def test_a_folder_filters_both_ways_of_reading(tmp_path: Path) -> None:

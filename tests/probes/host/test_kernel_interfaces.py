@@ -13,9 +13,10 @@ import pytest
 
 from probes.host import netlink_socket as netlink
 from probes.host import udev
-from probes.host.interface import Absent, Failed, TimedOut, Unanswered
-from probes.host.netlink_socket import ask, messages, same_question
+from probes.host.interface import Absent, Failed, ReadError, TimedOut
+from probes.host.netlink_socket import request_netlink
 from probes.host.udev import Udev, properties, record, record_of
+from probes.netlink import same_question, whole_messages
 
 GETLINK, NEWLINK, DUMP = 18, 16, 0x301
 
@@ -26,7 +27,7 @@ def request(kind: int, flags: int, body: bytes = bytes(16)) -> bytes:
 
 def test_a_dump_is_whole() -> None:
     """All interfaces of this network namespace, loopback among them; without the mark of its end."""
-    found = list(messages(ask(0, request(GETLINK, DUMP))))
+    found = list(whole_messages(request_netlink(0, request(GETLINK, DUMP))))
 
     assert {NEWLINK} == {kind for kind, _, _ in found}
     assert len(os.listdir("/sys/class/net")) == len(found)
@@ -35,7 +36,7 @@ def test_a_dump_is_whole() -> None:
 def test_one_answer_is_enough_where_one_was_asked_for() -> None:
     """Interface 1, without a dump."""
     body = struct.pack("=BxHiII", 0, 0, 1, 0, 0)
-    ((kind, _, message),) = messages(ask(0, request(GETLINK, 1, body)))
+    ((kind, _, message),) = whole_messages(request_netlink(0, request(GETLINK, 1, body)))
 
     assert NEWLINK == kind
     assert b"lo\0" in message
@@ -43,25 +44,25 @@ def test_one_answer_is_enough_where_one_was_asked_for() -> None:
 
 def test_an_error_is_a_reason() -> None:
     """No such interface: by the errno that the kernel gives."""
-    with pytest.raises(Unanswered) as caught:
-        ask(0, request(GETLINK, 1, struct.pack("=BxHiII", 0, 0, 999_999, 0, 0)))
+    with pytest.raises(ReadError) as caught:
+        request_netlink(0, request(GETLINK, 1, struct.pack("=BxHiII", 0, 0, 999_999, 0, 0)))
 
     assert ("failed", "ENODEV") == (caught.value.status, caught.value.code)
 
 
 def test_a_protocol_that_the_kernel_lacks_is_a_reason() -> None:
     """Not a traceback."""
-    with pytest.raises(Unanswered):
-        ask(31, request(GETLINK, 1), 0.3)
+    with pytest.raises(ReadError):
+        request_netlink(31, request(GETLINK, 1), 0.3)
 
 
 @pytest.mark.parametrize("kind", [16, 17, 19, 20, 24, 28])
 def test_nothing_is_changed_by_a_question(kind: int) -> None:
     """RTM_NEW*, RTM_DEL* and RTM_SET* are refused before a socket is opened."""
     with pytest.raises(ValueError, match="is no question"):
-        ask(0, request(kind, 1))
+        request_netlink(0, request(kind, 1))
     with pytest.raises(ValueError, match="16 bytes"):
-        ask(0, b"short")
+        request_netlink(0, b"short")
 
 
 class Kernel:
@@ -107,25 +108,25 @@ def test_silence_is_timed_out(monkeypatch: pytest.MonkeyPatch) -> None:
     answers(monkeypatch, (request(NEWLINK, 2), 0))
 
     with pytest.raises(TimedOut):
-        ask(0, request(GETLINK, DUMP))
+        request_netlink(0, request(GETLINK, DUMP))
 
 
 def test_only_the_kernel_is_listened_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other processes may send to our port."""
     answers(monkeypatch, (request(NEWLINK, 2, b"evil"), 4711), (request(NEWLINK, 2, b"good") + DONE, 0))
 
-    assert request(NEWLINK, 2, b"good") == ask(0, request(GETLINK, DUMP))
+    assert request(NEWLINK, 2, b"good") == request_netlink(0, request(GETLINK, DUMP))
 
 
 def test_a_dump_during_a_change_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """NLM_F_DUMP_INTR: the list is not of one moment. It is not repeated for ever."""
     torn = (request(NEWLINK, 0x12, b"torn") + DONE, 0)
     answers(monkeypatch, torn, (request(NEWLINK, 2, b"good") + DONE, 0))
-    assert request(NEWLINK, 2, b"good") == ask(0, request(GETLINK, DUMP))
+    assert request(NEWLINK, 2, b"good") == request_netlink(0, request(GETLINK, DUMP))
 
     answers(monkeypatch, torn, torn, torn, torn)
     with pytest.raises(Failed, match="changed during each of 3"):
-        ask(0, request(GETLINK, DUMP))
+        request_netlink(0, request(GETLINK, DUMP))
 
 
 def test_an_endless_answer_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +135,7 @@ def test_an_endless_answer_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     answers(monkeypatch, *[(request(NEWLINK, 2, bytes(3000)), 0)] * 10)
 
     with pytest.raises(Failed, match="an answer of more than"):
-        ask(0, request(GETLINK, DUMP))
+        request_netlink(0, request(GETLINK, DUMP))
 
 
 @pytest.mark.parametrize("data", [b"", b"\x05\0\0\0", bytes(40), b"\xff" * 64, request(NEWLINK, 2)[:-1]])
@@ -142,7 +143,7 @@ def test_malformed_messages_end_the_list(data: bytes) -> None:
     """No length of a message leads past its end, or nowhere."""
     began = time.monotonic()
 
-    assert [] == list(messages(data))
+    assert [] == list(whole_messages(data))
     assert time.monotonic() - began < 1
 
 

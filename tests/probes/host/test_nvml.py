@@ -12,7 +12,7 @@ import pynvml
 import pytest
 
 from probes.host import nvml as nvml_calls
-from probes.host.interface import Absent, Denied, Failed, TimedOut, Unanswered
+from probes.host.interface import Absent, Denied, Failed, ReadError, TimedOut
 from tests.probes.host.nvml_library import Library, put
 
 H100, LOST = 0, 1  # indexes of the made-up GPUs
@@ -78,7 +78,7 @@ def test_a_host_without_the_binding_says_so(monkeypatch: pytest.MonkeyPatch) -> 
         ("NVML_ERROR_UNKNOWN", Failed, "UNKNOWN"),
     ],
 )
-def test_errors_are_told_apart(library: Library, error: str, kind: type[Unanswered], code: str) -> None:
+def test_errors_are_told_apart(library: Library, error: str, kind: type[ReadError], code: str) -> None:
     """The NVML error's name without its prefix is the code."""
     library.answers("nvmlInitWithFlags", code=getattr(pynvml, error))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fixtures.build import build
+from fixtures.build import build_capture
 from probes.host.nvml import ADAPTERS
-from probes.host.nvml_types import check_shape
+from probes.sources.capture_nvml import check_shape
 from tests.machines import HOSTS
 
 WRONG = (True, 1 << 64, float("nan"), {"x": 1}, [None], ["x"])
@@ -15,7 +15,7 @@ WRONG = (True, 1 << 64, float("nan"), {"x": 1}, [None], ["x"])
 @pytest.mark.parametrize("shape", HOSTS)
 def test_what_machines_answer_is_accepted(shape: str) -> None:
     """Every recorded answer of every fixture machine."""
-    for call in build(shape).nvml or []:
+    for call in build_capture(shape).nvml or []:
         if "answer" in call:
             check_shape(call["function"], call["answer"])
 

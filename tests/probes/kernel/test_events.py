@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.netlink import info, link, u32
+from fixtures.netlink import build_link, build_link_info, encode_u32
 from probes import netlink
 from probes.host.event_sockets import Overrun
-from probes.host.interface import Failed, Unanswered
+from probes.host.interface import Failed, ReadError
 from probes.kernel import events
 from probes.kernel.events import (
     DEL_LINK,
@@ -25,8 +25,8 @@ from probes.kernel.events import (
     PCI,
     RDMA,
     SOFTWARE_INTERFACE,
-    Event,
     Interfaces,
+    KernelEvent,
     Listener,
     Log,
     device_events,
@@ -34,7 +34,7 @@ from probes.kernel.events import (
 )
 from probes.netdev import rtnetlink
 from probes.netlink import attribute
-from probes.text import Unparsable
+from probes.text import ParseError
 from tests.fuzz.seeds import KERNEL_LOGS
 from tests.probes.namespace import in_namespace
 
@@ -63,7 +63,7 @@ def told_by_rtnetlink() -> dict[str, list[str]]:
     }
 
 
-def device(subsystem: str, path: str, action: str = "add", **more: str) -> list[Event]:
+def device(subsystem: str, path: str, action: str = "add", **more: str) -> list[KernelEvent]:
     """The events of one uevent."""
     rows = {"ACTION": action, "DEVPATH": path, "SUBSYSTEM": subsystem, **more}
     text = "\0".join([f"{action}@{path}", *(f"{name}={value}" for name, value in rows.items()), ""])
@@ -98,9 +98,12 @@ def test_interfaces_of_software_are_told_apart() -> None:
     """A veth is of software, a bond carries a NIC's traffic, what has no kind is hardware."""
     interfaces = Interfaces()
     messages = [
-        link(4, "ens1f0np0"), link(5, "veth1", more=info("veth")), link(6, "bond0", more=info("bond")),
-        link(7, "ens1.100", more=info("vlan")), link(8, "ib0", type=32, more=info("ipoib")),
-    ]  # fmt: skip
+        build_link(4, "ens1f0np0"),
+        build_link(5, "veth1", more=build_link_info("veth")),
+        build_link(6, "bond0", more=build_link_info("bond")),
+        build_link(7, "ens1.100", more=build_link_info("vlan")),
+        build_link(8, "ib0", type=32, more=build_link_info("ipoib")),
+    ]
 
     kinds = [event.kind for message in messages for event in interfaces.told(message)]
 
@@ -110,22 +113,25 @@ def test_interfaces_of_software_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("then", "text"),
     [
-        (link(4, "ens1", operstate=2, carrier=0), "ens1 up -> down"),
-        (link(4, "ens1", carrier=0), "ens1 lost its carrier"),
-        (link(4, "ens1", changes=(7, 4, 3)), "ens1 lost its carrier for a moment"),
-        (link(4, "ens1", flags=0x11043), "ens1 was switched on or off"),
-        (link(4, "ens1", mtu=1500), "ens1 MTU 9000 -> 1500"),
-        (link(4, "ens1", mac="b8:3f:d2:00:00:02"), "ens1 has another address"),
-        (link(4, "ens1", more=attribute(rtnetlink.MASTER, u32(6))), "ens1 joined or left a bond or bridge"),
-        (link(4, "ens2", mtu=1500), "ens2 was ens1, MTU 9000 -> 1500"),
-        (link(4, "ens1"), None),
-        (link(4, "ens1", flags=0x1103), None),  # IFF_PROMISC: somebody listens
+        (build_link(4, "ens1", operstate=2, carrier=0), "ens1 up -> down"),
+        (build_link(4, "ens1", carrier=0), "ens1 lost its carrier"),
+        (build_link(4, "ens1", changes=(7, 4, 3)), "ens1 lost its carrier for a moment"),
+        (build_link(4, "ens1", flags=0x11043), "ens1 was switched on or off"),
+        (build_link(4, "ens1", mtu=1500), "ens1 MTU 9000 -> 1500"),
+        (build_link(4, "ens1", mac="b8:3f:d2:00:00:02"), "ens1 has another address"),
+        (
+            build_link(4, "ens1", more=attribute(rtnetlink.MASTER, encode_u32(6))),
+            "ens1 joined or left a bond or bridge",
+        ),
+        (build_link(4, "ens2", mtu=1500), "ens2 was ens1, MTU 9000 -> 1500"),
+        (build_link(4, "ens1"), None),
+        (build_link(4, "ens1", flags=0x1103), None),  # IFF_PROMISC: somebody listens
     ],
 )
 def test_every_difference_of_a_port_is_told_and_no_other(then: bytes, text: str | None) -> None:
     """Each alone; the same again, and somebody who listens, are none."""
     interfaces = Interfaces()
-    interfaces.learn(link(4, "ens1"))
+    interfaces.learn(build_link(4, "ens1"))
 
     assert ([text] if text else []) == [event.text for event in interfaces.told(then)]
 
@@ -133,13 +139,13 @@ def test_every_difference_of_a_port_is_told_and_no_other(then: bytes, text: str 
 def test_what_was_learnt_is_not_new_and_what_is_gone_comes_back() -> None:
     """The list of all interfaces comes first."""
     interfaces = Interfaces()
-    interfaces.learn(link(1, "lo") + link(4, "ens1"))
-    gone = bytearray(link(4, "ens1"))
+    interfaces.learn(build_link(1, "lo") + build_link(4, "ens1"))
+    gone = bytearray(build_link(4, "ens1"))
     gone[4:6] = DEL_LINK.to_bytes(2, "little")
 
-    assert [] == interfaces.told(link(4, "ens1"))
+    assert [] == interfaces.told(build_link(4, "ens1"))
     assert ["ens1 is gone"] == [event.text for event in interfaces.told(bytes(gone))]
-    assert ["ens1 is new"] == [event.text for event in interfaces.told(link(4, "ens1"))]
+    assert ["ens1 is new"] == [event.text for event in interfaces.told(build_link(4, "ens1"))]
     assert [] == interfaces.told(netlink.request(20, 0, bytes(8)))  # an address: not asked for
 
 
@@ -189,7 +195,7 @@ def test_a_driver_that_lets_go_is_named() -> None:
 @pytest.mark.parametrize("data", [b"", b"libudev\0\xfe\xed\xca\xfe", b"add\0", b"@/devices/x\0", b"add@devices\0"])
 def test_what_is_no_uevent_is_refused(data: bytes) -> None:
     """By the one declared error."""
-    with pytest.raises(Unparsable):
+    with pytest.raises(ParseError):
         parse_uevent(data)
 
 
@@ -254,7 +260,7 @@ def test_what_was_lost_or_is_not_understood_is_something_that_happened() -> None
 
 def test_a_place_that_gives_no_more_says_why() -> None:
     """It is for the loop to take it out."""
-    with pytest.raises(Unanswered, match="gone"):
+    with pytest.raises(ReadError, match="gone"):
         Listener("x", Said(Failed("gone")), device_events).heard()
 
 

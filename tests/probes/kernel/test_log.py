@@ -6,9 +6,8 @@ import pytest
 
 from probes.host.interface import Absent, Completed, Denied, Failed
 from probes.kernel import log as kernel_log
-from probes.kernel.log_events import EVENTS_LIMIT, events
-from probes.kernel.log_facts import Event, KernelLogFacts
-from probes.kernel.log_lines import LINE_CHARACTERS, lines
+from probes.kernel.log_events import EVENTS_LIMIT, LINE_CHARACTERS, events, lines
+from probes.kernel.log_facts import KernelLogFacts, LogEvent
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=7, name=python3, GPU has fallen off the bus."
 BOOT = 1_700_000_000
@@ -46,7 +45,7 @@ class LogHost:
         return argv in self.outputs
 
 
-def found(text: str) -> list[Event]:
+def found(text: str) -> list[LogEvent]:
     return events(lines(text, BOOT))[0]
 
 

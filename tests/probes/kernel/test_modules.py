@@ -10,7 +10,7 @@ from probes.catalogue import probe
 from probes.host.interface import Completed
 from probes.kernel import modules
 from probes.kernel.modules import (
-    Module,
+    KernelModule,
     NvidiaGpu,
     parse_lsmod,
     parse_modules,
@@ -20,7 +20,7 @@ from probes.kernel.modules import (
     rdma_stack,
 )
 from probes.probe import Status, outcome_of
-from probes.text import Unparsable
+from probes.text import ParseError
 from tests.probes.system.system_machine import Machine
 
 LOADED = (
@@ -73,17 +73,21 @@ def test_driver_and_peer_memory():
 @pytest.mark.parametrize(
     ("loaded", "known", "expected"),
     [
-        ([Module("mlx5_core", "24.10-1.1.4"), Module("ib_core", "24.10-1.1.4")], True, ("ofed", "24.10-1.1.4")),
-        ([Module("mlx5_core", "5.8-1.1.2")], True, ("ofed", "5.8-1.1.2")),
-        ([Module("mlx5_core", "5.0-0")], True, ("inbox", None)),
-        ([Module("mlx5_core", "5.14.0-427.13.1.el9_4.x86_64")], True, ("inbox", None)),
-        ([Module("mlx5_core")], True, ("inbox", None)),
-        ([Module("mlx5_core"), Module("mlx_compat")], True, ("ofed", None)),
-        ([Module("nvidia", "570.86.15")], True, ("unknown", None)),
-        ([Module("mlx5_core")], False, ("unknown", None)),
+        (
+            [KernelModule("mlx5_core", "24.10-1.1.4"), KernelModule("ib_core", "24.10-1.1.4")],
+            True,
+            ("ofed", "24.10-1.1.4"),
+        ),
+        ([KernelModule("mlx5_core", "5.8-1.1.2")], True, ("ofed", "5.8-1.1.2")),
+        ([KernelModule("mlx5_core", "5.0-0")], True, ("inbox", None)),
+        ([KernelModule("mlx5_core", "5.14.0-427.13.1.el9_4.x86_64")], True, ("inbox", None)),
+        ([KernelModule("mlx5_core")], True, ("inbox", None)),
+        ([KernelModule("mlx5_core"), KernelModule("mlx_compat")], True, ("ofed", None)),
+        ([KernelModule("nvidia", "570.86.15")], True, ("unknown", None)),
+        ([KernelModule("mlx5_core")], False, ("unknown", None)),
     ],
 )
-def test_whose_rdma_stack(loaded: list[Module], known: bool, expected: tuple[str, str | None]):
+def test_whose_rdma_stack(loaded: list[KernelModule], known: bool, expected: tuple[str, str | None]):
     """OFED by its numbering or its compatibility module; the kernel's own otherwise; unknown without evidence."""
     assert expected == rdma_stack(loaded, known)
 
@@ -112,7 +116,7 @@ def test_lsmod_names_modules_but_not_the_stack():
     outcome = outcome_of(probe("lsmod"), host)
 
     assert Status.PARTIAL == outcome.status
-    assert (Module("ib_core", None, ("mlx5_ib", "rdma_cm")), Module("mlx5_core")) == outcome.facts.modules
+    assert (KernelModule("ib_core", None, ("mlx5_ib", "rdma_cm")), KernelModule("mlx5_core")) == outcome.facts.modules
     assert "unknown" == outcome.facts.rdma_stack
 
 
@@ -126,11 +130,11 @@ def test_lsmod_that_fails_is_a_failure():
 
 @given(st.text() | st.lists(st.sampled_from([*LOADED.splitlines(), *OPEN.splitlines(), "a 1 0", "x:y"])).map("\n".join))
 def test_any_text_is_read_or_the_declared_error(text: str):
-    """No text gives anything but facts or Unparsable."""
+    """No text gives anything but facts or ParseError."""
     for parser in (parse_modules, parse_lsmod, parse_nvidia_version):
         try:
             parser(text)
-        except Unparsable as why:
+        except ParseError as why:
             assert str(why)  # noqa: PT017 - either answer is right; a silent error is not
 
     assert all(parse_params(text))

@@ -16,7 +16,7 @@ from probes.kernel.system import (
     parse_version,
 )
 from probes.probe import Status, outcome_of
-from probes.text import Unparsable
+from probes.text import ParseError
 from tests.probes.system.system_machine import Machine
 
 UBUNTU = {
@@ -115,12 +115,12 @@ def test_arm_kernel_is_known_by_its_release_or_processors():
 
 @given(st.text())
 def test_any_text_is_read_or_the_declared_error(text: str):
-    """No text gives anything but facts or Unparsable."""
+    """No text gives anything but facts or ParseError."""
     version, pretty = parse_version(text), parse_os_release(text)
     gathered, cgroup, arch = parse_gathered(text), container_of_cgroup(text), arch_of(text, text)
     try:
         seconds = parse_uptime_seconds(text)
-    except Unparsable:
+    except ParseError:
         seconds = 0.0
 
     assert all(isinstance(said, str | None) for said in (version, pretty, cgroup, arch))

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from probes.catalogue import probe
-from probes.host.interface import Absent, unanswered
-from probes.host.netlink_socket import same_question
+from probes.host.interface import Absent, error_from_errno
+from probes.netlink import same_question
 from probes.probe import Status, outcome_of
-from probes.sources.memory import Link, MemoryFiles
+from probes.sources.memory import MemoryFiles, SymlinkNode
 from tests.probes.system.system_machine import Machine
 
 REPLIES = Path(__file__).parent
@@ -31,7 +31,7 @@ class Guest(Machine):
     def __init__(self, privileged: bool = True) -> None:
         super().__init__(MemoryFiles(), live=True)
         kernel = table("linux-6.1")
-        self.put({path: Link(text) for path, text in kernel["links"].items()})
+        self.put({path: SymlinkNode(text) for path, text in kernel["links"].items()})
         self.put(kernel["files"])
         self.privileged = privileged
         self.exchanges = {(row["protocol"], base64.b64decode(row["request"])): row for row in kernel["netlink"]}
@@ -39,7 +39,7 @@ class Guest(Machine):
 
     def netlink(self, protocol: int, request: bytes) -> bytes:
         if protocol == 16 and request[16] == 31 and not self.privileged:
-            raise unanswered(OSError(errno.EPERM, ""), "netlink protocol 16, message 21")
+            raise error_from_errno(OSError(errno.EPERM, ""), "netlink protocol 16, message 21")
         return answer(self.exchanges.get((protocol, same_question(request))), f"netlink protocol {protocol}")
 
     def ethtool(self, interface: str, request: bytes) -> bytes:
@@ -57,7 +57,7 @@ def answer(row: dict[str, str] | None, subject: str) -> bytes:
     if row is None:
         raise Absent(f"{subject}: was not asked")
     if "error" in row:
-        raise unanswered(OSError(getattr(errno, row["error"]), ""), subject)
+        raise error_from_errno(OSError(getattr(errno, row["error"]), ""), subject)
     return base64.b64decode(row["reply"])
 
 

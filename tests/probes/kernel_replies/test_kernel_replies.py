@@ -11,11 +11,11 @@ import json
 import pytest
 
 from probes.catalogue import probe
-from probes.dcb.dcb_tool import parse_dcb
-from probes.dcb.facts import Interface
-from probes.ethtool import text as ethtool_text
-from probes.optics import ethtool_text as optics_text
-from probes.optics.probe import NEEDS, Socket
+from probes.dcb.facts import DcbInterface
+from probes.dcb.tools import parse_dcb
+from probes.ethtool import saved
+from probes.optics import saved as optics_text
+from probes.optics.probe import NEEDS, ModuleSocket
 from probes.probe import Status, outcome_of
 from tests.probes.kernel_replies.real_guest import (
     CEE,
@@ -37,8 +37,8 @@ from tests.probes.kernel_replies.real_guest import (
 # --- DCB
 
 
-def dcb(port: str) -> Interface:
-    found: Interface = of_port("dcb", "interfaces", port)
+def dcb(port: str) -> DcbInterface:
+    found: DcbInterface = of_port("dcb", "interfaces", port)
     return found
 
 
@@ -102,11 +102,11 @@ def test_a_driver_without_dcb(port: str) -> None:
 def test_ethtool_is_what_the_tool_says(port: str) -> None:
     """Pause, FEC with its counters, modes, driver."""
     ours = of_port("ethtool", "interfaces", port)
-    driver = ethtool_text.parse_driver(tool(f"ethtool -i {port}") or "")
+    driver = saved.parse_driver(tool(f"ethtool -i {port}") or "")
 
-    assert ethtool_text.parse_pause(tool(f"ethtool -a {port}") or "") == ours.pause
-    assert ethtool_text.parse_fec(tool(f"ethtool -I --show-fec {port}") or "") == ours.fec
-    modes = ethtool_text.parse_settings(tool(f"ethtool {port}") or "")
+    assert saved.parse_pause(tool(f"ethtool -a {port}") or "") == ours.pause
+    assert saved.parse_fec(tool(f"ethtool -I --show-fec {port}") or "") == ours.fec
+    modes = saved.parse_settings(tool(f"ethtool {port}") or "")
     assert (modes._replace(speed_mbit_s=None) if modes else None) == ours.modes  # that, the kernel says elsewhere
     assert driver is not None
     assert tuple(driver) == (ours.driver, ours.version, ours.firmware)
@@ -116,7 +116,7 @@ def test_ethtool_is_what_the_tool_says(port: str) -> None:
 def test_counters_are_what_the_tool_says(port: str) -> None:
     """All bits set is "not known" to the driver; the tool prints the number."""
     ours = of_port("ethtool", "interfaces", port).counters
-    assert ethtool_text.parse_statistics(tool(f"ethtool -S {port}") or "") == ours
+    assert saved.parse_statistics(tool(f"ethtool -S {port}") or "") == ours
     assert "rx_corrected_bits_phy: 18446744073709551615" in (tool(f"ethtool -S {MIXED}") or "")
     assert ("rx_corrected_bits_phy" in ours) == (port == FULL)
 
@@ -139,8 +139,8 @@ def test_ethtool_of_the_ports_as_they_were_set() -> None:
 # --- modules
 
 
-def socket(port: str) -> Socket:
-    found: Socket = of_port("optics", "sockets", port)
+def socket(port: str) -> ModuleSocket:
+    found: ModuleSocket = of_port("optics", "sockets", port)
     return found
 
 

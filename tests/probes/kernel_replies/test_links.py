@@ -8,7 +8,7 @@ import pytest
 
 from probes.netdev.probe import Netdev
 from probes.rdma.netlink import NetlinkDevice, parse_system
-from probes.rdma.rdma_link import parse_rdma_link
+from probes.rdma.tools import parse_rdma_link
 from tests.probes.kernel_replies.real_guest import COPPER, FULL, MIXED, OLD_SFP, VIRTIO, facts, of_port, table, tool
 
 

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from probes import netlink
+from probes import netlink as codec
 from probes.dcb import netlink as dcb_netlink
-from probes.dcb.dcb_tool import parse_dcb
 from probes.dcb.facts import Application, Dcb
+from probes.dcb.tools import parse_dcb
 from probes.ethtool import netlink as genl
-from probes.ethtool import text as ethtool_text
+from probes.ethtool import saved
 from probes.rdma import netlink as rdma_netlink
 from probes.rdma.netlink import parse_dev, parse_devices, parse_system
 from tests.probes.system.system_machine import Machine
@@ -73,11 +74,11 @@ def test_ethtool_is_what_the_tool_says(port: str) -> None:
     family = 22  # as the guest's kernel numbered it
 
     def asked(command: int) -> bytes:
-        return reply(port, genl.GENERIC, genl.get_request(family, command, index))
+        return reply(port, codec.GENERIC, genl.get_request(family, command, index))
 
-    assert ethtool_text.parse_pause(SAID[f"ethtool -a {port}"]) == genl.parse_pause(asked(genl.PAUSE_GET))
-    assert ethtool_text.parse_fec(SAID[f"ethtool -I --show-fec {port}"]) == genl.parse_fec(asked(genl.FEC_GET))
-    modes = ethtool_text.parse_settings(SAID[f"ethtool {port}"])
+    assert saved.parse_pause(SAID[f"ethtool -a {port}"]) == genl.parse_pause(asked(genl.PAUSE_GET))
+    assert saved.parse_fec(SAID[f"ethtool -I --show-fec {port}"]) == genl.parse_fec(asked(genl.FEC_GET))
+    modes = saved.parse_settings(SAID[f"ethtool {port}"])
     assert modes is not None
     assert modes._replace(speed_mbit_s=None) == genl.parse_link_modes(asked(genl.LINKMODES_GET))
 

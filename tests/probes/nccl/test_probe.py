@@ -6,9 +6,9 @@ import pytest
 
 from probes.host.interface import Absent, Denied
 from probes.nccl import probe as nccl
-from probes.nccl.parsers import parse_conf, parse_environ, parse_maps
+from probes.nccl.jobs import parse_conf, parse_environ, parse_maps
 from probes.probe import Status, outcome_of
-from probes.sources.memory import Link
+from probes.sources.memory import SymlinkNode
 from tests.probes.system.system_machine import Machine
 
 LIBRARY = "7f00-7f01 r-xp 00000000 08:02 11 /usr/lib/libnccl.so.2.21.5\n"
@@ -19,13 +19,13 @@ def live(**jobs: str) -> Machine:
     """A running host, with a system daemon and jobs: p4711="NCCL_IB_TC=106"."""
     host = Machine(live=True).put(
         {
-            "/proc/self": Link("4000"),
+            "/proc/self": SymlinkNode("4000"),
             "/proc/4000/mounts": "tmpfs /dev/shm tmpfs rw,size=65536k 0 0\n",
             "/proc/2/task/2/children": "3 4",
             "/proc/3/maps": "",
             "/proc/1/maps": "",
-            "/proc/1/ns/mnt": Link("mnt:[1]"),
-            "/proc/4000/ns/mnt": Link("mnt:[1]"),
+            "/proc/1/ns/mnt": SymlinkNode("mnt:[1]"),
+            "/proc/4000/ns/mnt": SymlinkNode("mnt:[1]"),
             "/home/alice/x": "",
         }
     )
@@ -36,7 +36,7 @@ def live(**jobs: str) -> Machine:
                 f"/proc/{pid}/maps": LIBRARY + "7f-80 rw-s 0 00:06 9 /dev/nvidia0\n",
                 f"/proc/{pid}/environ": "".join(f"{each}\0" for each in environ.split()),
                 f"/proc/{pid}/comm": "python3\n",
-                f"/proc/{pid}/ns/mnt": Link("mnt:[1]"),
+                f"/proc/{pid}/ns/mnt": SymlinkNode("mnt:[1]"),
                 f"/proc/{pid}/limits": f"{'Max locked memory':<26}{'65536':<21}{'65536':<21}bytes\n",
                 f"/proc/{pid}/status": "CapEff:\t0\n",
             }
@@ -119,7 +119,7 @@ def test_files_of_the_system_and_of_users() -> None:
 
 def test_a_link_in_a_home_is_not_followed() -> None:
     """It may lead to a file that only root may read."""
-    found = facts(live().put({"/root/.nccl.conf": Link("/etc/shadow"), "/etc/shadow": "NCCL_X=1\n"}))
+    found = facts(live().put({"/root/.nccl.conf": SymlinkNode("/etc/shadow"), "/etc/shadow": "NCCL_X=1\n"}))
 
     assert () == found.settings
     assert ("/root/.nccl.conf: a link, which is not followed",) == found.unread
@@ -202,7 +202,7 @@ def test_daemons_are_no_jobs() -> None:
 def test_a_file_named_by_a_job(path: str, apart: bool, read: bool) -> None:
     """It is read where its name says what it is, and where it is of this machine's files."""
     host = live(p4711=f"NCCL_CONF_FILE={path}").put({"/data/nccl.conf": "NCCL_A=1\n", "/etc/shadow": "NCCL_S=1\n"})
-    host.put({"/proc/4711/ns/mnt": Link("mnt:[2]" if apart else "mnt:[1]")})
+    host.put({"/proc/4711/ns/mnt": SymlinkNode("mnt:[2]" if apart else "mnt:[1]")})
     found = facts(host)
 
     assert read == ("NCCL_A" in [each.key for each in found.settings])
@@ -214,10 +214,10 @@ def test_libraries_by_the_link_of_their_name() -> None:
     """A file that is no link has no version; a plugin is no NCCL."""
     host = live().put(
         {
-            "/usr/lib/x86_64-linux-gnu/libnccl.so.2": Link("libnccl.so.2.20.5"),
+            "/usr/lib/x86_64-linux-gnu/libnccl.so.2": SymlinkNode("libnccl.so.2.20.5"),
             "/usr/local/lib/libnccl.so.2": "ELF",
             "/usr/local/lib/libnccl-net.so": "ELF",
-            "/usr/lib64/libgdrapi.so.2": Link("libgdrapi.so.2.4"),
+            "/usr/lib64/libgdrapi.so.2": SymlinkNode("libgdrapi.so.2.4"),
         }
     )
     found = facts(host)

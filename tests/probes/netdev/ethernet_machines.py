@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fixtures.build import capture
-from fixtures.machine import machine
-from fixtures.memory import in_memory
-from fixtures.reading import merged, toml
-from probes.sources.capture import RecordedHost
+from fixtures.build import capture_machine, host_in_memory
+from fixtures.loader import merge_tables, read_table
+from fixtures.machine import parse_machine
+from probes.sources.capture import CaptureHost
 from probes.sources.overlay import OverlayHost
 
 ROCE, NIC, INTERFACE = "8xl40s-pcie-2s-2xcx7-roce", "0000:1b:00.0", "enp27s0np0"
 HIDDEN = "8xb200-sxm-2s-8xcx7-ib-hidden-nvsw"
 
 
-def told(words: dict[str, Any], shape: str = ROCE, nic: str = NIC, **more: Any) -> RecordedHost:
+def told(words: dict[str, Any], shape: str = ROCE, nic: str = NIC, **more: Any) -> CaptureHost:
     """A machine one of whose interfaces has these words over its own."""
-    table = merged(merged(toml("hosts", shape), {"device": {nic: {"net": words}}}), more)
-    return in_memory(capture(machine(table, shape)), shape)
+    table = merge_tables(merge_tables(read_table("hosts", shape), {"device": {nic: {"net": words}}}), more)
+    return host_in_memory(capture_machine(parse_machine(table, shape)), shape)
 
 
 class Answering(OverlayHost):
@@ -27,7 +26,7 @@ class Answering(OverlayHost):
 
     def __init__(
         self,
-        base: RecordedHost,
+        base: CaptureHost,
         netlink: Callable[[bytes], bytes | None] = lambda _: None,
         ethtool: Callable[[str, bytes], bytes | None] = lambda _, __: None,
     ) -> None:

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from probes.netdev import probe as netdev
 from probes.netdev.ip_link import parse_ip_link
-from probes.netdev.rtnetlink import Link
+from probes.netdev.rtnetlink import NetlinkLink
 from probes.sources.dump import SavedOutputs
-from probes.sources.memory import Link as SymbolicLink
 from probes.sources.memory import MemoryFiles
+from probes.sources.memory import SymlinkNode as SymbolicLink
 from probes.sources.tree import TreeHost
-from probes.text import Unparsable
+from probes.text import ParseError
 
 OUTPUT = """1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN mode DEFAULT group default qlen 1000
     link/loopback 00:00:00:00:00:00 brd 00:00:00:00:00:00 promiscuity 0 minmtu 0 maxmtu 0 addrgenmode eui64
@@ -39,11 +39,11 @@ def test_every_interface_is_told() -> None:
     up = {"flags": 1, "carrier": True, "type": 1, "mac": mac, "mtu": 9000, "operstate": "up"}
 
     assert parse_ip_link(OUTPUT) == (
-        Link("lo", index=1, type=772, flags=1, mtu=65536, operstate="unknown", carrier=True),
-        Link("ens1f0np0", index=2, master="bond0", port_name="p0", parent_pci="0000:1a:00.0", **up),
-        Link("ib0", index=3, type=32, flags=1, mac=IPOIB, mtu=4092, operstate="down", carrier=False),
-        Link("bond0", index=4, kind="bond", bond={"mode": "802.3ad", "miimon": "100"}, **up),
-        Link(
+        NetlinkLink("lo", index=1, type=772, flags=1, mtu=65536, operstate="unknown", carrier=True),
+        NetlinkLink("ens1f0np0", index=2, master="bond0", port_name="p0", parent_pci="0000:1a:00.0", **up),
+        NetlinkLink("ib0", index=3, type=32, flags=1, mac=IPOIB, mtu=4092, operstate="down", carrier=False),
+        NetlinkLink("bond0", index=4, kind="bond", bond={"mode": "802.3ad", "miimon": "100"}, **up),
+        NetlinkLink(
             *("bond0.7", 5, 1, 0, mac, 1500, "down"), kind="vlan", lower="bond0", vlan_id=7, vlan_egress=""
         ),
     )  # fmt: skip
@@ -72,7 +72,7 @@ def test_it_completes_sysfs_and_stands_for_it() -> None:
 
 def test_another_output_is_none() -> None:
     """And says how it begins."""
-    with pytest.raises(Unparsable, match="begins with: Object"):
+    with pytest.raises(ParseError, match="begins with: Object"):
         parse_ip_link('Object "lnik" is unknown, try "ip help".\n')
 
 
@@ -81,7 +81,7 @@ def test_any_text_is_links_or_unparsable(text: str) -> None:
     """Never anything else."""
     try:
         links = parse_ip_link(text)
-    except Unparsable:
+    except ParseError:
         return
     assert all(link.name for link in links)
 

@@ -6,9 +6,9 @@ import pytest
 
 from probes.catalogue import probe
 from probes.host.interface import Completed
-from probes.netdev.lldp import COMMANDS, Neighbor, parse_lldp
+from probes.netdev.lldp import COMMANDS, LldpNeighbor, parse_lldp
 from probes.probe import Status, outcome_of
-from probes.text import Unparsable
+from probes.text import ParseError
 from tests.probes.system.system_machine import Machine
 
 PFC = {"oui": "00,80,C2", "subtype": "11", "len": "2", "value": "08,08"}
@@ -28,7 +28,7 @@ ROW_0 = {
     "vlan": [{"vlan-id": "7", "pvid": True, "value": "vlan7"}],
 }
 DCBX = {"unknown-tlvs": {"unknown-tlv": [ETS, PFC, APP, OTHER]}}
-EXPECTED = Neighbor("eth0", "leaf1", "0c:4f:9b:9e:24:61", "swp1", "to gpu-1", 9216, 7)
+EXPECTED = LldpNeighbor("eth0", "leaf1", "0c:4f:9b:9e:24:61", "swp1", "to gpu-1", 9216, 7)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_nobody_is_heard() -> None:
 
 @pytest.mark.parametrize("text", ["", "unable to connect", "[]", "{}", "[" * 100_000])
 def test_other_text_is_refused(text: str) -> None:
-    with pytest.raises(Unparsable):
+    with pytest.raises(ParseError):
         parse_lldp(text)
 
 

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fixtures.netlink import address, info, link, refusal, statistics, text, u32
+from fixtures.netlink import (
+    build_address,
+    build_error,
+    build_link,
+    build_link_info,
+    build_statistics,
+    encode_text,
+    encode_u32,
+)
 from probes import netlink
 from probes.host.interface import Denied, Failed
 from probes.netdev import probe as netdev
@@ -17,8 +25,8 @@ from probes.netdev.probe import Netdev, natural
 from probes.netdev.sysfs import mac, parse_vlans, place_of, whole
 from probes.netlink import attribute
 from probes.probe import Status, outcome_of
-from probes.sources.memory import Link
-from probes.text import Unparsable
+from probes.sources.memory import SymlinkNode
+from probes.text import ParseError
 from tests.probes.system.system_machine import Machine
 
 MAC = "b8:3f:d2:00:00:01"
@@ -33,11 +41,11 @@ def sysfs(name: str = "ens1f0np0", index: int = 4, **attributes: str) -> Machine
     said = {"ifindex": str(index), "address": MAC, "dev_port": "0", "speed": "400000"} | attributes
     return Machine(live=True).put(
         {
-            f"/sys/class/net/{name}": Link(f"../../devices/pci0000:15/0000:15:01.0/{PCI}/net/{name}"),
-            f"/sys/bus/pci/devices/{PCI}": Link(f"../../../devices/pci0000:15/0000:15:01.0/{PCI}"),
-            f"{DEVICE}/driver": Link("../../../../bus/pci/drivers/mlx5_core"),
+            f"/sys/class/net/{name}": SymlinkNode(f"../../devices/pci0000:15/0000:15:01.0/{PCI}/net/{name}"),
+            f"/sys/bus/pci/devices/{PCI}": SymlinkNode(f"../../../devices/pci0000:15/0000:15:01.0/{PCI}"),
+            f"{DEVICE}/driver": SymlinkNode("../../../../bus/pci/drivers/mlx5_core"),
             f"{DEVICE}/power/runtime_status": "active\n",
-            f"{folder}/device": Link("../.."),
+            f"{folder}/device": SymlinkNode("../.."),
             **{f"{folder}/{key}": f"{value}\n" for key, value in said.items()},
         }
     )
@@ -47,7 +55,7 @@ def answering(machine: Machine, links: bytes, addresses: bytes = b"", counters: 
     """The same machine with netlink."""
     machine.answers[netlink.links_request()] = links
     machine.answers[netlink.addresses_request()] = addresses
-    machine.answers[netlink.statistics_request(4)] = counters or refusal(errno.EOPNOTSUPP)
+    machine.answers[netlink.statistics_request(4)] = counters or build_error(errno.EOPNOTSUPP)
     return machine
 
 
@@ -59,8 +67,8 @@ def one(machine: Machine, name: str = "ens1f0np0") -> Netdev:
 
 def test_port_of_a_card_whole():
     """Both sources joined: address, port, driver, speed, addresses and counters."""
-    addresses = address(4, "fe80::1", 64) + address(4, "10.0.0.1", 24)
-    host = answering(sysfs(), link(4, "ens1f0np0", mac=MAC), addresses, statistics(4, range(25)))
+    addresses = build_address(4, "fe80::1", 64) + build_address(4, "10.0.0.1", 24)
+    host = answering(sysfs(), build_link(4, "ens1f0np0", mac=MAC), addresses, build_statistics(4, range(25)))
     outcome = outcome_of(netdev.PROBE, host)
 
     assert Status.OK == outcome.status
@@ -91,7 +99,7 @@ def test_port_of_a_card_whole():
 
 def test_sleeping_card_is_asked_nothing_more():
     """After runtime_status said "suspended", neither speed nor counters are read."""
-    host = answering(sysfs(), link(4, "ens1f0np0", mac=MAC), b"", statistics(4, range(25)))
+    host = answering(sysfs(), build_link(4, "ens1f0np0", mac=MAC), b"", build_statistics(4, range(25)))
     host.put({f"{DEVICE}/power/runtime_status": "suspended\n"})
     found = one(host)
 
@@ -102,7 +110,7 @@ def test_sleeping_card_is_asked_nothing_more():
 
 def test_speed_of_a_port_that_is_down_is_not_asked():
     """`speed` takes the network lock, and answers EINVAL on a port that is down."""
-    host = answering(sysfs(), link(4, "ens1f0np0", mac=MAC, operstate=2, carrier=0))
+    host = answering(sysfs(), build_link(4, "ens1f0np0", mac=MAC, operstate=2, carrier=0))
 
     assert one(host).speed_mbit_s is None
     assert not any(path.endswith("speed") for path in host.asked)
@@ -111,12 +119,12 @@ def test_speed_of_a_port_that_is_down_is_not_asked():
 @pytest.mark.parametrize("speed", ["-1", ""])
 def test_speed_that_the_driver_does_not_know(speed: str):
     """-1 and nothing are no speed."""
-    assert one(answering(sysfs(speed=speed), link(4, "ens1f0np0", mac=MAC))).speed_mbit_s is None
+    assert one(answering(sysfs(speed=speed), build_link(4, "ens1f0np0", mac=MAC))).speed_mbit_s is None
 
 
 def test_speed_that_answers_an_error():
     """EINVAL is "not known", not a failed probe."""
-    host = answering(sysfs(), link(4, "ens1f0np0", mac=MAC))
+    host = answering(sysfs(), build_link(4, "ens1f0np0", mac=MAC))
     host.refused["/sys/class/net/ens1f0np0/speed"] = Failed("speed: Invalid argument", "EINVAL")
 
     assert one(host).speed_mbit_s is None
@@ -124,8 +132,10 @@ def test_speed_that_answers_an_error():
 
 def test_another_namespaces_interface_of_the_same_name():
     """sysfs of the host shows another eth0 than ours: nothing of it is believed, the kernel's own word is."""
-    parent = attribute(rtnetlink.PARENT, text("0000:3b:00.2")) + attribute(rtnetlink.PARENT_BUS, text("pci"))
-    host = answering(sysfs("eth0", index=12), link(4, "eth0", mac=MAC, more=parent))
+    parent = attribute(rtnetlink.PARENT, encode_text("0000:3b:00.2")) + attribute(
+        rtnetlink.PARENT_BUS, encode_text("pci")
+    )
+    host = answering(sysfs("eth0", index=12), build_link(4, "eth0", mac=MAC, more=parent))
     found = one(host, "eth0")
 
     assert "0000:3b:00.2" == found.address
@@ -134,7 +144,7 @@ def test_another_namespaces_interface_of_the_same_name():
 
 def test_interface_in_another_namespace_is_named_not_listed():
     """What sysfs shows and netlink does not have is told apart from what is not there."""
-    outcome = outcome_of(netdev.PROBE, answering(sysfs(), link(1, "lo")))
+    outcome = outcome_of(netdev.PROBE, answering(sysfs(), build_link(1, "lo")))
 
     assert ["lo"] == [dev.name for dev in outcome.facts.netdevs]
     assert "another network namespace, and not described: ens1f0np0" in outcome.reason
@@ -142,7 +152,9 @@ def test_interface_in_another_namespace_is_named_not_listed():
 
 def test_software_interfaces_cost_no_file():
     """A node with a thousand veth pairs: each is one entry of the dump."""
-    host = answering(Machine(live=True), b"".join(link(n, f"veth{n}", more=info("veth")) for n in range(5, 100)))
+    host = answering(
+        Machine(live=True), b"".join(build_link(n, f"veth{n}", more=build_link_info("veth")) for n in range(5, 100))
+    )
     outcome = outcome_of(netdev.PROBE, host)
 
     assert 95 == len(outcome.facts.netdevs)
@@ -152,10 +164,11 @@ def test_software_interfaces_cost_no_file():
 
 def test_bond_lists_its_slaves_in_order():
     """Slaves are those links that name the bond, numbers sorted as numbers."""
-    master = attribute(rtnetlink.MASTER, u32(9))
-    bond = info("bond", attribute(rtnetlink.BOND_MODE, bytes([1])))
+    master = attribute(rtnetlink.MASTER, encode_u32(9))
+    bond = build_link_info("bond", attribute(rtnetlink.BOND_MODE, bytes([1])))
     host = answering(
-        Machine(live=True), link(5, "ens10", more=master) + link(4, "ens9", more=master) + link(9, "bond0", more=bond)
+        Machine(live=True),
+        build_link(5, "ens10", more=master) + build_link(4, "ens9", more=master) + build_link(9, "bond0", more=bond),
     )
 
     assert {"mode": "active-backup", "slaves": ("ens9", "ens10")} == one(host, "bond0").bond
@@ -163,7 +176,7 @@ def test_bond_lists_its_slaves_in_order():
 
 def test_refused_addresses_leave_the_rest():
     """One question that fails takes nothing else along."""
-    host = answering(sysfs(), link(4, "ens1f0np0", mac=MAC), refusal(errno.EPERM), statistics(4, [1]))
+    host = answering(sysfs(), build_link(4, "ens1f0np0", mac=MAC), build_error(errno.EPERM), build_statistics(4, [1]))
     outcome = outcome_of(netdev.PROBE, host)
 
     assert Status.PARTIAL == outcome.status
@@ -201,10 +214,12 @@ def test_bonds_and_vlans_of_a_tree():
     """bonding/ and /proc/net/vlan/config say what netlink would."""
     host = sysfs(operstate="up")
     virtual = "/sys/devices/virtual/net/{}"
-    host.put({f"/sys/class/net/{name}": Link(f"../../devices/virtual/net/{name}") for name in ("bond0", "bond0.5")})
+    host.put(
+        {f"/sys/class/net/{name}": SymlinkNode(f"../../devices/virtual/net/{name}") for name in ("bond0", "bond0.5")}
+    )
     host.put({f"{virtual.format('bond0')}/bonding/mode": "802.3ad 4\n", "/sys/class/net/bonding_masters": "bond0\n"})
     host.put({f"{virtual.format('bond0.5')}/operstate": "up\n"})
-    host.put({f"{DEVICE}/net/ens1f0np0/master": Link("../../../../../virtual/net/bond0")})
+    host.put({f"{DEVICE}/net/ens1f0np0/master": SymlinkNode("../../../../../virtual/net/bond0")})
     host.put({"/proc/net/vlan/config": "VLAN Dev name | VLAN ID\nName-Type: X\nbond0.5 | 5  | bond0\n"})
 
     assert {"mode": "802.3ad", "slaves": ("ens1f0np0",)} == one(host, "bond0").bond
@@ -247,10 +262,10 @@ def test_any_two_names_have_one_order(one: str, other: str):
 
 @given(st.text())
 def test_any_text_of_sysfs_is_read_or_the_declared_error(said: str):
-    """No text gives anything but facts or Unparsable."""
+    """No text gives anything but facts or ParseError."""
     try:
         vlans = parse_vlans(said)
-    except Unparsable:
+    except ParseError:
         vlans = {}
 
     assert all(0 <= number <= 9999 for number, _ in vlans.values())

@@ -8,25 +8,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fixtures.netlink import address, info, link, statistics, text, u32
+from fixtures.netlink import build_address, build_link, build_link_info, build_statistics, encode_text, encode_u32
 from probes.netdev import rtnetlink
-from probes.netdev.rtnetlink import Link, parse_address, parse_links, parse_statistics
+from probes.netdev.rtnetlink import NetlinkLink, parse_address, parse_links, parse_statistics
 from probes.netlink import attribute, messages
-from probes.text import Unparsable
+from probes.text import ParseError
 
 
-def links(*replies: bytes) -> dict[str, Link]:
+def links(*replies: bytes) -> dict[str, NetlinkLink]:
     """The links of a reply, by name."""
     return {one.name: one for one in parse_links(message.payload for message in messages(b"".join(replies)))}
 
 
 def test_physical_port():
     """Everything that a port says of itself, and its PCI function as the kernel names it."""
-    parent = attribute(rtnetlink.PARENT, text("0000:1a:00.0")) + attribute(rtnetlink.PARENT_BUS, text("pci"))
-    port = attribute(rtnetlink.PORT_NAME, text("p0"))
+    parent = attribute(rtnetlink.PARENT, encode_text("0000:1a:00.0")) + attribute(
+        rtnetlink.PARENT_BUS, encode_text("pci")
+    )
+    port = attribute(rtnetlink.PORT_NAME, encode_text("p0"))
 
     assert (
-        Link(
+        NetlinkLink(
             name="ens1f0np0",
             index=4,
             type=1,
@@ -41,26 +43,26 @@ def test_physical_port():
             port_name="p0",
             parent_pci="0000:1a:00.0",
         )
-        == links(link(4, "ens1f0np0", mac="b8:3f:d2:00:00:01", more=parent + port))["ens1f0np0"]
+        == links(build_link(4, "ens1f0np0", mac="b8:3f:d2:00:00:01", more=parent + port))["ens1f0np0"]
     )
 
 
 def test_carrier_of_an_interface_that_is_off_is_not_known():
     """The kernel keeps an old carrier for an interface that nobody switched on."""
-    assert links(link(4, "ens1", flags=0x1002, operstate=2, carrier=1))["ens1"].carrier is None
+    assert links(build_link(4, "ens1", flags=0x1002, operstate=2, carrier=1))["ens1"].carrier is None
 
 
 def test_bond_and_its_slaves():
     """Mode, hash and monitoring by the words that people know; masters by name."""
-    bond = info(
+    bond = build_link_info(
         "bond",
         attribute(rtnetlink.BOND_MODE, bytes([4])),
         attribute(rtnetlink.BOND_HASH, bytes([1])),
-        attribute(rtnetlink.BOND_MIIMON, u32(100)),
+        attribute(rtnetlink.BOND_MIIMON, encode_u32(100)),
     )
     found = links(
-        link(4, "ens1f0np0", more=attribute(rtnetlink.MASTER, u32(9))),
-        link(9, "bond0", more=bond),
+        build_link(4, "ens1f0np0", more=attribute(rtnetlink.MASTER, encode_u32(9))),
+        build_link(9, "bond0", more=bond),
     )
 
     assert {"mode": "802.3ad", "miimon": "100", "xmit_hash_policy": "layer3+4"} == found["bond0"].bond
@@ -69,9 +71,11 @@ def test_bond_and_its_slaves():
 
 def test_vlan_and_its_lower_interface():
     """A VLAN names what it stands on, unless that lies in another namespace."""
-    vlan = info("vlan", attribute(rtnetlink.VLAN_ID, struct.pack("=H", 100))) + attribute(rtnetlink.LOWER, u32(4))
-    elsewhere = vlan + attribute(rtnetlink.LOWER_NAMESPACE, u32(0))
-    found = links(link(4, "ens1"), link(7, "ens1.100", more=vlan), link(8, "far.100", more=elsewhere))
+    vlan = build_link_info("vlan", attribute(rtnetlink.VLAN_ID, struct.pack("=H", 100))) + attribute(
+        rtnetlink.LOWER, encode_u32(4)
+    )
+    elsewhere = vlan + attribute(rtnetlink.LOWER_NAMESPACE, encode_u32(0))
+    found = links(build_link(4, "ens1"), build_link(7, "ens1.100", more=vlan), build_link(8, "far.100", more=elsewhere))
 
     assert (100, "ens1") == (found["ens1.100"].vlan_id, found["ens1.100"].lower)
     assert (100, None) == (found["far.100"].vlan_id, found["far.100"].lower)
@@ -79,14 +83,14 @@ def test_vlan_and_its_lower_interface():
 
 def test_newer_words_stay_numbers():
     """A bond mode that this code has no word for is not called by another's."""
-    bond = info("bond", attribute(rtnetlink.BOND_MODE, bytes([77])))
+    bond = build_link_info("bond", attribute(rtnetlink.BOND_MODE, bytes([77])))
 
-    assert {"mode": "77"} == links(link(9, "bond0", more=bond))["bond0"].bond
+    assert {"mode": "77"} == links(build_link(9, "bond0", more=bond))["bond0"].bond
 
 
 def test_local_address_not_the_peers():
     """On a point-to-point link IFA_ADDRESS is the other end."""
-    (message,) = messages(address(4, "10.0.0.1", 31, peer="10.0.0.0"))
+    (message,) = messages(build_address(4, "10.0.0.1", 31, peer="10.0.0.0"))
     read = parse_address(message.payload)
 
     assert read is not None
@@ -95,7 +99,7 @@ def test_local_address_not_the_peers():
 
 def test_counters_of_an_older_kernel():
     """A shorter block has fewer counters, each by its own name."""
-    (message,) = messages(statistics(4, range(1, 25)))
+    (message,) = messages(build_statistics(4, range(1, 25)))
     read = parse_statistics(message.payload)
 
     assert (1, 24) == (read["rx_packets"], read["rx_nohandler"])
@@ -104,29 +108,31 @@ def test_counters_of_an_older_kernel():
 
 @given(st.lists(st.binary(max_size=120), max_size=4))
 def test_any_payload_is_read_or_the_declared_error(payloads: list[bytes]):
-    """No payload gives anything but facts or Unparsable."""
+    """No payload gives anything but facts or ParseError."""
     try:
         for one in parse_links(payloads):
             assert one.name
-    except Unparsable:
+    except ParseError:
         pass
     for payload in payloads:
         for parser in (parse_address, parse_statistics):
             try:
                 parser(payload)
-            except Unparsable as why:
+            except ParseError as why:
                 assert str(why)  # noqa: PT017 - either answer is right; a silent error is not
 
 
 @given(st.data())
 def test_any_damage_to_a_link_is_read_or_the_declared_error(data: st.DataObject):
     """Real links with single bytes changed: the same."""
-    payload = bytearray(messages(link(9, "bond0", more=info("bond", attribute(1, bytes([4])))))[0].payload)
+    payload = bytearray(
+        messages(build_link(9, "bond0", more=build_link_info("bond", attribute(1, bytes([4])))))[0].payload
+    )
     for place in data.draw(st.lists(st.integers(0, len(payload) - 1), max_size=4)):
         payload[place] = data.draw(st.integers(0, 255))
     try:
         found = parse_links([bytes(payload)])
-    except Unparsable:
+    except ParseError:
         return
 
     assert len(found) <= 1
@@ -140,11 +146,11 @@ def test_what_a_vlan_makes_of_priorities(pairs: list[tuple[int, int]], told: str
     """IFLA_VLAN_EGRESS_QOS: one IFLA_VLAN_QOS_MAPPING each; without any, the kernel leaves the attribute out."""
     mappings = b"".join(attribute(1, struct.pack("=II", *pair)) for pair in pairs)
     data = [attribute(rtnetlink.VLAN_ID, struct.pack("=H", 7)), *([attribute(3 | 0x8000, mappings)] if pairs else [])]
-    (message,) = messages(link(9, "ens1.7", more=info("vlan", *data)))
+    (message,) = messages(build_link(9, "ens1.7", more=build_link_info("vlan", *data)))
     (found,) = parse_links([message.payload])
     assert (found.vlan_id, found.vlan_egress) == (7, told)
 
 
 def test_other_interfaces_have_no_such_map() -> None:
-    (message,) = messages(link(9, "ens1"))
+    (message,) = messages(build_link(9, "ens1"))
     assert parse_links([message.payload])[0].vlan_egress is None

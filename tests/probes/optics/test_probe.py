@@ -7,22 +7,21 @@ from typing import Any
 
 import pytest
 
-from fixtures.network_words import Module as Words
-from fixtures.optics import THRESHOLDS, pages
+from fixtures.description import ModuleSpec as Words
+from fixtures.optics import THRESHOLDS, build_pages
 from probes.catalogue import probe
 from probes.host.interface import Absent, Denied, Failed, TimedOut
 from probes.optics import cmis as optics_cmis
 from probes.optics import probe as optics
-from probes.optics import sff8472 as optics_sff8472
-from probes.optics import sff8636 as optics_sff8636
-from probes.optics.ethtool_text import parse
-from probes.optics.facts import Lane, Module
-from probes.optics.probe import Socket
+from probes.optics import sff
+from probes.optics.facts import LaneReading, ModuleReading
+from probes.optics.probe import ModuleSocket
+from probes.optics.saved import parse
 from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles
 from probes.sources.overlay import OverlayHost
 from probes.sources.tree import TreeHost
-from probes.text import Unparsable
+from probes.text import ParseError
 from tests.machines import HOSTS, machine
 from tests.probes.netdev.ethernet_machines import HIDDEN, INTERFACE, NIC, Answering, told
 
@@ -30,13 +29,13 @@ OPTICAL = {"form": "osfp", "media": "optical"}
 QSFP = {"form": "qsfp28", "media": "optical"}
 
 
-def socket(host: object, name: str = INTERFACE) -> Socket:
+def socket(host: object, name: str = INTERFACE) -> ModuleSocket:
     """What the probe says of one port."""
-    found: Socket = next(each for each in probe("optics").read(host).facts.sockets if each.name == name)  # type: ignore[arg-type]
+    found: ModuleSocket = next(each for each in probe("optics").read(host).facts.sockets if each.name == name)  # type: ignore[arg-type]
     return found
 
 
-def module(**words: Any) -> Module:
+def module(**words: Any) -> ModuleReading:
     """The module that these words describe, through a capture."""
     said = socket(told({"module": words})).module
     assert said is not None
@@ -61,7 +60,7 @@ def test_a_module_within_its_limits(form: str) -> None:
     assert {"osfp": "OSFP", "qsfp-dd": "QSFP-DD", "qsfp28": "QSFP28"}[form] == said.identifier
     assert ("optical", "ACME", "SR4", "AB123", None) == (said.media, said.vendor, said.part, said.serial, said.length_m)
     assert (51.5, 3.28, None if form == "qsfp28" else "ready") == (said.temperature_c, said.voltage_v, said.state)
-    assert [Lane(lane, 1.0, 1.5, 7.5) for lane in (1, 2, 3, 4)] == list(lanes)
+    assert [LaneReading(lane, 1.0, 1.5, 7.5) for lane in (1, 2, 3, 4)] == list(lanes)
     assert 20 == len(said.thresholds)
     for name, values in THRESHOLDS.items():
         what, _, unit = name.rpartition("_")
@@ -157,15 +156,15 @@ def test_lanes_that_do_not_exist_are_left_out() -> None:
 
 def memory(**words: Any) -> dict[int, bytearray]:
     """Pages of a module; the lower memory is -1."""
-    return {page: bytearray(content) for page, content in pages(Words(**words), "S1").items()}
+    return {page: bytearray(content) for page, content in build_pages(Words(**words), "S1").items()}
 
 
-def cmis(made: dict[int, bytearray]) -> Module:
+def cmis(made: dict[int, bytearray]) -> ModuleReading:
     return optics_cmis.parse(bytes(made[-1]), bytes(made[0]), {k: bytes(v) for k, v in made.items() if k > 0})
 
 
-def qsfp(made: dict[int, bytearray]) -> Module:
-    return optics_sff8636.parse(bytes(made[-1]), bytes(made[0]), {k: bytes(v) for k, v in made.items() if k > 0})
+def qsfp(made: dict[int, bytearray]) -> ModuleReading:
+    return sff.parse_sff8636(bytes(made[-1]), bytes(made[0]), {k: bytes(v) for k, v in made.items() if k > 0})
 
 
 def test_only_advertised_monitors_and_flags_of_cmis() -> None:
@@ -175,7 +174,7 @@ def test_only_advertised_monitors_and_flags_of_cmis() -> None:
     said = cmis(made)
 
     assert (None, 3.3, ()) == (said.temperature_c, said.voltage_v, said.flags)
-    assert Lane(1, 1.0, None, None, ("rx_los", "rx_power_low_alarm")) == said.lanes[0]
+    assert LaneReading(1, 1.0, None, None, ("rx_los", "rx_power_low_alarm")) == said.lanes[0]
     assert {"voltage", "rx_power"} == {name.rsplit("_", 3)[0] for name in said.thresholds}
 
 
@@ -268,11 +267,13 @@ def sfp() -> tuple[bytearray, bytearray]:
 def test_an_sfp() -> None:
     """One lane; the second address measures. Warnings stand four bytes after alarms."""
     serial, more = sfp()
-    said = optics_sff8472.parse(bytes(serial), bytes(more))
+    said = sff.parse_sff8472(bytes(serial), bytes(more))
 
     assert ("SFP", "optical", "SONT", "XP28-8G25", "S123", None) == said[:6]
     assert (48.328, 3.39, ("voltage_high_warning",)) == (said.temperature_c, said.voltage_v, said.flags)
-    assert (Lane(1, -40.0, -0.11, 7.064, ("rx_power_low_alarm", "rx_power_low_warning", "rx_los")),) == said.lanes
+    assert (
+        LaneReading(1, -40.0, -0.11, 7.064, ("rx_power_low_alarm", "rx_power_low_warning", "rx_los")),
+    ) == said.lanes
     assert (75.0, 3.63, 11.0, 4.4, -13.31) == tuple(
         said.thresholds[name]
         for name in (
@@ -292,7 +293,7 @@ def test_an_sfp_cable(byte: int, value: int, media: str) -> None:
     """No monitors, and a length."""
     serial, more = sfp()
     serial[byte] = value
-    said = optics_sff8472.parse(bytes(serial), bytes(more))
+    said = sff.parse_sff8472(bytes(serial), bytes(more))
     assert (media, 10.0, None, ()) == (said.media, said.length_m, said.temperature_c, said.lanes)
 
 
@@ -301,8 +302,8 @@ def test_an_sfp_whose_numbers_mean_nothing_yet(kinds: int) -> None:
     """It measures nothing, or leaves the calculation to the host."""
     serial, more = sfp()
     serial[92] = kinds
-    assert not optics_sff8472.has_monitors(bytes(serial))
-    assert optics_sff8472.parse(bytes(serial), bytes(more)).temperature_c is None
+    assert not sff.has_monitors(bytes(serial))
+    assert sff.parse_sff8472(bytes(serial), bytes(more)).temperature_c is None
 
 
 def test_an_ordinary_user_is_told_what_it_needs() -> None:
@@ -351,7 +352,7 @@ def test_memory_that_is_no_memory_is_a_gap() -> None:
         def bytes_of(self, part: tuple[int, int, int, int]) -> bytes:
             return b"\x7f" * part[2]
 
-    with pytest.raises(Unparsable, match="kind 0x7f"):
+    with pytest.raises(ParseError, match="kind 0x7f"):
         optics.module_of(Odd())
 
 
@@ -434,8 +435,8 @@ def test_text_of_a_qsfp() -> None:
         said.voltage_v,
     )
     assert (
-        Lane(1, -0.21, -0.42, 6.6, ("tx_bias_high_alarm",)),
-        Lane(2, -40.0, -0.43, 6.7, ("rx_los", "rx_power_low_alarm")),
+        LaneReading(1, -0.21, -0.42, 6.6, ("tx_bias_high_alarm",)),
+        LaneReading(2, -40.0, -0.43, 6.7, ("rx_los", "rx_power_low_alarm")),
     ) == said.lanes
     assert {"rx_power_low_alarm_dbm": -13.31} == dict(said.thresholds)
     assert ("temperature_high_warning",) == said.flags

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from probes.host.interface import Absent
-from probes.sources.memory import Link, MemoryFiles
+from probes.sources.memory import MemoryFiles, SymlinkNode
 
 _PCI = re.compile(r"\./sys/(?:bus/pci|class/pci_bus|devices/pci|kernel/iommu_groups)")
 
@@ -47,7 +47,7 @@ def in_memory(corpus: Path, name: str) -> TreeHost:
     with _archive(corpus, name) as archive:
         for member in _members(archive):
             content = archive.extractfile(member) if member.isreg() else None
-            node = {} if member.isdir() else Link(member.linkname) if content is None else content.read()
+            node = {} if member.isdir() else SymlinkNode(member.linkname) if content is None else content.read()
             host.add(member.name, node)
     return host
 

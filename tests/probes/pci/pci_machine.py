@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from probes.host.interface import Absent, Completed, Unanswered
-from probes.sources.memory import Link, MemoryFiles
+from probes.host.interface import Absent, Completed, ReadError
+from probes.sources.memory import MemoryFiles, SymlinkNode
 
 EXPRESS_AT, POWER_AT = 0x60, 0x40
 
@@ -82,21 +82,21 @@ class PciHost:
     def __init__(self, *, live: bool = False) -> None:
         self.live = live
         self.files = MemoryFiles()
-        self.refused: dict[str, Unanswered] = {}
+        self.refused: dict[str, ReadError] = {}
         self.outputs: dict[tuple[str, ...], Completed] = {}
         self.asked: list[str] = []
 
     def function(self, chain: str, texts: Mapping[str, str | bytes] | None = None, **links: str) -> PciHost:
         """Add a function by its path below /sys/devices ("pci0000:00/0000:00:01.0"), with attributes and links."""
         address = chain.rsplit("/", 1)[-1]
-        self.put(f"/sys/bus/pci/devices/{address}", Link(f"../../../devices/{chain}"))
+        self.put(f"/sys/bus/pci/devices/{address}", SymlinkNode(f"../../../devices/{chain}"))
         for name, text in (texts or {}).items():
             self.put(f"/sys/devices/{chain}/{name}", text)
         for name, target in links.items():
-            self.put(f"/sys/devices/{chain}/{name}", Link(target))
+            self.put(f"/sys/devices/{chain}/{name}", SymlinkNode(target))
         return self
 
-    def put(self, path: str, node: str | bytes | Link) -> PciHost:
+    def put(self, path: str, node: str | bytes | SymlinkNode) -> PciHost:
         self.files.add(path, node.encode() if isinstance(node, str) else node)
         return self
 
@@ -108,11 +108,11 @@ class PciHost:
         self._ask(path)
         return self.files.read(path, limit)
 
-    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | Unanswered]:
+    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
         self._ask(f"{directory}/")
         wanted = list(names)
         self.asked += [f"{directory}/{name}" for name in wanted]
-        answers: dict[str, bytes | Unanswered] = dict(self.files.attributes(directory, wanted))
+        answers: dict[str, bytes | ReadError] = dict(self.files.attributes(directory, wanted))
         refused = {
             name: self.refused[f"{directory}/{name}"] for name in wanted if f"{directory}/{name}" in self.refused
         }

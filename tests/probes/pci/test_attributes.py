@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.pci.attributes import aer_counters, bars, decimal, identifier, link_speed
+from probes.pci.sysfs import aer_counters, bars, decimal, identifier, link_speed
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The lspci parser on real outputs: what their index states, both halves of a dump, and both doors to one machine."""
+"""The lspci parser on real outputs: what their index states, both halves of a dump, both readings of a machine."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from probes.pci.draft import functions
-from probes.pci.lspci_text import parse_lspci
+from probes.pci.facts import build_functions
+from probes.pci.lspci import parse_lspci
 from probes.pci.sysfs import PciFunction, read_pci
-from probes.text import Unparsable
+from probes.text import ParseError
 from tests.probes.pci.corpus_trees import in_memory
 
 Machine = dict[str, PciFunction]
@@ -47,7 +47,7 @@ def test_every_output_is_read(corpus: Path) -> None:
         heads = re.findall(r"(?m)^(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7](?= |$)", output)
         try:
             found = _parsed(output)
-        except Unparsable:
+        except ParseError:
             refused.add(path.name)
             continue
 
@@ -225,4 +225,4 @@ def test_both_doors_to_the_h100_server_lead_to_the_same_functions(
 
 
 def _parsed(output: str) -> Machine:
-    return {function.address: function for function in functions(parse_lspci(output).drafts)}
+    return {function.address: function for function in build_functions(parse_lspci(output).drafts)}

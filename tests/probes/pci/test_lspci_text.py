@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.pci.draft import functions
-from probes.pci.facts import Acs, PciFunction
-from probes.pci.lspci_text import parse_lspci
-from probes.text import Unparsable
+from probes.pci.facts import Acs, PciFunction, build_functions
+from probes.pci.lspci import parse_lspci
+from probes.text import ParseError
 from tests.probes.pci.lspci_sample import SAMPLE, hex_rows
 from tests.probes.pci.pci_machine import express
 
@@ -20,7 +19,7 @@ REDIRECT = frozenset({"RR", "CR", "UF"})
 
 
 def parsed(text: str) -> dict[str, PciFunction]:
-    return {function.address: function for function in functions(parse_lspci(text).drafts)}
+    return {function.address: function for function in build_functions(parse_lspci(text).drafts)}
 
 
 def one(text: str) -> PciFunction:
@@ -202,7 +201,7 @@ def test_capabilities_that_were_denied_are_unknown() -> None:
     listing = parse_lspci(
         "19:00.0 3D controller: NVIDIA Corporation Device 2330\n\tCapabilities: <access denied>\n\n1a:00.0 Bridge: x\n"
     )
-    gpu = functions(listing.drafts)[0]
+    gpu = build_functions(listing.drafts)[0]
 
     assert (1, False, None, None) == (listing.denied, gpu.acs_known, gpu.acs, gpu.relaxed_ordering)
 
@@ -252,16 +251,16 @@ def test_endless_lines_cost_no_more_than_their_length() -> None:
 def test_a_text_without_functions_is_unparsable() -> None:
     """Other commands' outputs, trees, nothing."""
     for text in ("", "\n\n", "-+-[0000:00]-+-00.0  Intel Corporation Device 09a2\n", "GPU0\tX\tNV18\n", "19:00.0: x"):
-        with pytest.raises(Unparsable):
+        with pytest.raises(ParseError):
             parse_lspci(text)
 
 
 @given(st.text(max_size=300) | st.text(alphabet="0123456789abcdef:. \n\t[]()+-xGTSpeedWidth", max_size=300))
 def test_any_text_has_an_answer(text: str) -> None:
-    """No text raises anything but Unparsable."""
+    """No text raises anything but ParseError."""
     try:
         parsed(text)
-    except Unparsable:
+    except ParseError:
         return
 
 
@@ -274,7 +273,7 @@ def test_damaged_samples_have_an_answer() -> None:
         text = _damaged(mixed, chance)
         try:
             found = parsed(text)
-        except Unparsable:
+        except ParseError:
             continue
 
         assert all(function.parent in (None, *found) for function in found.values())

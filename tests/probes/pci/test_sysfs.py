@@ -8,7 +8,7 @@ from probes.host.interface import Absent, Denied, Failed
 from probes.pci.facts import Acs
 from probes.pci.sysfs import PROBE, PciFunction, read_pci
 from probes.probe import Status, outcome_of
-from probes.sources.memory import Link
+from probes.sources.memory import SymlinkNode
 from tests.probes.pci.pci_machine import PciHost, conventional, express
 
 DEVICES = "/sys/bus/pci/devices"
@@ -279,7 +279,7 @@ def test_functions_below_their_bus_only() -> None:
     bus = "/sys/class/pci_bus/0000:54/device/0000:54:00.0"
     host = PciHost().put(f"{bus}/current_link_speed", "16 GT/s\n").put(f"{bus}/current_link_width", "8\n")
     host.put(f"{DEVICES}/0000:54:00.0/infiniband/mlx5_3/node_guid", "x").put(f"{bus}:pcie001/x", "no function")
-    host.put("/sys/class/pci_bus/0000:05/device", Link("../../../devices/pci0000:00/0000:00:03.0"))
+    host.put("/sys/class/pci_bus/0000:05/device", SymlinkNode("../../../devices/pci0000:00/0000:00:03.0"))
     host.put("/sys/devices/pci0000:00/0000:00:03.0/0000:05:00.0/current_link_width", "4\n")
     host.put("/sys/class/pci_bus/0000:00/device/0000:00:03.0/current_link_width", "4\n")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.pci.tree import UNPLACED, address_key, neighbour, place_in_path, places_from_buses
-from probes.text import Unparsable
+from probes.text import ParseError
 
 HEX = "0123456789abcdef"
 ADDRESSES = st.builds(
@@ -25,7 +25,7 @@ def test_addresses_sort_as_numbers() -> None:
 @pytest.mark.parametrize("text", ["", "19:00.0", "0000:19:00.8", "0000:19:00.0 ", "0000:1G:00.0"])
 def test_what_is_no_address(text: str) -> None:
     """Everything but the kernel's spelling is refused."""
-    with pytest.raises(Unparsable):
+    with pytest.raises(ParseError):
         address_key(text)
 
 

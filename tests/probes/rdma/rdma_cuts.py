@@ -7,10 +7,10 @@ from collections.abc import Callable
 from hypothesis import strategies as st
 
 from probes.rdma.facts import RdmaDevice, RdmaPort
-from probes.rdma.normalize import Parsed
-from probes.text import Unparsable
+from probes.rdma.normalize import ParsedTool
+from probes.text import ParseError
 
-Parser = Callable[[str], Parsed]
+Parser = Callable[[str], ParsedTool]
 KEYED = frozenset({"name", "port", "ports", "gids", "gids_known", "netdevs"})
 
 
@@ -24,11 +24,11 @@ def damaged(draw: st.DrawFn, text: str) -> str:
     return text
 
 
-def understood(parse: Parser, text: str) -> Parsed | None:
+def understood(parse: Parser, text: str) -> ParsedTool | None:
     """The answer, or None where the parser declares the text unparsable; any other error is the test's failure."""
     try:
         return parse(text)
-    except Unparsable:
+    except ParseError:
         return None
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from probes.host.interface import Absent, Completed, Unanswered
+from probes.host.interface import Absent, Completed, ReadError
 from probes.probe import Outcome, outcome_of
 from probes.rdma.facts import RdmaDevice, RdmaPort
 from probes.rdma.sysfs import PROBE
 from probes.sources.archive import load
-from probes.sources.memory import Link, MemoryFiles
+from probes.sources.memory import MemoryFiles, SymlinkNode
 
 CLASS = "/sys/class/infiniband"
 ADDRESS = "0000:19:00.0"
@@ -29,13 +29,13 @@ class Machine:
         self.files = files or MemoryFiles()
         self.kind = kind
         self.live = live
-        self.refused: dict[str, Unanswered] = {}
-        self.outputs: dict[tuple[str, ...], Completed | Unanswered] = {}
+        self.refused: dict[str, ReadError] = {}
+        self.outputs: dict[tuple[str, ...], Completed | ReadError] = {}
         self.asked: list[str] = []
 
-    def put(self, texts: Mapping[str, str | Link]) -> Machine:
+    def put(self, texts: Mapping[str, str | SymlinkNode]) -> Machine:
         for path, text in texts.items():
-            self.files.add(path, text if isinstance(text, Link) else text.encode())
+            self.files.add(path, text if isinstance(text, SymlinkNode) else text.encode())
         return self
 
     def says(self, *argv: str, stdout: str, stderr: str = "", returncode: int = 0) -> Machine:
@@ -48,7 +48,7 @@ class Machine:
             raise self.refused[path]
         return self.files.read(path, limit)
 
-    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | Unanswered]:
+    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
         if directory in self.refused:
             raise self.refused[directory]
         wanted = list(names)
@@ -72,7 +72,7 @@ class Machine:
 
     def run(self, *argv: str) -> Completed:
         answer = self.outputs.get(argv, Absent(f"no saved output of {' '.join(argv)}"))
-        if isinstance(answer, Unanswered):
+        if isinstance(answer, ReadError):
             raise answer
         return answer
 
@@ -103,15 +103,15 @@ def unpacked(archive: str, below: str = "") -> Machine:
     return Machine(files)
 
 
-def pci_device(name: str, address: str, **attributes: str) -> dict[str, str | Link]:
+def pci_device(name: str, address: str, **attributes: str) -> dict[str, str | SymlinkNode]:
     """The files of one RDMA device on a PCI function: path -> text. A key with a slash lies below the device, any
     other below its function; "__" stands for the slash."""
     function = f"/sys/devices/pci0000:00/{address}"
     device = f"{function}/infiniband/{name}"
-    paths: dict[str, str | Link] = {
-        f"{CLASS}/{name}": Link(f"../../devices/pci0000:00/{address}/infiniband/{name}"),
-        f"{device}/device": Link(f"../../../{address}"),
-        f"/sys/bus/pci/devices/{address}": Link(f"../../../devices/pci0000:00/{address}"),
+    paths: dict[str, str | SymlinkNode] = {
+        f"{CLASS}/{name}": SymlinkNode(f"../../devices/pci0000:00/{address}/infiniband/{name}"),
+        f"{device}/device": SymlinkNode(f"../../../{address}"),
+        f"/sys/bus/pci/devices/{address}": SymlinkNode(f"../../../devices/pci0000:00/{address}"),
     }
     return paths | {f"{function}/{key.replace('__', '/')}": text for key, text in attributes.items()}
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.rdma.ibdev2netdev import parse_ibdev2netdev
-from probes.text import Unparsable
+from probes.rdma.ofed_scripts import parse_ibdev2netdev
+from probes.text import ParseError
 from tests.probes.rdma.rdma_cuts import damaged, says_only_what_is_true, understood
 
 TEXT = """mlx5_0 port 1 ==> ens108np0 (Up)
@@ -82,7 +82,7 @@ def test_a_cut_line_is_named() -> None:
 @pytest.mark.parametrize("text", ["", "bash: ibdev2netdev: command not found\n", "port 1 ==> ib0 (Up)\n"])
 def test_a_text_without_a_port_is_unparsable(text: str) -> None:
     """Nothing printed is no proof that there is nothing."""
-    with pytest.raises(Unparsable, match="port"):
+    with pytest.raises(ParseError, match="port"):
         parse_ibdev2netdev(text)
 
 
@@ -94,5 +94,5 @@ def test_a_cut_output_says_only_what_is_true(length: int) -> None:
 
 @given(damaged(TEXT) | st.text())
 def test_any_text_is_survived(text: str) -> None:
-    """Whatever it is: an answer, or Unparsable."""
+    """Whatever it is: an answer, or ParseError."""
     understood(parse_ibdev2netdev, text)

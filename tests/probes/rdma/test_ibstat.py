@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.rdma.ibstat import parse_ibstat
-from probes.text import Unparsable
+from probes.text import ParseError
 from tests.probes.rdma.rdma_cuts import damaged, says_only_what_is_true, understood
 
 TWO_PORTS = """CA 'mlx4_0'
@@ -149,7 +149,7 @@ def test_a_missing_port_is_named() -> None:
 @pytest.mark.parametrize("text", ["", "ibpanic: [1] main: no such device\n", "mlx5_0 port 1 ==> ib0 (Up)\n"])
 def test_a_text_without_an_adapter_is_unparsable(text: str) -> None:
     """Nothing printed is no proof that there is nothing."""
-    with pytest.raises(Unparsable, match="CA"):
+    with pytest.raises(ParseError, match="CA"):
         parse_ibstat(text)
 
 
@@ -161,7 +161,7 @@ def test_a_cut_output_says_only_what_is_true(length: int) -> None:
 
 @given(damaged(TWO_PORTS) | st.text())
 def test_any_text_is_survived(text: str) -> None:
-    """Whatever it is: an answer, or Unparsable."""
+    """Whatever it is: an answer, or ParseError."""
     understood(parse_ibstat, text)
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.rdma.ibstatus import parse_ibstatus
-from probes.text import Unparsable
+from probes.rdma.ibstat import parse_ibstatus
+from probes.text import ParseError
 from tests.probes.rdma.rdma_cuts import damaged, says_only_what_is_true, understood
 
 PARAGRAPH = """Infiniband device 'mlx5_{0}' port {1} status:
@@ -99,7 +99,7 @@ def test_a_cut_paragraph_is_named() -> None:
 
 def test_a_text_without_a_header_is_unparsable() -> None:
     """The keys alone tell no device."""
-    with pytest.raises(Unparsable, match="device"):
+    with pytest.raises(ParseError, match="device"):
         parse_ibstatus("state: 4: ACTIVE\n")
 
 
@@ -111,5 +111,5 @@ def test_a_cut_output_says_only_what_is_true(length: int) -> None:
 
 @given(damaged(TEXT) | st.text())
 def test_any_text_is_survived(text: str) -> None:
-    """Whatever it is: an answer, or Unparsable."""
+    """Whatever it is: an answer, or ParseError."""
     understood(parse_ibstatus, text)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.rdma.facts import Gid
+from probes.rdma.facts import GidEntry
 from probes.rdma.ibv_devinfo import parse_ibv_devices, parse_ibv_devinfo
-from probes.text import Unparsable
+from probes.text import ParseError
 from tests.probes.rdma.rdma_cuts import damaged, says_only_what_is_true, understood
 
 VERBOSE = """hca_id:\tmlx5_0
@@ -108,9 +108,9 @@ def test_verbose_output_adds_rate_state_and_gids() -> None:
     assert ("LinkUp", "400 Gb/sec (4X NDR)") == (port.phys_state, port.rate_text)
     assert port.gids_known
     assert (
-        Gid(0, "fe80:0000:0000:0000:0002:c9ff:fea1:0010", "RoCE v2"),
-        Gid(2, "0000:0000:0000:0000:0000:ffff:c0a8:0105", "IB/RoCE v1"),
-        Gid(3, "0000:0000:0000:0000:0000:ffff:c0a8:0105", "RoCE v2"),
+        GidEntry(0, "fe80:0000:0000:0000:0002:c9ff:fea1:0010", "RoCE v2"),
+        GidEntry(2, "0000:0000:0000:0000:0000:ffff:c0a8:0105", "IB/RoCE v1"),
+        GidEntry(3, "0000:0000:0000:0000:0000:ffff:c0a8:0105", "RoCE v2"),
     ) == port.gids
     assert said.cut == ()
 
@@ -142,7 +142,7 @@ def test_iwarp_is_told_by_the_transport() -> None:
 @pytest.mark.parametrize("text", ["", "No IB devices found\n", "port: 1\n"])
 def test_a_text_without_a_device_is_unparsable(text: str) -> None:
     """Nothing printed is no proof that there is nothing."""
-    with pytest.raises(Unparsable, match="hca_id"):
+    with pytest.raises(ParseError, match="hca_id"):
         parse_ibv_devinfo(text)
 
 
@@ -154,7 +154,7 @@ def test_a_cut_output_says_only_what_is_true(length: int) -> None:
 
 @given(damaged(VERBOSE) | st.text())
 def test_any_text_is_survived(text: str) -> None:
-    """Whatever it is: an answer, or Unparsable."""
+    """Whatever it is: an answer, or ParseError."""
     understood(parse_ibv_devinfo, text)
     understood(parse_ibv_devices, text)
 

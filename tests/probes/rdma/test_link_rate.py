@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.rdma.link_rate import SPEEDS, parse_rate, rate_text
-from probes.text import Unparsable
+from probes.rdma.normalize import SPEEDS, parse_rate, rate_text
+from probes.text import ParseError
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_printed_rates(text: str, rate: tuple[float, str | None, str | None]) ->
 @pytest.mark.parametrize("text", ["", "-1", "unknown", "400 Gb/sec (4X ND", "400 Gb", "1e3", "٤٠٠"])
 def test_anything_else_is_no_rate(text: str) -> None:
     """A cut or foreign text gives no number."""
-    with pytest.raises(Unparsable, match="rate"):
+    with pytest.raises(ParseError, match="rate"):
         parse_rate(text)
 
 
@@ -46,10 +46,10 @@ def test_what_is_put_together_can_be_taken_apart(lanes: int, code: int) -> None:
 
 @given(st.text())
 def test_any_text_is_survived(text: str) -> None:
-    """Whatever it is: a rate that is not negative, or Unparsable."""
+    """Whatever it is: a rate that is not negative, or ParseError."""
     try:
         rate = parse_rate(text)
-    except Unparsable:
+    except ParseError:
         return
 
     assert rate.gbit_s >= 0

@@ -6,10 +6,10 @@ import errno
 
 import pytest
 
-from fixtures.netlink import DONE, refusal
+from fixtures.netlink import DONE, build_error
 from probes import netlink
 from probes.catalogue import probe
-from probes.host.interface import Completed, Failed, Unanswered, unanswered
+from probes.host.interface import Completed, Failed, ReadError, error_from_errno
 from probes.host.live import LiveHost
 from probes.netlink import attribute, request
 from probes.probe import Status, outcome_of
@@ -31,7 +31,7 @@ def port(number: int, interface: str = "") -> bytes:
     return request(PORT_GET, 2, said + (attribute(51, f"{interface}\0".encode()) if interface else b""))
 
 
-def machine(devices: bytes | Unanswered, ports: bytes = b"", mode: bytes | None = b"\1") -> Machine:
+def machine(devices: bytes | ReadError, ports: bytes = b"", mode: bytes | None = b"\1") -> Machine:
     here = Machine(live=True)
     here.answers = {question(GET): devices, question(PORT_GET, 0): ports}
     here.answers[question(SYSTEM_GET)] = request(SYSTEM_GET, 0, attribute(66, mode) if mode is not None else b"")
@@ -70,17 +70,17 @@ def test_a_protocol_of_next_year_is_not_known() -> None:
 
 
 def test_without_ib_core_there_is_nothing() -> None:
-    why = unanswered(OSError(errno.EPROTONOSUPPORT, ""), "netlink protocol 20, message 5121")
+    why = error_from_errno(OSError(errno.EPROTONOSUPPORT, ""), "netlink protocol 20, message 5121")
     outcome = outcome_of(probe("rdma_netlink"), machine(why))
     assert (outcome.status, "ib_core" in (outcome.reason or "")) == (Status.ABSENT, True)
 
 
 def test_ports_that_do_not_answer_leave_the_device() -> None:
-    outcome = outcome_of(probe("rdma_netlink"), machine(device(0, "mlx5_0"), refusal(errno.ENODEV)))
+    outcome = outcome_of(probe("rdma_netlink"), machine(device(0, "mlx5_0"), build_error(errno.ENODEV)))
     assert (outcome.status, outcome.facts.devices) == (Status.PARTIAL, (NetlinkDevice("mlx5_0", "roce"),))
 
 
-@pytest.mark.parametrize("answer", [b"\0" * 9, request(GET, 0, b"\3\0\1\0"), refusal(errno.EINVAL)])
+@pytest.mark.parametrize("answer", [b"\0" * 9, request(GET, 0, b"\3\0\1\0"), build_error(errno.EINVAL)])
 def test_a_strange_answer_is_a_failure_with_a_reason(answer: bytes) -> None:
     assert outcome_of(probe("rdma_netlink"), machine(answer)).status is Status.FAILED
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.rdma.rdma_link import parse_rdma_link
-from probes.text import Unparsable
+from probes.rdma.tools import parse_rdma_link
+from probes.text import ParseError
 from tests.probes.rdma.rdma_cuts import damaged, says_only_what_is_true, understood
 
 TEXT = """link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 133 sm_lid 49151 lmc 0 state ACTIVE physical_state LINK_UP
@@ -106,7 +106,7 @@ def test_a_cut_line_is_named() -> None:
 @pytest.mark.parametrize("text", ["", "\n", "1: lo: <LOOPBACK,UP> mtu 65536\n"])
 def test_a_text_without_a_link_is_unparsable(text: str) -> None:
     """Output of `ip link` is none of it."""
-    with pytest.raises(Unparsable, match="link"):
+    with pytest.raises(ParseError, match="link"):
         parse_rdma_link(text)
 
 
@@ -118,7 +118,7 @@ def test_an_output_cut_between_words_says_only_what_is_true(length: int) -> None
 
 @given(damaged(TEXT) | st.text())
 def test_any_text_is_survived(text: str) -> None:
-    """Whatever it is: an answer, or Unparsable."""
+    """Whatever it is: an answer, or ParseError."""
     understood(parse_rdma_link, text)
 
 

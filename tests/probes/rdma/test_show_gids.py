@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.rdma.facts import Gid
-from probes.rdma.show_gids import parse_show_gids
-from probes.text import Unparsable
+from probes.rdma.facts import GidEntry
+from probes.rdma.ofed_scripts import parse_show_gids
+from probes.text import ParseError
 from tests.probes.rdma.rdma_cuts import damaged, says_only_what_is_true, understood
 
 TEXT = """DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV
@@ -54,7 +54,7 @@ def test_every_real_output_is_known(corpus: Path) -> None:
     assert set(CORPUS) == {file.name for file in (corpus / "text/ib-show_gids").iterdir()}
 
 
-def by_type(gids: tuple[Gid, ...]) -> dict[str, list[int]]:
+def by_type(gids: tuple[GidEntry, ...]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for gid in gids:
         found.setdefault(gid.type or "", []).append(gid.index)
@@ -65,8 +65,8 @@ def test_a_row_is_read_whole() -> None:
     """An IPv4 address stands between the GID and its version, or does not."""
     ports = [device.ports[0] for device in parse_show_gids(TEXT).devices]
 
-    assert Gid(3, "0000:0000:0000:0000:0000:ffff:c0a8:0105", "RoCE v2", "rdma0") == ports[0].gids[2]
-    assert Gid(0, "fe80:0000:0000:0000:0002:c903:00a1:0011", "IB/RoCE v1", None) == ports[1].gids[0]
+    assert GidEntry(3, "0000:0000:0000:0000:0000:ffff:c0a8:0105", "RoCE v2", "rdma0") == ports[0].gids[2]
+    assert GidEntry(0, "fe80:0000:0000:0000:0002:c903:00a1:0011", "IB/RoCE v1", None) == ports[1].gids[0]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_an_empty_table_is_an_answer() -> None:
 
 def test_a_text_without_a_table_is_unparsable() -> None:
     """The echoed command alone is no table."""
-    with pytest.raises(Unparsable, match="table"):
+    with pytest.raises(ParseError, match="table"):
         parse_show_gids("show_gids\n")
 
 
@@ -103,5 +103,5 @@ def test_a_cut_output_says_only_what_is_true(length: int) -> None:
 
 @given(damaged(TEXT) | st.text())
 def test_any_text_is_survived(text: str) -> None:
-    """Whatever it is: an answer, or Unparsable."""
+    """Whatever it is: an answer, or ParseError."""
     understood(parse_show_gids, text)

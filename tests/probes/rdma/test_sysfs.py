@@ -9,7 +9,7 @@ import pytest
 from probes.host.interface import Denied, TimedOut
 from probes.probe import Status
 from probes.rdma.facts import RdmaDevice
-from probes.sources.memory import Link
+from probes.sources.memory import SymlinkNode
 from tests.probes.rdma.rdma_machine import (
     ADDRESS,
     CLASS,
@@ -87,11 +87,11 @@ def four_functions(pci_class: str, images: int, functions: int = 4) -> Machine:
     return host
 
 
-def files_of_a_rail() -> dict[str, str | Link]:
+def files_of_a_rail() -> dict[str, str | SymlinkNode]:
     return files_of("mlx5_4", "0000:18:00.0", "0x020700", "0002:c903:00a1:0018")
 
 
-def files_of(name: str, address: str, pci_class: str, image: str) -> dict[str, str | Link]:
+def files_of(name: str, address: str, pci_class: str, image: str) -> dict[str, str | SymlinkNode]:
     files = pci_device(name, address, vendor="0x15b3", subsystem_vendor="0x15b3", subsystem_device="0x0050")
     function = f"/sys/devices/pci0000:00/{address}"
     return files | {
@@ -152,7 +152,7 @@ class TestNoDevices:
 )
 def test_a_software_device_has_no_address(folder: str, attribute: tuple[str, str]) -> None:
     """It must not be taken for the card below which old kernels hang it."""
-    host = one_card().put({f"{CLASS}/rxe0": Link(f"../../devices/{folder}")})
+    host = one_card().put({f"{CLASS}/rxe0": SymlinkNode(f"../../devices/{folder}")})
     host.put({f"/sys/devices/{folder}/{name}": text for name, text in (("node_guid", "0"), attribute)})
 
     assert (True, None) == (devices(host)["rxe0"].software, devices(host)["rxe0"].address)
@@ -163,8 +163,8 @@ def test_a_sub_function_belongs_to_its_function() -> None:
     below = f"{FUNCTION}/mlx5_core.sf.4"
     host = one_card().put(
         {
-            f"{CLASS}/mlx5_1": Link(f"../../devices/pci0000:00/{ADDRESS}/mlx5_core.sf.4/infiniband/mlx5_1"),
-            f"{below}/infiniband/mlx5_1/device": Link("../../../mlx5_core.sf.4"),
+            f"{CLASS}/mlx5_1": SymlinkNode(f"../../devices/pci0000:00/{ADDRESS}/mlx5_core.sf.4/infiniband/mlx5_1"),
+            f"{below}/infiniband/mlx5_1/device": SymlinkNode("../../../mlx5_core.sf.4"),
             f"{below}/infiniband/mlx5_1/ports/1/state": "4: ACTIVE",
             f"{below}/net/enp25s0f0s4/dev_port": "0",
         }

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from probes.host.interface import Denied, Failed, TimedOut
 from probes.probe import Status
-from probes.rdma.facts import Gid
-from probes.sources.memory import Link
+from probes.rdma.facts import GidEntry
+from probes.sources.memory import SymlinkNode
 from tests.probes.rdma.rdma_machine import ADDRESS, CLASS, DEVICE, PORT, devices, first_port, one_card, probed
 
 
@@ -48,8 +48,8 @@ class TestOneCard:
         port = first_port(host)
 
         assert (
-            Gid(0, "fe80:0000:0000:0000:0002:c9ff:fea1:0010", "RoCE v2", "ens1f0np0"),
-            Gid(10, "0000:0000:0000:0000:0000:ffff:c0a8:0105", "RoCE v2", "ens1f0np0.100"),
+            GidEntry(0, "fe80:0000:0000:0000:0002:c9ff:fea1:0010", "RoCE v2", "ens1f0np0"),
+            GidEntry(10, "0000:0000:0000:0000:0000:ffff:c0a8:0105", "RoCE v2", "ens1f0np0.100"),
         ) == port.gids
         assert port.gids_known
         assert not [path for path in host.asked if path.endswith(("types/1", "ndevs/1"))]
@@ -88,7 +88,7 @@ class TestTroubles:
         (port,) = outcome.facts.devices[0].ports
         assert (Status.OK, None) == (outcome.status, port.rate_text)
         assert {"port_rcv_data": 4294967295} == port.counters
-        assert (Gid(10, "0000:0000:0000:0000:0000:ffff:c0a8:0105", None, "ens1f0np0.100"),) == port.gids
+        assert (GidEntry(10, "0000:0000:0000:0000:0000:ffff:c0a8:0105", None, "ens1f0np0.100"),) == port.gids
 
     @pytest.mark.parametrize("why", [Denied("denied: state", "EACCES"), TimedOut("timed out: state")])
     def test_what_was_refused_is_said(self, why: Denied | TimedOut) -> None:
@@ -112,7 +112,7 @@ class TestTroubles:
 
     def test_a_device_that_vanishes_is_left_out_and_said(self) -> None:
         """Its name was listed, its folder is gone."""
-        host = one_card().put({f"{CLASS}/mlx5_9": Link("../../devices/gone/infiniband/mlx5_9")})
+        host = one_card().put({f"{CLASS}/mlx5_9": SymlinkNode("../../devices/gone/infiniband/mlx5_9")})
         outcome = probed(host)
 
         assert ["mlx5_0"] == [device.name for device in outcome.facts.devices]

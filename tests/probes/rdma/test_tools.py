@@ -9,7 +9,7 @@ import pytest
 from probes.catalogue import probe
 from probes.host.interface import TimedOut
 from probes.probe import Status, outcome_of
-from probes.rdma.facts import Gid
+from probes.rdma.facts import GidEntry
 from probes.rdma.tools import TOOLS
 from tests.probes.rdma.rdma_machine import Machine
 from tests.probes.rdma.test_ibdev2netdev import TEXT as IBDEV2NETDEV
@@ -42,7 +42,7 @@ def test_a_table_of_gids_completes_the_default_gid() -> None:
     device = next(device for device in outcome_of(PROBE, host).facts.devices if device.name == "mlx5_0")
 
     (port,) = device.ports
-    assert Gid(0, "fe80:0000:0000:0000:0002:c9ff:fea1:0010", "RoCE v2", "rdma0") == port.gids[0]
+    assert GidEntry(0, "fe80:0000:0000:0000:0002:c9ff:fea1:0010", "RoCE v2", "rdma0") == port.gids[0]
     assert ([0, 1, 2, 3], True, ("rdma0",)) == ([gid.index for gid in port.gids], port.gids_known, port.netdevs)
 
 

@@ -6,21 +6,20 @@ import struct
 
 import pytest
 
-from fixtures.network_words import Module
-from fixtures.optics import pages
+from fixtures.description import ModuleSpec
+from fixtures.optics import build_pages
+from probes import netlink as codec
 from probes.ethtool import ioctl as ioctl
 from probes.ethtool import netlink as genl
-from probes.host.interface import Completed
+from probes.host.interface import Completed, Refusal
 from probes.host.recording import Recording
-from probes.host.refusal import Refusal
 from probes.netlink import attribute, attributes, request
 from probes.optics import cmis as optics_cmis
 from probes.optics import eeprom as optics_reads
-from probes.optics import sff8636 as optics_sff8636
-from probes.redact.ethtool import netlink, serial
-from probes.redact.pseudonyms import Pseudonyms
-from probes.redact.redact import redacted
-from probes.redact.text import Texts
+from probes.optics import sff
+from probes.redact.binary import module_serial, rewrite_generic_netlink
+from probes.redact.redact import redact_recording
+from probes.redact.text import Pseudonyms, TextRedactor
 
 SERIAL, NAMED = "MT2233X00AAA", "enxb83fd2123456"
 
@@ -31,7 +30,7 @@ def header(name: str) -> bytes:
 
 
 def message(command: int, *attributes: bytes, kind: int = 21) -> bytes:
-    return request(kind, 0, genl.HEAD.pack(command, 1, 0) + b"".join(attributes))
+    return request(kind, 0, codec.GENERIC_HEAD.pack(command, 1, 0) + b"".join(attributes))
 
 
 def memory(part: tuple[int, int, int, int], data: bytes) -> tuple[bytes, bytes]:
@@ -40,14 +39,14 @@ def memory(part: tuple[int, int, int, int], data: bytes) -> tuple[bytes, bytes]:
     return genl.eeprom_request(21, 7, *part), answer
 
 
-def texts() -> Texts:
-    made = Texts(Pseudonyms(b"key"))
+def texts() -> TextRedactor:
+    made = TextRedactor(Pseudonyms(b"key"))
     made.learn_hardware(bytes.fromhex(NAMED[3:]))
     return made
 
 
 def written(question: bytes, answer: bytes) -> bytes:
-    new = netlink(texts(), question, answer)
+    new = rewrite_generic_netlink(texts(), question, answer)
     assert new is not None
     assert b"secret" not in new
     assert NAMED.encode() not in new
@@ -57,13 +56,13 @@ def written(question: bytes, answer: bytes) -> bytes:
 @pytest.mark.parametrize("form", ["osfp", "qsfp-dd", "qsfp28"])
 def test_the_serial_number_of_a_module(form: str) -> None:
     """As long, and nothing else is different."""
-    made = pages(Module(form=form, vendor="ACME", part="SR4"), SERIAL)
-    parse = optics_sff8636.parse if form == "qsfp28" else optics_cmis.parse
+    made = build_pages(ModuleSpec(form=form, vendor="ACME", part="SR4"), SERIAL)
+    parse = sff.parse_sff8636 if form == "qsfp28" else optics_cmis.parse
     question, answer = memory(optics_reads.UPPER, made[0])
     new = genl.parse_eeprom(written(question, answer))
     before, after = (parse(made[-1], upper, {}) for upper in (made[0], new))
 
-    assert SERIAL == serial(question, answer) == before.serial
+    assert SERIAL == module_serial(question, answer) == before.serial
     assert after.serial not in (None, SERIAL)
     assert len(SERIAL) == len(after.serial or "")
     assert before == after._replace(serial=SERIAL)
@@ -76,7 +75,7 @@ def test_the_serial_number_of_an_sfp() -> None:
     question, answer = memory(optics_reads.SFF8472_SERIAL, bytes(data))
     new = genl.parse_eeprom(written(question, answer))
 
-    assert SERIAL == serial(question, answer)
+    assert SERIAL == module_serial(question, answer)
     assert SERIAL.encode() not in new
     assert bytes(data[:68]) == new[:68]
 
@@ -89,7 +88,7 @@ def test_numbers_stay(part: tuple[int, int, int, int]) -> None:
     data = bytes([0x19]) + bytes(range(part[2] - 1))
     question, answer = memory(part, data)
     assert data == genl.parse_eeprom(written(question, answer))
-    assert serial(question, answer) is None
+    assert module_serial(question, answer) is None
 
 
 def test_a_module_without_a_serial_number() -> None:
@@ -103,7 +102,7 @@ def test_a_module_without_a_serial_number() -> None:
     [
         message(99, header(NAMED)),
         message(2, header(NAMED)),
-        message(7, header(NAMED), kind=genl.CONTROL),
+        message(7, header(NAMED), kind=codec.CONTROL),
         request(21, 0, b""),
         message(genl.PAUSE_REPLY, b"\xff\xff\1\0"),
         memory(optics_reads.UPPER, b"\x7f" * 128)[1],
@@ -113,7 +112,7 @@ def test_a_module_without_a_serial_number() -> None:
 def test_what_is_not_understood_is_left_out(answer: bytes) -> None:
     """Another command, damage, the names' page of a module of another kind."""
     question = genl.eeprom_request(21, 7, *optics_reads.UPPER)
-    new = netlink(texts(), question, answer)
+    new = rewrite_generic_netlink(texts(), question, answer)
     assert new is None or genl.EEPROM_DATA not in attributes(new, 20)
 
 
@@ -121,16 +120,16 @@ def test_settings_stay_and_the_family_too() -> None:
     """Words and numbers; of the family its number."""
     pause = message(genl.PAUSE_REPLY, header(NAMED), attribute(2, b"\0"), attribute(3, b"\1"))
     family = message(
-        genl.NEW_FAMILY, attribute(2, b"ethtool\0"), attribute(1, b"\x15\0"), attribute(7, b"secret"), kind=16
+        codec.NEW_FAMILY, attribute(2, b"ethtool\0"), attribute(1, b"\x15\0"), attribute(7, b"secret"), kind=16
     )
 
-    assert genl.Pause(True, None, False) == genl.parse_pause(written(b"", pause))
-    assert 21 == genl.parse_family(written(b"", family))
+    assert genl.PauseReading(True, None, False) == genl.parse_pause(written(b"", pause))
+    assert 21 == codec.parse_family(written(b"", family))
 
 
 def test_a_whole_recording() -> None:
     """The same serial has one pseudonym in memory and in text; names of interfaces; reasons of refusals."""
-    made = pages(Module(), SERIAL)
+    made = build_pages(ModuleSpec(), SERIAL)
     question, answer = memory(optics_reads.UPPER, made[0])
     driver = ioctl.DRIVER.pack(
         3, b"mlx5_core", b"6.8", b"28.43 (MT_1)", b"0000:1a:00.0", NAMED.encode(), b"", 0, 0, 0, 9, 0
@@ -148,7 +147,7 @@ def test_a_whole_recording() -> None:
             )
         },
     )
-    new, names = redacted(recording)
+    new, names = redact_recording(recording)
     ((argv, printed),) = new.commands.items()
     name = argv[-1]
     upper = genl.parse_eeprom(next(each for each in new.netlink.values() if isinstance(each, bytes)))
@@ -170,7 +169,7 @@ def test_a_serial_number_in_text_alone() -> None:
     printed = Completed(
         (), 0, f"\tVendor SN                                 : {SERIAL}\n\tDate code : 221011\n", "", 0.0
     )
-    new, _ = redacted(Recording(commands={("ethtool", "-m", "eth0"): printed}))
+    new, _ = redact_recording(Recording(commands={("ethtool", "-m", "eth0"): printed}))
 
     assert SERIAL not in repr(new)
     assert "Date code : 221011" in repr(new)

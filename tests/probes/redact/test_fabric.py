@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probes.fabric.topology import Fabric, read_fabric
-from probes.host.interface import Completed
+from probes.fabric.files import read_fabric
+from probes.fabric.topology import Fabric
+from probes.host.interface import Completed, Refusal
 from probes.host.recording import Recording
-from probes.host.refusal import Refusal
-from probes.redact.fabric import learn, written
-from probes.redact.pseudonyms import Pseudonyms
-from probes.redact.redact import redacted
-from probes.redact.text import Texts
+from probes.redact.fabric import learn, rewrite_fabric_output
+from probes.redact.redact import redact_recording
+from probes.redact.text import Pseudonyms, TextRedactor
 from tests.probes.fabric.fabric_texts import EVERY, HCA0, HCA1, LEAF1, LEAF2, SHARP
 
 TEXTS = ["ibnetdiscover", "iblinkinfo", "iblinkinfo -l", "ibnetdiscover -p"]
@@ -28,7 +27,7 @@ def hidden(text: str, *argv: str, files: dict[str, bytes] | None = None) -> tupl
     """What is left of one output."""
     recording = Recording(files=dict(files or {}))
     recording.commands[argv] = Completed(argv, 0, text, "", 0.0)
-    new, _ = redacted(recording)
+    new, _ = redact_recording(recording)
     answer = new.commands[argv]
     assert isinstance(answer, Completed)
     return answer.stdout, new
@@ -100,7 +99,7 @@ def test_what_is_not_understood_is_left_out_whole(argv: tuple[str, ...], text: s
     """ibdiagnet's files hold serials of cables, and more."""
     recording = Recording()
     recording.commands[argv] = Completed(argv, 0, text, "", 0.0)
-    new, _ = redacted(recording)
+    new, _ = redact_recording(recording)
 
     assert isinstance(new.commands[argv], Refusal)
     assert "left out by --redact" in new.commands[argv].reason
@@ -127,10 +126,10 @@ def test_no_damage_leaves_a_name(name: str, data: st.DataObject) -> None:
     text = EVERY[name]
     at, gap = data.draw(st.integers(0, len(text))), data.draw(st.integers(0, 90))
     noise = data.draw(st.sampled_from(["", "\0", '"', "'", "#", "[", "==(", "==>", "\n", "\r\n", ":", " - ", "\x85"]))
-    texts = Texts(Pseudonyms(bytes(32)))
+    texts = TextRedactor(Pseudonyms(bytes(32)))
     learn(texts, text)
     texts.know({})
-    said = texts.text(written(texts, text[:at] + noise + text[at + gap :]) or "")
+    said = texts.text(rewrite_fabric_output(texts, text[:at] + noise + text[at + gap :]) or "")
 
     assert not [word for word in ("gpu-7", "leaf-1", "leaf-2") if word in said]
     assert not [guid for guid in GUIDS if guid in said]

@@ -16,12 +16,12 @@ import pytest
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
 from agent.reports import encode_report
-from fixtures import build, names
+from fixtures import build, identifiers
+from probes.capture.extras import record_extras
 from probes.capture.writer import write_capture
-from probes.capture_extras import record_extras
 from probes.host.recording import Recording
-from probes.redact.redact import redacted
-from probes.redact.text import Texts
+from probes.redact.redact import redact_recording
+from probes.redact.text import TextRedactor
 from probes.sources.open_source import open_source
 from tests.machines import HOSTS, machine, still
 
@@ -35,10 +35,10 @@ def test_nothing_names_a_fixture_machine(shape: str, tmp_path: Path) -> None:
     report, recording = diagnose(host, ScanPlan(record=True))
     assert recording is not None
     record_extras(recording, host, 30)
-    new, texts = redacted(recording)
+    new, texts = redact_recording(recording)
     write_capture(new, str(tmp_path / "c.tar"))
     again, _ = diagnose(open_source(str(tmp_path / "c.tar"), None), ScanPlan())
-    described = build.build(shape).machine
+    described = build.build_capture(shape).machine
 
     assert [] == left(
         tmp_path / "c.tar",
@@ -75,7 +75,7 @@ def test_nothing_names_this_host(tmp_path: Path) -> None:
     report, recording = diagnose(host, ScanPlan(record=True))
     assert recording is not None
     record_extras(recording, host, 30)
-    new, texts = redacted(recording)
+    new, texts = redact_recording(recording)
     write_capture(new, str(tmp_path / "c.tar"))
     again, _ = diagnose(open_source(str(tmp_path / "c.tar"), None), ScanPlan())
 
@@ -111,15 +111,15 @@ def is_an_identity(text: str) -> bool:
 
 
 def made_up(hostname: str, recording: Recording) -> Iterator[str]:
-    """What fixtures/names.py made for this machine, whether a report shows it or not."""
+    """What fixtures/identifiers.py made for this machine, whether a report shows it or not."""
     functions = {
         match for path in recording.files for match in re.findall(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.\d", path)
     }
     for address in functions:
-        yield from (names.gpu_uuid(hostname, address), names.serial(hostname, address))
-        yield names.serial(hostname, address, "module")
-    yield names.plain_uuid(hostname, "boot")
-    yield names.plain_uuid(hostname, "machine")
+        yield from (identifiers.make_gpu_uuid(hostname, address), identifiers.make_serial(hostname, address))
+        yield identifiers.make_serial(hostname, address, "module")
+    yield identifiers.make_uuid(hostname, "boot")
+    yield identifiers.make_uuid(hostname, "machine")
 
 
 def left(capture: Path, originals: list[str] | Iterator[str]) -> list[str]:
@@ -182,7 +182,7 @@ def addresses(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> Iterato
     yield from (struct.pack("=HH", 4 + len(raw), number) + raw for number in (1, 2))
 
 
-def same_but_for_names(report: Report, texts: Texts, kind: str | None = None) -> object:
+def same_but_for_names(report: Report, texts: TextRedactor, kind: str | None = None) -> object:
     """The report with the same pseudonyms as the capture's."""
     table = json.loads(texts.text(encode_report(still(report)).decode()))
     if table["node"]["hostname"]:

@@ -9,15 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fixtures import names as made
-from probes.host.interface import Completed
-from probes.host.netlink_socket import HEADER
+from fixtures import identifiers as made
+from probes.host.interface import Completed, Refusal
 from probes.host.recording import Recording
-from probes.host.refusal import Refusal
+from probes.netlink import HEADER
 from probes.redact import binary as binary
-from probes.redact.pseudonyms import Pseudonyms
-from probes.redact.redact import redacted
-from probes.redact.text import Texts
+from probes.redact.redact import redact_recording
+from probes.redact.text import Pseudonyms, TextRedactor
 
 MAC = "b8:3f:d2:12:34:56"
 RAW = bytes.fromhex(MAC.replace(":", ""))
@@ -44,9 +42,9 @@ LSPCI = (
 )
 
 
-def texts() -> Texts:
+def texts() -> TextRedactor:
     """With one key, always the same."""
-    return Texts(Pseudonyms(b"key"))
+    return TextRedactor(Pseudonyms(b"key"))
 
 
 def recorded() -> Recording:
@@ -101,12 +99,12 @@ ORIGINALS = (
 def test_no_spelling_is_left(original: str) -> None:
     """Whatever tongue it is spoken in."""
     assert original in everything(recorded())
-    assert original not in everything(redacted(recorded())[0])
+    assert original not in everything(redact_recording(recorded())[0])
 
 
 def test_what_names_nobody_stays() -> None:
     """Versions, addresses of PCI and of memory, times, control groups, numbers, fillers."""
-    new, _ = redacted(recorded())
+    new, _ = redact_recording(recorded())
     log = new.files["/dev/kmsg"].decode()
 
     assert "0000:19:00.0" in log
@@ -118,7 +116,7 @@ def test_what_names_nobody_stays() -> None:
 
 def test_sameness_survives_every_tongue() -> None:
     """One GUID, MAC, address, serial, UUID is one afterwards, and the GUID is still the MAC's."""
-    new, _ = redacted(recorded())
+    new, _ = redact_recording(recorded())
     mac = bytes.fromhex(
         next(value for path, value in new.files.items() if path.endswith("/address")).decode().replace(":", "")
     )
@@ -165,7 +163,7 @@ def test_a_short_name_is_hidden_where_it_is_known_to_be_one() -> None:
         "/sys/class/infiniband/mlx5_0/node_desc": b"vm mlx5_0\n",
         "/proc/sys/vm/swappiness": b"60\n",
     }
-    new = redacted(Recording(files=dict(files)))[0].files
+    new = redact_recording(Recording(files=dict(files)))[0].files
     host = new["/proc/sys/kernel/hostname"].strip().decode()
 
     assert f"root=/dev/vm systemd.hostname={host} ip=::::{host}:eth0\n" == new["/proc/cmdline"].decode()
@@ -176,7 +174,7 @@ def test_a_short_name_is_hidden_where_it_is_known_to_be_one() -> None:
 
 def test_two_captures_share_no_pseudonym() -> None:
     """The key is made anew, and kept nowhere."""
-    first, second = (redacted(recorded())[0].files["/proc/sys/kernel/hostname"] for _ in range(2))
+    first, second = (redact_recording(recorded())[0].files["/proc/sys/kernel/hostname"] for _ in range(2))
 
     assert first != second
 
@@ -236,7 +234,7 @@ def test_texts_of_digits_keep_their_length_or_their_meaning(text: str) -> None:
 @given(st.binary(max_size=300))
 def test_any_netlink_reply_is_written_anew(reply: bytes) -> None:
     """Malformed ones end where they are."""
-    binary.netlink(texts(), 0, reply)
+    binary.rewrite_netlink(texts(), 0, reply)
     list(binary.hardware_addresses(0, reply))
     list(binary.network_addresses(0, reply))
 
@@ -247,12 +245,12 @@ def test_attributes_that_are_not_understood_are_left_out() -> None:
     tunnel = attribute(18, attribute(1, b"vxlan\0") + attribute(2, attribute(4, bytes([10, 20, 30, 40]))))
     body = bytes(16) + name + alias + address + tunnel
     reply = HEADER.pack(HEADER.size + len(body), 16, 2, 1, 0) + body
-    new = binary.netlink(texts(), 0, reply) or b""
+    new = binary.rewrite_netlink(texts(), 0, reply) or b""
 
     assert b"eth0\0" in new
     assert b"vxlan\0" in new
     assert [] == [secret for secret in (b"rack", RAW, bytes([10, 20, 30, 40])) if secret in new]
-    assert binary.netlink(texts(), 16, reply) is None
+    assert binary.rewrite_netlink(texts(), 16, reply) is None
 
 
 def attribute(kind: int, value: bytes) -> bytes:
@@ -263,24 +261,24 @@ def attribute(kind: int, value: bytes) -> bytes:
 def test_the_serial_number_of_a_configuration_space() -> None:
     """In sysfs's file and in lspci's dump: the same, and nothing else is touched."""
     space = bytearray(4096)
-    serial = bytes.fromhex(made.guid_of(MAC).replace(":", ""))
+    serial = bytes.fromhex(made.guid_of_mac(MAC).replace(":", ""))
     struct.pack_into("<I", space, 0x100, 0x0001 | 1 << 16 | 0x148 << 20)
     struct.pack_into("<I", space, 0x148, 0x0003 | 1 << 16)
     space[0x14C:0x154] = serial[::-1]
     dump = "0000:19:00.0 Network\n" + "\n".join(f"{i:02x}: {space[i : i + 16].hex(' ')}" for i in range(0, 4096, 16))
     written = texts()
-    new = binary.config_space(written, bytes(space))
+    new = binary.rewrite_config_space(written, bytes(space))
 
     assert new[0x14C:0x154][::-1] == written.names.guid(serial)
     assert (new[:0x14C], new[0x154:]) == (space[:0x14C], space[0x154:])
-    assert new[0x140:0x150].hex(" ") in binary.dumps(written, f"{dump}\n\n")
-    assert "0000:19:00.0 Network" in binary.dumps(written, f"{dump}\n\n")
+    assert new[0x140:0x150].hex(" ") in binary.rewrite_lspci_dumps(written, f"{dump}\n\n")
+    assert "0000:19:00.0 Network" in binary.rewrite_lspci_dumps(written, f"{dump}\n\n")
 
 
 @given(st.binary(min_size=256, max_size=400))
 def test_any_configuration_space_is_written_anew(content: bytes) -> None:
     """Also one whose capabilities are a loop."""
-    assert len(content) == len(binary.config_space(texts(), content))
+    assert len(content) == len(binary.rewrite_config_space(texts(), content))
 
 
 def test_dcb_names_an_interface_in_question_and_answer() -> None:
@@ -292,31 +290,31 @@ def test_dcb_names_an_interface_in_question_and_answer() -> None:
         HEADER.pack(HEADER.size + 4 + len(body), 78, 1, 1, 0) + bytes(4) + body
         for body in (name, name + numbers + attribute(8, RAW))
     )
-    new = binary.netlink(written, 0, answered) or b""
+    new = binary.rewrite_netlink(written, 0, answered) or b""
 
-    assert b"b83fd2000001" not in binary.question(written, 0, asked)
-    assert binary.question(written, 0, asked)[20:] == new[20 : len(asked)]
+    assert b"b83fd2000001" not in binary.rewrite_request(written, 0, asked)
+    assert binary.rewrite_request(written, 0, asked)[20:] == new[20 : len(asked)]
     assert numbers in new
     assert RAW not in new
-    assert binary.question(written, 20, asked) == asked
+    assert binary.rewrite_request(written, 20, asked) == asked
 
 
 def test_rdma_netlink_keeps_names_and_leaves_guids_out() -> None:
     body = attribute(1, bytes(4)) + attribute(2, b"mlx5_0\0") + attribute(6, RAW) + attribute(67, b"roce\0")
     reply = HEADER.pack(HEADER.size + len(body), 5121, 2, 1, 0) + body
-    new = binary.netlink(texts(), 20, reply) or b""
+    new = binary.rewrite_netlink(texts(), 20, reply) or b""
 
     assert b"mlx5_0\0" in new
     assert b"roce\0" in new
     assert RAW not in new
-    assert binary.netlink(texts(), 0, reply) is None
+    assert binary.rewrite_netlink(texts(), 0, reply) is None
 
 
 def test_priorities_of_a_vlan_are_kept() -> None:
     data = attribute(1, bytes(2)) + attribute(3, attribute(1, bytes([0, 0, 0, 0, 3, 0, 0, 0])) * 3)
     body = bytes(16) + attribute(3, b"v\0") + attribute(18, attribute(1, b"vlan\0") + attribute(2, data))
     reply = HEADER.pack(HEADER.size + len(body), 16, 2, 1, 0) + body
-    assert binary.netlink(texts(), 0, reply) == reply
+    assert binary.rewrite_netlink(texts(), 0, reply) == reply
 
 
 def test_a_switch_is_named_nowhere() -> None:
@@ -328,7 +326,7 @@ def test_a_switch_is_named_nowhere() -> None:
     }
     stdout = json.dumps({"lldp": {"interface": {"eth0": row}}})
     recording = Recording(commands={argv: Completed(argv, 0, stdout, "", 0.0)})
-    new, _ = redacted(recording)
+    new, _ = redact_recording(recording)
     done = new.commands[argv]
 
     assert isinstance(done, Completed)
@@ -338,7 +336,7 @@ def test_a_switch_is_named_nowhere() -> None:
 
 def test_what_lldpctl_says_otherwise_is_text() -> None:
     argv = ("lldpctl", "-f", "json")
-    new, _ = redacted(Recording(commands={argv: Completed(argv, 0, "unable to connect", "", 0.0)}))
+    new, _ = redact_recording(Recording(commands={argv: Completed(argv, 0, "unable to connect", "", 0.0)}))
     assert new.commands[argv] == Completed(argv, 0, "unable to connect", "", 0.0)
 
 
@@ -360,7 +358,7 @@ def test_users_and_addresses_of_settings_are_named_nowhere() -> None:
         refusals={"/home/carol/.nccl.conf": Refusal("denied", "/home/carol/.nccl.conf: Permission denied", "EACCES")},
         commands={argv: Completed(argv, 0, heard, "", 0.0)},
     )
-    new, texts = redacted(recording)
+    new, texts = redact_recording(recording)
     everything = repr(new)
 
     names = ("alice/", "'alice", "alice soft", "bob", "carol", "10.20.30.4", "10.20.30.0", "filer7")

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
-from fixtures.build import build
-from fixtures.tree import Tree
-from tests.machines import scanned
+from fixtures.build import build_capture
+from fixtures.tree import FileTree
+from tests.machines import scan_machine
 
 RULE = "_" * 44
 PROLOGUE = """
@@ -47,13 +47,13 @@ COPIED_BY_SOS += ("/sys/class/dmi/id/", "/sys/devices/virtual/dmi/", "/sys/modul
 
 def uname(shape: str) -> str:
     """Of the machine."""
-    node = scanned(shape).node
+    node = scan_machine(shape).node
     return f"Linux {node.hostname} {node.kernel} #40 SMP Fri Oct 6 2023 {node.arch} {node.arch} {node.arch} GNU/Linux"
 
 
-def tree_of(shape: str) -> Tree:
+def tree_of(shape: str) -> FileTree:
     """The files of a fixture machine."""
-    return build(shape).tree
+    return build_capture(shape).tree
 
 
 @functools.cache
@@ -70,13 +70,13 @@ def _bus(shape: str) -> tempfile.TemporaryDirectory[str]:
     pci = {path: content for path, content in made.files.items() if READ_BY_LSPCI.search(path)}
     links = {path: target for path, target in made.links.items() if "/pci" in path}
     folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory()
-    Tree(pci, links, set()).write(Path(folder.name))
+    FileTree(pci, links, set()).write(Path(folder.name))
     return folder
 
 
 def query(shape: str) -> str:
     """`nvidia-smi -q`, as far as it is read."""
-    report = scanned(shape)
+    report = scan_machine(shape)
     driver = report.software.driver
     head = (
         f"\n==============NVSMI LOG==============\n\nDriver Version : {driver.version}\nCUDA Version : {driver.cuda}\n"
@@ -88,7 +88,7 @@ def query(shape: str) -> str:
 def nvlink_status(shape: str) -> str:
     """`nvidia-smi nvlink -s`."""
     said = []
-    for gpu in (gpu for gpu in scanned(shape).topology.gpus if gpu.uuid):
+    for gpu in (gpu for gpu in scan_machine(shape).topology.gpus if gpu.uuid):
         said.append(f"GPU {gpu.index}: {gpu.name} (UUID: {gpu.uuid})\n")
         said += [f"\t Link {link.link}: {link.signal_gbyte_s} GB/s\n" for link in gpu.links]
     return "".join(said)
@@ -96,14 +96,16 @@ def nvlink_status(shape: str) -> str:
 
 def ibstat(shape: str) -> str:
     """`ibstat`."""
-    macs = {netdev.pci: netdev.mac for netdev in scanned(shape).topology.netdevs}
-    return "".join(_stated(nic, macs.get(nic.pci) or "") for nic in scanned(shape).topology.nics if nic.rdma_device)
+    macs = {netdev.pci: netdev.mac for netdev in scan_machine(shape).topology.netdevs}
+    return "".join(
+        _stated(nic, macs.get(nic.pci) or "") for nic in scan_machine(shape).topology.nics if nic.rdma_device
+    )
 
 
 def ip_link(shape: str) -> str:
     """`ip -s -d link`, as iproute2 6 prints it."""
     said = []
-    for index, netdev in enumerate(scanned(shape).topology.netdevs, 2):
+    for index, netdev in enumerate(scan_machine(shape).topology.netdevs, 2):
         kind, blank = ("infiniband", "ff:ff") if len(netdev.mac or "") > 20 else ("ether", "ff:ff:ff:ff:ff:ff")
         said.append(
             f"{index}: {netdev.label}: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu {netdev.mtu} qdisc mq state "
@@ -128,7 +130,7 @@ def sosreport(shape: str) -> dict[str, bytes | str]:
         "kernel/uname_-a": uname(shape),
         "date/date_--utc": "Thu Jan 15 08:00:00 UTC 2026\n",
     }
-    root = f"sosreport-{scanned(shape).node.hostname}-2026-01-15-abcdefg"
+    root = f"sosreport-{scan_machine(shape).node.hostname}-2026-01-15-abcdefg"
     found: dict[str, bytes | str] = {f"{root}/sos_commands/{name}": text.encode() for name, text in commands.items()}
     made = tree_of(shape)
     for path, content in made.files.items():
@@ -178,7 +180,10 @@ def bug_report(shape: str, *, end: str = END, pci: tuple[tuple[str, str], ...] |
     smi = "/usr/bin/nvidia-smi"
     parts = [
         PROLOGUE.format(rule=RULE, date=DATE, uname=uname(shape), blank=" "),
-        *(file_section(f"/sys/bus/pci/devices/{gpu.pci}/numa_node", "0\n") for gpu in scanned(shape).topology.gpus),
+        *(
+            file_section(f"/sys/bus/pci/devices/{gpu.pci}/numa_node", "0\n")
+            for gpu in scan_machine(shape).topology.gpus
+        ),
         section("*** /var/log/nvidia-installer.log does not exist"),
         *(section(f"/usr/bin/lspci {options}\n\n{text}") for options, text in listings),
         section("Skipping: dmidecode output\ndmidecode not found"),

@@ -15,7 +15,7 @@ import zstandard
 
 from probes.host.files import Files
 from probes.host.folder import FolderFiles
-from probes.host.interface import Absent, BadSource, Failed, Unanswered
+from probes.host.interface import Absent, BadSource, Failed, ReadError
 from probes.sources import archive
 from probes.sources import decompress as inflate
 from probes.sources.archive import load
@@ -239,7 +239,7 @@ def everything(files: Files, directory: str) -> dict[str, object]:
         for ask in (files.readlink, files.read, files.listdir):
             try:
                 found[f"{ask.__name__} {path}"] = ask(path)
-            except Unanswered as why:
+            except ReadError as why:
                 found[f"{ask.__name__} {path}"] = (why.status, why.reason, why.code)
         if isinstance(found[f"listdir {path}"], list) and not isinstance(found[f"readlink {path}"], str):
             found |= everything(files, path)

@@ -18,10 +18,9 @@ from agent.model.pci import Acs
 from agent.model.report import Report
 from probes.host.interface import Absent, BadSource, Failed, Host
 from probes.sources import bug_report
-from probes.sources import log_sections as sections
 from probes.sources.open_source import open_source
 from tests.conftest import ROOT
-from tests.machines import scanned
+from tests.machines import scan_machine
 from tests.probes.sources import bundles
 from tests.probes.sources.bundles import END, PROLOGUE, RULE, commands_section, file_section, section
 from tests.probes.sources.test_sosreport import read_or_refused, said
@@ -46,7 +45,7 @@ def report_of(host: Host) -> Report:
 @LSPCI
 def test_the_same_machine_through_two_doors(tmp_path: Path, real_commands: None) -> None:
     """Plain, compressed, in many gzip members as the script writes it, with line ends of Windows."""
-    whole = scanned(H100)
+    whole = scan_machine(H100)
     log = bundles.bug_report(H100)
     members = b"".join(gzip.compress(f"{part}".encode(), 1) for part in re.split(f"(?={RULE})", log))
     plain = log.encode()
@@ -71,7 +70,7 @@ def test_only_nvidias_functions_with_their_bytes(tmp_path: Path, real_commands: 
     host = opened(bundles.bug_report(H100, pci=(*pci, ("-t", ""), ("-nn", bundles.lspci(H100, "-nn")))), tmp_path)
     report = report_of(host)
 
-    whole = scanned(H100).topology
+    whole = scan_machine(H100).topology
     assert [row.id for row in whole.pci] == [row.id for row in report.topology.pci]
     for old, new in zip(whole.pci, report.topology.pci, strict=True):
         assert (old.vendor, old.device, old.class_code[:6]) == (new.vendor, new.device, (new.class_code or "")[:6])
@@ -152,7 +151,7 @@ def test_bytes_from_sysfs_where_there_is_no_lspci(tmp_path: Path) -> None:
 
 def test_a_section_longer_than_any_answer_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a file nor a list of functions is shown in part; what all outputs weigh is bounded."""
-    monkeypatch.setattr(sections, "OUTPUT_LIMIT_BYTES", 10_000)
+    monkeypatch.setattr(bug_report, "OUTPUT_LIMIT_BYTES", 10_000)
     log = START + file_section("/proc/long", "x\n" * 10_000) + section("/usr/bin/lspci -nn\n\n" + "y\n" * 10_000)
     host = opened(log + commands_section((f"{SMI} --query", "q\n"), ("/usr/bin/ibstat", "z" * 10_000)) + END, tmp_path)
 
@@ -166,8 +165,8 @@ def test_a_section_longer_than_any_answer_is_none(tmp_path: Path, monkeypatch: p
 
 
 def test_hostile_logs_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Too many sections, a file below a file, too much behind a little gzip, an end in the middle of the gzip."""
-    monkeypatch.setattr(sections, "SECTIONS_LIMIT", 100)
+    """Too many bug_report, a file below a file, too much behind a little gzip, an end in the middle of the gzip."""
+    monkeypatch.setattr(bug_report, "SECTIONS_LIMIT", 100)
     monkeypatch.setattr(bug_report, "INFLATED_LIMIT_BYTES", 4 << 20)
     whole = gzip.compress(START.encode() + b"y" * 10_000)
     twice = START + file_section("/proc/a", "") + file_section("/proc/a/b", "") + END

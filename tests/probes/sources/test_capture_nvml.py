@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from probes.host.interface import Absent, Failed
-from probes.host.refusal import Refusal
+from probes.host.interface import Absent, Failed, Refusal
 from probes.sources.capture_nvml import NOT_RECORDED, RecordedNvml
 
 

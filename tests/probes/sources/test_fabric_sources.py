@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.diagnose import ScanPlan, diagnose
-from fixtures.build import build
+from fixtures.build import build_capture
 from probes.fabric.topology import Fabric
 from probes.host.interface import BadSource, Host
 from probes.sources.open_source import open_source
@@ -94,7 +94,7 @@ def test_the_finding_of_a_slow_rail_names_the_far_end(tmp_path: Path) -> None:
     slow = next(nic for nic in diagnose(made, ScanPlan())[0].topology.nics if nic.ports and nic.ports[0].width == "2X")
     guid = (slow.ports[0].port_guid or "").replace(":", "")
     hint = EVERY["iblinkinfo"].replace(HCA1, guid).replace("53.125", "106.25")
-    build(None, "ib-rate-2x").tree.write(tmp_path)
+    build_capture(None, "ib-rate-2x").tree.write(tmp_path)
     (tmp_path / "iblinkinfo.txt").write_text(hint)
     report, _ = diagnose(host_of(tmp_path), ScanPlan())
     (finding,) = [finding for finding in report.findings if finding.rule == "ib-rate-degraded"]

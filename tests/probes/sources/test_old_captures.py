@@ -10,15 +10,15 @@ import pytest
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
 from probes.host.interface import BadSource
-from probes.sources.capture import RecordedHost
-from probes.sources.memory import Link, MemoryFiles, Node
+from probes.sources.capture import CaptureHost
+from probes.sources.memory import MemoryFiles, Node, SymlinkNode
 
 FUNCTION = "/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0"
 FILES: dict[str, Node] = {
     "/proc/sys/kernel/hostname": b"old-1\n",
     "/proc/sys/kernel/osrelease": b"5.15.0\n",
-    "/sys/bus/pci/devices/0000:00:01.0": Link("../../../devices/pci0000:00/0000:00:01.0"),
-    "/sys/bus/pci/devices/0000:01:00.0": Link("../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0"),
+    "/sys/bus/pci/devices/0000:00:01.0": SymlinkNode("../../../devices/pci0000:00/0000:00:01.0"),
+    "/sys/bus/pci/devices/0000:01:00.0": SymlinkNode("../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0"),
     f"{FUNCTION}/class": b"0x030200\n",
     f"{FUNCTION}/vendor": b"0x10de\n",
     f"{FUNCTION}/device": b"0x2330\n",
@@ -36,7 +36,7 @@ NVML = [
 ]
 
 
-def capture(manifest: dict[str, Any], nvml: list[dict[str, Any]] | None = None, **documents: object) -> RecordedHost:
+def capture(manifest: dict[str, Any], nvml: list[dict[str, Any]] | None = None, **documents: object) -> CaptureHost:
     """One, as it would be unpacked."""
     evidence = MemoryFiles()
     evidence.add("/manifest.json", json.dumps(manifest).encode())
@@ -48,10 +48,10 @@ def capture(manifest: dict[str, Any], nvml: list[dict[str, Any]] | None = None, 
         evidence.add(f"/files{path}", node)
     files = evidence.below("/files")
     assert files is not None
-    return RecordedHost("old.tar.gz", evidence, files)
+    return CaptureHost("old.tar.gz", evidence, files)
 
 
-def judged(host: RecordedHost) -> Report:
+def judged(host: CaptureHost) -> Report:
     """Its report."""
     return diagnose(host, ScanPlan())[0]
 

@@ -12,10 +12,9 @@ import pytest
 
 from probes.capture.writer import write_capture
 from probes.host.interface import Absent, BadSource
-from probes.host.live import LiveHost
+from probes.host.live import BOOT_ID, LiveHost, RootedHost
 from probes.host.recording import Recording
-from probes.host.rooted import BOOT_ID, RootedHost
-from probes.sources.identify_command import held_by
+from probes.sources.dump import identify_command
 from probes.sources.open_source import open_source
 
 TOPO = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-47\nGPU1\tNV18\t X \t48-95\n\nLegend:\n"
@@ -243,7 +242,7 @@ def test_real_outputs_are_recognized(corpus: Path) -> None:
     for folder, count in MARKED.items():
         argv = names.get(folder[5:], (folder[5:].removeprefix("ib-"),))
         texts = [path.read_text(errors="replace") for path in (corpus / folder).iterdir()]
-        assert count <= sum(held_by(text) == (argv,) for text in texts), folder
+        assert count <= sum(identify_command(text) == (argv,) for text in texts), folder
 
 
 def test_prose_is_no_output(corpus: Path) -> None:
@@ -258,4 +257,4 @@ def test_prose_is_no_output(corpus: Path) -> None:
         "text/fabricmanager",
     ):
         for path in (corpus / folder).iterdir():
-            assert () == held_by(path.read_text(errors="replace")), path
+            assert () == identify_command(path.read_text(errors="replace")), path

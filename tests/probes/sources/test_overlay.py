@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from probes.host.interface import Absent, Completed, Denied, Failed, Unanswered
+from probes.host.interface import Absent, Completed, Denied, Failed, ReadError
 from probes.sources.dump import SavedOutputs
-from probes.sources.memory import Link, MemoryFiles
+from probes.sources.memory import MemoryFiles, SymlinkNode
 from probes.sources.overlay import OverlayHost
 from probes.sources.tree import TreeHost
 
@@ -20,7 +20,7 @@ def base() -> TreeHost:
     files = MemoryFiles()
     files.add(f"{DEVICE}/vendor", b"0x10de\n")
     files.add(f"{DEVICE}/current_link_width", b"16\n")
-    files.add(LINK, Link("../../../devices/pci0000:15/0000:19:00.0"))
+    files.add(LINK, SymlinkNode("../../../devices/pci0000:15/0000:19:00.0"))
     return TreeHost("tree", "x", files, SavedOutputs(MemoryFiles({"lsmod": b"Module Size Used by\n"})))
 
 
@@ -64,7 +64,7 @@ def test_a_gone_file_is_left_out(base: TreeHost) -> None:
 def test_links_can_be_added_and_changed(base: TreeHost) -> None:
     """A driver bound, a device moved."""
     host = OverlayHost(
-        base, {f"{LINK}/driver": Link("/sys/bus/pci/drivers/nvidia"), "/sys/bus/pci/drivers/nvidia/x": "1"}
+        base, {f"{LINK}/driver": SymlinkNode("/sys/bus/pci/drivers/nvidia"), "/sys/bus/pci/drivers/nvidia/x": "1"}
     )
 
     assert "/sys/bus/pci/drivers/nvidia" == host.readlink(f"{LINK}/driver") == host.resolve(f"{LINK}/driver")
@@ -87,7 +87,7 @@ def test_refusals_can_be_laid_over(base: TreeHost) -> None:
         lambda: host.nvml("nvmlDeviceGetSerial", 0),
         lambda: host.read(f"{LINK}/vendor"),
     ):
-        with pytest.raises(Unanswered):
+        with pytest.raises(ReadError):
             ask()
 
 

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
-from probes.host.interface import Absent, BadSource, Failed, Host, TimedOut, Unanswered
+from probes.host.interface import Absent, BadSource, Failed, Host, ReadError, TimedOut
 from probes.sources import archive
 from probes.sources.open_source import open_source
-from tests.machines import scanned
+from tests.machines import scan_machine
 from tests.probes.sources import bundles
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
@@ -51,7 +51,7 @@ def report_of(host: Host) -> Report:
 @LSPCI
 def test_the_same_machine_through_two_doors(tmp_path: Path, real_commands: None) -> None:
     """Packed, unpacked, or from its own tree: one PCI topology, one set of GPUs."""
-    whole = scanned(H100)
+    whole = scan_machine(H100)
     members = bundles.sosreport(H100)
     (tmp_path / "packed").write_bytes(lzma.compress(bundles.packed(members), preset=0))
     subprocess.run(["tar", "-xJf", "packed"], cwd=tmp_path, check=True)
@@ -182,7 +182,7 @@ def test_links_out_of_it_lead_nowhere(tmp_path: Path) -> None:
     for host in (packed, open_source(str(tmp_path / "s"))):
         assert "sosreport" == host.kind
         assert not host.has_output("ibstat")
-        with pytest.raises(Unanswered):
+        with pytest.raises(ReadError):
             host.read("/proc/uptime")
 
 

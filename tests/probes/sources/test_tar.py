@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.host.interface import BadSource
-from probes.sources.decompress import Inflated
-from probes.sources.tar import Member, is_tar, members
+from probes.sources.archive import Member, is_tar, members
+from probes.sources.decompress import DecompressedStream
 
 LONG = "sys/" + "d" * 90 + "/" + "e" * 90 + "/vendor"
 
@@ -22,7 +22,7 @@ LONG = "sys/" + "d" * 90 + "/" + "e" * 90 + "/vendor"
 def read(data: bytes, folder: Path) -> list[Member]:
     path = folder / "a.tar"
     path.write_bytes(data)
-    with Inflated(str(path)) as stream:
+    with DecompressedStream(str(path)) as stream:
         return list(members(stream))
 
 

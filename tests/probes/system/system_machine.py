@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from probes.host.interface import Absent, Completed, Unanswered
+from probes.host.interface import Absent, Completed, ReadError
 from probes.sources.archive import load
-from probes.sources.memory import Link, MemoryFiles
+from probes.sources.memory import MemoryFiles, SymlinkNode
 
 
 class Machine:
@@ -21,22 +21,22 @@ class Machine:
         self.files = files or MemoryFiles()
         self.kind = "live" if live else "tree"
         self.live = live
-        self.refused: dict[str, Unanswered] = {}
-        self.answers: dict[bytes, bytes | Unanswered] = {}
+        self.refused: dict[str, ReadError] = {}
+        self.answers: dict[bytes, bytes | ReadError] = {}
         self.outputs: dict[tuple[str, ...], Completed] = {}
         self.asked: list[str] = []
 
-    def put(self, texts: Mapping[str, str | Link]) -> Machine:
+    def put(self, texts: Mapping[str, str | SymlinkNode]) -> Machine:
         """Add files and links to a machine in memory."""
         for path, text in texts.items():
-            self.files.add(path, text if isinstance(text, Link) else text.encode())
+            self.files.add(path, text if isinstance(text, SymlinkNode) else text.encode())
         return self
 
     def read(self, path: str, limit: int = 1 << 20) -> bytes:
         self._ask(path)
         return self.files.read(path, limit)
 
-    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | Unanswered]:
+    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
         answers = dict(self.files.attributes(directory, names))
         for name in answers:
             path = f"{directory}/{name}"
@@ -70,7 +70,7 @@ class Machine:
 
     def netlink(self, protocol: int, request: bytes) -> bytes:
         answer = self.answers.get(request, Absent(f"no netlink answer of protocol {protocol}"))
-        if isinstance(answer, Unanswered):
+        if isinstance(answer, ReadError):
             raise answer
         return answer
 

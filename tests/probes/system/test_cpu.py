@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from probes.probe import Status, outcome_of
 from probes.system import cpu
 from probes.system.cpu import MOST_CPUS, parse_cpuinfo, parse_cpulist
-from probes.text import Unparsable
+from probes.text import ParseError
 from tests.probes.system.system_machine import Machine
 
 TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology"
@@ -37,14 +37,14 @@ def test_x86_sockets_are_physical_ids():
     """Two physical ids are two sockets, however many processors there are."""
     read = parse_cpuinfo("".join(X86.format(number, number % 2) for number in range(8)))
 
-    assert cpu.Cpu("GenuineIntel", 6, 143, "Intel(R) Xeon(R) Platinum 8480C", 2) == read
+    assert cpu.CpuPackage("GenuineIntel", 6, 143, "Intel(R) Xeon(R) Platinum 8480C", 2) == read
 
 
 def test_grace_is_named_by_its_part_number():
     """Arm prints no model name; implementer and part name the core."""
     read = parse_cpuinfo(GRACE.format(0))
 
-    assert cpu.Cpu(vendor="ARM", model=0xD4F, name="Neoverse-V2") == read
+    assert cpu.CpuPackage(vendor="ARM", model=0xD4F, name="Neoverse-V2") == read
 
 
 def test_unknown_arm_maker_keeps_its_number():
@@ -58,7 +58,7 @@ def test_power_model_of_the_machine_is_not_a_processor_model():
     """POWER's `model` line names the machine."""
     read = parse_cpuinfo(POWER9)
 
-    assert cpu.Cpu(vendor="IBM", name="POWER9") == read
+    assert cpu.CpuPackage(vendor="IBM", name="POWER9") == read
 
 
 def test_arm_sockets_ask_one_processor_of_each_package():
@@ -93,7 +93,7 @@ def test_source_without_processors_is_absent():
 @pytest.mark.parametrize("text", ["0-4294967295", "3-1", "a", "0,,b", "0-", "٣", str(MOST_CPUS)])
 def test_hostile_cpulist_is_refused(text: str):
     """A list that is none, or that would fill memory, is the declared error."""
-    with pytest.raises(Unparsable):
+    with pytest.raises(ParseError):
         parse_cpulist(text)
 
 
@@ -107,10 +107,10 @@ def test_cpulist_survives_a_round_trip(cpus: set[int]):
     st.text() | st.lists(st.sampled_from([*X86.split("\n"), *POWER9.split("\n"), *GRACE.split("\n")])).map("\n".join)
 )
 def test_any_text_is_cpuinfo_or_the_declared_error(text: str):
-    """No text gives anything but facts or Unparsable."""
+    """No text gives anything but facts or ParseError."""
     try:
         read = parse_cpuinfo(text)
-    except Unparsable:
+    except ParseError:
         return
 
     assert read.sockets is None or read.sockets > 0
@@ -121,7 +121,7 @@ def test_any_text_is_a_cpulist_or_the_declared_error(text: str):
     """What is accepted is ascending and bounded."""
     try:
         read = parse_cpulist(text)
-    except Unparsable:
+    except ParseError:
         return
 
     assert sorted(set(read)) == list(read)

@@ -11,9 +11,8 @@ from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles
 from probes.sources.tree import TreeHost
 from probes.system import dmi
-from probes.system.dmi import DmiFacts
-from probes.system.dmidecode import parse_dmidecode
-from probes.text import Unparsable
+from probes.system.dmi import DmiFacts, parse_dmidecode
+from probes.text import ParseError
 
 OUTPUT = """# dmidecode 3.3
 Getting SMBIOS data from sysfs.
@@ -81,6 +80,6 @@ def test_any_text_is_facts_or_unparsable(text: str) -> None:
     """Never anything else."""
     try:
         facts = parse_dmidecode(text)
-    except Unparsable:
+    except ParseError:
         return
     assert isinstance(facts, DmiFacts)

@@ -7,7 +7,7 @@ import pytest
 from probes.host.interface import READ_LIMIT_BYTES
 from probes.probe import outcome_of
 from probes.system import services
-from probes.system.fabric_daemons import LOG, NODES_CONFIG, parse_nodes, parse_state, parse_version
+from probes.system.services import LOG, NODES_CONFIG, parse_nodes, parse_state, parse_version
 from tests.probes.system.system_machine import Machine
 from tests.probes.system.test_services import DAEMON, SLICE, UNITS, booted
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from probes.host.interface import Denied
 from probes.probe import Status, outcome_of
 from probes.system import numa
-from probes.system.numa import NumaNode, parse_distances, parse_memory_mib
-from probes.text import Unparsable
+from probes.system.numa import NumaNodeFacts, parse_distances, parse_memory_mib
+from probes.text import ParseError
 from tests.probes.system.system_machine import Machine
 
 
@@ -32,9 +32,9 @@ def test_gpu_memory_is_a_node_without_cpus():
 
     assert Status.OK == outcome.status
     assert (
-        NumaNode(0, "0-71", 490029, (10, 80, 80)),
-        NumaNode(1, "", 97280, (80, 10, 255)),
-        NumaNode(2, "", 0, (80, 255, 10)),
+        NumaNodeFacts(0, "0-71", 490029, (10, 80, 80)),
+        NumaNodeFacts(1, "", 97280, (80, 10, 255)),
+        NumaNodeFacts(2, "", 0, (80, 255, 10)),
     ) == outcome.facts.nodes
 
 
@@ -81,11 +81,11 @@ def test_kernel_without_numa_is_absent():
 
 @given(st.text(), st.text())
 def test_any_text_is_numbers_or_the_declared_error(row: str, memory: str):
-    """No text gives anything but numbers or Unparsable."""
+    """No text gives anything but numbers or ParseError."""
     for parser, text in ((parse_distances, row), (parse_memory_mib, f"MemTotal: {memory}")):
         try:
             read = parser(text)
-        except Unparsable:
+        except ParseError:
             continue
 
         assert min(read, default=0) >= 0 if isinstance(read, tuple) else read >= 0

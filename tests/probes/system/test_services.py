@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from probes.host.interface import Denied
 from probes.probe import Status, outcome_of
-from probes.sources.memory import Link
+from probes.sources.memory import SymlinkNode
 from probes.system import services
-from probes.system.services import Traces, is_oneshot, parse_populated, state_of
+from probes.system.services import SystemdTraces, is_oneshot, parse_populated, state_of
 from tests.probes.system.system_machine import Machine
 
 UNITS = "/usr/lib/systemd/system"
@@ -55,7 +55,7 @@ def test_nothing_installed():
 def test_oneshot_that_left_no_process_is_active():
     """openibd loads modules and leaves; systemd's own link says that it is up."""
     host = booted().put({f"{UNITS}/openibd.service": ONESHOT})
-    host.put({"/run/systemd/units/invocation:openibd.service": Link("4f1c")})
+    host.put({"/run/systemd/units/invocation:openibd.service": SymlinkNode("4f1c")})
 
     assert "active" == states(host)["openibd"]
 
@@ -116,7 +116,7 @@ def test_without_systemd_nothing_is_said():
 @pytest.mark.parametrize("populated", [None, True, False])
 def test_every_combination_of_traces(unit: str | None, invoked: bool | None, populated: bool | None):
     """A living process is active; a unit file is never "not installed"; what was not seen is not "inactive"."""
-    state = state_of(Traces(unit, invoked, populated))
+    state = state_of(SystemdTraces(unit, invoked, populated))
 
     assert (state == "active") or not populated
     assert (state != "not_installed") or unit is None

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from probes.text import Unparsable
+from probes.text import ParseError
 
 NCCL = b"""<system version="1">
   <cpu host_hash="0x1" numaid="0" affinity="00000000,0000000f" arch="x86_64" vendor="GenuineIntel" familyid="6"
@@ -99,7 +99,7 @@ def refusal(parse: Callable[[bytes], Any], content: bytes) -> list[str]:
     """The lines of the one error that a reader may raise; none where it reads the content."""
     try:
         parse(content)
-    except Unparsable as why:
+    except ParseError as why:
         return str(why).splitlines()
     return []
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.text import Unparsable
+from probes.text import ParseError
 from probes.topology_files.hwloc_xml import parse
 from tests.probes.topology_files.samples import HWLOC, refusal
 
@@ -130,7 +130,7 @@ def test_without_node_sets_the_nodes_in_an_object_tell() -> None:
 )
 def test_what_contradicts_itself_is_refused(old: bytes, new: bytes, fault: str) -> None:
     """Each with what is wrong."""
-    with pytest.raises(Unparsable, match=fault):
+    with pytest.raises(ParseError, match=fault):
         parse(HWLOC.replace(old, new))
 
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.system.cpu import parse_cpulist
-from probes.text import Unparsable
-from probes.topology_files.masks import cpulist, members
+from probes.system.cpu import cpulist, members, parse_cpulist
+from probes.text import ParseError
 
 
 @given(st.sets(st.integers(0, 4000)))
@@ -24,5 +23,5 @@ def test_a_mask_is_the_list_that_the_kernel_would_print(numbers: set[int]) -> No
 @pytest.mark.parametrize("mask", ["0-3", "0xf...f,0x1", "123456789", "0x1;0x2", ",".join(["0"] * 3000)])
 def test_what_is_no_mask_is_refused(mask: str) -> None:
     """Among them hwloc's mask without end."""
-    with pytest.raises(Unparsable):
+    with pytest.raises(ParseError):
         members(mask)

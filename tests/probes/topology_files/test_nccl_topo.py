@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.text import Unparsable
+from probes.text import ParseError
 from probes.topology_files.nccl_topo import parse
 from tests.probes.topology_files.samples import NCCL, refusal
 
@@ -206,7 +206,7 @@ def test_a_newer_version_is_read_aloud() -> None:
 )
 def test_what_is_no_single_machine_is_refused(text: bytes, fault: str) -> None:
     """Each with what is wrong."""
-    with pytest.raises(Unparsable, match=fault):
+    with pytest.raises(ParseError, match=fault):
         parse(text)
 
 

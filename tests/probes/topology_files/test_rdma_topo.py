@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.text import Unparsable
+from probes.text import ParseError
 from probes.topology_files.rdma_topo import parse
 from tests.probes.topology_files.samples import RDMA, dump, function, refusal
 
@@ -52,7 +52,7 @@ def test_functions_devices_and_interfaces() -> None:
 )
 def test_what_is_damaged_or_hostile_is_refused(text: bytes, fault: str) -> None:
     """Each with what is wrong; a bomb is not unpacked."""
-    with pytest.raises(Unparsable, match=fault):
+    with pytest.raises(ParseError, match=fault):
         parse(text)
 
 

@@ -1,4 +1,4 @@
-"""The same machine through two doors: its file tree, and what hwloc or rdma_topo would write of that tree."""
+"""The same machine through two interfaces: its file tree, and what hwloc or rdma_topo would write of that tree."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pytest
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.pci import PciFunction
 from agent.model.report import Report
-from fixtures.build import build
-from fixtures.tree import Tree
+from fixtures.build import build_capture
+from fixtures.tree import FileTree
 from probes.sources.open_source import open_source
-from tests.machines import HOSTS, scanned
+from tests.machines import HOSTS, scan_machine
 from tests.probes.topology_files.samples import dump, function
 
 LSTOPO = shutil.which("lstopo-no-graphics")
@@ -27,9 +27,9 @@ LEFT_OUT = ("0x060000", "0x060100", "0x080700", "0x088000", "0x110100", "0x13000
 
 def through_hwloc(shape: str | None, fault: str | None, place: Path, *options: str) -> Report:
     """What is read of the XML that lstopo makes of a fixture's tree."""
-    made = build(shape, fault).tree
+    made = build_capture(shape, fault).tree
     kept = {path: content for path, content in made.files.items() if not UNREAD.search(path)}
-    Tree(kept, made.links, made.directories).write(place / "tree")
+    FileTree(kept, made.links, made.directories).write(place / "tree")
     environment = {**os.environ, "HWLOC_COMPONENTS": "linux,stop", "HWLOC_FSROOT": str(place / "tree")}
     command = [str(LSTOPO), "--whole-io", "--of", "xml", *options, "-"]
     text = subprocess.run(command, env=environment, capture_output=True, check=True).stdout
@@ -71,7 +71,7 @@ def test_a_tree_and_its_own_hwloc_topology_agree(shape: str, options: tuple[str,
 
     hwloc puts what has no proximity on a machine of one node beside that node, and drops distances there.
     """
-    tree, other = scanned(shape), through_hwloc(shape, None, tmp_path, *options)
+    tree, other = scan_machine(shape), through_hwloc(shape, None, tmp_path, *options)
     functions = {f.id: f for f in other.topology.pci}
     several = len(tree.node.numa_nodes) > 1
 
@@ -115,7 +115,7 @@ def test_a_fault_of_the_tree_is_found_and_a_narrow_link_is_not_guessed(tmp_path:
 
 def rdma_topo_dump(shape: str | None, fault: str | None) -> bytes:
     """What rdma_topo would write as root: the files of every function but for those of kinds that it leaves out."""
-    tree = build(shape, fault).tree
+    tree = build_capture(shape, fault).tree
     rows = []
     for link in sorted(
         path for path in tree.links if path.startswith("/sys/bus/pci/devices/") and path.count("/") == 5
@@ -137,7 +137,7 @@ def rdma_topo_dump(shape: str | None, fault: str | None) -> bytes:
 IDS = ("vendor", "device", "subsystem_vendor", "subsystem_device", "class")
 
 
-def below(tree: Tree, folder: str) -> list[str]:
+def below(tree: FileTree, folder: str) -> list[str]:
     """The names in a folder."""
     return sorted({path[len(folder) :].split("/")[0] for path in (*tree.files, *tree.links) if path.startswith(folder)})
 
@@ -150,7 +150,7 @@ def test_a_tree_and_its_own_rdma_topo_dump_agree(shape: str, tmp_path: Path) -> 
     """
     place = tmp_path / "machine.json"
     place.write_bytes(rdma_topo_dump(shape, None))
-    tree, other = scanned(shape), diagnose(open_source(str(place)), ScanPlan())[0]
+    tree, other = scan_machine(shape), diagnose(open_source(str(place)), ScanPlan())[0]
     functions = {f.id: f for f in tree.topology.pci}
     told_ways, known = ways(tree), {pair: kind for pair, kind in ways(other).items() if kind}
 
@@ -181,5 +181,5 @@ def test_a_fault_in_the_registers_is_found_in_an_rdma_topo_dump(tmp_path: Path) 
     place.write_bytes(rdma_topo_dump(None, "slot-narrow"))
     report, _ = diagnose(open_source(str(place)), ScanPlan())
 
-    assert {finding.rule for finding in scanned("", "slot-narrow").findings} >= {f.rule for f in report.findings}
+    assert {finding.rule for finding in scan_machine("", "slot-narrow").findings} >= {f.rule for f in report.findings}
     assert [] == [f.rule for f in report.findings if f.severity == "critical"]

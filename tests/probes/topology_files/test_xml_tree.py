@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.text import Unparsable
+from probes.text import ParseError
 from probes.topology_files.xml_tree import DEPTH_LIMIT, ELEMENTS_LIMIT, LIMIT_BYTES, parse
 from tests.probes.topology_files.samples import HWLOC, NCCL, refusal
 
@@ -35,7 +35,7 @@ OUTSIDE = b'<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>&x;</a>'
 )
 def test_what_is_hostile_or_broken_is_refused(text: bytes, fault: str) -> None:
     """Each with what is wrong."""
-    with pytest.raises(Unparsable, match=fault):
+    with pytest.raises(ParseError, match=fault):
         parse(text, "a")
 
 

@@ -2,7 +2,7 @@
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse($("data").textContent);
 const N = data.names.length;
-const LOOKS = ["critical", "error", "warning", "unknown", "stale", "ok"];
+const LOOKS = ["critical", "error", "warning", "unknown", "stale", "ok", "nothing_to_check"];
 const SEVERITIES = ["", "info", "warning", "error", "critical"];
 
 const spread = (column) => {

@@ -25,10 +25,10 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
     place = tmp_path_factory.mktemp("html")
     lines = []
     for number, data in enumerate(plan(3, 1, {}, mix={"h100-ib": 1}).reports(0, one_line=True)):
-        told = json.loads(data)
+        document = json.loads(data)
         if number == 2:
-            told["node"]["hostname"] = "</script><b>[1-"
-        lines.append(json.dumps(told))
+            document["node"]["hostname"] = "</script><b>[1-"
+        lines.append(json.dumps(document))
     (place / "reports.ndjson").write_text("\n".join(lines) + "\n")
     ingest(Asked(sources=[str(place / "reports.ndjson")], dataset=str(place / "ds")), lambda _stage, _done: None)
     return str(place / "ds")
@@ -60,7 +60,7 @@ def test_a_part_of_the_fleet(dataset: str, tmp_path: Path) -> None:
     """Only the nodes that are meant, also where another calls itself something odd."""
     names = data_of(_written(dataset, tmp_path, "--where", "nodes=gpu[0001-0002]"))["names"]
 
-    assert 2 == len(names) == len([each for each in names if each.startswith("gpu")])
+    assert 2 == len(names) == len([name for name in names if name.startswith("gpu")])
 
 
 def test_a_fabric_file_tells_leaves_and_units(dataset: str, tmp_path: Path) -> None:
@@ -71,23 +71,23 @@ def test_a_fabric_file_tells_leaves_and_units(dataset: str, tmp_path: Path) -> N
         data_of(_written(dataset, tmp_path, "--fabric", str(tmp_path / "fabric"))),
     )
 
-    assert [] == [each["key"] for each in without["places"] if each["key"] == "unit"]
-    assert ["unit"] == [each["key"] for each in having["places"] if each["key"] == "unit"]
+    assert [] == [place["key"] for place in without["places"] if place["key"] == "unit"]
+    assert ["unit"] == [place["key"] for place in having["places"] if place["key"] == "unit"]
     assert 8 == len(having["rails"]["leaves"])
 
 
 def test_without_a_file_it_is_printed(dataset: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     """Stdout holds the page alone."""
     assert 0 == run(["fleet", "html", "--dataset", dataset])
-    told = capsysbinary.readouterr()
+    output = capsysbinary.readouterr()
 
-    assert told.out.startswith(b"<!DOCTYPE html>")
-    assert told.out.endswith(b"</html>\n")
-    assert b"" == told.err
+    assert output.out.startswith(b"<!DOCTYPE html>")
+    assert output.out.endswith(b"</html>\n")
+    assert b"" == output.err
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ([], "which dataset?"),
         (["--dataset", "/nowhere/at/all"], "no dataset"),
@@ -104,17 +104,17 @@ def test_without_a_file_it_is_printed(dataset: str, capsysbinary: pytest.Capture
     ],
 )
 def test_wrong_usage_is_one_line(
-    dataset: str, words: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    dataset: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exit 2, and no half page."""
     monkeypatch.delenv("FABRICSCOPE_DATASET", raising=False)
-    assert 2 == run(["fleet", "html", *(each.format(dataset=dataset) for each in words)])
-    told = capsys.readouterr()
+    assert 2 == run(["fleet", "html", *(word.format(dataset=dataset) for word in words)])
+    output = capsys.readouterr()
 
-    assert "" == told.out
-    assert said in told.err
-    assert 1 == len(told.err.splitlines())
-    assert "secret" not in told.err
+    assert "" == output.out
+    assert message in output.err
+    assert 1 == len(output.err.splitlines())
+    assert "secret" not in output.err
 
 
 def test_a_pattern_that_never_ends_is_one_line(
@@ -124,11 +124,11 @@ def test_a_pattern_that_never_ends_is_one_line(
     monkeypatch.setattr(places, "SECONDS", 0.5)
     slow = "^" + "([a-z0-9]*)*" * 20 + "!$"  # a name has seven letters
     assert 2 == run(["fleet", "html", "--dataset", dataset, "--rack", slow])
-    told = capsys.readouterr()
+    output = capsys.readouterr()
 
-    assert "" == told.out
-    assert "takes more than" in told.err
-    assert 1 == len(told.err.splitlines())
+    assert "" == output.out
+    assert "takes more than" in output.err
+    assert 1 == len(output.err.splitlines())
     assert (0.0, 0.0) == signal.getitimer(signal.ITIMER_VIRTUAL)
     assert signal.SIG_DFL == signal.getsignal(signal.SIGVTALRM)
 
@@ -144,11 +144,11 @@ def test_a_damaged_dataset_is_one_line(dataset: str, tmp_path: Path, capsys: pyt
 @pytest.mark.usefixtures("real_commands")
 def test_nothing_of_it_is_imported_before_it_is_asked_for() -> None:
     """The node's commands stay as light as they were."""
-    heavy = "('agent.fleet', 'duckdb', 'ibis')"
+    heavy = "('agent.fleet', 'duckdb', 'sqlglot')"
     code = f"import sys, agent.cli.main; print([each for each in sys.modules if each.startswith({heavy})])"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
 
-    assert "[]" == told.stdout.strip()
+    assert "[]" == output.stdout.strip()
 
 
 def _written(dataset: str, place: Path, *words: str) -> str:

@@ -30,11 +30,11 @@ def test_one_line_says_what_was_done(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "in" / "x.json").write_text("{")
 
     assert run(["fleet", "ingest", str(tmp_path / "in"), "--dataset", str(tmp_path / "d")]) == 0
-    told = capsys.readouterr()
-    assert told.out == (
+    output = capsys.readouterr()
+    assert output.out == (
         f"4 reports: 3 new, 0 known, 1 in quarantine (quarantine/reasons.ndjson says why); 3 nodes in {tmp_path}/d\n"
     )
-    assert told.err == ""
+    assert output.err == ""
     assert run(["fleet", "ingest", str(tmp_path / "in"), "--dataset", str(tmp_path / "d"), "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
 
@@ -58,13 +58,13 @@ def test_what_cannot_be_done_is_one_line(
 ) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.json").write_bytes(report())
-    filled = [each.format(**{"in": tmp_path / "in", "d": tmp_path / "d"}) for each in arguments]
+    filled = [argument.format(**{"in": tmp_path / "in", "d": tmp_path / "d"}) for argument in arguments]
 
     assert run(["fleet", "ingest", *filled]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert len(told.err.splitlines()) == 1
-    assert re.search(why, told.err), told.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert len(output.err.splitlines()) == 1
+    assert re.search(why, output.err), output.err
     assert not (tmp_path / "d" / "manifest.json").exists()
 
 
@@ -121,15 +121,15 @@ def test_on_a_terminal_it_shows_how_far_it_is(tmp_path: Path, real_commands: Non
         stdout=subprocess.PIPE, stderr=theirs, check=True, env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"},
     )  # fmt: skip
     os.close(theirs)
-    shown = ""
+    output = ""
     with contextlib.suppress(OSError):  # EIO: all is read
         while part := os.read(ours, 65536):
-            shown += part.decode(errors="replace")
+            output += part.decode(errors="replace")
     os.close(ours)
 
     assert running.stdout.startswith(b"1 report: 1 new")
-    assert "reading" in shown
-    assert re.search(r"1 report\b", shown)
+    assert "reading" in output
+    assert re.search(r"1 report\b", output)
 
 
 def test_one_node_is_one_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,9 +154,9 @@ def test_a_damaged_file_of_the_dataset_is_named(
     (tmp_path / "more.ndjson").write_bytes(b"".join(report(f"gpu{n}", 1) + b"\n" for n in range(60, 130)))
 
     assert run(["fleet", "ingest", str(tmp_path / "more.ndjson"), "--dataset", str(dataset), "--jobs", jobs]) == 2
-    told = capsys.readouterr()
-    assert (told.out, told.err.count("\n")) == ("", 1)
-    assert told.err.startswith(f"fabricscope: {damaged}: cannot be read, or damaged: ")
+    output = capsys.readouterr()
+    assert (output.out, output.err.count("\n")) == ("", 1)
+    assert output.err.startswith(f"fabricscope: {damaged}: cannot be read, or damaged: ")
     assert open_dataset(str(dataset)).manifest == before
     assert files(dataset) == named(dataset)
 
@@ -175,9 +175,9 @@ def test_a_dataset_whose_name_is_no_text(tmp_path: Path, capfd: pytest.CaptureFi
     source, dataset = str(tmp_path / "o\udcff.json"), str(tmp_path / "d\udcff7")
     for command in (["ingest", source], ["summary"]):
         assert run(["fleet", *command, "--dataset", dataset]) == 2
-        told = capfd.readouterr()
-        assert (told.out, told.err.count("\n")) == ("", 1)
-        assert "a dataset's name has to be UTF-8" in told.err
+        output = capfd.readouterr()
+        assert (output.out, output.err.count("\n")) == ("", 1)
+        assert "a dataset's name has to be UTF-8" in output.err
     assert not os.path.exists(dataset)
     assert run(["fleet", "ingest", source, "--dataset", str(tmp_path / "d")]) == 0
 
@@ -195,8 +195,8 @@ def test_a_file_that_may_not_be_so_large(tmp_path: Path, real_commands: None, jo
     )  # fmt: skip
 
     assert done.returncode == 2
-    said = f"fabricscope: {tmp_path}/d: cannot be written: File too large; it is as it was\n"
-    assert (done.stdout, done.stderr.decode()) == (b"", said)
+    message = f"fabricscope: {tmp_path}/d: cannot be written: File too large; it is as it was\n"
+    assert (done.stdout, done.stderr.decode()) == (b"", message)
     assert open_dataset(str(tmp_path / "d")).manifest == before
 
 
@@ -219,10 +219,10 @@ def test_a_full_disk_is_one_line_and_the_dataset_as_it_was(
                 run(["fleet", "ingest", str(tmp_path / "many.ndjson"), "--dataset", str(disk / "d"), "--jobs", jobs])
                 == 2
             )
-            told = capsys.readouterr()
-            assert len(told.err.splitlines()) == 1
-            said = f"fabricscope: {disk}/d: cannot be written: No space left on device; it is as it was"
-            assert told.err.strip() == said
+            output = capsys.readouterr()
+            assert len(output.err.splitlines()) == 1
+            message = f"fabricscope: {disk}/d: cannot be written: No space left on device; it is as it was"
+            assert output.err.strip() == message
         (disk / "d.ndjson").unlink()
         assert open_dataset(str(disk / "d")).manifest == before
         assert files(disk / "d") == named(disk / "d")

@@ -30,45 +30,55 @@ def dataset(tmp_path_factory):
     return str(place)
 
 
-def asked(capfd, *arguments):
+def run_question(capfd, *arguments):
     """Exit code, stdout, stderr."""
     code = run(["fleet", *arguments])
-    told = capfd.readouterr()
-    return code, told.out, told.err
+    output = capfd.readouterr()
+    return code, output.out, output.err
 
 
 SINCE = ("--since", "2026-01-15T10:00:00Z")
 QUESTIONS = (("summary",), ("outliers",), ("findings",), ("drift", *SINCE), ("duplicates",))
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda each: each[0])
+def test_named_nodes_without_a_report_are_named(capfd, dataset):
+    where = ("--dataset", dataset, "--where", "nodes=n[1-3,30-31]", "--format", "json")
+    code, text, error = run_question(capfd, "summary", *where)
+    assert (code, json.loads(text)["nodes"], error) == (0, 3, "fabricscope: no report from n[30-31]\n")
+    code, _, error = run_question(capfd, "summary", *where, "--where", "class=v p")
+    assert (code, error) == (0, "fabricscope: no report from n[30-31]\n")
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda item: item[0])
 def test_every_form(capfd, dataset, question, tmp_path):
-    code, text, error = asked(capfd, *question, "--dataset", dataset)
+    code, text, error = run_question(capfd, *question, "--dataset", dataset)
     assert (code, error) == (0, "")
     assert "n5" in text or question[0] in ("outliers", "duplicates", "summary")
     assert "\x1b" not in text
     assert "\u202e" not in text
-    code, text, _ = asked(capfd, *question, "--dataset", dataset, "--format", "json")
+    code, text, _ = run_question(capfd, *question, "--dataset", dataset, "--format", "json")
     answer = json.loads(text)
     assert code == 0
-    code, text, _ = asked(capfd, *question, "--dataset", dataset, "--format", "csv")
+    code, text, _ = run_question(capfd, *question, "--dataset", dataset, "--format", "csv")
     rows = list(csv.reader(io.StringIO(text)))
     assert len(rows) > 1
     assert len({len(row) for row in rows}) == 1
     assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "@"))]
     assert not [cell for row in rows for cell in row if not cell.isprintable()]
     target = tmp_path / "answer.json"
-    assert asked(capfd, *question, "--dataset", dataset, "-o", str(target)) == (0, "", "")
+    assert run_question(capfd, *question, "--dataset", dataset, "-o", str(target)) == (0, "", "")
     assert json.loads(target.read_text()) == answer
 
 
 def test_the_dataset_may_stand_in_the_environment(capfd, dataset, monkeypatch):
     monkeypatch.setenv("FABRICSCOPE_DATASET", dataset)
-    assert asked(capfd, "summary")[1].startswith("24 nodes")
+    assert run_question(capfd, "summary")[1].startswith("24 nodes")
 
 
 def test_some_nodes(capfd, dataset):
-    code, text, _ = asked(capfd, "summary", "--dataset", dataset, "--where", "nodes=n[1-3]", "--where", "class=v p")
+    code, text, _ = run_question(
+        capfd, "summary", "--dataset", dataset, "--where", "nodes=n[1-3]", "--where", "class=v p"
+    )
     assert (code, text.startswith("3 nodes")) == (0, True)
 
 
@@ -105,7 +115,7 @@ def test_some_nodes(capfd, dataset):
     ],
 )
 def test_refused_in_one_line(capfd, dataset, arguments, says):
-    code, out, error = asked(capfd, *(dataset if each == "DATASET" else each for each in arguments))
+    code, out, error = run_question(capfd, *(dataset if argument == "DATASET" else argument for argument in arguments))
     assert (code, out) == (2, "")
     assert says in error
     assert error.count("\n") == 1
@@ -114,37 +124,37 @@ def test_refused_in_one_line(capfd, dataset, arguments, says):
 
 def test_a_query_in_every_form(capfd, dataset, tmp_path):
     sql = "select node, gpus, observed_at from host order by node limit 2"
-    _, text, _ = asked(capfd, "query", sql, "--dataset", dataset)
+    _, text, _ = run_question(capfd, "query", sql, "--dataset", dataset)
     assert text.splitlines()[0].split() == ["node", "gpus", "observed_at"]
     assert text.splitlines()[-1] == "(2 rows)"
-    _, text, _ = asked(capfd, "query", sql, "--dataset", dataset, "--format", "json")
+    _, text, _ = run_question(capfd, "query", sql, "--dataset", dataset, "--format", "json")
     assert [json.loads(line)["gpus"] for line in text.splitlines()] == [2, 2]
     target = tmp_path / "q.csv"
-    assert asked(capfd, "query", sql, "--dataset", dataset, "-o", str(target)) == (0, "", "")
+    assert run_question(capfd, "query", sql, "--dataset", dataset, "-o", str(target)) == (0, "", "")
     assert target.read_text().splitlines()[1] == "n0,2,2026-01-15T08:00:00Z"
 
 
 def test_columns_of_one_name_are_kept_apart(capfd, dataset):
     sql = "select 1 as a, 2 as a, 3 as a_1"
-    _, text, _ = asked(capfd, "query", sql, "--dataset", dataset, "--format", "json")
+    _, text, _ = run_question(capfd, "query", sql, "--dataset", dataset, "--format", "json")
     assert json.loads(text) == {"a": 1, "a_2": 2, "a_1": 3}
-    _, text, _ = asked(capfd, "query", sql, "--dataset", dataset, "--format", "csv")
+    _, text, _ = run_question(capfd, "query", sql, "--dataset", dataset, "--format", "csv")
     assert text == "a,a_2,a_1\n1,2,3\n"
 
 
 def test_times_with_a_zone_are_utc(capfd, dataset, monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     sql = "select timestamptz '2026-01-15 10:00:00+02' as t, [t] as l, 1 as n from range(2)"
-    code, text, error = asked(capfd, "query", sql, "--dataset", dataset, "--format", "json")
+    code, text, error = run_question(capfd, "query", sql, "--dataset", dataset, "--format", "json")
     assert (code, error) == (0, "")
     row = {"t": "2026-01-15T08:00:00Z", "l": ["2026-01-15T08:00:00Z"], "n": 1}
     assert [json.loads(line) for line in text.splitlines()] == [row, row]
-    code, text, error = asked(capfd, "query", "select now() where false", "--dataset", dataset)
+    code, text, error = run_question(capfd, "query", "select now() where false", "--dataset", dataset)
     assert (code, text, error) == (0, "now()\n(0 rows)\n", "")
 
 
 def test_everything_is_younger_than_so_long(capfd, dataset):
-    code, text, error = asked(capfd, "summary", "--dataset", dataset, "--stale-after", "999999w")
+    code, text, error = run_question(capfd, "summary", "--dataset", dataset, "--stale-after", "999999w")
     assert (code, error) == (0, "")
     assert "stale" not in text
 
@@ -152,17 +162,17 @@ def test_everything_is_younger_than_so_long(capfd, dataset):
 def test_a_failed_query_leaves_no_file(capfd, dataset, tmp_path):
     target = tmp_path / "q.csv"
     sql = "select cast(node as int) from host"
-    assert asked(capfd, "query", sql, "--dataset", dataset, "-o", str(target))[0] == 2
+    assert run_question(capfd, "query", sql, "--dataset", dataset, "-o", str(target))[0] == 2
     assert list(tmp_path.iterdir()) == []
 
 
 def test_whole_tables(capfd, dataset, tmp_path):
     target = tmp_path / "gpu.parquet"
-    assert asked(capfd, "export", "parquet", "gpu", "--dataset", dataset, "-o", str(target)) == (0, "", "")
+    assert run_question(capfd, "export", "parquet", "gpu", "--dataset", dataset, "-o", str(target)) == (0, "", "")
     assert parquet.read_table(target).num_rows == 48
-    code, text, error = asked(capfd, "export", "csv", "gpu", "--dataset", dataset, "--where", "nodes=n1")
+    code, text, error = run_question(capfd, "export", "csv", "gpu", "--dataset", dataset, "--where", "nodes=n1")
     assert (code, error, len(text.splitlines())) == (0, "", 3)
-    _, text, _ = asked(capfd, "export", "json", "history_host", "--dataset", dataset)
+    _, text, _ = run_question(capfd, "export", "json", "history_host", "--dataset", dataset)
     assert len([json.loads(line) for line in text.splitlines()]) == 25
 
 

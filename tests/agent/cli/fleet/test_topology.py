@@ -65,12 +65,12 @@ def test_in_words(broken: str, capsys: pytest.CaptureFixture[str]) -> None:
     """What it is, its rows and units, what breaks it."""
     assert 0 == run(["fleet", "topology", "--fabric", broken])
 
-    said = capsys.readouterr().out
-    assert "Fabric: rail-optimized, 2 levels of switches, 1.5:1\n" in said
-    assert "ibnetdiscover, Thu Jan 15 08:00:00 2026" in " ".join(said.split())
-    assert "4  leaf[1-4]" in said
-    assert "leaf3 has 3 of 4 cables up: 0 of 1 to spine2 (by its peers port 34)" in said
-    assert all(len(line) <= 100 for line in said.splitlines())
+    output = capsys.readouterr().out
+    assert "Fabric: rail-optimized, 2 levels of switches, 1.5:1\n" in output
+    assert "ibnetdiscover, Thu Jan 15 08:00:00 2026" in " ".join(output.split())
+    assert "4  leaf[1-4]" in output
+    assert "leaf3 has 3 of 4 cables up: 0 of 1 to spine2 (by its peers port 34)" in output
+    assert all(len(line) <= 100 for line in output.splitlines())
 
 
 def test_a_healthy_one_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,7 +93,7 @@ def test_as_data(broken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert {"mlx5_0": "leaf1", "mlx5_1": "leaf2", "mlx5_2": "leaf3", "mlx5_3": "leaf4"} == answer.fabrics[0].units[
         0
     ].rails
-    assert [{"leaf3/34": "spine2/3"}] == [each.should for each in answer.breaks]
+    assert [{"leaf3/34": "spine2/3"}] == [fault.should for fault in answer.breaks]
     assert ("", "") == capsys.readouterr()
 
 
@@ -108,22 +108,22 @@ def test_a_picture(broken: str, tmp_path: Path) -> None:
 
 def test_slurms_files(broken: str, tmp_path: Path) -> None:
     """topology.conf by its suffix, topology.yaml by its name, both with --nodes."""
-    conf, made = tmp_path / "topology.conf", tmp_path / "topology.yaml"
+    conf, result = tmp_path / "topology.conf", tmp_path / "topology.yaml"
 
     assert 0 == run(["fleet", "topology", "--fabric", broken, "-o", str(conf), "--nodes", "n[01-03],x1"])
-    assert 0 == run(["fleet", "topology", "--fabric", broken, "-o", str(made)])
+    assert 0 == run(["fleet", "topology", "--fabric", broken, "-o", str(result)])
 
     assert "Nodes=n[01-03]" in conf.read_text()
-    switches = yaml.safe_load(made.read_text())[0]["tree"]["switches"]
-    assert ["n[01-06]"] == [each["nodes"] for each in switches if "nodes" in each]
+    switches = yaml.safe_load(result.read_text())[0]["tree"]["switches"]
+    assert ["n[01-06]"] == [switch["nodes"] for switch in switches if "nodes" in switch]
 
 
-@pytest.mark.parametrize(("form", "wanted"), [("topograph", "blocks:"), ("nfd", "fabric-tier-1=leaf1")])
-def test_for_kubernetes(broken: str, form: str, wanted: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("form", "expected"), [("topograph", "blocks:"), ("nfd", "fabric-tier-1=leaf1")])
+def test_for_kubernetes(broken: str, form: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     """topograph's model, and labels a node a line."""
     assert 0 == run(["fleet", "topology", "--fabric", broken, "--format", form])
 
-    assert wanted in capsys.readouterr().out
+    assert expected in capsys.readouterr().out
 
 
 def test_packed_and_from_stdin(
@@ -144,13 +144,13 @@ def test_packed_and_from_stdin(
 def test_cables(broken: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Words, data, CSV."""
     assert 0 == run(["fleet", "cables", "--fabric", broken])
-    said = capsys.readouterr().out
-    assert "39 of 40 cables are where they should be, by the pattern that most cables follow." in said
-    assert "leaf3/34 leads nowhere that is known, and should lead to spine2/3" in said
+    output = capsys.readouterr().out
+    assert "39 of 40 cables are where they should be, by the pattern that most cables follow." in output
+    assert "leaf3/34 leads nowhere that is known, and should lead to spine2/3" in output
 
     assert 0 == run(["fleet", "cables", "--fabric", broken, "--format", "json"])
     assert [("leaf3/34", "missing")] == [
-        (each.end, each.state) for each in msgspec.json.decode(capsys.readouterr().out, type=Cables).wrong
+        (cable.end, cable.state) for cable in msgspec.json.decode(capsys.readouterr().out, type=Cables).wrong
     ]
 
     assert 0 == run(["fleet", "cables", "--fabric", broken, "--format", "csv"])
@@ -167,7 +167,7 @@ def test_cables_of_a_file_that_is_cut(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "note: ibnetdiscover: a file is cut" in " ".join(capsys.readouterr().out.split())
 
     assert 0 == run(["fleet", "cables", "--fabric", str(cut), "--format", "json"])
-    assert any("a file is cut" in each for each in msgspec.json.decode(capsys.readouterr().out, type=Cables).notes)
+    assert any("a file is cut" in note for note in msgspec.json.decode(capsys.readouterr().out, type=Cables).notes)
 
 
 def test_cables_by_a_plan(broken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,7 +183,7 @@ def test_cables_by_a_plan(broken: str, tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["topology"], "give --fabric FILE"),
         (["cables"], "give --fabric FILE"),
@@ -207,7 +207,7 @@ def test_cables_by_a_plan(broken: str, tmp_path: Path, capsys: pytest.CaptureFix
     ],
 )
 def test_asked_the_wrong_way(
-    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exit 2 and one line that says what is wrong; nothing on stdout."""
     monkeypatch.delenv("FABRICSCOPE_DATASET", raising=False)
@@ -218,32 +218,32 @@ def test_asked_the_wrong_way(
 
     assert 2 == run(["fleet", *(word.replace("{here}", str(tmp_path)) for word in words)])
 
-    told = capsys.readouterr()
-    assert "" == told.out
-    assert 1 == len(told.err.strip().splitlines())
-    assert said in told.err
+    output = capsys.readouterr()
+    assert "" == output.out
+    assert 1 == len(output.err.strip().splitlines())
+    assert message in output.err
 
 
 def test_the_same_file_gives_the_same_bytes(broken: str, real_commands: None) -> None:
     """Whatever order the sets of this run have."""
     for form in ("json", "svg"):
-        said = set()
+        items = set()
         for seed in ("1", "2"):
-            asked = ["fleet", "topology", "--fabric", broken, "--format", form]
-            code = f"from agent.cli.main import run; run({asked!r})"
+            arguments = ["fleet", "topology", "--fabric", broken, "--format", form]
+            code = f"from agent.cli.main import run; run({arguments!r})"
             done = subprocess.run(
                 [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True,
                 timeout=100, check=True,
             )  # fmt: skip
-            said.add(done.stdout)
-        assert 1 == len(said)
+            items.add(done.stdout)
+        assert 1 == len(items)
 
 
 def test_fabric_files_need_no_library_of_the_fleet(broken: str, real_commands: None) -> None:
     """No engine is imported for a file; and none of this for `--version`."""
-    asked = ["fleet", "topology", "--fabric", broken]
-    code = f"import sys; from agent.cli.main import run; run({asked!r}); "
-    code += "print({'pyarrow', 'duckdb', 'ibis', 'pandas'} & set(sys.modules))"
+    arguments = ["fleet", "topology", "--fabric", broken]
+    code = f"import sys; from agent.cli.main import run; run({arguments!r}); "
+    code += "print({'pyarrow', 'duckdb', 'sqlglot', 'pandas'} & set(sys.modules))"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=True)
 

@@ -9,7 +9,12 @@ from agent.fleet.cluster.build import FabricFile, build
 from agent.fleet.cluster.from_reports import Tables
 from agent.fleet.cluster.graph import Cluster
 from agent.fleet.cluster.view import View, views
-from probes.fabric.topology import Fabric, FabricEnd, FabricLink, FabricNode
+from probes.fabric.topology import (
+    Fabric,
+    FabricEnd,
+    FabricLink,
+    FabricNode,
+)
 
 UP = 33  # the first port of a leaf that leads upwards
 

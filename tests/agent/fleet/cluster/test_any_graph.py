@@ -18,8 +18,13 @@ from agent.fleet.cluster.slurm import yaml as written
 from agent.fleet.cluster.topograph import labels, model
 from agent.fleet.cluster.view import views
 from agent.fleet.cluster.words import cables_page, page
-from agent.outputs.text.lines import plain
-from probes.fabric.topology import Fabric, FabricEnd, FabricLink, FabricNode
+from agent.outputs.text.lines import to_plain_text
+from probes.fabric.topology import (
+    Fabric,
+    FabricEnd,
+    FabricLink,
+    FabricNode,
+)
 from tests.agent.fleet.cluster.given import fat_tree, rails
 
 NAMES = st.one_of(
@@ -57,8 +62,8 @@ def test_any_graph_is_answered(fabrics: list[Fabric], netdevs: list[NetdevRow]) 
     answer = topology(cluster, seen)
 
     for width in (40, 80, 200):
-        assert all(line.isprintable() for line in plain(page(answer, width)).splitlines())
-        plain(cables_page(by_pattern(cluster, seen), cluster.sources, width))
+        assert all(line.isprintable() for line in to_plain_text(page(answer, width)).splitlines())
+        to_plain_text(cables_page(by_pattern(cluster, seen), cluster.sources, width))
     fromstring(picture(cluster, seen, answer.breaks))
     assert isinstance(yaml.safe_load(model(cluster, seen)), dict)
     assert labels(cluster, seen).isascii()

@@ -8,7 +8,12 @@ from agent.fleet.cluster.from_fabric import Adapter, described, read
 from agent.fleet.cluster.graph import Place
 from agent.fleet.cluster.pattern import by_pattern
 from agent.fleet.cluster.view import views
-from probes.fabric.topology import Fabric, FabricEnd, FabricLink, FabricNode
+from probes.fabric.topology import (
+    Fabric,
+    FabricEnd,
+    FabricLink,
+    FabricNode,
+)
 from tests.agent.fleet.cluster.given import Plant, fat_tree, rails
 
 

@@ -16,7 +16,7 @@ from agent.fleet.cluster.pattern import by_pattern
 from agent.fleet.cluster.picture import picture
 from agent.fleet.cluster.slurm import conf
 from agent.fleet.cluster.view import views
-from probes.fabric.topology import read_fabric
+from probes.fabric.files import read_fabric
 
 SELENE, EXAMPLE = "selene.compute.txt", "topograph-example.out"
 

@@ -17,7 +17,7 @@ from agent.fleet.cluster.slurm import Nothing, conf
 from agent.fleet.cluster.slurm import yaml as written
 from agent.fleet.cluster.view import views
 from agent.fleet.hostlist import unfold
-from probes.fabric.topology import read_fabric
+from probes.fabric.files import read_fabric
 from tests.agent.fleet.cluster.controller import SLURMCTLD, Controller
 from tests.agent.fleet.cluster.given import Plant, dragonfly, fat_tree, rails
 

@@ -17,7 +17,7 @@ from agent.fleet.cluster.from_reports import GpuRow, Tables
 from agent.fleet.cluster.slurm import yaml as written
 from agent.fleet.cluster.view import views
 from agent.fleet.hostlist import fold, unfold
-from probes.fabric.topology import read_fabric
+from probes.fabric.files import read_fabric
 from tests.agent.fleet.cluster import later_slurm
 from tests.agent.fleet.cluster.controller import Controller
 from tests.agent.fleet.cluster.given import fat_tree, rails

@@ -18,7 +18,7 @@ from agent.fleet.cluster.pattern import by_pattern
 from agent.fleet.cluster.view import views
 from bench.fleet.cables import CABLES
 from bench.fleet.plan import Plan, plan
-from probes.fabric.topology import read_fabric
+from probes.fabric.files import read_fabric
 
 pytestmark = pytest.mark.slow
 INFINIBAND = {"h100-ib": 0.5, "b200-ib": 0.2, "gb200-ib": 0.15, "a100-ib": 0.15}

@@ -15,7 +15,7 @@ from agent.fleet.cluster.pattern import by_pattern
 from agent.fleet.cluster.view import views
 from agent.fleet.cluster.words import SHOWN, cables_page, page
 from agent.fleet.hostlist import fold
-from agent.outputs.text.lines import plain
+from agent.outputs.text.lines import to_plain_text
 from tests.agent.fleet.cluster.given import Plant, fat_tree, rails
 from tests.conftest import ROOT
 
@@ -25,7 +25,7 @@ PAGE = (ROOT / "docs" / "fleet-topology.md").read_text()
 def said(plant: Plant, width: int = 80, every: bool = False) -> str:
     """The page."""
     cluster = plant.cluster()
-    return plain(page(topology(cluster, views(cluster)), width, every))
+    return to_plain_text(page(topology(cluster, views(cluster)), width, every))
 
 
 def test_the_page_in_docs_has_all() -> None:
@@ -47,7 +47,7 @@ def test_it_fits(width: int) -> None:
 
     assert all(len(line) <= width for line in text.splitlines())
     cluster = plant.cluster()
-    told = plain(cables_page(by_pattern(cluster, views(cluster)), cluster.sources, width))
+    told = to_plain_text(cables_page(by_pattern(cluster, views(cluster)), cluster.sources, width))
     assert all(len(line) <= width for line in told.splitlines())
 
 
@@ -83,7 +83,7 @@ def test_host_lists_are_broken_at_their_commas() -> None:
         sources=["a file"], fabrics=[fabric], nvlink=[domain], nvlink_words="One domain.", breaks=[], notes=[]
     )
 
-    short, whole = plain(page(made, 80)), plain(page(made, 80, True))
+    short, whole = to_plain_text(page(made, 80)), to_plain_text(page(made, 80, True))
 
     assert 80 >= max(len(each) for each in (short + whole).splitlines())
     assert 2 == short.count("(80 nodes)")

@@ -12,6 +12,7 @@ from agent.fleet import columns
 from agent.fleet.dataset import open_dataset
 from agent.fleet.engines import connect, shapes
 from agent.fleet.engines.engine import EngineRefused
+from agent.fleet.engines.query import table_query
 from agent.fleet.questions.outliers import outliers
 from agent.fleet.questions.summary import summary
 from tests.agent.fleet.small import report, take, taken
@@ -45,13 +46,13 @@ def test_an_ingest_while_a_question_is_asked(dataset, tmp_path):
 
 def test_what_is_asked_ahead_while_an_ingest_replaces_the_files(dataset, tmp_path):
     engine = engine_of(dataset)
-    before = engine.later(engine.latest("host").select("node"))
+    before = engine.submit(table_query("host", ["node"]))
     assert sorted(before()) == [(f"n{n}",) for n in range(6)]
     taken(dataset, _source(tmp_path, report("n9", 1)))
-    after = engine.later(engine.latest("host").select("node"))
+    after = engine.submit(table_query("host", ["node"]))
     assert ("n9",) in after()
     shutil.rmtree(dataset / "latest")
-    gone = engine.later(engine.latest("host").select("node"))
+    gone = engine.submit(table_query("host", ["node"]))
     with pytest.raises(EngineRefused, match=r"^[^\n]+$"):
         gone()
     engine.close()
@@ -90,7 +91,7 @@ def test_files_of_an_earlier_version_lack_columns(dataset):
             parquet.write_table(whole.drop_columns(["bios" if table == "host" else "vbios"]), path)
     engine = engine_of(dataset)
     assert outliers(engine).outliers == []
-    assert engine.rows(engine.latest("host").select("bios")) == [(None,)] * 6
+    assert engine.rows(table_query("host", ["bios"])) == [(None,)] * 6
     engine.close()
 
 
@@ -169,3 +170,11 @@ def test_no_engine_of_that_name():
     with pytest.raises(EngineRefused) as refused:
         connect("nonsense://x:secret@host/y", None)
     assert "secret" not in str(refused.value)
+
+
+def test_another_engine_needs_its_extra(monkeypatch):
+    monkeypatch.setattr("agent.fleet.engines.find_spec", lambda name: None)
+    with pytest.raises(EngineRefused, match=r"^postgres://.*h/d: .* missing: sqlglot .*'fabricscope\[engines\]'\)$"):
+        connect("postgres://u:secret@h/d", None)
+    with pytest.raises(EngineRefused, match="no such engine"):
+        connect("nonsense://h", None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import pwd
 import re
 import subprocess
 import time
@@ -145,44 +144,6 @@ def test_a_spark_that_is_not_there_is_said_at_once(dataset, url):
 
 def test_spark_with_workers_of_its_own(dataset, expected, spark):
     compared(spark, str(dataset), expected)
-
-
-@pytest.fixture(scope="session")
-def postgres(tmp_path_factory):
-    """A PostgreSQL server of ours as an unprivileged user; its address."""
-    needed("psycopg")
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if not found:
-        pytest.skip("no PostgreSQL server (Debian: postgresql)")
-    folder = tmp_path_factory.mktemp("postgres")
-    port = free_port()
-    data = folder / "data"
-    data.mkdir()
-    options: dict[str, object] = {}
-    if os.geteuid() == 0:  # the server refuses root
-        user = pwd.getpwnam("nobody")
-        for place in (folder, data):
-            os.chown(place, user.pw_uid, user.pw_gid)
-        for parent in folder.parents:
-            if parent.owner() == "root" and parent != Path("/tmp") and parent.is_relative_to("/tmp"):
-                parent.chmod(0o711)
-        options = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-    subprocess.run(
-        [str(found[-1]), "-D", str(data), "-U", "fabricscope", "-A", "trust", "--no-sync", "-E", "UTF8"],
-        check=True, stdout=subprocess.DEVNULL, **options,
-    )  # fmt: skip
-    server = subprocess.Popen(
-        [str(found[-1].parent / "postgres"), "-D", str(data), "-p", str(port), "-k", str(folder), "-F"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        **options,
-    )
-    try:
-        reachable(port, server)
-        yield f"postgres://fabricscope@127.0.0.1:{port}/postgres"
-    finally:
-        server.terminate()
-        server.wait(60)
 
 
 def test_postgresql_after_a_load(dataset, expected, postgres):

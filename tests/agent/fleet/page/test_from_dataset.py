@@ -14,6 +14,7 @@ from agent.fleet.cluster.build import build
 from agent.fleet.cluster.from_reports import tables as rows_of
 from agent.fleet.engines import connect
 from agent.fleet.engines.engine import Engine
+from agent.fleet.engines.query import table_query
 from agent.fleet.hostlist import fold
 from agent.fleet.ingest.run import Asked, ingest
 from agent.fleet.page.build import scene as made_of
@@ -58,7 +59,7 @@ class _Rows:
 
     def columns(self, table: str, names: tuple[str, ...]) -> Any:
         """Of the newest reports."""
-        return self._engine.rows(self._engine.latest(table).select(*names))
+        return self._engine.rows(table_query(table, names))
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.fleet.engines.query import table_query
 from agent.fleet.questions.bags import words
+from agent.fleet.questions.odd import Group, Odd, folded
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.outliers import outliers
-from agent.fleet.questions.usual import median, planned, spread, usual
-from tests.agent.fleet.questions.nodes import asked, node
+from agent.fleet.questions.usual import Usual, median, planned, spread, usual
+from tests.agent.fleet.questions.nodes import asked, interface, node
 
 
 def driver(version):
@@ -114,9 +116,8 @@ def test_a_duration_that_none_can_have_is_not_known(tmp_path, monkeypatch, check
     ]
     with asked(tmp_path, *reports) as tables:
         assert outliers(tables).outliers == []
-        probe = tables.latest("probe")
-        seconds = set(tables.rows(probe.filter(probe.node == "n1").select("duration_seconds")))
-    assert seconds == {(None if checked else 1e30,)}
+        seconds = dict(tables.rows(table_query("probe", ["node", "duration_seconds"])))
+    assert {seconds["n1"]} == {None if checked else 1e30}
 
 
 @given(st.dictionaries(st.text(max_size=3), st.integers(1, 50), min_size=1, max_size=6))
@@ -136,3 +137,54 @@ def test_medians():
 @given(st.text())
 def test_no_word_is_lost(text):
     assert sorted(" ".join(words(text).values()).split()) == sorted(text.split())
+
+
+def rails(n, mtu=None, dscp=None):
+    """Two rails of a node with MTU 4200, but those in `mtu`; and the DSCP map of the first."""
+    nics, netdevs = [], []
+    for rail in range(2):
+        label = f"eth{rail}"
+        port = {"port": 1, "link_layer": "Ethernet", "state": "ACTIVE", "netdevs": [label]}
+        nics.append({"id": f"0000:1{rail}:00.0", "label": f"mlx5_{rail}", "role": "rail", "ports": [port]})
+        qos = {"dscp_prio": dscp} if dscp and not rail else {}
+        netdevs.append({
+            **interface(label, f"0c:42:a1:00:{n:02x}:0{rail}"), "nic": f"0000:1{rail}:00.0", "role": "rail",
+            "mtu": (mtu or {}).get(rail, 4200), "qos": qos or None,
+        })  # fmt: skip
+    return node(f"n{n:02d}", nics=nics, netdevs=netdevs)
+
+
+def test_rails_are_told_apart(tmp_path):
+    """Two nodes whose first rail is odd and one whose second is are two answers; all rails of one node are one."""
+    odd = {1: {0: 1500}, 2: {0: 1500}, 3: {1: 1500}, 4: {0: 9000, 1: 9000}}
+    with asked(tmp_path, *(rails(n, odd.get(n)) for n in range(1, 30))) as tables:
+        answers = [each for each in outliers(tables).outliers if each.attribute == "rail-mtu"]
+    assert sorted((each.hosts, each.value, each.places) for each in answers) == [
+        ("n03", "1500", ["rail 1"]), ("n04", "9000", ["rail 0", "rail 1"]), ("n[01-02]", "1500", ["rail 0"]),
+    ]  # fmt: skip
+
+
+def test_of_a_map_only_the_difference_is_told(tmp_path):
+    usually = {str(code): code // 8 for code in range(64)}
+    odd = {3: {**usually, "26": 0}, 5: {code: priority for code, priority in usually.items() if code != "48"}}
+    with asked(tmp_path, *(rails(n, dscp=odd.get(n, usually)) for n in range(1, 30))) as tables:
+        answers = [each for each in outliers(tables).outliers if each.attribute == "rail-dscp-prio"]
+    assert sorted((each.hosts, each.value, each.usual) for each in answers) == [
+        ("n03", "26:0", "26:3"), ("n05", "48:none", "48:6"),
+    ]  # fmt: skip
+
+
+def group(key):
+    return Group(key, key, "class", None, "node")
+
+
+def test_what_follows_on_some_nodes_only_names_them():
+    normal = Usual("1", 20, 22)
+    odds = [
+        *(Odd(group("driver"), normal, "2", "1", node, None) for node in ("n1", "n2")),
+        Odd(group("cuda"), normal, "13", "12", "n2", None),
+    ]
+    (answer,) = folded(odds)
+    assert (answer.hosts, answer.also) == ("n[1-2]", ["cuda 13, usually 12 on n2"])
+    (answer,) = folded([*odds, Odd(group("cuda"), normal, "13", "12", "n1", None)])
+    assert answer.also == ["cuda 13, usually 12"]

@@ -18,7 +18,7 @@ from agent.model.counters import counted
 from agent.model.report import Report
 from tests.agent.fleet.small import report as small
 from tests.conftest import ROOT
-from tests.machines import FAULTS, HOSTS, scanned
+from tests.machines import FAULTS, HOSTS, scan_machine
 
 NOW = datetime(2026, 2, 1, tzinfo=timezone.utc)
 
@@ -56,7 +56,7 @@ def dated(report: Report) -> Report:
 
 @pytest.mark.parametrize("shape", HOSTS)
 def test_columns_that_are_named_as_fields_hold_these_fields(shape: str, reader: Reader) -> None:
-    report = scanned(shape)
+    report = scan_machine(shape)
     found = tables(report, reader)
     t = report.topology
     same = {
@@ -88,7 +88,7 @@ def test_columns_that_are_named_as_fields_hold_these_fields(shape: str, reader: 
 
 @pytest.mark.parametrize("shape", HOSTS)
 def test_links_counters_and_what_is_counted(shape: str, reader: Reader) -> None:
-    report = scanned(shape)
+    report = scan_machine(shape)
     found = tables(report, reader)
     t = report.topology
     lower = [f for f in t.pci if f.link and f.port_type not in ("root_port", "downstream")]
@@ -120,21 +120,21 @@ def test_links_counters_and_what_is_counted(shape: str, reader: Reader) -> None:
 
 
 def test_qos_is_short_text_and_null_where_it_is_not_known(reader: Reader) -> None:
-    rows = {row["label"]: row for row in tables(scanned("8xh200-sxm-2s-16xcx7-roce-4nvsw"), reader)["netdev"]}
+    rows = {row["label"]: row for row in tables(scan_machine("8xh200-sxm-2s-16xcx7-roce-4nvsw"), reader)["netdev"]}
     rail = next(row for row in rows.values() if row["rail"] == 0)
 
     assert rail["pfc"] == "00010000"
     assert "26:3" in rail["dscp_prio"].split()
     assert rail["trust"] == "dscp"
-    assert tables(scanned("cpu-only-2s"))["netdev"][0]["pfc"] is None
+    assert tables(scan_machine("cpu-only-2s"))["netdev"][0]["pfc"] is None
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_node_with_a_fault_stays_among_its_like(fault: str, reader: Reader) -> None:
     text = (ROOT / "fixtures" / "faults" / f"{fault}.toml").read_text()
     base = next(line.split('"')[1] for line in text.splitlines() if line.startswith("base"))
-    broken = tables(scanned("", fault), reader)["host"][0]
-    assert broken["hardware_class"] == tables(scanned(base), reader)["host"][0]["hardware_class"]
+    broken = tables(scan_machine("", fault), reader)["host"][0]
+    assert broken["hardware_class"] == tables(scan_machine(base), reader)["host"][0]["hardware_class"]
 
 
 def test_hardware_class_does_not_depend_on_what_is_lost_or_how_a_driver_names_it() -> None:
@@ -151,7 +151,7 @@ def test_hardware_class_does_not_depend_on_what_is_lost_or_how_a_driver_names_it
 
 
 def test_the_digest_of_a_table_is_of_what_lasts() -> None:
-    report = dated(scanned("8xh100-sxm-2s-8xcx7-ib-4nvsw"))
+    report = dated(scan_machine("8xh100-sxm-2s-8xcx7-ib-4nvsw"))
     data = msgspec.to_builtins(report)
     data["node"]["uptime_seconds"] = 5.0
     data["observed_at"] = "2026-01-16T08:00:00Z"
@@ -170,7 +170,7 @@ def test_the_digest_of_a_table_is_of_what_lasts() -> None:
 
 
 def test_a_serial_number_of_another_node_is_not_taken_for_ours() -> None:
-    report = msgspec.to_builtins(dated(scanned("8xh100-sxm-2s-8xcx7-ib-4nvsw")))
+    report = msgspec.to_builtins(dated(scan_machine("8xh100-sxm-2s-8xcx7-ib-4nvsw")))
     reader = Reader()
     for number in range(3):
         for function in report["topology"]["pci"]:
@@ -210,7 +210,7 @@ def test_a_finding_and_an_address_that_are_told_twice_are_once() -> None:
 
 def test_the_far_end_of_an_infiniband_cable() -> None:
     far = {"node_guid": "fc6a:1c03:0000:0001", "name": "MF0;leaf-1:MQM9700/U1", "port": 7, "source": "ibnetdiscover"}
-    report = msgspec.to_builtins(dated(scanned("8xh100-sxm-2s-8xcx7-ib-4nvsw")))
+    report = msgspec.to_builtins(dated(scan_machine("8xh100-sxm-2s-8xcx7-ib-4nvsw")))
     report["topology"]["nics"][0]["ports"][0]["neighbor"] = far
     row = tables(msgspec.json.encode(report))["port"][0]
 

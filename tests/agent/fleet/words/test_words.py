@@ -16,7 +16,7 @@ from agent.fleet.questions.odd import Mixed, Outlier
 from agent.fleet.questions.outliers import Outliers
 from agent.fleet.questions.summary import ClassLine, Coverage, Summary, Worst
 from agent.fleet.words import drift, duplicates, findings, outliers, summary
-from agent.outputs.text.lines import plain
+from agent.outputs.text.lines import to_plain_text
 
 MANY = fold(f"gpu{n:05}" for n in range(0, 60_000, 7))
 CLASS = "Supermicro SYS-821GE-TNHR, 8x H200 SXM, 16x MT_0000000834"
@@ -150,7 +150,7 @@ ANSWERS = {
 @pytest.mark.parametrize("name", ANSWERS)
 def test_lines_fit(name, width):
     module, answer = ANSWERS[name]
-    text = plain(module.page(answer, width))
+    text = to_plain_text(module.page(answer, width))
     long = [line for line in text.splitlines() if len(line) > max(width, 76 if name == "summary" else 64)]
     assert long == []
     assert len(text) < 6000
@@ -180,11 +180,11 @@ def test_an_outlier_says_all():
 
 
 def test_nothing_to_say():
-    assert "nobody is odd" in plain(outliers.page(Outliers(compared_nodes=5, classes={"c": 5})))
-    assert "no findings" in plain(findings.page(Findings(nodes=5)))
-    assert "nothing changed" in plain(drift.page(Drift(since="x", compared_nodes=5)))
-    assert "no nodes" in plain(summary.page(Summary(nodes=0, stale_after_seconds=1)))
-    assert "nothing is on two nodes" in plain(duplicates.page(Duplicates()))
+    assert "nobody is odd" in to_plain_text(outliers.page(Outliers(compared_nodes=5, classes={"c": 5})))
+    assert "no findings" in to_plain_text(findings.page(Findings(nodes=5)))
+    assert "nothing changed" in to_plain_text(drift.page(Drift(since="x", compared_nodes=5)))
+    assert "no nodes" in to_plain_text(summary.page(Summary(nodes=0, stale_after_seconds=1)))
+    assert "nothing is on two nodes" in to_plain_text(duplicates.page(Duplicates()))
 
 
 def test_of_no_node_nothing_is_said_to_be_well():
@@ -196,13 +196,13 @@ def test_of_no_node_nothing_is_said_to_be_well():
     )
     for page in pages:
         assert "ok" not in {style for line in page for _, style in line}
-        assert not re.search("nobody is odd|no findings|nothing changed|where they should be", plain(page))
+        assert not re.search("nobody is odd|no findings|nothing changed|where they should be", to_plain_text(page))
 
 
 def test_a_long_class_is_cut_where_each_node_repeats_it():
     worst = [Worst(node=f"n{n}", verdict="error", hardware_class=CLASS * 3, stale=False, critical=0, error=1, warning=0)
              for n in (1, 2)]  # fmt: skip
-    text = plain(summary.page(Summary(nodes=2, stale_after_seconds=1, worst=worst), 80))
+    text = to_plain_text(summary.page(Summary(nodes=2, stale_after_seconds=1, worst=worst), 80))
     rows = text.partition("Worst nodes")[2].splitlines()[2:]
     assert len(rows) == 2
     assert all(len(row) <= 80 and "…" in row for row in rows)

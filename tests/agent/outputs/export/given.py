@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from agent.model.report import Report
-from tests.machines import FAULTS, HOSTS, scanned
+from tests.machines import FAULTS, HOSTS, scan_machine
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
 MACHINES = [(host, None) for host in HOSTS] + [("", fault) for fault in FAULTS]
@@ -18,26 +18,26 @@ IDENTITIES = {"id", "pci", "parent", "gpu", "nic", "subject", "a", "b", "hops", 
 
 def hostile(report: Report, names_only: bool) -> Report:
     """The report with EVIL for every text; `names_only`: for what people and firmware choose, ids stay."""
-    kept = NOT_EVIL | IDENTITIES if names_only else NOT_EVIL
+    remaining = NOT_EVIL | IDENTITIES if names_only else NOT_EVIL
 
     def evil(value: Any, key: str) -> Any:
         if isinstance(value, dict):
-            return {name: evil(each, name) for name, each in value.items()}
+            return {name: evil(item, name) for name, item in value.items()}
         if isinstance(value, list):
-            return [evil(each, key) for each in value]
-        return EVIL if isinstance(value, str) and key not in kept else value
+            return [evil(item, key) for item in value]
+        return EVIL if isinstance(value, str) and key not in remaining else value
 
-    made = evil(msgspec.to_builtins(report), "")
+    result = evil(msgspec.to_builtins(report), "")
     if names_only:
-        for row in made["topology"]["gpus"] + made["topology"]["nics"]:
+        for row in result["topology"]["gpus"] + result["topology"]["nics"]:
             row["name"] = row["model"] = EVIL
-    return msgspec.convert(made, Report)
+    return msgspec.convert(result, Report)
 
 
 def bare(report: Report) -> Report:
     """The same host, of which nothing could be read."""
     return msgspec.structs.replace(
-        scanned("cpu-only-2s"),
+        scan_machine("cpu-only-2s"),
         node=type(report.node)(),
         topology=type(report.topology)(),
         probes=[],

@@ -2,59 +2,68 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from agent.cli.main import run
 from agent.cli.options import ExportFormat
-from agent.outputs.export import FORMS, exported
+from agent.outputs.export import export_report
 from agent.reports import encode_report
 from tests.agent.outputs.export.given import H100, MACHINES, bare, hostile
-from tests.machines import scanned
+from tests.conftest import ROOT
+from tests.machines import scan_machine
+
+FORMS = [form.value for form in ExportFormat]
+PACKAGE = ROOT / "agent" / "outputs" / "export"
 
 
 def test_the_command_offers_every_form():
-    """The names on the command line are those of the package."""
-    assert list(FORMS) == [each.value for each in ExportFormat]
+    """Every module with an `export` is a format on the command line; a format without a module fails below."""
+    modules = {
+        path.stem for path in PACKAGE.glob("*.py") if re.search(r"^def export\(|as export$", path.read_text(), re.M)
+    }
+
+    assert {form.replace("-", "_") for form in FORMS} == modules
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("host", "fault"), MACHINES)
 def test_every_machine_gives_the_same_bytes_twice(form: str, host: str, fault: str | None) -> None:
     """A form that ends with a line end, twice the same."""
-    said = exported(form, scanned(host, fault))
+    output = export_report(form, scan_machine(host, fault))
 
-    assert said.endswith("\n")
-    assert exported(form, scanned(host, fault)) == said
+    assert output.endswith("\n")
+    assert export_report(form, scan_machine(host, fault)) == output
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_report_of_nothing_is_written(form: str) -> None:
     """Nothing known is no error."""
-    assert exported(form, bare(scanned(H100)))
+    assert export_report(form, bare(scan_machine(H100)))
 
 
 @pytest.mark.parametrize("names_only", [True, False])
 @pytest.mark.parametrize("form", FORMS)
 def test_hostile_texts_stay_in_their_place(form: str, names_only: bool) -> None:
     """No control character gets through, and no line is as long as what a firmware may say."""
-    said = exported(form, hostile(scanned(H100), names_only))
+    output = export_report(form, hostile(scan_machine(H100), names_only))
 
-    assert not [c for c in said if c != "\n" and not c.isprintable()]
-    assert "z" * 1000 not in said
+    assert not [c for c in output if c != "\n" and not c.isprintable()]
+    assert "z" * 1000 not in output
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_command_writes_a_finished_report(form: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]):
     """`export FORMAT --report FILE`: to stdout, and whole to a file."""
     finished, written = tmp_path / "report.json", tmp_path / "out"
-    finished.write_bytes(encode_report(scanned(H100)))
+    finished.write_bytes(encode_report(scan_machine(H100)))
 
     assert 0 == run(["export", form, "--report", str(finished)])
-    shown = capsysbinary.readouterr().out
+    output = capsysbinary.readouterr().out
     assert 0 == run(["export", form, "--report", str(finished), "--output", str(written)])
-    assert shown.splitlines()[:1] == written.read_bytes().splitlines()[:1]
+    assert output.splitlines()[:1] == written.read_bytes().splitlines()[:1]
     assert written.read_bytes()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from agent.outputs.export.nccl_topo import export
 from tests.agent.outputs.export.given import MACHINES
-from tests.machines import scanned
+from tests.machines import scan_machine
 
 ORACLE = os.environ.get("FABRICSCOPE_NCCL_ORACLE")
 WAYS = {"PIX": "PIX", "PXB": "PXB", "PHB": "PHB", "NODE": "PHB", "SYS": "SYS"}  # NCCL's PHB: one NUMA node
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.mark.parametrize(("host", "fault"), MACHINES)
 def test_nccl_sees_the_same_ways(host: str, fault: str | None, tmp_path: Path, real_commands: None) -> None:
     """PIX, PXB, PHB, SYS or NVLink of every GPU with every GPU and every active port."""
-    report = scanned(host, fault)
+    report = scan_machine(host, fault)
     place = tmp_path / "topo.xml"
     place.write_text(export(report))
     nets = {
@@ -36,13 +36,13 @@ def test_nccl_sees_the_same_ways(host: str, fault: str | None, tmp_path: Path, r
         return
     done = subprocess.run([str(ORACLE), str(place)], capture_output=True, text=True, timeout=60)
     ways = {frozenset((p.a, p.b)): p for p in report.topology.paths}
-    told = {g.id for g in report.topology.gpus if g.links_known}
+    ids = {g.id for g in report.topology.gpus if g.links_known}
     nowhere = {f.id for f in report.topology.pci if f.numa_node is None}
 
     assert (0, "") == (done.returncode, done.stderr)
-    for a, b, kind in (each.split(" ") for each in done.stdout.splitlines()):
+    for a, b, kind in (line.split(" ") for line in done.stdout.splitlines()):
         path = ways[frozenset((a, nets.get(b, b)))]
         if path.pcie_kind is None and nowhere:
             continue  # firmware that names no NUMA node: NCCL guesses, we do not
-        linked = {a, b} <= told and (path.kind or "").startswith("NV")
+        linked = {a, b} <= ids and (path.kind or "").startswith("NV")
         assert kind == ("NVL" if linked else WAYS[str(path.pcie_kind)])

@@ -12,7 +12,7 @@ from agent.model.report import Report
 from agent.outputs.export.nccl_topo import export
 from probes.sources.open_source import open_source
 from tests.agent.outputs.export.given import MACHINES
-from tests.machines import HOSTS, scanned
+from tests.machines import HOSTS, scan_machine
 
 
 def read_back(report: Report, folder: Path) -> Report:
@@ -26,7 +26,7 @@ def read_back(report: Report, folder: Path) -> Report:
 @pytest.mark.parametrize(("host", "fault"), MACHINES)
 def test_our_reader_reads_the_same_devices_back(host: str, fault: str | None, tmp_path: Path) -> None:
     """GPUs with number and capability, active ports with rate and GUID, NVLinks and way of every pair."""
-    report = scanned(host, fault)
+    report = scan_machine(host, fault)
     usable = {g.id: g for g in report.topology.gpus if g.driver_state in ("open", "unknown")}
     nics = {n.id: n for n in report.topology.nics if not n.limited and n.state != "other_namespace"}
     if not usable and not nics:
@@ -68,15 +68,15 @@ def _same_ways(report: Report, again: Report) -> None:
 @pytest.mark.parametrize("host", HOSTS)
 def test_what_is_read_back_gives_the_same_file(host: str, tmp_path: Path) -> None:
     """The tree survives: the second export names the same devices below the same switches."""
-    report = scanned(host)
+    report = scan_machine(host)
     if not report.topology.gpus:
         return
     again = read_back(report, tmp_path)
     below = [
         {
-            (up.get("busid"), each.get("busid"))
+            (up.get("busid"), match.get("busid"))
             for up in ElementTree.fromstring(export(one)).iter()
-            for each in up.findall("pci")
+            for match in up.findall("pci")
         }
         for one in (report, again)
     ]

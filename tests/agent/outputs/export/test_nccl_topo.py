@@ -16,9 +16,9 @@ from agent.model.gpu import Remote
 from agent.model.nic import Nic, Port
 from agent.model.pci import Link, LinkQuality
 from agent.model.report import Report
-from agent.outputs.export.nccl_topo import MOST_ELEMENTS, export
+from agent.outputs.export.nccl_topo import MAX_ELEMENTS, export
 from tests.agent.outputs.export.given import H100, MACHINES, hostile, with_gpu, with_topology
-from tests.machines import scanned
+from tests.machines import scan_machine
 
 SPEEDS = {f"{speed} GT/s PCIe" for speed in ("2.5", "5.0", "8.0", "16.0", "32.0", "64.0")}
 # One element or comment as xmlGetNode reads it: single blanks, quoted values, no tab, no declaration
@@ -33,8 +33,8 @@ def root(report: Report) -> ElementTree.Element:
 
 def pci(report: Report, address: str) -> ElementTree.Element:
     """One <pci>."""
-    (found,) = [each for each in root(report).iter("pci") if each.get("busid") == address]
-    return found
+    (element,) = [element for element in root(report).iter("pci") if element.get("busid") == address]
+    return element
 
 
 def comments(report: Report) -> list[str]:
@@ -45,26 +45,26 @@ def comments(report: Report) -> list[str]:
 def test_nccls_reader_takes_it(host: str, fault: str | None) -> None:
     """Its grammar and limits (src/graph/xml.h): 255 characters, 16 attributes, 640 children, 256 elements."""
     bad = host in ("hostile", "evil ids")
-    report = scanned(H100 if bad else host, fault)
+    report = scan_machine(H100 if bad else host, fault)
     text = export(hostile(report, host == "hostile") if bad else report)
     tree = ElementTree.fromstring(text)
 
-    assert [] == [each for each in text.splitlines() if not NODE.fullmatch(each.strip(" "))]
+    assert [] == [line for line in text.splitlines() if not NODE.fullmatch(line.strip(" "))]
     assert ("system", "1") == (tree.tag, tree.get("version"))
-    assert MOST_ELEMENTS >= len(list(tree.iter()))
-    assert all(len(each) <= 640 for each in tree.iter())
-    assert {each.get("link_speed") for each in tree.iter("pci")} <= SPEEDS | {None}
-    assert {each.get("arch") for each in tree.iter("cpu")} <= {"x86_64", "arm64", "ppc64", None}
-    assert all(each.get("numaid") for each in tree.iter("cpu"))
+    assert MAX_ELEMENTS >= len(list(tree.iter()))
+    assert all(len(element) <= 640 for element in tree.iter())
+    assert {element.get("link_speed") for element in tree.iter("pci")} <= SPEEDS | {None}
+    assert {element.get("arch") for element in tree.iter("cpu")} <= {"x86_64", "arm64", "ppc64", None}
+    assert all(element.get("numaid") for element in tree.iter("cpu"))
 
 
 def test_nvlinks_are_counted_by_where_they_lead():
     """One of 18 is down: 17 are counted, with the class of a switch."""
     counts = {
-        fault: sum(int(each.get("count", "")) for each in root(scanned("", fault)).iter("nvlink"))
+        fault: sum(int(element.get("count", "")) for element in root(scan_machine("", fault)).iter("nvlink"))
         for fault in ("nvlink-one-inactive", "nic-fw-mixed")
     }
-    (link,) = root(scanned("8xb200-sxm-2s-8xcx7-ib-hidden-nvsw")).findall(".//pci[@busid='0000:1b:00.0']//nvlink")
+    (link,) = root(scan_machine("8xb200-sxm-2s-8xcx7-ib-hidden-nvsw")).findall(".//pci[@busid='0000:1b:00.0']//nvlink")
 
     assert {"nvlink-one-inactive": 8 * 18 - 1, "nic-fw-mixed": 8 * 18} == counts
     assert {"target": "fffffff:ffff:ff", "count": "18", "tclass": "0x068000"} == link.attrib
@@ -72,7 +72,7 @@ def test_nvlinks_are_counted_by_where_they_lead():
 
 def test_gpus_that_are_joined_directly_name_each_other():
     """Target and class are those of the other GPU."""
-    (link,) = pci(scanned("4xrtx3090-1s-nvlink-pairs"), "0000:01:00.0").findall("gpu/nvlink")
+    (link,) = pci(scan_machine("4xrtx3090-1s-nvlink-pairs"), "0000:01:00.0").findall("gpu/nvlink")
 
     assert {"target": "0000:21:00.0", "count": "4", "tclass": "0x030000"} == link.attrib
 
@@ -80,7 +80,7 @@ def test_gpus_that_are_joined_directly_name_each_other():
 @pytest.mark.parametrize("why", ["not known", "state", "far end", "strange far end"])
 def test_links_that_are_not_known_are_left_to_nccl(why: str) -> None:
     """One <nvlink> would keep NCCL from asking the driver: there is none where one link is not known."""
-    report = scanned(H100)
+    report = scan_machine(H100)
     first, *others = report.topology.gpus[0].links
     strange = Remote(kind="gpu", id="0000:ee:00.0")
     changed = {
@@ -89,47 +89,47 @@ def test_links_that_are_not_known_are_left_to_nccl(why: str) -> None:
         "far end": {"links": [msgspec.structs.replace(first, remote=None), *others]},
         "strange far end": {"links": [msgspec.structs.replace(first, remote=strange), *others]},
     }
-    made = with_gpu(report, **changed[why])
+    result = with_gpu(report, **changed[why])
 
-    assert [] == pci(made, GPU0).findall("gpu/nvlink")
-    assert [each for each in comments(made) if each.startswith("its NVLinks are left out")]
-    assert 7 == len([each for each in root(made).iter("gpu") if each.findall("nvlink")])
+    assert [] == pci(result, GPU0).findall("gpu/nvlink")
+    assert [comment for comment in comments(result) if comment.startswith("its NVLinks are left out")]
+    assert 7 == len([element for element in root(result).iter("gpu") if element.findall("nvlink")])
 
 
 def test_a_slower_link_is_written_as_it_runs():
     """The current width, and in a comment what it could be."""
-    report = scanned("", "gpu-width-x8")
-    slow = [each for each in root(report).iter("pci") if each.get("link_width") == "8"]
+    report = scan_machine("", "gpu-width-x8")
+    slow = [element for element in root(report).iter("pci") if element.get("link_width") == "8"]
 
-    assert [("32.0 GT/s PCIe", "8")] == [(each.get("link_speed"), each.get("link_width")) for each in slow]
-    assert ["it can do 32 GT/s x16"] == [each for each in comments(report) if each.startswith("it can do")]
-    assert [] == [each for each in comments(scanned(H100)) if each.startswith("it can do")]
+    assert [("32.0 GT/s PCIe", "8")] == [(item.get("link_speed"), item.get("link_width")) for item in slow]
+    assert ["it can do 32 GT/s x16"] == [comment for comment in comments(report) if comment.startswith("it can do")]
+    assert [] == [comment for comment in comments(scan_machine(H100)) if comment.startswith("it can do")]
 
 
 def test_an_idle_gpu_is_written_with_what_its_link_can_do():
     """NCCL would plan with 2.5 GT/s else."""
-    report = scanned("2xa10-2xt4-1s-idle")
+    report = scan_machine("2xa10-2xt4-1s-idle")
 
-    assert {"16.0 GT/s PCIe", "8.0 GT/s PCIe"} == {each.get("link_speed") for each in root(report).iter("pci")}
-    assert 4 == len([each for each in comments(report) if each.startswith("idle at 2.5 GT/s")])
+    assert {"16.0 GT/s PCIe", "8.0 GT/s PCIe"} == {element.get("link_speed") for element in root(report).iter("pci")}
+    assert 4 == len([comment for comment in comments(report) if comment.startswith("idle at 2.5 GT/s")])
 
 
 @pytest.mark.parametrize("state", ["untrusted", "unreadable", "asleep"])
 def test_a_link_that_cannot_be_believed_is_left_out(state: str) -> None:
     """NCCL reads it from the host, then."""
-    report = scanned(H100)
+    report = scan_machine(H100)
     doubt = Link(
         speed_gt_s=2.5, width=1, max_speed_gt_s=2.5, max_width=1, quality=LinkQuality(state=state, reason="so")
     )
     rows = [msgspec.structs.replace(f, link=doubt) if f.id == GPU0 else f for f in report.topology.pci]
-    made = pci(with_topology(report, pci=rows), GPU0)
+    changed = pci(with_topology(report, pci=rows), GPU0)
 
-    assert (None, None) == (made.get("link_speed"), made.get("link_width"))
+    assert (None, None) == (changed.get("link_speed"), changed.get("link_width"))
 
 
 def test_gdr_is_what_the_rules_say():
     """Ready is 1, blocked everywhere 0, not known not there; a NIC that is no rail has none."""
-    report = scanned(H100)
+    report = scan_machine(H100)
 
     def gdr(*verdicts: str) -> str | None:
         rows = [r for r in report.gpudirect if r.gpu != GPU0]
@@ -144,13 +144,13 @@ def test_gdr_is_what_the_rules_say():
         gdr("blocked", "unknown"),
         gdr(),
     )
-    nets = {each.get("name"): each.get("gdr") for each in root(report).iter("net")}
+    nets = {element.get("name"): element.get("gdr") for element in root(report).iter("net")}
     assert ("1", None) == (nets["mlx5_0"], nets["mlx5_1"])
 
 
 def test_a_port_says_its_rate_in_mbit_and_its_guid_reversed():
     """As NCCL writes them: src/transport/net_ib/init.cc."""
-    (net,) = pci(scanned(H100), "0000:1a:00.0").findall("nic/net")
+    (net,) = pci(scan_machine(H100), "0000:1a:00.0").findall("nic/net")
 
     assert ("mlx5_0", "400000", "1", "0x6bf9760003d23fb8") == tuple(
         net.get(k) for k in ("name", "speed", "port", "guid")
@@ -159,7 +159,7 @@ def test_a_port_says_its_rate_in_mbit_and_its_guid_reversed():
 
 def test_a_port_that_is_down_has_no_net():
     """NCCL lists active ports; the card itself is there."""
-    report = scanned("", "ib-port-down")
+    report = scan_machine("", "ib-port-down")
     (down,) = [n for n in report.topology.nics if n.ports and n.ports[0].state != "ACTIVE"]
 
     assert [] == pci(report, down.id).findall("nic")
@@ -168,60 +168,63 @@ def test_a_port_that_is_down_has_no_net():
 @pytest.mark.parametrize("state", ["vfio", "no_driver", "not_open", "error"])
 def test_a_gpu_that_nccl_cannot_have_is_not_there(state: str) -> None:
     """A comment says so."""
-    made = with_gpu(scanned(H100), driver_state=state)
+    report = with_gpu(scan_machine(H100), driver_state=state)
 
-    assert 7 == len(list(root(made).iter("gpu")))
-    assert f"GPU0 is left out: the driver does not offer it ({state})" in comments(made)
-    assert GPU0 not in export(made)
+    assert 7 == len(list(root(report).iter("gpu")))
+    assert f"GPU0 is left out: the driver does not offer it ({state})" in comments(report)
+    assert GPU0 not in export(report)
 
 
 def test_other_makers_gpus_are_not_nccls():
     """RCCL's files are of another version."""
-    made = with_gpu(scanned(H100), vendor="AMD")
+    report = with_gpu(scan_machine(H100), vendor="AMD")
 
-    assert "GPU0 is left out: not an NVIDIA GPU" in comments(made)
+    assert "GPU0 is left out: not an NVIDIA GPU" in comments(report)
 
 
 def test_a_device_whose_place_is_not_known_is_left_out():
     """At a wrong place NCCL would believe it: the driver alone may have named it, or the hierarchy be unread."""
-    report = scanned(H100)
+    report = scan_machine(H100)
     loose = [msgspec.structs.replace(f, root_bus=None) if f.id == GPU0 else f for f in report.topology.pci]
 
-    for made in (with_gpu(report, pci=None), with_topology(report, pci=loose)):
-        assert 7 == len(list(root(made).iter("gpu")))
+    for changed in (with_gpu(report, pci=None), with_topology(report, pci=loose)):
+        assert 7 == len(list(root(changed).iter("gpu")))
 
 
 def test_a_numa_node_that_the_firmware_does_not_tell_is_minus_one():
     """NCCL's own word; it has no processors."""
-    made = {each.get("numaid"): each.get("affinity") for each in root(scanned("", "numa-minus-one")).iter("cpu")}
+    report = {
+        element.get("numaid"): element.get("affinity")
+        for element in root(scan_machine("", "numa-minus-one")).iter("cpu")
+    }
 
-    assert ({"-1", "0", "1"}, None) == (set(made), made["-1"])
+    assert ({"-1", "0", "1"}, None) == (set(report), report["-1"])
 
 
 def test_managers_devices_and_software_are_no_nics():
     """Functions of the fabric manager, rxe."""
-    report = scanned("8xb200-sxm-2s-8xcx7-ib-hidden-nvsw")
+    report = scan_machine("8xb200-sxm-2s-8xcx7-ib-hidden-nvsw")
     limited = [n.id for n in report.topology.nics if n.limited]
     soft = Nic(id="rxe0", label="rxe0", software=True, ports=[Port(port=1, state="ACTIVE", rate_gbit_s=100.0)])
     text = export(with_topology(report, nics=[*report.topology.nics, soft]))
 
     assert limited
-    assert [] == [each for each in (*limited, "rxe0") if each in text]
+    assert [] == [item for item in (*limited, "rxe0") if item in text]
 
 
 def test_virtual_functions_are_the_guests():
     """On a host with physical functions they are left out; in a guest they are all there is."""
-    report = scanned(H100)
+    report = scan_machine(H100)
     rails = [msgspec.structs.replace(n, virtual_function=n.label == "mlx5_0") for n in report.topology.nics]
-    names = [each.get("name") for each in root(with_topology(report, nics=rails)).iter("net")]
+    names = [element.get("name") for element in root(with_topology(report, nics=rails)).iter("net")]
 
     assert (9, False) == (len(names), "mlx5_0" in names)
-    assert 8 == len(list(root(scanned("8xh100-vm-kvm-8xvf-ib")).iter("net")))
+    assert 8 == len(list(root(scan_machine("8xh100-vm-kvm-8xvf-ib")).iter("net")))
 
 
 def test_amds_family_is_written_as_nccl_counts():
     """15 + (10 << 4) for 25; Intel's 6 as it is."""
-    amd, intel = (root(scanned(host)).find("cpu") for host in ("2xa10-2xt4-1s-idle", H100))
+    amd, intel = (root(scan_machine(host)).find("cpu") for host in ("2xa10-2xt4-1s-idle", H100))
 
     assert amd is not None
     assert intel is not None
@@ -230,21 +233,21 @@ def test_amds_family_is_written_as_nccl_counts():
 
 def test_too_many_nics_leave_the_rails():
     """NCCL refuses more than 256 elements: NICs that are no rails are left out, and a comment says so."""
-    report = scanned(H100)
+    report = scan_machine(H100)
     first = next(n for n in report.topology.nics if n.role == "management")
     row = next(f for f in report.topology.pci if f.id == first.id)
     ids = [f"0000:{bus:02x}:{slot:02x}.0" for bus in (0xE0, 0xE1, 0xE2) for slot in range(32)]
-    rows = [msgspec.structs.replace(row, id=each) for each in ids]
-    nics = [msgspec.structs.replace(first, id=each, pci=each) for each in ids]
-    made = with_topology(report, pci=[*report.topology.pci, *rows], nics=[*report.topology.nics, *nics])
+    rows = [msgspec.structs.replace(row, id=id_) for id_ in ids]
+    nics = [msgspec.structs.replace(first, id=id_, pci=id_) for id_ in ids]
+    changed = with_topology(report, pci=[*report.topology.pci, *rows], nics=[*report.topology.nics, *nics])
 
-    assert 8 == len(list(root(made).iter("net")))
-    assert comments(made)[0].startswith("NICs that are no rails are left out")
+    assert 8 == len(list(root(changed).iter("net")))
+    assert comments(changed)[0].startswith("NICs that are no rails are left out")
 
 
 def test_a_circle_of_bridges_ends():
     """A report from elsewhere may say anything."""
-    report = scanned(H100)
+    report = scan_machine(H100)
     by_id = {f.id: f for f in report.topology.pci}
     above = by_id[GPU0].parent or ""
     rows = [msgspec.structs.replace(f, parent=above) if f.id == by_id[above].parent else f for f in by_id.values()]

@@ -13,7 +13,7 @@ from agent.model.finding import Finding
 from agent.model.report import Report
 from agent.outputs.export.prometheus import FINDINGS_LIMIT, export
 from tests.agent.outputs.export.given import H100, MACHINES, bare, hostile, with_gpu, with_topology
-from tests.machines import scanned
+from tests.machines import scan_machine
 
 PROMTOOL = shutil.which("promtool")
 LINE = re.compile(
@@ -24,7 +24,7 @@ REPORTS = [*MACHINES, ("hostile", None), ("evil ids", None), ("nothing", None)]
 
 def given(host: str, fault: str | None) -> Report:
     """A machine, or a report made worse."""
-    report = scanned(H100 if host in ("hostile", "evil ids", "nothing") else host, fault)
+    report = scan_machine(H100 if host in ("hostile", "evil ids", "nothing") else host, fault)
     if host == "nothing":
         return bare(report)
     return hostile(report, host == "hostile") if host in ("hostile", "evil ids") else report
@@ -32,21 +32,21 @@ def given(host: str, fault: str | None) -> Report:
 
 def series(text: str, name: str) -> dict[str, str]:
     """Labels -> value of one metric."""
-    found = re.findall(rf"^fabricscope_{name}(\{{.*\}})? (.*)$", text, re.MULTILINE)
-    return dict(found)
+    samples = re.findall(rf"^fabricscope_{name}(\{{.*\}})? (.*)$", text, re.MULTILINE)
+    return dict(samples)
 
 
 @pytest.mark.parametrize(("host", "fault"), REPORTS)
 def test_every_line_is_of_the_format(host: str, fault: str | None) -> None:
     """Samples, HELP and TYPE once a family, no timestamp, no series twice."""
     lines = export(given(host, fault)).splitlines()
-    samples = [each for each in lines if not each.startswith("# ")]
-    kinds = [each.split(" ")[2] for each in lines if each.startswith("# TYPE ")]
+    samples = [line for line in lines if not line.startswith("# ")]
+    kinds = [line.split(" ")[2] for line in lines if line.startswith("# TYPE ")]
 
-    assert [] == [each for each in samples if not LINE.fullmatch(each)]
-    assert len(samples) == len({each.rpartition(" ")[0] for each in samples})
+    assert [] == [sample for sample in samples if not LINE.fullmatch(sample)]
+    assert len(samples) == len({sample.rpartition(" ")[0] for sample in samples})
     assert len(kinds) == len(set(kinds))
-    assert {each.partition("{")[0].partition(" ")[0] for each in samples} == set(kinds)
+    assert {sample.partition("{")[0].partition(" ")[0] for sample in samples} == set(kinds)
 
 
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian: prometheus)")
@@ -62,22 +62,22 @@ def test_promtool_has_nothing_to_say(host: str, fault: str | None, real_commands
 
 def test_the_verdict_is_one_of_all():
     """Exactly one verdict is 1."""
-    said = series(export(scanned("", "gpu-width-x8")), "verdict")
+    output = series(export(scan_machine("", "gpu-width-x8")), "verdict")
 
-    assert {'{verdict="error"}': "1"} == {labels: value for labels, value in said.items() if value == "1"}
-    assert 5 == len(said)
+    assert {'{verdict="error"}': "1"} == {labels: value for labels, value in output.items() if value == "1"}
+    assert 6 == len(output)
 
 
 def test_a_fault_is_a_series():
     """Rule, severity, subject and label of a finding."""
-    said = series(export(scanned("", "gpu-width-x8")), "finding")
+    output = series(export(scan_machine("", "gpu-width-x8")), "finding")
 
-    assert any('rule="pcie-width-downgraded",severity="error",subject="pci:' in labels for labels in said)
+    assert any('rule="pcie-width-downgraded",severity="error",subject="pci:' in labels for labels in output)
 
 
 def test_findings_are_bounded_and_counted():
     """A thousand findings give FINDINGS_LIMIT series; the count tells them all."""
-    report = scanned(H100)
+    report = scan_machine(H100)
     many = [
         Finding(
             rule="r",
@@ -100,8 +100,8 @@ def test_findings_are_bounded_and_counted():
 
 def test_a_gpu_whose_links_are_not_known_has_no_count():
     """Unknown is no series, never 0."""
-    known = series(export(scanned(H100)), "gpu_nvlinks")
-    unknown = series(export(with_gpu(scanned(H100), links_known=False, links=[])), "gpu_nvlinks")
+    known = series(export(scan_machine(H100)), "gpu_nvlinks")
+    unknown = series(export(with_gpu(scan_machine(H100), links_known=False, links=[])), "gpu_nvlinks")
 
     assert 8 * 4 == len(known)
     assert 7 * 4 == len(unknown)
@@ -110,13 +110,13 @@ def test_a_gpu_whose_links_are_not_known_has_no_count():
 
 def test_an_idle_link_has_no_speed():
     """2.5 GT/s of a sleeping GPU would be taken for a fault."""
-    assert {} == series(export(scanned("2xa10-2xt4-1s-idle")), "pci_link_transfers_per_second")
-    assert "32000000000" in series(export(scanned(H100)), "pci_link_transfers_per_second").values()
+    assert {} == series(export(scan_machine("2xa10-2xt4-1s-idle")), "pci_link_transfers_per_second")
+    assert "32000000000" in series(export(scan_machine(H100)), "pci_link_transfers_per_second").values()
 
 
 def test_a_port_has_its_rate_in_bytes():
     """400 Gb/s are 50 GB/s; a port that is down has no rate, and is 0 as active; one of no known state is not there."""
-    report = scanned("", "ib-port-down")
+    report = scan_machine("", "ib-port-down")
     text = export(report)
     nic = report.topology.nics[0]
     unread = msgspec.structs.replace(nic, ports=[msgspec.structs.replace(nic.ports[0], state=None, rate_gbit_s=None)])
@@ -130,24 +130,24 @@ def test_a_port_has_its_rate_in_bytes():
 
 def test_a_probe_that_did_not_run_has_no_series():
     """Skipped is neither success nor failure; denied is none."""
-    report = scanned(H100)
+    report = scan_machine(H100)
     first, second, *others = report.probes
     changed = [
         msgspec.structs.replace(first, status="skipped"),
         msgspec.structs.replace(second, status="denied"),
         *others,
     ]
-    said = series(export(msgspec.structs.replace(report, probes=changed)), "probe_success")
+    output = series(export(msgspec.structs.replace(report, probes=changed)), "probe_success")
 
-    assert f'{{probe="{first.name}"}}' not in said
-    assert "0" == said[f'{{probe="{second.name}"}}']
+    assert f'{{probe="{first.name}"}}' not in output
+    assert "0" == output[f'{{probe="{second.name}"}}']
 
 
 def test_the_time_is_that_of_the_observation():
     """Of an old capture: when the host was so, not when it was read."""
     seen = msgspec.structs.replace(
-        scanned(H100), observed_at="2026-01-02T03:04:05Z", generated_at="2026-09-09T00:00:00Z"
+        scan_machine(H100), observed_at="2026-01-02T03:04:05Z", generated_at="2026-09-09T00:00:00Z"
     )
 
     assert {"": "1767323045"} == series(export(seen), "last_success_timestamp_seconds")
-    assert {} == series(export(scanned(H100)), "last_success_timestamp_seconds")
+    assert {} == series(export(scan_machine(H100)), "last_success_timestamp_seconds")

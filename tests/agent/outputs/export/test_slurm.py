@@ -14,9 +14,9 @@ from agent.model.gpu import Fabric, Mig
 from agent.model.nic import Neighbor
 from agent.model.node import Cpu, Node, NumaNode
 from agent.model.report import Report
-from agent.outputs.export.slurm import core_ranges, export
+from agent.outputs.export.slurm import compute_core_ranges, export
 from tests.agent.outputs.export.given import H100, MACHINES, bare, hostile, with_gpu, with_topology
-from tests.machines import HOSTS, scanned
+from tests.machines import HOSTS, scan_machine
 
 SLURMD = shutil.which("slurmd")
 LINE = re.compile(
@@ -27,7 +27,7 @@ LINE = re.compile(
 
 def lines(report: Report) -> list[str]:
     """What Slurm reads: no comments."""
-    return [each for each in export(report).splitlines() if not each.startswith("#")]
+    return [line for line in export(report).splitlines() if not line.startswith("#")]
 
 
 def node(threads: int | None, sockets: int | None, *lists: str | None) -> Node:
@@ -40,13 +40,13 @@ def node(threads: int | None, sockets: int | None, *lists: str | None) -> Node:
 def test_every_line_is_of_the_grammar(host: str, fault: str | None) -> None:
     """gres.conf(5); links in a square with -1 on its diagonal."""
     bad = host in ("hostile", "evil ids")
-    report = scanned(H100 if bad else host, fault)
-    said = lines(hostile(report, host == "hostile") if bad else report)
-    links = [[int(n) for n in each.partition("Links=")[2].split(",")] for each in said if "Links=" in each]
+    report = scan_machine(H100 if bad else host, fault)
+    output = lines(hostile(report, host == "hostile") if bad else report)
+    links = [[int(n) for n in item.partition("Links=")[2].split(",")] for item in output if "Links=" in item]
 
-    assert [] == [each for each in said if not LINE.fullmatch(each)]
-    assert len(links) in (0, len(said))
-    assert all(row[place] == -1 and len(row) == len(said) for place, row in enumerate(links))
+    assert [] == [item for item in output if not LINE.fullmatch(item)]
+    assert len(links) in (0, len(output))
+    assert all(row[place] == -1 and len(row) == len(output) for place, row in enumerate(links))
     assert all(row[b] == links[b][a] for a, row in enumerate(links) for b in range(len(row)))
 
 
@@ -55,45 +55,49 @@ def test_every_line_is_of_the_grammar(host: str, fault: str | None) -> None:
 @pytest.mark.parametrize("host", [host for host in HOSTS if host != "cpu-only-2s"])
 def test_slurmd_reads_the_same(host: str, tmp_path: Path, real_commands: None) -> None:
     """`slurmd -G` prints each GRES as it understood it. Device files are links to /dev/null here."""
-    report = scanned(host)
+    report = scan_machine(host)
     text = export(report)
     for gpu in report.topology.gpus:
         (tmp_path / f"nvidia{gpu.minor}").symlink_to("/dev/null")
     (tmp_path / "gres.conf").write_text(text.replace("/dev/nvidia", f"{tmp_path}/nvidia"))
-    wanted = re.findall(r"^# slurm.conf: (NodeName=(\S+) .*)$", text, re.MULTILINE)
-    cpus = sum(len(each) for each in _cpu_counts(report))
+    expected = re.findall(r"^# slurm.conf: (NodeName=(\S+) .*)$", text, re.MULTILINE)
+    cpus = sum(len(cpu_count) for cpu_count in _cpu_counts(report))
     (tmp_path / "slurm.conf").write_text(
         "ClusterName=t\nSlurmctldHost=localhost\nAuthType=auth/none\nCredType=cred/none\nGresTypes=gpu\n"
         "ProctrackType=proctrack/linuxproc\nSelectType=select/cons_tres\nSlurmdParameters=config_overrides\n"
-        f"SlurmdSpoolDir={tmp_path}\n{wanted[0][0]} CPUs={cpus}\n"
+        f"SlurmdSpoolDir={tmp_path}\n{expected[0][0]} CPUs={cpus}\n"
     )
     done = subprocess.run(
-        [str(SLURMD), "-G", "-N", wanted[0][1], "-f", str(tmp_path / "slurm.conf")], capture_output=True, timeout=60
+        [str(SLURMD), "-G", "-N", expected[0][1], "-f", str(tmp_path / "slurm.conf")], capture_output=True, timeout=60
     )
-    told = re.findall(r"Gres (Name=.*)", done.stderr.decode())
+    output = re.findall(r"Gres (Name=.*)", done.stderr.decode())
 
     assert 0 == done.returncode
-    assert [_fields(each) for each in lines(report)] == [
-        _fields(each.replace(f"{tmp_path}/", "/dev/")) for each in told
+    assert [_fields(line) for line in lines(report)] == [
+        _fields(item.replace(f"{tmp_path}/", "/dev/")) for item in output
     ]
 
 
 def _cpu_counts(report: Report) -> list[range]:
-    spans = [part.split("-") for each in report.node.numa_nodes for part in (each.cpus or "").split(",") if part]
+    spans = [
+        part.split("-") for numa_node in report.node.numa_nodes for part in (numa_node.cpus or "").split(",") if part
+    ]
     return [range(int(span[0]), int(span[-1]) + 1) for span in spans]
 
 
 def _fields(text: str) -> dict[str, str]:
-    said = dict(re.findall(r"(\w+)=(\S+)", text))
-    return {name: said.get(name, "") for name in ("Name", "Type", "File", "Cores", "Links")}
+    output = dict(re.findall(r"(\w+)=(\S+)", text))
+    return {name: output.get(name, "") for name in ("Name", "Type", "File", "Cores", "Links")}
 
 
 def test_cores_are_logical():
     """Processors 48-63 and their second threads are the fourth NUMA node's 16 cores: 48 to 63 of 128."""
-    said = {each.split("File=")[1].split(" ")[0]: each for each in lines(scanned("8xa100-sxm4-2s-nps4-8xcx6-ib-6nvsw"))}
+    output = {
+        line.split("File=")[1].split(" ")[0]: line for line in lines(scan_machine("8xa100-sxm4-2s-nps4-8xcx6-ib-6nvsw"))
+    }
 
-    assert " Cores=48-63 " in said["/dev/nvidia0"]
-    assert " Cores=112-127 " in said["/dev/nvidia4"]
+    assert " Cores=48-63 " in output["/dev/nvidia0"]
+    assert " Cores=112-127 " in output["/dev/nvidia4"]
 
 
 @pytest.mark.parametrize(
@@ -117,14 +121,14 @@ def test_cores_are_logical():
 )
 def test_cores_of_numa_nodes(given: Node, ranges: dict[int, str]) -> None:
     """Known only where no other reading is possible."""
-    assert ranges == core_ranges(given)
+    assert ranges == compute_core_ranges(given)
 
 
 def test_links_are_left_out_where_one_gpus_are_not_known():
     """A 0 would be read as no connection."""
-    assert "Links" in export(scanned(H100))
-    assert "Links" not in export(with_gpu(scanned(H100), links_known=False, links=[]))
-    assert "Links" not in export(scanned("8xl40s-pcie-2s-2xcx7-roce"))
+    assert "Links" in export(scan_machine(H100))
+    assert "Links" not in export(with_gpu(scan_machine(H100), links_known=False, links=[]))
+    assert "Links" not in export(scan_machine("8xl40s-pcie-2s-2xcx7-roce"))
 
 
 @pytest.mark.parametrize(
@@ -139,34 +143,34 @@ def test_links_are_left_out_where_one_gpus_are_not_known():
 )
 def test_a_gpu_that_jobs_cannot_have_has_no_line(change: dict[str, object], why: str) -> None:
     """A comment says why, and the count is one less."""
-    made = with_gpu(scanned(H100), **change)
+    report = with_gpu(scan_machine(H100), **change)
 
-    assert 7 == len(lines(made))
-    assert f"# GPU0 is left out: {why}" in export(made)
-    assert "Gres=gpu:nvidia_h100_80gb_hbm3:7" in export(made)
+    assert 7 == len(lines(report))
+    assert f"# GPU0 is left out: {why}" in export(report)
+    assert "Gres=gpu:nvidia_h100_80gb_hbm3:7" in export(report)
 
 
-@pytest.mark.parametrize(("name", "said"), [("h100-01.example.org", "NodeName=h100-01 "), ("a b", ""), (None, "")])
-def test_a_node_is_called_by_its_short_name(name: str | None, said: str) -> None:
+@pytest.mark.parametrize(("name", "output"), [("h100-01.example.org", "NodeName=h100-01 "), ("a b", ""), (None, "")])
+def test_a_node_is_called_by_its_short_name(name: str | None, output: str) -> None:
     """A name that Slurm would read as something else is none."""
-    report = scanned(H100)
-    made = msgspec.structs.replace(report, node=msgspec.structs.replace(report.node, hostname=name))
+    report = scan_machine(H100)
+    changed = msgspec.structs.replace(report, node=msgspec.structs.replace(report.node, hostname=name))
 
-    assert lines(made)[0].startswith(f"{said}Name=gpu")
+    assert lines(changed)[0].startswith(f"{output}Name=gpu")
 
 
 def test_the_leaf_is_the_switch_that_all_rails_name():
     """One switch: a line of topology.conf. Two: a comment that says so."""
-    report = scanned("8xh200-sxm-2s-16xcx7-roce-4nvsw")
+    report = scan_machine("8xh200-sxm-2s-16xcx7-roce-4nvsw")
     rails = {nic.id for nic in report.topology.nics if nic.role == "rail"}
 
     def led_to(*names: str) -> str:
-        rows = [each for each in report.topology.netdevs if each.nic in rails]
-        told = [
+        rows = [netdev for netdev in report.topology.netdevs if netdev.nic in rails]
+        output = [
             msgspec.structs.replace(row, neighbor=Neighbor(system=names[place % len(names)]))
             for place, row in enumerate(rows)
         ]
-        return export(with_topology(report, netdevs=told))
+        return export(with_topology(report, netdevs=output))
 
     assert "# topology.conf: SwitchName=leaf-7 Nodes=h200-01\n" in led_to("leaf-7")
     assert "SwitchName" not in led_to("leaf-7", "leaf-8")
@@ -176,7 +180,7 @@ def test_the_leaf_is_the_switch_that_all_rails_name():
 
 def test_an_nvlink_domain_is_a_block():
     """Of rack products."""
-    report = scanned(H100)
+    report = scan_machine(H100)
     fabric = Fabric(clique=3, cluster_uuid="a1b2c3d4-0000-1111-2222-333344445555")
     gpus = [msgspec.structs.replace(gpu, fabric=fabric) for gpu in report.topology.gpus]
 
@@ -188,4 +192,4 @@ def test_an_nvlink_domain_is_a_block():
 
 def test_nothing_known_is_only_comments():
     """A node of no name and no GPU."""
-    assert [] == lines(bare(scanned(H100)))
+    assert [] == lines(bare(scan_machine(H100)))

@@ -6,22 +6,24 @@ import msgspec
 import pytest
 
 from agent.model.pci import Link, LinkQuality
-from agent.outputs.html.layout import layout
-from agent.outputs.html.scene import Box, Scene, places, scene, wire
-from tests.machines import HOSTS, scanned
+from agent.outputs.html.layout import compute_layout
+from agent.outputs.html.link_bars import make_link_bar
+from agent.outputs.html.scene import Box, Scene, build_scene
+from agent.outputs.html.severities import severity_by_box
+from tests.machines import HOSTS, scan_machine
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
 
 
-def boxes(made: Scene) -> dict[str, Box]:
-    return {box.key: box for node in made.boxes for box in node.walk()}
+def boxes(scene: Scene) -> dict[str, Box]:
+    return {box.key: box for node in scene.boxes for box in node.walk()}
 
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_every_gpu_and_nic_has_one_box(host: str) -> None:
     """Each once, wherever it hangs; virtual functions where there is nothing else."""
-    report = scanned(host)
-    keys = [box.key for node in scene(report).boxes for box in node.walk() if box.kind in ("gpu", "nic")]
+    report = scan_machine(host)
+    keys = [box.key for node in build_scene(report).boxes for box in node.walk() if box.kind in ("gpu", "nic")]
 
     physical = [nic for nic in report.topology.nics if not nic.virtual_function and not nic.software]
     nics = physical or [nic for nic in report.topology.nics if not nic.software]
@@ -31,13 +33,13 @@ def test_every_gpu_and_nic_has_one_box(host: str) -> None:
 @pytest.mark.parametrize("host", HOSTS)
 def test_no_two_boxes_overlap(host: str) -> None:
     """Of boxes of which none is in the other; and each lies inside the picture."""
-    made = layout(scene(scanned(host)))
-    flat = [each for each in made.placed if each.box.kind != "node"]
+    report = compute_layout(build_scene(scan_machine(host)))
+    flat = [box for box in report.placed if box.box.kind != "node"]
 
     for number, one in enumerate(flat):
         assert 0 <= one.at.x
-        assert one.at.right <= made.wide
-        assert one.at.y + one.at.high <= made.high
+        assert one.at.right <= report.wide
+        assert one.at.y + one.at.high <= report.high
         for other in flat[number + 1 :]:
             apart = one.at.right <= other.at.x or other.at.right <= one.at.x
             assert apart or one.at.y + one.at.high <= other.at.y or other.at.y + other.at.high <= one.at.y
@@ -45,46 +47,47 @@ def test_no_two_boxes_overlap(host: str) -> None:
 
 def test_nvswitches_that_are_alike_are_one_box() -> None:
     """Four of them say no more than one; one that has a finding stands alone."""
-    titles = [box.title for box in boxes(scene(scanned(H100))).values() if box.kind == "nvswitch"]
+    titles = [box.title for box in boxes(build_scene(scan_machine(H100))).values() if box.kind == "nvswitch"]
 
     assert titles == ["4x NVSwitch"]
 
 
 def test_a_narrow_uplink_is_marked_with_the_pairs_that_it_limits() -> None:
     """The link is told once, at the switch; what hangs below it has its full width."""
-    made = boxes(scene(scanned(H100, "switch-uplink-x4")))
-    uplink = made["0000:38:00.0"].wire
+    report = boxes(build_scene(scan_machine(H100, "switch-uplink-x4")))
+    uplink = report["0000:38:00.0"].wire
 
     assert uplink is not None
-    assert (uplink.text, uplink.state, uplink.now, uplink.could) == ("Gen5 x4 of x16", "lacks", 15.754, 63.015)
+    assert (uplink.text, uplink.state, uplink.tone) == ("Gen5 x4 of x16", "reduced", "error")
+    assert (uplink.now, uplink.could) == (15.754, 63.015)
     assert "GPU0-mlx5_3" in uplink.limits  # it goes through the uplink
     assert "GPU1-mlx5_3" not in uplink.limits  # it stays below the switch
-    assert [key for key, box in made.items() if box.wire and box.wire.limits] == ["0000:38:00.0"]
+    assert [key for key, box in report.items() if box.wire and box.wire.limits] == ["0000:38:00.0"]
 
 
 def test_a_device_that_is_slower_than_its_switch_limits_nothing() -> None:
     """A Gen4 NIC in a Gen5 slot is what was bought."""
-    assert not [box for box in boxes(scene(scanned(H100))).values() if box.wire and box.wire.limits]
+    assert not [box for box in boxes(build_scene(scan_machine(H100))).values() if box.wire and box.wire.limits]
 
 
 def test_a_gpu_at_x8_limits_its_own_rail() -> None:
     """What ends at a device that could do more is told there."""
-    made = boxes(scene(scanned(H100, "gpu-width-x8")))
+    report = boxes(build_scene(scan_machine(H100, "gpu-width-x8")))
 
-    assert [box.title for box in made.values() if box.wire and box.wire.limits] == ["GPU2"]
+    assert [box.title for box in report.values() if box.wire and box.wire.limits] == ["GPU2"]
 
 
 @pytest.mark.parametrize(
     ("state", "speed", "width", "text", "seen"),
     [
         ("conclusive", 32.0, 16, "Gen5 x16", "ok"),
-        ("conclusive", 16.0, 16, "Gen4 x16 of Gen5", "lacks"),
-        ("conclusive", 32.0, 8, "Gen5 x8 of x16", "lacks"),
+        ("conclusive", 16.0, 16, "Gen4 x16 of Gen5", "reduced"),
+        ("conclusive", 32.0, 8, "Gen5 x8 of x16", "reduced"),
         ("idle", 2.5, 16, "Gen1 x16 of Gen5", "idle"),
         ("untrusted", 2.5, 8, "Gen1 x8 of Gen5 x16", "untrusted"),
         ("untrusted", None, None, "1 GB/s", "untrusted"),
         ("asleep", None, None, "asleep", "unknown"),
-        ("unreadable", None, None, "link ?", "unknown"),
+        ("unreadable", None, None, "link not read", "unknown"),
     ],
 )
 def test_a_link_is_held_against_its_ends_only_where_it_says_something(
@@ -96,19 +99,19 @@ def test_a_link_is_held_against_its_ends_only_where_it_says_something(
         speed_gt_s=speed, width=width, max_speed_gt_s=32.0, max_width=16, bandwidth_gbyte_s=bandwidth,
         quality=LinkQuality(state=state, reason="why"),
     )  # fmt: skip
-    made = wire("0000:01:00.0", link)
+    bar = make_link_bar("0000:01:00.0", link)
 
-    assert (made.text, made.state) == (text, seen)
-    assert made.could == 63.015
-    assert ("why" in made.note) == (state != "conclusive")
+    assert (bar.text, bar.state) == (text, seen)
+    assert bar.could == 63.015
+    assert ("why" in bar.note) == (state != "conclusive")
 
 
 def test_nvlinks_end_at_switches_or_at_other_gpus() -> None:
     """Pairs without a switch are joined directly, each pair once."""
-    switched, paired = scene(scanned(H100)), scene(scanned("4xrtx3090-1s-nvlink-pairs"))
+    switched, paired = build_scene(scan_machine(H100)), build_scene(scan_machine("4xrtx3090-1s-nvlink-pairs"))
 
     assert switched.direct == {}
-    assert {plug.far for box in boxes(switched).values() for plug in box.plugs if plug.kind == "nvlink"} == {
+    assert {port.far for box in boxes(switched).values() for port in box.ports if port.kind == "nvlink"} == {
         ("switch",)
     }
     assert sorted(paired.direct.values()) == [4, 4]
@@ -116,8 +119,8 @@ def test_nvlinks_end_at_switches_or_at_other_gpus() -> None:
 
 def test_one_inactive_nvlink_is_seen_at_its_gpu() -> None:
     """17 of 18, and no other."""
-    made = boxes(scene(scanned(H100, "nvlink-one-inactive")))
-    lacking = [(box.title, plug.text) for box in made.values() for plug in box.plugs if plug.state == "lacks"]
+    report = boxes(build_scene(scan_machine(H100, "nvlink-one-inactive")))
+    lacking = [(box.title, port.text) for box in report.values() for port in box.ports if port.state == "down"]
 
     assert lacking == [("GPU2", "NVLink 17/18")]
 
@@ -133,23 +136,25 @@ def test_one_inactive_nvlink_is_seen_at_its_gpu() -> None:
 )
 def test_findings_stand_at_their_box(host: str, fault: str | None, expected: dict[str, str]) -> None:
     """A port's at its NIC, a link's at its GPU."""
-    assert {key: severity for key, severity in places(scanned(host, fault)).items() if severity != "info"} == expected
+    assert {
+        key: severity for key, severity in severity_by_box(scan_machine(host, fault)).items() if severity != "info"
+    } == expected
 
 
 def test_an_interface_belongs_to_its_nic_and_a_pair_to_both() -> None:
     """The worst of several counts."""
-    report = scanned("8xh200-sxm-2s-16xcx7-roce-4nvsw", "roce-mtu-1500")
-    finding = next(each for each in report.findings if each.severity != "info")
-    netdev = next(each for each in report.topology.netdevs if each.nic)
+    report = scan_machine("8xh200-sxm-2s-16xcx7-roce-4nvsw", "roce-mtu-1500")
+    finding = next(finding for finding in report.findings if finding.severity != "info")
+    netdev = next(netdev for netdev in report.topology.netdevs if netdev.nic)
     gpu, nic = report.topology.gpus[0].id, report.topology.nics[0].id
-    said = [
+    output = [
         msgspec.structs.replace(finding, subject=f"netdev:{netdev.id}", severity="warning"),
         msgspec.structs.replace(finding, subject=f"pair:{gpu}+{nic}", severity="info"),
         msgspec.structs.replace(finding, subject=f"link:{gpu}/3", severity="critical"),
     ]
 
-    found = places(msgspec.structs.replace(report, findings=said))
+    severities = severity_by_box(msgspec.structs.replace(report, findings=output))
 
-    assert found[netdev.nic or ""] == "warning"
-    assert found[gpu] == "critical"
-    assert found[nic] in ("info", "warning")
+    assert severities[netdev.nic or ""] == "warning"
+    assert severities[gpu] == "critical"
+    assert severities[nic] in ("info", "warning")

@@ -40,7 +40,7 @@ def below_one_switch(**more: Any) -> Topology:
         "gpus": [rows.gpu(place, number) for number, place in enumerate(GPUS)],
         "nics": [rows.nic(place, number, ethernet=True) for number, place in enumerate(NICS)],
         "netdevs": [rows.netdev(place, number) for number, place in enumerate(NICS)],
-        "paths": [path(GPUS[0], GPUS[1], "NV18"), *(path(gpu, nic, "PIX") for gpu in GPUS for nic in NICS)],
+        "paths": [make_path(GPUS[0], GPUS[1], "NV18"), *(make_path(gpu, nic, "PIX") for gpu in GPUS for nic in NICS)],
     }
     return Topology(**values | more)
 
@@ -52,7 +52,7 @@ def at(function: PciFunction, **more: Any) -> PciFunction:
     return msgspec.structs.replace(function, **more)
 
 
-def path(a: str, b: str, kind: str, **more: Any) -> Path:
+def make_path(a: str, b: str, kind: str, **more: Any) -> Path:
     """A pair's path."""
     return Path(a=a, b=b, kind=kind, pcie_kind="PIX", **more)
 
@@ -72,8 +72,8 @@ def finding(subject: str, label: str, severity: str = "error") -> Finding:
 
 def unknown(rule: str, reason: str, *subjects: str) -> Check:
     """A rule that could not judge these subjects."""
-    told = [UnknownSubject(subject=each, reason=reason) for each in subjects]
-    return Check(rule=rule, state="unknown", unknown=len(told), unknown_subjects=told)
+    output = [UnknownSubject(subject=subject, reason=reason) for subject in subjects]
+    return Check(rule=rule, state="unknown", unknown=len(output), unknown_subjects=output)
 
 
 def probe(name: str, status: str, reason: str | None = None) -> ProbeRun:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from agent.model.topology import Disagreement, Path, Topology
-from agent.outputs.text.lines import plain
-from agent.outputs.text.matrix import beside, gpu_matrix, rail_matrix
-from tests.agent.outputs.text.reports import path, report
+from agent.outputs.text.lines import to_plain_text
+from agent.outputs.text.matrix import join_side_by_side, render_gpu_matrix, render_rail_matrix
+from tests.agent.outputs.text.reports import make_path, report
 from tests.agent.rules import rows
 
 GPUS = [rows.gpu(f"0000:{n:02x}:00.0", n) for n in range(4)]
@@ -19,8 +19,8 @@ def near(a: int, b: int) -> str:
 
 def machine(**more: list[Path]) -> Topology:
     """Four GPUs and four rails in two halves."""
-    paths = [path(g.id, o.id, near(g.index or 0, o.index or 0)) for g in GPUS for o in GPUS if g.id < o.id]
-    paths += [path(g.id, n.id, near(k, j)) for k, g in enumerate(GPUS) for j, n in enumerate(NICS)]
+    paths = [make_path(g.id, o.id, near(g.index or 0, o.index or 0)) for g in GPUS for o in GPUS if g.id < o.id]
+    paths += [make_path(g.id, n.id, near(k, j)) for k, g in enumerate(GPUS) for j, n in enumerate(NICS)]
     return Topology(gpus=GPUS, nics=NICS, paths=more.get("paths", paths))
 
 
@@ -28,7 +28,7 @@ def test_rows_and_columns_that_are_alike_are_one() -> None:
     """Four by four becomes two by two."""
     assert (
         "          mlx5_0,1  mlx5_2,3\n  GPU0,1  PXB*      SYS\n  GPU2,3  SYS       PXB*\n  * nearest rail\n"
-    ) == plain(rail_matrix(report(machine()), 80))
+    ) == to_plain_text(render_rail_matrix(report(machine()), 80))
 
 
 def test_gpus_stand_each_for_itself() -> None:
@@ -39,41 +39,43 @@ def test_gpus_stand_each_for_itself() -> None:
         "  GPU1  PXB   X     SYS   SYS\n"
         "  GPU2  SYS   SYS   X     PXB\n"
         "  GPU3  SYS   SYS   PXB   X\n"
-    ) == plain(gpu_matrix(report(machine()), 80)).replace("; over PCIe it would be PIX", "")
+    ) == to_plain_text(render_gpu_matrix(report(machine()), 80)).replace("; over PCIe it would be PIX", "")
 
 
 def test_what_does_not_fit_goes_into_a_second_block() -> None:
     """Each block has the names of its rows."""
-    text = plain(gpu_matrix(report(machine()), 21))
+    text = to_plain_text(render_gpu_matrix(report(machine()), 21))
 
     assert 2 == text.count("GPU0  X") + text.count("GPU0  SYS")
-    assert all(len(each) <= 21 for each in text.splitlines())
+    assert all(len(line) <= 21 for line in text.splitlines())
 
 
 def test_a_disagreement_is_told_with_its_pairs() -> None:
     """What the driver says is not hidden."""
-    told = path(GPUS[0].id, GPUS[1].id, "PXB", disagrees=Disagreement(source="nvml", kind="SYS"))
+    output = make_path(GPUS[0].id, GPUS[1].id, "PXB", disagrees=Disagreement(source="nvml", kind="SYS"))
 
-    assert "nvml says SYS, the PCI tree PIX: GPU0-GPU1" in plain(gpu_matrix(report(machine(paths=[told])), 80))
+    assert "nvml reports SYS, the PCI tree has PIX: GPU0-GPU1" in to_plain_text(
+        render_gpu_matrix(report(machine(paths=[output])), 80)
+    )
 
 
 def test_side_by_side_only_where_both_are_tables_and_fit() -> None:
     """A sentence beside a table would leave a hole."""
-    told = report(machine())
-    tables = gpu_matrix(told, 200), rail_matrix(told, 200)
-    both = beside(*tables, 80)
+    output = report(machine())
+    tables = render_gpu_matrix(output, 200), render_rail_matrix(output, 200)
+    both = join_side_by_side(*tables, 80)
 
     assert both is not None
-    assert plain(both).splitlines()[1] == "  GPU0  X     PXB   SYS   SYS       GPU0,1  PXB*      SYS"
-    assert beside(*tables, 40) is None
-    assert beside(tables[0][:1], tables[1], 200) is None
+    assert to_plain_text(both).splitlines()[1] == "  GPU0  X     PXB   SYS   SYS       GPU0,1  PXB*      SYS"
+    assert join_side_by_side(*tables, 40) is None
+    assert join_side_by_side(tables[0][:1], tables[1], 200) is None
 
 
 def test_a_hundred_gpus_are_counted() -> None:
     """Nobody reads a matrix of a hundred columns."""
     gpus = [rows.gpu(f"{n:04x}:00:00.0", n) for n in range(100)]
-    paths = [path(g.id, o.id, near(g.index or 0, o.index or 0)) for g in gpus for o in gpus if g.id < o.id]
+    paths = [make_path(g.id, o.id, near(g.index or 0, o.index or 0)) for g in gpus for o in gpus if g.id < o.id]
 
-    assert "  pairs of each kind: PXB 50, SYS 4900 (each pair: --format json)\n" == plain(
-        gpu_matrix(report(Topology(gpus=gpus, paths=paths)), 80)
+    assert "  pairs of each kind: PXB 50, SYS 4900 (each pair: --format json)\n" == to_plain_text(
+        render_gpu_matrix(report(Topology(gpus=gpus, paths=paths)), 80)
     )

@@ -8,7 +8,7 @@ import pytest
 from agent.model.gpu import C2c
 from agent.model.node import NumaNode
 from agent.model.topology import Disagreement, Path
-from agent.rules.affinity.gpu_far_from_nic import affinity_gpu_far_from_nic as rule
+from agent.rules.affinity.placement import affinity_gpu_far_from_nic as rule
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.rule import NotApplicable, Pass, Unknown

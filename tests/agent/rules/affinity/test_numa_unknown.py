@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.node import NumaNode
-from agent.rules.affinity.numa_unknown import numa_unknown as rule
+from agent.rules.affinity.placement import numa_unknown as rule
 from agent.rules.engine import judge
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (

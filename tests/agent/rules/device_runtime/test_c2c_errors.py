@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.device_runtime.c2c_errors import c2c_errors as rule
+from agent.rules.nvlink.counters import c2c_errors as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_gpu, fails, function, node, topology
 from tests.agent.rules.moves import GPU, HOUR, gpus, moved, one, reset, severities, without_window

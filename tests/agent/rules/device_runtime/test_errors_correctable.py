@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.device_runtime.errors_correctable import pcie_errors_correctable as rule
-from agent.rules.device_runtime.links import budget
+from agent.rules.pcie.counters import error_budget
+from agent.rules.pcie.counters import pcie_errors_correctable as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, fails, function, node
 from tests.agent.rules.moves import GPU, HOUR, NETDEV, NIC, gpus, moved, one, reset, roce, severities, without_window
@@ -21,8 +21,8 @@ FIRING = moved(gpus(), PCI, {"correctable.RxErr": 1861})
 )
 def test_the_budget_is_a_bit_error_rate(speed: float, width: int, expected: int) -> None:
     """DCGM's table, by the best speed and width."""
-    assert expected == budget(link(max_speed_gt_s=speed, max_width=width))
-    assert 31 == budget(None)
+    assert expected == error_budget(link(max_speed_gt_s=speed, max_width=width))
+    assert 31 == error_budget(None)
 
 
 def test_more_than_the_budget_is_a_warning() -> None:

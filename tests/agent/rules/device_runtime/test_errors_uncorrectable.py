@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agent.model.node import Event
-from agent.rules.device_runtime.errors_uncorrectable import pcie_errors_uncorrectable as rule
+from agent.rules.pcie.counters import pcie_errors_uncorrectable as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_nic, fails, function, node, probe, topology
 from tests.agent.rules.moves import GPU, HOUR, NIC, gpus, moved, one, reset, severities, without_window

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from agent.rules.device_runtime.errors_correctable import pcie_errors_correctable
-from agent.rules.device_runtime.links import budget
-from agent.rules.device_runtime.replays import pcie_replays
+from agent.rules.pcie.counters import error_budget, pcie_errors_correctable, pcie_replays
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_gpu, fails, function, probe, topology
 from tests.agent.rules.moves import GPU, NIC, gpus, moved, one, severities, without_window
@@ -21,8 +19,8 @@ def test_a_link_whose_best_speed_is_not_known_has_the_budget_of_its_speed() -> N
     """8 errors a minute at 8 GT/s, 31 where neither is known."""
     unread = msgspec.structs.replace(link(8.0, 16), max_speed_gt_s=None)
 
-    assert 8 == budget(unread)
-    assert 31 == budget(msgspec.structs.replace(unread, speed_gt_s=None))
+    assert 8 == error_budget(unread)
+    assert 31 == error_budget(msgspec.structs.replace(unread, speed_gt_s=None))
 
 
 def test_a_node_without_gpus_is_told_so_once_the_bus_was_read() -> None:

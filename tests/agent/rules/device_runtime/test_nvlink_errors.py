@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from agent.rules.device_runtime.nvlink_errors import nvlink_errors as rule
 from agent.rules.engine import judge
-from agent.rules.nvlink.inactive import nvlink_inactive
+from agent.rules.nvlink.counters import nvlink_errors as rule
+from agent.rules.nvlink.links import nvlink_inactive
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_gpu, fails, function, node, topology
 from tests.agent.rules.moves import GPU, HOUR, gpus, moved, one, reset, severities, without_window

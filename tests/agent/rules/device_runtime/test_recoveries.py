@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.gpu import GpuPcie
-from agent.rules.device_runtime.recoveries import pcie_recoveries as rule
+from agent.rules.pcie.counters import pcie_recoveries as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_gpu, fails, function, node, topology
 from tests.agent.rules.moves import GPU, HOUR, gpus, moved, one, reset, severities, without_window

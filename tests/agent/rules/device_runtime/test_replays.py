@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from agent.rules.device_runtime.replays import pcie_replays as rule
+from agent.rules.pcie.counters import pcie_replays as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     changed_gpu,

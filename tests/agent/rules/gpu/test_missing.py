@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.rules.engine import judge
-from agent.rules.gpu.missing import gpu_missing as rule
+from agent.rules.gpu.devices import gpu_missing as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

@@ -10,7 +10,7 @@ import pytest
 from agent.model.gpu import Mig
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.gpu.p2p_blocked import gpu_p2p_blocked as rule
+from agent.rules.gpu.devices import gpu_p2p_blocked as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

@@ -6,7 +6,7 @@ import pytest
 
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.gpu.recovery_needed import gpu_recovery_needed as rule
+from agent.rules.gpu.devices import gpu_recovery_needed as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_gpu, fails, function, gpu_id, probe, server
 

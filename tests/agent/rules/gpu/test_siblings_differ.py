@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.gpu import Mig
-from agent.rules.gpu.siblings_differ import gpu_siblings_differ as rule
+from agent.rules.gpu.devices import gpu_siblings_differ as rule
 from agent.rules.rule import (
     Fail,
     NotApplicable,

@@ -9,8 +9,8 @@ import pytest
 
 from agent.model.gpu import NvSwitch
 from agent.model.node import Event
+from agent.rules.gpu.xid import XIDS
 from agent.rules.gpu.xid import gpu_xid as rule
-from agent.rules.gpu.xids import XIDS
 from agent.rules.rule import Fail, NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

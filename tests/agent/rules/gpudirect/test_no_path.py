@@ -7,7 +7,7 @@ import pytest
 
 from agent.model.gpu import C2c
 from agent.model.node import Driver, Module
-from agent.rules.gpudirect.no_path import gdr_no_path as rule
+from agent.rules.gpudirect.peer_memory import gdr_no_path as rule
 from agent.rules.rule import (
     Fail,
     NotApplicable,

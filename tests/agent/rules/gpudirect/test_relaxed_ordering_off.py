@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.node import Cpu, Nccl, NcclSetting
-from agent.rules.gpudirect.relaxed_ordering_off import gdr_relaxed_ordering_off as rule
+from agent.rules.gpudirect.rails import gdr_relaxed_ordering_off as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

@@ -11,15 +11,15 @@ from agent.model.node import Driver, Event, Module, Service
 from agent.model.topology import Path
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.gpudirect.dmabuf_prereq import gdr_dmabuf_prereq
-from agent.rules.gpudirect.legacy_nv_peer_mem import gdr_legacy_nv_peer_mem
-from agent.rules.gpudirect.mrrs_small import gdr_mrrs_small
-from agent.rules.gpudirect.netns_exclusive import gdr_netns_exclusive
-from agent.rules.gpudirect.nic_gpu_ratio import gdr_nic_gpu_ratio
-from agent.rules.gpudirect.peermem_broken import gdr_peermem_broken
-from agent.rules.gpudirect.relaxed_ordering_off import gdr_relaxed_ordering_off
-from agent.rules.gpudirect.soft_rdma import gdr_soft_rdma
-from agent.rules.gpudirect.topology_hidden import gdr_topology_hidden
+from agent.rules.gpudirect.peer_memory import gdr_dmabuf_prereq, gdr_legacy_nv_peer_mem, gdr_peermem_broken
+from agent.rules.gpudirect.rails import (
+    gdr_mrrs_small,
+    gdr_netns_exclusive,
+    gdr_nic_gpu_ratio,
+    gdr_relaxed_ordering_off,
+    gdr_soft_rdma,
+    gdr_topology_hidden,
+)
 from agent.rules.rule import Fail, NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     all_functions,

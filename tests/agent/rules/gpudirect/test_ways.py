@@ -9,13 +9,15 @@ import pytest
 
 from agent.model.node import Driver, Platform
 from agent.model.pci import Acs
-from agent.rules.gpudirect.acs_directnic import gdr_acs_directnic
-from agent.rules.gpudirect.acs_on_path import gdr_acs_on_path
-from agent.rules.gpudirect.ats_vm import gdr_ats_vm
-from agent.rules.gpudirect.datadirect_missing import gdr_datadirect_missing
-from agent.rules.gpudirect.iommu_group_directnic import gdr_iommu_group_directnic
-from agent.rules.gpudirect.iommu_translated import gdr_iommu_translated
-from agent.rules.gpudirect.ways import pairs, platform_kind
+from agent.rules.gpudirect.iommu import (
+    gdr_acs_directnic,
+    gdr_acs_on_path,
+    gdr_ats_vm,
+    gdr_iommu_group_directnic,
+    gdr_iommu_translated,
+)
+from agent.rules.gpudirect.pairs import pairs, platform_kind
+from agent.rules.gpudirect.peer_memory import gdr_datadirect_missing
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     all_functions,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.gpudirect.acs_directnic import gdr_acs_directnic
-from agent.rules.gpudirect.iommu_translated import gdr_iommu_translated
-from agent.rules.gpudirect.ways import pairs
+from agent.rules.gpudirect.iommu import gdr_acs_directnic, gdr_iommu_translated
+from agent.rules.gpudirect.pairs import pairs
 from agent.rules.rule import NotApplicable
 from tests.agent.rules.build import (
     changed_gpu,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.infiniband.ar_disabled import ib_ar_disabled as rule
+from agent.rules.infiniband.subnet import ib_ar_disabled as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_ports, fails, server, topology
 from tests.agent.rules.nccl_case import said, unread

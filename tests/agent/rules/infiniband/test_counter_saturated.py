@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.infiniband.counter_saturated import ib_counter_saturated as rule
+from agent.rules.infiniband.links import ib_counter_saturated as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_nic, changed_port, changed_ports, fails, server
 from tests.agent.rules.moves import PORT, one, severities

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agent.model.node import Event
-from agent.rules.infiniband.limited_pf import ib_limited_pf as rule
+from agent.rules.infiniband.links import ib_limited_pf as rule
 from agent.rules.rule import Fail, NotApplicable
 from tests.agent.rules.build import changed_nic, fails, function, kinds, nic_id, probe, server, topology, virtual
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from agent.rules.infiniband.pkey_limited import ib_pkey_limited as rule
+from agent.rules.infiniband.subnet import ib_pkey_limited as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.infiniband.pkey_mismatch import ib_pkey_mismatch as rule
+from agent.rules.infiniband.subnet import ib_pkey_mismatch as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_port, changed_ports, fails, nic_id, server, topology
 from tests.agent.rules.nccl_case import said, unread

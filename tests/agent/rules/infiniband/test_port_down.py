@@ -7,7 +7,7 @@ import pytest
 
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.infiniband.port_down import ib_port_down as rule
+from agent.rules.infiniband.links import ib_port_down as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.infiniband.rate_unparsed import ib_rate_unparsed as rule
+from agent.rules.infiniband.links import ib_rate_unparsed as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_nic, changed_port, changed_ports, fails, function, nic_id, server
 

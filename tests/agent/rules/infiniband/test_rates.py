@@ -8,8 +8,8 @@ import pytest
 from agent.model.nic import FabricNeighbor
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.infiniband.rate_degraded import ib_rate_degraded as degraded
-from agent.rules.infiniband.rate_mixed import ib_rate_mixed as mixed
+from agent.rules.infiniband.links import ib_rate_degraded as degraded
+from agent.rules.infiniband.links import ib_rate_mixed as mixed
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.infiniband.sharp_not_ready import ib_sharp_not_ready as rule
+from agent.rules.infiniband.subnet import ib_sharp_not_ready as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_ports, fails, server, topology
 from tests.agent.rules.nccl_case import changed, jobs_hidden, lines, said, unread, using

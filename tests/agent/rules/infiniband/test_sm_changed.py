@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agent.model.report import History
-from agent.rules.infiniband.sm_changed import ib_sm_changed as rule
+from agent.rules.infiniband.subnet import ib_sm_changed as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_nic, changed_port, fails, nic_id, server
 from tests.agent.rules.moves import PORT, one, severities

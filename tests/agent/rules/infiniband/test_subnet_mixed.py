@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.nic import Gid
-from agent.rules.infiniband.subnet_mixed import ib_subnet_mixed as rule
+from agent.rules.infiniband.subnet import ib_subnet_mixed as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.node import Nccl, NcclSetting
-from agent.rules.infiniband_runtime.hwcounter_transport import ib_hwcounter_transport as rule
+from agent.rules.infiniband.counters import ib_hwcounter_transport as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import software
 from tests.agent.rules.moves import (

@@ -9,7 +9,7 @@ import pytest
 from agent.model.nic import Netdev
 from agent.model.node import Nccl
 from agent.model.report import History
-from agent.rules.infiniband_runtime.link_flap import ib_link_flap as rule
+from agent.rules.infiniband.counters import ib_link_flap as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_port, fails, nic_id, node, software, topology
 from tests.agent.rules.moves import (

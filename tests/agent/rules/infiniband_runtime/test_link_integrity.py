@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.infiniband_runtime.link_integrity import ib_link_integrity as rule
+from agent.rules.infiniband.counters import ib_link_integrity as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.moves import (
     PORT,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from agent.model.nic import Netdev
-from agent.rules.infiniband_runtime.link_flap import ib_link_flap
-from agent.rules.infiniband_runtime.vl15_dropped import ib_vl15_dropped
+from agent.rules.infiniband.counters import ib_link_flap, ib_vl15_dropped
 from agent.rules.rule import Pass, Unknown
 from tests.agent.rules.build import changed_port, topology
 from tests.agent.rules.moves import PORT, infiniband, moved, one, severities, without_window

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.infiniband_runtime.rcv_errors import ib_rcv_errors as rule
+from agent.rules.infiniband.counters import ib_rcv_errors as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import fails
 from tests.agent.rules.moves import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.infiniband_runtime.symbol_errors import ib_symbol_errors as rule
+from agent.rules.infiniband.counters import ib_symbol_errors as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.moves import (
     PORT,

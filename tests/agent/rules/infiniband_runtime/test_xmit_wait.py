@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.infiniband_runtime.xmit_wait import ib_xmit_wait as rule
+from agent.rules.infiniband.counters import ib_xmit_wait as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_nic, changed_port, nic_id
 from tests.agent.rules.moves import (

@@ -10,12 +10,12 @@ import pytest
 from agent.model.gpu import Mig, NvSwitch
 from agent.model.pci import PciFunction
 from agent.model.report import History
-from agent.rules.case import Case
 from agent.rules.catalogue import rules_for
+from agent.rules.context import RuleContext
 from agent.rules.engine import judge
-from agent.rules.inventory.lost import inventory_lost as rule
-from agent.rules.inventory.matching import inventory
-from agent.rules.pcie.device_gone import pcie_device_gone
+from agent.rules.host.inventory import inventory_lost as rule
+from agent.rules.host.inventory_matching import build_inventory
+from agent.rules.pcie.devices import pcie_device_gone
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,
@@ -39,13 +39,13 @@ from tests.agent.rules.rows import nvlinks
 GPU, RAIL, SWITCH = gpu_id(1), nic_id(1), "0000:83:00.0"
 
 
-def remembering(now: Case, was: Case | None = None) -> Case:
+def remembering(now: RuleContext, was: RuleContext | None = None) -> RuleContext:
     """A machine whose earlier run saw another one."""
-    known = inventory((was or server()).topology)
+    known = build_inventory((was or server()).topology)
     return replace(now, history=History(inventory=known, last_good="2026-01-01T00:00:00Z", runs=1))
 
 
-def without(case: Case, *gone: str) -> Case:
+def without(case: RuleContext, *gone: str) -> RuleContext:
     """The same machine without these functions and their devices."""
     top = case.topology
     return topology(
@@ -57,15 +57,15 @@ def without(case: Case, *gone: str) -> Case:
     )
 
 
-def lost_gpu() -> Case:
+def lost_gpu() -> RuleContext:
     return remembering(without(server(), GPU))
 
 
-def lost_rail(**changes: object) -> Case:
+def lost_rail(**changes: object) -> RuleContext:
     return remembering(without(server(), RAIL), changed_nic(server(), 1, **changes))
 
 
-def switched() -> Case:
+def switched() -> RuleContext:
     """With an NVSwitch."""
     case = server()
     found = PciFunction(id=SWITCH, class_code="0x068000", vendor="0x10de")
@@ -211,7 +211,7 @@ def test_a_whole_machine_passes() -> None:
         pytest.param(remembering(changed_gpu(server(), 1, driver_state="vfio")), Pass, id="for a virtual machine"),
     ],
 )
-def test_a_guard_keeps_a_device_silent(case: Case, kind: type) -> None:
+def test_a_guard_keeps_a_device_silent(case: RuleContext, kind: type) -> None:
     """The answer that the page promises, and no fault."""
     (answer,) = answers(rule, case, f"gpu:{GPU}")
 
@@ -219,11 +219,11 @@ def test_a_guard_keeps_a_device_silent(case: Case, kind: type) -> None:
     assert [] == fails(rule, case)
 
 
-def no_port(**changes: object) -> Case:
+def no_port(**changes: object) -> RuleContext:
     return remembering(changed_nic(server(), 1, **{"ports": [], "state": "no_rdma_device", **changes}))
 
 
-def by_name_alone(**changes: object) -> Case:
+def by_name_alone(**changes: object) -> RuleContext:
     """Tools told the RDMA devices after sysfs gave no answer in time, as in a guest under load."""
     case = no_port()
     (port,) = server().nics[RAIL].ports
@@ -250,7 +250,7 @@ def by_name_alone(**changes: object) -> Case:
         pytest.param(remembering(changed_port(server(), 1, state="DOWN")), Pass, id="down, and there"),
     ],
 )
-def test_a_guard_keeps_a_port_silent(case: Case, kind: type) -> None:
+def test_a_guard_keeps_a_port_silent(case: RuleContext, kind: type) -> None:
     """The answer that the page promises."""
     (answer,) = answers(rule, case, f"port:{RAIL}/1")
 
@@ -264,7 +264,7 @@ def test_another_device_without_a_nic_hides_no_loss(changes: dict[str, object]) 
     assert f"port:{RAIL}/1" in {fault.subject for fault in fails(rule, by_name_alone(**changes))}
 
 
-def dead_links(**changes: object) -> Case:
+def dead_links(**changes: object) -> RuleContext:
     links = [msgspec.structs.replace(each, state="inactive") for each in nvlinks()]
     return remembering(changed_gpu(server(), 1, **{"links": links, **changes}))
 
@@ -290,7 +290,7 @@ def dead_links(**changes: object) -> Case:
         ),
     ],
 )
-def test_a_guard_keeps_links_silent(case: Case, kind: type) -> None:
+def test_a_guard_keeps_links_silent(case: RuleContext, kind: type) -> None:
     """The answer that the page promises."""
     (answer,) = answers(rule, case, f"link:{GPU}/3")
 
@@ -320,7 +320,7 @@ def test_one_of_two_functions_of_a_card_is_named_with_the_other() -> None:
         (None, "unknown"),
         (History(reason="the first run"), "unknown"),
         (History(runs=3), "not_applicable"),
-        (History(runs=3, inventory=inventory(server().topology)), "pass"),
+        (History(runs=3, inventory=build_inventory(server().topology)), "pass"),
     ],
 )
 def test_the_gate_is_shut_without_an_inventory(history: History | None, state: str) -> None:
@@ -333,7 +333,7 @@ def test_the_gate_is_shut_without_an_inventory(history: History | None, state: s
 
 def test_a_hostile_inventory_is_judged_without_a_fault_of_ours() -> None:
     """A report may hold anything."""
-    rows = [msgspec.structs.replace(each, subject=text) for each in inventory(server(1).topology)[:1] for text in
+    rows = [msgspec.structs.replace(each, subject=text) for each in build_inventory(server(1).topology)[:1] for text in
             ("", "gpu", "link:", "port:x", "link:a/b/c", ":::", "quantum:7", "nic:")]  # fmt: skip
     case = replace(changed_gpus(server()), history=History(inventory=rows, runs=1))
 
@@ -383,7 +383,7 @@ def test_a_link_that_is_down_is_lost_whatever_another_tells() -> None:
     assert [f"link:{GPU}/3"] == [fault.subject for fault in fails(rule, case)]
 
 
-def two_ports(case: Case) -> Case:
+def two_ports(case: RuleContext) -> RuleContext:
     """Rail 1 is a card with two ports."""
     (port,) = case.nics[RAIL].ports
     return changed_nic(case, 1, ports=[port, msgspec.structs.replace(port, port=2)])

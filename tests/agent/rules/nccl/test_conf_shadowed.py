@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent.rules.engine import judge
-from agent.rules.nccl.conf_shadowed import gdr_nccl_conf_shadowed as rule
-from agent.rules.nccl.conf_syntax import gdr_nccl_conf_syntax
+from agent.rules.nccl.config_files import gdr_nccl_conf_shadowed as rule
+from agent.rules.nccl.config_files import gdr_nccl_conf_syntax
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import fails, server, topology
 from tests.agent.rules.nccl_case import JOB, SYSTEM, changed, lines, said, unread

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agent.model.node import NcclSetting
-from agent.rules.nccl.conf_syntax import gdr_nccl_conf_syntax as rule
+from agent.rules.nccl.config_files import gdr_nccl_conf_syntax as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
-from probes.nccl.parsers import parse_conf
+from probes.nccl.jobs import parse_conf
 from tests.agent.rules.build import fails, server, topology
 from tests.agent.rules.nccl_case import SYSTEM, changed, lines, unread
 

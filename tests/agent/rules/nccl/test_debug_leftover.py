@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.nccl.debug_leftover import gdr_nccl_debug_leftover as rule
+from agent.rules.nccl.config_files import gdr_nccl_debug_leftover as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import fails, server, topology
 from tests.agent.rules.nccl_case import said, unread

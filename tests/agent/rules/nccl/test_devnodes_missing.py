@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.nccl.devnodes_missing import gdr_devnodes_missing as rule
+from agent.rules.nccl.prerequisites import gdr_devnodes_missing as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_nics, changed_ports, fails, node, server, software, topology
 

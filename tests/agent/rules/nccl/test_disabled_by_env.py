@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agent.model.node import Module
-from agent.rules.nccl.disabled_by_env import gdr_disabled_by_env as rule
+from agent.rules.nccl.transports import gdr_disabled_by_env as rule
 from agent.rules.rule import Fail, NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     changed_gpus,

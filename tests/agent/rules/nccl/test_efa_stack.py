@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.nccl.efa_stack import gdr_efa_stack as rule
+from agent.rules.nccl.prerequisites import gdr_efa_stack as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_nics, fails, probe, server, topology
 from tests.agent.rules.nccl_case import JOB, changed, jobs_hidden, lines, said, unread, using

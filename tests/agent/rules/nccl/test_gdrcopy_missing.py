@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.nccl.gdrcopy_missing import gdr_gdrcopy_missing as rule
+from agent.rules.nccl.prerequisites import gdr_gdrcopy_missing as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import fails, server, software, topology
 from tests.agent.rules.nccl_case import changed, jobs_hidden, said, using

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agent.model.node import Module
-from agent.rules.nccl.gds_not_ready import gdr_gds_not_ready as rule
+from agent.rules.nccl.prerequisites import gdr_gds_not_ready as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import fails, node, probe, server, software, topology
 from tests.agent.rules.nccl_case import jobs_hidden, using

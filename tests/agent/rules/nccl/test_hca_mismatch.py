@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.nccl.hca_mismatch import gdr_nccl_hca_mismatch as rule
+from agent.rules.nccl.hcas import gdr_nccl_hca_mismatch as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_nic, changed_nics, changed_ports, fails, probe, server, topology
 from tests.agent.rules.nccl_case import said, unread

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from agent.rules.nccl.ibgda_regkey import gdr_ibgda_regkey as rule
+from agent.rules.nccl.prerequisites import gdr_ibgda_regkey as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import fails, server, software, topology
 from tests.agent.rules.nccl_case import JOB, changed, jobs_hidden, lines, using

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent.rules.case import Settings
-from agent.rules.nccl.shm_small import gdr_shm_small as rule
+from agent.rules.context import Settings
+from agent.rules.nccl.prerequisites import gdr_shm_small as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import fails, server, software, topology
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agent.model.nic import Netdev
-from agent.rules.nccl.socket_ifname import gdr_nccl_socket_ifname as rule
+from agent.rules.nccl.hcas import gdr_nccl_socket_ifname as rule
 from agent.rules.rule import (
     NotApplicable,
     Pass,

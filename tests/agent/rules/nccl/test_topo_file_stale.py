@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.nccl.topo_file_stale import nccl_topo_file_stale as rule
+from agent.rules.nccl.config_files import nccl_topo_file_stale as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_gpu, fails, gpu_id, nic_id, probe, server, topology
 from tests.agent.rules.nccl_case import JOB, SYSTEM, changed, lines, said, unread

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.rules.engine import judge
-from agent.rules.nic.fw_mixed import nic_fw_mixed as rule
+from agent.rules.nic.adapters import nic_fw_mixed as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

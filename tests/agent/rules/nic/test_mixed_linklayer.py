@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agent.model.topology import Path
-from agent.rules.nic.mixed_linklayer import ib_mixed_linklayer as rule
+from agent.rules.nic.adapters import ib_mixed_linklayer as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_nic, changed_port, fails, nic_id, server, topology
 from tests.agent.rules.nccl_case import said, unread

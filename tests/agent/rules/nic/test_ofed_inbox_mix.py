@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.node import Module
-from agent.rules.nic.ofed_inbox_mix import ofed_inbox_mix as rule
+from agent.rules.nic.adapters import ofed_inbox_mix as rule
 from agent.rules.rule import Fail, NotApplicable, Pass, Unknown
 from tests.agent.rules.build import fails, kinds, probe, server, software, topology
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agent.model.gpu import Mig
-from agent.rules.nvlink.asymmetric import nvlink_asymmetric as rule
+from agent.rules.nvlink.links import nvlink_asymmetric as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.nvlink.fabric_clique_mixed import fabric_clique_mixed as rule
+from agent.rules.nvlink.fabric import fabric_clique_mixed as rule
 from agent.rules.rule import (
     NotApplicable,
     Pass,

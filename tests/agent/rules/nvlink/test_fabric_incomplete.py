@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.gpu import Mig
-from agent.rules.nvlink.fabric_incomplete import fabric_incomplete as rule
+from agent.rules.nvlink.fabric import fabric_incomplete as rule
 from agent.rules.rule import NotApplicable, Unknown
 from tests.agent.rules.build import answers, changed_gpu, changed_gpus, fails, function, gpu_id, models, node
 from tests.agent.rules.nvlink.fabric import SUBJECTS, hgx, registration

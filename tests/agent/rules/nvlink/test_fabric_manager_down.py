@@ -7,7 +7,7 @@ import pytest
 from agent.model.node import Service
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.nvlink.fabric_manager_down import fabric_manager_down as rule
+from agent.rules.nvlink.services import fabric_manager_down as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     changed_gpu,

@@ -6,7 +6,7 @@ import pytest
 
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.nvlink.fabric_manager_mismatch import fabric_manager_mismatch as rule
+from agent.rules.nvlink.services import fabric_manager_mismatch as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import fails, node, software, topology
 from tests.agent.rules.nvlink.fabric import FM, driver, hgx, service

@@ -6,8 +6,8 @@ import pytest
 
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.nvlink.imex_channel_denied import imex_channel_denied as channel
-from agent.rules.nvlink.imex_down import imex_down as rule
+from agent.rules.nvlink.services import imex_channel_denied as channel
+from agent.rules.nvlink.services import imex_down as rule
 from agent.rules.rule import (
     Fail,
     NotApplicable,

@@ -8,7 +8,7 @@ import pytest
 from agent.model.gpu import Mig, NvSwitch, Remote
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.nvlink.inactive import nvlink_inactive as rule
+from agent.rules.nvlink.links import nvlink_inactive as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

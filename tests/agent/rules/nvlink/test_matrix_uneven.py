@@ -8,7 +8,7 @@ import pytest
 
 from agent.model.gpu import GpuLink, Mig
 from agent.model.topology import Path
-from agent.rules.nvlink.matrix_uneven import nvlink_matrix_uneven as rule
+from agent.rules.nvlink.paths import nvlink_matrix_uneven as rule
 from agent.rules.rule import Fail, NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     changed_gpu,

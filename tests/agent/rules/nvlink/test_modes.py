@@ -10,12 +10,12 @@ from agent.model.gpu import Fabric, Mig
 from agent.model.profile import Profile
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.nvlink.bandwidth_mode_reduced import nvlink_bandwidth_mode_reduced as bandwidth
-from agent.rules.nvlink.claimed import nvlink_claimed as claimed
-from agent.rules.nvlink.disabled import nvlink_disabled as disabled
-from agent.rules.nvlink.nvls_unavailable import nvls_unavailable as nvls
-from agent.rules.nvlink.unused_by_mig import nvlink_unused_by_mig as unused
-from agent.rules.profile.differs import profile_differs
+from agent.rules.host.profile import profile_differs
+from agent.rules.nvlink.fabric import nvls_unavailable as nvls
+from agent.rules.nvlink.links import nvlink_bandwidth_mode_reduced as bandwidth
+from agent.rules.nvlink.links import nvlink_claimed as claimed
+from agent.rules.nvlink.links import nvlink_disabled as disabled
+from agent.rules.nvlink.links import nvlink_unused_by_mig as unused
 from agent.rules.rule import Fail, NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     all_functions,

@@ -10,7 +10,7 @@ import pytest
 from agent.model.gpu import Mig
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.nvlink.path_missing import nvlink_path_missing as rule
+from agent.rules.nvlink.paths import nvlink_path_missing as rule
 from agent.rules.rule import (
     NotApplicable,
     Pass,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agent.model.gpu import Mig
-from agent.rules.nvlink.speed_low import nvlink_speed_low as rule
+from agent.rules.nvlink.links import nvlink_speed_low as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_gpu, fails, function, gpu_id, server, topology
 from tests.agent.rules.rows import nvlinks

@@ -8,9 +8,7 @@ import pytest
 
 from agent.model.gpu import C2c, Mig
 from agent.model.node import NumaNode
-from agent.rules.nvlink.c2c_down import c2c_down
-from agent.rules.nvlink.gpu_ats_off import gpu_ats_off
-from agent.rules.nvlink.gpu_memory_numa_missing import gpu_memory_numa_missing
+from agent.rules.nvlink.superchips import c2c_down, gpu_ats_off, gpu_memory_numa_missing
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_gpu, changed_gpus, fails, kinds, models, node, virtual
 from tests.agent.rules.nvlink.fabric import SUBJECTS, driver, hgx, profile, tray

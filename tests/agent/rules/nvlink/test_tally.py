@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agent.model.gpu import GpuLink, NvSwitch
-from agent.rules.nvlink.inactive import nvlink_inactive as rule
+from agent.rules.nvlink.links import nvlink_inactive as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_gpu, changed_gpus, fails, gpu_id, server, topology
 from tests.agent.rules.nvlink.test_inactive import dead, one_lost, unplaced

@@ -10,7 +10,7 @@ import pytest
 from agent.model.node import Event
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.optics.module_fault import roce_module_fault as rule
+from agent.rules.nic.optics import roce_module_fault as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

@@ -7,8 +7,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from agent.rules.case import Settings
-from agent.rules.optics.optics_power import roce_optics_power as rule
+from agent.rules.context import Settings
+from agent.rules.nic.optics import roce_optics_power as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_netdev, changed_nic, fails, kinds, server, topology
 from tests.agent.rules.roce.guards import NETDEV, NIC, NOT_ACTIVE, PORT, PROVIDERS, ROLES, UNSEEN, bonded

@@ -9,7 +9,7 @@ import pytest
 from agent.model.node import Event
 from agent.model.pci import PciFunction
 from agent.rules.engine import judge
-from agent.rules.pcie.containment import pcie_containment as rule
+from agent.rules.pcie.devices import pcie_containment as rule
 from agent.rules.rule import NotApplicable, Pass
 from tests.agent.rules.build import changed_nics, fails, gpu_id, kinds, probe, server, topology, virtual
 

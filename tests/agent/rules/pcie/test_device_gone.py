@@ -11,7 +11,7 @@ from agent.model.gpu import NvSwitch
 from agent.model.node import Event
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.pcie.device_gone import pcie_device_gone as rule
+from agent.rules.pcie.devices import pcie_device_gone as rule
 from agent.rules.rule import NotApplicable, Pass
 from tests.agent.rules.build import (
     answers,

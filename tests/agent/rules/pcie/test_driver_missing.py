@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.pcie.driver_missing import pci_driver_missing as rule
+from agent.rules.pcie.devices import pci_driver_missing as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     all_functions,

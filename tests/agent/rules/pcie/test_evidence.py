@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from agent.model.node import Event
-from agent.rules.pcie.nic_starved import pcie_nic_starved
-from agent.rules.pcie.speed_downgraded import pcie_speed_downgraded
-from agent.rules.pcie.width_downgraded import pcie_width_downgraded
+from agent.rules.pcie.bandwidth import pcie_nic_starved
+from agent.rules.pcie.link_training import pcie_speed_downgraded, pcie_width_downgraded
 from tests.agent.rules.build import fails, function, kinds, nic_id, relinked, server
 from tests.agent.rules.rows import link
 

@@ -7,11 +7,10 @@ import pytest
 
 from agent.model.pci import LinkQuality
 from agent.rules.engine import judge
-from agent.rules.pcie.ends_disagree import pcie_ends_disagree as disagree
-from agent.rules.pcie.link_down import pcie_link_down as down
-from agent.rules.pcie.speed_downgraded import pcie_speed_downgraded
-from agent.rules.pcie.width_downgraded import pcie_width_downgraded
-from agent.rules.pcie.wires import NO_LINK
+from agent.rules.pcie.link_training import pcie_ends_disagree as disagree
+from agent.rules.pcie.link_training import pcie_link_down as down
+from agent.rules.pcie.link_training import pcie_speed_downgraded, pcie_width_downgraded
+from agent.rules.pcie.links import NO_LINK
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

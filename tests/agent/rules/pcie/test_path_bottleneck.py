@@ -8,8 +8,8 @@ import pytest
 from agent.model.topology import Path
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.pcie.path_bottleneck import pcie_path_bottleneck as rule
-from agent.rules.pcie.wires import bandwidth
+from agent.rules.pcie.bandwidth import pcie_path_bottleneck as rule
+from agent.rules.pcie.links import bandwidth
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

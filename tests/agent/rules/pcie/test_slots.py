@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent.rules.engine import judge
-from agent.rules.pcie.slot_limits_card import pcie_slot_limits_card as slot
-from agent.rules.pcie.slower_than_siblings import pcie_slower_than_siblings as slower
+from agent.rules.pcie.slots import pcie_slot_limits_card as slot
+from agent.rules.pcie.slots import pcie_slower_than_siblings as slower
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.gpu import C2c, GpuPcie
-from agent.rules.pcie.speed_downgraded import pcie_speed_downgraded as rule
+from agent.rules.pcie.link_training import pcie_speed_downgraded as rule
 from agent.rules.rule import Fail, NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

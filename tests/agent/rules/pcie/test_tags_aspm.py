@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.pcie.aspm_on import pcie_aspm_on as aspm
-from agent.rules.pcie.tags_off import pcie_tags_off as tags
+from agent.rules.pcie.registers import pcie_aspm_on as aspm
+from agent.rules.pcie.registers import pcie_tags_off as tags
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent.rules.case import Settings
-from agent.rules.pcie.uplink_oversubscribed import pcie_uplink_oversubscribed as rule
+from agent.rules.context import Settings
+from agent.rules.pcie.bandwidth import pcie_uplink_oversubscribed as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agent.model.gpu import GpuPcie
-from agent.rules.pcie.width_downgraded import pcie_width_downgraded as rule
+from agent.rules.pcie.link_training import pcie_width_downgraded as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

@@ -15,10 +15,7 @@ from agent.model.gpu import (
 )
 from agent.model.profile import Device
 from agent.model.report import History, Known
-from agent.rules.profile.device_count_low import device_count_low
-from agent.rules.profile.differs import profile_differs
-from agent.rules.profile.gpu_module_missing import gpu_module_missing
-from agent.rules.profile.nvswitch_missing import nvswitch_missing
+from agent.rules.host.profile import device_count_low, gpu_module_missing, nvswitch_missing, profile_differs
 from agent.rules.rule import (
     Fail,
     NotApplicable,

@@ -7,9 +7,8 @@ import pytest
 from agent.model.nic import Gid
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.roce.default_mode_v1 import roce_default_mode_v1
-from agent.rules.roce.netdev_missing import roce_netdev_missing
-from agent.rules.roce.no_ip import roce_no_ip
+from agent.rules.roce.addresses import roce_default_mode_v1, roce_no_ip
+from agent.rules.roce.interfaces import roce_netdev_missing
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

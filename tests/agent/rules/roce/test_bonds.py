@@ -8,9 +8,7 @@ import pytest
 from agent.model.nic import Nic
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.roce.bonds import bonds
-from agent.rules.roce.lag_broken import roce_lag_broken
-from agent.rules.roce.lag_on_rails import roce_lag_on_rails
+from agent.rules.roce.bonds import bonds, roce_lag_broken, roce_lag_on_rails
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce.class_mismatch import roce_class_mismatch as rule
+from agent.rules.roce.lossless import roce_class_mismatch as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, fails, probe
 from tests.agent.rules.roce.qos import PORT, dcb, dcb_everywhere, facts, nccl_sets, roce, silent, traffic, vlan

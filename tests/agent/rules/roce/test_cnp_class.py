@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce.cnp_class import roce_cnp_class as rule
+from agent.rules.roce.lossless import roce_cnp_class as rule
 from agent.rules.rule import Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, fails
 from tests.agent.rules.roce.qos import PORT, dcb, dcb_everywhere, roce, silent, traffic

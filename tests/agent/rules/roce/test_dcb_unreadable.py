@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce.dcb_unreadable import roce_dcb_unreadable as rule
+from agent.rules.roce.lossless import roce_dcb_unreadable as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, fails
 from tests.agent.rules.roce.qos import PORT, facts, netdevs, roce, silent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce.dcbx_firmware_owned import roce_dcbx_firmware_owned as rule
+from agent.rules.roce.lossless import roce_dcbx_firmware_owned as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, fails
 from tests.agent.rules.roce.qos import PORT, dcb, roce, silent

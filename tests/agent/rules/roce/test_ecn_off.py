@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.nic import Pause
-from agent.rules.roce.ecn_off import roce_ecn_off as rule
+from agent.rules.roce.lossless import roce_ecn_off as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, fails
 from tests.agent.rules.roce.qos import PORT, dcb, limited, roce, silent, window

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce.ets_starved import roce_ets_starved as rule
+from agent.rules.roce.traffic_classes import roce_ets_starved as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, fails
 from tests.agent.rules.roce.qos import NETDEV, PORT, dcb, facts, limited, nccl_sets, roce, silent, window

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.nic import Fec, TransceiverModule
-from agent.rules.roce.fec_wrong import roce_fec_wrong as rule
+from agent.rules.roce.links import roce_fec_wrong as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_netdev, changed_nic, fails, kinds, server, topology
 from tests.agent.rules.roce.guards import NETDEV, NOT_ACTIVE, PORT, PROVIDERS, ROLES, UNSEEN, bonded

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from agent.rules.engine import judge
-from agent.rules.roce.gid_index_wrong import roce_gid_index_wrong as rule
-from agent.rules.roce.nccl_gid_default_old import roce_nccl_gid_default_old
+from agent.rules.roce.addresses import roce_gid_index_wrong as rule
+from agent.rules.roce.addresses import roce_nccl_gid_default_old
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_nic, changed_port, fails, nic_id, probe, server
 from tests.agent.rules.nccl_case import said, unread

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agent.model.nic import Gid
-from agent.rules.roce.gid_v1_only import roce_gid_v1_only as rule
+from agent.rules.roce.addresses import roce_gid_v1_only as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_nic, changed_port, changed_ports, fails, kinds, nic_id, server
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.nic import Neighbor, Pause
-from agent.rules.roce.global_pause import roce_global_pause as rule
+from agent.rules.roce.pfc import roce_global_pause as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, fails
 from tests.agent.rules.roce.qos import dcb, dcb_everywhere, facts, netdevs, roce, silent

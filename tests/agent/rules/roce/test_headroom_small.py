@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent.model.nic import TransceiverModule
-from agent.rules.roce.headroom_small import needed_bytes
-from agent.rules.roce.headroom_small import roce_headroom_small as rule
+from agent.rules.roce.traffic_classes import needed_bytes
+from agent.rules.roce.traffic_classes import roce_headroom_small as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, fails
 from tests.agent.rules.roce.qos import PORT, dcb, facts, lost, roce, silent

@@ -8,7 +8,7 @@ import pytest
 from agent.model.nic import Lane, TransceiverModule
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.roce.link_down import roce_link_down as rule
+from agent.rules.roce.links import roce_link_down as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

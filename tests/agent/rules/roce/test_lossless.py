@@ -7,7 +7,7 @@ import pytest
 
 from agent.model.nic import Neighbor, Pause
 from agent.model.node import NcclLibrary, NcclSetting
-from agent.rules.roce.marking import Marking
+from agent.rules.roce.qos_path import Marking
 from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, probe, software
 from tests.agent.rules.roce.qos import (
     NETDEV,

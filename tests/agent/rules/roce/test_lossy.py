@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from agent.rules.case import Settings
 from agent.rules.catalogue import every_rule
+from agent.rules.context import Settings
 from agent.rules.engine import judge
-from agent.rules.roce.lossy import roce_lossy as rule
+from agent.rules.roce.lossless import roce_lossy as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, fails, kinds, probe, server
 from tests.agent.rules.roce.qos import PORT, dcb, dcb_everywhere, facts, lost, nccl_sets, netdevs, roce, silent, vlan

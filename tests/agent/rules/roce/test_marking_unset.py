@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agent.model.node import NcclLibrary, NcclSetting
-from agent.rules.roce.marking_unset import roce_marking_unset as rule
+from agent.rules.roce.lossless import roce_marking_unset as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_nic, changed_port, fails, probe, software
 from tests.agent.rules.roce.qos import PORT, dcb_everywhere, facts, lost, nccl_sets, netdevs, roce, silent, traffic

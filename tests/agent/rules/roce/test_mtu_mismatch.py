@@ -7,7 +7,7 @@ import pytest
 
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.roce.mtu_mismatch import roce_mtu_mismatch as rule
+from agent.rules.roce.interfaces import roce_mtu_mismatch as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_netdev, changed_nic, fails, kinds, server
 from tests.agent.rules.moves import moved, reset, roce

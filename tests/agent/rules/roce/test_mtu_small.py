@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.rules.engine import judge
-from agent.rules.roce.mtu_small import roce_mtu_small as rule
+from agent.rules.roce.interfaces import roce_mtu_small as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,

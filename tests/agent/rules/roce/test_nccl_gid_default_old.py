@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from agent.rules.roce.nccl_gid_default_old import roce_nccl_gid_default_old as rule
+from agent.rules.roce.addresses import roce_nccl_gid_default_old as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_nics, changed_port, fails, probe, server, topology
 from tests.agent.rules.nccl_case import changed, jobs_hidden, lines, unread, using

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce.nccl_tc_suspect import roce_nccl_tc_suspect as rule
+from agent.rules.roce.lossless import roce_nccl_tc_suspect as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_nic, changed_port, fails
 from tests.agent.rules.roce.qos import dcb_everywhere, facts, nccl_sets, netdevs, roce, silent, traffic

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.nic import Pause
-from agent.rules.roce.pause_and_pfc import roce_pause_and_pfc as rule
+from agent.rules.roce.pfc import roce_pause_and_pfc as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, fails
 from tests.agent.rules.roce.qos import PORT, dcb, roce, silent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce.pfc_multi import roce_pfc_multi as rule
+from agent.rules.roce.pfc import roce_pfc_multi as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, fails
 from tests.agent.rules.roce.qos import PORT, dcb, limited, roce, silent

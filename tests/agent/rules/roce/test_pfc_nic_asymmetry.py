@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.nic import Pause
-from agent.rules.roce.pfc_nic_asymmetry import roce_pfc_nic_asymmetry as rule
+from agent.rules.roce.pfc import roce_pfc_nic_asymmetry as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_netdev, changed_nic, changed_port, fails, function, nic_id
 from tests.agent.rules.roce.qos import NIC, PORT, dcb, dcb_everywhere, nccl_sets, roce, silent

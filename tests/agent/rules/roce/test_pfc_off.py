@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.nic import Neighbor, Pause
-from agent.rules.roce.pfc_off import roce_pfc_off as rule
+from agent.rules.roce.lossless import roce_pfc_off as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, fails
 from tests.agent.rules.roce.qos import PORT, dcb, dcb_everywhere, facts, lost, netdevs, roce, silent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.nic import Neighbor
-from agent.rules.roce.pfc_switch_mismatch import roce_pfc_switch_mismatch as rule
+from agent.rules.roce.pfc import roce_pfc_switch_mismatch as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, fails
 from tests.agent.rules.roce.qos import PORT, dcb, facts, roce, silent

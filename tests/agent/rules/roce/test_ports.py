@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.folding import as_one
+from agent.rules.node_wide import merge_if_on_all
 from agent.rules.roce.ports import RocePort, roce_ports
 from agent.rules.rule import Fail, NotApplicable, Unknown
 from tests.agent.rules.build import changed_nic, changed_port, nic_id, probe, server, topology
@@ -32,7 +32,7 @@ def made(n: int, **changes) -> Fail:
 )
 def test_the_same_of_all_is_one(faults, judged: int, subjects: list[str]) -> None:
     """Two at least, all that were judged, as grave and of one cause."""
-    assert subjects == [fault.subject for fault in as_one(faults, judged, "all")]
+    assert subjects == [fault.subject for fault in merge_if_on_all(faults, judged, "all")]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce.prio2buffer_shared import roce_prio2buffer_shared as rule
+from agent.rules.roce.traffic_classes import roce_prio2buffer_shared as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, fails
 from tests.agent.rules.roce.qos import NETDEV, PORT, dcb, limited, roce, silent, window

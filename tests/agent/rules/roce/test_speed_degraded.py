@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce.speed_degraded import roce_speed_degraded as rule
+from agent.rules.roce.links import roce_speed_degraded as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_netdev, changed_nic, fails, kinds, server, topology
 from tests.agent.rules.roce.guards import NETDEV, NIC, NOT_ACTIVE, PORT, PROVIDERS, ROLES, UNSEEN, bonded

@@ -6,11 +6,13 @@ import msgspec
 import pytest
 
 from agent.model.nic import Gid
-from agent.rules.roce.catalogue import RULES
+from agent.rules.catalogue import every_rule
 from tests.agent.rules.build import changed_netdev, changed_port, topology
 from tests.agent.rules.nccl_case import said
 from tests.agent.rules.roce.qos import dcb, dcb_everywhere, nccl_sets, of, roce, vlan
 from tests.agent.rules.rows import only
+
+RULES = [rule for rule in every_rule() if rule.name.startswith("roce-") and ".roce." in rule.check.__module__]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce.tc_rate_limited import roce_tc_rate_limited as rule
+from agent.rules.roce.traffic_classes import roce_tc_rate_limited as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, fails
 from tests.agent.rules.roce.qos import PORT, dcb, limited, roce, silent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce.trust_pcp_untagged import roce_trust_pcp_untagged as rule
+from agent.rules.roce.lossless import roce_trust_pcp_untagged as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, fails
 from tests.agent.rules.roce.qos import PORT, dcb, facts, roce, silent, traffic, vlan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce.vlan_no_egress_map import roce_vlan_no_egress_map as rule
+from agent.rules.roce.lossless import roce_vlan_no_egress_map as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_nic, fails
 from tests.agent.rules.roce.qos import PORT, dcb, facts, lost, nccl_sets, roce, silent, vlan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce_runtime.ack_timeout import roce_rt_ack_timeout as rule
+from agent.rules.roce.counters import roce_rt_ack_timeout as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.moves import (
     PORT,

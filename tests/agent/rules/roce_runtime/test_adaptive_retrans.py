@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent.rules.case import Settings
-from agent.rules.roce_runtime.adaptive_retrans import roce_rt_adaptive_retrans as rule
+from agent.rules.context import Settings
+from agent.rules.roce.counters import roce_rt_adaptive_retrans as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.moves import (
     PORT,

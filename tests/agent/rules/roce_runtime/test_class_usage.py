@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.nic import Qos
-from agent.rules.roce_runtime.class_usage import roce_rt_class_usage as rule
+from agent.rules.roce.congestion import roce_rt_class_usage as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, fails
 from tests.agent.rules.moves import (

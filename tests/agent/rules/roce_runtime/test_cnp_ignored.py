@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce_runtime.cnp_ignored import roce_cnp_ignored as rule
+from agent.rules.roce.congestion import roce_cnp_ignored as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.moves import (
     PORT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce_runtime.crc import roce_rt_crc as rule
+from agent.rules.roce.counters import roce_rt_crc as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev
 from tests.agent.rules.moves import (

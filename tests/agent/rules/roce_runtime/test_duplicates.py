@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce_runtime.duplicates import roce_rt_duplicates as rule
+from agent.rules.roce.counters import roce_rt_duplicates as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev
 from tests.agent.rules.moves import (

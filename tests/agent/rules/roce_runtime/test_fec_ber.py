@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce_runtime.fec_ber import roce_fec_ber as rule
+from agent.rules.roce.counters import roce_fec_ber as rule
 from agent.rules.rule import (
     NotApplicable,
     Pass,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce_runtime.host_bound import roce_rt_host_bound as rule
+from agent.rules.roce.congestion import roce_rt_host_bound as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.moves import (
     NETDEV,

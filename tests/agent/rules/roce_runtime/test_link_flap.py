@@ -8,7 +8,7 @@ import pytest
 
 from agent.model.node import Nccl
 from agent.model.report import History
-from agent.rules.roce_runtime.link_flap import roce_link_flap as rule
+from agent.rules.roce.counters import roce_link_flap as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_port, fails, nic_id, node, software
 from tests.agent.rules.moves import (

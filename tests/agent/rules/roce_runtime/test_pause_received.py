@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce_runtime.pause_received import roce_rt_pause_received as rule
+from agent.rules.roce.pause import roce_rt_pause_received as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     changed_netdev,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce_runtime.pause_sent import roce_rt_pause_sent as rule
+from agent.rules.roce.pause import roce_rt_pause_sent as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.moves import (
     NETDEV,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce_runtime.pause_storm import roce_rt_pause_storm as rule
+from agent.rules.roce.pause import roce_rt_pause_storm as rule
 from agent.rules.rule import (
     NotApplicable,
     Pass,

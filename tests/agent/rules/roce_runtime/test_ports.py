@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.rules.roce_runtime.crc import roce_rt_crc
+from agent.rules.roce.counters import roce_rt_crc
 from agent.rules.rule import Pass, Unknown
 from tests.agent.rules.build import changed_netdev, fails, nic_id
 from tests.agent.rules.moves import NETDEV, PORT, bond, moved, one, roce, without_window

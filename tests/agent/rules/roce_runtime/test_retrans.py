@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.node import Nccl, NcclSetting
-from agent.rules.roce_runtime.retrans import roce_rt_retrans as rule
+from agent.rules.roce.counters import roce_rt_retrans as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, fails, nic_id, software
 from tests.agent.rules.moves import (

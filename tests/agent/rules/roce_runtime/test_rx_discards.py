@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.roce_runtime.rx_discards import roce_rt_rx_discards as rule
+from agent.rules.roce.congestion import roce_rt_rx_discards as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     changed_netdev,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent.rules.case import Case, Settings
-from agent.rules.roce_runtime.soft_loss import roce_rt_soft_loss as rule
+from agent.rules.context import RuleContext, Settings
+from agent.rules.roce.counters import roce_rt_soft_loss as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_nic, changed_port, fails, node
 from tests.agent.rules.moves import (
@@ -27,7 +27,7 @@ from tests.agent.rules.moves import (
 STANDS = dict.fromkeys(("sent_pkts", "rcvd_pkts", "out_of_seq_request", "completer_retry_err"), 5_000)
 
 
-def soft() -> Case:
+def soft() -> RuleContext:
     """Four RoCE rails and, in the place of the second, a soft-RoCE device; an hour in which nothing moved."""
     case = changed_nic(roce(), 1, software=True, role="auxiliary", label="rxe0", driver=None)
     return changed_port(case, 1, counters={}, hw_counters=STANDS)
@@ -113,7 +113,7 @@ def test_packets_that_were_not_counted_make_it_unknown() -> None:
         pytest.param(node(GAPS, uptime_seconds=HOUR + 899), Unknown, id="the window began while the host settled"),
     ],
 )
-def test_a_guard_keeps_it_silent(case: Case, kind: type) -> None:
+def test_a_guard_keeps_it_silent(case: RuleContext, kind: type) -> None:
     """The firing case and this circumstance alone."""
     assert [] == fails(rule, case)
     about = answers(rule, case, PORT) or answers(rule, case, "node")

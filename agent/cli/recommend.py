@@ -1,0 +1,191 @@
+"""`recommend`: what collectives reach, what bounds them, what faults cost, what to set."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from agent.cli import options as opt
+from agent.cli.errors import CliError
+
+if TYPE_CHECKING:
+    from agent.cli.request import ReportRequest
+    from agent.model.profile import Profile
+
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_RAILS = re.compile(r"(\d{1,3})x(\d{1,5}(?:\.\d+)?)")
+_POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+LARGEST = 1 << 50  # bytes
+
+
+class Collective(str, Enum):
+    """The collectives of NCCL that are predicted."""
+
+    ALL_REDUCE = "all_reduce"
+    ALL_GATHER = "all_gather"
+    REDUCE_SCATTER = "reduce_scatter"
+    ALL_TO_ALL = "all_to_all"
+    SENDRECV = "sendrecv"
+
+
+class RecommendFormat(str, Enum):
+    """Output formats of `recommend`."""
+
+    TEXT = "text"
+    JSON = "json"
+    HTML = "html"
+    CONF = "conf"
+    ENV = "env"
+
+
+class RecommendOptions(NamedTuple):
+    """What is asked of one machine or platform."""
+
+    collective: str | None
+    size: str | None
+    nodes: int | None
+    nccl: str | None
+    rails: str | None
+
+
+recommend = typer.Typer(
+    help="Predict what collectives reach here, what bounds them, and what to set.", invoke_without_command=True
+)
+
+
+@recommend.callback()
+def recommend_machine(
+    context: typer.Context,
+    source: opt.Source = None,
+    root: opt.Root = None,
+    report: opt.ReportFile = None,
+    only: opt.Only = None,
+    skip: opt.Skip = None,
+    timeout: opt.Timeout = 30.0,
+    config: opt.ConfigFile = None,
+    profile: opt.ProfileName = "auto",
+    collective: Annotated[Collective | None, typer.Option(help="Only this collective.", show_default=False)] = None,
+    size: Annotated[
+        str | None, typer.Option(metavar="BYTES", help="Message size: 1G, 256M, 4096. Default 1G.", show_default=False)
+    ] = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="COUNT", help="Nodes of the job. Default 1, 2 and 4.", min=1, max=100_000, show_default=False
+        ),
+    ] = None,
+    nccl: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VERSION", help="NCCL version, such as 2.27. Default: the installed one.", show_default=False
+        ),
+    ] = None,
+    rails: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBERxGBITS", help="With --profile: rails of a node, such as 8x400.", show_default=False
+        ),
+    ] = None,
+    form: Annotated[
+        RecommendFormat, typer.Option("--format", help="text, json, html; conf or env for the settings alone.")
+    ] = RecommendFormat.TEXT,
+    output: opt.Output = None,
+    no_color: opt.NoColor = False,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Predict bus bandwidth by NCCL's own model, for this machine as it is and as it should be.
+
+    With --profile and no evidence it predicts for that platform and reads no host.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from agent.cli.request import ReportRequest
+
+    asked = RecommendOptions(collective.value if collective else None, size, nodes, nccl, rails)
+    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, profile=profile)
+    run_recommend(request, asked, form.value, output, no_color)
+
+
+def run_recommend(
+    request: ReportRequest, asked: RecommendOptions, form: str, output: str | None, no_color: bool
+) -> None:
+    """Answer and write it. Raises CliError where no row can be given."""
+    from agent.cli.output import deliver, show
+    from agent.recommend.answer import Question, answer_profile, answer_report
+
+    size = parse_size(asked.size) if asked.size is not None else None
+    question = Question(asked.collective, size, asked.nodes, _check_version(asked.nccl))
+    rails = parse_rails(asked.rails)
+    if request.profile not in ("auto", "none") and not (request.source or request.report or request.root):
+        answer = answer_profile(_load_profile(request.profile), rails, question)
+    else:
+        if rails is not None:
+            raise CliError("--rails is for --profile without a machine: a report has its own rails")
+        answer = answer_report(request.make_report()[0], question)
+    if not answer.predictions:
+        raise CliError(f"nothing can be predicted: missing {', '.join(answer.missing)}")
+    if form == "json":
+        import msgspec
+
+        deliver(msgspec.json.format(msgspec.json.encode(answer), indent=1) + b"\n", output)
+    elif form in ("conf", "env"):
+        from agent.recommend.settings import to_lines
+
+        deliver(to_lines(answer.settings, export=form == "env").encode(), output)
+    elif form == "html":
+        from agent.outputs.html.recommend import render_recommendation_page
+
+        deliver(render_recommendation_page(answer).encode("utf-8", "replace"), output)
+    else:
+        from agent.outputs.text.recommend import render_recommendation
+
+        show(lambda width: render_recommendation(answer, width), output, no_color)
+
+
+def parse_size(text: str) -> int:
+    """Bytes of "4096", "256M" or "1G": powers of 1024. Raises CliError.
+
+    >>> parse_size("1G"), parse_size("256MiB"), parse_size("4096")
+    (1073741824, 268435456, 4096)
+    """
+    match = _SIZE.fullmatch(text.strip())
+    size = int(float(match[1]) * (1 << _POWERS[match[2].upper()])) if match else 0
+    if not 0 < size <= LARGEST:
+        raise CliError(f"--size {text}: bytes, or a number with K, M, G or T (powers of 1024), such as 256M")
+    return size
+
+
+def parse_rails(text: str | None) -> tuple[int, float] | None:
+    """Number and Gb/s of "8x400". Raises CliError.
+
+    >>> parse_rails("8x400"), parse_rails(None)
+    ((8, 400.0), None)
+    """
+    if text is None:
+        return None
+    match = _RAILS.fullmatch(text.strip())
+    if match is None or not int(match[1]) or not float(match[2]):
+        raise CliError(f"--rails {text}: the number of rails and the Gb/s of each, such as 8x400")
+    return int(match[1]), float(match[2])
+
+
+def _check_version(text: str | None) -> str | None:
+    if text is not None and re.fullmatch(r"2\.\d{1,2}(\.\d{1,3})?(-\d+)?", text) is None:
+        raise CliError(f"--nccl {text}: a version such as 2.27 or 2.27.7")
+    return text
+
+
+def _load_profile(name: str) -> Profile:
+    from agent.model.node import Platform
+    from agent.model.profile import BadProfile
+    from agent.platforms.profiles import choose_profile
+
+    try:
+        profile = choose_profile(name, Platform()).profile
+    except BadProfile as error:
+        raise CliError(str(error)) from error
+    assert profile is not None, "neither auto nor none"
+    return profile

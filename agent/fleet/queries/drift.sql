@@ -1,0 +1,81 @@
+-- `fleet drift`: the rows of a moment beside those of now. history_change has when each table of a node became what it
+-- is; the rows of that moment are in the table's history.
+
+-- name: silent_nodes
+-- Nodes without a report since.
+SELECT node
+FROM host
+WHERE observed_at <= $moment
+
+-- name: recent_changes
+-- Every node and table that changed since, and when last.
+SELECT node, "table", max(observed_at) AS last_change
+FROM history_change
+WHERE observed_at > $moment
+GROUP BY node, "table"
+
+-- name: changes
+-- The same, and since when it had been as before; null: it was not there.
+SELECT
+  node,
+  "table",
+  max(observed_at) AS last_change,
+  max(observed_at) FILTER (WHERE observed_at <= $moment) AS before_change
+FROM history_change
+GROUP BY node, "table"
+HAVING max(observed_at) > $moment
+
+-- name: changes_of_nodes
+SELECT change.node, change."table", change.observed_at
+FROM history_change AS change
+SEMI JOIN wanted
+  ON change.node = wanted.node
+  AND change."table" = wanted."table"
+
+-- name: rows_of_nodes
+-- The rows of nodes and moments.
+SELECT thing.node, thing.observed_at, {columns}, {label} AS thing_label
+FROM {history} AS thing
+SEMI JOIN wanted
+  ON thing.node = wanted.node
+  AND thing.observed_at = wanted.observed_at
+
+-- name: pairs
+-- Rows then and now side by side, of nodes whose table changed, where they are not the same.
+WITH known_node AS (
+  SELECT DISTINCT node
+  FROM history_change
+  WHERE "table" = 'host' AND observed_at <= $moment
+),
+changed AS (
+  SELECT
+    change.node AS node,
+    max(change.observed_at) AS last_change,
+    max(change.observed_at) FILTER (WHERE change.observed_at <= $moment) AS before_change
+  FROM history_change AS change
+  SEMI JOIN known_node ON change.node = known_node.node
+  WHERE change."table" = $table
+  GROUP BY change.node
+  HAVING max(change.observed_at) > $moment
+),
+earlier AS (
+  SELECT thing.node AS node, {columns}, {label} AS thing_label
+  FROM {history} AS thing
+  JOIN changed ON thing.node = changed.node AND thing.observed_at = changed.before_change
+),
+later AS (
+  SELECT thing.node AS node, {columns}, {label} AS thing_label
+  FROM {table} AS thing
+  SEMI JOIN changed ON thing.node = changed.node
+)
+SELECT
+  coalesce(earlier.node, later.node) AS node,
+  {earlier_columns},
+  earlier.thing_label,
+  {later_columns},
+  later.thing_label
+FROM earlier
+FULL JOIN later ON earlier.node = later.node {same_key}
+WHERE earlier.node IS NULL
+  OR later.node IS NULL
+  {differing}

@@ -1,0 +1,54 @@
+-- `fleet findings`: one rule on many nodes is one answer.
+
+-- name: counts
+-- Findings by rule, severity and class, with one of their texts.
+SELECT
+  rule,
+  severity,
+  hardware_class,
+  count(DISTINCT node) AS nodes,
+  count(*) AS findings,
+  min(summary) AS summary,
+  min(remedy) AS remedy
+FROM finding
+GROUP BY rule, severity, hardware_class
+
+-- name: nodes
+-- The nodes of such groups, and the label of what each finding is about.
+SELECT finding.rule, finding.severity, finding.node, finding.label
+FROM finding
+SEMI JOIN wanted
+  ON finding.rule IS NOT DISTINCT FROM wanted.rule
+  AND finding.severity IS NOT DISTINCT FROM wanted.severity
+  AND finding.hardware_class IS NOT DISTINCT FROM wanted.hardware_class
+
+-- name: nodes_without
+-- The nodes of a class that do not have the finding that others of the class have.
+WITH affected AS (
+  SELECT DISTINCT finding.rule, finding.severity, finding.hardware_class, finding.node
+  FROM finding
+  SEMI JOIN wanted
+    ON finding.rule = wanted.rule
+    AND finding.severity = wanted.severity
+    AND finding.hardware_class = wanted.hardware_class
+),
+class_finding AS (
+  SELECT DISTINCT rule, severity, hardware_class
+  FROM affected
+),
+possible AS (
+  SELECT
+    class_finding.rule AS rule,
+    class_finding.severity AS severity,
+    class_finding.hardware_class AS hardware_class,
+    host.node AS node
+  FROM class_finding
+  JOIN host ON host.hardware_class = class_finding.hardware_class
+)
+SELECT possible.rule, possible.severity, possible.hardware_class, possible.node
+FROM possible
+ANTI JOIN affected
+  ON possible.rule = affected.rule
+  AND possible.severity = affected.severity
+  AND possible.hardware_class = affected.hardware_class
+  AND possible.node = affected.node

@@ -1,0 +1,39 @@
+-- The whole fleet: what more than one question needs.
+--
+-- Conventions of these files: DuckDB's dialect; `-- name:` begins a statement or a fragment; $name is a bound
+-- parameter; {name} is a list of identifiers or a fragment of these files, never a value; `wanted` is a bound table
+-- of the keys that are looked up. In subqueries, columns of a join are named (x.a AS a): ClickHouse calls them x.a
+-- otherwise. Tables are those of docs/fleet-dataset.md.
+
+-- name: class_sizes
+-- Nodes of every hardware class; null: of none.
+SELECT hardware_class, count(*) AS nodes
+FROM host
+GROUP BY hardware_class
+
+-- name: clusters
+-- The cluster of each node that is in one.
+SELECT node, cluster
+FROM host
+WHERE cluster IS NOT NULL
+
+-- name: newest
+-- How many nodes there are, and the time of the newest report.
+SELECT count(*) AS nodes, max(observed_at) AS newest
+FROM host
+
+-- name: stale_nodes
+-- Nodes whose newest report is older.
+SELECT node
+FROM host
+WHERE observed_at < $moment
+
+-- name: scope
+-- What decides whether a node is one of those that are asked about.
+SELECT node, cluster, hardware_class
+FROM host
+
+-- name: columns
+-- Some columns of a table.
+SELECT {columns}
+FROM {table}

@@ -1,0 +1,89 @@
+-- `fleet outliers`: values are counted by class, and then only the rows are fetched whose values are not the usual ones.
+
+-- name: value_counts
+-- How often each combination of the compared columns occurs; the first of `keys` is the hardware class.
+SELECT {keys}, count(*) AS things
+FROM {table} AS thing
+WHERE {which}
+GROUP BY {keys}
+
+-- name: things
+-- The things that have such a combination.
+SELECT thing.node, {label} AS thing_label, {keys}
+FROM {table} AS thing
+SEMI JOIN wanted ON {matching}
+WHERE {which}
+
+-- name: group_nodes
+-- How many nodes the things of a group are on.
+SELECT {keys}, count(DISTINCT thing.node) AS nodes
+FROM {table} AS thing
+SEMI JOIN wanted ON {matching}
+WHERE {which}
+GROUP BY {keys}
+
+-- name: all_things
+TRUE
+
+-- name: only_rails
+thing.rail IS NOT NULL
+
+-- name: only_others
+thing.rail IS NULL AND thing.nic IS NOT NULL
+
+-- name: link_label
+coalesce(thing.kind, 'other') || ' ' || thing.id
+
+-- name: text_counts
+-- How often each text (of settings, services, the kernel's command line) occurs in a class.
+SELECT hardware_class, compared, count(*) AS nodes
+FROM (SELECT hardware_class, {compared} AS compared FROM host) AS configured
+WHERE compared IS NOT NULL
+GROUP BY hardware_class, compared
+
+-- name: text_nodes
+-- The nodes that have such a text, and the whole of it.
+SELECT configured.node, configured.hardware_class, configured.original
+FROM (SELECT node, hardware_class, {column} AS original, {compared} AS compared FROM host) AS configured
+SEMI JOIN wanted
+  ON configured.hardware_class = wanted.hardware_class
+  AND configured.compared = wanted.compared
+
+-- name: common_command_line
+-- Without the words that are each node's own, which would make every text another; datasets of earlier versions have
+-- no such column.
+coalesce(cmdline_common, regexp_replace(cmdline, $own_words, ' ', 'g'))
+
+-- name: memory_counts
+SELECT hardware_class, memory_mib, count(*) AS nodes
+FROM host
+GROUP BY hardware_class, memory_mib
+
+-- name: memory_nodes
+SELECT host.node, host.hardware_class, host.memory_mib
+FROM host
+SEMI JOIN wanted
+  ON host.hardware_class = wanted.hardware_class
+  AND host.memory_mib = wanted.memory_mib
+
+-- name: probe_counts
+-- How probes ended in a class, and how long they took, counted in steps.
+SELECT hardware_class, name, status, step, count(*) AS nodes
+FROM (SELECT hardware_class, name, status, {step} AS step FROM probe) AS timed
+GROUP BY hardware_class, name, status, step
+
+-- name: probe_nodes
+SELECT timed.node, timed.hardware_class, timed.name, timed.status, timed.duration_seconds
+FROM (SELECT node, hardware_class, name, status, duration_seconds, {step} AS step FROM probe) AS timed
+SEMI JOIN wanted
+  ON timed.hardware_class IS NOT DISTINCT FROM wanted.hardware_class
+  AND timed.name IS NOT DISTINCT FROM wanted.name
+  AND timed.status IS NOT DISTINCT FROM wanted.status
+  AND timed.step IS NOT DISTINCT FROM wanted.step
+
+-- name: step
+-- A duration that cannot be right has none: not every engine has a number for it.
+CASE
+  WHEN duration_seconds BETWEEN 0.0 AND $longest_seconds
+  THEN CAST(floor(duration_seconds / $step_seconds) AS BIGINT)
+END

@@ -1,0 +1,155 @@
+-- `fleet html`: rows of a node folded into one text, as few of these texts differ. Cells are joined by chr(31), rows
+-- by chr(30); neither is let through from a value, and an empty cell is not known.
+
+-- name: links
+-- PCIe links; what is not conclusive has no speed.
+SELECT
+  node,
+  id,
+  conclusive_speed_gt_s,
+  conclusive_width,
+  CASE WHEN quality = 'conclusive' THEN bandwidth_gbyte_s END AS bandwidth_gbyte_s
+FROM link
+
+-- name: gpus
+WITH wide AS (
+  {links}
+)
+SELECT node, array_to_string(list_sort(list(cells)), chr(30)) AS folded
+FROM (
+  SELECT gpu.node AS node, {cells} AS cells
+  FROM gpu
+  LEFT JOIN wide ON wide.node = gpu.node AND wide.id = gpu.pci
+) AS thing
+GROUP BY node
+
+-- name: rails
+-- One row of text for each port of a rail.
+WITH wide AS (
+  {links}
+)
+SELECT node, array_to_string(list_sort(list(cells)), chr(30)) AS folded
+FROM (
+  SELECT nic.node AS node, {cells} AS cells
+  FROM nic
+  LEFT JOIN port ON port.node = nic.node AND port.nic = nic.id
+  LEFT JOIN wide ON wide.node = nic.node AND wide.id = nic.id
+  WHERE nic.rail IS NOT NULL
+) AS thing
+GROUP BY node
+
+-- name: unjudged
+-- Rule and reason of what could not be judged.
+SELECT node, array_to_string(list_sort(list(cells)), chr(30)) AS folded
+FROM (
+  SELECT node, {cells} AS cells
+  FROM "check"
+  WHERE state = 'unknown'
+) AS thing
+GROUP BY node
+
+-- name: rules
+-- The most frequent rules.
+SELECT rule
+FROM "check"
+GROUP BY rule
+ORDER BY count(*) DESC, rule
+LIMIT $most
+
+-- name: states
+-- The state of every rule on a node, {parts} of them packed into numbers: a text for each of 100,000 nodes is slow to
+-- put in order. A node has a rule once, so that the sum of its bits is all of them.
+WITH frequent AS (
+  SELECT rule
+  FROM "check"
+  GROUP BY rule
+  ORDER BY count(*) DESC, rule
+  LIMIT $most
+),
+numbered AS (
+  SELECT rule, row_number() OVER (ORDER BY rule) - 1 AS place
+  FROM frequent
+),
+coded AS (
+  SELECT
+    judged.node AS node,
+    numbered.place AS place,
+    CAST(CASE judged.state {codes} ELSE 0 END AS BIGINT) AS code
+  FROM "check" AS judged
+  JOIN numbered ON numbered.rule = judged.rule
+)
+SELECT node, {parts}
+FROM coded
+GROUP BY node
+
+-- name: part
+-- One of these numbers.
+CAST(sum(CASE WHEN place // {size} = {part} THEN code << CAST(place % {size} * {bits} AS INTEGER) ELSE 0 END) AS BIGINT)
+
+-- name: first_looks
+-- When each node was first seen, as far back as the history goes.
+SELECT node, min(observed_at) AS first_seen
+FROM history_change
+WHERE "table" = 'host'
+GROUP BY node
+
+-- name: findings
+-- Findings that are worded alike, and where; only of the first ones all texts.
+WITH known AS (
+  SELECT
+    {place} AS place,
+    coalesce(rule, '') AS rule,
+    coalesce(severity, '') AS severity,
+    coalesce(label, '') AS label,
+    coalesce(summary, '') AS summary,
+    coalesce(impact, '') AS impact,
+    coalesce(remedy, '') AS remedy,
+    coalesce(evidence, '') AS evidence
+  FROM finding
+),
+alike AS (
+  SELECT
+    rule, severity, label, summary, impact, remedy, evidence,
+    string_agg(place, chr(30)) AS places,
+    count(*) AS times
+  FROM known
+  GROUP BY rule, severity, label, summary, impact, remedy, evidence
+),
+ranked AS (
+  SELECT
+    rule, severity, label, summary, impact, remedy, evidence, places,
+    row_number() OVER (
+      ORDER BY
+        CASE severity WHEN 'critical' THEN 0 WHEN 'error' THEN 1 WHEN 'warning' THEN 2 ELSE 3 END,
+        times DESC, rule, severity, label, summary, impact, remedy, evidence
+    ) AS finding_rank
+  FROM alike
+)
+SELECT
+  finding_rank,
+  rule,
+  severity,
+  label,
+  CASE WHEN finding_rank <= $most THEN summary END AS summary,
+  CASE WHEN finding_rank <= $most THEN impact END AS impact,
+  CASE WHEN finding_rank <= $most THEN remedy END AS remedy,
+  CASE WHEN finding_rank <= $most THEN evidence END AS evidence,
+  places
+FROM ranked
+
+-- name: errors
+-- The sum of the error counters of each node of which any counter was read.
+SELECT
+  node,
+  sum(
+    CASE
+      WHEN contains(lower(name), 'err')
+        OR contains(lower(name), 'discard')
+        OR contains(lower(name), 'link_downed')
+        OR contains(lower(name), 'recovery')
+      THEN value
+      ELSE 0
+    END
+  ) AS errors
+FROM counter
+GROUP BY node

@@ -1,0 +1,38 @@
+-- `fleet summary`: verdicts by class, rules by state, the worst nodes.
+
+-- name: hours
+-- Nodes by class, verdict and the hour in which they were looked at: hours are few, and few of them are stale.
+SELECT
+  hardware_class,
+  verdict,
+  CAST(floor(epoch(observed_at) / 3600) AS BIGINT) AS hour,
+  count(*) AS nodes,
+  max(observed_at) AS newest,
+  min(observed_at) AS oldest
+FROM host
+GROUP BY hardware_class, verdict, hour
+
+-- name: nodes_of_hours
+SELECT seen.node, seen.hardware_class, seen.verdict, seen.observed_at
+FROM (
+  SELECT node, hardware_class, verdict, observed_at, CAST(floor(epoch(observed_at) / 3600) AS BIGINT) AS hour
+  FROM host
+) AS seen
+SEMI JOIN wanted ON seen.hour = wanted.hour
+
+-- name: nodes_with_findings
+SELECT node, hardware_class, verdict, critical, error, warning, observed_at
+FROM host
+WHERE verdict IN ('critical', 'error', 'warning')
+
+-- name: rule_states
+-- How each rule ended, and on how many nodes.
+SELECT rule, state, reason, count(*) AS nodes
+FROM "check"
+GROUP BY rule, state, reason
+
+-- name: rule_states_of_nodes
+SELECT judged.rule, judged.state, judged.reason, count(*) AS nodes
+FROM "check" AS judged
+SEMI JOIN wanted ON judged.node = wanted.node
+GROUP BY judged.rule, judged.state, judged.reason

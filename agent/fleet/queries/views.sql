@@ -1,0 +1,122 @@
+-- Views that `fleet query` and a loaded PostgreSQL have beside the tables.
+
+-- name: rule_check
+-- Table "check" by a name that is no reserved word.
+SELECT {columns}
+FROM "check"
+
+-- name: finding_episode
+-- From when to when each finding was there; ended: null while it is. A finding that came back is another episode, and
+-- so is one whose severity is another.
+WITH moment AS (
+  SELECT
+    node,
+    observed_at,
+    row_number() OVER (PARTITION BY node ORDER BY observed_at) AS place,
+    lead(observed_at) OVER (PARTITION BY node ORDER BY observed_at) AS next_observed_at
+  FROM history_change
+  WHERE "table" = 'finding'
+),
+seen AS (
+  SELECT
+    finding.node AS node,
+    finding.hardware_class AS hardware_class,
+    finding.rule AS rule,
+    finding.severity AS severity,
+    finding.subject AS subject,
+    finding.label AS label,
+    finding.fingerprint AS fingerprint,
+    moment.observed_at AS observed_at,
+    moment.next_observed_at AS next_observed_at,
+    moment.place - row_number() OVER (
+      PARTITION BY finding.node, finding.rule, finding.severity, finding.subject, finding.fingerprint
+      ORDER BY moment.place
+    ) AS episode
+  FROM history_finding AS finding
+  JOIN moment ON moment.node = finding.node AND moment.observed_at = finding.observed_at
+)
+SELECT
+  node,
+  rule,
+  severity,
+  subject,
+  fingerprint,
+  max(label) AS label,
+  max(hardware_class) AS hardware_class,
+  min(observed_at) AS began,
+  CASE WHEN count(*) = count(next_observed_at) THEN max(next_observed_at) END AS ended
+FROM seen
+GROUP BY node, rule, severity, subject, fingerprint, episode
+
+-- name: finding_open
+-- The findings of each node's newest report, and since when they are there.
+SELECT
+  finding.node AS node,
+  finding.rule AS rule,
+  finding.severity AS severity,
+  finding.subject AS subject,
+  finding.fingerprint AS fingerprint,
+  finding.label AS label,
+  finding.hardware_class AS hardware_class,
+  host.cluster AS cluster,
+  finding.summary AS summary,
+  finding.impact AS impact,
+  finding.remedy AS remedy,
+  finding.confidence AS confidence,
+  episode.began AS began,
+  host.observed_at AS observed_at
+FROM finding
+JOIN host ON host.node = finding.node
+LEFT JOIN finding_episode AS episode
+  ON episode.node = finding.node
+  AND episode.rule = finding.rule
+  AND episode.severity = finding.severity
+  AND episode.subject = finding.subject
+  AND episode.fingerprint = finding.fingerprint
+  AND episode.ended IS NULL
+
+-- name: node_day
+-- Every node and day (UTC) with a report: how many there were, and the node's state by the last of them.
+WITH reported AS (
+  SELECT node, {day} AS day, count(*) AS reports, max(observed_at) AS last_report
+  FROM history_sighting
+  GROUP BY node, {day}
+),
+state AS (
+  SELECT
+    node,
+    cluster,
+    hardware_class,
+    verdict,
+    critical,
+    error,
+    warning,
+    info,
+    observed_at AS began,
+    lead(observed_at) OVER (PARTITION BY node ORDER BY observed_at) AS ended
+  FROM history_host
+)
+SELECT
+  reported.node AS node,
+  reported.day AS day,
+  reported.reports AS reports,
+  reported.last_report AS last_report,
+  state.cluster AS cluster,
+  state.hardware_class AS hardware_class,
+  state.verdict AS verdict,
+  state.critical AS critical,
+  state.error AS error,
+  state.warning AS warning,
+  state.info AS info
+FROM reported
+JOIN state
+  ON state.node = reported.node
+  AND state.began <= reported.last_report
+  AND (state.ended IS NULL OR reported.last_report < state.ended)
+
+-- name: day
+-- Of a time without a zone.
+CAST(observed_at AS DATE)
+
+-- name: day_with_zone
+CAST(observed_at AT TIME ZONE 'UTC' AS DATE)

@@ -1,0 +1,152 @@
+"""What `recommend` answers, as text: predictions, what bounds them, repairs, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from agent.model.prediction import Bound, Prediction, Recommendation, SettingAdvice
+from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
+
+_NAMES = {
+    "all_reduce": "all-reduce",
+    "all_gather": "all-gather",
+    "reduce_scatter": "reduce-scatter",
+    "all_to_all": "all-to-all",
+    "sendrecv": "send/receive",
+}
+_UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+
+
+def render_recommendation(answer: Recommendation, width: int) -> list[Line]:
+    """The whole answer for a width in columns."""
+    lines = [make_line((answer.machine, "bold"))]
+    if answer.assumed:
+        lines += wrap_paragraph(f"assumed: {'; '.join(answer.assumed)}", width)
+    if answer.missing:
+        lines += wrap_paragraph(f"missing in the report: {', '.join(answer.missing)}", width, style="warning")
+    lines += [BLANK, make_heading("What it reaches (bus bandwidth as nccl-tests prints it, GB/s)")]
+    lines += _prediction_table(answer.predictions)
+    lines += _bound_lines(answer.predictions, width)
+    if answer.repairs:
+        lines += [BLANK, make_heading("Repair first")]
+        for repair in answer.repairs:
+            where = "inside the node" if repair.nodes == 1 else f"every job of {repair.nodes} nodes with this one"
+            cost = f"{repair.percent:.0f}% of {_NAMES.get(repair.collective, repair.collective)}, {where}"
+            lines.append(make_line((f"  {repair.device}  {repair.rule}", "error"), f": costs {cost}"))
+            if repair.until:
+                lines += wrap_paragraph(f"until repaired: {repair.until}", width, indent="    ")
+    lines += [BLANK, make_heading("Settings")]
+    lines += _setting_lines(answer, width)
+    return lines
+
+
+def format_size(size: int) -> str:
+    """A size in the largest unit that divides it.
+
+    >>> format_size(1 << 30), format_size(1000)
+    ('1 GiB', '1000 B')
+    """
+    return next((f"{size // unit} {name}" for name, unit in _UNITS if size >= unit and not size % unit), f"{size} B")
+
+
+def describe_bound(bound: Bound) -> str:
+    """What sets a bandwidth, in words."""
+    kinds = {"nic": "the NICs", "pcie": "PCIe", "nvlink": "NVLink", "nvls": "NVLink (NVLS)", "xgmi": "xGMI"}
+    name = kinds.get(bound.kind, bound.kind)
+    if bound.device is None:
+        return name
+    part = {"pcie": "the PCIe link", "nic": "the port", "nvlink": "the NVLinks"}.get(bound.kind, name)
+    return f"{part} of {bound.device}" + (f" on {bound.host}" if bound.host else "")
+
+
+def _prediction_table(rows: Sequence[Prediction]) -> Iterator[Line]:
+    keys = list(dict.fromkeys((row.collective, row.size_bytes, row.nodes) for row in rows))
+    both = len({row.case for row in rows}) > 1
+    heads = [
+        "collective",
+        "size",
+        "nodes",
+        *(["as it is"] if both else []),
+        "healthy",
+        "range",
+        "NCCL chooses",
+        "bound",
+    ]
+    table = [heads]
+    for key in keys:
+        cases = {row.case: row for row in rows if (row.collective, row.size_bytes, row.nodes) == key}
+        healthy = cases.get("healthy") or next(iter(cases.values()))
+        shown = cases.get("as_is", healthy)
+        figures = [_figure(cases["as_is"])] if both and "as_is" in cases else []
+        table.append(
+            [
+                _NAMES.get(key[0], key[0]), format_size(key[1]), str(key[2]), *figures, _figure(healthy),
+                "" if shown.range_gbyte_s is None else "{:.0f}-{:.0f}".format(*shown.range_gbyte_s),
+                _choice(shown), describe_bound(shown.bound) if shown.bound else "",
+            ]
+        )  # fmt: skip
+    widths = [max(len(row[column]) for row in table) for column in range(len(heads))]
+    for number, row in enumerate(table):
+        cells = [
+            text.rjust(size) if 2 <= column < len(heads) - 3 else text.ljust(size)
+            for column, (text, size) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield make_line(("  " + "  ".join(cells).rstrip(), "dim" if number == 0 else ""))
+
+
+def _figure(row: Prediction) -> str:
+    return "-" if row.busbw_gbyte_s is None else f"{row.busbw_gbyte_s:.0f}"
+
+
+def _choice(row: Prediction) -> str:
+    if row.algorithm is None:
+        return ""
+    return f"{row.algorithm} {row.protocol}, {row.channels} x {row.channel_gbyte_s:g}"
+
+
+def _bound_lines(rows: Sequence[Prediction], width: int) -> Iterator[Line]:
+    notes = dict.fromkeys(row.note for row in rows if row.note)
+    for note in notes:
+        yield from wrap_paragraph(note, width, indent="    ", first="  - ")
+    worst = _worst_loss(rows)
+    if worst is not None:
+        bound, have, healthy = worst
+        text = f"{describe_bound(bound)} caps {_NAMES.get(have.collective, have.collective)} on {have.nodes} nodes at "
+        text += f"{have.busbw_gbyte_s:.0f} of {healthy.busbw_gbyte_s:.0f} GB/s, for every job with this node"
+        yield from wrap_paragraph(text[0].upper() + text[1:] + ".", width, style="error")
+
+
+def _worst_loss(rows: Sequence[Prediction]) -> tuple[Bound, Prediction, Prediction] | None:
+    """The row that loses most against the healthy machine, where one device is the reason."""
+    healthy = {(row.collective, row.size_bytes, row.nodes): row for row in rows if row.case == "healthy"}
+    losses: list[tuple[float, int, Bound, Prediction, Prediction]] = []
+    for row in rows:
+        best = healthy.get((row.collective, row.size_bytes, row.nodes))
+        if row.case != "as_is" or best is None or not best.busbw_gbyte_s or row.busbw_gbyte_s is None or row.nodes == 1:
+            continue
+        if row.bound is not None and row.bound.device and row.busbw_gbyte_s < 0.99 * best.busbw_gbyte_s:
+            losses.append((row.busbw_gbyte_s / best.busbw_gbyte_s, len(losses), row.bound, row, best))
+    return min(losses)[2:] if losses else None
+
+
+def _setting_lines(answer: Recommendation, width: int) -> Iterator[Line]:
+    if not answer.settings:
+        yield make_line("  Set nothing." + (" Repair first." if answer.repairs else ""))
+    for setting in answer.settings:
+        yield from _advice_lines(setting, width)
+    for row in answer.not_needed:
+        yield from wrap_paragraph(f"{row.name}: not needed, {row.reason}", width, indent="    ", first="  - ")
+
+
+def _advice_lines(setting: SettingAdvice, width: int) -> Iterator[Line]:
+    title = f"{setting.name}={setting.value}" if setting.value is not None else f"remove {setting.name}"
+    yield make_line(("  " + title, "warning"))
+    for name, text in (
+        ("without it", setting.default),
+        ("why here", setting.reason),
+        ("evidence", "; ".join(setting.evidence)),
+        ("gain", setting.gain),
+        ("verify", setting.verify),
+        ("remove it", setting.remove),
+    ):
+        yield from wrap_paragraph(text, width, indent=" " * 16, first=f"    {name:12}")

@@ -1,0 +1,80 @@
+"""The whole answer for a report, a profile or a job: predictions, settings and repairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agent.model.prediction import Prediction, Recommendation
+from agent.model.profile import Profile
+from agent.model.report import Report
+from agent.recommend.constants import Version
+from agent.recommend.cost import find_repairs
+from agent.recommend.machine import NodeFacts, assume_node, read_node
+from agent.recommend.predict import AS_IS, HEALTHY, Request, predict, version_of
+from agent.recommend.settings import advise
+from agent.recommend.tuning import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, SEND_RECEIVE
+
+_USUAL = (ALL_REDUCE, ALL_GATHER, ALL_TO_ALL, SEND_RECEIVE)
+_USUAL_NODES = (1, 2, 4)
+USUAL_SIZE = 1 << 30  # bytes
+
+
+class Question(NamedTuple):
+    """What is asked; None: the usual ones."""
+
+    collective: str | None = None
+    size: int | None = None  # bytes
+    nodes: int | None = None
+    nccl: str | None = None
+
+
+def answer_report(report: Report, question: Question) -> Recommendation:
+    """For the host of one report: as it is and as it should be."""
+    node = read_node(report)
+    version = version_of(question.nccl, [node])
+    advice = advise(report, node, version)
+    return Recommendation(
+        machine=node.title,
+        missing=list(node.missing),
+        predictions=_predictions([node], question, version, (AS_IS, HEALTHY)),
+        settings=advice.settings,
+        not_needed=advice.not_needed,
+        repairs=find_repairs(report, node, version),
+    )
+
+
+def answer_profile(profile: Profile, rails: tuple[int, float] | None, question: Question) -> Recommendation:
+    """For a platform, without a machine: what it would reach. `rails`: number and Gb/s of each."""
+    node = assume_node(profile, rails)
+    return Recommendation(
+        machine=node.title,
+        assumed=list(node.assumed),
+        missing=list(node.missing),
+        predictions=_predictions([node], question, version_of(question.nccl, []), (HEALTHY,)),
+    )
+
+
+def answer_job(reports: Sequence[Report], question: Question) -> Recommendation:
+    """For a job on the hosts of these reports: the least over its nodes, with the node and device that set it."""
+    nodes = [read_node(report) for report in reports]
+    version = version_of(question.nccl, nodes)
+    asked = question._replace(nodes=len(nodes))
+    return Recommendation(
+        machine=f"{len(nodes)} nodes, the first: {nodes[0].title}",
+        missing=sorted({f"{node.host}: {field}" for node in nodes for field in node.missing}),
+        predictions=_predictions(nodes, asked, version, (AS_IS, HEALTHY)),
+    )
+
+
+def _predictions(
+    nodes: Sequence[NodeFacts], question: Question, version: Version, cases: Sequence[str]
+) -> list[Prediction]:
+    collectives = [question.collective] if question.collective else _USUAL
+    counts = [question.nodes] if question.nodes else _USUAL_NODES if any(node.rails for node in nodes) else (1,)
+    return [
+        predict(nodes, Request(collective, question.size or USUAL_SIZE, count, version), case)
+        for collective in collectives
+        for count in counts
+        for case in cases
+    ]

@@ -1,0 +1,123 @@
+"""What a finding costs: the same prediction for a machine that has this one fault, and for a healthy one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from agent.model.finding import Finding
+from agent.model.prediction import Prediction, Repair
+from agent.model.report import Report
+from agent.recommend.constants import Version
+from agent.recommend.machine import NodeFacts, RailFacts, read_node
+from agent.recommend.predict import AS_IS, HEALTHY, Request, predict, version_of
+from agent.recommend.tuning import ALL_REDUCE
+
+SIZE = 1 << 30  # bytes
+_NODES = (1, 4)  # one node, and a job whose rings cross the network
+_LEAST_PERCENT = 0.5
+
+
+def find_repairs(report: Report, node: NodeFacts, version: Version) -> list[Repair]:
+    """Every finding whose cost the model knows, the one that gives back most first."""
+    repairs = [repair for finding in report.findings for repair in _repairs_of(finding, report, node, version)]
+    return sorted(repairs, key=lambda repair: (-repair.percent, repair.rule, repair.device))
+
+
+def find_costs(report: Report) -> dict[str, Repair]:
+    """The cost of each finding, by its fingerprint; those that the model has no figure for are left out."""
+    node = read_node(report)
+    if node.missing or not node.gpus:
+        return {}
+    version = version_of(None, [node])
+    costs = {}
+    for finding in report.findings:
+        for repair in _repairs_of(finding, report, node, version):
+            costs[finding.fingerprint] = repair
+    return costs
+
+
+def _repairs_of(finding: Finding, report: Report, node: NodeFacts, version: Version) -> Iterator[Repair]:
+    devices = set(_devices(finding, report))
+    rows = [_compare(isolate(node, devices), node, Request(ALL_REDUCE, SIZE, nodes, version)) for nodes in _NODES]
+    known = [(lost, row, before) for lost, row, before in rows if lost >= _LEAST_PERCENT]
+    if not known:
+        return
+    lost, row, before = max(known, key=lambda entry: entry[0])
+    yield Repair(
+        rule=finding.rule,
+        device=finding.label,
+        collective=row.collective,
+        nodes=row.nodes,
+        gain_gbyte_s=round(before - (row.busbw_gbyte_s or 0.0), 1),
+        percent=round(lost, 1),
+        known_by=row.known_by,
+        until=_until(node, devices, row, version, before),
+    )
+
+
+def _compare(faulty: NodeFacts, node: NodeFacts, request: Request) -> tuple[float, Prediction, float]:
+    """Percent lost, the row with the fault, and the healthy GB/s."""
+    row = predict([faulty], request, AS_IS)
+    healthy = predict([node], request, HEALTHY).busbw_gbyte_s
+    if row.busbw_gbyte_s is None or not healthy:
+        return 0.0, row, healthy or 0.0
+    return 100 * (1 - row.busbw_gbyte_s / healthy), row, healthy
+
+
+def isolate(node: NodeFacts, devices: set[str]) -> NodeFacts:
+    """The node with the faults of these devices alone; every other part as it should be. Devices: ids and labels."""
+    links = tuple(
+        have if label in devices else node.healthy_links for label, have in zip(node.gpus, node.links, strict=False)
+    )
+    return node._replace(
+        rails=tuple(rail if _concerns(rail, devices) else _heal(rail) for rail in node.rails),
+        links=links,
+        weakest_gpu=node.weakest_gpu if node.weakest_gpu in devices else None,
+    )
+
+
+def _until(node: NodeFacts, devices: set[str], row: Prediction, version: Version, healthy: float) -> str | None:
+    """What loses least until the repair: a job without the node, or without the rail on every node."""
+    if row.nodes == 1:
+        return None
+    dropped = [rail for rail in node.rails if _concerns(rail, devices)]
+    rest = node._replace(rails=tuple(_heal(rail) for rail in node.rails if rail not in dropped))
+    without = predict([rest], Request(row.collective, row.size_bytes, row.nodes, version), HEALTHY).busbw_gbyte_s
+    text = "leave this node out of jobs on several nodes"
+    if dropped and rest.rails and without and without > (row.busbw_gbyte_s or 0):
+        names = ", ".join(rail.label for rail in dropped)
+        text += f"; or take {names} out of NCCL_IB_HCA on every node of the job: {without:.0f} of {healthy:.0f} GB/s"
+    return text
+
+
+def _concerns(rail: RailFacts, devices: set[str]) -> bool:
+    return bool(devices & {rail.label, rail.pci or "", *rail.functions})
+
+
+def _heal(rail: RailFacts) -> RailFacts:
+    return rail._replace(network_gbyte_s=rail.healthy_network_gbyte_s, wire_gbyte_s=rail.plan_gbyte_s, direct=True)
+
+
+def _devices(finding: Finding, report: Report) -> Iterator[str]:
+    """Ids and labels of the devices that a finding and what it explains are about."""
+    subjects = [finding.subject, *(line.partition(" ")[2] for line in finding.absorbs)]
+    ids = {part for subject in subjects for part in _ids(subject)}
+    if "node" in subjects:  # a finding of the node names its devices in its text only
+        ids |= {word.strip(",;:").partition("/")[0] for word in finding.summary.split()}
+    yield from ids
+    yield from _labels(ids, [(gpu.id, gpu.pci, gpu.label) for gpu in report.topology.gpus])
+    yield from _labels(ids, [(nic.id, nic.pci, nic.rdma_device or nic.label) for nic in report.topology.nics])
+    netdevs = {netdev.nic or netdev.pci or "" for netdev in report.topology.netdevs if netdev.id in ids}
+    yield from _labels(netdevs, [(nic.id, nic.pci, nic.rdma_device or nic.label) for nic in report.topology.nics])
+
+
+def _ids(subject: str) -> Sequence[str]:
+    """("port:0000:1a:00.0/1") -> the device; of a pair both ends."""
+    _, _, rest = subject.partition(":")
+    return [part.partition("/")[0] for part in rest.split("+")]
+
+
+def _labels(ids: set[str], rows: Iterable[tuple[str, str | None, str]]) -> Iterator[str]:
+    for name, pci, label in rows:
+        if name in ids or pci in ids:
+            yield from (name, pci or name, label)

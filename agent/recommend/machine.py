@@ -1,0 +1,312 @@
+"""What a prediction needs of one node, taken from its report, or assumed from a platform's profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from agent.model.gpu import Gpu
+from agent.model.nic import Nic, Port
+from agent.model.profile import Profile
+from agent.model.report import Report
+from agent.model.topology import Path
+from agent.recommend.constants import nvlink_gbyte_s, parse_version, pcie_gbyte_s
+from agent.recommend.graph import SearchInput
+
+_SM = {"Volta": 70, "Turing": 75, "Ampere": 80, "Ada": 89, "Ada Lovelace": 89, "Hopper": 90, "Blackwell": 100}
+_NEAREST = ("PIX", "PXB", "PHB", "NODE", "SYS")
+_FULL_GBYTE_S = {90: 26.562, 100: 50.0}  # signalling rate of one link of these generations, one direction
+NCCL_SHARE = 48 / 63.015  # of the payload bandwidth of a PCIe link: what NCCL counts for it
+_XGMI_SUM_GBYTE_S = {"MI300X": 448.0, "MI325X": 448.0, "MI355X": 537.6}  # 7 links, one direction
+
+_USUAL_RAILS = {  # NICs for jobs and Gb/s of each: NVIDIA's DGX system guides, AWS's pages of EC2 instance types
+    "dgx-a100": (8, 200.0), "dgx-h100": (8, 400.0), "dgx-h200": (8, 400.0), "dgx-b200": (8, 400.0),
+    "dgx-b300": (8, 800.0),
+    "p4d.24xlarge": (4, 100.0), "p4de.24xlarge": (4, 100.0), "p5.48xlarge": (32, 100.0), "p5e.48xlarge": (32, 100.0),
+    "p5en.48xlarge": (16, 200.0), "p6-b200.48xlarge": (8, 400.0),
+}  # fmt: skip
+
+
+class RailFacts(NamedTuple):
+    """One NIC of a node as NCCL plans with it, and as its wire is. GB/s in NCCL's units, one direction."""
+
+    label: str
+    pci: str | None
+    network_gbyte_s: float  # current rate; 0: the port is down
+    healthy_network_gbyte_s: float
+    plan_gbyte_s: float  # path to the nearest GPU by what its links could do: what NCCL reads
+    wire_gbyte_s: float  # by what they do
+    direct: bool = True  # GPUDirect RDMA works with that GPU, or it is not known that it does not
+    gpu: str | None = None
+    functions: frozenset[str] = frozenset()  # PCI functions on that path, both ends included
+    slowest: str | None = None  # label of the device whose link is the slowest of that path
+
+
+class NodeFacts(NamedTuple):
+    """One node."""
+
+    host: str
+    title: str
+    kind: str  # nvlink | xgmi | hccs | pcie | none
+    gpus: tuple[str, ...]  # labels
+    sm: int
+    links: tuple[float, ...]  # GB/s of all direct links of each GPU, in NCCL's units, as they are
+    healthy_links: float
+    rails: tuple[RailFacts, ...]
+    network: str  # InfiniBand | RoCE | EFA | none
+    amd_cpu: bool
+    arm_cpu: bool
+    nccl: str | None
+    missing: tuple[str, ...]
+    assumed: tuple[str, ...]
+    regular: bool  # every GPU reaches every other one alike by direct links
+    weakest_gpu: str | None = None
+    domain: int = 0  # GPUs that one NVLink fabric joins beyond this node; 0: no more than these
+
+    def search_input(self, nodes: int, version: tuple[int, int], healthy: bool) -> SearchInput:
+        """What NCCL's search sees."""
+        links = self.healthy_links if healthy else min(self.links, default=0.0)
+        rails = tuple(rail_gbyte_s(rail, healthy) for rail in self.rails) if nodes > 1 else ()
+        return SearchInput(
+            len(self.gpus), self.sm, links, merge_rails([rail for rail in rails if rail > 0], len(self.gpus)), version
+        )
+
+
+def rail_gbyte_s(rail: RailFacts, healthy: bool) -> float:
+    """What NCCL counts for a NIC: the least of its network and the path to its GPU."""
+    return min(rail.healthy_network_gbyte_s if healthy else rail.network_gbyte_s, rail.plan_gbyte_s)
+
+
+def merge_rails(rails: Iterable[float], gpus: int) -> tuple[float, ...]:
+    """NICs as NCCL gets them: several for each GPU are one device (ports of a card, or merged by the EFA plugin)."""
+    bandwidth = sorted(rails, reverse=True)
+    if not gpus or len(bandwidth) <= gpus or len(bandwidth) % gpus:
+        return tuple(bandwidth)
+    each = len(bandwidth) // gpus
+    return tuple(sum(bandwidth[start : start + each]) for start in range(0, len(bandwidth), each))
+
+
+def read_node(report: Report) -> NodeFacts:
+    """The facts of one report; `missing` names the fields without which nothing can be predicted."""
+    topology = report.topology
+    gpus = [gpu for gpu in topology.gpus if gpu.driver_state not in ("no_driver", "vfio", "error")]
+    vendor = next((gpu.vendor or "" for gpu in gpus), "")
+    missing = [] if gpus else ["topology.gpus"]
+    rails = _read_rails(report, gpus)
+    sm = min((_sm(gpu) for gpu in gpus), default=0)
+    kind, links, healthy = _read_links(gpus, sm, vendor, report)
+    if kind == "nvlink" and not sm:
+        missing.append("topology.gpus[].compute_capability")
+    if kind == "none" and gpus and vendor == "NVIDIA":
+        missing.append("topology.gpus[].links")
+    weakest = min(range(len(links)), key=lambda index: links[index], default=None)
+    cpu = report.node.cpu
+    return NodeFacts(
+        host=report.node.hostname or "this host",
+        title=_title(gpus, links, rails, kind),
+        kind=kind,
+        gpus=tuple(gpu.label for gpu in gpus),
+        sm=sm,
+        links=tuple(links),
+        healthy_links=healthy,
+        rails=tuple(rails),
+        network=_network(report, topology.nics),
+        amd_cpu=bool(cpu and cpu.vendor == "AuthenticAMD"),
+        arm_cpu=report.node.arch == "aarch64",
+        nccl=next((library.version for library in report.software.nccl.libraries if library.version), None),
+        missing=tuple(missing),
+        assumed=(),
+        regular=kind != "nvlink" or _is_regular(gpus, topology.paths),
+        weakest_gpu=gpus[weakest].label if weakest is not None and links[weakest] < healthy * 0.999 else None,
+    )
+
+
+def assume_node(profile: Profile, rails: tuple[int, float] | None) -> NodeFacts:
+    """What a platform is by its profile; `rails`: how many and their Gb/s, where the profile does not have them."""
+    from agent.platforms.devices import find_device
+
+    names = [find_device("0x10de", f"0x{device[5:]}") for device in profile.gpu_devices if device[:4] == "10de"]
+    architecture = next((name.architecture for name in names if name and name.architecture), None)
+    sm = _SM.get(architecture or "", 0)
+    count = int(profile.gpus.value) if profile.gpus else 0
+    links = int(profile.nvlinks_per_gpu.value) if profile.nvlinks_per_gpu else 0
+    missing = [] if count else [f"profile {profile.name}: gpus"]
+    amd = next((key for key in _XGMI_SUM_GBYTE_S if key.lower() in profile.name.lower()), None)
+    kind = "xgmi" if amd else "nvlink" if links else "none"
+    each = _XGMI_SUM_GBYTE_S[amd] if amd else links * nvlink_gbyte_s(sm, parse_version(None))
+    number, rate = rails or _profile_rails(profile)
+    path = pcie_gbyte_s(64.0 if "b300" in profile.name else 32.0 if sm >= 90 or amd else 16.0 if sm >= 80 else 8.0, 16)
+    path /= max(1, number // max(1, count))  # several NICs of a GPU share its slot's lanes
+    network = rate / 8
+    planned = RailFacts("NIC", None, network, network, path, path)
+    assumed = [f"{count} GPUs, {links} NVLinks each: profile {profile.name}"] if links else [f"profile {profile.name}"]
+    if rails:
+        assumed.append(f"{number} rails of {rate:g} Gb/s: as requested")
+    elif number:
+        assumed.append(f"{number} rails of {rate:g} Gb/s: the usual NICs of this platform")
+    return NodeFacts(
+        host=profile.name,
+        title=profile.title or profile.name,
+        kind=kind,
+        gpus=tuple(f"GPU{index}" for index in range(count)),
+        sm=sm,
+        links=(each,) * count,
+        healthy_links=each,
+        rails=tuple(planned._replace(label=f"NIC{index}") for index in range(number)),
+        network="EFA" if "xlarge" in profile.name else "InfiniBand",
+        amd_cpu=False,
+        arm_cpu=False,
+        nccl=None,
+        missing=tuple(missing),
+        assumed=tuple(assumed),
+        regular=profile.nv is None or int(profile.nv.value) == links,
+    )
+
+
+def _profile_rails(profile: Profile) -> tuple[int, float]:
+    """How many rails a platform has, and their Gb/s; none where neither is known."""
+    number, rate = _USUAL_RAILS.get(profile.name, (0, 0.0))
+    rate = float(profile.rail_gbit_s.value) if profile.rail_gbit_s else rate
+    number = int(profile.rails.value) if profile.rails else number
+    return (number, rate) if number and rate else (0, 0.0)
+
+
+def _sm(gpu: Gpu) -> int:
+    text = (gpu.compute_capability or "").split(".")
+    if len(text) == 2 and text[0].isdigit() and text[1].isdigit():
+        return int(text[0]) * 10 + int(text[1])
+    return _SM.get(gpu.architecture or "", 0)
+
+
+def _read_links(gpus: list[Gpu], sm: int, vendor: str, report: Report) -> tuple[str, list[float], float]:
+    """The kind of direct links, GB/s of each GPU's as they are, and of a healthy GPU's."""
+    if vendor == "AMD":
+        name = next((gpu.name or "" for gpu in gpus), "")
+        each = next((value for key, value in _XGMI_SUM_GBYTE_S.items() if key in name), 0.0)
+        return ("xgmi", [each] * len(gpus), each) if each else ("none", [], 0.0)
+    one = nvlink_gbyte_s(sm, parse_version(None))
+    full = _FULL_GBYTE_S.get(sm // 10 * 10, 0.0)
+    sums = []
+    counts = []
+    for gpu in gpus:
+        links = [link for link in gpu.links if link.protocol == "nvlink"]
+        active = [link for link in links if link.state in ("active", "sleep")]
+        share = [min(1.0, (link.signal_gbyte_s or full) / full) if full else 1.0 for link in active]
+        sums.append(one * sum(share))
+        counts.append(max(len(links), _paths_nv(gpu, report)))
+        if not links:
+            sums[-1] = one * counts[-1]
+    if not any(sums):
+        return ("pcie" if gpus else "none"), [], 0.0
+    return "nvlink", sums, one * max(counts)
+
+
+def _paths_nv(gpu: Gpu, report: Report) -> int:
+    """The number in NV#, of any pair of a GPU: where its links are not listed."""
+    kinds = [path.kind or "" for path in report.topology.paths if gpu.id in (path.a, path.b)]
+    return max((int(kind[2:]) for kind in kinds if kind[:2] == "NV" and kind[2:].isdigit()), default=0)
+
+
+def _is_regular(gpus: list[Gpu], paths: list[Path]) -> bool:
+    ids = {gpu.id for gpu in gpus}
+    kinds = [path.kind for path in paths if path.a in ids and path.b in ids]
+    switch = any(link.remote and link.remote.kind == "switch" for gpu in gpus for link in gpu.links)
+    return switch or (bool(kinds) and all((kind or "")[:2] == "NV" for kind in kinds) and len(set(kinds)) == 1)
+
+
+def _read_rails(report: Report, gpus: list[Gpu]) -> list[RailFacts]:
+    nics = [nic for nic in report.topology.nics if nic.role == "rail" and not nic.virtual_function]
+    ports = [(nic, port) for nic in nics for port in nic.ports]
+    rates = [port.rate_gbit_s for _, port in ports if port.state == "ACTIVE" and port.rate_gbit_s]
+    usual = max(rates, default=0.0)
+    rows = []
+    for nic in nics:
+        for port in nic.ports or [Port(port=1)]:
+            rate = (port.rate_gbit_s or 0.0) if port.state == "ACTIVE" else 0.0
+            if rate or usual:
+                rows.append(_read_rail(report, nic, rate / 8, max(rate, usual) / 8, gpus))
+    return rows
+
+
+def _read_rail(report: Report, nic: Nic, network: float, healthy: float, gpus: list[Gpu]) -> RailFacts:
+    ids = {gpu.id: gpu for gpu in gpus}
+    near = [path for path in report.topology.paths if {path.a, path.b} & ids.keys() and nic.id in (path.a, path.b)]
+    near.sort(
+        key=lambda path: (_NEAREST.index(path.kind) if path.kind in _NEAREST else 9, -(path.bandwidth_gbyte_s or 0))
+    )
+    best = near[0] if near else None
+    gpu = ids.get(best.a) or ids.get(best.b) if best else None
+    functions = frozenset(
+        {nic.id, nic.pci or nic.id, *(best.hops if best else ()), *([gpu.pci or gpu.id] if gpu else [])}
+    )
+    plan = _maximum(report, functions) or healthy
+    slowest = _label(report, best.limiting if best else None)
+    wire = best.bandwidth_gbyte_s * NCCL_SHARE if best and best.bandwidth_gbyte_s else plan
+    verdicts = [row.verdict for row in report.gpudirect if row.nic == nic.id and gpu and row.gpu == gpu.id]
+    label = nic.rdma_device or nic.label
+    return RailFacts(
+        label,
+        nic.pci,
+        network,
+        healthy,
+        plan,
+        min(wire, plan),
+        "blocked" not in verdicts,
+        gpu.label if gpu else None,
+        functions,
+        slowest,
+    )
+
+
+def _label(report: Report, function: str | None) -> str | None:
+    """A GPU, a NIC, or the address of a port of a switch."""
+    if function is None:
+        return None
+    labels = {gpu.pci: gpu.label for gpu in report.topology.gpus}
+    return labels.get(function) or next(
+        (nic.rdma_device or nic.label for nic in report.topology.nics if nic.pci == function), function
+    )
+
+
+def _maximum(report: Report, functions: frozenset[str]) -> float | None:
+    """What the slowest link of a path could do: of each link the lesser of its two ends, as NCCL reads it."""
+    rows = {function.id: function for function in report.topology.pci}
+    found = []
+    for name in functions:
+        function = rows.get(name)
+        link = function.link if function else None
+        if (
+            function is None
+            or link is None
+            or link.quality.state == "untrusted"
+            or not link.max_speed_gt_s
+            or not link.max_width
+        ):
+            continue
+        above = rows.get(function.parent or "")
+        other = above.link if above and above.link and above.link.max_speed_gt_s and above.link.max_width else link
+        speed = min(link.max_speed_gt_s, other.max_speed_gt_s or link.max_speed_gt_s)
+        found.append(pcie_gbyte_s(speed, min(link.max_width, other.max_width or link.max_width)))
+    return min(found, default=None)
+
+
+def _network(report: Report, nics: list[Nic]) -> str:
+    rails = [nic for nic in nics if nic.role == "rail"]
+    if any(nic.driver == "efa" for nic in rails):
+        return "EFA"
+    layers = {port.link_layer for nic in rails for port in nic.ports if port.link_layer}
+    return "InfiniBand" if "InfiniBand" in layers else "RoCE" if layers else "none"
+
+
+def _title(gpus: list[Gpu], links: list[float], rails: list[RailFacts], kind: str) -> str:
+    name = next((gpu.name for gpu in gpus if gpu.name), "GPU")
+    parts = [f"{len(gpus)}x {name}"]
+    if kind == "nvlink" and gpus:
+        active = [sum(link.state in ("active", "sleep") for link in gpu.links) for gpu in gpus]
+        parts.append(
+            f"{min(active)} NVLinks each" if min(active) == max(active) else f"{min(active)} to {max(active)} NVLinks"
+        )
+    if rails:
+        rates = sorted({round(rail.healthy_network_gbyte_s * 8) for rail in rails})
+        parts.append(f"{len(rails)} rails of {'/'.join(map(str, rates))} Gb/s")
+    return ", ".join(parts)

@@ -1,0 +1,282 @@
+"""Predictions for one job: what NCCL chooses, what its wires then carry, and which device bounds it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from agent.model.prediction import Bound, Prediction
+from agent.recommend.constants import NEWEST, NVLS, NVLS_TREE, RING, TREE, Version, parse_version
+from agent.recommend.graph import ChannelPlan, plan_nvls, plan_of_job, plan_ring, plan_tree
+from agent.recommend.machine import NodeFacts, merge_rails, rail_gbyte_s
+from agent.recommend.tuning import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    REDUCE_SCATTER,
+    SEND_RECEIVE,
+    Choice,
+    Job,
+    bus_factor,
+    choose,
+)
+
+COLLECTIVES = (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, SEND_RECEIVE)
+AS_IS, HEALTHY = "as_is", "healthy"
+MODELLED_FROM = 8_000_000  # bytes: below, launch and plugins decide, which no topology shows
+_LARGE = 1_000_000_000  # bytes, from which on the model's own times fit
+_ASYMPTOTE = 1 << 40  # bytes
+_HOST_COPY = {80: 0.35, 90: 0.30, 100: 0.30}  # of the rail, through host memory: nccl#1412, nccl#1676 (measured)
+# us at 8 MB that large transfers take beyond NCCL's own times, growing with size^0.4: fitted on public tables
+_FILL_US = {(NVLS, False): 14.0, (RING, False): 8.0, (RING, True): 10.0, (TREE, True): 10.0, (NVLS_TREE, True): 6.0}
+
+
+class Request(NamedTuple):
+    """One row to predict."""
+
+    collective: str
+    size: int  # bytes
+    nodes: int
+    version: Version = NEWEST
+
+
+class _Wires(NamedTuple):
+    """What the wires allow of what NCCL plans: a factor of 1 or less, and the device that sets it."""
+
+    factor: float
+    device: str | None = None
+    host: str | None = None
+    kind: str = "nic"
+    measured: bool = False
+
+
+def predict(nodes: Sequence[NodeFacts], request: Request, case: str) -> Prediction:
+    """One row for a job on these nodes; a single node stands for `request.nodes` of which the others are healthy."""
+    node = nodes[0]
+    ranks = len(node.gpus) * request.nodes
+    reason = _refusal(node, request)
+    if reason:
+        return _row(request, case, ranks, known_by="not-modelled", note=reason)
+    if node.kind in ("xgmi", "hccs"):
+        return _predict_sum(node, request, case, ranks)
+    if request.collective in (ALL_TO_ALL, SEND_RECEIVE):
+        return _predict_pairs(nodes, request, case, ranks)
+    return _predict_tuned(nodes, request, case, ranks)
+
+
+def _refusal(node: NodeFacts, request: Request) -> str | None:
+    if node.missing:
+        return f"missing: {', '.join(node.missing)}"
+    if len(node.gpus) * request.nodes < 2:
+        return "a collective needs two GPUs"
+    if node.kind in ("pcie", "none"):
+        return "GPUs without direct links: measure with nccl-tests; NCCL's constants do not fit PCIe-only machines"
+    if not node.regular:
+        return "the direct links do not join all GPUs alike: measure with nccl-tests"
+    if request.nodes > 1 and not any(rail_gbyte_s(rail, True) for rail in node.rails):
+        return "no rail with a known rate: give --rails, for example 8x400"
+    if request.size < MODELLED_FROM:
+        return "below 8 MB launch time and network plugin decide, which no topology shows"
+    return None
+
+
+def _predict_tuned(nodes: Sequence[NodeFacts], request: Request, case: str, ranks: int) -> Prediction:
+    healthy = case == HEALTHY
+    node = nodes[0]
+    job = Job(request.nodes, ranks, node.sm, request.version, node.amd_cpu, node.arm_cpu)
+    plans = _plans(nodes, request, healthy)
+    chosen = choose(request.collective, max(request.size, _LARGE), job, plans)
+    if chosen is None:
+        return _row(request, case, ranks, known_by="not-modelled", note="NCCL finds no channels on this machine")
+    choice, _ = chosen
+    plan = plans[choice.algorithm]
+    reached = _reached_gbyte_s(choice, request, job, plan, node)
+    wires = _WIRES_OK if healthy else _wires(nodes, request, choice, plan, ranks)
+    busbw = reached * wires.factor
+    bound = _bound(nodes, request, choice, healthy)
+    if wires.factor < 1:
+        bound = Bound(kind=wires.kind, device=wires.device, host=wires.host if len(nodes) > 1 else None)
+    elif not healthy and choice.algorithm != NVLS and request.nodes == 1 and node.weakest_gpu:
+        bound = Bound(kind="nvlink", device=node.weakest_gpu)
+    return _row(
+        request, case, ranks,
+        algorithm=choice.algorithm, protocol=choice.protocol, channels=plan.channels,
+        channel_gbyte_s=_round(plan.inter_gbyte_s if request.nodes > 2 else plan.intra_gbyte_s),
+        busbw_gbyte_s=_round(busbw), algbw_gbyte_s=_round(busbw / bus_factor(request.collective, ranks)),
+        range_gbyte_s=_range(busbw, node, request), bound=bound,
+        known_by="assumed" if node.assumed else "measured" if wires.measured else "model",
+        note=_note(node, request),
+    )  # fmt: skip
+
+
+_WIRES_OK = _Wires(1.0)
+
+
+def _plans(nodes: Sequence[NodeFacts], request: Request, healthy: bool) -> dict[str, ChannelPlan]:
+    """The graphs that the job gets: the least over its nodes, and over the healthy ones that are not described."""
+    inputs = [node.search_input(request.nodes, request.version, healthy) for node in nodes]
+    if not healthy and len(nodes) < request.nodes:
+        inputs.append(nodes[0].search_input(request.nodes, request.version, True))
+    plans = {
+        RING: plan_of_job([plan_ring(node) for node in inputs]),
+        TREE: plan_of_job([plan_tree(node) for node in inputs]),
+    }
+    plans[NVLS if request.nodes == 1 else NVLS_TREE] = plan_of_job([plan_nvls(node) for node in inputs])
+    return plans
+
+
+def _reached_gbyte_s(choice: Choice, request: Request, job: Job, plan: ChannelPlan, node: NodeFacts) -> float:
+    """Bus bandwidth in GB/s of a healthy wire: NCCL's time and what large transfers take beyond it, else half-size."""
+    factor = bus_factor(request.collective, job.ranks)
+    peak = choice.algorithm_gbyte_s * factor
+    if choice.algorithm == NVLS and job.version < (2, 28):  # older tables understate what the hardware does
+        newest = choose(request.collective, _ASYMPTOTE, job._replace(version=NEWEST), {NVLS: plan})
+        peak = max(peak, newest[0].algorithm_gbyte_s * factor) if newest else peak
+    if job.sm < 90 and job.nodes == 1 and request.collective in (ALL_GATHER, REDUCE_SCATTER):
+        peak *= 0.95  # A100, one node: 213 to 223 of 240 GB/s (public table of Azure ND A100 v4)
+    half = _half_size(job, node, request)
+    if request.size < _LARGE or (node.network == "EFA" and job.nodes > 1):
+        return peak * request.size / (request.size + half)
+    fill = _FILL_US.get((choice.algorithm, job.nodes > 1), 0.0) * math.pow(request.size / 8e6, 0.4)
+    latency = choice.latency_us if choice.algorithm != RING or job.nodes == 1 else choice.latency_us * 1.4
+    return request.size / (latency + fill + request.size * factor / (1000 * peak)) / 1000 * factor
+
+
+def _half_size(job: Job, node: NodeFacts, request: Request) -> float:
+    """Bytes at which half of the peak is reached: geometric means of public tables, per class."""
+    if job.nodes == 1:
+        return 23e6 if job.sm >= 90 else 12e6 if request.collective == ALL_REDUCE else 32e6
+    if node.network == "EFA":
+        return 370e6 if job.sm >= 90 else 32e6
+    return 23e6 * math.pow(128 / 23, min(1.0, math.log2(job.nodes / 2) / 2))
+
+
+def _wires(nodes: Sequence[NodeFacts], request: Request, choice: Choice, plan: ChannelPlan, ranks: int) -> _Wires:
+    """How far the slowest wire holds back channels that all carry the same share."""
+    if request.nodes == 1:
+        return _WIRES_OK
+    share = choice.algorithm_gbyte_s
+    if choice.algorithm == RING:
+        share *= bus_factor(request.collective, ranks)
+    worst = _WIRES_OK
+    for node in nodes:
+        rails = [rail for rail in node.rails if rail_gbyte_s(rail, False) > 0]
+        devices = len(merge_rails([rail_gbyte_s(rail, False) for rail in rails], len(node.gpus)))
+        load = share / max(1, min(plan.channels, devices)) / max(1, len(rails) // max(1, devices))
+        for rail in rails:
+            wire = min(rail.wire_gbyte_s, rail.network_gbyte_s)
+            measured = False
+            if not rail.direct:
+                wire, measured = wire * _HOST_COPY.get(node.sm // 10 * 10, 0.3), True
+            if wire < load * 0.999 and wire / load < worst.factor:
+                kind = "pcie" if wire < rail.network_gbyte_s * 0.999 else "nic"
+                device = rail.slowest if kind == "pcie" and rail.direct and rail.slowest else rail.label
+                worst = _Wires(wire / load, device, node.host, kind, measured)
+    return worst
+
+
+def _bound(nodes: Sequence[NodeFacts], request: Request, choice: Choice, healthy: bool) -> Bound:
+    """Of a job the rails of the node that has the least; the port that runs below its siblings, where one does."""
+    if request.nodes == 1:
+        return Bound(kind="nvls" if choice.algorithm == NVLS else "nvlink")
+    node = min(nodes, key=lambda facts: sum(rail_gbyte_s(rail, healthy) for rail in facts.rails))
+    slow = [rail for rail in node.rails if rail.network_gbyte_s < rail.healthy_network_gbyte_s * 0.999]
+    if slow and not healthy:
+        return Bound(kind="nic", device=slow[0].label, host=node.host if len(nodes) > 1 else None)
+    narrow = all(rail.plan_gbyte_s < rail.healthy_network_gbyte_s * 0.95 for rail in node.rails)
+    return Bound(kind="pcie" if narrow else "nic")
+
+
+def _predict_pairs(nodes: Sequence[NodeFacts], request: Request, case: str, ranks: int) -> Prediction:
+    """Send/receive and all-to-all: NCCL has no bandwidth model; shares of the payload that healthy machines reach."""
+    node, healthy = nodes[0], case == HEALTHY
+    payload = min((facts.healthy_links if healthy else min(facts.links, default=0.0)) for facts in nodes) * 1.25
+    share, half = (0.65, 23e6) if request.collective == SEND_RECEIVE else (0.75, 32e6)
+    busbw = payload * (share if node.sm < 90 else 0.8)
+    bound = Bound(kind="nvlink", device=None if healthy else node.weakest_gpu)
+    if request.nodes > 1:
+        worst = min(
+            ((_rails_gbyte_s(facts, healthy) / len(facts.gpus), index) for index, facts in enumerate(nodes)),
+            default=(0.0, 0),
+        )
+        crossing = (request.nodes - 1) * len(node.gpus) / (ranks - 1) if request.collective == ALL_TO_ALL else 1.0
+        busbw = min(busbw, worst[0] / crossing)
+        bound = Bound(kind="nic", host=nodes[worst[1]].host if len(nodes) > 1 else None)
+    busbw *= request.size / (request.size + half)
+    return _row(
+        request, case, ranks,
+        busbw_gbyte_s=_round(busbw), algbw_gbyte_s=_round(busbw / bus_factor(request.collective, ranks)),
+        range_gbyte_s=(_round(busbw * 0.6), _round(busbw * 1.2)), bound=bound, known_by="assumed",
+        note="NCCL has no bandwidth model for it: a share of the payload that public tables show",
+    )  # fmt: skip
+
+
+def _rails_gbyte_s(node: NodeFacts, healthy: bool) -> float:
+    if healthy:
+        return sum(rail_gbyte_s(rail, True) for rail in node.rails)
+    return sum(min(rail_gbyte_s(rail, False), rail.wire_gbyte_s) for rail in node.rails)
+
+
+def _predict_sum(node: NodeFacts, request: Request, case: str, ranks: int) -> Prediction:
+    """xGMI: 0.71 of the sum of a GPU's links inside a node, 0.875 of the rails between nodes (public RCCL tables)."""
+    healthy = case == HEALTHY
+    inside = node.healthy_links if healthy else min(node.links, default=0.0)
+    busbw, bound = inside * 0.71, Bound(kind="xgmi" if node.kind == "xgmi" else "hccs")
+    if request.nodes > 1:
+        rails = sum(min(rail.healthy_network_gbyte_s if healthy else rail.network_gbyte_s, 63.0) for rail in node.rails)
+        busbw, bound = rails * 0.875, Bound(kind="nic")
+    if request.collective in (ALL_TO_ALL, SEND_RECEIVE):
+        return _row(request, case, ranks, known_by="not-modelled", note="no public table of this collective over xGMI")
+    half = 11e6 if request.nodes == 1 else 64e6
+    busbw *= request.size / (request.size + half)
+    spread = 0.1 if request.size >= _LARGE else 0.35
+    return _row(
+        request, case, ranks,
+        busbw_gbyte_s=_round(busbw), algbw_gbyte_s=_round(busbw / bus_factor(request.collective, ranks)),
+        range_gbyte_s=(_round(busbw * (1 - spread)), _round(busbw * (1 + spread))), bound=bound, known_by="measured",
+        note="not NCCL's model: a share of the links that public RCCL tables show",
+    )  # fmt: skip
+
+
+def _range(busbw: float, node: NodeFacts, request: Request) -> tuple[float, float]:
+    """What public tables of healthy machines spread over, per class; beyond 16 nodes the model is an upper bound."""
+    large = request.size >= _LARGE
+    if request.nodes == 1:
+        low, high = (0.9, 1.06) if large else (0.78, 1.4 if request.size < 32e6 else 1.12)
+    elif request.nodes <= 16:
+        low, high = (0.85, 1.12) if large else (0.5, 1.6)
+        if node.network == "EFA":
+            low, high = (0.8, 1.15) if large else (0.45, 2.0)
+    else:
+        low, high = 0.3, 1.05
+    return _round(busbw * low), _round(busbw * high)
+
+
+def _note(node: NodeFacts, request: Request) -> str | None:
+    if request.nodes > 16 or (request.nodes >= 4 and request.size < _LARGE):
+        return "up to: a production cluster with such nodes reached a half to a ninth of it (public percentiles)"
+    return None
+
+
+def _row(request: Request, case: str, ranks: int, **figures: object) -> Prediction:
+    return Prediction(
+        case=case,
+        collective=request.collective,
+        size_bytes=request.size,
+        nodes=request.nodes,
+        ranks=ranks,
+        nccl=".".join(map(str, request.version)),
+        **figures,  # type: ignore[arg-type]  # fields of Prediction, which checks them
+    )
+
+
+def _round(value: float) -> float:
+    return round(value, 3)
+
+
+def version_of(requested: str | None, nodes: Iterable[NodeFacts]) -> Version:
+    """The version that was asked for, else the oldest that the nodes have, else the newest known."""
+    if requested:
+        return parse_version(requested)
+    return min((parse_version(node.nccl) for node in nodes if node.nccl), default=NEWEST)

@@ -1,0 +1,316 @@
+"""GPUs that are missing, differ from each other, need recovery, or cannot reach each other."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from agent.model.finding import Evidence
+from agent.model.gpu import Gpu
+from agent.rules.context import RuleContext
+from agent.rules.devices import (
+    find_function,
+    gpu_model,
+    is_nvidia,
+    is_off_bus,
+    kernel_log_evidence,
+    report_no_gpu,
+    unreachable_reason,
+)
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import find_majority, join_labels
+
+_EXCLUDED = "NVreg_ExcludedGpus"
+
+
+@rule("gpu-missing")
+def gpu_missing(case: RuleContext) -> Iterator[Result]:
+    for gpu in case.topology.gpus:
+        yield _judge_missing(case, gpu)
+
+
+def _judge_missing(case: RuleContext, gpu: Gpu) -> Result:
+    subject, function = f"gpu:{gpu.id}", find_function(case, gpu)
+    if not is_nvidia(case, gpu):
+        return NotApplicable(subject, "not of NVIDIA: its driver is not asked")
+    absent = unreachable_reason(function)
+    if absent and not is_off_bus(function):
+        return NotApplicable(subject, absent)
+    if function is None and (unread := case.probe_failure("pci")):
+        return Unknown(subject, f"whether others are on the bus: {unread}")
+    if gpu.driver_state == "open":
+        return Pass(subject)
+    if gpu.driver_state == "error":
+        return _fail_missing(
+            case, gpu, f"the driver lists it and cannot open it: {gpu.driver_error or 'no reason given'}"
+        )
+    driver = function.driver if function else None
+    if gpu.driver_state == "vfio" or driver == "vfio-pci":
+        return NotApplicable(subject, "bound to vfio-pci: it waits for a virtual machine")
+    if gpu.driver_state == "no_driver" or (driver is not None and driver != "nvidia"):
+        return NotApplicable(subject, f"no NVIDIA driver is bound to it{f' but {driver}' if driver else ''}")
+    unread = case.probe_failure("gpu")
+    if case.node.container and not unread:
+        return NotApplicable(subject, "a container sees only the GPUs that it was given")
+    if gpu.driver_state != "not_open":
+        return Unknown(subject, unread or gpu.driver_error or "the driver's list does not tell")
+    if case.virtual_machine:
+        return Unknown(subject, "not listed by the driver, in a virtual machine")
+    if driver is None:
+        return Unknown(subject, "not listed by the driver, and whether one is bound to it is not known")
+    if _EXCLUDED in (case.node.cmdline or ""):
+        return Unknown(subject, f"not listed, and the kernel command line sets {_EXCLUDED}")
+    return _fail_missing(case, gpu, "the driver is bound to it and does not list it")
+
+
+def _fail_missing(case: RuleContext, gpu: Gpu, what: str) -> Fail:
+    nvidia = [g for g in case.topology.gpus if is_nvidia(case, g)]
+    usable = sum(g.driver_state in ("open", "unknown") for g in nvidia)
+    most = "at most " if any(g.driver_state == "unknown" for g in nvidia) else ""
+    return Fail(
+        subject=f"gpu:{gpu.id}",
+        label=gpu.label,
+        summary=f"on the PCI bus, but {what}",
+        impact=f"{most.capitalize()}{usable} of {len(nvidia)} GPUs can be used; jobs that ask for all do not start.",
+        remedy="Read the kernel log for this address; reset the GPU, reload the driver or power cycle; or replace it.",
+        evidence=(
+            Evidence(what="on the PCI bus", value=gpu.pci or gpu.id, source="lspci -d 10de: -nnk"),
+            Evidence(what="listed by the driver", value=f"{most}{usable} GPUs, not this one", source="nvidia-smi -L"),
+            *kernel_log_evidence(case, gpu.pci or gpu.id),
+        ),
+        places=frozenset(place for place in (gpu.id, gpu.pci) if place),
+    )
+
+
+_SOURCES = {
+    "VBIOS": "nvidia-smi -q | grep VBIOS",
+    "BAR1": "nvidia-smi -q -d MEMORY",
+    "subsystem": "lspci -nnv -s ADDRESS",
+}
+
+
+@rule("gpu-siblings-differ")
+def gpu_siblings_differ(case: RuleContext) -> Iterator[Result]:
+    families: dict[str, list[Gpu]] = defaultdict(list)
+    for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
+        virtual = "vgpu" in (gpu.virtualization or "").lower()
+        if unreachable_reason(find_function(case, gpu)) or virtual or not gpu_model(case, gpu):
+            yield NotApplicable(f"gpu:{gpu.id}", "a virtual GPU, not awake, or of an unknown product")
+        else:
+            families[gpu_model(case, gpu)].append(gpu)
+    for model in sorted(families):
+        if len(families[model]) < 2:
+            yield NotApplicable(f"gpu:{families[model][0].id}", "the only GPU of its product")
+        else:
+            yield from _compare_model(case, families[model])
+
+
+def _compare_model(case: RuleContext, family: list[Gpu]) -> Iterator[Result]:
+    failed = unread = False
+    for what in _SOURCES:
+        known = {gpu.id: value for gpu in family if (value := _read_value(case, gpu, what)) is not None}
+        unread = unread or len(known) < 2
+        if len(set(known.values())) > 1:
+            failed = True
+            yield _fail_siblings_differ(family, what, known)
+    for gpu in family if not failed else ():
+        subject = f"gpu:{gpu.id}"
+        yield Unknown(subject, "VBIOS, BAR1 or subsystem is not known of two GPUs") if unread else Pass(subject)
+
+
+def _read_value(case: RuleContext, gpu: Gpu, what: str) -> str | None:
+    if what == "VBIOS":
+        return gpu.vbios
+    if what == "BAR1":
+        sliced = gpu.mig is not None and bool(gpu.mig.current)
+        return None if sliced or gpu.bar1_mib is None else f"{gpu.bar1_mib} MiB"
+    function = find_function(case, gpu)
+    if function is None or function.subsystem_device is None:
+        return None
+    return f"{function.subsystem_vendor}:{function.subsystem_device}"
+
+
+def _fail_siblings_differ(family: list[Gpu], what: str, known: dict[str, str]) -> Fail:
+    usual = find_majority(known.values())
+    odd = [gpu for gpu in family if gpu.id in known and known[gpu.id] != usual]
+    alone = len(odd) == 1  # without a majority two are odd at least
+    return Fail(
+        subject=f"gpu:{odd[0].id}" if alone else "node",
+        label=odd[0].label if alone else "node",
+        summary=f"{what} differs among {len(family)} GPUs of one product: "
+        + "; ".join(
+            f"{value} on {join_labels([gpu.label for gpu in family if known.get(gpu.id) == value])}"
+            for value in sorted(set(known.values()))
+        ),
+        impact=f"{len(odd)} of {len(family)} GPUs may behave differently: a suspect where one rank is slow.",
+        remedy="Bring the GPUs to one firmware bundle; note the exchanged board.",
+        evidence=tuple(
+            Evidence(what=f"{what} of {gpu.label}", value=known[gpu.id], source=_SOURCES[what])
+            for gpu in family
+            if gpu.id in known
+        ),
+        cause=what,
+        places=frozenset(gpu.id for gpu in odd),
+    )
+
+
+# What the driver asks for, how grave that is, and what a person does
+_ACTIONS = {
+    "reset": ("error", "Drain it and reset it: nvidia-smi -r -i"),
+    "bus_reset": ("error", "Drain it and reset its bus, or power cycle."),
+    "drain_and_reset": ("error", "Let its jobs end, start no new ones, then reset it: nvidia-smi -r -i"),
+    "drain_p2p": ("warning", "Let jobs that use it with other GPUs end, and start no new ones; then reset it."),
+    "recover_imex_domain": ("error", "Recover the IMEX domain of the rack: restart nvidia-imex on its nodes."),
+    "reboot": ("critical", "Drain the node and reboot it."),
+    "system_reboot": ("critical", "Drain the node and reboot it."),
+}
+
+
+@rule("gpu-recovery-needed")
+def gpu_recovery_needed(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
+    for gpu in case.topology.gpus:
+        yield _judge_recovery_needed(case, gpu)
+
+
+def _judge_recovery_needed(case: RuleContext, gpu: Gpu) -> Result:
+    subject, absent = f"gpu:{gpu.id}", unreachable_reason(find_function(case, gpu))
+    if not is_nvidia(case, gpu):
+        return NotApplicable(subject, "not of NVIDIA")
+    if absent:
+        return NotApplicable(subject, absent)
+    if gpu.driver_state in ("no_driver", "vfio", "not_open"):
+        return NotApplicable(subject, "the driver does not offer it")
+    action = gpu.recovery_action
+    if action is None:
+        why = case.probe_failure("gpu") or gpu.driver_error
+        return Unknown(subject, why or "the driver names no recovery action (R570 and later do)")
+    if action == "none":
+        return Pass(subject)
+    severity, remedy = _ACTIONS.get(action, ("warning", "Do what the driver asks for."))
+    word = action.replace("_", " ")
+    return Fail(
+        subject=subject,
+        label=gpu.label,
+        summary=f"the driver asks for: {word}",
+        impact="New jobs on it fail, and jobs of all 8 GPUs of a node with them, until that is done."
+        if severity != "warning"
+        else "Jobs that use it together with other GPUs may fail; others go on.",
+        remedy=remedy if not remedy.endswith("-i") else f"{remedy} {gpu.index if gpu.index is not None else 'N'}",
+        evidence=(
+            Evidence(what="recovery action", value=word, source="nvidia-smi -q"),
+            *kernel_log_evidence(case, gpu.pci or gpu.id),
+        ),
+        severity=severity,
+        cause=action,
+        places=frozenset({gpu.id, gpu.pci or gpu.id}),
+    )
+
+
+_CONSUMER = re.compile(r"GeForce|TITAN", re.IGNORECASE)
+_BY_REGISTRY = "DR"
+_NEAR = ("PIX", "PXB")
+_WORDS = {
+    "DR": "switched off by a registry key of the driver",
+    "CNS": "the driver does not allow it on this chipset",
+    "GNS": "the driver does not allow it on this GPU",
+    "TNS": "the driver does not allow it over this topology",
+    "NS": "not supported",
+}
+
+
+@rule("gpu-p2p-blocked")
+def gpu_p2p_blocked(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
+    if case.software.driver.confidential_computing:
+        yield NotApplicable("node", "confidential computing: the driver closes P2P between GPUs")
+        return
+    able = []
+    for gpu in case.topology.gpus:
+        why = _unable_reason(case, gpu)
+        if why:
+            yield NotApplicable(f"gpu:{gpu.id}", why)
+        else:
+            able.append(gpu)
+    if len(able) == 1:
+        yield NotApplicable(f"gpu:{able[0].id}", "no other GPU")
+    kinds = {frozenset((path.a, path.b)): path.kind for path in case.topology.paths}
+    blocked: dict[str, list[tuple[Gpu, Gpu]]] = {}
+    for a, b in combinations(able, 2):
+        answer = _judge_pair(case, a, b, kinds.get(frozenset((a.id, b.id))))
+        if isinstance(answer, str):
+            blocked.setdefault(answer, []).append((a, b))
+        else:
+            yield answer
+    for word, pairs in sorted(blocked.items()):
+        yield from _merge_pairs(word, pairs)
+
+
+def _unable_reason(case: RuleContext, gpu: Gpu) -> str | None:
+    if not is_nvidia(case, gpu):
+        return "not of NVIDIA: its driver is not asked"
+    if absent := unreachable_reason(find_function(case, gpu)):
+        return absent
+    if gpu.driver_state != "open" and not (gpu.driver_state == "unknown" and gpu.p2p):
+        return "the driver does not offer it"
+    if gpu.mig and gpu.mig.current:
+        return "MIG is on: there is no P2P between GPUs"
+    return "a vGPU" if gpu.virtualization in ("vgpu", "host_vgpu", "vsga") else None
+
+
+def _judge_pair(case: RuleContext, a: Gpu, b: Gpu, kind: str | None) -> Result | str:
+    """The word of a pair that is blocked, or the answer."""
+    subject = f"pair:{a.id}+{b.id}"
+    if gpu_model(case, a) != gpu_model(case, b):
+        return NotApplicable(subject, "GPUs of different models")
+    said = [(one.p2p or {}).get(other.id, {}).get(way) for one, other in ((a, b), (b, a)) for way in ("read", "write")]
+    by_nvlink = (kind or "").startswith("NV")
+    if _BY_REGISTRY in said:
+        return _BY_REGISTRY
+    if case.virtual_machine and not by_nvlink:
+        return NotApplicable(subject, "over PCIe in a virtual machine: the hypervisor decides")
+    if kind is not None and not by_nvlink and kind not in _NEAR:
+        return NotApplicable(subject, f"{kind}: whether the chipset allows P2P is not this node's fault")
+    bad = [word for word in said if word in _WORDS]
+    if kind is None and bad:
+        return Unknown(subject, "how they are joined is not known")
+    if bad:
+        return bad[0]
+    return (
+        Pass(subject) if said[0] == "OK" and set(said) <= {"OK", None} else Unknown(subject, "the driver does not tell")
+    )
+
+
+def _merge_pairs(word: str, pairs: Sequence[tuple[Gpu, Gpu]]) -> Iterator[Fail]:
+    """All pairs as one, pairs of one GPU as one, others each alone."""
+    shared = [gpu for gpu in pairs[0] if len(pairs) > 1 and all(gpu.id in (a.id, b.id) for a, b in pairs)]
+    if shared:
+        yield _fail_p2p_blocked(
+            word, pairs, f"gpu:{shared[0].id}", shared[0].label, {shared[0].id, shared[0].pci or ""}
+        )
+    elif len(pairs) > 1:
+        ends = {gpu.id for pair in pairs for gpu in pair}
+        yield _fail_p2p_blocked(word, pairs, "node", "node", ends)
+    else:
+        a, b = pairs[0]
+        yield _fail_p2p_blocked(word, pairs, f"pair:{a.id}+{b.id}", f"{a.label} - {b.label}", {a.id, b.id})
+
+
+def _fail_p2p_blocked(word: str, pairs: Sequence[tuple[Gpu, Gpu]], subject: str, label: str, ends: set[str]) -> Fail:
+    labels = [f"{a.label} - {b.label}" for a, b in pairs]
+    consumer = all(_CONSUMER.search(gpu.name or "") for pair in pairs for gpu in pair)
+    return Fail(
+        subject=subject,
+        label=label,
+        summary=f"P2P blocked between {join_labels(labels)}: {_WORDS[word]} ({word})",
+        impact="Copies between them go through the CPU's memory: 10 to 20 GB/s where PCIe 5 has 50, NVLink 4 has 450.",
+        remedy="Take the key (RegistryDwords) out of the options of the module nvidia in /etc/modprobe.d, and reboot."
+        if word == _BY_REGISTRY
+        else "Compare the versions of driver, GPU and switch firmware with those of a good node; look at ACS.",
+        evidence=tuple(Evidence(what=text, value=word, source="nvidia-smi topo -p2p r") for text in labels[:8]),
+        severity="info" if consumer else "error",
+        cause=word,
+        places=frozenset(ends),
+    )

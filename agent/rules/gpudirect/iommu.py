@@ -1,0 +1,298 @@
+"""ACS, IOMMU and ATS on the paths between GPUs and rails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from agent.model.finding import Evidence
+from agent.model.pci import PciFunction
+from agent.rules.context import RuleContext
+from agent.rules.devices import device_label, find_function, is_nvidia, pci_source, unreachable_reason
+from agent.rules.gpudirect.pairs import Pair, data_direct, pairs, passes_through, peer_memory, platform_kind
+from agent.rules.pcie.registers import HIDDEN, is_hidden
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
+
+_REDIRECTS = ("RR", "CR", "UF")  # request redirect, completion redirect, upstream forwarding
+
+
+@rule("gdr-acs-on-path")
+def gdr_acs_on_path(case: RuleContext) -> Iterator[Result]:
+    kind, guests = platform_kind(case), passes_through(case)
+    faults: list[Fail] = []
+    judged = 0
+    for pair in pairs(case):
+        if kind not in ("x86", "inline") or guests:
+            yield NotApplicable(pair.subject, guests or _ELSEWHERE[kind])
+            continue
+        answer = _judge_acs_on_path(case, pair)
+        judged += isinstance(answer, Pass | Fail)
+        if isinstance(answer, Fail):
+            faults.append(answer)
+        else:
+            yield answer
+    if len(faults) > 1 and len(faults) == judged:
+        yield _merge_pairs(faults)
+    else:
+        yield from faults
+
+
+_ELSEWHERE = {
+    "guest": "virtual machine: ACS is the host's",
+    "cloud": "rails of a cloud with a GPUDirect of its own",
+    "direct-nic": "a Direct NIC board: some ACS bits must be on (gdr-acs-directnic)",
+    "grace": "Grace: NICs reach GPUs by C2C, and the kernel's ACS is right",
+}
+
+
+def _judge_acs_on_path(case: RuleContext, pair: Pair) -> Result:
+    if not pair.near:
+        return NotApplicable(pair.subject, f"{pair.path.pcie_kind}: they do not meet at a switch")
+    hops = [case.functions[hop] for hop in pair.path.hops if hop in case.functions]
+    ports = [hop for hop in hops if hop.port_type == "downstream"]
+    if len(hops) < len(pair.path.hops) or any(hop.port_type is None for hop in hops):
+        unseen = any(is_hidden(hop) for hop in hops)
+        return Unknown(pair.subject, HIDDEN if unseen else "which ports are between them is not known")
+    redirecting = [port for port in ports if _redirecting_bits(case, pair, port)]
+    if redirecting:
+        return _fail_acs_on_path(case, pair, redirecting)
+    if any(port.acs is None for port in ports):
+        return Unknown(pair.subject, HIDDEN)
+    return Pass(pair.subject)
+
+
+def _redirecting_bits(case: RuleContext, pair: Pair, port: PciFunction) -> bool:
+    if port.acs is None or not set(port.acs.control) & set(_REDIRECTS):
+        return False
+    nic = find_function(case, pair.nic)
+    return not ("DT" in port.acs.control and nic is not None and nic.ats)
+
+
+def _fail_acs_on_path(case: RuleContext, pair: Pair, ports: list[PciFunction]) -> Fail:
+    return Fail(
+        subject=pair.subject,
+        label=pair.label,
+        summary=f"ACS redirects peer traffic at {join_labels([port.id for port in ports])}, below which both are",
+        impact="their traffic goes up to the CPU and back: less than 50 % of the bandwidth, and sometimes a hang.",
+        remedy="ACS or IOMMU off in the BIOS, or at each boot: "
+        + "; ".join(f"setpci -s {port.id} ECAP_ACS+0x6.w=0000" for port in ports),
+        evidence=tuple(
+            Evidence(
+                what=f"ACS control of {port.id}",
+                value=" ".join(port.acs.control) if port.acs else "",
+                source=pci_source(case, port.id, "config"),
+            )
+            for port in ports
+        ),
+        places=pair.places,
+    )
+
+
+def _merge_pairs(faults: list[Fail]) -> Fail:
+    """One finding for the node: nobody sets ACS for a single pair."""
+    evidence = {row.what: row for fault in faults for row in fault.evidence}
+    ports = [what.rpartition(" ")[2] for what in evidence]
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"ACS redirects the traffic of every GPU and its rails, at {join_labels(ports)}",
+        impact=faults[0].impact,
+        remedy="ACS or IOMMU off in the BIOS, or at each boot for each of these ports: setpci -s PORT "
+        "ECAP_ACS+0x6.w=0000",
+        evidence=tuple(evidence.values()),
+        places=frozenset().union(*(fault.places for fault in faults)),
+    )
+
+
+# What must be on and what off; bits that are in neither may be either (rdma-core, rdma_topo)
+_TOWARD_DMA = (frozenset({"SV", "CR", "UF"}), frozenset({"RR"}))
+_TOWARD_GPU = (frozenset({"SV", "RR", "UF"}), frozenset({"CR"}))
+_ROOT_PORT = (frozenset({"RR", "CR", "UF"}), frozenset({"SV"}))
+
+
+@rule("gdr-acs-directnic")
+def gdr_acs_directnic(case: RuleContext) -> Iterator[Result]:
+    functions = data_direct(case)
+    if platform_kind(case) != "direct-nic":
+        yield NotApplicable("node", "no data-direct function")
+        return
+    for port, (on, off), what in sorted(_expected_ports(case, functions), key=lambda row: row[0].id):
+        subject = f"pci:{port.id}"
+        if port.acs is None:
+            yield Unknown(subject, "its ACS could not be read: it needs root (CAP_SYS_ADMIN)")
+            continue
+        control = frozenset(port.acs.control)
+        wrong = sorted([f"{bit}+ expected" for bit in on - control] + [f"{bit}- expected" for bit in off & control])
+        if wrong:
+            yield _fail_acs_directnic(case, port, what, wrong)
+        else:
+            yield Pass(subject)
+
+
+_Want = tuple[frozenset[str], frozenset[str]]
+
+
+def _expected_ports(case: RuleContext, functions: Sequence[PciFunction]) -> Iterator[tuple[PciFunction, _Want, str]]:
+    """Each port once, with what it must be; only where a GPU and a data-direct function meet below one root port."""
+    gpus = [f for gpu in case.topology.gpus if is_nvidia(case, gpu) and (f := find_function(case, gpu))]
+    seen: set[str] = set()
+    for dma in functions:
+        above = case.ancestors(dma)
+        for gpu in gpus:
+            shared = {f.id for f in above} & {f.id for f in case.ancestors(gpu)}
+            if len(shared) < 2 or above[-1].id not in shared:
+                continue
+            rows = (
+                (above[0], _TOWARD_DMA, "the port toward the data-direct function"),
+                (case.ancestors(gpu)[0], _TOWARD_GPU, "the port toward the GPU"),
+                (above[-1], _ROOT_PORT, "the root port"),
+            )
+            for row in rows:
+                if row[0].id not in seen:
+                    seen.add(row[0].id)
+                    yield row
+
+
+def _fail_acs_directnic(case: RuleContext, port: PciFunction, what: str, wrong: list[str]) -> Fail:
+    below = {f.id for f in case.topology.pci if port.id in {above.id for above in case.ancestors(f)}}
+    return Fail(
+        subject=f"pci:{port.id}",
+        label=f"{what} {port.id}",
+        summary=f"ACS of {what}: {', '.join(wrong)}",
+        impact="1 of the node's Direct NIC ways is slow or refused.",
+        remedy="rdma_topo write-grub-acs, then reboot; do not write one value to every port.",
+        evidence=(
+            Evidence(
+                what=f"ACS control of {port.id}",
+                value=" ".join(port.acs.control) if port.acs and port.acs.control else "none",
+                source=pci_source(case, port.id, "config"),
+            ),
+        ),
+        places=frozenset({port.id} | below),
+    )
+
+
+@rule("gdr-ats-vm")
+def gdr_ats_vm(case: RuleContext) -> Iterator[Result]:
+    cloud = any(line.startswith("cloud:") for line in case.platform.evidence)
+    for pair in pairs(case):
+        if not case.virtual_machine or cloud or case.node.arch == "aarch64":
+            yield NotApplicable(pair.subject, "not a guest with devices of its own")
+        else:
+            yield _judge_ats_vm(case, pair)
+
+
+def _judge_ats_vm(case: RuleContext, pair: Pair) -> Result:
+    nic = find_function(case, pair.nic)
+    if pair.nic.virtual_function or nic is None or nic.physical_function:
+        return NotApplicable(pair.subject, "a virtual function: the provider decides")
+    if nic.ats is None:
+        return Unknown(pair.subject, "ATS of the NIC could not be read: it needs root (CAP_SYS_ADMIN)")
+    if nic.ats:
+        return Pass(pair.subject)
+    return Fail(
+        subject=pair.subject,
+        label=pair.label,
+        summary=f"{pair.nic.label} was passed through without ATS",
+        impact="each transfer goes up to the host's IOMMU: about 50 % of the bandwidth.",
+        remedy="On the host: mlxconfig -d DEVICE set ATS_ENABLED=true, then a cold reboot.",
+        evidence=(Evidence(what="ATS", value="off", source=pci_source(case, nic.id, "config")),),
+        places=pair.places,
+    )
+
+
+_TRANSLATED = ("DMA", "DMA-FQ")
+
+
+@rule("gdr-iommu-translated")
+def gdr_iommu_translated(case: RuleContext) -> Iterator[Result]:
+    kind = platform_kind(case)
+    silent = passes_through(case) or (None if kind in ("x86", "inline") else f"platform kind {kind}: it is right there")
+    if case.software.driver.confidential_computing:
+        silent = "confidential computing needs it"
+    ends: dict[str, PciFunction] = {}
+    near = [pair for pair in pairs(case) if pair.near]
+    if not near:
+        yield NotApplicable("node", "no GPU has a rail behind its switch: nothing goes between them directly")
+        return
+    for pair in near:
+        for function in (find_function(case, pair.gpu), find_function(case, pair.nic)):
+            if function is not None and unreachable_reason(function) is None:
+                ends[function.id] = function
+    if silent:
+        yield NotApplicable("node", silent)
+        return
+    translated = []
+    for pci, function in sorted(ends.items()):
+        if function.iommu_type in _TRANSLATED:
+            translated.append(function)
+        elif function.iommu_group is not None and function.iommu_type is None:
+            yield Unknown(f"pci:{pci}", "the type of its IOMMU group could not be read")
+        else:
+            yield Pass(f"pci:{pci}")
+    if translated:
+        yield _fail_iommu_translated(case, translated)
+
+
+def _fail_iommu_translated(case: RuleContext, functions: list[PciFunction]) -> Fail:
+    clients = peer_memory(case)
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"the IOMMU translates {join_labels([device_label(case, f.id) for f in functions])}",
+        impact="traffic of GPUs and rails goes up to the CPU: less than 50 % of the bandwidth is common"
+        + (f"; {', '.join(clients)} may fail." if clients else "."),
+        remedy="iommu=pt on the kernel command line, or the IOMMU off in the BIOS; then look at ACS again.",
+        evidence=(
+            *(
+                Evidence(
+                    what=f"IOMMU group of {device_label(case, f.id)}",
+                    value=f.iommu_type or "",
+                    source=f"/sys/kernel/iommu_groups/{f.iommu_group}/type",
+                )
+                for f in functions[:8]
+            ),
+            Evidence(what="kernel command line", value=case.node.cmdline or "not known", source="/proc/cmdline"),
+        ),
+        severity="error" if clients else "warning",
+        places=frozenset(f.id for f in functions),
+    )
+
+
+@rule("gdr-iommu-group-directnic")
+def gdr_iommu_group_directnic(case: RuleContext) -> Iterator[Result]:
+    functions = data_direct(case)
+    if platform_kind(case) != "direct-nic":
+        yield NotApplicable("node", "no data-direct function")
+        return
+    gpus = [f for gpu in case.topology.gpus if is_nvidia(case, gpu) and (f := find_function(case, gpu))]
+    for dma in functions:
+        subject, above = f"pci:{dma.id}", {f.id for f in case.ancestors(dma)}
+        partner = next((gpu for gpu in gpus if above & {f.id for f in case.ancestors(gpu)}), None)
+        if not above:
+            yield Unknown(subject, "what is above it in the PCI tree is not known")
+        elif partner is None:
+            yield NotApplicable(subject, "no GPU below its root port")
+        elif dma.iommu_group == partner.iommu_group:
+            yield Pass(subject)
+        else:
+            yield _fail_iommu_group(case, dma, partner)
+
+
+def _fail_iommu_group(case: RuleContext, dma: PciFunction, gpu: PciFunction) -> Fail:
+    return Fail(
+        subject=f"pci:{dma.id}",
+        label=f"data-direct {dma.id}",
+        summary=f"IOMMU group {_group(dma)}, and {device_label(case, gpu.id)} is in {_group(gpu)}",
+        impact="1 pair's second way is refused by the driver.",
+        remedy="Set ACS as the board needs it: rdma_topo check, rdma_topo write-grub-acs.",
+        evidence=tuple(
+            Evidence(what=f"IOMMU group of {f.id}", value=_group(f), source=f"/sys/bus/pci/devices/{f.id}/iommu_group")
+            for f in (dma, gpu)
+        ),
+        places=frozenset({dma.id, gpu.id}),
+    )
+
+
+def _group(function: PciFunction) -> str:
+    return "none" if function.iommu_group is None else str(function.iommu_group)

@@ -1,0 +1,119 @@
+"""Pairs of a GPU and a rail, and the ways between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from agent.model.gpu import Gpu
+from agent.model.nic import Nic
+from agent.model.pci import PciFunction
+from agent.model.topology import Path
+from agent.rules.context import RuleContext
+from agent.rules.devices import MELLANOX, NVIDIA, find_function, is_nvidia, is_on_c2c, unreachable_reason
+
+NEAR = ("PIX", "PXB")
+NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
+_DATA_DIRECT = "0x2100"
+_INLINE_SWITCHES = frozenset({"0x1979", "0x197b", "0x197c", "0x197d"})
+_GRACE_PORTS = frozenset({"0x22b1", "0x22b2", "0x22b8"})
+_CLOUD_DRIVERS = ("efa", "gve", "mana", "erdma")
+
+
+class Pair(NamedTuple):
+    """A GPU and one of its rails: those that are nearest to it."""
+
+    gpu: Gpu
+    nic: Nic
+    path: Path
+
+    @property
+    def subject(self) -> str:
+        """The pair."""
+        return f"pair:{self.gpu.id}+{self.nic.id}"
+
+    @property
+    def label(self) -> str:
+        """The pair for people."""
+        return f"{self.gpu.label} and {self.nic.label}"
+
+    @property
+    def places(self) -> frozenset[str]:
+        """What a fault of the pair's way is about."""
+        ends = {self.gpu.id, self.gpu.pci or self.gpu.id, self.nic.id, self.nic.pci or self.nic.id}
+        return frozenset(ends | set(self.path.hops))
+
+    @property
+    def near(self) -> bool:
+        """Whether both are behind one PCIe switch, or several without a host bridge between."""
+        return self.path.pcie_kind in NEAR
+
+
+def pairs(case: RuleContext) -> tuple[Pair, ...]:
+    """Every NVIDIA GPU with each of its rails, in the order of GPUs and rails."""
+    return case.once(_pairs)
+
+
+def _pairs(case: RuleContext) -> Iterator[Pair]:
+    rails = {nic.id: nic for nic in case.rails if not (nic.software or nic.limited)}
+    for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
+        if not is_nvidia(case, gpu) or unreachable_reason(find_function(case, gpu)):
+            continue
+        ways = [p for p in case.paths_of.get(gpu.id, ()) if p.pcie_kind in NEAREST_FIRST and rails.keys() & {p.a, p.b}]
+        best = min((NEAREST_FIRST.index(p.pcie_kind or "") for p in ways), default=None)
+        for path in sorted(ways, key=lambda p: (p.a, p.b)):
+            if NEAREST_FIRST.index(path.pcie_kind or "") == best:
+                yield Pair(gpu, rails[path.b if path.b in rails else path.a], path)
+
+
+def data_direct(case: RuleContext) -> tuple[PciFunction, ...]:
+    """The data-direct DMA functions of ConnectX-8 on boards where the NIC has a second way to the GPU."""
+    return case.once(_data_direct)
+
+
+def _data_direct(case: RuleContext) -> Iterator[PciFunction]:
+    return (f for f in case.topology.pci if f.vendor == MELLANOX and f.device == _DATA_DIRECT)
+
+
+def platform_kind(case: RuleContext) -> str:
+    """Which of these the node is; it decides what ACS, IOMMU and ATS should be.
+
+    guest: a virtual machine; cloud: rails with a GPUDirect of their provider; direct-nic: Grace with data-direct
+    functions; grace: Grace without; inline: GPUs below a NIC's own switch; x86: all other.
+    """
+    return case.once(_possible_kinds)[0]
+
+
+def _possible_kinds(case: RuleContext) -> list[str]:
+    return [_platform_kind(case)]
+
+
+def _platform_kind(case: RuleContext) -> str:
+    if case.virtual_machine:
+        return "guest"
+    if case.rails and all((nic.driver or "").startswith(_CLOUD_DRIVERS) for nic in case.rails):
+        return "cloud"
+    if data_direct(case):
+        return "direct-nic"
+    grace = any(f.vendor == NVIDIA and f.device in _GRACE_PORTS for f in case.topology.pci)
+    if grace or any(is_on_c2c(case, gpu) for gpu in case.topology.gpus):
+        return "grace"
+    return "inline" if any(_is_below_nic(case, gpu) for gpu in case.topology.gpus) else "x86"
+
+
+def passes_through(case: RuleContext) -> str | None:
+    """Why ACS and IOMMU serve guests on this host; None where nothing is handed to any."""
+    held = sorted(f.id for f in case.topology.pci if f.driver == "vfio-pci")
+    return f"{held[0]} is handed to a virtual machine (vfio-pci)" if held else None
+
+
+def peer_memory(case: RuleContext) -> list[str]:
+    """Loaded or registered clients of the kernel's peer-memory interface."""
+    loaded = {m.name for m in case.software.modules} & {"nvidia_peermem", "nv_peer_mem"}
+    return sorted(loaded | set(case.software.peer_memory_clients))
+
+
+def _is_below_nic(case: RuleContext, gpu: Gpu) -> bool:
+    function = find_function(case, gpu)
+    above = case.ancestors(function) if function else []
+    return any(f.vendor == MELLANOX and f.device in _INLINE_SWITCHES for f in above)

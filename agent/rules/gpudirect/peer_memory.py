@@ -1,0 +1,373 @@
+"""Drivers and settings by which a NIC reaches GPU memory: peer memory, DMA-BUF, BAR1, Data Direct."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from agent.model.finding import Evidence
+from agent.model.gpu import Gpu
+from agent.rules.context import RuleContext
+from agent.rules.devices import (
+    MELLANOX,
+    find_device_id,
+    find_function,
+    is_consumer,
+    is_nvidia,
+    is_on_c2c,
+    unreachable_reason,
+)
+from agent.rules.gpudirect.pairs import NEAR, data_direct, peer_memory
+from agent.rules.nccl.settings import EffectiveSetting, effective_settings, parse_number
+from agent.rules.pages import read_limit
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
+
+_PEER_MODULES = ("nvidia_peermem", "nv_peer_mem")
+_DMABUF_DRIVERS = ("mlx5", "irdma", "ice", "bnxt")  # whose kernel modules can register a DMA-BUF
+_OWN_WAY = ("efa", "gve", "mana", "erdma")  # their providers bring a GPUDirect of their own, or none
+_NO_RAIL = "no rail"
+_TURING = 7.5
+_KERNEL = re.compile(r"(\d{1,3})\.(\d{1,3})")
+_CUDA = re.compile(r"(\d{1,3})\.(\d{1,3})")
+_NEW_ENOUGH = ("Turing", "Ampere", "Ada", "Hopper", "Blackwell", "Rubin")
+_TOO_OLD = ("Kepler", "Maxwell", "Pascal", "Volta")
+
+
+@rule("gdr-no-path")
+def gdr_no_path(case: RuleContext) -> Iterator[Result]:
+    gpus = capable_gpus(case)
+    silent = not_applicable_reason(case, gpus)
+    if silent == _NO_RAIL and case.no_rail_known:
+        yield Unknown("node", case.no_rail_known)
+        return
+    if silent:
+        yield NotApplicable("node", silent)
+        return
+    loaded = peer_memory(case)
+    why = case.probe_failure("modules")
+    if loaded:
+        yield Pass("node")
+    elif why:
+        yield Unknown("node", why)
+    else:
+        yield _check_dmabuf(case, gpus)
+
+
+def capable_gpus(case: RuleContext) -> list[Gpu]:
+    """NVIDIA GPUs of data centres that the driver offers, or may."""
+    return [gpu for gpu in case.topology.gpus if _could_use(case, gpu)]
+
+
+def _could_use(case: RuleContext, gpu: Gpu) -> bool:
+    """An NVIDIA GPU that the driver offers, or may: those of the GeForce line cannot do GPUDirect RDMA."""
+    offered = gpu.driver_state in ("open", "unknown") and unreachable_reason(find_function(case, gpu)) is None
+    return is_nvidia(case, gpu) and offered and not is_consumer(case, gpu)
+
+
+def has_name(case: RuleContext, gpu: Gpu) -> bool:
+    """Whether anybody says what kind of card it is."""
+    function = find_function(case, gpu)
+    return bool(gpu.name or (function and function.name))
+
+
+def not_applicable_reason(case: RuleContext, gpus: list[Gpu]) -> str | None:
+    """Why the kernel's ways to GPU memory do not matter here; None where they do."""
+    if not gpus:
+        return "no NVIDIA data-centre GPU in use"
+    if case.virtual_machine:
+        return "virtual machine: the provider's stack decides"
+    rails = [nic for nic in case.rails if not (nic.software or nic.limited)]
+    if not rails:
+        return _NO_RAIL
+    if all((nic.driver or "").startswith(_OWN_WAY) for nic in rails):
+        return "rails of a cloud with a GPUDirect of its own"
+    if not any(port.state == "ACTIVE" for nic in rails for port in nic.ports):
+        return "no active rail"
+    return None
+
+
+def is_dmabuf_ready(case: RuleContext) -> bool | None:
+    """Whether DMA-BUF has all that it needs; None where that is not known."""
+    return _all_true(list(check_dmabuf(case, capable_gpus(case)).values()))
+
+
+def check_dmabuf(case: RuleContext, gpus: list[Gpu]) -> dict[str, bool | None]:
+    """What DMA-BUF needs, and whether it is so; None: not known."""
+    return {
+        "kernel 5.12 or later": _is_at_least(_KERNEL, case.node.kernel, (5, 12)),
+        "open kernel modules of the NVIDIA driver": case.software.driver.open,
+        "CUDA 11.7 or later in the driver": _is_at_least(_CUDA, case.software.driver.cuda, (11, 7)),
+        "Turing or newer": _all_true([_is_new_enough(gpu) for gpu in gpus]),
+        "a NIC driver that registers DMA-BUFs": _all_true([_registers(nic.driver) for nic in case.rails]),
+    }
+
+
+def _check_dmabuf(case: RuleContext, gpus: list[Gpu]) -> Result:
+    needs = check_dmabuf(case, gpus)
+    lacking = [need for need, met in needs.items() if met is False]
+    unread = [need for need, met in needs.items() if met is None]
+    if lacking and not any(has_name(case, gpu) for gpu in gpus):
+        return Unknown("node", "whether these GPUs are data-centre GPUs is not known: they have no name")
+    if not lacking:
+        return (
+            Unknown("node", f"no peer-memory client; for DMA-BUF not known: {', '.join(unread)}")
+            if unread
+            else Pass("node")
+        )
+    used = _is_near_enough(case)
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"no peer-memory client is loaded, and DMA-BUF lacks: {', '.join(lacking)}",
+        impact="traffic between nodes goes through host memory: about 50 % of the bandwidth of every rail."
+        if used
+        else "0 % for NCCL, which would not use it at this distance; libraries that do lose about 50 %.",
+        remedy="Install the open kernel modules of the driver (DMA-BUF), or modprobe nvidia-peermem.",
+        evidence=(
+            Evidence(what="peer-memory clients", value="none of " + ", ".join(_PEER_MODULES), source="/proc/modules"),
+            Evidence(what="kernel", value=case.node.kernel or "not known", source="uname -r"),
+            Evidence(
+                what="NVIDIA driver",
+                value=f"{case.software.driver.version or 'version not known'}, "
+                f"{_flavour(case.software.driver.open)}, CUDA {case.software.driver.cuda or 'not known'}",
+                source="/proc/driver/nvidia/version",
+            ),
+        ),
+        severity=None if used else "info",
+        places=frozenset({"node"}),
+    )
+
+
+def _is_near_enough(case: RuleContext) -> bool:
+    """Whether NCCL would use GPUDirect RDMA at all: up to PXB, or over C2C; True where the ways are not known."""
+    rails = {nic.id for nic in case.rails}
+    ways = [p for gpu in case.topology.gpus for p in case.paths_of.get(gpu.id, ()) if rails & {p.a, p.b}]
+    coherent = any(is_on_c2c(case, gpu) for gpu in case.topology.gpus)
+    return coherent or not ways or any(p.pcie_kind in (*NEAR, None) or p.kind == "C2C" for p in ways)
+
+
+def _is_at_least(pattern: re.Pattern[str], text: str | None, least: tuple[int, int]) -> bool | None:
+    found = pattern.match(text or "")
+    return (int(found[1]), int(found[2])) >= least if found else None
+
+
+def _all_true(answers: list[bool | None]) -> bool | None:
+    return False if False in answers else None if None in answers else True
+
+
+def _is_new_enough(gpu: Gpu) -> bool | None:
+    try:
+        return float(gpu.compute_capability or "") >= _TURING
+    except ValueError:
+        named = gpu.architecture or ""  # "Ada Lovelace": the first word decides, and a new word is no old GPU
+        return True if named.startswith(_NEW_ENOUGH) else False if named.startswith(_TOO_OLD) else None
+
+
+def _registers(driver: str | None) -> bool | None:
+    return True if (driver or "").startswith(_DMABUF_DRIVERS) else None  # of others nobody told us that they cannot
+
+
+def _flavour(is_open: bool | None) -> str:
+    return "kernel modules not known" if is_open is None else "open" if is_open else "proprietary kernel modules"
+
+
+@rule("gdr-peermem-broken")
+def gdr_peermem_broken(case: RuleContext) -> Iterator[Result]:
+    refused = [event for event in case.events if event.kind == "peermem"]
+    loaded = peer_memory(case)
+    if not refused:
+        why = case.probe_failure("kernel_log")
+        yield Unknown("node", why) if why and case.topology.gpus else NotApplicable("node", "no such message")
+    elif loaded:
+        yield Pass("node")
+    elif why := case.probe_failure("modules"):
+        yield Unknown("node", why)
+    else:
+        stack = case.software.rdma_stack
+        ready = is_dmabuf_ready(case)
+        yield Fail(
+            subject="node",
+            label="node",
+            summary=f"{refused[-1].detail.get('module', 'nvidia_peermem')} was refused by the kernel: it was built for "
+            "another RDMA stack",
+            impact="0 %: DMA-BUF has all that it needs." if ready else "about 50 % of the bandwidth between nodes.",
+            remedy="Rebuild the NVIDIA driver after DOCA-OFED was installed, or use its open kernel modules (DMA-BUF).",
+            evidence=(
+                Evidence(what="kernel log", value=refused[-1].text, source=refused[-1].source),
+                Evidence(
+                    what="RDMA stack", value=f"{stack.kind} {stack.version or ''}".strip(), source="/sys/module/ib_core"
+                ),
+            ),
+            severity="info" if ready else "error",
+            cause="symbol",
+            places=frozenset({"node"}),
+        )
+
+
+@rule("gdr-dmabuf-prereq")
+def gdr_dmabuf_prereq(case: RuleContext) -> Iterator[Result]:
+    gpus = capable_gpus(case)
+    silent = not_applicable_reason(case, gpus)
+    clients = peer_memory(case)
+    if silent or not clients:
+        yield NotApplicable("node", silent or "no peer-memory client: see gdr-no-path")
+        return
+    needs = check_dmabuf(case, gpus)
+    lacking = [need for need, met in needs.items() if met is False]
+    unread = [need for need, met in needs.items() if met is None]
+    if lacking:
+        yield Fail(
+            subject="node",
+            label="node",
+            summary=f"only {', '.join(clients)} lets NICs reach GPU memory; DMA-BUF lacks: {', '.join(lacking)}",
+            impact="0 % today; about 50 % of the bandwidth between nodes once the client is gone.",
+            remedy="Install the open kernel modules of the driver.",
+            evidence=(
+                Evidence(what="peer-memory client", value=", ".join(clients), source="/proc/modules"),
+                Evidence(what="kernel", value=case.node.kernel or "not known", source="uname -r"),
+            ),
+            places=frozenset({"node"}),
+        )
+    elif unread:
+        yield Unknown("node", f"for DMA-BUF not known: {', '.join(unread)}")
+    else:
+        yield Pass("node")
+
+
+_FIRST_WITH_OWN = 470  # the driver that brings nvidia-peermem
+
+
+@rule("gdr-legacy-nv-peer-mem")
+def gdr_legacy_nv_peer_mem(case: RuleContext) -> Iterator[Result]:
+    modules = {module.name for module in case.software.modules}
+    version = (case.software.driver.version or "").partition(".")[0]
+    if case.probe_failure("modules"):
+        return
+    if "nv_peer_mem" not in modules:
+        yield Pass("node") if case.topology.gpus else NotApplicable("node", "no GPU")
+    elif "nvidia_peermem" not in modules and not version.isdecimal():
+        yield Unknown("node", "the driver's version is not known")
+    elif "nvidia_peermem" not in modules and int(version) < _FIRST_WITH_OWN:
+        yield NotApplicable("node", f"driver {version} has no peer-memory module of its own")
+    else:
+        both = "nvidia_peermem" in modules
+        yield Fail(
+            subject="node",
+            label="node",
+            summary="nv_peer_mem is loaded" + (" beside nvidia_peermem" if both else ", which nvidia-peermem replaced"),
+            impact="1 of 2 clients is used, and nobody says which." if both else "0 % today; it gets no new versions.",
+            remedy="Remove nv_peer_mem; load nvidia-peermem, or use DMA-BUF.",
+            evidence=(Evidence(what="loaded module", value="nv_peer_mem", source="/proc/modules"),),
+            places=frozenset({"node"}),
+        )
+
+
+_SMALL = read_limit("gdr-bar1-small.mib")
+_LARGE_MIB = 8192
+
+
+@rule("gdr-bar1-small")
+def gdr_bar1_small(case: RuleContext) -> Iterator[Result]:
+    if not case.rails:
+        why = None if case.virtual_machine else case.no_rail_known
+        yield Unknown("node", why) if why else NotApplicable("node", "no rail")
+        return
+    for gpu in case.topology.gpus:
+        yield _judge_bar1_small(case, gpu)
+
+
+def _judge_bar1_small(case: RuleContext, gpu: Gpu) -> Result:
+    subject = f"gpu:{gpu.id}"
+    if not is_nvidia(case, gpu) or is_consumer(case, gpu):
+        return NotApplicable(subject, "no NVIDIA data-centre GPU")
+    absent = unreachable_reason(find_function(case, gpu))
+    if absent:
+        return NotApplicable(subject, absent)
+    if "vgpu" in (gpu.virtualization or "").lower():
+        return NotApplicable(subject, "a virtual GPU: its window is the hypervisor's")
+    size, source = _bar1_size(case, gpu)
+    if size is None:
+        if gpu.mig and gpu.mig.current:
+            return NotApplicable(subject, "in MIG mode, and its function shows no BAR")
+        return Unknown(subject, "the size of BAR1 is not known")
+    if gpu.memory_mib is None:
+        return Unknown(subject, "the size of its memory is not known")
+    if gpu.memory_mib <= _LARGE_MIB or size >= gpu.memory_mib:
+        return Pass(subject)
+    tiny = size <= case.threshold(_SMALL)
+    return Fail(
+        subject=subject,
+        label=gpu.label,
+        summary=f"BAR1 is {size} MiB; the GPU has {gpu.memory_mib} MiB of memory",
+        impact=f"NICs reach {100 * size / gpu.memory_mib:.1f} % of its memory at once: more fails to register.",
+        remedy="Switch above 4G decoding and resizable BAR on in the BIOS.",
+        evidence=(
+            Evidence(what=f"BAR1 of {gpu.label}", value=f"{size} MiB", source=source),
+            Evidence(what=f"memory of {gpu.label}", value=f"{gpu.memory_mib} MiB", source="nvidia-smi -q -d MEMORY"),
+        ),
+        severity=None if tiny else "info",
+        cause="tiny" if tiny else "",
+        places=frozenset(place for place in (gpu.id, gpu.pci) if place),
+    )
+
+
+def _bar1_size(case: RuleContext, gpu: Gpu) -> tuple[int | None, str]:
+    """MiB, and where it is from. In MIG mode the driver tells of an instance: the function's BAR counts then."""
+    if gpu.bar1_mib is not None and not (gpu.mig and gpu.mig.current):
+        return gpu.bar1_mib, "nvidia-smi -q -d MEMORY"
+    function = find_function(case, gpu)
+    bars = [size for number, size in (function.bars_bytes or {}).items() if number != "0"] if function else []
+    return (max(bars) >> 20 if bars else None), f"/sys/bus/pci/devices/{gpu.pci}/resource"
+
+
+_CX8 = "0x1023"
+
+
+@rule("gdr-datadirect-missing")
+def gdr_datadirect_missing(case: RuleContext) -> Iterator[Result]:
+    rails = [nic for nic in case.rails if find_device_id(case, nic) == _CX8]
+    if case.virtual_machine or not rails or not any(is_on_c2c(case, gpu) for gpu in case.topology.gpus):
+        yield NotApplicable("node", "no ConnectX-8 rail beside a GPU on C2C")
+        return
+    functions = data_direct(case)
+    dark = [f.id for f in functions if f.driver is not None and not f.driver.startswith("mlx5")]
+    off = [each for each in effective_settings(case, "NCCL_IB_DATA_DIRECT") if parse_number(each.value) == 0]
+    if functions and not dark and not off:
+        yield Pass("node")
+        return
+    if not functions and case.bus_unread:
+        yield Unknown("node", case.bus_unread)
+        return
+    yield _fail_datadirect(len(rails), [f.id for f in functions], dark, off)
+
+
+def _fail_datadirect(
+    rails: int, functions: Sequence[str], dark: Sequence[str], off: Sequence[EffectiveSetting]
+) -> Fail:
+    what = (
+        "no data-direct function is there"
+        if not functions
+        else f"{join_labels(dark)} have no mlx5 driver"
+        if dark
+        else f"NCCL_IB_DATA_DIRECT=0 ({off[0].source})"
+    )
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"{rails} ConnectX-8 rails, and {what}",
+        impact="1 of 2 ways of each rail lies idle: traffic goes over C2C and the CPU.",
+        remedy="Remove the setting."
+        if functions and not dark
+        else "NIC firmware, DOCA-OFED and kernel with data direct.",
+        evidence=(
+            Evidence(
+                what="data-direct functions",
+                value=join_labels(functions) or "none",
+                source=f"lspci -d {MELLANOX[2:]}:2100 -k",
+            ),
+            *(each.evidence("NCCL_IB_DATA_DIRECT") for each in off),
+        ),
+        cause="missing" if not functions else "driver" if dark else "setting",
+        places=frozenset({"node"}),
+    )

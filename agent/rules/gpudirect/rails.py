@@ -1,0 +1,263 @@
+"""Rails as GPUs use them: read size, ordering, number, visibility."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from agent.model.finding import Evidence
+from agent.model.nic import Nic
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_function
+from agent.rules.gpudirect.pairs import NEAR, pairs, platform_kind
+from agent.rules.nccl.settings import effective_settings, files_unread_reason, jobs_unread_reason
+from agent.rules.node_wide import aggregate_node_wide
+from agent.rules.pages import read_limit
+from agent.rules.pcie.registers import DeviceRegisters, nic_registers, register_evidence, unread_reason
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
+
+_LEAST = read_limit("gdr-mrrs-small.bytes")
+_FAST_GBIT_S = 100.0
+
+
+@rule("gdr-mrrs-small")
+def gdr_mrrs_small(case: RuleContext) -> Iterator[Result]:
+    if not case.topology.gpus and case.bus_unread is None:
+        yield NotApplicable("node", "no GPU")
+        return
+    if case.no_rail_known:
+        yield Unknown("node", case.no_rail_known)
+        return
+    answers = (
+        _judge_mrrs_small(case, each) if isinstance(each, DeviceRegisters) else each for each in nic_registers(case)
+    )
+    yield from aggregate_node_wide(answers, "small read requests on every rail")
+
+
+def _judge_mrrs_small(case: RuleContext, each: DeviceRegisters) -> Result:
+    nic = each.nic
+    if nic is None or nic.role != "rail":
+        return NotApplicable(each.subject, "no rail")
+    if not (nic.driver or "").startswith("mlx5"):
+        return NotApplicable(each.subject, "not an mlx5 NIC: what suits it is not known")
+    rates = [port.rate_gbit_s or 0.0 for port in nic.ports if port.state == "ACTIVE"]
+    if max(rates, default=0.0) < _FAST_GBIT_S:
+        return NotApplicable(each.subject, f"no active port of {_FAST_GBIT_S:g} Gb/s")
+    size, least = each.function.max_read_request_bytes, int(case.threshold(_LEAST))
+    if size is None:
+        return Unknown(each.subject, unread_reason(each.function, "the read request size"))
+    if size >= least:
+        return Pass(each.subject)
+    return Fail(
+        subject=each.subject,
+        label=each.label,
+        summary=f"it reads memory in pieces of {size} bytes; {least} are usual for {max(rates):g} Gb/s",
+        impact=f"{-(-least // size)} times as many read requests for what it sends: a limit from 200 Gb/s on.",
+        remedy="Set MaxReadReq to 4096 in the BIOS, or with setpci after every boot; leave it if line rate is reached.",
+        evidence=(register_evidence(each.function, "MRRS", f"{size} bytes", "DevCtl: MaxReadReq"),),
+        places=each.places,
+    )
+
+
+_KEY = "NCCL_IB_PCI_RELAXED_ORDERING"
+# Root ports for which the kernel itself switches it off below (drivers/pci/quirks.c, quirk_relaxedordering_disable):
+# Haswell and Broadwell Xeons 2f01-2f0e and 6f01-6f0e, AMD Seattle
+_QUIRKS = frozenset(
+    {("0x8086", f"0x{family}0{n:x}") for family in ("2f", "6f") for n in range(1, 0xF)}
+    | {("0x1022", f"0x1a0{n}") for n in range(3)}
+)
+
+
+@rule("gdr-relaxed-ordering-off")
+def gdr_relaxed_ordering_off(case: RuleContext) -> Iterator[Result]:
+    if not case.topology.gpus and case.bus_unread is None:
+        yield NotApplicable("node", "no GPU")
+        return
+    if case.no_rail_known:
+        yield Unknown("node", case.no_rail_known)
+        return
+    amd = "amd" in (case.node.cpu.vendor or "").lower()
+    answers = (
+        _judge_relaxed_ordering(case, each, amd) if isinstance(each, DeviceRegisters) else each
+        for each in nic_registers(case)
+    )
+    yield from aggregate_node_wide(answers, "relaxed ordering is off on every rail")
+    yield from _setting(case, amd)
+
+
+def _judge_relaxed_ordering(case: RuleContext, each: DeviceRegisters, amd: bool) -> Result:
+    if each.nic is None or each.nic.role != "rail":
+        return NotApplicable(each.subject, "no rail")
+    above = case.ancestors(each.function)
+    if any((port.vendor, port.device) in _QUIRKS for port in above[-1:]):
+        return NotApplicable(each.subject, "its root port cannot do it: the kernel switches it off")
+    on = each.function.relaxed_ordering
+    if on is None:
+        return Unknown(each.subject, unread_reason(each.function, "relaxed ordering"))
+    if on:
+        return Pass(each.subject)
+    return Fail(
+        subject=each.subject,
+        label=each.label,
+        summary="its writes may not overtake each other: PCIe relaxed ordering is off",
+        impact="up to 50 % of its rate into GPU memory, most of all on AMD EPYC.",
+        remedy="Switch relaxed ordering on in the BIOS, or set PCI_WR_ORDERING=1 in the card.",
+        evidence=(register_evidence(each.function, "relaxed ordering", "off", "DevCtl: RlxdOrd"),),
+        severity="warning" if amd else None,
+        confidence="medium",
+        places=each.places,
+    )
+
+
+def _setting(case: RuleContext, amd: bool) -> Iterator[Result]:
+    told = [each for each in case.software.nccl.settings if each.key.strip() == _KEY and each.value.strip() == "0"]
+    if case.rails and told and not case.virtual_machine:
+        yield Fail(
+            subject="node",
+            label="node",
+            summary=f"{_KEY}=0: NCCL does not let writes of rails overtake each other",
+            impact="up to 50 % of the rate into GPU memory, most of all on AMD EPYC.",
+            remedy=f"Take {_KEY} out of {told[0].source}.",
+            evidence=tuple(Evidence(what=_KEY, value=each.value, source=each.source) for each in told),
+            severity="warning" if amd else None,
+            confidence="medium",
+            cause="nccl",
+            places=frozenset({"node"}),
+        )
+
+
+@rule("gdr-nic-gpu-ratio")
+def gdr_nic_gpu_ratio(case: RuleContext) -> Iterator[Result]:
+    if platform_kind(case) not in ("x86", "inline"):
+        yield NotApplicable("node", "rails are not near GPUs by design, or the tree is a hypervisor's")
+        return
+    near = [pair for pair in pairs(case) if pair.near]
+    states = {pair.nic.id: {port.state for port in pair.nic.ports} for pair in near}
+    if not near:
+        yield NotApplicable("node", "no GPU has a rail behind its switch")
+        return
+    unread = [nic for nic, found in states.items() if not found or None in found]
+    if unread:
+        yield Unknown("node", f"whether the ports of {join_labels(unread)} are active is not known")
+        return
+    rails = {pair.nic.id: pair.nic.label for pair in near if "ACTIVE" in states[pair.nic.id]}
+    shares: dict[str, float] = {}
+    labels = {pair.gpu.id: pair.gpu.label for pair in near}
+    for rail in rails:
+        users = [pair.gpu.id for pair in near if pair.nic.id == rail]
+        for gpu in users:
+            shares[gpu] = shares.get(gpu, 0.0) + 1 / len(users)
+    least, most = min(shares.values(), default=0.0), max(shares.values(), default=0.0)
+    if most < 1.0 or least >= most:
+        yield Pass("node")
+        return
+    yield _fail_nic_gpu_ratio(shares, labels)
+
+
+def _fail_nic_gpu_ratio(shares: Mapping[str, float], labels: Mapping[str, str]) -> Fail:
+    least, most = min(shares.values()), max(shares.values())
+    poor = sorted(labels[gpu] for gpu, share in shares.items() if share < most)
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"{join_labels(poor)} share their rails; other GPUs have {most:g} each",
+        impact=f"{100 * (1 - least / most):.0f} % less bandwidth between nodes for these GPUs.",
+        remedy="Bring the missing rail up, or spread the NICs over the switches as the GPUs are.",
+        evidence=tuple(
+            Evidence(what=f"rails of {labels[gpu]}", value=f"{share:g}", source="nvidia-smi topo -m")
+            for gpu, share in sorted(shares.items())
+        ),
+        places=frozenset(shares),
+    )
+
+
+@rule("gdr-topology-hidden")
+def gdr_topology_hidden(case: RuleContext) -> Iterator[Result]:
+    found = list(pairs(case))
+    gpus, rails = {pair.gpu.id for pair in found}, {pair.nic.id for pair in found}
+    if not case.virtual_machine or len(gpus) < 2 or len(rails) < 2:
+        yield NotApplicable("node", "the tree is not a hypervisor's, or there is nothing to choose from")
+        return
+    nodes = {f.numa_node for pair in found for f in (find_function(case, pair.gpu), find_function(case, pair.nic)) if f}
+    told_apart = len(found) < len(gpus) * len(rails) or any(p.path.pcie_kind in NEAR for p in found)
+    if told_apart or len(nodes - {None}) > 1:
+        yield Pass("node")
+        return
+    files = effective_settings(case, "NCCL_TOPO_FILE")
+    served = any(service.name == "nvidia-topologyd" and service.state == "active" for service in case.software.services)
+    unread = files_unread_reason(case) or jobs_unread_reason(case)
+    if files or served:
+        yield Pass("node")
+    elif unread:
+        yield Unknown("node", f"whether NCCL_TOPO_FILE is set is not known: {unread}")
+    else:
+        yield Fail(
+            subject="node",
+            label="node",
+            summary=f"{len(gpus)} GPUs and {len(rails)} rails look equally far, and no topology file is set",
+            impact=f"NCCL pairs them by chance: {len(rails) - 1} of {len(rails)} choices are not the near rail.",
+            remedy="Set NCCL_TOPO_FILE to the provider's topology file.",
+            evidence=(
+                Evidence(
+                    what="way of every pair", value=found[0].path.pcie_kind or "not known", source="nvidia-smi topo -m"
+                ),
+                Evidence(what="NCCL_TOPO_FILE", value="not set", source=", ".join(case.software.nccl.searched[:4])),
+            ),
+            places=frozenset({"node"}),
+        )
+
+
+@rule("gdr-netns-exclusive")
+def gdr_netns_exclusive(case: RuleContext) -> Iterator[Result]:
+    mode = case.software.rdma_namespaces
+    if not case.topology.gpus and case.bus_unread is None:
+        yield NotApplicable("node", "no GPU")
+        return
+    if not any(nic.rdma_device for nic in case.topology.nics):
+        yield NotApplicable("node", "no RDMA device")
+    elif mode is None:
+        yield Unknown("node", "the mode of RDMA namespaces could not be read")
+    elif mode == "shared":
+        yield Pass("node")
+    else:
+        yield Fail(
+            subject="node",
+            label="node",
+            summary="RDMA devices are exclusive to one network namespace each",
+            impact="a container without devices of its own finds 0 of them, and uses TCP.",
+            remedy="Nothing where an RDMA CNI moves them on purpose; else rdma system set netns shared.",
+            evidence=(Evidence(what="RDMA namespaces", value=mode, source="rdma system show"),),
+            places=frozenset({"node"}),
+        )
+
+
+@rule("gdr-soft-rdma")
+def gdr_soft_rdma(case: RuleContext) -> Iterator[Result]:
+    soft = [nic for nic in case.topology.nics if nic.software and any(p.state == "ACTIVE" for p in nic.ports)]
+    if not soft or not case.rails:
+        yield NotApplicable("node", "no active software device beside rails")
+        return
+    chosen = effective_settings(case, "NCCL_IB_HCA")
+    unread = files_unread_reason(case) or jobs_unread_reason(case)
+    for nic in soft:
+        if chosen:
+            yield Pass(f"port:{nic.id}/1")
+        elif unread:
+            yield Unknown(f"port:{nic.id}/1", f"whether NCCL_IB_HCA is set is not known: {unread}")
+        else:
+            yield _fail_soft_rdma(case, nic)
+
+
+def _fail_soft_rdma(case: RuleContext, nic: Nic) -> Fail:
+    return Fail(
+        subject=f"port:{nic.id}/1",
+        label=nic.label,
+        summary=f"{nic.label} is a software device, active beside {len(case.rails)} rails, and NCCL_IB_HCA is not set",
+        impact=f"NCCL may build a ring over it: some 10 Gb/s, and all {len(case.rails)} rails wait.",
+        remedy=f"rdma link delete {nic.label}, or choose the rails with NCCL_IB_HCA in /etc/nccl.conf.",
+        evidence=(
+            Evidence(what="RDMA device", value=f"{nic.label}, software, ACTIVE", source="rdma link"),
+            Evidence(what="NCCL_IB_HCA", value="not set", source=", ".join(case.software.nccl.searched[:4])),
+        ),
+        places=frozenset({nic.id}),
+    )

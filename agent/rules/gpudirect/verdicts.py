@@ -1,0 +1,132 @@
+"""The GPUDirect verdict of every pair of a GPU and a rail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from agent.model.finding import Check, Gpudirect
+from agent.model.gpu import Gpu
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_function, is_consumer, is_on_c2c
+from agent.rules.gpudirect.pairs import Pair, data_direct, pairs, peer_memory, platform_kind
+from agent.rules.gpudirect.peer_memory import has_name, is_dmabuf_ready
+from agent.rules.rule import Fail, Rule
+
+_BY_ENV = "gdr-disabled-by-env"  # of its settings some are about ways between GPUs (P2P, SHM): each for itself
+_C2C_OFF = "NCCL_NET_GDR_C2C"
+# What keeps NICs away from GPU memory at all, and what slows them: rules of any family
+_BLOCKS = frozenset(
+    {"gdr-no-path", "gdr-peermem-broken", "gdr-devnodes-missing", "gdr-memlock-low"}
+    | {f"{_BY_ENV} {key}" for key in ("NCCL_IB_DISABLE", "NCCL_NET", "NCCL_NET_GDR_LEVEL", "NCCL_DMABUF_ENABLE")}
+    | {f"{_BY_ENV} {_C2C_OFF}"}
+    | {"gdr-efa-stack", "pcie-device-gone", "gpu-missing", "ib-port-down", "ib-no-sm", "roce-link-down"}
+    | {"roce-gid-v1-only", "roce-no-ip", "roce-netdev-missing", "pci-driver-missing", "inventory-lost"}
+    | {"gdr-acs-directnic", "gdr-iommu-group-directnic"}
+)
+_SLOWS = frozenset(
+    {"gdr-acs-on-path", "gdr-iommu-translated", "gdr-ats-vm", "gdr-mrrs-small", "gdr-bar1-small"}
+    | {"gdr-datadirect-missing", "gdr-topology-hidden", "gdr-relaxed-ordering-off", "affinity-gpu-far-from-nic"}
+    | {"pcie-width-downgraded", "pcie-speed-downgraded", "pcie-path-bottleneck", "pcie-nic-starved", "pcie-link-down"}
+    | {"pcie-mps-mismatch", "pcie-slot-limits-card", "roce-speed-degraded", "ib-rate-degraded"}
+    | {f"{_BY_ENV} NCCL_NET_GDR_READ"}  # what is sent alone
+)
+_DECIDE = ("gdr-no-path", "gdr-acs-on-path", "gdr-iommu-translated")  # unknown here is unknown for the pair
+
+
+def build_verdicts(case: RuleContext, checks: Sequence[Check], faults: Iterable[tuple[Rule, Fail]]) -> list[Gpudirect]:
+    """One row for every GPU and each of its rails, in their order."""
+    relevant = [
+        (rule, fault)
+        for rule, fault in faults
+        if _kind(rule, fault) in _BLOCKS | _SLOWS and (fault.severity or rule.severity) != "info"
+    ]
+    unknown = {
+        (check.rule, each.subject): each.reason
+        for check in checks
+        if check.rule in _DECIDE
+        for each in check.unknown_subjects
+    }
+    way = _kernel_way(case)
+    return [_build_row(case, pair, way, relevant, unknown) for pair in pairs(case)]
+
+
+def _kind(rule: Rule, fault: Fail) -> str:
+    return f"{rule.name} {fault.cause}" if rule.name == _BY_ENV else rule.name
+
+
+def _build_row(
+    case: RuleContext, pair: Pair, way: str, faults: list[tuple[Rule, Fail]], unknown: dict[tuple[str, str], str]
+) -> Gpudirect:
+    hidden = _hidden_reason(case, pair.gpu)
+    if hidden:
+        return Gpudirect(gpu=pair.gpu.id, nic=pair.nic.id, verdict="unknown", causes=[hidden])
+    places = pair.places
+    hit = [(rule, fault) for rule, fault in faults if _concerns(fault, pair, places, way)]
+    told = {f"{rule.name} {fault.subject}" for rule, fault in hit}
+    barred = [*_unusable_reason(case, pair.gpu), *_is_too_far(case, pair)]
+    ends = {"node", pair.subject, *(f"pci:{place}" for place in places)}
+    unsure = {f"{name}: {why}" for (name, subject), why in unknown.items() if subject in ends}
+    if not has_name(case, pair.gpu):
+        unsure.add("the GPU has no name: whether it is a GeForce card, which cannot do it, is not known")
+    if barred or any(_kind(rule, fault) in _BLOCKS for rule, fault in hit):
+        verdict, causes = "blocked", sorted({*told, *barred})
+    elif told:
+        verdict, causes = "degraded", sorted({*told, *unsure})
+    elif unsure or way == "unknown":
+        verdict, causes = "unknown", sorted(unsure) or ["which way NICs take to GPU memory is not known"]
+    else:
+        verdict, causes = "ready", []
+    via = "none" if verdict == "blocked" else way
+    return Gpudirect(gpu=pair.gpu.id, nic=pair.nic.id, verdict=verdict, via=via, causes=causes)
+
+
+def _concerns(fault: Fail, pair: Pair, places: frozenset[str], way: str) -> bool:
+    """A fault of one of the two, of what is between them, or of the whole node."""
+    if fault.cause == _C2C_OFF and (pair.near or way == "data-direct"):
+        return False  # this pair's way is PCIe
+    return bool(fault.places & places) or "node" in fault.places
+
+
+def _hidden_reason(case: RuleContext, gpu: Gpu) -> str | None:
+    """Why nobody on this host can say how NICs reach the memory of this GPU: it is, or may be, a guest's."""
+    function = find_function(case, gpu)
+    driver = function.driver if function else None
+    if gpu.driver_state == "vfio" or "vfio" in (driver or ""):
+        return "the GPU is handed to a virtual machine (vfio-pci): its pairs are the guest's"
+    if gpu.driver_state == "not_open" and driver is None:
+        return "the NVIDIA driver does not list the GPU, and whether it is bound to it is not known"
+    return None
+
+
+def _unusable_reason(case: RuleContext, gpu: Gpu) -> list[str]:
+    """Why the memory of this GPU is for no NIC: the driver does not offer it, or not for that."""
+    said = f": {gpu.driver_error}" if gpu.driver_error else ""
+    why = {
+        "no_driver": f"no NVIDIA driver is bound to the GPU{said}",
+        "not_open": "the NVIDIA driver does not list the GPU",
+        "error": f"the NVIDIA driver cannot open the GPU{said}",
+    }.get(gpu.driver_state)
+    consumer = "GeForce and TITAN cards: NVIDIA's driver has no GPUDirect RDMA for them"
+    return [*([why] if why else []), *([consumer] if is_consumer(case, gpu) else [])]
+
+
+def _is_too_far(case: RuleContext, pair: Pair) -> list[str]:
+    """NCCL's default limit: up to several switches, or over C2C; a guest's tree says nothing."""
+    coherent = is_on_c2c(case, pair.gpu) or pair.path.kind == "C2C"
+    if pair.near or coherent or platform_kind(case) in ("guest", "cloud"):
+        return []
+    return [f"distance {pair.path.pcie_kind}: NCCL uses GPUDirect up to PXB"]
+
+
+def _kernel_way(case: RuleContext) -> str:
+    """By which way the kernel lets NICs reach GPU memory; NCCL takes DMA-BUF where both are there.
+
+    Where neither was seen, gdr-no-path blocks the pair, or has a reason not to judge: "none" would be ready here.
+    """
+    if data_direct(case):
+        return "data-direct"
+    if platform_kind(case) == "cloud":
+        return "unknown"
+    if is_dmabuf_ready(case):
+        return "dma-buf"
+    return "peermem" if peer_memory(case) else "unknown"

@@ -1,0 +1,163 @@
+"""Devices of an earlier inventory matched with those of today."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from agent.model.identity import differ, identities
+from agent.model.pci import PciFunction
+from agent.model.report import Known
+from agent.model.topology import Topology
+
+DEVICES = ("gpu", "nvswitch", "nic")
+_OWNERS = {"link": "gpu", "port": "nic"}  # parts, and what they are below
+_MOST_ABOVE = 16  # ports above a device that are kept; deeper trees are hostile
+
+
+class MatchedDevices(NamedTuple):
+    """Where the things of an inventory are now. Subjects as of then -> as of now."""
+
+    at: dict[str, str]
+    replaced: frozenset[str]  # then: another device stands in its place, or was put in elsewhere instead
+    unsure: dict[str, str]  # then -> now: one of its kind that nobody can tell from it
+
+
+def build_inventory(topology: Topology) -> list[Known]:
+    """Every GPU, NVSwitch and physical NIC of the PCI bus, their NVLinks and their ports."""
+    functions = {function.id: function for function in topology.pci}
+    lasting = identities(topology)
+    found: list[Known] = []
+
+    def add(subject: str, label: str, detail: str | None, pci: str | None, role: str | None = None) -> None:
+        above = _switches_above(functions, pci)
+        found.append(
+            Known(subject=subject, label=label, identity=lasting.get(subject), detail=detail, role=role, above=above)
+        )
+
+    for gpu in topology.gpus:
+        if gpu.pci:
+            add(f"gpu:{gpu.id}", gpu.label, gpu.name, gpu.pci)
+            for link in gpu.links:
+                add(f"link:{gpu.id}/{link.link}", f"{gpu.label} NVLink {link.link}", None, None)
+    for switch in topology.nvswitches:
+        add(f"nvswitch:{switch.id}", f"NVSwitch {switch.id}", None, switch.pci)
+    for nic in topology.nics:
+        if nic.id == nic.pci and not (nic.virtual_function or nic.software or nic.limited):
+            add(f"nic:{nic.id}", nic.label, nic.model, nic.pci, nic.role)
+            for port in nic.ports:
+                add(f"port:{nic.id}/{port.port}", f"{nic.label}/{port.port}", None, None, nic.role)
+    return found
+
+
+def merge_inventory(known: Sequence[Known], topology: Topology) -> tuple[list[Known], bool]:
+    """The inventory after one more run: what is here, and what is missing since an earlier one. And: is all here?"""
+    rows = build_inventory(topology)
+    certain = healthy_subjects(topology)
+    match = match_devices(known, rows)
+    here = {row.subject: row for row in rows if row.subject in certain}
+    stood_in = match.replaced | match.unsure.keys()
+    missing = []
+    for each in known:
+        now = match.at.get(each.subject, "")
+        if now in here:
+            row = here[now]  # what is not told this time is still known
+            here[now] = msgspec.structs.replace(
+                row, identity=row.identity or each.identity, detail=row.detail or each.detail
+            )
+        elif not {each.subject, owner_of(each.subject)} & stood_in:
+            missing.append(each)
+    return sorted([*here.values(), *missing], key=lambda each: each.subject), not missing
+
+
+def match_devices(known: Sequence[Known], rows: Sequence[Known]) -> MatchedDevices:
+    """Find the things of an inventory among those that are here now."""
+    match = MatchedDevices({}, frozenset(), {})
+    replaced: set[str] = set()
+    for kind in DEVICES:
+        replaced |= _match_kind(
+            [each for each in known if _kind(each) == kind], [row for row in rows if _kind(row) == kind], match
+        )
+    here = {row.subject for row in rows}
+    for each in known:
+        now = match.at.get(owner_of(each.subject))
+        part = each.subject.rpartition("/")[2]
+        moved = f"{_kind(each)}:{now.partition(':')[2]}/{part}" if now else ""
+        if moved in here:
+            match.at[each.subject] = moved
+    return match._replace(replaced=frozenset(replaced))
+
+
+def owner_of(subject: str) -> str:
+    """The device that a link or port is a part of; what is no part has an owner that is never a device.
+
+    >>> owner_of("link:0000:19:00.0/7"), owner_of("port:0000:1a:00.0/1"), owner_of("nic:0000:1a:00.0")
+    ('gpu:0000:19:00.0', 'nic:0000:1a:00.0', ':')
+    """
+    kind, _, rest = subject.partition(":")
+    return f"{_OWNERS.get(kind, '')}:{rest.rpartition('/')[0]}"
+
+
+def _match_kind(known: list[Known], rows: list[Known], match: MatchedDevices) -> set[str]:
+    """Match the devices of one kind: by identity, by place, then whatever is new of the same make."""
+    replaced: set[str] = set()
+    by_identity = {row.identity: row for row in rows if row.identity}
+    by_subject = {row.subject: row for row in rows}
+    left = []
+    for each in known:
+        if each.identity in by_identity:
+            match.at[each.subject] = by_identity[each.identity].subject
+        else:
+            left.append(each)
+    taken = set(match.at.values())
+    absent = []
+    for each in left:
+        row = by_subject.get(each.subject)
+        if row is None or row.subject in taken:
+            absent.append(each)
+        elif differ(row.identity, each.identity):
+            replaced.add(each.subject)
+            taken.add(row.subject)
+        else:
+            match.at[each.subject] = row.subject
+            taken.add(row.subject)
+    new = [row for row in rows if row.subject not in taken]
+    for each in absent:
+        row = next((row for row in new if row.detail == each.detail), None)
+        if row is None:
+            continue
+        new.remove(row)
+        if differ(row.identity, each.identity):
+            replaced.add(each.subject)
+        else:
+            match.unsure[each.subject] = row.subject
+    return replaced
+
+
+def healthy_subjects(topology: Topology) -> set[str]:
+    """Subjects that are here for certain: on the bus and answering; of NVLinks those that are up."""
+    shaky = {f.id for f in topology.pci if f.state in ("gone", "changed_during_scan")}
+    found = {f"nvswitch:{switch.id}" for switch in topology.nvswitches if switch.pci not in shaky}
+    for gpu in topology.gpus:
+        if gpu.pci not in shaky:
+            found.add(f"gpu:{gpu.id}")
+            found |= {f"link:{gpu.id}/{link.link}" for link in gpu.links if link.state in ("active", "sleep")}
+    for nic in topology.nics:
+        if nic.pci not in shaky:
+            found |= {f"nic:{nic.id}", *(f"port:{nic.id}/{port.port}" for port in nic.ports)}
+    return found
+
+
+def _switches_above(functions: dict[str, PciFunction], pci: str | None) -> list[str]:
+    above: list[str] = []
+    function = functions.get(pci or "")
+    while function and function.parent and function.parent not in above and len(above) < _MOST_ABOVE:
+        above.append(function.parent)
+        function = functions.get(function.parent)
+    return above
+
+
+def _kind(each: Known) -> str:
+    return each.subject.partition(":")[0]

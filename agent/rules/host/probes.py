@@ -1,0 +1,29 @@
+"""Probes of this node that did not come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.model.finding import Evidence
+from agent.rules.context import RuleContext
+from agent.rules.rule import Fail, Pass, Result, rule
+
+_GPU_DRIVER = frozenset({"nvml", "nvidia_smi"})
+
+
+@rule("probe-hung")
+def probe_hung(case: RuleContext) -> Iterator[Result]:
+    for run in case.probes.values():
+        if not run.hung:
+            yield Pass(f"probe:{run.name}")
+            continue
+        yield Fail(
+            subject="node",
+            label=f"probe {run.name}",
+            summary=f"the {run.name} probe hangs in the kernel and cannot be killed",
+            impact="Jobs that use the same driver hang as well; 1 reboot of the node is the usual end of it.",
+            remedy="Drain the node, look for Xid lines and hung tasks in the kernel log, then reboot it.",
+            evidence=(Evidence(what="its process", value=run.reason or "no answer", source="ps -o stat,wchan,lstart"),),
+            severity="critical" if run.name in _GPU_DRIVER else "error",
+            cause=run.name,
+        )

@@ -1,0 +1,302 @@
+"""The node compared with the profile of its platform."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from agent.model.finding import Evidence
+from agent.model.profile import Device, Expected, Profile
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_device_id, one_level_lower, unreachable_reason
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import format_ranges, join_labels
+
+NO_PROFILE = "no profile: this platform is not recognized, and --profile names none"
+
+
+def severity_by_confidence(case: RuleContext, expected: Expected, severity: str) -> str:
+    """A value of low confidence gives info at most; one of medium, or a platform that is only likely, one step less."""
+    if expected.confidence == "low":
+        return "info"
+    sure = expected.confidence == "high" and case.platform.confidence == "exact"
+    return severity if sure else one_level_lower(severity)
+
+
+def profile_evidence(profile: Profile, what: str, expected: Expected) -> Evidence:
+    """What the profile says, and where it has it from."""
+    return Evidence(what=f"{what}, profile {profile.name}", value=str(expected.value), source=expected.source)
+
+
+def expected_number(expected: Expected | None) -> int | None:
+    """The value as a whole number; None where nothing is expected, or a word."""
+    value = expected.value if expected else None
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+@rule("device-count-low")
+def device_count_low(case: RuleContext) -> Iterator[Result]:
+    profile = case.profile
+    if profile is None:
+        yield NotApplicable("node", NO_PROFILE)
+        return
+    if case.virtual_machine and not _is_cloud_shape(case):
+        yield NotApplicable("node", "virtual machine: it has what the hypervisor gives it")
+        return
+    if case.bus_unread:
+        yield Unknown("node", case.bus_unread)
+        return
+    yield from _judge_gpu_count(case, profile)
+    yield from _judge_rail_count(case, profile)
+
+
+def _is_cloud_shape(case: RuleContext) -> bool:
+    """A cloud whose instance type is the profile, or a profile that somebody chose."""
+    return case.platform.confidence == "exact"
+
+
+def _judge_gpu_count(case: RuleContext, profile: Profile) -> Iterator[Result]:
+    due = expected_number(profile.gpus)
+    if profile.gpus is None or due is None:
+        return
+    seen = [gpu for gpu in case.topology.gpus if gpu.pci and not _is_virtual(case, gpu.pci)]
+    if len(seen) >= due:
+        yield Pass("node")
+        return
+    gone = _empty_locations(case, profile, "gpu")
+    counted = f"{len(seen)} GPUs on the PCI bus"
+    yield _fail_device_count(
+        case, profile, "GPUs", profile.gpus, counted, gone, severity_by_confidence(case, profile.gpus, "critical")
+    )
+
+
+def _judge_rail_count(case: RuleContext, profile: Profile) -> Iterator[Result]:
+    due = expected_number(profile.rails)
+    if profile.rails is None or due is None:
+        return
+    if case.no_rail_known:
+        yield Unknown("node", case.no_rail_known)
+        return
+    models = {find_device_id(case, nic) for nic in case.rails} or {
+        (device.vendor_device or "").replace(":", ":0x").rpartition(":")[2]
+        for device in profile.devices
+        if device.role == "rail"
+    }
+    alike = [
+        n for n in case.topology.nics if find_device_id(case, n) in models and n.role in ("rail", "unused", "unknown")
+    ]
+    if len(alike) >= due:
+        yield Pass("node")
+        return
+    gone = [device for device in _empty_locations(case, profile, "nic") if device.role == "rail"]
+    counted = f"{len(alike)} NICs of the rails' model"
+    yield _fail_device_count(
+        case, profile, "rails", profile.rails, counted, gone, severity_by_confidence(case, profile.rails, "error")
+    )
+
+
+def _empty_locations(case: RuleContext, profile: Profile, kind: str) -> list[Device]:
+    """Places of a learnt profile where nothing is now: neither at the address nor in the slot."""
+    slots = {f.slot for f in case.topology.pci if f.slot}
+    wanted = (device for device in profile.devices if device.kind == kind)
+    return [d for d in wanted if d.pci not in case.functions and d.slot not in slots]
+
+
+def _is_virtual(case: RuleContext, pci: str) -> bool:
+    function = case.functions.get(pci)
+    return bool(function and function.physical_function)
+
+
+def _fail_device_count(
+    case: RuleContext,
+    profile: Profile,
+    what: str,
+    expected: Expected,
+    counted: str,
+    gone: Sequence[Device],
+    severity: str,
+) -> Fail:
+    places = [f"{device.pci}{f' (slot {device.slot})' if device.slot else ''}" for device in gone]
+    missing = f"; nothing is at {join_labels(places)}" if places else ""
+    known = case.history.inventory if case.history else []
+    lost = {item.subject.partition(":")[2] for item in known} - case.functions.keys()
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"{counted}, {expected.value} expected{missing}",
+        impact=f"jobs that ask for {expected.value} {what} do not start, or run on fewer.",
+        remedy="Power cycle; reseat what is missing, its tray or riser; look at the BMC's log for the slot.",
+        evidence=(
+            Evidence(what=what, value=counted, source="/sys/bus/pci/devices"),
+            profile_evidence(profile, what, expected),
+        ),
+        severity=severity,
+        cause=what,
+        places=frozenset({f"count of {what}", *lost, *(device.pci or "" for device in gone)}),
+    )
+
+
+@rule("nvswitch-missing")
+def nvswitch_missing(case: RuleContext) -> Iterator[Result]:
+    profile = case.profile
+    due = expected_number(profile.nvswitches) if profile else None
+    if profile is None or profile.nvswitches is None or not due:
+        yield NotApplicable("node", "the profile expects no NVSwitch" if profile else NO_PROFILE)
+        return
+    if case.virtual_machine:
+        yield NotApplicable("node", "virtual machine: switches may stay with the host")
+        return
+    if case.bus_unread:
+        yield Unknown("node", case.bus_unread)
+        return
+    seen = len(case.topology.nvswitches)
+    if seen >= due:
+        yield Pass("node")
+        return
+    gone = [f.id for f in case.topology.pci if f.state == "gone"]
+    yield Fail(
+        subject="node",
+        label="node",
+        summary=f"{seen} NVSwitches on the PCI bus, {due} expected",
+        impact="the fabric manager does not start: CUDA gives error 802 on every GPU.",
+        remedy="Power cycle the whole board; if it stays away, have the baseboard replaced.",
+        evidence=(
+            Evidence(what="NVSwitches", value=str(seen), source="lspci -d 10de::0680"),
+            profile_evidence(profile, "NVSwitches", profile.nvswitches),
+        ),
+        severity=severity_by_confidence(case, profile.nvswitches, "critical"),
+        places=frozenset({"count of NVSwitches", *gone}),
+    )
+
+
+@rule("gpu-module-missing")
+def gpu_module_missing(case: RuleContext) -> Iterator[Result]:
+    profile = case.profile
+    due = expected_number(profile.module_ids) if profile else None
+    if profile is None or profile.module_ids is None or due is None:
+        yield NotApplicable("node", "the profile has no sockets" if profile else NO_PROFILE)
+        return
+    modules = [gpu.module_id for gpu in case.topology.gpus if gpu.driver_state == "open"]
+    told = {module for module in modules if module}
+    if case.virtual_machine or case.node.container or not told:
+        yield NotApplicable("node", "no GPU tells a module, or not all GPUs are given to us")
+        return
+    if len(told) < len(modules):
+        yield Unknown("node", "some GPUs tell the number of their socket, and some do not")
+        return
+    missing = set(range(1, due + 1)) - told
+    if not missing:
+        yield Pass("node")
+        return
+    yield Fail(
+        subject="node",
+        label="node",
+        summary=f"no GPU in socket {format_ranges(missing)} of the baseboard",
+        impact=f"{len(missing)} of {due} GPUs are not there.",
+        remedy="Look at the GPU in that socket: power, seating, the BMC's log.",
+        evidence=(
+            Evidence(what="modules told", value=format_ranges(told), source="nvidia-smi -q"),
+            profile_evidence(profile, "sockets", profile.module_ids),
+        ),
+        severity=severity_by_confidence(case, profile.module_ids, "warning"),
+        cause=f"socket {format_ranges(missing)}",
+        places=frozenset({"count of GPUs", *(g.id for g in case.topology.gpus if g.driver_state != "open")}),
+    )
+
+
+@rule("profile-differs")
+def profile_differs(case: RuleContext) -> Iterator[Result]:
+    profile = case.profile
+    if profile is None:
+        yield NotApplicable("node", NO_PROFILE)
+        return
+    at = {device.pci: device for device in profile.devices if device.pci}
+    for gpu in case.topology.gpus:
+        yield from _judge_links(case, profile, gpu.id)
+    for pci in sorted(at.keys() & case.functions.keys()):
+        yield _judge_profile_device(case, profile, at[pci], pci)
+
+
+def _judge_links(case: RuleContext, profile: Profile, gpu_id: str) -> Iterator[Result]:
+    gpu, due = case.gpus[gpu_id], expected_number(profile.nvlinks_per_gpu)
+    function = case.functions.get(gpu.pci or "")
+    model = f"{(function.vendor or '')[2:]}:{(function.device or '')[2:]}" if function else ""
+    if profile.nvlinks_per_gpu is None or not due or model not in profile.gpu_devices or gpu.driver_state != "open":
+        return
+    subject = f"gpu:{gpu.id}"
+    if not gpu.links_known:
+        yield Unknown(subject, gpu.links_reason or "NVLinks not known")
+        return
+    if {case.topology.bandwidth_mode, gpu.nvlink_bandwidth_mode} - {"full", None}:
+        yield NotApplicable(subject, "a reduced NVLink bandwidth mode: links are off on purpose")
+        return
+    up = sum(link.state in ("active", "sleep") for link in gpu.links)
+    if up >= due or case.virtual_machine or (gpu.mig and gpu.mig.current):
+        yield Pass(subject)
+        return
+    if any(link.state == "unknown" for link in gpu.links):
+        yield Unknown(subject, "the state of a link is not known")
+        return
+    yield Fail(
+        subject=subject,
+        label=gpu.label,
+        summary=f"{up} NVLinks are up, {due} expected",
+        impact=f"{100 * (1 - up / due):.0f} % of the bandwidth between GPUs.",
+        remedy="See what keeps them down: the fabric manager's log, the bandwidth mode, the bridge.",
+        evidence=(
+            Evidence(what="NVLinks up", value=str(up), source="nvidia-smi nvlink -s"),
+            profile_evidence(profile, "NVLinks of a GPU", profile.nvlinks_per_gpu),
+        ),
+        severity=severity_by_confidence(case, profile.nvlinks_per_gpu, "warning"),
+        cause="nvlinks",
+        places=frozenset({gpu.id, gpu.pci or gpu.id}),
+    )
+
+
+def _judge_profile_device(case: RuleContext, profile: Profile, good: Device, pci: str) -> Result:
+    function, subject = case.functions[pci], f"pci:{pci}"
+    model = f"{(function.vendor or '')[2:]}:{(function.device or '')[2:]}"
+    if unreachable_reason(function):
+        return NotApplicable(subject, unreachable_reason(function) or "")
+    if good.vendor_device and model != good.vendor_device:
+        return NotApplicable(subject, f"another model stands here than in the profile ({model})")
+    slower = list(_slower_link(case, good, pci))
+    nic = case.nic_by_pci.get(pci)
+    other = bool(good.firmware and nic and nic.firmware and nic.firmware != good.firmware)
+    if not slower and not other:
+        return _unsure_reason(case, good, pci) or Pass(subject)
+    label = nic.label if nic else case.gpu_by_pci[pci].label if pci in case.gpu_by_pci else pci
+    told = slower or [f"firmware {nic.firmware if nic else ''}, {good.firmware} in the profile"]
+    return Fail(
+        subject=subject,
+        label=label,
+        summary="; ".join(told),
+        impact="up to 50 % of its bandwidth, against the node of the profile." if slower else "0 % by itself.",
+        remedy="Make the node like the good one, or learn the profile anew.",
+        evidence=(
+            Evidence(what="this node", value="; ".join(told), source=f"/sys/bus/pci/devices/{pci}"),
+            Evidence(what=f"profile {profile.name}", value=good.name or pci, source="--profile"),
+        ),
+        severity="warning" if slower else "info",
+        cause="slower" if slower else "firmware",
+        places=frozenset({pci}),
+    )
+
+
+def _slower_link(case: RuleContext, good: Device, pci: str) -> Iterator[str]:
+    link = case.functions[pci].link
+    if link and link.quality.state == "conclusive":
+        if good.link_width and link.width and link.width < good.link_width:
+            yield f"PCIe x{link.width}, x{good.link_width} in the profile"
+        if good.link_gt_s and link.speed_gt_s and link.speed_gt_s < good.link_gt_s:
+            yield f"PCIe {link.speed_gt_s:g} GT/s, {good.link_gt_s:g} in the profile"
+    nic = case.nic_by_pci.get(pci)
+    for port in nic.ports if nic else ():
+        if good.rate_gbit_s and port.state == "ACTIVE" and port.rate_gbit_s and port.rate_gbit_s < good.rate_gbit_s:
+            yield f"port at {port.rate_gbit_s:g} Gb/s, {good.rate_gbit_s:g} in the profile"
+
+
+def _unsure_reason(case: RuleContext, good: Device, pci: str) -> Unknown | None:
+    link = case.functions[pci].link
+    if good.link_gt_s and link and link.quality.state != "conclusive":
+        return Unknown(f"pci:{pci}", f"its link is {link.quality.state}: {link.quality.reason or 'no reason given'}")
+    return None

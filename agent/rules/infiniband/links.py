@@ -1,0 +1,372 @@
+"""InfiniBand ports that are down, degraded or cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.model.counters import PORT_COUNTER_BITS
+from agent.model.finding import Evidence
+from agent.model.nic import Nic
+from agent.model.node import Event
+from agent.rules.cabling import (
+    CageState,
+    are_all_rails_down,
+    boot_settling_reason,
+    merge_whole_node,
+    unused_port_result,
+)
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_function, severity_by_role, unreachable_reason
+from agent.rules.infiniband.ports import EXPECTED, IbPort, device_number, has_no_infiniband, ib_ports, is_rate_unparsed
+from agent.rules.node_wide import aggregate_node_wide
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import find_majority, format_share_lost, join_labels
+
+_CABLED = ("LinkUp", "PortConfigurationTraining", "LinkErrorRecovery")
+_MEANING = {
+    "Polling": "no signal from the other end: cable, module or switch port",
+    "Disabled": "disabled by an administrator, the subnet manager or firmware",
+    "PortConfigurationTraining": "trains again and again: a bad cable or module",
+    "LinkErrorRecovery": "recovers from errors again and again: a bad cable or module",
+    "LinkUp": "the wire is up, the port is not",
+}
+
+_SET_UP = "Disabled: enable the ports (ibportstate)"
+
+
+@rule("ib-port-down")
+def ib_port_down(case: RuleContext) -> Iterator[Result]:
+    ports: list[IbPort] = []
+    for each in ib_ports(case):
+        if isinstance(each, IbPort):
+            ports.append(each)
+        else:
+            yield each
+    for role in EXPECTED:
+        yield from _judge_role(case, [each for each in ports if each.nic.role == role])
+
+
+def _judge_role(case: RuleContext, ports: list[IbPort]) -> Iterator[Result]:
+    sockets = [_cage_state(each) for each in ports]
+    answers = [_judge_port_down(case, each, socket, sockets) for each, socket in zip(ports, sockets, strict=True)]
+    faults = [answer for answer in answers if isinstance(answer, Fail)]
+    yield from (answer for answer in answers if not isinstance(answer, Fail))
+    yield from (
+        [merge_whole_node(faults, "InfiniBand", _SET_UP)]
+        if are_all_rails_down(sockets) and len(faults) == len(ports)
+        else faults
+    )
+
+
+def _cage_state(each: IbPort) -> CageState:
+    plugged = each.port.phys_state in _CABLED
+    return CageState(each.subject, each.nic, each.port.state == "ACTIVE", plugged, each.board, each.position)
+
+
+def _judge_port_down(case: RuleContext, each: IbPort, socket: CageState, sockets: list[CageState]) -> Result:
+    port = each.port
+    if socket.active:
+        return Pass(each.subject)
+    waiting = boot_settling_reason(case)
+    if waiting:
+        return Unknown(each.subject, f"{port.state}; {waiting}")
+    silent = unused_port_result(socket, sockets, port.state or "")
+    if silent:
+        return silent
+    return Fail(
+        subject=each.subject,
+        label=each.label,
+        summary=f"{port.state}, physical state {port.phys_state or 'not known'}: "
+        + _MEANING.get(port.phys_state or "", "not in use"),
+        impact=_impact(case, each),
+        remedy="Polling: cable, module, switch port. Disabled: enable it (ibportstate). Training: replace the cable.",
+        evidence=(
+            each.evidence("state", port.state or "", "state"),
+            each.evidence("physical state", port.phys_state or "not known", "phys_state"),
+        ),
+        severity=severity_by_role("error", each.nic),
+        places=each.places,
+    )
+
+
+def _impact(case: RuleContext, each: IbPort) -> str:
+    rails = len(case.rails)
+    if each.nic.role == "rail" and rails > 1:
+        return f"1 of {rails} rails: this node injects {100 / rails:.0f} % less, and NCCL leaves the rail out silently."
+    return "100 % of what this port carries; NCCL leaves ports that are not active out silently."
+
+
+# Gb/s that a port of each generation can do: ConnectX-4, 5, 6, 7, 8, BlueField-2, BlueField-3 (PCI device ids)
+_GENERATION = {0x1013: 100, 0x1017: 100, 0x1019: 100, 0x101B: 200, 0x1021: 400, 0x1023: 800, 0xA2D6: 200, 0xA2DC: 400}
+_SPLITTER = "2X"
+_CABLE_LANES = 4  # 8X and 12X are links inside of switches; no NIC has them
+
+
+@rule("ib-rate-degraded")
+def ib_rate_degraded(case: RuleContext) -> Iterator[Result]:
+    ports: list[IbPort] = []
+    for each in ib_ports(case):
+        if not isinstance(each, IbPort):
+            yield each
+        elif each.port.state != "ACTIVE":
+            yield NotApplicable(each.subject, f"{each.port.state}: a rate is told of active ports only")
+        elif is_rate_unparsed(case, each):
+            yield Unknown(each.subject, "SDR on an active port: the kernel has no name for its speed")
+        elif each.port.rate_gbit_s is None:
+            yield Unknown(each.subject, "its rate could not be read")
+        else:
+            ports.append(each)
+    for each in ports:
+        yield _judge_rate_degraded(case, each, [other for other in ports if _rate_group(other) == _rate_group(each)])
+
+
+def _rate_group(each: IbPort) -> tuple[object, ...]:
+    """What ports have in common that should run alike: second ports of all cards may be on a slower fabric."""
+    return each.nic.role, each.board, each.position
+
+
+def _judge_rate_degraded(case: RuleContext, each: IbPort, alike: list[IbPort]) -> Result:
+    rate = each.port.rate_gbit_s or 0.0
+    rates = [other.port.rate_gbit_s or 0.0 for other in alike]
+    usual = find_majority(rates)
+    if usual is not None and rate < usual:
+        return _fail_rate_degraded(each, usual, f"most ports of this board run at {usual:g}", "high")
+    if usual is None and rate < max(rates):
+        return _fail_rate_degraded(each, max(rates), f"another port of this board runs at {max(rates):g}", "medium")
+    more = _rate_with_all_lanes(each)
+    if more is not None:
+        return _fail_rate_degraded(each, more, f"{_far_end(each)} and this port support {more:g}", "medium")
+    due = _GENERATION.get(device_number(case, each.nic) or 0)
+    if len(alike) == 1 and due and rate < due and each.port.width != _SPLITTER:
+        fault = _fail_rate_degraded(each, due, f"its generation can do {due}", "low")
+        return fault if each.port.width == "1X" else _lower_to_info(fault)
+    return Pass(each.subject)
+
+
+def _fail_rate_degraded(each: IbPort, due: float, because: str, confidence: str) -> Fail:
+    port, rate = each.port, each.port.rate_gbit_s or 0.0
+    lanes = f" ({port.width} {port.speed})" if port.width and port.speed else ""
+    return Fail(
+        subject=each.subject,
+        label=each.label,
+        summary=f"runs at {rate:g} Gb/s{lanes}; {because}",
+        impact=f"{rate / 8:g} instead of {due / 8:g} GB/s in each direction ({format_share_lost(rate, due)} less); "
+        "collectives wait for the slowest rail.",
+        remedy="Reseat or replace cable or module; look at the switch port's profile and errors (mlxlink -m -c).",
+        evidence=(each.evidence("rate", f"{rate:g} Gb/s{lanes}", "rate"), *_far_end_evidence(each)),
+        severity=severity_by_role("error", each.nic),
+        confidence=confidence,
+        places=each.places,
+    )
+
+
+def _rate_with_all_lanes(each: IbPort) -> float | None:
+    """The rate in Gb/s with the lanes that both ends support; None where they all run, or nobody knows of more."""
+    far, port = each.port.neighbor, each.port
+    if far is None or far.could_width is None or far.width is None or far.rate_gbit_s != port.rate_gbit_s:
+        return None
+    if port.width not in (far.width, None):
+        return None
+    run, could = _parse_lanes(far.width), min(_parse_lanes(far.could_width), _CABLE_LANES)
+    return (port.rate_gbit_s or 0.0) * could / run if could > run > 0 else None
+
+
+def _parse_lanes(width: str) -> int:
+    digits = width.removesuffix("X")
+    return int(digits) if digits in ("1", "2", "4", "8", "12") else 0
+
+
+def _far_end(each: IbPort) -> str:
+    far = each.port.neighbor
+    return f"port {far.port} of {far.name or far.node_guid or 'the switch'}" if far else ""
+
+
+def _far_end_evidence(each: IbPort) -> tuple[Evidence, ...]:
+    far = each.port.neighbor
+    if far is None:
+        return ()
+    could = " ".join(word for word in (far.could_width, far.could_speed) if word)
+    value = _far_end(each) + (f"; both ends could be {could}" if could else "")
+    return (Evidence(what=f"far end of {each.label}", value=value, source=far.source),)
+
+
+def _lower_to_info(fault: Fail) -> Fail:
+    return Fail(
+        subject=fault.subject,
+        label=fault.label,
+        summary=fault.summary,
+        impact=fault.impact + " Where the fabric is slower by design, nothing is lost.",
+        remedy=fault.remedy,
+        evidence=fault.evidence,
+        severity="info",
+        confidence=fault.confidence,
+        places=fault.places,
+    )
+
+
+@rule("ib-rate-mixed")
+def ib_rate_mixed(case: RuleContext) -> Iterator[Result]:
+    ports: list[IbPort] = []
+    for each in ib_ports(case):
+        if not isinstance(each, IbPort):
+            if isinstance(each, Unknown):
+                yield each
+        elif each.nic.role == "rail" and each.port.state == "ACTIVE":
+            if each.port.rate_gbit_s is None or is_rate_unparsed(case, each):
+                yield Unknown(each.subject, "its rate is not known")
+            else:
+                ports.append(each)
+    if len(ports) < 2:
+        if case.probe_failure("rdma") is None or has_no_infiniband(case):
+            yield NotApplicable("node", "fewer than two active InfiniBand rails")
+        return
+    mixed = [fabric for fabric in _ports_by_subnet(ports) if len({each.port.rate_gbit_s for each in fabric}) > 1]
+    yield _fail_rate_mixed(mixed[0]) if mixed else Pass("node")
+
+
+def _ports_by_subnet(ports: list[IbPort]) -> list[list[IbPort]]:
+    """Ports by the subnet manager that they answer to: a second fabric may be slower by design."""
+    found: dict[int | None, list[IbPort]] = {}
+    for each in ports:
+        found.setdefault(each.port.sm_lid, []).append(each)
+    return list(found.values())
+
+
+def _fail_rate_mixed(ports: list[IbPort]) -> Fail:
+    rates = [each.port.rate_gbit_s or 0.0 for each in ports]
+    slowest, fastest = min(rates), max(rates)
+    slow = [each for each in ports if (each.port.rate_gbit_s or 0.0) < fastest]
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"InfiniBand rails run at {slowest:g} and {fastest:g} Gb/s; "
+        f"slower: {join_labels([port.label for port in slow])}",
+        impact="every rail runs as fast as the slowest: "
+        f"{format_share_lost(slowest, fastest)} less on the faster ones.",
+        remedy="Replace the slower NIC or cable, or leave the slower rails out of the job (NCCL_IB_HCA).",
+        evidence=tuple(each.evidence("rate", f"{each.port.rate_gbit_s:g} Gb/s", "rate") for each in ports),
+        places=frozenset().union(*(each.places for each in slow)),
+    )
+
+
+@rule("ib-rate-unparsed")
+def ib_rate_unparsed(case: RuleContext) -> Iterator[Result]:
+    answers = (_judge_rate_unparsed(case, each) if isinstance(each, IbPort) else each for each in ib_ports(case))
+    yield from aggregate_node_wide(answers, "the kernel cannot name the speed of any InfiniBand port")
+
+
+def _judge_rate_unparsed(case: RuleContext, each: IbPort) -> Result:
+    port = each.port
+    if port.state != "ACTIVE":
+        return NotApplicable(each.subject, f"{port.state}: a rate is told of active ports only")
+    if port.rate_gbit_s is None:
+        return Unknown(each.subject, "its rate could not be read")
+    if port.speed == "SDR" and device_number(case, each.nic) is None:
+        return Unknown(each.subject, "SDR, and which NIC it is could not be read")
+    if not is_rate_unparsed(case, each):
+        return Pass(each.subject)
+    return Fail(
+        subject=each.subject,
+        label=each.label,
+        summary=f"{port.rate_gbit_s:g} Gb/s ({port.width} SDR) on {each.nic.model or 'a ConnectX-5 or later'}: "
+        f"kernel {case.node.kernel or 'not told'} has no name for its speed",
+        impact="the real rate is not known: up to 40 times what is shown. Rules about rates cannot judge this port.",
+        remedy="A newer kernel, or DOCA-OFED.",
+        evidence=(each.evidence("rate", f"{port.rate_gbit_s:g} Gb/s ({port.width} SDR)", "rate"),),
+        severity="info",
+        places=each.places,
+    )
+
+
+@rule("ib-limited-pf")
+def ib_limited_pf(case: RuleContext) -> Iterator[Result]:
+    limited = [nic for nic in case.topology.nics if nic.limited]
+    seen = [] if case.virtual_machine else [(nic, _refusals(case, nic)) for nic in case.topology.nics]
+    refused = [(nic, lines) for nic, lines in seen if lines]
+    if limited:
+        yield _owned_by(limited)
+    for nic, lines in refused:
+        yield _fail_limited_pf(nic, lines)
+    if not limited and not refused and (case.bus_unread is None or case.probe_failure("rdma") is None):
+        yield NotApplicable("node", "no function that a fabric manager owns, and none that refuses its registers")
+
+
+def _refusals(case: RuleContext, nic: Nic) -> list[Event]:
+    """What the log has of that kind of a NIC for jobs."""
+    if (
+        nic.limited
+        or nic.software
+        or nic.virtual_function
+        or nic.pci is None
+        or unreachable_reason(find_function(case, nic))
+    ):
+        return []
+    ids = (nic.pci, f"pci:{nic.pci}")
+    return [
+        event for event in case.events if (event.kind, event.code) == ("mlx5", "access-reg") and event.subject in ids
+    ]
+
+
+def _owned_by(limited: list[Nic]) -> Fail:
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"{len(limited)} functions are not NICs for jobs: {join_labels([nic.label for nic in limited])}",
+        impact="a job that takes one hangs: NCCL_IB_HCA must leave 100 % of them out.",
+        remedy="Leave them to the fabric manager; name the rails in NCCL_IB_HCA, and leave them out of monitoring.",
+        evidence=tuple(
+            Evidence(what=nic.label, value=nic.limited or "", source=f"lspci -vv -s {nic.pci or nic.id}")
+            for nic in limited[:8]
+        ),
+        severity="info",
+        cause="owned",
+        places=frozenset(nic.id for nic in limited),
+    )
+
+
+def _fail_limited_pf(nic: Nic, lines: list[Event]) -> Fail:
+    times = sum(event.count for event in lines)
+    return Fail(
+        subject=f"pci:{nic.pci}",
+        label=nic.label,
+        summary=f"its firmware refused a register {times} times since boot, and it is no function of a fabric manager",
+        impact="some of its counters and its module cannot be read; 0 % of its traffic is lost by that.",
+        remedy="Look at its firmware; where a fabric manager owns it, leave it out of jobs and monitoring.",
+        evidence=tuple(Evidence(what="kernel log", value=event.text, source=event.source) for event in lines[:2]),
+        severity="info",
+        confidence="low",
+        cause="refused",
+        places=frozenset({nic.id, nic.pci or nic.id}),
+    )
+
+
+_OF_SWITCHES = "port_rcv_switch_relay_errors"  # no NIC relays
+_BITS = {name: bits for name, bits in PORT_COUNTER_BITS.items() if name != _OF_SWITCHES}
+
+
+@rule("ib-counter-saturated")
+def ib_counter_saturated(case: RuleContext) -> Iterator[Result]:
+    answers = (_judge_counter_saturated(each) if isinstance(each, IbPort) else each for each in ib_ports(case))
+    yield from aggregate_node_wide(answers, "counters at their maximum on every InfiniBand port")
+
+
+def _judge_counter_saturated(each: IbPort) -> Result:
+    counters = each.port.counters
+    if not any(name in counters for name in _BITS):
+        return Unknown(each.subject, "its error counters could not be read")
+    full = [name for name, bits in _BITS.items() if counters.get(name) == (1 << bits) - 1]
+    if not full:
+        return Pass(each.subject)
+    return Fail(
+        subject=each.subject,
+        label=each.label,
+        summary=f"counts no further: {', '.join(f'{name} {counters[name]}' for name in full)}",
+        impact=f"{len(full)} of its counters show no new error: flaps and bit errors go unseen.",
+        remedy="perfquery -R, as root, when nobody else compares with older values.",
+        evidence=tuple(
+            Evidence(what=name, value=str(counters[name]), source=f"{each.evidence('', '', 'counters').source}/{name}")
+            for name in full
+        ),
+        severity="info",
+        places=each.places,
+    )

@@ -1,1 +1,0 @@
-"""Rules about how the counters of InfiniBand ports moved."""

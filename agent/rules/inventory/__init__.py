@@ -1,1 +1,0 @@
-"""Rules that compare with what an earlier run saw."""

@@ -1,0 +1,274 @@
+"""NCCL configuration files and topology files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from agent.model.finding import Evidence
+from agent.model.node import NcclSetting
+from agent.rules.context import RuleContext
+from agent.rules.devices import one_level_lower
+from agent.rules.nccl.hcas import NODE, report_no_gpus, severity_by_scope
+from agent.rules.nccl.settings import (
+    EffectiveSetting,
+    effective_settings,
+    files_unread_reason,
+    parse_number,
+    source_unit,
+)
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|[0-9]+)")
+_LISTS = frozenset({"NCCL_IB_HCA", "NCCL_SOCKET_IFNAME"})  # where a second "=" asks for whole names
+_TWICE, _MISSPELT = "set before", "is not a name of NCCL"
+_NEAR_NAME = re.compile(r"(?i)(?:nccl+|ncl+|ncc|nnccl|nncl|nlcc|ncccl)_")
+
+
+@rule("gdr-nccl-conf-syntax")
+def gdr_nccl_conf_syntax(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_gpus(case)))
+    if silent:
+        return
+    wrong: dict[str, list[tuple[NcclSetting, str, bool]]] = {}
+    for setting, why, harmless in _find_wrong_lines(case):
+        wrong.setdefault(source_unit(setting.source), []).append((setting, why, harmless))
+    yield from (_fail_conf_syntax(file, lines) for file, lines in sorted(wrong.items()))
+    if not wrong:
+        unread = files_unread_reason(case)
+        yield Unknown("node", unread) if unread else Pass("node")
+
+
+def _find_wrong_lines(case: RuleContext) -> Iterator[tuple[NcclSetting, str, bool]]:
+    """Lines that do not do what they say: the line, why, and whether it has its effect all the same."""
+    first: dict[tuple[str, str], NcclSetting] = {}
+    for setting in case.software.nccl.settings:
+        if setting.line is None:
+            continue  # of an environment
+        why, harmless = _check_line(setting)
+        if why:
+            yield setting, why, harmless
+        earlier = first.setdefault((source_unit(setting.source), setting.key), setting)
+        if earlier.value != setting.value:
+            yield setting, f"{_TWICE} in line {earlier.source.rpartition(':')[2]}, which counts", False
+    for line in case.software.nccl.not_settings:
+        meant = "NCCL" in line.value
+        yield line, "no =, so it sets nothing", not meant
+
+
+def _check_line(setting: NcclSetting) -> tuple[str, bool]:
+    key, value = setting.key, setting.value
+    clean = _clean_value(value)
+    if not _NAME.fullmatch(key):
+        return f"sets {key!r}, which nobody reads", False
+    if not key.startswith("NCCL_") and _NEAR_NAME.match(key):
+        return f"{key} {_MISSPELT}", False
+    if value.startswith("=") and key not in _LISTS:
+        return "two =: the second is part of the value", False
+    if key in _LISTS and clean == value and re.search(r"\s", value):
+        return f"the value is {value!r}: a name in it begins or ends with a blank", False
+    if clean == value:
+        return "", False
+    as_meant = bool(_NUMBER.fullmatch(clean)) and parse_number(value) == parse_number(clean)
+    return f"the value is {value!r}, with all that stands in it", as_meant or key.startswith("NCCL_DEBUG")
+
+
+def _clean_value(value: str) -> str:
+    """What a person meant who writes quotes, blanks and remarks."""
+    return re.sub(r"\s#.*\Z", "", value, flags=re.DOTALL).strip().strip("\"'")
+
+
+def _fail_conf_syntax(file: str, lines: list[tuple[NcclSetting, str, bool]]) -> Fail:
+    severity = "error" if lines[0][0].scope in ("system", "service") else one_level_lower("error")
+    if all(harmless for _, _, harmless in lines):
+        severity = "info"
+    shown = sorted(lines, key=lambda each: each[2])
+    setting, why, _ = shown[0]
+    more = f"; {len(lines) - 1} more lines" if len(lines) > 1 else ""
+    return Fail(
+        subject="node",
+        label=file,
+        summary=f"{setting.source}: {why}{more}",
+        impact=_impact(severity, why),
+        remedy=_remedy(file, [reason for _, reason, _ in shown]),
+        evidence=tuple(
+            Evidence(what=reason, value=repr(line.line or line.value)[1:-1], source=line.source)
+            for line, reason, _ in shown[:8]
+        ),
+        severity=severity,
+        cause=file,
+        places=frozenset({file, *(line.source for line, _, _ in lines)}),
+    )
+
+
+def _impact(severity: str, worst: str) -> str:
+    if severity == "info":
+        return "the line has its effect by luck: nothing is lost until its value is no number."
+    if worst.startswith(_TWICE):
+        return "the line has no effect, 0 %: jobs run with the value of the earlier one."
+    return "what these lines should set is not set: jobs run with NCCL's defaults, 100 % of them."
+
+
+def _remedy(file: str, reasons: list[str]) -> str:
+    """What mends each kind of mistake that is in the file."""
+    twice = any(reason.startswith(_TWICE) for reason in reasons)
+    misspelt = any(reason.endswith(_MISSPELT) for reason in reasons)
+    shape = any(not reason.startswith(_TWICE) and not reason.endswith(_MISSPELT) for reason in reasons)
+    steps = [f"in {file} write KEY=value, without blanks, quotes, export or a remark behind it"] if shape else []
+    steps += [f"correct the name in {file}: NCCL's own begin with NCCL_"] if misspelt else []
+    steps += [f"keep one line of each name in {file}"] if twice else []
+    text = "; ".join(steps)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+_HARMLESS = ("NCCL_DEBUG", "NCCL_COMM_ID", "NCCL_SOCKET_IFNAME")
+
+
+@rule("gdr-nccl-conf-shadowed")
+def gdr_nccl_conf_shadowed(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_gpus(case)))
+    if silent:
+        return
+    why = files_unread_reason(case)
+    if why:
+        yield Unknown("node", why)
+        return
+    shadowed = {key: rows for key in _set_variables(case) if (rows := _shadowing_rows(case, key))}
+    if not shadowed:
+        yield Pass("node")
+        return
+    named_rows = [(key, row) for key, both in shadowed.items() for row in both]
+    yield Fail(
+        subject="node",
+        label="node",
+        summary=f"/etc/nccl.conf sets {join_labels(list(shadowed))}, "
+        f"and {shadowed[next(iter(shadowed))][0].unit} otherwise",
+        impact="0 % of a change in /etc/nccl.conf reaches these jobs.",
+        remedy="Keep these variables in one place.",
+        evidence=tuple(Evidence(what=key, value=row.value, source=row.source) for key, row in named_rows[:16]),
+        cause="shadowed",
+        places=frozenset({row.source for _, row in named_rows} | {row.unit for _, row in named_rows}),
+    )
+
+
+def _set_variables(case: RuleContext) -> list[str]:
+    mine = {each.key for each in case.software.nccl.settings if each.scope == "system"}
+    return sorted(key for key in mine if not key.startswith(_HARMLESS))
+
+
+def _shadowing_rows(case: RuleContext, key: str) -> list[EffectiveSetting]:
+    """Stronger values that differ from the system's, then the system's; empty: none differs."""
+    rows = effective_settings(case, key)
+    system = [row for row in rows if row.scope == "system"]
+    meant = {row.value for row in system[:1]}
+    other = [row for row in rows if row.scope in ("job", "user") and row.value not in meant]
+    return other + system if other else []
+
+
+_RETRIES, _TIMEOUT = 7, 18  # NCCL's default, and a quarter of its default time (4.096 us * 2^18 = 1.07 s)
+
+
+def _is_below(value: str, limit: int) -> bool:
+    return (read := parse_number(value)) is not None and read < limit
+
+
+_LEFT: dict[str, Callable[[str], bool]] = {
+    "NCCL_ALGO": bool,
+    "NCCL_PROTO": bool,
+    "NCCL_MIN_NCHANNELS": bool,
+    "NCCL_MAX_NCHANNELS": bool,
+    "NCCL_CHECKS_DISABLE": lambda value: bool(parse_number(value)),
+    "NCCL_IB_TIMEOUT": lambda value: _is_below(value, _TIMEOUT),
+    "NCCL_IB_RETRY_CNT": lambda value: _is_below(value, _RETRIES),
+    "NCCL_DEBUG": lambda value: value.upper() == "TRACE",
+}
+
+
+@rule("gdr-nccl-debug-leftover")
+def gdr_nccl_debug_leftover(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_gpus(case)))
+    if silent:
+        return
+    found: list[tuple[str, EffectiveSetting]] = []
+    for key, is_left in _LEFT.items():
+        found += [(key, each) for each in effective_settings(case, key) if each.persistent and is_left(each.value)]
+    if not found:
+        why = files_unread_reason(case)
+        yield Unknown("node", why) if why else Pass("node")
+        return
+    yield Fail(
+        subject="node",
+        label="node",
+        summary=f"{found[0][1].unit} fixes {join_labels([f'{key}={each.value}' for key, each in found])}",
+        impact="what fits one message size and one version is forced on 100 % of jobs.",
+        remedy="Remove these lines, and measure anew.",
+        evidence=tuple(each.evidence(key) for key, each in found[:8]),
+        cause="+".join(sorted({key for key, _ in found})),
+        places=NODE,
+    )
+
+
+_KEY = "NCCL_TOPO_FILE"
+_GPU_CLASSES = ("0x0302", "0x0300")
+
+
+@rule("nccl-topo-file-stale")
+def nccl_topo_file_stale(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_gpus(case)))
+    if silent:
+        return
+    values = effective_settings(case, _KEY)
+    if not values:
+        why = files_unread_reason(case)
+        yield Unknown("node", why) if why else NotApplicable("node", f"{_KEY} is not set")
+        return
+    answers = [_judge_topo_file_stale(case, where) for where in values]
+    faults = [answer for answer in answers if isinstance(answer, Fail)]
+    yield from {fault.cause: fault for fault in reversed(faults)}.values()
+    if not faults:
+        yield next((answer for answer in answers if isinstance(answer, Unknown)), Pass("node"))
+
+
+def _judge_topo_file_stale(case: RuleContext, where: EffectiveSetting) -> Result:
+    nccl = case.software.nccl
+    if where.value not in nccl.searched:
+        return Unknown("node", f"{where.value}: not looked for (a container's, or no whole path)")
+    if where.value not in nccl.files:
+        return _fail_topo_file_stale(where, "missing", f"{where.value} is not there", ())
+    if where.value not in nccl.topology_devices:
+        return Unknown("node", f"{where.value}: not opened")
+    if case.bus_unread:
+        return Unknown("node", case.bus_unread)
+    told = [row.split(" ", 1) for row in nccl.topology_devices[where.value] if " " in row]
+    addresses = {address for _, address in told}
+    absent = sorted(addresses - case.functions.keys())
+    gpus = [gpu for gpu in case.topology.gpus if gpu.pci and gpu.driver_state == "open"]
+    left_out = [gpu for gpu in gpus if gpu.pci not in addresses]
+    if not any(kind in _GPU_CLASSES for kind, _ in told):
+        left_out = []
+    rows = tuple(Evidence(what="of no device here", value=each, source=where.value) for each in absent[:8])
+    rows += tuple(
+        Evidence(what=f"{gpu.label} is not in the file", value=gpu.pci or "", source=where.value)
+        for gpu in left_out[:8]
+    )
+    if not rows:
+        return Pass("node")
+    both = [f"names {join_labels(absent)}, where nothing is"] if absent else []
+    both += [f"lacks {join_labels([gpu.label for gpu in left_out])}"] if left_out else []
+    return _fail_topo_file_stale(where, "other", f"{where.value} {' and '.join(both)}", rows)
+
+
+def _fail_topo_file_stale(where: EffectiveSetting, cause: str, what: str, rows: tuple[Evidence, ...]) -> Fail:
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"{_KEY} in {where.source}: {what}",
+        impact="NCCL pairs GPUs with far NICs and loses GPUDirect RDMA: about 50 % of the bandwidth between nodes.",
+        remedy="Install the topology file of this size of machine, or remove the setting.",
+        evidence=(where.evidence(_KEY), *rows),
+        severity=severity_by_scope("warning", [where]),
+        cause=cause,
+        places=NODE,
+    )

@@ -1,0 +1,129 @@
+"""NCCL settings that switch off a transport."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from agent.model.gpu import Gpu
+from agent.rules.context import RuleContext
+from agent.rules.devices import is_on_c2c
+from agent.rules.nccl.hcas import NODE, rdma_rails, report_no_gpus, settings_evidence, severity_by_scope
+from agent.rules.nccl.settings import EffectiveSetting, effective_settings, files_unread_reason, parse_number
+from agent.rules.rule import Fail, Pass, Result, Unknown, rule
+
+_PEER_MODULES = {"nvidia_peermem", "nv_peer_mem"}
+_NO_DISTANCE = {"LOC", "0"}
+_AMPERE = 8.0
+
+
+class _Switch(NamedTuple):
+    """One variable that takes a fast way out of use. `bites`: on this node it does."""
+
+    key: str
+    off: Callable[[str], bool]
+    bites: Callable[[RuleContext], bool]
+    severity: str
+    loses: str
+
+
+def _is_on(value: str) -> bool:
+    return bool(parse_number(value))
+
+
+def _is_zero(value: str) -> bool:
+    return parse_number(value) == 0
+
+
+def _has_rails(case: RuleContext) -> bool:
+    return bool(rdma_rails(case))
+
+
+def _has_nvlinks(case: RuleContext) -> bool:
+    """GPUs that reach each other by NVLink: on others many boards have no peer-to-peer, and the switch is right."""
+    linked = [gpu for gpu in case.topology.gpus if any(link.state == "active" for link in gpu.links)]
+    return len(linked) > 1
+
+
+def _needs_shared_memory(case: RuleContext) -> bool:
+    return len(case.topology.gpus) > 1 and not _has_nvlinks(case)
+
+
+def _needs_dmabuf(case: RuleContext) -> bool:
+    """Whether DMA-BUF is the only way of NICs to GPU memory."""
+    modules = {module.name for module in case.software.modules}
+    known = case.probe_failure("modules") is None
+    return _has_rails(case) and known and not modules & _PEER_MODULES and not case.software.peer_memory_clients
+
+
+def _has_c2c(case: RuleContext) -> bool:
+    return _has_rails(case) and any(is_on_c2c(case, gpu) for gpu in case.topology.gpus)
+
+
+def _reads_fast(case: RuleContext) -> bool:
+    """Ampere and later send straight out of GPU memory."""
+    return _has_rails(case) and all(_capability(gpu) >= _AMPERE for gpu in case.topology.gpus)
+
+
+def _capability(gpu: Gpu) -> float:
+    try:
+        return float(gpu.compute_capability or "")
+    except ValueError:
+        return 0.0
+
+
+_TCP = "all traffic between nodes goes over TCP sockets: about 10 % of what RDMA carries."
+_STAGED = "traffic between nodes is copied through host memory: about 50 % of the bandwidth of every rail."
+_SWITCHES = (
+    _Switch("NCCL_IB_DISABLE", _is_on, _has_rails, "error", _TCP),
+    _Switch("NCCL_NET", lambda value: value.lower() == "socket", _has_rails, "error", _TCP),
+    _Switch("NCCL_NET_GDR_LEVEL", lambda value: value.upper() in _NO_DISTANCE, _has_rails, "error", _STAGED),
+    _Switch("NCCL_DMABUF_ENABLE", _is_zero, _needs_dmabuf, "error", _STAGED),
+    _Switch("NCCL_NET_GDR_C2C", _is_zero, _has_c2c, "error", _STAGED),
+    _Switch(
+        "NCCL_NET_GDR_READ", _is_zero, _reads_fast, "warning", "what is sent is copied through host memory: up to 50 %."
+    ),
+    _Switch(
+        "NCCL_P2P_DISABLE", _is_on, _has_nvlinks, "error", "GPUs leave their NVLinks idle: under 10 % of the bandwidth."
+    ),
+    _Switch(
+        "NCCL_P2P_LEVEL",
+        lambda value: value.upper() in _NO_DISTANCE,
+        _has_nvlinks,
+        "error",
+        "GPUs leave their NVLinks idle: under 10 % of the bandwidth.",
+    ),
+    _Switch(
+        "NCCL_SHM_DISABLE", _is_on, _needs_shared_memory, "error", "GPUs of one node talk over the network: about 10 %."
+    ),
+)
+
+
+@rule("gdr-disabled-by-env")
+def gdr_disabled_by_env(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_gpus(case)))
+    if silent:
+        return
+    faults = [(switch, where) for switch in _SWITCHES if (where := _is_switched_off(case, switch))]
+    yield from (_fail_disabled(switch, where) for switch, where in faults)
+    if not faults:
+        why = files_unread_reason(case)
+        yield Unknown("node", why) if why else Pass("node")
+
+
+def _is_switched_off(case: RuleContext, switch: _Switch) -> list[EffectiveSetting]:
+    return [each for each in effective_settings(case, switch.key) if switch.off(each.value) and switch.bites(case)]
+
+
+def _fail_disabled(switch: _Switch, where: list[EffectiveSetting]) -> Fail:
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"{switch.key}={where[0].value} in {where[0].source} switches off what this node has",
+        impact=switch.loses,
+        remedy=f"Remove {switch.key} from {where[0].unit}.",
+        evidence=settings_evidence(switch.key, where),
+        severity=severity_by_scope(switch.severity, where),
+        cause=switch.key,
+        places=NODE,
+    )

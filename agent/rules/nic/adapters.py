@@ -1,0 +1,178 @@
+"""NICs that differ in firmware or link layer, and mixed driver stacks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from agent.model.finding import Evidence
+from agent.model.nic import Nic
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_function, unreachable_reason
+from agent.rules.nccl.hcas import Hca, rdma_rails, read_hca_filter, report_no_rails
+from agent.rules.nccl.settings import effective_settings, files_unread_reason
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import find_majority, join_labels
+
+
+@rule("nic-fw-mixed")
+def nic_fw_mixed(case: RuleContext) -> Iterator[Result]:
+    boards: dict[str, list[Nic]] = {}
+    for nic in sorted(case.rails, key=lambda each: each.id):
+        silent = _not_judged_reason(case, nic)
+        if silent:
+            yield silent
+        else:
+            boards.setdefault(nic.board_id or "", []).append(nic)
+    if case.no_rail_known and not case.virtual_machine:
+        yield Unknown("node", case.no_rail_known)
+    elif not case.rails and (case.bus_unread is None or case.probe_failure("rdma") is None):
+        yield NotApplicable("node", "no rail")
+    for board, nics in sorted(boards.items()):
+        yield from _judge_fw_mixed(board, nics)
+
+
+def _not_judged_reason(case: RuleContext, nic: Nic) -> Result | None:
+    subject = f"pci:{nic.pci or nic.id}"
+    absent = unreachable_reason(find_function(case, nic))
+    if case.virtual_machine or nic.virtual_function:
+        return NotApplicable(subject, "a virtual function or machine: the provider's firmware")
+    if nic.software or nic.limited:
+        return NotApplicable(subject, f"not a NIC for jobs: {nic.limited or 'a software device'}")
+    if absent:
+        return NotApplicable(subject, absent)
+    if nic.board_id is None or nic.firmware is None:
+        return Unknown(subject, "its board id or firmware version could not be read")
+    return None
+
+
+def _judge_fw_mixed(board: str, nics: list[Nic]) -> Iterator[Result]:
+    if len(nics) < 2:
+        yield NotApplicable(f"pci:{nics[0].pci or nics[0].id}", "the only NIC of its board type")
+        return
+    usual = find_majority(nic.firmware for nic in nics)
+    odd = [nic for nic in nics if nic.firmware != usual]
+    yield from (Pass(f"pci:{nic.pci or nic.id}") for nic in nics if nic not in odd)
+    if odd:
+        yield _fail_fw_mixed(board, nics, odd, usual)
+
+
+def _fail_fw_mixed(board: str, nics: list[Nic], odd: list[Nic], usual: str | None) -> Fail:
+    alone = odd[0] if len(odd) == 1 else None
+    others = ", ".join(f"{nic.label} {nic.firmware}" for nic in odd[:8])
+    told = f"most run {usual}, {others}" if usual else f"no version has a majority: {others}"
+    return Fail(
+        subject=f"pci:{alone.pci or alone.id}" if alone else "node",
+        label=alone.label if alone else "node",
+        summary=f"rails of board {board} run different firmware: {told}",
+        impact=f"{len(odd)} of {len(nics)} rails behave unlike the others; collectives wait for the slowest.",
+        remedy=f"Bring {join_labels([nic.label for nic in odd])} to {usual or 'one version'} "
+        "(mlxfwmanager), and reset.",
+        evidence=tuple(
+            Evidence(
+                what=f"firmware of {nic.label}",
+                value=nic.firmware or "",
+                source=f"/sys/class/infiniband/{nic.rdma_device or nic.label}/fw_ver",
+            )
+            for nic in nics
+        ),
+        cause=board,
+        places=frozenset(nic.id for nic in odd),
+    )
+
+
+_NEAR = ("PIX", "PXB")
+_KEY = "NCCL_IB_HCA"
+
+
+@rule("ib-mixed-linklayer")
+def ib_mixed_linklayer(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_rails(case)))
+    if silent:
+        return
+    rails = rdma_rails(case)
+    if len(rails) < 2:
+        yield NotApplicable("node", "one active RDMA rail")
+    elif not _is_mixed(rails):
+        yield Pass("node")
+    else:
+        why = files_unread_reason(case)
+        lists = [each for each in effective_settings(case, _KEY) if each.scope == "system"]
+        if why:
+            yield Unknown("node", f"rails of both kinds, and what {_KEY} takes is not known: {why}")
+        elif lists and not _is_mixed([e for e in rails if read_hca_filter(lists[0].value).takes(e.name, e.port.port)]):
+            yield Pass("node")
+        else:
+            yield _fail_mixed_linklayer(case, rails)
+
+
+def _is_mixed(rails: list[Hca]) -> bool:
+    return len({each.port.link_layer for each in rails}) > 1
+
+
+def _fail_mixed_linklayer(case: RuleContext, rails: list[Hca]) -> Fail:
+    kinds = {kind: [each for each in rails if each.port.link_layer == kind] for kind in ("InfiniBand", "Ethernet")}
+    fewer = min(kinds.values(), key=len)
+    near = all(any(_is_near(case, each) for each in of_kind) for of_kind in kinds.values())
+    told = "; ".join(f"{kind}: {join_labels([each.label for each in of_kind])}" for kind, of_kind in kinds.items())
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"rails of two kinds, and {_KEY} takes both: {told}",
+        impact="NCCL does not connect one kind with the other: jobs end at their start, or lose these rails (100 %).",
+        remedy=f"Set the card's LINK_TYPE back (mlxconfig), or name one kind in {_KEY}.",
+        evidence=tuple(
+            Evidence(
+                what=f"link layer of {each.label}",
+                value=each.port.link_layer or "",
+                source=f"/sys/class/infiniband/{each.name}/ports/{each.port.port}/link_layer",
+            )
+            for each in rails[:16]
+        ),
+        severity="error" if near else "warning",
+        places=frozenset().union(*({each.nic.id, f"{each.nic.id}/{each.port.port}"} for each in fewer)),
+    )
+
+
+def _is_near(case: RuleContext, each: Hca) -> bool:
+    """Whether a GPU lies behind the same PCIe switches."""
+    return any(path.kind in _NEAR for path in case.paths_of.get(each.nic.id, ()) if _path_to_gpu(case, path.a, path.b))
+
+
+def _path_to_gpu(case: RuleContext, a: str, b: str) -> bool:
+    return a in case.gpus or b in case.gpus
+
+
+_STACK = ("mlx5_core", "mlx5_ib", "ib_core", "ib_uverbs", "ib_cm", "rdma_cm", "rdma_ucm", "ib_umad", "ib_ipoib")
+_OFED = re.compile(r"\d{1,3}\.\d{1,3}-\d{1,3}(?:\.\d{1,5}){2,}")  # year.month-build: "24.10-1.1.4"
+
+
+@rule("ofed-inbox-mix")
+def ofed_inbox_mix(case: RuleContext) -> Iterator[Result]:
+    why = case.probe_failure("modules")
+    if why and case.topology.nics:
+        yield Unknown("node", why)
+        return
+    loaded = {module.name: module.version for module in case.software.modules if module.name in _STACK}
+    ofed = {name: version for name, version in loaded.items() if version and _OFED.fullmatch(version)}
+    if len(ofed) < 2:
+        yield NotApplicable("node", "no two modules of the RDMA stack have a version of OFED")
+    elif len(set(ofed.values())) == 1:
+        yield Pass("node")
+    else:
+        told = "; ".join(
+            f"{version}: {', '.join(name for name in ofed if ofed[name] == version)}"
+            for version in sorted(set(ofed.values()))
+        )
+        yield Fail(
+            subject="node",
+            label="node",
+            summary=f"modules of {len(set(ofed.values()))} releases of OFED are loaded: {told}",
+            impact="modules built for one are refused by the other: without nvidia-peermem, 50 % of the bandwidth.",
+            remedy="Install one release for the running kernel, renew the initramfs, and start the host anew.",
+            evidence=tuple(
+                Evidence(what=f"version of {name}", value=version, source=f"/sys/module/{name}/version")
+                for name, version in sorted(ofed.items())
+            ),
+            places=frozenset({"node"}),
+        )

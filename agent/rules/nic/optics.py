@@ -1,0 +1,271 @@
+"""Transceivers and cables: faults and optical power."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from agent.model.counters import netdev_counters
+from agent.model.finding import SEVERITIES, Evidence
+from agent.model.nic import Lane, Netdev, Nic, Port, TransceiverModule
+from agent.model.node import Event
+from agent.rules.context import RuleContext
+from agent.rules.devices import severity_by_role
+from agent.rules.pages import read_limit
+from agent.rules.roce.ports import RocePort, cabled_interfaces, report_hidden, roce_ports
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+
+CABLES = ("copper", "active_copper")  # they measure nothing
+_DENIED = "CAP_NET_ADMIN"
+
+
+class PluggedModule(NamedTuple):
+    """One interface of a RoCE port, with what is plugged into it."""
+
+    each: RocePort
+    netdev: Netdev
+    module: TransceiverModule | None
+
+    @property
+    def subject(self) -> str:
+        """The port; of a bond the interface."""
+        return self.each.subject if self.netdev is self.each.netdev else f"netdev:{self.netdev.id}"
+
+    @property
+    def label(self) -> str:
+        """The port for people."""
+        return self.each.label if self.netdev is self.each.netdev else f"{self.each.label} {self.netdev.label}"
+
+    @property
+    def places(self) -> frozenset[str]:
+        """What a fault of it is about."""
+        return self.each.places | {self.netdev.id}
+
+    @property
+    def name(self) -> str:
+        """Maker, part and serial number of the module, for people who go and change it."""
+        module = self.module
+        return " ".join(filter(None, (module.vendor, module.part, module.serial))) if module else ""
+
+
+def plugged_modules(case: RuleContext, down: bool = False) -> Iterator[PluggedModule | Result]:
+    """Every interface with a cable of a RoCE port of a rail or storage NIC; an answer for every other.
+
+    Virtual functions and machines have no module. `down`: ports that are not active, too.
+    """
+    for each in roce_ports(case, down):
+        if not isinstance(each, RocePort):
+            yield each
+        elif case.virtual_machine or each.nic.virtual_function:
+            yield NotApplicable(each.subject, "a virtual function or machine: it sees no module")
+        elif silent := report_hidden(each):
+            yield silent
+        else:
+            wires = cabled_interfaces(case, each)
+            yield from (PluggedModule(each, netdev, netdev.module) for netdev in wires)
+            if not wires:
+                yield Unknown(each.subject, "the members of its bond are not visible here")
+
+
+def unread_reason(one: PluggedModule) -> Unknown:
+    """Why nothing is known of the module; what this process may not read is one reason for the whole node."""
+    why = one.netdev.module_reason or "its module could not be read"
+    return Unknown("node" if _DENIED in why else one.subject, why)
+
+
+_COUNTERS = {
+    "module_high_temp": "the module was too hot",
+    "module_bus_stuck": "the bus to the module hung",
+    "module_bad_shorted": "the cable or module is shorted",
+}
+_EVENTS = {
+    "module": "the NIC reported an error of its module",
+    "temperature": "the NIC reported a temperature that is too high",
+    "slot-power": "the PCIe slot gives the NIC too little power for its modules",
+}
+
+
+@rule("roce-module-fault")
+def roce_module_fault(case: RuleContext) -> Iterator[Result]:
+    ports = (
+        _judge_module_fault(case, one) if isinstance(one, PluggedModule) else one
+        for one in plugged_modules(case, down=True)
+    )
+    for answer in dict.fromkeys(ports):  # what this process may not read is the node's answer: once
+        if not (isinstance(answer, NotApplicable) and answer.subject == "node"):
+            yield answer
+    others = [(nic, port) for nic in case.topology.nics for port in nic.ports if port.link_layer == "InfiniBand"]
+    for nic, port in others:
+        yield _judge_infiniband(case, nic, port)
+    looked = case.bus_unread is None or case.probe_failure("rdma") is None
+    if looked and not any(nic.ports for nic in case.topology.nics):
+        yield NotApplicable("node", "no port of an RDMA device")
+
+
+def _judge_module_fault(case: RuleContext, one: PluggedModule) -> Result:
+    source = f"ethtool -m {one.netdev.label}"
+    found = [
+        (s, text, Evidence(what=text, value=value, source=source)) for s, text, value in _find_module_faults(one.module)
+    ]
+    now = netdev_counters(one.netdev)
+    for name, meaning in _COUNTERS.items():
+        move = case.moved(f"netdev:{one.netdev.id}", name, now)
+        if move:
+            row = Evidence(what=name, value=f"+{move}", source=f"ethtool -S {one.netdev.label}")
+            found.append(("error", meaning, row))
+    found += _logged_events(case, one.each.nic, one.each.port)
+    if found:
+        return _fail_module_fault(one.subject, one.label, one.each.nic, found, one.name, one.places)
+    return unread_reason(one) if one.module is None else Pass(one.subject)
+
+
+def _find_module_faults(module: TransceiverModule | None) -> Iterator[tuple[str, str, str]]:
+    """What a module tells against itself: severity, words, value."""
+    if module is None:
+        return
+    if module.state == "fault":
+        yield "error", "the module says that it is in fault", "state fault"
+    heat = module.temperature_c
+    for level, severity in (("alarm", "error"), ("warning", "warning")):
+        limit = module.thresholds.get(f"temperature_high_{level}_c")
+        flagged = f"temperature_high_{level}" in module.flags
+        if heat is not None and limit and heat >= limit:
+            yield severity, f"the module has {heat:g} C, its {level} limit is {limit:g}", f"{heat:g} C"
+            return
+        if flagged:
+            yield (
+                severity,
+                f"the module flags its temperature: high {level}",
+                "flagged" if heat is None else f"{heat:g} C",
+            )
+            return
+
+
+def _logged_events(case: RuleContext, nic: Nic, port: Port) -> list[tuple[str, str, Evidence]]:
+    """Events of the function in the kernel log. What was in the past may be mended where the port is active."""
+    severity = "warning" if port.state == "ACTIVE" else "error"
+    said: dict[str, Event] = {}
+    for event in case.events:
+        if event.kind == "mlx5" and event.code in _EVENTS and nic.pci and event.subject in (nic.pci, f"pci:{nic.pci}"):
+            said[event.code] = event
+    return [
+        (
+            severity if code == "module" else "warning",
+            f"{_EVENTS[code]} ({event.count} times since boot)",
+            Evidence(what="kernel log", value=event.text, source=event.source),
+        )
+        for code, event in said.items()
+    ]
+
+
+def _judge_infiniband(case: RuleContext, nic: Nic, port: Port) -> Result:
+    subject, place = f"port:{nic.id}/{port.port}", f"{nic.id}/{port.port}"
+    silent = case.virtual_machine or nic.virtual_function or nic.limited or nic.role not in ("rail", "storage")
+    found = [] if silent else _logged_events(case, nic, port)
+    if not found:
+        return NotApplicable(subject, "the interface of an InfiniBand port cannot read its module (mlxlink -m can)")
+    places = frozenset({place, nic.id, nic.pci or nic.id})
+    return _fail_module_fault(subject, f"{nic.label}/{port.port}", nic, found, "", places)
+
+
+def _fail_module_fault(
+    subject: str, label: str, nic: Nic, found: list[tuple[str, str, Evidence]], name: str, places: frozenset[str]
+) -> Fail:
+    worst = max((severity for severity, _, _ in found), key=SEVERITIES.index)
+    return Fail(
+        subject=subject,
+        label=label,
+        summary="; ".join(text for _, text, _ in found) + (f": {name}" if name else ""),
+        impact="A module that switches itself off takes 100 % of its port's traffic with it, and ends jobs.",
+        remedy="Heat: airflow, fans. Fault or short: change module or cable. Power: another slot, other modules.",
+        evidence=tuple(row for _, _, row in found),
+        severity=severity_by_role(worst, nic) or "info",
+        places=places,
+    )
+
+
+_DARK_DBM = -20.0  # no receiver of these rates works below: on an active port such a lane is not in use
+_SPREAD = read_limit("roce-optics-power.spread_db")
+_WAYS = {"rx": "received", "tx": "sent"}
+_FLAGS = ("rx_los", "rx_lol", "tx_fault", "tx_los", "tx_lol")
+
+
+@rule("roce-optics-power")
+def roce_optics_power(case: RuleContext) -> Iterator[Result]:
+    # What this process may not read is the node's answer: once, not for every port
+    yield from dict.fromkeys(
+        _judge_optics_power(case, one) if isinstance(one, PluggedModule) else one for one in plugged_modules(case)
+    )
+
+
+def _judge_optics_power(case: RuleContext, one: PluggedModule) -> Result:
+    module = one.module
+    if module is None:
+        return unread_reason(one)
+    if module.media in CABLES:
+        return NotApplicable(one.subject, "a copper cable: it measures no light")
+    if module.state not in (None, "ready"):
+        return NotApplicable(one.subject, f"its module is in state {module.state}")
+    seen = [lane for lane in module.lanes if _is_lit(lane)]
+    if not seen:
+        return NotApplicable(one.subject, "its module measures no light on any lane")
+    found = [row for lane in seen for row in _find_lane_faults(lane, module)]
+    for severity in ("error", "warning"):
+        rows = [(text, evidence) for grave, text, evidence in found if grave == severity]
+        if rows:
+            return _fail_optics_power(one, severity, [text for text, _ in rows], [what for _, what in rows])
+    powers = [lane.rx_power_dbm for lane in seen if lane.rx_power_dbm is not None]
+    spread = max(powers, default=0.0) - min(powers, default=0.0)
+    if spread > case.threshold(_SPREAD):
+        told = [(f"lane {lane.lane}", f"{lane.rx_power_dbm:g} dBm") for lane in seen if lane.rx_power_dbm is not None]
+        return _fail_optics_power(one, "info", [f"received lanes differ by {spread:.1f} dB"], told)
+    return Pass(one.subject)
+
+
+def _is_lit(lane: Lane) -> bool:
+    """Whether anything is measured on a lane, and light comes in where that is measured."""
+    if lane.rx_power_dbm is None:
+        return lane.tx_power_dbm is not None and lane.tx_power_dbm > _DARK_DBM
+    return lane.rx_power_dbm > _DARK_DBM
+
+
+def _find_lane_faults(lane: Lane, module: TransceiverModule) -> Iterator[tuple[str, str, tuple[str, str]]]:
+    """What is wrong with a lane: severity, words, and the evidence as name and value."""
+    for way, power in (("rx", lane.rx_power_dbm), ("tx", lane.tx_power_dbm)):
+        if power is None or power <= _DARK_DBM:
+            continue
+        for level, severity in (("alarm", "error"), ("warning", "warning")):
+            low = module.thresholds.get(f"{way}_power_low_{level}_dbm")
+            high = module.thresholds.get(f"{way}_power_high_{level}_dbm")
+            if low is None or high is None or low >= high:
+                continue
+            if power < low:
+                side, limit = "low", low
+            elif power > high:
+                side, limit = "high", high
+            else:
+                continue
+            text = f"lane {lane.lane} {_WAYS[way]} {power:g} dBm, {side} {level} limit {limit:g}"
+            yield severity, text, (f"{way} power of lane {lane.lane}", f"{power:g} dBm (limit {limit:g} dBm)")
+    for flag in lane.flags:
+        if flag in _FLAGS:
+            severity = "error" if flag == "tx_fault" else "warning"
+            text = f"lane {lane.lane}: the module flags {flag.replace('_', ' ')}"
+            yield severity, text, (f"flags of lane {lane.lane}", ", ".join(lane.flags))
+
+
+def _fail_optics_power(one: PluggedModule, severity: str, texts: list[str], rows: list[tuple[str, str]]) -> Fail:
+    source = f"ethtool -m {one.netdev.label}"
+    evidence = [Evidence(what=what, value=value, source=source) for what, value in dict.fromkeys(rows)]
+    name = [Evidence(what="module", value=one.name, source=source)] if one.name else []
+    return Fail(
+        subject=one.subject,
+        label=one.label,
+        summary="; ".join(texts[:4]) + (f"; and {len(texts) - 4} more" if len(texts) > 4 else ""),
+        impact="Bit errors and flaps come next: 3 dB less is half the light, and a flap stops 100 % of the traffic.",
+        remedy="Clean both ends of the fibre and reseat; then change the module of the end that is out of range.",
+        evidence=(*name, *evidence[:16]),
+        severity=one.each.severity(severity),
+        cause="spread" if severity == "info" else "",
+        places=one.places,
+    )

@@ -1,0 +1,134 @@
+"""NVLink and C2C error counters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from agent.model.finding import Evidence
+from agent.model.gpu import Gpu, GpuLink
+from agent.rules.context import RuleContext
+from agent.rules.counter_deltas import HOUR, MINUTE, Counters, FailureText, Limit, Subject, delta, judge_count
+from agent.rules.pages import read_limit
+from agent.rules.pcie.counters import command_source, gpu_counters_by_gpu
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import format_ranges
+
+_REPLAYS = read_limit("nvlink-errors.in_10_minutes")
+_CRC = read_limit("nvlink-errors.crc_per_hour")
+_CRC_ERROR = read_limit("nvlink-errors.crc_per_second")
+_LOST = read_limit("nvlink-errors.lost")
+_RECOVERED = read_limit("nvlink-errors.recovered_per_hour")
+_SYMBOLS = read_limit("nvlink-errors.symbols_per_hour")
+_FLOOR = read_limit("nvlink-errors.ber")
+_IMPACT = "What is lost is sent again at the cost of all GPUs: a collective runs at the pace of its slowest link."
+_REMEDY = "Look for Xid 74 or 144-150 in the kernel log; reset the GPUs; then the module, its socket, the NVSwitch."
+_PACKETS = (
+    *("malformed_packets", "buffer_overruns", "receive", "receive_remote", "receive_general"),
+    *("local_link_integrity", "transmit_discards"),
+)
+# Counters, limit, and what is said of them: of links up to Hopper, then of NVLink 5; the gravest first
+_KINDS: tuple[tuple[tuple[str, ...], Limit, str], ...] = (
+    (("replay", "recovery"), Limit(_REPLAYS, "error", 600.0), "replays and recoveries"),
+    (("crc",), Limit(_CRC_ERROR, "error", 1.0), "CRC errors"),
+    (("recoveries_failed",), Limit(_LOST, "error"), "failed recoveries"),
+    (
+        _PACKETS,
+        Limit(_LOST, "error"),
+        "packets lost or damaged",
+    ),
+    (("recoveries_successful",), Limit(_RECOVERED, "warning", HOUR), "recoveries"),
+    (("symbol", "effective"), Limit(_SYMBOLS, "warning", HOUR), "symbol errors"),
+    (("crc",), Limit(_CRC, "warning", HOUR), "CRC errors"),
+)
+_BER = "symbol_ber_packed"
+
+
+@rule("nvlink-errors")
+def nvlink_errors(case: RuleContext) -> Iterator[Result]:
+    for each in gpu_counters_by_gpu(case):
+        if isinstance(each[0], Gpu):
+            yield from _judge_gpu(case, each[0], each[1])
+        else:
+            yield each
+
+
+def _judge_gpu(case: RuleContext, gpu: Gpu, place: Subject) -> Iterator[Result]:
+    if not gpu.links:
+        if gpu.links_known or gpu.driver_state != "open":
+            yield NotApplicable(place.subject, gpu.links_reason or "no NVLinks")
+        else:
+            yield Unknown(place.subject, gpu.links_reason or "its NVLinks could not be read")
+        return
+    counting = [link for link in gpu.links if link.errors]
+    if not counting:
+        yield Unknown(place.subject, "the error counters of its NVLinks could not be read")
+    answers = [(link, _judge_link(case, gpu, link, place)) for link in counting]
+    faults = [(link, answer) for link, answer in answers if isinstance(answer, Fail)]
+    yield from (answer for _, answer in answers if not isinstance(answer, Fail))
+    yield from _merge_links(place, faults)
+
+
+def _judge_link(case: RuleContext, gpu: Gpu, link: GpuLink, place: Subject) -> Result:
+    subject = f"link:{gpu.id}/{link.link}"
+    which = f" -i {gpu.index}" if gpu.index is not None else ""
+    here = Subject(subject, f"{gpu.label} NVLink {link.link}", place.places | {f"{gpu.id}/{link.link}"})
+    counters = Counters(subject, link.errors, command_source(f"nvidia-smi nvlink -e{which} -l {link.link}"))
+    answers: list[Result] = []
+    for names, limit, what in _KINDS:
+        count = delta(case, counters, names)
+        answer = judge_count(case, here, count, (limit,), FailureText(what, _IMPACT, _REMEDY, cause=names[0]))
+        if isinstance(answer, Fail):
+            return _severity_by_error_rate(case, link, answer) if "symbol" in names else answer
+        answers.append(answer)
+    return next((a for kind in (Unknown, Pass) for a in answers if isinstance(a, kind)), answers[0])
+
+
+def _severity_by_error_rate(case: RuleContext, link: GpuLink, fault: Fail) -> Fail:
+    """Symbol errors moved: their bit error rate since the last reset tells how grave it is."""
+    packed = link.errors.get(_BER)
+    if packed is None or not 0 <= packed < 1 << 12:
+        return fault
+    rate = (packed >> 8) * 10.0 ** -(packed & 0xFF)
+    row = Evidence(what="symbol bit error rate", value=f"{rate:.0e}", source=fault.evidence[0].source)
+    severity = "error" if rate > case.threshold(_FLOOR) else fault.severity
+    return fault._replace(severity=severity, evidence=(*fault.evidence, row))
+
+
+def _merge_links(place: Subject, faults: Sequence[tuple[GpuLink, Fail]]) -> Iterator[Fail]:
+    """Several links of one GPU are one fault: the GPU, its socket, or what is behind all of them."""
+    if len(faults) < 2:
+        yield from (fault for _, fault in faults)
+        return
+    worst = min((fault for _, fault in faults), key=lambda fault: fault.severity != "error")
+    yield worst._replace(
+        subject=place.subject,
+        label=place.label,
+        summary=f"errors on NVLinks {format_ranges(link.link for link, _ in faults)}; the worst: {worst.summary}",
+        evidence=tuple(row for _, fault in faults for row in fault.evidence[:2])[:8],
+        cause="several",
+        places=frozenset().union(*(fault.places for _, fault in faults)),
+    )
+
+
+_PER_HOUR = read_limit("c2c-errors.per_hour")
+_PER_MINUTE = read_limit("c2c-errors.error_per_minute")
+_COUNTERS = ("c2c_interrupts", "c2c_replays", "c2c_replays_back_to_back")
+_WORDS = FailureText(
+    "errors and replays of NVLink-C2C",
+    "The way between CPU and GPU (450 GB/s in each direction on a GH200) loses time to what is sent again.",
+    "Look for Xid 121 in the kernel log; reset the GPU; power cycle the tray; then its maker.",
+)
+
+
+@rule("c2c-errors")
+def c2c_errors(case: RuleContext) -> Iterator[Result]:
+    for each in gpu_counters_by_gpu(case):
+        yield _judge_c2c_errors(case, *each) if isinstance(each[0], Gpu) else each
+
+
+def _judge_c2c_errors(case: RuleContext, gpu: Gpu, place: Subject, counters: Counters) -> Result:
+    del gpu
+    if not any(name in counters.now for name in _COUNTERS):
+        return NotApplicable(place.subject, "no C2C, or its driver does not tell its errors")
+    limits = (Limit(_PER_MINUTE, "error", MINUTE), Limit(_PER_HOUR, "warning", HOUR))
+    return judge_count(case, place, delta(case, counters, _COUNTERS), limits, _WORDS)

@@ -1,0 +1,186 @@
+"""Active, expected and missing NVLinks of each GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from agent.model.finding import Evidence
+from agent.model.gpu import Gpu, GpuLink
+from agent.rules.context import RuleContext
+from agent.rules.devices import (
+    C2C_GPUS,
+    find_device_id,
+    find_function,
+    gpu_model,
+    is_nvidia,
+    is_off_bus,
+    report_no_gpu,
+    unreachable_reason,
+)
+from agent.rules.rule import NotApplicable, Result, Unknown
+from agent.rules.wording import format_ranges
+
+
+class LinkForm(Enum):
+    """How a GPU gets its NVLinks."""
+
+    BOARD = "board"  # SXM: wired on a baseboard, to switches or to each other
+    SUPERCHIP = "superchip"  # wired by whoever built the tray or rack
+    CARD = "card"  # by bridges that somebody plugs, or does not
+    UNKNOWN = "unknown"  # neither its id nor its name says
+
+
+# SXM modules (pci.ids): V100, A100 and A800, H100 and H200 with H800 and H20, B200, B300
+_BOARD = frozenset({
+    "0x1db1", "0x1db5", "0x1db8", "0x20b0", "0x20b2", "0x20f3", "0x2324", "0x2329", "0x232c", "0x2330", "0x2335",
+    "0x2337", "0x2338", "0x2339", "0x2901", "0x2909", "0x3182",
+})  # fmt: skip
+# Links that a product has, where its chip can do more: A800 and H800 SXM; bridges of H100 PCIe, H100 NVL and H800 PCIe
+_FEWER_ON_PURPOSE = {"0x20f3": 8, "0x2324": 8, "0x2331": 12, "0x2321": 12, "0x2322": 8}
+# The same by name, where no PCI id is known: saved outputs of nvidia-smi alone
+_NAMED = (
+    (re.compile(r"\b(GH200|GB[123]00)\b"), LinkForm.SUPERCHIP),
+    (re.compile(r"PCIe\b|\bNVL\b", re.IGNORECASE), LinkForm.CARD),
+    (re.compile(r"\bSXM|\bHBM3|\b(H20|H200|H800|B[123]00)\b"), LinkForm.BOARD),
+)
+_NAMED_FEWER = (
+    (re.compile(r"\b[AH]800\b"), 8),
+    (re.compile(r"\bH100 (PCIe|NVL)\b", re.IGNORECASE), 12),
+)
+
+
+class LinkCounts(NamedTuple):
+    """The NVLinks of one GPU by state. A sleeping link is a healthy one."""
+
+    gpu: Gpu
+    form: LinkForm
+    model: str
+    enough: int | None  # so many active links are all that this product has, whatever its chip could do
+    active: tuple[GpuLink, ...]
+    inactive: tuple[GpuLink, ...]
+    unknown: tuple[GpuLink, ...]
+
+    @property
+    def subject(self) -> str:
+        """The GPU: dead links of one GPU are one fault."""
+        return f"gpu:{self.gpu.id}"
+
+    @property
+    def total(self) -> int:
+        """All links that the driver shows."""
+        return len(self.active) + len(self.inactive) + len(self.unknown)
+
+    @property
+    def evidence(self) -> Evidence:
+        """What a person sees, and with which command."""
+        numbers = format_ranges(link.link for link in self.inactive)
+        which = f" -i {self.gpu.index}" if self.gpu.index is not None else ""
+        return Evidence(
+            what=f"NVLinks of {self.gpu.label}",
+            value=f"{len(self.active)} of {self.total} active; inactive: {numbers}",
+            source=f"nvidia-smi nvlink -s{which}",
+        )
+
+
+def link_counts(case: RuleContext) -> tuple[LinkCounts | Result, ...]:
+    """For every GPU its links, or why they are not judged."""
+    return case.once(_count_all)
+
+
+def _count_all(case: RuleContext) -> Iterator[LinkCounts | Result]:
+    yield from report_no_gpu(case)
+    for gpu in case.topology.gpus:
+        yield _not_judged_reason(case, gpu) or count_links(case, gpu)
+
+
+def group_by_model(found: list[LinkCounts]) -> list[list[LinkCounts]]:
+    """GPUs of one product stand together: they should look alike. Groups and members in the order of ids."""
+    groups: dict[str, list[LinkCounts]] = {}
+    for tally in sorted(found, key=lambda each: each.gpu.id):
+        groups.setdefault(tally.model, []).append(tally)
+    return list(groups.values())
+
+
+def lost_ends(case: RuleContext, tally: LinkCounts) -> frozenset[str]:
+    """GPUs and NVSwitches that are gone or not offered, where dead links of this GPU may lead to them.
+
+    A dead link does not say where it leads; what the live ones lead to tells.
+    """
+    kinds = {link.remote.kind for link in tally.active if link.remote} or {"gpu", "switch"}
+    lost: set[str] = set()
+    if "gpu" in kinds:
+        lost |= {
+            gpu.id
+            for gpu in case.topology.gpus
+            if is_off_bus(case.functions.get(gpu.pci or "")) or gpu.driver_state in ("not_open", "error")
+        }
+    if "switch" in kinds:
+        lost |= {switch.id for switch in case.topology.nvswitches if is_off_bus(case.functions.get(switch.pci))}
+    return frozenset(lost)
+
+
+def not_offered_reason(case: RuleContext, gpu: Gpu) -> Result | None:
+    """Why the driver says nothing of a GPU here; None where it does."""
+    subject = f"gpu:{gpu.id}"
+    absent = unreachable_reason(find_function(case, gpu))
+    if not is_nvidia(case, gpu):
+        return NotApplicable(subject, "not of NVIDIA: no NVLink")
+    if absent:
+        return NotApplicable(subject, absent)
+    if gpu.driver_state in ("not_open", "error"):
+        return NotApplicable(subject, "the driver does not offer it: see gpu-missing")
+    if gpu.driver_state in ("no_driver", "vfio"):
+        return NotApplicable(subject, "no NVIDIA driver is bound to it")
+    return None
+
+
+def _not_judged_reason(case: RuleContext, gpu: Gpu) -> Result | None:
+    subject = f"gpu:{gpu.id}"
+    if answer := not_offered_reason(case, gpu):
+        return answer
+    if gpu.mig and gpu.mig.current:
+        return NotApplicable(subject, "MIG is on: NVLink is not used, and not to be queried")
+    if not gpu.links_known:
+        why = gpu.links_reason or case.probe_failure("gpu") or "NVLinks not known"
+        return Unknown(subject, why)
+    if not any(link.protocol == "nvlink" for link in gpu.links):
+        return NotApplicable(subject, gpu.links_reason or "a GPU without NVLink")
+    for mode in (case.topology.bandwidth_mode, gpu.nvlink_bandwidth_mode):
+        if mode not in (None, "full"):
+            return NotApplicable(subject, f"NVLink bandwidth mode {mode}: links are off on purpose")
+    return None
+
+
+def count_links(case: RuleContext, gpu: Gpu) -> LinkCounts:
+    """The links of one GPU; none where nobody told of them."""
+    device = find_device_id(case, gpu)
+    links = sorted((link for link in gpu.links if link.protocol == "nvlink"), key=lambda link: link.link)
+    return LinkCounts(
+        gpu=gpu,
+        form=find_form(case, gpu),
+        model=gpu_model(case, gpu),
+        enough=_FEWER_ON_PURPOSE.get(device) if device else _fewer_by_name(gpu),
+        active=tuple(link for link in links if link.state in ("active", "sleep")),
+        inactive=tuple(link for link in links if link.state == "inactive"),
+        unknown=tuple(link for link in links if link.state not in ("active", "sleep", "inactive")),
+    )
+
+
+def find_form(case: RuleContext, gpu: Gpu) -> LinkForm:
+    """By PCI id, else by name: saved outputs of nvidia-smi alone have no other."""
+    device = find_device_id(case, gpu)
+    if device in _BOARD:
+        return LinkForm.BOARD
+    if device in C2C_GPUS:
+        return LinkForm.SUPERCHIP
+    if device:
+        return LinkForm.CARD
+    named = next((form for pattern, form in _NAMED if pattern.search(gpu.name or "")), None)
+    return named or (LinkForm.CARD if gpu.name else LinkForm.UNKNOWN)
+
+
+def _fewer_by_name(gpu: Gpu) -> int | None:
+    return next((links for pattern, links in _NAMED_FEWER if pattern.search(gpu.name or "")), None)

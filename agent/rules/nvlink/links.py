@@ -1,0 +1,394 @@
+"""NVLinks that are down, disabled, slow or unused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.model.finding import Evidence
+from agent.model.gpu import Gpu, GpuLink
+from agent.rules.context import RuleContext
+from agent.rules.devices import is_nvidia, report_no_gpu
+from agent.rules.nvlink.fabric import FABRIC_ARCHITECTURES, PLACE, for_each_gpu, gpu_ids, merge_if_on_all_gpus
+from agent.rules.nvlink.link_counts import (
+    LinkCounts,
+    LinkForm,
+    find_form,
+    group_by_model,
+    link_counts,
+    lost_ends,
+    not_offered_reason,
+)
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import find_majority, format_ranges, format_share_lost, join_labels
+
+_WHOLE_BOARD = 8  # so many GPUs of one model fill a baseboard: all their links are wired
+
+
+@rule("nvlink-inactive")
+def nvlink_inactive(case: RuleContext) -> Iterator[Result]:
+    found: list[LinkCounts] = []
+    for each in link_counts(case):
+        if isinstance(each, LinkCounts):
+            found.append(each)
+        else:
+            yield each
+    for group in group_by_model(found):
+        answers = [(tally, _judge_inactive(case, tally, group)) for tally in group]
+        faults = [(tally, answer) for tally, answer in answers if isinstance(answer, Fail)]
+        yield from (answer for _, answer in answers if not isinstance(answer, Fail))
+        yield from _merge_group(group, faults)
+
+
+def _judge_inactive(case: RuleContext, tally: LinkCounts, group: list[LinkCounts]) -> Result:
+    if tally.enough is not None and len(tally.active) >= tally.enough:
+        return Pass(tally.subject)
+    if not tally.inactive:
+        return Unknown(tally.subject, "the state of a link is not known") if tally.unknown else Pass(tally.subject)
+    if tally.form is LinkForm.CARD and not tally.active:
+        return NotApplicable(tally.subject, "a card without a bridge: no link is active")
+    if tally.form is LinkForm.UNKNOWN:
+        return Unknown(tally.subject, "what GPU it is is not known, nor whether all its NVLinks are wired")
+    if len(group) < 2:
+        nothing = "the only GPU of its model: nothing to compare with"
+        wired = tally.form is LinkForm.BOARD and not case.virtual_machine
+        return Unknown(tally.subject, nothing) if wired else NotApplicable(tally.subject, nothing)
+    if tally.form is LinkForm.CARD:
+        return _fail_inactive(
+            case, tally, "warning", f"its bridge connects {len(tally.active)} of {tally.total} NVLinks"
+        )
+    most = max(len(other.active) for other in group)
+    what = f"{len(tally.inactive)} of {tally.total} NVLinks inactive"
+    if len(tally.active) < most:
+        severity = "error" if tally.active else "critical"
+        return _fail_inactive(case, tally, severity, f"{what}; others of its model have {most} active")
+    if tally.form is LinkForm.BOARD and len(group) >= _WHOLE_BOARD:
+        return _fail_inactive(
+            case, tally, "error" if tally.active else "critical", f"{what}, on a board that wires all of them"
+        )
+    if tally.form is LinkForm.BOARD and not tally.active and not case.virtual_machine:
+        return _fail_inactive(case, tally, "critical", f"{what}, on a board that wires them")
+    return NotApplicable(tally.subject, f"every GPU of this model has the same {len(tally.active)} links: wired so")
+
+
+def _fail_inactive(case: RuleContext, tally: LinkCounts, severity: str, summary: str) -> Fail:
+    gpu = tally.gpu
+    ends = {link.remote.id for link in tally.inactive if link.remote and link.remote.id}
+    return Fail(
+        subject=tally.subject,
+        label=gpu.label,
+        summary=summary,
+        impact=_impact(tally, gpu.label),
+        remedy="Look for Xid 74 and SXid in the kernel log; reset GPUs and fabric manager, power cycle; else replace.",
+        evidence=(tally.evidence,),
+        severity=severity,
+        places=frozenset({gpu.id, gpu.pci or gpu.id}) | ends | lost_ends(case, tally),
+    )
+
+
+def _impact(tally: LinkCounts, whom: str) -> str:
+    rate = max((link.signal_gbyte_s or 0 for link in tally.active), default=0)
+    lost = f"{rate * len(tally.inactive):.0f} GB/s less in each direction" if rate else "PCIe instead of NVLink"
+    return (
+        f"{lost} for {whom} ({len(tally.inactive)} of {tally.total} links); collectives run at the slowest GPU's speed."
+    )
+
+
+def _merge_group(group: list[LinkCounts], faults: list[tuple[LinkCounts, Fail]]) -> Iterator[Fail]:
+    """One finding where one part explains all: a switch below a whole board, one wire between two GPUs."""
+    tallied = [tally for tally, _ in faults]
+    if len(faults) == len(group) and len(group) > 2 and group[0].form is LinkForm.BOARD:
+        counts = {f"{len(tally.inactive)} of {tally.total}" for tally in tallied}
+        what = f"{counts.pop()} NVLinks inactive" if len(counts) == 1 else "inactive NVLinks"
+        whole = _merge_links(faults, "node", "node", f"{what} on every one of {len(group)} GPUs")
+        none_left = not any(tally.active for tally in group)
+        yield whole._replace(places=whole.places | {PLACE}) if none_left else whole
+    elif (
+        len(faults) == 2
+        and len({len(t.inactive) for t in tallied}) == 1
+        and not any(_leads_to_switch(t) for t in tallied)
+    ):
+        ends = "+".join(sorted(t.gpu.id for t in tallied))
+        labels = " - ".join(t.gpu.label for t in tallied)
+        yield _merge_links(faults, f"pair:{ends}", labels, f"{len(tallied[0].inactive)} NVLinks between them inactive")
+    else:
+        yield from (fault for _, fault in faults)
+
+
+def _leads_to_switch(tally: LinkCounts) -> bool:
+    return not tally.active or any(link.remote is None or link.remote.kind != "gpu" for link in tally.active)
+
+
+def _merge_links(faults: list[tuple[LinkCounts, Fail]], subject: str, label: str, summary: str) -> Fail:
+    first = faults[0][1]
+    grave = [fault.severity for _, fault in faults]
+    return Fail(
+        subject=subject,
+        label=label,
+        summary=summary,
+        impact=_impact(faults[0][0], join_labels([tally.gpu.label for tally, _ in faults])),
+        remedy=first.remedy,
+        evidence=tuple(tally.evidence for tally, _ in faults),
+        severity="critical" if "critical" in grave else first.severity,
+        places=frozenset().union(*(fault.places for _, fault in faults)),
+    )
+
+
+@rule("nvlink-asymmetric")
+def nvlink_asymmetric(case: RuleContext) -> Iterator[Result]:
+    found: list[LinkCounts] = []
+    for each in link_counts(case):
+        if isinstance(each, LinkCounts):
+            found.append(each)
+        else:
+            yield each
+    for group in group_by_model(found):
+        counts = [len(tally.active) for tally in group]
+        usual = find_majority(counts) or max(counts)
+        for tally in group:
+            yield _judge_asymmetric(case, tally, group, usual)
+
+
+def _judge_asymmetric(case: RuleContext, tally: LinkCounts, group: list[LinkCounts], usual: int) -> Result:
+    if tally.form is LinkForm.CARD:
+        return NotApplicable(tally.subject, "a card: which NVLinks are bridged is the builder's choice")
+    if len(group) < 2:
+        return NotApplicable(tally.subject, "the only GPU of its model: nothing to compare with")
+    if len(tally.active) >= usual:
+        return Pass(tally.subject)
+    if tally.unknown:
+        return Unknown(tally.subject, "the state of a link is not known")
+    missing = usual - len(tally.active)
+    return Fail(
+        subject=tally.subject,
+        label=tally.gpu.label,
+        summary=f"{len(tally.active)} active NVLinks; the other GPUs of its model have {usual}",
+        impact=f"{100 * missing / usual:.0f} % of its NVLink bandwidth ({missing} of {usual} links); "
+        "collectives run at its speed.",
+        remedy="Read the fabric manager's log and the kernel log (Xid 74, SXid); reset the GPUs or power cycle.",
+        evidence=tuple(each.evidence for each in (tally, *(other for other in group if len(other.active) == usual)))[
+            :2
+        ],
+        places=frozenset({tally.gpu.id, tally.gpu.pci or tally.gpu.id}) | lost_ends(case, tally),
+    )
+
+
+_TOLERANCE = 0.97
+
+# GB/s of one link in one direction as `nvidia-smi nvlink -s` prints it, by NVLink generation. Generation 3: A100 is
+# printed as 25 or 25.781, GA102 (RTX 3090, A6000) as 14.062
+_RATES = {2: (25.0, 25.781), 3: (25.0, 25.781, 14.062), 4: (26.562,), 5: (53.125,)}
+_GA102 = (14.062,)
+_GENERATION = {"Volta": 2, "Turing": 2, "Ampere": 3, "Hopper": 4, "Blackwell": 5}
+
+
+@rule("nvlink-speed-low")
+def nvlink_speed_low(case: RuleContext) -> Iterator[Result]:
+    for each in link_counts(case):
+        yield _judge_speed_low(each) if isinstance(each, LinkCounts) else each
+
+
+def _judge_speed_low(tally: LinkCounts) -> Result:
+    live = [link for link in tally.active if link.state == "active"]
+    if not live:
+        return NotApplicable(tally.subject, "no NVLink is awake and active")
+    rates = {link.link: link.signal_gbyte_s for link in live if link.signal_gbyte_s}
+    fastest = max(rates.values(), default=0.0)
+    slow = [
+        (link, due)
+        for link in live
+        if link.signal_gbyte_s and link.signal_gbyte_s < (due := _expected_rate(tally.gpu, link, fastest)) * _TOLERANCE
+    ]
+    if slow:
+        return _fail_speed_low(tally, slow)
+    if len(rates) < len(live):
+        return Unknown(tally.subject, "the driver does not tell the rate of every link")
+    return Pass(tally.subject)
+
+
+def _expected_rate(gpu: Gpu, link: GpuLink, fastest: float) -> float:
+    """The rate that a link should have: the nearest one of its generation; where that is unknown, its siblings'."""
+    generation = _generation(gpu, link)
+    choices = _RATES.get(generation or 0, ())
+    if generation == 3 and gpu.compute_capability is not None:
+        choices = _GA102 if gpu.compute_capability == "8.6" else _RATES[2]
+    rate = link.signal_gbyte_s or 0.0
+    return min(choices, key=lambda due: abs(due - rate), default=fastest)
+
+
+def _generation(gpu: Gpu, link: GpuLink) -> int | None:
+    major = (link.version or "").partition(".")[0]
+    return int(major) if major.isdecimal() and len(major) < 3 else _GENERATION.get(gpu.architecture or "")
+
+
+def _fail_speed_low(tally: LinkCounts, slow: list[tuple[GpuLink, float]]) -> Fail:
+    gpu, (worst, due) = tally.gpu, min(slow, key=lambda each: each[0].signal_gbyte_s or 0.0)
+    now = worst.signal_gbyte_s or 0.0
+    numbers = format_ranges(link.link for link, _ in slow)
+    which = f" -i {gpu.index}" if gpu.index is not None else ""
+    return Fail(
+        subject=tally.subject,
+        label=gpu.label,
+        summary=f"NVLink {numbers}: {now:g} GB/s, where {due:g} are due",
+        impact=f"{format_share_lost(now, due)} of the bandwidth of {len(slow)} of {tally.total} links; "
+        "collectives run at the slowest.",
+        remedy="Reset the GPU and restart the fabric manager with all jobs gone; if it trains low again, replace it.",
+        evidence=tuple(
+            Evidence(
+                what=f"link {link.link}", value=f"{link.signal_gbyte_s:g} GB/s", source=f"nvidia-smi nvlink -s{which}"
+            )
+            for link, _ in slow
+        ),
+        places=frozenset({gpu.id, gpu.pci or gpu.id}),
+    )
+
+
+@rule("nvlink-bandwidth-mode-reduced")
+def nvlink_bandwidth_mode_reduced(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
+    mode = case.topology.bandwidth_mode
+    if mode not in (None, "full"):
+        yield _fail_bandwidth_mode("node", "node", mode or "", frozenset(gpu.id for gpu in case.topology.gpus))
+        return
+    judged, faults = 0, []
+    for gpu in case.topology.gpus:
+        answer = _judge_bandwidth_mode(case, gpu)
+        judged += not isinstance(answer, NotApplicable)
+        if isinstance(answer, Fail):
+            faults.append(answer)
+        else:
+            yield answer
+    yield from merge_if_on_all_gpus(faults, judged)
+
+
+def _judge_bandwidth_mode(case: RuleContext, gpu: Gpu) -> Result:
+    subject = f"gpu:{gpu.id}"
+    if answer := not_offered_reason(case, gpu):
+        return answer
+    if gpu.nvlink_bandwidth_mode not in (None, "full"):
+        return _fail_bandwidth_mode(subject, gpu.label, gpu.nvlink_bandwidth_mode or "", gpu_ids(case, gpu))
+    if "full" in (gpu.nvlink_bandwidth_mode, case.topology.bandwidth_mode):
+        return Pass(subject)
+    if gpu.architecture not in (*FABRIC_ARCHITECTURES, None) or find_form(case, gpu) is LinkForm.CARD:
+        return NotApplicable(subject, "GPUs before Hopper, and cards, have no NVLink bandwidth mode")
+    if gpu.mig and gpu.mig.current:
+        return NotApplicable(subject, "MIG is on: NVLink is not used")
+    if gpu.links_known and not gpu.links:
+        return NotApplicable(subject, "the driver offers no NVLink: see nvlink-disabled")
+    return Unknown(subject, "the NVLink bandwidth mode is not told (root is needed, or a newer driver)")
+
+
+def _fail_bandwidth_mode(subject: str, label: str, mode: str, at: frozenset[str]) -> Fail:
+    return Fail(
+        subject=subject,
+        label=label,
+        summary=f"NVLink bandwidth mode {mode}",
+        impact="NVLinks are switched off on purpose: HALF leaves an H100 225 of 450 GB/s, MIN and OFF less.",
+        remedy="With all jobs gone: nvidia-smi nvlink -sBwMode FULL, unless the mode is meant.",
+        evidence=(Evidence(what="bandwidth mode", value=mode, source="nvidia-smi nvlink -gBwMode"),),
+        places=at,
+    )
+
+
+@rule("nvlink-unused-by-mig")
+def nvlink_unused_by_mig(case: RuleContext) -> Iterator[Result]:
+    linked = [
+        gpu
+        for gpu in case.topology.gpus
+        if is_nvidia(case, gpu)
+        and find_form(case, gpu) in (LinkForm.BOARD, LinkForm.SUPERCHIP)
+        and gpu.driver_state == "open"
+    ]
+    if len(linked) < 2:
+        yield NotApplicable("node", "fewer than two GPUs that are wired by NVLink")
+        return
+    split = [gpu for gpu in linked if gpu.mig and gpu.mig.current]
+    if not split:
+        yield Pass("node")
+        return
+    yield Fail(
+        subject="node",
+        label="node",
+        summary=f"MIG is on: NVLink of {join_labels([gpu.label for gpu in split])} is not used",
+        impact="A job cannot join these GPUs: 450 GB/s of NVLink on each H100 lie idle.",
+        remedy="Nothing, where MIG is meant; else nvidia-smi -mig 0 with all jobs gone.",
+        evidence=(Evidence(what="MIG on", value=join_labels([gpu.label for gpu in split]), source="nvidia-smi -q"),),
+        places=frozenset().union(*(gpu_ids(case, gpu) for gpu in split)),
+    )
+
+
+@rule("nvlink-claimed")
+def nvlink_claimed(case: RuleContext) -> Iterator[Result]:
+    expected = case.profile.nvlinks_per_gpu.value if case.profile and case.profile.nvlinks_per_gpu else 0
+    if not isinstance(expected, int | float) or expected < 1:
+        yield NotApplicable("node", "no profile expects NVLinks here")
+        return
+    judged, faults = 0, []
+    for gpu in case.topology.gpus:
+        answer = not_offered_reason(case, gpu) or _judge_claimed(case, gpu, expected)
+        judged += not isinstance(answer, NotApplicable)
+        if isinstance(answer, Fail):
+            faults.append(answer)
+        else:
+            yield answer
+    yield from merge_if_on_all_gpus(faults, judged)
+
+
+def _judge_claimed(case: RuleContext, gpu: Gpu, expected: float) -> Result:
+    subject = f"gpu:{gpu.id}"
+    if not gpu.links_known:
+        return Unknown(subject, gpu.links_reason or "NVLinks not known")
+    if gpu.links:
+        return Pass(subject)
+    return Fail(
+        subject=subject,
+        label=gpu.label,
+        summary=f"{gpu.name or 'the GPU'} has no NVLink, and the profile expects {expected:g}",
+        impact="GPUs talk PCIe: what counts on 112 GB/s of NVLink and more does not get it.",
+        remedy="Correct the profile.",
+        evidence=(Evidence(what="NVLink", value=gpu.links_reason or "none", source="nvidia-smi nvlink -s"),),
+        places=gpu_ids(case, gpu),
+    )
+
+
+_PARAMETER = "NvLinkDisable"
+
+
+@rule("nvlink-disabled")
+def nvlink_disabled(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
+    found = [not_offered_reason(case, gpu) or gpu for gpu in case.topology.gpus]
+    modules = sum(isinstance(each, Gpu) and find_form(case, each) is LinkForm.BOARD for each in found)
+    yield from for_each_gpu(found, lambda gpu: _judge_disabled(case, gpu, modules))
+
+
+def _judge_disabled(case: RuleContext, gpu: Gpu, modules: int) -> Result:
+    subject = f"gpu:{gpu.id}"
+    if find_form(case, gpu) is not LinkForm.BOARD or modules < 2:
+        return NotApplicable(subject, "no other GPU of a baseboard that it could be wired to")
+    if gpu.mig and gpu.mig.current:
+        return NotApplicable(subject, "MIG is on: NVLink is not used")
+    if case.software.driver.confidential_computing:
+        return NotApplicable(subject, "confidential computing: the driver closes NVLink between GPUs")
+    if not gpu.links_known:
+        return Unknown(subject, gpu.links_reason or "NVLinks not known")
+    if gpu.links:
+        return Pass(subject)
+    if case.virtual_machine:
+        return Unknown(subject, "no NVLink is offered; a hypervisor may have left it out")
+    told = case.software.driver.parameters.get(_PARAMETER)
+    asked = told not in (None, "0")
+    return Fail(
+        subject=subject,
+        label=gpu.label,
+        summary="NVLink is switched off by the driver's NvLinkDisable" if asked else "the driver offers no NVLink",
+        impact="GPUs talk PCIe: 63 GB/s at best instead of 450 on an H100.",
+        remedy="Take NVreg_NvLinkDisable out of /etc/modprobe.d, make the initramfs anew, and reboot."
+        if asked
+        else "Look for NVRM messages of NVLink in the kernel's log; reset the GPUs with all jobs gone.",
+        evidence=(
+            Evidence(what="NVLink", value=gpu.links_reason or "none", source="nvidia-smi nvlink -s"),
+            Evidence(what=_PARAMETER, value=told or "not known", source="/proc/driver/nvidia/params"),
+        ),
+        cause="parameter" if asked else "none",
+        places=gpu_ids(case, gpu) | {PLACE},
+    )

@@ -1,0 +1,169 @@
+"""The services that an NVLink fabric needs: fabric manager and IMEX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.model.finding import Evidence
+from agent.model.node import Service
+from agent.rules.context import RuleContext
+from agent.rules.nvlink.fabric import IMEX, MANAGER, PLACE, find_service, multi_node_domain, unmanaged_reason
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+
+
+@rule("fabric-manager-down")
+def fabric_manager_down(case: RuleContext) -> Iterator[Result]:
+    yield unmanaged_reason(case) or _judge_manager_down(case)
+
+
+def _judge_manager_down(case: RuleContext) -> Result:
+    said = find_service(case, MANAGER)
+    if isinstance(said, Unknown):
+        return said
+    if said.state == "active":
+        return Pass("node")
+    if case.settling:
+        return Unknown("node", case.settling)
+    if said.state == "not_installed" and _is_fabric_set_up(case):
+        return Unknown("node", "no such service here, and the fabric is set up all the same: it is managed elsewhere")
+    what = "is not installed" if said.state == "not_installed" else f"does not run ({said.state})"
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"{MANAGER} {what}, and this host has NVSwitches",
+        impact=f"NVLink between {len(case.topology.gpus)} GPUs is not set up or not kept: CUDA ends with error 802.",
+        remedy=f"{_first_state(case, said.state)}systemctl enable --now {MANAGER}; read /var/log/fabricmanager.log.",
+        evidence=(Evidence(what=MANAGER, value=said.state, source=f"systemctl status {MANAGER}"),),
+        places=frozenset({PLACE}),
+    )
+
+
+def _first_state(case: RuleContext, state: str) -> str:
+    version = case.software.driver.version
+    of = f"version {version}, which is the driver's" if version else "the version of the driver"
+    return f"Install {MANAGER} in {of}, then: " if state == "not_installed" else ""
+
+
+def _is_fabric_set_up(case: RuleContext) -> bool:
+    """Only a fabric manager completes a registration, or opens NVLink through switches."""
+    if any(gpu.fabric and gpu.fabric.state == "completed" for gpu in case.topology.gpus):
+        return True
+    peers = (words for gpu in case.topology.gpus for words in (gpu.p2p or {}).values())
+    return any(words.get("nvlink") == "OK" for words in peers)
+
+
+@rule("fabric-manager-mismatch")
+def fabric_manager_mismatch(case: RuleContext) -> Iterator[Result]:
+    yield unmanaged_reason(case) or _judge_manager_mismatch(case)
+
+
+def _judge_manager_mismatch(case: RuleContext) -> Result:
+    said = find_service(case, MANAGER)
+    if isinstance(said, Unknown):
+        return said
+    if said.state == "not_installed":
+        return NotApplicable("node", f"{MANAGER} is not installed: see fabric-manager-down")
+    driver = case.software.driver.version
+    if not said.version or not driver:
+        return Unknown("node", f"the version of {'the driver' if said.version else MANAGER} is not known")
+    if said.version == driver:
+        return Pass("node")
+    running = said.state == "active"
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"fabric manager {said.version}, driver {driver}: they must be equal",
+        impact=f"{'At its next start the' if running else 'The'} fabric manager ends, and none of "
+        f"{len(case.topology.gpus)} GPUs can be used (CUDA error 802).",
+        remedy="Install the fabric manager of the driver's version, or reboot into the driver that is installed.",
+        evidence=(
+            Evidence(what="fabric manager", value=said.version, source="nv-fabricmanager --version"),
+            Evidence(what="driver", value=driver, source="/proc/driver/nvidia/version"),
+            Evidence(what=MANAGER, value=said.state, source=f"systemctl status {MANAGER}"),
+        ),
+        severity="warning" if running else "critical",
+        places=frozenset({PLACE}),
+    )
+
+
+_FINE = frozenset({"READY", "UNAVAILABLE"})
+_JOINING = "DEGRADED"
+_DIGITS = 9  # of a number of nodes that can be one
+
+
+@rule("imex-down")
+def imex_down(case: RuleContext) -> Iterator[Result]:
+    said = imex_service(case)
+    yield _judge_imex_down(case, said) if isinstance(said, Service) else said
+
+
+def imex_service(case: RuleContext) -> Service | Result:
+    """The service of the host where IMEX is due; else why it is not."""
+    if not any(multi_node_domain(gpu) for gpu in case.topology.gpus):
+        if unread := case.probe_failure("gpu"):
+            return Unknown("node", unread) if case.topology.gpus else NotApplicable("node", "no GPU")
+        return NotApplicable("node", "its GPUs are in no NVLink domain of several nodes")
+    if case.node.container:
+        return Unknown("node", "a container does not show the services of its host")
+    said = find_service(case, IMEX)
+    if isinstance(said, Unknown):
+        return said
+    if said.state == "not_installed":
+        return NotApplicable("node", "IMEX is not installed: no memory is shared with other nodes")
+    nodes = case.software.imex.get("nodes_config")
+    if nodes is None or not nodes.isdecimal() or len(nodes) > _DIGITS:
+        return Unknown("node", "whether IMEX is configured is not known: nodes_config.cfg was not read")
+    if int(nodes) < 2:
+        return NotApplicable("node", "IMEX names no other node: a scheduler runs it, or nobody needs it")
+    return said
+
+
+def _judge_imex_down(case: RuleContext, said: Service) -> Result:
+    state = case.software.imex.get("node")
+    if said.state == "active" and state is None:
+        return Unknown("node", "IMEX runs, and does not tell its state")
+    if said.state == "active" and state in _FINE:
+        return Pass("node")
+    if case.settling:
+        return Unknown("node", case.settling)
+    what = f"its daemon is {state}" if said.state == "active" else f"the service is {said.state}"
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"IMEX is configured for {case.software.imex['nodes_config']} nodes, and {what}",
+        impact="No memory is shared over NVLink with other nodes: 900 GB/s fall to the network, or jobs end.",
+        remedy="systemctl enable --now nvidia-imex on all nodes of the domain; one configuration and one version.",
+        evidence=(
+            Evidence(what=IMEX, value=said.state, source=f"systemctl status {IMEX}"),
+            Evidence(what="daemon", value=state or "no answer", source="nvidia-imex-ctl -q"),
+        ),
+        severity="warning" if said.state == "active" and state == _JOINING else "error",
+        cause=what,
+        places=frozenset({PLACE}),
+    )
+
+
+_CHANNEL = "nvidia-caps-imex-channels/channel"
+
+
+@rule("imex-channel-denied")
+def imex_channel_denied(case: RuleContext) -> Iterator[Result]:
+    said = imex_service(case)
+    yield _judge_imex_channel_denied(case) if isinstance(said, Service) else said
+
+
+def _judge_imex_channel_denied(case: RuleContext) -> Result:
+    nodes = case.software.device_nodes
+    if nodes is None:
+        return Unknown("node", "/dev was not read")
+    if any(node.startswith(_CHANNEL) for node in nodes):
+        return Pass("node")
+    return Fail(
+        subject="node",
+        label="node",
+        summary="IMEX is configured, and no channel device is there",
+        impact="Jobs cannot share memory with other nodes over NVLink: CUDA error 800.",
+        remedy="Load the driver with NVreg_CreateImexChannel0=1, or let the scheduler make channels for jobs.",
+        evidence=(Evidence(what="channels", value="none", source="ls /dev/nvidia-caps-imex-channels"),),
+        places=frozenset({PLACE}),
+    )

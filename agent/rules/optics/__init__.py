@@ -1,1 +1,0 @@
-"""Rules about cables and optical modules."""

@@ -1,0 +1,256 @@
+"""PCIe devices that do not answer, are cut off, or have no usable driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.model.finding import SEVERITIES, Evidence
+from agent.model.gpu import Gpu
+from agent.model.nic import Nic
+from agent.model.node import Event
+from agent.model.pci import PciFunction
+from agent.rules.context import RuleContext
+from agent.rules.devices import (
+    AMD,
+    MELLANOX,
+    NVIDIA,
+    device_label,
+    find_function,
+    is_nvidia,
+    kernel_log_evidence,
+    pci_source,
+    severity_by_role,
+    unreachable_reason,
+)
+from agent.rules.node_wide import merge_if_on_all
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
+
+
+@rule("pcie-device-gone")
+def pcie_device_gone(case: RuleContext) -> Iterator[Result]:
+    gear = _judged_functions(case)
+    gone: dict[tuple[str | None, str], list[PciFunction]] = {}
+    for function in case.topology.pci:
+        if function.id not in gear:
+            continue
+        subject = f"pci:{function.id}"
+        if function.state == "gone" and not (function.power_state or "").startswith("D3"):
+            top = [up for up in case.ancestors(function) if up.state == "gone"]
+            place = top[-1] if top else function
+            gone.setdefault((place.parent, place.id.rpartition(".")[0]), []).append(function)
+        elif function.state == "present":
+            yield Pass(subject)
+        else:
+            yield NotApplicable(subject, f"not awake to answer: {function.state}")
+    for members in gone.values():
+        yield _fail_device_gone(case, members, gear)
+
+
+def _judged_functions(case: RuleContext) -> dict[str, str]:
+    """Judged functions with how grave it is to lose them; a port counts as the gravest thing below it."""
+    switches = {s.pci for s in case.topology.nvswitches}
+    found: dict[str, str] = {}
+    for function in case.topology.pci:
+        nic = case.nic_by_pci.get(function.id)
+        if function.id in case.gpu_by_pci or function.id in switches:
+            severity = "critical"
+        elif nic and not nic.virtual_function:
+            severity = severity_by_role("critical", nic) or "warning"
+        elif (function.class_code or "").startswith("0x010802"):
+            severity = "error"
+        elif function.state == "gone" and (function.class_code or "").startswith("0x0604"):
+            severity = "warning"
+        else:
+            continue
+        for place in (function, *case.ancestors(function)):
+            found[place.id] = max(found.get(place.id, "info"), severity, key=SEVERITIES.index)
+    return found
+
+
+def _fail_device_gone(case: RuleContext, members: list[PciFunction], gear: dict[str, str]) -> Fail:
+    ids = {f.id for f in members}
+    tops = [f for f in members if not any(up.id in ids for up in case.ancestors(f))]
+    first = min(tops, key=lambda f: f.id)
+    ends = sorted(device_label(case, f.id) for f in members if f.id in case.gpu_by_pci or f.id in case.nic_by_pci)
+    below = [name for name in ends if name != device_label(case, first.id)]
+    gpus = sum(f.id in case.gpu_by_pci for f in members)
+    lost = f"{gpus} of {len(case.topology.gpus)} GPUs" if gpus else join_labels(ends) or device_label(case, first.id)
+    return Fail(
+        subject=f"pci:{first.id}",
+        label=device_label(case, first.id),
+        summary="on the bus, and answers all-ones: fallen off" + (f", with {join_labels(below)}" if below else ""),
+        impact=f"{lost} lost until a reset or power cycle; jobs that use it hang or die.",
+        remedy="Drain the node and power cycle it. If it stays gone, reseat the card, try another slot, replace it.",
+        evidence=(
+            Evidence(what=f"config space of {first.id}", value="all-ones", source=pci_source(case, first.id, "config")),
+            *_switched_off(case, first),
+            *kernel_log_evidence(case, first.id),
+        ),
+        severity=max((gear[f.id] for f in members), key=SEVERITIES.index),
+        places=_affected_ids(case, ids),
+    )
+
+
+def _switched_off(case: RuleContext, function: PciFunction) -> tuple[Evidence, ...]:
+    port = case.functions.get(function.parent or "")
+    if port is None or not port.link_disabled:
+        return ()
+    return (Evidence(what=f"Link Disable of {port.id}", value="set", source=f"lspci -vv -s {port.id} (LnkCtl; root)"),)
+
+
+def _affected_ids(case: RuleContext, ids: set[str]) -> frozenset[str]:
+    places = set(ids)
+    for rows in (case.topology.gpus, case.topology.nics, case.topology.nvswitches):
+        places |= {row.id for row in rows if row.pci in ids}
+    return frozenset(places)
+
+
+_FATAL = ("(fatal)", "uncorrectable fatal", "containment event")
+
+
+@rule("pcie-containment")
+def pcie_containment(case: RuleContext) -> Iterator[Result]:
+    if case.virtual_machine:
+        yield NotApplicable("node", "virtual machine: its ports are the hypervisor's")
+        return
+    if not (case.topology.gpus or case.topology.nics or case.bus_unread):
+        yield NotApplicable("node", "no GPU and no NIC")
+        return
+    worst: dict[str, list[Event]] = {}
+    for event in case.events:
+        if event.kind in ("dpc", "aer") and event.subject and any(word in event.text.lower() for word in _FATAL):
+            worst.setdefault(event.subject.removeprefix("pci:"), []).append(event)
+    for place in sorted(worst):
+        yield _judge_containment(case, place, worst[place])
+    if not worst and case.probe_failure("kernel_log") is None:
+        yield Pass("node")
+
+
+def _judge_containment(case: RuleContext, place: str, events: list[Event]) -> Result:
+    subject, function = f"pci:{place}", case.functions.get(place)
+    gear = {gpu.pci for gpu in case.topology.gpus} | {switch.pci for switch in case.topology.nvswitches}
+    gear |= {nic.pci for nic in case.topology.nics if nic.role not in ("unused", "auxiliary") and not nic.limited}
+    below = [f for f in case.topology.pci if function in (f, *case.ancestors(f))]
+    ends = [f for f in below if not (f.class_code or "").startswith("0x0604")]
+    hit = sorted(device_label(case, f.id) for f in ends if f.id in gear)
+    if ends and not hit:
+        return NotApplicable(subject, "nothing that runs jobs is below it")
+    lost = join_labels(hit) or "what was below it"
+    return Fail(
+        subject=subject,
+        label=device_label(case, place),
+        summary=f"a fatal PCIe error cut off {lost}",
+        impact=f"{len(events)} time{'s' if len(events) > 1 else ''} since boot; each ends every job that uses {lost}.",
+        remedy="Read in the kernel log which error came first; reseat card or cable, update firmware.",
+        evidence=tuple(Evidence(what="kernel log", value=e.text, source=e.source) for e in events[-3:]),
+        severity=None if hit else "warning",
+        places=frozenset({place, *(f.id for f in ends)}),
+    )
+
+
+_WRONG = {"nouveau": "nvidia", "nova_core": "nvidia", "nvidiafb": "nvidia"}  # drive the GPU's display, run no CUDA
+_RIGHT = {NVIDIA: "nvidia", AMD: "amdgpu", MELLANOX: "mlx5_core"}
+_PARTITION = "pci-pf-stub"
+
+
+@rule("pci-driver-missing")
+def pci_driver_missing(case: RuleContext) -> Iterator[Result]:
+    faults: list[Fail] = []
+    for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
+        answer = _judge_driver(case, gpu, find_function(case, gpu), "warning")
+        if isinstance(answer, Fail):
+            faults.append(answer)
+        else:
+            yield answer
+    for fault in merge_if_on_all(faults, len(case.topology.gpus), "no GPU can be used, for want of its driver"):
+        all_gpus = f"{len(faults)} of {len(faults)} GPUs cannot be used by jobs of this host."
+        yield fault._replace(impact=all_gpus) if fault.subject == "node" else fault
+    for nic in case.topology.nics:
+        if nic.software or nic.virtual_function:
+            yield NotApplicable(f"pci:{nic.pci or nic.id}", "a virtual function or a software device")
+        elif nic.id == nic.pci:
+            yield _judge_driver(case, nic, find_function(case, nic), _severity_by_kind(case, nic))
+
+
+def _judge_driver(case: RuleContext, device: Gpu | Nic, function: PciFunction | None, severity: str | None) -> Result:
+    subject = f"pci:{device.pci or device.id}"
+    if function is None:
+        return Unknown(subject, "its PCI function is not known")
+    absent = unreachable_reason(function)
+    if absent and not _is_passed_through(function.driver or ""):
+        return NotApplicable(subject, absent)
+    if function.physical_function:
+        return NotApplicable(subject, "a virtual function: it waits for a guest")
+    if severity is None:
+        return NotApplicable(subject, "a NIC that no job uses")
+    driver = function.driver
+    if isinstance(device, Gpu) and device.driver_state == "open" and not driver:
+        return Pass(subject)  # who listed it is its driver; sources differ in age
+    if driver is None:
+        return Unknown(subject, "whether a driver is bound to it is not known")
+    wrong = _WRONG.get(driver) if isinstance(device, Gpu) and is_nvidia(case, device) else None
+    if driver and not wrong and not _is_passed_through(driver):
+        return Pass(subject)
+    return _fail_driver(case, device, function, "info" if _is_passed_through(driver) else severity)
+
+
+def _is_passed_through(driver: str) -> bool:
+    """Held for a virtual machine: vfio-pci, its variants, the stub for partitions."""
+    return driver == _PARTITION or "vfio" in driver
+
+
+def _severity_by_kind(case: RuleContext, nic: Nic) -> str | None:
+    """How grave it is: a NIC without a driver shows no role, those of its kind do."""
+    if nic.limited:
+        return None
+    if nic.driver or nic.role not in ("unknown", "unused"):
+        return severity_by_role("warning", nic)
+    function = find_function(case, nic)
+    like = [
+        other
+        for other in case.topology.nics
+        if other.role == "rail" and _is_same_model(function, find_function(case, other))
+    ]
+    return "warning" if like else "info"
+
+
+def _is_same_model(one: PciFunction | None, other: PciFunction | None) -> bool:
+    if one is None or other is None or one.device is None:
+        return False
+    return (one.vendor, one.device, one.subsystem_device) == (other.vendor, other.device, other.subsystem_device)
+
+
+def _fail_driver(case: RuleContext, device: Gpu | Nic, function: PciFunction, severity: str) -> Fail:
+    driver = function.driver or ""
+    due = _RIGHT.get(function.vendor or "", "its driver")
+    what = "GPUs" if isinstance(device, Gpu) else "NICs"
+    rows = case.topology.gpus if isinstance(device, Gpu) else case.topology.nics
+    with_driver = sorted(row.label for row in rows if (f := find_function(case, row)) and f.driver == due)
+    handed = _is_passed_through(driver)
+    return Fail(
+        subject=f"pci:{function.id}",
+        label=device.label,
+        summary=f"bound to {driver}: it is kept for a virtual machine"
+        if handed
+        else f"driven by {driver}, which runs no jobs; {due} is due"
+        if driver
+        else "no driver is bound to it",
+        impact=f"1 of {len(rows)} {what} cannot be used by jobs of this host.",
+        remedy="Bind it to its driver again, if no virtual machine needs it."
+        if handed
+        else f"Load {due}, and read in the kernel log why it did not bind"
+        + (f"; keep {driver} from loading." if driver else "."),
+        evidence=(
+            Evidence(
+                what=f"driver of {function.id}",
+                value=driver or "none",
+                source=f"/sys/bus/pci/devices/{function.id}/driver",
+            ),
+            Evidence(what=f"{what} with {due}", value=join_labels(with_driver) or "none", source="lspci -nnk"),
+            *kernel_log_evidence(case, function.id),
+        ),
+        severity=severity,
+        cause=driver or "none",
+        places=frozenset({function.id, device.id}),
+    )

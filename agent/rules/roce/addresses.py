@@ -1,0 +1,279 @@
+"""IP addresses and GIDs of RoCE ports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from agent.model.finding import Evidence
+from agent.model.nic import Netdev
+from agent.rules.context import RuleContext
+from agent.rules.devices import one_level_lower
+from agent.rules.nccl.prerequisites import mapped_libraries
+from agent.rules.nccl.settings import (
+    EffectiveSetting,
+    effective_settings,
+    files_unread_reason,
+    jobs_unread_reason,
+    parse_number,
+)
+from agent.rules.node_wide import merge_if_on_all
+from agent.rules.roce.ports import RocePort, for_each_port, roce_ports, visible_interface
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+
+_GID_V1_ONLY_V2 = "RoCE v2"
+_LINK_LOCAL = "fe80:"
+
+
+@rule("roce-gid-v1-only")
+def roce_gid_v1_only(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, _judge_gid_v1_only, "RoCE v1 addresses only")
+
+
+def _judge_gid_v1_only(each: RocePort) -> Result:
+    gids = each.port.gids
+    if any(gid.type == _GID_V1_ONLY_V2 for gid in gids):
+        return Pass(each.subject)
+    if each.nic.state == "other_namespace":
+        return Unknown(each.subject, "its interface is in another network namespace")
+    if not each.port.gids_known:
+        return Unknown(each.subject, "its GID table could not be read")
+    if not gids:
+        return Unknown(each.subject, "its GID table is empty: no interface of it is in this network namespace")
+    if any(gid.type is None for gid in gids):
+        return Unknown(each.subject, "the types of its GIDs could not be read")
+    flat = all(gid.gid.lower().startswith(_LINK_LOCAL) for gid in gids)
+    return Fail(
+        subject=each.subject,
+        label=each.label,
+        summary=f"{len(gids)} GIDs, all of RoCE v1" + (" and link-local" if flat else ""),
+        impact="0 % of this traffic passes a router, and no switch puts it into the lossless class.",
+        remedy="Give the interface an address; look for a driver or firmware setting that turns RoCE v2 off.",
+        evidence=tuple(
+            Evidence(
+                what=f"GID {gid.index} of {each.label}",
+                value=f"{gid.gid} {gid.type}",
+                source=f"{each.folder}/gid_attrs/types/{gid.index}",
+            )
+            for gid in gids[:4]
+        ),
+        severity="info" if flat else each.severity("error"),
+        cause="flat" if flat else "",
+        places=each.places,
+    )
+
+
+@rule("roce-no-ip")
+def roce_no_ip(case: RuleContext) -> Iterator[Result]:
+    faults: list[Fail] = []
+    passed = 0
+    for each in roce_ports(case):
+        answer = _judge_no_ip(each) if isinstance(each, RocePort) else each
+        passed += isinstance(answer, Pass)
+        if isinstance(answer, Fail):
+            faults.append(answer)
+        else:
+            yield answer
+    if passed:
+        yield from faults
+    else:
+        design = [fault._replace(severity="info", confidence="low", cause="all") for fault in faults]
+        yield from merge_if_on_all(design, len(design), "link-local addresses only on every RoCE port")
+
+
+def _judge_no_ip(each: RocePort) -> Result:
+    gids = each.port.gids
+    if any(not gid.gid.lower().startswith(_LINK_LOCAL) for gid in gids):
+        return Pass(each.subject)
+    netdev = visible_interface(each)
+    if not isinstance(netdev, Netdev):
+        return netdev
+    if not each.port.gids_known or not gids:
+        return Unknown(each.subject, "its GID table could not be read, or is empty")
+    source = f"ip addr show {netdev.label}"
+    return Fail(
+        subject=each.subject,
+        label=each.label,
+        summary=f"{len(gids)} GIDs, all link-local: {netdev.label} has no IPv4 and no global IPv6 address",
+        impact="0 % of this rail's traffic leaves its subnet; connections to rails with addresses fail.",
+        remedy=f"Give {netdev.label} its address, and look why it lost it.",
+        evidence=(
+            Evidence(what=f"addresses of {netdev.label}", value=", ".join(netdev.addresses) or "none", source=source),
+            *(
+                Evidence(
+                    what=f"GID {gid.index} of {each.label}", value=gid.gid, source=f"{each.folder}/gids/{gid.index}"
+                )
+                for gid in gids[:4]
+            ),
+        ),
+        severity=each.severity("warning"),
+        places=each.places | {netdev.id},
+    )
+
+
+_KEY = "NCCL_IB_GID_INDEX"
+_GID_INDEX_WRONG_V1, _GID_INDEX_WRONG_V2 = "IB/RoCE v1", "RoCE v2"
+
+
+@rule("roce-gid-index-wrong")
+def roce_gid_index_wrong(case: RuleContext) -> Iterator[Result]:
+    values = [
+        each for each in effective_settings(case, _KEY) if (parse_number(each.value) or 0) >= 0 and each.value.strip()
+    ]
+    if not values:
+        why = files_unread_reason(case)
+        yield Unknown("node", why) if why else NotApplicable("node", f"{_KEY} is not set: NCCL chooses a GID itself")
+        return
+    ports: list[RocePort] = []
+    for each in roce_ports(case):
+        if not isinstance(each, RocePort):
+            yield each
+        elif each.nic.role != "rail":
+            yield NotApplicable(each.subject, f"role {each.nic.role}: NCCL's settings are for rails")
+        else:
+            ports.append(each)
+    answers = [_judge_port_index(each, values) for each in ports]
+    faults = [answer for answer in answers if isinstance(answer, Fail)]
+    yield from (answer for answer in answers if not isinstance(answer, Fail))
+    yield from merge_if_on_all(
+        faults, len(answers), f"{_KEY}={values[0].value} in {values[0].source} is wrong on every RoCE rail"
+    )
+
+
+def _judge_port_index(each: RocePort, values: list[EffectiveSetting]) -> Result:
+    answers = [_judge_gid_index_wrong(each, where) for where in values]
+    for kind in (Fail, Unknown):
+        found = next((answer for answer in answers if isinstance(answer, kind)), None)
+        if found:
+            return found
+    return Pass(each.subject)
+
+
+def _judge_gid_index_wrong(each: RocePort, where: EffectiveSetting) -> Result:
+    index = parse_number(where.value) or 0
+    if each.nic.state == "other_namespace":
+        return Unknown(each.subject, "its interface is in another network namespace")
+    if not each.port.gids_known or not each.port.gids:
+        return Unknown(each.subject, "its GID table could not be read, or is empty")
+    gid = next((gid for gid in each.port.gids if gid.index == index), None)
+    if gid is not None and gid.type is None:
+        return Unknown(each.subject, "the types of its GIDs could not be read")
+    if gid is not None and gid.type != _GID_INDEX_WRONG_V1:
+        return Pass(each.subject)
+    good = [str(other.index) for other in each.port.gids if other.type == _GID_INDEX_WRONG_V2]
+    said = f"{gid.gid} {gid.type}" if gid else "no GID"
+    return Fail(
+        subject=each.subject,
+        label=each.label,
+        summary=f"{_KEY}={where.value.strip()} in {where.source}: index {index} is {said if gid else 'empty'} here",
+        impact="0 % of this traffic passes a router, and none has a lossless class."
+        if gid
+        else "no connection comes about on this rail: jobs end with error 12 after 7 retries of 4.3 s.",
+        remedy=f"Remove {_KEY} (NCCL 2.21 or later chooses RoCE v2 itself)"
+        + (f", or use an index of RoCE v2: here {', '.join(good[:4])}." if good else "."),
+        evidence=(
+            where.evidence(_KEY),
+            Evidence(what=f"GID {index} of {each.label}", value=said, source=f"{each.folder}/gid_attrs/types/{index}"),
+        ),
+        severity="error" if where.persistent else one_level_lower("error"),
+        cause="v1" if gid else "empty",
+        places=each.places,
+    )
+
+
+_CHOOSES = (2, 21)
+
+
+@rule("roce-nccl-gid-default-old")
+def roce_nccl_gid_default_old(case: RuleContext) -> Iterator[Result]:
+    rails = [each for each in roce_ports(case) if isinstance(each, RocePort) and each.nic.role == "rail"]
+    if not rails:
+        why = case.probe_failure("rdma")
+        yield Unknown("node", why) if why and case.topology.nics else NotApplicable("node", "no active RoCE rail")
+        return
+    used = mapped_libraries(case, "libnccl.so")
+    old = [row for row in used if row.version and _parse_version(row.version) < _CHOOSES]
+    nameless = [row for row in used if not row.version]
+    unread = files_unread_reason(case) or jobs_unread_reason(case)
+    if effective_settings(case, _KEY):
+        yield Pass("node")
+    elif unread:
+        yield Unknown("node", unread)
+    elif not old:
+        why = f"the version of {nameless[0].path} is not known" if nameless else None
+        silent = Pass("node") if used else NotApplicable("node", "no running job uses NCCL")
+        yield Unknown("node", why) if why else silent
+    else:
+        yield from _judge_gid_default(rails, [(row.path, row.version or "") for row in old])
+
+
+def _judge_gid_default(rails: list[RocePort], old: list[tuple[str, str]]) -> Iterator[Result]:
+    firsts = [(each, next((gid for gid in each.port.gids if gid.index == 0), None)) for each in rails]
+    wrong = [(each, gid) for each, gid in firsts if gid and gid.type == "IB/RoCE v1"]
+    if not wrong:
+        known = all(each.port.gids_known and gid and gid.type for each, gid in firsts)
+        yield Pass("node") if known else Unknown("node", "GID 0 of a RoCE rail could not be read")
+        return
+    path, version = old[0]
+    yield Fail(
+        subject="node",
+        label="node",
+        summary=f"jobs use NCCL {version} without {_KEY}: it takes GID 0, of RoCE v1",
+        impact="0 % of this traffic passes a router, and none has a lossless class.",
+        remedy=f"Use NCCL 2.21 or later, or set {_KEY} to an index of RoCE v2.",
+        evidence=(
+            Evidence(what="libnccl", value=f"{path} ({version})", source="/proc/*/maps"),
+            *(
+                Evidence(
+                    what=f"GID 0 of {each.label}",
+                    value=f"{gid.gid} {gid.type}",
+                    source=f"{each.folder}/gid_attrs/types/0",
+                )
+                for each, gid in wrong[:4]
+                if gid
+            ),
+        ),
+        places=frozenset().union(*(each.places for each, _ in wrong)),
+    )
+
+
+def _parse_version(text: str) -> tuple[int, ...]:
+    """Numbers of a version.
+
+    >>> _parse_version("2.20.5") < (2, 21) <= _parse_version("2.21.5")
+    True
+    """
+    return tuple(int(part) for part in re.findall(r"[0-9]{1,6}", text))
+
+
+_DEFAULT_MODE_V1_V1 = "IB/RoCE v1"
+
+
+@rule("roce-default-mode-v1")
+def roce_default_mode_v1(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, _judge_default_mode_v1, "rdma-cm uses RoCE v1")
+
+
+def _judge_default_mode_v1(each: RocePort) -> Result:
+    mode = each.port.default_roce_mode
+    if mode is None:
+        return NotApplicable(each.subject, "configfs shows no mode of rdma-cm: the kernel's own is RoCE v2")
+    if mode != _DEFAULT_MODE_V1_V1:
+        return Pass(each.subject)
+    device = each.nic.rdma_device or each.nic.label
+    return Fail(
+        subject=each.subject,
+        label=each.label,
+        summary="programs that connect by rdma-cm use RoCE v1 here",
+        impact="0 % of their traffic passes a router, and no switch sees its DSCP. NCCL does not use rdma-cm.",
+        remedy=f"cma_roce_mode -d {device} -p {each.port.port} -m 2",
+        evidence=(
+            Evidence(
+                what=f"default_roce_mode of {each.label}",
+                value=mode,
+                source=f"/sys/kernel/config/rdma_cm/{device}/ports/{each.port.port}/default_roce_mode",
+            ),
+        ),
+        severity="info",
+        places=each.places,
+    )

@@ -1,0 +1,420 @@
+"""Error and retransmission counters of RoCE ports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.model.counters import port_counters
+from agent.model.nic import Nic, Port
+from agent.rules import gates
+from agent.rules.context import RuleContext
+from agent.rules.counter_deltas import (
+    HOUR,
+    MINUTE,
+    CounterDelta,
+    Counters,
+    FailureText,
+    Limit,
+    delta,
+    fail_count,
+    format_window,
+    judge_count,
+    with_subject,
+)
+from agent.rules.link_flaps import FlapLimits, LinkDowns, judge_flaps, largest_delta
+from agent.rules.pages import read_limit
+from agent.rules.roce.port_counters import (
+    RocePortCounters,
+    adaptive_routing,
+    delta_of_discards,
+    describe_loss,
+    for_each_interface,
+    for_each_port,
+    rdma_packets,
+    watch_interfaces,
+)
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+
+_LINK_FLAP_COUNTERS = ("carrier_down_count", "link_down_events_phy", "link_down_events")
+_LIMITS = FlapLimits(
+    read_limit("roce-link-flap.in_12_hours"),
+    read_limit("roce-link-flap.in_24_hours"),
+    read_limit("roce-link-flap.in_job"),
+)
+
+
+@rule("roce-link-flap")
+def roce_link_flap(case: RuleContext) -> Iterator[Result]:
+    found: list[LinkDowns] = []
+    for each in watch_interfaces(case, down=True):
+        if isinstance(each, RocePortCounters):
+            counts = [delta(case, each.eth, [name]) for name in _LINK_FLAP_COUNTERS]
+            found.append(LinkDowns(each.place, largest_delta(*counts), (each.roce.subject, each.eth.subject)))
+        else:
+            yield each
+    impact = "100 % of its traffic stops for seconds each time; after about 30 s of retries the job dies."
+    remedy = "Clean or replace fibre or module; read the switch's log of the port. Several at once: the switch."
+    yield from judge_flaps(case, found, _LIMITS, impact, remedy)
+
+
+_CRC_COUNTERS = ("rx_crc_errors_phy", "rx_symbol_err_phy", "rx_fcs_err_frames", "rx_crc_errors.nic")
+_KERNELS = ("rx_crc_errors",)  # of any driver, where its own are not there
+_CRC_PER_HOUR = read_limit("roce-rt-crc.per_hour")
+_CRC_WORDS = FailureText(
+    "received frames with a wrong check sum",
+    "Each is a lost packet whatever PFC does, and costs RoCE a go-back or a timeout of up to 4.3 s.",
+    "Clean or replace the cable or module; then the switch port.",
+)
+
+
+@rule("roce-rt-crc")
+def roce_rt_crc(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_interface(case, lambda each: _judge_crc(case, each), "damaged frames")
+
+
+def _judge_crc(case: RuleContext, each: RocePortCounters) -> Result:
+    names = _CRC_COUNTERS if any(name in each.eth.now for name in _CRC_COUNTERS) else _KERNELS
+    return judge_count(
+        case, each.place, delta(case, each.eth, names), (Limit(_CRC_PER_HOUR, "warning", HOUR),), _CRC_WORDS
+    )
+
+
+_LOST = ("rx_pcs_symbol_err_phy", "rx_fec_uncorrectable_blocks", "fec_uncorrectable_blocks", "fec_uncorr_blocks")
+_CORRECTED, _BITS = "rx_corrected_bits_phy", "rx_bits_phy"
+_DOWNS = ("carrier_down_count", "link_down_events_phy", "link_down_events")
+_FEC_BER_PER_HOUR = read_limit("roce-fec-ber.lost_per_hour")
+_FEC_BER_WARN = read_limit("roce-fec-ber.warning_ratio")
+_FEC_BER_ERROR = read_limit("roce-fec-ber.error_ratio")
+_LEAST_BITS = 1e12
+
+
+@rule("roce-fec-ber")
+def roce_fec_ber(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_interface(case, lambda each: _judge_fec_ber(case, each), "bit errors")
+
+
+def _judge_fec_ber(case: RuleContext, each: RocePortCounters) -> Result:
+    subject = each.place.subject
+    downs = delta(case, each.eth, _DOWNS)
+    if isinstance(downs, CounterDelta) and downs.total:
+        return NotApplicable(subject, "its link went down in the window: errors while it comes up are no measure")
+    words = FailureText(
+        "blocks that FEC could not correct",
+        "Each is lost traffic, and costs RoCE a go-back or a timeout of up to 4.3 s.",
+        "Clean or replace the cable or module.",
+        cause="lost",
+    )
+    lost = judge_count(
+        case, each.place, delta(case, each.eth, _LOST), (Limit(_FEC_BER_PER_HOUR, "error", HOUR),), words
+    )
+    if isinstance(lost, Fail):
+        return lost
+    ratio = _corrected_ratio(case, each)
+    return next((a for kind in (Fail, Unknown, Pass) for a in (ratio, lost) if isinstance(a, kind)), lost)
+
+
+def _corrected_ratio(case: RuleContext, each: RocePortCounters) -> Result:
+    place = each.place
+    fixed, bits = delta(case, each.eth, [_CORRECTED]), case.moved(each.eth.subject, _BITS, each.eth.now)
+    if not isinstance(fixed, CounterDelta):
+        return NotApplicable(place.subject, "its driver does not count corrected bits")
+    if not fixed.total:
+        return Unknown(place.subject, fixed.gap) if fixed.gap else Pass(place.subject)
+    if bits is None or bits < _LEAST_BITS:
+        return Unknown(
+            place.subject, f"{fixed.total} corrected bits, too few bits received in {format_window(case)} for a ratio"
+        )
+    ratio = fixed.total / bits
+    if ratio < case.threshold(_FEC_BER_WARN):
+        return Pass(place.subject)
+    grave = ratio >= case.threshold(_FEC_BER_ERROR)
+    return Fail(
+        subject=place.subject,
+        label=place.label,
+        summary=f"FEC corrected {ratio:.1e} of the bits received in {format_window(case)}, "
+        f"limit {case.threshold(_FEC_BER_ERROR if grave else _FEC_BER_WARN):.0e}",
+        impact=f"At 2.4e-04 the code ends, and traffic is lost; this is {100 * ratio / 2.4e-4:.0f} % of it.",
+        remedy="Clean or replace the cable or module.",
+        evidence=fixed.evidence,
+        severity=place.severity("error" if grave else "warning"),
+        cause="corrected",
+        places=place.places,
+    )
+
+
+_ICRC_COUNTERS = ("rx_icrc_encapsulated",)
+_ICRC_PER_HOUR = read_limit("roce-rt-icrc.per_hour")
+_ICRC_WORDS = FailureText(
+    "RoCE packets with a wrong ICRC",
+    "Each was altered on its way though every link's check sum was right, and must be sent again.",
+    "Find the switch or line card that all these paths share; look for a device that rewrites packets.",
+)
+
+
+@rule("roce-rt-icrc")
+def roce_rt_icrc(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_icrc(case, each), "altered packets")
+
+
+def _judge_icrc(case: RuleContext, each: RocePortCounters) -> Result:
+    return judge_count(
+        case, each.place, delta(case, each.rdma, _ICRC_COUNTERS), (Limit(_ICRC_PER_HOUR, "warning", HOUR),), _ICRC_WORDS
+    )
+
+
+# What a sender counts of packets that it had to send again: mlx5, bnxt_re, irdma
+_SENT_AGAIN = (
+    *("packet_seq_err", "implied_nak_seq_err", "local_ack_timeout_err"),
+    *("seq_err_naks_rcvd", "to_retransmits"),
+    *("Nak Sequence Error", "Nak Sequence Error Implied", "RTO"),
+)
+_RETRANS_TIMEOUTS = ("local_ack_timeout_err", "roce_adp_retrans_to", "to_retransmits", "RTO")
+_GAPS = ("out_of_sequence", "oos_drop_count", "Rcvd Out of order packets")  # what a receiver counts
+_RETRANS_WARN = read_limit("roce-rt-retrans.warning_ratio")
+_RETRANS_ERROR = read_limit("roce-rt-retrans.error_ratio")
+_RETRANS_LEAST = read_limit("roce-rt-retrans.events")
+_PACKETS = read_limit("roce-rt-retrans.packets")
+
+
+@rule("roce-rt-retrans")
+def roce_rt_retrans(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_retrans(case, each), "retransmissions")
+
+
+def _judge_retrans(case: RuleContext, each: RocePortCounters) -> Result:
+    overtaking = adaptive_routing(case)
+    sent = delta(case, each.rdma, _RETRANS_TIMEOUTS if overtaking else _SENT_AGAIN)
+    ways = [_judge_retrans_direction(case, each, sent, received=False, overtaking=overtaking)]
+    if not overtaking:
+        ways.append(_judge_retrans_direction(case, each, delta(case, each.rdma, _GAPS), received=True, overtaking=None))
+    faults = sorted((way for way in ways if isinstance(way, Fail)), key=lambda way: way.severity != "error")
+    doubts = [way for way in ways if isinstance(way, Unknown)]
+    passed = [way for way in ways if isinstance(way, Pass)]
+    ordered: list[Result] = [*faults, *doubts, *passed, *ways]
+    return ordered[0]
+
+
+def _judge_retrans_direction(
+    case: RuleContext, each: RocePortCounters, count: CounterDelta | Result, received: bool, overtaking: str | None
+) -> Result:
+    place = each.place
+    if not isinstance(count, CounterDelta):
+        return with_subject(place, count)
+    if not count.total or (count.total < case.threshold(_RETRANS_LEAST) and not count.gap):
+        return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
+    carried = rdma_packets(case, each, received)
+    if carried is None:
+        return Unknown(place.subject, f"{count.total} retransmissions, but its RDMA packets are not counted")
+    if carried < case.threshold(_PACKETS):
+        return Unknown(place.subject, f"{count.total} retransmissions in {carried} packets: too few for a ratio")
+    ratio = count.total / max(carried, 1)
+    if ratio < case.threshold(_RETRANS_WARN):
+        return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
+    grave = ratio >= case.threshold(_RETRANS_ERROR)
+    limit = case.threshold(_RETRANS_ERROR if grave else _RETRANS_WARN)
+    what, way = ("gaps in what it received", "received") if received else ("packets sent again", "sent")
+    return Fail(
+        subject=place.subject,
+        label=place.label,
+        summary=f"{count.total} {what} in {format_window(case)}: "
+        f"{ratio:.1g} of {carried} packets {way}, limit {limit:.0e}",
+        impact=f"{100 * ratio:.2g} % of its packets cost a go-back each; a lost last packet costs seconds.",
+        remedy=describe_loss(case, each) + (f" Only timeouts are counted: {overtaking}." if overtaking else ""),
+        evidence=count.evidence,
+        severity=place.severity("error" if grave else "warning"),
+        places=place.places,
+    )
+
+
+_ACK_TIMEOUT_COUNTERS = ("local_ack_timeout_err", "to_retransmits", "RTO", "requester_timeout")
+_ACK_TIMEOUT_PER_MINUTE = read_limit("roce-rt-ack-timeout.per_minute")
+
+
+@rule("roce-rt-ack-timeout")
+def roce_rt_ack_timeout(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_ack_timeout(case, each), "ACK timeouts")
+
+
+def _judge_ack_timeout(case: RuleContext, each: RocePortCounters) -> Result:
+    words = FailureText(
+        "ACK timeouts",
+        "Each stops a queue pair for up to 4.3 s (NCCL's default); seven in a row end the job.",
+        f"Look for a peer that hangs and for drops on the path. {describe_loss(case, each)}",
+    )
+    limits = (Limit(_ACK_TIMEOUT_PER_MINUTE, "error", MINUTE),)
+    return judge_count(case, each.place, delta(case, each.rdma, _ACK_TIMEOUT_COUNTERS), limits, words)
+
+
+_RETRY_EXCEEDED_COUNTERS = ("req_transport_retries_exceeded", "max_retry_exceeded", "requester_retries_exceeded")
+_EVENTS = read_limit("roce-rt-retry-exceeded.events")
+_RETRY_EXCEEDED_WORDS = FailureText(
+    "queue pairs gave up (retries exceeded)",
+    "Each ended a connection: 100 % of a NCCL job aborts with error 12, vendor error 129.",
+    "See whether a peer died then; else test reachability of each rail (rping), link flaps, ARP and routes.",
+    "medium",
+)
+
+
+@rule("roce-rt-retry-exceeded")
+def roce_rt_retry_exceeded(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_retry_exceeded(case, each), "broken connections")
+
+
+def _judge_retry_exceeded(case: RuleContext, each: RocePortCounters) -> Result:
+    return judge_count(
+        case,
+        each.place,
+        delta(case, each.rdma, _RETRY_EXCEEDED_COUNTERS),
+        (Limit(_EVENTS, "error"),),
+        _RETRY_EXCEEDED_WORDS,
+    )
+
+
+# Told by the peer that it had no buffer posted; and the same seen here as receiver
+_RNR_COUNTERS = ("rnr_nak_retry_err", "rnr_naks_rcvd", "RNR received", "requester_rnr_nak", "out_of_buffer")
+_RNR_PER_MINUTE = read_limit("roce-rt-rnr.per_minute")
+_GRAVE = read_limit("roce-rt-rnr.warning_per_minute")
+_RNR_WORDS = FailureText(
+    "times no receive buffer was posted",
+    "Each makes a sender wait and try again (0.01 to 655 ms): bandwidth falls though the network is fine.",
+    "An application or CPU that does not keep up: CPU pinning, steal time, depth of the receive queues.",
+)
+
+
+@rule("roce-rt-rnr")
+def roce_rt_rnr(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_rnr(case, each), "receivers without buffers")
+
+
+def _judge_rnr(case: RuleContext, each: RocePortCounters) -> Result:
+    if each.roce.nic.role == "storage":
+        return NotApplicable(each.place.subject, "a storage NIC: its peers run out of buffers in good health")
+    limits = (Limit(_GRAVE, "warning", MINUTE), Limit(_RNR_PER_MINUTE, "info", MINUTE))
+    return judge_count(case, each.place, delta(case, each.rdma, _RNR_COUNTERS), limits, _RNR_WORDS)
+
+
+_DUPLICATES_COUNTERS = ("duplicate_request", "dup_req", "responder_dup_request")
+_DUPLICATES_PER_HOUR = read_limit("roce-rt-duplicates.per_hour")
+_DUPLICATES_WORDS = FailureText(
+    "duplicate requests",
+    "Peers send again what this host already had: their path to or from here loses packets, and costs them timeouts.",
+    "Nothing was dropped here: look at the peers' counters and at the switches between.",
+)
+
+
+@rule("roce-rt-duplicates")
+def roce_rt_duplicates(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_duplicates(case, each), "duplicate requests")
+
+
+def _judge_duplicates(case: RuleContext, each: RocePortCounters) -> Result:
+    here = delta_of_discards(case, each)
+    if isinstance(here, CounterDelta) and here.total:
+        return NotApplicable(each.place.subject, "it dropped received frames itself: see roce-rt-rx-discards")
+    return judge_count(
+        case,
+        each.place,
+        delta(case, each.rdma, _DUPLICATES_COUNTERS),
+        (Limit(_DUPLICATES_PER_HOUR, "info", HOUR),),
+        _DUPLICATES_WORDS,
+    )
+
+
+_ADAPTIVE_TIMEOUTS = ("roce_adp_retrans_to", "roce_slow_restart_trans")
+_RETRANSMISSIONS = ("roce_adp_retrans",)
+_ADAPTIVE_PER_HOUR = read_limit("roce-rt-adaptive-retrans.per_hour")
+_ADAPTIVE_RATIO = read_limit("roce-rt-adaptive-retrans.ratio")
+_LEAST_PACKETS = 1_000_000
+
+
+@rule("roce-rt-adaptive-retrans")
+def roce_rt_adaptive_retrans(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_adaptive(case, each), "hidden loss")
+
+
+def _judge_adaptive(case: RuleContext, each: RocePortCounters) -> Result:
+    if case.settings.facts.get("roce_mode") == "lossy":
+        return NotApplicable(each.place.subject, 'declared roce_mode = "lossy": the features do what they are for')
+    words = FailureText(
+        "adaptive timeouts and slow restarts",
+        "Each costs a round trip or sets the rate back; the fabric loses packets though the usual counters are quiet.",
+        describe_loss(case, each),
+    )
+    answer = judge_count(
+        case, each.place, delta(case, each.rdma, _ADAPTIVE_TIMEOUTS), (Limit(_ADAPTIVE_PER_HOUR, "info", HOUR),), words
+    )
+    again, sent = delta(case, each.rdma, _RETRANSMISSIONS), rdma_packets(case, each)
+    if not isinstance(answer, Pass) or not isinstance(again, CounterDelta):
+        return answer
+    if again.gap:
+        return Unknown(each.place.subject, again.gap)
+    if sent is None or sent < _LEAST_PACKETS or again.total <= case.threshold(_ADAPTIVE_RATIO) * sent:
+        return answer
+    made = fail_count(case, each.place, again, Limit(_ADAPTIVE_RATIO, "info"), words)
+    return made._replace(
+        summary=f"{again.total} adaptive retransmissions of {sent} packets, limit {_ratio_limit(case)}"
+    )
+
+
+def _ratio_limit(case: RuleContext) -> str:
+    return f"{case.threshold(_ADAPTIVE_RATIO):.0e}"
+
+
+_WAYS = (  # what the driver rxe counts: loss, all packets of that way, words
+    ("out_of_seq_request", "rcvd_pkts", "gaps in what it received"),
+    ("completer_retry_err", "sent_pkts", "times it had to send again"),
+)
+_SOFT_LOSS_LEAST = read_limit("roce-rt-soft-loss.events")
+_SOFT_LOSS_RATIO = read_limit("roce-rt-soft-loss.ratio")
+
+
+@rule("roce-rt-soft-loss")
+def roce_rt_soft_loss(case: RuleContext) -> Iterator[Result]:
+    shut = gates.has_roce_counters(case)
+    if shut is not None:
+        yield shut
+        return
+    soft = [(nic, port) for nic in case.topology.nics if nic.software for port in nic.ports]
+    if not soft:
+        yield NotApplicable("node", "no software RDMA device")
+    for nic, port in soft:
+        yield _judge_soft_loss(case, nic, port)
+
+
+def _judge_soft_loss(case: RuleContext, nic: Nic, port: Port) -> Result:
+    subject, folder = f"port:{nic.id}/{port.port}", f"/sys/class/infiniband/{nic.label}/ports/{port.port}/hw_counters"
+    if port.state != "ACTIVE":
+        return NotApplicable(subject, "not active") if port.state else Unknown(subject, "its state could not be read")
+    counters = Counters(subject, port_counters(port), lambda name: f"{folder}/{name}")
+    answers = [_judge_soft_loss_direction(case, nic, counters, *way) for way in _WAYS]
+    order = (Fail, Unknown, Pass, NotApplicable)
+    return min(answers, key=lambda answer: order.index(type(answer)))
+
+
+def _judge_soft_loss_direction(
+    case: RuleContext, nic: Nic, counters: Counters, lost: str, packets: str, words: str
+) -> Result:
+    subject = counters.subject
+    count = delta(case, counters, (lost,))
+    if not isinstance(count, CounterDelta):
+        return count
+    if count.gap:
+        return Unknown(subject, count.gap)
+    if count.total < max(case.threshold(_SOFT_LOSS_LEAST), 1):
+        return Pass(subject)
+    carried = case.moved(subject, packets, counters.now)
+    if carried is None:
+        return Unknown(subject, f"{count.total} {words}, but its packets are not counted")
+    ratio = count.total / max(carried, 1)
+    if ratio < case.threshold(_SOFT_LOSS_RATIO):
+        return Pass(subject)
+    limit = case.threshold(_SOFT_LOSS_RATIO)
+    return Fail(
+        subject=subject,
+        label=nic.label,
+        summary=f"{count.total} {words} in {format_window(case)}: {ratio:.1g} of {carried} packets, limit {limit:.0e}",
+        impact="Every lost packet is sent again with all that followed: what is measured here is the loss.",
+        remedy="ip -s link show and tc -s qdisc show of the interface below, on both ends; or its CPU cannot keep up.",
+        evidence=count.evidence,
+        places=frozenset({nic.id}),
+    )

@@ -1,0 +1,310 @@
+"""Ethernet links of RoCE ports: state, speed, FEC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from agent.model.finding import Evidence
+from agent.model.nic import Fec, Netdev
+from agent.rules.cabling import (
+    CageState,
+    are_all_rails_down,
+    board_model,
+    boot_settling_reason,
+    merge_whole_node,
+    position_on_card,
+    unused_port_result,
+)
+from agent.rules.context import RuleContext
+from agent.rules.node_wide import merge_if_on_all
+from agent.rules.roce.ports import RocePort, cabled_interfaces, is_virtual, report_hidden, roce_ports, visible_interface
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import find_majority, format_share_lost
+
+_CABLED = ("LinkUp", "PortConfigurationTraining", "LinkErrorRecovery")
+_NO_MODULE = "EIO"  # what the driver says of a cage that is empty
+
+_SET_UP = "set down: ip link set INTERFACE up"
+
+
+@rule("roce-link-down")
+def roce_link_down(case: RuleContext) -> Iterator[Result]:
+    doubtful = {nic.id for nic in case.maybe_rails} if case.no_rail_known else set()
+    down = {
+        f"port:{nic.id}/{port.port}": port.state
+        for nic in case.topology.nics
+        for port in nic.ports
+        if nic.id in doubtful and port.link_layer == "Ethernet" and port.state not in ("ACTIVE", None)
+    }
+    ports: list[RocePort] = []
+    for each in roce_ports(case, down=True):
+        if isinstance(each, RocePort):
+            ports.append(each)
+        elif isinstance(each, NotApplicable) and each.subject in down:
+            yield Unknown(each.subject, f"{down[each.subject]}; {case.no_rail_known}")
+        else:
+            yield each
+    for role in ("rail", "storage"):
+        yield from _judge_role(case, [each for each in ports if each.nic.role == role])
+
+
+def _judge_role(case: RuleContext, ports: list[RocePort]) -> Iterator[Result]:
+    sockets = [_cage_state(case, each) for each in ports]
+    answers = [_judge_link_down(case, each, socket, sockets) for each, socket in zip(ports, sockets, strict=True)]
+    faults = [answer for answer in answers if isinstance(answer, Fail)]
+    yield from (answer for answer in answers if not isinstance(answer, Fail))
+    yield from (
+        [merge_whole_node(faults, "RoCE", _SET_UP)]
+        if are_all_rails_down(sockets) and len(faults) == len(ports)
+        else faults
+    )
+
+
+def _cage_state(case: RuleContext, each: RocePort) -> CageState:
+    plugged = each.port.phys_state in _CABLED
+    board, position = board_model(case, each.nic), position_on_card(each.nic, each.port.port)
+    return CageState(each.subject, each.nic, each.port.state == "ACTIVE", plugged, board, position)
+
+
+def _judge_link_down(case: RuleContext, each: RocePort, socket: CageState, sockets: list[CageState]) -> Result:
+    state = each.port.state or ""
+    if socket.active:
+        return Pass(each.subject)
+    waiting = boot_settling_reason(case)
+    if waiting:
+        return Unknown(each.subject, f"{state}; {waiting}")
+    netdev = unused_port_result(socket, sockets, state) or visible_interface(each)
+    if not isinstance(netdev, Netdev):
+        return netdev
+    cause, why = _down_reason(netdev)
+    return Fail(
+        subject=each.subject,
+        label=each.label,
+        summary=f"{state}: {why}",
+        impact=_impact(case, each),
+        remedy="Set down: ip link set INTERFACE up. Else cable, module, switch port; mlxlink -d DEVICE tells more.",
+        evidence=(
+            Evidence(what=f"state of {each.label}", value=state, source=f"{each.folder}/state"),
+            *_evidence(netdev),
+        ),
+        severity=each.severity("error"),
+        cause=cause,
+        places=each.places | {netdev.id},
+    )
+
+
+def _down_reason(netdev: Netdev) -> tuple[str, str]:
+    """A word for the fingerprint, and the reason in words."""
+    module = netdev.module
+    dark = [lane.lane for lane in module.lanes if "rx_los" in lane.flags] if module else []
+    if netdev.admin_up is False:
+        return "set down", f"{netdev.label} is set down"
+    if (netdev.module_reason or "").startswith(_NO_MODULE):
+        return "no module", f"no module answers in the cage of {netdev.label}"
+    if dark and module and len(dark) == len(module.lanes):
+        return "no light", f"no light comes in on any lane of {netdev.label}"
+    if dark:
+        return "no light", f"no light comes in on lane {', '.join(map(str, dark))} of {netdev.label}"
+    return "", f"{netdev.label} has no carrier"
+
+
+def _evidence(netdev: Netdev) -> Iterator[Evidence]:
+    folder = f"/sys/class/net/{netdev.label}"
+    yield Evidence(what=f"state of {netdev.label}", value=netdev.operstate or "not known", source=f"{folder}/operstate")
+    if netdev.admin_up is not None:
+        said = "up" if netdev.admin_up else "down"
+        yield Evidence(what=f"{netdev.label} is set", value=said, source=f"{folder}/flags")
+    module = netdev.module
+    if module:
+        value = " ".join(filter(None, (module.identifier, module.vendor, module.part, module.serial, module.state)))
+        yield Evidence(what=f"module of {netdev.label}", value=value, source=f"ethtool -m {netdev.label}")
+    elif netdev.module_reason:
+        yield Evidence(
+            what=f"module of {netdev.label}", value=netdev.module_reason, source=f"ethtool -m {netdev.label}"
+        )
+
+
+def _impact(case: RuleContext, each: RocePort) -> str:
+    rails = len(case.rails)
+    if each.nic.role == "rail" and rails > 1:
+        return f"1 of {rails} rails: this node injects {100 / rails:.0f} % less, and NCCL leaves the rail out silently."
+    return "100 % of what this port carries; NCCL leaves ports that are not active out silently."
+
+
+class _CabledLink(NamedTuple):
+    """One interface that has a cable, and the port that it belongs to."""
+
+    each: RocePort
+    netdev: Netdev
+    speed: float  # Gb/s
+    kind: tuple[object, ...]  # what interfaces have in common that should run alike
+
+
+@rule("roce-speed-degraded")
+def roce_speed_degraded(case: RuleContext) -> Iterator[Result]:
+    wires: list[_CabledLink] = []
+    for each in roce_ports(case):
+        if isinstance(each, RocePort):
+            for found in _cabled_links(case, each):
+                if isinstance(found, _CabledLink):
+                    wires.append(found)
+                else:
+                    yield found
+        else:
+            yield each
+    answers = [_judge_speed_degraded(wire, [o for o in wires if o.kind == wire.kind]) for wire in wires]
+    slow = [answer for answer in answers if isinstance(answer, Fail) and answer.severity == "info"]
+    yield from (answer for answer in answers if answer not in slow)
+    yield from merge_if_on_all(slow, len(slow), "slower than the NIC supports, all alike")
+
+
+def _cabled_links(case: RuleContext, each: RocePort) -> Iterator[_CabledLink | Result]:
+    silent = is_virtual(case, each) or report_hidden(each)
+    if silent:
+        yield silent
+        return
+    below = cabled_interfaces(case, each)
+    if not below:
+        yield Unknown(each.subject, "the members of its bond are not visible here")
+    for netdev in below:
+        if netdev.speed_gbit_s:
+            kind = each.nic.role, board_model(case, each.nic), position_on_card(each.nic, each.port.port), netdev.master
+            yield _CabledLink(each, netdev, netdev.speed_gbit_s, kind[:3] if netdev is each.netdev else kind)
+        elif netdev.operstate == "down":
+            yield NotApplicable(f"netdev:{netdev.id}", "its link is down")
+        else:
+            yield Unknown(each.subject, "the speed of its interface could not be read")
+
+
+def _judge_speed_degraded(wire: _CabledLink, alike: list[_CabledLink]) -> Result:
+    speeds = [other.speed for other in alike]
+    usual = find_majority(speeds)
+    able = wire.netdev.max_speed_gbit_s
+    if usual is not None and wire.speed < usual:
+        return _fail_speed_degraded(wire, usual, f"most ports of this board run at {usual:g}", "high")
+    if usual is None and wire.speed < max(speeds):
+        return _fail_speed_degraded(wire, max(speeds), f"another port of this board runs at {max(speeds):g}", "medium")
+    if able and wire.speed < able and wire.speed == max(speeds):
+        return _fail_speed_degraded(wire, able, f"the interface supports {able:g}", "low")
+    return Pass(wire.each.subject)
+
+
+def _fail_speed_degraded(wire: _CabledLink, due: float, because: str, confidence: str) -> Fail:
+    netdev, folder = wire.netdev, f"/sys/class/net/{wire.netdev.label}"
+    by_design = confidence == "low"
+    module = netdev.module
+    told = " ".join(filter(None, (module.vendor, module.part, module.serial))) if module else ""
+    evidence = [Evidence(what=f"speed of {netdev.label}", value=f"{wire.speed:g} Gb/s", source=f"{folder}/speed")]
+    if netdev.max_speed_gbit_s:
+        fastest = f"{netdev.max_speed_gbit_s:g} Gb/s"
+        evidence.append(Evidence(what="fastest supported mode", value=fastest, source=f"ethtool {netdev.label}"))
+    if told:
+        evidence.append(Evidence(what="cable or module", value=told, source=f"ethtool -m {netdev.label}"))
+    return Fail(
+        subject=wire.each.subject if netdev is wire.each.netdev else f"netdev:{netdev.id}",
+        label=wire.each.label,
+        summary=f"{netdev.label} runs at {wire.speed:g} Gb/s; {because}",
+        impact=f"{wire.speed / 8:g} instead of {due / 8:g} GB/s in each direction "
+        f"({format_share_lost(wire.speed, due)} less)"
+        + (": nothing is lost where the fabric is so by design." if by_design else "; collectives wait for it."),
+        remedy="Reseat or replace cable or module; look at the switch port's breakout, autonegotiation and errors.",
+        evidence=tuple(evidence),
+        severity="info" if by_design else wire.each.severity("error"),
+        confidence=confidence,
+        cause="all" if by_design else "",
+        places=wire.each.places | {netdev.id},
+    )
+
+
+_STRONG = ("rs", "llrs")  # Reed-Solomon, and the one of less latency
+_LANES_OF_25G = 100.0  # Gb/s from which lanes run at 25 Gb/s and more
+_PAM4 = 200.0  # Gb/s from which lanes run at 50 Gb/s and more: no link without Reed-Solomon
+_SHORT_METRES = 3.0  # of a copper cable that may do without at 25 Gb/s a lane (IEEE 802.3by CA-25G-N)
+_WORDS = {"off": "no FEC", "baser": "BASE-R FEC", "rs": "RS-FEC", "llrs": "low-latency RS-FEC"}
+
+
+class _FecLink(NamedTuple):
+    """One interface that has a cable."""
+
+    each: RocePort
+    netdev: Netdev
+    fec: Fec
+    kind: tuple[object, ...]  # what interfaces have in common whose FEC should be the same
+
+
+@rule("roce-fec-wrong")
+def roce_fec_wrong(case: RuleContext) -> Iterator[Result]:
+    wires: list[_FecLink] = []
+    for each in roce_ports(case):
+        for found in _fec_links(case, each) if isinstance(each, RocePort) else [each]:
+            if isinstance(found, _FecLink):
+                wires.append(found)
+            else:
+                yield found
+    answers = [_judge_fec_wrong(wire, [o.fec.active for o in wires if o.kind == wire.kind]) for wire in wires]
+    faults = [answer for answer in answers if isinstance(answer, Fail)]
+    yield from (answer for answer in answers if not isinstance(answer, Fail))
+    yield from merge_if_on_all(faults, len(answers), "FEC is not as it should be on every RoCE port")
+
+
+def _fec_links(case: RuleContext, each: RocePort) -> Iterator[_FecLink | Result]:
+    silent = is_virtual(case, each) or report_hidden(each)
+    if silent:
+        yield silent
+        return
+    below = cabled_interfaces(case, each)
+    if not below:
+        yield Unknown(each.subject, "the members of its bond are not visible here")
+    for netdev in below:
+        speed = netdev.speed_gbit_s
+        if speed is None:
+            yield Unknown(each.subject, "the speed of its interface could not be read")
+        elif speed < _LANES_OF_25G:
+            yield NotApplicable(each.subject, f"{speed:g} Gb/s: a link that may do without")
+        elif netdev.fec is None or netdev.fec.active is None:
+            yield Unknown(each.subject, "the driver does not tell its active FEC")
+        else:
+            part = netdev.module.part if netdev.module else None
+            yield _FecLink(each, netdev, netdev.fec, (each.nic.role, board_model(case, each.nic), speed, part))
+
+
+def _judge_fec_wrong(wire: _FecLink, alike: list[str | None]) -> Result:
+    active, speed = wire.fec.active or "", wire.netdev.speed_gbit_s or 0.0
+    usual = find_majority(alike)
+    if speed >= _PAM4 and active not in _STRONG:
+        return _fail_fec_wrong(wire, "lanes of 50 Gb/s and more need RS-FEC", "weak")
+    if active not in _STRONG and "rs" in wire.fec.supported:
+        if wire.netdev.module is None:
+            return Unknown(wire.each.subject, f"{_WORDS.get(active, active)}, and its cable could not be read")
+        if not _is_short_copper(wire.netdev):
+            return _fail_fec_wrong(wire, "the port supports RS-FEC", "weak")
+    if usual is not None and active != usual and wire.netdev.module:
+        return _fail_fec_wrong(wire, f"most ports like it have {_WORDS.get(usual, usual)}", "differs")
+    return Pass(wire.each.subject)
+
+
+def _is_short_copper(netdev: Netdev) -> bool:
+    module = netdev.module
+    return bool(module and module.media == "copper" and module.length_m and module.length_m <= _SHORT_METRES)
+
+
+def _fail_fec_wrong(wire: _FecLink, because: str, cause: str) -> Fail:
+    netdev, fec = wire.netdev, wire.fec
+    configured = ", ".join(fec.configured) or ("auto" if fec.auto else "not told")
+    source = f"ethtool --show-fec {netdev.label}"
+    return Fail(
+        subject=wire.each.subject if netdev is wire.each.netdev else f"netdev:{netdev.id}",
+        label=wire.each.label,
+        summary=f"{_WORDS.get(fec.active or '', fec.active)} at {netdev.speed_gbit_s:g} Gb/s; {because}",
+        impact="Every bit error is a lost packet, at up to 2.4e-4 a bit by design; ends that differ have no link.",
+        remedy="ethtool --set-fec INTERFACE encoding rs (or auto), and the same on the switch port.",
+        evidence=(
+            Evidence(what=f"active FEC of {netdev.label}", value=fec.active or "", source=source),
+            Evidence(what="configured", value=configured, source=source),
+            Evidence(what="supported", value=", ".join(fec.supported) or "not told", source=f"ethtool {netdev.label}"),
+        ),
+        severity=wire.each.severity("warning"),
+        cause=cause,
+        places=wire.each.places | {netdev.id},
+    )

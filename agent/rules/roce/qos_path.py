@@ -1,0 +1,370 @@
+"""The QoS settings that RoCE packets of a port meet: marking, trust, priority, PFC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from agent.model.counters import netdev_counters, port_counters
+from agent.model.nic import Gid, Netdev, Qos
+from agent.rules.context import RuleContext
+from agent.rules.nccl.settings import (
+    EffectiveSetting,
+    effective_settings,
+    files_unread_reason,
+    jobs_unread_reason,
+    parse_number,
+)
+from agent.rules.roce.ports import RocePort, roce_ports
+from agent.rules.rule import Result
+from agent.rules.wording import format_ranges, join_labels
+
+VARIABLE = "NCCL_IB_TC"
+
+
+class Marking(NamedTuple):
+    """One traffic class that packets of a port may carry."""
+
+    traffic_class: int  # 0 to 255
+    text: str  # as it is written where it is set: "106", "0x6a"
+    source: str
+    kind: str  # forced | job | declared | file | default
+    wrong: str | None = None  # what is wrong with the text itself
+    doubt: str | None = None  # why packets may carry another all the same
+
+    @property
+    def dscp(self) -> int:
+        """The upper six bits."""
+        return self.traffic_class >> 2
+
+
+def markings(case: RuleContext, each: RocePort) -> Sequence[Marking]:
+    """Traffic classes of a port, those that are in force for it only; empty where `unknown_marking_reason` says why.
+
+    A class that the driver forces is that of every queue pair; else running jobs tell, else the operator, else files,
+    else it is NCCL's default, 0.
+    """
+    forced = each.port.traffic_class
+    if forced is not None:
+        return (Marking(forced & 0xFF, str(forced), _forced_file(each), "forced"),)
+    found = effective_settings(case, VARIABLE)
+    jobs = [one for one in found if one.scope == "job"]
+    declared = case.settings.facts.get("roce_traffic_class")
+    if jobs:
+        return [_marking_from(one) for one in jobs]
+    if isinstance(declared, int):
+        return (Marking(declared & 0xFF, str(declared), "configuration: facts.roce_traffic_class", "declared"),)
+    if found:
+        return [_marking_from(one) for one in found if one.scope == found[0].scope]
+    if unknown_marking_reason(case):
+        return ()
+    return (Marking(0, "not set", _searched_sources(case), "default", doubt=_doubt_reason(case)),)
+
+
+def unknown_marking_reason(case: RuleContext) -> str | None:
+    """Why it is not known what marks packets, where nothing does; None where NCCL's files were read."""
+    return files_unread_reason(case)
+
+
+def _marking_from(setting: EffectiveSetting) -> Marking:
+    value = parse_number(setting.value)
+    wrong = None
+    if not setting.value.strip()[:1].isdigit():
+        wrong = "is no number of 0 to 255: NCCL takes 0"
+    elif value is None or value > 255:
+        wrong = "is above 255: it does not fit into the byte"
+    marked = max(value or 0, 0) & 0xFF
+    return Marking(marked, setting.value, setting.source, "job" if setting.scope == "job" else "file", wrong)
+
+
+def _doubt_reason(case: RuleContext) -> str | None:
+    """Why a class may be set although nothing that was read sets one."""
+    unread = jobs_unread_reason(case)
+    if unread:
+        return unread
+    plugins = case.software.nccl.plugins
+    if plugins:
+        return f"a network plugin may mark by itself: {plugins[0].path}"
+    chosen = next((one for key in ("NCCL_NET_PLUGIN", "NCCL_NET") for one in effective_settings(case, key)), None)
+    if chosen and chosen.value.strip().lower() not in ("", "ib", "none"):
+        return f"a network plugin may mark by itself: {chosen.value} ({chosen.source})"
+    return None
+
+
+def _searched_sources(case: RuleContext) -> str:
+    return ", ".join(case.software.nccl.searched[:4])
+
+
+def _forced_file(each: RocePort) -> str:
+    return f"/sys/class/infiniband/{each.nic.rdma_device or each.nic.label}/tc/{each.port.port}/traffic_class"
+
+
+_V2, _LINK_LOCAL = "RoCE v2", "fe80:"
+
+
+class Tags(NamedTuple):
+    """Priorities that packets may carry in their tags; an untagged packet has priority 0."""
+
+    priorities: tuple[int, ...] = ()  # empty: not known
+    how: str = ""
+    vlan: Netdev | None = None  # a VLAN that is in use, where every address in use is on one
+    reason: str = ""  # why not known
+
+
+def address_tags(case: RuleContext, each: RocePort) -> Tags:
+    """What the addresses in use say: VLANs have a tag, the port's own interface has none."""
+    used = _used_addresses(case, each)
+    if not each.port.gids_known or not used:
+        return Tags(reason="which addresses RoCE uses could not be read")
+    if any(gid.netdev not in case.netdevs for gid in used):
+        return Tags(reason="whether its addresses are on a VLAN could not be read")
+    on = {gid.netdev: case.netdevs[gid.netdev] for gid in used if gid.netdev}
+    vlans = [on[name] for name in sorted(on) if on[name].vlan]
+    if not vlans:
+        return Tags((0,), "no VLAN tag")
+    found = tuple(_priority(case, each, vlan) for vlan in vlans)
+    known = tuple(priority for priority in found if priority is not None)
+    if len(known) < len(found):
+        return Tags(reason=f"the egress map of {vlans[0].label} could not be read")
+    if len(vlans) < len(on):
+        return Tags((0, *known), "no VLAN tag, and VLAN tags")
+    return Tags(known, f"VLAN tag of {vlans[0].label}", vlans[0])
+
+
+def service_level(case: RuleContext) -> int:
+    """The priority that NCCL asks for: it becomes the PCP of a tagged packet."""
+    return next(
+        (value & 7 for one in effective_settings(case, "NCCL_IB_SL") if (value := parse_number(one.value) or 0) > 0), 0
+    )
+
+
+def egress_map(vlan: Netdev) -> tuple[int, ...] | None:
+    """Priorities that a VLAN writes into its tags ("0:3,4:3"); None: not read."""
+    text = (vlan.vlan or {}).get("egress_map")
+    if text is None:
+        return None
+    ends = [pair.partition(":")[2] for pair in str(text).replace(" ", ",").split(",")]
+    return tuple(int(end) & 7 for end in ends if end.isdecimal() and len(end) < 4)
+
+
+def _priority(case: RuleContext, each: RocePort, vlan: Netdev) -> int | None:
+    """The lossless one where the service level or the map of the VLAN leads to one; else what NCCL asks for."""
+    qos = each.netdev.qos if each.netdev else None
+    mapped, asked = egress_map(vlan), service_level(case)
+    lossless = [n for n in (asked, *(mapped or ())) if qos and n < len(qos.pfc) and qos.pfc[n]]
+    if lossless:
+        return lossless[0]
+    return None if mapped is None else asked
+
+
+def _used_addresses(case: RuleContext, each: RocePort) -> list[Gid]:
+    """RoCE v2 addresses: the one that NCCL is told to take, else those that can be routed, else all."""
+    version_2 = [gid for gid in each.port.gids if gid.type == _V2]
+    index = next((parse_number(one.value) for one in effective_settings(case, "NCCL_IB_GID_INDEX")), None)
+    told = [gid for gid in version_2 if gid.index == index]
+    return told or [gid for gid in version_2 if not gid.gid.lower().startswith(_LINK_LOCAL)] or version_2
+
+
+EMPIRICAL_BYTES = 10_000_000_000  # of RDMA in the window: what proves which class is in use
+_RDMA_SHARE = 0.8  # of the port's bytes: below it they are not known to be RDMA
+_ORDER = ("lossy", "unknown", "pause", "by_design", "lossless")
+_LOSSES = (
+    "packet_seq_err",
+    "local_ack_timeout_err",
+    "out_of_sequence",
+    "seq_err_naks_rcvd",  # bnxt
+    "to_retransmits",
+    "oos_drop_count",
+)
+
+
+class QosPath(NamedTuple):
+    """What becomes of RDMA packets on one interface of a port."""
+
+    each: RocePort
+    verdict: str  # lossless | pause (802.3x) | lossy | by_design | unknown
+    reason: str = ""  # of unknown and by_design
+    cause: str = ""  # the rule that tells a lossy port's cause
+    qos: Qos = Qos()
+    marking: Marking | None = None
+    priority: int | None = None
+    how: str = ""  # how the priority is known: "DSCP 26", "no VLAN tag", "bytes of the window"
+    meant: str = ""  # why PFC is meant to be on; "" where nothing says so
+    losses: tuple[tuple[str, int], ...] = ()  # counters of lost packets that moved
+
+    @property
+    def protected(self) -> tuple[int, ...]:
+        """Priorities with PFC."""
+        return lossless_priorities(self.qos)
+
+    @property
+    def severity(self) -> str:
+        """An error where PFC is configured or meant, or packets were lost; else a warning. Less on storage."""
+        return self.each.severity("error" if self.losses or self.meant or self.protected else "warning")
+
+
+def lossless_priorities(qos: Qos) -> tuple[int, ...]:
+    """Priorities with PFC."""
+    return tuple(n for n, on in enumerate(qos.pfc[:8]) if on)
+
+
+def qos_paths(case: RuleContext) -> tuple[QosPath | Result, ...]:
+    """The chain of every RoCE port that is judged; an answer for every other. Worked out once for all rules."""
+    return case.once(_build_paths)
+
+
+def _build_paths(case: RuleContext) -> Iterator[QosPath | Result]:
+    for each in roce_ports(case):
+        yield build_path(case, each) if isinstance(each, RocePort) else each
+
+
+def build_path(case: RuleContext, each: RocePort) -> QosPath:
+    """The chain of one port; of several interfaces below a bond the worst."""
+    ways = [_build_interface_path(case, each._replace(netdev=netdev)) for netdev in dcb_interfaces(case, each)]
+    worst = min(ways, key=lambda one: _ORDER.index(one.verdict))
+    if case.settings.facts.get("roce_mode") != "lossy":
+        return worst
+    return worst._replace(verdict="by_design", cause="", reason="declared lossy: facts.roce_mode of the configuration")
+
+
+def dcb_interfaces(case: RuleContext, each: RocePort) -> Sequence[Netdev | None]:
+    """The interfaces that hold a port's DCB: below a bond its members, below a VLAN its parent."""
+    netdev = each.netdev
+    if netdev and netdev.vlan:
+        netdev = case.netdevs.get(str(netdev.vlan.get("parent"))) or netdev
+    if netdev is None or not netdev.bond:
+        return (netdev,)
+    return [one for one in case.topology.netdevs if one.master == netdev.label] or (netdev,)
+
+
+def unreadable_reason(each: RocePort) -> str | None:
+    """Why DCB of a port's interface is not known; None where its PFC state is."""
+    if each.nic.virtual_function:
+        return "a virtual function: classes are set on its physical function, which another system holds"
+    if each.nic.state == "other_namespace":
+        return "its interface is in another network namespace"
+    if each.netdev is None:
+        return "no interface of it is visible here (another network namespace?)"
+    if each.netdev.qos is None:
+        return each.netdev.qos_reason or "DCB was not asked for"
+    if not each.netdev.qos.pfc:
+        return each.netdev.qos_reason or "its PFC state could not be read"
+    return None
+
+
+def loss_deltas(case: RuleContext, each: RocePort, netdev: Netdev) -> tuple[tuple[str, int], ...]:
+    """Counters of lost and repeated packets that moved in the window, of a port and of its interface."""
+    now = port_counters(each.port)
+    moved = [(name, case.moved(each.subject, name, now)) for name in _LOSSES]
+    subject, now = f"netdev:{netdev.id}", netdev_counters(netdev)
+    dropped = ["rx_discards_phy", *(f"rx_prio{n}_discards" for n in range(8))]
+    moved += [(name, case.moved(subject, name, now)) for name in dropped]
+    return tuple((name, by) for name, by in moved if by)
+
+
+def measured_priority(case: RuleContext, netdev: Netdev) -> int | None:
+    """The priority that most bytes of the window left with, where they are known to be RDMA; else None."""
+    subject, now = f"netdev:{netdev.id}", netdev_counters(netdev)
+    sent = [case.moved(subject, f"tx_prio{n}_bytes", now) or 0 for n in range(8)]
+    rdma = case.moved(subject, "tx_vport_rdma_unicast_bytes", now) or 0
+    if rdma < EMPIRICAL_BYTES or rdma < _RDMA_SHARE * sum(sent):
+        return None
+    return sent.index(max(sent)) if 2 * max(sent) > sum(sent) else None
+
+
+def _build_interface_path(case: RuleContext, each: RocePort) -> QosPath:
+    netdev, why = each.netdev, unreadable_reason(each)
+    if why or netdev is None or netdev.qos is None:
+        return QosPath(each, "unknown", why or "its interface is not known")
+    known = _worst_class(case, QosPath(each, "unknown", qos=netdev.qos, losses=loss_deltas(case, each, netdev)), netdev)
+    if known.protected:
+        return known
+    return _path_without_pfc(case, known._replace(verdict="unknown", reason="", cause=""), netdev)
+
+
+def _path_without_pfc(case: RuleContext, known: QosPath, netdev: Netdev) -> QosPath:
+    pause = netdev.pause
+    receives, sends = (pause.rx, pause.tx) if pause else (None, None)
+    known = known._replace(meant=_pfc_expected_reason(case, known.each, netdev))
+    if receives and sends:
+        return known._replace(verdict="pause")
+    if not known.meant and netdev.neighbor and "udp:4791" in netdev.neighbor.applications:
+        told = "lossy by design: the switch announces a class for RoCE, and no PFC"
+        return known._replace(verdict="by_design", reason=told)
+    if (receives is None and sends is not False) or (sends is None and receives is not False):
+        return known._replace(reason=f"PFC is off, and whether global pause of {netdev.label} is on could not be read")
+    return known._replace(verdict="lossy", cause="roce-pfc-off")
+
+
+def _pfc_expected_reason(case: RuleContext, each: RocePort, netdev: Netdev) -> str:
+    """Why PFC should be on here, where it is off."""
+    if case.settings.facts.get("roce_mode") == "lossless":
+        return "declared lossless: facts.roce_mode of the configuration"
+    neighbor = netdev.neighbor
+    if neighbor and any(neighbor.pfc):
+        on = format_ranges(n for n, is_on in enumerate(neighbor.pfc) if is_on)
+        return f"the switch announces PFC on priority {on}"
+    like = [other for other in roce_ports(case) if isinstance(other, RocePort) and other.nic.role == each.nic.role]
+    on_at = [one for other in like for one in dcb_interfaces(case, other) if one and one.qos and any(one.qos.pfc)]
+    return f"it is on at {join_labels([one.label for one in on_at])}" if on_at else ""
+
+
+def _worst_class(case: RuleContext, known: QosPath, netdev: Netdev) -> QosPath:
+    """The class that packets get, of several markings the worst, and whether it is lossless."""
+    marked = markings(case, known.each)
+    ways = [_class_of_marking(case, known, marking) for marking in marked] or [_class_of_marking(case, known, None)]
+    told = min(ways, key=lambda one: _ORDER.index(one.verdict))
+    seen = measured_priority(case, netdev)
+    if seen is None or (seen == told.priority and told.verdict in ("lossy", "lossless")):
+        return told
+    by_bytes = told._replace(priority=seen, how="most bytes of the window", reason="", marking=told.marking)
+    if seen in known.protected:
+        return by_bytes._replace(verdict="lossless", cause="")
+    return by_bytes._replace(verdict="lossy", cause="roce-class-mismatch")
+
+
+def _class_of_marking(case: RuleContext, known: QosPath, marking: Marking | None) -> QosPath:
+    """What becomes of packets with this marking; None: it is not known how they are marked."""
+    qos, on = known.qos, known.protected
+    known = known._replace(marking=marking)
+    if len(on) == 8:
+        return known._replace(verdict="lossless")
+    if qos.trust == "pcp":
+        return _class_of_tag(known, address_tags(case, known.each))
+    if qos.trust != "dscp":
+        return known._replace(reason="whether the port trusts DSCP or PCP could not be read")
+    if not qos.dscp_prio:
+        return known._replace(reason="to which priority a DSCP goes could not be read")
+    if marking is None:
+        return known._replace(reason=f"how RDMA packets are marked is not known: {unknown_marking_reason(case)}")
+    priority = qos.dscp_prio.get(str(marking.dscp), 0) & 7
+    known = known._replace(priority=priority, how=f"DSCP {marking.dscp}")
+    if priority in on:
+        return known._replace(verdict="lossless")
+    if marking.doubt:
+        return known._replace(reason=f"nothing marks RDMA packets, but {marking.doubt}", cause="roce-marking-unset")
+    return known._replace(verdict="lossy", cause=_cause(marking, known))
+
+
+def _cause(marking: Marking, known: QosPath) -> str:
+    as_dscp = known.qos.dscp_prio.get(str(marking.traffic_class), 0)
+    if marking.kind == "default":
+        return "roce-marking-unset"
+    if marking.wrong or (marking.traffic_class < 64 and as_dscp in known.protected):
+        return "roce-nccl-tc-suspect"
+    return "roce-class-mismatch"
+
+
+def _class_of_tag(known: QosPath, tagged: Tags) -> QosPath:
+    """With trust in PCP the VLAN tag decides; without one it is priority 0."""
+    if not tagged.priorities:
+        return known._replace(reason=f"the port trusts PCP, and {tagged.reason}")
+    good = [priority in known.protected for priority in tagged.priorities]
+    known = known._replace(priority=tagged.priorities[0], how=tagged.how)
+    if all(good):
+        return known._replace(verdict="lossless")
+    if any(good):
+        return known._replace(reason="the port trusts PCP, and some of its addresses have a VLAN tag, others none")
+    return known._replace(
+        verdict="lossy", cause="roce-vlan-no-egress-map" if tagged.vlan else "roce-trust-pcp-untagged"
+    )

@@ -1,0 +1,243 @@
+"""Buffers, bandwidth shares and rate limits of traffic classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.model.counters import netdev_counters
+from agent.model.finding import Evidence
+from agent.model.nic import Netdev
+from agent.rules.context import RuleContext
+from agent.rules.pages import read_limit
+from agent.rules.roce.qos_findings import fail_port, for_each_readable_port, loss_evidence, path_evidence
+from agent.rules.roce.qos_path import QosPath
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import format_ranges
+
+_CABLE_METRES = 7.0  # what mlx5 reckons with where nobody says more
+_XON, _CELL = 9216, 128  # bytes between XON and XOFF, and the smallest cell of the buffer: the most lenient sum
+_DROPS = ("discards", "buf_discard")
+
+
+@rule("roce-headroom-small")
+def roce_headroom_small(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_readable_port(case, lambda each, netdev: _judge_headroom(case, each, netdev))
+
+
+def needed_bytes(metres: float, gbit_s: float, mtu: int) -> float:
+    """The smallest buffer of a lossless class.
+
+    >>> round(needed_bytes(7, 400, 9000) / 1000), round(needed_bytes(100, 400, 9000) / 1000)
+    (160, 241)
+    """
+    return (301 + 2.16 * metres) * gbit_s + 2.72 * mtu + _XON + _CELL
+
+
+def _judge_headroom(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
+    subject, nic = each.each.subject, each.each.nic
+    driver = nic.driver or netdev.driver or ""
+    if not each.protected:
+        return NotApplicable(subject, "PFC is off")
+    if not driver.startswith("mlx5") or (nic.model or "").startswith("BlueField"):
+        return NotApplicable(subject, "not reckoned for this kind of NIC")
+    where, sizes = each.qos.buffers.get("prio_buffer", []), each.qos.buffers.get("size_bytes", [])
+    speed, mtu = netdev.speed_gbit_s or each.each.port.rate_gbit_s, netdev.mtu
+    if not speed or not mtu or len(where) < 8 or not all(0 <= where[n] < len(sizes) for n in each.protected):
+        return Unknown(subject, "buffers, speed or MTU could not be read")
+    metres = _cable_metres(case, each, netdev)
+    need = needed_bytes(metres, speed, mtu)
+    small = {where[n]: sizes[where[n]] for n in each.protected if sizes[where[n]] < need}
+    if not small:
+        return Pass(subject)
+    dropped = [name for name, _ in each.losses if name.endswith(_DROPS) or name.startswith("rx_discards")]
+    found = ", ".join(f"buffer {n} has {size // 1000} kB" for n, size in sorted(small.items()))
+    return fail_port(
+        each,
+        f"{found}; {need / 1000:.0f} kB are needed at {speed:g} Gb/s, MTU {mtu} and {metres:g} m of cable",
+        f"mlnx_qos -i INTERFACE --cable_len {max(metres, _CABLE_METRES):.0f} makes the driver reckon anew.",
+        impact=f"{(need - min(small.values())) / 1000:.0f} kB can be lost each time that the port pauses its switch.",
+        severity=each.each.severity("error" if dropped else "warning"),
+        evidence=(
+            Evidence(
+                what=f"receive buffers of {netdev.label}",
+                value=f"bytes {sizes}, by priority {where}",
+                source=f"dcb buffer show dev {netdev.label}",
+            ),
+            *loss_evidence(each),
+        ),
+        confidence="high" if dropped else "medium",
+    )
+
+
+def _cable_metres(case: RuleContext, each: QosPath, netdev: Netdev) -> float:
+    declared = case.settings.facts.get("cable_metres")
+    told = [float(declared)] if isinstance(declared, int | float) else []
+    told += [netdev.module.length_m] if netdev.module and netdev.module.length_m else []
+    told += [float(each.qos.cable_metres)] if each.qos.cable_metres else []
+    return max(told, default=_CABLE_METRES)
+
+
+SHARE = read_limit("roce-prio2buffer-shared.percent")
+
+
+@rule("roce-prio2buffer-shared")
+def roce_prio2buffer_shared(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_readable_port(case, lambda each, netdev: _judge_shared_buffer(case, each, netdev))
+
+
+def _judge_shared_buffer(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
+    subject, on = each.each.subject, each.protected
+    where = each.qos.buffers.get("prio_buffer", [])
+    if not on or len(on) == 8:
+        return NotApplicable(subject, "no priority beside lossless ones")
+    if len(where) < 8:
+        return Unknown(subject, "its receive buffers could not be read")
+    lossless = {where[n] for n in on}
+    sharing = [n for n in range(8) if n not in on and where[n] in lossless]
+    netdev_id, now = f"netdev:{netdev.id}", netdev_counters(netdev)
+    received = {n: case.moved(netdev_id, f"rx_prio{n}_bytes", now) for n in range(8)}
+    if any(received[n] is None for n in sharing):
+        return Unknown(subject, f"whether anything uses them: {case.not_moved(netdev_id, 'rx_prio0_bytes')}")
+    total = sum(moved or 0 for moved in received.values())
+    busy = [n for n in sharing if 100 * (received[n] or 0) > case.threshold(SHARE) * total]
+    if not busy:
+        return Pass(subject)
+    return fail_port(
+        each,
+        f"priority {format_ranges(busy)} shares the receive buffer of "
+        f"the lossless priority {format_ranges(on)}, and is in use",
+        "mlnx_qos -i INTERFACE --prio2buffer with a buffer for the lossless priority alone.",
+        impact="Ordinary traffic eats the headroom of up to 8 priorities, and makes the port pause RDMA.",
+        severity="info",
+        evidence=(
+            Evidence(
+                what=f"buffer of priority 0 to 7 of {netdev.label}",
+                value=",".join(map(str, where)),
+                source=f"dcb buffer show dev {netdev.label}",
+            ),
+            *(
+                Evidence(
+                    what=f"rx_prio{n}_bytes of {netdev.label}, moved by",
+                    value=str(received[n]),
+                    source=f"ethtool -S {netdev.label}",
+                )
+                for n in busy
+            ),
+        ),
+        confidence="medium",
+    )
+
+
+GUARANTEED = read_limit("roce-ets-starved.percent")
+BUSY = read_limit("roce-ets-starved.other_percent")
+
+
+@rule("roce-ets-starved")
+def roce_ets_starved(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_readable_port(case, lambda each, netdev: _judge_ets_starved(case, each, netdev))
+
+
+def _judge_ets_starved(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
+    subject, qos, priority = each.each.subject, each.qos, each.priority
+    if len(qos.prio_tc) < 8 or len(qos.tc_tsa) < 8:
+        return Unknown(subject, "its traffic class queues could not be read")
+    if set(qos.tc_tsa) == {"vendor"} and len(set(qos.prio_tc)) == 8:
+        return Pass(subject)
+    if priority is None:
+        return Unknown(subject, "which priority RDMA uses is not known") if each.protected else _no_class_reason(each)
+    queue = qos.prio_tc[priority]
+    if not 0 <= queue < 8:
+        return Unknown(subject, "its traffic class queues could not be read")
+    sent = _bytes_sent(case, netdev)
+    told = None
+    if qos.tc_tsa[queue] == "ets" and len(qos.tc_bandwidth) == 8:
+        share = qos.tc_bandwidth[queue]
+        others = _percent(sent, [n for n in range(8) if n != priority])
+        if share < case.threshold(GUARANTEED) and (others is None or others > case.threshold(BUSY)):
+            told = f"ETS guarantees {share} % to the queue of RDMA (priority {priority}, queue {queue})"
+    strict = [n for n in range(8) if qos.tc_tsa[qos.prio_tc[n] & 7] == "strict"]
+    ahead = [n for n in strict if qos.prio_tc[n] != queue and qos.tc_tsa[queue] != "vendor"]
+    same = [0] if priority != 0 and qos.prio_tc[0] == queue else []
+    for which, words in ((ahead, "goes before RDMA in strict queues"), (same, "shares the queue of RDMA")):
+        busy = _percent(sent, which)
+        if busy is not None and busy > case.threshold(BUSY):
+            told = told or f"priority {format_ranges(which)} {words} and sent {busy:.0f} % of all bytes"
+    return _fail_ets_starved(each, netdev, told) if told else Pass(subject)
+
+
+def _no_class_reason(each: QosPath) -> Result:
+    return NotApplicable(each.each.subject, "PFC is off: RDMA has no class of its own")
+
+
+def _bytes_sent(case: RuleContext, netdev: Netdev) -> list[int | None]:
+    now = netdev_counters(netdev)
+    return [case.moved(f"netdev:{netdev.id}", f"tx_prio{n}_bytes", now) for n in range(8)]
+
+
+def _percent(sent: list[int | None], which: list[int]) -> float | None:
+    """The share of some priorities in what was sent; None where that is not known, or nothing was sent."""
+    known = [count for count in sent if count is not None]
+    if len(known) < 8 or not sum(known):
+        return None
+    return 100 * sum(known[n] for n in which) / sum(known)
+
+
+def _fail_ets_starved(each: QosPath, netdev: Netdev, told: str) -> Fail:
+    rows = f"queue of priority 0 to 7: {each.qos.prio_tc}, {each.qos.tc_tsa}, percent {each.qos.tc_bandwidth}"
+    return fail_port(
+        each,
+        told,
+        "mlnx_qos -i INTERFACE --tsa and --tcbw (upstream: dcb ets set), with most of the link for the class of RDMA.",
+        impact="A queue with 10 % of a 400 Gb/s link gets 40 Gb/s as soon as others send.",
+        severity=each.each.severity("warning"),
+        evidence=(
+            Evidence(what=f"queues of {netdev.label}", value=rows, source=f"dcb ets show dev {netdev.label}"),
+            *path_evidence(each),
+        ),
+        confidence="medium",
+    )
+
+
+ENOUGH = read_limit("roce-tc-rate-limited.percent")
+
+
+@rule("roce-tc-rate-limited")
+def roce_tc_rate_limited(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_readable_port(case, lambda each, netdev: _judge_tc_rate_limited(case, each, netdev))
+
+
+def _judge_tc_rate_limited(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
+    subject, qos, rates = each.each.subject, each.qos, each.qos.max_rate_kbit_s
+    link = netdev.speed_gbit_s or each.each.port.rate_gbit_s
+    if not rates:
+        return Unknown(subject, "its rate limits could not be read")
+    if not any(rates):
+        return Pass(subject)
+    if not link:
+        return Unknown(subject, "the rate of its link is not known")
+    low = [n for n, rate in enumerate(rates) if rate and rate / 1e6 < link * case.threshold(ENOUGH) / 100]
+    if not low:
+        return Pass(subject)
+    if each.priority is not None and each.priority < len(qos.prio_tc):
+        queue = qos.prio_tc[each.priority]
+        if queue not in low:
+            return Pass(subject)
+    elif len(low) == len(rates):
+        queue = low[0]
+    else:
+        return Unknown(subject, "some queues are limited, and which one RDMA uses is not known")
+    limit = rates[queue] / 1e6
+    return fail_port(
+        each,
+        f"queue {queue} of RDMA is limited to {limit:g} Gb/s, the link runs at {link:g}",
+        "mlnx_qos -i INTERFACE --ratelimit 0,0,0,0,0,0,0,0, where no tenant is meant to be limited.",
+        impact=f"{100 * (1 - limit / link):.0f} % of the link cannot be used.",
+        severity=each.each.severity("warning"),
+        evidence=(
+            Evidence(
+                what=f"limits of queue 0 to 7 of {netdev.label}, kbit/s",
+                value=",".join(map(str, rates)),
+                source=f"dcb maxrate show dev {netdev.label}",
+            ),
+        ),
+    )

@@ -1,0 +1,130 @@
+"""What an evaluation prints: lines for people, or one JSON object per evaluation for machines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from agent.diff.change import Change
+from agent.diff.page import MARKS, sentence
+from agent.model.finding import Summary
+from agent.watch.debounce import REQUESTED, START, Batch, Reason
+from agent.watch.evaluate import Evaluation
+
+SCHEMA = "fabricscope.watch/1"
+LINE_LIMIT = 50  # of one evaluation; the report and ndjson have all
+SHOWN_REASONS = 3  # reasons in one line
+_PROCESS_ID = re.compile(r"\bpid='?(\d{1,9})\b")
+ALWAYS_REPORTED = (START, REQUESTED)  # one line in any case
+
+
+class WatchReason(msgspec.Struct, frozen=True, kw_only=True):
+    """One reason for an evaluation."""
+
+    kind: str  # start, time, asked; interface, pci, xid, ... ; missed
+    subject: str | None
+    text: str
+    source: str  # rtnetlink | uevents | /dev/kmsg | clock | signal
+    times: int
+
+
+class WatchRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One evaluation. `changes` are those of `fabricscope.diff/1`, findings that came or went first."""
+
+    schema: str = SCHEMA
+    time: str  # when the host was seen, RFC 3339
+    why: list[WatchReason]
+    more_reasons: int
+    full: bool  # everything was read; else what `read` lists
+    read: list[str]
+    duration_seconds: float
+    verdict: str
+    verdict_before: str | None
+    counts: dict[str, int]
+    notes: list[str]
+    changes: list[Change]
+
+
+def format_ndjson(batch: Batch, evaluation: Evaluation) -> bytes:
+    """One object, one line."""
+    report = evaluation.report
+    record = WatchRecord(
+        time=report.observed_at or report.generated_at,
+        why=[WatchReason(times=reason.times, **reason.event._asdict()) for reason in batch.reasons],
+        more_reasons=batch.more,
+        full=batch.full,
+        read=evaluation.read,
+        duration_seconds=report.duration_seconds,
+        verdict=report.summary.verdict,
+        verdict_before=evaluation.verdict_before,
+        counts=report.summary.counts,
+        notes=evaluation.notes,
+        changes=evaluation.changes,
+    )
+    return msgspec.json.encode(record, order="deterministic") + b"\n"
+
+
+def format_text(batch: Batch, evaluation: Evaluation) -> list[str]:
+    """One line for the verdict and the reason, then one per change. Nothing where nothing changed and nobody asked."""
+    report = evaluation.report
+    if not evaluation.changes and not any(reason.event.kind in ALWAYS_REPORTED for reason in batch.reasons):
+        return []
+    time = report.observed_at or report.generated_at
+    verdict = report.summary.verdict
+    verdict_change = (
+        f"{evaluation.verdict_before} -> {verdict}" if evaluation.verdict_before not in (None, verdict) else verdict
+    )
+    lines = [f"{time}  {verdict_change}  {format_counts(report.summary)}; {format_reasons(batch)}"]
+    lines += [f"{time}  ! {note}" for note in evaluation.notes]
+    lines += [f"{time}  {line}" for line in _format_changes(evaluation.changes[:LINE_LIMIT])]
+    if len(evaluation.changes) > LINE_LIMIT:
+        lines.append(f"{time}  and {len(evaluation.changes) - LINE_LIMIT} more changes")
+    return [_one_line(line) for line in lines]
+
+
+def format_reasons(batch: Batch) -> str:
+    """Why it was evaluated, in a few words."""
+    texts = [_format_reason(reason) for reason in batch.reasons[:SHOWN_REASONS]]
+    rest = len(batch.reasons) - len(texts) + batch.more
+    return _one_line(", ".join(texts) + (f" and {rest} more" if rest else ""))
+
+
+def describe_processes(batch: Batch) -> list[str]:
+    """The processes that the driver's errors name and that still run: whose job it is. Live facts, in no report."""
+    lines = []
+    for reason in batch.reasons:
+        _, xid, rest = reason.event.text.partition("NVRM: Xid ")
+        if xid and (match := _PROCESS_ID.search(rest)):
+            from probes.host.process import describe_process
+
+            if process := describe_process(int(match[1])):
+                lines.append(_one_line(f"{reason.event.kind} {reason.event.subject}: {process}"))
+    return list(dict.fromkeys(lines))
+
+
+def format_counts(summary: Summary) -> str:
+    """The findings by severity.
+
+    >>> format_counts(Summary(verdict="error", counts={"error": 2, "warning": 1, "info": 0}))
+    '2 error, 1 warning'
+    """
+    order = ("critical", "error", "warning", "info")
+    counts = [f"{summary.counts[severity]} {severity}" for severity in order if summary.counts.get(severity)]
+    return ", ".join(counts) or "no findings"
+
+
+def _format_reason(reason: Reason) -> str:
+    times = f" ({reason.times} times)" if reason.times > 1 else ""
+    return f"{reason.event.text}{times}"
+
+
+def _format_changes(changes: list[Change]) -> Iterator[str]:
+    for change in changes:
+        yield f"  {MARKS.get(change.kind, '~')} {sentence(change)}"
+
+
+def _one_line(line: str) -> str:
+    """Names and texts of a host stand in it: none of them makes a second line or speaks to a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in line)

@@ -1,0 +1,274 @@
+"""Outputs of `dcb pfc|ets|app|buffer|dcbx|apptrust show dev IF` (iproute2), as text or, with -j, as JSON.
+
+Every list is "name 0:value 1:value ..": by priority or traffic class, in JSON an array. An APP table in JSON is
+"dscp_prio": [[26, 3, " "], ..].
+
+The output of `mlnx_qos -i IF` (NVIDIA's OFED tools): DCB of one mlx5 interface as text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from probes.dcb.facts import Application, Dcb
+from probes.text import ParseError
+
+OBJECTS = ("pfc", "ets", "app", "buffer", "dcbx", "apptrust")
+_TABLES = {
+    "dscp_prio": "dscp",
+    "pcp_prio": "pcp",
+    "ethtype_prio": "ethertype",
+    "stream_port_prio": "tcp",
+    "dgram_port_prio": "udp",
+    "port_prio": "port",
+}
+_PAIR = re.compile(r"([A-Za-z0-9-]{1,16}):([A-Za-z0-9]{1,16})")
+_SIZED = re.compile(r"([0-7]):([0-9]{1,10}(?:\.[0-9]{1,3})?[KM]?b)")
+_SIZE = re.compile(r"([0-9]{1,10}(?:\.[0-9]{1,3})?)(b|Kb|Mb)?")
+_SIZES = {None: 1, "b": 1, "Kb": 1024, "Mb": 1 << 20}
+_FLAGS = {"on": True, "off": False, True: True, False: False}
+_MODES = {"host": "host", "lld-managed": "lld_managed", "cee": "cee", "ieee": "ieee", "static": "static"}
+
+
+def parse_dcb(about: str, text: str) -> Dcb:
+    r"""What one object of `dcb` says. Raises ParseError.
+
+    >>> parse_dcb("pfc", "pfc-cap 8 macsec-bypass off delay 0\nprio-pfc " + " ".join(f"{i}:off" for i in range(8))).pfc
+    (False, False, False, False, False, False, False, False)
+    """
+    said = _json(text) if text.lstrip()[:1] in ("{", "[") else _words(text)
+    made = _told(about, said)
+    if made == Dcb("dcb") or (about == "app" and not made.applications and said.keys() - {*_TABLES, "default_prio"}):
+        raise ParseError(f"dcb {about}: nothing in it that is known")
+    return made
+
+
+def _told(about: str, said: Mapping[str, Any]) -> Dcb:
+    if about == "app":
+        return Dcb("dcb", applications=_applications(said))
+    if about == "dcbx":
+        return Dcb("dcb", dcbx=tuple(ours for theirs, ours in _MODES.items() if _is_told(said, theirs)) or None)
+    if about == "apptrust":
+        order = said.get("order")
+        return Dcb("dcb", trust_order=tuple(map(str, order)) if isinstance(order, list) else None)
+    pfc = _list(said, "prio_pfc", _FLAGS.get)
+    return Dcb(
+        "dcb",
+        pfc=tuple(map(bool, pfc)) if pfc else None,
+        delay=_number(said.get("delay")),
+        frames_sent=_list(said, "requests", _number),
+        frames_received=_list(said, "indications", _number),
+        prio_tc=_list(said, "prio_tc", _number),
+        tc_bandwidth=_list(said, "tc_bw", _number),
+        tc_tsa=_list(said, "tc_tsa", lambda word: word if isinstance(word, str) and len(word) <= 16 else None),
+        prio_buffer=_list(said, "prio_buffer", _number),
+        buffer_bytes=_list(said, "buffer_size", _bytes),
+    )
+
+
+def _json(text: str) -> dict[str, Any]:
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ParseError("dcb: not JSON") from None
+    if isinstance(said, list) and len(said) == 1:
+        said = said[0]
+    if not isinstance(said, dict):
+        raise ParseError("dcb: not a JSON object")
+    return said
+
+
+def _words(text: str) -> dict[str, Any]:
+    """Text as its JSON: a name and pairs are a list or a table, a name and a word are a value."""
+    said: dict[str, Any] = {}
+    for line in text.splitlines():
+        words = line.split()
+        name = words[0].replace("-", "_").rstrip(":") if words else ""
+        pairs = [_PAIR.fullmatch(word) or _SIZED.fullmatch(word) for word in words[1:]]
+        if name == "order":
+            said[name] = words[1:]
+        elif pairs and all(pairs):
+            if not isinstance(said.get(name), list):
+                said[name] = []
+            said[name] += [[pair[1], pair[2]] for pair in pairs if pair]
+        else:
+            said |= {word.replace("-", "_"): value for word, value in zip(words[::2], words[1::2], strict=False)}
+            said |= {word: True for word in words if word in _MODES}
+    return {name: _array(value) if name not in _TABLES else value for name, value in said.items()}
+
+
+def _array(value: Any) -> Any:
+    """Pairs whose left is 0 to 7 in turn, as the array that JSON would have."""
+    if isinstance(value, list) and [row[0] for row in value if isinstance(row, list)] == [str(n) for n in range(8)]:
+        return [row[1] for row in value]
+    return value
+
+
+def _list(said: Mapping[str, Any], name: str, read: Any) -> tuple[Any, ...] | None:
+    """The eight values of a list, where each can be read."""
+    rows = said.get(name)
+    if not isinstance(rows, list) or len(rows) != 8:
+        return None
+    values = [read(row) if isinstance(row, (str, int, bool)) else None for row in rows]
+    return tuple(values) if None not in values else None
+
+
+def _number(value: Any) -> int | None:
+    if isinstance(value, str) and re.fullmatch("[0-9]{1,19}", value):
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64 else None
+
+
+def _bytes(value: Any) -> int | None:
+    match = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    return round(float(match[1]) * _SIZES[match[2]]) if match else _number(value)
+
+
+def _is_told(said: Mapping[str, Any], word: str) -> bool:
+    return any(said.get(name) is True for name in (word, word.replace("-", "_")))
+
+
+def _applications(said: Mapping[str, Any]) -> tuple[Application, ...]:
+    found = []
+    for name, selector in _TABLES.items():
+        rows = said.get(name)
+        for row in rows if isinstance(rows, list) else ():
+            if isinstance(row, list) and len(row) >= 2:
+                protocol = _PROTOCOLS.get(selector, _number)(row[0])
+                priority = _number(row[1])
+                if protocol is not None and priority is not None and priority < 8 and protocol < 1 << 16:
+                    found.append(Application(selector, protocol, priority))
+    return tuple(sorted(set(found)))
+
+
+def _ethertype(value: Any) -> int | None:
+    """Text has it in hexadecimal, JSON as a number."""
+    return int(value, 16) if isinstance(value, str) and re.fullmatch("[0-9a-fA-F]{1,4}", value) else _number(value)
+
+
+def dscp_of(word: Any) -> int | None:
+    """A DSCP by number or by the name that iproute2 prints (RFC 2474, 2597, 3246, 5865).
+
+    >>> dscp_of("AF31"), dscp_of("CS6"), dscp_of("EF"), dscp_of(26), dscp_of("64")
+    (26, 48, 46, 26, None)
+    """
+    if isinstance(word, str):
+        if match := re.fullmatch("AF([1-4])([1-3])", word):
+            return int(match[1]) * 8 + int(match[2]) * 2
+        if match := re.fullmatch("CS([0-7])", word):
+            return int(match[1]) * 8
+        word = {"EF": "46", "VA": "44", "LE": "1"}.get(word, word)
+    number = _number(word)
+    return number if number is not None and number < 64 else None
+
+
+def pcp_of(word: Any) -> int | None:
+    """A tag's priority and its drop eligible bit, as the kernel numbers them: "5de" is 8 + 5.
+
+    >>> pcp_of("3nd"), pcp_of("5de"), pcp_of(3), pcp_of("8nd")
+    (3, 13, 3, None)
+    """
+    match = re.fullmatch("([0-7])(nd|de)", word) if isinstance(word, str) else None
+    number = int(match[1]) + 8 * (match[2] == "de") if match else _number(word)
+    return number if number is not None and number < 16 else None
+
+
+_PROTOCOLS = {"dscp": dscp_of, "ethertype": _ethertype, "pcp": pcp_of}
+
+
+_OWNERS = {"OS controlled": "host", "Firmware controlled": "firmware"}
+_DSCPS = re.compile(r"[ \t]*prio:([0-7])[ \t]+dscp:([0-9, \t]*)")
+_CLASS = re.compile(r"tc: ([0-7]) ratelimit: ([^,]{1,30}), tsa: (\w{1,16})(?:, bw: ([0-9]{1,3})%)?")
+_PRIORITIES = re.compile(r"[ \t]*priority:[ \t]*([0-7](?:[ ,\t]+[0-7])*)")
+_RATE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?([KMG])bps", re.IGNORECASE)
+_KBIT = {"K": 1, "M": 1000, "G": 1_000_000}
+
+
+def parse_mlnx_qos(text: str) -> Dcb:
+    r"""What it says; a part that the system does not support is None. Raises ParseError.
+
+    >>> parse_mlnx_qos("Priority trust state: pcp\nCable len: 7\n").delay
+    7
+    """
+    lines = text.splitlines()
+    labels = {key.strip(): value.strip() for line in lines for key, colon, value in [line.partition(":")] if colon}
+    trust = labels.get("Priority trust state")
+    enabled = _row(lines, "enabled")
+    classes = _classes(lines)
+    if trust is None and enabled is None and not classes:
+        raise ParseError("mlnx_qos: neither trust, PFC nor traffic classes")
+    sizes = _numbers(labels.get("Receive buffer size (bytes)", "").partition("max_buffer_size")[0].replace(",", " "))
+    cable = labels.get("Cable len", "")
+    return Dcb(
+        "mlnx_qos",
+        trust=trust if trust in ("dscp", "pcp") else None,
+        pfc=tuple(number == 1 for number in enabled) if enabled else None,
+        delay=int(cable) if re.fullmatch("[0-9]{1,4}", cable) else None,
+        prio_buffer=_row(lines, "buffer"),
+        buffer_bytes=sizes,
+        applications=_mlnx_applications(lines) if "dscp2prio mapping" in labels or trust == "pcp" else None,
+        dcbx_owner=_OWNERS.get(labels.get("DCBX mode", "")),
+        **classes,
+    )
+
+
+def _mlnx_applications(lines: list[str]) -> tuple[Application, ...]:
+    found = []
+    for line in lines:
+        match = _DSCPS.match(line)
+        if match:
+            dscps = (int(word) for word in match[2].replace(",", " ").split() if len(word) <= 3)
+            found += [Application("dscp", dscp, int(match[1])) for dscp in dscps if dscp < 64]
+    return tuple(sorted(set(found)))
+
+
+def _classes(lines: list[str]) -> dict[str, Any]:
+    """The class of each priority, where every one is told; lists by traffic class, where each of the eight is told:
+    some versions leave out classes without a priority."""
+    told: dict[int, re.Match[str]] = {}
+    prio_tc: dict[int, int] = {}
+    current = None
+    for line in lines:
+        match = _CLASS.match(line)
+        if match:
+            current = int(match[1])
+            told[current] = match
+        elif current is not None and (of := _PRIORITIES.match(line)):
+            prio_tc |= dict.fromkeys(map(int, re.split(r"[ ,\t]+", of[1])), current)
+    placed = {"prio_tc": tuple(prio_tc[number] for number in range(8))} if len(prio_tc) == 8 else {}
+    if set(told) != set(range(8)):
+        return placed
+    rows = [told[number] for number in range(8)]
+    rates = [_kbit_s(row[2]) for row in rows]
+    known = {
+        "tc_tsa": tuple(row[3] for row in rows),
+        "tc_bandwidth": tuple(int(row[4] or 0) for row in rows) if any(row[4] for row in rows) else None,
+        "max_rate_kbit_s": tuple(rates) if None not in rates else None,
+    }
+    return placed | {key: value for key, value in known.items() if value is not None}
+
+
+def _kbit_s(text: str) -> int | None:
+    """0: no limit.
+
+    >>> _kbit_s("unlimited"), _kbit_s("2.5 Gbps"), _kbit_s("??")
+    (0, 2500000, None)
+    """
+    if text.strip() == "unlimited":
+        return 0
+    match = _RATE.fullmatch(text.strip())
+    return round(float(match[1]) * _KBIT[match[2].upper()]) if match else None
+
+
+def _row(lines: list[str], name: str) -> tuple[int, ...] | None:
+    """The eight numbers behind this word."""
+    rows = (line.split() for line in lines)
+    return next((_numbers(" ".join(words[1:])) for words in rows if words[:1] == [name]), None)
+
+
+def _numbers(text: str) -> tuple[int, ...] | None:
+    words = text.split()
+    return tuple(map(int, words)) if len(words) == 8 and all(re.fullmatch("[0-9]{1,9}", w) for w in words) else None

@@ -1,0 +1,110 @@
+"""Asks a host for small text files, and keeps what answered and the reason of what did not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Host, ReadError
+
+SHORT_BYTES = 4096  # one attribute: sysfs never shows more than a page
+REASONS_SHOWN = 5
+
+
+class HostReader:
+    """One probe's questions. None stands for "no answer"; why is in `missing`, but for what is simply not there."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self._sources: dict[str, None] = {}
+        self._gaps: dict[str, None] = {}
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What answered, in the order of the questions."""
+        return tuple(self._sources)
+
+    @property
+    def missing(self) -> str | None:
+        """Why the answer is not whole; None: it is."""
+        reasons = list(self._gaps)
+        if not reasons:
+            return None
+        more = len(reasons) - REASONS_SHOWN
+        return "; ".join(reasons[:REASONS_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+
+    def answered(self, source: str) -> None:
+        """Name a source that a person can repeat."""
+        self._sources[source] = None
+
+    def gap(self, reason: str) -> None:
+        """Name what is not known, and what would make it so."""
+        self._gaps[reason] = None
+
+    def text(self, path: str, limit: int = SHORT_BYTES, source: str | None = None) -> str | None:
+        """A file's text without the white space and NULs around it. `source`: how it is named, where many are read."""
+        try:
+            content = self.host.read(path, limit)
+        except ReadError as why:
+            self._note(why)
+            return None
+        self.answered(source or path)
+        return as_text(content)
+
+    def first(self, *paths: str, limit: int = SHORT_BYTES) -> str | None:
+        """The text of the first of these files that is there and says something."""
+        return next((text for path in paths if (text := self.text(path, limit))), None)
+
+    def attributes(self, directory: str, names: Iterable[str], source: str | None = None) -> dict[str, str]:
+        """Many small files of one directory; what has no answer is left out. `source`: the directory's pattern."""
+        try:
+            contents = self.host.attributes(directory, tuple(names))
+        except ReadError as why:
+            self._note(why)
+            return {}
+        texts: dict[str, str] = {}
+        for name, content in contents.items():
+            if isinstance(content, ReadError):
+                self._note(content)
+                continue
+            texts[name] = as_text(content)
+            self.answered(f"{source or directory}/{name}")
+        return texts
+
+    def output(self, *argv: str) -> str | None:
+        """What a command printed."""
+        try:
+            done = self.host.run(*argv)
+        except ReadError as why:
+            self._note(why)
+            return None
+        self.answered(" ".join(argv))
+        return done.stdout
+
+    def names(self, directory: str) -> list[str] | None:
+        """What a directory holds, sorted."""
+        try:
+            return self.host.listdir(directory)
+        except ReadError as why:
+            self._note(why)
+            return None
+
+    def link(self, path: str) -> str | None:
+        """Where a symbolic link points, as it stands."""
+        try:
+            return self.host.readlink(path)
+        except ReadError as why:
+            self._note(why)
+            return None
+
+    def _note(self, why: ReadError) -> None:
+        if not isinstance(why, Absent):
+            self.gap(why.reason)
+
+
+def as_text(content: bytes) -> str:
+    r"""Text of one small file.
+
+    >>> as_text(b"0-15\n"), as_text(b"NVIDIA Jetson AGX Orin\x00")
+    ('0-15', 'NVIDIA Jetson AGX Orin')
+    """
+    return content[:READ_LIMIT_BYTES].decode("utf-8", "replace").strip(" \t\r\n\x00")

@@ -1,0 +1,87 @@
+"""What every way of running probes shares: their outcomes, and whose turn it is."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+from probes.host.interface import Host, ReadError, Refusal
+from probes.host.recording import Recording
+from probes.probe import Outcome, Probe, Status
+
+PROGRESS_SECONDS = 1.0  # a run shorter than this says nothing
+HUNG = "HUNG"  # the code of a refusal in a capture
+ANSWERED = (Status.OK, Status.PARTIAL)
+Progress = Callable[[str], None]
+
+
+class Scheduler(ABC):
+    """What both ways of running share: the outcomes, and which probe stands in for which."""
+
+    def __init__(
+        self, probes: Sequence[Probe], host: Host, timeout_seconds: float, record: bool, progress: Progress | None
+    ) -> None:
+        self.probes = probes
+        self.host = host
+        self.record = record
+        self.timeout_seconds = timeout_seconds
+        self.started = time.monotonic()
+        self.deadline = self.started + timeout_seconds
+        self.outcomes: dict[str, Outcome] = {}
+        self.waiting = list(probes)
+        self.recording = Recording(observed_at=host.observed_at, source_kind=host.kind) if record else None
+        self._names = {probe.name for probe in probes}
+        self._progress = progress
+        self._shown = ""
+
+    @abstractmethod
+    def run(self) -> None:
+        """Give every probe an outcome."""
+
+    def settle(self, probe: Probe, status: Status, reason: str, seconds: float = 0.0, hung: bool = False) -> None:
+        """An outcome that the probe itself did not give."""
+        self.outcomes[probe.name] = Outcome(probe.name, status, None, reason, (), seconds, hung)
+        if self.recording is not None and status in (Status.TIMED_OUT, Status.FAILED):
+            self.recording.lost[probe.name] = Refusal(status.value, reason, HUNG if hung else None)
+
+    def keep(self, outcome: Outcome) -> None:
+        """The outcome that a probe gave; a recording keeps why it has no facts."""
+        self.outcomes[outcome.name] = outcome
+        if self.recording is not None and outcome.facts is None:
+            self.recording.unanswered[outcome.name] = Refusal(outcome.status.value, outcome.reason or "")
+
+    def settle_unreached(self, probe: Probe) -> None:
+        """The outcome of a probe for which there was no time."""
+        self.settle(probe, Status.TIMED_OUT, f"not reached within the {self.timeout_seconds:g} s of the whole run")
+
+    def is_turn(self, probe: Probe) -> bool:
+        """Whether it may run now: a fall-back waits for what it falls back for."""
+        first = probe.fallback_for
+        return first is None or first not in self._names or first in self.outcomes
+
+    def is_superfluous(self, probe: Probe) -> bool:
+        """Whether the probe that it falls back for has answered; then it has its outcome."""
+        first = self.outcomes.get(probe.fallback_for or "")
+        if first is None or first.status not in ANSWERED or self.has_evidence(probe):
+            return False
+        self.settle(probe, Status.SKIPPED, f"{first.name} answered")
+        return True
+
+    def has_evidence(self, probe: Probe) -> bool:
+        """Whether a recorded host holds what this probe reads, so that it tells more at no cost."""
+        if self.host.live or probe.evidence is None:
+            return False
+        try:
+            return probe.evidence(self.host)
+        except ReadError:
+            return False
+
+    def show(self, running: Sequence[str]) -> None:
+        """Tell how far it is."""
+        if not running:
+            return
+        text = f"{len(self.outcomes)} of {len(self.probes)} probes; asking {', '.join(running)}"
+        if self._progress and text != self._shown and time.monotonic() - self.started > PROGRESS_SECONDS:
+            self._shown = text
+            self._progress(text)

@@ -1,0 +1,185 @@
+"""One probe in a process of its own, which can be left behind: from the fork to the reaping.
+
+Why a process: a system call into a driver that hangs cannot be ended, nor can the thread that made it. Nothing of a
+driver is ever loaded in the parent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import struct
+import time
+from collections.abc import Iterable
+from types import FrameType
+from typing import NoReturn
+
+from probes.host.interface import Host
+from probes.host.process import condition, is_running, is_uninterruptible
+from probes.host.recording import Recording, RecordingHost
+from probes.locks import Lock
+from probes.probe import Outcome, Probe, Status, outcome_of
+
+ANSWER_LIMIT_BYTES = 64 << 20
+TERM_SECONDS = 1.0  # longer than a tool gets that the probe has started: the child ends it first
+KILL_SECONDS = 0.3
+DYING_SECONDS = 5.0  # that a killed process may take to end where only a CPU is missing; one in D never gets them
+PATIENCE = 3  # bounds that a child may take while it is at work
+CHUNK_BYTES = 1 << 20
+
+_LENGTH = struct.Struct("=Q")
+Answer = tuple[Outcome, Recording | None]
+
+
+class WorkerStopped(BaseException):
+    """The child was told to end; on its way out it ends the tools that it started."""
+
+
+class Worker:
+    """The parent's view. `answer` and `ended` say what has come; `due` is when the next step against it is."""
+
+    def __init__(self, probe: Probe, host: Host, record: bool, lock: Lock | None, foreign: Iterable[int]) -> None:
+        """Fork. `foreign`: descriptors of the parent that are not this child's business."""
+        self.probe = probe
+        self.started = time.monotonic()
+        self.due = self.started + probe.bound_seconds
+        self.answer: Answer | None = None
+        self.ended: str | None = None
+        self.overdue: str | None = None
+        self.left_behind = False
+        self._killed: float | None = None  # when
+        self._data = bytearray()
+        self.descriptor, send = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _serve(probe, host, record, lock, send, (*foreign, self.descriptor))
+        os.close(send)
+        os.set_blocking(self.descriptor, False)
+        if lock is not None:
+            lock.name_holder(self.pid, probe.bound_seconds)
+            lock.close()
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been running."""
+        return round(time.monotonic() - self.started, 3)
+
+    def is_busy(self, now: float) -> bool:
+        """Whether a child that is due is at work, or at its answer: slow on a loaded machine, not hung. Then it is
+        looked at again, and three bounds are the end."""
+        if now - self.started > PATIENCE * self.probe.bound_seconds or not (self._data or is_running(self.pid)):
+            return False
+        self.due = now + self.probe.bound_seconds / 10
+        return True
+
+    def receive(self) -> bool:
+        """Take what the pipe holds; whether nothing more will come."""
+        with contextlib.suppress(BlockingIOError):
+            while chunk := os.read(self.descriptor, CHUNK_BYTES):
+                self._data += chunk
+                if len(self._data) >= _LENGTH.size:
+                    (length,) = _LENGTH.unpack_from(self._data)
+                    if len(self._data) - _LENGTH.size >= length:
+                        self.answer = pickle.loads(self._data[_LENGTH.size :])  # noqa: S301 - our own child's words
+                        return True
+            self.ended = "it ended without an answer"
+            return True
+        return False
+
+    def press(self, now: float, why: str) -> bool:
+        """The next step against a child that is due: TERM, KILL, then it is left behind, which is told by True."""
+        if self.overdue is None:
+            self.overdue = f"{why}: {condition(self.pid)}"
+            self.signal(signal.SIGTERM)
+            self.due = now + TERM_SECONDS
+            return False
+        if self._killed is None:
+            self._killed = now
+            self.signal(signal.SIGKILL)
+            self.due = now + KILL_SECONDS
+            return False
+        if now - self._killed < DYING_SECONDS and not is_uninterruptible(self.pid):
+            self.due = now + KILL_SECONDS  # on a loaded machine it takes its time: that is no hang
+            return False
+        self.overdue += "; it cannot be killed and was left behind"
+        self.left_behind = True
+        return True
+
+    def reap(self) -> int | None:
+        """The wait status once the process is gone; None while it is not. Never waits."""
+        try:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+        except ChildProcessError:  # reaped by somebody else (SIGCHLD ignored by whoever started us)
+            return 0
+        return status if pid else None
+
+    def close(self) -> None:
+        """The parent's end of the pipe."""
+        os.close(self.descriptor)
+
+    def signal(self, number: signal.Signals) -> None:
+        """To the child and what is in its session."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            try:
+                os.killpg(self.pid, number)
+            except ProcessLookupError:  # it has not made its own session yet
+                os.kill(self.pid, number)
+
+
+def describe_exit(status: int) -> str:
+    """A wait status for people.
+
+    >>> describe_exit(11), describe_exit(256)
+    ('its process died of SIGSEGV', 'its process ended with exit code 1 and no answer')
+    """
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        names = {signal.value: signal.name for signal in signal.Signals}
+        return f"its process died of {names.get(number, f'signal {number}')}"
+    return f"its process ended with exit code {os.waitstatus_to_exitcode(status)} and no answer"
+
+
+def _serve(probe: Probe, host: Host, record: bool, lock: Lock | None, send: int, foreign: Iterable[int]) -> NoReturn:
+    """The child's whole life. Nothing gets out of here: the parent's code above must not run twice."""
+    code = 1
+    try:
+        os.setsid()
+        signal.signal(signal.SIGTERM, _stop)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for descriptor in foreign:
+            os.close(descriptor)
+        null = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):  # what a driver's library prints is not our data
+            os.dup2(null, descriptor)
+        if lock is not None:
+            os.set_inheritable(lock.descriptor, True)
+        _send(send, _answer(probe, RecordingHost(host) if record else host))
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    raise WorkerStopped
+
+
+def _answer(probe: Probe, host: Host | RecordingHost) -> bytes:
+    outcome = outcome_of(probe, host)
+    recording = host.recording if isinstance(host, RecordingHost) else None
+    try:
+        data = pickle.dumps((outcome, recording), pickle.HIGHEST_PROTOCOL)
+        if len(data) <= ANSWER_LIMIT_BYTES:
+            return data
+        why = f"its answer has {len(data)} bytes; {ANSWER_LIMIT_BYTES} are the most"
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        why = f"its answer cannot be handed over: {error}"
+    failed = Outcome(probe.name, Status.FAILED, None, why, (), outcome.seconds)
+    return pickle.dumps((failed, None), pickle.HIGHEST_PROTOCOL)
+
+
+def _send(descriptor: int, data: bytes) -> None:
+    left = memoryview(_LENGTH.pack(len(data)) + data)
+    while left:
+        left = left[os.write(descriptor, left) :]

@@ -1,0 +1,180 @@
+"""The SQL of the questions: every statement runs, is used, and is written by its rules."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from datetime import datetime
+from importlib import resources
+
+import pytest
+
+from agent.fleet.engines import connect, shapes
+from agent.fleet.engines.engine import Where, narrowed
+from agent.fleet.engines.query import (
+    LookupQuery,
+    Query,
+    identifiers,
+    lookup,
+    matching,
+    query,
+    quote,
+    statement,
+    table_query,
+)
+from agent.fleet.engines.views import views
+from agent.fleet.innocent import NOWHERE_ELSE
+from agent.fleet.questions import drift, lids, summary, then_and_now
+from agent.fleet.table import INT, TEXT
+from tests.agent.fleet.engines.statements import statements
+from tests.agent.fleet.questions.conftest import made
+from tests.agent.fleet.small import report, take
+
+STATEMENTS = statements()
+FILES = [*(resources.files("agent.fleet") / "queries").iterdir()]
+QUESTIONS = ("summary", "outliers", "findings", "duplicates", "drift", "html")
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    """Nodes of which some are odd, silent, doubled."""
+    place = tmp_path_factory.mktemp("queries")
+    made(place, 120, 5, {"gb200-ib": 2, "l40s-roce": 1})
+    return str(place / "dataset")
+
+
+@pytest.fixture(scope="module")
+def engine(dataset):
+    found = connect(None, dataset)
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_every_statement_runs(engine, name):
+    """And of some nodes no rows are given that are not of all."""
+    everywhere = engine.rows(STATEMENTS[name])
+    some = narrowed(engine, Where(nodes=("gpu0003", "gpu0004"))).rows(STATEMENTS[name])
+    assert len(some) <= len(everywhere)
+    assert not narrowed(engine, Where(nodes=("no such node",))).rows(table_query("host"))
+
+
+def test_every_statement_of_the_files_is_used():
+    used = "\n".join([*(sql.sql for sql in STATEMENTS.values()), *views().values(), *views(with_zone=True).values()])
+    for file in FILES:
+        for name in re.findall(r"^-- name: (\w+)$", file.read_text(encoding="utf-8"), re.MULTILINE):
+            if name in ("columns", "scope"):  # asked by table_query and Narrowed
+                continue
+            pieces = re.split(r"\{\w+\}", _raw(file.name[:-4], name))
+            assert any(len(piece.strip()) > 3 and piece in used for piece in pieces), (file.name, name)
+
+
+def _raw(file: str, name: str) -> str:
+    """A statement with its places left open."""
+    text = (resources.files("agent.fleet") / "queries" / f"{file}.sql").read_text(encoding="utf-8")
+    wanted = set(re.findall(r"\{(\w+)\}", text))
+    return statement(file, name, **{each: f"{{{each}}}" for each in wanted})
+
+
+def test_places_are_filled_and_comments_left_out():
+    for name, each in STATEMENTS.items():
+        assert "{" not in each.sql, name
+        assert "--" not in each.sql, name
+        assert set(re.findall(r"\$(\w+)", each.sql)) == set(each.parameters), name
+
+
+def test_tables_of_a_statement_are_known_by_its_text():
+    assert query("drift", "recent_changes").tables == ["history_change"]
+    assert set(then_and_now.PAIRS[1].tables) == {"history_change", "history_gpu", "gpu"}
+    assert summary.STATES.tables == ["check"]
+    assert set(lids.SUBNETS.tables) == {"port", "host"}
+    for name in shapes.names():
+        assert table_query(name).tables == [name]
+
+
+def test_identifiers_are_those_of_the_catalogue():
+    assert identifiers(("a", "b_1"), "thing") == 'thing."a", thing."b_1"'
+    for name in ('a"', "a b", "A", "", "a;"):
+        with pytest.raises(AssertionError):
+            quote(name)
+    with pytest.raises(KeyError):
+        statement("outliers", "value_counts", keys="a")
+
+
+def test_addresses_within_a_host_are_those_that_python_leaves_out():
+    assert tuple(re.findall(r"starts_with\(thing\.address, '(.*)'\)", statement("duplicates", "known_address"))) == (
+        NOWHERE_ELSE
+    )
+
+
+ROWS = [("a", 1, None), ("a", None, "x"), (None, 1, "x"), ("b", 2, "y"), ("b", 3, None), (None, None, None)]
+
+
+@pytest.mark.parametrize(
+    ("keys", "values", "places"),
+    [
+        (("hostname",), [("a",)], [0, 1]),
+        (("hostname",), [(None,)], [2, 5]),
+        (("hostname",), [(None,), ("b",)], [2, 3, 4, 5]),
+        (("hostname",), [("c",)], []),
+        (("hostname",), [("'; DROP TABLE host; --",)], []),
+        (("hostname", "sockets"), [("a", 1)], [0]),
+        (("hostname", "sockets"), [("a", None), (None, 1)], [1, 2]),
+        (("hostname", "sockets"), [("b", 2), ("b", 3), ("a", 3)], [3, 4]),
+        (("sockets", "hostname"), [(1, "a"), (1, None)], [0, 2]),
+        (("hostname", "sockets", "vendor"), [(None, None, None), ("b", 3, None), ("b", 3, "y")], [4, 5]),
+    ],
+)
+def test_those_that_have_one_of_the_values(tmp_path, keys, values, places):
+    """Null is a value."""
+    reports = [
+        report(f"n{n}", node={"hostname": f"n{n}", "vendor": vendor, "cpu": {"sockets": sockets}, "product": hostname})
+        for n, (hostname, sockets, vendor) in enumerate(ROWS)
+    ]
+    take(tmp_path / "dataset", *reports)
+    columns = {"hostname": "product", "sockets": "sockets", "vendor": "vendor"}
+    keys = tuple(columns[key] for key in keys)
+    types = {key: INT if key == "sockets" else TEXT for key in keys}
+    sql = f'SELECT thing.node FROM "host" AS thing SEMI JOIN wanted ON {matching(keys)}'
+    engine = connect(None, str(tmp_path / "dataset"))
+    assert sorted(engine.fetch_by_keys(LookupQuery(Query(sql), types), values)) == [(f"n{n}",) for n in places]
+    assert engine.fetch_by_keys(LookupQuery(Query(sql), types), []) == []
+    engine.close()
+
+
+def test_many_values_are_asked_for_at_once(engine):
+    wanted = lookup({"node": TEXT}, "summary", "rule_states_of_nodes")
+    nodes = [(f"gpu{n:04d}",) for n in range(50_000)]
+    assert sum(row[-1] for row in engine.fetch_by_keys(wanted, nodes)) == sum(
+        row[-1] for row in engine.rows(summary.STATES)
+    )
+
+
+@pytest.mark.parametrize("hour", [7, 8, 9, 10])
+def test_a_moment(engine, hour):
+    """The fleet was looked at twice: at eight, and at nine."""
+    moment = datetime(2026, 1, 15, hour, 30)  # noqa: DTZ001  # UTC without a zone
+    late = {(row[0], row[1]) for row in engine.rows(table_query("history_change", ["node", "table", "observed_at"]))
+            if row[2] > moment}  # fmt: skip
+    assert {row[:2] for row in engine.rows(then_and_now.RECENT.bind(moment=moment))} == late
+    assert {row[:2] for row in engine.rows(then_and_now.MOMENTS.bind(moment=moment))} == late
+    silent = {row[:1] for row in engine.rows(table_query("host", ["node", "observed_at"])) if row[1] <= moment}
+    assert set(engine.rows(drift.SILENT.bind(moment=moment))) == silent
+    assert (late and silent) or hour != 8
+
+
+@pytest.mark.usefixtures("real_commands")
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_to_duckdb_translates_nothing(dataset, question, tmp_path):
+    """What other engines need would take longer to come than many an answer."""
+    more = {"drift": ["--since", "2026-01-15T08:30:00Z"], "html": ["-o", str(tmp_path / "page.html")]}.get(question, [])
+    heavy = "{'sqlglot', 'pandas', 'psycopg', 'pyspark', 'clickhouse_connect'}"
+    code = (
+        "import sys\nfrom agent.cli.main import run\n"
+        f"rc = run(['fleet', {question!r}, '--dataset', {dataset!r}, *{more!r}])\n"
+        f"sys.exit(rc or (bool({heavy} & set(sys.modules)) and 77))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout or question == "html"

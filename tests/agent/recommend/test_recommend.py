@@ -1,0 +1,244 @@
+"""Predictions for described machines and platforms: what they reach, what bounds them, what a fault costs."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from agent.cli.main import run
+from agent.model.node import Nccl, NcclSetting
+from agent.model.report import Report
+from agent.outputs.html.recommend import render_recommendation_page
+from agent.outputs.text.lines import to_plain_text
+from agent.outputs.text.recommend import describe_bound, render_recommendation
+from agent.platforms.profiles import load_profile
+from agent.recommend.answer import Question, answer_job, answer_profile, answer_report
+from agent.recommend.cost import find_costs
+from agent.recommend.machine import assume_node, merge_rails, read_node
+from agent.recommend.predict import AS_IS, HEALTHY, Request, predict, version_of
+from agent.recommend.settings import to_lines
+from bench.prediction import fit, summarize
+from tests.machines import HOSTS, scan_machine
+
+H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
+GIB = 1 << 30
+
+
+def busbw(report: Report, collective: str = "all_reduce", nodes: int = 4, case: str = AS_IS) -> float:
+    """GB/s of one row for the host of a report."""
+    row = predict([read_node(report)], Request(collective, GIB, nodes), case)
+    assert row.busbw_gbyte_s is not None
+    return row.busbw_gbyte_s
+
+
+def with_settings(report: Report, **settings: str) -> Report:
+    """The report of a host on which these variables of NCCL are set."""
+    rows = [NcclSetting(key=key, value=value, source="/etc/nccl.conf:1") for key, value in settings.items()]
+    software = msgspec.structs.replace(report.software, nccl=Nccl(settings=rows))
+    return msgspec.structs.replace(report, software=software)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_every_machine_has_an_answer_or_a_reason(host: str) -> None:
+    """A healthy machine reaches what it should; a row without a figure says why."""
+    answer = answer_report(scan_machine(host), Question())
+
+    assert answer.predictions
+    for row in answer.predictions:
+        assert (row.busbw_gbyte_s is None) == (row.known_by == "not-modelled")
+        assert row.note if row.busbw_gbyte_s is None else row.range_gbyte_s
+        if row.range_gbyte_s and row.busbw_gbyte_s:
+            assert row.range_gbyte_s[0] <= row.busbw_gbyte_s <= row.range_gbyte_s[1]
+
+
+def test_a_narrow_link_halves_the_rings_between_nodes_and_costs_nothing_inside() -> None:
+    """NCCL plans with the link's maximum; every channel carries the same share, so the slowest wire sets the pace."""
+    report = scan_machine(H100, "gpu-width-x8")
+    row = predict([read_node(report)], Request("all_reduce", GIB, 4), AS_IS)
+
+    assert 0.5 == pytest.approx(busbw(report) / busbw(report, case=HEALTHY), abs=0.001)
+    assert busbw(report, nodes=1) == busbw(report, nodes=1, case=HEALTHY)
+    assert ("ring", "Simple", 8, 48) == (row.algorithm, row.protocol, row.channels, row.channel_gbyte_s)
+    assert row.bound is not None
+    assert ("pcie", "GPU2") == (row.bound.kind, row.bound.device)
+    assert "the PCIe link of GPU2" == describe_bound(row.bound)
+
+
+@pytest.mark.parametrize(
+    ("fault", "rule", "percent", "nodes"),
+    [
+        ("gpu-width-x8", "pcie-width-downgraded", 50.0, 4),
+        ("nic-width-x8", "pcie-width-downgraded", 50.0, 4),
+        ("ib-rate-hdr", "ib-rate-degraded", 46.4, 4),
+        ("switch-uplink-x4", "pcie-width-downgraded", None, 0),  # its traffic to the rail below it stays below it
+    ],
+)
+def test_the_cost_of_a_finding_is_that_of_its_fault_alone(
+    fault: str, rule: str, percent: float | None, nodes: int
+) -> None:
+    """Found by fingerprint; a finding that the model has no figure for has none."""
+    report = scan_machine(H100, fault)
+    (finding,) = (finding for finding in report.findings if finding.rule == rule)
+    cost = find_costs(report).get(finding.fingerprint)
+
+    if percent is None:
+        assert cost is None
+    else:
+        assert cost is not None
+        assert (percent, nodes) == (pytest.approx(cost.percent, abs=1.0), cost.nodes)
+        assert cost.until is not None
+
+
+def test_a_rail_that_is_down_leaves_seven() -> None:
+    """7 x 48 of 8 x 48."""
+    report = scan_machine(H100, "ib-port-down")
+
+    assert 7 / 8 == pytest.approx(busbw(report, "all_gather") / busbw(report, "all_gather", case=HEALTHY), abs=0.02)
+
+
+def test_lost_nvlinks_slow_the_node_itself() -> None:
+    """The GPU with the fewest links bounds every ring and NVLS."""
+    report = scan_machine(H100, "nvlink-one-inactive")
+    node = read_node(report)
+
+    assert min(node.links) < node.healthy_links
+    assert busbw(report, "all_gather", 1) < busbw(report, "all_gather", 1, HEALTHY)
+    assert node.weakest_gpu is not None
+
+
+def test_a_job_is_as_fast_as_its_worst_node() -> None:
+    """The node and the device that set it are named."""
+    good, bad = scan_machine(H100), scan_machine(H100, "gpu-width-x8")
+    bad = msgspec.structs.replace(bad, node=msgspec.structs.replace(bad.node, hostname="h100-07"))
+    answer = answer_job([good, good, good, bad], Question("all_reduce", GIB))
+    rows = {row.case: row for row in answer.predictions}
+
+    assert 0.5 == pytest.approx((rows[AS_IS].busbw_gbyte_s or 0) / (rows[HEALTHY].busbw_gbyte_s or 1), abs=0.001)
+    assert rows[AS_IS].bound is not None
+    assert ("h100-07", "GPU2") == (rows[AS_IS].bound.host, rows[AS_IS].bound.device)
+
+
+def test_platforms_without_a_machine() -> None:
+    """Only healthy rows, marked as assumed; without rails nothing between nodes."""
+    answer = answer_profile(load_profile("hgx-h100-8"), (8, 400.0), Question("all_reduce", GIB, 4))
+    alone = answer_profile(load_profile("hgx-h100-8"), None, Question("all_reduce", GIB, 4))
+
+    assert [("healthy", "assumed", 32)] == [(row.case, row.known_by, row.ranks) for row in answer.predictions]
+    assert [("not-modelled", None)] == [(row.known_by, row.busbw_gbyte_s) for row in alone.predictions]
+    assert "--rails" in (alone.predictions[0].note or "")
+
+
+def test_several_nics_of_a_gpu_are_one_device() -> None:
+    """32 x 100 Gb/s of p5.48xlarge are eight devices; four NICs of eight GPUs stay four."""
+    assert (50.0,) * 8 == merge_rails([12.5] * 32, 8)
+    assert (25.0,) * 4 == merge_rails([25.0] * 4, 8)
+    assert 8 == len(assume_node(load_profile("p5.48xlarge"), None).search_input(2, (2, 30), True).rails_gbyte_s)
+
+
+def test_what_is_not_modelled_says_why() -> None:
+    """Small messages, PCIe-only machines, one GPU."""
+    h100 = [read_node(scan_machine(H100))]
+    pcie = [read_node(scan_machine("8xl40s-pcie-2s-2xcx7-roce"))]
+
+    assert "8 MB" in (predict(h100, Request("all_reduce", 1 << 20, 1), HEALTHY).note or "")
+    assert "measure" in (predict(pcie, Request("all_reduce", GIB, 1), HEALTHY).note or "")
+    one = [h100[0]._replace(gpus=("GPU0",), links=(370.8,))]
+    assert "two GPUs" in (predict(one, Request("all_reduce", GIB, 1), HEALTHY).note or "")
+
+
+def test_the_oldest_version_of_the_nodes_counts() -> None:
+    """Unless one is asked for; the newest where none is known."""
+    node = read_node(scan_machine(H100))
+    old, new = node._replace(nccl="2.21.5"), node._replace(nccl="2.27.7+cuda12.8")
+
+    assert (2, 21) == version_of(None, [new, old])
+    assert (2, 18) == version_of("2.18.5", [new])
+    assert (2, 30) == version_of(None, [node._replace(nccl=None)])
+
+
+def test_set_nothing_is_the_default_answer() -> None:
+    """And repair first where a finding has a cost."""
+    healthy = answer_report(scan_machine(H100), Question())
+    text = to_plain_text(render_recommendation(answer_report(scan_machine(H100, "gpu-width-x8"), Question()), 100))
+
+    assert [] == healthy.settings
+    assert [] == healthy.repairs
+    assert "Repair first\n  GPU2  pcie-width-downgraded: costs 50% of all-reduce" in text
+    assert "  Set nothing. Repair first.\n" in text
+    assert "caps all-gather on 2 nodes at 180 of 361 GB/s" in text
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("NCCL_ALGO", "Ring"),
+        ("NCCL_PROTO", "LL"),
+        ("NCCL_NVLS_ENABLE", "0"),
+        ("NCCL_P2P_DISABLE", "1"),
+        ("NCCL_SHM_DISABLE", "1"),
+        ("NCCL_NET_GDR_LEVEL", "LOC"),
+        ("NCCL_IB_DISABLE", "1"),
+    ],
+)
+def test_a_setting_that_hurts_is_to_be_removed(setting: str, value: str) -> None:
+    """With the file it is in; another value of it is left alone."""
+    answer = answer_report(with_settings(scan_machine(H100), **{setting: value}), Question())
+    (advice,) = answer.settings
+
+    assert (setting, None, "now") == (advice.name, advice.value, advice.remove)
+    assert [f"/etc/nccl.conf:1: {setting}={value}"] == advice.evidence
+    assert f"# remove {setting}\n" == to_lines(answer.settings)
+    assert f"unset {setting}\n" == to_lines(answer.settings, export=True)
+    if value in "01":
+        other = {"0": "1", "1": "0"}[value]
+        assert [] == answer_report(with_settings(scan_machine(H100), **{setting: other}), Question()).settings
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON of the contract's shape, text, a page; wrong values are one line and exit 2."""
+    asked = ["recommend", "--profile", "hgx-h100-8", "--rails", "8x400"]
+    row = ["--collective", "all_reduce", "--size", "1G", "--nodes", "4"]
+
+    assert 0 == run([*asked, *row, "--format", "json"])
+    answer = json.loads(capsys.readouterr().out)
+    assert "fabricscope.recommend/1" == answer["schema"]
+    assert [("healthy", GIB, 4, "ring")] == [
+        (made["case"], made["size_bytes"], made["nodes"], made["algorithm"]) for made in answer["predictions"]
+    ]
+    assert 0 == run([*asked, "--size", "1K", "--nodes", "1", "--collective", "sendrecv"])
+    assert "below 8 MB" in capsys.readouterr().out
+    page = tmp_path / "page.html"
+    assert 0 == run([*asked, "--format", "html", "--output", str(page)])
+    assert "all-reduce" in page.read_text()
+    for wrong in (["--size", "1X"], ["--size", "0"], ["--rails", "8"], ["--rails", "0x400"], ["--nccl", "3"]):
+        assert 2 == run([*asked, *wrong])
+        assert 1 == len(capsys.readouterr().err.splitlines())
+
+
+def test_a_page_holds_what_the_text_holds() -> None:
+    """And loads nothing."""
+    answer = answer_report(scan_machine(H100, "gpu-width-x8"), Question())
+    page = render_recommendation_page(answer)
+
+    assert "default-src 'none'" in page
+    assert "pcie-width-downgraded" in page
+
+
+def test_published_measurements_are_met(corpus: Path) -> None:
+    """All-reduce and all-gather of 1 GB and more on 1 to 16 nodes: median error 5%, nine of ten within 10%."""
+    rows = fit(corpus / "measured" / "collectives.tsv")
+    rings = [row for row in rows if row.kind[:3] == "nvs" and row.collective in ("all_reduce", "all_gather")]
+    large = [row for row in rings if row.size >= 1e9 and row.nodes <= 16]
+    middle = [row for row in rows if row.kind == "nvs-1n" and 8e6 <= row.size < 1e9 and row.collective == "all_reduce"]
+    known = [row for row in rows if row.predicted is not None]
+
+    assert len(large) > 50
+    assert statistics.median(abs(row.error) for row in large) <= 0.05
+    assert sum(abs(row.error) <= 0.1 for row in large) >= 0.9 * len(large)
+    assert statistics.median(abs(row.error) for row in middle) <= 0.1
+    assert sum(row.inside for row in known) >= 0.8 * len(known)
+    assert "| nvs-1n | all_reduce | >= 1 GB |" in "\n".join(summarize(rows))

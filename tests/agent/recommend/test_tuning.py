@@ -1,0 +1,131 @@
+"""NCCL's own numbers, as its public logs print them."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.recommend.constants import NEWEST, RING, TREE, inter_cpu_gbyte_s, nvlink_gbyte_s, pcie_gbyte_s, search_speeds
+from agent.recommend.graph import ChannelPlan, SearchInput, plan_nvls, plan_of_job, plan_ring, plan_tree
+from agent.recommend.tuning import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    BROADCAST,
+    Job,
+    bus_factor,
+    choose,
+    list_choices,
+    time_us,
+)
+
+
+def printed(collective: str, job: Job, plan: ChannelPlan, algorithm: str) -> list[tuple[str, str, str]]:
+    """Protocol, latency and bandwidth of one algorithm, as NCCL's TUNING lines round them."""
+    return [
+        (choice.protocol, f"{choice.latency_us:.1f}", f"{choice.algorithm_gbyte_s:.1f}")
+        for choice in list_choices(collective, job, {algorithm: plan})
+    ]
+
+
+def test_three_nodes_of_h100_with_2_22() -> None:
+    """nccl#1453: "8589934592 Bytes -> Algo 1 proto 2 time 86069.968750", 8 rails of 200 Gb/s."""
+    job = Job(nodes=3, ranks=24, sm=90, version=(2, 22))
+    plan = plan_ring(SearchInput(8, 90, 370.8, (25.0,) * 8, (2, 22)))
+    (simple,) = (choice for choice in list_choices(ALL_REDUCE, job, {RING: plan}) if choice.protocol == "Simple")
+
+    assert ChannelPlan(8, 24, 24) == plan
+    assert 86069.968750 == pytest.approx(time_us(simple, 8589934592, ALL_REDUCE, job, 8), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("collective", "algorithm", "expected"),
+    [
+        (ALL_GATHER, RING, [("LL", "23.3", "10.7"), ("LL128", "44.6", "19.6"), ("Simple", "70.0", "21.3")]),
+        (BROADCAST, RING, [("LL", "9.3", "10.0"), ("LL128", "18.0", "18.4"), ("Simple", "22.4", "20.0")]),
+        (ALL_REDUCE, TREE, [("LL", "25.2", "2.4"), ("LL128", "48.5", "8.6"), ("Simple", "448.0", "9.2")]),
+        (ALL_REDUCE, RING, [("LL", "43.4", "5.3"), ("LL128", "79.4", "9.8"), ("Simple", "152.8", "10.7")]),
+    ],
+)
+def test_sixteen_ranks_on_two_nodes(collective: str, algorithm: str, expected: list[tuple[str, str, str]]) -> None:
+    """nccl#1519: AllGather 23.3/44.6/70.0 us, 21.3 GB/s; AllReduce tree 25.2/48.5/448.0, ring LL 43.4, LL128 79.4."""
+    job = Job(nodes=2, ranks=16, sm=90, version=(2, 21))
+
+    assert expected == printed(collective, job, ChannelPlan(1, 20, 20), algorithm)
+
+
+def test_one_gpu_per_node_uses_the_latency_of_trees() -> None:
+    """A public log of 2 nodes with 1 GPU: AllGather 11.6/22.5/22.4 us, AllReduce tree 16.8/31.0/36.4."""
+    job = Job(nodes=2, ranks=2, sm=90, version=(2, 27))
+    plan = ChannelPlan(1, 4.8, 4.8)
+
+    assert ["11.6", "22.5", "22.4"] == [row[1] for row in printed(ALL_GATHER, job, plan, RING)]
+    assert ["16.8", "31.0", "36.4"] == [row[1] for row in printed(ALL_REDUCE, job, plan, TREE)]
+
+
+@pytest.mark.parametrize(
+    ("node", "ring", "nvls"),
+    [
+        (SearchInput(8, 80, 240, (), NEWEST), ChannelPlan(12, 20, 20), ChannelPlan(0, 0, 0)),  # log of an A100 pair
+        (SearchInput(8, 90, 370.8, (), NEWEST), ChannelPlan(12, 30, 30), ChannelPlan(8, 40, 40)),
+        (SearchInput(8, 100, 721.8, (), NEWEST), ChannelPlan(16, 45, 45), ChannelPlan(8, 80, 80)),
+        (SearchInput(72, 100, 721.8, (), NEWEST), ChannelPlan(16, 45, 45), ChannelPlan(32, 20, 20)),
+        (SearchInput(8, 80, 240, (24.0,) * 8, NEWEST), ChannelPlan(8, 24, 24), ChannelPlan(0, 0, 0)),  # nccl#812
+        (SearchInput(8, 90, 370.8, (48.0,) * 8, NEWEST), ChannelPlan(8, 48, 48), ChannelPlan(8, 40, 48)),
+        (SearchInput(8, 90, 370.8, (48.0,) * 4, NEWEST), ChannelPlan(8, 24, 24), ChannelPlan(4, 48, 48)),
+        (SearchInput(8, 80, 240, (24.0,) * 4, NEWEST), ChannelPlan(4, 24, 24), ChannelPlan(0, 0, 0)),  # nccl-tests#119
+        (SearchInput(8, 90, 370.8, (48.0,) * 7 + (24.0,), NEWEST), ChannelPlan(15, 24, 24), ChannelPlan(8, 24, 24)),
+    ],
+)
+def test_channels_of_regular_machines(node: SearchInput, ring: ChannelPlan, nvls: ChannelPlan) -> None:
+    """Those that logs print, or that the search's own order gives."""
+    assert ring == plan_ring(node)
+    assert nvls == plan_nvls(node)
+
+
+def test_trees_of_two_nodes_carry_more_inside() -> None:
+    """Two GPUs share a NIC: 192 GB/s by rings, 331 by trees, which NCCL takes for all-reduce."""
+    node = SearchInput(8, 90, 370.8, (48.0,) * 4, NEWEST)
+    tree = plan_tree(node)
+    chosen = choose(ALL_REDUCE, 1 << 33, Job(2, 16, 90, NEWEST), {RING: plan_ring(node), TREE: tree})
+
+    assert ChannelPlan(8, 48, 24) == tree
+    assert chosen is not None
+    assert (TREE, "Simple") == (chosen[0].algorithm, chosen[0].protocol)
+    assert 331.2 == pytest.approx(2 * chosen[0].algorithm_gbyte_s)
+
+
+def test_a_job_gets_the_least_of_its_nodes() -> None:
+    """31 nodes of 8 x 48 and one of 15 x 24: 8 x 24 = 192."""
+    assert 192 == plan_of_job([ChannelPlan(8, 48, 48), ChannelPlan(15, 24, 24)]).total_gbyte_s
+
+
+def test_links_as_nccl_counts_them() -> None:
+    """Gen3, 4, 5 and 6 x16: 12, 24, 48, 96; NVLink by generation and version; sockets by CPU."""
+    assert [12, 24, 48, 96] == [pcie_gbyte_s(speed, 16) for speed in (8.0, 16.0, 32.0, 64.0)]
+    assert 12 == pcie_gbyte_s(128.0, 16)  # not in the table of NCCL: taken for Gen3
+    assert [20.0, 20.6, 20.0, 40.1, 40.0] == [
+        nvlink_gbyte_s(80, NEWEST), nvlink_gbyte_s(90, NEWEST), nvlink_gbyte_s(90, (2, 19)),
+        nvlink_gbyte_s(100, NEWEST), nvlink_gbyte_s(100, (2, 26)),
+    ]  # fmt: skip
+    assert [16.0, 6.0, 22.0, 10.0, 40.0, 6.0] == [
+        inter_cpu_gbyte_s("AuthenticAMD", "x86_64", 17, NEWEST), inter_cpu_gbyte_s(None, "aarch64", None, NEWEST),
+        inter_cpu_gbyte_s("GenuineIntel", "x86_64", 0x8F, NEWEST),
+        inter_cpu_gbyte_s("GenuineIntel", "x86_64", 0x8F, (2, 25)),
+        inter_cpu_gbyte_s("GenuineIntel", "x86_64", 0xCF, NEWEST),
+        inter_cpu_gbyte_s("GenuineIntel", "x86_64", 0x4F, NEWEST),
+    ]  # fmt: skip
+
+
+def test_speeds_changed_between_versions() -> None:
+    """2.18 had neither 50 nor 11 inside a node, 2.27 no 45 for Blackwell, 2.25 no 96 between nodes."""
+    assert not {50, 11} & set(search_speeds(90, False, (2, 18)))
+    assert 45 not in search_speeds(100, False, (2, 27))
+    assert 45 in search_speeds(100, False, (2, 29))
+    assert [48, 96, 96] == [search_speeds(100, True, version)[0] for version in ((2, 25), (2, 28), NEWEST)]
+
+
+def test_bus_bandwidth_is_that_of_nccl_tests() -> None:
+    """2(n-1)/n for all-reduce, (n-1)/n for all-gather and all-to-all, 1 for send/receive."""
+    assert [1.75, 0.875, 0.875, 1.0] == [
+        bus_factor(name, 8) for name in (ALL_REDUCE, ALL_GATHER, ALL_TO_ALL, "sendrecv")
+    ]
