@@ -39,9 +39,9 @@ from typing import Any, NamedTuple, get_type_hints
 
 import msgspec
 
-from agent.rules.case import Case, Settings
 from agent.rules.catalogue import every_rule
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Rule, Unknown
+from agent.rules.context import RuleContext, Settings
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Rule, Unknown
 from tests.agent.rules import build, moves
 from tests.conftest import ROOT
 
@@ -53,7 +53,7 @@ else:
 FOLDER = ROOT / "tests" / "matrix" / "rules"
 GUARDS = "guards"  # the file of circumstances that many rules share
 GONE, NONE, ALL = "<gone>", "<none>", "<all>"
-MACHINES: dict[str, Callable[[], Case]] = {
+MACHINES: dict[str, Callable[[], RuleContext]] = {
     "infiniband server": build.server,
     "ethernet server": lambda: build.server(ethernet=True),
     "eight GPUs": lambda: build.server(8),
@@ -62,7 +62,7 @@ MACHINES: dict[str, Callable[[], Case]] = {
     "roce": moves.roce,
     "gpus": moves.gpus,
 }
-_FIELDS = {name: kind for name, kind in get_type_hints(Case).items() if name in Case.__dataclass_fields__}
+_FIELDS = {name: kind for name, kind in get_type_hints(RuleContext).items() if name in RuleContext.__dataclass_fields__}
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -130,7 +130,7 @@ def row_ids() -> list[tuple[str, str]]:
     return [(rule, row) for rule, table in tables().items() for row in _rows(table)]
 
 
-def row(rule: str, name: str) -> tuple[Case, Row]:
+def row(rule: str, name: str) -> tuple[RuleContext, Row]:
     """The machine of a row, and the row with all that the rule has to answer."""
     found = _rows(tables()[rule])[name]
     return _case(tables()[rule], found), msgspec.structs.replace(found, says=_filled(found.says))
@@ -159,7 +159,7 @@ def _silenced(table: Table, guard: dict[str, Any], said: str) -> Row:
     return msgspec.structs.replace(row, passes=0 if whose else table.passes, **{state: subjects})
 
 
-def _case(table: Table, row: Row) -> Case:
+def _case(table: Table, row: Row) -> RuleContext:
     name = row.machine or table.machine
     value = data(name)
     if row.firing:
@@ -173,7 +173,7 @@ def data(machine: str) -> dict[str, Any]:
     return data_of(MACHINES[machine]())
 
 
-def data_of(case: Case) -> dict[str, Any]:
+def data_of(case: RuleContext) -> dict[str, Any]:
     """A case as plain data, without what is as the model has it by default."""
     plain = {name: _plain(getattr(case, name)) for name in _FIELDS if name != "settings"}
     thresholds, facts = dict(case.settings.thresholds), dict(case.settings.facts)
@@ -198,14 +198,14 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
     return field.default
 
 
-def case_of(value: Mapping[str, Any]) -> Case:
+def case_of(value: Mapping[str, Any]) -> RuleContext:
     """The case that this data is of."""
     made = {
         name: msgspec.convert(value[name], kind, str_keys=True) for name, kind in _FIELDS.items() if name != "settings"
     }
     given = value["settings"]
     thresholds, facts = MappingProxyType(given["thresholds"]), MappingProxyType(given["facts"])
-    return Case(**made, settings=Settings(frozenset(given["disabled"]), thresholds, facts))
+    return RuleContext(**made, settings=Settings(frozenset(given["disabled"]), thresholds, facts))
 
 
 def laid_over(value: Any, change: Any) -> Any:
@@ -243,7 +243,7 @@ def row_names(rows: list[Any]) -> list[str]:
     return [f"#{place}" for place in range(len(rows))]
 
 
-def answered(answers: list[Answer], severity: str) -> Answers:
+def answered(answers: list[Result], severity: str) -> Answers:
     """What a rule of this severity answered, in order of the subjects."""
     kinds: dict[type[Any], list[str]] = {Pass: [], Unknown: [], NotApplicable: []}
     finds = []
@@ -267,12 +267,12 @@ def counted(answers: Answers, like: Answers) -> Answers:
     return answers._replace(unknown=unknown, not_applicable=silent)
 
 
-def words(answers: list[Answer]) -> str:
+def words(answers: list[Result]) -> str:
     """All that people read of answers, one text a line."""
     return "\n".join(text for answer in answers for text in _texts(answer))
 
 
-def _texts(answer: Answer) -> Iterator[str]:
+def _texts(answer: Result) -> Iterator[str]:
     if isinstance(answer, Fail):
         yield from (answer.label, answer.summary, answer.impact, answer.remedy, answer.confidence)
         yield " ".join(sorted(answer.places))
