@@ -23,7 +23,7 @@ from tests.mutation.patch import forget
 
 # Tests of what all families share: its own, and those of some families, which together use all of it; all tests of
 # all families would take minutes for every mutant that none of them notices
-_OF_SHARED = ("pcie", "nvlink", "infiniband", "infiniband_runtime")
+_OF_SHARED = ("pcie", "nvlink", "infiniband")
 _UNIT_TESTS = "tests/agent/rules/"
 
 

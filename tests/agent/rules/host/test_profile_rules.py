@@ -41,7 +41,7 @@ from tests.agent.rules.build import (
     topology,
     virtual,
 )
-from tests.agent.rules.profile.machines import due, like, short, with_profile, without_gpu
+from tests.agent.rules.host.machines import due, like, short, with_profile, without_gpu
 from tests.agent.rules.rows import link, nvlinks
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent.rules.host.profile import profile_differs
 from tests.agent.rules.build import changed_gpu, changed_nic, fails, gpu_id, nic_id, relinked, server
-from tests.agent.rules.profile.machines import due, like, with_profile
+from tests.agent.rules.host.machines import due, like, with_profile
 from tests.agent.rules.rows import link, nvlinks
 
 
