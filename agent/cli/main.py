@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -11,10 +10,10 @@ from typing import Annotated
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import INTERRUPTED, CliError
+from agent.cli.errors import INTERRUPTED, CliError, print_error
 from agent.cli.install_units import install_units
 from agent.cli.netbox import netbox
-from agent.cli.output import DEBUG, open_streams
+from agent.cli.output import DEBUG, discard_output, ignore_closed_pipe, open_streams
 from agent.cli.profiles import profiles
 from agent.cli.program import build_program
 from agent.cli.recommend import recommend
@@ -22,7 +21,7 @@ from agent.cli.ship import ship
 from agent.cli.watch import watch
 from agent.version import VERSION
 
-_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+_STDOUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)
 USAGE, CHECK_UNKNOWN = 2, 3
 # typer exports UsageError under no public name
 USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
@@ -46,20 +45,19 @@ def run(arguments: Sequence[str]) -> int:
     failed = CHECK_UNKNOWN if arguments[:1] == ["check"] else USAGE
     try:
         code = build_program(app, arguments)(args=list(arguments), prog_name="fabricscope", standalone_mode=False)
-        sys.stdout.flush()
+        with ignore_closed_pipe():
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return _print_error("interrupted", INTERRUPTED)
-    except (BrokenPipeError, SystemExit) as error:  # SystemExit: typer's, after completion or on a closed pipe
-        if isinstance(error, SystemExit) and not error.code:
-            return 0
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes stdout once more at exit
-        return _print_error("stdout was closed before all was written", failed)
+    except (BrokenPipeError, SystemExit):  # SystemExit: typer's, after completion or on a closed pipe
+        discard_output()
+        return 0
     except (CliError, OSError) as error:
         if debug:
             raise
-        if isinstance(error, OSError) and error.filename is None and error.errno in _DISK_ERRORS:
+        if isinstance(error, OSError) and error.filename is None and error.errno in _STDOUT_ERRORS:
             return _print_error(f"stdout: {error.strerror}", failed)
-        return _print_error(str(error), failed)
+        return _print_error(str(error), failed, getattr(error, "hint", None))
     except USAGE_ERROR as error:
         return _print_usage_error(error, failed)
     except typer.Abort:
@@ -74,8 +72,8 @@ def run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _print_error(text: str, code: int) -> int:
-    print(f"fabricscope: {text}", file=sys.stderr)
+def _print_error(text: str, code: int, hint: str | None = None) -> int:
+    print_error(text, hint)
     return code
 
 
@@ -85,8 +83,8 @@ def _print_usage_error(error: Exception, code: int) -> int:
         print(message, file=sys.stderr)
         return code
     context = getattr(error, "ctx", None)
-    where = f" (see {context.command_path} --help)" if context else ""
-    return _print_error(message.rstrip(".") + where, code) if message else code
+    hint = f"{context.command_path} --help lists what it takes" if context else None
+    return _print_error(message.rstrip("."), code, hint) if message else code
 
 
 def _print_version(requested: bool) -> None:

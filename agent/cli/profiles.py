@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError
+from agent.cli.errors import CliError, print_warning
 
 profiles = typer.Typer(help="What platforms, or a site's good node, have: list, show, learn.", no_args_is_help=True)
 
@@ -68,5 +68,5 @@ def profile_learn(
     if not learned.topology.gpus and not learned.topology.nics:
         raise CliError("nothing to learn: this node has no GPU and no NIC")
     if learned.summary.verdict == "unknown":
-        print("fabricscope: not all of this node could be judged; what is learnt may be too little", file=sys.stderr)
+        print_warning("some checks could not run on this node: the profile may be incomplete")
     deliver(profile_to_toml(learn_profile(learned, name or learned.node.product or "site")).encode(), output)

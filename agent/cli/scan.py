@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent.cli.errors import CliError
-from agent.cli.output import choose_format, deliver, show
+from agent.cli.errors import CliError, print_warning
+from agent.cli.output import choose_format, deliver, print_written, show
 from agent.cli.request import ReportRequest
 from agent.model.report import Report
 from agent.reports import ReportError, encode_line, encode_report
@@ -14,8 +13,6 @@ from agent.version import VERSION
 
 if TYPE_CHECKING:
     from probes.host.recording import Recording
-
-LINE_CHARACTERS = 1000  # of one line on stderr
 
 
 class CaptureTarget(NamedTuple):
@@ -51,7 +48,7 @@ def run_scan(request: ReportRequest, choice: OutputChoice, target: CaptureTarget
         raise CliError("--redact needs --capture: it redacts the capture, not the report")
     report, recording = request.make_report(record=target.place is not None)
     if target.place is not None:
-        _write_capture(recording, target, report)
+        print_written(_write_capture(recording, target, report))
     if form in ("json", "ndjson"):
         try:
             data = encode_report(report) if form == "json" else encode_line(report)
@@ -71,7 +68,7 @@ def run_scan(request: ReportRequest, choice: OutputChoice, target: CaptureTarget
 def run_capture(request: ReportRequest, target: CaptureTarget) -> None:
     """Run `capture`: write the evidence of one run, and print its path on stderr."""
     report, recording = request.make_report(record=True)
-    print(f"fabricscope: wrote {_write_capture(recording, target, report)}", file=sys.stderr)
+    print_written(_write_capture(recording, target, report))
 
 
 def _write_capture(recording: Recording | None, target: CaptureTarget, report: Report) -> str:
@@ -95,7 +92,7 @@ def _write_capture(recording: Recording | None, target: CaptureTarget, report: R
     except OSError as error:
         raise CliError(f"{place}: {error.strerror}") from error
     if lines := missing(recording):
-        print(f"fabricscope: {place} is not whole: {'; '.join(lines)}"[:LINE_CHARACTERS], file=sys.stderr)
+        print_warning(f"{place} is not complete: {'; '.join(lines)}")
     return place
 
 

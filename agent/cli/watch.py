@@ -186,7 +186,7 @@ class _WatchOutput:
 
     def warn(self, text: str) -> None:
         """One line on stderr."""
-        print(f"fabricscope: {text}"[:1000], file=sys.stderr, flush=True)
+        print(text[:1000], file=sys.stderr, flush=True)
 
     def warn_once(self, text: str) -> None:
         """Print one line on stderr, unless it was printed before."""

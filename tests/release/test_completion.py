@@ -27,7 +27,7 @@ CASES = {
     "a command": ("", "sc", {"scan", "schema"}),
     "a command of a group": ("profile", "", {"list", "show", "learn"}),
     "an option": ("scan", "--for", {"--format"}),
-    "a short list": ("scan --format", "", {"text", "json", "html"}),
+    "a short list": ("scan --format", "", {"text", "json", "ndjson", "html"}),
     "a word of it": ("check --as", "n", {"nagios", "npd"}),
     "after another option": ("--debug check --report x.json --as", "np", {"npd"}),
     "an argument": ("export --report scan", "prom", {"prometheus"}),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError
+from agent.cli.errors import CliError, print_warning
 from agent.cli.fleet.options import require_libraries
 
 if TYPE_CHECKING:
@@ -92,9 +92,9 @@ def _print_summary(result: Ingested, dataset: str, quiet: bool) -> None:
 
     for lines, what in ((result.vanished, "gone before they were read"), (result.unread, "not to be read")):
         for line in lines[:PRINTED_LINES]:
-            print(f"fabricscope: {line}"[:1000], file=sys.stderr)
+            print_warning(line)
         if len(lines) > PRINTED_LINES:
-            print(f"fabricscope: and {len(lines) - PRINTED_LINES} more {what}", file=sys.stderr)
+            print_warning(f"and {len(lines) - PRINTED_LINES} more {what}")
     if quiet:
         return
     parts = [f"{result.fresh:,} new{f' ({result.late:,} late)' if result.late else ''}", f"{result.repeated:,} known"]

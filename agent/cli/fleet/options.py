@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.errors import INTERRUPTED, CliError
+from agent.cli.errors import INTERRUPTED, CliError, print_error, print_warning
 from agent.fleet.collection import without_collection
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ def _close_soon(engine: Engine) -> None:
     closing.start()
     closing.join(_GRACE_SECONDS)
     if closing.is_alive():
-        print("fabricscope: interrupted", file=sys.stderr, flush=True)
+        print_error("interrupted")
         os._exit(INTERRUPTED)
 
 
@@ -174,7 +173,7 @@ def _warn_of_missing(engine_: Engine, chosen: Where) -> None:
     present = {node for (node,) in narrowed(engine_, Where(nodes=chosen.nodes)).rows(table_query("host", ["node"]))}
     missing = set(chosen.nodes) - present
     if missing:
-        print(f"fabricscope: no report from {fold(missing)}", file=sys.stderr)
+        print_warning(f"no report from {fold(missing)}")
 
 
 INSTALL = "the fleet's libraries are not installed: pip install 'fabricscope[fleet]'"

@@ -17,6 +17,7 @@ from tests.agent.netbox.conftest import NONE, House
 from tests.agent.netbox.server import TOKEN, Reply, Server
 from tests.conftest import ROOT
 from tests.machines import scan_machine
+from tests.messages import error_lines
 
 SHAPE = "8xh200-sxm-2s-16xcx7-roce-4nvsw"
 
@@ -52,7 +53,7 @@ def report(tmp_path: Path) -> str:
 def read_message(capsys: pytest.CaptureFixture[str]) -> str:
     """What stood on stderr: one line, no traceback, no secret."""
     said = capsys.readouterr()
-    assert 1 == len(said.err.splitlines()), said.err
+    assert 1 == len(error_lines(said.err)), said.err
     assert "Traceback" not in said.err
     assert TOKEN not in said.err + said.out
     return said.err
@@ -220,7 +221,7 @@ def test_without_pynetbox_one_line_says_what_to_install(report: str, real_comman
     help_ = subprocess.run([*start, "--help"], capture_output=True, text=True, cwd=ROOT, env=environment, check=True)
 
     assert (2, "") == (done.returncode, done.stdout)
-    assert "fabricscope: pynetbox is not installed: pip install 'fabricscope[netbox]'" in done.stderr
+    assert "error: pynetbox is not installed: pip install 'fabricscope[netbox]'" in done.stderr
     assert 1 == len(done.stderr.splitlines())
     assert "--token-file" in help_.stdout
 
