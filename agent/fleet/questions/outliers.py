@@ -17,6 +17,7 @@ from agent.fleet.questions.amounts import MEMORY, PROBES, memory, probes
 from agent.fleet.questions.attributes import Attribute
 from agent.fleet.questions.bags import COUNTS, bags
 from agent.fleet.questions.classes import CLASS, SIZES, sizes
+from agent.fleet.questions.in_common import with_common_facts
 from agent.fleet.questions.newest import stale_nodes
 from agent.fleet.questions.odd import Group, Mixed, Odd, Outlier, folded
 from agent.fleet.questions.options import ORDINARY, Options
@@ -60,8 +61,10 @@ def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     odds += bags(tables, words, enough, options)
     odds += memory(tables, sums, enough, options)
     odds += probes(tables, times, enough, options)
+    answers = folded(odds, frozenset(stale_nodes(tables, options)))
+    hosts = [nodes for _, nodes in answers]
     return Outliers(
-        outliers=folded(odds, frozenset(stale_nodes(tables, options))),
+        outliers=with_common_facts(tables, [outlier for outlier, _ in answers], hosts, classes),
         mixed=[_mixed(name, each) for (_, name), each in sorted(mixed.items())],
         compared_nodes=sum(enough.values()),
         classes=enough,

@@ -211,9 +211,9 @@ def test_what_follows_from_what_follows_is_told_with_the_first():
     def odd(key, value, node="n1"):
         return Odd(Group(key, key, "class", None, "node"), Usual("8", 9, 10), value, "8", node, None)
 
-    (answer,) = folded([odd("nics", "9"), odd("rails", "7"), odd("gpus", "7")])
+    ((answer, _),) = folded([odd("nics", "9"), odd("rails", "7"), odd("gpus", "7")])
     assert (answer.attribute, sorted(answer.also)) == ("gpus", ["nics 9, usually 8", "rails 7, usually 8"])
-    answers = folded([odd("nics", "9", "n2"), odd("rails", "7"), odd("gpus", "7")])
+    answers = [answer for answer, _ in folded([odd("nics", "9", "n2"), odd("rails", "7"), odd("gpus", "7")])]
     assert [(each.attribute, each.also) for each in answers] == [
         ("gpus", ["rails 7, usually 8"]),
         ("nics", []),

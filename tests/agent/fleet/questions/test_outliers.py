@@ -184,7 +184,46 @@ def test_what_follows_on_some_nodes_only_names_them():
         *(Odd(group("driver"), normal, "2", "1", node, None) for node in ("n1", "n2")),
         Odd(group("cuda"), normal, "13", "12", "n2", None),
     ]
-    (answer,) = folded(odds)
+    ((answer, _),) = folded(odds)
     assert (answer.hosts, answer.also) == ("n[1-2]", ["cuda 13, usually 12 on n2"])
-    (answer,) = folded([*odds, Odd(group("cuda"), normal, "13", "12", "n1", None)])
+    ((answer, _),) = folded([*odds, Odd(group("cuda"), normal, "13", "12", "n1", None)])
     assert answer.also == ["cuda 13, usually 12"]
+
+
+def racked(n, *, odd, leaf=None, rack=None, **more):
+    """One of 60 nodes in racks of six, whose first rail is connected to a leaf for twelve of them."""
+    neighbor = {"system": leaf or f"leaf{n // 12}", "port": f"Eth{n}"}
+    card = {"id": "0000:10:00.0", "label": "mlx5_0", "role": "rail", "ports": [
+        {"port": 1, "link_layer": "Ethernet", "state": "ACTIVE", "netdevs": ["eth0"]},
+    ]}  # fmt: skip
+    netdev = {**interface("eth0", f"0c:42:a1:00:{n:02x}:00"), "nic": card["id"], "mtu": 1500 if odd else 4200}
+    chassis = {"serial": rack or f"R{n // 6}"}
+    return node(f"n{n:02d}", nics=[card], netdevs=[{**netdev, "neighbor": neighbor}], chassis=chassis, **more)
+
+
+@pytest.mark.parametrize(
+    ("odd", "more", "common"),
+    [
+        ((1, 3, 4), {}, ["rack R0 (3 of its 6 nodes of this class)"]),
+        ((1, 4, 7, 9), {}, ["leaf leaf0 (4 of its 12 nodes of this class)"]),
+        ((1, 2), {}, []),  # of six in sixty: one in a hundred
+        ((1, 20, 40), {}, []),
+        ((1, 20, 40), {"kernel": "6.9"}, ["kernel 6.9 (3 of its 3 nodes of this class)"]),
+        ((5,), {}, []),
+        ((1, 3, 4), {"rack": "R9", "leaf": "leaf9"}, []),
+    ],
+)
+def test_what_odd_nodes_have_in_common(tmp_path, odd, more, common):
+    """Only what so many nodes have not by chance."""
+    every = more if "rack" in more else {}
+    reports = [racked(n, odd=n in odd, **{"kernel": "6.8", **every, **(more if n in odd else {})}) for n in range(60)]
+    with asked(tmp_path, *reports) as tables:
+        (answer,) = [each for each in outliers(tables).outliers if each.attribute == "rail-mtu"]
+    assert answer.common == common
+    assert answer.nodes == len(odd)
+
+
+def test_a_kernel_has_not_itself_in_common(tmp_path):
+    with asked(tmp_path, *(racked(n, odd=False, kernel="6.9" if n in (1, 20) else "6.8") for n in range(60))) as tables:
+        (answer,) = outliers(tables).outliers
+    assert (answer.attribute, answer.common) == ("kernel", [])
