@@ -150,7 +150,7 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
     rules = rules_for(case)
     checks, faults = evaluate(case, rules)
     findings, summary = build_findings(case, rules, checks, faults)
-    return msgspec.structs.replace(
+    evaluated = msgspec.structs.replace(
         report,
         generated_at=utc_now(),
         generator=Generator(name="fabricscope", version=VERSION),
@@ -161,6 +161,11 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
         findings=findings,
         summary=summary,
     )
+    if len(report.topology.gpus) < 2 or all(finding.severity == "info" for finding in findings):
+        return evaluated
+    from agent.recommend.cost import add_costs  # lazy: a healthy node has none
+
+    return add_costs(evaluated)
 
 
 def _select_profile(report: Report, requested: str) -> tuple[Platform, Profile | None, list[str]]:

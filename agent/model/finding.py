@@ -46,6 +46,16 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: list[str] = []  # what to conclude from what happens: "The fault follows the card: replace the card."
 
 
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """What a finding costs by the model of `recommend`: lost bus bandwidth of one collective."""
+
+    collective: str  # all_reduce
+    nodes: int  # of the job: 1, or more where the network is what suffers
+    gbyte_s: float
+    percent: float  # of what the machine without this fault reaches
+    known_by: str  # model | measured
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One fault on one subject."""
 
@@ -60,6 +70,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     steps: list[Step] = []  # in order
     confirm: list[str] | None = None  # commands that show the fault on this host; null: none is known
     location: Location | None = None  # null: about no single part, or nothing of it is known
+    cost: Cost | None = None  # null: the model has no figure for it, or nothing is lost
     confidence: str = "high"  # high | medium | low
     absorbs: list[str] = []  # "rule subject" lines that this cause explains
     fingerprint: str

@@ -33,10 +33,21 @@ def group_findings(findings: Sequence[Finding], names: DisplayNames) -> list[Fin
     blocks: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
         own = _own_names(finding, names)
-        key = finding.rule, finding.severity, finding.confidence, _mask(finding.remedy, own), _mask(finding.impact, own)
+        texts = _mask(finding.remedy, own), _mask(finding.impact, own), describe_cost(finding)
+        key = finding.rule, finding.severity, finding.confidence, *texts
         blocks.setdefault(key, []).append(finding)
     made = [_make_block(members, names) for members in blocks.values()]
     return sorted(made, key=lambda block: -SEVERITIES.index(block.first.severity))
+
+
+def describe_cost(finding: Finding) -> str:
+    """What it costs a job, by the model of `recommend`; empty where there is no figure."""
+    cost = finding.cost
+    if cost is None:
+        return ""
+    where = "inside the node" if cost.nodes == 1 else f"of every job on {cost.nodes} nodes with this one"
+    name = cost.collective.replace("_", "-")
+    return f"{cost.percent:.0f}% of {name} bandwidth {where} ({cost.gbyte_s:.0f} GB/s)"
 
 
 def _make_block(findings: list[Finding], names: DisplayNames) -> FindingBlock:

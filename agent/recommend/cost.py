@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from agent.model.finding import Finding
+import msgspec
+
+from agent.model.finding import Cost, Finding
 from agent.model.prediction import Prediction, Repair
 from agent.model.report import Report
 from agent.recommend.constants import Version
@@ -34,6 +36,30 @@ def find_costs(report: Report) -> dict[str, Repair]:
         for repair in _repairs_of(finding, report, node, version):
             costs[finding.fingerprint] = repair
     return costs
+
+
+def add_costs(report: Report) -> Report:
+    """The report with the cost of each finding above info that the model has a figure for."""
+    costs = find_costs(report)
+    if not costs:
+        return report
+    findings = [
+        msgspec.structs.replace(finding, cost=_cost(costs[finding.fingerprint]))
+        if finding.fingerprint in costs and finding.severity != "info"
+        else finding
+        for finding in report.findings
+    ]
+    return msgspec.structs.replace(report, findings=findings)
+
+
+def _cost(repair: Repair) -> Cost:
+    return Cost(
+        collective=repair.collective,
+        nodes=repair.nodes,
+        gbyte_s=repair.gain_gbyte_s,
+        percent=repair.percent,
+        known_by=repair.known_by,
+    )
 
 
 def _repairs_of(finding: Finding, report: Report, node: NodeFacts, version: Version) -> Iterator[Repair]:

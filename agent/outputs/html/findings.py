@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 from agent.model.finding import Finding, Step
 from agent.model.report import Report
-from agent.outputs.grouping import FindingBlock, group_findings, join_evidence
+from agent.outputs.grouping import FindingBlock, describe_cost, group_findings, join_evidence
 from agent.outputs.html.elements import Child, el
 from agent.outputs.html.rule_panels import RuleLinks, render_command, render_inline
 from agent.outputs.names import DisplayNames
@@ -56,6 +56,7 @@ def _render_block(block: FindingBlock, names: DisplayNames, rules: RuleLinks, sh
     parts = _render_locations(block)
     facts = [("Parts" if len(parts) > 1 else "Part", el("div", *parts))] if parts else []
     facts += [("Impact", el("p", first.impact))] if first.impact else []
+    facts += [("Costs", el("p", cost))] if (cost := describe_cost(first)) else []
     commands = list(dict.fromkeys(command for finding in block.findings for command in finding.confirm or ()))
     if commands:
         facts.append(("Confirm", el("div", *map(render_command, commands[:COMMANDS]))))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from agent.model.finding import Finding
 from agent.model.report import Report
-from agent.outputs.grouping import FindingBlock, group_findings, join_evidence
+from agent.outputs.grouping import FindingBlock, describe_cost, group_findings, join_evidence
 from agent.outputs.names import DisplayNames, compress_names, describe_location
 from agent.outputs.text.lines import BLANK, Line, Span, line_length, make_line, wrap_paragraph
 from agent.outputs.verdict import count_checks, describe_verdict, verdict_title
@@ -54,6 +54,7 @@ def _render_block(block: FindingBlock, names: DisplayNames, width: int, everythi
     lines += _render_confirm(finding, width)
     lines += _render_fix(block, width)
     lines += _row("impact", finding.impact, width)
+    lines += _row("costs", cost, width) if (cost := describe_cost(finding)) else []
     lines += _render_evidence(block, width, everything)
     absorbed = join_absorbed([text for member in block.findings for text in member.absorbs], names)
     lines += _row("explains", absorbed, width, "dim") if absorbed else []

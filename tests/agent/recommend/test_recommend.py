@@ -12,8 +12,10 @@ import pytest
 from agent.cli.main import run
 from agent.model.node import Nccl, NcclSetting
 from agent.model.report import Report
+from agent.outputs.grouping import describe_cost
 from agent.outputs.html.recommend import render_recommendation_page
 from agent.outputs.text.lines import to_plain_text
+from agent.outputs.text.page import render_page
 from agent.outputs.text.recommend import describe_bound, render_recommendation
 from agent.platforms.profiles import load_profile
 from agent.recommend.answer import Question, answer_job, answer_profile, answer_report
@@ -91,6 +93,20 @@ def test_the_cost_of_a_finding_is_that_of_its_fault_alone(
         assert cost is not None
         assert (percent, nodes) == (pytest.approx(cost.percent, abs=1.0), cost.nodes)
         assert cost.until is not None
+
+
+def test_a_report_has_the_cost_of_its_findings() -> None:
+    """In its JSON and in the text; a healthy machine has none."""
+    report = scan_machine(H100, "gpu-width-x8")
+    (finding,) = report.findings
+
+    assert finding.cost is not None
+    assert ("all_reduce", 4, 50.0, "model") == (
+        finding.cost.collective, finding.cost.nodes, finding.cost.percent, finding.cost.known_by,
+    )  # fmt: skip
+    assert "50% of all-reduce bandwidth of every job on 4 nodes with this one (177 GB/s)" == describe_cost(finding)
+    assert "costs     50% of all-reduce" in to_plain_text(render_page(report, 100))
+    assert all(finding.cost is None for finding in scan_machine(H100).findings)
 
 
 def test_a_rail_that_is_down_leaves_seven() -> None:
@@ -214,9 +230,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     page = tmp_path / "page.html"
     assert 0 == run([*asked, "--format", "html", "--output", str(page)])
     assert "all-reduce" in page.read_text()
+    capsys.readouterr()
     for wrong in (["--size", "1X"], ["--size", "0"], ["--rails", "8"], ["--rails", "0x400"], ["--nccl", "3"]):
         assert 2 == run([*asked, *wrong])
-        assert 1 == len(capsys.readouterr().err.splitlines())
+        assert capsys.readouterr().err.startswith(f"error: {wrong[0]} ")
 
 
 def test_a_page_holds_what_the_text_holds() -> None:
