@@ -146,6 +146,16 @@ def test_lists_in_lists_and_procedures_are_rendered() -> None:
     assert len(list(render_markdown(text))) == len(shown) - 1 > 1
 
 
+@pytest.mark.parametrize("fault", ["nvml-denied", "config-unreadable", "gpu-width-x8"])
+def test_every_rule_that_is_named_opens_its_panel(fault: str) -> None:
+    """In the verdict, on cards, among causes and reasons; only inside panels and evidence a name may be plain."""
+    html = render_html(scan_machine("", fault))
+    shown = html.partition("<body")[2].partition('<section class="rules"')[0]
+    unlinked = re.sub(r'<a href="#r-[^"]+" class="rule"><code>[^<]+</code></a>|<[^>]+>', " ", shown)
+
+    assert set() == set(re.findall(r"[a-z0-9]+(?:-[a-z0-9]+)+", unlinked)) & set(pages.page_paths())
+
+
 def test_an_unknown_rule_is_only_a_name() -> None:
     """A report of another version may name a rule that this one does not have."""
     links = RuleLinks()
