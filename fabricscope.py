@@ -22,7 +22,7 @@ def main() -> int:
         if place is None or not os.path.samefile(place, home):
             where = spec.origin if spec and spec.origin else "nowhere"
             print(
-                f"fabricscope: its package {name!r} is hidden by {where}: install it in an environment of its own",
+                f"error: its package {name!r} is hidden by {where}: install it in an environment of its own",
                 file=sys.stderr,
             )
             return 3 if "check" in sys.argv[1:2] else 2
@@ -37,7 +37,7 @@ def console() -> NoReturn:
     try:
         code = main()
     except KeyboardInterrupt:  # while modules were imported
-        print("fabricscope: interrupted", file=sys.stderr)
+        print("error: interrupted", file=sys.stderr)
         code = 130
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # closed or full: `main` has said so

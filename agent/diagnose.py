@@ -16,9 +16,9 @@ from agent.model.finding import Check, Gpudirect, Summary
 from agent.model.node import Platform
 from agent.model.profile import Profile
 from agent.model.report import Config, Generator, ProbeRun, Report, Source
-from agent.rules.case import Case
 from agent.rules.catalogue import rules_for
-from agent.rules.engine import Faults, asked, told
+from agent.rules.context import RuleContext
+from agent.rules.engine import Failures, build_findings, evaluate
 from agent.version import VERSION
 from probes.catalogue import probes, providers
 from probes.host.interface import Host
@@ -133,7 +133,7 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
     Raises BadProfile if the profile is missing or cannot be read.
     """
     platform, expected, declared = _select_profile(report, profile)
-    case = Case(
+    case = RuleContext(
         node=report.node,
         platform=platform,
         probes={run.name: run for run in report.probes},
@@ -148,8 +148,8 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
         profile=expected,
     )
     rules = rules_for(case)
-    checks, faults = asked(case, rules)
-    findings, summary = told(case, rules, checks, faults)
+    checks, faults = evaluate(case, rules)
+    findings, summary = build_findings(case, rules, checks, faults)
     return msgspec.structs.replace(
         report,
         generated_at=utc_now(),
@@ -173,12 +173,12 @@ def _select_profile(report: Report, requested: str) -> tuple[Platform, Profile |
     return platform, profile, [declared] if declared else []
 
 
-def _build_gpudirect(case: Case, checks: list[Check], faults: Faults) -> list[Gpudirect]:
+def _build_gpudirect(case: RuleContext, checks: list[Check], faults: Failures) -> list[Gpudirect]:
     if not case.topology.gpus or not case.rails:
         return []
-    from agent.rules.gpudirect.verdicts import gpudirect_rows  # lazy: most nodes have no rail
+    from agent.rules.gpudirect.verdicts import build_verdicts  # lazy: most nodes have no rail
 
-    return gpudirect_rows(case, checks, faults)
+    return build_verdicts(case, checks, faults)
 
 
 def utc_now() -> str:

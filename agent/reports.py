@@ -27,9 +27,14 @@ def encode_report(report: Report) -> bytes:
 
     Indented by 2; on one line if only that fits the size limit (some 3,000 functions).
     """
-    compact = msgspec.json.encode(report, order="deterministic") + b"\n"
+    compact = encode_line(report)
     indented = msgspec.json.format(compact, indent=2) + b"\n"
-    data = indented if len(indented) <= REPORT_LIMIT_BYTES else compact
+    return indented if len(indented) <= REPORT_LIMIT_BYTES else compact
+
+
+def encode_line(report: Report) -> bytes:
+    """The same JSON on one line, with a final newline. Raises ReportError."""
+    data = msgspec.json.encode(report, order="deterministic") + b"\n"
     if len(data) > REPORT_LIMIT_BYTES:
         raise ReportError(
             f"the report of this machine has {len(data)} bytes, and at most {REPORT_LIMIT_BYTES} can be kept"

@@ -18,6 +18,7 @@ import pytest
 from fixtures.build import write_capture
 from tests.conftest import ROOT
 from tests.machines import HOSTS
+from tests.messages import error_lines
 
 pytestmark = pytest.mark.usefixtures("real_commands")
 
@@ -48,15 +49,15 @@ def ran(arguments: Sequence[str], shell: str = "", **environment: str) -> subpro
 
 def one_line(output: bytes) -> str:
     """What stood on stderr: one line of the program, no traceback."""
-    (line,) = output.decode().splitlines()
-    assert line.startswith("fabricscope: ")
+    (line,) = error_lines(output.decode())
+    assert line.startswith("error: ")
     return line
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize(
     ("redirected", "output"),
-    [('exec "$@" >&-', "stdout was closed"), ('exec "$@" >/dev/full', "stdout: No space left on device")],
+    [('exec "$@" >&-', "stdout: Bad file descriptor"), ('exec "$@" >/dev/full', "stdout: No space left on device")],
 )
 def test_a_stdout_that_takes_nothing_is_one_line(capture: Path, form: str, redirected: str, output: str) -> None:
     """Closed or full: exit 2, and nothing is said to be written."""

@@ -84,24 +84,24 @@ class LinkClassifier:
         if function.link_doubt:
             yield function.link_doubt
         if _exceeds_own_maximum(function):
-            yield "faster or wider than the maximum that it states: its capability register means nothing"
+            yield "reports more than its own maximum: its capability register is unreliable"
         if not (self._is_gpu(function) and self._at_most(function, None)):  # a GPU passed through shows its own link
             if self.virtual:
-                yield "virtual machine: ports are emulated, and what the slot can do is not visible"
+                yield "virtual machine: emulated ports hide the slot's link"
             if any(f and f.vendor in (_QEMU, _AMAZON) and is_bridge(f) for f in (function, above)):
-                yield "an emulated port"
+                yield "emulated port"
         if function.address in self.management:
             yield "management link of an NVSwitch"
         if above and _is_inside_card(function, above):
-            yield f"a link inside a card: the one that counts leads to the card, above {above.address}"
+            yield f"card-internal link, see the card's upstream link above {above.address}"
         if _is_on_root_bus(function) and function.port_type in ("endpoint", "legacy_endpoint", None):
             yield "no port above it on the root bus"
         if above and _has_no_registers(above) and not above.link_error and _is_below_own_maximum(function):
-            yield f"the port above it, {above.address}, has no link registers: a link inside a chip"
+            yield f"chip-internal link: the port above it, {above.address}, has no link registers"
         if _is_chipset_link(function):
             yield "the chipset's link to the CPU: boards wire four lanes of it"
         if synthetic := self._synthetic(function, above):
-            yield f"a synthetic port of a switch{synthetic}"
+            yield f"virtual switch port, reported speed ignored{synthetic}"
 
     def _synthetic(self, function: PciFunction, above: PciFunction | None) -> str | None:
         """How a port is known to be virtual; None: it is a physical one.
@@ -141,10 +141,10 @@ class LinkClassifier:
             return None
         gpu = self.gpus.get(function.address)
         if gpu is None or (gpu.pstate is None and not gpu.utilization_percent):
-            return "below its maximum, and no P-state is known: a GPU slows its link when idle"
+            return "below its maximum, and the P-state is unknown: an idle GPU reduces its link speed"
         busy = bool(gpu.utilization_percent)
         if gpu.pstate is not None and not (gpu.pstate == 0 or (gpu.pstate <= 2 and busy)):
-            return f"P{gpu.pstate}: a GPU slows its link when idle"
+            return f"GPU idle (P{gpu.pstate}): link speed is reduced by power saving"
         here = generation(function.current_link_speed_gt_s)
         if gpu.link_generation is not None and gpu.link_generation != here:
             return f"it changed while it was read: generation {here}, then {gpu.link_generation}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import datetime, timezone
 
 from agent.cli.errors import CliError
+from agent.cli.output import deliver
 from agent.cli.request import ReportRequest
 from agent.model.report import Report
 from agent.outputs.check import format_nagios, format_npd, format_slurm_prolog
@@ -21,7 +21,7 @@ def run_check(request: ReportRequest, fail_on: str | None, max_age: float | None
     stale = _why_stale(request.report, max_age) if request.report else None
     report, _ = request.make_report()
     answer = FORMATTERS[contract](report, **({"fail_on": fail_on} if fail_on else {}), stale=stale)
-    sys.stdout.write(answer.text)
+    deliver(answer.text.encode("utf-8", "replace"), None)
     return answer.code
 
 

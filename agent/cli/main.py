@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -11,26 +10,29 @@ from typing import Annotated
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import INTERRUPTED, CliError
+from agent.cli.configuration import config
+from agent.cli.errors import INTERRUPTED, CliError, print_error
 from agent.cli.install_units import install_units
 from agent.cli.netbox import netbox
-from agent.cli.output import open_streams
+from agent.cli.output import DEBUG, discard_output, ignore_closed_pipe, open_streams
 from agent.cli.profiles import profiles
-from agent.cli.program import build_program
+from agent.cli.program import GroupedHelp, build_program
 from agent.cli.recommend import recommend
 from agent.cli.ship import ship
 from agent.cli.watch import watch
 from agent.version import VERSION
 
-_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+_STDOUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)
 USAGE, CHECK_UNKNOWN = 2, 3
 # typer exports UsageError under no public name
 USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="fabricscope",
-    help="Discovers how a GPU server is wired, from PCIe to RoCE, and says what is wrong with it. Read-only.",
+    help="Shows how a GPU server is wired, from PCIe to RoCE, and what is wrong with it. Read-only.",
+    cls=GroupedHelp,
     no_args_is_help=True,
+    add_completion=False,  # `completion SHELL` is the one
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -41,24 +43,24 @@ def run(arguments: Sequence[str]) -> int:
     """Run the program: every expected failure is one line on stderr and an exit code, never a traceback."""
     open_streams()
     debug = "--debug" in arguments
+    DEBUG.set(debug)
     arguments = [argument for argument in arguments if argument != "--debug"]
     failed = CHECK_UNKNOWN if arguments[:1] == ["check"] else USAGE
     try:
         code = build_program(app, arguments)(args=list(arguments), prog_name="fabricscope", standalone_mode=False)
-        sys.stdout.flush()
+        with ignore_closed_pipe():
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return _print_error("interrupted", INTERRUPTED)
-    except (BrokenPipeError, SystemExit) as error:  # SystemExit: typer's, after completion or on a closed pipe
-        if isinstance(error, SystemExit) and not error.code:
-            return 0
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes stdout once more at exit
-        return _print_error("stdout was closed before all was written", failed)
+    except (BrokenPipeError, SystemExit):  # SystemExit: typer's, after completion or on a closed pipe
+        discard_output()
+        return 0
     except (CliError, OSError) as error:
         if debug:
             raise
-        if isinstance(error, OSError) and error.filename is None and error.errno in _DISK_ERRORS:
+        if isinstance(error, OSError) and error.filename is None and error.errno in _STDOUT_ERRORS:
             return _print_error(f"stdout: {error.strerror}", failed)
-        return _print_error(str(error), failed)
+        return _print_error(str(error), failed, getattr(error, "hint", None))
     except USAGE_ERROR as error:
         return _print_usage_error(error, failed)
     except typer.Abort:
@@ -73,8 +75,8 @@ def run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _print_error(text: str, code: int) -> int:
-    print(f"fabricscope: {text}", file=sys.stderr)
+def _print_error(text: str, code: int, hint: str | None = None) -> int:
+    print_error(text, hint)
     return code
 
 
@@ -84,8 +86,8 @@ def _print_usage_error(error: Exception, code: int) -> int:
         print(message, file=sys.stderr)
         return code
     context = getattr(error, "ctx", None)
-    where = f" (see {context.command_path} --help)" if context else ""
-    return _print_error(message.rstrip(".") + where, code) if message else code
+    hint = f"{context.command_path} --help lists what it takes" if context else None
+    return _print_error(message.rstrip("."), code, hint) if message else code
 
 
 def _print_version(requested: bool) -> None:
@@ -97,9 +99,9 @@ def _print_version(requested: bool) -> None:
 @app.callback()
 def _accept_program_options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Log how every probe ended; show tracebacks.")] = False,
 ) -> None:
     """Options of the program itself; `--debug` is removed in `run`, at any position."""
 
@@ -118,25 +120,32 @@ def scan(
     config: opt.ConfigFile = None,
     profile: opt.ProfileName = "auto",
     form: Annotated[
-        opt.ScanFormat | None, typer.Option("--format", help="text (default), json or html.", show_default=False)
+        opt.ScanFormat | None,
+        typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False),
     ] = None,
     output: opt.Output = None,
     capture: Annotated[
         str | None,
-        typer.Option(help="Write all the evidence of this run there, too.", metavar="FILE", show_default=False),
+        typer.Option(help="Also save all evidence of this run.", metavar="FILE", show_default=False),
     ] = None,
     redact: opt.Redact = False,
     no_color: opt.NoColor = False,
     quiet: opt.Quiet = False,
+    brief: opt.Brief = False,
+    topology: opt.TopologyOnly = False,
     verbose: opt.Verbose = False,
 ) -> None:
-    """Probe a host, build its topology, judge it, write one report. Exit 0 once the report is written."""
+    """Scan a host and print its report.
+
+    Exit 0 once the report is written, whatever it found.
+    """
     from agent.cli.request import HistoryOptions, ReportRequest
-    from agent.cli.scan import CaptureTarget, run_scan
+    from agent.cli.scan import CaptureTarget, OutputChoice, choose_detail, run_scan
 
     earlier = HistoryOptions(state_dir, accept_inventory, interval)
-    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, verbose, earlier, profile)
-    run_scan(request, form.value if form else None, output, CaptureTarget(capture, redact), no_color)
+    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, earlier, profile)
+    what = OutputChoice(form.value if form else None, output, no_color, choose_detail(brief, topology, verbose))
+    run_scan(request, what, CaptureTarget(capture, redact))
 
 
 @app.command()
@@ -153,27 +162,32 @@ def check(
     config: opt.ConfigFile = None,
     profile: opt.ProfileName = "auto",
     fail_on: Annotated[
-        opt.FailOn | None, typer.Option(help="From which severity on a finding counts.", show_default=False)
+        opt.FailOn | None, typer.Option(help="Lowest severity that fails the check.", show_default=False)
     ] = None,
     max_age: Annotated[
         float | None,
         typer.Option(
-            help="With --report: older than this many seconds is unknown.",
+            help="Exit 3 for a report that is older (with --report).",
             min=0,
             metavar="SECONDS",
             callback=opt.reject_nan,
         ),
     ] = None,
-    as_: Annotated[opt.CheckAs, typer.Option("--as", help="Whose contract to answer by.")] = opt.CheckAs.NAGIOS,
+    as_: Annotated[
+        opt.CheckAs, typer.Option("--as", help="Output format: nagios, npd, slurm-prolog.")
+    ] = opt.CheckAs.NAGIOS,
     quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
 ) -> None:
-    """The same as a monitoring plugin: one summary line, a line a finding. Exit 0 ok, 1 warning, 2 error, 3 unknown."""
+    """Scan as a monitoring plugin.
+
+    One summary line, then one line per finding. Exit 0 ok or nothing to check, 1 warning, 2 error or critical,
+    3 unknown.
+    """
     from agent.cli.check import run_check
     from agent.cli.request import HistoryOptions, ReportRequest
 
     earlier = HistoryOptions(state_dir, accept_inventory, interval)
-    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, verbose, earlier, profile)
+    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, earlier, profile)
     raise typer.Exit(run_check(request, fail_on.value if fail_on else None, max_age, as_.value))
 
 
@@ -185,7 +199,7 @@ def capture(
             "--output",
             "-o",
             metavar="FILE",
-            help="A folder to be made, or .tar, .tar.gz, .tar.zst.",
+            help="A new folder, or .tar, .tar.gz, .tar.zst.",
             show_default=False,
         ),
     ] = None,
@@ -194,21 +208,21 @@ def capture(
     timeout: opt.Timeout = 60.0,
     redact: opt.Redact = False,
     quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
 ) -> None:
-    """Record all the evidence of this host into one archive that replays anywhere."""
+    """Save all evidence in one archive.
+
+    It replays anywhere: fabricscope scan --source FILE.
+    """
     from agent.cli.request import ReportRequest
     from agent.cli.scan import CaptureTarget, run_capture
 
-    run_capture(
-        ReportRequest(source, root, None, None, None, timeout, None, quiet, verbose), CaptureTarget(output, redact)
-    )
+    run_capture(ReportRequest(source, root, None, None, None, timeout, None, quiet), CaptureTarget(output, redact))
 
 
 @app.command()
 def diff(
     old: Annotated[str, typer.Argument(help="A report (.json, .gz), or what --source takes.", show_default=False)],
-    new: Annotated[str, typer.Argument(help="The same, of later or of another host.", show_default=False)],
+    new: Annotated[str, typer.Argument(help="The same, from later or from another host.", show_default=False)],
     form: Annotated[
         opt.DiffFormat | None, typer.Option("--format", help="text (default) or json.", show_default=False)
     ] = None,
@@ -218,19 +232,21 @@ def diff(
     profile: opt.ProfileName = "auto",
     no_color: opt.NoColor = False,
     quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
 ) -> None:
-    """What changed between two reports: devices, links, settings, findings. Exit 0 nothing, 1 something."""
+    """Compare two reports.
+
+    Devices, links, software, settings, findings and error counters. Exit 0 no change, 1 changes.
+    """
     from agent.cli.diff import run_diff
     from agent.cli.request import ReportRequest
 
-    request = ReportRequest(None, None, None, None, None, timeout, config, quiet, verbose)
+    request = ReportRequest(None, None, None, None, None, timeout, config, quiet)
     raise typer.Exit(run_diff(old, new, request, form.value if form else None, output, no_color))
 
 
-@app.command(help=f"One report for a neighbour: {opt.EXPORT_FORMS}. Exit 0 once it is written.")
+@app.command(help=f"Export a report for another tool.\n\nFormats: {opt.EXPORT_FORMS}. Exit 0 once it is written.")
 def export(
-    form: Annotated[opt.ExportFormat, typer.Argument(metavar="FORMAT", help="What to write.", show_default=False)],
+    form: Annotated[opt.ExportFormat, typer.Argument(metavar="FORMAT", help="The format.", show_default=False)],
     source: opt.Source = None,
     root: opt.Root = None,
     report: opt.ReportFile = None,
@@ -244,7 +260,6 @@ def export(
     profile: opt.ProfileName = "auto",
     output: opt.Output = None,
     quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
 ) -> None:
     """Write one report in a form of agent/outputs/export."""
     from agent.cli.output import deliver
@@ -252,7 +267,7 @@ def export(
     from agent.outputs.export import export_report
 
     earlier = HistoryOptions(state_dir, accept_inventory, interval)
-    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, verbose, earlier, profile)
+    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, earlier, profile)
     exported_report, _ = request.make_report()
     deliver(export_report(form.value, exported_report).encode("utf-8", "replace"), output)
 
@@ -261,7 +276,7 @@ def export(
 def rules(
     form: Annotated[opt.ListFormat, typer.Option("--format", help="text or json.")] = opt.ListFormat.TEXT,
 ) -> None:
-    """The rule catalogue, a line a rule."""
+    """List all rules."""
     from agent.cli.reference import print_rules
 
     print_rules(form.value)
@@ -269,9 +284,13 @@ def rules(
 
 @app.command()
 def explain(
-    rule: Annotated[str, typer.Argument(help="A rule's name, as in a finding.", show_default=False)],
+    rule: Annotated[str, typer.Argument(help="A rule's name, a prefix or a family.", show_default=False)],
 ) -> None:
-    """One rule's page: what it checks, why, how it is decided, what keeps it silent, how to confirm and mend."""
+    """Explain a rule.
+
+    What it checks, why it matters, how it is decided, what keeps it silent, how to confirm and how to fix. Of a prefix
+    or family the list of its rules.
+    """
     from agent.cli.reference import print_rule
 
     print_rule(rule)
@@ -279,15 +298,50 @@ def explain(
 
 @app.command()
 def schema() -> None:
-    """The JSON Schema of the report."""
+    """Print the JSON Schema of the report."""
     from agent.cli.reference import print_schema
 
     print_schema()
 
 
+@app.command()
+def completion(
+    shell: Annotated[opt.Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", show_default=False)],
+) -> None:
+    """Print the completion of a shell.
+
+    For bash: fabricscope completion bash > ~/.local/share/bash-completion/completions/fabricscope
+    """
+    from agent.cli.reference import print_completion
+
+    print_completion(app, shell.value)
+
+
+@app.command()
+def demo(
+    form: Annotated[
+        opt.ScanFormat | None,
+        typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False),
+    ] = None,
+    output: opt.Output = None,
+    no_color: opt.NoColor = False,
+    brief: opt.Brief = False,
+    topology: opt.TopologyOnly = False,
+    verbose: opt.Verbose = False,
+) -> None:
+    """Show a faulty 8-GPU server.
+
+    A recorded machine that ships with fabricscope, scanned like any other source: no GPU is needed.
+    """
+    from agent.cli.scan import OutputChoice, choose_detail, run_demo
+
+    run_demo(OutputChoice(form.value if form else None, output, no_color, choose_detail(brief, topology, verbose)))
+
+
 app.command()(install_units)
 app.command()(ship)
 app.command()(watch)
+app.add_typer(config, name="config")
 app.add_typer(netbox, name="netbox")
 app.add_typer(profiles, name="profile")
 app.add_typer(recommend, name="recommend")

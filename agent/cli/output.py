@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, BinaryIO
 
 from agent.cli.errors import CliError
@@ -14,15 +15,17 @@ if TYPE_CHECKING:
     from agent.outputs.text.lines import Line
 
 
+DEBUG: ContextVar[bool] = ContextVar("debug", default=False)  # --debug, of any command
 FILE_WIDTH = 100  # a text in a file or a pipe has no terminal to fit
 
 
 def deliver(data: bytes, output: str | None) -> None:
     """Write to stdout, or atomically to a file. Raises CliError."""
     if output is None:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        with ignore_closed_pipe():
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
         return
     from agent.reports import write_atomically
 
@@ -30,6 +33,27 @@ def deliver(data: bytes, output: str | None) -> None:
         write_atomically(output, data)
     except OSError as error:
         raise CliError(f"{output}: {error.strerror}") from error
+    print_written(output)
+
+
+@contextmanager
+def ignore_closed_pipe() -> Iterator[None]:
+    """A reader that has enough ends the output, and the command ends as it would have: `scan | head`."""
+    try:
+        yield
+    except BrokenPipeError:
+        discard_output()
+
+
+def discard_output() -> None:
+    """Nobody reads stdout any more: what is still buffered, and what follows, goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def print_written(output: str) -> None:
+    """State on stderr which file was written; not for a device or pipe."""
+    if os.path.isfile(output) or os.path.isdir(output):
+        print(f"wrote {output}", file=sys.stderr)
 
 
 def show(page: Callable[[int], list[Line]], output: str | None, no_color: bool) -> None:
@@ -64,9 +88,17 @@ def choose_format(output: str | None) -> str:
     if output is None:
         return "text"
     suffix = os.path.splitext(output)[1].lower()
-    forms = {".json": "json", ".html": "html", ".htm": "html", ".txt": "text", "": "text"}
+    forms = {
+        ".json": "json",
+        ".ndjson": "ndjson",
+        ".jsonl": "ndjson",
+        ".html": "html",
+        ".htm": "html",
+        ".txt": "text",
+        "": "text",
+    }
     if suffix not in forms:
-        raise CliError(f"{output}: no format has the suffix {suffix}; say --format text, json or html")
+        raise CliError(f"{output}: no format has the suffix {suffix}; use --format text, json, ndjson or html")
     return forms[suffix]
 
 
@@ -85,22 +117,21 @@ def open_output(output: str | None) -> Iterator[BinaryIO]:
             yield file
     except OSError as error:
         raise CliError(f"{output}: {error.strerror or error}") from error
+    print_written(output)
 
 
 def open_streams() -> None:
     """Open the standard streams that the caller closed: the next opened file would become one of them.
 
-    A closed stdout becomes a pipe without a reader: writing to it is an error, not writing is none.
+    A closed stdout cannot be written to: writing to it is an error, not writing is none.
     """
     for number, mode in enumerate("rww"):
         try:
             os.fstat(number)
         except OSError:
-            reader, writer = os.pipe()
-            os.dup2(reader if mode == "r" else writer, number)
-            for descriptor in {reader, writer} - {number}:
-                os.close(descriptor)
-            if number == 2:
-                os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            null = os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
             stream = open(number, mode, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115  # until the end
             setattr(sys, ("stdin", "stdout", "stderr")[number], stream)

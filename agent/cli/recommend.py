@@ -51,9 +51,7 @@ class RecommendOptions(NamedTuple):
     rails: str | None
 
 
-recommend = typer.Typer(
-    help="Predict what collectives reach here, what bounds them, and what to set.", invoke_without_command=True
-)
+recommend = typer.Typer(help="Predict NCCL bandwidth, recommend settings.", invoke_without_command=True)
 
 
 @recommend.callback()
@@ -105,7 +103,7 @@ def recommend_machine(
     from agent.cli.request import ReportRequest
 
     asked = RecommendOptions(collective.value if collective else None, size, nodes, nccl, rails)
-    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, False, profile=profile)
+    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, profile=profile)
     run_recommend(request, asked, form.value, output, no_color)
 
 

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-from agent.cli.errors import CliError
+from agent.cli.errors import CliError, print_warning
+from agent.cli.output import DEBUG
 from agent.config import Configuration, ConfigurationError, load_configuration
 from agent.diagnose import ScanPlan, diagnose, evaluate_report
 from agent.model.profile import BadProfile
@@ -40,7 +41,6 @@ class ReportRequest(NamedTuple):
     timeout: float
     config: str | None
     quiet: bool
-    verbose: bool
     earlier: HistoryOptions = HistoryOptions()
     profile: str = "auto"
 
@@ -55,7 +55,7 @@ class ReportRequest(NamedTuple):
                 raise CliError("--capture records a host: there is none with --report")
             self._check_earlier(live=False, record=False)
             if self.earlier.state_dir is not None:
-                warn("--state-dir is not used with --report: it is judged by what it holds")
+                print_warning("--state-dir is not used with --report: it is judged by what it holds")
             try:
                 return evaluate_report(read_report(self.report), configuration, self.profile), None
             except (ReportError, BadProfile) as error:
@@ -82,14 +82,14 @@ class ReportRequest(NamedTuple):
                 )
                 report, recording = diagnose(host, plan)
                 if host.live:
-                    warn_of_holders(report, warn)
+                    warn_of_holders(report, print_warning)
                 if recording is not None and not isinstance(host, FactsSource):
                     from probes.capture.extras import record_extras
 
                     record_extras(recording, host, EXTRAS_SECONDS, progress)
         except BadSource as error:
             raise CliError(str(error)) from error
-        if self.verbose:
+        if DEBUG.get():
             for run in report.probes:
                 print(
                     f"{run.name:12} {run.status:9} {run.duration_seconds:7.3f} s  {run.reason or ''}", file=sys.stderr
@@ -129,7 +129,7 @@ class ReportRequest(NamedTuple):
             return None
         from agent.history.store import apply_state_file
 
-        return lambda report: apply_state_file(state_dir, report, warn, keep=not only, accept=accept)
+        return lambda report: apply_state_file(state_dir, report, print_warning, keep=not only, accept=accept)
 
     def configuration(self) -> Configuration:
         """The configuration of --config. Raises CliError."""
@@ -139,11 +139,6 @@ class ReportRequest(NamedTuple):
             return load_configuration(self.config, names())
         except ConfigurationError as error:
             raise CliError(str(error)) from error
-
-
-def warn(text: str) -> None:
-    """Print one line on stderr."""
-    print(f"fabricscope: {text}"[:1000], file=sys.stderr)
 
 
 def warn_of_holders(report: Report, warn: Callable[[str], None]) -> None:

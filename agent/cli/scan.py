@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent.cli.errors import CliError
-from agent.cli.output import choose_format, deliver, show
+from agent.cli.errors import CliError, print_warning
+from agent.cli.output import choose_format, deliver, print_written, show
 from agent.cli.request import ReportRequest
 from agent.model.report import Report
-from agent.reports import ReportError, encode_report
+from agent.reports import ReportError, encode_line, encode_report
 from agent.version import VERSION
 
 if TYPE_CHECKING:
     from probes.host.recording import Recording
 
-LINE_CHARACTERS = 1000  # of one line on stderr
+
+DEMO = os.path.join(os.path.dirname(__file__), "demo.tar.zst")
 
 
 class CaptureTarget(NamedTuple):
@@ -25,19 +27,36 @@ class CaptureTarget(NamedTuple):
     redact: bool
 
 
-def run_scan(
-    request: ReportRequest, form_option: str | None, output: str | None, target: CaptureTarget, no_color: bool
-) -> None:
+class OutputChoice(NamedTuple):
+    """What a scan writes, and where."""
+
+    form: str | None
+    output: str | None
+    no_color: bool
+    detail: str = "normal"
+
+
+def choose_detail(brief: bool, topology: bool, verbose: bool) -> str:
+    """How much of the text to show. Raises CliError for more than one option."""
+    chosen = [name for name, given in (("brief", brief), ("topology", topology), ("verbose", verbose)) if given]
+    if len(chosen) > 1:
+        raise CliError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
+    return chosen[0] if chosen else "normal"
+
+
+def run_scan(request: ReportRequest, choice: OutputChoice, target: CaptureTarget) -> None:
     """Run `scan`: write one report to stdout or a file."""
-    form = form_option or choose_format(output)
+    form, output = choice.form or choose_format(choice.output), choice.output
+    if choice.detail != "normal" and form != "text":
+        raise CliError(f"--{choice.detail} is an option of the text, and the format is {form}")
     if target.redact and target.place is None:
-        raise CliError("--redact is about what --capture writes; the report itself names everything")
+        raise CliError("--redact needs --capture: it redacts the capture, not the report")
     report, recording = request.make_report(record=target.place is not None)
     if target.place is not None:
-        _write_capture(recording, target, report)
-    if form == "json":
+        print_written(_write_capture(recording, target, report))
+    if form in ("json", "ndjson"):
         try:
-            data = encode_report(report)
+            data = encode_report(report) if form == "json" else encode_line(report)
         except ReportError as error:
             raise CliError(str(error)) from error
         deliver(data, output)
@@ -46,15 +65,22 @@ def run_scan(
 
         deliver(export_report("html", report).encode("utf-8", "replace"), output)
     else:
-        from agent.outputs.text.page import render_page
+        from agent.outputs.text.page import Detail, render_page
 
-        show(lambda width: render_page(report, width), output, no_color)
+        show(lambda width: render_page(report, width, Detail(choice.detail)), output, choice.no_color)
+
+
+def run_demo(choice: OutputChoice) -> None:
+    """Run `demo`: scan the recorded machine of this package."""
+    print("A recorded machine, not this host: 8 GPUs, 8 InfiniBand rails, and one fault.", file=sys.stderr)
+    request = ReportRequest(DEMO, None, None, None, None, 30.0, None, True)
+    run_scan(request, choice, CaptureTarget(None, False))
 
 
 def run_capture(request: ReportRequest, target: CaptureTarget) -> None:
     """Run `capture`: write the evidence of one run, and print its path on stderr."""
     report, recording = request.make_report(record=True)
-    print(f"fabricscope: wrote {_write_capture(recording, target, report)}", file=sys.stderr)
+    print_written(_write_capture(recording, target, report))
 
 
 def _write_capture(recording: Recording | None, target: CaptureTarget, report: Report) -> str:
@@ -78,7 +104,7 @@ def _write_capture(recording: Recording | None, target: CaptureTarget, report: R
     except OSError as error:
         raise CliError(f"{place}: {error.strerror}") from error
     if lines := missing(recording):
-        print(f"fabricscope: {place} is not whole: {'; '.join(lines)}"[:LINE_CHARACTERS], file=sys.stderr)
+        print_warning(f"{place} is not complete: {'; '.join(lines)}")
     return place
 
 

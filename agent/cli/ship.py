@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent.cli.errors import CliError
+from agent.cli.errors import CliError, print_warning
 from agent.cli.options import reject_nan
 
 if TYPE_CHECKING:
@@ -50,9 +50,12 @@ def ship(
         float | None, _option("SECONDS", "Bound on the whole run; 60.", min=0.1, callback=reject_nan)
     ] = None,
     config: Annotated[str | None, _option("FILE", "TOML: a table [ship] with these options.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only what went wrong.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")] = False,
 ) -> None:
-    """Hand reports to a fleet inventory, with a spool. Exit 0 all handed over, 1 some still wait (or were given up)."""
+    """Send reports to a fleet inventory.
+
+    What cannot be sent waits in a spool. Exit 0 all sent, 1 some still wait or were given up.
+    """
     from agent.config import ShipSettings
 
     options = ShipSettings(
@@ -115,7 +118,9 @@ def _run_ship(reports: list[str], options: ShipSettings, quiet: bool) -> int:
     )
     place = os.path.abspath(options.spool or os.path.join(_state_dir(), "spool"))
     limit = int(_validate_number(options.spool_limit, SPOOL_BYTES, "spool_limit", 0))
-    spool = Spool(place, limit, int(_validate_number(options.spool_count, SPOOL_COUNT, "spool_count", 0)), _warn)
+    spool = Spool(
+        place, limit, int(_validate_number(options.spool_count, SPOOL_COUNT, "spool_count", 0)), print_warning
+    )
     problem, target = None, None
     try:
         check_options(target_options)
@@ -126,7 +131,7 @@ def _run_ship(reports: list[str], options: ShipSettings, quiet: bool) -> int:
     except BadTarget as error:  # a secret that is missing today: what was scanned is kept all the same
         problem = str(error)
     try:
-        result = run_ship(reports, target, spool, until, RetryPolicy(), _warn)
+        result = run_ship(reports, target, spool, until, RetryPolicy(), print_warning)
     except OSError as error:
         raise CliError(f"{error.filename or place}: {error.strerror}; --spool says where reports may wait") from error
     return _report_result(result, problem, target.label if target else "", spool, quiet)
@@ -139,18 +144,18 @@ def _report_result(result: RunResult, problem: str | None, label: str, spool: Sp
     dropped = sum(result.dropped.values())
     if dropped:
         kinds = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in result.dropped.items() if count)
-        _warn(
+        print_warning(
             f"dropped {_count_reports(dropped)} ({kinds}), {result.dropped_ever} since {result.since}: "
             f"no room in {spool.path} (--spool-limit {spool.limit_bytes}, --spool-count {spool.limit_count})"
             f"{'' if result.waiting else why}"
         )
     if result.left:
-        _warn(f"{_count_reports(result.left)} not taken, and left where it was named{why}")
+        print_warning(f"{_count_reports(result.left)} not taken, and left where it was named{why}")
     waiting = f"{_count_reports(result.waiting)} {'waits' if result.waiting == 1 else 'wait'} in {spool.path}"
     if result.waiting and not problem:
-        _warn(f"{waiting}{why}")
+        print_warning(f"{waiting}{why}")
     for line in result.bad if problem else result.bad[:-1]:
-        _warn(line)
+        print_warning(line)
     if problem:
         raise CliError(f"{problem}; {waiting}")
     if result.bad:
@@ -174,7 +179,3 @@ def _validate_number(value: float | None, default: float, name: str, least: floa
     if not least <= value < 1e15:
         raise CliError(f"{name} = {value:g} is too small or no number")
     return value
-
-
-def _warn(text: str) -> None:
-    print(f"fabricscope: {text}"[:1000], file=sys.stderr)

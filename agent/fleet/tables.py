@@ -72,7 +72,7 @@ gpus int
 rails int
 nics int
 identities int~ its rows of table identity; null: ingested before there was that table
-verdict text ok, warning, error, critical, unknown
+verdict text ok, warning, error, critical, unknown, nothing_to_check
 critical int findings of that severity
 error int
 warning int

@@ -11,8 +11,8 @@ from agent.history.link_events import Settings, collect_settings, link_down_even
 from agent.history.window import CounterSample, make_window, select_samples, take_sample, time_of
 from agent.model.identity import Earlier, identities
 from agent.model.report import CountersWindow, History, Known, Report
-from agent.rules.case import SETTLE_SECONDS
-from agent.rules.host.inventory_matching import inventory, matched, merged, sound
+from agent.rules.context import SETTLE_SECONDS
+from agent.rules.host.inventory_matching import build_inventory, healthy_subjects, match_devices, merge_inventory
 
 STATE = "fabricscope.state/1"
 LINK_DOWN_SECONDS = 86_400.0  # how long it is remembered that a link went down
@@ -81,7 +81,7 @@ def update_state(state: HostState | None, report: Report) -> HostState:
         state = HostState()
     new_sample, same_boot = take_sample(report), _is_same_boot(state, report)
     samples = state.samples if same_boot else []
-    known, whole = merged(state.inventory, report.topology)
+    known, whole = merge_inventory(state.inventory, report.topology)
     now = collect_settings(report)
     earlier = Earlier(state.identity, state.settings, report.topology)
     current = {
@@ -108,8 +108,8 @@ def accept_inventory(state: HostState | None, report: Report) -> HostState | Non
     """The state of a host of which things were taken out on purpose: what is here is the inventory."""
     if state is None:
         return None
-    here = sound(report.topology)
-    rows = [row for row in inventory(report.topology) if row.subject in here]
+    here = healthy_subjects(report.topology)
+    rows = [row for row in build_inventory(report.topology) if row.subject in here]
     return msgspec.structs.replace(state, inventory=rows[:INVENTORY_LIMIT], last_good=time_of(report))
 
 
@@ -134,7 +134,7 @@ def _is_other_host(state: HostState, report: Report) -> bool:
         return node.serial != state.serial
     if not node.hostname or not state.hostname or node.hostname == state.hostname:
         return False
-    match = matched(state.inventory, inventory(report.topology))
+    match = match_devices(state.inventory, build_inventory(report.topology))
     here = set(identities(report.topology).values())
     lasting = {item.identity for item in state.inventory if item.identity}
     return bool(lasting and match.replaced and not lasting & here)

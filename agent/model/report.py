@@ -12,8 +12,10 @@ from agent.model.node import Event, Node, Platform, Software
 from agent.model.topology import Topology
 
 SCHEMA = "fabricscope.report/1"
-SCHEMA_MINOR = 3
+SCHEMA_MINOR = 4
 REPORT_LIMIT_BYTES = 4 << 20
+NO_EARLIER_SAMPLE = "counters need two samples: use --interval 60 or --state-dir"
+NO_EARLIER_RUN = "first run, no baseline yet: use --state-dir to keep one"
 
 
 class Generator(msgspec.Struct, frozen=True, kw_only=True):

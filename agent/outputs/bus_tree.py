@@ -1,4 +1,4 @@
-"""The part of the PCI tree that pages show: what leads to a GPU, NIC or NVSwitch, from the root buses down."""
+"""The part of the PCI tree that pages show: what leads to a GPU, NIC, NVSwitch or drive, from the root buses down."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ _BRIDGE, _NVME = "0x0604", "0x0108"
 
 
 class BusTree:
-    """Lookups in the PCI tree of one report, and the walk from its roots."""
+    """Lookups in the PCI tree of one report, and the walk from its roots; NVMe drives are part of it on request."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, with_drives: bool = False) -> None:
         topology = report.topology
         nics = visible_nics(report)
         self.functions = {f.id: f for f in topology.pci}
         self.gpus: dict[str | None, Gpu] = {g.pci: g for g in topology.gpus if g.pci in self.functions}
         self.nics: dict[str | None, Nic] = {n.pci: n for n in nics if n.pci in self.functions}
         self.switches = {s.pci for s in topology.nvswitches if s.pci in self.functions}
+        self.drives = {f.id for f in topology.pci if with_drives and (f.class_code or "").startswith(_NVME)}
         # devices without a known bus
         self.unplaced_gpus = [g for g in topology.gpus if g.pci not in self.functions]
         self.unplaced_nics = [n for n in nics if n.pci not in self.functions]
@@ -66,7 +67,7 @@ class BusTree:
     def _leading_to_devices(self) -> set[str]:
         """The drawn devices and every bridge above them. A cycle of parents ends the walk."""
         drawn: set[str] = set()
-        for place in (*self.gpus, *self.nics, *self.switches):
+        for place in (*self.gpus, *self.nics, *self.switches, *self.drives):
             bridge = self.functions.get(place or "")
             while bridge and bridge.id not in drawn:
                 drawn.add(bridge.id)

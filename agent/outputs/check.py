@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from agent.model.finding import SEVERITIES, Check, Finding
 from agent.model.report import Report
+from agent.outputs.names import describe_location
 from agent.outputs.text.lines import clean
+from agent.outputs.verdict import count_checks, count_findings, describe_verdict, verdict_title
 
 OK, WARNING, CRITICAL, UNKNOWN = 0, 1, 2, 3
 NPD_OK, NPD_PROBLEM, NPD_UNKNOWN = 0, 1, 2
@@ -30,10 +32,15 @@ def format_nagios(report: Report, fail_on: str = "warning", stale: str | None = 
     counted = _failing_findings(report, fail_on)
     code = _exit_code(report, counted, stale)
     word = ("OK", "WARNING", "CRITICAL", "UNKNOWN")[code]
+    if code == OK and report.summary.verdict == "nothing_to_check":
+        word = verdict_title(report)
     counts = report.summary.counts
     perfdata = " ".join(f"{severity}={counts.get(severity, 0)};;;0" for severity in reversed(SEVERITIES))
     lines = [f"FABRICSCOPE {word} - {_headline(report, counted, stale)} | {perfdata}"]
-    lines += [f"{f.severity.upper()} {f.rule} {f.label}: {f.summary}" for f in report.findings]
+    for finding in report.findings:
+        where = ", ".join(describe_location(finding.location))
+        place = f" ({where})" if where else ""
+        lines.append(f"{finding.severity.upper()} {finding.rule} {finding.label}: {finding.summary}{place}")
     if not stale and code == UNKNOWN:
         lines += [f"UNKNOWN {_shorten_list(rules)}: {reason}" for reason, rules in _group_by_reason(report).items()]
     return CheckResult("".join(clean(line) + "\n" for line in lines), code)
@@ -73,12 +80,10 @@ def _headline(report: Report, counted: list[Finding], stale: str | None) -> str:
     if counted:
         first, more = counted[0], len(counted) - 1
         return f"{first.rule} {first.label}: {first.summary}" + (f" (and {more} more)" if more else "")
-    if report.summary.verdict == "unknown":
-        return f"not judged: {_shorten_list(report.summary.unknown_rules)}"
-    judged = sum(check.state in ("pass", "fail") for check in report.checks)
-    less = [f"{report.summary.counts[s]} {s}" for s in reversed(SEVERITIES[1:]) if report.summary.counts.get(s)]
-    outcome = f"{', '.join(less)}, below --fail-on" if less else "nothing wrong"
-    return f"{judged} of {len(report.checks)} rules judged, {outcome}"
+    if report.summary.verdict in ("unknown", "nothing_to_check"):
+        return describe_verdict(report)
+    less = count_findings({severity: report.summary.counts.get(severity, 0) for severity in SEVERITIES[1:]})
+    return f"{f'{less}, below --fail-on' if less else 'no problems found'}; {count_checks(report)}"
 
 
 def _shorten_list(rules: list[str]) -> str:

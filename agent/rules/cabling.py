@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agent.model.nic import Nic
-from agent.rules.case import Case
-from agent.rules.counting import majority
-from agent.rules.devices import device_id
-from agent.rules.folding import joined
-from agent.rules.rule import Answer, Fail, NotApplicable, Unknown
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_device_id
+from agent.rules.node_wide import merge_failures
+from agent.rules.rule import Fail, NotApplicable, Result, Unknown
+from agent.rules.wording import find_majority
 
 _SETTLED_SECONDS = 240.0  # gpud waits 4 minutes for a port after boot
 
 
-class Socket(NamedTuple):
+class CageState(NamedTuple):
     """One port of a rail or storage NIC, with what it has in common with others."""
 
     subject: str
@@ -31,17 +31,17 @@ class Socket(NamedTuple):
         return (self.nic.pci or self.nic.id).rpartition(".")[0] or self.nic.id
 
 
-def board_of(case: Case, nic: Nic) -> str:
+def board_model(case: RuleContext, nic: Nic) -> str:
     """What NICs of one product have in common."""
-    return nic.board_id or device_id(case, nic) or nic.model or ""
+    return nic.board_id or find_device_id(case, nic) or nic.model or ""
 
 
-def position_of(nic: Nic, port: int) -> tuple[int, str]:
+def position_on_card(nic: Nic, port: int) -> tuple[int, str]:
     """The place of a port on its card."""
     return port, (nic.pci or "").rpartition(".")[2]
 
 
-def settling(case: Case) -> str | None:
+def boot_settling_reason(case: RuleContext) -> str | None:
     """Why a port that is not up proves nothing yet; None where it had the time."""
     uptime = case.node.uptime_seconds
     if uptime is not None and uptime < _SETTLED_SECONDS:
@@ -49,15 +49,15 @@ def settling(case: Case) -> str | None:
     return None
 
 
-def all_dark(sockets: Sequence[Socket]) -> bool:
+def are_all_rails_down(sockets: Sequence[CageState]) -> bool:
     """No port of several rails is active: a fault of the fabric or of this node, not a choice."""
     rails = {each.nic.id for each in sockets if each.nic.role == "rail"}
     return len(rails) > 1 and not any(each.active for each in sockets)
 
 
-def whole_node(faults: Sequence[Fail], kind: str, set_up: str) -> Fail:
+def merge_whole_node(faults: Sequence[Fail], kind: str, set_up: str) -> Fail:
     """No rail of the node is active: one finding. `set_up`: how a port that was set down is mended."""
-    one = joined(faults, f"none of {len(faults)} {kind} rail ports is active")
+    one = merge_failures(faults, f"none of {len(faults)} {kind} rail ports is active")
     return one._replace(
         impact="100 % of what this node exchanges with others: it takes part in no job.",
         remedy=f"Look at the leaf switches and the cabling of this node; {set_up}.",
@@ -67,26 +67,26 @@ def whole_node(faults: Sequence[Fail], kind: str, set_up: str) -> Fail:
     )
 
 
-def not_meant(each: Socket, sockets: Sequence[Socket], state: str) -> Answer | None:
+def unused_port_result(each: CageState, sockets: Sequence[CageState], state: str) -> Result | None:
     """Why a port that is not active is no fault; None where it is meant to be. `sockets`: those of its role."""
     if each.plugged:
         return None
     active = [other for other in sockets if other.active]
     same = [o for o in active if o.position == each.position and (each.nic.role == "rail" or o.board == each.board)]
-    if not same and not all_dark(sockets):
+    if not same and not are_all_rails_down(sockets):
         if active:
             return NotApplicable(each.subject, "not cabled, as every port in its position")
         return Unknown(each.subject, f"{state}, as every port of its role: not cabled, or the fabric is down")
-    if _lacks_none(each, sockets):
+    if _card_is_complete(each, sockets):
         return NotApplicable(each.subject, "not cabled: its card has as many active ports as cards like it")
     return None
 
 
-def _lacks_none(each: Socket, sockets: Sequence[Socket]) -> bool:
+def _card_is_complete(each: CageState, sockets: Sequence[CageState]) -> bool:
     """Whether another port of its card is active, and that is as much as most cards of its board have."""
     counts: dict[str, int] = {}
     for other in sockets:
         if other.board == each.board:
             counts[other.card] = counts.get(other.card, 0) + other.active
-    usual = majority(counts.values()) or max(counts.values())
+    usual = find_majority(counts.values()) or max(counts.values())
     return counts[each.card] >= max(usual, 1)

@@ -13,11 +13,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from agent.rules import gates
-from agent.rules.case import Case
+from agent.rules.context import RuleContext
 from agent.rules.pages import family_names, read_declaration
-from agent.rules.rule import Answer, Rule, declared_rule, registered
+from agent.rules.rule import Result, Rule, declared_rule, registered
 
-Gate = Callable[[Case], Answer | None]  # the answer of every rule where none of them need be asked
+Gate = Callable[[RuleContext], Result | None]  # the answer of every rule where none of them need be asked
 
 
 class Family(NamedTuple):
@@ -34,20 +34,20 @@ class Family(NamedTuple):
 
 
 FAMILIES: tuple[Family, ...] = (
-    Family("pcie", gates.always, {"counters": gates.device_runtime}),
+    Family("pcie", gates.always, {"counters": gates.has_device_counters}),
     Family("gpu", gates.always),
-    Family("nvlink", gates.nvlink, {"counters": gates.device_runtime}),
-    Family("infiniband", gates.infiniband, {"counters": gates.infiniband_runtime}),
-    Family("roce", gates.roce, dict.fromkeys(("counters", "congestion", "pause"), gates.roce_runtime)),
-    Family("nic", gates.always, {"optics": gates.nics}),
+    Family("nvlink", gates.has_nvlink, {"counters": gates.has_device_counters}),
+    Family("infiniband", gates.has_infiniband, {"counters": gates.has_infiniband_counters}),
+    Family("roce", gates.has_roce, dict.fromkeys(("counters", "congestion", "pause"), gates.has_roce_counters)),
+    Family("nic", gates.always, {"optics": gates.has_nics}),
     Family("affinity", gates.always),
-    Family("gpudirect", gates.gpudirect),
-    Family("nccl", gates.gpus),
-    Family("host", gates.always, {"profile": gates.profiled, "inventory": gates.remembered}),
+    Family("gpudirect", gates.has_gpudirect),
+    Family("nccl", gates.has_gpus),
+    Family("host", gates.always, {"profile": gates.has_profile, "inventory": gates.has_inventory}),
 )
 
 
-def rules_for(case: Case) -> list[Rule]:
+def rules_for(case: RuleContext) -> list[Rule]:
     """The rules to judge a node with, in the order of families and names; a stand-in where a gate is shut."""
     chosen: list[Rule] = []
     for family in FAMILIES:
@@ -77,8 +77,8 @@ def names() -> frozenset[str]:
     return frozenset(name for family in FAMILIES for name in family.rules)
 
 
-def _stand_in(name: str, answer: Answer) -> Rule:
-    def check(case: Case) -> Iterator[Answer]:
+def _stand_in(name: str, answer: Result) -> Rule:
+    def check(case: RuleContext) -> Iterator[Result]:
         yield answer
 
     return declared_rule(name, check)

@@ -8,8 +8,8 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.pci import PciFunction
-from agent.rules.case import Case
-from agent.rules.rule import Answer, NotApplicable
+from agent.rules.context import RuleContext
+from agent.rules.rule import NotApplicable, Result
 
 NVIDIA, AMD, MELLANOX = "0x10de", "0x1002", "0x15b3"
 
@@ -21,7 +21,7 @@ WIDTH_PROVES_NOTHING = C2C_GPUS | {"0x3182"}
 _LOWER = {"critical": "error", "error": "warning", "warning": "info", "info": "info"}
 
 
-def by_role(severity: str, nic: Nic) -> str | None:
+def severity_by_role(severity: str, nic: Nic) -> str | None:
     """How grave a fault of that severity is on this NIC; None where nobody would notice it.
 
     Rails as the rule says; storage and management NICs, and those of unknown use, one lower; unused and auxiliary
@@ -29,67 +29,67 @@ def by_role(severity: str, nic: Nic) -> str | None:
     """
     if nic.software or nic.limited or nic.role in ("unused", "auxiliary"):
         return None
-    return severity if nic.role == "rail" else lowered(severity)
+    return severity if nic.role == "rail" else one_level_lower(severity)
 
 
-def lowered(severity: str) -> str:
+def one_level_lower(severity: str) -> str:
     """One step less grave."""
     return _LOWER[severity]
 
 
-def function_of(case: Case, device: Gpu | Nic) -> PciFunction | None:
+def find_function(case: RuleContext, device: Gpu | Nic) -> PciFunction | None:
     """The PCI function of a GPU or NIC, where the report holds it."""
     return case.functions.get(device.pci or "")
 
 
-def unplaced(case: Case, device: Gpu | Nic) -> str | None:
+def location_unknown(case: RuleContext, device: Gpu | Nic) -> str | None:
     """Why it is not known where on the PCI bus it is; None: it is known, or the bus is whole and lacks it."""
-    if function_of(case, device) is not None:
+    if find_function(case, device) is not None:
         return None
     return case.bus_unread or ("where it is on the PCI bus is not known" if device.pci is None else None)
 
 
-def is_nvidia(case: Case, gpu: Gpu) -> bool:
+def is_nvidia(case: RuleContext, gpu: Gpu) -> bool:
     """Whether NVIDIA made this GPU: its PCI vendor, else what the driver calls it."""
-    function = function_of(case, gpu)
+    function = find_function(case, gpu)
     if function and function.vendor:
         return function.vendor == NVIDIA
     return (gpu.vendor or "nvidia").lower() in ("nvidia", NVIDIA)
 
 
-def device_id(case: Case, device: Gpu | Nic) -> str:
+def find_device_id(case: RuleContext, device: Gpu | Nic) -> str:
     """PCI device id ("0x2330"); "" where it is not known."""
-    function = function_of(case, device)
+    function = find_function(case, device)
     return (function.device or "").lower() if function else ""
 
 
-def no_gpu(case: Case) -> Iterator[Answer]:
+def report_no_gpu(case: RuleContext) -> Iterator[Result]:
     """The answer of a rule about GPUs where it is certain that there is none."""
     if not case.topology.gpus and case.bus_unread is None:
         yield NotApplicable("node", "no GPU")
 
 
-def model_of(case: Case, gpu: Gpu) -> str:
+def gpu_model(case: RuleContext, gpu: Gpu) -> str:
     """What two GPUs have in common that are the same product: device and subsystem, else the name."""
-    function = function_of(case, gpu)
+    function = find_function(case, gpu)
     if function and function.device:
         return f"{function.vendor}:{function.device}"
     return gpu.name or ""
 
 
-def is_consumer(case: Case, gpu: Gpu) -> bool:
+def is_consumer(case: RuleContext, gpu: Gpu) -> bool:
     """A card for games and desktops, by its name: made for other uses than this one, and left alone."""
-    function = function_of(case, gpu)
+    function = find_function(case, gpu)
     name = f"{gpu.name or ''} {(function.name if function else None) or ''}".lower()
     return any(line in name for line in ("geforce", "titan"))
 
 
-def on_c2c(case: Case, gpu: Gpu) -> bool:
+def is_on_c2c(case: RuleContext, gpu: Gpu) -> bool:
     """A GPU of a superchip: its way to the CPU and to NICs is NVLink-C2C, not PCIe."""
-    return device_id(case, gpu) in C2C_GPUS or bool(gpu.c2c and gpu.c2c.enabled)
+    return find_device_id(case, gpu) in C2C_GPUS or bool(gpu.c2c and gpu.c2c.enabled)
 
 
-def label_of(case: Case, pci: str) -> str:
+def device_label(case: RuleContext, pci: str) -> str:
     """What people call a PCI function."""
     known = case.gpu_by_pci.get(pci) or case.nic_by_pci.get(pci)
     if known:
@@ -99,7 +99,7 @@ def label_of(case: Case, pci: str) -> str:
     return f"{_KINDS.get(kind, 'device')} {pci}"
 
 
-def away(function: PciFunction | None) -> str | None:
+def unreachable_reason(function: PciFunction | None) -> str | None:
     """Why a function cannot be asked at all; None where it is there and awake."""
     if function is None or function.state == "present":
         return None
@@ -110,24 +110,24 @@ def away(function: PciFunction | None) -> str | None:
     }.get(function.state, function.state)
 
 
-def rail_of(gpu: str) -> str:
+def near_rail_id(gpu: str) -> str:
     """The place of a GPU's near NIC, which has no id of its own where there is none any more."""
     return f"rail of {gpu}"
 
 
-def gone(function: PciFunction | None) -> bool:
+def is_off_bus(function: PciFunction | None) -> bool:
     """Fallen off the bus: what else is wrong with the device follows from that, and is folded into it."""
     return function is not None and function.state == "gone"
 
 
-def pci_source(case: Case, pci: str, attribute: str) -> str:
+def pci_source(case: RuleContext, pci: str, attribute: str) -> str:
     """Where a person finds a PCI fact again: the file of sysfs, or lspci where that was the source."""
     if case.probe_failure("pci_sysfs") is None:
         return f"/sys/bus/pci/devices/{pci}/{attribute}"
     return f"lspci -vvv -s {pci}"
 
 
-def kernel_log(case: Case, pci: str) -> tuple[Evidence, ...]:
+def kernel_log_evidence(case: RuleContext, pci: str) -> tuple[Evidence, ...]:
     """The last two lines that the kernel log has of a device."""
     said = [event for event in case.events if event.subject in (pci, f"pci:{pci}")]
     return tuple(Evidence(what="kernel log", value=event.text, source=event.source) for event in said[-2:])

@@ -5,41 +5,49 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from agent.model.finding import SEVERITIES, Check, Finding, Summary, UnknownSubject
-from agent.rules.case import Case
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Rule, Unknown
+from agent.rules.context import RuleContext
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Rule, Unknown
 
 _BUS = frozenset({"pci", "pci_sysfs"})
 UNKNOWN_SUBJECTS_SHOWN = 64  # per check; the count is always whole
 
 
-Faults = list[tuple[Rule, Fail]]
+Failures = list[tuple[Rule, Fail]]
 
 
-def judge(case: Case, rules: Sequence[Rule]) -> tuple[list[Check], list[Finding], Summary]:
+def judge(case: RuleContext, rules: Sequence[Rule]) -> tuple[list[Check], list[Finding], Summary]:
     """Checks in catalogue order, findings by severity, rule, subject; and the verdict."""
-    checks, faults = asked(case, rules)
-    return checks, *told(case, rules, checks, faults)
+    checks, faults = evaluate(case, rules)
+    return checks, *build_findings(case, rules, checks, faults)
 
 
-def asked(case: Case, rules: Sequence[Rule]) -> tuple[list[Check], Faults]:
+def evaluate(case: RuleContext, rules: Sequence[Rule]) -> tuple[list[Check], Failures]:
     """What every rule answers: its tally, and every fault, those too that another one explains."""
     checks: list[Check] = []
-    faults: Faults = []
+    faults: Failures = []
     for each in rules:
         if each.name in case.settings.disabled:
             checks.append(Check(rule=each.name, state="disabled", reason="switched off by the configuration"))
             continue
-        answers = list(each.check(case)) or [_silence(each, case)]
-        checks.append(_tally(each, answers))
+        answers = list(each.check(case)) or [_empty_result(each, case)]
+        checks.append(_build_check(each, answers))
         faults += [(each, answer) for answer in answers if isinstance(answer, Fail)]
     return checks, faults
 
 
-def told(case: Case, rules: Sequence[Rule], checks: Sequence[Check], faults: Faults) -> tuple[list[Finding], Summary]:
+def build_findings(
+    case: RuleContext, rules: Sequence[Rule], checks: Sequence[Check], faults: Failures
+) -> tuple[list[Finding], Summary]:
     """The findings that stand, and the verdict."""
-    findings = sorted(_findings(faults, case), key=_finding_order)
-    return findings, summarize(checks, findings, {r.name for r in rules if r.essential})
+    findings = sorted(_fold_failures(faults, case), key=_finding_order)
+    summary = summarize(checks, findings, {r.name for r in rules if r.essential})
+    if summary.verdict in ("ok", "unknown") and not case.has_devices:
+        verdict = "unknown" if case.devices_unread else "nothing_to_check"
+        summary = msgspec.structs.replace(summary, verdict=verdict)
+    return findings, msgspec.structs.replace(summary, devices_unread=case.devices_unread)
 
 
 def summarize(checks: Iterable[Check], findings: Iterable[Finding], essential: set[str]) -> Summary:
@@ -55,21 +63,21 @@ def summarize(checks: Iterable[Check], findings: Iterable[Finding], essential: s
     return Summary(verdict=verdict, counts=counts, unknown_rules=unknown)
 
 
-def fingerprint(rule: str, fault: Fail, case: Case) -> str:
+def fingerprint(rule: str, fault: Fail, case: RuleContext) -> str:
     """Stable over reboots, renames and slots: rule, the most lasting identity of the subject, cause."""
     import hashlib  # it loads OpenSSL, and a healthy node has nothing to fingerprint
 
-    text = "\n".join((rule, _identity(fault.subject, case), fault.cause))
+    text = "\n".join((rule, _lasting_identity(fault.subject, case), fault.cause))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _silence(each: Rule, case: Case) -> Answer:
+def _empty_result(each: Rule, case: RuleContext) -> Result:
     """A rule that looked at nothing: because its facts are missing, or because there is nothing of its kind here."""
     why = case.probe_failure(*each.needs) or (case.bus_unread if _BUS.intersection(each.needs) else None)
     return Unknown("node", why) if why else NotApplicable("node", "nothing here that this rule judges")
 
 
-def _tally(each: Rule, answers: Sequence[Answer]) -> Check:
+def _build_check(each: Rule, answers: Sequence[Result]) -> Check:
     count = Counter(map(type, answers))
     unknown = sorted({(a.subject, a.reason) for a in answers if isinstance(a, Unknown)})
     if count[Fail]:
@@ -91,28 +99,40 @@ def _tally(each: Rule, answers: Sequence[Answer]) -> Check:
     )
 
 
-def _findings(faults: Sequence[tuple[Rule, Fail]], case: Case) -> Iterable[Finding]:
+def _fold_failures(faults: Failures, case: RuleContext) -> Iterable[Finding]:
     """Fold consequences into their causes, then write the findings out."""
-    consequences, swallowed = _consequences(faults)
+    consequences, swallowed = _find_consequences(faults)
     for i, (rule, fault) in enumerate(faults):
         if i in swallowed:
             continue
-        yield Finding(
-            rule=rule.name,
-            severity=fault.severity or rule.severity,
-            subject=fault.subject,
-            label=fault.label,
-            summary=fault.summary,
-            evidence=list(fault.evidence),
-            impact=fault.impact,
-            remedy=fault.remedy,
-            confidence=fault.confidence,
-            absorbs=sorted({f"{faults[j][0].name} {faults[j][1].subject}" for j in _all_below(i, consequences)}),
-            fingerprint=fingerprint(rule.name, fault, case),
-        )
+        yield _build_finding(case, rule, fault, _collect_consequences(i, consequences), faults)
 
 
-def _consequences(faults: Sequence[tuple[Rule, Fail]]) -> tuple[dict[int, set[int]], set[int]]:
+def _build_finding(case: RuleContext, rule: Rule, fault: Fail, explained: set[int], faults: Failures) -> Finding:
+    from agent.rules.instructions import build_confirm, build_steps, describe_steps  # lazy: a healthy node has none
+    from agent.rules.location import find_location
+
+    location = find_location(case, fault.subject)
+    steps = build_steps(case, rule.name, fault, location)
+    return Finding(
+        rule=rule.name,
+        severity=fault.severity or rule.severity,
+        subject=fault.subject,
+        label=fault.label,
+        summary=fault.summary,
+        evidence=list(fault.evidence),
+        impact=fault.impact,
+        remedy=describe_steps(steps),
+        steps=steps,
+        confirm=build_confirm(case, rule.name, fault),
+        location=location,
+        confidence=fault.confidence,
+        absorbs=sorted({f"{faults[j][0].name} {faults[j][1].subject}" for j in explained}),
+        fingerprint=fingerprint(rule.name, fault, case),
+    )
+
+
+def _find_consequences(faults: Sequence[tuple[Rule, Fail]]) -> tuple[dict[int, set[int]], set[int]]:
     """For each cause the faults that it explains directly, and all faults that anything explains.
 
     A fault is explained where its rule is one that the cause absorbs, and both are about one place.
@@ -129,7 +149,7 @@ def _consequences(faults: Sequence[tuple[Rule, Fail]]) -> tuple[dict[int, set[in
     return direct, set().union(*direct.values())
 
 
-def _all_below(cause: int, direct: dict[int, set[int]]) -> set[int]:
+def _collect_consequences(cause: int, direct: dict[int, set[int]]) -> set[int]:
     """Consequences, and what they in turn explain: the chain ends at the cause that stands."""
     found: set[int] = set()
     todo = [cause]
@@ -140,11 +160,11 @@ def _all_below(cause: int, direct: dict[int, set[int]]) -> set[int]:
     return found
 
 
-def _identity(subject: str, case: Case) -> str:
+def _lasting_identity(subject: str, case: RuleContext) -> str:
     """What stays the same of a subject when it is renamed or moved: UUID, GUID, serial, MAC; else its id."""
     kind, _, rest = subject.partition(":")
     if kind == "pair":
-        return "+".join(sorted(_identity("pci:" + end, case) for end in rest.split("+")))
+        return "+".join(sorted(_lasting_identity("pci:" + end, case) for end in rest.split("+")))
     device, slash, part = rest.partition("/")
     gpu = case.gpus.get(device) or case.gpu_by_pci.get(device)
     nic = case.nics.get(device) or case.nic_by_pci.get(device)
@@ -153,13 +173,13 @@ def _identity(subject: str, case: Case) -> str:
         (netdev and netdev.mac)
         or (gpu and (gpu.uuid or gpu.serial))
         or (nic and nic.node_guid)
-        or _serial(case, device)
+        or _find_serial(case, device)
         or device
     )
     return f"{lasting}{slash}{part}"
 
 
-def _serial(case: Case, device: str) -> str | None:
+def _find_serial(case: RuleContext, device: str) -> str | None:
     """Serial number and function number: all functions of a card have one serial, all ports of a switch too."""
     function = case.functions.get(device)
     if function is None or not function.serial or (function.class_code or "").startswith("0x0604"):

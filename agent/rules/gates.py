@@ -2,48 +2,47 @@
 
 from __future__ import annotations
 
-from agent.rules.case import Case
-from agent.rules.rule import Answer, NotApplicable, Unknown
+from agent.model.report import NO_EARLIER_RUN
+from agent.rules.context import RuleContext
+from agent.rules.rule import NotApplicable, Result, Unknown
 
-NO_EARLIER_RUN = "no earlier run is known: --state-dir keeps what one saw"
 
-
-def always(case: Case) -> Answer | None:
+def always(case: RuleContext) -> Result | None:
     """Judged on every node."""
     del case
     return None
 
 
-def roce(case: Case) -> Answer | None:
+def has_roce(case: RuleContext) -> Result | None:
     """Shut where every port is known to be another kind than Ethernet."""
-    return _kind(case, "Ethernet", "no RoCE port")
+    return _has_link_layer(case, "Ethernet", "no RoCE port")
 
 
-def infiniband(case: Case) -> Answer | None:
+def has_infiniband(case: RuleContext) -> Result | None:
     """Shut where every port is known to be another kind than InfiniBand."""
-    return _kind(case, "InfiniBand", "no InfiniBand port")
+    return _has_link_layer(case, "InfiniBand", "no InfiniBand port")
 
 
-def nics(case: Case) -> Answer | None:
+def has_nics(case: RuleContext) -> Result | None:
     """Shut where there is certainly no NIC that could have RDMA."""
     if case.topology.nics or case.bus_unread is not None:
         return None
     return NotApplicable("node", "no NIC that could have RDMA")
 
 
-def gpus(case: Case) -> Answer | None:
+def has_gpus(case: RuleContext) -> Result | None:
     """Shut where there is certainly no GPU."""
     return NotApplicable("node", "no GPU") if not case.topology.gpus and case.bus_unread is None else None
 
 
-def nvlink(case: Case) -> Answer | None:
+def has_nvlink(case: RuleContext) -> Result | None:
     """Shut where there is certainly neither a GPU nor an NVSwitch. A profile may expect what is not here."""
     if case.topology.nvswitches or case.profile:
         return None
-    return gpus(case)
+    return has_gpus(case)
 
 
-def gpudirect(case: Case) -> Answer | None:
+def has_gpudirect(case: RuleContext) -> Result | None:
     """Shut without a GPU, and without anything that could be a rail: both must be known."""
     if case.bus_unread is not None:
         return None
@@ -52,35 +51,35 @@ def gpudirect(case: Case) -> Answer | None:
     return None if case.topology.nics else NotApplicable("node", "no NIC that could have RDMA")
 
 
-def profiled(case: Case) -> Answer | None:
+def has_profile(case: RuleContext) -> Result | None:
     """Shut without a profile to compare with."""
     return None if case.profile else NotApplicable("node", "no profile: none is recognized, and --profile names none")
 
 
-def roce_runtime(case: Case) -> Answer | None:
+def has_roce_counters(case: RuleContext) -> Result | None:
     """Shut without RoCE, and without an earlier sample of its counters."""
-    return roce(case) or counted(case)
+    return has_roce(case) or has_window(case)
 
 
-def infiniband_runtime(case: Case) -> Answer | None:
+def has_infiniband_counters(case: RuleContext) -> Result | None:
     """Shut without InfiniBand, and without an earlier sample of its counters."""
-    return infiniband(case) or counted(case)
+    return has_infiniband(case) or has_window(case)
 
 
-def device_runtime(case: Case) -> Answer | None:
+def has_device_counters(case: RuleContext) -> Result | None:
     """Shut without GPUs and NICs, and without an earlier sample of their counters."""
     if not case.topology.gpus and not case.topology.nics and case.bus_unread is None:
         return NotApplicable("node", "no GPU and no NIC")
-    return counted(case)
+    return has_window(case)
 
 
-def counted(case: Case) -> Answer | None:
+def has_window(case: RuleContext) -> Result | None:
     """Shut where there is no earlier sample: what a counter stands at says nothing."""
     why = case.not_counted
     return Unknown("node", why) if why else None
 
 
-def remembered(case: Case) -> Answer | None:
+def has_inventory(case: RuleContext) -> Result | None:
     """Shut where no earlier run left an inventory."""
     if case.history is None:
         return Unknown("node", NO_EARLIER_RUN)
@@ -89,7 +88,7 @@ def remembered(case: Case) -> Answer | None:
     return None if case.history.inventory else NotApplicable("node", "the inventory of the last run is empty")
 
 
-def _kind(case: Case, link_layer: str, nothing: str) -> Answer | None:
+def _has_link_layer(case: RuleContext, link_layer: str, nothing: str) -> Result | None:
     """Not judged where no port is, or could be, of that kind; NICs without a driver could be anything."""
     if case.bus_unread is not None or case.probe_failure("rdma") is not None:
         return None

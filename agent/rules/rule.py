@@ -1,4 +1,4 @@
-"""What a rule is: a small function over a `Case`, and a page whose head declares it.
+"""What a rule is: a small function over a `RuleContext`, and a page whose head declares it.
 
 A rule yields one answer for every subject that it looks at: `Fail`, `Pass`, `Unknown` or `NotApplicable`. It
 reads nothing but the case; the engine counts, folds and sorts.
@@ -10,22 +10,23 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from agent.model.finding import Evidence
-from agent.rules.case import Case
+from agent.rules.context import RuleContext
 from agent.rules.pages import Threshold, read_declaration, read_text
 
 
 class Fail(NamedTuple):
-    """A fault, with everything that a person needs to believe it and to mend it."""
+    """A fault, with everything that a person needs to trust it and to fix it."""
 
     subject: str  # "pci:0000:19:00.0", "gpu:..", "link:GPU-ID/7", "port:NIC-ID/1", "netdev:..", "pair:A+B", "node"
     label: str  # the same for people: "GPU3", "mlx5_0/1"
     summary: str  # what was seen, where, what was expected: "PCIe x8, capable of x16"
-    impact: str  # what it costs, with a number
-    remedy: str
-    evidence: tuple[Evidence, ...]
+    impact: str  # what it costs; a number only where it is computed from this machine or cited
+    remedy: str = ""  # where the page's steps have a step REMEDY, or where the page has no steps
+    evidence: tuple[Evidence, ...] = ()
     severity: str | None = None  # None: the rule's own
     confidence: str = "high"
     cause: str = ""  # part of the fingerprint; no measured value, no index
+    situation: str = ""  # the key of the steps on the rule's page that fit; "": by cause or form factor
     places: frozenset[str] = frozenset()  # ids that this fault is about; two rules on one place may be one fault
 
 
@@ -49,8 +50,8 @@ class NotApplicable(NamedTuple):
     reason: str
 
 
-Answer = Fail | Pass | Unknown | NotApplicable
-Check = Callable[[Case], Iterator[Answer]]
+Result = Fail | Pass | Unknown | NotApplicable
+Check = Callable[[RuleContext], Iterator[Result]]
 
 
 class Rule(NamedTuple):

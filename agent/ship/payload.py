@@ -53,7 +53,7 @@ class Payload(NamedTuple):
     digest: str  # SHA-256 of `data`, hex: the same for ever, whatever the compression
     schema: str  # "1"
     timestamp: str  # of what it says, UTC: "20260115T080000Z"
-    verdict: str
+    verdict: str  # of its name: "nothing_to_check" counts as "ok"
     host: str  # fit for a file name
     machine_id: str  # machine id, else serial, else host name; fit for a file name
 
@@ -78,7 +78,8 @@ def parse_payload(data: bytes) -> Payload:
         raise BadPayload(f"not a report: its schema is {head.schema!r:.60}")
     if head.node is None or head.summary is None:
         raise BadPayload("a damaged report: it has no node or no summary")
-    verdict = head.summary.verdict if head.summary.verdict in _VERDICTS else "unknown"
+    verdict = "ok" if head.summary.verdict == "nothing_to_check" else head.summary.verdict
+    verdict = verdict if verdict in _VERDICTS else "unknown"
     node = head.node
     host = _safe_name(node.hostname)
     machine = _safe_name(node.machine_id or node.serial or node.hostname)

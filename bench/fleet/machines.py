@@ -11,8 +11,8 @@ from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report, Source
 from agent.platforms.profiles import choose_profile
 from agent.rules import engine
-from agent.rules.case import Case
 from agent.rules.catalogue import rules_for
+from agent.rules.context import RuleContext
 from bench.fleet.forms import Recipe
 from fixtures.build import capture_machine, host_in_memory
 from fixtures.loader import merge_tables, read_table
@@ -37,7 +37,7 @@ def recipes(report: Report) -> list[Recipe]:
     profile, platform, _ = (
         choose_profile("auto", report.platform) if report.platform.profile else (None, report.platform, None)
     )
-    case = Case(
+    case = RuleContext(
         node=report.node,
         platform=platform,
         probes={run.name: run for run in report.probes},
@@ -49,7 +49,7 @@ def recipes(report: Report) -> list[Recipe]:
         profile=profile,
     )
     found = {}
-    for rule, fault in engine.asked(case, rules_for(case))[1]:
-        identity = engine._identity(fault.subject, case)
+    for rule, fault in engine.evaluate(case, rules_for(case))[1]:
+        identity = engine._lasting_identity(fault.subject, case)
         found[engine.fingerprint(rule.name, fault, case)] = Recipe(rule.name, fault.cause, [identity], [])
     return [found[finding.fingerprint] for finding in report.findings]

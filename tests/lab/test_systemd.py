@@ -132,7 +132,7 @@ def test_a_failing_scan_is_one_line_of_the_status(node: Guest, message: Told) ->
         node.run("systemctl", "reset-failed", SERVICE)
 
     assert failed.code != 0
-    output = [line.partition("]: ")[2] for line in status.out.splitlines() if "]: fabricscope: " in line]
+    output = [line.partition("]: ")[2] for line in status.out.splitlines() if "]: error: " in line]
     assert 1 == len(output), status.out
     assert "/nowhere.toml" in output[0]
     assert "Traceback" not in status.out

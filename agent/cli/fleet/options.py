@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.errors import INTERRUPTED, CliError
+from agent.cli.errors import INTERRUPTED, CliError, print_error, print_warning
 from agent.fleet.collection import without_collection
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ Dataset = Annotated[
     str | None,
     typer.Option(
         metavar="DIR|URL",
-        help="What `fleet ingest` made.",
+        help="Dataset of `fleet ingest`.",
         envvar="FABRICSCOPE_DATASET",
         show_default=False,
     ),
@@ -46,7 +45,7 @@ EngineUrl = Annotated[
     typer.Option(
         "--engine",
         metavar="URL",
-        help="Who answers: duckdb:// (default), chdb://, spark://HOST:PORT, local, postgres://...",
+        help="Query engine: duckdb:// (default), chdb://, spark://HOST:PORT, local, postgres://...",
         envvar="FABRICSCOPE_ENGINE",
         show_default=False,
     ),
@@ -56,13 +55,13 @@ WhereOption = Annotated[
     typer.Option(
         "--where",
         metavar="KEY=VALUE",
-        help="Only these nodes: cluster=NAME, class=PART OF ITS NAME, nodes=gpu[001-128]. May be given again.",
+        help="Only these nodes: cluster=NAME, class=PART, nodes=gpu[001-128]. May be repeated.",
         show_default=False,
     ),
 ]
 Form = Annotated[
     AnswerFormat | None,
-    typer.Option("--format", help="text (default), json or csv; else by the suffix of --output.", show_default=False),
+    typer.Option("--format", help="text (default), json or csv, or by the suffix of --output.", show_default=False),
 ]
 
 
@@ -139,7 +138,7 @@ def _close_soon(engine: Engine) -> None:
     closing.start()
     closing.join(_GRACE_SECONDS)
     if closing.is_alive():
-        print("fabricscope: interrupted", file=sys.stderr, flush=True)
+        print_error("interrupted")
         os._exit(INTERRUPTED)
 
 
@@ -160,7 +159,21 @@ def select_nodes(engine_: Engine, chosen: Where, where: list[str] | None) -> Tab
     tables = narrowed(engine_, chosen)
     if any(chosen) and not tables.rows(table_query("host", ["node"])):
         raise CliError(f"no node of the dataset is meant by {' '.join(where or [])}")
+    if chosen.nodes:
+        _warn_of_missing(engine_, chosen)
     return tables
+
+
+def _warn_of_missing(engine_: Engine, chosen: Where) -> None:
+    """Say which of the named nodes never sent a report: the answer is about the others."""
+    from agent.fleet.engines.engine import Where, narrowed
+    from agent.fleet.engines.query import table_query
+    from agent.fleet.hostlist import fold
+
+    present = {node for (node,) in narrowed(engine_, Where(nodes=chosen.nodes)).rows(table_query("host", ["node"]))}
+    missing = set(chosen.nodes) - present
+    if missing:
+        print_warning(f"no report from {fold(missing)}")
 
 
 INSTALL = "the fleet's libraries are not installed: pip install 'fabricscope[fleet]'"

@@ -52,11 +52,14 @@ def _controls(nodes: Nodes, by: Coded) -> Element:
            class_="wide"),
         el("label", "Arranged ", el("select", *place, id="arranged")),
         el("label", "Coloured ", el("select", id="coloured")),
-        el("label", el("input", id="only", type="checkbox"), " only what is found"),
+        el("label", el("input", id="only", type="checkbox"), " hide non-matching"),
         el("button", "Show all", id="all", type="button", hidden="hidden"),
-        el("span", "Words are all to be found: host names, host lists, classes, rules, verdicts; !word leaves out.",
+        el("span", "All words must match: host names, host lists, classes, rules, verdicts; !word excludes.",
            id="how", class_="dim how"),
         el("span", "", id="hits", role="status"),
+        el("span", el("button", "Copy hosts", id="hosts", type="button"),
+           el("button", "Copy drain command", id="drain", type="button", hidden="hidden"),
+           el("button", "Download CSV", id="csv", type="button"), class_="actions"),
         class_="controls scripted block",
     )  # fmt: skip
 
@@ -65,10 +68,10 @@ def _table(nodes: Nodes, by: Coded) -> Element:
     found = rows(nodes, by)
     kept = found
     if len(found) > LISTED:
-        worst = sorted(range(len(found)), key=lambda at: ([-each for each in found[at].counts[:-1]], at))[:LISTED]
+        worst = sorted(range(len(found)), key=lambda at: ([-each for each in found[at].counts[:-2]], at))[:LISTED]
         kept = [found[at] for at in sorted(worst)]
-    head = el("tr", el("th", by.title, scope="col"), el("th", "nodes", scope="col"),
-              *[el("th", sign(look), f" {look}", scope="col") for look in LOOKS], el("th", ""))  # fmt: skip
+    heads = [el("th", sign(look), f" {look.replace('_', ' ')}", scope="col") for look in LOOKS]
+    head = el("tr", el("th", by.title, scope="col"), el("th", "nodes", scope="col"), *heads, el("th", ""))
     body = [_row(each) for each in kept]
     about = f"As a table, by {by.title}" + (f": the worst {LISTED} of {number(len(found))}" if kept != found else "")
     table = el("table", el("thead", head), el("tbody", *body), class_="numbers")

@@ -22,6 +22,7 @@ SHAPES = {
     "stale": f"{_RIM} m.18 .18 h.32 v.32 h-.32 z",
     "info": "m0 .5 a.5 .5 0 0 1 1 0 a.5 .5 0 0 1 -1 0 z",
     "none": "m.38 .38 h.24 v.24 h-.24 z",
+    "nothing_to_check": "m0 .38 h1 v.24 h-1 z",
     "level": SQUARE,
     "below": DIAMOND,
 }
@@ -30,9 +31,10 @@ WORDS = {
     "warning": "warning",
     "error": "error",
     "critical": "critical",
-    "unknown": "could not be judged",
-    "stale": "ok or not judged when last seen, and that is long ago",
-    "info": "worth knowing",
+    "unknown": "could not be checked",
+    "stale": "stale",
+    "info": "note",
+    "nothing_to_check": "nothing to check",
 }
 
 

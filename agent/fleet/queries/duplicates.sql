@@ -22,10 +22,14 @@ SELECT count(*) AS addresses
 FROM address
 
 -- name: nodes_of_addresses
-SELECT address.address, count(DISTINCT address.node) AS nodes
-FROM address
-SEMI JOIN wanted ON address.address = wanted.address
-GROUP BY address.address
+SELECT {bare_address} AS bare, count(DISTINCT thing.node) AS nodes
+FROM address AS thing
+SEMI JOIN wanted ON {bare_address} = wanted.address
+GROUP BY {bare_address}
+
+-- name: bare_address
+-- Without its prefix length, which two nodes may have set to different values.
+regexp_replace(thing.address, '/.*', '')
 
 -- name: repeated_values
 -- Values of a kind of identifier that are in several rows; quicker than to count the nodes of each.
@@ -66,6 +70,19 @@ thing.address IS NOT NULL
   AND NOT starts_with(thing.address, 'feb')
   AND NOT starts_with(thing.address, '0.')
   AND NOT starts_with(thing.address, '::1/')
+
+-- name: changing_names
+-- Names under which more than one machine has reported.
+SELECT node
+FROM history_host
+GROUP BY node
+HAVING count(DISTINCT serial) > 1
+  OR (count(serial) = 0 AND count(DISTINCT machine_id) > 1)
+
+-- name: machines_of_names
+SELECT thing.node, thing.observed_at, thing.serial, thing.machine_id
+FROM history_host AS thing
+SEMI JOIN wanted ON {matching}
 
 -- name: infiniband_ports
 -- Ports with a unicast LID (below 0xC000). A virtual function has the LID of its physical one, which another guest may

@@ -22,6 +22,12 @@ WHERE cluster IS NOT NULL
 SELECT count(*) AS nodes, max(observed_at) AS newest
 FROM host
 
+-- name: stale_nodes
+-- Nodes whose newest report is older.
+SELECT node
+FROM host
+WHERE observed_at < $moment
+
 -- name: scope
 -- What decides whether a node is one of those that are asked about.
 SELECT node, cluster, hardware_class

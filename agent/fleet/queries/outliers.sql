@@ -87,3 +87,30 @@ CASE
   WHEN duration_seconds BETWEEN 0.0 AND $longest_seconds
   THEN CAST(floor(duration_seconds / $step_seconds) AS BIGINT)
 END
+
+-- name: node_facts
+-- What nodes may have in common.
+SELECT thing.node, {columns}
+FROM host AS thing
+SEMI JOIN wanted ON {matching}
+
+-- name: fact_nodes
+-- How many nodes of a class have a fact in common.
+SELECT {keys}, count(*) AS nodes
+FROM host AS thing
+SEMI JOIN wanted ON {matching}
+GROUP BY {keys}
+
+-- name: node_leaves
+-- The switches that nodes are connected to, by rail.
+SELECT DISTINCT thing.node, thing.rail, {neighbor} AS leaf
+FROM {table} AS thing
+SEMI JOIN wanted ON {matching}
+WHERE {neighbor} IS NOT NULL
+
+-- name: leaf_nodes
+-- How many nodes of a class are connected to a switch.
+SELECT {keys}, count(DISTINCT thing.node) AS nodes
+FROM {table} AS thing
+SEMI JOIN wanted ON {matching}
+GROUP BY {keys}

@@ -19,11 +19,12 @@ from agent.fleet.questions.bags import words
 from agent.fleet.questions.newest import NEWEST
 from agent.fleet.questions.odd import LABELS
 from agent.fleet.questions.options import ORDINARY, Options
-from agent.fleet.questions.subjects import BAGS, GONE, NEW, SUBJECTS, Subject, changed_columns, with_its_device
+from agent.fleet.questions.subjects import BAGS, GONE, MOVED, NEW, SUBJECTS, Subject, changed_columns, with_its_device
 from agent.fleet.questions.summary import stamp
 from agent.fleet.questions.then_and_now import RECENT, then_and_now
 
 _MEMORY_SHARE = 0.02  # firmware gives a little more or less at each boot
+_Place = tuple[str, str | None]  # node and device
 _REMEMBERED = ("machine_id", "serial")  # of a host: they say which machine and which system it is
 
 
@@ -66,6 +67,7 @@ class _Noticed(NamedTuple):
     label: str | None
     at: datetime
     device: str | None
+    identities: tuple[str | None, str | None] = (None, None)  # of a device that came, went or was replaced: then, now
 
 
 def drift(tables: Tables, since: datetime, options: Options = ORDINARY) -> Drift:
@@ -77,12 +79,12 @@ def drift(tables: Tables, since: datetime, options: Options = ORDINARY) -> Drift
     noticed: list[_Noticed] = []
     for subject, at, rows in compared:
         noticed += _noticed(subject, at, rows())
-    told = with_its_device(noticed)
+    moves, told = take_moves(with_its_device(noticed))
     systems, machines = _hosts(told)
     return Drift(
         since=stamp(since),
         newest=stamp(newest) if newest else None,
-        changes=_folded(told),
+        changes=_sorted([*moves, *_folded(told)]),
         added=fold(new),
         added_nodes=len(new),
         silent=fold(silent),
@@ -97,6 +99,7 @@ def _noticed(subject: Subject, at: dict[str, datetime], rows: Iterable[Row]) -> 
     columns = changed_columns(subject)
     width = len(columns)
     named = width + len(subject.key) + 1
+    identity = next((at for at, column in enumerate(columns) if column.name == subject.identity), None)
     for row in rows:
         node, was, now = row[0], row[1 : 1 + named], row[1 + named :]
         if node not in at:
@@ -104,15 +107,18 @@ def _noticed(subject: Subject, at: dict[str, datetime], rows: Iterable[Row]) -> 
         keys = len(subject.key)
         there, here = (side[0 if keys else -1] is not None for side in (was, now))
         label, moment = (now if here else was)[-1], at[node]
+        device = str((now if here else was)[0]) if subject.of_device else None
+        identities = (None, None) if identity is None else (was[keys + identity], now[keys + identity])
         if there != here:
             key = [str(each) for each in (now if here else was)[:keys]]
-            what, device = NEW if here else GONE, key[0] if subject.of_device else None
-            yield _Noticed(subject, what, None, None, node, label or " ".join(key), moment, device)
+            what = NEW if here else GONE
+            yield _Noticed(subject, what, None, None, node, label or " ".join(key), moment, device, identities)
             continue
         for column, old, new in zip(columns, was[keys : keys + width], now[keys : keys + width], strict=True):
             if old is None or new is None or old == new or _little(column.name, old, new):
                 continue
-            yield from _said(subject, column.name, old, new, node, label, moment)
+            for change in _said(subject, column.name, old, new, node, label, moment):
+                yield change._replace(device=device, identities=identities)
 
 
 def _said(
@@ -148,6 +154,50 @@ def _hosts(noticed: Iterable[_Noticed]) -> tuple[set[str], set[str]]:
     return systems, machines
 
 
+def take_moves(noticed: list[_Noticed]) -> tuple[list[Change], list[_Noticed]]:
+    """Devices that were in one place then and are in another now, and what of the changes is left to tell."""
+    places: dict[str, tuple[dict[_Place, _Noticed], dict[_Place, _Noticed]]] = {}
+    for each in noticed:
+        then, now = each.identities
+        if then != now:
+            for side, value in enumerate((then, now)):
+                if value:
+                    places.setdefault(value, ({}, {}))[side][each.node, each.device] = each
+    moves, arrived, left = [], set(), set()
+    for value, (sources, targets) in places.items():
+        if len(sources) == len(targets) == 1 and sources.keys() != targets.keys():
+            ((source, before),), ((target, after),) = sources.items(), targets.items()
+            arrived.add(target)
+            left.add(source)
+            moves.append(_move(value, before, after))
+    explained = [
+        each
+        for each in noticed
+        if each.identities == (None, None)
+        or (
+            not ((each.node, each.device) in arrived and each.what in (NEW, *each.subject.own))
+            and not ((each.node, each.device) in left and each.what == GONE)
+        )
+    ]
+    return moves, explained
+
+
+def _move(value: str, before: _Noticed, after: _Noticed) -> Change:
+    replaced = after.identities[0]
+    return Change(
+        subject=after.subject.one,
+        what=MOVED,
+        old=f"{before.node} {before.label}",
+        new=f"{after.node} {after.label}{f' (before: {replaced})' if replaced else ''}",
+        hosts=fold({before.node, after.node}),
+        nodes=len({before.node, after.node}),
+        things=1,
+        labels=[value],
+        first=stamp(min(before.at, after.at)),
+        last=stamp(max(before.at, after.at)),
+    )
+
+
 def _folded(noticed: Iterable[_Noticed]) -> list[Change]:
     alike: dict[tuple[str, str, str | None, str | None, str | None], list[_Noticed]] = {}
     for each in noticed:
@@ -173,5 +223,9 @@ def _folded(noticed: Iterable[_Noticed]) -> list[Change]:
                 last=stamp(max(noticed.at for noticed in same)),
             )
         )
+    return changes
+
+
+def _sorted(changes: list[Change]) -> list[Change]:
     order = {subject.one: place for place, subject in enumerate(SUBJECTS)}
     return sorted(changes, key=lambda c: (order[c.subject], -c.nodes, c.what, c.old or "", c.new or "", c.hosts))

@@ -26,8 +26,11 @@ from agent.fleet.questions.identities import (
     columns,
 )
 from agent.fleet.questions.lids import SUBNETS, lids
+from agent.fleet.questions.names import CHANGING, shared_names
 from agent.fleet.questions.options import ORDINARY, Options
 
+NAME = "node name"  # the one kind that several machines have under one node
+_MACHINES = 8  # that are named
 HOLDERS = 16  # of one value that are named one by one
 _SEVERAL_NETWORKS = 0.2  # share of addresses that are twice: then these are networks that use the same ones
 _FEW = 20  # addresses that are twice: so many are told in any case
@@ -90,6 +93,7 @@ def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
     notes: list[str] = []
     found: list[_Found] = []
     begun, counted, subnets = tables.submit(NUMBERS), tables.submit(NODES), tables.submit(SUBNETS)
+    changing = tables.submit(CHANGING)
     ((nodes, numbered),) = counted()
     fleet = _Fleet(tables, nodes, dict(tables.rows(CLUSTERS)), options)
     numbers = begun() if numbered == nodes else None
@@ -110,7 +114,14 @@ def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
         _Found("LID", str(lid), tuple(sorted(set(ports))), f"in the subnet of {where}")
         for where, lid, ports in same_lids
     ]
-    return Duplicates(duplicates=_answers(_one_machine(found)), not_judged=notes)
+    names = [_shared_name(*name) for name in sorted(shared_names(tables, changing, options).items())]
+    return Duplicates(duplicates=[*names, *_answers(_one_machine(found))], not_judged=notes)
+
+
+def _shared_name(node: str, machines: list[str]) -> Duplicate:
+    some = ", ".join(machines[:_MACHINES]) + (", .." if len(machines) > _MACHINES else "")
+    note = f"{len(machines)} machines report under this name ({some}), each in place of the others"
+    return Duplicate(kind=NAME, value=node, hosts=node, nodes=1, note=f"{note}: give each a host name of its own")
 
 
 def _twice(kind: Kind, rows: list[Row]) -> list[_Found]:
@@ -155,27 +166,39 @@ def _everywhere(fleet: _Fleet, counts: dict[str, int]) -> set[str]:
 
 
 def _addresses(fleet: _Fleet, kind: Kind, rows: list[Row], notes: list[str]) -> list[_Found]:
+    """Addresses that are on several nodes of a cluster, whatever prefix length each node gives them."""
     values: dict[tuple[str, str | None], set[tuple[str, str | None]]] = {}
+    written: dict[tuple[str, str | None], set[str]] = {}
     for node, value, label in rows:
         if value is None or within_host(value, label):
             continue
-        values.setdefault((value, fleet.clusters.get(node)), set()).add((node, label))
+        key = (value.partition("/")[0], fleet.clusters.get(node))
+        values.setdefault(key, set()).add((node, label))
+        written.setdefault(key, set()).add(value)
     counts = {key: len({node for node, _ in holders}) for key, holders in values.items()}
     found = {key: holders for key, holders in values.items() if counts[key] > 1 and not fleet.by_design(counts[key])}
     if not found:
         return []
     ((total,),) = fleet.tables.rows(ADDRESSES)
-    twice = sum(len(each) for each in found.values())
+    twice = sum(len(holders) for holders in found.values())
     if twice > _FEW and twice > _SEVERAL_NETWORKS * total:
         notes.append(
             f"IP addresses: {twice} of {total} stand on several nodes, as those of separate networks do: not judged "
             "(ingest each network with a --cluster of its own)"
         )
         return []
-    return [
-        _Found(kind.what, value, tuple(sorted(holders, key=str)), f"in cluster {cluster}" if cluster else None)
-        for (value, cluster), holders in found.items()
-    ]
+    return [_address(kind, *key, holders, written[key]) for key, holders in found.items()]
+
+
+def _address(
+    kind: Kind, bare: str, cluster: str | None, holders: set[tuple[str, str | None]], written: set[str]
+) -> _Found:
+    lengths = sorted({int(length) for length in (value.partition("/")[2] for value in written) if length.isdecimal()})
+    notes = [f"in cluster {cluster}"] if cluster else []
+    if len(written) > 1:
+        notes.append(f"with different prefix lengths ({', '.join(f'/{length}' for length in lengths)})")
+    value = bare if len(written) > 1 else next(iter(written))
+    return _Found(kind.what, value, tuple(sorted(holders, key=str)), ", ".join(notes) or None)
 
 
 def _one_machine(found: list[_Found]) -> list[_Found]:

@@ -10,6 +10,7 @@ from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Row, key_types, lookup, query
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.classes import CLASS, SIZES, sizes
+from agent.fleet.questions.newest import stale_nodes
 from agent.fleet.questions.odd import LABELS
 from agent.fleet.questions.options import ORDINARY, Options
 from agent.model.finding import SEVERITIES
@@ -36,6 +37,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     findings: int
     hosts: str = ""  # folded; empty for a matter of the class
+    stale: str = ""  # those of them without a recent report, folded
     labels: list[str] = []  # of the subjects; empty: too many
     classes: list[Share] = []
     summary: str | None = None  # of one of them
@@ -67,9 +69,9 @@ def findings(tables: Tables, options: Options = ORDINARY) -> Findings:
         target.setdefault((rule, severity), []).append(row)
     lacking = _lacking(tables, whole, of)
     found = [_of_class(rule, severity, rows, of, lacking) for (rule, severity), rows in whole.items()]
-    groups = _hosts(tables, single)
+    groups, stale = _hosts(tables, single), stale_nodes(tables, options)
     for key, rows in single.items():
-        found.append(_of_nodes(key, rows, groups[key], of))
+        found.append(_of_nodes(key, rows, groups[key], of, stale))
     return Findings(findings=sorted(found, key=_rank), nodes=sum(of.values()))
 
 
@@ -105,7 +107,7 @@ def _of_class(rule: str, severity: str, rows: list[Any], of: dict[str, int], lac
     )
 
 
-def _of_nodes(key: tuple[str, str], rows: list[Any], group: _Group, of: dict[str, int]) -> Found:
+def _of_nodes(key: tuple[str, str], rows: list[Any], group: _Group, of: dict[str, int], stale: set[str]) -> Found:
     shares = [
         Share(hardware_class=name or "(not known)", nodes=nodes, of=of.get(name, nodes))
         for _, _, name, nodes, *_ in sorted(rows, key=lambda row: (-row[3], str(row[2])))
@@ -117,6 +119,7 @@ def _of_nodes(key: tuple[str, str], rows: list[Any], group: _Group, of: dict[str
         nodes=len(group.hosts),
         findings=group.findings,
         hosts=fold(group.hosts),
+        stale=fold(group.hosts & stale),
         labels=sorted(group.labels) if len(group.labels) <= LABELS else [],
         classes=shares,
         summary=min((row[5] for row in rows if row[5]), default=None),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agent.fleet.engines.query import (
+    WANTED,
     LookupQuery,
     Query,
     identifiers,
     key_types,
     lookup,
-    matching,
     query,
     quote,
     statement,
@@ -65,27 +65,33 @@ def columns(kind: Kind) -> list[str]:
 
 
 def _asked(kind: Kind) -> Asked:
-    value = quote(kind.column, "thing")
-    known = "known_address" if kind.table == "address" else "any_known"
+    is_address = kind.table == "address"
+    value = statement("duplicates", "bare_address") if is_address else quote(kind.column, "thing")
+    known = "known_address" if is_address else "any_known"
     parts = {
         "table": quote(kind.table),
         "columns": identifiers(columns(kind), "thing"),
-        "keys": identifiers(kind.keys, "thing"),
+        "keys": ", ".join([value, *([quote(kind.within, "thing")] if kind.within else [])]),
         "value": value,
         "known": statement("duplicates", known, value=value),
     }
     return Asked(
         kind,
         query("duplicates", "repeated_values", **parts),
-        _rows(kind, kind.column, parts),
+        _rows(kind, kind.column, parts, value),
         query("duplicates", "rows_of_shared_values", **parts),
-        _rows(kind, "node", parts),
+        _rows(kind, "node", parts, quote("node", "thing")),
     )
 
 
-def _rows(kind: Kind, key: str, parts: dict[str, str]) -> LookupQuery:
-    keys = key_types(kind.table, (key,))
-    return lookup(keys, "duplicates", "rows_of_values", matching=matching(keys, null_safe=False), **parts)
+def _rows(kind: Kind, key: str, parts: dict[str, str], value: str) -> LookupQuery:
+    return lookup(
+        key_types(kind.table, (key,)),
+        "duplicates",
+        "rows_of_values",
+        matching=f"{value} = {quote(key, WANTED)}",
+        **parts,
+    )
 
 
 ASKED = [_asked(kind) for kind in KINDS]
@@ -94,4 +100,6 @@ NODES = query("duplicates", "nodes")
 NUMBERS = query("duplicates", "shared_numbers").bind(most=MOST + 1)
 NUMBERED = lookup({"number": INT}, "duplicates", "nodes_of_numbers")
 ADDRESSES = query("duplicates", "address_count")
-ON_NODES = lookup({"address": TEXT}, "duplicates", "nodes_of_addresses")
+ON_NODES = lookup(
+    {"address": TEXT}, "duplicates", "nodes_of_addresses", bare_address=statement("duplicates", "bare_address")
+)

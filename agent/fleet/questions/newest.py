@@ -6,8 +6,10 @@ from datetime import datetime, timedelta
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import query
+from agent.fleet.questions.options import Options
 
 NEWEST = query("fleet", "newest")
+STALE = query("fleet", "stale_nodes")
 
 
 def of_dataset(tables: Tables, of_these: datetime | None) -> datetime | None:
@@ -25,3 +27,12 @@ def earlier(moment: datetime, by: timedelta) -> datetime:
         return moment - by
     except OverflowError:
         return datetime.min  # noqa: DTZ901  # times of a dataset have no zone
+
+
+def stale_nodes(tables: Tables, options: Options) -> set[str]:
+    """Nodes whose report is older than the newest of the dataset by more than the options allow."""
+    ((_, newest),) = tables.whole.rows(NEWEST)
+    if newest is None:
+        return set()
+    moment = earlier(newest, timedelta(seconds=options.stale_after_seconds))
+    return {node for (node,) in tables.rows(STALE.bind(moment=moment))}

@@ -70,6 +70,8 @@ class Outlier(msgspec.Struct, frozen=True, kw_only=True):
     labels: list[str] = []  # of the things; empty: too many, or the node itself
     by: str | None = None  # how far it is away, where that is a number
     also: list[str] = []  # what else differs on the same nodes because of it
+    common: list[str] = []  # what all of these nodes have and few others of the class: a rack, a leaf, a kernel
+    stale: str = ""  # those of them without a recent report, folded
 
 
 class Mixed(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,19 +86,35 @@ class Mixed(msgspec.Struct, frozen=True, kw_only=True):
     of: int
 
 
-def folded(odds: Iterable[Odd]) -> list[Outlier]:
-    """Answers, most nodes last: a single cable is easier to overlook than a roll-out."""
+def folded(odds: Iterable[Odd], stale: frozenset[str] = frozenset()) -> list[tuple[Outlier, set[str]]]:
+    """Answers and their nodes, most nodes last: a single cable is easier to overlook than a roll-out."""
     alike: dict[tuple[str, str, str, str, str | None], list[Odd]] = {}
     for odd in odds:
         alike.setdefault((odd.group.key, odd.group.hardware_class, odd.value, odd.expected, odd.by), []).append(odd)
-    found = [_outlier(each) for each in alike.values()]
-    hosts = {id(outlier): {odd.node for odd in each} for outlier, each in zip(found, alike.values(), strict=True)}
-    return sorted(
-        _absorbed(found, hosts), key=lambda each: (each.hardware_class, each.nodes, each.attribute, each.hosts)
-    )
+    parts = [part for same in alike.values() for part in _by_rails(same)]
+    found = [_outlier(each, stale) for each in parts]
+    hosts = {id(outlier): {odd.node for odd in each} for outlier, each in zip(found, parts, strict=True)}
+    return sorted(_absorbed(found, hosts), key=lambda item: _rank(item[0]))
 
 
-def _outlier(odds: list[Odd]) -> Outlier:
+def _rank(outlier: Outlier) -> tuple[str, int, str, str]:
+    return outlier.hardware_class, outlier.nodes, outlier.attribute, outlier.hosts
+
+
+def _by_rails(odds: list[Odd]) -> list[list[Odd]]:
+    """Nodes of which the same rails are odd: rail 9 of sixteen nodes is another matter than rail 5 of one."""
+    if odds[0].group.one != "rail":
+        return [odds]
+    rails: dict[str, set[str | None]] = {}
+    for odd in odds:
+        rails.setdefault(odd.node, set()).add(odd.group.place)
+    parts: dict[frozenset[str | None], list[Odd]] = {}
+    for odd in odds:
+        parts.setdefault(frozenset(rails[odd.node]), []).append(odd)
+    return list(parts.values())
+
+
+def _outlier(odds: list[Odd], stale: frozenset[str]) -> Outlier:
     first = odds[0]
     groups = {odd.group.place: odd.usual for odd in odds}
     nodes = {odd.node for odd in odds}
@@ -116,10 +134,11 @@ def _outlier(odds: list[Odd]) -> Outlier:
         things=len(odds),
         labels=labels if len(labels) <= LABELS else [],
         by=first.by,
+        stale=fold(nodes & stale),
     )
 
 
-def _absorbed(found: list[Outlier], hosts: dict[int, set[str]]) -> list[Outlier]:
+def _absorbed(found: list[Outlier], hosts: dict[int, set[str]]) -> list[tuple[Outlier, set[str]]]:
     causes: dict[tuple[str, str], list[Outlier]] = {}
     for each in found:
         causes.setdefault((each.hardware_class, each.attribute), []).append(each)
@@ -135,6 +154,10 @@ def _absorbed(found: list[Outlier], hosts: dict[int, set[str]]) -> list[Outlier]
         while id(cause) in because:  # what it follows from may follow from something itself
             cause = because[id(cause)]
         if cause is not each:
-            also.setdefault(id(cause), []).append(f"{each.what} {each.value}, usually {each.usual}")
+            where = "" if hosts[id(each)] == hosts[id(cause)] else f" on {each.hosts}"
+            also.setdefault(id(cause), []).append(f"{each.what} {each.value}, usually {each.usual}{where}")
     kept = [each for each in found if id(each) not in because]
-    return [msgspec.structs.replace(each, also=also[id(each)]) if id(each) in also else each for each in kept]
+    return [
+        (msgspec.structs.replace(each, also=also[id(each)]) if id(each) in also else each, hosts[id(each)])
+        for each in kept
+    ]

@@ -17,6 +17,8 @@ from agent.fleet.questions.amounts import MEMORY, PROBES, memory, probes
 from agent.fleet.questions.attributes import Attribute
 from agent.fleet.questions.bags import COUNTS, bags
 from agent.fleet.questions.classes import CLASS, SIZES, sizes
+from agent.fleet.questions.in_common import with_common_facts
+from agent.fleet.questions.newest import stale_nodes
 from agent.fleet.questions.odd import Group, Mixed, Odd, Outlier, folded
 from agent.fleet.questions.options import ORDINARY, Options
 from agent.fleet.questions.parts import PARTS, Part
@@ -59,8 +61,10 @@ def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     odds += bags(tables, words, enough, options)
     odds += memory(tables, sums, enough, options)
     odds += probes(tables, times, enough, options)
+    answers = folded(odds, frozenset(stale_nodes(tables, options)))
+    hosts = [nodes for _, nodes in answers]
     return Outliers(
-        outliers=folded(odds),
+        outliers=with_common_facts(tables, [outlier for outlier, _ in answers], hosts, classes),
         mixed=[_mixed(name, each) for (_, name), each in sorted(mixed.items())],
         compared_nodes=sum(enough.values()),
         classes=enough,
@@ -136,8 +140,25 @@ def _differing(
 def _odd(a: Attribute, name: str, place: Any, normal: Usual, value: Any, node: str, label: str | None) -> Odd:
     where = None if place is None else f"rail {place}" if a.rails else str(place)
     group = Group(a.key, a.what, name, where, a.one)
+    if a.column == "dscp_prio" and len(normal.values) == 1:
+        return Odd(group, normal, *map_difference(value, normal.value), node, label)
     expected = " or ".join(shown(a, each) for each in normal.values)
     return Odd(group, normal, shown(a, value), expected, node, label, _by(value, normal.value))
+
+
+def map_difference(value: str, normal: str) -> tuple[str, str]:
+    """The entries in which two maps differ, of each.
+
+    >>> map_difference("24:3 26:0 46:5", "24:3 26:3 48:6")
+    ('26:0 46:5 48:none', '26:3 46:none 48:6')
+    """
+    maps = [dict(word.split(":", 1) for word in text.split()) for text in (value, normal)]
+    keys = [key for key in {**maps[0], **maps[1]} if maps[0].get(key) != maps[1].get(key)]
+    has, expected = (
+        " ".join(f"{key}:{entries.get(key, 'none')}" for key in sorted(keys, key=lambda key: (len(key), key)))
+        for entries in maps
+    )
+    return has, expected
 
 
 def _mixed(name: str, groups: list[tuple[Attribute, Any, dict[Any, int]]]) -> Mixed:

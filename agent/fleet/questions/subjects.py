@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from agent.fleet.tables import TABLES, Column
 
-GONE, NEW = "gone", "new"
+GONE, NEW, MOVED = "gone", "new", "moved"
 BAGS = ("cmdline", "services", "settings")  # told word by word
 
 
@@ -21,6 +21,7 @@ class Subject(NamedTuple):
     own: frozenset[str] = frozenset()
     left_out: frozenset[str] = frozenset()
     of_device: bool = False  # the first column of its key is the id of a device that it is, or is part of
+    identity: str | None = None  # column whose value stays with the device wherever it is
 
 
 # told by what they are made of
@@ -37,7 +38,7 @@ def _set(text: str) -> frozenset[str]:
 
 SUBJECTS = (
     Subject("host", "host", (), None, _set("machine_id serial"), _set(_COUNTED)),
-    Subject("GPU", "gpu", ("id",), "label", _set("uuid serial"), _set("index pci"), True),
+    Subject("GPU", "gpu", ("id",), "label", _set("uuid serial"), _set("index pci"), True, "uuid"),
     Subject("NIC", "nic", ("id",), "label", _set("node_guid system_image_guid"), _set("rail"), True),
     Subject("port", "port", ("nic", "port"), "label", _set("port_guid lid") | _FAR, _set("rail role"), True),
     Subject("interface", "netdev", ("id",), "label", _set("mac module_serial") | _FAR, _set("rail nic"), True),

@@ -14,8 +14,8 @@ from agent.fleet.hostlist import fold
 from agent.fleet.questions.newest import earlier, of_dataset
 from agent.fleet.questions.options import ORDINARY, Options
 from agent.fleet.table import INT, TEXT
+from agent.model.finding import VERDICTS
 
-VERDICTS = ("critical", "error", "warning", "unknown", "ok")  # worst first
 REASONS = 3  # of a rule that could not be judged
 WORST = 10
 _NO_CLASS, _NO_REASON = "(not known)", "no reason told"

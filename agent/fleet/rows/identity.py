@@ -25,7 +25,7 @@ def numbers(node: Node, gpus: list[Gpu], nics: list[Nic], netdevs: list[Netdev])
     found.difference_update(_ALIKE)
     found.update(map(_of_text, _texts(node, gpus)))
     found.update(
-        _of_text(address)
+        _of_text(address.partition("/")[0])
         for netdev in netdevs
         for address in netdev.addresses
         if not within_host(address, netdev.label)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from agent.fleet.questions.drift import Change, Drift
-from agent.fleet.questions.subjects import GONE, NEW
+from agent.fleet.questions.subjects import GONE, MOVED, NEW
 from agent.fleet.words.pieces import count, hosts, number, told
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
@@ -45,6 +45,8 @@ def sentence(change: Change) -> str:
     if change.subject == "finding":
         times = f" on {number(change.things)} subjects" if change.things > change.nodes else ""
         return f"{who}: {', '.join(change.labels)} {change.what}{times}  [{_when(change)}]"
+    if change.what == MOVED:
+        return f"{', '.join(change.labels)}: moved from {change.old} to {change.new}  [{_when(change)}]"
     labels = f" ({', '.join(change.labels)})" if change.labels else ""
     many = f" on {count(change.things, change.subject)}" if change.things > 1 and change.subject != "host" else ""
     return f"{who}: {_what(change)}{many}{labels}  [{_when(change)}]"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.fleet.questions.duplicates import Duplicate, Duplicates
+from agent.fleet.questions.duplicates import NAME, Duplicate, Duplicates
 from agent.fleet.words.pieces import count, hosts, told
 from agent.outputs.text.lines import Line, make_line, wrap_paragraph
 
@@ -12,7 +12,11 @@ _LABELLED = 6
 def page(found: Duplicates, width: int = 80) -> list[Line]:
     """The whole answer."""
     many = len(found.duplicates)
-    first = f"{count(many, 'value')} on more than one node" if many else "nothing is on two nodes that should be on one"
+    first = (
+        f"{count(many, 'identifier')} that more than one node or machine has"
+        if many
+        else "nothing is on two nodes that should be on one"
+    )
     lines = [make_line((first, "" if many else "ok"))]
     for each in found.duplicates:
         lines += told(sentence(each), width)
@@ -23,6 +27,8 @@ def page(found: Duplicates, width: int = 80) -> list[Line]:
 
 def sentence(each: Duplicate) -> str:
     """One value and who has it."""
+    if each.kind == NAME:
+        return f"{each.kind} {each.value}: {each.note}"
     if each.nodes <= _LABELLED and any(holder.label for holder in each.holders):
         who = ", ".join(f"{holder.node} {holder.label or ''}".strip() for holder in each.holders)
     else:

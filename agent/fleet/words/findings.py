@@ -37,7 +37,8 @@ def sentences(each: Found) -> list[str]:
         ]
     what = f" on {', '.join(each.labels)}" if each.labels and each.labels != ["node"] else ""
     many = f" ({count(each.findings, 'finding')})" if each.findings > each.nodes else ""
-    return [f"{hosts(each.hosts, each.nodes)}{what}{many}: {_classes(each.classes)}"]
+    stale = f"; no recent report from {hosts(each.stale, each.nodes)}" if each.stale else ""
+    return [f"{hosts(each.hosts, each.nodes)}{what}{many}: {_classes(each.classes)}{stale}"]
 
 
 def _classes(shares: list[Share]) -> str:

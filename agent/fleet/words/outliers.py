@@ -43,6 +43,10 @@ def sentence(outlier: Outlier) -> str:
     parts = [f"{hosts(outlier.hosts, outlier.nodes)}: {_has(outlier)}{by}{_where(outlier)}; {_usually(outlier)}"]
     if outlier.also:
         parts.append(f"with it: {'; '.join(outlier.also)}")
+    if outlier.common:
+        parts.append(f"in common: {'; '.join(outlier.common)}")
+    if outlier.stale:
+        parts.append(f"no recent report from {hosts(outlier.stale, outlier.nodes)}")
     return ". ".join(parts)
 
 

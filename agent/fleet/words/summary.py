@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from agent.fleet.questions.summary import VERDICTS, Summary
+from agent.fleet.questions.summary import Summary
 from agent.fleet.words.pieces import STYLES, count, hosts, number, share, table, told
+from agent.model.finding import VERDICTS
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
 _REASONS = 12  # why rules could not be judged; the rest is counted
@@ -17,7 +18,9 @@ def page(found: Summary, width: int = 80) -> list[Line]:
     first = f"{count(found.nodes, 'node')}, newest report {found.newest}, oldest {found.oldest}"
     lines = wrap_paragraph(first, width, "  ", "bold", first="")
     spans = [
-        (f"{number(found.verdicts[each])} {each}", STYLES.get(each, "")) for each in VERDICTS if each in found.verdicts
+        (f"{number(found.verdicts[each])} {each.replace('_', ' ')}", STYLES.get(each, ""))
+        for each in VERDICTS
+        if each in found.verdicts
     ]
     if found.stale:
         spans.append((f"{number(found.stale)} stale", "warning"))
@@ -46,7 +49,7 @@ def duration(seconds: float) -> str:
 
 def _classes(found: Summary, width: int) -> list[Line]:
     shown = [each for each in VERDICTS if each in found.verdicts]
-    head = ["class", "nodes", *shown, *(["stale"] if found.stale else [])]
+    head = ["class", "nodes", *(each.replace("_", " ") for each in shown), *(["stale"] if found.stale else [])]
     rows = [
         [
             each.hardware_class,
@@ -59,15 +62,21 @@ def _classes(found: Summary, width: int) -> list[Line]:
     return table(head, rows, width)
 
 
+def describe_coverage(found: Summary) -> str:
+    """How many rules were checked on every node that they apply to; the page has the same sentence."""
+    if found.stale == found.nodes:
+        return "nothing: every node is stale"
+    whole = sum(not each.unknown and not each.missing for each in found.coverage)
+    text = f"{number(whole)} of {count(len(found.coverage), 'rule')} judged on every node that has what they are for"
+    return text + (", stale ones left out" if found.stale else "")
+
+
 def _coverage(found: Summary, width: int) -> list[Line]:
     """By why a rule was not judged, as one reason holds for many rules. Stale nodes are in no number here."""
     fresh = found.nodes - found.stale
+    lines = told(describe_coverage(found), width, "  ")
     if not fresh:
-        return told("nothing: every node is stale", width, "  ")
-    whole = sum(not each.unknown and not each.missing for each in found.coverage)
-    of = len(found.coverage)
-    text = f"{number(whole)} of {count(of, 'rule')} judged on every node that has what they are for"
-    lines = told(text + (", stale ones left out" if found.stale else ""), width, "  ")
+        return lines
     reasons: dict[str, list[tuple[str, int]]] = {}
     for each in found.coverage:
         for reason, nodes in each.reasons:

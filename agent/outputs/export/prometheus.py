@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from agent.model.finding import SEVERITIES
+from agent.model.finding import SEVERITIES, VERDICTS
 from agent.model.pci import PciFunction
 from agent.model.report import Report
 from agent.outputs.formatting import clean_line, known_fields, observation_time
 
 FINDINGS_LIMIT = 100  # the worst come first in a report
 DEVICES_LIMIT = 512  # of a kind: 16 GPUs, tens of NICs; hundreds only with virtual functions
-VERDICTS = ("ok", "warning", "error", "critical", "unknown")
 CHECK_STATES = ("pass", "fail", "unknown", "not_applicable", "disabled")
 PATH_VERDICTS = ("ready", "degraded", "blocked", "unknown")
 PROBE_VALUES = {"ok": 1, "absent": 1, "partial": 0, "denied": 0, "timed_out": 0, "failed": 0}  # skipped: no series
@@ -64,8 +63,8 @@ def _verdict_families(report: Report) -> Iterator[Family]:
     verdict = report.summary.verdict
     yield Family(
         "verdict",
-        "1 for the verdict of the node: its worst finding, or unknown where an essential rule could not be judged.",
-        [Sample({"verdict": name}, name == verdict) for name in VERDICTS],
+        "1 for the verdict of the node: its worst finding; unknown if an essential check could not run.",
+        [Sample({"verdict": name}, name == verdict) for name in sorted(VERDICTS)],
     )
     counts = report.summary.counts
     yield Family(

@@ -1,4 +1,4 @@
-"""The positions of a scene's boxes: CPUs on the left, devices in rows on the right.
+"""The positions of a scene's boxes: sockets on the left, devices in rows on the right.
 
 A switch is as high as the rows below it, so that every link is a straight bar. Pixels, y downwards.
 """
@@ -11,8 +11,8 @@ from agent.outputs.html.scene import UNPLACED, Box, Scene
 
 ROW, DEVICE_HIGH = 46, 36  # of a device: its row, its box
 MARGIN, HEAD, BETWEEN = 12, 30, 22  # around the picture; of a NUMA node's title; between NUMA nodes
-RAIL = 12  # the CPU's side, from which links start
-GAP, INNER, DEVICE, PLUG, BAND = 134, 118, 240, 176, 84  # widths: link, switch, device, port, NVSwitch
+CPU, RAIL = 48, 12  # widths: a socket; the side of a NUMA node from which links start
+GAP, INNER, DEVICE, PORT, BAND = 124, 118, 252, 150, 84  # widths: link, switch, device, port, NVSwitch
 THICK = 14.0  # the link of this picture that can carry most
 THIN = 1.5
 
@@ -45,12 +45,20 @@ class PlacedBox(NamedTuple):
     parent: str  # key of the box that it hangs from
 
 
+class PlacedSocket(NamedTuple):
+    """A processor, as high as its NUMA nodes."""
+
+    number: int | None  # None: which socket these NUMA nodes belong to is not known
+    at: Rect
+
+
 class Layout(NamedTuple):
     """The whole picture."""
 
     wide: float
     high: float
     placed: list[PlacedBox]
+    sockets: list[PlacedSocket]
     rails: list[Rect]  # of every NUMA node, the side from which its links start
     band: Rect | None  # the NVSwitches, where GPUs' NVLinks end
     scale: float  # thickness of a bar for one GB/s
@@ -69,22 +77,24 @@ def compute_layout(scene: Scene) -> Layout:
     for node in scene.boxes:
         top = maker.node(node, top) + BETWEEN
     most = max((w for box in _all(scene) if box.wire for w in (box.wire.now, box.wire.could) if w), default=1.0)
-    to_switch = [box for box in maker.placed if any("switch" in plug.far for plug in box.box.plugs)]
+    to_switch = [box for box in maker.placed if any("switch" in port.far for port in box.box.ports)]
     band = None
     if to_switch:
         first, last = to_switch[0].at.y, to_switch[-1].at.y + DEVICE_HIGH
         band = Rect(maker.right + BETWEEN, first, BAND, last - first)
     wide = (band.right if band else maker.right) + MARGIN
-    return Layout(wide, max(top - BETWEEN, 0.0) + MARGIN, maker.placed, maker.rails, band, THICK / most)
+    high = max(top - BETWEEN, 0.0) + MARGIN
+    return Layout(wide, high, maker.placed, maker.sockets, maker.rails, band, THICK / most)
 
 
 class _LayoutBuilder:
     def __init__(self, columns: int) -> None:
         self.placed: list[PlacedBox] = []
+        self.sockets: list[PlacedSocket] = []
         self.rails: list[Rect] = []
-        self.left = MARGIN + 10 + RAIL
+        self.left = MARGIN + CPU + 10 + RAIL
         self.devices = self.left + (columns * (GAP + INNER) + GAP if columns >= 0 else -RAIL)
-        self.right = self.devices + DEVICE + PLUG
+        self.right = self.devices + DEVICE + PORT
 
     def node(self, node: Box, top: float) -> float:
         """Place a NUMA node as a frame around its rows; returns its lower edge."""
@@ -96,12 +106,23 @@ class _LayoutBuilder:
                 bottom += ROW
             else:
                 bottom = self._row(child, 0, bottom, self.left, node.key)
-        frame = Rect(MARGIN, top, self.right - MARGIN, bottom - top + 6)
+        frame = Rect(MARGIN + CPU, top, self.right - MARGIN - CPU, bottom - top + 6)
         self.placed.insert(place, PlacedBox(node, frame, None, ""))
         if node.key == UNPLACED:
             return frame.y + frame.high
-        self.rails.append(Rect(MARGIN + 10, top + HEAD, RAIL, max(bottom - top - HEAD - (ROW - DEVICE_HIGH), 0)))
+        self._extend_socket(node.socket, frame)
+        high = max(bottom - top - HEAD - (ROW - DEVICE_HIGH), 0)
+        self.rails.append(Rect(MARGIN + CPU + 10, top + HEAD, RAIL, high))
         return frame.y + frame.high
+
+    def _extend_socket(self, number: int | None, frame: Rect) -> None:
+        """The socket of this NUMA node, drawn beside all its frames."""
+        last = self.sockets[-1] if self.sockets else None
+        if last and number is not None and last.number == number:
+            whole = last.at._replace(high=frame.y + frame.high - last.at.y)
+            self.sockets[-1] = last._replace(at=whole)
+        else:
+            self.sockets.append(PlacedSocket(number, Rect(MARGIN, frame.y, CPU - 6, frame.high)))
 
     def _row(self, box: Box, depth: int, top: float, start: float, parent: str) -> float:
         if not box.children and box.kind not in ("switch", "bus"):

@@ -1,4 +1,4 @@
-"""The matrices of the page: GPU to GPU and GPU to NIC."""
+"""How devices reach each other: a sentence where it says all, else the matrices GPU to GPU and GPU to NIC."""
 
 from __future__ import annotations
 
@@ -8,36 +8,104 @@ from xml.etree.ElementTree import Element
 from agent.model.report import Report
 from agent.model.topology import Path
 from agent.outputs.html.elements import el
-from agent.outputs.names import DisplayNames, visible_nics
-from agent.outputs.text.matrix import find_nearest_rails, paths_by_pair
+from agent.outputs.names import DisplayNames, compress_names, visible_nics
+from agent.outputs.text.matrix import KINDS_BY_DISTANCE, MEANINGS, Pairs, find_nearest_rails, paths_by_pair
 
 MAX_SIZE = 64  # rows or columns that a table on a page still shows
 FAR = ("SYS", "NODE")
 
 
-def render_gpu_matrix(report: Report) -> Element | None:
-    """GPU x GPU; None for fewer than two GPUs."""
+def render_gpu_matrix(report: Report) -> list[Element]:
+    """GPU to GPU; nothing for fewer than two GPUs."""
     names = DisplayNames(report)
     gpus = {gpu.id: names.labels[gpu.id] for gpu in report.topology.gpus}
-    return (
-        _render_matrix("GPU to GPU", paths_by_pair(report, gpus, gpus), gpus, gpus, set())
-        if 1 < len(gpus) <= MAX_SIZE
-        else None
-    )
+    pairs = paths_by_pair(report, gpus, gpus)
+    if len(gpus) < 2 or not pairs:
+        return []
+    kinds = _kinds(pairs)
+    if kinds == ["?"]:
+        return [el("p", "How the GPUs reach each other is not known.")]
+    if len(kinds) == 1:
+        both = "both GPUs" if len(gpus) == 2 else f"all {len(gpus)} GPUs"
+        return [el("p", el("strong", kinds[0]), f" between {both}{_explain(kinds[0])}.")]
+    return _with_legend(_render_matrix("GPU to GPU", pairs, gpus, gpus, set()), kinds, len(gpus), len(gpus))
 
 
-def render_nic_matrix(report: Report) -> Element | None:
-    """GPU x NIC, rails first, the nearest rails marked."""
+def render_nic_matrix(report: Report) -> list[Element]:
+    """GPU to NIC, rails first: a sentence if each GPU has rails at one distance and all else is farther."""
     names = DisplayNames(report)
     order = {"rail": 0, "unknown": 1}
     nics_in_order = sorted(visible_nics(report), key=lambda nic: order.get(nic.role, 2))
     gpus = {gpu.id: names.labels[gpu.id] for gpu in report.topology.gpus}
     pairs = paths_by_pair(report, gpus, {nic.id: "" for nic in nics_in_order})
     nics = {nic.id: names.labels[nic.id] for nic in nics_in_order if any((gpu, nic.id) in pairs for gpu in gpus)}
-    if not pairs or max(len(gpus), len(nics)) > MAX_SIZE:
-        return None
+    if not pairs:
+        return []
+    kinds = _kinds(pairs)
+    if kinds == ["?"]:
+        return [el("p", "How GPUs and NICs reach each other is not known.")]
+    if len(kinds) == 1 and len(gpus) * len(nics) > 1:
+        return [el("p", el("strong", kinds[0]), f" between every GPU and every NIC{_explain(kinds[0])}.")]
     near = find_nearest_rails(pairs, gpus, [nic.id for nic in nics_in_order if nic.role == "rail" and nic.id in nics])
-    return _render_matrix("GPU to NIC", pairs, gpus, nics, near)
+    matrix = _with_legend(_render_matrix("GPU to NIC", pairs, gpus, nics, near), kinds, len(gpus), len(nics))
+    sentence = _describe_rails(pairs, near, gpus, nics)
+    if sentence is None:
+        return matrix
+    return [sentence, el("details", el("summary", "All GPU-NIC pairs"), *matrix)]
+
+
+def _describe_rails(
+    pairs: Pairs, near: set[tuple[str, str]], gpus: Mapping[str, str], nics: Mapping[str, str]
+) -> Element | None:
+    """One sentence if every GPU has near rails, all of one kind."""
+    kinds = {pairs[pair].kind for pair in near}
+    rails: dict[str, list[str]] = {gpu: [nic for nic in nics if (gpu, nic) in near] for gpu in gpus}
+    if len(kinds) != 1 or not all(rails.values()):
+        return None
+    kind = kinds.pop() or "?"
+    if kind in FAR:
+        return None
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for gpu, mine in rails.items():
+        groups.setdefault(tuple(mine), []).append(gpu)
+    named = [
+        f"{compress_names(gpus[gpu] for gpu in members)} – {compress_names(nics[nic] for nic in mine)}"
+        for mine, members in groups.items()
+    ]
+    others = _kinds({key: path for key, path in pairs.items() if key not in near})
+    rest = ["not known" if text == "?" else text for text in others if text != kind]
+    beyond = f" All other pairs: {' or '.join(rest)}." if rest else ""
+    which = "its rails" if any(len(mine) > 1 for mine in rails.values()) else "its rail"
+    return el("p", el("strong", kind), f" between each GPU and {which}{_explain(kind)}: {', '.join(named)}.{beyond}")
+
+
+def _kinds(pairs: Pairs) -> list[str]:
+    """The kinds of these pairs, nearest first."""
+    kinds = {path.kind or "?" for path in pairs.values()}
+    return sorted(kinds, key=lambda kind: (_rank(kind), kind))
+
+
+def _rank(kind: str) -> int:
+    if kind in KINDS_BY_DISTANCE:
+        return KINDS_BY_DISTANCE.index(kind)
+    return len(KINDS_BY_DISTANCE) if kind == "?" else -1
+
+
+def _explain(kind: str) -> str:
+    links = f"{kind[2:]} NVLinks" if kind.startswith("NV") and kind[2:].isdigit() else MEANINGS.get(kind, "")
+    return f" ({links})" if links else ""
+
+
+def _with_legend(matrix: Element, kinds: list[str], rows: int, columns: int) -> list[Element]:
+    """The matrix with its kinds in words; too large a one is a sentence."""
+    if max(rows, columns) > MAX_SIZE:
+        return [el("p", f"{rows} x {columns} pairs, of kind {', '.join(kinds)}; each pair: --format json")]
+    words = [f"{kind}: {MEANINGS[kind]}" for kind in kinds if kind in MEANINGS]
+    return [matrix, el("p", "; ".join([*words, "*: nearest rail"] if "*" in _texts(matrix) else words), class_="dim")]
+
+
+def _texts(matrix: Element) -> str:
+    return "".join(cell.text or "" for cell in matrix.iter("td"))
 
 
 def _render_matrix(

@@ -1,7 +1,7 @@
 """The machine as SVG: boxes that can be opened, links as bars whose width is their bandwidth.
 
-Behind each bar a pale one shows the link's capability, so that a reduced link is visible. Colour never stands
-alone: a mark with a letter repeats it.
+Behind each bar a pale one shows the link's capability, so that a reduced link is visible. A severity's colour appears
+only where a finding is; a mark with a letter repeats it. Idle, virtual, internal and unused links are grey.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from itertools import pairwise
 from xml.etree.ElementTree import Element
 
 from agent.model.report import Report
+from agent.outputs.html.device_ports import DevicePort
 from agent.outputs.html.elements import el
-from agent.outputs.html.layout import BAND, DEVICE, GAP, INNER, PLUG, THIN, Layout, PlacedBox, Rect, compute_layout
-from agent.outputs.html.scene import Box, DevicePort, LinkBar, Scene
+from agent.outputs.html.layout import BAND, DEVICE, GAP, INNER, PORT, THIN, Layout, PlacedBox, Rect, compute_layout
+from agent.outputs.html.link_bars import LinkBar, format_rate
+from agent.outputs.html.scene import Box, Scene
 from agent.outputs.names import DisplayNames
 from agent.outputs.text.matrix import find_nearest_rails, paths_by_pair
 
-MIN_SCALE = 0.72  # the page shrinks the picture to this scale before it scrolls
 MARKS = {"critical": "C", "error": "E", "warning": "W", "info": "i"}
 SMALL, BOLD = 6.0, 7.7  # pixels of one character, at the size of small text and of titles
 NVLINK_THICK = 12.0
@@ -32,11 +33,10 @@ def draw_picture(report: Report, seen: Scene, *, anchors: bool) -> Element | Non
     root = el(
         "svg", viewBox=f"0 0 {placed.wide:g} {placed.high:g}", class_="machine", role="group" if anchors else "img",
         aria_label=what, width=placed.wide, height=placed.high,
-        style=f"min-width:{placed.wide * MIN_SCALE:g}px" if anchors else None,
     )  # fmt: skip
     root.append(el("title", what))
     draw = _Drawing(placed, seen, DisplayNames(report), _nearest_paths(report) if anchors else None)
-    for part in (draw.between(), draw.frames(), draw.wires(), draw.plugs(), draw.arcs(), draw.boxes()):
+    for part in (draw.sockets(), draw.frames(), draw.wires(), draw.ports(), draw.arcs(), draw.boxes()):
         root.extend(part)
     return root
 
@@ -46,11 +46,22 @@ class _Drawing:
         self.layout, self.seen, self.names = placed, seen, names
         self.paths = ways  # None: boxes are no links
 
-    def between(self) -> Iterator[Element]:
-        """The connection of NUMA nodes: its bandwidth is unknown, so it has no width."""
-        for upper, lower in pairwise(self.layout.rails):
-            x = upper.x + upper.wide / 2
-            yield el("path", d=f"M{x:g} {upper.y + upper.high:g}V{lower.y:g}", class_="between")
+    def sockets(self) -> Iterator[Element]:
+        """Processors, and the connection between them: its bandwidth is unknown, so it has no width."""
+        for upper, lower in pairwise(self.layout.sockets):
+            x = upper.at.x + upper.at.wide / 2
+            yield el("path", d=f"M{x:g} {upper.at.y + upper.at.high:g}V{lower.at.y:g}", class_="between")
+        for number, at in self.layout.sockets:
+            title = "CPU" if number is None else f"CPU {number}"
+            model = _cut_text(short_cpu(self.seen.cpu), at.high - 16)
+            x, y = at.x + at.wide / 2, at.middle
+            yield el(
+                "g",
+                el("title", " ".join(part for part in (title, self.seen.cpu) if part)),
+                _rect(at, "cpu", 8),
+                el("text", title, x=x, y=y, class_="title turned", transform=f"rotate(-90 {x:g} {y:g})", dy=-3),
+                el("text", model, x=x, y=y, class_="small turned", transform=f"rotate(-90 {x:g} {y:g})", dy=13),
+            )
 
     def frames(self) -> Iterator[Element]:
         """Frames and titles of NUMA nodes, and the CPU sides."""
@@ -69,7 +80,7 @@ class _Drawing:
             yield el("text", "NVSwitch", x=x, y=y, class_="head turned", transform=f"rotate(90 {x:g} {y:g})")
             if not switches:
                 yield el(
-                    "text", "not on this bus", x=x - 18, y=y, class_="small turned",
+                    "text", "not on this host's PCIe", x=x - 18, y=y, class_="small turned",
                     transform=f"rotate(90 {x - 18:g} {y:g})",
                 )  # fmt: skip
 
@@ -83,18 +94,18 @@ class _Drawing:
             else:
                 yield self._wire(item, item.start, item.box.wire)
 
-    def plugs(self) -> Iterator[Element]:
-        """Ports, and NVLinks to the NVSwitches."""
+    def ports(self) -> Iterator[Element]:
+        """Network ports, and NVLinks to the NVSwitches."""
         for item in self.layout.placed:
-            rows = [plug for plug in item.box.plugs if plug.kind == "port"]
-            for k, plug in enumerate(rows[:3]):
+            rows = [port for port in item.box.ports if port.kind == "port"]
+            for k, port in enumerate(rows[:3]):
                 y = item.at.middle + (k - (len(rows[:3]) - 1) / 2) * 13
-                yield self._port(item, plug, y)
-            for plug in item.box.plugs:
-                if plug.kind == "nvlink":
-                    yield self._nvlink(item, plug, plug.text + (" · C2C" if len(item.box.plugs) > 1 else ""))
-                elif plug.kind == "c2c" and len(item.box.plugs) == 1:
-                    yield el("text", plug.text, x=item.at.right + 10, y=item.at.middle + 4, class_="small")
+                yield self._port(item, port, y)
+            for port in item.box.ports:
+                if port.kind == "nvlink":
+                    yield self._nvlink(item, port, port.text + (" · C2C" if len(item.box.ports) > 1 else ""))
+                elif port.kind == "c2c" and len(item.box.ports) == 1:
+                    yield el("text", port.text, x=item.at.right + 10, y=item.at.middle + 4, class_="small")
 
     def arcs(self) -> Iterator[Element]:
         """NVLinks from GPU to GPU."""
@@ -104,7 +115,7 @@ class _Drawing:
             if one is None or other is None:
                 continue
             x, upper, lower = one.at.right, one.at.middle, other.at.middle
-            bulge = min(PLUG - 30, 30 + abs(lower - upper) * 0.16 + (number % 3) * 5)
+            bulge = min(PORT - 30, 30 + abs(lower - upper) * 0.16 + (number % 3) * 5)
             labels = f"{self.names.labels.get(a, a)} and {self.names.labels.get(b, b)}: {count} NVLinks"
             yield el(
                 "path",
@@ -131,12 +142,8 @@ class _Drawing:
 
     def _wire(self, item: PlacedBox, start: float, wire: LinkBar) -> Element:
         y = item.at.middle
-        group = el(
-            "g",
-            class_=f"wire {wire.state}{' limits' if wire.limits else ''}",
-            data_place=wire.place,
-            data_of=item.box.key,
-        )
+        shown = f"wire {wire.state} {wire.tone}{' limits' if wire.limits else ''}"
+        group = el("g", class_=shown, data_place=wire.place, data_of=item.box.key)
         group.append(el("title", _describe_link(item.box, wire)))
         if wire.could:
             group.append(_bar(start, item.at.x, y, max(THIN, wire.could * self.layout.scale), "could"))
@@ -144,47 +151,47 @@ class _Drawing:
         group.append(_bar(start, item.at.x, y, thick, "now"))
         x = item.at.x - GAP / 2
         over = max(thick, (wire.could or 0.0) * self.layout.scale) / 2 + 4
-        above, below = wire.text, {"idle": "idle", "untrusted": "not believed"}.get(wire.state, "")
-        if wire.now and not below:
-            below = _format_rate(wire.now)
-        if wire.state == "ok" and not wire.limits:
-            above, below = f"{above} · {below}", ""
-        group.append(el("text", _cut_text(above, GAP - 4), x=x, y=y - over, class_="small middle"))
+        rate = format_rate(wire.now) if wire.now and wire.state in ("ok", "reduced") else ""
+        above, below = wire.text, rate
+        if (wire.state == "ok" and not wire.limits) or wire.text == rate:
+            above, below = " · ".join(dict.fromkeys(part for part in (wire.text, rate) if part)), ""
+        elif wire.state == "idle":
+            below = "idle"
         if wire.limits:
             below = f"▲ {below} limits"
+        if wire.state != "unknown" or wire.asleep:
+            group.append(el("text", _cut_text(above, GAP - 4, 5.6), x=x, y=y - over, class_="small middle"))
         if below:
-            group.append(
-                el("text", below, x=x, y=y + over + 8, class_="small middle" + (" loud" if wire.limits else ""))
-            )
+            group.append(el("text", below, x=x, y=y + over + 8, class_="small middle"))
         return group
 
-    def _port(self, item: PlacedBox, plug: DevicePort, y: float) -> Element:
+    def _port(self, item: PlacedBox, port: DevicePort, y: float) -> Element:
         x = item.at.right
         return el(
             "g",
-            el("title", f"{item.box.title} port: {plug.text}"),
-            _bar(x, x + 16, y, 3, "now"),
-            el("circle", cx=x + 19, cy=y, r=3.5, class_="end"),
-            el("text", _cut_text(plug.text, PLUG - 32), x=x + 28, y=y + 4, class_="small"),
-            class_=f"plug {plug.state}",
+            el("title", f"{item.box.title} port: {port.text}"),
+            _bar(x, x + 14, y, 3, "now"),
+            el("circle", cx=x + 17, cy=y, r=3.5, class_="end"),
+            el("text", _cut_text(port.text, PORT - 30), x=x + 26, y=y + 4, class_="small"),
+            class_=f"port {port.state} {port.tone}",
         )
 
-    def _nvlink(self, item: PlacedBox, plug: DevicePort, text: str) -> Element:
+    def _nvlink(self, item: PlacedBox, port: DevicePort, text: str) -> Element:
         x, y = item.at.right, item.at.middle
-        group = el("g", class_=f"plug nvlink {plug.state}")
-        group.append(el("title", f"{item.box.title}: {plug.up} of {plug.all} NVLinks up"))
+        group = el("g", class_=f"port nvlink {port.state} {port.tone}")
+        group.append(el("title", f"{item.box.title}: {port.up} of {port.all} NVLinks up"))
         band = self.layout.band
-        if band is None or "switch" not in plug.far:
+        if band is None or "switch" not in port.far:
             if not self.seen.direct:
-                group.append(_bar(x, x + 16, y, 3, "now"))
+                group.append(_bar(x, x + 14, y, 3, "now"))
             aside = (
-                {"x": x + PLUG - 8, "class_": "small ends"} if self.seen.direct else {"x": x + 28, "class_": "small"}
+                {"x": x + PORT - 8, "class_": "small ends"} if self.seen.direct else {"x": x + 26, "class_": "small"}
             )
             group.append(el("text", text, y=y + 4, **aside))
             return group
         group.append(_bar(x, band.x, y, NVLINK_THICK, "could"))
-        group.append(_bar(x, band.x, y, max(THIN, NVLINK_THICK * plug.up / max(plug.all, 1)), "now"))
-        group.append(el("text", text, x=x + 28, y=y - NVLINK_THICK / 2 - 3, class_="small"))
+        group.append(_bar(x, band.x, y, max(THIN, NVLINK_THICK * port.up / max(port.all, 1)), "now"))
+        group.append(el("text", text, x=x + 26, y=y - NVLINK_THICK / 2 - 3, class_="small"))
         return group
 
     def _box(self, item: PlacedBox) -> Iterator[Element]:
@@ -198,11 +205,13 @@ class _Drawing:
             lines = ["  ".join(lines)]
         first = rect.middle - (min(len(lines), room) - 1) * 6.5 + 4
         for k, text in enumerate(lines[:room]):
-            yield el(
-                "text", _cut_text(text, wide - (26 if box.severity in MARKS and not k else 12), SMALL if k else BOLD),
-                x=rect.x + 8, y=first + k * 13,
-                class_="title" if not k else "small",
-            )  # fmt: skip
+            space = wide - (26 if box.severity in MARKS and not k else 12)
+            shown = _cut_text(text, space, SMALL if k else BOLD)
+            line = el("text", shown, x=rect.x + 8, y=first + k * 13, class_="small" if k else "title")
+            left = space - len(shown) * BOLD - 10
+            if box.alias and not k and left > 4 * SMALL:
+                line.append(el("tspan", _cut_text(box.alias, left), class_="small", dx=8))
+            yield line
         if box.severity in MARKS:
             yield el("circle", cx=rect.right - 13, cy=rect.y + 13, r=8.5, class_="mark")
             yield el("text", MARKS[box.severity], x=rect.right - 13, y=rect.y + 17, class_="letter")
@@ -222,10 +231,10 @@ def _nearest_paths(report: Report) -> dict[str, str]:
 
 def _describe_box(box: Box) -> str:
     """Describe a box in one sentence, for screen readers."""
-    parts = [box.title, *box.words]
+    parts = [box.title, *box.words, *([box.alias] if box.alias else [])]
     if box.wire:
         parts.append(f"PCIe {box.wire.text}")
-    parts += [plug.text for plug in box.plugs]
+    parts += [port.text for port in box.ports]
     if box.severity:
         parts.append(f"worst finding: {box.severity}")
     return ", ".join(parts)
@@ -250,8 +259,15 @@ def _count_boxes(seen: Scene) -> str:
     return ", ".join(f"{kinds.count(kind)} {word}" for kind, word in words)
 
 
-def _format_rate(gbyte_s: float) -> str:
-    return f"{gbyte_s:.0f} GB/s" if gbyte_s == round(gbyte_s) or gbyte_s > 60 else f"{gbyte_s:.1f} GB/s"
+def short_cpu(name: str) -> str:
+    """The processor's model without marks and its maker's filler words.
+
+    >>> short_cpu("Intel(R) Xeon(R) Platinum 8480+"), short_cpu("AMD EPYC 7742 64-Core Processor")
+    ('Xeon Platinum 8480+', 'EPYC 7742 64-Core')
+    """
+    for filler in ("(R)", "(TM)", "(r)", "(tm)", " Processor", " CPU", "Intel ", "INTEL ", "AMD "):
+        name = name.replace(filler, "")
+    return name.partition(" @")[0].strip()
 
 
 def _rect(rect: Rect, kind: str, radius: float) -> Element:

@@ -1,92 +1,150 @@
-"""The verdict with one line per finding, and each finding with evidence, impact and remedy."""
+"""The verdict with one line per block of findings, and each block with part, evidence, impact, confirm and fix."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from agent.model.finding import SEVERITIES, Finding
+from agent.model.finding import Finding
 from agent.model.report import Report
-from agent.outputs.names import DisplayNames
+from agent.outputs.grouping import FindingBlock, group_findings, join_evidence
+from agent.outputs.names import DisplayNames, compress_names, describe_location
 from agent.outputs.text.lines import BLANK, Line, Span, line_length, make_line, wrap_paragraph
+from agent.outputs.verdict import count_checks, describe_verdict, verdict_title
 
-DIGEST = 8  # findings listed at the top of the page
-EVIDENCE = 12
-NAMED_RULES = 4  # rules listed that keep the verdict from ok
+OVERVIEW = 3  # blocks from which on the verdict is followed by one line per block
+EVIDENCE = 4  # lines of evidence of one block; --verbose shows all
+PARTS = 8  # parts of one block that have a line of their own
+STYLES = {"unknown": "warning", "nothing_to_check": "info"}
+_COLUMN = 12  # before the text of a row
 
 
-def render_verdict(report: Report, width: int) -> list[Line]:
-    """The verdict section at the top of the page."""
-    summary = report.summary
-    counts = [f"{summary.counts.get(s, 0)} {s}" for s in reversed(SEVERITIES) if summary.counts.get(s)]
-    style = summary.verdict if summary.verdict != "unknown" else "warning"
-    title = (summary.verdict.upper(), style), f"  {', '.join(counts) or 'no findings'}"
-    lines = _fit_lines(
-        [*title, f"  ·  {count_checks(report)}"], [make_line(*title), make_line(f"  {count_checks(report)}")], width
-    )
-    if summary.verdict == "unknown":
-        rules = summary.unknown_rules
-        which = (
-            ", ".join(rules)
-            if len(rules) <= NAMED_RULES
-            else f"{len(rules)} rules, essential ones among them (at the end)"
-        )
-        lines += wrap_paragraph(f"not called ok: could not judge {which}", width)
-    loud = [finding for finding in report.findings if finding.severity != "info"]
-    for finding in loud[:DIGEST]:
-        lines += wrap_paragraph(f"{finding.label}: {finding.summary}", width, indent="      ", first="  ! ")
-    if len(loud) > DIGEST:
-        lines.append(make_line(f"  and {len(loud) - DIGEST} more, below"))
+def render_verdict(report: Report, width: int, overview: int = OVERVIEW) -> list[Line]:
+    """The verdict, how many checks ran, and one line per block where there are `overview` or more."""
+    verdict = report.summary.verdict
+    title: tuple[Span, str] = (verdict_title(report), STYLES.get(verdict, verdict)), f"  {describe_verdict(report)}"
+    whole = make_line(*title)
+    hang = " " * (len(title[0][0]) + 2)
+    lines = [whole] if line_length(whole) <= width else _hang(title[0], title[1].strip(), width, hang)
+    lines += wrap_paragraph(count_checks(report), width, style="dim")
+    blocks = group_findings(report.findings, DisplayNames(report))
+    loud = [block for block in blocks if block.first.severity != "info"]
+    if len(loud) >= overview:
+        lines.append(BLANK)
+        for block in loud:
+            lines += _render_title(block, width, first="  ! ")
     return lines
 
 
-def render_findings(report: Report, width: int) -> list[Line]:
-    """Every finding, worst first: summary, evidence, impact, remedy."""
+def render_findings(report: Report, width: int, everything: bool = False) -> list[Line]:
+    """Every block of findings, worst first."""
     lines: list[Line] = []
     names = DisplayNames(report)
-    for finding in report.findings:
-        lines += [*([BLANK] if lines else []), *_render_finding(finding, names, width)]
+    for block in group_findings(report.findings, names):
+        lines += [*([BLANK] if lines else []), *_render_block(block, names, width, everything)]
     return lines
 
 
-def count_checks(report: Report) -> str:
-    """How many rules were evaluated, and how many were not."""
-    states = [check.state for check in report.checks]
-    parts = [f"{sum(state in ('fail', 'pass') for state in states)} of {len(states)} rules judged"]
-    for word, text in (("unknown", "unknown"), ("not_applicable", "not applicable"), ("disabled", "disabled")):
-        parts += [f"{states.count(word)} {text}"] if word in states else []
-    return ", ".join(parts)
+def _render_block(block: FindingBlock, names: DisplayNames, width: int, everything: bool) -> list[Line]:
+    finding = block.first
+    head = (finding.severity.upper() if finding.severity != "info" else "NOTE", finding.severity)
+    hang = " " * (len(head[0]) + 2)
+    lines = _hang(head, _headline(block), width, hang)
+    sure = "" if finding.confidence == "high" else f" (confidence: {finding.confidence})"
+    lines += _render_parts(block, names, width, everything)
+    lines += _render_confirm(finding, width)
+    lines += _render_fix(block, width)
+    lines += _row("impact", finding.impact, width)
+    lines += _render_evidence(block, width, everything)
+    absorbed = join_absorbed([text for member in block.findings for text in member.absorbs], names)
+    lines += _row("explains", absorbed, width, "dim") if absorbed else []
+    return lines + _row("rule", f"{finding.rule}{sure}", width, "dim")
 
 
-def _render_finding(finding: Finding, names: DisplayNames, width: int) -> list[Line]:
-    place = names.short(finding.subject.partition(":")[2])
-    where = f" ({place})" if place and place not in finding.label and "+" not in place else ""
-    sure = "" if finding.confidence == "high" else f"  confidence {finding.confidence}"
-    head = (finding.severity.upper(), finding.severity)
-    title: list[Span | str] = [head, "  ", (finding.label, "bold"), where]
-    rule = f"{finding.rule}{sure}"
-    lines = _fit_lines([*title, f"  {rule}"], [make_line(*title), make_line(f"  {rule}")], width)
-    lines += wrap_paragraph(finding.summary, width)
-    for seen in finding.evidence[:EVIDENCE]:
-        lines += wrap_paragraph(
-            f"{seen.what}: {seen.value}  [{seen.source}]", width, indent="      ", first="    - ", style="dim"
-        )
-    if len(finding.evidence) > EVIDENCE:
-        lines.append(make_line((f"    - and {len(finding.evidence) - EVIDENCE} more (--format json)", "dim")))
-    lines += wrap_paragraph(finding.impact, width, indent="           ", first="  impact   ")
-    lines += wrap_paragraph(finding.remedy, width, indent="           ", first="  remedy   ")
-    if finding.absorbs:
-        explained = ", ".join(describe_absorbed(absorbed, names) for absorbed in finding.absorbs)
-        lines += wrap_paragraph(explained, width, indent="           ", first="  explains ", style="dim")
+def _headline(block: FindingBlock) -> str:
+    if block.label == "node":
+        return block.summary[:1].upper() + block.summary[1:]
+    if len(block.findings) == 1 or block.same_summary:
+        return f"{block.label}: {block.summary}"
+    return f"{block.label}: {block.first.rule}, {len(block.findings)} parts"
+
+
+def _render_title(block: FindingBlock, width: int, first: str) -> list[Line]:
+    """One block in one line."""
+    return wrap_paragraph(_headline(block), width, indent=" " * (len(first) + 2), first=first)
+
+
+def _render_parts(block: FindingBlock, names: DisplayNames, width: int, everything: bool) -> list[Line]:
+    lines: list[Line] = []
+    shown = block.findings if everything else block.findings[:PARTS]
+    for finding in shown:
+        part = describe_part(finding, names)
+        text = part if block.same_summary else f"{part}: {finding.summary}"
+        lines += _row("" if lines else "part", text, width) if text else []
+    if len(block.findings) > len(shown):
+        lines += _row("", f"and {len(block.findings) - len(shown)} more (--verbose)", width, "dim")
     return lines
 
 
-def _fit_lines(one: Sequence[Span | str], two: list[Line], width: int) -> list[Line]:
-    """One line if it fits, otherwise two."""
-    whole = make_line(*one)
-    return [whole] if line_length(whole) <= width else two
+def _render_confirm(finding: Finding, width: int) -> list[Line]:
+    """The commands that show the fault on this host."""
+    lines: list[Line] = []
+    for command in finding.confirm or []:
+        lines += _row("" if lines else "confirm", command, width)
+    return lines
 
 
-def describe_absorbed(text: str, names: DisplayNames) -> str:
-    """Describe "rule subject", with the subject's display name."""
-    rule, _, subject = text.partition(" ")
-    return f"{rule} of {names.subject(subject)}" if subject else rule
+def _render_fix(block: FindingBlock, width: int) -> list[Line]:
+    """The steps of the first part; where they name that part, the others need the same with their own names."""
+    lines: list[Line] = []
+    steps = block.first.steps
+    for number, step in enumerate(steps, 1):
+        text = f"{number}. {step.do}" if len(steps) > 1 else step.do
+        lines += _row("" if lines else "fix", text, width)
+        for outcome in step.outcomes:
+            lines += wrap_paragraph(outcome, width, indent=" " * (_COLUMN + 5), first=" " * (_COLUMN + 3) + "- ")
+    lines = lines or _row("fix", block.first.remedy, width)
+    if len({finding.remedy for finding in block.findings}) > 1:
+        lines += _row("", f"The same for each of the {len(block.findings)} parts, with its own names.", width)
+    return lines
+
+
+def _render_evidence(block: FindingBlock, width: int, everything: bool) -> list[Line]:
+    rows = [row for finding in block.findings for row in finding.evidence]
+    rows = list(rows) if everything else join_evidence(rows)
+    lines: list[Line] = []
+    for seen in rows if everything else rows[:EVIDENCE]:
+        lines += _row("" if lines else "evidence", f"{seen.what}: {seen.value}  [{seen.source}]", width, "dim")
+    if len(rows) > EVIDENCE and not everything:
+        lines += _row("", f"and {len(rows) - EVIDENCE} more (--verbose)", width, "dim")
+    return lines
+
+
+def describe_part(finding: Finding, names: DisplayNames) -> str:
+    """The physical part of a finding: label, address, where it sits, its identity; empty for the whole node."""
+    if finding.subject == "node":
+        return ", ".join(describe_location(finding.location))
+    place = names.short(finding.subject.partition(":")[2].partition("/")[0])
+    known = not place or place in finding.label or "+" in place
+    return ", ".join([finding.label, *([] if known else [place]), *describe_location(finding.location)])
+
+
+def join_absorbed(texts: Iterable[str], names: DisplayNames) -> str:
+    """Findings that a cause explains, from "rule subject": each rule once, with its devices."""
+    devices: dict[str, list[str]] = {}
+    for rule, _, subject in (text.partition(" ") for text in texts):
+        devices.setdefault(rule, []).extend([names.subject(subject)] if subject not in ("", "node") else [])
+    return "; ".join(
+        f"{rule} of {compress_names(dict.fromkeys(which))}" if which else rule for rule, which in devices.items()
+    )
+
+
+def _row(name: str, text: str, width: int, style: str = "") -> list[Line]:
+    """A named row of a block."""
+    return wrap_paragraph(text, width, indent=" " * _COLUMN, first=f"  {name}".ljust(_COLUMN), style=style)
+
+
+def _hang(head: Span, text: str, width: int, hang: str) -> list[Line]:
+    """A styled word, then text that is folded beside it."""
+    folded = wrap_paragraph(text, width, indent=hang, first=hang)
+    first: Sequence[Span | str] = [head, "  ", (folded[0][0][0].strip(), "bold")] if folded else [head]
+    return [make_line(*first), *(make_line((line[0][0], "bold")) for line in folded[1:])]

@@ -10,6 +10,7 @@ from agent.outputs.names import DisplayNames, compress_names
 from agent.outputs.text.lines import Line, wrap_paragraph
 
 STYLES = {"ready": "ok", "degraded": "warning", "blocked": "error", "unknown": "dim"}
+VIA = {"dma-buf": "DMA-BUF", "peermem": "nvidia_peermem", "data-direct": "Data Direct"}
 WORST_FIRST = ("blocked", "degraded", "unknown", "ready")
 
 
@@ -46,8 +47,8 @@ def render_gpudirect(report: Report, width: int) -> list[Line]:
     """One line per group of pairs, worst first."""
     lines: list[Line] = []
     for verdict, via, causes, gpus, nics in group_pairs(report):
-        how = f" by {via}" if via not in ("none", "unknown") else ""
-        lines += wrap_paragraph(f"{verdict}{how}: {gpus} with {nics}", width, style=STYLES[verdict])
+        how = f" ({VIA.get(via, via)})" if via not in ("none", "unknown") else ""
+        lines += wrap_paragraph(f"{verdict}{how}: {gpus} – {nics}", width, style=STYLES[verdict])
         lines += [line for cause in causes for line in wrap_paragraph(cause, width, indent="      ", first="    - ")]
     return lines
 

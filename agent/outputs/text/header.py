@@ -1,4 +1,4 @@
-"""The head of the page: the node, its hardware, the source of the evidence."""
+"""The title of the page, and the node: its hardware, software, and the source of the evidence."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ from agent.outputs.text.lines import Line, join_known, wrap_paragraph
 INDENT = 12  # columns before the text of a row
 
 
-def render_header(report: Report, width: int) -> list[Line]:
-    """The machine's name, then one row per known fact."""
+def render_title(report: Report, width: int) -> list[Line]:
+    """The machine's name, vendor and product."""
     node = report.node
     title = join_known((node.hostname or "(host name not known)", join_known((node.vendor, node.product), " ")))
-    lines = wrap_paragraph(title, width, indent="", style="bold")
+    return wrap_paragraph(title, width, indent="", style="bold")
+
+
+def render_facts(report: Report, width: int) -> list[Line]:
+    """One row per known fact."""
+    lines: list[Line] = []
     for name, text, style in list_facts(report):
         first = f"  {name}".ljust(INDENT)
         lines += wrap_paragraph(text, width, indent=" " * INDENT, style=style, first=first)
@@ -29,7 +34,7 @@ def list_facts(report: Report) -> list[tuple[str, str, str]]:
     every = (
         ("platform", _platform(report), ""),
         ("GPUs", _gpus(report), ""),
-        ("NICs", count_names(map(_nic, _cards(report))) or "none with RDMA", ""),
+        ("NICs", count_names(map(_nic, _cards(report))) or _none(report, "none with RDMA"), ""),
         ("CPUs", _processors(report), ""),
         ("system", _system(report), ""),
         ("software", _software(report), ""),
@@ -69,7 +74,13 @@ def _gpus(report: Report) -> str:
     topology = report.topology
     switches = len(topology.nvswitches)
     gpus = count_names(short_model(g.name) or join_known((g.vendor, "GPU"), " ") for g in topology.gpus)
-    return join_known((gpus or "none", f"{switches}x NVSwitch" if switches else None), ", ")
+    return join_known((gpus or _none(report, "none"), f"{switches}x NVSwitch" if switches else None), ", ")
+
+
+def _none(report: Report, text: str) -> str:
+    """`text` where the device list is complete; otherwise that it is not known, and why."""
+    unread = report.summary.devices_unread
+    return f"not known ({unread})" if unread else text
 
 
 def _processors(report: Report) -> str:
@@ -127,7 +138,7 @@ def _source(report: Report) -> str:
 
 
 def _window(report: Report) -> str:
-    """The time over which counters were compared; if they were not, the reason is under "Not judged"."""
+    """The time over which counters were compared; if they were not, the reason is under "Could not check"."""
     window = report.counters_window
     if window is None or not window.seconds:
         return ""

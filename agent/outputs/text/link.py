@@ -8,13 +8,9 @@ from agent.model.pci import Link, LinkQuality
 from agent.outputs.text.lines import Line, Span, wrap_paragraph
 
 GENERATION = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6, 128.0: 7}
-QUALITY_TEXTS = {
-    "idle": "idle, so it says nothing of the speed under load",
-    "untrusted": "not believed",
-    "asleep": "asleep, and left so",
-    "unreadable": "could not be read",
-}
+QUALITY_TEXTS = {"asleep": "asleep, not woken", "unreadable": "could not be read"}
 _FAR_END = re.compile(r"the wire of [0-9a-f:.]{7,20}: ")
+_ADDRESS = re.compile(r",?(?: above)? (?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7],?")
 
 
 class Footnotes:
@@ -25,9 +21,9 @@ class Footnotes:
 
     def mark(self, quality: LinkQuality) -> str:
         """The mark of this reason, as `(a)`."""
-        meaning = QUALITY_TEXTS.get(quality.state, quality.state)
-        reason = _FAR_END.sub("", quality.reason or "")
-        text = f"{meaning}: {reason}" if reason else meaning
+        meaning = QUALITY_TEXTS.get(quality.state, "")
+        reason = _ADDRESS.sub("", _FAR_END.sub("", quality.reason or ""))
+        text = ": ".join(part for part in (meaning, reason) if part) or quality.state
         return self.marks.setdefault(text, f"({_letters(len(self.marks))})")
 
     def lines(self, width: int) -> list[Line]:
@@ -46,7 +42,7 @@ def format_link(link: Link | None, notes: Footnotes) -> list[Span]:
     speed, width, most, widest = link.speed_gt_s, link.width, link.max_speed_gt_s, link.max_width
     conclusive = link.quality.state == "conclusive"
     text = f"{format_generation(speed)} x{width if width is not None else '?'}"
-    if speed is None and width is None:
+    if speed is None and not width:
         text = "asleep" if link.quality.state == "asleep" else "link ?"
     lacks = [
         format_generation(most) if most and speed and speed < most else "",

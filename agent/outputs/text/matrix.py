@@ -14,6 +14,15 @@ from agent.model.topology import Path
 from agent.outputs.names import DisplayNames, compress_names, visible_nics
 from agent.outputs.text.lines import BLANK, Line, Span, line_length, make_line, wrap_paragraph
 
+MEANINGS = {
+    "PIX": "one PCIe switch",
+    "PXB": "several PCIe switches",
+    "PHB": "same host bridge",
+    "NODE": "same NUMA node",
+    "SYS": "across CPU sockets or NUMA nodes",
+    "C2C": "NVLink-C2C to the CPU",
+}
+LINKS = {"NV": "NVLink", "XG": "XGMI", "HC": "HCCS"}  # by the first letters of a kind
 KINDS_BY_DISTANCE = ("C2C", "PIX", "PXB", "PHB", "NODE", "SYS")  # nearest first
 MAX_SIZE = 32  # rows or columns of a readable matrix
 GUTTER = 4  # columns between two matrices side by side
@@ -37,7 +46,7 @@ def render_gpu_matrix(report: Report, width: int) -> list[Line]:
         return []
     kinds = {path.kind or "?" for path in pairs.values()}
     pcie = sorted({p.pcie_kind for p in pairs.values() if p.pcie_kind and p.pcie_kind != p.kind}, key=_distance)
-    under = f"; over PCIe it would be {', '.join(pcie)}" if pcie else ""
+    under = f"; PCIe distance without {_links_of(kinds)}: {', '.join(pcie)}" if pcie else ""
     names = DisplayNames(report)
     if len(kinds) == 1:
         lines = wrap_paragraph(
@@ -80,6 +89,22 @@ def render_rail_matrix(report: Report, width: int) -> list[Line]:
     if marked:
         lines.append(make_line(("  * nearest rail", "dim")))
     return lines + _render_disagreements(report, gpus, nics, width)
+
+
+def render_legend(report: Report, width: int) -> list[Line]:
+    """What each kind of path in the matrices is."""
+    devices = {gpu.id for gpu in report.topology.gpus} | {nic.id for nic in visible_nics(report)}
+    paths = [path for path in report.topology.paths if path.a in devices and path.b in devices]
+    shown = {kind for path in paths for kind in (path.kind, path.pcie_kind)}
+    texts = [f"{kind}: {MEANINGS[kind]}" for kind in MEANINGS if kind in shown]
+    count = next((path.kind for path in paths if path.kind and path.kind[:2] == "NV"), None)
+    texts += [f"{count}: {count[2:]} NVLinks"] if count else []
+    return wrap_paragraph("; ".join(texts), width, style="dim") if texts else []
+
+
+def _links_of(kinds: Iterable[str]) -> str:
+    """The link that joins the GPUs: `NVLink`."""
+    return next((LINKS[kind[:2]] for kind in sorted(kinds) if kind[:2] in LINKS), "it")
 
 
 def join_side_by_side(left: Sequence[Line], right: Sequence[Line], width: int) -> list[Line] | None:
@@ -184,7 +209,7 @@ def _render_disagreements(
     names = DisplayNames(report)
     for path in report.topology.paths:
         if path.disagrees and path.a in rows and path.b in columns:
-            text = f"{path.disagrees.source} says {path.disagrees.kind}, the PCI tree {path.pcie_kind}"
+            text = f"{path.disagrees.source} reports {path.disagrees.kind}, the PCI tree has {path.pcie_kind}"
             pairs_by_text.setdefault(text, []).append(f"{names.labels[path.a]}-{names.labels[path.b]}")
     return [
         line

@@ -1,10 +1,11 @@
-"""The "Not judged" section: which rules could not run, by reason, and how to change that."""
+"""The "Could not check" section: which rules could not run, by reason, and how to change that."""
 
 from __future__ import annotations
 
 from agent.model.report import ProbeRun, Report
 from agent.outputs.names import DisplayNames, compress_names
 from agent.outputs.text.lines import BLANK, Line, wrap_paragraph
+from agent.outputs.verdict import classify_check
 
 PRIVILEGE_WORDS = ("CAP_", "needs root", "Permission denied", "not permitted")
 COMMANDS = {  # what to add to a folder of outputs, by the probe that found nothing
@@ -26,8 +27,18 @@ def render_not_checked(report: Report, width: int) -> list[Line]:
     lines += _render_probes(report, width)
     steps = suggest_steps(report)
     if lines and steps:
-        lines += [BLANK, *wrap_paragraph(f"To judge more: {'; '.join(steps)}.", width)]
+        lines += [BLANK, *wrap_paragraph(f"To check more: {'; '.join(steps)}.", width)]
     return lines
+
+
+def count_not_checked(report: Report, width: int) -> list[Line]:
+    """One line on what could not be checked, but for what only needs a second sample."""
+    outcomes = [(check, classify_check(check, report)) for check in report.checks]
+    missing = [check.rule for check, outcome in outcomes if outcome in ("could not run", "baseline", "in part")]
+    if not missing:
+        return []
+    named = f"{', '.join(missing[:2])} and {len(missing) - 2} more" if len(missing) > 3 else ", ".join(missing)
+    return wrap_paragraph(f"Could not check: {named} (--verbose lists why)", width, indent="  ", first="", style="dim")
 
 
 def group_by_reason(report: Report) -> dict[str, str]:
@@ -79,7 +90,7 @@ def _render_probes(report: Report, width: int) -> list[Line]:
             text = f"probe {run.name}{status}: {run.reason or 'no reason given'}"
             lines += wrap_paragraph(text, width, indent="    ", first="  - ", style="dim")
     if absent:
-        text = f"nothing in {'these outputs' if kind == 'dump' else f'this {kind}'} for: {', '.join(absent)}"
+        text = f"{', '.join(absent)}: not in {'these outputs' if kind == 'dump' else f'this {kind}'}"
         lines += wrap_paragraph(text, width, indent="    ", first="  - ", style="dim")
     return lines
 
@@ -87,18 +98,19 @@ def _render_probes(report: Report, width: int) -> list[Line]:
 def suggest_steps(report: Report) -> list[str]:
     """Steps that would make more rules run."""
     as_root = "scan as root" if report.source.kind == "live" else "take the evidence as root"
-    steps = [as_root] if any(_lacks_privilege(run) for run in report.probes) else []
+    steps = [as_root] if any(lacks_privilege(run) for run in report.probes) else []
     late = [run.name for run in report.probes if run.status == "timed_out"]
     if late:
-        steps.append(f"give {', '.join(late)} more time (--timeout), or see why the driver hangs")
+        steps.append(f"give {', '.join(late)} more time (--timeout), or find out why the driver hangs")
     skipped = [run.name for run in report.probes if run.status == "skipped" and "--" in (run.reason or "")]
     if skipped:
-        steps.append(f"leave out no probe ({', '.join(skipped)})")
+        steps.append(f"run without --only and --skip ({', '.join(skipped)})")
     if report.source.kind == "dump" and any(check.unknown for check in report.checks):
         missing = [COMMANDS[run.name] for run in report.probes if run.status == "absent" and run.name in COMMANDS]
-        steps += [f"save also {'; '.join(missing)}"] if missing else []
+        steps += [f"also save {'; '.join(missing)}"] if missing else []
     return steps
 
 
-def _lacks_privilege(run: ProbeRun) -> bool:
+def lacks_privilege(run: ProbeRun) -> bool:
+    """Whether a probe would read more as root."""
     return run.status == "denied" or any(word in (run.reason or "") for word in PRIVILEGE_WORDS)

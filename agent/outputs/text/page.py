@@ -1,32 +1,63 @@
-"""The page that `scan` prints: the node, its topology, findings, and what could not be checked."""
+"""The page that `scan` prints: the verdict, findings, the node, its topology, and what to type next."""
 
 from __future__ import annotations
+
+from enum import Enum
 
 from agent.model.report import Report
 from agent.outputs.text.findings import render_findings, render_verdict
 from agent.outputs.text.gpudirect import render_gpudirect
-from agent.outputs.text.header import render_header
+from agent.outputs.text.header import render_facts, render_title
 from agent.outputs.text.lines import BLANK, Line, make_heading
-from agent.outputs.text.matrix import join_side_by_side, render_gpu_matrix, render_rail_matrix
-from agent.outputs.text.not_checked import render_not_checked
+from agent.outputs.text.matrix import join_side_by_side, render_gpu_matrix, render_legend, render_rail_matrix
+from agent.outputs.text.next_step import render_next_step
+from agent.outputs.text.not_checked import count_not_checked, render_not_checked
 from agent.outputs.text.tree import render_tree
 
 
-def render_page(report: Report, width: int = 80) -> list[Line]:
+class Detail(str, Enum):
+    """How much of a report the text shows."""
+
+    BRIEF = "brief"  # the verdict, and one line per finding
+    TOPOLOGY = "topology"  # the node and its topology, without findings
+    NORMAL = "normal"
+    VERBOSE = "verbose"  # all evidence, and every check that could not run
+
+
+def render_page(report: Report, width: int = 80, detail: Detail = Detail.NORMAL) -> list[Line]:
     """Render the report as lines of styled text, folded to `width` columns where possible."""
-    lines = [*render_header(report, width), BLANK, *render_verdict(report, width)]
-    drawn = render_tree(report, width)
-    if drawn:
-        lines += [BLANK, make_heading("Topology"), *drawn]
-    lines += _render_matrices(report, width)
-    for title, part in (
-        ("GPUDirect RDMA", render_gpudirect(report, width)),
-        ("Findings", render_findings(report, width)),
-        ("Not judged", render_not_checked(report, width)),
-    ):
-        if part:
-            lines += [BLANK, make_heading(title), *part]
-    return lines
+    lines = render_title(report, width)
+    if detail == Detail.TOPOLOGY:
+        return [*lines, *render_facts(report, width), *_render_topology(report, width)]
+    if detail == Detail.BRIEF:
+        return [*lines, *render_verdict(report, width, overview=1), *_add_section("", render_next_step(report, width))]
+    everything = detail == Detail.VERBOSE
+    lines += render_verdict(report, width)
+    lines += _add_section("", render_findings(report, width, everything))
+    lines += _add_section("Host", render_facts(report, width))
+    lines += _render_topology(report, width)
+    if everything:
+        lines += _add_section("Could not check", render_not_checked(report, width))
+    else:
+        lines += _add_section("", count_not_checked(report, width))
+    return lines + _add_section("", render_next_step(report, width))
+
+
+def _render_topology(report: Report, width: int) -> list[Line]:
+    """Tree, matrices with their legend, GPUDirect."""
+    lines = _add_section("Topology", render_tree(report, width))
+    matrices = _render_matrices(report, width)
+    lines += matrices
+    if matrices:
+        lines += render_legend(report, width)
+    return lines + _add_section("GPUDirect RDMA", render_gpudirect(report, width))
+
+
+def _add_section(title: str, part: list[Line]) -> list[Line]:
+    """A blank line, the heading and the part; nothing for an empty part."""
+    if not part:
+        return []
+    return [BLANK, *([make_heading(title)] if title else []), *part]
 
 
 def _render_matrices(report: Report, width: int) -> list[Line]:

@@ -6,225 +6,30 @@ if several devices share it: they meet in one host bridge.
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import NamedTuple
-
-from agent.model.gpu import Gpu
-from agent.model.nic import FabricNeighbor, Netdev, Nic, Port
 from agent.model.node import NumaNode
 from agent.model.pci import PciFunction
 from agent.model.report import Report
 from agent.outputs.bus_tree import BusTree
-from agent.outputs.names import DisplayNames, compress_names, short_model
-from agent.outputs.text.lines import Line, Span, line_length, make_line, wrap_paragraph
-from agent.outputs.text.link import Footnotes, format_link
+from agent.outputs.names import compress_names
+from agent.outputs.text.align import ALL_CELLS, LINK_ONLY, align_rows, rows_fit
+from agent.outputs.text.lines import Line, Span, make_line, wrap_paragraph
+from agent.outputs.text.rows import RowBuilder, TreeRow
 
-WIDE_PAGE = 120  # columns of the page from which on everything stands in columns, and interfaces have one
-ALL_ALIGNED, FEW_ALIGNED = 4, 1  # cells: link, state, role, interface; or the link only
-SHOWN_SEVERITIES = ("warning", "error", "critical")
-DRIVER_STATES = {"not_open": "not in the driver's list", "no_driver": "no driver", "vfio": "given to a guest (vfio)"}
-NIC_STATES = {
-    "no_driver": "no driver",
-    "vfio": "given to a guest (vfio)",
-    "no_rdma_device": "no RDMA device",
-    "other_namespace": "interface in another network namespace",
-}
-
-
-class TreeRow(NamedTuple):
-    """Cells of one line; `aligned` cells form columns, `rest` follows."""
-
-    device: Line
-    aligned: tuple[Line, ...] = ()  # link, state, role, interface
-    rest: Line = ()
-    is_group: bool = False  # one line for many devices: its long name moves no column
-
-    def comparable(self) -> tuple[object, ...]:
-        """Everything but the name and address."""
-        return (self.aligned, self.rest)
-
-
-class RowBuilder:
-    """Builds rows of one report's devices."""
-
-    def __init__(self, report: Report, width: int) -> None:
-        self.names = DisplayNames(report)
-        self.notes = Footnotes()
-        self.netdevs = {netdev.label: netdev for netdev in report.topology.netdevs}
-        self.is_wide = width >= WIDE_PAGE
-        self.findings: dict[str, list[Span]] = {}
-        for finding in report.findings:
-            place = finding.subject.partition(":")[2].partition("/")[0]
-            if place and finding.severity in SHOWN_SEVERITIES:
-                mark = (f"<- {finding.rule}", finding.severity)
-                self.findings.setdefault(place, []).append(mark)
-
-    def switch(self, function: PciFunction, kind: str, drives: int) -> TreeRow:
-        """A PCIe switch or an NVSwitch, with the number of NVMe drives below it."""
-        below = f"+ {drives} NVMe" if drives else ""
-        rest = self._rest(
-            function.id, [], below, short_model(function.name) if kind == "NVSwitch" else function.name or ""
-        )
-        return TreeRow(self._device(kind, function.id), (self._link(function),), rest)
-
-    def gpu(self, gpu: Gpu, function: PciFunction | None) -> TreeRow:
-        """A GPU: its NVLinks, and why the driver does not have it."""
-        remarks = [gpu.driver_error or "driver error"] if gpu.driver_state == "error" else []
-        remarks += [DRIVER_STATES[gpu.driver_state]] if gpu.driver_state in DRIVER_STATES else []
-        remarks += _presence_remarks(function)
-        if gpu.mig and gpu.mig.current:
-            remarks.append(f"MIG, {len(gpu.mig.instances)} instances")
-        cells = (self._link(function), _nvlink_cell(gpu), (), ())
-        listed_address = gpu.id if ":" in gpu.id else None  # the driver may list addresses that are not on the bus
-        place = gpu.pci or listed_address
-        return TreeRow(self._device(gpu.label, place), cells, self._rest(gpu.id, remarks, "", short_model(gpu.name)))
-
-    def nic(self, nic: Nic, function: PciFunction | None) -> TreeRow:
-        """A NIC: its ports, role and interface."""
-        remarks = [NIC_STATES[nic.state]] if nic.state in NIC_STATES else []
-        remarks += _presence_remarks(function)
-        remarks += ["belongs to the fabric manager"] if nic.limited else []
-        details = [f"in {nic.bond}"] if nic.bond else []
-        details += [f"{nic.virtual_functions} VFs"] if nic.virtual_functions else []
-        details += [_describe_far_end(port.neighbor) for port in nic.ports if port.neighbor]
-        state: list[Span] = []
-        for port in nic.ports:
-            state += [("  ", "")] if state else []
-            state.append(_port_cell(port, several=len(nic.ports) > 1))
-        role = "role unknown" if nic.role == "unknown" else nic.role
-        cells = (self._link(function), tuple(state), ((role, ""),), self._interfaces(nic) if self.is_wide else ())
-        rest = self._rest(nic.id, remarks, ", ".join(details), short_model(nic.model))
-        return TreeRow(self._device(nic.label, nic.pci), cells, rest)
-
-    def _device(self, label: str, place: str | None) -> Line:
-        short = self.names.short(place or "")
-        kind, separator, _ = label.partition("@")
-        name = kind if separator else "NIC" if label == place else label
-        return ((name, "bold"), (f" {short}" if short else "", ""))
-
-    def _link(self, function: PciFunction | None) -> Line:
-        return tuple(format_link(function.link, self.notes)) if function else ()
-
-    def _interfaces(self, nic: Nic) -> Line:
-        labels = dict.fromkeys(label for port in nic.ports for label in port.netdevs)
-        text = ", ".join(_interface_text(self.netdevs[label]) for label in labels if label in self.netdevs)
-        return ((text, ""),) if text else ()
-
-    def _rest(self, place: str, remarks: list[str], details: str, name: str) -> Line:
-        """Findings first: a long line loses the name at its end."""
-        spans = list(self.findings.get(place, ()))
-        spans += [(remark, "warning") for remark in dict.fromkeys(remarks)]
-        spans += [(text, "dim") for text in (details, name) if text]
-        return tuple(span for item in spans for span in (("  ", ""), item))[1:]
-
-
-def align_rows(rows: list[TreeRow | Line], width: int) -> list[Line]:
-    """Align the cells of rows, as many as the width allows; a plain line is unchanged.
-
-    Long lines are cut.
-    """
-    full = [row for row in rows if isinstance(row, TreeRow) and len(row.aligned) > 1 and not row.is_group]
-    count = ALL_ALIGNED if width >= WIDE_PAGE else FEW_ALIGNED
-    wide = [max((line_length(row.aligned[k]) for row in full), default=0) for k in range(count)]
-    first = max((line_length(row.device) for row in full), default=0)
-    return [cut_line(_join_cells(row, first, wide) if isinstance(row, TreeRow) else row, width) for row in rows]
-
-
-def cut_line(line: Line, width: int) -> Line:
-    """Cut a line to the page's width, from its end."""
-    over = line_length(line) - width
-    spans = list(line)
-    while over > 0 and spans:
-        text, style = spans.pop()
-        if len(text) > over + 1:
-            spans.append((text[: -over - 1] + "…", style))
-        over -= len(text)
-    return tuple(spans)
-
-
-def _join_cells(row: TreeRow, first: int, wide: list[int]) -> Line:
-    """Join cells with two spaces; a cell without a column follows if it is not empty."""
-    spans = [*row.device, _spaces(first - line_length(row.device))]
-    for k, cell in enumerate(row.aligned):
-        column = wide[k] if k < len(wide) else 0
-        if column or cell:
-            spans += [_spaces(2), *cell, _spaces(column - line_length(cell))]
-    return (*spans, _spaces(2), *row.rest) if row.rest else tuple(spans)
-
-
-def _spaces(columns: int) -> Span:
-    return (" " * columns, "")
-
-
-def _presence_remarks(function: PciFunction | None) -> list[str]:
-    asleep = function and function.link and function.link.quality.state == "asleep"  # shown by the link already
-    if not function or function.state == "present" or (function.state == "asleep" and asleep):
-        return []
-    return [function.state.replace("_", " ")]
-
-
-def _nvlink_cell(gpu: Gpu) -> Line:
-    states = Counter(link.state for link in gpu.links)
-    up = states["active"] + states["sleep"]
-    known = up + states["inactive"]
-    protocol = {"xgmi": "XGMI", "hccs": "HCCS"}.get(gpu.links[0].protocol, "NVLink") if gpu.links else "NVLink"
-    spans: list[Span] = []
-    if known:
-        spans.append((f"{protocol} {up}/{len(gpu.links)}", "warning" if up < known else ""))
-    elif gpu.links:
-        spans.append((f"{protocol} ?/{len(gpu.links)}", "dim"))
-    if gpu.c2c and gpu.c2c.enabled:
-        spans.append((" C2C" if spans else "C2C", ""))
-    return tuple(spans)
-
-
-def _port_cell(port: Port, several: bool) -> Span:
-    """`IB 400G NDR up`, `RoCE 200G up MTU 4096 GID 3`: the GID to use is a v2 one, preferably of an IPv4 address."""
-    up = port.state == "ACTIVE"
-    roce = port.link_layer == "Ethernet"
-    layer = {"InfiniBand": "IB", "Ethernet": "RoCE"}.get(port.link_layer or "", port.link_layer or "")
-    words = [f"p{port.port}" if several else "", layer, f"{port.rate_gbit_s:g}G" if port.rate_gbit_s else ""]
-    words.append(port.speed if port.speed and not roce else "")
-    if up:
-        words += ["up", *(_roce_words(port) if roce else [])]
-    else:
-        words += [(port.state or "state not known").lower(), port.phys_state or ""]
-    return (" ".join(word for word in words if word), "ok" if up else "warning")
-
-
-def _describe_far_end(far: FabricNeighbor) -> str:
-    """Describe the far end: `to leaf-1 port 17`."""
-    managed = far.name.partition(";")[2].partition(":")[0] if far.name else ""
-    return f"to {managed or far.name or far.node_guid or 'a switch'} port {far.port}"
-
-
-def _roce_words(port: Port) -> list[str]:
-    words = [f"MTU {port.active_mtu}"] if port.active_mtu else []
-    best = [gid.index for gid in port.gids if "v2" in (gid.type or "") and ":ffff:" in gid.gid]
-    best += [gid.index for gid in port.gids if "v2" in (gid.type or "")]
-    if best:
-        words.append(f"GID {best[0]}")
-    elif port.gids and all(gid.type for gid in port.gids):
-        words.append("GID v1 only")
-    return words
-
-
-def _interface_text(netdev: Netdev) -> str:
-    address = next((address for address in netdev.addresses if ":" not in address), "")
-    return " ".join(part for part in (netdev.label, f"MTU {netdev.mtu}" if netdev.mtu else "", address) if part)
-
-
+LAYOUTS = (("full", ALL_CELLS), ("name", ALL_CELLS), ("none", ALL_CELLS), ("none", LINK_ONLY))  # widest first
 MIN_GROUP = 3  # equal NVSwitches or virtual functions from this number on share one line
 
 
 def render_tree(report: Report, width: int) -> list[Line]:
     """The tree and its footnotes; devices without a known bus come last."""
-    drawing = _TreeBuilder(report, width)
-    rows = drawing.rows()
+    for interfaces, columns in LAYOUTS:
+        drawing = _TreeBuilder(report, interfaces)
+        rows = drawing.rows()
+        if rows_fit(rows, width, columns):
+            break
     if not rows:
         return []
     return [
-        *align_rows(rows, width),
+        *align_rows(rows, width, columns),
         *_render_other_nodes(report, drawing.nodes_drawn, width),
         *drawing.make.notes.lines(width),
     ]
@@ -233,8 +38,8 @@ def render_tree(report: Report, width: int) -> list[Line]:
 class _TreeBuilder:
     """Builds the tree by a walk from the roots."""
 
-    def __init__(self, report: Report, width: int) -> None:
-        self.make = RowBuilder(report, width)
+    def __init__(self, report: Report, interfaces: str) -> None:
+        self.make = RowBuilder(report, interfaces)
         self.node_of = {n.id: n for n in report.node.numa_nodes}
         self.tree = BusTree(report)
         self.nodes_drawn: set[int] = set()

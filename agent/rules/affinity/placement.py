@@ -9,10 +9,10 @@ from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.node import NumaNode
 from agent.model.topology import Path
-from agent.rules.case import Case
-from agent.rules.counting import named
-from agent.rules.devices import away, function_of, label_of, on_c2c, pci_source, rail_of
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.context import RuleContext
+from agent.rules.devices import device_label, find_function, is_on_c2c, near_rail_id, pci_source, unreachable_reason
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
 
 _NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
 _NEAR = ("PIX", "PXB")
@@ -22,75 +22,78 @@ _UNSURE = "whether the way crosses the sockets of a physical machine is not know
 
 
 @rule("affinity-gpu-far-from-nic")
-def affinity_gpu_far_from_nic(case: Case) -> Iterator[Answer]:
+def affinity_gpu_far_from_nic(case: RuleContext) -> Iterator[Result]:
     if not case.rails:
         if case.no_rail_known and not case.virtual_machine:
             yield Unknown("node", case.no_rail_known)
         elif case.bus_unread is None:
             yield NotApplicable("node", "no rail")
         return
-    yield from _by_distance(case)
+    yield from _gpus_by_distance(case)
 
 
-def _by_distance(case: Case) -> Iterator[Answer]:
+def _gpus_by_distance(case: RuleContext) -> Iterator[Result]:
     near: list[Gpu] = []
     far: list[tuple[Gpu, Path]] = []
     doubtful: list[Gpu] = []  # they may have a rail near
     for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
-        answer = _unjudged(case, gpu)
-        best = None if answer else _best(case, gpu)
+        answer = _not_judged_reason(case, gpu)
+        best = None if answer else _nearest_path(case, gpu)
         if best is None:
             yield answer or Unknown(f"gpu:{gpu.id}", "its way to the rails is not known")
         elif best.pcie_kind in _NEAR:
             near.append(gpu)
             yield Pass(f"gpu:{gpu.id}")
-        elif _undecided(case, gpu):
+        elif _undecided_nic(case, gpu):
             doubtful.append(gpu)
             yield Unknown(f"gpu:{gpu.id}", "whether the NIC near it is a rail is not known")
         else:
             far.append((gpu, best))
     usual = len(near) >= _SURELY * (len(doubtful) + len(far))
     if not near:
-        yield from _without_switches(case, far)
-    elif usual or len(case.rails) >= _groups(case, _all(near, doubtful, far)):
+        yield from _judge_without_switches(case, far)
+    elif usual or len(case.rails) >= _count_root_ports(case, _judge_all(near, doubtful, far)):
         yield from (_fail_distance(case, gpu, best) for gpu, best in far)
     else:
-        yield _few_nics(case, far)
+        yield _fail_few_nics(case, far)
 
 
-def _all(near: list[Gpu], doubtful: list[Gpu], far: list[tuple[Gpu, Path]]) -> list[Gpu]:
+def _judge_all(near: list[Gpu], doubtful: list[Gpu], far: list[tuple[Gpu, Path]]) -> list[Gpu]:
     return [*near, *doubtful, *(gpu for gpu, _ in far)]
 
 
-def _unjudged(case: Case, gpu: Gpu) -> Answer | None:
+def _not_judged_reason(case: RuleContext, gpu: Gpu) -> Result | None:
     subject = f"gpu:{gpu.id}"
-    absent = away(function_of(case, gpu))
+    absent = unreachable_reason(find_function(case, gpu))
     if case.virtual_machine:
         return NotApplicable(subject, "virtual machine: the tree is the hypervisor's")
     if absent:
         return NotApplicable(subject, absent)
-    if on_c2c(case, gpu) or any(p.kind == "C2C" for p in case.paths_of.get(gpu.id, ())):
+    if is_on_c2c(case, gpu) or any(p.kind == "C2C" for p in case.paths_of.get(gpu.id, ())):
         return NotApplicable(subject, "a superchip: its GPU reaches NICs by C2C")
     return None
 
 
-def _best(case: Case, gpu: Gpu) -> Path | None:
+def _nearest_path(case: RuleContext, gpu: Gpu) -> Path | None:
     rails = {nic.id for nic in case.rails}
     ways = [p for p in case.paths_of.get(gpu.id, ()) if p.pcie_kind in _NEAREST_FIRST and rails & {p.a, p.b}]
     return min(ways, key=lambda p: (_NEAREST_FIRST.index(p.pcie_kind or ""), p.a, p.b), default=None)
 
 
-def _undecided(case: Case, gpu: Gpu) -> Nic | None:
+def _undecided_nic(case: RuleContext, gpu: Gpu) -> Nic | None:
     """A NIC behind a switch with this GPU, of which nothing says what it is for, and which answers."""
     near = {end for p in case.paths_of.get(gpu.id, ()) if p.pcie_kind in _NEAR for end in (p.a, p.b)}
-    return next((nic for nic in case.maybe_rails if nic.id in near and away(function_of(case, nic)) is None), None)
+    return next(
+        (nic for nic in case.maybe_rails if nic.id in near and unreachable_reason(find_function(case, nic)) is None),
+        None,
+    )
 
 
-def _without_switches(case: Case, far: list[tuple[Gpu, Path]]) -> Iterator[Answer]:
+def _judge_without_switches(case: RuleContext, far: list[tuple[Gpu, Path]]) -> Iterator[Result]:
     """Everything hangs on the CPUs: what can be wrong is the socket."""
-    across = [_across_sockets(case, gpu, best) for gpu, best in far]
+    across = [_crosses_sockets(case, gpu, best) for gpu, best in far]
     if far and all(across):
-        yield _other_socket(case, far)
+        yield _fail_other_socket(case, far)
         return
     for (gpu, _), crossed in zip(far, across, strict=True):
         reason = "no GPU here has a rail behind a switch"
@@ -101,7 +104,7 @@ def _without_switches(case: Case, far: list[tuple[Gpu, Path]]) -> Iterator[Answe
         )
 
 
-def _across_sockets(case: Case, gpu: Gpu, best: Path) -> bool | None:
+def _crosses_sockets(case: RuleContext, gpu: Gpu, best: Path) -> bool | None:
     """Whether a way leads from one socket to another; None where it may. Nodes of one socket are SYS to each other."""
     if best.pcie_kind != "SYS":
         return False
@@ -113,35 +116,35 @@ def _across_sockets(case: Case, gpu: Gpu, best: Path) -> bool | None:
     return here.distances[there.id] >= _OTHER_SOCKET
 
 
-def _groups(case: Case, gpus: list[Gpu]) -> int:
+def _count_root_ports(case: RuleContext, gpus: list[Gpu]) -> int:
     """How many root ports the GPUs hang from: each could have a rail of its own."""
     tops = set()
     for gpu in gpus:
-        function = function_of(case, gpu)
+        function = find_function(case, gpu)
         above = case.ancestors(function) if function else []
         tops.add(above[-1].id if above else gpu.id)
     return len(tops)
 
 
-def _fail_distance(case: Case, gpu: Gpu, best: Path) -> Fail:
+def _fail_distance(case: RuleContext, gpu: Gpu, best: Path) -> Fail:
     linked = any(link.state in ("active", "sleep") for link in gpu.links) or not gpu.links_known
     return Fail(
         subject=f"gpu:{gpu.id}",
         label=gpu.label,
-        summary=f"nearest rail is {_rail(case, best)} at {best.pcie_kind}; other GPUs have one behind a switch",
+        summary=f"nearest rail is {_rail_label(case, best)} at {best.pcie_kind}; other GPUs have one behind a switch",
         impact="no GPUDirect RDMA by default: about 50 % of the bandwidth through host memory"
         + (", unless NCCL sends through another GPU's rail (PXN)." if linked else "."),
         remedy="Move NIC or GPU below one switch, or bring back the rail that is missing there.",
         evidence=(_evidence(case, gpu, best),),
         severity="warning" if linked else "error",
         confidence="medium" if best.disagrees or not case.node.virtualization_known else "high",
-        places=frozenset({gpu.id, gpu.pci or gpu.id, rail_of(gpu.id)})
+        places=frozenset({gpu.id, gpu.pci or gpu.id, near_rail_id(gpu.id)})
         | {f.id for f in case.topology.pci if f.state == "gone"},
     )
 
 
-def _few_nics(case: Case, far: list[tuple[Gpu, Path]]) -> Fail:
-    labels = named([gpu.label for gpu, _ in far])
+def _fail_few_nics(case: RuleContext, far: list[tuple[Gpu, Path]]) -> Fail:
+    labels = join_labels([gpu.label for gpu, _ in far])
     return Fail(
         subject="node",
         label="node",
@@ -152,38 +155,40 @@ def _few_nics(case: Case, far: list[tuple[Gpu, Path]]) -> Fail:
         severity="info",
         confidence="medium",
         cause="few-nics",
-        places=frozenset(place for gpu, _ in far for place in (gpu.id, rail_of(gpu.id))),
+        places=frozenset(place for gpu, _ in far for place in (gpu.id, near_rail_id(gpu.id))),
     )
 
 
-def _other_socket(case: Case, far: list[tuple[Gpu, Path]]) -> Fail:
+def _fail_other_socket(case: RuleContext, far: list[tuple[Gpu, Path]]) -> Fail:
     return Fail(
         subject="node",
         label="node",
-        summary=f"every rail is on another socket than {named([gpu.label for gpu, _ in far])}",
+        summary=f"every rail is on another socket than {join_labels([gpu.label for gpu, _ in far])}",
         impact="100 % of the traffic between nodes crosses the link between the sockets, through host memory.",
         remedy="Move the NIC to a slot of the GPUs' socket.",
         evidence=tuple(_evidence(case, gpu, best) for gpu, best in far),
         severity="warning",
         confidence="medium",
         cause="other-socket",
-        places=frozenset(place for gpu, _ in far for place in (gpu.id, rail_of(gpu.id))),
+        places=frozenset(place for gpu, _ in far for place in (gpu.id, near_rail_id(gpu.id))),
     )
 
 
-def _evidence(case: Case, gpu: Gpu, best: Path) -> Evidence:
+def _evidence(case: RuleContext, gpu: Gpu, best: Path) -> Evidence:
     return Evidence(
-        what=f"{gpu.label} to {_rail(case, best)}", value=best.pcie_kind or "not known", source="nvidia-smi topo -m"
+        what=f"{gpu.label} to {_rail_label(case, best)}",
+        value=best.pcie_kind or "not known",
+        source="nvidia-smi topo -m",
     )
 
 
-def _rail(case: Case, path: Path) -> str:
+def _rail_label(case: RuleContext, path: Path) -> str:
     nic = case.nics.get(path.a) or case.nics.get(path.b)
     return nic.label if nic else path.b
 
 
 @rule("numa-unknown")
-def numa_unknown(case: Case) -> Iterator[Answer]:
+def numa_unknown(case: RuleContext) -> Iterator[Result]:
     nodes = case.node.numa_nodes
     devices = {gpu.pci for gpu in case.topology.gpus if gpu.pci} | {nic.pci for nic in case.rails if nic.pci}
     if not devices and case.bus_unread is None:
@@ -198,11 +203,11 @@ def numa_unknown(case: Case) -> Iterator[Answer]:
         yield from _judge_numa_unknown(case, sorted(devices & case.functions.keys()))
 
 
-def _judge_numa_unknown(case: Case, devices: list[str]) -> Iterator[Answer]:
+def _judge_numa_unknown(case: RuleContext, devices: list[str]) -> Iterator[Result]:
     lost: list[str] = []
     for pci in devices:
         function, subject = case.functions[pci], f"pci:{pci}"
-        absent = away(function)
+        absent = unreachable_reason(function)
         if absent or case.virtual_machine:
             yield NotApplicable(subject, absent or "virtual machine: proximity is the hypervisor's to show")
         elif function.numa_declared is False:
@@ -215,13 +220,13 @@ def _judge_numa_unknown(case: Case, devices: list[str]) -> Iterator[Answer]:
         yield _fail_numa_unknown(case, lost)
 
 
-def _fail_numa_unknown(case: Case, lost: list[str]) -> Fail:
-    labels = [label_of(case, pci) for pci in lost]
+def _fail_numa_unknown(case: RuleContext, lost: list[str]) -> Fail:
+    labels = [device_label(case, pci) for pci in lost]
     count = len(case.cpu_nodes)
     return Fail(
         subject=f"pci:{lost[0]}" if len(lost) == 1 else "node",
         label=labels[0] if len(lost) == 1 else "node",
-        summary=f"the firmware names no NUMA node for {named(labels)}, on a node that has {count}",
+        summary=f"the firmware names no NUMA node for {join_labels(labels)}, on a node that has {count}",
         impact=f"unbound processes and buffers are on a wrong NUMA node {100 * (count - 1) / count:.0f} % of the time.",
         remedy="Update the BIOS, check its NUMA settings; until then bind by hand (numactl, NCCL_TOPO_FILE).",
         evidence=tuple(

@@ -9,26 +9,34 @@ from itertools import combinations
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
-from agent.rules.case import Case
-from agent.rules.counting import majority, named
-from agent.rules.devices import away, function_of, gone, is_nvidia, kernel_log, model_of, no_gpu
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.context import RuleContext
+from agent.rules.devices import (
+    find_function,
+    gpu_model,
+    is_nvidia,
+    is_off_bus,
+    kernel_log_evidence,
+    report_no_gpu,
+    unreachable_reason,
+)
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import find_majority, join_labels
 
 _EXCLUDED = "NVreg_ExcludedGpus"
 
 
 @rule("gpu-missing")
-def gpu_missing(case: Case) -> Iterator[Answer]:
+def gpu_missing(case: RuleContext) -> Iterator[Result]:
     for gpu in case.topology.gpus:
         yield _judge_missing(case, gpu)
 
 
-def _judge_missing(case: Case, gpu: Gpu) -> Answer:
-    subject, function = f"gpu:{gpu.id}", function_of(case, gpu)
+def _judge_missing(case: RuleContext, gpu: Gpu) -> Result:
+    subject, function = f"gpu:{gpu.id}", find_function(case, gpu)
     if not is_nvidia(case, gpu):
         return NotApplicable(subject, "not of NVIDIA: its driver is not asked")
-    absent = away(function)
-    if absent and not gone(function):
+    absent = unreachable_reason(function)
+    if absent and not is_off_bus(function):
         return NotApplicable(subject, absent)
     if function is None and (unread := case.probe_failure("pci")):
         return Unknown(subject, f"whether others are on the bus: {unread}")
@@ -57,7 +65,7 @@ def _judge_missing(case: Case, gpu: Gpu) -> Answer:
     return _fail_missing(case, gpu, "the driver is bound to it and does not list it")
 
 
-def _fail_missing(case: Case, gpu: Gpu, what: str) -> Fail:
+def _fail_missing(case: RuleContext, gpu: Gpu, what: str) -> Fail:
     nvidia = [g for g in case.topology.gpus if is_nvidia(case, g)]
     usable = sum(g.driver_state in ("open", "unknown") for g in nvidia)
     most = "at most " if any(g.driver_state == "unknown" for g in nvidia) else ""
@@ -70,7 +78,7 @@ def _fail_missing(case: Case, gpu: Gpu, what: str) -> Fail:
         evidence=(
             Evidence(what="on the PCI bus", value=gpu.pci or gpu.id, source="lspci -d 10de: -nnk"),
             Evidence(what="listed by the driver", value=f"{most}{usable} GPUs, not this one", source="nvidia-smi -L"),
-            *kernel_log(case, gpu.pci or gpu.id),
+            *kernel_log_evidence(case, gpu.pci or gpu.id),
         ),
         places=frozenset(place for place in (gpu.id, gpu.pci) if place),
     )
@@ -84,25 +92,25 @@ _SOURCES = {
 
 
 @rule("gpu-siblings-differ")
-def gpu_siblings_differ(case: Case) -> Iterator[Answer]:
+def gpu_siblings_differ(case: RuleContext) -> Iterator[Result]:
     families: dict[str, list[Gpu]] = defaultdict(list)
     for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
         virtual = "vgpu" in (gpu.virtualization or "").lower()
-        if away(function_of(case, gpu)) or virtual or not model_of(case, gpu):
+        if unreachable_reason(find_function(case, gpu)) or virtual or not gpu_model(case, gpu):
             yield NotApplicable(f"gpu:{gpu.id}", "a virtual GPU, not awake, or of an unknown product")
         else:
-            families[model_of(case, gpu)].append(gpu)
+            families[gpu_model(case, gpu)].append(gpu)
     for model in sorted(families):
         if len(families[model]) < 2:
             yield NotApplicable(f"gpu:{families[model][0].id}", "the only GPU of its product")
         else:
-            yield from _compared(case, families[model])
+            yield from _compare_model(case, families[model])
 
 
-def _compared(case: Case, family: list[Gpu]) -> Iterator[Answer]:
+def _compare_model(case: RuleContext, family: list[Gpu]) -> Iterator[Result]:
     failed = unread = False
     for what in _SOURCES:
-        known = {gpu.id: value for gpu in family if (value := _value(case, gpu, what)) is not None}
+        known = {gpu.id: value for gpu in family if (value := _read_value(case, gpu, what)) is not None}
         unread = unread or len(known) < 2
         if len(set(known.values())) > 1:
             failed = True
@@ -112,20 +120,20 @@ def _compared(case: Case, family: list[Gpu]) -> Iterator[Answer]:
         yield Unknown(subject, "VBIOS, BAR1 or subsystem is not known of two GPUs") if unread else Pass(subject)
 
 
-def _value(case: Case, gpu: Gpu, what: str) -> str | None:
+def _read_value(case: RuleContext, gpu: Gpu, what: str) -> str | None:
     if what == "VBIOS":
         return gpu.vbios
     if what == "BAR1":
         sliced = gpu.mig is not None and bool(gpu.mig.current)
         return None if sliced or gpu.bar1_mib is None else f"{gpu.bar1_mib} MiB"
-    function = function_of(case, gpu)
+    function = find_function(case, gpu)
     if function is None or function.subsystem_device is None:
         return None
     return f"{function.subsystem_vendor}:{function.subsystem_device}"
 
 
 def _fail_siblings_differ(family: list[Gpu], what: str, known: dict[str, str]) -> Fail:
-    usual = majority(known.values())
+    usual = find_majority(known.values())
     odd = [gpu for gpu in family if gpu.id in known and known[gpu.id] != usual]
     alone = len(odd) == 1  # without a majority two are odd at least
     return Fail(
@@ -133,7 +141,7 @@ def _fail_siblings_differ(family: list[Gpu], what: str, known: dict[str, str]) -
         label=odd[0].label if alone else "node",
         summary=f"{what} differs among {len(family)} GPUs of one product: "
         + "; ".join(
-            f"{value} on {named([gpu.label for gpu in family if known.get(gpu.id) == value])}"
+            f"{value} on {join_labels([gpu.label for gpu in family if known.get(gpu.id) == value])}"
             for value in sorted(set(known.values()))
         ),
         impact=f"{len(odd)} of {len(family)} GPUs may behave differently: a suspect where one rank is slow.",
@@ -161,14 +169,14 @@ _ACTIONS = {
 
 
 @rule("gpu-recovery-needed")
-def gpu_recovery_needed(case: Case) -> Iterator[Answer]:
-    yield from no_gpu(case)
+def gpu_recovery_needed(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
     for gpu in case.topology.gpus:
         yield _judge_recovery_needed(case, gpu)
 
 
-def _judge_recovery_needed(case: Case, gpu: Gpu) -> Answer:
-    subject, absent = f"gpu:{gpu.id}", away(function_of(case, gpu))
+def _judge_recovery_needed(case: RuleContext, gpu: Gpu) -> Result:
+    subject, absent = f"gpu:{gpu.id}", unreachable_reason(find_function(case, gpu))
     if not is_nvidia(case, gpu):
         return NotApplicable(subject, "not of NVIDIA")
     if absent:
@@ -193,7 +201,7 @@ def _judge_recovery_needed(case: Case, gpu: Gpu) -> Answer:
         remedy=remedy if not remedy.endswith("-i") else f"{remedy} {gpu.index if gpu.index is not None else 'N'}",
         evidence=(
             Evidence(what="recovery action", value=word, source="nvidia-smi -q"),
-            *kernel_log(case, gpu.pci or gpu.id),
+            *kernel_log_evidence(case, gpu.pci or gpu.id),
         ),
         severity=severity,
         cause=action,
@@ -214,14 +222,14 @@ _WORDS = {
 
 
 @rule("gpu-p2p-blocked")
-def gpu_p2p_blocked(case: Case) -> Iterator[Answer]:
-    yield from no_gpu(case)
+def gpu_p2p_blocked(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
     if case.software.driver.confidential_computing:
         yield NotApplicable("node", "confidential computing: the driver closes P2P between GPUs")
         return
     able = []
     for gpu in case.topology.gpus:
-        why = _unable(case, gpu)
+        why = _unable_reason(case, gpu)
         if why:
             yield NotApplicable(f"gpu:{gpu.id}", why)
         else:
@@ -231,19 +239,19 @@ def gpu_p2p_blocked(case: Case) -> Iterator[Answer]:
     kinds = {frozenset((path.a, path.b)): path.kind for path in case.topology.paths}
     blocked: dict[str, list[tuple[Gpu, Gpu]]] = {}
     for a, b in combinations(able, 2):
-        answer = _pair(case, a, b, kinds.get(frozenset((a.id, b.id))))
+        answer = _judge_pair(case, a, b, kinds.get(frozenset((a.id, b.id))))
         if isinstance(answer, str):
             blocked.setdefault(answer, []).append((a, b))
         else:
             yield answer
     for word, pairs in sorted(blocked.items()):
-        yield from _faults(word, pairs)
+        yield from _merge_pairs(word, pairs)
 
 
-def _unable(case: Case, gpu: Gpu) -> str | None:
+def _unable_reason(case: RuleContext, gpu: Gpu) -> str | None:
     if not is_nvidia(case, gpu):
         return "not of NVIDIA: its driver is not asked"
-    if absent := away(function_of(case, gpu)):
+    if absent := unreachable_reason(find_function(case, gpu)):
         return absent
     if gpu.driver_state != "open" and not (gpu.driver_state == "unknown" and gpu.p2p):
         return "the driver does not offer it"
@@ -252,10 +260,10 @@ def _unable(case: Case, gpu: Gpu) -> str | None:
     return "a vGPU" if gpu.virtualization in ("vgpu", "host_vgpu", "vsga") else None
 
 
-def _pair(case: Case, a: Gpu, b: Gpu, kind: str | None) -> Answer | str:
+def _judge_pair(case: RuleContext, a: Gpu, b: Gpu, kind: str | None) -> Result | str:
     """The word of a pair that is blocked, or the answer."""
     subject = f"pair:{a.id}+{b.id}"
-    if model_of(case, a) != model_of(case, b):
+    if gpu_model(case, a) != gpu_model(case, b):
         return NotApplicable(subject, "GPUs of different models")
     said = [(one.p2p or {}).get(other.id, {}).get(way) for one, other in ((a, b), (b, a)) for way in ("read", "write")]
     by_nvlink = (kind or "").startswith("NV")
@@ -275,7 +283,7 @@ def _pair(case: Case, a: Gpu, b: Gpu, kind: str | None) -> Answer | str:
     )
 
 
-def _faults(word: str, pairs: Sequence[tuple[Gpu, Gpu]]) -> Iterator[Fail]:
+def _merge_pairs(word: str, pairs: Sequence[tuple[Gpu, Gpu]]) -> Iterator[Fail]:
     """All pairs as one, pairs of one GPU as one, others each alone."""
     shared = [gpu for gpu in pairs[0] if len(pairs) > 1 and all(gpu.id in (a.id, b.id) for a, b in pairs)]
     if shared:
@@ -296,7 +304,7 @@ def _fail_p2p_blocked(word: str, pairs: Sequence[tuple[Gpu, Gpu]], subject: str,
     return Fail(
         subject=subject,
         label=label,
-        summary=f"P2P blocked between {named(labels)}: {_WORDS[word]} ({word})",
+        summary=f"P2P blocked between {join_labels(labels)}: {_WORDS[word]} ({word})",
         impact="Copies between them go through the CPU's memory: 10 to 20 GB/s where PCIe 5 has 50, NVLink 4 has 450.",
         remedy="Take the key (RegistryDwords) out of the options of the module nvidia in /etc/modprobe.d, and reboot."
         if word == _BY_REGISTRY

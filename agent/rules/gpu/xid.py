@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.node import Event
-from agent.rules.case import Case
-from agent.rules.counting import named
-from agent.rules.devices import is_nvidia, label_of, lowered
+from agent.rules.context import RuleContext
+from agent.rules.devices import device_label, is_nvidia, one_level_lower
 from agent.rules.pages import read_limit
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
 
 
 class Xid(NamedTuple):
@@ -81,12 +81,12 @@ _SXID = Xid("info", "non-fatal NVSwitch error", "Nothing by itself; a growing nu
 
 
 @rule("gpu-xid")
-def gpu_xid(case: Case) -> Iterator[Answer]:
+def gpu_xid(case: RuleContext) -> Iterator[Result]:
     gpus = {gpu.pci: f"gpu:{gpu.id}" for gpu in case.topology.gpus if gpu.pci and is_nvidia(case, gpu)}
     subjects = gpus | {switch.pci: f"nvswitch:{switch.id}" for switch in case.topology.nvswitches}
     told: dict[str, list[Event]] = {}
     for event in case.events:
-        if event.kind in ("xid", "sxid", "gpu_lost", "gpu_init") and event.subject and _meaning(event):
+        if event.kind in ("xid", "sxid", "gpu_lost", "gpu_init") and event.subject and _look_up(event):
             told.setdefault(event.subject, []).append(event)
     if not subjects and not told:
         yield NotApplicable("node", "no NVIDIA GPU")
@@ -99,36 +99,36 @@ def gpu_xid(case: Case) -> Iterator[Answer]:
             yield Unknown(subject, f"the kernel log was not read: {unread}") if unread else Pass(subject)
 
 
-def _meaning(event: Event) -> Xid | None:
+def _look_up(event: Event) -> Xid | None:
     if event.kind == "gpu_lost":
         return _LOST
     if event.kind == "gpu_init":
         return _INIT
     if event.kind == "sxid":
         return _FATAL_SXID if event.detail.get("severity") == "Fatal" else _SXID
-    return XIDS.get(_code(event))
+    return XIDS.get(_effective_code(event))
 
 
-def _code(event: Event) -> str:
+def _effective_code(event: Event) -> str:
     """45 is the clean-up after another error, which its line names; that error's own line may have left the log."""
     previous = event.detail.get("previous", "")
     return previous if event.code == "45" and previous in XIDS else event.code or ""
 
 
-def _fail_xid(case: Case, subject: str, pci: str, events: Sequence[Event]) -> Fail:
+def _fail_xid(case: RuleContext, subject: str, pci: str, events: Sequence[Event]) -> Fail:
     ranked = sorted(events, key=lambda event: (_rank(event), event.at or "", event.code or ""), reverse=True)
     worst = ranked[0]
-    meaning = _meaning(worst)
+    meaning = _look_up(worst)
     assert meaning is not None, "only events with a meaning are kept"
     passed = _is_over(case, pci, ranked)
     return Fail(
         subject=subject,
-        label=label_of(case, pci),
-        summary=f"{_name(worst)}: {meaning.meaning}{_others(ranked[1:])}" + (", long ago" if passed else ""),
+        label=device_label(case, pci),
+        summary=f"{_name(worst)}: {meaning.meaning}{_count_others(ranked[1:])}" + (", long ago" if passed else ""),
         impact=_impact(subject, meaning),
-        remedy=_addressed(case, pci, meaning.action),
+        remedy=_fill_gpu_id(case, pci, meaning.action),
         evidence=tuple(_evidence(event) for event in ranked[:_SHOWN]),
-        severity=lowered(meaning.severity) if passed else meaning.severity,
+        severity=one_level_lower(meaning.severity) if passed else meaning.severity,
         cause=_name(worst),
         places=frozenset({pci, subject.partition(":")[2]}),
     )
@@ -142,7 +142,7 @@ def _impact(subject: str, meaning: Xid) -> str:
     return "Jobs on this GPU end or hang; 1 lost GPU stops a job that uses all of them."
 
 
-def _addressed(case: Case, pci: str, action: str) -> str:
+def _fill_gpu_id(case: RuleContext, pci: str, action: str) -> str:
     """The action with the GPU that its command is for."""
     gpu = case.gpu_by_pci.get(pci)
     which = str(gpu.index) if gpu is not None and gpu.index is not None else pci
@@ -150,20 +150,22 @@ def _addressed(case: Case, pci: str, action: str) -> str:
 
 
 def _rank(event: Event) -> int:
-    meaning = _meaning(event)
+    meaning = _look_up(event)
     return SEVERITIES.index(meaning.severity) if meaning else -1
 
 
 def _name(event: Event) -> str:
     if event.kind == "xid":
         link = event.detail.get("link")
-        return f"Xid {_code(event)}" + (f" on NVLink {link.lstrip('0') or '0'}" if link and link.isdecimal() else "")
+        return f"Xid {_effective_code(event)}" + (
+            f" on NVLink {link.lstrip('0') or '0'}" if link and link.isdecimal() else ""
+        )
     return f"SXid {event.code}" if event.kind == "sxid" else "GPU lost" if event.kind == "gpu_lost" else "GPU not ready"
 
 
-def _others(events: Sequence[Event]) -> str:
+def _count_others(events: Sequence[Event]) -> str:
     names = dict.fromkeys(_name(event) for event in events)
-    return f"; also {named(list(names))}" if names else ""
+    return f"; also {join_labels(list(names))}" if names else ""
 
 
 def _evidence(event: Event) -> Evidence:
@@ -172,18 +174,18 @@ def _evidence(event: Event) -> Evidence:
     return Evidence(what=f"kernel log, {when}{times}", value=event.text, source=event.source)
 
 
-def _is_over(case: Case, pci: str, events: Sequence[Event]) -> bool:
+def _is_over(case: RuleContext, pci: str, events: Sequence[Event]) -> bool:
     """Whether the driver works with the GPU, and nothing was said of it for a day."""
     gpu = case.gpu_by_pci.get(pci)
-    now = _moment(case.observed_at)
+    now = _parse_time(case.observed_at)
     if gpu is None or gpu.driver_state != "open" or now is None:
         return False
-    moments = [_moment(event.at) for event in events if _rank(event) > 0]
+    moments = [_parse_time(event.at) for event in events if _rank(event) > 0]
     hours = case.threshold(_RECENT)
     return bool(moments) and all(at is not None and (now - at).total_seconds() > 3600 * hours for at in moments)
 
 
-def _moment(text: str | None) -> datetime | None:
+def _parse_time(text: str | None) -> datetime | None:
     try:
         return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
     except ValueError:

@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 
 from agent.model.finding import Evidence
 from agent.model.pci import PciFunction
-from agent.rules.case import Case
-from agent.rules.counting import named
-from agent.rules.devices import away, function_of, is_nvidia, label_of, pci_source
+from agent.rules.context import RuleContext
+from agent.rules.devices import device_label, find_function, is_nvidia, pci_source, unreachable_reason
 from agent.rules.gpudirect.pairs import Pair, data_direct, pairs, passes_through, peer_memory, platform_kind
-from agent.rules.pcie.registers import HIDDEN, hidden
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.pcie.registers import HIDDEN, is_hidden
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
 
 _REDIRECTS = ("RR", "CR", "UF")  # request redirect, completion redirect, upstream forwarding
 
 
 @rule("gdr-acs-on-path")
-def gdr_acs_on_path(case: Case) -> Iterator[Answer]:
+def gdr_acs_on_path(case: RuleContext) -> Iterator[Result]:
     kind, guests = platform_kind(case), passes_through(case)
     faults: list[Fail] = []
     judged = 0
@@ -32,7 +32,7 @@ def gdr_acs_on_path(case: Case) -> Iterator[Answer]:
         else:
             yield answer
     if len(faults) > 1 and len(faults) == judged:
-        yield _together(faults)
+        yield _merge_pairs(faults)
     else:
         yield from faults
 
@@ -45,15 +45,15 @@ _ELSEWHERE = {
 }
 
 
-def _judge_acs_on_path(case: Case, pair: Pair) -> Answer:
+def _judge_acs_on_path(case: RuleContext, pair: Pair) -> Result:
     if not pair.near:
         return NotApplicable(pair.subject, f"{pair.path.pcie_kind}: they do not meet at a switch")
     hops = [case.functions[hop] for hop in pair.path.hops if hop in case.functions]
     ports = [hop for hop in hops if hop.port_type == "downstream"]
     if len(hops) < len(pair.path.hops) or any(hop.port_type is None for hop in hops):
-        unseen = any(hidden(hop) for hop in hops)
+        unseen = any(is_hidden(hop) for hop in hops)
         return Unknown(pair.subject, HIDDEN if unseen else "which ports are between them is not known")
-    redirecting = [port for port in ports if _redirects(case, pair, port)]
+    redirecting = [port for port in ports if _redirecting_bits(case, pair, port)]
     if redirecting:
         return _fail_acs_on_path(case, pair, redirecting)
     if any(port.acs is None for port in ports):
@@ -61,18 +61,18 @@ def _judge_acs_on_path(case: Case, pair: Pair) -> Answer:
     return Pass(pair.subject)
 
 
-def _redirects(case: Case, pair: Pair, port: PciFunction) -> bool:
+def _redirecting_bits(case: RuleContext, pair: Pair, port: PciFunction) -> bool:
     if port.acs is None or not set(port.acs.control) & set(_REDIRECTS):
         return False
-    nic = function_of(case, pair.nic)
+    nic = find_function(case, pair.nic)
     return not ("DT" in port.acs.control and nic is not None and nic.ats)
 
 
-def _fail_acs_on_path(case: Case, pair: Pair, ports: list[PciFunction]) -> Fail:
+def _fail_acs_on_path(case: RuleContext, pair: Pair, ports: list[PciFunction]) -> Fail:
     return Fail(
         subject=pair.subject,
         label=pair.label,
-        summary=f"ACS redirects peer traffic at {named([port.id for port in ports])}, below which both are",
+        summary=f"ACS redirects peer traffic at {join_labels([port.id for port in ports])}, below which both are",
         impact="their traffic goes up to the CPU and back: less than 50 % of the bandwidth, and sometimes a hang.",
         remedy="ACS or IOMMU off in the BIOS, or at each boot: "
         + "; ".join(f"setpci -s {port.id} ECAP_ACS+0x6.w=0000" for port in ports),
@@ -88,14 +88,14 @@ def _fail_acs_on_path(case: Case, pair: Pair, ports: list[PciFunction]) -> Fail:
     )
 
 
-def _together(faults: list[Fail]) -> Fail:
+def _merge_pairs(faults: list[Fail]) -> Fail:
     """One finding for the node: nobody sets ACS for a single pair."""
     evidence = {row.what: row for fault in faults for row in fault.evidence}
     ports = [what.rpartition(" ")[2] for what in evidence]
     return Fail(
         subject="node",
         label="node",
-        summary=f"ACS redirects the traffic of every GPU and its rails, at {named(ports)}",
+        summary=f"ACS redirects the traffic of every GPU and its rails, at {join_labels(ports)}",
         impact=faults[0].impact,
         remedy="ACS or IOMMU off in the BIOS, or at each boot for each of these ports: setpci -s PORT "
         "ECAP_ACS+0x6.w=0000",
@@ -111,12 +111,12 @@ _ROOT_PORT = (frozenset({"RR", "CR", "UF"}), frozenset({"SV"}))
 
 
 @rule("gdr-acs-directnic")
-def gdr_acs_directnic(case: Case) -> Iterator[Answer]:
+def gdr_acs_directnic(case: RuleContext) -> Iterator[Result]:
     functions = data_direct(case)
     if platform_kind(case) != "direct-nic":
         yield NotApplicable("node", "no data-direct function")
         return
-    for port, (on, off), what in sorted(_expected(case, functions), key=lambda row: row[0].id):
+    for port, (on, off), what in sorted(_expected_ports(case, functions), key=lambda row: row[0].id):
         subject = f"pci:{port.id}"
         if port.acs is None:
             yield Unknown(subject, "its ACS could not be read: it needs root (CAP_SYS_ADMIN)")
@@ -132,9 +132,9 @@ def gdr_acs_directnic(case: Case) -> Iterator[Answer]:
 _Want = tuple[frozenset[str], frozenset[str]]
 
 
-def _expected(case: Case, functions: Sequence[PciFunction]) -> Iterator[tuple[PciFunction, _Want, str]]:
+def _expected_ports(case: RuleContext, functions: Sequence[PciFunction]) -> Iterator[tuple[PciFunction, _Want, str]]:
     """Each port once, with what it must be; only where a GPU and a data-direct function meet below one root port."""
-    gpus = [f for gpu in case.topology.gpus if is_nvidia(case, gpu) and (f := function_of(case, gpu))]
+    gpus = [f for gpu in case.topology.gpus if is_nvidia(case, gpu) and (f := find_function(case, gpu))]
     seen: set[str] = set()
     for dma in functions:
         above = case.ancestors(dma)
@@ -153,7 +153,7 @@ def _expected(case: Case, functions: Sequence[PciFunction]) -> Iterator[tuple[Pc
                     yield row
 
 
-def _fail_acs_directnic(case: Case, port: PciFunction, what: str, wrong: list[str]) -> Fail:
+def _fail_acs_directnic(case: RuleContext, port: PciFunction, what: str, wrong: list[str]) -> Fail:
     below = {f.id for f in case.topology.pci if port.id in {above.id for above in case.ancestors(f)}}
     return Fail(
         subject=f"pci:{port.id}",
@@ -173,7 +173,7 @@ def _fail_acs_directnic(case: Case, port: PciFunction, what: str, wrong: list[st
 
 
 @rule("gdr-ats-vm")
-def gdr_ats_vm(case: Case) -> Iterator[Answer]:
+def gdr_ats_vm(case: RuleContext) -> Iterator[Result]:
     cloud = any(line.startswith("cloud:") for line in case.platform.evidence)
     for pair in pairs(case):
         if not case.virtual_machine or cloud or case.node.arch == "aarch64":
@@ -182,8 +182,8 @@ def gdr_ats_vm(case: Case) -> Iterator[Answer]:
             yield _judge_ats_vm(case, pair)
 
 
-def _judge_ats_vm(case: Case, pair: Pair) -> Answer:
-    nic = function_of(case, pair.nic)
+def _judge_ats_vm(case: RuleContext, pair: Pair) -> Result:
+    nic = find_function(case, pair.nic)
     if pair.nic.virtual_function or nic is None or nic.physical_function:
         return NotApplicable(pair.subject, "a virtual function: the provider decides")
     if nic.ats is None:
@@ -205,7 +205,7 @@ _TRANSLATED = ("DMA", "DMA-FQ")
 
 
 @rule("gdr-iommu-translated")
-def gdr_iommu_translated(case: Case) -> Iterator[Answer]:
+def gdr_iommu_translated(case: RuleContext) -> Iterator[Result]:
     kind = platform_kind(case)
     silent = passes_through(case) or (None if kind in ("x86", "inline") else f"platform kind {kind}: it is right there")
     if case.software.driver.confidential_computing:
@@ -216,8 +216,8 @@ def gdr_iommu_translated(case: Case) -> Iterator[Answer]:
         yield NotApplicable("node", "no GPU has a rail behind its switch: nothing goes between them directly")
         return
     for pair in near:
-        for function in (function_of(case, pair.gpu), function_of(case, pair.nic)):
-            if function is not None and away(function) is None:
+        for function in (find_function(case, pair.gpu), find_function(case, pair.nic)):
+            if function is not None and unreachable_reason(function) is None:
                 ends[function.id] = function
     if silent:
         yield NotApplicable("node", silent)
@@ -234,19 +234,19 @@ def gdr_iommu_translated(case: Case) -> Iterator[Answer]:
         yield _fail_iommu_translated(case, translated)
 
 
-def _fail_iommu_translated(case: Case, functions: list[PciFunction]) -> Fail:
+def _fail_iommu_translated(case: RuleContext, functions: list[PciFunction]) -> Fail:
     clients = peer_memory(case)
     return Fail(
         subject="node",
         label="node",
-        summary=f"the IOMMU translates {named([label_of(case, f.id) for f in functions])}",
+        summary=f"the IOMMU translates {join_labels([device_label(case, f.id) for f in functions])}",
         impact="traffic of GPUs and rails goes up to the CPU: less than 50 % of the bandwidth is common"
         + (f"; {', '.join(clients)} may fail." if clients else "."),
         remedy="iommu=pt on the kernel command line, or the IOMMU off in the BIOS; then look at ACS again.",
         evidence=(
             *(
                 Evidence(
-                    what=f"IOMMU group of {label_of(case, f.id)}",
+                    what=f"IOMMU group of {device_label(case, f.id)}",
                     value=f.iommu_type or "",
                     source=f"/sys/kernel/iommu_groups/{f.iommu_group}/type",
                 )
@@ -260,12 +260,12 @@ def _fail_iommu_translated(case: Case, functions: list[PciFunction]) -> Fail:
 
 
 @rule("gdr-iommu-group-directnic")
-def gdr_iommu_group_directnic(case: Case) -> Iterator[Answer]:
+def gdr_iommu_group_directnic(case: RuleContext) -> Iterator[Result]:
     functions = data_direct(case)
     if platform_kind(case) != "direct-nic":
         yield NotApplicable("node", "no data-direct function")
         return
-    gpus = [f for gpu in case.topology.gpus if is_nvidia(case, gpu) and (f := function_of(case, gpu))]
+    gpus = [f for gpu in case.topology.gpus if is_nvidia(case, gpu) and (f := find_function(case, gpu))]
     for dma in functions:
         subject, above = f"pci:{dma.id}", {f.id for f in case.ancestors(dma)}
         partner = next((gpu for gpu in gpus if above & {f.id for f in case.ancestors(gpu)}), None)
@@ -279,11 +279,11 @@ def gdr_iommu_group_directnic(case: Case) -> Iterator[Answer]:
             yield _fail_iommu_group(case, dma, partner)
 
 
-def _fail_iommu_group(case: Case, dma: PciFunction, gpu: PciFunction) -> Fail:
+def _fail_iommu_group(case: RuleContext, dma: PciFunction, gpu: PciFunction) -> Fail:
     return Fail(
         subject=f"pci:{dma.id}",
         label=f"data-direct {dma.id}",
-        summary=f"IOMMU group {_group(dma)}, and {label_of(case, gpu.id)} is in {_group(gpu)}",
+        summary=f"IOMMU group {_group(dma)}, and {device_label(case, gpu.id)} is in {_group(gpu)}",
         impact="1 pair's second way is refused by the driver.",
         remedy="Set ACS as the board needs it: rdma_topo check, rdma_topo write-grub-acs.",
         evidence=tuple(

@@ -9,8 +9,8 @@ from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.pci import PciFunction
 from agent.model.topology import Path
-from agent.rules.case import Case
-from agent.rules.devices import MELLANOX, NVIDIA, away, function_of, is_nvidia, on_c2c
+from agent.rules.context import RuleContext
+from agent.rules.devices import MELLANOX, NVIDIA, find_function, is_nvidia, is_on_c2c, unreachable_reason
 
 NEAR = ("PIX", "PXB")
 NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
@@ -49,15 +49,15 @@ class Pair(NamedTuple):
         return self.path.pcie_kind in NEAR
 
 
-def pairs(case: Case) -> tuple[Pair, ...]:
+def pairs(case: RuleContext) -> tuple[Pair, ...]:
     """Every NVIDIA GPU with each of its rails, in the order of GPUs and rails."""
     return case.once(_pairs)
 
 
-def _pairs(case: Case) -> Iterator[Pair]:
+def _pairs(case: RuleContext) -> Iterator[Pair]:
     rails = {nic.id: nic for nic in case.rails if not (nic.software or nic.limited)}
     for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
-        if not is_nvidia(case, gpu) or away(function_of(case, gpu)):
+        if not is_nvidia(case, gpu) or unreachable_reason(find_function(case, gpu)):
             continue
         ways = [p for p in case.paths_of.get(gpu.id, ()) if p.pcie_kind in NEAREST_FIRST and rails.keys() & {p.a, p.b}]
         best = min((NEAREST_FIRST.index(p.pcie_kind or "") for p in ways), default=None)
@@ -66,29 +66,29 @@ def _pairs(case: Case) -> Iterator[Pair]:
                 yield Pair(gpu, rails[path.b if path.b in rails else path.a], path)
 
 
-def data_direct(case: Case) -> tuple[PciFunction, ...]:
+def data_direct(case: RuleContext) -> tuple[PciFunction, ...]:
     """The data-direct DMA functions of ConnectX-8 on boards where the NIC has a second way to the GPU."""
     return case.once(_data_direct)
 
 
-def _data_direct(case: Case) -> Iterator[PciFunction]:
+def _data_direct(case: RuleContext) -> Iterator[PciFunction]:
     return (f for f in case.topology.pci if f.vendor == MELLANOX and f.device == _DATA_DIRECT)
 
 
-def platform_kind(case: Case) -> str:
+def platform_kind(case: RuleContext) -> str:
     """Which of these the node is; it decides what ACS, IOMMU and ATS should be.
 
     guest: a virtual machine; cloud: rails with a GPUDirect of their provider; direct-nic: Grace with data-direct
     functions; grace: Grace without; inline: GPUs below a NIC's own switch; x86: all other.
     """
-    return case.once(_kinds)[0]
+    return case.once(_possible_kinds)[0]
 
 
-def _kinds(case: Case) -> list[str]:
+def _possible_kinds(case: RuleContext) -> list[str]:
     return [_platform_kind(case)]
 
 
-def _platform_kind(case: Case) -> str:
+def _platform_kind(case: RuleContext) -> str:
     if case.virtual_machine:
         return "guest"
     if case.rails and all((nic.driver or "").startswith(_CLOUD_DRIVERS) for nic in case.rails):
@@ -96,24 +96,24 @@ def _platform_kind(case: Case) -> str:
     if data_direct(case):
         return "direct-nic"
     grace = any(f.vendor == NVIDIA and f.device in _GRACE_PORTS for f in case.topology.pci)
-    if grace or any(on_c2c(case, gpu) for gpu in case.topology.gpus):
+    if grace or any(is_on_c2c(case, gpu) for gpu in case.topology.gpus):
         return "grace"
-    return "inline" if any(_below_a_nic(case, gpu) for gpu in case.topology.gpus) else "x86"
+    return "inline" if any(_is_below_nic(case, gpu) for gpu in case.topology.gpus) else "x86"
 
 
-def passes_through(case: Case) -> str | None:
+def passes_through(case: RuleContext) -> str | None:
     """Why ACS and IOMMU serve guests on this host; None where nothing is handed to any."""
     held = sorted(f.id for f in case.topology.pci if f.driver == "vfio-pci")
     return f"{held[0]} is handed to a virtual machine (vfio-pci)" if held else None
 
 
-def peer_memory(case: Case) -> list[str]:
+def peer_memory(case: RuleContext) -> list[str]:
     """Loaded or registered clients of the kernel's peer-memory interface."""
     loaded = {m.name for m in case.software.modules} & {"nvidia_peermem", "nv_peer_mem"}
     return sorted(loaded | set(case.software.peer_memory_clients))
 
 
-def _below_a_nic(case: Case, gpu: Gpu) -> bool:
-    function = function_of(case, gpu)
+def _is_below_nic(case: RuleContext, gpu: Gpu) -> bool:
+    function = find_function(case, gpu)
     above = case.ancestors(function) if function else []
     return any(f.vendor == MELLANOX and f.device in _INLINE_SWITCHES for f in above)

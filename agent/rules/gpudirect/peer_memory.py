@@ -7,13 +7,21 @@ from collections.abc import Iterator, Sequence
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
-from agent.rules.case import Case
-from agent.rules.counting import named
-from agent.rules.devices import MELLANOX, away, device_id, function_of, is_consumer, is_nvidia, on_c2c
+from agent.rules.context import RuleContext
+from agent.rules.devices import (
+    MELLANOX,
+    find_device_id,
+    find_function,
+    is_consumer,
+    is_nvidia,
+    is_on_c2c,
+    unreachable_reason,
+)
 from agent.rules.gpudirect.pairs import NEAR, data_direct, peer_memory
-from agent.rules.nccl.settings import Effective, effective, number
+from agent.rules.nccl.settings import EffectiveSetting, effective_settings, parse_number
 from agent.rules.pages import read_limit
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
 
 _PEER_MODULES = ("nvidia_peermem", "nv_peer_mem")
 _DMABUF_DRIVERS = ("mlx5", "irdma", "ice", "bnxt")  # whose kernel modules can register a DMA-BUF
@@ -27,9 +35,9 @@ _TOO_OLD = ("Kepler", "Maxwell", "Pascal", "Volta")
 
 
 @rule("gdr-no-path")
-def gdr_no_path(case: Case) -> Iterator[Answer]:
-    gpus = gpus_that_could(case)
-    silent = why_not_applicable(case, gpus)
+def gdr_no_path(case: RuleContext) -> Iterator[Result]:
+    gpus = capable_gpus(case)
+    silent = not_applicable_reason(case, gpus)
     if silent == _NO_RAIL and case.no_rail_known:
         yield Unknown("node", case.no_rail_known)
         return
@@ -43,27 +51,27 @@ def gdr_no_path(case: Case) -> Iterator[Answer]:
     elif why:
         yield Unknown("node", why)
     else:
-        yield _dmabuf(case, gpus)
+        yield _check_dmabuf(case, gpus)
 
 
-def gpus_that_could(case: Case) -> list[Gpu]:
+def capable_gpus(case: RuleContext) -> list[Gpu]:
     """NVIDIA GPUs of data centres that the driver offers, or may."""
-    return [gpu for gpu in case.topology.gpus if _could(case, gpu)]
+    return [gpu for gpu in case.topology.gpus if _could_use(case, gpu)]
 
 
-def _could(case: Case, gpu: Gpu) -> bool:
+def _could_use(case: RuleContext, gpu: Gpu) -> bool:
     """An NVIDIA GPU that the driver offers, or may: those of the GeForce line cannot do GPUDirect RDMA."""
-    offered = gpu.driver_state in ("open", "unknown") and away(function_of(case, gpu)) is None
+    offered = gpu.driver_state in ("open", "unknown") and unreachable_reason(find_function(case, gpu)) is None
     return is_nvidia(case, gpu) and offered and not is_consumer(case, gpu)
 
 
-def has_name(case: Case, gpu: Gpu) -> bool:
+def has_name(case: RuleContext, gpu: Gpu) -> bool:
     """Whether anybody says what kind of card it is."""
-    function = function_of(case, gpu)
+    function = find_function(case, gpu)
     return bool(gpu.name or (function and function.name))
 
 
-def why_not_applicable(case: Case, gpus: list[Gpu]) -> str | None:
+def not_applicable_reason(case: RuleContext, gpus: list[Gpu]) -> str | None:
     """Why the kernel's ways to GPU memory do not matter here; None where they do."""
     if not gpus:
         return "no NVIDIA data-centre GPU in use"
@@ -79,24 +87,24 @@ def why_not_applicable(case: Case, gpus: list[Gpu]) -> str | None:
     return None
 
 
-def dmabuf_ready(case: Case) -> bool | None:
+def is_dmabuf_ready(case: RuleContext) -> bool | None:
     """Whether DMA-BUF has all that it needs; None where that is not known."""
-    return _all(list(dmabuf_needs(case, gpus_that_could(case)).values()))
+    return _all_true(list(check_dmabuf(case, capable_gpus(case)).values()))
 
 
-def dmabuf_needs(case: Case, gpus: list[Gpu]) -> dict[str, bool | None]:
+def check_dmabuf(case: RuleContext, gpus: list[Gpu]) -> dict[str, bool | None]:
     """What DMA-BUF needs, and whether it is so; None: not known."""
     return {
-        "kernel 5.12 or later": _at_least(_KERNEL, case.node.kernel, (5, 12)),
+        "kernel 5.12 or later": _is_at_least(_KERNEL, case.node.kernel, (5, 12)),
         "open kernel modules of the NVIDIA driver": case.software.driver.open,
-        "CUDA 11.7 or later in the driver": _at_least(_CUDA, case.software.driver.cuda, (11, 7)),
-        "Turing or newer": _all([_new_enough(gpu) for gpu in gpus]),
-        "a NIC driver that registers DMA-BUFs": _all([_registers(nic.driver) for nic in case.rails]),
+        "CUDA 11.7 or later in the driver": _is_at_least(_CUDA, case.software.driver.cuda, (11, 7)),
+        "Turing or newer": _all_true([_is_new_enough(gpu) for gpu in gpus]),
+        "a NIC driver that registers DMA-BUFs": _all_true([_registers(nic.driver) for nic in case.rails]),
     }
 
 
-def _dmabuf(case: Case, gpus: list[Gpu]) -> Answer:
-    needs = dmabuf_needs(case, gpus)
+def _check_dmabuf(case: RuleContext, gpus: list[Gpu]) -> Result:
+    needs = check_dmabuf(case, gpus)
     lacking = [need for need, met in needs.items() if met is False]
     unread = [need for need, met in needs.items() if met is None]
     if lacking and not any(has_name(case, gpu) for gpu in gpus):
@@ -107,7 +115,7 @@ def _dmabuf(case: Case, gpus: list[Gpu]) -> Answer:
             if unread
             else Pass("node")
         )
-    used = _near_enough(case)
+    used = _is_near_enough(case)
     return Fail(
         subject="node",
         label="node",
@@ -131,24 +139,24 @@ def _dmabuf(case: Case, gpus: list[Gpu]) -> Answer:
     )
 
 
-def _near_enough(case: Case) -> bool:
+def _is_near_enough(case: RuleContext) -> bool:
     """Whether NCCL would use GPUDirect RDMA at all: up to PXB, or over C2C; True where the ways are not known."""
     rails = {nic.id for nic in case.rails}
     ways = [p for gpu in case.topology.gpus for p in case.paths_of.get(gpu.id, ()) if rails & {p.a, p.b}]
-    coherent = any(on_c2c(case, gpu) for gpu in case.topology.gpus)
+    coherent = any(is_on_c2c(case, gpu) for gpu in case.topology.gpus)
     return coherent or not ways or any(p.pcie_kind in (*NEAR, None) or p.kind == "C2C" for p in ways)
 
 
-def _at_least(pattern: re.Pattern[str], text: str | None, least: tuple[int, int]) -> bool | None:
+def _is_at_least(pattern: re.Pattern[str], text: str | None, least: tuple[int, int]) -> bool | None:
     found = pattern.match(text or "")
     return (int(found[1]), int(found[2])) >= least if found else None
 
 
-def _all(answers: list[bool | None]) -> bool | None:
+def _all_true(answers: list[bool | None]) -> bool | None:
     return False if False in answers else None if None in answers else True
 
 
-def _new_enough(gpu: Gpu) -> bool | None:
+def _is_new_enough(gpu: Gpu) -> bool | None:
     try:
         return float(gpu.compute_capability or "") >= _TURING
     except ValueError:
@@ -165,7 +173,7 @@ def _flavour(is_open: bool | None) -> str:
 
 
 @rule("gdr-peermem-broken")
-def gdr_peermem_broken(case: Case) -> Iterator[Answer]:
+def gdr_peermem_broken(case: RuleContext) -> Iterator[Result]:
     refused = [event for event in case.events if event.kind == "peermem"]
     loaded = peer_memory(case)
     if not refused:
@@ -177,7 +185,7 @@ def gdr_peermem_broken(case: Case) -> Iterator[Answer]:
         yield Unknown("node", why)
     else:
         stack = case.software.rdma_stack
-        ready = dmabuf_ready(case)
+        ready = is_dmabuf_ready(case)
         yield Fail(
             subject="node",
             label="node",
@@ -198,14 +206,14 @@ def gdr_peermem_broken(case: Case) -> Iterator[Answer]:
 
 
 @rule("gdr-dmabuf-prereq")
-def gdr_dmabuf_prereq(case: Case) -> Iterator[Answer]:
-    gpus = gpus_that_could(case)
-    silent = why_not_applicable(case, gpus)
+def gdr_dmabuf_prereq(case: RuleContext) -> Iterator[Result]:
+    gpus = capable_gpus(case)
+    silent = not_applicable_reason(case, gpus)
     clients = peer_memory(case)
     if silent or not clients:
         yield NotApplicable("node", silent or "no peer-memory client: see gdr-no-path")
         return
-    needs = dmabuf_needs(case, gpus)
+    needs = check_dmabuf(case, gpus)
     lacking = [need for need, met in needs.items() if met is False]
     unread = [need for need, met in needs.items() if met is None]
     if lacking:
@@ -231,7 +239,7 @@ _FIRST_WITH_OWN = 470  # the driver that brings nvidia-peermem
 
 
 @rule("gdr-legacy-nv-peer-mem")
-def gdr_legacy_nv_peer_mem(case: Case) -> Iterator[Answer]:
+def gdr_legacy_nv_peer_mem(case: RuleContext) -> Iterator[Result]:
     modules = {module.name for module in case.software.modules}
     version = (case.software.driver.version or "").partition(".")[0]
     if case.probe_failure("modules"):
@@ -260,7 +268,7 @@ _LARGE_MIB = 8192
 
 
 @rule("gdr-bar1-small")
-def gdr_bar1_small(case: Case) -> Iterator[Answer]:
+def gdr_bar1_small(case: RuleContext) -> Iterator[Result]:
     if not case.rails:
         why = None if case.virtual_machine else case.no_rail_known
         yield Unknown("node", why) if why else NotApplicable("node", "no rail")
@@ -269,16 +277,16 @@ def gdr_bar1_small(case: Case) -> Iterator[Answer]:
         yield _judge_bar1_small(case, gpu)
 
 
-def _judge_bar1_small(case: Case, gpu: Gpu) -> Answer:
+def _judge_bar1_small(case: RuleContext, gpu: Gpu) -> Result:
     subject = f"gpu:{gpu.id}"
     if not is_nvidia(case, gpu) or is_consumer(case, gpu):
         return NotApplicable(subject, "no NVIDIA data-centre GPU")
-    absent = away(function_of(case, gpu))
+    absent = unreachable_reason(find_function(case, gpu))
     if absent:
         return NotApplicable(subject, absent)
     if "vgpu" in (gpu.virtualization or "").lower():
         return NotApplicable(subject, "a virtual GPU: its window is the hypervisor's")
-    size, source = _bar1(case, gpu)
+    size, source = _bar1_size(case, gpu)
     if size is None:
         if gpu.mig and gpu.mig.current:
             return NotApplicable(subject, "in MIG mode, and its function shows no BAR")
@@ -304,11 +312,11 @@ def _judge_bar1_small(case: Case, gpu: Gpu) -> Answer:
     )
 
 
-def _bar1(case: Case, gpu: Gpu) -> tuple[int | None, str]:
+def _bar1_size(case: RuleContext, gpu: Gpu) -> tuple[int | None, str]:
     """MiB, and where it is from. In MIG mode the driver tells of an instance: the function's BAR counts then."""
     if gpu.bar1_mib is not None and not (gpu.mig and gpu.mig.current):
         return gpu.bar1_mib, "nvidia-smi -q -d MEMORY"
-    function = function_of(case, gpu)
+    function = find_function(case, gpu)
     bars = [size for number, size in (function.bars_bytes or {}).items() if number != "0"] if function else []
     return (max(bars) >> 20 if bars else None), f"/sys/bus/pci/devices/{gpu.pci}/resource"
 
@@ -317,14 +325,14 @@ _CX8 = "0x1023"
 
 
 @rule("gdr-datadirect-missing")
-def gdr_datadirect_missing(case: Case) -> Iterator[Answer]:
-    rails = [nic for nic in case.rails if device_id(case, nic) == _CX8]
-    if case.virtual_machine or not rails or not any(on_c2c(case, gpu) for gpu in case.topology.gpus):
+def gdr_datadirect_missing(case: RuleContext) -> Iterator[Result]:
+    rails = [nic for nic in case.rails if find_device_id(case, nic) == _CX8]
+    if case.virtual_machine or not rails or not any(is_on_c2c(case, gpu) for gpu in case.topology.gpus):
         yield NotApplicable("node", "no ConnectX-8 rail beside a GPU on C2C")
         return
     functions = data_direct(case)
     dark = [f.id for f in functions if f.driver is not None and not f.driver.startswith("mlx5")]
-    off = [each for each in effective(case, "NCCL_IB_DATA_DIRECT") if number(each.value) == 0]
+    off = [each for each in effective_settings(case, "NCCL_IB_DATA_DIRECT") if parse_number(each.value) == 0]
     if functions and not dark and not off:
         yield Pass("node")
         return
@@ -334,11 +342,13 @@ def gdr_datadirect_missing(case: Case) -> Iterator[Answer]:
     yield _fail_datadirect(len(rails), [f.id for f in functions], dark, off)
 
 
-def _fail_datadirect(rails: int, functions: Sequence[str], dark: Sequence[str], off: Sequence[Effective]) -> Fail:
+def _fail_datadirect(
+    rails: int, functions: Sequence[str], dark: Sequence[str], off: Sequence[EffectiveSetting]
+) -> Fail:
     what = (
         "no data-direct function is there"
         if not functions
-        else f"{named(dark)} have no mlx5 driver"
+        else f"{join_labels(dark)} have no mlx5 driver"
         if dark
         else f"NCCL_IB_DATA_DIRECT=0 ({off[0].source})"
     )
@@ -353,7 +363,7 @@ def _fail_datadirect(rails: int, functions: Sequence[str], dark: Sequence[str], 
         evidence=(
             Evidence(
                 what="data-direct functions",
-                value=named(functions) or "none",
+                value=join_labels(functions) or "none",
                 source=f"lspci -d {MELLANOX[2:]}:2100 -k",
             ),
             *(each.evidence("NCCL_IB_DATA_DIRECT") for each in off),

@@ -6,33 +6,35 @@ from collections.abc import Iterator, Mapping
 
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
-from agent.rules.case import Case
-from agent.rules.counting import named
-from agent.rules.devices import function_of
-from agent.rules.folding import folded
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_function
 from agent.rules.gpudirect.pairs import NEAR, pairs, platform_kind
-from agent.rules.nccl.settings import effective, files_unread, jobs_unread
+from agent.rules.nccl.settings import effective_settings, files_unread_reason, jobs_unread_reason
+from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.pages import read_limit
-from agent.rules.pcie.registers import Gear, nic_gear, not_told, register
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.pcie.registers import DeviceRegisters, nic_registers, register_evidence, unread_reason
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
 
 _LEAST = read_limit("gdr-mrrs-small.bytes")
 _FAST_GBIT_S = 100.0
 
 
 @rule("gdr-mrrs-small")
-def gdr_mrrs_small(case: Case) -> Iterator[Answer]:
+def gdr_mrrs_small(case: RuleContext) -> Iterator[Result]:
     if not case.topology.gpus and case.bus_unread is None:
         yield NotApplicable("node", "no GPU")
         return
     if case.no_rail_known:
         yield Unknown("node", case.no_rail_known)
         return
-    answers = (_judge_mrrs_small(case, each) if isinstance(each, Gear) else each for each in nic_gear(case))
-    yield from folded(answers, "small read requests on every rail")
+    answers = (
+        _judge_mrrs_small(case, each) if isinstance(each, DeviceRegisters) else each for each in nic_registers(case)
+    )
+    yield from aggregate_node_wide(answers, "small read requests on every rail")
 
 
-def _judge_mrrs_small(case: Case, each: Gear) -> Answer:
+def _judge_mrrs_small(case: RuleContext, each: DeviceRegisters) -> Result:
     nic = each.nic
     if nic is None or nic.role != "rail":
         return NotApplicable(each.subject, "no rail")
@@ -43,7 +45,7 @@ def _judge_mrrs_small(case: Case, each: Gear) -> Answer:
         return NotApplicable(each.subject, f"no active port of {_FAST_GBIT_S:g} Gb/s")
     size, least = each.function.max_read_request_bytes, int(case.threshold(_LEAST))
     if size is None:
-        return Unknown(each.subject, not_told(each.function, "the read request size"))
+        return Unknown(each.subject, unread_reason(each.function, "the read request size"))
     if size >= least:
         return Pass(each.subject)
     return Fail(
@@ -52,7 +54,7 @@ def _judge_mrrs_small(case: Case, each: Gear) -> Answer:
         summary=f"it reads memory in pieces of {size} bytes; {least} are usual for {max(rates):g} Gb/s",
         impact=f"{-(-least // size)} times as many read requests for what it sends: a limit from 200 Gb/s on.",
         remedy="Set MaxReadReq to 4096 in the BIOS, or with setpci after every boot; leave it if line rate is reached.",
-        evidence=(register(each.function, "MRRS", f"{size} bytes", "DevCtl: MaxReadReq"),),
+        evidence=(register_evidence(each.function, "MRRS", f"{size} bytes", "DevCtl: MaxReadReq"),),
         places=each.places,
     )
 
@@ -67,7 +69,7 @@ _QUIRKS = frozenset(
 
 
 @rule("gdr-relaxed-ordering-off")
-def gdr_relaxed_ordering_off(case: Case) -> Iterator[Answer]:
+def gdr_relaxed_ordering_off(case: RuleContext) -> Iterator[Result]:
     if not case.topology.gpus and case.bus_unread is None:
         yield NotApplicable("node", "no GPU")
         return
@@ -75,12 +77,15 @@ def gdr_relaxed_ordering_off(case: Case) -> Iterator[Answer]:
         yield Unknown("node", case.no_rail_known)
         return
     amd = "amd" in (case.node.cpu.vendor or "").lower()
-    answers = (_judge_relaxed_ordering(case, each, amd) if isinstance(each, Gear) else each for each in nic_gear(case))
-    yield from folded(answers, "relaxed ordering is off on every rail")
+    answers = (
+        _judge_relaxed_ordering(case, each, amd) if isinstance(each, DeviceRegisters) else each
+        for each in nic_registers(case)
+    )
+    yield from aggregate_node_wide(answers, "relaxed ordering is off on every rail")
     yield from _setting(case, amd)
 
 
-def _judge_relaxed_ordering(case: Case, each: Gear, amd: bool) -> Answer:
+def _judge_relaxed_ordering(case: RuleContext, each: DeviceRegisters, amd: bool) -> Result:
     if each.nic is None or each.nic.role != "rail":
         return NotApplicable(each.subject, "no rail")
     above = case.ancestors(each.function)
@@ -88,7 +93,7 @@ def _judge_relaxed_ordering(case: Case, each: Gear, amd: bool) -> Answer:
         return NotApplicable(each.subject, "its root port cannot do it: the kernel switches it off")
     on = each.function.relaxed_ordering
     if on is None:
-        return Unknown(each.subject, not_told(each.function, "relaxed ordering"))
+        return Unknown(each.subject, unread_reason(each.function, "relaxed ordering"))
     if on:
         return Pass(each.subject)
     return Fail(
@@ -97,14 +102,14 @@ def _judge_relaxed_ordering(case: Case, each: Gear, amd: bool) -> Answer:
         summary="its writes may not overtake each other: PCIe relaxed ordering is off",
         impact="up to 50 % of its rate into GPU memory, most of all on AMD EPYC.",
         remedy="Switch relaxed ordering on in the BIOS, or set PCI_WR_ORDERING=1 in the card.",
-        evidence=(register(each.function, "relaxed ordering", "off", "DevCtl: RlxdOrd"),),
+        evidence=(register_evidence(each.function, "relaxed ordering", "off", "DevCtl: RlxdOrd"),),
         severity="warning" if amd else None,
         confidence="medium",
         places=each.places,
     )
 
 
-def _setting(case: Case, amd: bool) -> Iterator[Answer]:
+def _setting(case: RuleContext, amd: bool) -> Iterator[Result]:
     told = [each for each in case.software.nccl.settings if each.key.strip() == _KEY and each.value.strip() == "0"]
     if case.rails and told and not case.virtual_machine:
         yield Fail(
@@ -122,7 +127,7 @@ def _setting(case: Case, amd: bool) -> Iterator[Answer]:
 
 
 @rule("gdr-nic-gpu-ratio")
-def gdr_nic_gpu_ratio(case: Case) -> Iterator[Answer]:
+def gdr_nic_gpu_ratio(case: RuleContext) -> Iterator[Result]:
     if platform_kind(case) not in ("x86", "inline"):
         yield NotApplicable("node", "rails are not near GPUs by design, or the tree is a hypervisor's")
         return
@@ -133,7 +138,7 @@ def gdr_nic_gpu_ratio(case: Case) -> Iterator[Answer]:
         return
     unread = [nic for nic, found in states.items() if not found or None in found]
     if unread:
-        yield Unknown("node", f"whether the ports of {named(unread)} are active is not known")
+        yield Unknown("node", f"whether the ports of {join_labels(unread)} are active is not known")
         return
     rails = {pair.nic.id: pair.nic.label for pair in near if "ACTIVE" in states[pair.nic.id]}
     shares: dict[str, float] = {}
@@ -155,7 +160,7 @@ def _fail_nic_gpu_ratio(shares: Mapping[str, float], labels: Mapping[str, str]) 
     return Fail(
         subject="node",
         label="node",
-        summary=f"{named(poor)} share their rails; other GPUs have {most:g} each",
+        summary=f"{join_labels(poor)} share their rails; other GPUs have {most:g} each",
         impact=f"{100 * (1 - least / most):.0f} % less bandwidth between nodes for these GPUs.",
         remedy="Bring the missing rail up, or spread the NICs over the switches as the GPUs are.",
         evidence=tuple(
@@ -167,20 +172,20 @@ def _fail_nic_gpu_ratio(shares: Mapping[str, float], labels: Mapping[str, str]) 
 
 
 @rule("gdr-topology-hidden")
-def gdr_topology_hidden(case: Case) -> Iterator[Answer]:
+def gdr_topology_hidden(case: RuleContext) -> Iterator[Result]:
     found = list(pairs(case))
     gpus, rails = {pair.gpu.id for pair in found}, {pair.nic.id for pair in found}
     if not case.virtual_machine or len(gpus) < 2 or len(rails) < 2:
         yield NotApplicable("node", "the tree is not a hypervisor's, or there is nothing to choose from")
         return
-    nodes = {f.numa_node for pair in found for f in (function_of(case, pair.gpu), function_of(case, pair.nic)) if f}
+    nodes = {f.numa_node for pair in found for f in (find_function(case, pair.gpu), find_function(case, pair.nic)) if f}
     told_apart = len(found) < len(gpus) * len(rails) or any(p.path.pcie_kind in NEAR for p in found)
     if told_apart or len(nodes - {None}) > 1:
         yield Pass("node")
         return
-    files = effective(case, "NCCL_TOPO_FILE")
+    files = effective_settings(case, "NCCL_TOPO_FILE")
     served = any(service.name == "nvidia-topologyd" and service.state == "active" for service in case.software.services)
-    unread = files_unread(case) or jobs_unread(case)
+    unread = files_unread_reason(case) or jobs_unread_reason(case)
     if files or served:
         yield Pass("node")
     elif unread:
@@ -203,7 +208,7 @@ def gdr_topology_hidden(case: Case) -> Iterator[Answer]:
 
 
 @rule("gdr-netns-exclusive")
-def gdr_netns_exclusive(case: Case) -> Iterator[Answer]:
+def gdr_netns_exclusive(case: RuleContext) -> Iterator[Result]:
     mode = case.software.rdma_namespaces
     if not case.topology.gpus and case.bus_unread is None:
         yield NotApplicable("node", "no GPU")
@@ -227,13 +232,13 @@ def gdr_netns_exclusive(case: Case) -> Iterator[Answer]:
 
 
 @rule("gdr-soft-rdma")
-def gdr_soft_rdma(case: Case) -> Iterator[Answer]:
+def gdr_soft_rdma(case: RuleContext) -> Iterator[Result]:
     soft = [nic for nic in case.topology.nics if nic.software and any(p.state == "ACTIVE" for p in nic.ports)]
     if not soft or not case.rails:
         yield NotApplicable("node", "no active software device beside rails")
         return
-    chosen = effective(case, "NCCL_IB_HCA")
-    unread = files_unread(case) or jobs_unread(case)
+    chosen = effective_settings(case, "NCCL_IB_HCA")
+    unread = files_unread_reason(case) or jobs_unread_reason(case)
     for nic in soft:
         if chosen:
             yield Pass(f"port:{nic.id}/1")
@@ -243,7 +248,7 @@ def gdr_soft_rdma(case: Case) -> Iterator[Answer]:
             yield _fail_soft_rdma(case, nic)
 
 
-def _fail_soft_rdma(case: Case, nic: Nic) -> Fail:
+def _fail_soft_rdma(case: RuleContext, nic: Nic) -> Fail:
     return Fail(
         subject=f"port:{nic.id}/1",
         label=nic.label,

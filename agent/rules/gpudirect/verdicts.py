@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from agent.model.finding import Check, Gpudirect
 from agent.model.gpu import Gpu
-from agent.rules.case import Case
-from agent.rules.devices import function_of, is_consumer, on_c2c
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_function, is_consumer, is_on_c2c
 from agent.rules.gpudirect.pairs import Pair, data_direct, pairs, peer_memory, platform_kind
-from agent.rules.gpudirect.peer_memory import dmabuf_ready, has_name
+from agent.rules.gpudirect.peer_memory import has_name, is_dmabuf_ready
 from agent.rules.rule import Fail, Rule
 
 _BY_ENV = "gdr-disabled-by-env"  # of its settings some are about ways between GPUs (P2P, SHM): each for itself
@@ -33,7 +33,7 @@ _SLOWS = frozenset(
 _DECIDE = ("gdr-no-path", "gdr-acs-on-path", "gdr-iommu-translated")  # unknown here is unknown for the pair
 
 
-def gpudirect_rows(case: Case, checks: Sequence[Check], faults: Iterable[tuple[Rule, Fail]]) -> list[Gpudirect]:
+def build_verdicts(case: RuleContext, checks: Sequence[Check], faults: Iterable[tuple[Rule, Fail]]) -> list[Gpudirect]:
     """One row for every GPU and each of its rails, in their order."""
     relevant = [
         (rule, fault)
@@ -46,24 +46,24 @@ def gpudirect_rows(case: Case, checks: Sequence[Check], faults: Iterable[tuple[R
         if check.rule in _DECIDE
         for each in check.unknown_subjects
     }
-    way = _way(case)
-    return [_row(case, pair, way, relevant, unknown) for pair in pairs(case)]
+    way = _kernel_way(case)
+    return [_build_row(case, pair, way, relevant, unknown) for pair in pairs(case)]
 
 
 def _kind(rule: Rule, fault: Fail) -> str:
     return f"{rule.name} {fault.cause}" if rule.name == _BY_ENV else rule.name
 
 
-def _row(
-    case: Case, pair: Pair, way: str, faults: list[tuple[Rule, Fail]], unknown: dict[tuple[str, str], str]
+def _build_row(
+    case: RuleContext, pair: Pair, way: str, faults: list[tuple[Rule, Fail]], unknown: dict[tuple[str, str], str]
 ) -> Gpudirect:
-    hidden = _not_seen(case, pair.gpu)
+    hidden = _hidden_reason(case, pair.gpu)
     if hidden:
         return Gpudirect(gpu=pair.gpu.id, nic=pair.nic.id, verdict="unknown", causes=[hidden])
     places = pair.places
     hit = [(rule, fault) for rule, fault in faults if _concerns(fault, pair, places, way)]
     told = {f"{rule.name} {fault.subject}" for rule, fault in hit}
-    barred = [*_cannot(case, pair.gpu), *_too_far(case, pair)]
+    barred = [*_unusable_reason(case, pair.gpu), *_is_too_far(case, pair)]
     ends = {"node", pair.subject, *(f"pci:{place}" for place in places)}
     unsure = {f"{name}: {why}" for (name, subject), why in unknown.items() if subject in ends}
     if not has_name(case, pair.gpu):
@@ -87,9 +87,9 @@ def _concerns(fault: Fail, pair: Pair, places: frozenset[str], way: str) -> bool
     return bool(fault.places & places) or "node" in fault.places
 
 
-def _not_seen(case: Case, gpu: Gpu) -> str | None:
+def _hidden_reason(case: RuleContext, gpu: Gpu) -> str | None:
     """Why nobody on this host can say how NICs reach the memory of this GPU: it is, or may be, a guest's."""
-    function = function_of(case, gpu)
+    function = find_function(case, gpu)
     driver = function.driver if function else None
     if gpu.driver_state == "vfio" or "vfio" in (driver or ""):
         return "the GPU is handed to a virtual machine (vfio-pci): its pairs are the guest's"
@@ -98,7 +98,7 @@ def _not_seen(case: Case, gpu: Gpu) -> str | None:
     return None
 
 
-def _cannot(case: Case, gpu: Gpu) -> list[str]:
+def _unusable_reason(case: RuleContext, gpu: Gpu) -> list[str]:
     """Why the memory of this GPU is for no NIC: the driver does not offer it, or not for that."""
     said = f": {gpu.driver_error}" if gpu.driver_error else ""
     why = {
@@ -110,15 +110,15 @@ def _cannot(case: Case, gpu: Gpu) -> list[str]:
     return [*([why] if why else []), *([consumer] if is_consumer(case, gpu) else [])]
 
 
-def _too_far(case: Case, pair: Pair) -> list[str]:
+def _is_too_far(case: RuleContext, pair: Pair) -> list[str]:
     """NCCL's default limit: up to several switches, or over C2C; a guest's tree says nothing."""
-    coherent = on_c2c(case, pair.gpu) or pair.path.kind == "C2C"
+    coherent = is_on_c2c(case, pair.gpu) or pair.path.kind == "C2C"
     if pair.near or coherent or platform_kind(case) in ("guest", "cloud"):
         return []
     return [f"distance {pair.path.pcie_kind}: NCCL uses GPUDirect up to PXB"]
 
 
-def _way(case: Case) -> str:
+def _kernel_way(case: RuleContext) -> str:
     """By which way the kernel lets NICs reach GPU memory; NCCL takes DMA-BUF where both are there.
 
     Where neither was seen, gdr-no-path blocks the pair, or has a reason not to judge: "none" would be ready here.
@@ -127,6 +127,6 @@ def _way(case: Case) -> str:
         return "data-direct"
     if platform_kind(case) == "cloud":
         return "unknown"
-    if dmabuf_ready(case):
+    if is_dmabuf_ready(case):
         return "dma-buf"
     return "peermem" if peer_memory(case) else "unknown"

@@ -17,7 +17,7 @@ _OWNERS = {"link": "gpu", "port": "nic"}  # parts, and what they are below
 _MOST_ABOVE = 16  # ports above a device that are kept; deeper trees are hostile
 
 
-class Matched(NamedTuple):
+class MatchedDevices(NamedTuple):
     """Where the things of an inventory are now. Subjects as of then -> as of now."""
 
     at: dict[str, str]
@@ -25,14 +25,14 @@ class Matched(NamedTuple):
     unsure: dict[str, str]  # then -> now: one of its kind that nobody can tell from it
 
 
-def inventory(topology: Topology) -> list[Known]:
+def build_inventory(topology: Topology) -> list[Known]:
     """Every GPU, NVSwitch and physical NIC of the PCI bus, their NVLinks and their ports."""
     functions = {function.id: function for function in topology.pci}
     lasting = identities(topology)
     found: list[Known] = []
 
     def add(subject: str, label: str, detail: str | None, pci: str | None, role: str | None = None) -> None:
-        above = _above(functions, pci)
+        above = _switches_above(functions, pci)
         found.append(
             Known(subject=subject, label=label, identity=lasting.get(subject), detail=detail, role=role, above=above)
         )
@@ -52,11 +52,11 @@ def inventory(topology: Topology) -> list[Known]:
     return found
 
 
-def merged(known: Sequence[Known], topology: Topology) -> tuple[list[Known], bool]:
+def merge_inventory(known: Sequence[Known], topology: Topology) -> tuple[list[Known], bool]:
     """The inventory after one more run: what is here, and what is missing since an earlier one. And: is all here?"""
-    rows = inventory(topology)
-    certain = sound(topology)
-    match = matched(known, rows)
+    rows = build_inventory(topology)
+    certain = healthy_subjects(topology)
+    match = match_devices(known, rows)
     here = {row.subject: row for row in rows if row.subject in certain}
     stood_in = match.replaced | match.unsure.keys()
     missing = []
@@ -67,22 +67,22 @@ def merged(known: Sequence[Known], topology: Topology) -> tuple[list[Known], boo
             here[now] = msgspec.structs.replace(
                 row, identity=row.identity or each.identity, detail=row.detail or each.detail
             )
-        elif not {each.subject, owner(each.subject)} & stood_in:
+        elif not {each.subject, owner_of(each.subject)} & stood_in:
             missing.append(each)
     return sorted([*here.values(), *missing], key=lambda each: each.subject), not missing
 
 
-def matched(known: Sequence[Known], rows: Sequence[Known]) -> Matched:
+def match_devices(known: Sequence[Known], rows: Sequence[Known]) -> MatchedDevices:
     """Find the things of an inventory among those that are here now."""
-    match = Matched({}, frozenset(), {})
+    match = MatchedDevices({}, frozenset(), {})
     replaced: set[str] = set()
     for kind in DEVICES:
-        replaced |= _devices(
+        replaced |= _match_kind(
             [each for each in known if _kind(each) == kind], [row for row in rows if _kind(row) == kind], match
         )
     here = {row.subject for row in rows}
     for each in known:
-        now = match.at.get(owner(each.subject))
+        now = match.at.get(owner_of(each.subject))
         part = each.subject.rpartition("/")[2]
         moved = f"{_kind(each)}:{now.partition(':')[2]}/{part}" if now else ""
         if moved in here:
@@ -90,17 +90,17 @@ def matched(known: Sequence[Known], rows: Sequence[Known]) -> Matched:
     return match._replace(replaced=frozenset(replaced))
 
 
-def owner(subject: str) -> str:
+def owner_of(subject: str) -> str:
     """The device that a link or port is a part of; what is no part has an owner that is never a device.
 
-    >>> owner("link:0000:19:00.0/7"), owner("port:0000:1a:00.0/1"), owner("nic:0000:1a:00.0")
+    >>> owner_of("link:0000:19:00.0/7"), owner_of("port:0000:1a:00.0/1"), owner_of("nic:0000:1a:00.0")
     ('gpu:0000:19:00.0', 'nic:0000:1a:00.0', ':')
     """
     kind, _, rest = subject.partition(":")
     return f"{_OWNERS.get(kind, '')}:{rest.rpartition('/')[0]}"
 
 
-def _devices(known: list[Known], rows: list[Known], match: Matched) -> set[str]:
+def _match_kind(known: list[Known], rows: list[Known], match: MatchedDevices) -> set[str]:
     """Match the devices of one kind: by identity, by place, then whatever is new of the same make."""
     replaced: set[str] = set()
     by_identity = {row.identity: row for row in rows if row.identity}
@@ -136,7 +136,7 @@ def _devices(known: list[Known], rows: list[Known], match: Matched) -> set[str]:
     return replaced
 
 
-def sound(topology: Topology) -> set[str]:
+def healthy_subjects(topology: Topology) -> set[str]:
     """Subjects that are here for certain: on the bus and answering; of NVLinks those that are up."""
     shaky = {f.id for f in topology.pci if f.state in ("gone", "changed_during_scan")}
     found = {f"nvswitch:{switch.id}" for switch in topology.nvswitches if switch.pci not in shaky}
@@ -150,7 +150,7 @@ def sound(topology: Topology) -> set[str]:
     return found
 
 
-def _above(functions: dict[str, PciFunction], pci: str | None) -> list[str]:
+def _switches_above(functions: dict[str, PciFunction], pci: str | None) -> list[str]:
     above: list[str] = []
     function = functions.get(pci or "")
     while function and function.parent and function.parent not in above and len(above) < _MOST_ABOVE:

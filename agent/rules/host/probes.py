@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.model.finding import Evidence
-from agent.rules.case import Case
-from agent.rules.rule import Answer, Fail, Pass, rule
+from agent.rules.context import RuleContext
+from agent.rules.rule import Fail, Pass, Result, rule
 
 _GPU_DRIVER = frozenset({"nvml", "nvidia_smi"})
 
 
 @rule("probe-hung")
-def probe_hung(case: Case) -> Iterator[Answer]:
+def probe_hung(case: RuleContext) -> Iterator[Result]:
     for run in case.probes.values():
         if not run.hung:
             yield Pass(f"probe:{run.name}")

@@ -6,106 +6,108 @@ from collections.abc import Iterator, Sequence
 
 from agent.model.finding import Evidence
 from agent.model.profile import Device, Expected, Profile
-from agent.rules.case import Case
-from agent.rules.counting import named, ranges
-from agent.rules.devices import away, device_id, lowered
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_device_id, one_level_lower, unreachable_reason
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import format_ranges, join_labels
 
 NO_PROFILE = "no profile: this platform is not recognized, and --profile names none"
 
 
-def severity_of(case: Case, expected: Expected, severity: str) -> str:
+def severity_by_confidence(case: RuleContext, expected: Expected, severity: str) -> str:
     """A value of low confidence gives info at most; one of medium, or a platform that is only likely, one step less."""
     if expected.confidence == "low":
         return "info"
     sure = expected.confidence == "high" and case.platform.confidence == "exact"
-    return severity if sure else lowered(severity)
+    return severity if sure else one_level_lower(severity)
 
 
-def evidence_of(profile: Profile, what: str, expected: Expected) -> Evidence:
+def profile_evidence(profile: Profile, what: str, expected: Expected) -> Evidence:
     """What the profile says, and where it has it from."""
     return Evidence(what=f"{what}, profile {profile.name}", value=str(expected.value), source=expected.source)
 
 
-def number_of(expected: Expected | None) -> int | None:
+def expected_number(expected: Expected | None) -> int | None:
     """The value as a whole number; None where nothing is expected, or a word."""
     value = expected.value if expected else None
     return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 @rule("device-count-low")
-def device_count_low(case: Case) -> Iterator[Answer]:
+def device_count_low(case: RuleContext) -> Iterator[Result]:
     profile = case.profile
     if profile is None:
         yield NotApplicable("node", NO_PROFILE)
         return
-    if case.virtual_machine and not _shaped(case):
+    if case.virtual_machine and not _is_cloud_shape(case):
         yield NotApplicable("node", "virtual machine: it has what the hypervisor gives it")
         return
     if case.bus_unread:
         yield Unknown("node", case.bus_unread)
         return
-    yield from _gpus(case, profile)
-    yield from _rails(case, profile)
+    yield from _judge_gpu_count(case, profile)
+    yield from _judge_rail_count(case, profile)
 
 
-def _shaped(case: Case) -> bool:
+def _is_cloud_shape(case: RuleContext) -> bool:
     """A cloud whose instance type is the profile, or a profile that somebody chose."""
     return case.platform.confidence == "exact"
 
 
-def _gpus(case: Case, profile: Profile) -> Iterator[Answer]:
-    due = number_of(profile.gpus)
+def _judge_gpu_count(case: RuleContext, profile: Profile) -> Iterator[Result]:
+    due = expected_number(profile.gpus)
     if profile.gpus is None or due is None:
         return
-    seen = [gpu for gpu in case.topology.gpus if gpu.pci and not _virtual(case, gpu.pci)]
+    seen = [gpu for gpu in case.topology.gpus if gpu.pci and not _is_virtual(case, gpu.pci)]
     if len(seen) >= due:
         yield Pass("node")
         return
-    gone = _empty(case, profile, "gpu")
+    gone = _empty_locations(case, profile, "gpu")
     counted = f"{len(seen)} GPUs on the PCI bus"
     yield _fail_device_count(
-        case, profile, "GPUs", profile.gpus, counted, gone, severity_of(case, profile.gpus, "critical")
+        case, profile, "GPUs", profile.gpus, counted, gone, severity_by_confidence(case, profile.gpus, "critical")
     )
 
 
-def _rails(case: Case, profile: Profile) -> Iterator[Answer]:
-    due = number_of(profile.rails)
+def _judge_rail_count(case: RuleContext, profile: Profile) -> Iterator[Result]:
+    due = expected_number(profile.rails)
     if profile.rails is None or due is None:
         return
     if case.no_rail_known:
         yield Unknown("node", case.no_rail_known)
         return
-    models = {device_id(case, nic) for nic in case.rails} or {
+    models = {find_device_id(case, nic) for nic in case.rails} or {
         (device.vendor_device or "").replace(":", ":0x").rpartition(":")[2]
         for device in profile.devices
         if device.role == "rail"
     }
-    alike = [n for n in case.topology.nics if device_id(case, n) in models and n.role in ("rail", "unused", "unknown")]
+    alike = [
+        n for n in case.topology.nics if find_device_id(case, n) in models and n.role in ("rail", "unused", "unknown")
+    ]
     if len(alike) >= due:
         yield Pass("node")
         return
-    gone = [device for device in _empty(case, profile, "nic") if device.role == "rail"]
+    gone = [device for device in _empty_locations(case, profile, "nic") if device.role == "rail"]
     counted = f"{len(alike)} NICs of the rails' model"
     yield _fail_device_count(
-        case, profile, "rails", profile.rails, counted, gone, severity_of(case, profile.rails, "error")
+        case, profile, "rails", profile.rails, counted, gone, severity_by_confidence(case, profile.rails, "error")
     )
 
 
-def _empty(case: Case, profile: Profile, kind: str) -> list[Device]:
+def _empty_locations(case: RuleContext, profile: Profile, kind: str) -> list[Device]:
     """Places of a learnt profile where nothing is now: neither at the address nor in the slot."""
     slots = {f.slot for f in case.topology.pci if f.slot}
     wanted = (device for device in profile.devices if device.kind == kind)
     return [d for d in wanted if d.pci not in case.functions and d.slot not in slots]
 
 
-def _virtual(case: Case, pci: str) -> bool:
+def _is_virtual(case: RuleContext, pci: str) -> bool:
     function = case.functions.get(pci)
     return bool(function and function.physical_function)
 
 
 def _fail_device_count(
-    case: Case,
+    case: RuleContext,
     profile: Profile,
     what: str,
     expected: Expected,
@@ -114,7 +116,7 @@ def _fail_device_count(
     severity: str,
 ) -> Fail:
     places = [f"{device.pci}{f' (slot {device.slot})' if device.slot else ''}" for device in gone]
-    missing = f"; nothing is at {named(places)}" if places else ""
+    missing = f"; nothing is at {join_labels(places)}" if places else ""
     known = case.history.inventory if case.history else []
     lost = {item.subject.partition(":")[2] for item in known} - case.functions.keys()
     return Fail(
@@ -125,7 +127,7 @@ def _fail_device_count(
         remedy="Power cycle; reseat what is missing, its tray or riser; look at the BMC's log for the slot.",
         evidence=(
             Evidence(what=what, value=counted, source="/sys/bus/pci/devices"),
-            evidence_of(profile, what, expected),
+            profile_evidence(profile, what, expected),
         ),
         severity=severity,
         cause=what,
@@ -134,9 +136,9 @@ def _fail_device_count(
 
 
 @rule("nvswitch-missing")
-def nvswitch_missing(case: Case) -> Iterator[Answer]:
+def nvswitch_missing(case: RuleContext) -> Iterator[Result]:
     profile = case.profile
-    due = number_of(profile.nvswitches) if profile else None
+    due = expected_number(profile.nvswitches) if profile else None
     if profile is None or profile.nvswitches is None or not due:
         yield NotApplicable("node", "the profile expects no NVSwitch" if profile else NO_PROFILE)
         return
@@ -159,17 +161,17 @@ def nvswitch_missing(case: Case) -> Iterator[Answer]:
         remedy="Power cycle the whole board; if it stays away, have the baseboard replaced.",
         evidence=(
             Evidence(what="NVSwitches", value=str(seen), source="lspci -d 10de::0680"),
-            evidence_of(profile, "NVSwitches", profile.nvswitches),
+            profile_evidence(profile, "NVSwitches", profile.nvswitches),
         ),
-        severity=severity_of(case, profile.nvswitches, "critical"),
+        severity=severity_by_confidence(case, profile.nvswitches, "critical"),
         places=frozenset({"count of NVSwitches", *gone}),
     )
 
 
 @rule("gpu-module-missing")
-def gpu_module_missing(case: Case) -> Iterator[Answer]:
+def gpu_module_missing(case: RuleContext) -> Iterator[Result]:
     profile = case.profile
-    due = number_of(profile.module_ids) if profile else None
+    due = expected_number(profile.module_ids) if profile else None
     if profile is None or profile.module_ids is None or due is None:
         yield NotApplicable("node", "the profile has no sockets" if profile else NO_PROFILE)
         return
@@ -188,34 +190,34 @@ def gpu_module_missing(case: Case) -> Iterator[Answer]:
     yield Fail(
         subject="node",
         label="node",
-        summary=f"no GPU in socket {ranges(missing)} of the baseboard",
+        summary=f"no GPU in socket {format_ranges(missing)} of the baseboard",
         impact=f"{len(missing)} of {due} GPUs are not there.",
         remedy="Look at the GPU in that socket: power, seating, the BMC's log.",
         evidence=(
-            Evidence(what="modules told", value=ranges(told), source="nvidia-smi -q"),
-            evidence_of(profile, "sockets", profile.module_ids),
+            Evidence(what="modules told", value=format_ranges(told), source="nvidia-smi -q"),
+            profile_evidence(profile, "sockets", profile.module_ids),
         ),
-        severity=severity_of(case, profile.module_ids, "warning"),
-        cause=f"socket {ranges(missing)}",
+        severity=severity_by_confidence(case, profile.module_ids, "warning"),
+        cause=f"socket {format_ranges(missing)}",
         places=frozenset({"count of GPUs", *(g.id for g in case.topology.gpus if g.driver_state != "open")}),
     )
 
 
 @rule("profile-differs")
-def profile_differs(case: Case) -> Iterator[Answer]:
+def profile_differs(case: RuleContext) -> Iterator[Result]:
     profile = case.profile
     if profile is None:
         yield NotApplicable("node", NO_PROFILE)
         return
     at = {device.pci: device for device in profile.devices if device.pci}
     for gpu in case.topology.gpus:
-        yield from _links(case, profile, gpu.id)
+        yield from _judge_links(case, profile, gpu.id)
     for pci in sorted(at.keys() & case.functions.keys()):
-        yield _device(case, profile, at[pci], pci)
+        yield _judge_profile_device(case, profile, at[pci], pci)
 
 
-def _links(case: Case, profile: Profile, gpu_id: str) -> Iterator[Answer]:
-    gpu, due = case.gpus[gpu_id], number_of(profile.nvlinks_per_gpu)
+def _judge_links(case: RuleContext, profile: Profile, gpu_id: str) -> Iterator[Result]:
+    gpu, due = case.gpus[gpu_id], expected_number(profile.nvlinks_per_gpu)
     function = case.functions.get(gpu.pci or "")
     model = f"{(function.vendor or '')[2:]}:{(function.device or '')[2:]}" if function else ""
     if profile.nvlinks_per_gpu is None or not due or model not in profile.gpu_devices or gpu.driver_state != "open":
@@ -242,26 +244,26 @@ def _links(case: Case, profile: Profile, gpu_id: str) -> Iterator[Answer]:
         remedy="See what keeps them down: the fabric manager's log, the bandwidth mode, the bridge.",
         evidence=(
             Evidence(what="NVLinks up", value=str(up), source="nvidia-smi nvlink -s"),
-            evidence_of(profile, "NVLinks of a GPU", profile.nvlinks_per_gpu),
+            profile_evidence(profile, "NVLinks of a GPU", profile.nvlinks_per_gpu),
         ),
-        severity=severity_of(case, profile.nvlinks_per_gpu, "warning"),
+        severity=severity_by_confidence(case, profile.nvlinks_per_gpu, "warning"),
         cause="nvlinks",
         places=frozenset({gpu.id, gpu.pci or gpu.id}),
     )
 
 
-def _device(case: Case, profile: Profile, good: Device, pci: str) -> Answer:
+def _judge_profile_device(case: RuleContext, profile: Profile, good: Device, pci: str) -> Result:
     function, subject = case.functions[pci], f"pci:{pci}"
     model = f"{(function.vendor or '')[2:]}:{(function.device or '')[2:]}"
-    if away(function):
-        return NotApplicable(subject, away(function) or "")
+    if unreachable_reason(function):
+        return NotApplicable(subject, unreachable_reason(function) or "")
     if good.vendor_device and model != good.vendor_device:
         return NotApplicable(subject, f"another model stands here than in the profile ({model})")
-    slower = list(_slower(case, good, pci))
+    slower = list(_slower_link(case, good, pci))
     nic = case.nic_by_pci.get(pci)
     other = bool(good.firmware and nic and nic.firmware and nic.firmware != good.firmware)
     if not slower and not other:
-        return _unsure(case, good, pci) or Pass(subject)
+        return _unsure_reason(case, good, pci) or Pass(subject)
     label = nic.label if nic else case.gpu_by_pci[pci].label if pci in case.gpu_by_pci else pci
     told = slower or [f"firmware {nic.firmware if nic else ''}, {good.firmware} in the profile"]
     return Fail(
@@ -280,7 +282,7 @@ def _device(case: Case, profile: Profile, good: Device, pci: str) -> Answer:
     )
 
 
-def _slower(case: Case, good: Device, pci: str) -> Iterator[str]:
+def _slower_link(case: RuleContext, good: Device, pci: str) -> Iterator[str]:
     link = case.functions[pci].link
     if link and link.quality.state == "conclusive":
         if good.link_width and link.width and link.width < good.link_width:
@@ -293,7 +295,7 @@ def _slower(case: Case, good: Device, pci: str) -> Iterator[str]:
             yield f"port at {port.rate_gbit_s:g} Gb/s, {good.rate_gbit_s:g} in the profile"
 
 
-def _unsure(case: Case, good: Device, pci: str) -> Unknown | None:
+def _unsure_reason(case: RuleContext, good: Device, pci: str) -> Unknown | None:
     link = case.functions[pci].link
     if good.link_gt_s and link and link.quality.state != "conclusive":
         return Unknown(f"pci:{pci}", f"its link is {link.quality.state}: {link.quality.reason or 'no reason given'}")

@@ -8,55 +8,68 @@ from typing import NamedTuple
 
 from agent.model.counters import netdev_counters, port_counters
 from agent.rules import gates
-from agent.rules.case import Case
-from agent.rules.flaps import Downs, Limits, judge_flaps, most
-from agent.rules.folding import folded
+from agent.rules.context import RuleContext
+from agent.rules.counter_deltas import (
+    HOUR,
+    MINUTE,
+    CounterDelta,
+    Counters,
+    FailureText,
+    Limit,
+    Subject,
+    delta,
+    format_window,
+    judge_count,
+    scale_count,
+    with_subject,
+)
 from agent.rules.infiniband.ports import IbPort, ib_ports
-from agent.rules.nccl.settings import effective, number
+from agent.rules.link_flaps import FlapLimits, LinkDowns, judge_flaps, largest_delta
+from agent.rules.nccl.settings import effective_settings, parse_number
+from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.pages import read_limit
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
-from agent.rules.runtime import HOUR, MINUTE, Counters, Limit, Moved, Place, Words, judged, moved, of, rate, span
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
 LINK_DOWNED = "link_downed"
 
 
-class Watched(NamedTuple):
+class IbPortCounters(NamedTuple):
     """One InfiniBand port with its counters, and those of the IPoIB interface above it."""
 
     ib: IbPort
     counters: Counters
     ipoib: tuple[Counters, ...]
-    place: Place
+    place: Subject
 
 
-def watched(case: Case) -> Iterator[Watched | Answer]:
+def watch_ports(case: RuleContext) -> Iterator[IbPortCounters | Result]:
     """Every InfiniBand port of a rail or storage NIC; an answer for every other, or for the node."""
-    shut = gates.infiniband_runtime(case)
+    shut = gates.has_infiniband_counters(case)
     if shut is not None:
         yield shut
         return
     for each in ib_ports(case):
-        yield _watched(case, each) if isinstance(each, IbPort) else each
+        yield _read_port(case, each) if isinstance(each, IbPort) else each
 
 
-def by_port(case: Case, judge: Callable[[Watched], Answer], alike: str) -> Iterator[Answer]:
+def for_each_port(case: RuleContext, judge: Callable[[IbPortCounters], Result], alike: str) -> Iterator[Result]:
     """What a rule says of every port; one finding where all have the fault: "`alike` on every InfiniBand port"."""
-    answers = (judge(each) if isinstance(each, Watched) else each for each in watched(case))
-    yield from folded(answers, f"{alike} on every InfiniBand port")
+    answers = (judge(each) if isinstance(each, IbPortCounters) else each for each in watch_ports(case))
+    yield from aggregate_node_wide(answers, f"{alike} on every InfiniBand port")
 
 
-def went_down(case: Case, each: Watched) -> Answer | None:
+def link_went_down(case: RuleContext, each: IbPortCounters) -> Result | None:
     """Why errors of this window prove nothing: the link went down, and came up with them."""
     counters = [
-        moved(case, each.counters, [LINK_DOWNED]),
-        *(moved(case, c, ["carrier_down_count"]) for c in each.ipoib),
+        delta(case, each.counters, [LINK_DOWNED]),
+        *(delta(case, c, ["carrier_down_count"]) for c in each.ipoib),
     ]
-    if any(isinstance(count, Moved) and count.total for count in counters):
+    if any(isinstance(count, CounterDelta) and count.total for count in counters):
         return NotApplicable(each.place.subject, "its link went down in the window: see ib-link-flap")
     return None
 
 
-def _watched(case: Case, each: IbPort) -> Watched:
+def _read_port(case: RuleContext, each: IbPort) -> IbPortCounters:
     port = each.port
     folder = f"/sys/class/infiniband/{each.nic.rdma_device or each.nic.label}/ports/{port.port}"
 
@@ -65,20 +78,20 @@ def _watched(case: Case, each: IbPort) -> Watched:
 
     above = [case.netdevs[name] for name in sorted(port.netdevs) if name in case.netdevs]
     plain = [netdev for netdev in above if netdev.vlan is None]
-    return Watched(
+    return IbPortCounters(
         each,
         Counters(each.subject, port_counters(port), file),
-        tuple(Counters(f"netdev:{n.id}", netdev_counters(n), _reader(n.label)) for n in plain),
-        Place(each.subject, each.label, each.places, each.nic),
+        tuple(Counters(f"netdev:{n.id}", netdev_counters(n), _counter_source(n.label)) for n in plain),
+        Subject(each.subject, each.label, each.places, each.nic),
     )
 
 
-def _reader(label: str) -> Callable[[str], str]:
+def _counter_source(label: str) -> Callable[[str], str]:
     return lambda name: f"/sys/class/net/{label}/{name}" if name.startswith("carrier_") else f"ethtool -S {label}"
 
 
 _OF_IPOIB = ("carrier_down_count", "link_down_events_phy")
-_LIMITS = Limits(
+_LIMITS = FlapLimits(
     read_limit("ib-link-flap.in_12_hours"),
     read_limit("ib-link-flap.in_24_hours"),
     read_limit("ib-link-flap.in_job"),
@@ -86,13 +99,13 @@ _LIMITS = Limits(
 
 
 @rule("ib-link-flap")
-def ib_link_flap(case: Case) -> Iterator[Answer]:
-    found: list[Downs] = []
-    for each in watched(case):
-        if isinstance(each, Watched):
-            ipoib = [moved(case, counters, [name]) for counters in each.ipoib for name in _OF_IPOIB]
-            count = most(moved(case, each.counters, [LINK_DOWNED]), *ipoib)
-            found.append(Downs(each.place, count, (each.ib.subject, *(c.subject for c in each.ipoib))))
+def ib_link_flap(case: RuleContext) -> Iterator[Result]:
+    found: list[LinkDowns] = []
+    for each in watch_ports(case):
+        if isinstance(each, IbPortCounters):
+            ipoib = [delta(case, counters, [name]) for counters in each.ipoib for name in _OF_IPOIB]
+            count = largest_delta(delta(case, each.counters, [LINK_DOWNED]), *ipoib)
+            found.append(LinkDowns(each.place, count, (each.ib.subject, *(c.subject for c in each.ipoib))))
         else:
             yield each
     impact = "100 % of its traffic stops while it trains; after about 30 s of retries the job dies."
@@ -105,21 +118,21 @@ _RATIO = read_limit("ib-symbol-errors.error_ratio")
 
 
 @rule("ib-symbol-errors")
-def ib_symbol_errors(case: Case) -> Iterator[Answer]:
-    yield from by_port(case, lambda each: _judge_symbol_errors(case, each), "symbol errors")
+def ib_symbol_errors(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_symbol_errors(case, each), "symbol errors")
 
 
-def _judge_symbol_errors(case: Case, each: Watched) -> Answer:
-    down = went_down(case, each)
+def _judge_symbol_errors(case: RuleContext, each: IbPortCounters) -> Result:
+    down = link_went_down(case, each)
     if down:
         return down
-    words = Words(
+    words = FailureText(
         "symbol errors",
         "Each is sent again or lost; a link that errs so is going bad.",
         "Clean or replace cable or transceiver, then the switch port.",
     )
-    count = moved(case, each.counters, ["symbol_error"])
-    answer = judged(case, each.place, count, (Limit(_SYMBOL_ERRORS_PER_HOUR, "warning", HOUR),), words)
+    count = delta(case, each.counters, ["symbol_error"])
+    answer = judge_count(case, each.place, count, (Limit(_SYMBOL_ERRORS_PER_HOUR, "warning", HOUR),), words)
     rate, seconds = each.ib.port.rate_gbit_s, (case.window.seconds if case.window else None)
     total = getattr(count, "total", 0)
     if not isinstance(answer, Fail) or not rate or not seconds:
@@ -133,7 +146,7 @@ def _judge_symbol_errors(case: Case, each: Watched) -> Answer:
 
 _LINK_RECOVERY_COUNTERS = ("link_error_recovery",)
 _LINK_RECOVERY_LIMIT = read_limit("ib-link-recovery.per_hour")
-_LINK_RECOVERY_WORDS = Words(
+_LINK_RECOVERY_WORDS = FailureText(
     "recoveries of the link",
     "Each stops the link for milliseconds to seconds; the next one may fail, and the link goes down.",
     "Clean or replace cable or transceiver, then the switch port.",
@@ -141,15 +154,15 @@ _LINK_RECOVERY_WORDS = Words(
 
 
 @rule("ib-link-recovery")
-def ib_link_recovery(case: Case) -> Iterator[Answer]:
-    yield from by_port(case, lambda each: _judge_link_recovery(case, each), "recoveries")
+def ib_link_recovery(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_link_recovery(case, each), "recoveries")
 
 
-def _judge_link_recovery(case: Case, each: Watched) -> Answer:
-    return judged(
+def _judge_link_recovery(case: RuleContext, each: IbPortCounters) -> Result:
+    return judge_count(
         case,
         each.place,
-        moved(case, each.counters, _LINK_RECOVERY_COUNTERS),
+        delta(case, each.counters, _LINK_RECOVERY_COUNTERS),
         (Limit(_LINK_RECOVERY_LIMIT, "warning", HOUR),),
         _LINK_RECOVERY_WORDS,
     )
@@ -159,20 +172,20 @@ _RCV_ERRORS_PER_HOUR = read_limit("ib-rcv-errors.per_hour")
 
 
 @rule("ib-rcv-errors")
-def ib_rcv_errors(case: Case) -> Iterator[Answer]:
-    yield from by_port(case, lambda each: _judge_rcv_errors(case, each), "receive errors")
+def ib_rcv_errors(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_rcv_errors(case, each), "receive errors")
 
 
-def _judge_rcv_errors(case: Case, each: Watched) -> Answer:
-    down = went_down(case, each)
+def _judge_rcv_errors(case: RuleContext, each: IbPortCounters) -> Result:
+    down = link_went_down(case, each)
     if down:
         return down
-    count = moved(case, each.counters, ["port_rcv_errors"])
-    marked = moved(case, each.counters, ["port_rcv_remote_physical_errors"])
+    count = delta(case, each.counters, ["port_rcv_errors"])
+    marked = delta(case, each.counters, ["port_rcv_remote_physical_errors"])
     upstream = False
-    if isinstance(marked, Moved) and isinstance(count, Moved) and marked.total >= max(count.total, 1):
+    if isinstance(marked, CounterDelta) and isinstance(count, CounterDelta) and marked.total >= max(count.total, 1):
         upstream, count = True, count._replace(evidence=count.evidence + marked.evidence)
-    words = Words(
+    words = FailureText(
         "packets received with errors" + (", damaged on a link further away" if upstream else ""),
         "Each is dropped, and its sender waits for a timeout of up to 4.3 s (NCCL's default).",
         "Find the link with symbol errors (ibqueryerrors): it is not this port's."
@@ -180,12 +193,12 @@ def _judge_rcv_errors(case: Case, each: Watched) -> Answer:
         else "Clean or replace the cable or transceiver of this port.",
         cause="upstream" if upstream else "",
     )
-    return judged(case, each.place, count, (Limit(_RCV_ERRORS_PER_HOUR, "warning", HOUR),), words)
+    return judge_count(case, each.place, count, (Limit(_RCV_ERRORS_PER_HOUR, "warning", HOUR),), words)
 
 
 _LINK_INTEGRITY_COUNTERS = ("local_link_integrity_errors", "excessive_buffer_overrun_errors")
 _LINK_INTEGRITY_LIMIT = read_limit("ib-link-integrity.events")
-_LINK_INTEGRITY_WORDS = Words(
+_LINK_INTEGRITY_WORDS = FailureText(
     "link integrity errors and buffer overruns",
     "Errors beyond what the link tolerates, or credits that the other end ignores: packets are lost.",
     "Clean or replace the cable; compare the virtual lanes and credits of both ends.",
@@ -193,18 +206,18 @@ _LINK_INTEGRITY_WORDS = Words(
 
 
 @rule("ib-link-integrity")
-def ib_link_integrity(case: Case) -> Iterator[Answer]:
-    yield from by_port(case, lambda each: _judge_link_integrity(case, each), "integrity errors")
+def ib_link_integrity(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_link_integrity(case, each), "integrity errors")
 
 
-def _judge_link_integrity(case: Case, each: Watched) -> Answer:
-    down = went_down(case, each)
+def _judge_link_integrity(case: RuleContext, each: IbPortCounters) -> Result:
+    down = link_went_down(case, each)
     if down:
         return down
-    return judged(
+    return judge_count(
         case,
         each.place,
-        moved(case, each.counters, _LINK_INTEGRITY_COUNTERS),
+        delta(case, each.counters, _LINK_INTEGRITY_COUNTERS),
         (Limit(_LINK_INTEGRITY_LIMIT, "warning"),),
         _LINK_INTEGRITY_WORDS,
     )
@@ -212,7 +225,7 @@ def _judge_link_integrity(case: Case, each: Watched) -> Answer:
 
 _XMIT_DISCARDS_COUNTERS = ("port_xmit_discards",)
 _XMIT_DISCARDS_LIMIT = read_limit("ib-xmit-discards.in_10_minutes")
-_XMIT_DISCARDS_WORDS = Words(
+_XMIT_DISCARDS_WORDS = FailureText(
     "outbound packets discarded",
     "Each is sent again after a timeout of up to 4.3 s (NCCL's default).",
     "Look for congestion, credit loops and peers that hang; then at the switch.",
@@ -220,18 +233,18 @@ _XMIT_DISCARDS_WORDS = Words(
 
 
 @rule("ib-xmit-discards")
-def ib_xmit_discards(case: Case) -> Iterator[Answer]:
-    yield from by_port(case, lambda each: _judge_xmit_discards(case, each), "discards")
+def ib_xmit_discards(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_xmit_discards(case, each), "discards")
 
 
-def _judge_xmit_discards(case: Case, each: Watched) -> Answer:
-    down = went_down(case, each)
+def _judge_xmit_discards(case: RuleContext, each: IbPortCounters) -> Result:
+    down = link_went_down(case, each)
     if down:
         return down
-    return judged(
+    return judge_count(
         case,
         each.place,
-        moved(case, each.counters, _XMIT_DISCARDS_COUNTERS),
+        delta(case, each.counters, _XMIT_DISCARDS_COUNTERS),
         (Limit(_XMIT_DISCARDS_LIMIT, "warning", 600.0),),
         _XMIT_DISCARDS_WORDS,
     )
@@ -243,38 +256,38 @@ _LEAST_SIBLINGS = 2
 
 
 @rule("ib-xmit-wait")
-def ib_xmit_wait(case: Case) -> Iterator[Answer]:
-    found: list[tuple[Watched, Moved]] = []
-    for each in watched(case):
-        if not isinstance(each, Watched):
+def ib_xmit_wait(case: RuleContext) -> Iterator[Result]:
+    found: list[tuple[IbPortCounters, CounterDelta]] = []
+    for each in watch_ports(case):
+        if not isinstance(each, IbPortCounters):
             yield each
         elif each.ib.nic.role != "rail" or each.ib.port.state != "ACTIVE":
             yield NotApplicable(each.place.subject, "no active rail")
         else:
-            count = moved(case, each.counters, ["port_xmit_wait"])
-            if isinstance(count, Moved):
+            count = delta(case, each.counters, ["port_xmit_wait"])
+            if isinstance(count, CounterDelta):
                 found.append((each, count))
             else:
-                yield of(each.place, count)
+                yield with_subject(each.place, count)
     for each, count in found:
         yield _judge_xmit_wait(
             case, each, count, [other.total for port, other in found if port is not each and not other.gap]
         )
 
 
-def _judge_xmit_wait(case: Case, each: Watched, count: Moved, others: list[int]) -> Answer:
+def _judge_xmit_wait(case: RuleContext, each: IbPortCounters, count: CounterDelta, others: list[int]) -> Result:
     place = each.place
     if count.gap:
         return Unknown(place.subject, count.gap)
     if len(others) < _LEAST_SIBLINGS:
         return NotApplicable(place.subject, "fewer than three rails: nothing to compare with")
     usual = median(others)
-    if rate(case, count.total, 1.0) < case.threshold(_TICKS) or count.total <= case.threshold(_TIMES) * usual:
+    if scale_count(case, count.total, 1.0) < case.threshold(_TICKS) or count.total <= case.threshold(_TIMES) * usual:
         return Pass(place.subject)
     return Fail(
         subject=place.subject,
         label=place.label,
-        summary=f"waited {count.total} ticks to send in {span(case)}; the other rails {usual:.0f}, "
+        summary=f"waited {count.total} ticks to send in {format_window(case)}; the other rails {usual:.0f}, "
         f"limit {case.threshold(_TIMES):g} times that",
         impact="Collectives wait for this rail: up to 100 % of what the others could carry meanwhile.",
         remedy="Look for a slow peer on this rail, at its leaf and spine ports, and at adaptive routing.",
@@ -287,7 +300,7 @@ def _judge_xmit_wait(case: Case, each: Watched, count: Moved, others: list[int])
 
 _VL15_DROPPED_COUNTERS = ("VL15_dropped",)
 _VL15_DROPPED_LIMIT = read_limit("ib-vl15-dropped.per_hour")
-_VL15_DROPPED_WORDS = Words(
+_VL15_DROPPED_WORDS = FailureText(
     "management packets dropped",
     "The subnet manager asks again: sweeps take longer, and changes of the fabric are seen later.",
     "Ask less: slower monitoring by MADs, a longer sweep interval.",
@@ -295,15 +308,15 @@ _VL15_DROPPED_WORDS = Words(
 
 
 @rule("ib-vl15-dropped")
-def ib_vl15_dropped(case: Case) -> Iterator[Answer]:
-    yield from by_port(case, lambda each: _judge_vl15_dropped(case, each), "dropped management packets")
+def ib_vl15_dropped(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_vl15_dropped(case, each), "dropped management packets")
 
 
-def _judge_vl15_dropped(case: Case, each: Watched) -> Answer:
-    return judged(
+def _judge_vl15_dropped(case: RuleContext, each: IbPortCounters) -> Result:
+    return judge_count(
         case,
         each.place,
-        moved(case, each.counters, _VL15_DROPPED_COUNTERS),
+        delta(case, each.counters, _VL15_DROPPED_COUNTERS),
         (Limit(_VL15_DROPPED_LIMIT, "info", HOUR),),
         _VL15_DROPPED_WORDS,
     )
@@ -311,7 +324,7 @@ def _judge_vl15_dropped(case: Case, each: Watched) -> Answer:
 
 _CONSTRAINT_ERRORS_COUNTERS = ("port_xmit_constraint_errors", "port_rcv_constraint_errors")
 _CONSTRAINT_ERRORS_LIMIT = read_limit("ib-constraint-errors.per_hour")
-_CONSTRAINT_ERRORS_WORDS = Words(
+_CONSTRAINT_ERRORS_WORDS = FailureText(
     "packets that its partitions forbid",
     "100 % of that traffic is dropped: the two ends are in different partitions.",
     "Compare the P_Keys of both ends; have the subnet manager's partitions mended.",
@@ -320,15 +333,15 @@ _CONSTRAINT_ERRORS_WORDS = Words(
 
 
 @rule("ib-constraint-errors")
-def ib_constraint_errors(case: Case) -> Iterator[Answer]:
-    yield from by_port(case, lambda each: _judge_constraint_errors(case, each), "partition violations")
+def ib_constraint_errors(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_constraint_errors(case, each), "partition violations")
 
 
-def _judge_constraint_errors(case: Case, each: Watched) -> Answer:
-    return judged(
+def _judge_constraint_errors(case: RuleContext, each: IbPortCounters) -> Result:
+    return judge_count(
         case,
         each.place,
-        moved(case, each.counters, _CONSTRAINT_ERRORS_COUNTERS),
+        delta(case, each.counters, _CONSTRAINT_ERRORS_COUNTERS),
         (Limit(_CONSTRAINT_ERRORS_LIMIT, "warning", HOUR),),
         _CONSTRAINT_ERRORS_WORDS,
     )
@@ -348,19 +361,23 @@ _ORDERED = ("packet_seq_err", Limit(_SEQUENCE, "warning", MINUTE), "sequence err
 
 
 @rule("ib-hwcounter-transport")
-def ib_hwcounter_transport(case: Case) -> Iterator[Answer]:
-    yield from by_port(case, lambda each: _judge_transport(case, each), "transport errors")
+def ib_hwcounter_transport(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_transport(case, each), "transport errors")
 
 
-def _judge_transport(case: Case, each: Watched) -> Answer:
-    down = went_down(case, each)
+def _judge_transport(case: RuleContext, each: IbPortCounters) -> Result:
+    down = link_went_down(case, each)
     if down:
         return down
-    ordered = [number(said.value) for said in effective(case, _ROUTING)]
+    ordered = [parse_number(said.value) for said in effective_settings(case, _ROUTING)]
     kinds = [*_KINDS, _ORDERED] if set(ordered) == {0} else list(_KINDS)
     answers = [
-        judged(
-            case, each.place, moved(case, each.counters, [name]), (limit,), Words(what, _IMPACT, _REMEDY, cause=name)
+        judge_count(
+            case,
+            each.place,
+            delta(case, each.counters, [name]),
+            (limit,),
+            FailureText(what, _IMPACT, _REMEDY, cause=name),
         )
         for name, limit, what in kinds
     ]

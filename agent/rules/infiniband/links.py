@@ -8,13 +8,19 @@ from agent.model.counters import PORT_COUNTER_BITS
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
 from agent.model.node import Event
-from agent.rules.cabling import Socket, all_dark, not_meant, settling, whole_node
-from agent.rules.case import Case
-from agent.rules.counting import majority, named, share_lost
-from agent.rules.devices import away, by_role, function_of
-from agent.rules.folding import folded
-from agent.rules.infiniband.ports import EXPECTED, IbPort, device_number, ib_ports, no_infiniband, rate_unparsed
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.cabling import (
+    CageState,
+    are_all_rails_down,
+    boot_settling_reason,
+    merge_whole_node,
+    unused_port_result,
+)
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_function, severity_by_role, unreachable_reason
+from agent.rules.infiniband.ports import EXPECTED, IbPort, device_number, has_no_infiniband, ib_ports, is_rate_unparsed
+from agent.rules.node_wide import aggregate_node_wide
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import find_majority, format_share_lost, join_labels
 
 _CABLED = ("LinkUp", "PortConfigurationTraining", "LinkErrorRecovery")
 _MEANING = {
@@ -29,7 +35,7 @@ _SET_UP = "Disabled: enable the ports (ibportstate)"
 
 
 @rule("ib-port-down")
-def ib_port_down(case: Case) -> Iterator[Answer]:
+def ib_port_down(case: RuleContext) -> Iterator[Result]:
     ports: list[IbPort] = []
     for each in ib_ports(case):
         if isinstance(each, IbPort):
@@ -37,32 +43,34 @@ def ib_port_down(case: Case) -> Iterator[Answer]:
         else:
             yield each
     for role in EXPECTED:
-        yield from _of_role(case, [each for each in ports if each.nic.role == role])
+        yield from _judge_role(case, [each for each in ports if each.nic.role == role])
 
 
-def _of_role(case: Case, ports: list[IbPort]) -> Iterator[Answer]:
-    sockets = [_socket(each) for each in ports]
+def _judge_role(case: RuleContext, ports: list[IbPort]) -> Iterator[Result]:
+    sockets = [_cage_state(each) for each in ports]
     answers = [_judge_port_down(case, each, socket, sockets) for each, socket in zip(ports, sockets, strict=True)]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
     yield from (
-        [whole_node(faults, "InfiniBand", _SET_UP)] if all_dark(sockets) and len(faults) == len(ports) else faults
+        [merge_whole_node(faults, "InfiniBand", _SET_UP)]
+        if are_all_rails_down(sockets) and len(faults) == len(ports)
+        else faults
     )
 
 
-def _socket(each: IbPort) -> Socket:
+def _cage_state(each: IbPort) -> CageState:
     plugged = each.port.phys_state in _CABLED
-    return Socket(each.subject, each.nic, each.port.state == "ACTIVE", plugged, each.board, each.position)
+    return CageState(each.subject, each.nic, each.port.state == "ACTIVE", plugged, each.board, each.position)
 
 
-def _judge_port_down(case: Case, each: IbPort, socket: Socket, sockets: list[Socket]) -> Answer:
+def _judge_port_down(case: RuleContext, each: IbPort, socket: CageState, sockets: list[CageState]) -> Result:
     port = each.port
     if socket.active:
         return Pass(each.subject)
-    waiting = settling(case)
+    waiting = boot_settling_reason(case)
     if waiting:
         return Unknown(each.subject, f"{port.state}; {waiting}")
-    silent = not_meant(socket, sockets, port.state or "")
+    silent = unused_port_result(socket, sockets, port.state or "")
     if silent:
         return silent
     return Fail(
@@ -76,12 +84,12 @@ def _judge_port_down(case: Case, each: IbPort, socket: Socket, sockets: list[Soc
             each.evidence("state", port.state or "", "state"),
             each.evidence("physical state", port.phys_state or "not known", "phys_state"),
         ),
-        severity=by_role("error", each.nic),
+        severity=severity_by_role("error", each.nic),
         places=each.places,
     )
 
 
-def _impact(case: Case, each: IbPort) -> str:
+def _impact(case: RuleContext, each: IbPort) -> str:
     rails = len(case.rails)
     if each.nic.role == "rail" and rails > 1:
         return f"1 of {rails} rails: this node injects {100 / rails:.0f} % less, and NCCL leaves the rail out silently."
@@ -95,43 +103,43 @@ _CABLE_LANES = 4  # 8X and 12X are links inside of switches; no NIC has them
 
 
 @rule("ib-rate-degraded")
-def ib_rate_degraded(case: Case) -> Iterator[Answer]:
+def ib_rate_degraded(case: RuleContext) -> Iterator[Result]:
     ports: list[IbPort] = []
     for each in ib_ports(case):
         if not isinstance(each, IbPort):
             yield each
         elif each.port.state != "ACTIVE":
             yield NotApplicable(each.subject, f"{each.port.state}: a rate is told of active ports only")
-        elif rate_unparsed(case, each):
+        elif is_rate_unparsed(case, each):
             yield Unknown(each.subject, "SDR on an active port: the kernel has no name for its speed")
         elif each.port.rate_gbit_s is None:
             yield Unknown(each.subject, "its rate could not be read")
         else:
             ports.append(each)
     for each in ports:
-        yield _judge_rate_degraded(case, each, [other for other in ports if _kind(other) == _kind(each)])
+        yield _judge_rate_degraded(case, each, [other for other in ports if _rate_group(other) == _rate_group(each)])
 
 
-def _kind(each: IbPort) -> tuple[object, ...]:
+def _rate_group(each: IbPort) -> tuple[object, ...]:
     """What ports have in common that should run alike: second ports of all cards may be on a slower fabric."""
     return each.nic.role, each.board, each.position
 
 
-def _judge_rate_degraded(case: Case, each: IbPort, alike: list[IbPort]) -> Answer:
+def _judge_rate_degraded(case: RuleContext, each: IbPort, alike: list[IbPort]) -> Result:
     rate = each.port.rate_gbit_s or 0.0
     rates = [other.port.rate_gbit_s or 0.0 for other in alike]
-    usual = majority(rates)
+    usual = find_majority(rates)
     if usual is not None and rate < usual:
         return _fail_rate_degraded(each, usual, f"most ports of this board run at {usual:g}", "high")
     if usual is None and rate < max(rates):
         return _fail_rate_degraded(each, max(rates), f"another port of this board runs at {max(rates):g}", "medium")
-    more = _with_all_lanes(each)
+    more = _rate_with_all_lanes(each)
     if more is not None:
         return _fail_rate_degraded(each, more, f"{_far_end(each)} and this port support {more:g}", "medium")
     due = _GENERATION.get(device_number(case, each.nic) or 0)
     if len(alike) == 1 and due and rate < due and each.port.width != _SPLITTER:
         fault = _fail_rate_degraded(each, due, f"its generation can do {due}", "low")
-        return fault if each.port.width == "1X" else _only_info(fault)
+        return fault if each.port.width == "1X" else _lower_to_info(fault)
     return Pass(each.subject)
 
 
@@ -142,28 +150,28 @@ def _fail_rate_degraded(each: IbPort, due: float, because: str, confidence: str)
         subject=each.subject,
         label=each.label,
         summary=f"runs at {rate:g} Gb/s{lanes}; {because}",
-        impact=f"{rate / 8:g} instead of {due / 8:g} GB/s in each direction ({share_lost(rate, due)} less); "
+        impact=f"{rate / 8:g} instead of {due / 8:g} GB/s in each direction ({format_share_lost(rate, due)} less); "
         "collectives wait for the slowest rail.",
         remedy="Reseat or replace cable or module; look at the switch port's profile and errors (mlxlink -m -c).",
-        evidence=(each.evidence("rate", f"{rate:g} Gb/s{lanes}", "rate"), *_evidence_of_far_end(each)),
-        severity=by_role("error", each.nic),
+        evidence=(each.evidence("rate", f"{rate:g} Gb/s{lanes}", "rate"), *_far_end_evidence(each)),
+        severity=severity_by_role("error", each.nic),
         confidence=confidence,
         places=each.places,
     )
 
 
-def _with_all_lanes(each: IbPort) -> float | None:
+def _rate_with_all_lanes(each: IbPort) -> float | None:
     """The rate in Gb/s with the lanes that both ends support; None where they all run, or nobody knows of more."""
     far, port = each.port.neighbor, each.port
     if far is None or far.could_width is None or far.width is None or far.rate_gbit_s != port.rate_gbit_s:
         return None
     if port.width not in (far.width, None):
         return None
-    run, could = _lanes(far.width), min(_lanes(far.could_width), _CABLE_LANES)
+    run, could = _parse_lanes(far.width), min(_parse_lanes(far.could_width), _CABLE_LANES)
     return (port.rate_gbit_s or 0.0) * could / run if could > run > 0 else None
 
 
-def _lanes(width: str) -> int:
+def _parse_lanes(width: str) -> int:
     digits = width.removesuffix("X")
     return int(digits) if digits in ("1", "2", "4", "8", "12") else 0
 
@@ -173,7 +181,7 @@ def _far_end(each: IbPort) -> str:
     return f"port {far.port} of {far.name or far.node_guid or 'the switch'}" if far else ""
 
 
-def _evidence_of_far_end(each: IbPort) -> tuple[Evidence, ...]:
+def _far_end_evidence(each: IbPort) -> tuple[Evidence, ...]:
     far = each.port.neighbor
     if far is None:
         return ()
@@ -182,7 +190,7 @@ def _evidence_of_far_end(each: IbPort) -> tuple[Evidence, ...]:
     return (Evidence(what=f"far end of {each.label}", value=value, source=far.source),)
 
 
-def _only_info(fault: Fail) -> Fail:
+def _lower_to_info(fault: Fail) -> Fail:
     return Fail(
         subject=fault.subject,
         label=fault.label,
@@ -197,26 +205,26 @@ def _only_info(fault: Fail) -> Fail:
 
 
 @rule("ib-rate-mixed")
-def ib_rate_mixed(case: Case) -> Iterator[Answer]:
+def ib_rate_mixed(case: RuleContext) -> Iterator[Result]:
     ports: list[IbPort] = []
     for each in ib_ports(case):
         if not isinstance(each, IbPort):
             if isinstance(each, Unknown):
                 yield each
         elif each.nic.role == "rail" and each.port.state == "ACTIVE":
-            if each.port.rate_gbit_s is None or rate_unparsed(case, each):
+            if each.port.rate_gbit_s is None or is_rate_unparsed(case, each):
                 yield Unknown(each.subject, "its rate is not known")
             else:
                 ports.append(each)
     if len(ports) < 2:
-        if case.probe_failure("rdma") is None or no_infiniband(case):
+        if case.probe_failure("rdma") is None or has_no_infiniband(case):
             yield NotApplicable("node", "fewer than two active InfiniBand rails")
         return
-    mixed = [fabric for fabric in _fabrics(ports) if len({each.port.rate_gbit_s for each in fabric}) > 1]
+    mixed = [fabric for fabric in _ports_by_subnet(ports) if len({each.port.rate_gbit_s for each in fabric}) > 1]
     yield _fail_rate_mixed(mixed[0]) if mixed else Pass("node")
 
 
-def _fabrics(ports: list[IbPort]) -> list[list[IbPort]]:
+def _ports_by_subnet(ports: list[IbPort]) -> list[list[IbPort]]:
     """Ports by the subnet manager that they answer to: a second fabric may be slower by design."""
     found: dict[int | None, list[IbPort]] = {}
     for each in ports:
@@ -231,8 +239,10 @@ def _fail_rate_mixed(ports: list[IbPort]) -> Fail:
     return Fail(
         subject="node",
         label="node",
-        summary=f"InfiniBand rails run at {slowest:g} and {fastest:g} Gb/s; slower: {named([e.label for e in slow])}",
-        impact=f"every rail runs as fast as the slowest: {share_lost(slowest, fastest)} less on the faster ones.",
+        summary=f"InfiniBand rails run at {slowest:g} and {fastest:g} Gb/s; "
+        f"slower: {join_labels([port.label for port in slow])}",
+        impact="every rail runs as fast as the slowest: "
+        f"{format_share_lost(slowest, fastest)} less on the faster ones.",
         remedy="Replace the slower NIC or cable, or leave the slower rails out of the job (NCCL_IB_HCA).",
         evidence=tuple(each.evidence("rate", f"{each.port.rate_gbit_s:g} Gb/s", "rate") for each in ports),
         places=frozenset().union(*(each.places for each in slow)),
@@ -240,12 +250,12 @@ def _fail_rate_mixed(ports: list[IbPort]) -> Fail:
 
 
 @rule("ib-rate-unparsed")
-def ib_rate_unparsed(case: Case) -> Iterator[Answer]:
+def ib_rate_unparsed(case: RuleContext) -> Iterator[Result]:
     answers = (_judge_rate_unparsed(case, each) if isinstance(each, IbPort) else each for each in ib_ports(case))
-    yield from folded(answers, "the kernel cannot name the speed of any InfiniBand port")
+    yield from aggregate_node_wide(answers, "the kernel cannot name the speed of any InfiniBand port")
 
 
-def _judge_rate_unparsed(case: Case, each: IbPort) -> Answer:
+def _judge_rate_unparsed(case: RuleContext, each: IbPort) -> Result:
     port = each.port
     if port.state != "ACTIVE":
         return NotApplicable(each.subject, f"{port.state}: a rate is told of active ports only")
@@ -253,7 +263,7 @@ def _judge_rate_unparsed(case: Case, each: IbPort) -> Answer:
         return Unknown(each.subject, "its rate could not be read")
     if port.speed == "SDR" and device_number(case, each.nic) is None:
         return Unknown(each.subject, "SDR, and which NIC it is could not be read")
-    if not rate_unparsed(case, each):
+    if not is_rate_unparsed(case, each):
         return Pass(each.subject)
     return Fail(
         subject=each.subject,
@@ -269,21 +279,27 @@ def _judge_rate_unparsed(case: Case, each: IbPort) -> Answer:
 
 
 @rule("ib-limited-pf")
-def ib_limited_pf(case: Case) -> Iterator[Answer]:
+def ib_limited_pf(case: RuleContext) -> Iterator[Result]:
     limited = [nic for nic in case.topology.nics if nic.limited]
     seen = [] if case.virtual_machine else [(nic, _refusals(case, nic)) for nic in case.topology.nics]
     refused = [(nic, lines) for nic, lines in seen if lines]
     if limited:
-        yield _owned(limited)
+        yield _owned_by(limited)
     for nic, lines in refused:
         yield _fail_limited_pf(nic, lines)
     if not limited and not refused and (case.bus_unread is None or case.probe_failure("rdma") is None):
         yield NotApplicable("node", "no function that a fabric manager owns, and none that refuses its registers")
 
 
-def _refusals(case: Case, nic: Nic) -> list[Event]:
+def _refusals(case: RuleContext, nic: Nic) -> list[Event]:
     """What the log has of that kind of a NIC for jobs."""
-    if nic.limited or nic.software or nic.virtual_function or nic.pci is None or away(function_of(case, nic)):
+    if (
+        nic.limited
+        or nic.software
+        or nic.virtual_function
+        or nic.pci is None
+        or unreachable_reason(find_function(case, nic))
+    ):
         return []
     ids = (nic.pci, f"pci:{nic.pci}")
     return [
@@ -291,11 +307,11 @@ def _refusals(case: Case, nic: Nic) -> list[Event]:
     ]
 
 
-def _owned(limited: list[Nic]) -> Fail:
+def _owned_by(limited: list[Nic]) -> Fail:
     return Fail(
         subject="node",
         label="node",
-        summary=f"{len(limited)} functions are not NICs for jobs: {named([nic.label for nic in limited])}",
+        summary=f"{len(limited)} functions are not NICs for jobs: {join_labels([nic.label for nic in limited])}",
         impact="a job that takes one hangs: NCCL_IB_HCA must leave 100 % of them out.",
         remedy="Leave them to the fabric manager; name the rails in NCCL_IB_HCA, and leave them out of monitoring.",
         evidence=tuple(
@@ -329,12 +345,12 @@ _BITS = {name: bits for name, bits in PORT_COUNTER_BITS.items() if name != _OF_S
 
 
 @rule("ib-counter-saturated")
-def ib_counter_saturated(case: Case) -> Iterator[Answer]:
+def ib_counter_saturated(case: RuleContext) -> Iterator[Result]:
     answers = (_judge_counter_saturated(each) if isinstance(each, IbPort) else each for each in ib_ports(case))
-    yield from folded(answers, "counters at their maximum on every InfiniBand port")
+    yield from aggregate_node_wide(answers, "counters at their maximum on every InfiniBand port")
 
 
-def _judge_counter_saturated(each: IbPort) -> Answer:
+def _judge_counter_saturated(each: IbPort) -> Result:
     counters = each.port.counters
     if not any(name in counters for name in _BITS):
         return Unknown(each.subject, "its error counters could not be read")

@@ -7,10 +7,17 @@ from typing import NamedTuple
 
 from agent.model.finding import Evidence
 from agent.model.nic import Nic, Port
-from agent.rules.cabling import board_of, position_of
-from agent.rules.case import Case
-from agent.rules.devices import MELLANOX, away, device_id, function_of, gone, unplaced
-from agent.rules.rule import Answer, NotApplicable, Unknown
+from agent.rules.cabling import board_model, position_on_card
+from agent.rules.context import RuleContext
+from agent.rules.devices import (
+    MELLANOX,
+    find_device_id,
+    find_function,
+    is_off_bus,
+    location_unknown,
+    unreachable_reason,
+)
+from agent.rules.rule import NotApplicable, Result, Unknown
 
 _CONNECTX_5 = 0x1017
 _INFINIBAND_CLASS = "0x0207"
@@ -47,32 +54,32 @@ class IbPort(NamedTuple):
         return Evidence(what=f"{what} of {self.label}", value=value, source=source)
 
 
-def ib_ports(case: Case, roles: tuple[str, ...] = EXPECTED) -> Iterator[IbPort | Answer]:
+def ib_ports(case: RuleContext, roles: tuple[str, ...] = EXPECTED) -> Iterator[IbPort | Result]:
     """Every InfiniBand port of NICs in these roles, in the order of NICs; an answer for every other."""
     seen = False
     for nic in sorted(case.topology.nics, key=lambda each: each.id):
         for port in nic.ports:
             if port.link_layer in ("InfiniBand", None):
                 seen = True
-                yield _unjudged(case, nic, port, roles) or _ib_port(case, nic, port)
-        if not nic.ports and _of_infiniband(case, nic):
+                yield _not_judged(case, nic, port, roles) or _build_port(case, nic, port)
+        if not nic.ports and _is_infiniband(case, nic):
             seen = True
-            yield Unknown(f"pci:{nic.pci}", _why_no_ports(case, nic))
+            yield Unknown(f"pci:{nic.pci}", _no_ports_reason(case, nic))
     if not seen and (case.bus_unread is None or case.probe_failure("rdma") is None):
         yield NotApplicable("node", "no InfiniBand port")
 
 
-def no_infiniband(case: Case) -> bool:
+def has_no_infiniband(case: RuleContext) -> bool:
     """Known to have none: the PCI bus was read, and holds no InfiniBand function; nor is there a port of it."""
     if case.bus_unread is not None:
         return False
     ports = (port for nic in case.topology.nics for port in nic.ports)
-    return not any(_of_infiniband(case, nic) for nic in case.topology.nics) and not any(
+    return not any(_is_infiniband(case, nic) for nic in case.topology.nics) and not any(
         port.link_layer in ("InfiniBand", None) for port in ports
     )
 
 
-def rate_unparsed(case: Case, each: IbPort) -> bool:
+def is_rate_unparsed(case: RuleContext, each: IbPort) -> bool:
     """An active port of a ConnectX-5 or later that says SDR: the kernel has no name for its speed."""
     if each.port.speed != "SDR":
         return False
@@ -80,13 +87,13 @@ def rate_unparsed(case: Case, each: IbPort) -> bool:
     return number is not None and number >= _CONNECTX_5
 
 
-def device_number(case: Case, nic: Nic) -> int | None:
+def device_number(case: RuleContext, nic: Nic) -> int | None:
     """PCI device id of an NVIDIA NIC as a number; the HCA type (MT4129) is the same in decimal."""
-    function = function_of(case, nic)
+    function = find_function(case, nic)
     if function and function.vendor not in (MELLANOX, None):
         return None
     text, base = (
-        (device_id(case, nic), 16) if function and function.device else ((nic.model or "").removeprefix("MT"), 10)
+        (find_device_id(case, nic), 16) if function and function.device else ((nic.model or "").removeprefix("MT"), 10)
     )
     try:
         return int(text, base)
@@ -94,20 +101,20 @@ def device_number(case: Case, nic: Nic) -> int | None:
         return None
 
 
-def _unjudged(case: Case, nic: Nic, port: Port, roles: tuple[str, ...]) -> Answer | None:
-    subject, function = f"port:{nic.id}/{port.port}", function_of(case, nic)
-    absent = away(function)
+def _not_judged(case: RuleContext, nic: Nic, port: Port, roles: tuple[str, ...]) -> Result | None:
+    subject, function = f"port:{nic.id}/{port.port}", find_function(case, nic)
+    absent = unreachable_reason(function)
     if nic.software:
         return NotApplicable(subject, "a software device")
     if nic.limited:
         return NotApplicable(subject, f"not a NIC for jobs: {nic.limited}")
-    if absent and not gone(function):
+    if absent and not is_off_bus(function):
         return NotApplicable(subject, absent)
     if function and function.physical_function in case.functions:
         return NotApplicable(subject, "a virtual function, for guests")
     if nic in case.maybe_rails and case.no_rail_known and port.state != "ACTIVE" and "unknown" not in roles:
         return Unknown(subject, f"{port.state or 'its state could not be read'}; {case.no_rail_known}")
-    if nic.role == "unknown" and nic.role not in roles and (why := unplaced(case, nic)):
+    if nic.role == "unknown" and nic.role not in roles and (why := location_unknown(case, nic)):
         return Unknown(subject, f"what it is for is not known: {why}")
     if nic.role not in roles:
         return NotApplicable(subject, f"role {nic.role}: nothing is expected of it")
@@ -118,19 +125,19 @@ def _unjudged(case: Case, nic: Nic, port: Port, roles: tuple[str, ...]) -> Answe
     return None
 
 
-def _ib_port(case: Case, nic: Nic, port: Port) -> IbPort:
-    return IbPort(nic, port, board_of(case, nic), position_of(nic, port.port))
+def _build_port(case: RuleContext, nic: Nic, port: Port) -> IbPort:
+    return IbPort(nic, port, board_model(case, nic), position_on_card(nic, port.port))
 
 
-def _of_infiniband(case: Case, nic: Nic) -> bool:
+def _is_infiniband(case: RuleContext, nic: Nic) -> bool:
     """A physical function that is an InfiniBand controller by its PCI class, and that a job could have used."""
-    function = function_of(case, nic)
+    function = find_function(case, nic)
     if function is None or not (function.class_code or "").startswith(_INFINIBAND_CLASS):
         return False
     owned = nic.state == "vfio" or function.driver == "vfio-pci" or nic.limited or nic.virtual_function
-    return not owned and away(function) is None
+    return not owned and unreachable_reason(function) is None
 
 
-def _why_no_ports(case: Case, nic: Nic) -> str:
+def _no_ports_reason(case: RuleContext, nic: Nic) -> str:
     why = case.probe_failure("rdma")
     return why or ("no driver is bound to it" if nic.state == "no_driver" else "it has no RDMA device")

@@ -6,23 +6,29 @@ import re
 from collections.abc import Callable, Iterator
 
 from agent.model.finding import Evidence
-from agent.rules.cabling import settling
-from agent.rules.case import Case
-from agent.rules.counting import named
-from agent.rules.devices import by_role
-from agent.rules.folding import folded
-from agent.rules.gates import NO_EARLIER_RUN
-from agent.rules.infiniband.ports import PLUGGED, IbPort, ib_ports, no_infiniband
-from agent.rules.nccl.hcas import NODE, Hca, evidence_of, no_rails, rdma_rails, severity_of
-from agent.rules.nccl.prerequisites import mapped
-from agent.rules.nccl.settings import Effective, effective, files_unread, jobs_unread, number
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.model.report import NO_EARLIER_RUN
+from agent.rules.cabling import boot_settling_reason
+from agent.rules.context import RuleContext
+from agent.rules.devices import severity_by_role
+from agent.rules.infiniband.ports import PLUGGED, IbPort, has_no_infiniband, ib_ports
+from agent.rules.nccl.hcas import NODE, Hca, rdma_rails, report_no_rails, settings_evidence, severity_by_scope
+from agent.rules.nccl.prerequisites import mapped_libraries
+from agent.rules.nccl.settings import (
+    EffectiveSetting,
+    effective_settings,
+    files_unread_reason,
+    jobs_unread_reason,
+    parse_number,
+)
+from agent.rules.node_wide import aggregate_node_wide
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
 
 _NO_LID = (0, 0xFFFF)
 
 
 @rule("ib-no-sm")
-def ib_no_sm(case: Case) -> Iterator[Answer]:
+def ib_no_sm(case: RuleContext) -> Iterator[Result]:
     ports: list[IbPort] = []
     for each in ib_ports(case, PLUGGED):
         if isinstance(each, IbPort):
@@ -33,12 +39,12 @@ def ib_no_sm(case: Case) -> Iterator[Answer]:
     faults = [(each, answer) for each, answer in answers if isinstance(answer, Fail)]
     yield from (answer for _, answer in answers if not isinstance(answer, Fail))
     if len(faults) > 1 and not any(isinstance(answer, Pass) for _, answer in answers):
-        yield _whole_node(faults)
+        yield _merge_whole_node(faults)
     else:
         yield from (fault for _, fault in faults)
 
 
-def _judge_no_sm(case: Case, each: IbPort) -> Answer:
+def _judge_no_sm(case: RuleContext, each: IbPort) -> Result:
     port = each.port
     if port.state == "ACTIVE":
         lids = {port.lid, port.sm_lid} if not (case.virtual_machine or each.nic.virtual_function) else set()
@@ -47,7 +53,7 @@ def _judge_no_sm(case: Case, each: IbPort) -> Answer:
         return Unknown(each.subject, "its physical state could not be read")
     if port.phys_state != "LinkUp":
         return NotApplicable(each.subject, "its wire is not up: see ib-port-down")
-    waiting = settling(case)
+    waiting = boot_settling_reason(case)
     return Unknown(each.subject, f"{port.state}; {waiting}") if waiting else _fail_no_sm(each)
 
 
@@ -64,18 +70,19 @@ def _fail_no_sm(each: IbPort) -> Fail:
             each.evidence("state", f"{port.state}, {port.phys_state or 'physical state not known'}", "state"),
             *(each.evidence(what, f"{value:#x}", file) for what, value, file in lids if value is not None),
         ),
-        severity=by_role("error", each.nic),
+        severity=severity_by_role("error", each.nic),
         places=each.places,
     )
 
 
-def _whole_node(faults: list[tuple[IbPort, Fail]]) -> Fail:
+def _merge_whole_node(faults: list[tuple[IbPort, Fail]]) -> Fail:
     first = faults[0][1]
     rails = any(each.nic.role == "rail" for each, _ in faults)
     return Fail(
         subject="node",
         label="node",
-        summary=f"no subnet manager on any of {len(faults)} InfiniBand ports: {named([e.label for e, _ in faults])}",
+        summary=f"no subnet manager on any of {len(faults)} InfiniBand ports: "
+        f"{join_labels([port.label for port, _ in faults])}",
         impact="0 bytes move on InfiniBand: this node takes part in no job.",
         remedy="Start or repair the subnet manager (sminfo); look whether other nodes see it.",
         evidence=tuple(fault.evidence[0] for _, fault in faults),
@@ -88,12 +95,12 @@ _WHAT = {"sm_lid": "the subnet manager's LID", "lid": "its own LID"}
 
 
 @rule("ib-sm-changed")
-def ib_sm_changed(case: Case) -> Iterator[Answer]:
+def ib_sm_changed(case: RuleContext) -> Iterator[Result]:
     answers = (_judge_sm_changed(case, each) if isinstance(each, IbPort) else each for each in ib_ports(case))
-    yield from folded(answers, "another subnet manager or LID on every InfiniBand port")
+    yield from aggregate_node_wide(answers, "another subnet manager or LID on every InfiniBand port")
 
 
-def _judge_sm_changed(case: Case, each: IbPort) -> Answer:
+def _judge_sm_changed(case: RuleContext, each: IbPort) -> Result:
     if each.port.state != "ACTIVE":
         return NotApplicable(each.subject, "not active")
     if case.history is None or not case.history.runs:
@@ -120,30 +127,30 @@ _Groups = dict[str, list[IbPort]]
 
 
 @rule("ib-subnet-mixed")
-def ib_subnet_mixed(case: Case) -> Iterator[Answer]:
+def ib_subnet_mixed(case: RuleContext) -> Iterator[Result]:
     rails: list[IbPort] = []
     for each in ib_ports(case, ("rail",)):
         if not isinstance(each, IbPort):
             if isinstance(each, Unknown):
                 yield each
         elif each.port.state == "ACTIVE":
-            if _prefix(each):
+            if _subnet_prefix(each):
                 rails.append(each)
             else:
                 yield Unknown(each.subject, "its GID table could not be read")
     if len(rails) < 2:
-        if case.probe_failure("rdma") is None or no_infiniband(case):
+        if case.probe_failure("rdma") is None or has_no_infiniband(case):
             yield NotApplicable("node", "fewer than two active InfiniBand rails whose subnet is known")
         return
-    prefixes, managers = _by(rails, _prefix), _by(rails, lambda each: str(each.port.sm_lid or ""))
+    prefixes, managers = _group_by(rails, _subnet_prefix), _group_by(rails, lambda each: str(each.port.sm_lid or ""))
     sizes = {len(group) for group in prefixes.values()}
     if len(sizes) > 1:
         few = [each for group in prefixes.values() if len(group) < max(sizes) for each in group]
         yield _fail_subnet_mixed(
-            rails, few, f"other subnets than most rails: {named([each.label for each in few])}", "prefixes"
+            rails, few, f"other subnets than most rails: {join_labels([each.label for each in few])}", "prefixes"
         )
     elif set(prefixes) == {_DEFAULT} and len(managers.keys() - {""}) > 1:
-        told = "; ".join(f"{lid}: {named([e.label for e in group])}" for lid, group in managers.items())
+        told = "; ".join(f"{lid}: {join_labels([e.label for e in group])}" for lid, group in managers.items())
         yield _fail_subnet_mixed(
             rails, rails, f"one default prefix, and several subnet managers (LID {told})", "default"
         )
@@ -151,13 +158,13 @@ def ib_subnet_mixed(case: Case) -> Iterator[Answer]:
         yield Pass("node")
 
 
-def _prefix(each: IbPort) -> str:
+def _subnet_prefix(each: IbPort) -> str:
     """The first four groups of GID 0; "" where it is not known."""
     gid = next((gid.gid for gid in each.port.gids if gid.index == 0), "")
     return ":".join(gid.lower().split(":")[:4]) if gid.count(":") == 7 else ""
 
 
-def _by(rails: list[IbPort], key: Callable[[IbPort], str]) -> _Groups:
+def _group_by(rails: list[IbPort], key: Callable[[IbPort], str]) -> _Groups:
     found: _Groups = {}
     for each in rails:
         found.setdefault(key(each), []).append(each)
@@ -172,7 +179,7 @@ def _fail_subnet_mixed(rails: list[IbPort], few: list[IbPort], summary: str, cau
         impact="0 % of one subnet is reached from another; connections that are made by address fail.",
         remedy="Plug the rail where it belongs; give each fabric a prefix of its own (subnet_prefix).",
         evidence=tuple(
-            each.evidence("subnet", f"{_prefix(each)}, subnet manager's LID {each.port.sm_lid}", "gids/0")
+            each.evidence("subnet", f"{_subnet_prefix(each)}, subnet manager's LID {each.port.sm_lid}", "gids/0")
             for each in rails[:16]
         ),
         severity="info",
@@ -186,13 +193,13 @@ _PKEY = "NCCL_IB_PKEY"
 
 
 @rule("ib-pkey-mismatch")
-def ib_pkey_mismatch(case: Case) -> Iterator[Answer]:
-    yield from (silent := list(no_rails(case)))
+def ib_pkey_mismatch(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_rails(case)))
     if silent:
         return
     rails = [each for each in rdma_rails(case) if each.port.link_layer == "InfiniBand"]
-    why = files_unread(case)
-    asked = [each for each in effective(case, _PKEY) if number(each.value)]
+    why = files_unread_reason(case)
+    asked = [each for each in effective_settings(case, _PKEY) if parse_number(each.value)]
     if not rails:
         yield NotApplicable("node", "no active InfiniBand rail")
     elif not asked:
@@ -200,20 +207,21 @@ def ib_pkey_mismatch(case: Case) -> Iterator[Answer]:
     elif not all(each.port.pkeys for each in rails):
         yield Unknown("node", "partition keys could not be read")
     else:
-        faults = [(where, short) for where in asked if (short := _short(where, rails))]
+        faults = [(where, short) for where in asked if (short := _rails_without_key(where, rails))]
         yield _fail_pkey_mismatch(*faults[0]) if faults else Pass("node")
 
 
-def _short(where: Effective, rails: list[Hca]) -> list[Hca]:
+def _rails_without_key(where: EffectiveSetting, rails: list[Hca]) -> list[Hca]:
     """Rails without a key at that index."""
-    return [each for each in rails if (number(where.value) or 0) not in range(len(each.port.pkeys))]
+    return [each for each in rails if (parse_number(where.value) or 0) not in range(len(each.port.pkeys))]
 
 
-def _fail_pkey_mismatch(where: Effective, short: list[Hca]) -> Fail:
+def _fail_pkey_mismatch(where: EffectiveSetting, short: list[Hca]) -> Fail:
     return Fail(
         subject="node",
         label="node",
-        summary=f"{_PKEY}={where.value} in {where.source}: no key at that index on {named([e.label for e in short])}",
+        summary=f"{_PKEY}={where.value} in {where.source}: "
+        f"no key at that index on {join_labels([port.label for port in short])}",
         impact="100 % of the connections over these rails end with a timeout.",
         remedy="Set it to the index of the job's partition, or make the port a member.",
         evidence=(
@@ -227,7 +235,7 @@ def _fail_pkey_mismatch(where: Effective, short: list[Hca]) -> Fail:
                 for each in short[:8]
             ),
         ),
-        severity=severity_of("error", [where]),
+        severity=severity_by_scope("error", [where]),
         confidence="medium",
         places=frozenset().union(*({each.nic.id, f"{each.nic.id}/{each.port.port}"} for each in short)),
     )
@@ -237,18 +245,18 @@ _FULL = 0x8000  # the top bit of a key: full member
 
 
 @rule("ib-pkey-limited")
-def ib_pkey_limited(case: Case) -> Iterator[Answer]:
-    asked = [each for each in effective(case, _PKEY) if number(each.value) is not None]
-    index = (number(asked[0].value) or 0) if asked else 0
-    why = files_unread(case)
+def ib_pkey_limited(case: RuleContext) -> Iterator[Result]:
+    asked = [each for each in effective_settings(case, _PKEY) if parse_number(each.value) is not None]
+    index = (parse_number(asked[0].value) or 0) if asked else 0
+    why = files_unread_reason(case)
     answers = (
         _judge_pkey_limited(each, index, None if asked else why) if isinstance(each, IbPort) else each
         for each in ib_ports(case, ("rail",))
     )
-    yield from folded(answers, "limited member of the partition on every InfiniBand rail")
+    yield from aggregate_node_wide(answers, "limited member of the partition on every InfiniBand rail")
 
 
-def _judge_pkey_limited(each: IbPort, index: int, why: str | None) -> Answer:
+def _judge_pkey_limited(each: IbPort, index: int, why: str | None) -> Result:
     keys = each.port.pkeys
     if each.port.state != "ACTIVE":
         return NotApplicable(each.subject, "not active")
@@ -256,7 +264,7 @@ def _judge_pkey_limited(each: IbPort, index: int, why: str | None) -> Answer:
         return Unknown(each.subject, "its partition keys could not be read")
     if index not in range(len(keys)):
         return NotApplicable(each.subject, f"no key at index {index}: see ib-pkey-mismatch")
-    values = [_value(key) for key in keys]
+    values = [_parse_key(key) for key in keys]
     if values[index] is None:
         return Unknown(each.subject, f"not a partition key: {keys[index]}")
     if (values[index] or 0) & _FULL:
@@ -277,10 +285,10 @@ def _judge_pkey_limited(each: IbPort, index: int, why: str | None) -> Answer:
     )
 
 
-def _value(key: str) -> int | None:
+def _parse_key(key: str) -> int | None:
     """A partition key as sysfs prints it; None where it is none.
 
-    >>> _value("0x7fff"), _value("what")
+    >>> _parse_key("0x7fff"), _parse_key("what")
     (32767, None)
     """
     return int(key, 16) if re.fullmatch("0x[0-9a-fA-F]{1,4}", key) else None
@@ -290,11 +298,11 @@ _AR_DISABLED_KEY = "NCCL_IB_ADAPTIVE_ROUTING"
 
 
 @rule("ib-ar-disabled")
-def ib_ar_disabled(case: Case) -> Iterator[Answer]:
-    yield from (silent := list(no_rails(case)))
+def ib_ar_disabled(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_rails(case)))
     if silent:
         return
-    off = [each for each in effective(case, _AR_DISABLED_KEY) if number(each.value) == 0]
+    off = [each for each in effective_settings(case, _AR_DISABLED_KEY) if parse_number(each.value) == 0]
     if not any(each.port.link_layer == "InfiniBand" for each in rdma_rails(case)):
         yield NotApplicable("node", "no active InfiniBand rail")
     elif off:
@@ -304,11 +312,11 @@ def ib_ar_disabled(case: Case) -> Iterator[Answer]:
             summary=f"{_AR_DISABLED_KEY}={off[0].value} in {off[0].source}",
             impact="flows that meet on one link get 50 % of it or less, while others are idle.",
             remedy="Remove the setting.",
-            evidence=evidence_of(_AR_DISABLED_KEY, off),
+            evidence=settings_evidence(_AR_DISABLED_KEY, off),
             places=NODE,
         )
     else:
-        why = files_unread(case)
+        why = files_unread_reason(case)
         yield Unknown("node", why) if why else Pass("node")
 
 
@@ -316,12 +324,12 @@ _SHARP_NOT_READY_KEY, _OFF = "NCCL_COLLNET_ENABLE", "NCCL_IBEXT_DISABLE"
 
 
 @rule("ib-sharp-not-ready")
-def ib_sharp_not_ready(case: Case) -> Iterator[Answer]:
-    yield from (silent := list(no_rails(case)))
+def ib_sharp_not_ready(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_rails(case)))
     if silent:
         return
-    why = files_unread(case)
-    asked = [each for each in effective(case, _SHARP_NOT_READY_KEY) if number(each.value)]
+    why = files_unread_reason(case)
+    asked = [each for each in effective_settings(case, _SHARP_NOT_READY_KEY) if parse_number(each.value)]
     if not any(each.port.link_layer == "InfiniBand" for each in rdma_rails(case)):
         yield NotApplicable("node", "no active InfiniBand rail")
     elif not asked:
@@ -334,11 +342,11 @@ def ib_sharp_not_ready(case: Case) -> Iterator[Answer]:
         yield _judge_sharp_not_ready(case, asked)
 
 
-def _judge_sharp_not_ready(case: Case, asked: list[Effective]) -> Answer:
-    off = [each for each in effective(case, _OFF) if number(each.value)]
-    users = mapped(case, "libnccl.so")
-    why = jobs_unread(case)
-    if not off and (not users or mapped(case, "libnccl-net")):
+def _judge_sharp_not_ready(case: RuleContext, asked: list[EffectiveSetting]) -> Result:
+    off = [each for each in effective_settings(case, _OFF) if parse_number(each.value)]
+    users = mapped_libraries(case, "libnccl.so")
+    why = jobs_unread_reason(case)
+    if not off and (not users or mapped_libraries(case, "libnccl-net")):
         return Unknown("node", why) if why else Pass("node")
     missing = f"{_OFF}={off[0].value} switches its plugin off" if off else "jobs have no network plugin mapped"
     return Fail(
@@ -348,8 +356,8 @@ def _judge_sharp_not_ready(case: Case, asked: list[Effective]) -> Answer:
         impact="allreduce runs over rings and trees: up to 50 % less bandwidth than with SHARP.",
         remedy=f"Remove {_OFF}." if off else "Put HPC-X's nccl_rdma_sharp_plugin on the library path of the jobs.",
         evidence=(
-            *evidence_of(_SHARP_NOT_READY_KEY, asked),
-            *evidence_of(_OFF, off),
+            *settings_evidence(_SHARP_NOT_READY_KEY, asked),
+            *settings_evidence(_OFF, off),
             *(Evidence(what="libnccl", value=row.path, source="/proc/*/maps") for row in users[:2]),
         ),
         cause="switched off" if off else "no plugin",

@@ -7,12 +7,18 @@ from collections.abc import Callable, Iterator
 
 from agent.model.finding import Evidence
 from agent.model.node import NcclSetting
-from agent.rules.case import Case
-from agent.rules.counting import named
-from agent.rules.devices import lowered
-from agent.rules.nccl.hcas import NODE, no_gpus, severity_of
-from agent.rules.nccl.settings import Effective, effective, files_unread, number, unit_of
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.context import RuleContext
+from agent.rules.devices import one_level_lower
+from agent.rules.nccl.hcas import NODE, report_no_gpus, severity_by_scope
+from agent.rules.nccl.settings import (
+    EffectiveSetting,
+    effective_settings,
+    files_unread_reason,
+    parse_number,
+    source_unit,
+)
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|[0-9]+)")
@@ -22,29 +28,29 @@ _NEAR_NAME = re.compile(r"(?i)(?:nccl+|ncl+|ncc|nnccl|nncl|nlcc|ncccl)_")
 
 
 @rule("gdr-nccl-conf-syntax")
-def gdr_nccl_conf_syntax(case: Case) -> Iterator[Answer]:
-    yield from (silent := list(no_gpus(case)))
+def gdr_nccl_conf_syntax(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_gpus(case)))
     if silent:
         return
     wrong: dict[str, list[tuple[NcclSetting, str, bool]]] = {}
-    for setting, why, harmless in _wrong_lines(case):
-        wrong.setdefault(unit_of(setting.source), []).append((setting, why, harmless))
+    for setting, why, harmless in _find_wrong_lines(case):
+        wrong.setdefault(source_unit(setting.source), []).append((setting, why, harmless))
     yield from (_fail_conf_syntax(file, lines) for file, lines in sorted(wrong.items()))
     if not wrong:
-        unread = files_unread(case)
+        unread = files_unread_reason(case)
         yield Unknown("node", unread) if unread else Pass("node")
 
 
-def _wrong_lines(case: Case) -> Iterator[tuple[NcclSetting, str, bool]]:
+def _find_wrong_lines(case: RuleContext) -> Iterator[tuple[NcclSetting, str, bool]]:
     """Lines that do not do what they say: the line, why, and whether it has its effect all the same."""
     first: dict[tuple[str, str], NcclSetting] = {}
     for setting in case.software.nccl.settings:
         if setting.line is None:
             continue  # of an environment
-        why, harmless = _wrong(setting)
+        why, harmless = _check_line(setting)
         if why:
             yield setting, why, harmless
-        earlier = first.setdefault((unit_of(setting.source), setting.key), setting)
+        earlier = first.setdefault((source_unit(setting.source), setting.key), setting)
         if earlier.value != setting.value:
             yield setting, f"{_TWICE} in line {earlier.source.rpartition(':')[2]}, which counts", False
     for line in case.software.nccl.not_settings:
@@ -52,9 +58,9 @@ def _wrong_lines(case: Case) -> Iterator[tuple[NcclSetting, str, bool]]:
         yield line, "no =, so it sets nothing", not meant
 
 
-def _wrong(setting: NcclSetting) -> tuple[str, bool]:
+def _check_line(setting: NcclSetting) -> tuple[str, bool]:
     key, value = setting.key, setting.value
-    clean = _cleaned(value)
+    clean = _clean_value(value)
     if not _NAME.fullmatch(key):
         return f"sets {key!r}, which nobody reads", False
     if not key.startswith("NCCL_") and _NEAR_NAME.match(key):
@@ -65,17 +71,17 @@ def _wrong(setting: NcclSetting) -> tuple[str, bool]:
         return f"the value is {value!r}: a name in it begins or ends with a blank", False
     if clean == value:
         return "", False
-    as_meant = bool(_NUMBER.fullmatch(clean)) and number(value) == number(clean)
+    as_meant = bool(_NUMBER.fullmatch(clean)) and parse_number(value) == parse_number(clean)
     return f"the value is {value!r}, with all that stands in it", as_meant or key.startswith("NCCL_DEBUG")
 
 
-def _cleaned(value: str) -> str:
+def _clean_value(value: str) -> str:
     """What a person meant who writes quotes, blanks and remarks."""
     return re.sub(r"\s#.*\Z", "", value, flags=re.DOTALL).strip().strip("\"'")
 
 
 def _fail_conf_syntax(file: str, lines: list[tuple[NcclSetting, str, bool]]) -> Fail:
-    severity = "error" if lines[0][0].scope in ("system", "service") else lowered("error")
+    severity = "error" if lines[0][0].scope in ("system", "service") else one_level_lower("error")
     if all(harmless for _, _, harmless in lines):
         severity = "info"
     shown = sorted(lines, key=lambda each: each[2])
@@ -121,15 +127,15 @@ _HARMLESS = ("NCCL_DEBUG", "NCCL_COMM_ID", "NCCL_SOCKET_IFNAME")
 
 
 @rule("gdr-nccl-conf-shadowed")
-def gdr_nccl_conf_shadowed(case: Case) -> Iterator[Answer]:
-    yield from (silent := list(no_gpus(case)))
+def gdr_nccl_conf_shadowed(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_gpus(case)))
     if silent:
         return
-    why = files_unread(case)
+    why = files_unread_reason(case)
     if why:
         yield Unknown("node", why)
         return
-    shadowed = {key: rows for key in _keys(case) if (rows := _rows(case, key))}
+    shadowed = {key: rows for key in _set_variables(case) if (rows := _shadowing_rows(case, key))}
     if not shadowed:
         yield Pass("node")
         return
@@ -137,7 +143,8 @@ def gdr_nccl_conf_shadowed(case: Case) -> Iterator[Answer]:
     yield Fail(
         subject="node",
         label="node",
-        summary=f"/etc/nccl.conf sets {named(list(shadowed))}, and {shadowed[next(iter(shadowed))][0].unit} otherwise",
+        summary=f"/etc/nccl.conf sets {join_labels(list(shadowed))}, "
+        f"and {shadowed[next(iter(shadowed))][0].unit} otherwise",
         impact="0 % of a change in /etc/nccl.conf reaches these jobs.",
         remedy="Keep these variables in one place.",
         evidence=tuple(Evidence(what=key, value=row.value, source=row.source) for key, row in named_rows[:16]),
@@ -146,14 +153,14 @@ def gdr_nccl_conf_shadowed(case: Case) -> Iterator[Answer]:
     )
 
 
-def _keys(case: Case) -> list[str]:
+def _set_variables(case: RuleContext) -> list[str]:
     mine = {each.key for each in case.software.nccl.settings if each.scope == "system"}
     return sorted(key for key in mine if not key.startswith(_HARMLESS))
 
 
-def _rows(case: Case, key: str) -> list[Effective]:
+def _shadowing_rows(case: RuleContext, key: str) -> list[EffectiveSetting]:
     """Stronger values that differ from the system's, then the system's; empty: none differs."""
-    rows = effective(case, key)
+    rows = effective_settings(case, key)
     system = [row for row in rows if row.scope == "system"]
     meant = {row.value for row in system[:1]}
     other = [row for row in rows if row.scope in ("job", "user") and row.value not in meant]
@@ -163,8 +170,8 @@ def _rows(case: Case, key: str) -> list[Effective]:
 _RETRIES, _TIMEOUT = 7, 18  # NCCL's default, and a quarter of its default time (4.096 us * 2^18 = 1.07 s)
 
 
-def _below(value: str, limit: int) -> bool:
-    return (read := number(value)) is not None and read < limit
+def _is_below(value: str, limit: int) -> bool:
+    return (read := parse_number(value)) is not None and read < limit
 
 
 _LEFT: dict[str, Callable[[str], bool]] = {
@@ -172,29 +179,29 @@ _LEFT: dict[str, Callable[[str], bool]] = {
     "NCCL_PROTO": bool,
     "NCCL_MIN_NCHANNELS": bool,
     "NCCL_MAX_NCHANNELS": bool,
-    "NCCL_CHECKS_DISABLE": lambda value: bool(number(value)),
-    "NCCL_IB_TIMEOUT": lambda value: _below(value, _TIMEOUT),
-    "NCCL_IB_RETRY_CNT": lambda value: _below(value, _RETRIES),
+    "NCCL_CHECKS_DISABLE": lambda value: bool(parse_number(value)),
+    "NCCL_IB_TIMEOUT": lambda value: _is_below(value, _TIMEOUT),
+    "NCCL_IB_RETRY_CNT": lambda value: _is_below(value, _RETRIES),
     "NCCL_DEBUG": lambda value: value.upper() == "TRACE",
 }
 
 
 @rule("gdr-nccl-debug-leftover")
-def gdr_nccl_debug_leftover(case: Case) -> Iterator[Answer]:
-    yield from (silent := list(no_gpus(case)))
+def gdr_nccl_debug_leftover(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_gpus(case)))
     if silent:
         return
-    found: list[tuple[str, Effective]] = []
+    found: list[tuple[str, EffectiveSetting]] = []
     for key, is_left in _LEFT.items():
-        found += [(key, each) for each in effective(case, key) if each.persistent and is_left(each.value)]
+        found += [(key, each) for each in effective_settings(case, key) if each.persistent and is_left(each.value)]
     if not found:
-        why = files_unread(case)
+        why = files_unread_reason(case)
         yield Unknown("node", why) if why else Pass("node")
         return
     yield Fail(
         subject="node",
         label="node",
-        summary=f"{found[0][1].unit} fixes {named([f'{key}={each.value}' for key, each in found])}",
+        summary=f"{found[0][1].unit} fixes {join_labels([f'{key}={each.value}' for key, each in found])}",
         impact="what fits one message size and one version is forced on 100 % of jobs.",
         remedy="Remove these lines, and measure anew.",
         evidence=tuple(each.evidence(key) for key, each in found[:8]),
@@ -208,13 +215,13 @@ _GPU_CLASSES = ("0x0302", "0x0300")
 
 
 @rule("nccl-topo-file-stale")
-def nccl_topo_file_stale(case: Case) -> Iterator[Answer]:
-    yield from (silent := list(no_gpus(case)))
+def nccl_topo_file_stale(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_gpus(case)))
     if silent:
         return
-    values = effective(case, _KEY)
+    values = effective_settings(case, _KEY)
     if not values:
-        why = files_unread(case)
+        why = files_unread_reason(case)
         yield Unknown("node", why) if why else NotApplicable("node", f"{_KEY} is not set")
         return
     answers = [_judge_topo_file_stale(case, where) for where in values]
@@ -224,7 +231,7 @@ def nccl_topo_file_stale(case: Case) -> Iterator[Answer]:
         yield next((answer for answer in answers if isinstance(answer, Unknown)), Pass("node"))
 
 
-def _judge_topo_file_stale(case: Case, where: Effective) -> Answer:
+def _judge_topo_file_stale(case: RuleContext, where: EffectiveSetting) -> Result:
     nccl = case.software.nccl
     if where.value not in nccl.searched:
         return Unknown("node", f"{where.value}: not looked for (a container's, or no whole path)")
@@ -248,12 +255,12 @@ def _judge_topo_file_stale(case: Case, where: Effective) -> Answer:
     )
     if not rows:
         return Pass("node")
-    both = [f"names {named(absent)}, where nothing is"] if absent else []
-    both += [f"lacks {named([gpu.label for gpu in left_out])}"] if left_out else []
+    both = [f"names {join_labels(absent)}, where nothing is"] if absent else []
+    both += [f"lacks {join_labels([gpu.label for gpu in left_out])}"] if left_out else []
     return _fail_topo_file_stale(where, "other", f"{where.value} {' and '.join(both)}", rows)
 
 
-def _fail_topo_file_stale(where: Effective, cause: str, what: str, rows: tuple[Evidence, ...]) -> Fail:
+def _fail_topo_file_stale(where: EffectiveSetting, cause: str, what: str, rows: tuple[Evidence, ...]) -> Fail:
     return Fail(
         subject="node",
         label="node",
@@ -261,7 +268,7 @@ def _fail_topo_file_stale(where: Effective, cause: str, what: str, rows: tuple[E
         impact="NCCL pairs GPUs with far NICs and loses GPUDirect RDMA: about 50 % of the bandwidth between nodes.",
         remedy="Install the topology file of this size of machine, or remove the setting.",
         evidence=(where.evidence(_KEY), *rows),
-        severity=severity_of("warning", [where]),
+        severity=severity_by_scope("warning", [where]),
         cause=cause,
         places=NODE,
     )

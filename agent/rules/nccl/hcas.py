@@ -8,18 +8,18 @@ from typing import NamedTuple
 
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Nic, Port
-from agent.rules.case import Case
-from agent.rules.counting import named
-from agent.rules.devices import lowered
-from agent.rules.nccl.settings import Effective, effective, files_unread
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.context import RuleContext
+from agent.rules.devices import one_level_lower
+from agent.rules.nccl.settings import EffectiveSetting, effective_settings, files_unread_reason
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
 
 NODE = frozenset({"node"})
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _OWN_WAY = ("efa", "gve", "mana", "erdma", "siw")  # their providers bring a plugin; NCCL's own RDMA is not used
 
 
-class Wanted(NamedTuple):
+class HcaFilter(NamedTuple):
     """A list as NCCL reads it."""
 
     exclude: bool
@@ -57,20 +57,20 @@ class Hca(NamedTuple):
         return self.name if len(self.nic.ports) == 1 else f"{self.name}:{self.port.port}"
 
 
-def wanted(value: str) -> Wanted:
+def read_hca_filter(value: str) -> HcaFilter:
     """Read a list.
 
-    >>> wanted("^=mlx5_1:2,mlx5_3")
+    >>> read_hca_filter("^=mlx5_1:2,mlx5_3")
     Wanted(exclude=True, exact=True, names=(('mlx5_1', 2), ('mlx5_3', None)))
     """
     exclude = value.startswith("^")
     value = value[exclude:]
     exact = value.startswith("=")
     entries = (entry.split(":") for entry in value[exact:].split(","))
-    return Wanted(exclude, exact, tuple((words[0], _port(words[1:])) for words in entries if words[0]))
+    return HcaFilter(exclude, exact, tuple((words[0], _parse_port(words[1:])) for words in entries if words[0]))
 
 
-def active_ports(case: Case) -> list[Hca]:
+def active_ports(case: RuleContext) -> list[Hca]:
     """Every port that NCCL would consider, by device name."""
     found = [
         Hca(nic, port)
@@ -82,22 +82,22 @@ def active_ports(case: Case) -> list[Hca]:
     return sorted(found, key=lambda each: (len(each.name), each.name, each.port.port))
 
 
-def rdma_rails(case: Case) -> list[Hca]:
+def rdma_rails(case: RuleContext) -> list[Hca]:
     """Active ports of rails that NCCL's own RDMA is for: not those of clouds whose plugin stands in for it."""
     rails = [each for each in active_ports(case) if each.nic.role == "rail" and not each.nic.software]
     return [each for each in rails if not (each.nic.driver or "").startswith(_OWN_WAY)]
 
 
-def no_gpus(case: Case) -> Iterator[Answer]:
+def report_no_gpus(case: RuleContext) -> Iterator[Result]:
     """The answer where no job of GPUs can run; none where one can."""
     if not case.topology.gpus:
         why = case.bus_unread
         yield Unknown("node", why) if why else NotApplicable("node", "no GPU")
 
 
-def no_rails(case: Case) -> Iterator[Answer]:
+def report_no_rails(case: RuleContext) -> Iterator[Result]:
     """The answer where RDMA of NCCL's own is not expected; none where it is."""
-    silent = next(no_gpus(case), None)
+    silent = next(report_no_gpus(case), None)
     if silent:
         yield silent
         return
@@ -108,17 +108,17 @@ def no_rails(case: Case) -> Iterator[Answer]:
         yield Unknown("node", unknown) if unknown else NotApplicable("node", "no active RDMA rail")
 
 
-def severity_of(severity: str, where: Iterable[Effective]) -> str:
+def severity_by_scope(severity: str, where: Iterable[EffectiveSetting]) -> str:
     """What a setting of all jobs is; one step less grave where only running jobs have it: they may try something."""
-    return severity if any(each.persistent for each in where) else lowered(severity)
+    return severity if any(each.persistent for each in where) else one_level_lower(severity)
 
 
-def evidence_of(key: str, where: Iterable[Effective]) -> tuple[Evidence, ...]:
+def settings_evidence(key: str, where: Iterable[EffectiveSetting]) -> tuple[Evidence, ...]:
     """Every place of a setting, up to eight."""
     return tuple(each.evidence(key) for each in list(where)[:8])
 
 
-def _port(words: list[str]) -> int | None:
+def _parse_port(words: list[str]) -> int | None:
     """A port as atoi reads it; none is told: every one."""
     if not words or not words[0]:
         return None
@@ -132,8 +132,8 @@ _HCA_MISMATCH_KEY = "NCCL_IB_HCA"
 class _Chosen(NamedTuple):
     """What one value of the list comes to on this node."""
 
-    where: Effective
-    wanted: Wanted
+    where: EffectiveSetting
+    wanted: HcaFilter
     taken: list[Hca]
     missed: list[Hca]  # active rails that it leaves out
     foreign: list[Hca]  # taken, and no rail
@@ -141,13 +141,13 @@ class _Chosen(NamedTuple):
 
 
 @rule("gdr-nccl-hca-mismatch")
-def gdr_nccl_hca_mismatch(case: Case) -> Iterator[Answer]:
-    yield from (silent := list(no_rails(case)))
+def gdr_nccl_hca_mismatch(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_rails(case)))
     if silent:
         return
-    values = effective(case, _HCA_MISMATCH_KEY)
+    values = effective_settings(case, _HCA_MISMATCH_KEY)
     if not values:
-        why = files_unread(case)
+        why = files_unread_reason(case)
         yield (
             Unknown("node", why)
             if why
@@ -161,14 +161,14 @@ def gdr_nccl_hca_mismatch(case: Case) -> Iterator[Answer]:
         yield Pass("node")
 
 
-def _judge_hca_mismatch(case: Case, where: Effective) -> Answer:
+def _judge_hca_mismatch(case: RuleContext, where: EffectiveSetting) -> Result:
     ports = active_ports(case)
-    chosen = wanted(where.value)
+    chosen = read_hca_filter(where.value)
     taken = [each for each in ports if chosen.takes(each.name, each.port.port)]
     missed = [each for each in ports if each.nic.role == "rail" and not each.nic.software and each not in taken]
     foreign = [each for each in taken if each.nic.role not in ("rail", "unknown") or each.nic.software]
     found = _Chosen(where, chosen, taken, missed, foreign, _remedy(case, where))
-    step = (lambda severity: severity) if where.persistent else lowered
+    step = (lambda severity: severity) if where.persistent else one_level_lower
     if not taken:
         return _fail_hca_mismatch(
             found,
@@ -179,28 +179,28 @@ def _judge_hca_mismatch(case: Case, where: Effective) -> Answer:
         )
     rails = len(taken) - len(foreign) + len(missed)
     if missed:
-        what = f"takes {rails - len(missed)} of {rails} rails, not {named([each.label for each in missed])}"
+        what = f"takes {rails - len(missed)} of {rails} rails, not {join_labels([each.label for each in missed])}"
         share = f"{100 * len(missed) / rails:.0f} % of the bandwidth between nodes is not used."
         return _fail_hca_mismatch(found, "missed", "error" if where.persistent else "info", what, share)
     if foreign:
-        what = f"takes {named([f'{each.label} ({each.nic.role})' for each in foreign])} beside the rails"
+        what = f"takes {join_labels([f'{each.label} ({each.nic.role})' for each in foreign])} beside the rails"
         return _fail_hca_mismatch(
             found, "foreign", step("warning"), what, "every rail waits for the slowest port that is taken."
         )
-    strangers = _strangers(case, chosen)
+    strangers = _unknown_names(case, chosen)
     if strangers and not chosen.exclude:
-        what = f"takes all rails, and names {named(strangers)}, which is no device here"
+        what = f"takes all rails, and names {join_labels(strangers)}, which is no device here"
         return _fail_hca_mismatch(found, "stranger", "info", what, "0 % here; where a NIC was renamed, its rail.")
     return Pass("node")
 
 
-def _strangers(case: Case, chosen: Wanted) -> list[str]:
+def _unknown_names(case: RuleContext, chosen: HcaFilter) -> list[str]:
     """Names of the list that no RDMA device of this node has."""
     names = [nic.rdma_device for nic in case.topology.nics if nic.rdma_device]
     return [entry[0] for entry in chosen.names if not chosen.matching(entry, names)]
 
 
-def _remedy(case: Case, where: Effective) -> str:
+def _remedy(case: RuleContext, where: EffectiveSetting) -> str:
     """The whole list, to be copied: rails that are down now are rails, too."""
     rails = {nic.rdma_device for nic in case.rails if nic.rdma_device and not nic.software}
     names = ",".join(sorted(rails, key=lambda name: (len(name), name)))
@@ -213,12 +213,12 @@ def _fail_hca_mismatch(found: _Chosen, cause: str, severity: str, what: str, imp
     return Fail(
         subject="node",
         label="node",
-        summary=f"{_HCA_MISMATCH_KEY}={where.value[:80]} in {where.source} {what}{_ambiguity(found)}",
+        summary=f"{_HCA_MISMATCH_KEY}={where.value[:80]} in {where.source} {what}{_ambiguous_names(found)}",
         impact=impact,
         remedy=found.remedy,
         evidence=(
             where.evidence(_HCA_MISMATCH_KEY),
-            Evidence(what="active ports taken", value=_labels(found.taken), source="/sys/class/infiniband"),
+            Evidence(what="active ports taken", value=_port_labels(found.taken), source="/sys/class/infiniband"),
             *(
                 Evidence(
                     what="rail left out" if each in found.missed else "taken, and no rail",
@@ -234,7 +234,7 @@ def _fail_hca_mismatch(found: _Chosen, cause: str, severity: str, what: str, imp
     )
 
 
-def _ambiguity(found: _Chosen) -> str:
+def _ambiguous_names(found: _Chosen) -> str:
     """Which name takes more than the device that it names; a whole name takes no other."""
     names = [each.name for each in (found.foreign if not found.wanted.exclude else found.missed)]
     for entry in found.wanted.names:
@@ -244,8 +244,8 @@ def _ambiguity(found: _Chosen) -> str:
     return ""
 
 
-def _labels(ports: Sequence[Hca]) -> str:
-    return named([each.label for each in ports]) or "none"
+def _port_labels(ports: Sequence[Hca]) -> str:
+    return join_labels([each.label for each in ports]) or "none"
 
 
 _IFNAME = "NCCL_SOCKET_IFNAME"
@@ -267,12 +267,12 @@ _INSIDE = (
 
 
 @rule("gdr-nccl-socket-ifname")
-def gdr_nccl_socket_ifname(case: Case) -> Iterator[Answer]:
-    yield from (silent := list(no_gpus(case)))
+def gdr_nccl_socket_ifname(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_gpus(case)))
     if silent:
         return
-    values = effective(case, _IFNAME)
-    why = files_unread(case) or case.probe_failure("netdev")
+    values = effective_settings(case, _IFNAME)
+    why = files_unread_reason(case) or case.probe_failure("netdev")
     if why:
         yield Unknown("node", why)
     elif not values:
@@ -284,14 +284,16 @@ def gdr_nccl_socket_ifname(case: Case) -> Iterator[Answer]:
             yield Pass("node")
 
 
-def _judge_socket_ifname(case: Case, where: Effective) -> Fail | None:
-    chosen = wanted(where.value)
+def _judge_socket_ifname(case: RuleContext, where: EffectiveSetting) -> Fail | None:
+    chosen = read_hca_filter(where.value)
     taken = [netdev for netdev in case.topology.netdevs if chosen.takes(netdev.label) and _is_up(netdev)]
     if any(not netdev.label.startswith(_INSIDE) for netdev in taken):
         return None
     names = [netdev.label for netdev in taken]
-    what = f"takes only {named(names)}, which leads to no other node" if names else "takes no interface that is up"
-    outside = _front_end(case)
+    what = (
+        f"takes only {join_labels(names)}, which leads to no other node" if names else "takes no interface that is up"
+    )
+    outside = _front_end_interface(case)
     up = [netdev.label for netdev in case.topology.netdevs if _is_up(netdev)]
     return Fail(
         subject="node",
@@ -301,15 +303,15 @@ def _judge_socket_ifname(case: Case, where: Effective) -> Fail | None:
         remedy=f"Name the interface that reaches the other nodes, in full: {_IFNAME}=={outside or 'INTERFACE'}",
         evidence=(
             where.evidence(_IFNAME),
-            Evidence(what="interfaces that are up", value=named(up), source="ip -br addr"),
+            Evidence(what="interfaces that are up", value=join_labels(up), source="ip -br addr"),
         ),
-        severity="warning" if where.persistent else lowered("warning"),
+        severity="warning" if where.persistent else one_level_lower("warning"),
         cause="inside" if names else "none",
         places=NODE,
     )
 
 
-def _front_end(case: Case) -> str | None:
+def _front_end_interface(case: RuleContext) -> str | None:
     """The one interface that is up, has an address and is no rail's; None: a person must choose."""
     rails = {nic.id for nic in case.rails}
     could = [

@@ -7,29 +7,29 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.node import NcclLibrary
-from agent.rules.case import Case
-from agent.rules.nccl.hcas import NODE, no_gpus, no_rails, rdma_rails, severity_of
-from agent.rules.nccl.settings import effective, files_unread, jobs_unread, number
+from agent.rules.context import RuleContext
+from agent.rules.nccl.hcas import NODE, rdma_rails, report_no_gpus, report_no_rails, severity_by_scope
+from agent.rules.nccl.settings import effective_settings, files_unread_reason, jobs_unread_reason, parse_number
 from agent.rules.pages import read_limit
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
 
-def mapped(case: Case, *names: str) -> list[NcclLibrary]:
+def mapped_libraries(case: RuleContext, *names: str) -> list[NcclLibrary]:
     """Libraries of these names ("libnvshmem") that at least one running job has mapped."""
     nccl = case.software.nccl
     rows = [*nccl.libraries, *nccl.plugins, *nccl.helpers]
     return [row for row in rows if row.used_by and row.path.rpartition("/")[2].startswith(names)]
 
 
-def unused(case: Case, what: str) -> Iterator[Answer]:
+def report_unused(case: RuleContext, what: str) -> Iterator[Result]:
     """The answer where no running job uses something: not applicable where all of them were seen."""
-    yield from (silent := list(no_gpus(case)))
+    yield from (silent := list(report_no_gpus(case)))
     if not silent:
-        why = jobs_unread(case)
+        why = jobs_unread_reason(case)
         yield Unknown("node", why) if why else NotApplicable("node", f"no running job uses {what}")
 
 
-def evidence(rows: list[NcclLibrary]) -> tuple[Evidence, ...]:
+def library_evidence(rows: list[NcclLibrary]) -> tuple[Evidence, ...]:
     """Which libraries, and by how many processes."""
     return tuple(
         Evidence(what=f"mapped by {row.used_by} processes", value=row.path, source="/proc/*/maps") for row in rows[:4]
@@ -42,13 +42,13 @@ _RUNTIMES = ("containerd.service", "docker.service", "crio.service", "k3s.servic
 
 
 @rule("gdr-memlock-low")
-def gdr_memlock_low(case: Case) -> Iterator[Answer]:
-    yield from (silent := list(no_rails(case)))
+def gdr_memlock_low(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_rails(case)))
     if silent:
         return
     enough = case.threshold(_ENOUGH_GIB) * (1 << 30)
-    judged = {who: _severity(case, who) for who in _who(case)}
-    low = [who for who, severity in judged.items() if severity and _bytes(case, who) < enough]
+    judged = {who: _severity_for_owner(case, who) for who in _list_limits(case)}
+    low = [who for who, severity in judged.items() if severity and _parse_bytes(case, who) < enough]
     for severity in ("error", "info"):
         of_kind = [who for who in low if judged[who] == severity]
         if of_kind:
@@ -64,11 +64,11 @@ def gdr_memlock_low(case: Case) -> Iterator[Answer]:
         yield NotApplicable("node", "no service that starts jobs, and no job with an RDMA device, is running")
 
 
-def _who(case: Case) -> list[str]:
+def _list_limits(case: RuleContext) -> list[str]:
     return [key.removeprefix("memlock ") for key in case.software.limits if key.startswith("memlock ")]
 
 
-def _severity(case: Case, who: str) -> str | None:
+def _severity_for_owner(case: RuleContext, who: str) -> str | None:
     """How grave a small limit is of a service or process; None where it says nothing of a job."""
     limits = case.software.limits
     if who in _SCHEDULERS:
@@ -79,19 +79,19 @@ def _severity(case: Case, who: str) -> str | None:
     return "error" if of_job and limits.get(f"exempt {who}") == "no" else None
 
 
-def _bytes(case: Case, who: str) -> float:
+def _parse_bytes(case: RuleContext, who: str) -> float:
     value = case.software.limits[f"memlock {who}"]
     return float(value) if value.isdecimal() else float("inf")
 
 
-def _fail_memlock_low(case: Case, who: list[str], severity: str) -> Fail:
+def _fail_memlock_low(case: RuleContext, who: list[str], severity: str) -> Fail:
     first = who[0]
     more = f" and {len(who) - 1} more" if len(who) > 1 else ""
     runtime = severity == "info"
     return Fail(
         subject="node",
         label="node",
-        summary=f"{first}{more} may lock {_bytes(case, first) / 1024:.0f} KiB of memory",
+        summary=f"{first}{more} may lock {_parse_bytes(case, first) / 1024:.0f} KiB of memory",
         impact="containers that are given no CAP_IPC_LOCK cannot register memory: RDMA fails, 100 % of it."
         if runtime
         else "registering memory fails with ENOMEM: jobs end, or go over TCP at about 10 %.",
@@ -114,8 +114,8 @@ def _fail_memlock_low(case: Case, who: list[str], severity: str) -> Fail:
 
 
 @rule("gdr-devnodes-missing")
-def gdr_devnodes_missing(case: Case) -> Iterator[Answer]:
-    yield from (silent := list(no_rails(case)))
+def gdr_devnodes_missing(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_rails(case)))
     if silent:
         return
     nodes = case.software.device_nodes
@@ -151,8 +151,8 @@ _SMALL_MIB = read_limit("gdr-shm-small.mib")
 
 
 @rule("gdr-shm-small")
-def gdr_shm_small(case: Case) -> Iterator[Answer]:
-    yield from (silent := list(no_gpus(case)))
+def gdr_shm_small(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_gpus(case)))
     if silent:
         return
     size = case.software.shared_memory_mib
@@ -179,18 +179,18 @@ _IBGDA_REGKEY_KEY = "NVSHMEM_IB_ENABLE_IBGDA"
 
 
 @rule("gdr-ibgda-regkey")
-def gdr_ibgda_regkey(case: Case) -> Iterator[Answer]:
-    users = mapped(case, "libnvshmem")
+def gdr_ibgda_regkey(case: RuleContext) -> Iterator[Result]:
+    users = mapped_libraries(case, "libnvshmem")
     asked = [
         each
-        for each in effective(case, _IBGDA_REGKEY_KEY)
-        if number(each.value) or each.value.lower() in ("true", "yes", "on")
+        for each in effective_settings(case, _IBGDA_REGKEY_KEY)
+        if parse_number(each.value) or each.value.lower() in ("true", "yes", "on")
     ]
-    by_cpu = [each for each in effective(case, "NVSHMEM_IBGDA_NIC_HANDLER") if each.value.lower() == "cpu"]
+    by_cpu = [each for each in effective_settings(case, "NVSHMEM_IBGDA_NIC_HANDLER") if each.value.lower() == "cpu"]
     parameters, version = case.software.driver.parameters, case.software.driver.version or ""
     if not case.topology.gpus or not users or not asked:
-        yield from unused(case, "NVSHMEM's IBGDA")
-    elif (number(version) or 0) >= _NEW_DRIVER:
+        yield from report_unused(case, "NVSHMEM's IBGDA")
+    elif (parse_number(version) or 0) >= _NEW_DRIVER:
         yield NotApplicable("node", f"driver {version}, with which it works without")
     elif "RegistryDwords" not in parameters:
         yield Unknown("node", "the driver's parameters were not read")
@@ -204,7 +204,7 @@ def gdr_ibgda_regkey(case: Case) -> Iterator[Answer]:
             impact="GPUs cannot drive the NIC: NVSHMEM ends, or sends 10 % of the small messages by its proxy.",
             remedy='Set NVreg_RegistryDwords="PeerMappingOverride=1;" for the nvidia module and load it anew.',
             evidence=(
-                *evidence(users),
+                *library_evidence(users),
                 *(each.evidence(_IBGDA_REGKEY_KEY) for each in asked[:4]),
                 Evidence(
                     what="RegistryDwords",
@@ -217,12 +217,12 @@ def gdr_ibgda_regkey(case: Case) -> Iterator[Answer]:
 
 
 @rule("gdr-gdrcopy-missing")
-def gdr_gdrcopy_missing(case: Case) -> Iterator[Answer]:
-    users = mapped(case, "libgdrapi", "nvshmem_transport")
-    asked = [each for each in effective(case, "NCCL_GDRCOPY_ENABLE") if number(each.value)]
+def gdr_gdrcopy_missing(case: RuleContext) -> Iterator[Result]:
+    users = mapped_libraries(case, "libgdrapi", "nvshmem_transport")
+    asked = [each for each in effective_settings(case, "NCCL_GDRCOPY_ENABLE") if parse_number(each.value)]
     nodes = case.software.device_nodes
     if not case.topology.gpus or not (users or asked):
-        yield from unused(case, "GDRCopy")
+        yield from report_unused(case, "GDRCopy")
     elif nodes is None:
         yield Unknown("node", case.probe_failure("limits") or "/dev is not to be seen here")
     elif "gdrdrv" in nodes:
@@ -235,7 +235,7 @@ def gdr_gdrcopy_missing(case: Case) -> Iterator[Answer]:
             impact="small messages take 5 to 10 microseconds instead of 1; NVSHMEM has no atomics over the network.",
             remedy="Install and load gdrdrv, the kernel module of GDRCopy.",
             evidence=(
-                *evidence(users),
+                *library_evidence(users),
                 *(each.evidence("NCCL_GDRCOPY_ENABLE") for each in asked[:4]),
                 Evidence(what="gdrdrv", value="not there", source="ls /dev"),
             ),
@@ -247,18 +247,18 @@ _P2PDMA = (6, 2)  # kernels in which NVMe can use P2PDMA from user space, in pla
 
 
 @rule("gdr-gds-not-ready")
-def gdr_gds_not_ready(case: Case) -> Iterator[Answer]:
-    users = mapped(case, "libcufile")
+def gdr_gds_not_ready(case: RuleContext) -> Iterator[Result]:
+    users = mapped_libraries(case, "libcufile")
     why = case.probe_failure("modules")
     if not case.topology.gpus or not users:
-        yield from unused(case, "GPUDirect Storage")
+        yield from report_unused(case, "GPUDirect Storage")
     elif why:
         yield Unknown("node", why)
     elif any(module.name == "nvidia_fs" for module in case.software.modules):
         yield Pass("node")
-    elif sum(row.used_by for row in users) <= sum(row.used_by for row in mapped(case, "libtorch_cuda")):
+    elif sum(row.used_by for row in users) <= sum(row.used_by for row in mapped_libraries(case, "libtorch_cuda")):
         yield Unknown("node", "PyTorch has libcufile mapped, whether it is used or not")
-    elif case.software.driver.open is not False and _kernel(case) >= _P2PDMA:
+    elif case.software.driver.open is not False and _kernel_version(case) >= _P2PDMA:
         yield Unknown("node", "nvidia_fs is not loaded; P2PDMA of this kernel may stand in for it")
     else:
         yield Fail(
@@ -267,12 +267,12 @@ def gdr_gds_not_ready(case: Case) -> Iterator[Answer]:
             summary="jobs use GPUDirect Storage, and nvidia_fs is not loaded",
             impact="reads go through host memory: about 50 % where the CPU's memory is the limit.",
             remedy="modprobe nvidia-fs, and name it in /etc/modules-load.d/.",
-            evidence=(*evidence(users), Evidence(what="nvidia_fs", value="not loaded", source="/proc/modules")),
+            evidence=(*library_evidence(users), Evidence(what="nvidia_fs", value="not loaded", source="/proc/modules")),
             places=NODE,
         )
 
 
-def _kernel(case: Case) -> tuple[int, int]:
+def _kernel_version(case: RuleContext) -> tuple[int, int]:
     """Major and minor; one that is not known may be new."""
     found = re.match(r"(\d{1,3})\.(\d{1,3})", case.node.kernel or "")
     return (int(found[1]), int(found[2])) if found else _P2PDMA
@@ -283,29 +283,32 @@ _SLOW = ("tcp", "sockets", "udp", "ofi_rxm;tcp", "tcp;ofi_rxm")
 
 
 @rule("gdr-efa-stack")
-def gdr_efa_stack(case: Case) -> Iterator[Answer]:
-    yield from (silent := list(no_gpus(case)))
+def gdr_efa_stack(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_gpus(case)))
     if silent:
         return
     if not any((nic.driver or "") == "efa" for nic in case.topology.nics):
         why = case.bus_unread
         yield Unknown("node", why) if why and not case.topology.nics else NotApplicable("node", "no EFA")
         return
-    slow = [each for each in effective(case, _EFA_STACK_KEY) if each.value.strip().lower() in _SLOW]
-    users = mapped(case, "libnccl.so")
-    unread = files_unread(case) or jobs_unread(case)
+    slow = [each for each in effective_settings(case, _EFA_STACK_KEY) if each.value.strip().lower() in _SLOW]
+    users = mapped_libraries(case, "libnccl.so")
+    unread = files_unread_reason(case) or jobs_unread_reason(case)
     if slow:
         yield _fail_efa_stack(
             summary=f"{_EFA_STACK_KEY}={slow[0].value} in {slow[0].source}: libfabric does not use EFA",
             remedy=f"Remove {_EFA_STACK_KEY}, or set it to efa.",
             rows=tuple(each.evidence(_EFA_STACK_KEY) for each in slow[:8]),
             cause="provider",
-        )._replace(severity=severity_of("error", slow))
-    elif users and not mapped(case, "libnccl-net", "libfabric"):
+        )._replace(severity=severity_by_scope("error", slow))
+    elif users and not mapped_libraries(case, "libnccl-net", "libfabric"):
         yield _fail_efa_stack(
             summary="jobs use NCCL without a plugin for EFA",
             remedy="Install aws-ofi-nccl and libfabric where the jobs run, on their library path.",
-            rows=(*evidence(users), Evidence(what="libnccl-net*.so", value="not mapped", source="/proc/*/maps")),
+            rows=(
+                *library_evidence(users),
+                Evidence(what="libnccl-net*.so", value="not mapped", source="/proc/*/maps"),
+            ),
             cause="plugin",
         )._replace(confidence="medium")
     else:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from agent.model.finding import Evidence
 from agent.model.node import NcclSetting
-from agent.rules.case import Case
+from agent.rules.context import RuleContext
 
 PROBE = "nccl"
 SYSTEM_FILE = "/etc/nccl.conf"
@@ -17,7 +17,7 @@ _ORDER = {"job": 0, "user": 1, "service": 2, "system": 3}
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))")
 
 
-class Effective(NamedTuple):
+class EffectiveSetting(NamedTuple):
     """One value that is in force for somebody: for one job, one user, or all that set nothing themselves."""
 
     value: str
@@ -27,7 +27,7 @@ class Effective(NamedTuple):
     @property
     def unit(self) -> str:
         """The file or process that sets it."""
-        return unit_of(self.source)
+        return source_unit(self.source)
 
     @property
     def persistent(self) -> bool:
@@ -39,15 +39,16 @@ class Effective(NamedTuple):
         return Evidence(what=key, value=self.value, source=self.source)
 
 
-def effective(case: Case, key: str) -> list[Effective]:
+def effective_settings(case: RuleContext, key: str) -> list[EffectiveSetting]:
     """Every value of a variable that is in force, jobs first, then users, then the system's.
 
-    Empty: nobody who could be looked at sets it. Whether that is all of them, `files_unread` and `jobs_unread` say.
+    Empty: nobody who could be looked at sets it. Whether that is all of them: see `files_unread_reason`
+    and `jobs_unread_reason`.
     """
-    return list(_in_force(case, key))
+    return list(_settings_in_force(case, key))
 
 
-def files_unread(case: Case) -> str | None:
+def files_unread_reason(case: RuleContext) -> str | None:
     """Why it is not known what NCCL's files set; None where they were read, or are not there."""
     why = case.probe_failure(PROBE)
     if why:
@@ -58,7 +59,7 @@ def files_unread(case: Case) -> str | None:
     return None
 
 
-def jobs_unread(case: Case) -> str | None:
+def jobs_unread_reason(case: RuleContext) -> str | None:
     """Why it is not known what running jobs set; None where every one was looked into, or none runs."""
     why = case.probe_failure(PROBE)
     if why:
@@ -72,27 +73,27 @@ def jobs_unread(case: Case) -> str | None:
     return None
 
 
-def known(case: Case) -> bool:
-    """Whether a variable that `effective` does not find is set nowhere: files and all jobs were read."""
-    return files_unread(case) is None and jobs_unread(case) is None
+def is_surely_unset(case: RuleContext) -> bool:
+    """Whether a variable that `effective_settings` does not find is set nowhere: files and all jobs were read."""
+    return files_unread_reason(case) is None and jobs_unread_reason(case) is None
 
 
-def unit_of(source: str) -> str:
+def source_unit(source: str) -> str:
     """The file or process of a source, without the line.
 
-    >>> unit_of("/etc/nccl.conf:3"), unit_of("environment of pid 4711 (python3)")
+    >>> source_unit("/etc/nccl.conf:3"), source_unit("environment of pid 4711 (python3)")
     ('/etc/nccl.conf', 'environment of pid 4711 (python3)')
     """
     file, colon, line = source.rpartition(":")
     return file if colon and line.isdecimal() else source
 
 
-def number(value: str) -> int | None:
+def parse_number(value: str) -> int | None:
     """An integer setting as NCCL reads it: strtoll with any base, which stops at what is no digit and begins with 0.
     None: empty or too large, for which NCCL takes its default.
 
-    >>> number("106"), number(" 0x6a # DSCP 26"), number('"106"'), number("Yes"), number(""), number("-1")
-    (106, 106, 0, 0, None, -1)
+    >>> [parse_number(text) for text in ("106", " 0x6a # DSCP 26", '"106"', "Yes", "", "-1")]
+    [106, 106, 0, 0, None, -1]
     """
     if not value:
         return None
@@ -106,17 +107,17 @@ def number(value: str) -> int | None:
     return read if -(1 << 63) <= read < 1 << 63 else None
 
 
-def _in_force(case: Case, key: str) -> Iterator[Effective]:
+def _settings_in_force(case: RuleContext, key: str) -> Iterator[EffectiveSetting]:
     """The first setting of every unit: within a file or an environment what comes later is not taken."""
     mine = [setting for setting in case.software.nccl.settings if setting.key == key]
     seen: set[str] = set()
     for setting in sorted(mine, key=_rank):
-        unit = unit_of(setting.source)
+        unit = source_unit(setting.source)
         if unit not in seen:
             seen.add(unit)
-            yield Effective(setting.value, setting.source, setting.scope)
+            yield EffectiveSetting(setting.value, setting.source, setting.scope)
 
 
 def _rank(setting: NcclSetting) -> tuple[int, str, int]:
     _, _, line = setting.source.rpartition(":")
-    return _ORDER.get(setting.scope, 1), unit_of(setting.source), number(line) or 0
+    return _ORDER.get(setting.scope, 1), source_unit(setting.source), parse_number(line) or 0

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from agent.model.gpu import Gpu
-from agent.rules.case import Case
-from agent.rules.devices import on_c2c
-from agent.rules.nccl.hcas import NODE, evidence_of, no_gpus, rdma_rails, severity_of
-from agent.rules.nccl.settings import Effective, effective, files_unread, number
-from agent.rules.rule import Answer, Fail, Pass, Unknown, rule
+from agent.rules.context import RuleContext
+from agent.rules.devices import is_on_c2c
+from agent.rules.nccl.hcas import NODE, rdma_rails, report_no_gpus, settings_evidence, severity_by_scope
+from agent.rules.nccl.settings import EffectiveSetting, effective_settings, files_unread_reason, parse_number
+from agent.rules.rule import Fail, Pass, Result, Unknown, rule
 
 _PEER_MODULES = {"nvidia_peermem", "nv_peer_mem"}
 _NO_DISTANCE = {"LOC", "0"}
@@ -22,45 +22,45 @@ class _Switch(NamedTuple):
 
     key: str
     off: Callable[[str], bool]
-    bites: Callable[[Case], bool]
+    bites: Callable[[RuleContext], bool]
     severity: str
     loses: str
 
 
 def _is_on(value: str) -> bool:
-    return bool(number(value))
+    return bool(parse_number(value))
 
 
 def _is_zero(value: str) -> bool:
-    return number(value) == 0
+    return parse_number(value) == 0
 
 
-def _has_rails(case: Case) -> bool:
+def _has_rails(case: RuleContext) -> bool:
     return bool(rdma_rails(case))
 
 
-def _has_nvlinks(case: Case) -> bool:
+def _has_nvlinks(case: RuleContext) -> bool:
     """GPUs that reach each other by NVLink: on others many boards have no peer-to-peer, and the switch is right."""
     linked = [gpu for gpu in case.topology.gpus if any(link.state == "active" for link in gpu.links)]
     return len(linked) > 1
 
 
-def _needs_shared_memory(case: Case) -> bool:
+def _needs_shared_memory(case: RuleContext) -> bool:
     return len(case.topology.gpus) > 1 and not _has_nvlinks(case)
 
 
-def _needs_dmabuf(case: Case) -> bool:
+def _needs_dmabuf(case: RuleContext) -> bool:
     """Whether DMA-BUF is the only way of NICs to GPU memory."""
     modules = {module.name for module in case.software.modules}
     known = case.probe_failure("modules") is None
     return _has_rails(case) and known and not modules & _PEER_MODULES and not case.software.peer_memory_clients
 
 
-def _has_c2c(case: Case) -> bool:
-    return _has_rails(case) and any(on_c2c(case, gpu) for gpu in case.topology.gpus)
+def _has_c2c(case: RuleContext) -> bool:
+    return _has_rails(case) and any(is_on_c2c(case, gpu) for gpu in case.topology.gpus)
 
 
-def _reads_fast(case: Case) -> bool:
+def _reads_fast(case: RuleContext) -> bool:
     """Ampere and later send straight out of GPU memory."""
     return _has_rails(case) and all(_capability(gpu) >= _AMPERE for gpu in case.topology.gpus)
 
@@ -100,30 +100,30 @@ _SWITCHES = (
 
 
 @rule("gdr-disabled-by-env")
-def gdr_disabled_by_env(case: Case) -> Iterator[Answer]:
-    yield from (silent := list(no_gpus(case)))
+def gdr_disabled_by_env(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_gpus(case)))
     if silent:
         return
-    faults = [(switch, where) for switch in _SWITCHES if (where := _off(case, switch))]
-    yield from (_fault(switch, where) for switch, where in faults)
+    faults = [(switch, where) for switch in _SWITCHES if (where := _is_switched_off(case, switch))]
+    yield from (_fail_disabled(switch, where) for switch, where in faults)
     if not faults:
-        why = files_unread(case)
+        why = files_unread_reason(case)
         yield Unknown("node", why) if why else Pass("node")
 
 
-def _off(case: Case, switch: _Switch) -> list[Effective]:
-    return [each for each in effective(case, switch.key) if switch.off(each.value) and switch.bites(case)]
+def _is_switched_off(case: RuleContext, switch: _Switch) -> list[EffectiveSetting]:
+    return [each for each in effective_settings(case, switch.key) if switch.off(each.value) and switch.bites(case)]
 
 
-def _fault(switch: _Switch, where: list[Effective]) -> Fail:
+def _fail_disabled(switch: _Switch, where: list[EffectiveSetting]) -> Fail:
     return Fail(
         subject="node",
         label="node",
         summary=f"{switch.key}={where[0].value} in {where[0].source} switches off what this node has",
         impact=switch.loses,
         remedy=f"Remove {switch.key} from {where[0].unit}.",
-        evidence=evidence_of(switch.key, where),
-        severity=severity_of(switch.severity, where),
+        evidence=settings_evidence(switch.key, where),
+        severity=severity_by_scope(switch.severity, where),
         cause=switch.key,
         places=NODE,
     )

@@ -7,19 +7,19 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
-from agent.rules.case import Case
-from agent.rules.counting import majority, named
-from agent.rules.devices import away, function_of
-from agent.rules.nccl.hcas import Hca, no_rails, rdma_rails, wanted
-from agent.rules.nccl.settings import effective, files_unread
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_function, unreachable_reason
+from agent.rules.nccl.hcas import Hca, rdma_rails, read_hca_filter, report_no_rails
+from agent.rules.nccl.settings import effective_settings, files_unread_reason
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import find_majority, join_labels
 
 
 @rule("nic-fw-mixed")
-def nic_fw_mixed(case: Case) -> Iterator[Answer]:
+def nic_fw_mixed(case: RuleContext) -> Iterator[Result]:
     boards: dict[str, list[Nic]] = {}
     for nic in sorted(case.rails, key=lambda each: each.id):
-        silent = _unjudged(case, nic)
+        silent = _not_judged_reason(case, nic)
         if silent:
             yield silent
         else:
@@ -32,9 +32,9 @@ def nic_fw_mixed(case: Case) -> Iterator[Answer]:
         yield from _judge_fw_mixed(board, nics)
 
 
-def _unjudged(case: Case, nic: Nic) -> Answer | None:
+def _not_judged_reason(case: RuleContext, nic: Nic) -> Result | None:
     subject = f"pci:{nic.pci or nic.id}"
-    absent = away(function_of(case, nic))
+    absent = unreachable_reason(find_function(case, nic))
     if case.virtual_machine or nic.virtual_function:
         return NotApplicable(subject, "a virtual function or machine: the provider's firmware")
     if nic.software or nic.limited:
@@ -46,11 +46,11 @@ def _unjudged(case: Case, nic: Nic) -> Answer | None:
     return None
 
 
-def _judge_fw_mixed(board: str, nics: list[Nic]) -> Iterator[Answer]:
+def _judge_fw_mixed(board: str, nics: list[Nic]) -> Iterator[Result]:
     if len(nics) < 2:
         yield NotApplicable(f"pci:{nics[0].pci or nics[0].id}", "the only NIC of its board type")
         return
-    usual = majority(nic.firmware for nic in nics)
+    usual = find_majority(nic.firmware for nic in nics)
     odd = [nic for nic in nics if nic.firmware != usual]
     yield from (Pass(f"pci:{nic.pci or nic.id}") for nic in nics if nic not in odd)
     if odd:
@@ -66,7 +66,8 @@ def _fail_fw_mixed(board: str, nics: list[Nic], odd: list[Nic], usual: str | Non
         label=alone.label if alone else "node",
         summary=f"rails of board {board} run different firmware: {told}",
         impact=f"{len(odd)} of {len(nics)} rails behave unlike the others; collectives wait for the slowest.",
-        remedy=f"Bring {named([nic.label for nic in odd])} to {usual or 'one version'} (mlxfwmanager), and reset.",
+        remedy=f"Bring {join_labels([nic.label for nic in odd])} to {usual or 'one version'} "
+        "(mlxfwmanager), and reset.",
         evidence=tuple(
             Evidence(
                 what=f"firmware of {nic.label}",
@@ -85,8 +86,8 @@ _KEY = "NCCL_IB_HCA"
 
 
 @rule("ib-mixed-linklayer")
-def ib_mixed_linklayer(case: Case) -> Iterator[Answer]:
-    yield from (silent := list(no_rails(case)))
+def ib_mixed_linklayer(case: RuleContext) -> Iterator[Result]:
+    yield from (silent := list(report_no_rails(case)))
     if silent:
         return
     rails = rdma_rails(case)
@@ -95,11 +96,11 @@ def ib_mixed_linklayer(case: Case) -> Iterator[Answer]:
     elif not _is_mixed(rails):
         yield Pass("node")
     else:
-        why = files_unread(case)
-        lists = [each for each in effective(case, _KEY) if each.scope == "system"]
+        why = files_unread_reason(case)
+        lists = [each for each in effective_settings(case, _KEY) if each.scope == "system"]
         if why:
             yield Unknown("node", f"rails of both kinds, and what {_KEY} takes is not known: {why}")
-        elif lists and not _is_mixed([e for e in rails if wanted(lists[0].value).takes(e.name, e.port.port)]):
+        elif lists and not _is_mixed([e for e in rails if read_hca_filter(lists[0].value).takes(e.name, e.port.port)]):
             yield Pass("node")
         else:
             yield _fail_mixed_linklayer(case, rails)
@@ -109,11 +110,11 @@ def _is_mixed(rails: list[Hca]) -> bool:
     return len({each.port.link_layer for each in rails}) > 1
 
 
-def _fail_mixed_linklayer(case: Case, rails: list[Hca]) -> Fail:
+def _fail_mixed_linklayer(case: RuleContext, rails: list[Hca]) -> Fail:
     kinds = {kind: [each for each in rails if each.port.link_layer == kind] for kind in ("InfiniBand", "Ethernet")}
     fewer = min(kinds.values(), key=len)
     near = all(any(_is_near(case, each) for each in of_kind) for of_kind in kinds.values())
-    told = "; ".join(f"{kind}: {named([each.label for each in of_kind])}" for kind, of_kind in kinds.items())
+    told = "; ".join(f"{kind}: {join_labels([each.label for each in of_kind])}" for kind, of_kind in kinds.items())
     return Fail(
         subject="node",
         label="node",
@@ -133,12 +134,12 @@ def _fail_mixed_linklayer(case: Case, rails: list[Hca]) -> Fail:
     )
 
 
-def _is_near(case: Case, each: Hca) -> bool:
+def _is_near(case: RuleContext, each: Hca) -> bool:
     """Whether a GPU lies behind the same PCIe switches."""
-    return any(path.kind in _NEAR for path in case.paths_of.get(each.nic.id, ()) if _to_gpu(case, path.a, path.b))
+    return any(path.kind in _NEAR for path in case.paths_of.get(each.nic.id, ()) if _path_to_gpu(case, path.a, path.b))
 
 
-def _to_gpu(case: Case, a: str, b: str) -> bool:
+def _path_to_gpu(case: RuleContext, a: str, b: str) -> bool:
     return a in case.gpus or b in case.gpus
 
 
@@ -147,7 +148,7 @@ _OFED = re.compile(r"\d{1,3}\.\d{1,3}-\d{1,3}(?:\.\d{1,5}){2,}")  # year.month-b
 
 
 @rule("ofed-inbox-mix")
-def ofed_inbox_mix(case: Case) -> Iterator[Answer]:
+def ofed_inbox_mix(case: RuleContext) -> Iterator[Result]:
     why = case.probe_failure("modules")
     if why and case.topology.nics:
         yield Unknown("node", why)

@@ -9,17 +9,17 @@ from agent.model.counters import netdev_counters
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.nic import Lane, Netdev, Nic, Port, TransceiverModule
 from agent.model.node import Event
-from agent.rules.case import Case
-from agent.rules.devices import by_role
+from agent.rules.context import RuleContext
+from agent.rules.devices import severity_by_role
 from agent.rules.pages import read_limit
-from agent.rules.roce.ports import RocePort, cabled, roce_ports, unseen
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.roce.ports import RocePort, cabled_interfaces, report_hidden, roce_ports
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
 CABLES = ("copper", "active_copper")  # they measure nothing
 _DENIED = "CAP_NET_ADMIN"
 
 
-class Plugged(NamedTuple):
+class PluggedModule(NamedTuple):
     """One interface of a RoCE port, with what is plugged into it."""
 
     each: RocePort
@@ -48,7 +48,7 @@ class Plugged(NamedTuple):
         return " ".join(filter(None, (module.vendor, module.part, module.serial))) if module else ""
 
 
-def plugged(case: Case, down: bool = False) -> Iterator[Plugged | Answer]:
+def plugged_modules(case: RuleContext, down: bool = False) -> Iterator[PluggedModule | Result]:
     """Every interface with a cable of a RoCE port of a rail or storage NIC; an answer for every other.
 
     Virtual functions and machines have no module. `down`: ports that are not active, too.
@@ -58,16 +58,16 @@ def plugged(case: Case, down: bool = False) -> Iterator[Plugged | Answer]:
             yield each
         elif case.virtual_machine or each.nic.virtual_function:
             yield NotApplicable(each.subject, "a virtual function or machine: it sees no module")
-        elif silent := unseen(each):
+        elif silent := report_hidden(each):
             yield silent
         else:
-            wires = cabled(case, each)
-            yield from (Plugged(each, netdev, netdev.module) for netdev in wires)
+            wires = cabled_interfaces(case, each)
+            yield from (PluggedModule(each, netdev, netdev.module) for netdev in wires)
             if not wires:
                 yield Unknown(each.subject, "the members of its bond are not visible here")
 
 
-def unread(one: Plugged) -> Unknown:
+def unread_reason(one: PluggedModule) -> Unknown:
     """Why nothing is known of the module; what this process may not read is one reason for the whole node."""
     why = one.netdev.module_reason or "its module could not be read"
     return Unknown("node" if _DENIED in why else one.subject, why)
@@ -86,35 +86,40 @@ _EVENTS = {
 
 
 @rule("roce-module-fault")
-def roce_module_fault(case: Case) -> Iterator[Answer]:
-    ports = (_judge_module_fault(case, one) if isinstance(one, Plugged) else one for one in plugged(case, down=True))
+def roce_module_fault(case: RuleContext) -> Iterator[Result]:
+    ports = (
+        _judge_module_fault(case, one) if isinstance(one, PluggedModule) else one
+        for one in plugged_modules(case, down=True)
+    )
     for answer in dict.fromkeys(ports):  # what this process may not read is the node's answer: once
         if not (isinstance(answer, NotApplicable) and answer.subject == "node"):
             yield answer
     others = [(nic, port) for nic in case.topology.nics for port in nic.ports if port.link_layer == "InfiniBand"]
     for nic, port in others:
-        yield _infiniband(case, nic, port)
+        yield _judge_infiniband(case, nic, port)
     looked = case.bus_unread is None or case.probe_failure("rdma") is None
     if looked and not any(nic.ports for nic in case.topology.nics):
         yield NotApplicable("node", "no port of an RDMA device")
 
 
-def _judge_module_fault(case: Case, one: Plugged) -> Answer:
+def _judge_module_fault(case: RuleContext, one: PluggedModule) -> Result:
     source = f"ethtool -m {one.netdev.label}"
-    found = [(s, text, Evidence(what=text, value=value, source=source)) for s, text, value in _said(one.module)]
+    found = [
+        (s, text, Evidence(what=text, value=value, source=source)) for s, text, value in _find_module_faults(one.module)
+    ]
     now = netdev_counters(one.netdev)
     for name, meaning in _COUNTERS.items():
         move = case.moved(f"netdev:{one.netdev.id}", name, now)
         if move:
             row = Evidence(what=name, value=f"+{move}", source=f"ethtool -S {one.netdev.label}")
             found.append(("error", meaning, row))
-    found += _logged(case, one.each.nic, one.each.port)
+    found += _logged_events(case, one.each.nic, one.each.port)
     if found:
         return _fail_module_fault(one.subject, one.label, one.each.nic, found, one.name, one.places)
-    return unread(one) if one.module is None else Pass(one.subject)
+    return unread_reason(one) if one.module is None else Pass(one.subject)
 
 
-def _said(module: TransceiverModule | None) -> Iterator[tuple[str, str, str]]:
+def _find_module_faults(module: TransceiverModule | None) -> Iterator[tuple[str, str, str]]:
     """What a module tells against itself: severity, words, value."""
     if module is None:
         return
@@ -136,7 +141,7 @@ def _said(module: TransceiverModule | None) -> Iterator[tuple[str, str, str]]:
             return
 
 
-def _logged(case: Case, nic: Nic, port: Port) -> list[tuple[str, str, Evidence]]:
+def _logged_events(case: RuleContext, nic: Nic, port: Port) -> list[tuple[str, str, Evidence]]:
     """Events of the function in the kernel log. What was in the past may be mended where the port is active."""
     severity = "warning" if port.state == "ACTIVE" else "error"
     said: dict[str, Event] = {}
@@ -153,10 +158,10 @@ def _logged(case: Case, nic: Nic, port: Port) -> list[tuple[str, str, Evidence]]
     ]
 
 
-def _infiniband(case: Case, nic: Nic, port: Port) -> Answer:
+def _judge_infiniband(case: RuleContext, nic: Nic, port: Port) -> Result:
     subject, place = f"port:{nic.id}/{port.port}", f"{nic.id}/{port.port}"
     silent = case.virtual_machine or nic.virtual_function or nic.limited or nic.role not in ("rail", "storage")
-    found = [] if silent else _logged(case, nic, port)
+    found = [] if silent else _logged_events(case, nic, port)
     if not found:
         return NotApplicable(subject, "the interface of an InfiniBand port cannot read its module (mlxlink -m can)")
     places = frozenset({place, nic.id, nic.pci or nic.id})
@@ -174,7 +179,7 @@ def _fail_module_fault(
         impact="A module that switches itself off takes 100 % of its port's traffic with it, and ends jobs.",
         remedy="Heat: airflow, fans. Fault or short: change module or cable. Power: another slot, other modules.",
         evidence=tuple(row for _, _, row in found),
-        severity=by_role(worst, nic) or "info",
+        severity=severity_by_role(worst, nic) or "info",
         places=places,
     )
 
@@ -186,25 +191,25 @@ _FLAGS = ("rx_los", "rx_lol", "tx_fault", "tx_los", "tx_lol")
 
 
 @rule("roce-optics-power")
-def roce_optics_power(case: Case) -> Iterator[Answer]:
+def roce_optics_power(case: RuleContext) -> Iterator[Result]:
     # What this process may not read is the node's answer: once, not for every port
     yield from dict.fromkeys(
-        _judge_optics_power(case, one) if isinstance(one, Plugged) else one for one in plugged(case)
+        _judge_optics_power(case, one) if isinstance(one, PluggedModule) else one for one in plugged_modules(case)
     )
 
 
-def _judge_optics_power(case: Case, one: Plugged) -> Answer:
+def _judge_optics_power(case: RuleContext, one: PluggedModule) -> Result:
     module = one.module
     if module is None:
-        return unread(one)
+        return unread_reason(one)
     if module.media in CABLES:
         return NotApplicable(one.subject, "a copper cable: it measures no light")
     if module.state not in (None, "ready"):
         return NotApplicable(one.subject, f"its module is in state {module.state}")
-    seen = [lane for lane in module.lanes if _lit(lane)]
+    seen = [lane for lane in module.lanes if _is_lit(lane)]
     if not seen:
         return NotApplicable(one.subject, "its module measures no light on any lane")
-    found = [row for lane in seen for row in _of_lane(lane, module)]
+    found = [row for lane in seen for row in _find_lane_faults(lane, module)]
     for severity in ("error", "warning"):
         rows = [(text, evidence) for grave, text, evidence in found if grave == severity]
         if rows:
@@ -217,14 +222,14 @@ def _judge_optics_power(case: Case, one: Plugged) -> Answer:
     return Pass(one.subject)
 
 
-def _lit(lane: Lane) -> bool:
+def _is_lit(lane: Lane) -> bool:
     """Whether anything is measured on a lane, and light comes in where that is measured."""
     if lane.rx_power_dbm is None:
         return lane.tx_power_dbm is not None and lane.tx_power_dbm > _DARK_DBM
     return lane.rx_power_dbm > _DARK_DBM
 
 
-def _of_lane(lane: Lane, module: TransceiverModule) -> Iterator[tuple[str, str, tuple[str, str]]]:
+def _find_lane_faults(lane: Lane, module: TransceiverModule) -> Iterator[tuple[str, str, tuple[str, str]]]:
     """What is wrong with a lane: severity, words, and the evidence as name and value."""
     for way, power in (("rx", lane.rx_power_dbm), ("tx", lane.tx_power_dbm)):
         if power is None or power <= _DARK_DBM:
@@ -249,7 +254,7 @@ def _of_lane(lane: Lane, module: TransceiverModule) -> Iterator[tuple[str, str, 
             yield severity, text, (f"flags of lane {lane.lane}", ", ".join(lane.flags))
 
 
-def _fail_optics_power(one: Plugged, severity: str, texts: list[str], rows: list[tuple[str, str]]) -> Fail:
+def _fail_optics_power(one: PluggedModule, severity: str, texts: list[str], rows: list[tuple[str, str]]) -> Fail:
     source = f"ethtool -m {one.netdev.label}"
     evidence = [Evidence(what=what, value=value, source=source) for what, value in dict.fromkeys(rows)]
     name = [Evidence(what="module", value=one.name, source=source)] if one.name else []

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
-from agent.rules.case import Case
-from agent.rules.counting import ranges
+from agent.rules.context import RuleContext
+from agent.rules.counter_deltas import HOUR, MINUTE, Counters, FailureText, Limit, Subject, delta, judge_count
 from agent.rules.pages import read_limit
-from agent.rules.pcie.counters import called, gpus
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
-from agent.rules.runtime import HOUR, MINUTE, Counters, Limit, Place, Words, judged, moved
+from agent.rules.pcie.counters import command_source, gpu_counters_by_gpu
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import format_ranges
 
 _REPLAYS = read_limit("nvlink-errors.in_10_minutes")
 _CRC = read_limit("nvlink-errors.crc_per_hour")
@@ -44,15 +44,15 @@ _BER = "symbol_ber_packed"
 
 
 @rule("nvlink-errors")
-def nvlink_errors(case: Case) -> Iterator[Answer]:
-    for each in gpus(case):
+def nvlink_errors(case: RuleContext) -> Iterator[Result]:
+    for each in gpu_counters_by_gpu(case):
         if isinstance(each[0], Gpu):
-            yield from _of_gpu(case, each[0], each[1])
+            yield from _judge_gpu(case, each[0], each[1])
         else:
             yield each
 
 
-def _of_gpu(case: Case, gpu: Gpu, place: Place) -> Iterator[Answer]:
+def _judge_gpu(case: RuleContext, gpu: Gpu, place: Subject) -> Iterator[Result]:
     if not gpu.links:
         if gpu.links_known or gpu.driver_state != "open":
             yield NotApplicable(place.subject, gpu.links_reason or "no NVLinks")
@@ -62,28 +62,28 @@ def _of_gpu(case: Case, gpu: Gpu, place: Place) -> Iterator[Answer]:
     counting = [link for link in gpu.links if link.errors]
     if not counting:
         yield Unknown(place.subject, "the error counters of its NVLinks could not be read")
-    answers = [(link, _of_link(case, gpu, link, place)) for link in counting]
+    answers = [(link, _judge_link(case, gpu, link, place)) for link in counting]
     faults = [(link, answer) for link, answer in answers if isinstance(answer, Fail)]
     yield from (answer for _, answer in answers if not isinstance(answer, Fail))
-    yield from _as_one(place, faults)
+    yield from _merge_links(place, faults)
 
 
-def _of_link(case: Case, gpu: Gpu, link: GpuLink, place: Place) -> Answer:
+def _judge_link(case: RuleContext, gpu: Gpu, link: GpuLink, place: Subject) -> Result:
     subject = f"link:{gpu.id}/{link.link}"
     which = f" -i {gpu.index}" if gpu.index is not None else ""
-    here = Place(subject, f"{gpu.label} NVLink {link.link}", place.places | {f"{gpu.id}/{link.link}"})
-    counters = Counters(subject, link.errors, called(f"nvidia-smi nvlink -e{which} -l {link.link}"))
-    answers: list[Answer] = []
+    here = Subject(subject, f"{gpu.label} NVLink {link.link}", place.places | {f"{gpu.id}/{link.link}"})
+    counters = Counters(subject, link.errors, command_source(f"nvidia-smi nvlink -e{which} -l {link.link}"))
+    answers: list[Result] = []
     for names, limit, what in _KINDS:
-        count = moved(case, counters, names)
-        answer = judged(case, here, count, (limit,), Words(what, _IMPACT, _REMEDY, cause=names[0]))
+        count = delta(case, counters, names)
+        answer = judge_count(case, here, count, (limit,), FailureText(what, _IMPACT, _REMEDY, cause=names[0]))
         if isinstance(answer, Fail):
-            return _with_rate(case, link, answer) if "symbol" in names else answer
+            return _severity_by_error_rate(case, link, answer) if "symbol" in names else answer
         answers.append(answer)
     return next((a for kind in (Unknown, Pass) for a in answers if isinstance(a, kind)), answers[0])
 
 
-def _with_rate(case: Case, link: GpuLink, fault: Fail) -> Fail:
+def _severity_by_error_rate(case: RuleContext, link: GpuLink, fault: Fail) -> Fail:
     """Symbol errors moved: their bit error rate since the last reset tells how grave it is."""
     packed = link.errors.get(_BER)
     if packed is None or not 0 <= packed < 1 << 12:
@@ -94,7 +94,7 @@ def _with_rate(case: Case, link: GpuLink, fault: Fail) -> Fail:
     return fault._replace(severity=severity, evidence=(*fault.evidence, row))
 
 
-def _as_one(place: Place, faults: Sequence[tuple[GpuLink, Fail]]) -> Iterator[Fail]:
+def _merge_links(place: Subject, faults: Sequence[tuple[GpuLink, Fail]]) -> Iterator[Fail]:
     """Several links of one GPU are one fault: the GPU, its socket, or what is behind all of them."""
     if len(faults) < 2:
         yield from (fault for _, fault in faults)
@@ -103,7 +103,7 @@ def _as_one(place: Place, faults: Sequence[tuple[GpuLink, Fail]]) -> Iterator[Fa
     yield worst._replace(
         subject=place.subject,
         label=place.label,
-        summary=f"errors on NVLinks {ranges(link.link for link, _ in faults)}; the worst: {worst.summary}",
+        summary=f"errors on NVLinks {format_ranges(link.link for link, _ in faults)}; the worst: {worst.summary}",
         evidence=tuple(row for _, fault in faults for row in fault.evidence[:2])[:8],
         cause="several",
         places=frozenset().union(*(fault.places for _, fault in faults)),
@@ -113,7 +113,7 @@ def _as_one(place: Place, faults: Sequence[tuple[GpuLink, Fail]]) -> Iterator[Fa
 _PER_HOUR = read_limit("c2c-errors.per_hour")
 _PER_MINUTE = read_limit("c2c-errors.error_per_minute")
 _COUNTERS = ("c2c_interrupts", "c2c_replays", "c2c_replays_back_to_back")
-_WORDS = Words(
+_WORDS = FailureText(
     "errors and replays of NVLink-C2C",
     "The way between CPU and GPU (450 GB/s in each direction on a GH200) loses time to what is sent again.",
     "Look for Xid 121 in the kernel log; reset the GPU; power cycle the tray; then its maker.",
@@ -121,14 +121,14 @@ _WORDS = Words(
 
 
 @rule("c2c-errors")
-def c2c_errors(case: Case) -> Iterator[Answer]:
-    for each in gpus(case):
+def c2c_errors(case: RuleContext) -> Iterator[Result]:
+    for each in gpu_counters_by_gpu(case):
         yield _judge_c2c_errors(case, *each) if isinstance(each[0], Gpu) else each
 
 
-def _judge_c2c_errors(case: Case, gpu: Gpu, place: Place, counters: Counters) -> Answer:
+def _judge_c2c_errors(case: RuleContext, gpu: Gpu, place: Subject, counters: Counters) -> Result:
     del gpu
     if not any(name in counters.now for name in _COUNTERS):
         return NotApplicable(place.subject, "no C2C, or its driver does not tell its errors")
     limits = (Limit(_PER_MINUTE, "error", MINUTE), Limit(_PER_HOUR, "warning", HOUR))
-    return judged(case, place, moved(case, counters, _COUNTERS), limits, _WORDS)
+    return judge_count(case, place, delta(case, counters, _COUNTERS), limits, _WORDS)

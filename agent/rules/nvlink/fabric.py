@@ -8,12 +8,12 @@ from typing import NamedTuple, TypeVar
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.gpu import Fabric, Gpu
 from agent.model.node import Service
-from agent.rules.case import Case
-from agent.rules.counting import named
-from agent.rules.devices import device_id, function_of, no_gpu
-from agent.rules.folding import joined
-from agent.rules.nvlink.link_counts import Form, form_of, not_offered
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_device_id, find_function, report_no_gpu
+from agent.rules.node_wide import merge_failures
+from agent.rules.nvlink.link_counts import LinkForm, find_form, not_offered_reason
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
 
 PLACE = "nvlink-fabric"  # what is wrong with the fabric as a whole: the place that its consequences share
 MANAGER, IMEX = "nvidia-fabricmanager", "nvidia-imex"
@@ -24,19 +24,19 @@ _WHOLE_BOARD = 8
 _NO_UUID = "00000000-0000-0000-0000-000000000000"
 
 
-class Registered(NamedTuple):
+class FabricMember(NamedTuple):
     """A GPU that registers with a fabric, and what it says of that."""
 
     gpu: Gpu
     fabric: Fabric
 
 
-T = TypeVar("T", Gpu, Registered)
+T = TypeVar("T", Gpu, FabricMember)
 
 
-def unmanaged(case: Case) -> Answer | None:
+def unmanaged_reason(case: RuleContext) -> Result | None:
     """Why no fabric manager is due on this node; None where one is."""
-    gpus = [gpu for gpu in case.topology.gpus if device_id(case, gpu) in _HIDDEN_SWITCHES]
+    gpus = [gpu for gpu in case.topology.gpus if find_device_id(case, gpu) in _HIDDEN_SWITCHES]
     hidden = len(gpus) >= _WHOLE_BOARD and not case.virtual_machine
     if not case.topology.nvswitches and not hidden:
         if unread := case.bus_unread:
@@ -52,7 +52,7 @@ def unmanaged(case: Case) -> Answer | None:
     return None
 
 
-def service(case: Case, name: str) -> Service | Unknown:
+def find_service(case: RuleContext, name: str) -> Service | Unknown:
     """A system service, or why nothing is known of it."""
     found = next((each for each in case.software.services if each.name == name), None)
     if found is None:
@@ -62,16 +62,16 @@ def service(case: Case, name: str) -> Service | Unknown:
     return found
 
 
-def registered(case: Case) -> Iterator[Registered | Answer]:
+def fabric_members(case: RuleContext) -> Iterator[FabricMember | Result]:
     """Every GPU that registers with a fabric and what it says of it, or why it is not judged."""
-    yield from no_gpu(case)
+    yield from report_no_gpu(case)
     for gpu in case.topology.gpus:
-        yield _registered(case, gpu)
+        yield _read_members(case, gpu)
 
 
-def _registered(case: Case, gpu: Gpu) -> Registered | Answer:
+def _read_members(case: RuleContext, gpu: Gpu) -> FabricMember | Result:
     subject = f"gpu:{gpu.id}"
-    if answer := not_offered(case, gpu):
+    if answer := not_offered_reason(case, gpu):
         return answer
     if gpu.mig and gpu.mig.current:
         return NotApplicable(subject, "MIG is on: NVLink is not used")
@@ -79,25 +79,25 @@ def _registered(case: Case, gpu: Gpu) -> Registered | Answer:
     if fabric is not None and fabric.state == "not_supported":
         return NotApplicable(subject, "it registers with no fabric (driver: not supported)")
     if fabric is not None and fabric.state is not None:
-        return Registered(gpu, fabric)
+        return FabricMember(gpu, fabric)
     if gpu.architecture is not None and gpu.architecture not in FABRIC_ARCHITECTURES:
         return NotApplicable(subject, "GPUs before Hopper register with no fabric")
-    if form_of(case, gpu) is Form.CARD:
+    if find_form(case, gpu) is LinkForm.CARD:
         return NotApplicable(subject, "a card: it registers with no fabric")
     return Unknown(subject, case.probe_failure("gpu") or "the driver does not tell its fabric state")
 
 
-def cluster(gpu: Gpu) -> str | None:
+def multi_node_domain(gpu: Gpu) -> str | None:
     """The NVLink domain of several nodes that a GPU is in; None on a node of its own."""
     uuid = gpu.fabric.cluster_uuid if gpu.fabric and gpu.fabric.state == "completed" else None
     return None if uuid in (None, "", _NO_UUID) else uuid
 
 
-def by_each(found: Iterable[T | Answer], judge: Callable[[T], Answer]) -> Iterator[Answer]:
+def for_each_gpu(found: Iterable[T | Result], judge: Callable[[T], Result]) -> Iterator[Result]:
     """The answers about all that is judged, and those that came in its place; faults last, and alike ones as one."""
     judged, faults = 0, []
     for each in found:
-        if isinstance(each, Answer):
+        if isinstance(each, Result):
             yield each
             continue
         judged += 1
@@ -106,29 +106,29 @@ def by_each(found: Iterable[T | Answer], judge: Callable[[T], Answer]) -> Iterat
             faults.append(answer)
         else:
             yield answer
-    yield from together(faults, judged)
+    yield from merge_if_on_all_gpus(faults, judged)
 
 
-def together(faults: Sequence[Fail], judged: int) -> Iterator[Fail]:
+def merge_if_on_all_gpus(faults: Sequence[Fail], judged: int) -> Iterator[Fail]:
     """One finding for the node where every GPU has the same fault: one part explains all."""
     if len(faults) < 2 or len(faults) < judged or len({(f.severity, f.cause, f.summary) for f in faults}) > 1:
         yield from faults
     else:
-        yield joined(faults, faults[0].summary)
+        yield merge_failures(faults, faults[0].summary)
 
 
-def places(case: Case, gpu: Gpu) -> frozenset[str]:
+def gpu_ids(case: RuleContext, gpu: Gpu) -> frozenset[str]:
     """The ids of one GPU."""
-    function = function_of(case, gpu)
+    function = find_function(case, gpu)
     return frozenset({gpu.id, function.id if function else gpu.id})
 
 
 @rule("fabric-incomplete")
-def fabric_incomplete(case: Case) -> Iterator[Answer]:
-    yield from by_each(registered(case), lambda each: _judge_incomplete(case, *each))
+def fabric_incomplete(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_gpu(fabric_members(case), lambda each: _judge_incomplete(case, *each))
 
 
-def _judge_incomplete(case: Case, gpu: Gpu, fabric: Fabric) -> Answer:
+def _judge_incomplete(case: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
     subject = f"gpu:{gpu.id}"
     if fabric.state == "completed":
         if fabric.status is None:
@@ -143,7 +143,7 @@ def _judge_incomplete(case: Case, gpu: Gpu, fabric: Fabric) -> Answer:
     return _fail_incomplete(case, gpu, (fabric.state or "").replace("_", " "), "error")
 
 
-def _fail_incomplete(case: Case, gpu: Gpu, what: str, severity: str) -> Fail:
+def _fail_incomplete(case: RuleContext, gpu: Gpu, what: str, severity: str) -> Fail:
     index = f" -i {gpu.index}" if gpu.index is not None else ""
     return Fail(
         subject=f"gpu:{gpu.id}",
@@ -154,7 +154,7 @@ def _fail_incomplete(case: Case, gpu: Gpu, what: str, severity: str) -> Fail:
         evidence=(Evidence(what=f"fabric state of {gpu.label}", value=what, source=f"nvidia-smi -q{index}"),),
         severity=severity,
         cause=what,
-        places=places(case, gpu) | {PLACE},
+        places=gpu_ids(case, gpu) | {PLACE},
     )
 
 
@@ -190,11 +190,11 @@ _SUMMARIES = {"unhealthy": "error", "limited_capacity": "warning"}
 
 
 @rule("fabric-unhealthy")
-def fabric_unhealthy(case: Case) -> Iterator[Answer]:
-    yield from by_each(registered(case), lambda each: _judge_unhealthy(case, *each))
+def fabric_unhealthy(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_gpu(fabric_members(case), lambda each: _judge_unhealthy(case, *each))
 
 
-def _judge_unhealthy(case: Case, gpu: Gpu, fabric: Fabric) -> Answer:
+def _judge_unhealthy(case: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
     subject = f"gpu:{gpu.id}"
     if fabric.state != "completed":
         return NotApplicable(subject, "registration is not completed: see fabric-incomplete")
@@ -208,11 +208,11 @@ def _judge_unhealthy(case: Case, gpu: Gpu, fabric: Fabric) -> Answer:
     return Unknown(subject, f"a newer driver's word: {', '.join(strange)}") if strange else Pass(subject)
 
 
-def _fail_unhealthy(case: Case, gpu: Gpu, bad: Mapping[str, str]) -> Fail:
+def _fail_unhealthy(case: RuleContext, gpu: Gpu, bad: Mapping[str, str]) -> Fail:
     index = f" -i {gpu.index}" if gpu.index is not None else ""
     details = {name: word for name, word in bad.items() if name != "summary"} or bad
     grave = [_SEVERITY.get(name) or _SUMMARIES.get(word, "warning") for name, word in bad.items()]
-    said = ", ".join(_words(name, word) for name, word in sorted(details.items()))
+    said = ", ".join(_format_state(name, word) for name, word in sorted(details.items()))
     return Fail(
         subject=f"gpu:{gpu.id}",
         label=gpu.label,
@@ -226,11 +226,11 @@ def _fail_unhealthy(case: Case, gpu: Gpu, bad: Mapping[str, str]) -> Fail:
         ),
         severity=max(grave, key=SEVERITIES.index),
         cause=",".join(sorted(details)),
-        places=places(case, gpu),
+        places=gpu_ids(case, gpu),
     )
 
 
-def _words(name: str, word: str) -> str:
+def _format_state(name: str, word: str) -> str:
     if (name, word) == ("partition_assigned", "false"):
         return "no partition is assigned"
     if name == "incorrect_configuration":
@@ -243,10 +243,10 @@ _SHORT = 8
 
 
 @rule("fabric-clique-mixed")
-def fabric_clique_mixed(case: Case) -> Iterator[Answer]:
+def fabric_clique_mixed(case: RuleContext) -> Iterator[Result]:
     domains: dict[tuple[str | None, int], list[Gpu]] = {}
-    for each in registered(case):
-        if not isinstance(each, Registered):
+    for each in fabric_members(case):
+        if not isinstance(each, FabricMember):
             yield each
             continue
         gpu, fabric = each
@@ -255,7 +255,7 @@ def fabric_clique_mixed(case: Case) -> Iterator[Answer]:
         elif fabric.clique is None or fabric.cluster_uuid is None:
             yield Unknown(f"gpu:{gpu.id}", "the driver does not tell its cluster and clique")
         else:
-            domains.setdefault((cluster(gpu), fabric.clique), []).append(gpu)
+            domains.setdefault((multi_node_domain(gpu), fabric.clique), []).append(gpu)
     if len(domains) > 1:
         yield _fail_clique(case, domains)
     elif sum(map(len, domains.values())) > 1:
@@ -264,7 +264,7 @@ def fabric_clique_mixed(case: Case) -> Iterator[Answer]:
         yield NotApplicable("node", "one GPU in a fabric: nothing to compare with")
 
 
-def _fail_clique(case: Case, domains: dict[tuple[str | None, int], list[Gpu]]) -> Fail:
+def _fail_clique(case: RuleContext, domains: dict[tuple[str | None, int], list[Gpu]]) -> Fail:
     clusters = {uuid for uuid, _ in domains}
     partitioned = len(clusters) == 1 and None not in clusters
     groups = [
@@ -276,42 +276,44 @@ def _fail_clique(case: Case, domains: dict[tuple[str | None, int], list[Gpu]]) -
         subject="node",
         label="node",
         summary="GPUs in different NVLink domains: "
-        + "; ".join(f"{name}: {named([gpu.label for gpu in gpus])}" for name, gpus in groups),
+        + "; ".join(f"{name}: {join_labels([gpu.label for gpu in gpus])}" for name, gpus in groups),
         impact="NCCL uses no NVLink between them, but PCIe or the network: seven times slower and more.",
         remedy="Put the node's GPUs into one partition, unless partitions are meant; else reset those that differ.",
         evidence=tuple(
-            Evidence(what=name, value=named([gpu.label for gpu in gpus]), source="nvidia-smi -q")
+            Evidence(what=name, value=join_labels([gpu.label for gpu in gpus]), source="nvidia-smi -q")
             for name, gpus in groups
         ),
         severity="warning" if partitioned else "error",
         cause="clique" if len(clusters) == 1 else "cluster",
-        places=frozenset().union(*(places(case, gpu) for gpu in fewest)),
+        places=frozenset().union(*(gpu_ids(case, gpu) for gpu in fewest)),
     )
 
 
 @rule("nvls-unavailable")
-def nvls_unavailable(case: Case) -> Iterator[Answer]:
+def nvls_unavailable(case: RuleContext) -> Iterator[Result]:
     yield _judge_nvls_unavailable(case)
 
 
-def _judge_nvls_unavailable(case: Case) -> Answer:
+def _judge_nvls_unavailable(case: RuleContext) -> Result:
     if case.virtual_machine:
         return NotApplicable("node", "a virtual machine: its hypervisor decides what of the fabric a guest has")
-    if answer := unmanaged(case):
+    if answer := unmanaged_reason(case):
         return answer
     gpus = [
         gpu
         for gpu in case.topology.gpus
-        if not_offered(case, gpu) is None
+        if not_offered_reason(case, gpu) is None
         and gpu.architecture in FABRIC_ARCHITECTURES
-        and form_of(case, gpu) is Form.BOARD
+        and find_form(case, gpu) is LinkForm.BOARD
         and not (gpu.mig and gpu.mig.current)
     ]
     if len(gpus) < 2:
         return NotApplicable("node", "fewer than two GPUs that could sum in switches")
     without = [gpu for gpu in gpus if gpu.fabric and (gpu.fabric.state, gpu.fabric.status) != ("completed", "success")]
     sure = [
-        gpu for gpu in without if gpu.fabric and gpu.fabric.state and not _unsaid(gpu.fabric.state, gpu.fabric.status)
+        gpu
+        for gpu in without
+        if gpu.fabric and gpu.fabric.state and not _unreported_reason(gpu.fabric.state, gpu.fabric.status)
     ]
     if not sure:
         known = all(gpu.fabric and gpu.fabric.status for gpu in gpus)
@@ -321,7 +323,8 @@ def _judge_nvls_unavailable(case: Case) -> Answer:
     return Fail(
         subject="node",
         label="node",
-        summary=f"no NVLink multicast (NVLS): {named([gpu.label for gpu in sure])} not registered with the fabric",
+        summary=f"no NVLink multicast (NVLS): {join_labels([gpu.label for gpu in sure])} "
+        "not registered with the fabric",
         impact="NCCL all-reduce falls back to rings: about 360 instead of 480 GB/s bus bandwidth on 8 H100.",
         remedy="See fabric-manager-down and fabric-incomplete; where it is not supported, update driver and VBIOS.",
         evidence=tuple(
@@ -329,9 +332,9 @@ def _judge_nvls_unavailable(case: Case) -> Answer:
             for gpu in sure
             if gpu.fabric
         ),
-        places=frozenset({PLACE}).union(*(places(case, gpu) for gpu in sure)),
+        places=frozenset({PLACE}).union(*(gpu_ids(case, gpu) for gpu in sure)),
     )
 
 
-def _unsaid(state: str, status: str | None) -> bool:
+def _unreported_reason(state: str, status: str | None) -> bool:
     return state == "completed" and status is None

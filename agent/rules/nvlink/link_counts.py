@@ -9,13 +9,22 @@ from typing import NamedTuple
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
-from agent.rules.case import Case
-from agent.rules.counting import ranges
-from agent.rules.devices import C2C_GPUS, away, device_id, function_of, gone, is_nvidia, model_of, no_gpu
-from agent.rules.rule import Answer, NotApplicable, Unknown
+from agent.rules.context import RuleContext
+from agent.rules.devices import (
+    C2C_GPUS,
+    find_device_id,
+    find_function,
+    gpu_model,
+    is_nvidia,
+    is_off_bus,
+    report_no_gpu,
+    unreachable_reason,
+)
+from agent.rules.rule import NotApplicable, Result, Unknown
+from agent.rules.wording import format_ranges
 
 
-class Form(Enum):
+class LinkForm(Enum):
     """How a GPU gets its NVLinks."""
 
     BOARD = "board"  # SXM: wired on a baseboard, to switches or to each other
@@ -33,9 +42,9 @@ _BOARD = frozenset({
 _FEWER_ON_PURPOSE = {"0x20f3": 8, "0x2324": 8, "0x2331": 12, "0x2321": 12, "0x2322": 8}
 # The same by name, where no PCI id is known: saved outputs of nvidia-smi alone
 _NAMED = (
-    (re.compile(r"\b(GH200|GB[123]00)\b"), Form.SUPERCHIP),
-    (re.compile(r"PCIe\b|\bNVL\b", re.IGNORECASE), Form.CARD),
-    (re.compile(r"\bSXM|\bHBM3|\b(H20|H200|H800|B[123]00)\b"), Form.BOARD),
+    (re.compile(r"\b(GH200|GB[123]00)\b"), LinkForm.SUPERCHIP),
+    (re.compile(r"PCIe\b|\bNVL\b", re.IGNORECASE), LinkForm.CARD),
+    (re.compile(r"\bSXM|\bHBM3|\b(H20|H200|H800|B[123]00)\b"), LinkForm.BOARD),
 )
 _NAMED_FEWER = (
     (re.compile(r"\b[AH]800\b"), 8),
@@ -43,11 +52,11 @@ _NAMED_FEWER = (
 )
 
 
-class Tally(NamedTuple):
+class LinkCounts(NamedTuple):
     """The NVLinks of one GPU by state. A sleeping link is a healthy one."""
 
     gpu: Gpu
-    form: Form
+    form: LinkForm
     model: str
     enough: int | None  # so many active links are all that this product has, whatever its chip could do
     active: tuple[GpuLink, ...]
@@ -67,7 +76,7 @@ class Tally(NamedTuple):
     @property
     def evidence(self) -> Evidence:
         """What a person sees, and with which command."""
-        numbers = ranges(link.link for link in self.inactive)
+        numbers = format_ranges(link.link for link in self.inactive)
         which = f" -i {self.gpu.index}" if self.gpu.index is not None else ""
         return Evidence(
             what=f"NVLinks of {self.gpu.label}",
@@ -76,26 +85,26 @@ class Tally(NamedTuple):
         )
 
 
-def tallies(case: Case) -> tuple[Tally | Answer, ...]:
+def link_counts(case: RuleContext) -> tuple[LinkCounts | Result, ...]:
     """For every GPU its links, or why they are not judged."""
-    return case.once(_tallies)
+    return case.once(_count_all)
 
 
-def _tallies(case: Case) -> Iterator[Tally | Answer]:
-    yield from no_gpu(case)
+def _count_all(case: RuleContext) -> Iterator[LinkCounts | Result]:
+    yield from report_no_gpu(case)
     for gpu in case.topology.gpus:
-        yield _unjudged(case, gpu) or tally_of(case, gpu)
+        yield _not_judged_reason(case, gpu) or count_links(case, gpu)
 
 
-def by_model(found: list[Tally]) -> list[list[Tally]]:
+def group_by_model(found: list[LinkCounts]) -> list[list[LinkCounts]]:
     """GPUs of one product stand together: they should look alike. Groups and members in the order of ids."""
-    groups: dict[str, list[Tally]] = {}
+    groups: dict[str, list[LinkCounts]] = {}
     for tally in sorted(found, key=lambda each: each.gpu.id):
         groups.setdefault(tally.model, []).append(tally)
     return list(groups.values())
 
 
-def lost_ends(case: Case, tally: Tally) -> frozenset[str]:
+def lost_ends(case: RuleContext, tally: LinkCounts) -> frozenset[str]:
     """GPUs and NVSwitches that are gone or not offered, where dead links of this GPU may lead to them.
 
     A dead link does not say where it leads; what the live ones lead to tells.
@@ -106,17 +115,17 @@ def lost_ends(case: Case, tally: Tally) -> frozenset[str]:
         lost |= {
             gpu.id
             for gpu in case.topology.gpus
-            if gone(case.functions.get(gpu.pci or "")) or gpu.driver_state in ("not_open", "error")
+            if is_off_bus(case.functions.get(gpu.pci or "")) or gpu.driver_state in ("not_open", "error")
         }
     if "switch" in kinds:
-        lost |= {switch.id for switch in case.topology.nvswitches if gone(case.functions.get(switch.pci))}
+        lost |= {switch.id for switch in case.topology.nvswitches if is_off_bus(case.functions.get(switch.pci))}
     return frozenset(lost)
 
 
-def not_offered(case: Case, gpu: Gpu) -> Answer | None:
+def not_offered_reason(case: RuleContext, gpu: Gpu) -> Result | None:
     """Why the driver says nothing of a GPU here; None where it does."""
     subject = f"gpu:{gpu.id}"
-    absent = away(function_of(case, gpu))
+    absent = unreachable_reason(find_function(case, gpu))
     if not is_nvidia(case, gpu):
         return NotApplicable(subject, "not of NVIDIA: no NVLink")
     if absent:
@@ -128,9 +137,9 @@ def not_offered(case: Case, gpu: Gpu) -> Answer | None:
     return None
 
 
-def _unjudged(case: Case, gpu: Gpu) -> Answer | None:
+def _not_judged_reason(case: RuleContext, gpu: Gpu) -> Result | None:
     subject = f"gpu:{gpu.id}"
-    if answer := not_offered(case, gpu):
+    if answer := not_offered_reason(case, gpu):
         return answer
     if gpu.mig and gpu.mig.current:
         return NotApplicable(subject, "MIG is on: NVLink is not used, and not to be queried")
@@ -145,14 +154,14 @@ def _unjudged(case: Case, gpu: Gpu) -> Answer | None:
     return None
 
 
-def tally_of(case: Case, gpu: Gpu) -> Tally:
+def count_links(case: RuleContext, gpu: Gpu) -> LinkCounts:
     """The links of one GPU; none where nobody told of them."""
-    device = device_id(case, gpu)
+    device = find_device_id(case, gpu)
     links = sorted((link for link in gpu.links if link.protocol == "nvlink"), key=lambda link: link.link)
-    return Tally(
+    return LinkCounts(
         gpu=gpu,
-        form=form_of(case, gpu),
-        model=model_of(case, gpu),
+        form=find_form(case, gpu),
+        model=gpu_model(case, gpu),
         enough=_FEWER_ON_PURPOSE.get(device) if device else _fewer_by_name(gpu),
         active=tuple(link for link in links if link.state in ("active", "sleep")),
         inactive=tuple(link for link in links if link.state == "inactive"),
@@ -160,17 +169,17 @@ def tally_of(case: Case, gpu: Gpu) -> Tally:
     )
 
 
-def form_of(case: Case, gpu: Gpu) -> Form:
+def find_form(case: RuleContext, gpu: Gpu) -> LinkForm:
     """By PCI id, else by name: saved outputs of nvidia-smi alone have no other."""
-    device = device_id(case, gpu)
+    device = find_device_id(case, gpu)
     if device in _BOARD:
-        return Form.BOARD
+        return LinkForm.BOARD
     if device in C2C_GPUS:
-        return Form.SUPERCHIP
+        return LinkForm.SUPERCHIP
     if device:
-        return Form.CARD
+        return LinkForm.CARD
     named = next((form for pattern, form in _NAMED if pattern.search(gpu.name or "")), None)
-    return named or (Form.CARD if gpu.name else Form.UNKNOWN)
+    return named or (LinkForm.CARD if gpu.name else LinkForm.UNKNOWN)
 
 
 def _fewer_by_name(gpu: Gpu) -> int | None:

@@ -6,45 +6,53 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
-from agent.rules.case import Case
-from agent.rules.counting import majority, named, ranges, share_lost
-from agent.rules.devices import is_nvidia, no_gpu
-from agent.rules.nvlink.fabric import FABRIC_ARCHITECTURES, PLACE, by_each, places, together
-from agent.rules.nvlink.link_counts import Form, Tally, by_model, form_of, lost_ends, not_offered, tallies
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.context import RuleContext
+from agent.rules.devices import is_nvidia, report_no_gpu
+from agent.rules.nvlink.fabric import FABRIC_ARCHITECTURES, PLACE, for_each_gpu, gpu_ids, merge_if_on_all_gpus
+from agent.rules.nvlink.link_counts import (
+    LinkCounts,
+    LinkForm,
+    find_form,
+    group_by_model,
+    link_counts,
+    lost_ends,
+    not_offered_reason,
+)
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import find_majority, format_ranges, format_share_lost, join_labels
 
 _WHOLE_BOARD = 8  # so many GPUs of one model fill a baseboard: all their links are wired
 
 
 @rule("nvlink-inactive")
-def nvlink_inactive(case: Case) -> Iterator[Answer]:
-    found: list[Tally] = []
-    for each in tallies(case):
-        if isinstance(each, Tally):
+def nvlink_inactive(case: RuleContext) -> Iterator[Result]:
+    found: list[LinkCounts] = []
+    for each in link_counts(case):
+        if isinstance(each, LinkCounts):
             found.append(each)
         else:
             yield each
-    for group in by_model(found):
+    for group in group_by_model(found):
         answers = [(tally, _judge_inactive(case, tally, group)) for tally in group]
         faults = [(tally, answer) for tally, answer in answers if isinstance(answer, Fail)]
         yield from (answer for _, answer in answers if not isinstance(answer, Fail))
-        yield from _grouped(group, faults)
+        yield from _merge_group(group, faults)
 
 
-def _judge_inactive(case: Case, tally: Tally, group: list[Tally]) -> Answer:
+def _judge_inactive(case: RuleContext, tally: LinkCounts, group: list[LinkCounts]) -> Result:
     if tally.enough is not None and len(tally.active) >= tally.enough:
         return Pass(tally.subject)
     if not tally.inactive:
         return Unknown(tally.subject, "the state of a link is not known") if tally.unknown else Pass(tally.subject)
-    if tally.form is Form.CARD and not tally.active:
+    if tally.form is LinkForm.CARD and not tally.active:
         return NotApplicable(tally.subject, "a card without a bridge: no link is active")
-    if tally.form is Form.UNKNOWN:
+    if tally.form is LinkForm.UNKNOWN:
         return Unknown(tally.subject, "what GPU it is is not known, nor whether all its NVLinks are wired")
     if len(group) < 2:
         nothing = "the only GPU of its model: nothing to compare with"
-        wired = tally.form is Form.BOARD and not case.virtual_machine
+        wired = tally.form is LinkForm.BOARD and not case.virtual_machine
         return Unknown(tally.subject, nothing) if wired else NotApplicable(tally.subject, nothing)
-    if tally.form is Form.CARD:
+    if tally.form is LinkForm.CARD:
         return _fail_inactive(
             case, tally, "warning", f"its bridge connects {len(tally.active)} of {tally.total} NVLinks"
         )
@@ -53,16 +61,16 @@ def _judge_inactive(case: Case, tally: Tally, group: list[Tally]) -> Answer:
     if len(tally.active) < most:
         severity = "error" if tally.active else "critical"
         return _fail_inactive(case, tally, severity, f"{what}; others of its model have {most} active")
-    if tally.form is Form.BOARD and len(group) >= _WHOLE_BOARD:
+    if tally.form is LinkForm.BOARD and len(group) >= _WHOLE_BOARD:
         return _fail_inactive(
             case, tally, "error" if tally.active else "critical", f"{what}, on a board that wires all of them"
         )
-    if tally.form is Form.BOARD and not tally.active and not case.virtual_machine:
+    if tally.form is LinkForm.BOARD and not tally.active and not case.virtual_machine:
         return _fail_inactive(case, tally, "critical", f"{what}, on a board that wires them")
     return NotApplicable(tally.subject, f"every GPU of this model has the same {len(tally.active)} links: wired so")
 
 
-def _fail_inactive(case: Case, tally: Tally, severity: str, summary: str) -> Fail:
+def _fail_inactive(case: RuleContext, tally: LinkCounts, severity: str, summary: str) -> Fail:
     gpu = tally.gpu
     ends = {link.remote.id for link in tally.inactive if link.remote and link.remote.id}
     return Fail(
@@ -77,7 +85,7 @@ def _fail_inactive(case: Case, tally: Tally, severity: str, summary: str) -> Fai
     )
 
 
-def _impact(tally: Tally, whom: str) -> str:
+def _impact(tally: LinkCounts, whom: str) -> str:
     rate = max((link.signal_gbyte_s or 0 for link in tally.active), default=0)
     lost = f"{rate * len(tally.inactive):.0f} GB/s less in each direction" if rate else "PCIe instead of NVLink"
     return (
@@ -85,35 +93,39 @@ def _impact(tally: Tally, whom: str) -> str:
     )
 
 
-def _grouped(group: list[Tally], faults: list[tuple[Tally, Fail]]) -> Iterator[Fail]:
+def _merge_group(group: list[LinkCounts], faults: list[tuple[LinkCounts, Fail]]) -> Iterator[Fail]:
     """One finding where one part explains all: a switch below a whole board, one wire between two GPUs."""
     tallied = [tally for tally, _ in faults]
-    if len(faults) == len(group) and len(group) > 2 and group[0].form is Form.BOARD:
+    if len(faults) == len(group) and len(group) > 2 and group[0].form is LinkForm.BOARD:
         counts = {f"{len(tally.inactive)} of {tally.total}" for tally in tallied}
         what = f"{counts.pop()} NVLinks inactive" if len(counts) == 1 else "inactive NVLinks"
-        whole = _as_one(faults, "node", "node", f"{what} on every one of {len(group)} GPUs")
+        whole = _merge_links(faults, "node", "node", f"{what} on every one of {len(group)} GPUs")
         none_left = not any(tally.active for tally in group)
         yield whole._replace(places=whole.places | {PLACE}) if none_left else whole
-    elif len(faults) == 2 and len({len(t.inactive) for t in tallied}) == 1 and not any(_to_switch(t) for t in tallied):
+    elif (
+        len(faults) == 2
+        and len({len(t.inactive) for t in tallied}) == 1
+        and not any(_leads_to_switch(t) for t in tallied)
+    ):
         ends = "+".join(sorted(t.gpu.id for t in tallied))
         labels = " - ".join(t.gpu.label for t in tallied)
-        yield _as_one(faults, f"pair:{ends}", labels, f"{len(tallied[0].inactive)} NVLinks between them inactive")
+        yield _merge_links(faults, f"pair:{ends}", labels, f"{len(tallied[0].inactive)} NVLinks between them inactive")
     else:
         yield from (fault for _, fault in faults)
 
 
-def _to_switch(tally: Tally) -> bool:
+def _leads_to_switch(tally: LinkCounts) -> bool:
     return not tally.active or any(link.remote is None or link.remote.kind != "gpu" for link in tally.active)
 
 
-def _as_one(faults: list[tuple[Tally, Fail]], subject: str, label: str, summary: str) -> Fail:
+def _merge_links(faults: list[tuple[LinkCounts, Fail]], subject: str, label: str, summary: str) -> Fail:
     first = faults[0][1]
     grave = [fault.severity for _, fault in faults]
     return Fail(
         subject=subject,
         label=label,
         summary=summary,
-        impact=_impact(faults[0][0], named([tally.gpu.label for tally, _ in faults])),
+        impact=_impact(faults[0][0], join_labels([tally.gpu.label for tally, _ in faults])),
         remedy=first.remedy,
         evidence=tuple(tally.evidence for tally, _ in faults),
         severity="critical" if "critical" in grave else first.severity,
@@ -122,22 +134,22 @@ def _as_one(faults: list[tuple[Tally, Fail]], subject: str, label: str, summary:
 
 
 @rule("nvlink-asymmetric")
-def nvlink_asymmetric(case: Case) -> Iterator[Answer]:
-    found: list[Tally] = []
-    for each in tallies(case):
-        if isinstance(each, Tally):
+def nvlink_asymmetric(case: RuleContext) -> Iterator[Result]:
+    found: list[LinkCounts] = []
+    for each in link_counts(case):
+        if isinstance(each, LinkCounts):
             found.append(each)
         else:
             yield each
-    for group in by_model(found):
+    for group in group_by_model(found):
         counts = [len(tally.active) for tally in group]
-        usual = majority(counts) or max(counts)
+        usual = find_majority(counts) or max(counts)
         for tally in group:
             yield _judge_asymmetric(case, tally, group, usual)
 
 
-def _judge_asymmetric(case: Case, tally: Tally, group: list[Tally], usual: int) -> Answer:
-    if tally.form is Form.CARD:
+def _judge_asymmetric(case: RuleContext, tally: LinkCounts, group: list[LinkCounts], usual: int) -> Result:
+    if tally.form is LinkForm.CARD:
         return NotApplicable(tally.subject, "a card: which NVLinks are bridged is the builder's choice")
     if len(group) < 2:
         return NotApplicable(tally.subject, "the only GPU of its model: nothing to compare with")
@@ -170,12 +182,12 @@ _GENERATION = {"Volta": 2, "Turing": 2, "Ampere": 3, "Hopper": 4, "Blackwell": 5
 
 
 @rule("nvlink-speed-low")
-def nvlink_speed_low(case: Case) -> Iterator[Answer]:
-    for each in tallies(case):
-        yield _judge_speed_low(each) if isinstance(each, Tally) else each
+def nvlink_speed_low(case: RuleContext) -> Iterator[Result]:
+    for each in link_counts(case):
+        yield _judge_speed_low(each) if isinstance(each, LinkCounts) else each
 
 
-def _judge_speed_low(tally: Tally) -> Answer:
+def _judge_speed_low(tally: LinkCounts) -> Result:
     live = [link for link in tally.active if link.state == "active"]
     if not live:
         return NotApplicable(tally.subject, "no NVLink is awake and active")
@@ -184,7 +196,7 @@ def _judge_speed_low(tally: Tally) -> Answer:
     slow = [
         (link, due)
         for link in live
-        if link.signal_gbyte_s and link.signal_gbyte_s < (due := _due(tally.gpu, link, fastest)) * _TOLERANCE
+        if link.signal_gbyte_s and link.signal_gbyte_s < (due := _expected_rate(tally.gpu, link, fastest)) * _TOLERANCE
     ]
     if slow:
         return _fail_speed_low(tally, slow)
@@ -193,7 +205,7 @@ def _judge_speed_low(tally: Tally) -> Answer:
     return Pass(tally.subject)
 
 
-def _due(gpu: Gpu, link: GpuLink, fastest: float) -> float:
+def _expected_rate(gpu: Gpu, link: GpuLink, fastest: float) -> float:
     """The rate that a link should have: the nearest one of its generation; where that is unknown, its siblings'."""
     generation = _generation(gpu, link)
     choices = _RATES.get(generation or 0, ())
@@ -208,16 +220,16 @@ def _generation(gpu: Gpu, link: GpuLink) -> int | None:
     return int(major) if major.isdecimal() and len(major) < 3 else _GENERATION.get(gpu.architecture or "")
 
 
-def _fail_speed_low(tally: Tally, slow: list[tuple[GpuLink, float]]) -> Fail:
+def _fail_speed_low(tally: LinkCounts, slow: list[tuple[GpuLink, float]]) -> Fail:
     gpu, (worst, due) = tally.gpu, min(slow, key=lambda each: each[0].signal_gbyte_s or 0.0)
     now = worst.signal_gbyte_s or 0.0
-    numbers = ranges(link.link for link, _ in slow)
+    numbers = format_ranges(link.link for link, _ in slow)
     which = f" -i {gpu.index}" if gpu.index is not None else ""
     return Fail(
         subject=tally.subject,
         label=gpu.label,
         summary=f"NVLink {numbers}: {now:g} GB/s, where {due:g} are due",
-        impact=f"{share_lost(now, due)} of the bandwidth of {len(slow)} of {tally.total} links; "
+        impact=f"{format_share_lost(now, due)} of the bandwidth of {len(slow)} of {tally.total} links; "
         "collectives run at the slowest.",
         remedy="Reset the GPU and restart the fabric manager with all jobs gone; if it trains low again, replace it.",
         evidence=tuple(
@@ -231,8 +243,8 @@ def _fail_speed_low(tally: Tally, slow: list[tuple[GpuLink, float]]) -> Fail:
 
 
 @rule("nvlink-bandwidth-mode-reduced")
-def nvlink_bandwidth_mode_reduced(case: Case) -> Iterator[Answer]:
-    yield from no_gpu(case)
+def nvlink_bandwidth_mode_reduced(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
     mode = case.topology.bandwidth_mode
     if mode not in (None, "full"):
         yield _fail_bandwidth_mode("node", "node", mode or "", frozenset(gpu.id for gpu in case.topology.gpus))
@@ -245,18 +257,18 @@ def nvlink_bandwidth_mode_reduced(case: Case) -> Iterator[Answer]:
             faults.append(answer)
         else:
             yield answer
-    yield from together(faults, judged)
+    yield from merge_if_on_all_gpus(faults, judged)
 
 
-def _judge_bandwidth_mode(case: Case, gpu: Gpu) -> Answer:
+def _judge_bandwidth_mode(case: RuleContext, gpu: Gpu) -> Result:
     subject = f"gpu:{gpu.id}"
-    if answer := not_offered(case, gpu):
+    if answer := not_offered_reason(case, gpu):
         return answer
     if gpu.nvlink_bandwidth_mode not in (None, "full"):
-        return _fail_bandwidth_mode(subject, gpu.label, gpu.nvlink_bandwidth_mode or "", places(case, gpu))
+        return _fail_bandwidth_mode(subject, gpu.label, gpu.nvlink_bandwidth_mode or "", gpu_ids(case, gpu))
     if "full" in (gpu.nvlink_bandwidth_mode, case.topology.bandwidth_mode):
         return Pass(subject)
-    if gpu.architecture not in (*FABRIC_ARCHITECTURES, None) or form_of(case, gpu) is Form.CARD:
+    if gpu.architecture not in (*FABRIC_ARCHITECTURES, None) or find_form(case, gpu) is LinkForm.CARD:
         return NotApplicable(subject, "GPUs before Hopper, and cards, have no NVLink bandwidth mode")
     if gpu.mig and gpu.mig.current:
         return NotApplicable(subject, "MIG is on: NVLink is not used")
@@ -278,11 +290,13 @@ def _fail_bandwidth_mode(subject: str, label: str, mode: str, at: frozenset[str]
 
 
 @rule("nvlink-unused-by-mig")
-def nvlink_unused_by_mig(case: Case) -> Iterator[Answer]:
+def nvlink_unused_by_mig(case: RuleContext) -> Iterator[Result]:
     linked = [
         gpu
         for gpu in case.topology.gpus
-        if is_nvidia(case, gpu) and form_of(case, gpu) in (Form.BOARD, Form.SUPERCHIP) and gpu.driver_state == "open"
+        if is_nvidia(case, gpu)
+        and find_form(case, gpu) in (LinkForm.BOARD, LinkForm.SUPERCHIP)
+        and gpu.driver_state == "open"
     ]
     if len(linked) < 2:
         yield NotApplicable("node", "fewer than two GPUs that are wired by NVLink")
@@ -294,32 +308,32 @@ def nvlink_unused_by_mig(case: Case) -> Iterator[Answer]:
     yield Fail(
         subject="node",
         label="node",
-        summary=f"MIG is on: NVLink of {named([gpu.label for gpu in split])} is not used",
+        summary=f"MIG is on: NVLink of {join_labels([gpu.label for gpu in split])} is not used",
         impact="A job cannot join these GPUs: 450 GB/s of NVLink on each H100 lie idle.",
         remedy="Nothing, where MIG is meant; else nvidia-smi -mig 0 with all jobs gone.",
-        evidence=(Evidence(what="MIG on", value=named([gpu.label for gpu in split]), source="nvidia-smi -q"),),
-        places=frozenset().union(*(places(case, gpu) for gpu in split)),
+        evidence=(Evidence(what="MIG on", value=join_labels([gpu.label for gpu in split]), source="nvidia-smi -q"),),
+        places=frozenset().union(*(gpu_ids(case, gpu) for gpu in split)),
     )
 
 
 @rule("nvlink-claimed")
-def nvlink_claimed(case: Case) -> Iterator[Answer]:
+def nvlink_claimed(case: RuleContext) -> Iterator[Result]:
     expected = case.profile.nvlinks_per_gpu.value if case.profile and case.profile.nvlinks_per_gpu else 0
     if not isinstance(expected, int | float) or expected < 1:
         yield NotApplicable("node", "no profile expects NVLinks here")
         return
     judged, faults = 0, []
     for gpu in case.topology.gpus:
-        answer = not_offered(case, gpu) or _judge_claimed(case, gpu, expected)
+        answer = not_offered_reason(case, gpu) or _judge_claimed(case, gpu, expected)
         judged += not isinstance(answer, NotApplicable)
         if isinstance(answer, Fail):
             faults.append(answer)
         else:
             yield answer
-    yield from together(faults, judged)
+    yield from merge_if_on_all_gpus(faults, judged)
 
 
-def _judge_claimed(case: Case, gpu: Gpu, expected: float) -> Answer:
+def _judge_claimed(case: RuleContext, gpu: Gpu, expected: float) -> Result:
     subject = f"gpu:{gpu.id}"
     if not gpu.links_known:
         return Unknown(subject, gpu.links_reason or "NVLinks not known")
@@ -332,7 +346,7 @@ def _judge_claimed(case: Case, gpu: Gpu, expected: float) -> Answer:
         impact="GPUs talk PCIe: what counts on 112 GB/s of NVLink and more does not get it.",
         remedy="Correct the profile.",
         evidence=(Evidence(what="NVLink", value=gpu.links_reason or "none", source="nvidia-smi nvlink -s"),),
-        places=places(case, gpu),
+        places=gpu_ids(case, gpu),
     )
 
 
@@ -340,16 +354,16 @@ _PARAMETER = "NvLinkDisable"
 
 
 @rule("nvlink-disabled")
-def nvlink_disabled(case: Case) -> Iterator[Answer]:
-    yield from no_gpu(case)
-    found = [not_offered(case, gpu) or gpu for gpu in case.topology.gpus]
-    modules = sum(isinstance(each, Gpu) and form_of(case, each) is Form.BOARD for each in found)
-    yield from by_each(found, lambda gpu: _judge_disabled(case, gpu, modules))
+def nvlink_disabled(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
+    found = [not_offered_reason(case, gpu) or gpu for gpu in case.topology.gpus]
+    modules = sum(isinstance(each, Gpu) and find_form(case, each) is LinkForm.BOARD for each in found)
+    yield from for_each_gpu(found, lambda gpu: _judge_disabled(case, gpu, modules))
 
 
-def _judge_disabled(case: Case, gpu: Gpu, modules: int) -> Answer:
+def _judge_disabled(case: RuleContext, gpu: Gpu, modules: int) -> Result:
     subject = f"gpu:{gpu.id}"
-    if form_of(case, gpu) is not Form.BOARD or modules < 2:
+    if find_form(case, gpu) is not LinkForm.BOARD or modules < 2:
         return NotApplicable(subject, "no other GPU of a baseboard that it could be wired to")
     if gpu.mig and gpu.mig.current:
         return NotApplicable(subject, "MIG is on: NVLink is not used")
@@ -376,5 +390,5 @@ def _judge_disabled(case: Case, gpu: Gpu, modules: int) -> Answer:
             Evidence(what=_PARAMETER, value=told or "not known", source="/proc/driver/nvidia/params"),
         ),
         cause="parameter" if asked else "none",
-        places=places(case, gpu) | {PLACE},
+        places=gpu_ids(case, gpu) | {PLACE},
     )

@@ -9,12 +9,20 @@ from itertools import combinations
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.topology import Path
-from agent.rules.case import Case
-from agent.rules.counting import majority, named
-from agent.rules.devices import model_of, no_gpu
-from agent.rules.nvlink.fabric import PLACE, places
-from agent.rules.nvlink.link_counts import Form, Tally, by_model, form_of, not_offered, tallies, tally_of
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.context import RuleContext
+from agent.rules.devices import gpu_model, report_no_gpu
+from agent.rules.nvlink.fabric import PLACE, gpu_ids
+from agent.rules.nvlink.link_counts import (
+    LinkCounts,
+    LinkForm,
+    count_links,
+    find_form,
+    group_by_model,
+    link_counts,
+    not_offered_reason,
+)
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import find_majority, join_labels
 
 GpuPair = tuple[str, str]  # ids of GPUs
 
@@ -24,29 +32,29 @@ _CUBE, _MESH = 8, 2  # GPUs of a cube mesh (DGX-1), and the most links that a pa
 
 
 @rule("nvlink-matrix-uneven")
-def nvlink_matrix_uneven(case: Case) -> Iterator[Answer]:
-    yield from no_gpu(case)
+def nvlink_matrix_uneven(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
     groups: dict[str, list[Gpu]] = {}
     for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
-        if answer := not_offered(case, gpu):
+        if answer := not_offered_reason(case, gpu):
             yield answer
         elif gpu.mig and gpu.mig.current:
             yield NotApplicable(f"gpu:{gpu.id}", "MIG is on: NVLink is not used")
         else:
-            groups.setdefault(model_of(case, gpu), []).append(gpu)
+            groups.setdefault(gpu_model(case, gpu), []).append(gpu)
     ways = {frozenset((path.a, path.b)): path.kind for path in case.topology.paths}
     for group in groups.values():
         ids = [gpu.id for gpu in group]
         yield _judge_matrix_uneven(case, group, {pair: ways.get(frozenset(pair)) for pair in combinations(ids, 2)})
 
 
-def _judge_matrix_uneven(case: Case, group: list[Gpu], cells: Mapping[GpuPair, str | None]) -> Answer:
+def _judge_matrix_uneven(case: RuleContext, group: list[Gpu], cells: Mapping[GpuPair, str | None]) -> Result:
     subject = f"gpu:{group[0].id}" if len(group) < len(case.topology.gpus) else "node"
     counts = {pair: int(kind[2:]) for pair, kind in cells.items() if kind and _MATRIX_UNEVEN_NV.fullmatch(kind)}
-    forms = {form_of(case, gpu) for gpu in group}
+    forms = {find_form(case, gpu) for gpu in group}
     if len(group) < 3 or not counts:
         return NotApplicable(subject, "fewer than three GPUs, or no NVLink between any")
-    if Form.CARD in forms:
+    if LinkForm.CARD in forms:
         return NotApplicable(subject, "cards: which NVLinks are bridged is the builder's choice")
     if None in cells.values():
         return Unknown(subject, "how some pairs reach each other is not known")
@@ -55,16 +63,18 @@ def _judge_matrix_uneven(case: Case, group: list[Gpu], cells: Mapping[GpuPair, s
     if any(link.state == "unknown" for gpu in group for link in gpu.links):
         return Unknown(subject, "the state of a link is not known")
     whole = len(counts) == len(cells)
-    if Form.UNKNOWN in forms and not whole:
+    if LinkForm.UNKNOWN in forms and not whole:
         return Unknown(subject, "what GPUs these are is not known, nor how they are wired")
     if max(counts.values()) >= _SWITCHED:
-        usual = majority(counts.values()) or max(counts.values())
+        usual = find_majority(counts.values()) or max(counts.values())
         thin = [pair for pair, links in counts.items() if links < usual]
         return _fail_matrix_uneven(case, thin, counts, f"NV{usual}") if thin else Pass(subject)
-    return _wired(case, group, counts, subject, whole)
+    return _is_known_mesh(case, group, counts, subject, whole)
 
 
-def _wired(case: Case, group: list[Gpu], counts: Mapping[GpuPair, int], subject: str, whole: bool) -> Answer:
+def _is_known_mesh(
+    case: RuleContext, group: list[Gpu], counts: Mapping[GpuPair, int], subject: str, whole: bool
+) -> Result:
     """GPUs wired to each other: four all alike, or the eight of a DGX-1. Other meshes are their builders' own."""
     if whole and max(counts.values()) > _MESH:
         thin = [pair for pair, links in counts.items() if links < max(counts.values())]
@@ -86,7 +96,7 @@ def _wired(case: Case, group: list[Gpu], counts: Mapping[GpuPair, int], subject:
     return _fail_matrix_uneven(case, thin, counts, f"{max(sums.values())} links in each row")
 
 
-def _fail_matrix_uneven(case: Case, thin: list[GpuPair], counts: Mapping[GpuPair, int], due: str) -> Fail:
+def _fail_matrix_uneven(case: RuleContext, thin: list[GpuPair], counts: Mapping[GpuPair, int], due: str) -> Fail:
     """A pair of one GPU with itself stands for its whole row."""
     name = {gpu.id: gpu.label for gpu in case.topology.gpus}
     links = [f"NV{counts[pair]}" if pair in counts else "no NVLink" for pair in thin]
@@ -102,62 +112,66 @@ def _fail_matrix_uneven(case: Case, thin: list[GpuPair], counts: Mapping[GpuPair
     return Fail(
         subject=subject,
         label=label,
-        summary=f"fewer NVLinks than between the others ({due}): {named(labels)}",
+        summary=f"fewer NVLinks than between the others ({due}): {join_labels(labels)}",
         impact="Collectives of all GPUs run at the speed of the thinnest pair.",
         remedy="Find the links that are down: nvidia-smi nvlink -s; reset the GPUs or power cycle.",
         evidence=tuple(Evidence(what="pair", value=label, source="nvidia-smi topo -m") for label in labels[:8]),
-        places=frozenset().union(*(places(case, case.gpus[end]) for end in ends)),
+        places=frozenset().union(*(gpu_ids(case, case.gpus[end]) for end in ends)),
     )
 
 
-TallyPair = tuple[Tally, Tally]
+TallyPair = tuple[LinkCounts, LinkCounts]
 
 _PATH_MISSING_NV = re.compile(r"NV(\d{1,3})", re.ASCII)
 _ANOTHER_WAY = {None: "not known", "U": "unknown"}
 
 
 @rule("nvlink-path-missing")
-def nvlink_path_missing(case: Case) -> Iterator[Answer]:
+def nvlink_path_missing(case: RuleContext) -> Iterator[Result]:
     ways = {frozenset((path.a, path.b)): path for path in case.topology.paths}
-    found: list[Tally] = []
-    for said in tallies(case):
-        each = _by_matrix(case, said, ways) if isinstance(said, Unknown) else said
-        if isinstance(each, Tally):
+    found: list[LinkCounts] = []
+    for said in link_counts(case):
+        each = _is_switched_by_matrix(case, said, ways) if isinstance(said, Unknown) else said
+        if isinstance(each, LinkCounts):
             found.append(each)
         else:
             yield each
     if case.software.driver.confidential_computing:
         yield NotApplicable("node", "confidential computing: the driver closes NVLink between GPUs")
         return
-    for group in by_model(found):
+    for group in group_by_model(found):
         yield from _judge_path_missing(case, group, ways)
 
 
-def _by_matrix(case: Case, said: Unknown, ways: Mapping[frozenset[str], Path]) -> Tally | Unknown:
+def _is_switched_by_matrix(
+    case: RuleContext, said: Unknown, ways: Mapping[frozenset[str], Path]
+) -> LinkCounts | Unknown:
     """A GPU of whose links nothing is told, where a saved matrix shows that it stands on switches."""
     gpu = case.gpus.get(said.subject.removeprefix("gpu:"))
-    if gpu is None or case.virtual_machine or not _full(case, gpu):
+    if gpu is None or case.virtual_machine or not _all_links_active(case, gpu):
         return said
-    own = tally_of(case, gpu)
-    like = {each.id for each in case.topology.gpus if model_of(case, each) == own.model}
+    own = count_links(case, gpu)
+    like = {each.id for each in case.topology.gpus if gpu_model(case, each) == own.model}
     links = {
         ends: int(nv[1])
         for ends, way in ways.items()
         if ends <= like and (nv := _PATH_MISSING_NV.fullmatch(way.kind or ""))
     }
-    if own.form is not Form.BOARD or max(links.values(), default=0) < _SWITCHED:
+    if own.form is not LinkForm.BOARD or max(links.values(), default=0) < _SWITCHED:
         return said
     if not any(gpu.id in ends for ends in links) and (gpu.mig is None or gpu.mig.current is None):
         return said._replace(reason="no NVLink to any other in the matrix, and whether MIG is on is not known")
     return own
 
 
-def _full(case: Case, gpu: Gpu) -> bool:
+def _all_links_active(case: RuleContext, gpu: Gpu) -> bool:
     return {case.topology.bandwidth_mode, gpu.nvlink_bandwidth_mode} <= {"full", None}
 
 
-def _judge_path_missing(case: Case, group: list[Tally], ways: Mapping[frozenset[str], Path]) -> Iterator[Answer]:
-    switched = [tally for tally in group if _to_switches(tally)]
+def _judge_path_missing(
+    case: RuleContext, group: list[LinkCounts], ways: Mapping[frozenset[str], Path]
+) -> Iterator[Result]:
+    switched = [tally for tally in group if _leads_to_switches(tally)]
     for tally in group:
         if tally not in switched:
             yield NotApplicable(tally.subject, "none of its NVLinks leads to a switch")
@@ -168,17 +182,17 @@ def _judge_path_missing(case: Case, group: list[Tally], ways: Mapping[frozenset[
     missing: list[TallyPair] = []
     for a, b in pairs:
         subject = f"pair:{a.gpu.id}+{b.gpu.id}"
-        said = _pair(a, b, ways.get(_ends(a, b)), some)
+        said = _judge_pair(a, b, ways.get(_ends(a, b)), some)
         if said is None and case.settling:
             yield Unknown(subject, case.settling)
         elif said is None:
             missing.append((a, b))
         else:
             yield Pass(subject) if said == "" else Unknown(subject, said)
-    yield from _faults(case, switched, missing, ways)
+    yield from _merge_pairs(case, switched, missing, ways)
 
 
-def _pair(a: Tally, b: Tally, way: Path | None, some: bool) -> str | None:
+def _judge_pair(a: LinkCounts, b: LinkCounts, way: Path | None, some: bool) -> str | None:
     """None where the pair is cut; "" where it is joined; else why that is not known."""
     if way is None or way.kind is None:
         return "how they reach each other is not known"
@@ -191,8 +205,8 @@ def _pair(a: Tally, b: Tally, way: Path | None, some: bool) -> str | None:
     return "P2P over NVLink is OK, and the matrix says otherwise" if word == "OK" else None
 
 
-def _faults(
-    case: Case, group: list[Tally], missing: list[TallyPair], ways: Mapping[frozenset[str], Path]
+def _merge_pairs(
+    case: RuleContext, group: list[LinkCounts], missing: list[TallyPair], ways: Mapping[frozenset[str], Path]
 ) -> Iterator[Fail]:
     """All pairs as one; a GPU that reaches no other as one; each other pair alone."""
     if len(group) > 2 and len(missing) == len(group) * (len(group) - 1) // 2:
@@ -208,7 +222,7 @@ def _faults(
 
 
 def _fail_path_missing(
-    case: Case, pairs: list[TallyPair], subject: str, label: str, ways: Mapping[frozenset[str], Path]
+    case: RuleContext, pairs: list[TallyPair], subject: str, label: str, ways: Mapping[frozenset[str], Path]
 ) -> Fail:
     labels = [f"{a.gpu.label} - {b.gpu.label}" for a, b in pairs]
     a, b = pairs[0]
@@ -222,30 +236,30 @@ def _fail_path_missing(
     return Fail(
         subject=subject,
         label=label,
-        summary=f"no NVLink between {named(labels)}: {cell} instead of {due}, {links}",
+        summary=f"no NVLink between {join_labels(labels)}: {cell} instead of {due}, {links}",
         impact="NCCL takes PCIe for these pairs: 63 GB/s at best instead of 450; rings run at their slowest pair.",
         remedy="Read the fabric manager's log for what it left out; restart it with all jobs gone; reset the GPUs.",
         evidence=(
             Evidence(what=labels[0], value=str(cell), source="nvidia-smi topo -m"),
-            Evidence(what=labels[0], value=_word(a, b), source="nvidia-smi topo -p2p n"),
+            Evidence(what=labels[0], value=_path_kind(a, b), source="nvidia-smi topo -p2p n"),
         ),
-        places=frozenset({PLACE}).union(*(places(case, case.gpus[end]) for end in ends)),
+        places=frozenset({PLACE}).union(*(gpu_ids(case, case.gpus[end]) for end in ends)),
     )
 
 
-def _word(a: Tally, b: Tally) -> str:
+def _path_kind(a: LinkCounts, b: LinkCounts) -> str:
     word = (a.gpu.p2p or {}).get(b.gpu.id, {}).get("nvlink")
     return _ANOTHER_WAY.get(word) or str(word)
 
 
-def _ends(a: Tally, b: Tally) -> frozenset[str]:
+def _ends(a: LinkCounts, b: LinkCounts) -> frozenset[str]:
     return frozenset((a.gpu.id, b.gpu.id))
 
 
-def _to_switches(tally: Tally) -> bool:
+def _leads_to_switches(tally: LinkCounts) -> bool:
     """Wired on a board, and not to another GPU or a CPU. Without any link told of: by the matrix."""
     if not tally.total:
         return True
-    if tally.form not in (Form.BOARD, Form.SUPERCHIP) or not tally.active:
+    if tally.form not in (LinkForm.BOARD, LinkForm.SUPERCHIP) or not tally.active:
         return False
     return not any(link.remote and link.remote.kind in ("gpu", "cpu") for link in tally.active)

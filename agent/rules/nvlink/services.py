@@ -6,25 +6,25 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.node import Service
-from agent.rules.case import Case
-from agent.rules.nvlink.fabric import IMEX, MANAGER, PLACE, cluster, service, unmanaged
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.context import RuleContext
+from agent.rules.nvlink.fabric import IMEX, MANAGER, PLACE, find_service, multi_node_domain, unmanaged_reason
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
 
 @rule("fabric-manager-down")
-def fabric_manager_down(case: Case) -> Iterator[Answer]:
-    yield unmanaged(case) or _judge_manager_down(case)
+def fabric_manager_down(case: RuleContext) -> Iterator[Result]:
+    yield unmanaged_reason(case) or _judge_manager_down(case)
 
 
-def _judge_manager_down(case: Case) -> Answer:
-    said = service(case, MANAGER)
+def _judge_manager_down(case: RuleContext) -> Result:
+    said = find_service(case, MANAGER)
     if isinstance(said, Unknown):
         return said
     if said.state == "active":
         return Pass("node")
     if case.settling:
         return Unknown("node", case.settling)
-    if said.state == "not_installed" and _set_up(case):
+    if said.state == "not_installed" and _is_fabric_set_up(case):
         return Unknown("node", "no such service here, and the fabric is set up all the same: it is managed elsewhere")
     what = "is not installed" if said.state == "not_installed" else f"does not run ({said.state})"
     return Fail(
@@ -32,19 +32,19 @@ def _judge_manager_down(case: Case) -> Answer:
         label="node",
         summary=f"{MANAGER} {what}, and this host has NVSwitches",
         impact=f"NVLink between {len(case.topology.gpus)} GPUs is not set up or not kept: CUDA ends with error 802.",
-        remedy=f"{_first(case, said.state)}systemctl enable --now {MANAGER}; read /var/log/fabricmanager.log.",
+        remedy=f"{_first_state(case, said.state)}systemctl enable --now {MANAGER}; read /var/log/fabricmanager.log.",
         evidence=(Evidence(what=MANAGER, value=said.state, source=f"systemctl status {MANAGER}"),),
         places=frozenset({PLACE}),
     )
 
 
-def _first(case: Case, state: str) -> str:
+def _first_state(case: RuleContext, state: str) -> str:
     version = case.software.driver.version
     of = f"version {version}, which is the driver's" if version else "the version of the driver"
     return f"Install {MANAGER} in {of}, then: " if state == "not_installed" else ""
 
 
-def _set_up(case: Case) -> bool:
+def _is_fabric_set_up(case: RuleContext) -> bool:
     """Only a fabric manager completes a registration, or opens NVLink through switches."""
     if any(gpu.fabric and gpu.fabric.state == "completed" for gpu in case.topology.gpus):
         return True
@@ -53,12 +53,12 @@ def _set_up(case: Case) -> bool:
 
 
 @rule("fabric-manager-mismatch")
-def fabric_manager_mismatch(case: Case) -> Iterator[Answer]:
-    yield unmanaged(case) or _judge_manager_mismatch(case)
+def fabric_manager_mismatch(case: RuleContext) -> Iterator[Result]:
+    yield unmanaged_reason(case) or _judge_manager_mismatch(case)
 
 
-def _judge_manager_mismatch(case: Case) -> Answer:
-    said = service(case, MANAGER)
+def _judge_manager_mismatch(case: RuleContext) -> Result:
+    said = find_service(case, MANAGER)
     if isinstance(said, Unknown):
         return said
     if said.state == "not_installed":
@@ -92,20 +92,20 @@ _DIGITS = 9  # of a number of nodes that can be one
 
 
 @rule("imex-down")
-def imex_down(case: Case) -> Iterator[Answer]:
-    said = due(case)
+def imex_down(case: RuleContext) -> Iterator[Result]:
+    said = imex_service(case)
     yield _judge_imex_down(case, said) if isinstance(said, Service) else said
 
 
-def due(case: Case) -> Service | Answer:
+def imex_service(case: RuleContext) -> Service | Result:
     """The service of the host where IMEX is due; else why it is not."""
-    if not any(cluster(gpu) for gpu in case.topology.gpus):
+    if not any(multi_node_domain(gpu) for gpu in case.topology.gpus):
         if unread := case.probe_failure("gpu"):
             return Unknown("node", unread) if case.topology.gpus else NotApplicable("node", "no GPU")
         return NotApplicable("node", "its GPUs are in no NVLink domain of several nodes")
     if case.node.container:
         return Unknown("node", "a container does not show the services of its host")
-    said = service(case, IMEX)
+    said = find_service(case, IMEX)
     if isinstance(said, Unknown):
         return said
     if said.state == "not_installed":
@@ -118,7 +118,7 @@ def due(case: Case) -> Service | Answer:
     return said
 
 
-def _judge_imex_down(case: Case, said: Service) -> Answer:
+def _judge_imex_down(case: RuleContext, said: Service) -> Result:
     state = case.software.imex.get("node")
     if said.state == "active" and state is None:
         return Unknown("node", "IMEX runs, and does not tell its state")
@@ -147,12 +147,12 @@ _CHANNEL = "nvidia-caps-imex-channels/channel"
 
 
 @rule("imex-channel-denied")
-def imex_channel_denied(case: Case) -> Iterator[Answer]:
-    said = due(case)
+def imex_channel_denied(case: RuleContext) -> Iterator[Result]:
+    said = imex_service(case)
     yield _judge_imex_channel_denied(case) if isinstance(said, Service) else said
 
 
-def _judge_imex_channel_denied(case: Case) -> Answer:
+def _judge_imex_channel_denied(case: RuleContext) -> Result:
     nodes = case.software.device_nodes
     if nodes is None:
         return Unknown("node", "/dev was not read")

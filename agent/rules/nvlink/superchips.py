@@ -6,23 +6,23 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.gpu import C2c, Gpu
-from agent.rules.case import Case
-from agent.rules.counting import ranges
-from agent.rules.devices import no_gpu
-from agent.rules.nvlink.fabric import by_each, places
-from agent.rules.nvlink.link_counts import Form, form_of, not_offered
+from agent.rules.context import RuleContext
+from agent.rules.devices import report_no_gpu
+from agent.rules.nvlink.fabric import for_each_gpu, gpu_ids
+from agent.rules.nvlink.link_counts import LinkForm, find_form, not_offered_reason
 from agent.rules.pages import read_limit
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import format_ranges
 
 
-def superchips(case: Case) -> Iterator[Gpu | Answer]:
+def superchips(case: RuleContext) -> Iterator[Gpu | Result]:
     """Every GPU of a Grace superchip, or why it is none that can be judged."""
-    yield from no_gpu(case)
+    yield from report_no_gpu(case)
     for gpu in case.topology.gpus:
         subject = f"gpu:{gpu.id}"
-        if answer := not_offered(case, gpu):
+        if answer := not_offered_reason(case, gpu):
             yield answer
-        elif form_of(case, gpu) is not Form.SUPERCHIP:
+        elif find_form(case, gpu) is not LinkForm.SUPERCHIP:
             yield NotApplicable(subject, "a GPU without NVLink-C2C")
         elif case.virtual_machine:
             yield NotApplicable(subject, "a virtual machine: its hypervisor decides what a guest sees of C2C")
@@ -34,17 +34,17 @@ _SHARE = read_limit("c2c-down.share")
 
 
 @rule("c2c-down")
-def c2c_down(case: Case) -> Iterator[Answer]:
-    yield from by_each(superchips(case), lambda gpu: _judge_c2c_down(case, gpu))
+def c2c_down(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_gpu(superchips(case), lambda gpu: _judge_c2c_down(case, gpu))
 
 
-def _judge_c2c_down(case: Case, gpu: Gpu) -> Answer:
+def _judge_c2c_down(case: RuleContext, gpu: Gpu) -> Result:
     subject, c2c = f"gpu:{gpu.id}", gpu.c2c or C2c()
     if c2c.enabled is False:
         return _fail_c2c_down(case, gpu, "NVLink-C2C is off", "critical")
     dead = [number for number, state in enumerate(c2c.links) if state == "inactive"]
     if dead:
-        what = f"C2C links {ranges(dead)} of {len(c2c.links)} inactive"
+        what = f"C2C links {format_ranges(dead)} of {len(c2c.links)} inactive"
         return _fail_c2c_down(case, gpu, what, "critical" if len(dead) == len(c2c.links) else "error")
     due = case.profile.c2c_gbyte_s.value if case.profile and case.profile.c2c_gbyte_s else None
     if isinstance(due, int | float) and c2c.max_gbyte_s is not None and c2c.max_gbyte_s < due * case.threshold(_SHARE):
@@ -54,7 +54,7 @@ def _judge_c2c_down(case: Case, gpu: Gpu) -> Answer:
     return Pass(subject)
 
 
-def _fail_c2c_down(case: Case, gpu: Gpu, what: str, severity: str) -> Fail:
+def _fail_c2c_down(case: RuleContext, gpu: Gpu, what: str, severity: str) -> Fail:
     states = gpu.c2c.links if gpu.c2c else []
     return Fail(
         subject=f"gpu:{gpu.id}",
@@ -67,16 +67,16 @@ def _fail_c2c_down(case: Case, gpu: Gpu, what: str, severity: str) -> Fail:
             Evidence(what="C2C mode", value=str(gpu.c2c and gpu.c2c.enabled), source="nvidia-smi -q"),
         ),
         severity=severity,
-        places=places(case, gpu),
+        places=gpu_ids(case, gpu),
     )
 
 
 @rule("gpu-ats-off")
-def gpu_ats_off(case: Case) -> Iterator[Answer]:
-    yield from by_each(superchips(case), lambda gpu: _judge_gpu_ats_off(case, gpu))
+def gpu_ats_off(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_gpu(superchips(case), lambda gpu: _judge_gpu_ats_off(case, gpu))
 
 
-def _judge_gpu_ats_off(case: Case, gpu: Gpu) -> Answer:
+def _judge_gpu_ats_off(case: RuleContext, gpu: Gpu) -> Result:
     subject, mode = f"gpu:{gpu.id}", gpu.addressing_mode
     if mode is None:
         return Unknown(subject, "the driver does not tell its addressing mode (R580 and later do)")
@@ -90,7 +90,7 @@ def _judge_gpu_ats_off(case: Case, gpu: Gpu) -> Answer:
         remedy="Turn the SMMU on in firmware and on the kernel command line; use a kernel with SVA; reboot.",
         evidence=(Evidence(what="addressing mode", value=mode, source="nvidia-smi -q"),),
         cause=mode,
-        places=places(case, gpu),
+        places=gpu_ids(case, gpu),
     )
 
 
@@ -98,12 +98,12 @@ _BY_DRIVER = "CoherentGPUMemoryMode"
 
 
 @rule("gpu-memory-numa-missing")
-def gpu_memory_numa_missing(case: Case) -> Iterator[Answer]:
+def gpu_memory_numa_missing(case: RuleContext) -> Iterator[Result]:
     kept = case.software.driver.parameters.get(_BY_DRIVER, "").strip('"') == "driver"
-    yield from by_each(superchips(case), lambda gpu: _judge_memory_numa(case, gpu, kept))
+    yield from for_each_gpu(superchips(case), lambda gpu: _judge_memory_numa(case, gpu, kept))
 
 
-def _judge_memory_numa(case: Case, gpu: Gpu, kept: bool) -> Answer:
+def _judge_memory_numa(case: RuleContext, gpu: Gpu, kept: bool) -> Result:
     subject = f"gpu:{gpu.id}"
     if kept:
         return NotApplicable(subject, "the driver keeps the memory to itself (CoherentGPUMemoryMode=driver)")
@@ -126,7 +126,7 @@ def _judge_memory_numa(case: Case, gpu: Gpu, kept: bool) -> Answer:
     )
 
 
-def _fail_memory_numa(case: Case, gpu: Gpu, what: str) -> Fail:
+def _fail_memory_numa(case: RuleContext, gpu: Gpu, what: str) -> Fail:
     return Fail(
         subject=f"gpu:{gpu.id}",
         label=gpu.label,
@@ -137,5 +137,5 @@ def _fail_memory_numa(case: Case, gpu: Gpu, what: str) -> Fail:
             Evidence(what="NUMA nodes", value=str(len(case.node.numa_nodes)), source="/sys/devices/system/node"),
             Evidence(what="of the GPU", value=str(gpu.memory_numa_node), source="nvidia-smi topo -m"),
         ),
-        places=places(case, gpu),
+        places=gpu_ids(case, gpu),
     )

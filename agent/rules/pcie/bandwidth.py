@@ -10,57 +10,64 @@ from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.pci import PciFunction
 from agent.model.topology import Path
-from agent.rules.case import Case
-from agent.rules.counting import named, share_lost
-from agent.rules.devices import by_role, kernel_log, label_of, lowered, on_c2c, pci_source
+from agent.rules.context import RuleContext
+from agent.rules.devices import (
+    device_label,
+    is_on_c2c,
+    kernel_log_evidence,
+    one_level_lower,
+    pci_source,
+    severity_by_role,
+)
 from agent.rules.pages import read_limit
-from agent.rules.pcie.cards import USABLE_SHARE, Need, card_functions, carries, kind, needed
+from agent.rules.pcie.cards import USABLE_SHARE, RequiredRate, card_functions, card_kind, is_sufficient, required_rate
 from agent.rules.pcie.links import (
     LANES,
-    Wire,
+    PcieLink,
     bandwidth,
     expected_speed,
     expected_width,
     faces_up,
-    kernel_said,
-    reach,
-    unjudged,
-    wires,
+    kernel_evidence,
+    not_judged_reason,
+    pcie_links,
+    possible_bandwidth,
 )
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import format_share_lost, join_labels
 
 _NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
 _PATH_BOTTLENECK_NOISE = 0.98  # two ways to round the same bandwidth differ by less
 
 
 @rule("pcie-path-bottleneck")
-def pcie_path_bottleneck(case: Case) -> Iterator[Answer]:
+def pcie_path_bottleneck(case: RuleContext) -> Iterator[Result]:
     if not case.rails:
         undecided = None if case.virtual_machine else case.no_rail_known
         yield Unknown("node", undecided) if undecided else NotApplicable("node", "no rail")
         return
     slow: dict[str, list[tuple[Path, float]]] = {}
     for gpu in case.topology.gpus:
-        yield _ways_of(case, gpu, slow)
+        yield _judge_paths(case, gpu, slow)
     for hop in sorted(slow):
         yield _fail_path_bottleneck(
             case, case.functions[hop], sorted(slow[hop], key=lambda each: (each[0].a, each[0].b))
         )
 
 
-def _ways_of(case: Case, gpu: Gpu, slow: dict[str, list[tuple[Path, float]]]) -> Answer:
+def _judge_paths(case: RuleContext, gpu: Gpu, slow: dict[str, list[tuple[Path, float]]]) -> Result:
     """The answer for one GPU; hops that limit it are added to `slow`, with what they should carry."""
     subject = f"gpu:{gpu.id}"
     if case.virtual_machine:
         return NotApplicable(subject, "virtual machine: links are what the hypervisor shows")
-    if on_c2c(case, gpu):
+    if is_on_c2c(case, gpu):
         return NotApplicable(subject, "a superchip: its GPU reaches NICs by C2C")
-    nearest = _nearest(case, gpu)
+    nearest = _nearest_paths(case, gpu)
     if not nearest:
         return Unknown(subject, "no PCIe way to a rail is known")
     unread = None
     for path in nearest:
-        full = _ends(case, path)
+        full = _slower_end(case, path)
         if full is None:
             unread = unread or "the links of its ends are not known"
             continue
@@ -68,12 +75,12 @@ def _ways_of(case: Case, gpu: Gpu, slow: dict[str, list[tuple[Path, float]]]) ->
             bridge = case.functions.get(hop)
             if bridge is None or not faces_up(case, bridge):
                 continue  # the wire below a root or downstream port is that of the next hop
-            wire = _wire(case, bridge)
-            silent = unjudged(case, wire)
+            wire = _link_above(case, bridge)
+            silent = not_judged_reason(case, wire)
             if isinstance(silent, Unknown):
                 unread = unread or f"{hop}: {silent.reason}"
             carried = bridge.link.bandwidth_gbyte_s if bridge.link and not silent else None
-            if carried is not None and carried < full * _PATH_BOTTLENECK_NOISE and not _by_design(case, wire):
+            if carried is not None and carried < full * _PATH_BOTTLENECK_NOISE and not _is_by_design(case, wire):
                 slow.setdefault(hop, []).append((path, full))
     limited = any(path in nearest for found in slow.values() for path, _ in found)
     if unread and not limited:
@@ -81,7 +88,7 @@ def _ways_of(case: Case, gpu: Gpu, slow: dict[str, list[tuple[Path, float]]]) ->
     return NotApplicable(subject, "limited by a hop that has a finding") if limited else Pass(subject)
 
 
-def _nearest(case: Case, gpu: Gpu) -> list[Path]:
+def _nearest_paths(case: RuleContext, gpu: Gpu) -> list[Path]:
     rails = {nic.id for nic in case.rails}
     ways = [p for p in case.paths_of.get(gpu.id, ()) if p.pcie_kind in _NEAREST_FIRST and rails & {p.a, p.b}]
     best = min((_NEAREST_FIRST.index(p.pcie_kind) for p in ways), default=None)
@@ -89,23 +96,23 @@ def _nearest(case: Case, gpu: Gpu) -> list[Path]:
     return sorted(nearest, key=lambda p: (p.a, p.b))
 
 
-def _ends(case: Case, path: Path) -> float | None:
+def _slower_end(case: RuleContext, path: Path) -> float | None:
     """What the slower of the two devices' own links can reach, GB/s."""
     reach = []
     for end in (path.a, path.b):
         device = case.gpus.get(end) or case.nics.get(end)
         function = case.functions.get((device.pci if device else None) or "")
-        wire = _wire(case, function) if function else None
+        wire = _link_above(case, function) if function else None
         reach.append(bandwidth(expected_speed(case, wire), expected_width(case, wire)) if wire else None)
     known = [r for r in reach if r is not None]
     return min(known) if len(known) == len(reach) else None
 
 
-def _wire(case: Case, function: PciFunction) -> Wire:
-    return Wire(function, case.functions.get(function.parent or ""), "warning", (), frozenset({function.id}))
+def _link_above(case: RuleContext, function: PciFunction) -> PcieLink:
+    return PcieLink(function, case.functions.get(function.parent or ""), "warning", (), frozenset({function.id}))
 
 
-def _by_design(case: Case, wire: Wire) -> bool:
+def _is_by_design(case: RuleContext, wire: PcieLink) -> bool:
     """A hop at all it can, which several devices share: an uplink that was built so."""
     link = wire.child.link
     width, speed = expected_width(case, wire), expected_speed(case, wire)
@@ -116,16 +123,17 @@ def _by_design(case: Case, wire: Wire) -> bool:
     return at_most and sharing > 1
 
 
-def _fail_path_bottleneck(case: Case, hop: PciFunction, found: list[tuple[Path, float]]) -> Fail:
+def _fail_path_bottleneck(case: RuleContext, hop: PciFunction, found: list[tuple[Path, float]]) -> Fail:
     now = (hop.link.bandwidth_gbyte_s if hop.link else None) or 0.0
     full = max(full for _, full in found)
-    pairs = sorted({f"{_name(case, path.a)} and {_name(case, path.b)}" for path, _ in found})
+    pairs = sorted({f"{_end_label(case, path.a)} and {_end_label(case, path.b)}" for path, _ in found})
     return Fail(
         subject=f"pci:{hop.id}",
-        label=label_of(case, hop.id),
-        summary=f"the link of {hop.id} carries {now:.1f} GB/s, and is the slowest between {named(pairs)}, "
+        label=device_label(case, hop.id),
+        summary=f"the link of {hop.id} carries {now:.1f} GB/s, and is the slowest between {join_labels(pairs)}, "
         f"whose own links can do {full:.1f}",
-        impact=f"{share_lost(now, full)} of what GPUDirect could move between {named(pairs)}, in each direction.",
+        impact=f"{format_share_lost(now, full)} of what GPUDirect could move "
+        f"between {join_labels(pairs)}, in each direction.",
         remedy="Move GPU or NIC to slots below one switch, or replace the riser or cable that limits this hop.",
         evidence=(
             Evidence(
@@ -137,21 +145,21 @@ def _fail_path_bottleneck(case: Case, hop: PciFunction, found: list[tuple[Path, 
             ),
             *(
                 Evidence(
-                    what=f"way of {_name(case, path.a)} to {_name(case, path.b)}",
+                    what=f"way of {_end_label(case, path.a)} to {_end_label(case, path.b)}",
                     value=f"{path.pcie_kind}: {' '.join(path.hops)}",
                     source="lspci -tv",
                 )
                 for path, _ in found[:2]
             ),
-            *kernel_log(case, hop.id),
-            *kernel_said(case, hop.id),
+            *kernel_log_evidence(case, hop.id),
+            *kernel_evidence(case, hop.id),
         ),
         severity="error" if now < full / 2 * _PATH_BOTTLENECK_NOISE else "warning",
         places=frozenset({hop.id}),
     )
 
 
-def _name(case: Case, end: str) -> str:
+def _end_label(case: RuleContext, end: str) -> str:
     device = case.gpus.get(end) or case.nics.get(end)
     return device.label if device else end
 
@@ -159,13 +167,13 @@ def _name(case: Case, end: str) -> str:
 class _Hop(NamedTuple):
     """A link on the way of a NIC to its CPU, and what it carries, GB/s in one direction."""
 
-    wire: Wire
+    wire: PcieLink
     gbyte_s: float
 
 
 @rule("pcie-nic-starved")
-def pcie_nic_starved(case: Case) -> Iterator[Answer]:
-    links = {wire.child.id: wire for wire in wires(case)}
+def pcie_nic_starved(case: RuleContext) -> Iterator[Result]:
+    links = {wire.child.id: wire for wire in pcie_links(case)}
     seen: set[str] = set()
     for pci, nic in sorted(case.nic_by_pci.items()):
         function = case.functions.get(pci)
@@ -179,18 +187,18 @@ def pcie_nic_starved(case: Case) -> Iterator[Answer]:
         yield _judge_nic_starved(case, nic, links[lead.id], links)
 
 
-def _judge_nic_starved(case: Case, nic: Nic, own: Wire, links: dict[str, Wire]) -> Answer:
-    silent = unjudged(case, own)
+def _judge_nic_starved(case: RuleContext, nic: Nic, own: PcieLink, links: dict[str, PcieLink]) -> Result:
+    silent = not_judged_reason(case, own)
     if isinstance(silent, NotApplicable) and "inside a card" not in silent.reason:
         return silent
-    need = needed(case, own.child)
+    need = required_rate(case, own.child)
     if need is None:
         return NotApplicable(own.subject, "no port of it is active")
     if isinstance(silent, Unknown):
         return silent
-    if silent is None and _carried(own) is None:
+    if silent is None and _current_bandwidth(own) is None:
         return Unknown(own.subject, "what its link carries is not known")
-    hops = list(_hops(case, own, links))
+    hops = list(_readable_hops(case, own, links))
     if not hops:
         return Unknown(own.subject, "no link on its way to the CPU could be read")
     slowest = min(hops, key=lambda hop: hop.gbyte_s)
@@ -204,26 +212,26 @@ def _judge_nic_starved(case: Case, nic: Nic, own: Wire, links: dict[str, Wire]) 
         return _fail_nic_starved(case, nic, own, slowest, need, usable, "info")._replace(places=frozenset())
     severity = "error" if rate == need.fastest else "warning"
     if slowest.wire.child.id != own.child.id:
-        severity = lowered(severity)
-    return _fail_nic_starved(case, nic, own, slowest, need, usable, by_role(severity, nic) or "info")
+        severity = one_level_lower(severity)
+    return _fail_nic_starved(case, nic, own, slowest, need, usable, severity_by_role(severity, nic) or "info")
 
 
-def _hops(case: Case, own: Wire, links: dict[str, Wire]) -> Iterator[_Hop]:
+def _readable_hops(case: RuleContext, own: PcieLink, links: dict[str, PcieLink]) -> Iterator[_Hop]:
     """The readable links from the NIC up; those that describe no wire are left out."""
     above = (links[bridge.id] for bridge in case.ancestors(own.child) if bridge.id in links)
     for wire in (own, *above):
-        carried = _carried(wire)
-        if unjudged(case, wire) is None and carried is not None:
+        carried = _current_bandwidth(wire)
+        if not_judged_reason(case, wire) is None and carried is not None:
             yield _Hop(wire, carried)
 
 
-def _carried(wire: Wire) -> float | None:
+def _current_bandwidth(wire: PcieLink) -> float | None:
     """GB/s in one direction that a link carries now; None where speed or lanes are not known."""
     link = wire.child.link
     return bandwidth(link.speed_gt_s, link.width) if link and link.width in LANES else None
 
 
-def _second_links(case: Case, nic: Nic, links: dict[str, Wire]) -> Iterator[float]:
+def _second_links(case: RuleContext, nic: Nic, links: dict[str, PcieLink]) -> Iterator[float]:
     """The other PCIe links of a socket-direct or multi-host board: another slot, one system image."""
     own = (nic.pci or "").rpartition(".")[0]
     slots = {}
@@ -234,28 +242,30 @@ def _second_links(case: Case, nic: Nic, links: dict[str, Wire]) -> Iterator[floa
             slots[slot] = pci
     for place in slots.values():
         wire = links.get(place)
-        yield (_carried(wire) if wire else None) or 0.0
+        yield (_current_bandwidth(wire) if wire else None) or 0.0
 
 
-def _could_do_more(case: Case, own: Wire, links: dict[str, Wire], gbit_s: float) -> bool:
+def _could_do_more(case: RuleContext, own: PcieLink, links: dict[str, PcieLink], gbit_s: float) -> bool:
     """Whether the card itself, or another of its kind, says that it could carry that rate, in a better slot, or does
     carry it."""
-    able = [wire.child.link for wire in (own, *links.values()) if wire.child.link and _alike(case, own, wire)]
+    able = [wire.child.link for wire in (own, *links.values()) if wire.child.link and _is_same_card(case, own, wire)]
     most = [bandwidth(link.max_speed_gt_s, link.max_width) for link in able]
     most += [bandwidth(link.speed_gt_s, link.width) for link in able]
-    return any(each is not None and carries(each, gbit_s) for each in most)
+    return any(each is not None and is_sufficient(each, gbit_s) for each in most)
 
 
-def _alike(case: Case, own: Wire, other: Wire) -> bool:
+def _is_same_card(case: RuleContext, own: PcieLink, other: PcieLink) -> bool:
     """The same card: by its ids; where the bus did not tell them, a NIC whose port runs at the same rate."""
-    ids = kind(case, own)
+    ids = card_kind(case, own)
     if own is other or ids is not None:
-        return kind(case, other) == ids
-    needs = [needed(case, wire.child) if wire.child.id in case.nic_by_pci else None for wire in (own, other)]
+        return card_kind(case, other) == ids
+    needs = [required_rate(case, wire.child) if wire.child.id in case.nic_by_pci else None for wire in (own, other)]
     return needs[0] is not None and needs[0] == needs[1]
 
 
-def _fail_nic_starved(case: Case, nic: Nic, own: Wire, slowest: _Hop, need: Need, usable: float, severity: str) -> Fail:
+def _fail_nic_starved(
+    case: RuleContext, nic: Nic, own: PcieLink, slowest: _Hop, need: RequiredRate, usable: float, severity: str
+) -> Fail:
     rate = need.missed(usable)
     link, place = slowest.wire.child.link, slowest.wire.child.id
     above = "" if place == own.child.id else f" of the switch above it ({place})"
@@ -266,7 +276,7 @@ def _fail_nic_starved(case: Case, nic: Nic, own: Wire, slowest: _Hop, need: Need
         summary=f"{ports} run at {rate:g} Gb/s ({rate / 8:g} GB/s); the PCIe link{above} can use {usable:.1f} GB/s"
         if rate != need.fastest
         else f"{ports} runs at {rate:g} Gb/s ({rate / 8:g} GB/s); the PCIe link{above} can use {usable:.1f} GB/s",
-        impact=f"{share_lost(usable, rate / 8)} of the rate in each direction, and pauses or drops under load.",
+        impact=f"{format_share_lost(usable, rate / 8)} of the rate in each direction, and pauses or drops under load.",
         remedy="Move the NIC to a slot with all lanes of its generation.",
         evidence=(
             Evidence(
@@ -279,7 +289,7 @@ def _fail_nic_starved(case: Case, nic: Nic, own: Wire, slowest: _Hop, need: Need
                 value=f"{rate:g} Gb/s",
                 source=f"/sys/class/infiniband/{nic.rdma_device or nic.label}/ports/1/rate",
             ),
-            *kernel_said(case, own.child.id, place),
+            *kernel_evidence(case, own.child.id, place),
         ),
         severity=severity,
         cause="own-link" if place == own.child.id else "uplink",
@@ -294,25 +304,25 @@ _UPLINK_NOISE = 1.01
 class _Shared(NamedTuple):
     """An uplink with more below it than it carries."""
 
-    wire: Wire
+    wire: PcieLink
     ratio: float
     below: float  # GB/s in one direction
     uplink: float
 
 
 @rule("pcie-uplink-oversubscribed")
-def pcie_uplink_oversubscribed(case: Case) -> Iterator[Answer]:
-    links = list(wires(case))
+def pcie_uplink_oversubscribed(case: RuleContext) -> Iterator[Result]:
+    links = list(pcie_links(case))
     ends = [wire for wire in links if not _is_port(wire)]
     shared: list[_Shared] = []
     for wire in links:
         if not _is_port(wire):
             continue
-        silent, carried = unjudged(case, wire), reach(case, wire)
+        silent, carried = not_judged_reason(case, wire), possible_bandwidth(case, wire)
         if silent:
             yield silent
             continue
-        each = [reach(case, end) for end in ends if wire.child in case.ancestors(end.child)]
+        each = [possible_bandwidth(case, end) for end in ends if wire.child in case.ancestors(end.child)]
         known = [bandwidth for bandwidth in each if bandwidth is not None]
         if carried is None or len(known) < len(each):
             yield Unknown(wire.subject, "what the uplink or a device below it can do is not known")
@@ -324,7 +334,7 @@ def pcie_uplink_oversubscribed(case: Case) -> Iterator[Answer]:
         yield _fail_uplink(sorted(shared, key=lambda each: each.wire.child.id))
 
 
-def _is_port(wire: Wire) -> bool:
+def _is_port(wire: PcieLink) -> bool:
     return (wire.child.class_code or "").startswith("0x0604")
 
 
@@ -336,12 +346,12 @@ def _fail_uplink(shared: list[_Shared]) -> Fail:
         subject="node" if several else worst.wire.subject,
         label="node" if several else places[0],
         summary=f"{len(shared)} switch uplink{'s are' if several else ' is'} shared, {worst.ratio:.1f}:1 at most: "
-        f"{named(places)}",
+        f"{join_labels(places)}",
         impact=f"{worst.uplink:.1f} GB/s to host memory in each direction, for devices that could move {devices}.",
         remedy="Nothing is broken: spread what reads from host memory at the same time over several switches.",
         evidence=tuple(
             Evidence(
-                what=f"below {each.wire.child.id}: {named(each.wire.users)}",
+                what=f"below {each.wire.child.id}: {join_labels(each.wire.users)}",
                 value=f"{each.below:.1f} over {each.uplink:.1f} GB/s, {each.ratio:.1f}:1",
                 source="lspci -tv",
             )

@@ -10,11 +10,23 @@ from agent.model.counters import aer_counters, gpu_counters, netdev_counters
 from agent.model.gpu import Gpu
 from agent.model.pci import Link, PciFunction
 from agent.rules import gates
-from agent.rules.case import Case
-from agent.rules.devices import away, kernel_log, label_of
+from agent.rules.context import RuleContext
+from agent.rules.counter_deltas import (
+    HOUR,
+    MINUTE,
+    CounterDelta,
+    Counters,
+    FailureText,
+    Limit,
+    Subject,
+    delta,
+    format_window,
+    judge_count,
+    scale_count,
+)
+from agent.rules.devices import device_label, kernel_log_evidence, unreachable_reason
 from agent.rules.pages import read_limit
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
-from agent.rules.runtime import HOUR, MINUTE, Counters, Limit, Moved, Place, Words, judged, moved, rate, span
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
 # Errors a minute and lane by GT/s: a bit error rate of 1e-12 (DCGM, PcieMain.cpp)
 _PER_LANE = {2.5: 0.15, 5.0: 0.30, 8.0: 0.48, 16.0: 0.96, 32.0: 1.92, 64.0: 3.84}
@@ -22,33 +34,33 @@ _DRIVE, _SWITCH, _NVIDIA = "0x0108", "0x0680", "0x10de"
 ABOVE_A_LINK = ("root_port", "downstream")
 
 
-class End(NamedTuple):
+class LinkEnd(NamedTuple):
     """One function with its error counters; its link is the one to the port above it."""
 
     function: PciFunction
     counters: Counters
-    place: Place
+    place: Subject
 
 
-def ends(case: Case) -> Iterator[End | Answer]:
+def link_ends(case: RuleContext) -> Iterator[LinkEnd | Result]:
     """GPUs, NICs, NVSwitches and NVMe drives, and every port above them, in the order of ids."""
-    shut = gates.device_runtime(case)
+    shut = gates.has_device_counters(case)
     if shut is not None:
         yield shut
         return
     if not case.topology.pci and case.bus_unread:
         yield Unknown("node", case.bus_unread)
-    devices = [function for function in case.topology.pci if _matters(case, function)]
+    devices = [function for function in case.topology.pci if _is_relevant(case, function)]
     above = {port.id for function in devices for port in case.ancestors(function)}
     wanted = above | {function.id for function in devices}
     for function in case.topology.pci:
         if function.id in wanted:
-            yield _end(case, function)
+            yield _build_end(case, function)
 
 
-def gpus(case: Case) -> Iterator[tuple[Gpu, Place, Counters] | Answer]:
+def gpu_counters_by_gpu(case: RuleContext) -> Iterator[tuple[Gpu, Subject, Counters] | Result]:
     """GPUs with the counters that their driver keeps of their links."""
-    shut = gates.device_runtime(case)
+    shut = gates.has_device_counters(case)
     if shut is not None:
         yield shut
         return
@@ -56,16 +68,16 @@ def gpus(case: Case) -> Iterator[tuple[Gpu, Place, Counters] | Answer]:
         why = case.bus_unread
         yield Unknown("node", why) if why else NotApplicable("node", "no GPU")
     for gpu in case.topology.gpus:
-        absent = away(case.functions.get(gpu.pci or ""))
-        place = Place(f"gpu:{gpu.id}", gpu.label, frozenset({gpu.id, gpu.pci or gpu.id}))
+        absent = unreachable_reason(case.functions.get(gpu.pci or ""))
+        place = Subject(f"gpu:{gpu.id}", gpu.label, frozenset({gpu.id, gpu.pci or gpu.id}))
         if absent:
             yield NotApplicable(place.subject, absent)
         else:
             which = f" -i {gpu.index}" if gpu.index is not None else ""
-            yield gpu, place, Counters(place.subject, gpu_counters(gpu), called(f"nvidia-smi -q{which}"))
+            yield gpu, place, Counters(place.subject, gpu_counters(gpu), command_source(f"nvidia-smi -q{which}"))
 
 
-def budget(link: Link | None) -> int:
+def error_budget(link: Link | None) -> int:
     """Errors a minute that a link of this speed and width may have; unknown ones as Gen 5 x16.
 
     The best speed that it can do: a GPU that idles at 2.5 GT/s in between is not held to less.
@@ -75,7 +87,7 @@ def budget(link: Link | None) -> int:
     return math.ceil(width * _PER_LANE.get(speed, max(_PER_LANE.values())))
 
 
-def port_above(case: Case, function: PciFunction) -> PciFunction | None:
+def port_above(case: RuleContext, function: PciFunction) -> PciFunction | None:
     """The other end of a function's link; for one function of a card, so that its errors are told once."""
     if not function.id.endswith(".0"):
         return None
@@ -83,18 +95,18 @@ def port_above(case: Case, function: PciFunction) -> PciFunction | None:
     return port if port is not None and port.port_type in ABOVE_A_LINK else None
 
 
-def of_function(function: PciFunction) -> Counters:
+def function_counters(function: PciFunction) -> Counters:
     """The AER counters of a function."""
     folder = f"/sys/bus/pci/devices/{function.id}/aer_dev_"
     return Counters(f"pci:{function.id}", aer_counters(function), lambda name: folder + name.partition(".")[0])
 
 
-def called(command: str) -> Callable[[str], str]:
+def command_source(command: str) -> Callable[[str], str]:
     """The same command for every counter."""
     return lambda name: command
 
 
-def _matters(case: Case, function: PciFunction) -> bool:
+def _is_relevant(case: RuleContext, function: PciFunction) -> bool:
     if function.physical_function in case.functions:
         return False
     kind = (function.class_code or "")[:6]
@@ -102,17 +114,17 @@ def _matters(case: Case, function: PciFunction) -> bool:
     return function.id in case.gpu_by_pci or function.id in case.nic_by_pci or kind == _DRIVE or nvswitch
 
 
-def _end(case: Case, function: PciFunction) -> End | Answer:
-    absent = away(function)
+def _build_end(case: RuleContext, function: PciFunction) -> LinkEnd | Result:
+    absent = unreachable_reason(function)
     if absent:
         return NotApplicable(f"pci:{function.id}", absent)
-    place = Place(
+    place = Subject(
         f"pci:{function.id}",
-        label_of(case, function.id),
+        device_label(case, function.id),
         frozenset({function.id}),
         case.nic_by_pci.get(function.id),
     )
-    return End(function, of_function(function), place)
+    return LinkEnd(function, function_counters(function), place)
 
 
 _EVENTS = read_limit("pcie-errors-uncorrectable.events")
@@ -120,26 +132,26 @@ _REQUEST = "UnsupReq"  # what a driver that probes a device provokes, too
 
 
 @rule("pcie-errors-uncorrectable")
-def pcie_errors_uncorrectable(case: Case) -> Iterator[Answer]:
-    for each in ends(case):
-        yield _judge_uncorrectable(case, each) if isinstance(each, End) else each
+def pcie_errors_uncorrectable(case: RuleContext) -> Iterator[Result]:
+    for each in link_ends(case):
+        yield _judge_uncorrectable(case, each) if isinstance(each, LinkEnd) else each
 
 
-def _judge_uncorrectable(case: Case, each: End) -> Answer:
+def _judge_uncorrectable(case: RuleContext, each: LinkEnd) -> Result:
     if each.function.aer is None:
         return NotApplicable(each.place.subject, "no AER counters")
     answers = [
-        _of_kind(case, each, kind, severity) for kind, severity in (("fatal", "critical"), ("nonfatal", "error"))
+        _judge_kind(case, each, kind, severity) for kind, severity in (("fatal", "critical"), ("nonfatal", "error"))
     ]
     found = next((answer for answer in answers if isinstance(answer, Fail)), None)
     return found or next((answer for answer in answers if not isinstance(answer, Pass)), answers[0])
 
 
-def _of_kind(case: Case, each: End, kind: str, severity: str) -> Answer:
+def _judge_kind(case: RuleContext, each: LinkEnd, kind: str, severity: str) -> Result:
     names = [name for name in each.counters.now if name.startswith(f"{kind}.") and not _is_total(name)]
-    count = moved(case, each.counters, names)
-    harmless = isinstance(count, Moved) and set(count.parts) == {f"{kind}.{_REQUEST}"}
-    words = Words(
+    count = delta(case, each.counters, names)
+    harmless = isinstance(count, CounterDelta) and set(count.parts) == {f"{kind}.{_REQUEST}"}
+    words = FailureText(
         f"{kind} PCIe errors".replace("nonfatal", "non-fatal"),
         "0 % by itself: a driver or a tool asked the device for a feature that it does not have."
         if harmless
@@ -149,9 +161,9 @@ def _of_kind(case: Case, each: End, kind: str, severity: str) -> Answer:
         else "Drain the node; reseat card and riser; look at firmware; replace what repeats it.",
         cause="unsupported-request" if harmless else kind,
     )
-    answer = judged(case, each.place, count, (Limit(_EVENTS, "info" if harmless else severity),), words)
+    answer = judge_count(case, each.place, count, (Limit(_EVENTS, "info" if harmless else severity),), words)
     if isinstance(answer, Fail):
-        return answer._replace(evidence=answer.evidence + kernel_log(case, each.function.id))
+        return answer._replace(evidence=answer.evidence + kernel_log_evidence(case, each.function.id))
     return answer
 
 
@@ -170,31 +182,31 @@ _REMEDY = "Reseat card and riser, try another slot, renew firmware and BIOS; the
 
 
 @rule("pcie-errors-correctable")
-def pcie_errors_correctable(case: Case) -> Iterator[Answer]:
-    for each in ends(case):
-        yield _judge_correctable(case, each) if isinstance(each, End) else each
+def pcie_errors_correctable(case: RuleContext) -> Iterator[Result]:
+    for each in link_ends(case):
+        yield _judge_correctable(case, each) if isinstance(each, LinkEnd) else each
 
 
-def _judge_correctable(case: Case, each: End) -> Answer:
+def _judge_correctable(case: RuleContext, each: LinkEnd) -> Result:
     port = port_above(case, each.function)
     if each.function.port_type in ABOVE_A_LINK:
         return NotApplicable(each.place.subject, "judged with the device at the other end of its link")
     counters = [each.counters]
     if port is not None:
-        counters.append(of_function(port))
-    answers = [_of_end(case, each, one) for one in counters if one.now]
-    answers += [_of_nic(case, each, one) for one in _interfaces(case, each)]
+        counters.append(function_counters(port))
+    answers = [_judge_end(case, each, one) for one in counters if one.now]
+    answers += [_judge_nic(case, each, one) for one in _interfaces(case, each)]
     order = (Fail, Unknown, Pass, NotApplicable)
     ranked = [answer for kind in order for answer in answers if isinstance(answer, kind)]
     grave = next((answer for answer in ranked if isinstance(answer, Fail) and answer.severity == "error"), None)
     return grave or next(iter(ranked), NotApplicable(each.place.subject, "no AER counters"))
 
 
-def _of_end(case: Case, each: End, counters: Counters) -> Answer:
-    place, count = each.place, moved(case, counters, _OF_LINK)
-    if not isinstance(count, Moved):
+def _judge_end(case: RuleContext, each: LinkEnd, counters: Counters) -> Result:
+    place, count = each.place, delta(case, counters, _OF_LINK)
+    if not isinstance(count, CounterDelta):
         return count._replace(subject=place.subject)
-    allowed, found = budget(each.function.link), rate(case, count.total, MINUTE)
+    allowed, found = error_budget(each.function.link), scale_count(case, count.total, MINUTE)
     times = found / allowed
     if times <= case.threshold(_CORRECTABLE_TIMES):
         return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
@@ -203,7 +215,7 @@ def _of_end(case: Case, each: End, counters: Counters) -> Answer:
     return Fail(
         subject=place.subject,
         label=place.label,
-        summary=f"{count.total} correctable PCIe errors in {span(case)}, limit {limit:g}/min",
+        summary=f"{count.total} correctable PCIe errors in {format_window(case)}, limit {limit:g}/min",
         impact=_IMPACT,
         remedy=_REMEDY,
         evidence=count.evidence,
@@ -212,15 +224,15 @@ def _of_end(case: Case, each: End, counters: Counters) -> Answer:
     )
 
 
-def _of_nic(case: Case, each: End, counters: Counters) -> Answer:
-    words = Words("signal integrity errors that the NIC counts", _IMPACT, _REMEDY, cause="signal")
-    return judged(case, each.place, moved(case, counters, _OF_NIC), (Limit(_SIGNAL, "warning", HOUR),), words)
+def _judge_nic(case: RuleContext, each: LinkEnd, counters: Counters) -> Result:
+    words = FailureText("signal integrity errors that the NIC counts", _IMPACT, _REMEDY, cause="signal")
+    return judge_count(case, each.place, delta(case, counters, _OF_NIC), (Limit(_SIGNAL, "warning", HOUR),), words)
 
 
-def _interfaces(case: Case, each: End) -> Iterator[Counters]:
+def _interfaces(case: RuleContext, each: LinkEnd) -> Iterator[Counters]:
     for netdev in case.topology.netdevs:
         if netdev.pci == each.function.id and any(name in netdev.counters for name in _OF_NIC):
-            yield Counters(f"netdev:{netdev.id}", netdev_counters(netdev), called(f"ethtool -S {netdev.label}"))
+            yield Counters(f"netdev:{netdev.id}", netdev_counters(netdev), command_source(f"ethtool -S {netdev.label}"))
 
 
 _REPLAYS_TIMES = read_limit("pcie-replays.times_budget")
@@ -229,25 +241,25 @@ _COUNTERS = ("replays", "replay_rollovers")
 
 
 @rule("pcie-replays")
-def pcie_replays(case: Case) -> Iterator[Answer]:
-    for each in gpus(case):
+def pcie_replays(case: RuleContext) -> Iterator[Result]:
+    for each in gpu_counters_by_gpu(case):
         yield _judge_replays(case, *each) if isinstance(each[0], Gpu) else each
 
 
-def _judge_replays(case: Case, gpu: Gpu, place: Place, counters: Counters) -> Answer:
-    count = moved(case, counters, _COUNTERS)
-    if not isinstance(count, Moved):
+def _judge_replays(case: RuleContext, gpu: Gpu, place: Subject, counters: Counters) -> Result:
+    count = delta(case, counters, _COUNTERS)
+    if not isinstance(count, CounterDelta):
         return NotApplicable(place.subject, "its driver does not tell replays")
     function = case.functions.get(gpu.pci or "")
-    allowed = budget(function.link if function else None)
-    times = rate(case, count.total, MINUTE) / allowed
+    allowed = error_budget(function.link if function else None)
+    times = scale_count(case, count.total, MINUTE) / allowed
     if times <= case.threshold(_REPLAYS_TIMES):
         return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
     grave = times > case.threshold(_REPLAYS_GRAVE)
     return Fail(
         subject=place.subject,
         label=place.label,
-        summary=f"{count.total} PCIe replays in {span(case)}, "
+        summary=f"{count.total} PCIe replays in {format_window(case)}, "
         f"limit {allowed * case.threshold(_REPLAYS_GRAVE if grave else _REPLAYS_TIMES):g}/min",
         impact=f"{times:.0f} times the errors of a link at 10^-12: it may come up with half its lanes next time.",
         remedy="Reseat the GPU or its riser, try another slot, renew firmware and BIOS; then replace it.",
@@ -259,7 +271,7 @@ def _judge_replays(case: Case, gpu: Gpu, place: Place, counters: Counters) -> An
 
 _COUNTER = "l0_to_recovery"
 _PER_MINUTE = read_limit("pcie-recoveries.per_minute")
-_WORDS = Words(
+_WORDS = FailureText(
     "recoveries of the PCIe link",
     "Each stops the link for microseconds; more than 6 a minute at constant clocks say that its signal is poor.",
     "Look for correctable errors on both ends; reseat the GPU or its riser; renew firmware.",
@@ -268,16 +280,16 @@ _WORDS = Words(
 
 
 @rule("pcie-recoveries")
-def pcie_recoveries(case: Case) -> Iterator[Answer]:
-    for each in gpus(case):
+def pcie_recoveries(case: RuleContext) -> Iterator[Result]:
+    for each in gpu_counters_by_gpu(case):
         yield _judge_recoveries(case, *each) if isinstance(each[0], Gpu) else each
 
 
-def _judge_recoveries(case: Case, gpu: Gpu, place: Place, counters: Counters) -> Answer:
+def _judge_recoveries(case: RuleContext, gpu: Gpu, place: Subject, counters: Counters) -> Result:
     if _COUNTER not in counters.now:
         return NotApplicable(place.subject, "its driver does not tell recoveries")
     if gpu.pstate is None or gpu.pcie is None or gpu.pcie.generation is None or gpu.pcie.max_generation is None:
         return Unknown(place.subject, "whether its link keeps its speed is not known")
     if gpu.pstate != "P0" or gpu.pcie.generation < gpu.pcie.max_generation:
         return NotApplicable(place.subject, "it saves power: changing the link's speed goes through recovery")
-    return judged(case, place, moved(case, counters, [_COUNTER]), (Limit(_PER_MINUTE, "info", MINUTE),), _WORDS)
+    return judge_count(case, place, delta(case, counters, [_COUNTER]), (Limit(_PER_MINUTE, "info", MINUTE),), _WORDS)

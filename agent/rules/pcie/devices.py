@@ -9,27 +9,27 @@ from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.node import Event
 from agent.model.pci import PciFunction
-from agent.rules.case import Case
-from agent.rules.counting import named
+from agent.rules.context import RuleContext
 from agent.rules.devices import (
     AMD,
     MELLANOX,
     NVIDIA,
-    away,
-    by_role,
-    function_of,
+    device_label,
+    find_function,
     is_nvidia,
-    kernel_log,
-    label_of,
+    kernel_log_evidence,
     pci_source,
+    severity_by_role,
+    unreachable_reason,
 )
-from agent.rules.folding import as_one
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.node_wide import merge_if_on_all
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
 
 
 @rule("pcie-device-gone")
-def pcie_device_gone(case: Case) -> Iterator[Answer]:
-    gear = _gear(case)
+def pcie_device_gone(case: RuleContext) -> Iterator[Result]:
+    gear = _judged_functions(case)
     gone: dict[tuple[str | None, str], list[PciFunction]] = {}
     for function in case.topology.pci:
         if function.id not in gear:
@@ -47,7 +47,7 @@ def pcie_device_gone(case: Case) -> Iterator[Answer]:
         yield _fail_device_gone(case, members, gear)
 
 
-def _gear(case: Case) -> dict[str, str]:
+def _judged_functions(case: RuleContext) -> dict[str, str]:
     """Judged functions with how grave it is to lose them; a port counts as the gravest thing below it."""
     switches = {s.pci for s in case.topology.nvswitches}
     found: dict[str, str] = {}
@@ -56,7 +56,7 @@ def _gear(case: Case) -> dict[str, str]:
         if function.id in case.gpu_by_pci or function.id in switches:
             severity = "critical"
         elif nic and not nic.virtual_function:
-            severity = by_role("critical", nic) or "warning"
+            severity = severity_by_role("critical", nic) or "warning"
         elif (function.class_code or "").startswith("0x010802"):
             severity = "error"
         elif function.state == "gone" and (function.class_code or "").startswith("0x0604"):
@@ -68,38 +68,38 @@ def _gear(case: Case) -> dict[str, str]:
     return found
 
 
-def _fail_device_gone(case: Case, members: list[PciFunction], gear: dict[str, str]) -> Fail:
+def _fail_device_gone(case: RuleContext, members: list[PciFunction], gear: dict[str, str]) -> Fail:
     ids = {f.id for f in members}
     tops = [f for f in members if not any(up.id in ids for up in case.ancestors(f))]
     first = min(tops, key=lambda f: f.id)
-    ends = sorted(label_of(case, f.id) for f in members if f.id in case.gpu_by_pci or f.id in case.nic_by_pci)
-    below = [name for name in ends if name != label_of(case, first.id)]
+    ends = sorted(device_label(case, f.id) for f in members if f.id in case.gpu_by_pci or f.id in case.nic_by_pci)
+    below = [name for name in ends if name != device_label(case, first.id)]
     gpus = sum(f.id in case.gpu_by_pci for f in members)
-    lost = f"{gpus} of {len(case.topology.gpus)} GPUs" if gpus else named(ends) or label_of(case, first.id)
+    lost = f"{gpus} of {len(case.topology.gpus)} GPUs" if gpus else join_labels(ends) or device_label(case, first.id)
     return Fail(
         subject=f"pci:{first.id}",
-        label=label_of(case, first.id),
-        summary="on the bus, and answers all-ones: fallen off" + (f", with {named(below)}" if below else ""),
+        label=device_label(case, first.id),
+        summary="on the bus, and answers all-ones: fallen off" + (f", with {join_labels(below)}" if below else ""),
         impact=f"{lost} lost until a reset or power cycle; jobs that use it hang or die.",
         remedy="Drain the node and power cycle it. If it stays gone, reseat the card, try another slot, replace it.",
         evidence=(
             Evidence(what=f"config space of {first.id}", value="all-ones", source=pci_source(case, first.id, "config")),
             *_switched_off(case, first),
-            *kernel_log(case, first.id),
+            *kernel_log_evidence(case, first.id),
         ),
         severity=max((gear[f.id] for f in members), key=SEVERITIES.index),
-        places=_places(case, ids),
+        places=_affected_ids(case, ids),
     )
 
 
-def _switched_off(case: Case, function: PciFunction) -> tuple[Evidence, ...]:
+def _switched_off(case: RuleContext, function: PciFunction) -> tuple[Evidence, ...]:
     port = case.functions.get(function.parent or "")
     if port is None or not port.link_disabled:
         return ()
     return (Evidence(what=f"Link Disable of {port.id}", value="set", source=f"lspci -vv -s {port.id} (LnkCtl; root)"),)
 
 
-def _places(case: Case, ids: set[str]) -> frozenset[str]:
+def _affected_ids(case: RuleContext, ids: set[str]) -> frozenset[str]:
     places = set(ids)
     for rows in (case.topology.gpus, case.topology.nics, case.topology.nvswitches):
         places |= {row.id for row in rows if row.pci in ids}
@@ -110,7 +110,7 @@ _FATAL = ("(fatal)", "uncorrectable fatal", "containment event")
 
 
 @rule("pcie-containment")
-def pcie_containment(case: Case) -> Iterator[Answer]:
+def pcie_containment(case: RuleContext) -> Iterator[Result]:
     if case.virtual_machine:
         yield NotApplicable("node", "virtual machine: its ports are the hypervisor's")
         return
@@ -127,19 +127,19 @@ def pcie_containment(case: Case) -> Iterator[Answer]:
         yield Pass("node")
 
 
-def _judge_containment(case: Case, place: str, events: list[Event]) -> Answer:
+def _judge_containment(case: RuleContext, place: str, events: list[Event]) -> Result:
     subject, function = f"pci:{place}", case.functions.get(place)
     gear = {gpu.pci for gpu in case.topology.gpus} | {switch.pci for switch in case.topology.nvswitches}
     gear |= {nic.pci for nic in case.topology.nics if nic.role not in ("unused", "auxiliary") and not nic.limited}
     below = [f for f in case.topology.pci if function in (f, *case.ancestors(f))]
     ends = [f for f in below if not (f.class_code or "").startswith("0x0604")]
-    hit = sorted(label_of(case, f.id) for f in ends if f.id in gear)
+    hit = sorted(device_label(case, f.id) for f in ends if f.id in gear)
     if ends and not hit:
         return NotApplicable(subject, "nothing that runs jobs is below it")
-    lost = named(hit) or "what was below it"
+    lost = join_labels(hit) or "what was below it"
     return Fail(
         subject=subject,
-        label=label_of(case, place),
+        label=device_label(case, place),
         summary=f"a fatal PCIe error cut off {lost}",
         impact=f"{len(events)} time{'s' if len(events) > 1 else ''} since boot; each ends every job that uses {lost}.",
         remedy="Read in the kernel log which error came first; reseat card or cable, update firmware.",
@@ -155,30 +155,30 @@ _PARTITION = "pci-pf-stub"
 
 
 @rule("pci-driver-missing")
-def pci_driver_missing(case: Case) -> Iterator[Answer]:
+def pci_driver_missing(case: RuleContext) -> Iterator[Result]:
     faults: list[Fail] = []
     for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
-        answer = _judge_driver(case, gpu, function_of(case, gpu), "warning")
+        answer = _judge_driver(case, gpu, find_function(case, gpu), "warning")
         if isinstance(answer, Fail):
             faults.append(answer)
         else:
             yield answer
-    for fault in as_one(faults, len(case.topology.gpus), "no GPU can be used, for want of its driver"):
+    for fault in merge_if_on_all(faults, len(case.topology.gpus), "no GPU can be used, for want of its driver"):
         all_gpus = f"{len(faults)} of {len(faults)} GPUs cannot be used by jobs of this host."
         yield fault._replace(impact=all_gpus) if fault.subject == "node" else fault
     for nic in case.topology.nics:
         if nic.software or nic.virtual_function:
             yield NotApplicable(f"pci:{nic.pci or nic.id}", "a virtual function or a software device")
         elif nic.id == nic.pci:
-            yield _judge_driver(case, nic, function_of(case, nic), _of_its_kind(case, nic))
+            yield _judge_driver(case, nic, find_function(case, nic), _severity_by_kind(case, nic))
 
 
-def _judge_driver(case: Case, device: Gpu | Nic, function: PciFunction | None, severity: str | None) -> Answer:
+def _judge_driver(case: RuleContext, device: Gpu | Nic, function: PciFunction | None, severity: str | None) -> Result:
     subject = f"pci:{device.pci or device.id}"
     if function is None:
         return Unknown(subject, "its PCI function is not known")
-    absent = away(function)
-    if absent and not _handed_out(function.driver or ""):
+    absent = unreachable_reason(function)
+    if absent and not _is_passed_through(function.driver or ""):
         return NotApplicable(subject, absent)
     if function.physical_function:
         return NotApplicable(subject, "a virtual function: it waits for a guest")
@@ -190,42 +190,44 @@ def _judge_driver(case: Case, device: Gpu | Nic, function: PciFunction | None, s
     if driver is None:
         return Unknown(subject, "whether a driver is bound to it is not known")
     wrong = _WRONG.get(driver) if isinstance(device, Gpu) and is_nvidia(case, device) else None
-    if driver and not wrong and not _handed_out(driver):
+    if driver and not wrong and not _is_passed_through(driver):
         return Pass(subject)
-    return _fail_driver(case, device, function, "info" if _handed_out(driver) else severity)
+    return _fail_driver(case, device, function, "info" if _is_passed_through(driver) else severity)
 
 
-def _handed_out(driver: str) -> bool:
+def _is_passed_through(driver: str) -> bool:
     """Held for a virtual machine: vfio-pci, its variants, the stub for partitions."""
     return driver == _PARTITION or "vfio" in driver
 
 
-def _of_its_kind(case: Case, nic: Nic) -> str | None:
+def _severity_by_kind(case: RuleContext, nic: Nic) -> str | None:
     """How grave it is: a NIC without a driver shows no role, those of its kind do."""
     if nic.limited:
         return None
     if nic.driver or nic.role not in ("unknown", "unused"):
-        return by_role("warning", nic)
-    function = function_of(case, nic)
+        return severity_by_role("warning", nic)
+    function = find_function(case, nic)
     like = [
-        other for other in case.topology.nics if other.role == "rail" and _alike(function, function_of(case, other))
+        other
+        for other in case.topology.nics
+        if other.role == "rail" and _is_same_model(function, find_function(case, other))
     ]
     return "warning" if like else "info"
 
 
-def _alike(one: PciFunction | None, other: PciFunction | None) -> bool:
+def _is_same_model(one: PciFunction | None, other: PciFunction | None) -> bool:
     if one is None or other is None or one.device is None:
         return False
     return (one.vendor, one.device, one.subsystem_device) == (other.vendor, other.device, other.subsystem_device)
 
 
-def _fail_driver(case: Case, device: Gpu | Nic, function: PciFunction, severity: str) -> Fail:
+def _fail_driver(case: RuleContext, device: Gpu | Nic, function: PciFunction, severity: str) -> Fail:
     driver = function.driver or ""
     due = _RIGHT.get(function.vendor or "", "its driver")
     what = "GPUs" if isinstance(device, Gpu) else "NICs"
     rows = case.topology.gpus if isinstance(device, Gpu) else case.topology.nics
-    with_driver = sorted(row.label for row in rows if (f := function_of(case, row)) and f.driver == due)
-    handed = _handed_out(driver)
+    with_driver = sorted(row.label for row in rows if (f := find_function(case, row)) and f.driver == due)
+    handed = _is_passed_through(driver)
     return Fail(
         subject=f"pci:{function.id}",
         label=device.label,
@@ -245,8 +247,8 @@ def _fail_driver(case: Case, device: Gpu | Nic, function: PciFunction, severity:
                 value=driver or "none",
                 source=f"/sys/bus/pci/devices/{function.id}/driver",
             ),
-            Evidence(what=f"{what} with {due}", value=named(with_driver) or "none", source="lspci -nnk"),
-            *kernel_log(case, function.id),
+            Evidence(what=f"{what} with {due}", value=join_labels(with_driver) or "none", source="lspci -nnk"),
+            *kernel_log_evidence(case, function.id),
         ),
         severity=severity,
         cause=driver or "none",

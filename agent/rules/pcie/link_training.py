@@ -6,40 +6,48 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.pci import Link, PciFunction
-from agent.rules.case import Case
-from agent.rules.counting import share_lost
-from agent.rules.devices import WIDTH_PROVES_NOTHING, by_role, device_id, kernel_log, lowered, on_c2c, pci_source
+from agent.rules.context import RuleContext
+from agent.rules.devices import (
+    WIDTH_PROVES_NOTHING,
+    find_device_id,
+    is_on_c2c,
+    kernel_log_evidence,
+    one_level_lower,
+    pci_source,
+    severity_by_role,
+)
 from agent.rules.pcie.links import (
     LANES,
     NO_LINK,
     OFTEN_HALF,
-    Wire,
+    PcieLink,
     bandwidth,
-    both_ends,
+    both_ends_evidence,
     expected_speed,
     expected_width,
-    kernel_said,
-    loss,
-    not_conclusive,
-    retrained,
-    unjudged,
-    wire_label,
-    wires,
+    format_loss,
+    inconclusive_reason,
+    kernel_evidence,
+    link_label,
+    not_judged_reason,
+    pcie_links,
+    retrained_evidence,
 )
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import format_share_lost
 
 
 @rule("pcie-width-downgraded")
-def pcie_width_downgraded(case: Case) -> Iterator[Answer]:
-    for wire in wires(case):
+def pcie_width_downgraded(case: RuleContext) -> Iterator[Result]:
+    for wire in pcie_links(case):
         yield _judge_width_downgraded(case, wire)
 
 
-def _judge_width_downgraded(case: Case, wire: Wire) -> Answer:
+def _judge_width_downgraded(case: RuleContext, wire: PcieLink) -> Result:
     gpu = case.gpu_by_pci.get(wire.child.id)
-    if gpu and device_id(case, gpu) in WIDTH_PROVES_NOTHING:
+    if gpu and find_device_id(case, gpu) in WIDTH_PROVES_NOTHING:
         return NotApplicable(wire.subject, "the PCIe width of this GPU proves nothing (superchip or B300 board)")
-    silent = unjudged(case, wire)
+    silent = not_judged_reason(case, wire)
     if silent:
         return silent
     link, expected = wire.child.link, expected_width(case, wire)
@@ -51,7 +59,7 @@ def _judge_width_downgraded(case: Case, wire: Wire) -> Answer:
         return NotApplicable(wire.subject, "wider than the maximum that it states: its registers mean nothing")
     if link.width >= expected:
         return Pass(wire.subject)
-    doubt = not_conclusive(wire)
+    doubt = inconclusive_reason(wire)
     return (
         Unknown(wire.subject, f"x{link.width}: {doubt}")
         if doubt
@@ -59,40 +67,44 @@ def _judge_width_downgraded(case: Case, wire: Wire) -> Answer:
     )
 
 
-def _fail_width_downgraded(case: Case, wire: Wire, width: int, expected: int) -> Fail:
+def _fail_width_downgraded(case: RuleContext, wire: PcieLink, width: int, expected: int) -> Fail:
     gpu = case.gpu_by_pci.get(wire.child.id)
-    often_half = gpu is not None and device_id(case, gpu) in OFTEN_HALF and width >= 8
+    often_half = gpu is not None and find_device_id(case, gpu) in OFTEN_HALF and width >= 8
     return Fail(
         subject=wire.subject,
-        label=wire_label(case, wire),
+        label=link_label(case, wire),
         summary=f"PCIe link has {width} lanes; both its ends can do {expected}",
         impact=_impact(case, wire, width, expected),
         remedy="Reseat the card or its riser, check the slot's bifurcation in the BIOS, then try another slot.",
-        evidence=(*both_ends(case, wire, "width"), *retrained(wire), *kernel_said(case, wire.child.id)),
+        evidence=(
+            *both_ends_evidence(case, wire, "width"),
+            *retrained_evidence(wire),
+            *kernel_evidence(case, wire.child.id),
+        ),
         severity=wire.severity,
         confidence="medium" if often_half else "high",
         places=wire.places,
     )
 
 
-def _impact(case: Case, wire: Wire, width: int, expected: int) -> str:
+def _impact(case: RuleContext, wire: PcieLink, width: int, expected: int) -> str:
     link = wire.child.link
     now = bandwidth(link.speed_gt_s if link else None, width)
     full = bandwidth(expected_speed(case, wire), expected)
-    return loss(now, full) or f"{share_lost(width, expected)} of the link's bandwidth, in each direction."
+    return format_loss(now, full) or f"{format_share_lost(width, expected)} of the link's bandwidth, in each direction."
 
 
 @rule("pcie-speed-downgraded")
-def pcie_speed_downgraded(case: Case) -> Iterator[Answer]:
-    for wire in wires(case):
+def pcie_speed_downgraded(case: RuleContext) -> Iterator[Result]:
+    for wire in pcie_links(case):
         yield _judge_speed_downgraded(case, wire)
 
 
-def _judge_speed_downgraded(case: Case, wire: Wire) -> Answer:
+def _judge_speed_downgraded(case: RuleContext, wire: PcieLink) -> Result:
     gpu = case.gpu_by_pci.get(wire.child.id)
-    if gpu and on_c2c(case, gpu):
+    if gpu and is_on_c2c(case, gpu):
         return NotApplicable(wire.subject, "a superchip: its GPU reaches the CPU by C2C")
-    silent = unjudged(case, wire)
+    silent = not_judged_reason(case, wire)
     if silent:
         return silent
     link, expected = wire.child.link, expected_speed(case, wire)
@@ -104,33 +116,41 @@ def _judge_speed_downgraded(case: Case, wire: Wire) -> Answer:
         return NotApplicable(wire.subject, "faster than the maximum that it states: its registers mean nothing")
     if link.speed_gt_s >= expected:
         return Pass(wire.subject)
-    doubt = not_conclusive(wire)
+    doubt = inconclusive_reason(wire)
     if doubt:
         return Unknown(wire.subject, f"{link.speed_gt_s:g} GT/s: {doubt}")
     return _fail_speed_downgraded(case, wire, link.speed_gt_s, expected)
 
 
-def _fail_speed_downgraded(case: Case, wire: Wire, speed: float, expected: float) -> Fail:
-    cap = _cap(case, wire, speed, expected)
-    now, full = bandwidth(speed, wire.child.link.width if wire.child.link else None), _full(case, wire, expected)
+def _fail_speed_downgraded(case: RuleContext, wire: PcieLink, speed: float, expected: float) -> Fail:
+    cap = _speed_caps(case, wire, speed, expected)
+    now, full = (
+        bandwidth(speed, wire.child.link.width if wire.child.link else None),
+        _full_bandwidth(case, wire, expected),
+    )
     severity = wire.severity or "error"
     return Fail(
         subject=wire.subject,
-        label=wire_label(case, wire),
+        label=link_label(case, wire),
         summary=f"PCIe link runs at {speed:g} GT/s; both its ends can do {expected:g} GT/s"
         + (": capped by target link speed" if cap else ""),
-        impact=loss(now, full) or f"{share_lost(speed, expected)} of the link's speed.",
+        impact=format_loss(now, full) or f"{format_share_lost(speed, expected)} of the link's speed.",
         remedy="Lift the limit on this slot's link speed in the BIOS, or whatever wrote LnkCtl2."
         if cap
         else "Reseat the card or its riser, update firmware of card and switch, look for correctable errors (AER).",
-        evidence=(*both_ends(case, wire, "speed"), *cap, *retrained(wire), *kernel_said(case, wire.child.id)),
-        severity=lowered(severity) if cap and severity == "error" else severity,
+        evidence=(
+            *both_ends_evidence(case, wire, "speed"),
+            *cap,
+            *retrained_evidence(wire),
+            *kernel_evidence(case, wire.child.id),
+        ),
+        severity=one_level_lower(severity) if cap and severity == "error" else severity,
         cause="target-link-speed" if cap else "",
         places=wire.places,
     )
 
 
-def _cap(case: Case, wire: Wire, speed: float, expected: float) -> tuple[Evidence, ...]:
+def _speed_caps(case: RuleContext, wire: PcieLink, speed: float, expected: float) -> tuple[Evidence, ...]:
     """The target link speeds that hold the link where it is."""
     return tuple(
         Evidence(
@@ -146,22 +166,22 @@ def _cap(case: Case, wire: Wire, speed: float, expected: float) -> tuple[Evidenc
     )
 
 
-def _full(case: Case, wire: Wire, expected: float) -> float | None:
+def _full_bandwidth(case: RuleContext, wire: PcieLink, expected: float) -> float | None:
     return bandwidth(expected, expected_width(case, wire))
 
 
 @rule("pcie-link-down")
-def pcie_link_down(case: Case) -> Iterator[Answer]:
-    for wire in wires(case):
+def pcie_link_down(case: RuleContext) -> Iterator[Result]:
+    for wire in pcie_links(case):
         if wire.child.id in case.gpu_by_pci or wire.child.id in case.nic_by_pci:
             yield _judge_link_down(case, wire)
 
 
-def _judge_link_down(case: Case, wire: Wire) -> Answer:
+def _judge_link_down(case: RuleContext, wire: PcieLink) -> Result:
     gpu = case.gpu_by_pci.get(wire.child.id)
-    if gpu and device_id(case, gpu) in WIDTH_PROVES_NOTHING:
+    if gpu and find_device_id(case, gpu) in WIDTH_PROVES_NOTHING:
         return NotApplicable(wire.subject, "the PCIe width of this GPU proves nothing (superchip or B300 board)")
-    silent, link = unjudged(case, wire), wire.child.link
+    silent, link = not_judged_reason(case, wire), wire.child.link
     if silent and not (isinstance(silent, NotApplicable) and silent.reason == NO_LINK):
         return silent
     if link is None or link.width is None:
@@ -173,12 +193,12 @@ def _judge_link_down(case: Case, wire: Wire) -> Answer:
     return _fail_link_down(case, wire, link.max_width)
 
 
-def _fail_link_down(case: Case, wire: Wire, most: int) -> Fail:
+def _fail_link_down(case: RuleContext, wire: PcieLink, most: int) -> Fail:
     nic = case.nic_by_pci.get(wire.child.id)
     off = wire.parent is not None and wire.parent.link_disabled is True
     return Fail(
         subject=wire.subject,
-        label=wire_label(case, wire),
+        label=link_label(case, wire),
         summary=f"PCIe link has no lanes; the device could have {most}"
         + (": the port above has its link switched off" if off else ""),
         impact=f"0 of {most} lanes: nothing can be moved to or from it.",
@@ -192,16 +212,16 @@ def _fail_link_down(case: Case, wire: Wire, most: int) -> Fail:
                 source=pci_source(case, wire.child.id, "current_link_width"),
             ),
             *_switched_off(wire),
-            *retrained(wire),
-            *kernel_log(case, wire.child.id),
+            *retrained_evidence(wire),
+            *kernel_log_evidence(case, wire.child.id),
         ),
-        severity=(by_role("warning", nic) or "info") if nic else None,
+        severity=(severity_by_role("warning", nic) or "info") if nic else None,
         cause="disabled" if off else "",
         places=wire.places,
     )
 
 
-def _switched_off(wire: Wire) -> tuple[Evidence, ...]:
+def _switched_off(wire: PcieLink) -> tuple[Evidence, ...]:
     if wire.parent is None or wire.parent.link_disabled is None:
         return ()
     value = "set" if wire.parent.link_disabled else "not set"
@@ -213,19 +233,19 @@ def _switched_off(wire: Wire) -> tuple[Evidence, ...]:
 
 
 @rule("pcie-ends-disagree")
-def pcie_ends_disagree(case: Case) -> Iterator[Answer]:
-    for wire in wires(case):
+def pcie_ends_disagree(case: RuleContext) -> Iterator[Result]:
+    for wire in pcie_links(case):
         yield _judge_ends_disagree(case, wire)
 
 
-def _judge_ends_disagree(case: Case, wire: Wire) -> Answer:
-    silent = unjudged(case, wire)
+def _judge_ends_disagree(case: RuleContext, wire: PcieLink) -> Result:
+    silent = not_judged_reason(case, wire)
     if silent:
         return silent
     here, there = wire.child.link, wire.parent.link if wire.parent else None
     if wire.parent is None or wire.parent.port_type in ("upstream", "bridge"):
         return NotApplicable(wire.subject, "the port above is not the other end of a link")
-    if here is None or there is None or not (_whole(here) and _whole(there)):
+    if here is None or there is None or not (_is_complete(here) and _is_complete(there)):
         return Unknown(wire.subject, "speed and lanes are not known of both ends")
     if (here.speed_gt_s, here.width) == (there.speed_gt_s, there.width):
         return Pass(wire.subject)
@@ -233,24 +253,28 @@ def _judge_ends_disagree(case: Case, wire: Wire) -> Answer:
         return Unknown(wire.subject, "a GPU below its maximum: it may have changed between the two reads")
     return Fail(
         subject=wire.subject,
-        label=wire_label(case, wire),
-        summary=f"the link is {_said(here)} at the device and {_said(there)} at the port above",
+        label=link_label(case, wire),
+        summary=f"the link is {_format_ends(here)} at the device and {_format_ends(there)} at the port above",
         impact="1 of 2 numbers is wrong: what is said of this link is in doubt.",
         remedy="Read both ends again; if they stay apart, update the firmware of the switch or the BIOS.",
-        evidence=(*_row(case, wire.child, here), *_row(case, wire.parent, there), *retrained(wire)),
+        evidence=(
+            *_build_evidence(case, wire.child, here),
+            *_build_evidence(case, wire.parent, there),
+            *retrained_evidence(wire),
+        ),
         confidence="medium",
         places=wire.places,
     )
 
 
-def _whole(link: Link) -> bool:
+def _is_complete(link: Link) -> bool:
     return link.speed_gt_s is not None and link.width in LANES
 
 
-def _said(link: Link) -> str:
+def _format_ends(link: Link) -> str:
     return f"x{link.width} at {link.speed_gt_s:g} GT/s"
 
 
-def _row(case: Case, function: PciFunction, link: Link) -> tuple[Evidence, ...]:
+def _build_evidence(case: RuleContext, function: PciFunction, link: Link) -> tuple[Evidence, ...]:
     source = pci_source(case, function.id, "current_link_speed")
-    return (Evidence(what=f"link of {function.id}", value=_said(link), source=source),)
+    return (Evidence(what=f"link of {function.id}", value=_format_ends(link), source=source),)

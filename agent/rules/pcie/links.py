@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.pci import PciFunction
-from agent.rules.case import Case
-from agent.rules.counting import named, share_lost
-from agent.rules.devices import AMD, away, by_role, label_of, pci_source
+from agent.rules.context import RuleContext
+from agent.rules.devices import AMD, device_label, pci_source, severity_by_role, unreachable_reason
 from agent.rules.rule import NotApplicable, Unknown
+from agent.rules.wording import format_share_lost, join_labels
 
 LANES = frozenset({1, 2, 4, 8, 12, 16, 32})
 # Boards that some servers wire with half the lanes on purpose: DCGM accepts x8 (T4, A10G, L40S, A800)
@@ -23,7 +23,7 @@ _CARD_SWITCH_BELOW = frozenset({(AMD, "0x1479"), ("0x1022", "0x1500")})  # what 
 GBYTE_S_PER_LANE = {2.5: 0.25, 5.0: 0.5, 8.0: 0.9846, 16.0: 1.9692, 32.0: 3.9385, 64.0: 7.375, 128.0: 14.75}
 
 
-class Wire(NamedTuple):
+class PcieLink(NamedTuple):
     """One link between a port and what is below it."""
 
     child: PciFunction
@@ -38,22 +38,22 @@ class Wire(NamedTuple):
         return f"pci:{self.child.id}"
 
 
-def wires(case: Case) -> tuple[Wire, ...]:
+def pcie_links(case: RuleContext) -> tuple[PcieLink, ...]:
     """Every judged wire once, in the order of the PCI functions."""
-    return case.once(_wires)
+    return case.once(_build_links)
 
 
-def _wires(case: Case) -> Iterator[Wire]:
+def _build_links(case: RuleContext) -> Iterator[PcieLink]:
     severities: dict[str, list[str | None]] = {}
     users: dict[str, list[str]] = {}
-    for device, severity in _leads(case):
+    for device, severity in _relevant_devices(case):
         for place in (device, *(up for up in case.ancestors(device) if faces_up(case, up))):
             severities.setdefault(place.id, []).append(severity)
-            users.setdefault(place.id, []).append(label_of(case, device.id))
+            users.setdefault(place.id, []).append(device_label(case, device.id))
     for function in case.topology.pci:
         if function.id in severities:
             grave = [s for s in severities[function.id] if s]
-            yield Wire(
+            yield PcieLink(
                 child=function,
                 parent=case.functions.get(function.parent or ""),
                 severity=max(grave, key=SEVERITIES.index, default=None),
@@ -62,7 +62,7 @@ def _wires(case: Case) -> Iterator[Wire]:
             )
 
 
-def faces_up(case: Case, bridge: PciFunction) -> bool:
+def faces_up(case: RuleContext, bridge: PciFunction) -> bool:
     """Whether a bridge's link registers describe the wire above it: the upstream port of a switch.
 
     The kernel shows the port type to root only. Without it the structure tells: below a root bus stand root ports,
@@ -73,10 +73,10 @@ def faces_up(case: Case, bridge: PciFunction) -> bool:
     return len(case.ancestors(bridge)) % 2 == 1
 
 
-def unjudged(case: Case, wire: Wire) -> Unknown | NotApplicable | None:
+def not_judged_reason(case: RuleContext, wire: PcieLink) -> Unknown | NotApplicable | None:
     """Why nothing can be said of a wire; None where its numbers mean something (or the GPU is merely idle)."""
     function, link, parent = wire.child, wire.child.link, wire.parent
-    absent = away(function)
+    absent = unreachable_reason(function)
     if absent:
         return NotApplicable(wire.subject, absent)
     if wire.severity is None:
@@ -101,7 +101,7 @@ def unjudged(case: Case, wire: Wire) -> Unknown | NotApplicable | None:
     return None
 
 
-def not_conclusive(wire: Wire) -> str | None:
+def inconclusive_reason(wire: PcieLink) -> str | None:
     """Why a link below its expectation proves nothing: a GPU slows and may narrow its link when idle."""
     link = wire.child.link
     if link and link.quality.state != "conclusive":
@@ -111,7 +111,7 @@ def not_conclusive(wire: Wire) -> str | None:
     return None
 
 
-def expected_width(case: Case, wire: Wire) -> int | None:
+def expected_width(case: RuleContext, wire: PcieLink) -> int | None:
     """Lanes that both ends can do; None where one end does not say and the link is below the other's maximum."""
     link = wire.child.link
     if link is None or link.max_width not in LANES:
@@ -125,7 +125,7 @@ def expected_width(case: Case, wire: Wire) -> int | None:
     return link.max_width if link.width == link.max_width else None
 
 
-def expected_speed(case: Case, wire: Wire) -> float | None:
+def expected_speed(case: RuleContext, wire: PcieLink) -> float | None:
     """GT/s that both ends can do; None as in `expected_width`."""
     link = wire.child.link
     if link is None or link.max_speed_gt_s is None:
@@ -146,19 +146,19 @@ def bandwidth(speed_gt_s: float | None, width: int | None) -> float | None:
     return lane * width if lane and width else None
 
 
-def loss(now: float | None, full: float | None) -> str | None:
+def format_loss(now: float | None, full: float | None) -> str | None:
     """What a link carries beside what it could, for people; None where that is not known or is no loss."""
     if now is None or full is None or now >= full:
         return None
-    return f"{now:.1f} instead of {full:.1f} GB/s in each direction: {share_lost(now, full)} less."
+    return f"{now:.1f} instead of {full:.1f} GB/s in each direction: {format_share_lost(now, full)} less."
 
 
-def reach(case: Case, wire: Wire) -> float | None:
+def possible_bandwidth(case: RuleContext, wire: PcieLink) -> float | None:
     """What both ends of a wire can carry together, GB/s in one direction; None where one of them does not say."""
     return bandwidth(expected_speed(case, wire), expected_width(case, wire))
 
 
-def retrained(wire: Wire) -> tuple[Evidence, ...]:
+def retrained_evidence(wire: PcieLink) -> tuple[Evidence, ...]:
     """That the link came down to other lanes or another speed, as the port above remembers: sticky, and undated."""
     said = wire.parent.retrained if wire.parent else None
     if not said or wire.parent is None:
@@ -168,26 +168,26 @@ def retrained(wire: Wire) -> tuple[Evidence, ...]:
     return (Evidence(what=f"{wire.parent.id} says that the link was retrained", value=words, source=source),)
 
 
-def kernel_said(case: Case, *places: str) -> tuple[Evidence, ...]:
+def kernel_evidence(case: RuleContext, *places: str) -> tuple[Evidence, ...]:
     """What the kernel wrote of a limited link when a driver bound: it names the hop, and may be of an older state."""
     lines = [e for e in case.events if e.kind == "pcie_bandwidth" and any(place in e.text for place in places)]
     return tuple(Evidence(what="kernel log", value=line.text, source=line.source) for line in lines[-2:])
 
 
-def wire_label(case: Case, wire: Wire) -> str:
+def link_label(case: RuleContext, wire: PcieLink) -> str:
     """The device, or for a switch what it leads to."""
-    label = label_of(case, wire.child.id)
-    return label if label in wire.users else f"{label} above {named(wire.users)}"
+    label = device_label(case, wire.child.id)
+    return label if label in wire.users else f"{label} above {join_labels(wire.users)}"
 
 
-def both_ends(case: Case, wire: Wire, kind: str) -> tuple[Evidence, ...]:
+def both_ends_evidence(case: RuleContext, wire: PcieLink, kind: str) -> tuple[Evidence, ...]:
     """What the kernel says of both ends: `kind` is width or speed."""
     rows = []
     for function, which in ((wire.child, "current"), (wire.child, "max"), (wire.parent, "max")):
         link = function.link if function else None
-        value = _value(link.width if link else None, link.speed_gt_s if link else None, kind)
+        value = _format_value(link.width if link else None, link.speed_gt_s if link else None, kind)
         if which == "max":
-            value = _value(link.max_width if link else None, link.max_speed_gt_s if link else None, kind)
+            value = _format_value(link.max_width if link else None, link.max_speed_gt_s if link else None, kind)
         if function and value:
             rows.append(
                 Evidence(
@@ -199,19 +199,19 @@ def both_ends(case: Case, wire: Wire, kind: str) -> tuple[Evidence, ...]:
     return tuple(rows)
 
 
-def _value(width: int | None, speed_gt_s: float | None, kind: str) -> str | None:
+def _format_value(width: int | None, speed_gt_s: float | None, kind: str) -> str | None:
     if kind == "width":
         return f"x{width}" if width is not None else None
     return f"{speed_gt_s:g} GT/s" if speed_gt_s is not None else None
 
 
-def _leads(case: Case) -> Iterator[tuple[PciFunction, str | None]]:
+def _relevant_devices(case: RuleContext) -> Iterator[tuple[PciFunction, str | None]]:
     """The devices whose links matter, one function a card, with how grave a fault on that card is."""
     cards: dict[tuple[str | None, str], list[tuple[PciFunction, str | None]]] = {}
     for function in case.topology.pci:
         if function.physical_function:
             continue
-        judged, severity = _severity(case, function)
+        judged, severity = _severity_of_link(case, function)
         if judged:
             card = function.parent, function.id.rpartition(".")[0]
             cards.setdefault(card, []).append((function, severity))
@@ -220,10 +220,10 @@ def _leads(case: Case) -> Iterator[tuple[PciFunction, str | None]]:
         yield min((f for f, _ in members), key=lambda f: f.id), max(grave, key=SEVERITIES.index, default=None)
 
 
-def _severity(case: Case, function: PciFunction) -> tuple[bool, str | None]:
+def _severity_of_link(case: RuleContext, function: PciFunction) -> tuple[bool, str | None]:
     nic = case.nic_by_pci.get(function.id)
     if function.id in case.gpu_by_pci:
         return True, "error"
     if nic and not nic.virtual_function:
-        return True, by_role("error", nic)
+        return True, severity_by_role("error", nic)
     return (function.class_code or "").startswith("0x010802"), "warning"

@@ -10,17 +10,17 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.pci import PciFunction
-from agent.rules.case import Case
-from agent.rules.counting import named
-from agent.rules.devices import away, by_role, function_of, is_consumer
-from agent.rules.folding import folded
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_function, is_consumer, severity_by_role, unreachable_reason
+from agent.rules.node_wide import aggregate_node_wide
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
 
 _HEADER_BYTES = 64  # what the kernel gives of config space to a reader without CAP_SYS_ADMIN
 HIDDEN = "config space past its first 64 bytes needs root (CAP_SYS_ADMIN)"
 
 
-class Gear(NamedTuple):
+class DeviceRegisters(NamedTuple):
     """A GPU, or a NIC that can do RDMA, with its PCI function."""
 
     function: PciFunction
@@ -40,51 +40,53 @@ class Gear(NamedTuple):
 
     def severity(self, word: str) -> str:
         """How grave a fault is here that has severity `word` on a GPU or a rail."""
-        return word if self.nic is None else by_role(word, self.nic) or "info"
+        return word if self.nic is None else severity_by_role(word, self.nic) or "info"
 
 
-def gear(case: Case) -> Iterator[Gear | Answer]:
+def device_registers(case: RuleContext) -> Iterator[DeviceRegisters | Result]:
     """Every GPU and NIC whose settings are its own and in use; an answer for every other."""
     for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
-        yield _judged(case, gpu, function_of(case, gpu), Gear)
+        yield _is_judged(case, gpu, find_function(case, gpu), DeviceRegisters)
     for nic in sorted(case.topology.nics, key=lambda each: each.id):
-        yield _judged(case, nic, function_of(case, nic), Gear)
+        yield _is_judged(case, nic, find_function(case, nic), DeviceRegisters)
 
 
-def nic_gear(case: Case) -> Iterator[Gear | Answer]:
+def nic_registers(case: RuleContext) -> Iterator[DeviceRegisters | Result]:
     """The same without GPUs that could be judged: for settings that only matter on NICs."""
-    return (each for each in gear(case) if not isinstance(each, Gear) or each.nic is not None)
+    return (each for each in device_registers(case) if not isinstance(each, DeviceRegisters) or each.nic is not None)
 
 
-def _judged(case: Case, device: Gpu | Nic, function: PciFunction | None, made: type[Gear]) -> Gear | Answer:
+def _is_judged(
+    case: RuleContext, device: Gpu | Nic, function: PciFunction | None, made: type[DeviceRegisters]
+) -> DeviceRegisters | Result:
     subject = f"pci:{device.pci or device.id}"
     if case.virtual_machine:
         return NotApplicable(subject, "virtual machine: its settings are the hypervisor's")
     if isinstance(device, Nic):
         if device.virtual_function or (function and function.physical_function):
             return NotApplicable(subject, "a virtual function: its settings are those of the physical one")
-        if by_role("warning", device) is None:
+        if severity_by_role("warning", device) is None:
             return NotApplicable(subject, "a NIC that no job uses")
     if function is None or device.id not in (device.pci, function.id):
         return NotApplicable(subject, "no PCI function of its own")
-    absent = away(function)
+    absent = unreachable_reason(function)
     if absent:
         return NotApplicable(subject, absent)
     gpu, nic = (device, None) if isinstance(device, Gpu) else (None, device)
     return made(function, device.label, gpu, nic)
 
 
-def not_told(function: PciFunction, what: str) -> str:
+def unread_reason(function: PciFunction, what: str) -> str:
     """Why a setting is not known: a short read is never "off". Without an address: many functions have one reason."""
-    return HIDDEN if hidden(function) else f"{what} could not be read"
+    return HIDDEN if is_hidden(function) else f"{what} could not be read"
 
 
-def hidden(function: PciFunction) -> bool:
+def is_hidden(function: PciFunction) -> bool:
     """Whether its settings were not shown for lack of privilege."""
     return function.config_bytes == _HEADER_BYTES
 
 
-def register(function: PciFunction, what: str, value: str, name: str) -> Evidence:
+def register_evidence(function: PciFunction, what: str, value: str, name: str) -> Evidence:
     """A setting as evidence; `name`: its register, as lspci prints it."""
     return Evidence(what=f"{what} of {function.id}", value=value, source=f"lspci -vvv -s {function.id} ({name}; root)")
 
@@ -93,13 +95,13 @@ _EMULATED = frozenset({"0x1b36"})  # QEMU: its ports say a payload size that lim
 
 
 @rule("pcie-mps-mismatch")
-def pcie_mps_mismatch(case: Case) -> Iterator[Answer]:
+def pcie_mps_mismatch(case: RuleContext) -> Iterator[Result]:
     told: set[str] = set()
-    for each in gear(case):
-        yield from _judge_mps_mismatch(case, each, told) if isinstance(each, Gear) else (each,)
+    for each in device_registers(case):
+        yield from _judge_mps_mismatch(case, each, told) if isinstance(each, DeviceRegisters) else (each,)
 
 
-def _judge_mps_mismatch(case: Case, each: Gear, told: set[str]) -> Iterator[Answer]:
+def _judge_mps_mismatch(case: RuleContext, each: DeviceRegisters, told: set[str]) -> Iterator[Result]:
     unread: str | None = None
     failed = False
     way = [each.function, *case.ancestors(each.function)]
@@ -110,15 +112,15 @@ def _judge_mps_mismatch(case: Case, each: Gear, told: set[str]) -> Iterator[Answ
         yield NotApplicable(each.subject, "no driver is bound: it sends nothing")
         return
     for child, parent in pairwise(way):
-        if away(parent):
-            yield NotApplicable(each.subject, f"the port above it, {parent.id}: {away(parent)}")
+        if unreachable_reason(parent):
+            yield NotApplicable(each.subject, f"the port above it, {parent.id}: {unreachable_reason(parent)}")
             return
         if parent.vendor in _EMULATED:
             yield NotApplicable(each.subject, f"the port above it, {parent.id}, is an emulated one")
             return
         small, large = parent.max_payload_bytes, child.max_payload_bytes
         if small is None or large is None:
-            unread = unread or not_told(parent if small is None else child, "the payload size")
+            unread = unread or unread_reason(parent if small is None else child, "the payload size")
         elif large > small:
             failed = True
             if child.id not in told:
@@ -128,7 +130,7 @@ def _judge_mps_mismatch(case: Case, each: Gear, told: set[str]) -> Iterator[Answ
         yield Unknown(each.subject, unread) if unread else Pass(each.subject)
 
 
-def _fail_mps_mismatch(each: Gear, child: PciFunction, parent: PciFunction, large: int, small: int) -> Fail:
+def _fail_mps_mismatch(each: DeviceRegisters, child: PciFunction, parent: PciFunction, large: int, small: int) -> Fail:
     return Fail(
         subject=f"pci:{child.id}",
         label=each.label if child.id == each.function.id else f"{child.id} above {each.label}",
@@ -136,8 +138,8 @@ def _fail_mps_mismatch(each: Gear, child: PciFunction, parent: PciFunction, larg
         impact=f"a packet of more than {small} bytes is a fatal error that takes the device off the bus, under load.",
         remedy="Boot with pci=pcie_bus_safe, or set one payload size in the BIOS, and reboot.",
         evidence=(
-            register(child, "MPS", f"{large} bytes", "DevCtl: MaxPayload"),
-            register(parent, "MPS", f"{small} bytes", "DevCtl: MaxPayload"),
+            register_evidence(child, "MPS", f"{large} bytes", "DevCtl: MaxPayload"),
+            register_evidence(parent, "MPS", f"{small} bytes", "DevCtl: MaxPayload"),
         ),
         severity=each.severity("error"),
         places=frozenset({child.id, parent.id, each.function.id}),
@@ -150,19 +152,21 @@ _BY_DESIGN = "pcie_bus_peer2peer"
 
 
 @rule("pcie-mps-small")
-def pcie_mps_small(case: Case) -> Iterator[Answer]:
-    answers = (_judge_mps_small(case, each) if isinstance(each, Gear) else each for each in gear(case))
-    yield from folded(answers, "PCIe packets of 128 bytes on every GPU and NIC")
+def pcie_mps_small(case: RuleContext) -> Iterator[Result]:
+    answers = (
+        _judge_mps_small(case, each) if isinstance(each, DeviceRegisters) else each for each in device_registers(case)
+    )
+    yield from aggregate_node_wide(answers, "PCIe packets of 128 bytes on every GPU and NIC")
 
 
-def _judge_mps_small(case: Case, each: Gear) -> Answer:
+def _judge_mps_small(case: RuleContext, each: DeviceRegisters) -> Result:
     if each.gpu and is_consumer(case, each.gpu):
         return NotApplicable(each.subject, "a card for desktops")
     above = case.ancestors(each.function)
     if not above:
         return NotApplicable(each.subject, "no port above it")
     if each.function.max_payload_bytes is None:
-        return Unknown(each.subject, not_told(each.function, "the payload size"))
+        return Unknown(each.subject, unread_reason(each.function, "the payload size"))
     if each.function.max_payload_bytes > _LEAST:
         return Pass(each.subject)
     kin = [f for f in case.topology.pci if above[-1] in (f, *case.ancestors(f)) and not f.physical_function]
@@ -170,7 +174,7 @@ def _judge_mps_small(case: Case, each: Gear) -> Answer:
     if any(size is not None and size < _BETTER for size in able.values()):
         return Pass(each.subject)
     if None in able.values():
-        return Unknown(each.subject, not_told(next(f for f in kin if able[f.id] is None), "the payload size"))
+        return Unknown(each.subject, unread_reason(next(f for f in kin if able[f.id] is None), "the payload size"))
     if case.node.cmdline is None:
         return Unknown(each.subject, f"128 bytes, and whether {_BY_DESIGN} asked for it is not known")
     if _BY_DESIGN in case.node.cmdline:
@@ -178,7 +182,7 @@ def _judge_mps_small(case: Case, each: Gear) -> Answer:
     return _fail_mps_small(each, above[-1])
 
 
-def _fail_mps_small(each: Gear, top: PciFunction) -> Fail:
+def _fail_mps_small(each: DeviceRegisters, top: PciFunction) -> Fail:
     return Fail(
         subject=each.subject,
         label=each.label,
@@ -186,8 +190,8 @@ def _fail_mps_small(each: Gear, top: PciFunction) -> Fail:
         impact="84 % of the link are payload instead of 91 %: about 8 % of its bandwidth.",
         remedy="Set the payload size in the BIOS to the largest or to automatic, or boot with pci=pcie_bus_safe.",
         evidence=(
-            register(each.function, "MPS", f"{_LEAST} bytes", "DevCtl: MaxPayload"),
-            register(
+            register_evidence(each.function, "MPS", f"{_LEAST} bytes", "DevCtl: MaxPayload"),
+            register_evidence(
                 each.function,
                 "most that it can",
                 f"{each.function.max_payload_supported_bytes} bytes",
@@ -203,8 +207,12 @@ _PERF = "pcie_bus_perf"
 
 
 @rule("pcie-mps-uneven")
-def pcie_mps_uneven(case: Case) -> Iterator[Answer]:
-    peers = [g for g in gear(case) if isinstance(g, Gear) and (g.gpu or (g.nic and g.nic.role == "rail"))]
+def pcie_mps_uneven(case: RuleContext) -> Iterator[Result]:
+    peers = [
+        g
+        for g in device_registers(case)
+        if isinstance(g, DeviceRegisters) and (g.gpu or (g.nic and g.nic.role == "rail"))
+    ]
     if len(peers) < 2:
         yield NotApplicable("node", "no two devices that send to each other")
     elif case.node.cmdline is None:
@@ -215,13 +223,13 @@ def pcie_mps_uneven(case: Case) -> Iterator[Answer]:
         yield _judge_mps_uneven(peers)
 
 
-def _judge_mps_uneven(peers: list[Gear]) -> Answer:
+def _judge_mps_uneven(peers: list[DeviceRegisters]) -> Result:
     unread = next((each for each in peers if each.function.max_payload_bytes is None), None)
     sizes = {each.function.max_payload_bytes for each in peers} - {None}
     if len(sizes) < 2:
-        return Unknown("node", not_told(unread.function, "the payload size")) if unread else Pass("node")
+        return Unknown("node", unread_reason(unread.function, "the payload size")) if unread else Pass("node")
     of = {size: [each.label for each in peers if each.function.max_payload_bytes == size] for size in sizes}
-    said = "; ".join(f"{size} bytes: {named(of[size])}" for size in sorted(of, key=lambda size: size or 0))
+    said = "; ".join(f"{size} bytes: {join_labels(of[size])}" for size in sorted(of, key=lambda size: size or 0))
     return Fail(
         subject="node",
         label="node",
@@ -229,7 +237,7 @@ def _judge_mps_uneven(peers: list[Gear]) -> Answer:
         impact="a packet larger than its peer takes is a fatal error: 1 peer-to-peer transfer can stop a job.",
         remedy="Boot with pci=pcie_bus_safe instead of pci=pcie_bus_perf.",
         evidence=tuple(
-            register(each.function, "MPS", f"{each.function.max_payload_bytes} bytes", "DevCtl: MaxPayload")
+            register_evidence(each.function, "MPS", f"{each.function.max_payload_bytes} bytes", "DevCtl: MaxPayload")
             for each in peers
         ),
         places=frozenset().union(*(each.places for each in peers)),
@@ -240,34 +248,40 @@ _FAST_GT_S, _WIDE = 16.0, 16
 
 
 @rule("pcie-tags-off")
-def pcie_tags_off(case: Case) -> Iterator[Answer]:
-    answers = (_judge_tags_off(case, each) if isinstance(each, Gear) else each for each in gear(case))
-    yield from folded(answers, "fewer reads in flight than possible on every GPU and NIC")
+def pcie_tags_off(case: RuleContext) -> Iterator[Result]:
+    answers = (
+        _judge_tags_off(case, each) if isinstance(each, DeviceRegisters) else each for each in device_registers(case)
+    )
+    yield from aggregate_node_wide(answers, "fewer reads in flight than possible on every GPU and NIC")
 
 
-def _judge_tags_off(case: Case, each: Gear) -> Answer:
+def _judge_tags_off(case: RuleContext, each: DeviceRegisters) -> Result:
     function, link, above = each.function, each.function.link, case.ancestors(each.function)
     if link is None or link.max_speed_gt_s is None or link.max_width is None:
         return Unknown(each.subject, "what its link can do is not known")
     if link.max_speed_gt_s < _FAST_GT_S or link.max_width < _WIDE:
         return NotApplicable(each.subject, "a link that needs few tags")
-    if not above or any(away(port) for port in above):
+    if not above or any(unreachable_reason(port) for port in above):
         return NotApplicable(each.subject, "no port above it that answers")
     if function.extended_tags_supported is None or function.extended_tags is None:
-        return Unknown(each.subject, not_told(function, "extended tags"))
+        return Unknown(each.subject, unread_reason(function, "extended tags"))
     if function.extended_tags_supported and not function.extended_tags:
-        return _fail_tags_off(each, "extended tags", 32, register(function, "extended tags", "off", "DevCtl: ExtTag"))
+        return _fail_tags_off(
+            each, "extended tags", 32, register_evidence(function, "extended tags", "off", "DevCtl: ExtTag")
+        )
     if function.ten_bit_tags_supported is False or function.ten_bit_tags:
         return Pass(each.subject)
     completers = [port.ten_bit_tags_supported for port in above]
     if False in completers:
         return Pass(each.subject)
     if None in (function.ten_bit_tags_supported, function.ten_bit_tags, *completers):
-        return Unknown(each.subject, not_told(function, "10-bit tags"))
-    return _fail_tags_off(each, "10-bit tags", 256, register(function, "10-bit tags", "off", "DevCtl2: 10BitTagReq"))
+        return Unknown(each.subject, unread_reason(function, "10-bit tags"))
+    return _fail_tags_off(
+        each, "10-bit tags", 256, register_evidence(function, "10-bit tags", "off", "DevCtl2: 10BitTagReq")
+    )
 
 
-def _fail_tags_off(each: Gear, which: str, reads: int, evidence: Evidence) -> Fail:
+def _fail_tags_off(each: DeviceRegisters, which: str, reads: int, evidence: Evidence) -> Fail:
     return Fail(
         subject=each.subject,
         label=each.label,
@@ -282,21 +296,23 @@ def _fail_tags_off(each: Gear, which: str, reads: int, evidence: Evidence) -> Fa
 
 
 @rule("pcie-aspm-on")
-def pcie_aspm_on(case: Case) -> Iterator[Answer]:
-    answers = (_judge_aspm_on(case, each) if isinstance(each, Gear) else each for each in gear(case))
-    yield from folded(answers, "links may sleep between transfers (ASPM) on every GPU and NIC")
+def pcie_aspm_on(case: RuleContext) -> Iterator[Result]:
+    answers = (
+        _judge_aspm_on(case, each) if isinstance(each, DeviceRegisters) else each for each in device_registers(case)
+    )
+    yield from aggregate_node_wide(answers, "links may sleep between transfers (ASPM) on every GPU and NIC")
 
 
-def _judge_aspm_on(case: Case, each: Gear) -> Answer:
+def _judge_aspm_on(case: RuleContext, each: DeviceRegisters) -> Result:
     function, port = each.function, case.functions.get(each.function.parent or "")
     if each.gpu and is_consumer(case, each.gpu):
         return NotApplicable(each.subject, "a card for desktops")
     if function.parent is None:
         return NotApplicable(each.subject, "no port above it: no link")
     if function.aspm is None:
-        return Unknown(each.subject, not_told(function, "ASPM"))
+        return Unknown(each.subject, unread_reason(function, "ASPM"))
     there = port.aspm if port else None
-    states = [state for state in ("L0s", "L1") if _on(state, function.aspm, there)]
+    states = [state for state in ("L0s", "L1") if _is_aspm_on(state, function.aspm, there)]
     if not states:
         return Pass(each.subject)
     return Fail(
@@ -307,12 +323,14 @@ def _judge_aspm_on(case: Case, each: Gear) -> Answer:
         if "L1" in states
         else "less than 4 µs to wake the link, at every first transfer after a pause.",
         remedy="Switch ASPM off in the BIOS, or boot with pcie_aspm.policy=performance.",
-        evidence=tuple(register(end, "ASPM", end.aspm, "LnkCtl") for end in (function, port) if end and end.aspm),
+        evidence=tuple(
+            register_evidence(end, "ASPM", end.aspm, "LnkCtl") for end in (function, port) if end and end.aspm
+        ),
         places=each.places,
     )
 
 
-def _on(state: str, here: str, there: str | None) -> bool:
+def _is_aspm_on(state: str, here: str, there: str | None) -> bool:
     """L0s is of one direction; L1 needs both ends."""
     if state == "L0s":
         return state in here.split() or state in (there or "").split()

@@ -9,25 +9,25 @@ from typing import NamedTuple
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
 from agent.model.pci import Link
-from agent.rules.case import Case
-from agent.rules.counting import majority, named, share_lost
-from agent.rules.devices import AMD, MELLANOX, by_role, is_consumer, pci_source
-from agent.rules.pcie.cards import card_functions, carries, kind, needed, siblings
+from agent.rules.context import RuleContext
+from agent.rules.devices import AMD, MELLANOX, is_consumer, pci_source, severity_by_role
+from agent.rules.pcie.cards import card_functions, card_kind, is_sufficient, required_rate, sibling_links
 from agent.rules.pcie.links import (
     LANES,
     OFTEN_HALF,
-    Wire,
+    PcieLink,
     bandwidth,
     expected_speed,
     expected_width,
-    loss,
-    reach,
-    retrained,
-    unjudged,
-    wire_label,
-    wires,
+    format_loss,
+    link_label,
+    not_judged_reason,
+    pcie_links,
+    possible_bandwidth,
+    retrained_evidence,
 )
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import find_majority, format_share_lost, join_labels
 
 
 class _Limit(NamedTuple):
@@ -48,13 +48,13 @@ class _Limit(NamedTuple):
 
 
 @rule("pcie-slot-limits-card")
-def pcie_slot_limits_card(case: Case) -> Iterator[Answer]:
-    for wire in wires(case):
+def pcie_slot_limits_card(case: RuleContext) -> Iterator[Result]:
+    for wire in pcie_links(case):
         yield _judge_slot_limits_card(case, wire)
 
 
-def _judge_slot_limits_card(case: Case, wire: Wire) -> Answer:
-    silent = unjudged(case, wire)
+def _judge_slot_limits_card(case: RuleContext, wire: PcieLink) -> Result:
+    silent = not_judged_reason(case, wire)
     if silent:
         return silent
     child, card = wire.child, wire.child.link
@@ -70,23 +70,23 @@ def _judge_slot_limits_card(case: Case, wire: Wire) -> Answer:
     return _fail_slot_limits_card(case, wire, limit) if limit.narrow or limit.slow else Pass(wire.subject)
 
 
-def _fail_slot_limits_card(case: Case, wire: Wire, limit: _Limit) -> Fail:
+def _fail_slot_limits_card(case: RuleContext, wire: PcieLink, limit: _Limit) -> Fail:
     slot, card = limit.slot, limit.card
     now, full = bandwidth(slot.max_speed_gt_s, slot.max_width), bandwidth(card.max_speed_gt_s, card.max_width)
-    here = reach(case, wire)
+    here = possible_bandwidth(case, wire)
     severity, why = _severity(case, wire, limit)
     return Fail(
         subject=wire.subject,
-        label=wire_label(case, wire),
-        summary=f"a card of {_said_slot_limits_card(card)} sits in a slot of {_said_slot_limits_card(slot)}: {why}",
-        impact=f"{here:.1f} instead of {full:.1f} GB/s in each direction: {share_lost(here, full)} less."
+        label=link_label(case, wire),
+        summary=f"a card of {_format_link(card)} sits in a slot of {_format_link(slot)}: {why}",
+        impact=f"{here:.1f} instead of {full:.1f} GB/s in each direction: {format_share_lost(here, full)} less."
         if here and full and here < full
         else f"{now or 0:.1f} GB/s in each direction.",
         remedy="Move the card to a slot with all its lanes, or undo the slot's bifurcation in the BIOS.",
         evidence=tuple(
             Evidence(
                 what=f"most that {which} can do",
-                value=_said_slot_limits_card(link),
+                value=_format_link(link),
                 source=pci_source(case, place, "max_link_width"),
             )
             for which, link, place in (
@@ -100,11 +100,11 @@ def _fail_slot_limits_card(case: Case, wire: Wire, limit: _Limit) -> Fail:
     )
 
 
-def _severity(case: Case, wire: Wire, limit: _Limit) -> tuple[str, str]:
+def _severity(case: RuleContext, wire: PcieLink, limit: _Limit) -> tuple[str, str]:
     """How grave it is, and in words why."""
     nic = case.nic_by_pci.get(wire.child.id)
     if nic:
-        return _of_a_nic(case, wire, limit, nic)
+        return _severity_for_nic(case, wire, limit, nic)
     gpu = case.gpu_by_pci.get(wire.child.id)
     if gpu is None:
         return "info", "a switch that belongs to the card"
@@ -112,8 +112,8 @@ def _severity(case: Case, wire: Wire, limit: _Limit) -> tuple[str, str]:
         return "info", "a card for desktops"
     if limit.narrow and wire.child.device in OFTEN_HALF and (limit.slot.max_width or 0) >= 8:
         return "info", "many servers wire this GPU so"
-    others = [other for each in siblings(case, wire) if (other := reach(case, each)) is not None]
-    here = reach(case, wire)
+    others = [other for each in sibling_links(case, wire) if (other := possible_bandwidth(case, each)) is not None]
+    here = possible_bandwidth(case, wire)
     if here is not None and any(other > here for other in others):
         return "warning", "other GPUs of its kind have better ones here"
     if others:
@@ -121,62 +121,62 @@ def _severity(case: Case, wire: Wire, limit: _Limit) -> tuple[str, str]:
     return ("warning", "it has fewer lanes than it could") if limit.narrow else ("info", "an older generation")
 
 
-def _of_a_nic(case: Case, wire: Wire, limit: _Limit, nic: Nic) -> tuple[str, str]:
-    need, slot = needed(case, wire.child), reach(case, wire)
+def _severity_for_nic(case: RuleContext, wire: PcieLink, limit: _Limit, nic: Nic) -> tuple[str, str]:
+    need, slot = required_rate(case, wire.child), possible_bandwidth(case, wire)
     if need is None:
         return "info", "no port of it is active"
-    if not carries(slot, need.fastest):
-        return by_role("error", nic) or "info", "too little for its port"
+    if not is_sufficient(slot, need.fastest):
+        return severity_by_role("error", nic) or "info", "too little for its port"
     card = bandwidth(limit.card.max_speed_gt_s, limit.card.max_width)
-    if not carries(slot, need.together) and carries(card, need.together):
-        return by_role("warning", nic) or "info", "too little for all its ports together"
+    if not is_sufficient(slot, need.together) and is_sufficient(card, need.together):
+        return severity_by_role("warning", nic) or "info", "too little for all its ports together"
     return "info", "enough for its ports"
 
 
-def _said_slot_limits_card(link: Link) -> str:
+def _format_link(link: Link) -> str:
     return f"x{link.max_width} at {link.max_speed_gt_s:g} GT/s"
 
 
 @rule("pcie-slower-than-siblings")
-def pcie_slower_than_siblings(case: Case) -> Iterator[Answer]:
-    families: dict[Hashable, list[Wire]] = defaultdict(list)
-    for wire in sorted(wires(case), key=lambda each: each.child.id):
-        own = kind(case, wire)
+def pcie_slower_than_siblings(case: RuleContext) -> Iterator[Result]:
+    families: dict[Hashable, list[PcieLink]] = defaultdict(list)
+    for wire in sorted(pcie_links(case), key=lambda each: each.child.id):
+        own = card_kind(case, wire)
         if own is None:
             continue
-        silent = unjudged(case, wire)
+        silent = not_judged_reason(case, wire)
         if silent:
             yield silent
-        elif reach(case, wire) is None:
+        elif possible_bandwidth(case, wire) is None:
             yield Unknown(wire.subject, "what both its ends can do is not known")
         else:
             families[own].append(wire)
     for family in families.values():
-        yield from _compared(case, family)
+        yield from _compare_kind(case, family)
 
 
-def _compared(case: Case, family: list[Wire]) -> Iterator[Answer]:
-    usual = majority((expected_speed(case, wire), expected_width(case, wire)) for wire in family)
+def _compare_kind(case: RuleContext, family: list[PcieLink]) -> Iterator[Result]:
+    usual = find_majority((expected_speed(case, wire), expected_width(case, wire)) for wire in family)
     if usual is None:
         why = "no other card of its kind" if len(family) == 1 else "no majority of its kind is alike"
         yield from (NotApplicable(wire.subject, why) for wire in family)
         return
     like = [wire for wire in family if (expected_speed(case, wire), expected_width(case, wire)) == usual]
-    most = reach(case, like[0]) or 0.0
+    most = possible_bandwidth(case, like[0]) or 0.0
     for wire in family:
-        slower = (reach(case, wire) or 0.0) < most
+        slower = (possible_bandwidth(case, wire) or 0.0) < most
         yield _fail_siblings(case, wire, like) if slower else Pass(wire.subject)
 
 
-def _fail_siblings(case: Case, wire: Wire, like: list[Wire]) -> Fail:
+def _fail_siblings(case: RuleContext, wire: PcieLink, like: list[PcieLink]) -> Fail:
     nic = case.nic_by_pci.get(wire.child.id)
-    now, full = reach(case, wire), reach(case, like[0])
+    now, full = possible_bandwidth(case, wire), possible_bandwidth(case, like[0])
     return Fail(
         subject=wire.subject,
-        label=wire_label(case, wire),
+        label=link_label(case, wire),
         summary=f"its link can do {_describe_link(case, wire)}; "
-        f"those of {named([wire_label(case, each) for each in like])} can do {_describe_link(case, like[0])}",
-        impact=loss(now, full) or "0 % known.",
+        f"those of {join_labels([link_label(case, each) for each in like])} can do {_describe_link(case, like[0])}",
+        impact=format_loss(now, full) or "0 % known.",
         remedy="Compare slot, riser and BIOS settings with those of the others; exchange the cards.",
         evidence=(
             *(
@@ -187,12 +187,12 @@ def _fail_siblings(case: Case, wire: Wire, like: list[Wire]) -> Fail:
                 )
                 for each in (wire, like[0])
             ),
-            *retrained(wire),
+            *retrained_evidence(wire),
         ),
-        severity=(by_role("warning", nic) or "info") if nic else None,
+        severity=(severity_by_role("warning", nic) or "info") if nic else None,
         places=wire.places,
     )
 
 
-def _describe_link(case: Case, wire: Wire) -> str:
+def _describe_link(case: RuleContext, wire: PcieLink) -> str:
     return f"x{expected_width(case, wire)} at {expected_speed(case, wire):g} GT/s"

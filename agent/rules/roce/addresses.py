@@ -7,24 +7,30 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev
-from agent.rules.case import Case
-from agent.rules.devices import lowered
-from agent.rules.folding import as_one
-from agent.rules.nccl.prerequisites import mapped
-from agent.rules.nccl.settings import Effective, effective, files_unread, jobs_unread, number
-from agent.rules.roce.ports import RocePort, by_port, roce_ports, shown
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.context import RuleContext
+from agent.rules.devices import one_level_lower
+from agent.rules.nccl.prerequisites import mapped_libraries
+from agent.rules.nccl.settings import (
+    EffectiveSetting,
+    effective_settings,
+    files_unread_reason,
+    jobs_unread_reason,
+    parse_number,
+)
+from agent.rules.node_wide import merge_if_on_all
+from agent.rules.roce.ports import RocePort, for_each_port, roce_ports, visible_interface
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
 _GID_V1_ONLY_V2 = "RoCE v2"
 _LINK_LOCAL = "fe80:"
 
 
 @rule("roce-gid-v1-only")
-def roce_gid_v1_only(case: Case) -> Iterator[Answer]:
-    yield from by_port(case, _judge_gid_v1_only, "RoCE v1 addresses only")
+def roce_gid_v1_only(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, _judge_gid_v1_only, "RoCE v1 addresses only")
 
 
-def _judge_gid_v1_only(each: RocePort) -> Answer:
+def _judge_gid_v1_only(each: RocePort) -> Result:
     gids = each.port.gids
     if any(gid.type == _GID_V1_ONLY_V2 for gid in gids):
         return Pass(each.subject)
@@ -58,7 +64,7 @@ def _judge_gid_v1_only(each: RocePort) -> Answer:
 
 
 @rule("roce-no-ip")
-def roce_no_ip(case: Case) -> Iterator[Answer]:
+def roce_no_ip(case: RuleContext) -> Iterator[Result]:
     faults: list[Fail] = []
     passed = 0
     for each in roce_ports(case):
@@ -72,14 +78,14 @@ def roce_no_ip(case: Case) -> Iterator[Answer]:
         yield from faults
     else:
         design = [fault._replace(severity="info", confidence="low", cause="all") for fault in faults]
-        yield from as_one(design, len(design), "link-local addresses only on every RoCE port")
+        yield from merge_if_on_all(design, len(design), "link-local addresses only on every RoCE port")
 
 
-def _judge_no_ip(each: RocePort) -> Answer:
+def _judge_no_ip(each: RocePort) -> Result:
     gids = each.port.gids
     if any(not gid.gid.lower().startswith(_LINK_LOCAL) for gid in gids):
         return Pass(each.subject)
-    netdev = shown(each)
+    netdev = visible_interface(each)
     if not isinstance(netdev, Netdev):
         return netdev
     if not each.port.gids_known or not gids:
@@ -110,10 +116,12 @@ _GID_INDEX_WRONG_V1, _GID_INDEX_WRONG_V2 = "IB/RoCE v1", "RoCE v2"
 
 
 @rule("roce-gid-index-wrong")
-def roce_gid_index_wrong(case: Case) -> Iterator[Answer]:
-    values = [each for each in effective(case, _KEY) if (number(each.value) or 0) >= 0 and each.value.strip()]
+def roce_gid_index_wrong(case: RuleContext) -> Iterator[Result]:
+    values = [
+        each for each in effective_settings(case, _KEY) if (parse_number(each.value) or 0) >= 0 and each.value.strip()
+    ]
     if not values:
-        why = files_unread(case)
+        why = files_unread_reason(case)
         yield Unknown("node", why) if why else NotApplicable("node", f"{_KEY} is not set: NCCL chooses a GID itself")
         return
     ports: list[RocePort] = []
@@ -124,15 +132,15 @@ def roce_gid_index_wrong(case: Case) -> Iterator[Answer]:
             yield NotApplicable(each.subject, f"role {each.nic.role}: NCCL's settings are for rails")
         else:
             ports.append(each)
-    answers = [_of_port(each, values) for each in ports]
+    answers = [_judge_port_index(each, values) for each in ports]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
-    yield from as_one(
+    yield from merge_if_on_all(
         faults, len(answers), f"{_KEY}={values[0].value} in {values[0].source} is wrong on every RoCE rail"
     )
 
 
-def _of_port(each: RocePort, values: list[Effective]) -> Answer:
+def _judge_port_index(each: RocePort, values: list[EffectiveSetting]) -> Result:
     answers = [_judge_gid_index_wrong(each, where) for where in values]
     for kind in (Fail, Unknown):
         found = next((answer for answer in answers if isinstance(answer, kind)), None)
@@ -141,8 +149,8 @@ def _of_port(each: RocePort, values: list[Effective]) -> Answer:
     return Pass(each.subject)
 
 
-def _judge_gid_index_wrong(each: RocePort, where: Effective) -> Answer:
-    index = number(where.value) or 0
+def _judge_gid_index_wrong(each: RocePort, where: EffectiveSetting) -> Result:
+    index = parse_number(where.value) or 0
     if each.nic.state == "other_namespace":
         return Unknown(each.subject, "its interface is in another network namespace")
     if not each.port.gids_known or not each.port.gids:
@@ -167,7 +175,7 @@ def _judge_gid_index_wrong(each: RocePort, where: Effective) -> Answer:
             where.evidence(_KEY),
             Evidence(what=f"GID {index} of {each.label}", value=said, source=f"{each.folder}/gid_attrs/types/{index}"),
         ),
-        severity="error" if where.persistent else lowered("error"),
+        severity="error" if where.persistent else one_level_lower("error"),
         cause="v1" if gid else "empty",
         places=each.places,
     )
@@ -177,17 +185,17 @@ _CHOOSES = (2, 21)
 
 
 @rule("roce-nccl-gid-default-old")
-def roce_nccl_gid_default_old(case: Case) -> Iterator[Answer]:
+def roce_nccl_gid_default_old(case: RuleContext) -> Iterator[Result]:
     rails = [each for each in roce_ports(case) if isinstance(each, RocePort) and each.nic.role == "rail"]
     if not rails:
         why = case.probe_failure("rdma")
         yield Unknown("node", why) if why and case.topology.nics else NotApplicable("node", "no active RoCE rail")
         return
-    used = mapped(case, "libnccl.so")
-    old = [row for row in used if row.version and _version(row.version) < _CHOOSES]
+    used = mapped_libraries(case, "libnccl.so")
+    old = [row for row in used if row.version and _parse_version(row.version) < _CHOOSES]
     nameless = [row for row in used if not row.version]
-    unread = files_unread(case) or jobs_unread(case)
-    if effective(case, _KEY):
+    unread = files_unread_reason(case) or jobs_unread_reason(case)
+    if effective_settings(case, _KEY):
         yield Pass("node")
     elif unread:
         yield Unknown("node", unread)
@@ -199,7 +207,7 @@ def roce_nccl_gid_default_old(case: Case) -> Iterator[Answer]:
         yield from _judge_gid_default(rails, [(row.path, row.version or "") for row in old])
 
 
-def _judge_gid_default(rails: list[RocePort], old: list[tuple[str, str]]) -> Iterator[Answer]:
+def _judge_gid_default(rails: list[RocePort], old: list[tuple[str, str]]) -> Iterator[Result]:
     firsts = [(each, next((gid for gid in each.port.gids if gid.index == 0), None)) for each in rails]
     wrong = [(each, gid) for each, gid in firsts if gid and gid.type == "IB/RoCE v1"]
     if not wrong:
@@ -229,10 +237,10 @@ def _judge_gid_default(rails: list[RocePort], old: list[tuple[str, str]]) -> Ite
     )
 
 
-def _version(text: str) -> tuple[int, ...]:
+def _parse_version(text: str) -> tuple[int, ...]:
     """Numbers of a version.
 
-    >>> _version("2.20.5") < (2, 21) <= _version("2.21.5")
+    >>> _parse_version("2.20.5") < (2, 21) <= _parse_version("2.21.5")
     True
     """
     return tuple(int(part) for part in re.findall(r"[0-9]{1,6}", text))
@@ -242,11 +250,11 @@ _DEFAULT_MODE_V1_V1 = "IB/RoCE v1"
 
 
 @rule("roce-default-mode-v1")
-def roce_default_mode_v1(case: Case) -> Iterator[Answer]:
-    yield from by_port(case, _judge_default_mode_v1, "rdma-cm uses RoCE v1")
+def roce_default_mode_v1(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, _judge_default_mode_v1, "rdma-cm uses RoCE v1")
 
 
-def _judge_default_mode_v1(each: RocePort) -> Answer:
+def _judge_default_mode_v1(each: RocePort) -> Result:
     mode = each.port.default_roce_mode
     if mode is None:
         return NotApplicable(each.subject, "configfs shows no mode of rdma-cm: the kernel's own is RoCE v2")

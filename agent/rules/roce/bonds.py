@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Nic
-from agent.rules.case import Case
-from agent.rules.devices import by_role
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.context import RuleContext
+from agent.rules.devices import severity_by_role
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
 LAG_MODES = ("active-backup", "balance-xor", "802.3ad")  # in which mlx5 makes one RDMA device of two ports
 
@@ -40,12 +40,12 @@ class Bond(NamedTuple):
         return frozenset({self.netdev.id, *(netdev.id for netdev in self.members), *nics, *ports})
 
 
-def bonds_known(case: Case) -> bool:
+def are_bonds_known(case: RuleContext) -> bool:
     """Whether it is certain that there is none where none was found: what was not read may be in a bond."""
     return case.virtual_machine or case.probe_failure("rdma", "netdev") is None
 
 
-def bonds(case: Case, roles: tuple[str, ...]) -> list[Bond]:
+def bonds(case: RuleContext, roles: tuple[str, ...]) -> list[Bond]:
     """Bonds with a member that is the interface of an Ethernet NIC in one of these roles.
 
     The second port of a bond has no RDMA device of its own and the role "auxiliary": its bond is its partner's.
@@ -63,9 +63,9 @@ def bonds(case: Case, roles: tuple[str, ...]) -> list[Bond]:
 
 
 @rule("roce-lag-on-rails")
-def roce_lag_on_rails(case: Case) -> Iterator[Answer]:
+def roce_lag_on_rails(case: RuleContext) -> Iterator[Result]:
     found = [] if case.virtual_machine else bonds(case, ("rail",))
-    if not found and bonds_known(case):
+    if not found and are_bonds_known(case):
         yield NotApplicable("node", "no rail is in a bond, or this is a virtual machine")
     for bond in found:
         yield Fail(
@@ -90,15 +90,15 @@ def roce_lag_on_rails(case: Case) -> Iterator[Answer]:
 
 
 @rule("roce-lag-broken")
-def roce_lag_broken(case: Case) -> Iterator[Answer]:
+def roce_lag_broken(case: RuleContext) -> Iterator[Result]:
     found = [] if case.virtual_machine else bonds(case, ("rail", "storage"))
-    if not found and bonds_known(case):
+    if not found and are_bonds_known(case):
         yield NotApplicable("node", "no RoCE port is in a bond, or this is a virtual machine")
     for bond in found:
         yield _judge_lag_broken(bond)
 
 
-def _judge_lag_broken(bond: Bond) -> Answer:
+def _judge_lag_broken(bond: Bond) -> Result:
     subject = f"netdev:{bond.netdev.id}"
     states = [netdev.operstate for netdev in bond.members]
     down = [netdev.label for netdev in bond.members if netdev.operstate not in ("up", None)]
@@ -109,7 +109,7 @@ def _judge_lag_broken(bond: Bond) -> Answer:
     if None in states:
         return Unknown(subject, "the state of a member could not be read")
     devices = [nic for nic in bond.nics if nic.rdma_device and "bond" not in nic.rdma_device]
-    if _one_card(bond) and not any(nic.virtual_functions for nic in bond.nics):
+    if _is_on_one_card(bond) and not any(nic.virtual_functions for nic in bond.nics):
         if bond.mode and bond.mode not in LAG_MODES:
             return _fail_lag_broken(bond, f"RoCE does not follow a bond in mode {bond.mode}", "mode")
         if bond.mode and len(devices) > 1:
@@ -120,7 +120,7 @@ def _judge_lag_broken(bond: Bond) -> Answer:
     return Pass(subject)
 
 
-def _one_card(bond: Bond) -> bool:
+def _is_on_one_card(bond: Bond) -> bool:
     cards = {(netdev.pci or netdev.id).rpartition(".")[0] for netdev in bond.members}
     drivers = {(netdev.driver or "mlx5_core") for netdev in bond.members}
     return len(bond.members) > 1 and len(cards) == 1 and drivers == {"mlx5_core"}
@@ -143,7 +143,7 @@ def _fail_lag_broken(bond: Bond, summary: str, cause: str) -> Fail:
                 source="/sys/class/infiniband",
             ),
         ),
-        severity=by_role("warning", bond.nics[0]),
+        severity=severity_by_role("warning", bond.nics[0]),
         cause=cause,
         places=bond.places,
     )

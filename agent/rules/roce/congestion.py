@@ -6,21 +6,31 @@ import re
 from collections.abc import Iterator
 
 from agent.model.finding import Evidence
-from agent.rules.case import Case
+from agent.rules.context import RuleContext
+from agent.rules.counter_deltas import (
+    MINUTE,
+    CounterDelta,
+    FailureText,
+    Limit,
+    delta,
+    format_window,
+    judge_count,
+    settling_reason,
+    with_subject,
+)
 from agent.rules.pages import Threshold, read_limit
 from agent.rules.roce.port_counters import (
-    Watched,
-    by_port,
-    by_priority,
-    by_wire,
-    discards,
-    lossless,
-    packets,
+    RocePortCounters,
+    delta_by_priority,
+    delta_of_discards,
+    for_each_interface,
+    for_each_port,
+    lossless_priorities,
     rdma_bytes,
+    rdma_packets,
     roce_priorities,
 )
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
-from agent.rules.runtime import MINUTE, Limit, Moved, Words, judged, moved, of, span, unsettled
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
 _PRIORITY = re.compile(r"rx_prio(\d)_")
 _PER_MINUTE = read_limit("roce-rt-rx-discards.per_minute")
@@ -28,14 +38,14 @@ _EVENTS = read_limit("roce-rt-rx-discards.events")
 
 
 @rule("roce-rt-rx-discards")
-def roce_rt_rx_discards(case: Case) -> Iterator[Answer]:
-    yield from by_wire(case, lambda each: _judge_rx_discards(case, each), "discards of received frames")
+def roce_rt_rx_discards(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_interface(case, lambda each: _judge_rx_discards(case, each), "discards of received frames")
 
 
-def _judge_rx_discards(case: Case, each: Watched) -> Answer:
-    count, carrying = discards(case, each), roce_priorities(case, each)
-    foreign = isinstance(count, Moved) and _foreign(count, carrying)
-    words = Words(
+def _judge_rx_discards(case: RuleContext, each: RocePortCounters) -> Result:
+    count, carrying = delta_of_discards(case, each), roce_priorities(case, each)
+    foreign = isinstance(count, CounterDelta) and _is_foreign(count, carrying)
+    words = FailureText(
         "received frames discarded" + (", none of a priority of RoCE" if foreign else ""),
         "TCP sends them again; RoCE loses nothing."
         if foreign
@@ -45,11 +55,11 @@ def _judge_rx_discards(case: Case, each: Watched) -> Answer:
         "other-class" if foreign else "",
     )
     limits = (Limit(_PER_MINUTE, "error", MINUTE), Limit(_EVENTS, "warning"))
-    answer = judged(case, each.place, count, limits, words)
+    answer = judge_count(case, each.place, count, limits, words)
     return answer._replace(severity="info") if foreign and isinstance(answer, Fail) else answer
 
 
-def _foreign(count: Moved, carrying: frozenset[int] | None) -> bool:
+def _is_foreign(count: CounterDelta, carrying: frozenset[int] | None) -> bool:
     """Every discard is of a priority that carries no RoCE."""
     if not carrying:
         return False
@@ -57,8 +67,8 @@ def _foreign(count: Moved, carrying: frozenset[int] | None) -> bool:
     return all(m is not None and int(m[1]) not in carrying for m in found)
 
 
-def _remedy(each: Watched) -> str:
-    on = lossless(each)
+def _remedy(each: RocePortCounters) -> str:
+    on = lossless_priorities(each)
     state = "not known" if on is None else ", ".join(map(str, sorted(on))) or "off"
     return f"PFC here: {state}. Put RoCE into a class with PFC and headroom; look at PCIe width, ACS and IOMMU."
 
@@ -70,33 +80,33 @@ _CLEAR = 0.6  # a priority dominates with so much of the bytes
 
 
 @rule("roce-rt-class-usage")
-def roce_rt_class_usage(case: Case) -> Iterator[Answer]:
-    yield from by_wire(case, lambda each: _judge_class_usage(case, each), "RDMA outside its class")
+def roce_rt_class_usage(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_interface(case, lambda each: _judge_class_usage(case, each), "RDMA outside its class")
 
 
-def _judge_class_usage(case: Case, each: Watched) -> Answer:
+def _judge_class_usage(case: RuleContext, each: RocePortCounters) -> Result:
     subject = each.place.subject
-    sent, received = by_priority(case, each, "tx_prio{}_bytes"), by_priority(case, each, "rx_prio{}_bytes")
-    early = unsettled(case)
+    sent, received = delta_by_priority(case, each, "tx_prio{}_bytes"), delta_by_priority(case, each, "rx_prio{}_bytes")
+    early = settling_reason(case)
     if not sent or not received or early:
-        why = moved(case, each.eth, ["tx_prio0_bytes"])
+        why = delta(case, each.eth, ["tx_prio0_bytes"])
         gap = early or getattr(why, "gap", None) or "its bytes by priority are not known"
-        return of(each.place, why) if isinstance(why, NotApplicable | Unknown) else Unknown(subject, gap)
+        return with_subject(each.place, why) if isinstance(why, NotApplicable | Unknown) else Unknown(subject, gap)
     rdma = rdma_bytes(case, each)
     if rdma is None:
         return Unknown(subject, "its RDMA bytes are not counted")
     total = sum(sent.values())
     if rdma < case.threshold(_BYTES) * 1e9:
-        return NotApplicable(subject, f"{rdma / 1e9:.1f} GB of RDMA sent in {span(case)}: too little to judge")
+        return NotApplicable(subject, f"{rdma / 1e9:.1f} GB of RDMA sent in {format_window(case)}: too little to judge")
     if rdma < _MOSTLY * total:
         return NotApplicable(subject, "much of what it sends is not RDMA")
-    on = lossless(each)
+    on = lossless_priorities(each)
     inside = sum(count for priority, count in sent.items() if priority in (on or ()))
     if on and 100 * inside < case.threshold(_CLASS_USAGE_SHARE) * total:
         return _fail_class_usage(
             case, each, f"{100 * inside / total:.0f} % of what it sent is of priorities with PFC", "sent"
         )
-    ours, theirs = _dominant(sent), _dominant(received)
+    ours, theirs = _dominant_priority(sent), _dominant_priority(received)
     if ours is not None and theirs is not None and ours != theirs:
         return _fail_class_usage(case, each, f"it sends in priority {ours} and receives in {theirs}", "peers")
     if on is None:
@@ -104,25 +114,25 @@ def _judge_class_usage(case: Case, each: Watched) -> Answer:
     return Pass(subject) if on else NotApplicable(subject, "PFC is off: there is no lossless class")
 
 
-def _dominant(moves: dict[int, int]) -> int | None:
+def _dominant_priority(moves: dict[int, int]) -> int | None:
     """The priority with most of the bytes, where one clearly has."""
     most = max(moves, key=lambda priority: moves[priority])
     return most if moves[most] >= _CLEAR * max(sum(moves.values()), 1) else None
 
 
-def _fail_class_usage(case: Case, each: Watched, what: str, cause: str) -> Fail:
-    place, on = each.place, lossless(each)
+def _fail_class_usage(case: RuleContext, each: RocePortCounters, what: str, cause: str) -> Fail:
+    place, on = each.place, lossless_priorities(each)
     names = [f"{way}_prio{p}_bytes" for way in ("tx", "rx") for p in range(8)]
     rows = [(name, case.moved(each.eth.subject, name, each.eth.now)) for name in names]
     pfc = "not known" if on is None else ", ".join(map(str, sorted(on))) or "none"
     return Fail(
         subject=place.subject,
         label=place.label,
-        summary=f"{what} in {span(case)}; PFC is on for {pfc}",
+        summary=f"{what} in {format_window(case)}; PFC is on for {pfc}",
         impact="What is outside the class is dropped under congestion: above 1 % loss next to nothing arrives.",
         remedy="Mark the traffic for the class (NCCL_IB_TC, cma_roce_tos) and trust DSCP, on all hosts alike.",
         evidence=tuple(
-            Evidence(what=name, value=f"+{move} in {span(case)}", source=each.eth.source(name))
+            Evidence(what=name, value=f"+{move} in {format_window(case)}", source=each.eth.source(name))
             for name, move in rows
             if move
         ),
@@ -146,13 +156,13 @@ _CAUSES = (
 
 
 @rule("roce-rt-host-bound")
-def roce_rt_host_bound(case: Case) -> Iterator[Answer]:
-    yield from by_wire(case, lambda each: _judge_host_bound(case, each), "waiting for PCIe")
+def roce_rt_host_bound(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_interface(case, lambda each: _judge_host_bound(case, each), "waiting for PCIe")
 
 
-def _judge_host_bound(case: Case, each: Watched) -> Answer:
+def _judge_host_bound(case: RuleContext, each: RocePortCounters) -> Result:
     answers = [
-        judged(case, each.place, moved(case, each.eth, [name]), (limit,), Words(what, _IMPACT, _REMEDY))
+        judge_count(case, each.place, delta(case, each.eth, [name]), (limit,), FailureText(what, _IMPACT, _REMEDY))
         for name, limit, what in _CAUSES
     ]
     return next((a for kind in (Fail, Unknown, Pass) for a in answers if isinstance(a, kind)), answers[0])
@@ -171,23 +181,25 @@ _WAYS = (
 
 
 @rule("roce-rt-congested")
-def roce_rt_congested(case: Case) -> Iterator[Answer]:
-    yield from by_port(case, lambda each: _judge_congested(case, each), "congestion")
+def roce_rt_congested(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_congested(case, each), "congestion")
 
 
-def _judge_congested(case: Case, each: Watched) -> Answer:
-    answers = [_way(case, each, *way) for way in _WAYS]
+def _judge_congested(case: RuleContext, each: RocePortCounters) -> Result:
+    answers = [_judge_direction(case, each, *way) for way in _WAYS]
     order = (Fail, Unknown, Pass)
     return next((a for kind in order for a in answers if isinstance(a, kind)), answers[0])
 
 
-def _way(case: Case, each: Watched, names: tuple[str, ...], received: bool, limit: Threshold, what: str) -> Answer:
-    place, count = each.place, moved(case, each.rdma, names)
-    if not isinstance(count, Moved):
-        return of(place, count)
+def _judge_direction(
+    case: RuleContext, each: RocePortCounters, names: tuple[str, ...], received: bool, limit: Threshold, what: str
+) -> Result:
+    place, count = each.place, delta(case, each.rdma, names)
+    if not isinstance(count, CounterDelta):
+        return with_subject(place, count)
     if not count.total:
         return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
-    carried = packets(case, each, received)
+    carried = rdma_packets(case, each, received)
     if carried is None:
         return Unknown(place.subject, "its RDMA packets are not counted")
     share = 100 * count.total / max(carried, 1)
@@ -195,11 +207,13 @@ def _way(case: Case, each: Watched, names: tuple[str, ...], received: bool, limi
         return Pass(place.subject)
     seconds = (case.window.seconds if case.window else None) or 0
     if carried < _LEAST_PACKETS or seconds < _LEAST_SECONDS:
-        return Unknown(place.subject, f"{share:.0f} % {what}, of {carried} packets in {span(case)}: too short to say")
+        return Unknown(
+            place.subject, f"{share:.0f} % {what}, of {carried} packets in {format_window(case)}: too short to say"
+        )
     return Fail(
         subject=place.subject,
         label=place.label,
-        summary=f"{count.total} {what} in {span(case)}: {share:.1f} % of its RDMA packets, "
+        summary=f"{count.total} {what} in {format_window(case)}: {share:.1f} % of its RDMA packets, "
         f"limit {case.threshold(limit):g} %",
         impact=f"Senders are told to slow down for {share:.1f} % of the packets: bandwidth is lost in the fabric.",
         remedy="Look at rail mapping, adaptive routing, NCCL_IB_QPS_PER_CONNECTION and ECMP entropy.",
@@ -215,16 +229,16 @@ _LEAST = read_limit("roce-cnp-ignored.events")
 
 
 @rule("roce-cnp-ignored")
-def roce_cnp_ignored(case: Case) -> Iterator[Answer]:
-    yield from by_port(case, lambda each: _judge_cnp_ignored(case, each), "ignored congestion notifications")
+def roce_cnp_ignored(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_cnp_ignored(case, each), "ignored congestion notifications")
 
 
-def _judge_cnp_ignored(case: Case, each: Watched) -> Answer:
-    place, ignored, handled = each.place, moved(case, each.rdma, _IGNORED), moved(case, each.rdma, _HANDLED)
-    if not isinstance(ignored, Moved):
-        return of(place, ignored)
-    if not isinstance(handled, Moved):
-        return of(place, handled)
+def _judge_cnp_ignored(case: RuleContext, each: RocePortCounters) -> Result:
+    place, ignored, handled = each.place, delta(case, each.rdma, _IGNORED), delta(case, each.rdma, _HANDLED)
+    if not isinstance(ignored, CounterDelta):
+        return with_subject(place, ignored)
+    if not isinstance(handled, CounterDelta):
+        return with_subject(place, handled)
     if ignored.gap or (ignored.total and handled.gap):
         return Unknown(place.subject, ignored.gap or handled.gap or "")
     share = 100 * ignored.total / max(ignored.total + handled.total, 1)
@@ -234,7 +248,7 @@ def _judge_cnp_ignored(case: Case, each: Watched) -> Answer:
         subject=place.subject,
         label=place.label,
         summary=f"ignored {ignored.total} of {ignored.total + handled.total} congestion notifications in "
-        f"{span(case)} ({share:.0f} %, limit {case.threshold(_CNP_IGNORED_SHARE):g} %)",
+        f"{format_window(case)} ({share:.0f} %, limit {case.threshold(_CNP_IGNORED_SHARE):g} %)",
         impact=f"{share:.0f} % of the times that it should slow down it does not: congestion is left to PFC.",
         remedy="Switch the reaction point (roce_rp) on for the priority of RoCE.",
         evidence=ignored.evidence + handled.evidence,

@@ -7,24 +7,36 @@ from collections.abc import Iterator
 from agent.model.counters import port_counters
 from agent.model.nic import Nic, Port
 from agent.rules import gates
-from agent.rules.case import Case
-from agent.rules.flaps import Downs, Limits, judge_flaps, most
+from agent.rules.context import RuleContext
+from agent.rules.counter_deltas import (
+    HOUR,
+    MINUTE,
+    CounterDelta,
+    Counters,
+    FailureText,
+    Limit,
+    delta,
+    fail_count,
+    format_window,
+    judge_count,
+    with_subject,
+)
+from agent.rules.link_flaps import FlapLimits, LinkDowns, judge_flaps, largest_delta
 from agent.rules.pages import read_limit
 from agent.rules.roce.port_counters import (
-    Watched,
+    RocePortCounters,
     adaptive_routing,
-    by_port,
-    by_wire,
-    discards,
-    dropped_here,
-    packets,
-    wires,
+    delta_of_discards,
+    describe_loss,
+    for_each_interface,
+    for_each_port,
+    rdma_packets,
+    watch_interfaces,
 )
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
-from agent.rules.runtime import HOUR, MINUTE, Counters, Limit, Moved, Words, fault, judged, moved, of, span
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
 _LINK_FLAP_COUNTERS = ("carrier_down_count", "link_down_events_phy", "link_down_events")
-_LIMITS = Limits(
+_LIMITS = FlapLimits(
     read_limit("roce-link-flap.in_12_hours"),
     read_limit("roce-link-flap.in_24_hours"),
     read_limit("roce-link-flap.in_job"),
@@ -32,12 +44,12 @@ _LIMITS = Limits(
 
 
 @rule("roce-link-flap")
-def roce_link_flap(case: Case) -> Iterator[Answer]:
-    found: list[Downs] = []
-    for each in wires(case, down=True):
-        if isinstance(each, Watched):
-            counts = [moved(case, each.eth, [name]) for name in _LINK_FLAP_COUNTERS]
-            found.append(Downs(each.place, most(*counts), (each.roce.subject, each.eth.subject)))
+def roce_link_flap(case: RuleContext) -> Iterator[Result]:
+    found: list[LinkDowns] = []
+    for each in watch_interfaces(case, down=True):
+        if isinstance(each, RocePortCounters):
+            counts = [delta(case, each.eth, [name]) for name in _LINK_FLAP_COUNTERS]
+            found.append(LinkDowns(each.place, largest_delta(*counts), (each.roce.subject, each.eth.subject)))
         else:
             yield each
     impact = "100 % of its traffic stops for seconds each time; after about 30 s of retries the job dies."
@@ -48,7 +60,7 @@ def roce_link_flap(case: Case) -> Iterator[Answer]:
 _CRC_COUNTERS = ("rx_crc_errors_phy", "rx_symbol_err_phy", "rx_fcs_err_frames", "rx_crc_errors.nic")
 _KERNELS = ("rx_crc_errors",)  # of any driver, where its own are not there
 _CRC_PER_HOUR = read_limit("roce-rt-crc.per_hour")
-_CRC_WORDS = Words(
+_CRC_WORDS = FailureText(
     "received frames with a wrong check sum",
     "Each is a lost packet whatever PFC does, and costs RoCE a go-back or a timeout of up to 4.3 s.",
     "Clean or replace the cable or module; then the switch port.",
@@ -56,13 +68,15 @@ _CRC_WORDS = Words(
 
 
 @rule("roce-rt-crc")
-def roce_rt_crc(case: Case) -> Iterator[Answer]:
-    yield from by_wire(case, lambda each: _judge_crc(case, each), "damaged frames")
+def roce_rt_crc(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_interface(case, lambda each: _judge_crc(case, each), "damaged frames")
 
 
-def _judge_crc(case: Case, each: Watched) -> Answer:
+def _judge_crc(case: RuleContext, each: RocePortCounters) -> Result:
     names = _CRC_COUNTERS if any(name in each.eth.now for name in _CRC_COUNTERS) else _KERNELS
-    return judged(case, each.place, moved(case, each.eth, names), (Limit(_CRC_PER_HOUR, "warning", HOUR),), _CRC_WORDS)
+    return judge_count(
+        case, each.place, delta(case, each.eth, names), (Limit(_CRC_PER_HOUR, "warning", HOUR),), _CRC_WORDS
+    )
 
 
 _LOST = ("rx_pcs_symbol_err_phy", "rx_fec_uncorrectable_blocks", "fec_uncorrectable_blocks", "fec_uncorr_blocks")
@@ -75,38 +89,40 @@ _LEAST_BITS = 1e12
 
 
 @rule("roce-fec-ber")
-def roce_fec_ber(case: Case) -> Iterator[Answer]:
-    yield from by_wire(case, lambda each: _judge_fec_ber(case, each), "bit errors")
+def roce_fec_ber(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_interface(case, lambda each: _judge_fec_ber(case, each), "bit errors")
 
 
-def _judge_fec_ber(case: Case, each: Watched) -> Answer:
+def _judge_fec_ber(case: RuleContext, each: RocePortCounters) -> Result:
     subject = each.place.subject
-    downs = moved(case, each.eth, _DOWNS)
-    if isinstance(downs, Moved) and downs.total:
+    downs = delta(case, each.eth, _DOWNS)
+    if isinstance(downs, CounterDelta) and downs.total:
         return NotApplicable(subject, "its link went down in the window: errors while it comes up are no measure")
-    words = Words(
+    words = FailureText(
         "blocks that FEC could not correct",
         "Each is lost traffic, and costs RoCE a go-back or a timeout of up to 4.3 s.",
         "Clean or replace the cable or module.",
         cause="lost",
     )
-    lost = judged(case, each.place, moved(case, each.eth, _LOST), (Limit(_FEC_BER_PER_HOUR, "error", HOUR),), words)
+    lost = judge_count(
+        case, each.place, delta(case, each.eth, _LOST), (Limit(_FEC_BER_PER_HOUR, "error", HOUR),), words
+    )
     if isinstance(lost, Fail):
         return lost
-    ratio = _ratio(case, each)
+    ratio = _corrected_ratio(case, each)
     return next((a for kind in (Fail, Unknown, Pass) for a in (ratio, lost) if isinstance(a, kind)), lost)
 
 
-def _ratio(case: Case, each: Watched) -> Answer:
+def _corrected_ratio(case: RuleContext, each: RocePortCounters) -> Result:
     place = each.place
-    fixed, bits = moved(case, each.eth, [_CORRECTED]), case.moved(each.eth.subject, _BITS, each.eth.now)
-    if not isinstance(fixed, Moved):
+    fixed, bits = delta(case, each.eth, [_CORRECTED]), case.moved(each.eth.subject, _BITS, each.eth.now)
+    if not isinstance(fixed, CounterDelta):
         return NotApplicable(place.subject, "its driver does not count corrected bits")
     if not fixed.total:
         return Unknown(place.subject, fixed.gap) if fixed.gap else Pass(place.subject)
     if bits is None or bits < _LEAST_BITS:
         return Unknown(
-            place.subject, f"{fixed.total} corrected bits, too few bits received in {span(case)} for a ratio"
+            place.subject, f"{fixed.total} corrected bits, too few bits received in {format_window(case)} for a ratio"
         )
     ratio = fixed.total / bits
     if ratio < case.threshold(_FEC_BER_WARN):
@@ -115,7 +131,7 @@ def _ratio(case: Case, each: Watched) -> Answer:
     return Fail(
         subject=place.subject,
         label=place.label,
-        summary=f"FEC corrected {ratio:.1e} of the bits received in {span(case)}, "
+        summary=f"FEC corrected {ratio:.1e} of the bits received in {format_window(case)}, "
         f"limit {case.threshold(_FEC_BER_ERROR if grave else _FEC_BER_WARN):.0e}",
         impact=f"At 2.4e-04 the code ends, and traffic is lost; this is {100 * ratio / 2.4e-4:.0f} % of it.",
         remedy="Clean or replace the cable or module.",
@@ -128,7 +144,7 @@ def _ratio(case: Case, each: Watched) -> Answer:
 
 _ICRC_COUNTERS = ("rx_icrc_encapsulated",)
 _ICRC_PER_HOUR = read_limit("roce-rt-icrc.per_hour")
-_ICRC_WORDS = Words(
+_ICRC_WORDS = FailureText(
     "RoCE packets with a wrong ICRC",
     "Each was altered on its way though every link's check sum was right, and must be sent again.",
     "Find the switch or line card that all these paths share; look for a device that rewrites packets.",
@@ -136,13 +152,13 @@ _ICRC_WORDS = Words(
 
 
 @rule("roce-rt-icrc")
-def roce_rt_icrc(case: Case) -> Iterator[Answer]:
-    yield from by_port(case, lambda each: _judge_icrc(case, each), "altered packets")
+def roce_rt_icrc(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_icrc(case, each), "altered packets")
 
 
-def _judge_icrc(case: Case, each: Watched) -> Answer:
-    return judged(
-        case, each.place, moved(case, each.rdma, _ICRC_COUNTERS), (Limit(_ICRC_PER_HOUR, "warning", HOUR),), _ICRC_WORDS
+def _judge_icrc(case: RuleContext, each: RocePortCounters) -> Result:
+    return judge_count(
+        case, each.place, delta(case, each.rdma, _ICRC_COUNTERS), (Limit(_ICRC_PER_HOUR, "warning", HOUR),), _ICRC_WORDS
     )
 
 
@@ -161,30 +177,32 @@ _PACKETS = read_limit("roce-rt-retrans.packets")
 
 
 @rule("roce-rt-retrans")
-def roce_rt_retrans(case: Case) -> Iterator[Answer]:
-    yield from by_port(case, lambda each: _judge_retrans(case, each), "retransmissions")
+def roce_rt_retrans(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_retrans(case, each), "retransmissions")
 
 
-def _judge_retrans(case: Case, each: Watched) -> Answer:
+def _judge_retrans(case: RuleContext, each: RocePortCounters) -> Result:
     overtaking = adaptive_routing(case)
-    sent = moved(case, each.rdma, _RETRANS_TIMEOUTS if overtaking else _SENT_AGAIN)
-    ways = [_way_retrans(case, each, sent, received=False, overtaking=overtaking)]
+    sent = delta(case, each.rdma, _RETRANS_TIMEOUTS if overtaking else _SENT_AGAIN)
+    ways = [_judge_retrans_direction(case, each, sent, received=False, overtaking=overtaking)]
     if not overtaking:
-        ways.append(_way_retrans(case, each, moved(case, each.rdma, _GAPS), received=True, overtaking=None))
+        ways.append(_judge_retrans_direction(case, each, delta(case, each.rdma, _GAPS), received=True, overtaking=None))
     faults = sorted((way for way in ways if isinstance(way, Fail)), key=lambda way: way.severity != "error")
     doubts = [way for way in ways if isinstance(way, Unknown)]
     passed = [way for way in ways if isinstance(way, Pass)]
-    ordered: list[Answer] = [*faults, *doubts, *passed, *ways]
+    ordered: list[Result] = [*faults, *doubts, *passed, *ways]
     return ordered[0]
 
 
-def _way_retrans(case: Case, each: Watched, count: Moved | Answer, received: bool, overtaking: str | None) -> Answer:
+def _judge_retrans_direction(
+    case: RuleContext, each: RocePortCounters, count: CounterDelta | Result, received: bool, overtaking: str | None
+) -> Result:
     place = each.place
-    if not isinstance(count, Moved):
-        return of(place, count)
+    if not isinstance(count, CounterDelta):
+        return with_subject(place, count)
     if not count.total or (count.total < case.threshold(_RETRANS_LEAST) and not count.gap):
         return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
-    carried = packets(case, each, received)
+    carried = rdma_packets(case, each, received)
     if carried is None:
         return Unknown(place.subject, f"{count.total} retransmissions, but its RDMA packets are not counted")
     if carried < case.threshold(_PACKETS):
@@ -198,9 +216,10 @@ def _way_retrans(case: Case, each: Watched, count: Moved | Answer, received: boo
     return Fail(
         subject=place.subject,
         label=place.label,
-        summary=f"{count.total} {what} in {span(case)}: {ratio:.1g} of {carried} packets {way}, limit {limit:.0e}",
+        summary=f"{count.total} {what} in {format_window(case)}: "
+        f"{ratio:.1g} of {carried} packets {way}, limit {limit:.0e}",
         impact=f"{100 * ratio:.2g} % of its packets cost a go-back each; a lost last packet costs seconds.",
-        remedy=dropped_here(case, each) + (f" Only timeouts are counted: {overtaking}." if overtaking else ""),
+        remedy=describe_loss(case, each) + (f" Only timeouts are counted: {overtaking}." if overtaking else ""),
         evidence=count.evidence,
         severity=place.severity("error" if grave else "warning"),
         places=place.places,
@@ -212,23 +231,23 @@ _ACK_TIMEOUT_PER_MINUTE = read_limit("roce-rt-ack-timeout.per_minute")
 
 
 @rule("roce-rt-ack-timeout")
-def roce_rt_ack_timeout(case: Case) -> Iterator[Answer]:
-    yield from by_port(case, lambda each: _judge_ack_timeout(case, each), "ACK timeouts")
+def roce_rt_ack_timeout(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_ack_timeout(case, each), "ACK timeouts")
 
 
-def _judge_ack_timeout(case: Case, each: Watched) -> Answer:
-    words = Words(
+def _judge_ack_timeout(case: RuleContext, each: RocePortCounters) -> Result:
+    words = FailureText(
         "ACK timeouts",
         "Each stops a queue pair for up to 4.3 s (NCCL's default); seven in a row end the job.",
-        f"Look for a peer that hangs and for drops on the path. {dropped_here(case, each)}",
+        f"Look for a peer that hangs and for drops on the path. {describe_loss(case, each)}",
     )
     limits = (Limit(_ACK_TIMEOUT_PER_MINUTE, "error", MINUTE),)
-    return judged(case, each.place, moved(case, each.rdma, _ACK_TIMEOUT_COUNTERS), limits, words)
+    return judge_count(case, each.place, delta(case, each.rdma, _ACK_TIMEOUT_COUNTERS), limits, words)
 
 
 _RETRY_EXCEEDED_COUNTERS = ("req_transport_retries_exceeded", "max_retry_exceeded", "requester_retries_exceeded")
 _EVENTS = read_limit("roce-rt-retry-exceeded.events")
-_RETRY_EXCEEDED_WORDS = Words(
+_RETRY_EXCEEDED_WORDS = FailureText(
     "queue pairs gave up (retries exceeded)",
     "Each ended a connection: 100 % of a NCCL job aborts with error 12, vendor error 129.",
     "See whether a peer died then; else test reachability of each rail (rping), link flaps, ARP and routes.",
@@ -237,15 +256,15 @@ _RETRY_EXCEEDED_WORDS = Words(
 
 
 @rule("roce-rt-retry-exceeded")
-def roce_rt_retry_exceeded(case: Case) -> Iterator[Answer]:
-    yield from by_port(case, lambda each: _judge_retry_exceeded(case, each), "broken connections")
+def roce_rt_retry_exceeded(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_retry_exceeded(case, each), "broken connections")
 
 
-def _judge_retry_exceeded(case: Case, each: Watched) -> Answer:
-    return judged(
+def _judge_retry_exceeded(case: RuleContext, each: RocePortCounters) -> Result:
+    return judge_count(
         case,
         each.place,
-        moved(case, each.rdma, _RETRY_EXCEEDED_COUNTERS),
+        delta(case, each.rdma, _RETRY_EXCEEDED_COUNTERS),
         (Limit(_EVENTS, "error"),),
         _RETRY_EXCEEDED_WORDS,
     )
@@ -255,7 +274,7 @@ def _judge_retry_exceeded(case: Case, each: Watched) -> Answer:
 _RNR_COUNTERS = ("rnr_nak_retry_err", "rnr_naks_rcvd", "RNR received", "requester_rnr_nak", "out_of_buffer")
 _RNR_PER_MINUTE = read_limit("roce-rt-rnr.per_minute")
 _GRAVE = read_limit("roce-rt-rnr.warning_per_minute")
-_RNR_WORDS = Words(
+_RNR_WORDS = FailureText(
     "times no receive buffer was posted",
     "Each makes a sender wait and try again (0.01 to 655 ms): bandwidth falls though the network is fine.",
     "An application or CPU that does not keep up: CPU pinning, steal time, depth of the receive queues.",
@@ -263,20 +282,20 @@ _RNR_WORDS = Words(
 
 
 @rule("roce-rt-rnr")
-def roce_rt_rnr(case: Case) -> Iterator[Answer]:
-    yield from by_port(case, lambda each: _judge_rnr(case, each), "receivers without buffers")
+def roce_rt_rnr(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_rnr(case, each), "receivers without buffers")
 
 
-def _judge_rnr(case: Case, each: Watched) -> Answer:
+def _judge_rnr(case: RuleContext, each: RocePortCounters) -> Result:
     if each.roce.nic.role == "storage":
         return NotApplicable(each.place.subject, "a storage NIC: its peers run out of buffers in good health")
     limits = (Limit(_GRAVE, "warning", MINUTE), Limit(_RNR_PER_MINUTE, "info", MINUTE))
-    return judged(case, each.place, moved(case, each.rdma, _RNR_COUNTERS), limits, _RNR_WORDS)
+    return judge_count(case, each.place, delta(case, each.rdma, _RNR_COUNTERS), limits, _RNR_WORDS)
 
 
 _DUPLICATES_COUNTERS = ("duplicate_request", "dup_req", "responder_dup_request")
 _DUPLICATES_PER_HOUR = read_limit("roce-rt-duplicates.per_hour")
-_DUPLICATES_WORDS = Words(
+_DUPLICATES_WORDS = FailureText(
     "duplicate requests",
     "Peers send again what this host already had: their path to or from here loses packets, and costs them timeouts.",
     "Nothing was dropped here: look at the peers' counters and at the switches between.",
@@ -284,18 +303,18 @@ _DUPLICATES_WORDS = Words(
 
 
 @rule("roce-rt-duplicates")
-def roce_rt_duplicates(case: Case) -> Iterator[Answer]:
-    yield from by_port(case, lambda each: _judge_duplicates(case, each), "duplicate requests")
+def roce_rt_duplicates(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_duplicates(case, each), "duplicate requests")
 
 
-def _judge_duplicates(case: Case, each: Watched) -> Answer:
-    here = discards(case, each)
-    if isinstance(here, Moved) and here.total:
+def _judge_duplicates(case: RuleContext, each: RocePortCounters) -> Result:
+    here = delta_of_discards(case, each)
+    if isinstance(here, CounterDelta) and here.total:
         return NotApplicable(each.place.subject, "it dropped received frames itself: see roce-rt-rx-discards")
-    return judged(
+    return judge_count(
         case,
         each.place,
-        moved(case, each.rdma, _DUPLICATES_COUNTERS),
+        delta(case, each.rdma, _DUPLICATES_COUNTERS),
         (Limit(_DUPLICATES_PER_HOUR, "info", HOUR),),
         _DUPLICATES_WORDS,
     )
@@ -309,33 +328,35 @@ _LEAST_PACKETS = 1_000_000
 
 
 @rule("roce-rt-adaptive-retrans")
-def roce_rt_adaptive_retrans(case: Case) -> Iterator[Answer]:
-    yield from by_port(case, lambda each: _judge_adaptive(case, each), "hidden loss")
+def roce_rt_adaptive_retrans(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_adaptive(case, each), "hidden loss")
 
 
-def _judge_adaptive(case: Case, each: Watched) -> Answer:
+def _judge_adaptive(case: RuleContext, each: RocePortCounters) -> Result:
     if case.settings.facts.get("roce_mode") == "lossy":
         return NotApplicable(each.place.subject, 'declared roce_mode = "lossy": the features do what they are for')
-    words = Words(
+    words = FailureText(
         "adaptive timeouts and slow restarts",
         "Each costs a round trip or sets the rate back; the fabric loses packets though the usual counters are quiet.",
-        dropped_here(case, each),
+        describe_loss(case, each),
     )
-    answer = judged(
-        case, each.place, moved(case, each.rdma, _ADAPTIVE_TIMEOUTS), (Limit(_ADAPTIVE_PER_HOUR, "info", HOUR),), words
+    answer = judge_count(
+        case, each.place, delta(case, each.rdma, _ADAPTIVE_TIMEOUTS), (Limit(_ADAPTIVE_PER_HOUR, "info", HOUR),), words
     )
-    again, sent = moved(case, each.rdma, _RETRANSMISSIONS), packets(case, each)
-    if not isinstance(answer, Pass) or not isinstance(again, Moved):
+    again, sent = delta(case, each.rdma, _RETRANSMISSIONS), rdma_packets(case, each)
+    if not isinstance(answer, Pass) or not isinstance(again, CounterDelta):
         return answer
     if again.gap:
         return Unknown(each.place.subject, again.gap)
     if sent is None or sent < _LEAST_PACKETS or again.total <= case.threshold(_ADAPTIVE_RATIO) * sent:
         return answer
-    made = fault(case, each.place, again, Limit(_ADAPTIVE_RATIO, "info"), words)
-    return made._replace(summary=f"{again.total} adaptive retransmissions of {sent} packets, limit {_told_ratio(case)}")
+    made = fail_count(case, each.place, again, Limit(_ADAPTIVE_RATIO, "info"), words)
+    return made._replace(
+        summary=f"{again.total} adaptive retransmissions of {sent} packets, limit {_ratio_limit(case)}"
+    )
 
 
-def _told_ratio(case: Case) -> str:
+def _ratio_limit(case: RuleContext) -> str:
     return f"{case.threshold(_ADAPTIVE_RATIO):.0e}"
 
 
@@ -348,8 +369,8 @@ _SOFT_LOSS_RATIO = read_limit("roce-rt-soft-loss.ratio")
 
 
 @rule("roce-rt-soft-loss")
-def roce_rt_soft_loss(case: Case) -> Iterator[Answer]:
-    shut = gates.roce_runtime(case)
+def roce_rt_soft_loss(case: RuleContext) -> Iterator[Result]:
+    shut = gates.has_roce_counters(case)
     if shut is not None:
         yield shut
         return
@@ -360,20 +381,22 @@ def roce_rt_soft_loss(case: Case) -> Iterator[Answer]:
         yield _judge_soft_loss(case, nic, port)
 
 
-def _judge_soft_loss(case: Case, nic: Nic, port: Port) -> Answer:
+def _judge_soft_loss(case: RuleContext, nic: Nic, port: Port) -> Result:
     subject, folder = f"port:{nic.id}/{port.port}", f"/sys/class/infiniband/{nic.label}/ports/{port.port}/hw_counters"
     if port.state != "ACTIVE":
         return NotApplicable(subject, "not active") if port.state else Unknown(subject, "its state could not be read")
     counters = Counters(subject, port_counters(port), lambda name: f"{folder}/{name}")
-    answers = [_way_soft_loss(case, nic, counters, *way) for way in _WAYS]
+    answers = [_judge_soft_loss_direction(case, nic, counters, *way) for way in _WAYS]
     order = (Fail, Unknown, Pass, NotApplicable)
     return min(answers, key=lambda answer: order.index(type(answer)))
 
 
-def _way_soft_loss(case: Case, nic: Nic, counters: Counters, lost: str, packets: str, words: str) -> Answer:
+def _judge_soft_loss_direction(
+    case: RuleContext, nic: Nic, counters: Counters, lost: str, packets: str, words: str
+) -> Result:
     subject = counters.subject
-    count = moved(case, counters, (lost,))
-    if not isinstance(count, Moved):
+    count = delta(case, counters, (lost,))
+    if not isinstance(count, CounterDelta):
         return count
     if count.gap:
         return Unknown(subject, count.gap)
@@ -389,7 +412,7 @@ def _way_soft_loss(case: Case, nic: Nic, counters: Counters, lost: str, packets:
     return Fail(
         subject=subject,
         label=nic.label,
-        summary=f"{count.total} {words} in {span(case)}: {ratio:.1g} of {carried} packets, limit {limit:.0e}",
+        summary=f"{count.total} {words} in {format_window(case)}: {ratio:.1g} of {carried} packets, limit {limit:.0e}",
         impact="Every lost packet is sent again with all that followed: what is measured here is the loss.",
         remedy="ip -s link show and tc -s qdisc show of the interface below, on both ends; or its CPU cannot keep up.",
         evidence=count.evidence,

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from agent.model.counters import netdev_counters
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev
-from agent.rules.case import Case
-from agent.rules.counting import named
+from agent.rules.context import RuleContext
 from agent.rules.pages import read_limit
-from agent.rules.roce.ports import RocePort, by_port, is_virtual, roce_ports, shown
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.roce.ports import RocePort, for_each_port, is_virtual, roce_ports, visible_interface
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
 
 
 @rule("roce-netdev-missing")
-def roce_netdev_missing(case: Case) -> Iterator[Answer]:
+def roce_netdev_missing(case: RuleContext) -> Iterator[Result]:
     ports: list[RocePort] = []
     for each in roce_ports(case, down=True):
         if isinstance(each, RocePort):
@@ -27,7 +27,7 @@ def roce_netdev_missing(case: Case) -> Iterator[Answer]:
         yield _judge_netdev_missing(case, each, shown)
 
 
-def _judge_netdev_missing(case: Case, each: RocePort, shown: bool) -> Answer:
+def _judge_netdev_missing(case: RuleContext, each: RocePort, shown: bool) -> Result:
     if each.netdev is not None:
         return Pass(each.subject)
     if case.software.rdma_namespaces == "exclusive" or case.node.container:
@@ -66,17 +66,19 @@ _WIRE_OVERHEAD = 82  # RoCEv2 over IPv4 with Ethernet framing: what a packet cos
 
 
 @rule("roce-mtu-small")
-def roce_mtu_small(case: Case) -> Iterator[Answer]:
-    yield from by_port(case, lambda each: _judge_mtu_small(case, each), "small packets")
+def roce_mtu_small(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, lambda each: _judge_mtu_small(case, each), "small packets")
 
 
-def _judge_mtu_small(case: Case, each: RocePort) -> Answer:
+def _judge_mtu_small(case: RuleContext, each: RocePort) -> Result:
     if case.virtual_machine or each.nic.virtual_function:
         return NotApplicable(each.subject, "a virtual function or machine: the provider sets the MTU")
     if each.nic.state == "other_namespace":
         return Unknown(each.subject, "its interface is in another network namespace")
     if each.netdev is None:
-        return Unknown(each.subject, "no interface of it is visible here (another network namespace?)")
+        return Unknown(
+            each.subject, "no interface of it is visible here: in another network namespace, or not in this source"
+        )
     mtu = each.netdev.mtu
     if mtu is None:
         return Unknown(each.subject, "the MTU of its interface could not be read")
@@ -117,13 +119,13 @@ _FRAMES = read_limit("roce-mtu-mismatch.frames")
 
 
 @rule("roce-mtu-mismatch")
-def roce_mtu_mismatch(case: Case) -> Iterator[Answer]:
+def roce_mtu_mismatch(case: RuleContext) -> Iterator[Result]:
     rails: list[tuple[RocePort, Netdev]] = []
     for each in roce_ports(case):
         if not isinstance(each, RocePort):
             yield each
             continue
-        netdev = is_virtual(case, each) or shown(each)
+        netdev = is_virtual(case, each) or visible_interface(each)
         if not isinstance(netdev, Netdev):
             yield netdev
         elif netdev.mtu is None:
@@ -132,12 +134,12 @@ def roce_mtu_mismatch(case: Case) -> Iterator[Answer]:
             yield _judge_mtu_mismatch(case, each, netdev)
             rails += [(each, netdev)] if each.nic.role == "rail" else []
     if len(rails) > 1:
-        yield _together(rails)
+        yield _merge_rails(rails)
 
 
-def _judge_mtu_mismatch(case: Case, each: RocePort, netdev: Netdev) -> Answer:
+def _judge_mtu_mismatch(case: RuleContext, each: RocePort, netdev: Netdev) -> Result:
     mtu, told = netdev.mtu or 0, netdev.neighbor.max_frame_bytes if netdev.neighbor else None
-    evidence = (_mtu(netdev),)
+    evidence = (_read_mtu(netdev),)
     if told and told < mtu + _FRAMING:
         row = Evidence(what="largest frame of the switch port", value=str(told), source=f"lldpctl {netdev.label}")
         summary = f"MTU {mtu} needs frames of {mtu + _FRAMING} bytes; the switch takes {told}"
@@ -158,7 +160,7 @@ def _judge_mtu_mismatch(case: Case, each: RocePort, netdev: Netdev) -> Answer:
     return Pass(each.subject)
 
 
-def _together(rails: list[tuple[RocePort, Netdev]]) -> Answer:
+def _merge_rails(rails: list[tuple[RocePort, Netdev]]) -> Result:
     sizes = {each.subject: active_mtu(netdev.mtu or 0) for each, netdev in rails}
     largest = max(sizes.values())
     small = [(each, netdev) for each, netdev in rails if sizes[each.subject] < largest]
@@ -168,17 +170,17 @@ def _together(rails: list[tuple[RocePort, Netdev]]) -> Answer:
     return Fail(
         subject="node",
         label="node",
-        summary=f"rails send packets of different sizes: most bytes {largest}; {named(labels)}",
+        summary=f"rails send packets of different sizes: most bytes {largest}; {join_labels(labels)}",
         impact="100 % of the larger packets are dropped where programs do not agree on the smaller size.",
         remedy="One MTU on all rails: ip link set INTERFACE mtu 9000, with the switches at 9216.",
-        evidence=tuple(_mtu(netdev) for _, netdev in rails),
+        evidence=tuple(_read_mtu(netdev) for _, netdev in rails),
         severity="error",
         cause="rails",
         places=frozenset().union(*(each.places | {netdev.id} for each, netdev in small)),
     )
 
 
-def _mtu(netdev: Netdev) -> Evidence:
+def _read_mtu(netdev: Netdev) -> Evidence:
     return Evidence(what=f"MTU of {netdev.label}", value=str(netdev.mtu), source=f"/sys/class/net/{netdev.label}/mtu")
 
 

@@ -7,12 +7,20 @@ from typing import NamedTuple
 
 from agent.model.finding import Evidence
 from agent.model.nic import Fec, Netdev
-from agent.rules.cabling import Socket, all_dark, board_of, not_meant, position_of, settling, whole_node
-from agent.rules.case import Case
-from agent.rules.counting import majority, share_lost
-from agent.rules.folding import as_one
-from agent.rules.roce.ports import RocePort, cabled, is_virtual, roce_ports, shown, unseen
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.cabling import (
+    CageState,
+    are_all_rails_down,
+    board_model,
+    boot_settling_reason,
+    merge_whole_node,
+    position_on_card,
+    unused_port_result,
+)
+from agent.rules.context import RuleContext
+from agent.rules.node_wide import merge_if_on_all
+from agent.rules.roce.ports import RocePort, cabled_interfaces, is_virtual, report_hidden, roce_ports, visible_interface
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import find_majority, format_share_lost
 
 _CABLED = ("LinkUp", "PortConfigurationTraining", "LinkErrorRecovery")
 _NO_MODULE = "EIO"  # what the driver says of a cage that is empty
@@ -21,7 +29,7 @@ _SET_UP = "set down: ip link set INTERFACE up"
 
 
 @rule("roce-link-down")
-def roce_link_down(case: Case) -> Iterator[Answer]:
+def roce_link_down(case: RuleContext) -> Iterator[Result]:
     doubtful = {nic.id for nic in case.maybe_rails} if case.no_rail_known else set()
     down = {
         f"port:{nic.id}/{port.port}": port.state
@@ -38,34 +46,38 @@ def roce_link_down(case: Case) -> Iterator[Answer]:
         else:
             yield each
     for role in ("rail", "storage"):
-        yield from _of_role(case, [each for each in ports if each.nic.role == role])
+        yield from _judge_role(case, [each for each in ports if each.nic.role == role])
 
 
-def _of_role(case: Case, ports: list[RocePort]) -> Iterator[Answer]:
-    sockets = [_socket(case, each) for each in ports]
+def _judge_role(case: RuleContext, ports: list[RocePort]) -> Iterator[Result]:
+    sockets = [_cage_state(case, each) for each in ports]
     answers = [_judge_link_down(case, each, socket, sockets) for each, socket in zip(ports, sockets, strict=True)]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
-    yield from [whole_node(faults, "RoCE", _SET_UP)] if all_dark(sockets) and len(faults) == len(ports) else faults
+    yield from (
+        [merge_whole_node(faults, "RoCE", _SET_UP)]
+        if are_all_rails_down(sockets) and len(faults) == len(ports)
+        else faults
+    )
 
 
-def _socket(case: Case, each: RocePort) -> Socket:
+def _cage_state(case: RuleContext, each: RocePort) -> CageState:
     plugged = each.port.phys_state in _CABLED
-    board, position = board_of(case, each.nic), position_of(each.nic, each.port.port)
-    return Socket(each.subject, each.nic, each.port.state == "ACTIVE", plugged, board, position)
+    board, position = board_model(case, each.nic), position_on_card(each.nic, each.port.port)
+    return CageState(each.subject, each.nic, each.port.state == "ACTIVE", plugged, board, position)
 
 
-def _judge_link_down(case: Case, each: RocePort, socket: Socket, sockets: list[Socket]) -> Answer:
+def _judge_link_down(case: RuleContext, each: RocePort, socket: CageState, sockets: list[CageState]) -> Result:
     state = each.port.state or ""
     if socket.active:
         return Pass(each.subject)
-    waiting = settling(case)
+    waiting = boot_settling_reason(case)
     if waiting:
         return Unknown(each.subject, f"{state}; {waiting}")
-    netdev = not_meant(socket, sockets, state) or shown(each)
+    netdev = unused_port_result(socket, sockets, state) or visible_interface(each)
     if not isinstance(netdev, Netdev):
         return netdev
-    cause, why = _why(netdev)
+    cause, why = _down_reason(netdev)
     return Fail(
         subject=each.subject,
         label=each.label,
@@ -82,7 +94,7 @@ def _judge_link_down(case: Case, each: RocePort, socket: Socket, sockets: list[S
     )
 
 
-def _why(netdev: Netdev) -> tuple[str, str]:
+def _down_reason(netdev: Netdev) -> tuple[str, str]:
     """A word for the fingerprint, and the reason in words."""
     module = netdev.module
     dark = [lane.lane for lane in module.lanes if "rx_los" in lane.flags] if module else []
@@ -113,14 +125,14 @@ def _evidence(netdev: Netdev) -> Iterator[Evidence]:
         )
 
 
-def _impact(case: Case, each: RocePort) -> str:
+def _impact(case: RuleContext, each: RocePort) -> str:
     rails = len(case.rails)
     if each.nic.role == "rail" and rails > 1:
         return f"1 of {rails} rails: this node injects {100 / rails:.0f} % less, and NCCL leaves the rail out silently."
     return "100 % of what this port carries; NCCL leaves ports that are not active out silently."
 
 
-class _WireSpeedDegraded(NamedTuple):
+class _CabledLink(NamedTuple):
     """One interface that has a cable, and the port that it belongs to."""
 
     each: RocePort
@@ -130,12 +142,12 @@ class _WireSpeedDegraded(NamedTuple):
 
 
 @rule("roce-speed-degraded")
-def roce_speed_degraded(case: Case) -> Iterator[Answer]:
-    wires: list[_WireSpeedDegraded] = []
+def roce_speed_degraded(case: RuleContext) -> Iterator[Result]:
+    wires: list[_CabledLink] = []
     for each in roce_ports(case):
         if isinstance(each, RocePort):
-            for found in _wires_speed_degraded(case, each):
-                if isinstance(found, _WireSpeedDegraded):
+            for found in _cabled_links(case, each):
+                if isinstance(found, _CabledLink):
                     wires.append(found)
                 else:
                     yield found
@@ -144,30 +156,30 @@ def roce_speed_degraded(case: Case) -> Iterator[Answer]:
     answers = [_judge_speed_degraded(wire, [o for o in wires if o.kind == wire.kind]) for wire in wires]
     slow = [answer for answer in answers if isinstance(answer, Fail) and answer.severity == "info"]
     yield from (answer for answer in answers if answer not in slow)
-    yield from as_one(slow, len(slow), "slower than the NIC supports, all alike")
+    yield from merge_if_on_all(slow, len(slow), "slower than the NIC supports, all alike")
 
 
-def _wires_speed_degraded(case: Case, each: RocePort) -> Iterator[_WireSpeedDegraded | Answer]:
-    silent = is_virtual(case, each) or unseen(each)
+def _cabled_links(case: RuleContext, each: RocePort) -> Iterator[_CabledLink | Result]:
+    silent = is_virtual(case, each) or report_hidden(each)
     if silent:
         yield silent
         return
-    below = cabled(case, each)
+    below = cabled_interfaces(case, each)
     if not below:
         yield Unknown(each.subject, "the members of its bond are not visible here")
     for netdev in below:
         if netdev.speed_gbit_s:
-            kind = each.nic.role, board_of(case, each.nic), position_of(each.nic, each.port.port), netdev.master
-            yield _WireSpeedDegraded(each, netdev, netdev.speed_gbit_s, kind[:3] if netdev is each.netdev else kind)
+            kind = each.nic.role, board_model(case, each.nic), position_on_card(each.nic, each.port.port), netdev.master
+            yield _CabledLink(each, netdev, netdev.speed_gbit_s, kind[:3] if netdev is each.netdev else kind)
         elif netdev.operstate == "down":
             yield NotApplicable(f"netdev:{netdev.id}", "its link is down")
         else:
             yield Unknown(each.subject, "the speed of its interface could not be read")
 
 
-def _judge_speed_degraded(wire: _WireSpeedDegraded, alike: list[_WireSpeedDegraded]) -> Answer:
+def _judge_speed_degraded(wire: _CabledLink, alike: list[_CabledLink]) -> Result:
     speeds = [other.speed for other in alike]
-    usual = majority(speeds)
+    usual = find_majority(speeds)
     able = wire.netdev.max_speed_gbit_s
     if usual is not None and wire.speed < usual:
         return _fail_speed_degraded(wire, usual, f"most ports of this board run at {usual:g}", "high")
@@ -178,7 +190,7 @@ def _judge_speed_degraded(wire: _WireSpeedDegraded, alike: list[_WireSpeedDegrad
     return Pass(wire.each.subject)
 
 
-def _fail_speed_degraded(wire: _WireSpeedDegraded, due: float, because: str, confidence: str) -> Fail:
+def _fail_speed_degraded(wire: _CabledLink, due: float, because: str, confidence: str) -> Fail:
     netdev, folder = wire.netdev, f"/sys/class/net/{wire.netdev.label}"
     by_design = confidence == "low"
     module = netdev.module
@@ -193,7 +205,8 @@ def _fail_speed_degraded(wire: _WireSpeedDegraded, due: float, because: str, con
         subject=wire.each.subject if netdev is wire.each.netdev else f"netdev:{netdev.id}",
         label=wire.each.label,
         summary=f"{netdev.label} runs at {wire.speed:g} Gb/s; {because}",
-        impact=f"{wire.speed / 8:g} instead of {due / 8:g} GB/s in each direction ({share_lost(wire.speed, due)} less)"
+        impact=f"{wire.speed / 8:g} instead of {due / 8:g} GB/s in each direction "
+        f"({format_share_lost(wire.speed, due)} less)"
         + (": nothing is lost where the fabric is so by design." if by_design else "; collectives wait for it."),
         remedy="Reseat or replace cable or module; look at the switch port's breakout, autonegotiation and errors.",
         evidence=tuple(evidence),
@@ -211,7 +224,7 @@ _SHORT_METRES = 3.0  # of a copper cable that may do without at 25 Gb/s a lane (
 _WORDS = {"off": "no FEC", "baser": "BASE-R FEC", "rs": "RS-FEC", "llrs": "low-latency RS-FEC"}
 
 
-class _WireFecWrong(NamedTuple):
+class _FecLink(NamedTuple):
     """One interface that has a cable."""
 
     each: RocePort
@@ -221,26 +234,26 @@ class _WireFecWrong(NamedTuple):
 
 
 @rule("roce-fec-wrong")
-def roce_fec_wrong(case: Case) -> Iterator[Answer]:
-    wires: list[_WireFecWrong] = []
+def roce_fec_wrong(case: RuleContext) -> Iterator[Result]:
+    wires: list[_FecLink] = []
     for each in roce_ports(case):
-        for found in _wires_fec_wrong(case, each) if isinstance(each, RocePort) else [each]:
-            if isinstance(found, _WireFecWrong):
+        for found in _fec_links(case, each) if isinstance(each, RocePort) else [each]:
+            if isinstance(found, _FecLink):
                 wires.append(found)
             else:
                 yield found
     answers = [_judge_fec_wrong(wire, [o.fec.active for o in wires if o.kind == wire.kind]) for wire in wires]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
-    yield from as_one(faults, len(answers), "FEC is not as it should be on every RoCE port")
+    yield from merge_if_on_all(faults, len(answers), "FEC is not as it should be on every RoCE port")
 
 
-def _wires_fec_wrong(case: Case, each: RocePort) -> Iterator[_WireFecWrong | Answer]:
-    silent = is_virtual(case, each) or unseen(each)
+def _fec_links(case: RuleContext, each: RocePort) -> Iterator[_FecLink | Result]:
+    silent = is_virtual(case, each) or report_hidden(each)
     if silent:
         yield silent
         return
-    below = cabled(case, each)
+    below = cabled_interfaces(case, each)
     if not below:
         yield Unknown(each.subject, "the members of its bond are not visible here")
     for netdev in below:
@@ -253,30 +266,30 @@ def _wires_fec_wrong(case: Case, each: RocePort) -> Iterator[_WireFecWrong | Ans
             yield Unknown(each.subject, "the driver does not tell its active FEC")
         else:
             part = netdev.module.part if netdev.module else None
-            yield _WireFecWrong(each, netdev, netdev.fec, (each.nic.role, board_of(case, each.nic), speed, part))
+            yield _FecLink(each, netdev, netdev.fec, (each.nic.role, board_model(case, each.nic), speed, part))
 
 
-def _judge_fec_wrong(wire: _WireFecWrong, alike: list[str | None]) -> Answer:
+def _judge_fec_wrong(wire: _FecLink, alike: list[str | None]) -> Result:
     active, speed = wire.fec.active or "", wire.netdev.speed_gbit_s or 0.0
-    usual = majority(alike)
+    usual = find_majority(alike)
     if speed >= _PAM4 and active not in _STRONG:
         return _fail_fec_wrong(wire, "lanes of 50 Gb/s and more need RS-FEC", "weak")
     if active not in _STRONG and "rs" in wire.fec.supported:
         if wire.netdev.module is None:
             return Unknown(wire.each.subject, f"{_WORDS.get(active, active)}, and its cable could not be read")
-        if not _short_copper(wire.netdev):
+        if not _is_short_copper(wire.netdev):
             return _fail_fec_wrong(wire, "the port supports RS-FEC", "weak")
     if usual is not None and active != usual and wire.netdev.module:
         return _fail_fec_wrong(wire, f"most ports like it have {_WORDS.get(usual, usual)}", "differs")
     return Pass(wire.each.subject)
 
 
-def _short_copper(netdev: Netdev) -> bool:
+def _is_short_copper(netdev: Netdev) -> bool:
     module = netdev.module
     return bool(module and module.media == "copper" and module.length_m and module.length_m <= _SHORT_METRES)
 
 
-def _fail_fec_wrong(wire: _WireFecWrong, because: str, cause: str) -> Fail:
+def _fail_fec_wrong(wire: _FecLink, because: str, cause: str) -> Fail:
     netdev, fec = wire.netdev, wire.fec
     configured = ", ".join(fec.configured) or ("auto" if fec.auto else "not told")
     source = f"ethtool --show-fec {netdev.label}"

@@ -7,116 +7,116 @@ from collections.abc import Iterator
 from agent.model.counters import port_counters
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev
-from agent.rules.case import Case
-from agent.rules.counting import majority, ranges
-from agent.rules.devices import lowered
+from agent.rules.context import RuleContext
+from agent.rules.devices import one_level_lower
 from agent.rules.pages import read_limit
 from agent.rules.roce.qos_findings import (
     CONVENTION,
-    by_cause,
     cnp_priority,
-    cnp_words,
-    evidence,
-    fault,
-    not_judged,
-    over_ports,
-    over_readable,
-    pfc_words,
+    fail_by_cause,
+    fail_port,
+    for_each_port,
+    for_each_readable_port,
+    format_cnp,
+    format_pfc,
+    lossless_traffic_class,
+    not_judged_result,
+    path_evidence,
     set_marking,
     set_pfc,
     set_trust,
-    traffic_class_of,
 )
-from agent.rules.roce.qos_path import Chain, chains, protected, tags, unreadable
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.roce.qos_path import QosPath, address_tags, lossless_priorities, qos_paths, unreadable_reason
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import find_majority, format_ranges
 
 
 @rule("roce-lossy")
-def roce_lossy(case: Case) -> Iterator[Answer]:
-    yield from over_ports(case, _judge_lossy)
+def roce_lossy(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, _judge_lossy)
 
 
-def _judge_lossy(each: Chain) -> Answer:
+def _judge_lossy(each: QosPath) -> Result:
     if each.verdict != "lossy":
-        return not_judged(each) or Pass(each.each.subject)
+        return not_judged_result(each) or Pass(each.each.subject)
     used = f"RDMA uses priority {each.priority} ({each.how}), " if each.priority is not None else ""
-    mend = set_marking(traffic_class_of(each.qos)) if each.protected else set_pfc(3)
-    return fault(each, f"{used}PFC is on for {pfc_words(each.qos)}: see {each.cause}", mend, cause=each.cause)
+    mend = set_marking(lossless_traffic_class(each.qos)) if each.protected else set_pfc(3)
+    return fail_port(each, f"{used}PFC is on for {format_pfc(each.qos)}: see {each.cause}", mend, cause=each.cause)
 
 
 @rule("roce-pfc-off")
-def roce_pfc_off(case: Case) -> Iterator[Answer]:
-    yield from by_cause(case, "roce-pfc-off", lambda each: _fail_pfc_off(case, each))
+def roce_pfc_off(case: RuleContext) -> Iterator[Result]:
+    yield from fail_by_cause(case, "roce-pfc-off", lambda each: _fail_pfc_off(case, each))
 
 
-def _fail_pfc_off(case: Case, each: Chain) -> Fail:
+def _fail_pfc_off(case: RuleContext, each: QosPath) -> Fail:
     why = each.meant or ("lost packets are counted" if each.losses else "")
     trust = "" if each.qos.trust == "dscp" else f"{set_trust()}, "
     pause = each.each.netdev.pause if each.each.netdev else None
     half = "; global pause off: ethtool -A INTERFACE rx off tx off" if pause and (pause.rx or pause.tx) else ""
     lossy = "" if each.meant else ' If loss is by design, declare it: roce_mode = "lossy" below [facts].'
-    return fault(
+    return fail_port(
         each,
         "PFC is off for every priority" + (f", and {why}" if why else "; lossy by design?"),
-        f"Drain the node, then {trust}{set_pfc(_wanted(case, each))}{half}.{lossy}",
+        f"Drain the node, then {trust}{set_pfc(_expected_class(case, each))}{half}.{lossy}",
         cause="meant" if each.meant else "",
     )
 
 
-def _wanted(case: Case, each: Chain) -> int:
+def _expected_class(case: RuleContext, each: QosPath) -> int:
     """The class of the switch, else of other ports, else the convention."""
     neighbor = each.each.netdev.neighbor if each.each.netdev else None
     told = [n for n, on in enumerate(neighbor.pfc[:8]) if on] if neighbor else []
-    others = [protected(netdev.qos) for netdev in case.topology.netdevs if netdev.qos]
+    others = [lossless_priorities(netdev.qos) for netdev in case.topology.netdevs if netdev.qos]
     return next((n for n in (*told, *(n for on in others for n in on))), CONVENTION)
 
 
 @rule("roce-class-mismatch")
-def roce_class_mismatch(case: Case) -> Iterator[Answer]:
-    yield from by_cause(case, "roce-class-mismatch", _fail_class_mismatch)
+def roce_class_mismatch(case: RuleContext) -> Iterator[Result]:
+    yield from fail_by_cause(case, "roce-class-mismatch", _fail_class_mismatch)
 
 
-def _fail_class_mismatch(each: Chain) -> Fail:
+def _fail_class_mismatch(each: QosPath) -> Fail:
     marking, priority = each.marking, each.priority or 0
     by = f"traffic class {marking.text} is DSCP {marking.dscp}: " if marking and "DSCP" in each.how else ""
-    return fault(
+    return fail_port(
         each,
-        f"{by}RDMA uses priority {priority} ({each.how}), PFC is on for {pfc_words(each.qos)}",
-        f"{set_marking(traffic_class_of(each.qos))}. Or move PFC to the class in use, here and on the switches: "
+        f"{by}RDMA uses priority {priority} ({each.how}), PFC is on for {format_pfc(each.qos)}",
+        f"{set_marking(lossless_traffic_class(each.qos))}. Or move PFC to the class in use, here and on the switches: "
         f"{set_pfc(priority)}.",
     )
 
 
 @rule("roce-trust-pcp-untagged")
-def roce_trust_pcp_untagged(case: Case) -> Iterator[Answer]:
-    yield from by_cause(case, "roce-trust-pcp-untagged", _fail_trust)
+def roce_trust_pcp_untagged(case: RuleContext) -> Iterator[Result]:
+    yield from fail_by_cause(case, "roce-trust-pcp-untagged", _fail_trust)
 
 
-def _fail_trust(each: Chain) -> Fail:
+def _fail_trust(each: QosPath) -> Fail:
     guessed = each.qos.trust_source == "APP table" and each.each.nic.driver not in ("mlx5_core", "mlx5", None)
     severity = each.severity
-    return fault(
+    return fail_port(
         each,
-        f"trust is PCP, and no packet has a VLAN tag: all are priority 0, PFC is on for {pfc_words(each.qos)}",
+        f"trust is PCP, and no packet has a VLAN tag: all are priority 0, PFC is on for {format_pfc(each.qos)}",
         f"{set_trust()}.",
-        severity=lowered(severity) if guessed else severity,
+        severity=one_level_lower(severity) if guessed else severity,
         confidence="medium" if guessed else "high",
     )
 
 
 @rule("roce-marking-unset")
-def roce_marking_unset(case: Case) -> Iterator[Answer]:
-    yield from by_cause(case, "roce-marking-unset", _fail_marking_unset)
+def roce_marking_unset(case: RuleContext) -> Iterator[Result]:
+    yield from fail_by_cause(case, "roce-marking-unset", _fail_marking_unset)
 
 
-def _fail_marking_unset(each: Chain) -> Fail:
+def _fail_marking_unset(each: QosPath) -> Fail:
     doubt = each.marking.doubt if each.marking else None
-    mark = traffic_class_of(each.qos)
+    mark = lossless_traffic_class(each.qos)
     declare = "" if mark is None else f" Where launchers set it, declare it: roce_traffic_class = {mark} below [facts]."
-    return fault(
+    return fail_port(
         each,
         f"nothing marks RDMA: NCCL sends DSCP 0, which is priority {each.priority}; PFC is on for "
-        f"{pfc_words(each.qos)}" + (f" ({doubt})" if doubt else ""),
+        f"{format_pfc(each.qos)}" + (f" ({doubt})" if doubt else ""),
         f"{set_marking(mark)}.{declare}",
         severity="info" if doubt else each.each.severity("error" if each.losses else "warning"),
         confidence="low" if doubt else "high" if each.losses else "medium",
@@ -124,58 +124,58 @@ def _fail_marking_unset(each: Chain) -> Fail:
 
 
 @rule("roce-nccl-tc-suspect")
-def roce_nccl_tc_suspect(case: Case) -> Iterator[Answer]:
-    yield from by_cause(case, "roce-nccl-tc-suspect", _fail_nccl_tc_suspect)
+def roce_nccl_tc_suspect(case: RuleContext) -> Iterator[Result]:
+    yield from fail_by_cause(case, "roce-nccl-tc-suspect", _fail_nccl_tc_suspect)
 
 
-def _fail_nccl_tc_suspect(each: Chain) -> Fail:
+def _fail_nccl_tc_suspect(each: QosPath) -> Fail:
     marking = each.marking
     assert marking is not None  # the chain names this cause for a marking only
-    right = traffic_class_of(each.qos)
+    right = lossless_traffic_class(each.qos)
     if marking.wrong:
         slip = f"traffic class {marking.text!r} {marking.wrong}"
     else:
         right = marking.traffic_class * 4 + 2
         slip = f"traffic class {marking.text} is DSCP {marking.dscp}; DSCP {marking.text} would be {right}"
-    return fault(
+    return fail_port(
         each,
-        f"{slip}: RDMA uses priority {each.priority}, PFC is on for {pfc_words(each.qos)}",
+        f"{slip}: RDMA uses priority {each.priority}, PFC is on for {format_pfc(each.qos)}",
         f"It should be {right}: {set_marking(right)}.",
         cause="wrong" if marking.wrong else "",
     )
 
 
 @rule("roce-vlan-no-egress-map")
-def roce_vlan_no_egress_map(case: Case) -> Iterator[Answer]:
-    yield from by_cause(case, "roce-vlan-no-egress-map", lambda each: _fail_vlan_no_egress_map(case, each))
+def roce_vlan_no_egress_map(case: RuleContext) -> Iterator[Result]:
+    yield from fail_by_cause(case, "roce-vlan-no-egress-map", lambda each: _fail_vlan_no_egress_map(case, each))
 
 
-def _fail_vlan_no_egress_map(case: Case, each: Chain) -> Fail:
-    vlan = tags(case, each.each).vlan
+def _fail_vlan_no_egress_map(case: RuleContext, each: QosPath) -> Fail:
+    vlan = address_tags(case, each.each).vlan
     name = vlan.label if vlan else "VLAN"
     said = str((vlan.vlan or {}).get("egress_map") or "none") if vlan else "none"
     to = each.protected[0]
-    return fault(
+    return fail_port(
         each,
-        f"VLAN tags carry priority {each.priority}, PFC is on for {pfc_words(each.qos)}",
+        f"VLAN tags carry priority {each.priority}, PFC is on for {format_pfc(each.qos)}",
         f"ip link set VLAN type vlan egress 0:{to} 4:{to}, or NCCL_IB_SL={to}, or let the port trust DSCP.",
         severity=each.each.severity("error" if each.losses else "warning"),
         confidence="medium",
         evidence=(
             Evidence(what=f"egress map of {name}", value=said, source=f"ip -d link show {name}"),
-            *evidence(each),
+            *path_evidence(each),
         ),
     )
 
 
 @rule("roce-dcb-unreadable")
-def roce_dcb_unreadable(case: Case) -> Iterator[Answer]:
-    yield from over_ports(case, _judge_dcb_unreadable)
+def roce_dcb_unreadable(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_port(case, _judge_dcb_unreadable)
 
 
-def _judge_dcb_unreadable(each: Chain) -> Answer:
+def _judge_dcb_unreadable(each: QosPath) -> Result:
     subject, port = each.each.subject, each.each
-    why = unreadable(port)
+    why = unreadable_reason(port)
     if port.nic.role != "rail":
         return NotApplicable(subject, "no rail")
     if why is None:
@@ -184,7 +184,7 @@ def _judge_dcb_unreadable(each: Chain) -> Answer:
     if not asked and port.netdev is not None and port.netdev.qos_reason is None:
         return Unknown(subject, why)
     name = port.netdev.label if port.netdev else "INTERFACE"
-    return fault(
+    return fail_port(
         each,
         f"whether it is lossless is not known: {why}",
         "Run the agent on the host that has the physical function, outside of containers; in a cloud ask the provider.",
@@ -195,19 +195,19 @@ def _judge_dcb_unreadable(each: Chain) -> Answer:
 
 
 @rule("roce-dcbx-firmware-owned")
-def roce_dcbx_firmware_owned(case: Case) -> Iterator[Answer]:
-    yield from over_readable(case, _judge_dcbx_firmware_owned)
+def roce_dcbx_firmware_owned(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_readable_port(case, _judge_dcbx_firmware_owned)
 
 
-def _judge_dcbx_firmware_owned(each: Chain, netdev: Netdev) -> Answer:
+def _judge_dcbx_firmware_owned(each: QosPath, netdev: Netdev) -> Result:
     subject, qos = each.each.subject, each.qos
     if qos.dcbx is None and not qos.peer_pfc:
         return Unknown(subject, "who runs DCBX is not known")
     if qos.dcbx != "firmware" and not qos.peer_pfc:
         return Pass(subject)
-    peer = ranges(n for n, on in enumerate(qos.peer_pfc) if on) if qos.peer_pfc else "not known"
+    peer = format_ranges(n for n, on in enumerate(qos.peer_pfc) if on) if qos.peer_pfc else "not known"
     value = f"{qos.dcbx or 'not known'} ({' '.join(qos.dcbx_modes) or 'no modes'}), PFC of the peer: {peer}"
-    return fault(
+    return fail_port(
         each,
         "DCBX is run by the firmware of the NIC" if qos.dcbx == "firmware" else "DCBX is run with the switch",
         "Nothing where switches are meant to decide; else mlnx_qos -i INTERFACE -d os.",
@@ -218,16 +218,18 @@ def _judge_dcbx_firmware_owned(each: Chain, netdev: Netdev) -> Answer:
 
 
 @rule("roce-cnp-class")
-def roce_cnp_class(case: Case) -> Iterator[Answer]:
+def roce_cnp_class(case: RuleContext) -> Iterator[Result]:
     alike: dict[str, list[int | None]] = {}
-    for each in chains(case):
-        if isinstance(each, Chain) and each.qos.cnp_dscp is not None:
+    for each in qos_paths(case):
+        if isinstance(each, QosPath) and each.qos.cnp_dscp is not None:
             alike.setdefault(each.each.nic.role, []).append(each.qos.cnp_dscp)
-    usual = {role: majority(found) for role, found in alike.items()}
-    yield from over_readable(case, lambda each, netdev: _judge_cnp_class(each, netdev, usual.get(each.each.nic.role)))
+    usual = {role: find_majority(found) for role, found in alike.items()}
+    yield from for_each_readable_port(
+        case, lambda each, netdev: _judge_cnp_class(each, netdev, usual.get(each.each.nic.role))
+    )
 
 
-def _judge_cnp_class(each: Chain, netdev: Netdev, usual: int | None) -> Answer:
+def _judge_cnp_class(each: QosPath, netdev: Netdev, usual: int | None) -> Result:
     subject, cnp, dscp = each.each.subject, cnp_priority(each.qos), each.qos.cnp_dscp
     if cnp is None:
         return Unknown(subject, "which priority CNPs use could not be read")
@@ -243,10 +245,10 @@ def _judge_cnp_class(each: Chain, netdev: Netdev, usual: int | None) -> Answer:
         return Pass(subject)
     row = Evidence(
         what=f"CNPs of {netdev.label}",
-        value=cnp_words(each.qos),
+        value=format_cnp(each.qos),
         source=f"/sys/class/net/{netdev.label}/ecn/roce_np/cnp_dscp",
     )
-    return fault(
+    return fail_port(
         each,
         told,
         "echo 48 > /sys/class/net/INTERFACE/ecn/roce_np/cnp_dscp, the same on all hosts.",
@@ -264,18 +266,18 @@ _SIDES = {"np": "notification point", "rp": "reaction point"}
 
 
 @rule("roce-ecn-off")
-def roce_ecn_off(case: Case) -> Iterator[Answer]:
-    yield from over_readable(case, lambda each, netdev: _judge_ecn_off(case, each, netdev))
+def roce_ecn_off(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_readable_port(case, lambda each, netdev: _judge_ecn_off(case, each, netdev))
 
 
-def _judge_ecn_off(case: Case, each: Chain, netdev: Netdev) -> Answer:
+def _judge_ecn_off(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
     priority, ecn = each.priority, each.qos.ecn
-    off = [side for side in _SIDES if _enabled(ecn.get(side), priority) is False]
-    marks, answered = _counted(case, each)
+    off = [side for side in _SIDES if _is_enabled(ecn.get(side), priority) is False]
+    marks, answered = _count_marks(case, each)
     if off:
         which = "every priority" if priority is None else f"priority {priority}"
         told = f"ECN is off for {which}: {' and '.join(_SIDES[side] for side in off)}"
-        rows = tuple(_row(netdev, side, ecn[side]) for side in off)
+        rows = tuple(_build_evidence(netdev, side, ecn[side]) for side in off)
     elif marks is not None and answered == 0 and marks >= case.threshold(MARKS):
         told = f"{marks} marks of congestion were received and none was answered"
         folder = f"{each.each.folder}/hw_counters"
@@ -283,7 +285,7 @@ def _judge_ecn_off(case: Case, each: Chain, netdev: Netdev) -> Answer:
             Evidence(what="ECN marks, moved by", value=str(marks), source=f"{folder}/np_ecn_marked_roce_packets"),
             Evidence(what="CNPs sent, moved by", value="0", source=f"{folder}/np_cnp_sent"),
         )
-    elif all(_enabled(ecn.get(side), priority) for side in _SIDES):
+    elif all(_is_enabled(ecn.get(side), priority) for side in _SIDES):
         return Pass(each.each.subject)
     else:
         known = "which priority RDMA uses is not known" if ecn else "the driver does not tell"
@@ -291,7 +293,7 @@ def _judge_ecn_off(case: Case, each: Chain, netdev: Netdev) -> Answer:
     bare = not each.protected and each.verdict != "pause"
     programmable = (each.each.nic.model or "").startswith(_PROGRAMMABLE)
     at = "PRIORITY" if priority is None else str(priority)
-    return fault(
+    return fail_port(
         each,
         told + ("; PFC is off, too" if bare else ""),
         f"echo 1 > /sys/class/net/INTERFACE/ecn/roce_np/enable/{at}, the same for roce_rp; for good: "
@@ -304,7 +306,7 @@ def _judge_ecn_off(case: Case, each: Chain, netdev: Netdev) -> Answer:
     )
 
 
-def _enabled(by_priority: list[bool] | None, priority: int | None) -> bool | None:
+def _is_enabled(by_priority: list[bool] | None, priority: int | None) -> bool | None:
     """Whether one side is on for RDMA; None: not told, or on for some and the priority of RDMA is not known."""
     if not by_priority:
         return None
@@ -313,14 +315,14 @@ def _enabled(by_priority: list[bool] | None, priority: int | None) -> bool | Non
     return by_priority[priority] if priority < len(by_priority) else None
 
 
-def _counted(case: Case, each: Chain) -> tuple[int | None, int | None]:
+def _count_marks(case: RuleContext, each: QosPath) -> tuple[int | None, int | None]:
     now = port_counters(each.each.port)
     names = ("np_ecn_marked_roce_packets", "np_cnp_sent")
     marks, answered = (case.moved(each.each.subject, name, now) for name in names)
     return marks, answered
 
 
-def _row(netdev: Netdev, side: str, enabled: list[bool]) -> Evidence:
+def _build_evidence(netdev: Netdev, side: str, enabled: list[bool]) -> Evidence:
     return Evidence(
         what=f"{_SIDES[side]} of {netdev.label} by priority",
         value=",".join("1" if on else "0" for on in enabled),

@@ -7,18 +7,35 @@ from statistics import median
 from typing import NamedTuple
 
 from agent.model.finding import Evidence
-from agent.rules.case import Case
+from agent.rules.context import RuleContext
+from agent.rules.counter_deltas import (
+    MINUTE,
+    CounterDelta,
+    FailureText,
+    Limit,
+    delta,
+    format_window,
+    judge_count,
+    scale_count,
+    sum_deltas,
+    with_subject,
+)
 from agent.rules.pages import read_limit
-from agent.rules.roce.port_counters import Watched, by_priority, by_wire, lossless, wires
-from agent.rules.rule import Answer, Fail, Pass, Unknown, rule
-from agent.rules.runtime import MINUTE, Limit, Moved, Words, judged, moved, of, rate, span, together
+from agent.rules.roce.port_counters import (
+    RocePortCounters,
+    delta_by_priority,
+    for_each_interface,
+    lossless_priorities,
+    watch_interfaces,
+)
+from agent.rules.rule import Fail, Pass, Result, Unknown, rule
 
 # Microseconds of pause: mlx5 by priority and of the whole port, bnxt by priority
 _NAMES = ("{way}_prio{p}_pause_duration", "pfc_pri{p}_{way}_duration_us")
 _GLOBAL = "{way}_global_pause_duration"
 
 
-class Paused(NamedTuple):
+class PauseTime(NamedTuple):
     """The longest pause of one priority, or of the whole port."""
 
     share: float  # of the window, 0 to 1
@@ -26,20 +43,20 @@ class Paused(NamedTuple):
     evidence: tuple[Evidence, ...]
 
 
-def paused(case: Case, each: Watched, way: str) -> Paused | Answer:
+def pause_time(case: RuleContext, each: RocePortCounters, way: str) -> PauseTime | Result:
     """For how long one port was paused in the window, or why that is not known.
 
     `way`: "rx" it was held by the switch, "tx" it held the switch.
     """
     names = [_GLOBAL.format(way=way), *(name.format(way=way, p=p) for p in range(8) for name in _NAMES)]
-    count = moved(case, each.eth, names)
-    if not isinstance(count, Moved):
-        return of(each.place, count)
+    count = delta(case, each.eth, names)
+    if not isinstance(count, CounterDelta):
+        return with_subject(each.place, count)
     if not count.parts:
-        return Paused(0.0, "", ()) if count.gap is None else Unknown(each.place.subject, count.gap)
+        return PauseTime(0.0, "", ()) if count.gap is None else Unknown(each.place.subject, count.gap)
     name = max(count.parts, key=lambda part: count.parts[part])
     rows = tuple(row for row in count.evidence if row.what == name)
-    return Paused(min(rate(case, count.parts[name] / 1e6, 1.0), 1.0), name, rows)
+    return PauseTime(min(scale_count(case, count.parts[name] / 1e6, 1.0), 1.0), name, rows)
 
 
 _INFO = read_limit("roce-rt-pause-received.percent")
@@ -48,14 +65,14 @@ _STICKS_OUT = 5.0  # times the median of the other ports
 
 
 @rule("roce-rt-pause-received")
-def roce_rt_pause_received(case: Case) -> Iterator[Answer]:
-    found: list[tuple[Watched, Paused]] = []
-    for each in wires(case):
-        if not isinstance(each, Watched):
+def roce_rt_pause_received(case: RuleContext) -> Iterator[Result]:
+    found: list[tuple[RocePortCounters, PauseTime]] = []
+    for each in watch_interfaces(case):
+        if not isinstance(each, RocePortCounters):
             yield each
             continue
-        said = paused(case, each, "rx")
-        if isinstance(said, Paused):
+        said = pause_time(case, each, "rx")
+        if isinstance(said, PauseTime):
             found.append((each, said))
         else:
             yield said
@@ -64,7 +81,7 @@ def roce_rt_pause_received(case: Case) -> Iterator[Answer]:
         yield _judge_pause_received(case, each, pause, others)
 
 
-def _judge_pause_received(case: Case, each: Watched, pause: Paused, others: list[float]) -> Answer:
+def _judge_pause_received(case: RuleContext, each: RocePortCounters, pause: PauseTime, others: list[float]) -> Result:
     place, percent = each.place, 100 * pause.share
     if percent <= case.threshold(_INFO):
         return Pass(place.subject)
@@ -75,7 +92,7 @@ def _judge_pause_received(case: Case, each: Watched, pause: Paused, others: list
     return Fail(
         subject=place.subject,
         label=place.label,
-        summary=f"paused by the switch for {percent:.0f} % of {span(case)}, limit {limit:g} %{among}",
+        summary=f"paused by the switch for {percent:.0f} % of {format_window(case)}, limit {limit:g} %{among}",
         impact=f"{percent:.0f} % of the time it sends nothing of that priority: congestion further down.",
         remedy="Find the congested egress port of the switch; ECN thresholds; load of the rails.",
         evidence=pause.evidence,
@@ -90,13 +107,13 @@ _ERROR = read_limit("roce-rt-pause-sent.error_percent")
 
 
 @rule("roce-rt-pause-sent")
-def roce_rt_pause_sent(case: Case) -> Iterator[Answer]:
-    yield from by_wire(case, lambda each: _judge_pause_sent(case, each), "pause sent")
+def roce_rt_pause_sent(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_interface(case, lambda each: _judge_pause_sent(case, each), "pause sent")
 
 
-def _judge_pause_sent(case: Case, each: Watched) -> Answer:
-    place, pause = each.place, paused(case, each, "tx")
-    if not isinstance(pause, Paused):
+def _judge_pause_sent(case: RuleContext, each: RocePortCounters) -> Result:
+    place, pause = each.place, pause_time(case, each, "tx")
+    if not isinstance(pause, PauseTime):
         return pause
     percent = 100 * pause.share
     if percent <= case.threshold(_PAUSE_SENT_WARN):
@@ -105,7 +122,7 @@ def _judge_pause_sent(case: Case, each: Watched) -> Answer:
     return Fail(
         subject=place.subject,
         label=place.label,
-        summary=f"paused its switch for {percent:.0f} % of {span(case)}, "
+        summary=f"paused its switch for {percent:.0f} % of {format_window(case)}, "
         f"limit {case.threshold(_ERROR if grave else _PAUSE_SENT_WARN):g} %",
         impact=f"{percent:.0f} % of the time this host takes nothing in; what waits fills switches and stops others.",
         remedy="The host is the slow part: the NIC's PCIe link, ACS, IOMMU, the NUMA node of the memory.",
@@ -121,20 +138,22 @@ _EVENTS = read_limit("roce-rt-pause-storm.events")
 
 
 @rule("roce-rt-pause-storm")
-def roce_rt_pause_storm(case: Case) -> Iterator[Answer]:
-    yield from by_wire(case, lambda each: _judge_pause_storm(case, each), "pause storms")
+def roce_rt_pause_storm(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_interface(case, lambda each: _judge_pause_storm(case, each), "pause storms")
 
 
-def _judge_pause_storm(case: Case, each: Watched) -> Answer:
+def _judge_pause_storm(case: RuleContext, each: RocePortCounters) -> Result:
     remedy = "Drain the node; look for a GPU or PCIe device that hangs; firmware."
-    stopped = Words("pause storms that firmware ended", "Pause is off on this port, and it drops.", remedy, cause="off")
-    storm = Words("pause storms", "One node that pauses without end can freeze 100 % of its rail.", remedy)
+    stopped = FailureText(
+        "pause storms that firmware ended", "Pause is off on this port, and it drops.", remedy, cause="off"
+    )
+    storm = FailureText("pause storms", "One node that pauses without end can freeze 100 % of its rail.", remedy)
     answers = [
-        judged(case, each.place, moved(case, each.eth, _ERRORS), (Limit(_EVENTS, "critical"),), stopped),
-        judged(
+        judge_count(case, each.place, delta(case, each.eth, _ERRORS), (Limit(_EVENTS, "critical"),), stopped),
+        judge_count(
             case,
             each.place,
-            together(moved(case, each.eth, _WARNINGS), moved(case, each.rdma, _WARNINGS)),
+            sum_deltas(delta(case, each.eth, _WARNINGS), delta(case, each.rdma, _WARNINGS)),
             (Limit(_EVENTS, "error"),),
             storm,
         ),
@@ -150,36 +169,36 @@ _OBEYED = ("rx_global_pause", *(f"rx_prio{p}_pause" for p in range(8)))
 
 
 @rule("roce-rt-pause-unanswered")
-def roce_rt_pause_unanswered(case: Case) -> Iterator[Answer]:
-    yield from by_wire(case, lambda each: _judge_pause_unanswered(case, each), "unanswered pause frames")
+def roce_rt_pause_unanswered(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_interface(case, lambda each: _judge_pause_unanswered(case, each), "unanswered pause frames")
 
 
-def _judge_pause_unanswered(case: Case, each: Watched) -> Answer:
-    received, foreign = moved(case, each.eth, _ALL), moved(case, each.eth, _FOREIGN)
-    obeyed = moved(case, each.eth, _OBEYED)
-    if not isinstance(received, Moved) or not isinstance(foreign, Moved):
-        first = received if not isinstance(received, Moved) else foreign
-        return judged(case, each.place, first, (), _WORDS)
-    if isinstance(obeyed, Moved) and obeyed.gap and received.total:
-        received = Moved({}, (), obeyed.gap)
-    rest = max(received.total - (obeyed.total if isinstance(obeyed, Moved) else 0), 0)
-    unused = _unused(case, each)
+def _judge_pause_unanswered(case: RuleContext, each: RocePortCounters) -> Result:
+    received, foreign = delta(case, each.eth, _ALL), delta(case, each.eth, _FOREIGN)
+    obeyed = delta(case, each.eth, _OBEYED)
+    if not isinstance(received, CounterDelta) or not isinstance(foreign, CounterDelta):
+        first = received if not isinstance(received, CounterDelta) else foreign
+        return judge_count(case, each.place, first, (), _WORDS)
+    if isinstance(obeyed, CounterDelta) and obeyed.gap and received.total:
+        received = CounterDelta({}, (), obeyed.gap)
+    rest = max(received.total - (obeyed.total if isinstance(obeyed, CounterDelta) else 0), 0)
+    unused = _unused_priorities(case, each)
     parts = {"rx_pause_ctrl_phy": rest, "rx_unsupported_op_phy": foreign.total} | unused
-    rows = received.evidence + foreign.evidence + (obeyed.evidence if isinstance(obeyed, Moved) else ())
-    count = Moved(parts, rows, received.gap or foreign.gap)
-    return judged(case, each.place, count, (Limit(_PER_MINUTE, "warning", MINUTE),), _WORDS)
+    rows = received.evidence + foreign.evidence + (obeyed.evidence if isinstance(obeyed, CounterDelta) else ())
+    count = CounterDelta(parts, rows, received.gap or foreign.gap)
+    return judge_count(case, each.place, count, (Limit(_PER_MINUTE, "warning", MINUTE),), _WORDS)
 
 
-def _unused(case: Case, each: Watched) -> dict[str, int]:
+def _unused_priorities(case: RuleContext, each: RocePortCounters) -> dict[str, int]:
     """Pause frames of priorities with PFC on which (next to) nothing is sent, while something is on others."""
-    sent, pauses = by_priority(case, each, "tx_prio{}_bytes"), by_priority(case, each, "rx_prio{}_pause")
-    total, on = sum(sent.values()), lossless(each)
+    sent, pauses = delta_by_priority(case, each, "tx_prio{}_bytes"), delta_by_priority(case, each, "rx_prio{}_pause")
+    total, on = sum(sent.values()), lossless_priorities(each)
     if not on:
         return {}
     return {f"rx_prio{p}_pause": n for p, n in pauses.items() if 100 * sent.get(p, total) < total}
 
 
-_WORDS = Words(
+_WORDS = FailureText(
     "pause frames that nothing here obeys",
     "What the port sends meanwhile the switch drops, up to 100 %: host and switch disagree about the class.",
     "Set PFC alike on both sides (mlnx_qos -i INTERFACE; the queue of the class on the switch).",

@@ -6,43 +6,43 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev
-from agent.rules.case import Case
-from agent.rules.counting import majority, named, ranges
-from agent.rules.devices import device_id
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_device_id
 from agent.rules.pages import read_limit
 from agent.rules.roce.qos_findings import (
     CONVENTION,
     cnp_priority,
-    cnp_words,
-    evidence,
-    fault,
-    over_readable,
-    pfc_words,
-    places,
+    fail_port,
+    for_each_readable_port,
+    format_cnp,
+    format_pfc,
+    path_evidence,
+    port_ids,
     set_pfc,
     set_trust,
 )
-from agent.rules.roce.qos_path import Chain, chains, unreadable
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.roce.qos_path import QosPath, qos_paths, unreadable_reason
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import find_majority, format_ranges, join_labels
 
 CLASSES = read_limit("roce-pfc-multi.classes")
 
 
 @rule("roce-pfc-multi")
-def roce_pfc_multi(case: Case) -> Iterator[Answer]:
-    yield from over_readable(case, lambda each, netdev: _judge_pfc_multi(case, each, netdev))
+def roce_pfc_multi(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_readable_port(case, lambda each, netdev: _judge_pfc_multi(case, each, netdev))
 
 
-def _judge_pfc_multi(case: Case, each: Chain, netdev: Netdev) -> Answer:
+def _judge_pfc_multi(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
     on = each.protected
     if not on:
         return NotApplicable(each.each.subject, "PFC is off")
     if len(on) <= case.threshold(CLASSES):
         return Pass(each.each.subject)
     keep = each.priority if each.priority in on else on[0]
-    return fault(
+    return fail_port(
         each,
-        f"PFC is on for {len(on)} priorities ({pfc_words(each.qos)})",
+        f"PFC is on for {len(on)} priorities ({format_pfc(each.qos)})",
         f"Keep one class for data: {set_pfc(keep)}.",
         impact=f"{len(on)} classes share the headroom of one, and a pause of any of them spreads to more traffic.",
         severity=each.each.severity("error" if len(on) == 8 else "warning"),
@@ -51,11 +51,11 @@ def _judge_pfc_multi(case: Case, each: Chain, netdev: Netdev) -> Answer:
 
 
 @rule("roce-pfc-on-cnp-or-default")
-def roce_pfc_on_cnp_or_default(case: Case) -> Iterator[Answer]:
-    yield from over_readable(case, _judge_pfc_on_cnp)
+def roce_pfc_on_cnp_or_default(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_readable_port(case, _judge_pfc_on_cnp)
 
 
-def _judge_pfc_on_cnp(each: Chain, netdev: Netdev) -> Answer:
+def _judge_pfc_on_cnp(each: QosPath, netdev: Netdev) -> Result:
     subject, on, data, cnp = each.each.subject, each.protected, each.priority, cnp_priority(each.qos)
     if not on:
         return NotApplicable(subject, "PFC is off")
@@ -66,16 +66,16 @@ def _judge_pfc_on_cnp(each: Chain, netdev: Netdev) -> Answer:
     if wrong:
         row = Evidence(
             what=f"CNPs of {netdev.label}",
-            value=cnp_words(each.qos),
+            value=format_cnp(each.qos),
             source=f"/sys/class/net/{netdev.label}/ecn/roce_np/cnp_dscp",
         )
-        return fault(
+        return fail_port(
             each,
-            f"PFC covers {' and '.join(wrong)}: on for {pfc_words(each.qos)}, RDMA uses priority {data}",
+            f"PFC covers {' and '.join(wrong)}: on for {format_pfc(each.qos)}, RDMA uses priority {data}",
             f"{set_pfc(data)}; CNPs belong into a strict class without PFC, 6 or 7.",
             impact="Feedback waits behind the queue that it reports, at 400 Gb/s 50 kB more for every microsecond.",
             severity=each.each.severity("warning"),
-            evidence=(*evidence(each), *((row,) if cnp is not None else ())),
+            evidence=(*path_evidence(each), *((row,) if cnp is not None else ())),
             cause="cnp" if "congestion" in wrong[0] else "default",
             confidence="medium",
         )
@@ -85,11 +85,11 @@ def _judge_pfc_on_cnp(each: Chain, netdev: Netdev) -> Answer:
 
 
 @rule("roce-global-pause")
-def roce_global_pause(case: Case) -> Iterator[Answer]:
-    yield from over_readable(case, _judge_global_pause)
+def roce_global_pause(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_readable_port(case, _judge_global_pause)
 
 
-def _judge_global_pause(each: Chain, netdev: Netdev) -> Answer:
+def _judge_global_pause(each: QosPath, netdev: Netdev) -> Result:
     subject, pause = each.each.subject, netdev.pause
     if each.protected:
         return NotApplicable(subject, "PFC is on")
@@ -100,7 +100,7 @@ def _judge_global_pause(each: Chain, netdev: Netdev) -> Answer:
         return Pass(subject) if off else Unknown(subject, "its global pause could not be read")
     ways = " and ".join(word for word, on in (("receives", pause.rx), ("sends", pause.tx)) if on)
     negotiated = " (as negotiated with the switch)" if pause.autoneg else ""
-    return fault(
+    return fail_port(
         each,
         f"{ways} global pause{negotiated}, and no priority has PFC" + (f": {each.meant}" if each.meant else ""),
         f"ethtool -A INTERFACE rx off tx off; {set_trust()}; {set_pfc(CONVENTION)}.",
@@ -113,11 +113,11 @@ _FRAMES = ("rx_pause_frames", "tx_pause_frames")  # bnxt: always there, and not 
 
 
 @rule("roce-pause-and-pfc")
-def roce_pause_and_pfc(case: Case) -> Iterator[Answer]:
-    yield from over_readable(case, _judge_pause_and_pfc)
+def roce_pause_and_pfc(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_readable_port(case, _judge_pause_and_pfc)
 
 
-def _judge_pause_and_pfc(each: Chain, netdev: Netdev) -> Answer:
+def _judge_pause_and_pfc(each: QosPath, netdev: Netdev) -> Result:
     subject, pause = each.each.subject, netdev.pause
     if not each.protected:
         return NotApplicable(subject, "PFC is off")
@@ -129,9 +129,9 @@ def _judge_pause_and_pfc(each: Chain, netdev: Netdev) -> Answer:
     in_force = any("global_pause" in name for name in netdev.counters)
     if not in_force and not any(netdev.counters.get(name) for name in _FRAMES):
         return Pass(subject)
-    return fault(
+    return fail_port(
         each,
-        f"global pause is on beside PFC ({pfc_words(each.qos)})",
+        f"global pause is on beside PFC ({format_pfc(each.qos)})",
         "ethtool -A INTERFACE rx off tx off autoneg off.",
         impact="One end ignores the other's frames: what was to be lossless is dropped when queues fill.",
         severity=each.each.severity("warning"),
@@ -143,51 +143,51 @@ _GRAVE = ("PFC", "trust", "DSCP table", "traffic class queues")  # these lose pa
 
 
 @rule("roce-pfc-nic-asymmetry")
-def roce_pfc_nic_asymmetry(case: Case) -> Iterator[Answer]:
-    kinds: dict[str, list[Chain]] = {}
-    for each in chains(case):
-        if not isinstance(each, Chain):
+def roce_pfc_nic_asymmetry(case: RuleContext) -> Iterator[Result]:
+    kinds: dict[str, list[QosPath]] = {}
+    for each in qos_paths(case):
+        if not isinstance(each, QosPath):
             yield each
             continue
-        subject, why = each.each.subject, unreadable(each.each)
+        subject, why = each.each.subject, unreadable_reason(each.each)
         if each.each.nic.role != "rail":
             yield NotApplicable(subject, "no rail")
         elif why:
             yield Unknown(subject, why)
         else:
-            kinds.setdefault(device_id(case, each.each.nic), []).append(each)
+            kinds.setdefault(find_device_id(case, each.each.nic), []).append(each)
     for alike in kinds.values():
         yield from _compare(alike)
 
 
-def _compare(alike: list[Chain]) -> Iterator[Answer]:
+def _compare(alike: list[QosPath]) -> Iterator[Result]:
     if len(alike) < 2:
         yield NotApplicable(alike[0].each.subject, "no other rail of its kind to compare with")
         return
-    values = {each.each.subject: _settings(each) for each in alike}
+    values = {each.each.subject: _format_settings(each) for each in alike}
     usual, split = {}, []
     for what in next(iter(values.values())):
         known = [row[what] for row in values.values() if row[what] is not None]
-        usual[what] = majority(known)
+        usual[what] = find_majority(known)
         if usual[what] is None and len(set(known)) > 1:
             split.append(what)
     if split:
-        yield _split(alike, values, split)
+        yield _fail_split(alike, values, split)
         return
     for each in alike:
         row = values[each.each.subject]
         odd = [what for what in row if row[what] is not None and usual[what] is not None and row[what] != usual[what]]
-        yield _outlier(each, alike, row, usual, odd) if odd else Pass(each.each.subject)
+        yield _fail_outlier(each, alike, row, usual, odd) if odd else Pass(each.each.subject)
 
 
-def _settings(each: Chain) -> dict[str, str | None]:
+def _format_settings(each: QosPath) -> dict[str, str | None]:
     """What is compared, as people read it; None: not read."""
     qos, netdev = each.qos, each.each.netdev
     pause = netdev.pause if netdev else None
     return {
-        "PFC": ranges(each.protected),
+        "PFC": format_ranges(each.protected),
         "trust": qos.trust,
-        "DSCP table": _table(qos.dscp_prio),
+        "DSCP table": _format_dscp_table(qos.dscp_prio),
         "traffic class queues": ",".join(map(str, qos.prio_tc)) or None,
         "receive buffers": ",".join(map(str, qos.buffers.get("prio_buffer", []))) or None,
         "global pause": f"rx {pause.rx}, tx {pause.tx}" if pause and None not in (pause.rx, pause.tx) else None,
@@ -195,52 +195,52 @@ def _settings(each: Chain) -> dict[str, str | None]:
     }
 
 
-def _table(dscp_prio: dict[str, int]) -> str | None:
+def _format_dscp_table(dscp_prio: dict[str, int]) -> str | None:
     """DSCPs by priority; those of priority 0 go there without an entry, too."""
     by_priority: dict[int, list[int]] = {}
     for dscp, priority in dscp_prio.items():
         if dscp.isdecimal() and priority:
             by_priority.setdefault(priority, []).append(int(dscp))
-    rows = [f"{priority}: {ranges(found)}" for priority, found in sorted(by_priority.items())]
+    rows = [f"{priority}: {format_ranges(found)}" for priority, found in sorted(by_priority.items())]
     return "; ".join(rows) or ("all 0" if dscp_prio else None)
 
 
-def _outlier(
-    each: Chain, alike: list[Chain], row: dict[str, str | None], usual: dict[str, str | None], odd: list[str]
+def _fail_outlier(
+    each: QosPath, alike: list[QosPath], row: dict[str, str | None], usual: dict[str, str | None], odd: list[str]
 ) -> Fail:
     others = [one for one in alike if one is not each]
     all_lossy = each.verdict == "lossless" and all(one.verdict == "lossy" for one in others)
-    about = frozenset().union(*(places(one) for one in (alike if all_lossy else [each])))
-    return fault(
+    about = frozenset().union(*(port_ids(one) for one in (alike if all_lossy else [each])))
+    return fail_port(
         each,
         "; ".join(f"{what} is {row[what]}, on the other rails {usual[what]}" for what in odd),
         "Run the provisioning on this rail again.",
         impact="Collectives run at the speed of the slowest rail, and this one's packets are queued otherwise.",
         severity="error" if set(odd) & set(_GRAVE) else "warning",
-        evidence=tuple(_row(each, what, str(row[what])) for what in odd),
+        evidence=tuple(_build_evidence(each, what, str(row[what])) for what in odd),
         cause=",".join(odd),
         places=about,
     )
 
 
-def _split(alike: list[Chain], values: dict[str, dict[str, str | None]], split: list[str]) -> Fail:
+def _fail_split(alike: list[QosPath], values: dict[str, dict[str, str | None]], split: list[str]) -> Fail:
     told = [(each, what, values[each.each.subject][what]) for what in split for each in alike]
-    rows = tuple(_row(each, what, value) for each, what, value in told if value is not None)
+    rows = tuple(_build_evidence(each, what, value) for each, what, value in told if value is not None)
     return Fail(
         subject="node",
         label="node",
-        summary=f"rails differ in {named(split)}, and no value is that of most: "
-        + named([each.each.label for each in alike]),
+        summary=f"rails differ in {join_labels(split)}, and no value is that of most: "
+        + join_labels([each.each.label for each in alike]),
         impact="Collectives run at the speed of the slowest rail, and packets of some are queued otherwise.",
         remedy="Run the provisioning on all rails again.",
         evidence=rows,
         severity="error" if set(split) & set(_GRAVE) else "warning",
         cause=",".join(split),
-        places=frozenset().union(*(places(each) for each in alike)),
+        places=frozenset().union(*(port_ids(each) for each in alike)),
     )
 
 
-def _row(each: Chain, what: str, value: str) -> Evidence:
+def _build_evidence(each: QosPath, what: str, value: str) -> Evidence:
     name = each.each.netdev.label if each.each.netdev else each.each.label
     command = {
         "PFC": "dcb pfc show dev",
@@ -256,11 +256,11 @@ _ROCE = "udp:4791"
 
 
 @rule("roce-pfc-switch-mismatch")
-def roce_pfc_switch_mismatch(case: Case) -> Iterator[Answer]:
-    yield from over_readable(case, _judge_switch_pfc)
+def roce_pfc_switch_mismatch(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_readable_port(case, _judge_switch_pfc)
 
 
-def _judge_switch_pfc(each: Chain, netdev: Netdev) -> Answer:
+def _judge_switch_pfc(each: QosPath, netdev: Netdev) -> Result:
     subject, neighbor = each.each.subject, netdev.neighbor
     if each.verdict == "by_design":
         return NotApplicable(subject, each.reason)
@@ -268,32 +268,32 @@ def _judge_switch_pfc(each: Chain, netdev: Netdev) -> Answer:
     roce = neighbor.applications.get(_ROCE) if neighbor else None
     wrong = []
     if told and tuple(n for n, on in enumerate(told) if on) != each.protected:
-        announced = ranges(n for n, on in enumerate(told) if on)
-        wrong.append(f"the switch announces PFC on {announced}, here it is on for {pfc_words(each.qos)}")
+        announced = format_ranges(n for n, on in enumerate(told) if on)
+        wrong.append(f"the switch announces PFC on {announced}, here it is on for {format_pfc(each.qos)}")
     if roce is not None and each.priority is not None and roce != each.priority:
         wrong.append(f"the switch announces priority {roce} for RoCE, RDMA here uses {each.priority} ({each.how})")
     if not wrong:
         compared = bool(told) or (roce is not None and each.priority is not None)
-        return Pass(subject) if compared else Unknown(subject, _untold(neighbor is not None))
+        return Pass(subject) if compared else Unknown(subject, _unnamed_reason(neighbor is not None))
     where = f"{neighbor.system or '?'} {neighbor.port or ''}".strip() if neighbor else "the switch"
     row = Evidence(
         what=f"what {where} announces",
-        value=f"PFC {ranges(n for n, on in enumerate(told or ()) if on)}, RoCE priority {roce}",
+        value=f"PFC {format_ranges(n for n, on in enumerate(told or ()) if on)}, RoCE priority {roce}",
         source=f"lldpcli show neighbors ports {netdev.label} details",
     )
-    return fault(
+    return fail_port(
         each,
         "; ".join(wrong),
         "Set the same class on the interface and on its switch port.",
         impact="PFC works per hop: 0 pauses reach the queue that overflows, and its packets are lost.",
         severity=each.each.severity("error"),
-        evidence=(row, *evidence(each)),
+        evidence=(row, *path_evidence(each)),
         confidence="medium" if each.qos.dcbx == "firmware" else "high",
         cause="pfc" if "PFC" in wrong[0] else "priority",
     )
 
 
-def _untold(heard: bool) -> str:
+def _unnamed_reason(heard: bool) -> str:
     """Without a name of the port: many ports have one reason."""
     return "what the switch has is not known: " + (
         "it announces no DCBX" if heard else "no LLDP of it (lldpd) was heard"

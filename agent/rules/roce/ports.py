@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from agent.model.nic import Netdev, Nic, Port
-from agent.rules.case import Case
-from agent.rules.devices import away, by_role, function_of, unplaced
-from agent.rules.folding import folded
-from agent.rules.rule import Answer, NotApplicable, Unknown
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_function, location_unknown, severity_by_role, unreachable_reason
+from agent.rules.node_wide import aggregate_node_wide
+from agent.rules.rule import NotApplicable, Result, Unknown
 
 # Drivers whose RDMA is not RoCE (iWARP, SRD, eRDMA), or whose network is the cloud's and not the guest's to set
 _NOT_ROCE = frozenset({"efa", "erdma", "iw_cxgb4", "cxgb4", "siw", "mana", "gve", "ena"})
@@ -45,10 +45,10 @@ class RocePort(NamedTuple):
 
     def severity(self, rail: str) -> str:
         """How grave a fault is here that has severity `rail` on a rail."""
-        return by_role(rail, self.nic) or "info"
+        return severity_by_role(rail, self.nic) or "info"
 
 
-def roce_ports(case: Case, down: bool = False) -> Iterator[RocePort | Answer]:
+def roce_ports(case: RuleContext, down: bool = False) -> Iterator[RocePort | Result]:
     """Every active RoCE port of a rail or storage NIC, in the order of NICs; an answer for every other.
 
     `down`: ports that are not active, too.
@@ -58,16 +58,16 @@ def roce_ports(case: Case, down: bool = False) -> Iterator[RocePort | Answer]:
         for port in nic.ports:
             if port.link_layer != "InfiniBand":
                 seen = True
-                yield _unjudged(case, nic, port, down) or RocePort(nic, port, _netdev(case, port))
+                yield _not_judged(case, nic, port, down) or RocePort(nic, port, _port_interface(case, port))
     unread = case.probe_failure("rdma")
     if not seen and (unread is None or (case.bus_unread is None and not case.topology.nics)):
         yield NotApplicable("node", "no RoCE port")
 
 
-def _unjudged(case: Case, nic: Nic, port: Port, down: bool) -> Answer | None:
-    subject, function = f"port:{nic.id}/{port.port}", function_of(case, nic)
+def _not_judged(case: RuleContext, nic: Nic, port: Port, down: bool) -> Result | None:
+    subject, function = f"port:{nic.id}/{port.port}", find_function(case, nic)
     driver = nic.driver or (function.driver if function else None)
-    absent = away(function)
+    absent = unreachable_reason(function)
     if nic.software:
         return NotApplicable(subject, "a software device")
     if nic.node_type == "RNIC" or driver in _NOT_ROCE or port.link_layer not in ("Ethernet", None):
@@ -79,7 +79,7 @@ def _unjudged(case: Case, nic: Nic, port: Port, down: bool) -> Answer | None:
     if function and function.physical_function in case.functions:
         return NotApplicable(subject, "a virtual function, for guests")
     asked_for = _is_asked_for(case, nic, port)
-    if nic.role == "unknown" and not asked_for and (why := unplaced(case, nic)):
+    if nic.role == "unknown" and not asked_for and (why := location_unknown(case, nic)):
         return Unknown(subject, f"what it is for is not known: {why}")
     if nic.role not in ("rail", "storage") and not asked_for:
         return NotApplicable(subject, f"role {nic.role}: nothing is expected of it")
@@ -90,15 +90,15 @@ def _unjudged(case: Case, nic: Nic, port: Port, down: bool) -> Answer | None:
     return NotApplicable(subject, "not active") if port.state != "ACTIVE" and not down else None
 
 
-def _is_asked_for(case: Case, nic: Nic, port: Port) -> bool:
+def _is_asked_for(case: RuleContext, nic: Nic, port: Port) -> bool:
     """Whether a source of saved outputs alone holds the QoS settings of this port: nobody saves those of a port that is
     not in use, and nothing in the source could state what it is for."""
-    netdev = _netdev(case, port)
+    netdev = _port_interface(case, port)
     settings = netdev is not None and netdev.qos is not None
     return settings and nic.role == "unknown" and bool(case.bus_unread) and not case.topology.gpus
 
 
-def _netdev(case: Case, port: Port) -> Netdev | None:
+def _port_interface(case: RuleContext, port: Port) -> Netdev | None:
     """The interface of a port; of several (VLANs above it) the one that has a MTU of its own is the first by name."""
     shown = [case.netdevs[name] for name in sorted(port.netdevs) if name in case.netdevs]
     plain = [netdev for netdev in shown if not netdev.vlan]
@@ -106,36 +106,38 @@ def _netdev(case: Case, port: Port) -> Netdev | None:
 
 
 ELSEWHERE = "its interface is in another network namespace"
-NOT_SHOWN = "no interface of it is visible here (another network namespace?)"
+NOT_SHOWN = "no interface of it is visible here: in another network namespace, or not in this source"
 
 
-def by_port(case: Case, judge: Callable[[RocePort], Answer], alike: str, down: bool = False) -> Iterator[Answer]:
+def for_each_port(
+    case: RuleContext, judge: Callable[[RocePort], Result], alike: str, down: bool = False
+) -> Iterator[Result]:
     """What a rule says of every RoCE port; one finding, "`alike` on every RoCE port", where all have the fault."""
     answers = (judge(each) if isinstance(each, RocePort) else each for each in roce_ports(case, down))
-    yield from folded(answers, f"{alike} on every RoCE port")
+    yield from aggregate_node_wide(answers, f"{alike} on every RoCE port")
 
 
-def is_virtual(case: Case, each: RocePort) -> Answer | None:
+def is_virtual(case: RuleContext, each: RocePort) -> Result | None:
     """The answer where a hypervisor or provider decides, and not who runs this system."""
     if case.virtual_machine or each.nic.virtual_function:
         return NotApplicable(each.subject, "a virtual function or machine: the provider sets it")
     return None
 
 
-def shown(each: RocePort) -> Netdev | Unknown:
+def visible_interface(each: RocePort) -> Netdev | Unknown:
     """The port's interface; unknown, where it is not in sight."""
     if each.nic.state == "other_namespace":
         return Unknown(each.subject, ELSEWHERE)
     return each.netdev or Unknown(each.subject, NOT_SHOWN)
 
 
-def unseen(each: RocePort) -> Answer | None:
+def report_hidden(each: RocePort) -> Result | None:
     """Unknown, where the port's interface is not in sight."""
-    netdev = shown(each)
+    netdev = visible_interface(each)
     return None if isinstance(netdev, Netdev) else netdev
 
 
-def cabled(case: Case, each: RocePort) -> list[Netdev]:
+def cabled_interfaces(case: RuleContext, each: RocePort) -> list[Netdev]:
     """The interfaces that have the cables of a port: the members of a bond, else its own; empty: not in sight."""
     if each.netdev is None:
         return []

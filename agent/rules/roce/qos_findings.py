@@ -7,11 +7,11 @@ from typing import Any
 
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Qos
-from agent.rules.case import Case
-from agent.rules.counting import ranges
-from agent.rules.folding import as_one
-from agent.rules.roce.qos_path import Chain, chains, protected, unreadable
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown
+from agent.rules.context import RuleContext
+from agent.rules.node_wide import merge_if_on_all
+from agent.rules.roce.qos_path import QosPath, lossless_priorities, qos_paths, unreadable_reason
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown
+from agent.rules.wording import format_ranges
 
 CONVENTION = 3  # the priority that NVIDIA, Broadcom and Cumulus use where nobody chose another
 COLLAPSE = "RoCE repeats whole windows: above 1 % loss almost nothing arrives, and each lost tail waits 4.3 s in NCCL."
@@ -19,13 +19,13 @@ _DSCP_OF_CONVENTION = 26
 _SHOWN = 32  # rows of evidence of one finding about many ports
 
 
-def over_ports(case: Case, judge: Callable[[Chain], Answer]) -> Iterator[Answer]:
+def for_each_port(case: RuleContext, judge: Callable[[QosPath], Result]) -> Iterator[Result]:
     """An answer for every port; one finding for the node where all have the same fault in the same words."""
     faults: list[Fail] = []
-    of: dict[str, Chain] = {}
+    of: dict[str, QosPath] = {}
     judged = 0
-    for each in chains(case):
-        if not isinstance(each, Chain):
+    for each in qos_paths(case):
+        if not isinstance(each, QosPath):
             yield each
             continue
         answer = judge(each)
@@ -36,13 +36,13 @@ def over_ports(case: Case, judge: Callable[[Chain], Answer]) -> Iterator[Answer]
         else:
             yield answer
     if len({one.summary for one in faults}) > 1:
-        yield from (_addressed(one, of) for one in faults)
+        yield from (_fill_port_name(one, of) for one in faults)
     elif faults:
-        for one in as_one(faults, judged, f"{faults[0].summary}; the same on {len(faults)} ports"):
-            yield _addressed(one._replace(evidence=tuple(dict.fromkeys(one.evidence))[:_SHOWN]), of)
+        for one in merge_if_on_all(faults, judged, f"{faults[0].summary}; the same on {len(faults)} ports"):
+            yield _fill_port_name(one._replace(evidence=tuple(dict.fromkeys(one.evidence))[:_SHOWN]), of)
 
 
-def _addressed(one: Fail, of: Mapping[str, Chain]) -> Fail:
+def _fill_port_name(one: Fail, of: Mapping[str, QosPath]) -> Fail:
     """Its commands with the names of the one port that it is about; what is about all ports keeps the words."""
     if one.subject not in of:
         return one
@@ -51,33 +51,33 @@ def _addressed(one: Fail, of: Mapping[str, Chain]) -> Fail:
     return one._replace(remedy=remedy.replace("INTERFACE", netdev.label) if netdev else remedy)
 
 
-def over_readable(case: Case, judge: Callable[[Chain, Netdev], Answer]) -> Iterator[Answer]:
+def for_each_readable_port(case: RuleContext, judge: Callable[[QosPath, Netdev], Result]) -> Iterator[Result]:
     """The same for every port whose PFC state could be read, with its interface; unknown for the others."""
 
-    def judge_readable(each: Chain) -> Answer:
-        why, netdev = unreadable(each.each), each.each.netdev
+    def judge_readable(each: QosPath) -> Result:
+        why, netdev = unreadable_reason(each.each), each.each.netdev
         return Unknown(each.each.subject, why or "") if why or netdev is None else judge(each, netdev)
 
-    yield from over_ports(case, judge_readable)
+    yield from for_each_port(case, judge_readable)
 
 
-def by_cause(case: Case, rule: str, make: Callable[[Chain], Fail]) -> Iterator[Answer]:
+def fail_by_cause(case: RuleContext, rule: str, make: Callable[[QosPath], Fail]) -> Iterator[Result]:
     """Faults of the ports whose chain names this rule as the cause."""
 
-    def judge(each: Chain) -> Answer:
-        return make(each) if each.cause == rule else not_judged(each) or Pass(each.each.subject)
+    def judge(each: QosPath) -> Result:
+        return make(each) if each.cause == rule else not_judged_result(each) or Pass(each.each.subject)
 
-    yield from over_ports(case, judge)
+    yield from for_each_port(case, judge)
 
 
-def not_judged(each: Chain) -> Answer | None:
+def not_judged_result(each: QosPath) -> Result | None:
     """The answer of a port of which nothing can be said, or nothing need be."""
     if each.verdict == "by_design":
         return NotApplicable(each.each.subject, each.reason)
     return Unknown(each.each.subject, each.reason) if each.verdict == "unknown" else None
 
 
-def fault(each: Chain, summary: str, remedy: str, **other: Any) -> Fail:
+def fail_port(each: QosPath, summary: str, remedy: str, **other: Any) -> Fail:
     """A fault of one port with its whole chain as evidence; `other`: fields of Fail that are not as for lossy ports."""
     made = Fail(
         subject=each.each.subject,
@@ -85,26 +85,26 @@ def fault(each: Chain, summary: str, remedy: str, **other: Any) -> Fail:
         summary=summary,
         impact=COLLAPSE,
         remedy=remedy,
-        evidence=evidence(each),
+        evidence=path_evidence(each),
         severity=each.severity,
-        places=places(each),
+        places=port_ids(each),
     )
     return made._replace(**other)
 
 
-def places(each: Chain) -> frozenset[str]:
+def port_ids(each: QosPath) -> frozenset[str]:
     """The port and its interface."""
     port, netdev = each.each, each.each.netdev
     return port.places | ({netdev.id} if netdev else set())
 
 
-def evidence(each: Chain) -> tuple[Evidence, ...]:
+def path_evidence(each: QosPath) -> tuple[Evidence, ...]:
     """Every step of the chain with its source."""
     netdev = each.each.netdev
-    return (*_marked(each), *(_of_interface(each, netdev) if netdev else ()), *lost(each))
+    return (*_marking_evidence(each), *(_interface_evidence(each, netdev) if netdev else ()), *loss_evidence(each))
 
 
-def lost(each: Chain) -> tuple[Evidence, ...]:
+def loss_evidence(each: QosPath) -> tuple[Evidence, ...]:
     """Counters of lost packets that moved."""
     nic, netdev = each.each.nic, each.each.netdev
     hw = f"/sys/class/infiniband/{nic.rdma_device or nic.label}/ports/{each.each.port.port}/hw_counters"
@@ -119,10 +119,10 @@ def lost(each: Chain) -> tuple[Evidence, ...]:
     )
 
 
-def pfc_words(qos: Qos) -> str:
+def format_pfc(qos: Qos) -> str:
     """ "priority 3", "no priority"."""
-    on = protected(qos)
-    return f"priority {ranges(on)}" if on else "no priority"
+    on = lossless_priorities(qos)
+    return f"priority {format_ranges(on)}" if on else "no priority"
 
 
 def pfc_source(netdev: Netdev) -> str:
@@ -130,9 +130,9 @@ def pfc_source(netdev: Netdev) -> str:
     return f"dcb pfc show dev {netdev.label}"
 
 
-def traffic_class_of(qos: Qos) -> int | None:
+def lossless_traffic_class(qos: Qos) -> int | None:
     """A traffic class with ECT(0) that ends in a lossless priority; None where no DSCP does."""
-    on = protected(qos)
+    on = lossless_priorities(qos)
     wanted = [_DSCP_OF_CONVENTION, *(8 * n for n in on), *range(64)]
     found = next((dscp for dscp in wanted if qos.dscp_prio.get(str(dscp), 0) in on), None) if qos.dscp_prio else None
     return None if found is None else found * 4 + 2
@@ -159,14 +159,14 @@ def set_marking(traffic_class: int | None) -> str:
     return f"NCCL_IB_TC={value} in /etc/nccl.conf and in job environments, or for all RDMA of a port (OFED): {forced}"
 
 
-def _marked(each: Chain) -> Iterator[Evidence]:
+def _marking_evidence(each: QosPath) -> Iterator[Evidence]:
     marking = each.marking
     if marking:
         value = f"{marking.text} (DSCP {marking.dscp})"
         yield Evidence(what="traffic class of RDMA", value=value, source=marking.source)
 
 
-def _of_interface(each: Chain, netdev: Netdev) -> Iterator[Evidence]:
+def _interface_evidence(each: QosPath, netdev: Netdev) -> Iterator[Evidence]:
     name, qos, priority = netdev.label, each.qos, each.priority
     if qos.trust:
         source = f"dcb app show dev {name}" if qos.trust_source != "qos/trust" else f"/sys/class/net/{name}/qos/trust"
@@ -177,17 +177,17 @@ def _of_interface(each: Chain, netdev: Netdev) -> Iterator[Evidence]:
         if priority < len(qos.prio_tc):
             tc = str(qos.prio_tc[priority])
             yield Evidence(what=f"traffic class queue at {name}", value=tc, source=f"dcb ets show dev {name}")
-    yield Evidence(what=f"PFC of {name}", value=pfc_words(qos), source=pfc_source(netdev))
+    yield Evidence(what=f"PFC of {name}", value=format_pfc(qos), source=pfc_source(netdev))
     if netdev.pause:
-        words = f"rx {_on(netdev.pause.rx)}, tx {_on(netdev.pause.tx)}"
+        words = f"rx {_format_switch(netdev.pause.rx)}, tx {_format_switch(netdev.pause.tx)}"
         yield Evidence(what=f"global pause of {name}", value=words, source=f"ethtool -a {name}")
     if netdev.neighbor and netdev.neighbor.pfc:
-        told = ranges(n for n, on in enumerate(netdev.neighbor.pfc) if on)
+        told = format_ranges(n for n, on in enumerate(netdev.neighbor.pfc) if on)
         where = f"{netdev.neighbor.system or '?'} {netdev.neighbor.port or ''}".strip()
         yield Evidence(what=f"PFC that {where} announces", value=told, source=f"lldpcli show neighbors ports {name}")
 
 
-def _on(value: bool | None) -> str:
+def _format_switch(value: bool | None) -> str:
     return {True: "on", False: "off", None: "not known"}[value]
 
 
@@ -198,7 +198,7 @@ def cnp_priority(qos: Qos) -> int | None:
     return qos.cnp_priority
 
 
-def cnp_words(qos: Qos) -> str:
+def format_cnp(qos: Qos) -> str:
     """What is set, for people."""
     dscp = "not known" if qos.cnp_dscp is None else str(qos.cnp_dscp)
     priority = "not known" if qos.cnp_priority is None else str(qos.cnp_priority)

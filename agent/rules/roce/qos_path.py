@@ -7,11 +7,17 @@ from typing import NamedTuple
 
 from agent.model.counters import netdev_counters, port_counters
 from agent.model.nic import Gid, Netdev, Qos
-from agent.rules.case import Case
-from agent.rules.counting import named, ranges
-from agent.rules.nccl.settings import Effective, effective, files_unread, jobs_unread, number
+from agent.rules.context import RuleContext
+from agent.rules.nccl.settings import (
+    EffectiveSetting,
+    effective_settings,
+    files_unread_reason,
+    jobs_unread_reason,
+    parse_number,
+)
 from agent.rules.roce.ports import RocePort, roce_ports
-from agent.rules.rule import Answer
+from agent.rules.rule import Result
+from agent.rules.wording import format_ranges, join_labels
 
 VARIABLE = "NCCL_IB_TC"
 
@@ -32,8 +38,8 @@ class Marking(NamedTuple):
         return self.traffic_class >> 2
 
 
-def markings(case: Case, each: RocePort) -> Sequence[Marking]:
-    """Traffic classes of a port, those that are in force for it only; empty where `unknown` says why.
+def markings(case: RuleContext, each: RocePort) -> Sequence[Marking]:
+    """Traffic classes of a port, those that are in force for it only; empty where `unknown_marking_reason` says why.
 
     A class that the driver forces is that of every queue pair; else running jobs tell, else the operator, else files,
     else it is NCCL's default, 0.
@@ -41,27 +47,27 @@ def markings(case: Case, each: RocePort) -> Sequence[Marking]:
     forced = each.port.traffic_class
     if forced is not None:
         return (Marking(forced & 0xFF, str(forced), _forced_file(each), "forced"),)
-    found = effective(case, VARIABLE)
+    found = effective_settings(case, VARIABLE)
     jobs = [one for one in found if one.scope == "job"]
     declared = case.settings.facts.get("roce_traffic_class")
     if jobs:
-        return [_of(one) for one in jobs]
+        return [_marking_from(one) for one in jobs]
     if isinstance(declared, int):
         return (Marking(declared & 0xFF, str(declared), "configuration: facts.roce_traffic_class", "declared"),)
     if found:
-        return [_of(one) for one in found if one.scope == found[0].scope]
-    if unknown(case):
+        return [_marking_from(one) for one in found if one.scope == found[0].scope]
+    if unknown_marking_reason(case):
         return ()
-    return (Marking(0, "not set", _searched(case), "default", doubt=_doubt(case)),)
+    return (Marking(0, "not set", _searched_sources(case), "default", doubt=_doubt_reason(case)),)
 
 
-def unknown(case: Case) -> str | None:
+def unknown_marking_reason(case: RuleContext) -> str | None:
     """Why it is not known what marks packets, where nothing does; None where NCCL's files were read."""
-    return files_unread(case)
+    return files_unread_reason(case)
 
 
-def _of(setting: Effective) -> Marking:
-    value = number(setting.value)
+def _marking_from(setting: EffectiveSetting) -> Marking:
+    value = parse_number(setting.value)
     wrong = None
     if not setting.value.strip()[:1].isdigit():
         wrong = "is no number of 0 to 255: NCCL takes 0"
@@ -71,21 +77,21 @@ def _of(setting: Effective) -> Marking:
     return Marking(marked, setting.value, setting.source, "job" if setting.scope == "job" else "file", wrong)
 
 
-def _doubt(case: Case) -> str | None:
+def _doubt_reason(case: RuleContext) -> str | None:
     """Why a class may be set although nothing that was read sets one."""
-    unread = jobs_unread(case)
+    unread = jobs_unread_reason(case)
     if unread:
         return unread
     plugins = case.software.nccl.plugins
     if plugins:
         return f"a network plugin may mark by itself: {plugins[0].path}"
-    chosen = next((one for key in ("NCCL_NET_PLUGIN", "NCCL_NET") for one in effective(case, key)), None)
+    chosen = next((one for key in ("NCCL_NET_PLUGIN", "NCCL_NET") for one in effective_settings(case, key)), None)
     if chosen and chosen.value.strip().lower() not in ("", "ib", "none"):
         return f"a network plugin may mark by itself: {chosen.value} ({chosen.source})"
     return None
 
 
-def _searched(case: Case) -> str:
+def _searched_sources(case: RuleContext) -> str:
     return ", ".join(case.software.nccl.searched[:4])
 
 
@@ -105,9 +111,9 @@ class Tags(NamedTuple):
     reason: str = ""  # why not known
 
 
-def tags(case: Case, each: RocePort) -> Tags:
+def address_tags(case: RuleContext, each: RocePort) -> Tags:
     """What the addresses in use say: VLANs have a tag, the port's own interface has none."""
-    used = _used(case, each)
+    used = _used_addresses(case, each)
     if not each.port.gids_known or not used:
         return Tags(reason="which addresses RoCE uses could not be read")
     if any(gid.netdev not in case.netdevs for gid in used):
@@ -125,9 +131,11 @@ def tags(case: Case, each: RocePort) -> Tags:
     return Tags(known, f"VLAN tag of {vlans[0].label}", vlans[0])
 
 
-def service_level(case: Case) -> int:
+def service_level(case: RuleContext) -> int:
     """The priority that NCCL asks for: it becomes the PCP of a tagged packet."""
-    return next((value & 7 for one in effective(case, "NCCL_IB_SL") if (value := number(one.value) or 0) > 0), 0)
+    return next(
+        (value & 7 for one in effective_settings(case, "NCCL_IB_SL") if (value := parse_number(one.value) or 0) > 0), 0
+    )
 
 
 def egress_map(vlan: Netdev) -> tuple[int, ...] | None:
@@ -139,7 +147,7 @@ def egress_map(vlan: Netdev) -> tuple[int, ...] | None:
     return tuple(int(end) & 7 for end in ends if end.isdecimal() and len(end) < 4)
 
 
-def _priority(case: Case, each: RocePort, vlan: Netdev) -> int | None:
+def _priority(case: RuleContext, each: RocePort, vlan: Netdev) -> int | None:
     """The lossless one where the service level or the map of the VLAN leads to one; else what NCCL asks for."""
     qos = each.netdev.qos if each.netdev else None
     mapped, asked = egress_map(vlan), service_level(case)
@@ -149,10 +157,10 @@ def _priority(case: Case, each: RocePort, vlan: Netdev) -> int | None:
     return None if mapped is None else asked
 
 
-def _used(case: Case, each: RocePort) -> list[Gid]:
+def _used_addresses(case: RuleContext, each: RocePort) -> list[Gid]:
     """RoCE v2 addresses: the one that NCCL is told to take, else those that can be routed, else all."""
     version_2 = [gid for gid in each.port.gids if gid.type == _V2]
-    index = next((number(one.value) for one in effective(case, "NCCL_IB_GID_INDEX")), None)
+    index = next((parse_number(one.value) for one in effective_settings(case, "NCCL_IB_GID_INDEX")), None)
     told = [gid for gid in version_2 if gid.index == index]
     return told or [gid for gid in version_2 if not gid.gid.lower().startswith(_LINK_LOCAL)] or version_2
 
@@ -170,7 +178,7 @@ _LOSSES = (
 )
 
 
-class Chain(NamedTuple):
+class QosPath(NamedTuple):
     """What becomes of RDMA packets on one interface of a port."""
 
     each: RocePort
@@ -187,7 +195,7 @@ class Chain(NamedTuple):
     @property
     def protected(self) -> tuple[int, ...]:
         """Priorities with PFC."""
-        return protected(self.qos)
+        return lossless_priorities(self.qos)
 
     @property
     def severity(self) -> str:
@@ -195,31 +203,31 @@ class Chain(NamedTuple):
         return self.each.severity("error" if self.losses or self.meant or self.protected else "warning")
 
 
-def protected(qos: Qos) -> tuple[int, ...]:
+def lossless_priorities(qos: Qos) -> tuple[int, ...]:
     """Priorities with PFC."""
     return tuple(n for n, on in enumerate(qos.pfc[:8]) if on)
 
 
-def chains(case: Case) -> tuple[Chain | Answer, ...]:
+def qos_paths(case: RuleContext) -> tuple[QosPath | Result, ...]:
     """The chain of every RoCE port that is judged; an answer for every other. Worked out once for all rules."""
-    return case.once(_chains)
+    return case.once(_build_paths)
 
 
-def _chains(case: Case) -> Iterator[Chain | Answer]:
+def _build_paths(case: RuleContext) -> Iterator[QosPath | Result]:
     for each in roce_ports(case):
-        yield chain(case, each) if isinstance(each, RocePort) else each
+        yield build_path(case, each) if isinstance(each, RocePort) else each
 
 
-def chain(case: Case, each: RocePort) -> Chain:
+def build_path(case: RuleContext, each: RocePort) -> QosPath:
     """The chain of one port; of several interfaces below a bond the worst."""
-    ways = [_of_interface(case, each._replace(netdev=netdev)) for netdev in interfaces(case, each)]
+    ways = [_build_interface_path(case, each._replace(netdev=netdev)) for netdev in dcb_interfaces(case, each)]
     worst = min(ways, key=lambda one: _ORDER.index(one.verdict))
     if case.settings.facts.get("roce_mode") != "lossy":
         return worst
     return worst._replace(verdict="by_design", cause="", reason="declared lossy: facts.roce_mode of the configuration")
 
 
-def interfaces(case: Case, each: RocePort) -> Sequence[Netdev | None]:
+def dcb_interfaces(case: RuleContext, each: RocePort) -> Sequence[Netdev | None]:
     """The interfaces that hold a port's DCB: below a bond its members, below a VLAN its parent."""
     netdev = each.netdev
     if netdev and netdev.vlan:
@@ -229,14 +237,14 @@ def interfaces(case: Case, each: RocePort) -> Sequence[Netdev | None]:
     return [one for one in case.topology.netdevs if one.master == netdev.label] or (netdev,)
 
 
-def unreadable(each: RocePort) -> str | None:
+def unreadable_reason(each: RocePort) -> str | None:
     """Why DCB of a port's interface is not known; None where its PFC state is."""
     if each.nic.virtual_function:
         return "a virtual function: classes are set on its physical function, which another system holds"
     if each.nic.state == "other_namespace":
         return "its interface is in another network namespace"
     if each.netdev is None:
-        return "no interface of it is visible here (another network namespace?)"
+        return "no interface of it is visible here: in another network namespace, or not in this source"
     if each.netdev.qos is None:
         return each.netdev.qos_reason or "DCB was not asked for"
     if not each.netdev.qos.pfc:
@@ -244,7 +252,7 @@ def unreadable(each: RocePort) -> str | None:
     return None
 
 
-def losses(case: Case, each: RocePort, netdev: Netdev) -> tuple[tuple[str, int], ...]:
+def loss_deltas(case: RuleContext, each: RocePort, netdev: Netdev) -> tuple[tuple[str, int], ...]:
     """Counters of lost and repeated packets that moved in the window, of a port and of its interface."""
     now = port_counters(each.port)
     moved = [(name, case.moved(each.subject, name, now)) for name in _LOSSES]
@@ -254,7 +262,7 @@ def losses(case: Case, each: RocePort, netdev: Netdev) -> tuple[tuple[str, int],
     return tuple((name, by) for name, by in moved if by)
 
 
-def measured(case: Case, netdev: Netdev) -> int | None:
+def measured_priority(case: RuleContext, netdev: Netdev) -> int | None:
     """The priority that most bytes of the window left with, where they are known to be RDMA; else None."""
     subject, now = f"netdev:{netdev.id}", netdev_counters(netdev)
     sent = [case.moved(subject, f"tx_prio{n}_bytes", now) or 0 for n in range(8)]
@@ -264,20 +272,20 @@ def measured(case: Case, netdev: Netdev) -> int | None:
     return sent.index(max(sent)) if 2 * max(sent) > sum(sent) else None
 
 
-def _of_interface(case: Case, each: RocePort) -> Chain:
-    netdev, why = each.netdev, unreadable(each)
+def _build_interface_path(case: RuleContext, each: RocePort) -> QosPath:
+    netdev, why = each.netdev, unreadable_reason(each)
     if why or netdev is None or netdev.qos is None:
-        return Chain(each, "unknown", why or "its interface is not known")
-    known = _classed(case, Chain(each, "unknown", qos=netdev.qos, losses=losses(case, each, netdev)), netdev)
+        return QosPath(each, "unknown", why or "its interface is not known")
+    known = _worst_class(case, QosPath(each, "unknown", qos=netdev.qos, losses=loss_deltas(case, each, netdev)), netdev)
     if known.protected:
         return known
-    return _without_pfc(case, known._replace(verdict="unknown", reason="", cause=""), netdev)
+    return _path_without_pfc(case, known._replace(verdict="unknown", reason="", cause=""), netdev)
 
 
-def _without_pfc(case: Case, known: Chain, netdev: Netdev) -> Chain:
+def _path_without_pfc(case: RuleContext, known: QosPath, netdev: Netdev) -> QosPath:
     pause = netdev.pause
     receives, sends = (pause.rx, pause.tx) if pause else (None, None)
-    known = known._replace(meant=_meant(case, known.each, netdev))
+    known = known._replace(meant=_pfc_expected_reason(case, known.each, netdev))
     if receives and sends:
         return known._replace(verdict="pause")
     if not known.meant and netdev.neighbor and "udp:4791" in netdev.neighbor.applications:
@@ -288,25 +296,25 @@ def _without_pfc(case: Case, known: Chain, netdev: Netdev) -> Chain:
     return known._replace(verdict="lossy", cause="roce-pfc-off")
 
 
-def _meant(case: Case, each: RocePort, netdev: Netdev) -> str:
+def _pfc_expected_reason(case: RuleContext, each: RocePort, netdev: Netdev) -> str:
     """Why PFC should be on here, where it is off."""
     if case.settings.facts.get("roce_mode") == "lossless":
         return "declared lossless: facts.roce_mode of the configuration"
     neighbor = netdev.neighbor
     if neighbor and any(neighbor.pfc):
-        on = ranges(n for n, is_on in enumerate(neighbor.pfc) if is_on)
+        on = format_ranges(n for n, is_on in enumerate(neighbor.pfc) if is_on)
         return f"the switch announces PFC on priority {on}"
     like = [other for other in roce_ports(case) if isinstance(other, RocePort) and other.nic.role == each.nic.role]
-    on_at = [one for other in like for one in interfaces(case, other) if one and one.qos and any(one.qos.pfc)]
-    return f"it is on at {named([one.label for one in on_at])}" if on_at else ""
+    on_at = [one for other in like for one in dcb_interfaces(case, other) if one and one.qos and any(one.qos.pfc)]
+    return f"it is on at {join_labels([one.label for one in on_at])}" if on_at else ""
 
 
-def _classed(case: Case, known: Chain, netdev: Netdev) -> Chain:
+def _worst_class(case: RuleContext, known: QosPath, netdev: Netdev) -> QosPath:
     """The class that packets get, of several markings the worst, and whether it is lossless."""
     marked = markings(case, known.each)
-    ways = [_marked(case, known, marking) for marking in marked] or [_marked(case, known, None)]
+    ways = [_class_of_marking(case, known, marking) for marking in marked] or [_class_of_marking(case, known, None)]
     told = min(ways, key=lambda one: _ORDER.index(one.verdict))
-    seen = measured(case, netdev)
+    seen = measured_priority(case, netdev)
     if seen is None or (seen == told.priority and told.verdict in ("lossy", "lossless")):
         return told
     by_bytes = told._replace(priority=seen, how="most bytes of the window", reason="", marking=told.marking)
@@ -315,20 +323,20 @@ def _classed(case: Case, known: Chain, netdev: Netdev) -> Chain:
     return by_bytes._replace(verdict="lossy", cause="roce-class-mismatch")
 
 
-def _marked(case: Case, known: Chain, marking: Marking | None) -> Chain:
+def _class_of_marking(case: RuleContext, known: QosPath, marking: Marking | None) -> QosPath:
     """What becomes of packets with this marking; None: it is not known how they are marked."""
     qos, on = known.qos, known.protected
     known = known._replace(marking=marking)
     if len(on) == 8:
         return known._replace(verdict="lossless")
     if qos.trust == "pcp":
-        return _by_tag(known, tags(case, known.each))
+        return _class_of_tag(known, address_tags(case, known.each))
     if qos.trust != "dscp":
         return known._replace(reason="whether the port trusts DSCP or PCP could not be read")
     if not qos.dscp_prio:
         return known._replace(reason="to which priority a DSCP goes could not be read")
     if marking is None:
-        return known._replace(reason=f"how RDMA packets are marked is not known: {unknown(case)}")
+        return known._replace(reason=f"how RDMA packets are marked is not known: {unknown_marking_reason(case)}")
     priority = qos.dscp_prio.get(str(marking.dscp), 0) & 7
     known = known._replace(priority=priority, how=f"DSCP {marking.dscp}")
     if priority in on:
@@ -338,7 +346,7 @@ def _marked(case: Case, known: Chain, marking: Marking | None) -> Chain:
     return known._replace(verdict="lossy", cause=_cause(marking, known))
 
 
-def _cause(marking: Marking, known: Chain) -> str:
+def _cause(marking: Marking, known: QosPath) -> str:
     as_dscp = known.qos.dscp_prio.get(str(marking.traffic_class), 0)
     if marking.kind == "default":
         return "roce-marking-unset"
@@ -347,7 +355,7 @@ def _cause(marking: Marking, known: Chain) -> str:
     return "roce-class-mismatch"
 
 
-def _by_tag(known: Chain, tagged: Tags) -> Chain:
+def _class_of_tag(known: QosPath, tagged: Tags) -> QosPath:
     """With trust in PCP the VLAN tag decides; without one it is priority 0."""
     if not tagged.priorities:
         return known._replace(reason=f"the port trusts PCP, and {tagged.reason}")

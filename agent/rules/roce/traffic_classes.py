@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from agent.model.counters import netdev_counters
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev
-from agent.rules.case import Case
-from agent.rules.counting import ranges
+from agent.rules.context import RuleContext
 from agent.rules.pages import read_limit
-from agent.rules.roce.qos_findings import evidence, fault, lost, over_readable
-from agent.rules.roce.qos_path import Chain
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Unknown, rule
+from agent.rules.roce.qos_findings import fail_port, for_each_readable_port, loss_evidence, path_evidence
+from agent.rules.roce.qos_path import QosPath
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import format_ranges
 
 _CABLE_METRES = 7.0  # what mlx5 reckons with where nobody says more
 _XON, _CELL = 9216, 128  # bytes between XON and XOFF, and the smallest cell of the buffer: the most lenient sum
@@ -20,8 +20,8 @@ _DROPS = ("discards", "buf_discard")
 
 
 @rule("roce-headroom-small")
-def roce_headroom_small(case: Case) -> Iterator[Answer]:
-    yield from over_readable(case, lambda each, netdev: _judge_headroom(case, each, netdev))
+def roce_headroom_small(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_readable_port(case, lambda each, netdev: _judge_headroom(case, each, netdev))
 
 
 def needed_bytes(metres: float, gbit_s: float, mtu: int) -> float:
@@ -33,7 +33,7 @@ def needed_bytes(metres: float, gbit_s: float, mtu: int) -> float:
     return (301 + 2.16 * metres) * gbit_s + 2.72 * mtu + _XON + _CELL
 
 
-def _judge_headroom(case: Case, each: Chain, netdev: Netdev) -> Answer:
+def _judge_headroom(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
     subject, nic = each.each.subject, each.each.nic
     driver = nic.driver or netdev.driver or ""
     if not each.protected:
@@ -44,14 +44,14 @@ def _judge_headroom(case: Case, each: Chain, netdev: Netdev) -> Answer:
     speed, mtu = netdev.speed_gbit_s or each.each.port.rate_gbit_s, netdev.mtu
     if not speed or not mtu or len(where) < 8 or not all(0 <= where[n] < len(sizes) for n in each.protected):
         return Unknown(subject, "buffers, speed or MTU could not be read")
-    metres = _metres(case, each, netdev)
+    metres = _cable_metres(case, each, netdev)
     need = needed_bytes(metres, speed, mtu)
     small = {where[n]: sizes[where[n]] for n in each.protected if sizes[where[n]] < need}
     if not small:
         return Pass(subject)
     dropped = [name for name, _ in each.losses if name.endswith(_DROPS) or name.startswith("rx_discards")]
     found = ", ".join(f"buffer {n} has {size // 1000} kB" for n, size in sorted(small.items()))
-    return fault(
+    return fail_port(
         each,
         f"{found}; {need / 1000:.0f} kB are needed at {speed:g} Gb/s, MTU {mtu} and {metres:g} m of cable",
         f"mlnx_qos -i INTERFACE --cable_len {max(metres, _CABLE_METRES):.0f} makes the driver reckon anew.",
@@ -63,13 +63,13 @@ def _judge_headroom(case: Case, each: Chain, netdev: Netdev) -> Answer:
                 value=f"bytes {sizes}, by priority {where}",
                 source=f"dcb buffer show dev {netdev.label}",
             ),
-            *lost(each),
+            *loss_evidence(each),
         ),
         confidence="high" if dropped else "medium",
     )
 
 
-def _metres(case: Case, each: Chain, netdev: Netdev) -> float:
+def _cable_metres(case: RuleContext, each: QosPath, netdev: Netdev) -> float:
     declared = case.settings.facts.get("cable_metres")
     told = [float(declared)] if isinstance(declared, int | float) else []
     told += [netdev.module.length_m] if netdev.module and netdev.module.length_m else []
@@ -81,11 +81,11 @@ SHARE = read_limit("roce-prio2buffer-shared.percent")
 
 
 @rule("roce-prio2buffer-shared")
-def roce_prio2buffer_shared(case: Case) -> Iterator[Answer]:
-    yield from over_readable(case, lambda each, netdev: _judge_shared_buffer(case, each, netdev))
+def roce_prio2buffer_shared(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_readable_port(case, lambda each, netdev: _judge_shared_buffer(case, each, netdev))
 
 
-def _judge_shared_buffer(case: Case, each: Chain, netdev: Netdev) -> Answer:
+def _judge_shared_buffer(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
     subject, on = each.each.subject, each.protected
     where = each.qos.buffers.get("prio_buffer", [])
     if not on or len(on) == 8:
@@ -102,9 +102,10 @@ def _judge_shared_buffer(case: Case, each: Chain, netdev: Netdev) -> Answer:
     busy = [n for n in sharing if 100 * (received[n] or 0) > case.threshold(SHARE) * total]
     if not busy:
         return Pass(subject)
-    return fault(
+    return fail_port(
         each,
-        f"priority {ranges(busy)} shares the receive buffer of the lossless priority {ranges(on)}, and is in use",
+        f"priority {format_ranges(busy)} shares the receive buffer of "
+        f"the lossless priority {format_ranges(on)}, and is in use",
         "mlnx_qos -i INTERFACE --prio2buffer with a buffer for the lossless priority alone.",
         impact="Ordinary traffic eats the headroom of up to 8 priorities, and makes the port pause RDMA.",
         severity="info",
@@ -132,22 +133,22 @@ BUSY = read_limit("roce-ets-starved.other_percent")
 
 
 @rule("roce-ets-starved")
-def roce_ets_starved(case: Case) -> Iterator[Answer]:
-    yield from over_readable(case, lambda each, netdev: _judge_ets_starved(case, each, netdev))
+def roce_ets_starved(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_readable_port(case, lambda each, netdev: _judge_ets_starved(case, each, netdev))
 
 
-def _judge_ets_starved(case: Case, each: Chain, netdev: Netdev) -> Answer:
+def _judge_ets_starved(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
     subject, qos, priority = each.each.subject, each.qos, each.priority
     if len(qos.prio_tc) < 8 or len(qos.tc_tsa) < 8:
         return Unknown(subject, "its traffic class queues could not be read")
     if set(qos.tc_tsa) == {"vendor"} and len(set(qos.prio_tc)) == 8:
         return Pass(subject)
     if priority is None:
-        return Unknown(subject, "which priority RDMA uses is not known") if each.protected else _no_class(each)
+        return Unknown(subject, "which priority RDMA uses is not known") if each.protected else _no_class_reason(each)
     queue = qos.prio_tc[priority]
     if not 0 <= queue < 8:
         return Unknown(subject, "its traffic class queues could not be read")
-    sent = _sent(case, netdev)
+    sent = _bytes_sent(case, netdev)
     told = None
     if qos.tc_tsa[queue] == "ets" and len(qos.tc_bandwidth) == 8:
         share = qos.tc_bandwidth[queue]
@@ -160,15 +161,15 @@ def _judge_ets_starved(case: Case, each: Chain, netdev: Netdev) -> Answer:
     for which, words in ((ahead, "goes before RDMA in strict queues"), (same, "shares the queue of RDMA")):
         busy = _percent(sent, which)
         if busy is not None and busy > case.threshold(BUSY):
-            told = told or f"priority {ranges(which)} {words} and sent {busy:.0f} % of all bytes"
+            told = told or f"priority {format_ranges(which)} {words} and sent {busy:.0f} % of all bytes"
     return _fail_ets_starved(each, netdev, told) if told else Pass(subject)
 
 
-def _no_class(each: Chain) -> Answer:
+def _no_class_reason(each: QosPath) -> Result:
     return NotApplicable(each.each.subject, "PFC is off: RDMA has no class of its own")
 
 
-def _sent(case: Case, netdev: Netdev) -> list[int | None]:
+def _bytes_sent(case: RuleContext, netdev: Netdev) -> list[int | None]:
     now = netdev_counters(netdev)
     return [case.moved(f"netdev:{netdev.id}", f"tx_prio{n}_bytes", now) for n in range(8)]
 
@@ -181,9 +182,9 @@ def _percent(sent: list[int | None], which: list[int]) -> float | None:
     return 100 * sum(known[n] for n in which) / sum(known)
 
 
-def _fail_ets_starved(each: Chain, netdev: Netdev, told: str) -> Fail:
+def _fail_ets_starved(each: QosPath, netdev: Netdev, told: str) -> Fail:
     rows = f"queue of priority 0 to 7: {each.qos.prio_tc}, {each.qos.tc_tsa}, percent {each.qos.tc_bandwidth}"
-    return fault(
+    return fail_port(
         each,
         told,
         "mlnx_qos -i INTERFACE --tsa and --tcbw (upstream: dcb ets set), with most of the link for the class of RDMA.",
@@ -191,7 +192,7 @@ def _fail_ets_starved(each: Chain, netdev: Netdev, told: str) -> Fail:
         severity=each.each.severity("warning"),
         evidence=(
             Evidence(what=f"queues of {netdev.label}", value=rows, source=f"dcb ets show dev {netdev.label}"),
-            *evidence(each),
+            *path_evidence(each),
         ),
         confidence="medium",
     )
@@ -201,11 +202,11 @@ ENOUGH = read_limit("roce-tc-rate-limited.percent")
 
 
 @rule("roce-tc-rate-limited")
-def roce_tc_rate_limited(case: Case) -> Iterator[Answer]:
-    yield from over_readable(case, lambda each, netdev: _judge_tc_rate_limited(case, each, netdev))
+def roce_tc_rate_limited(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_readable_port(case, lambda each, netdev: _judge_tc_rate_limited(case, each, netdev))
 
 
-def _judge_tc_rate_limited(case: Case, each: Chain, netdev: Netdev) -> Answer:
+def _judge_tc_rate_limited(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
     subject, qos, rates = each.each.subject, each.qos, each.qos.max_rate_kbit_s
     link = netdev.speed_gbit_s or each.each.port.rate_gbit_s
     if not rates:
@@ -226,7 +227,7 @@ def _judge_tc_rate_limited(case: Case, each: Chain, netdev: Netdev) -> Answer:
     else:
         return Unknown(subject, "some queues are limited, and which one RDMA uses is not known")
     limit = rates[queue] / 1e6
-    return fault(
+    return fail_port(
         each,
         f"queue {queue} of RDMA is limited to {limit:g} Gb/s, the link runs at {link:g}",
         "mlnx_qos -i INTERFACE --ratelimit 0,0,0,0,0,0,0,0, where no tenant is meant to be limited.",

@@ -232,9 +232,9 @@ def test_a_synthetic_port_is_told_from_a_slow_switch() -> None:
 
     assert "untrusted" == classify(board, UP).state
     assert ["conclusive"] * 3 == [classify(item, UP).state for item in (slow, old_switch, old_slot)]
-    assert LinkQuality(state="untrusted", reason="a synthetic port of a switch: its subsystem id is that of one") == (
-        classify(named, DOWN)
-    )
+    assert LinkQuality(
+        state="untrusted", reason="virtual switch port, reported speed ignored: its subsystem id is that of one"
+    ) == (classify(named, DOWN))
     assert "far slower than what is above and below it" in (classify(board, UP).reason or "")
 
 

@@ -37,7 +37,7 @@ def test_a_capture_without_a_place_sorts_by_host_and_time(machine: Path, capsys:
     output = capsys.readouterr()
 
     assert re.fullmatch(rf"fabricscope-{hostname(machine)}-\d{{8}}T\d{{6}}Z\.tar\.gz", archive.name)
-    assert ("", f"fabricscope: wrote {archive.name}\n") == (output.out, output.err)
+    assert ("", f"wrote {archive.name}\n") == (output.out, output.err)
     assert 0o600 == archive.stat().st_mode & 0o777
 
 
@@ -69,7 +69,7 @@ def test_pseudonyms_without_a_capture_are_wrong_usage(machine: Path, capsys: pyt
     output = capsys.readouterr()
 
     assert "" == output.out
-    assert output.err.startswith("fabricscope: --redact is about what --capture writes")
+    assert output.err.startswith("error: --redact needs --capture")
 
 
 def test_a_capture_that_is_not_whole_says_so(
@@ -81,7 +81,7 @@ def test_a_capture_that_is_not_whole_says_so(
 
     assert 0 == run(["capture", "--source", str(machine), "-o", "c"])
     line = "pci files: /sys/bus/pci/devices/* and what follows: not read within -1 s"
-    assert f"fabricscope: c is not whole: {line}\nfabricscope: wrote c\n" == capsys.readouterr().err
+    assert f"warning: c is not complete: {line}\nwrote c\n" == capsys.readouterr().err
     assert [line] == json.loads(Path("c/manifest.json").read_text())["missing"]
 
 

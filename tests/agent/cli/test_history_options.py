@@ -14,6 +14,7 @@ from agent.cli.main import run
 from fixtures.build import write_capture
 from tests.conftest import ROOT
 from tests.machines import HOSTS
+from tests.messages import error_lines
 
 pytestmark = pytest.mark.usefixtures("real_commands")
 
@@ -71,7 +72,7 @@ def test_a_state_that_cannot_be_used_is_one_line_and_the_exit_code_is_the_verdic
         out, err = capsys.readouterr()
 
         assert 1 == len(err.splitlines())
-        assert err.startswith(f"fabricscope: the state cannot be used: {place}: ")
+        assert err.startswith(f"warning: the state cannot be used: {place}: ")
         assert out.startswith("FABRICSCOPE OK")
 
 
@@ -119,7 +120,7 @@ def test_what_does_not_go_together_is_one_line(
     assert code == run([command, *(argument.format(capture=capture) for argument in arguments)])
     err = capsys.readouterr().err
 
-    assert 1 == len(err.splitlines()), err
+    assert 1 == len(error_lines(err)), err
     assert words in err
 
 

@@ -43,7 +43,7 @@ def test_a_run_that_is_refused_names_the_holder(
     pid = holder.pid
     place = re.escape(str(tmp_path / "run" / "numa.lock"))
     assert re.fullmatch(
-        rf"fabricscope: numa: \S+ of \S+, pid {pid}, state S \(sleeping\)(, in \w+)?, running for \d+ s, holds {place}",
+        rf"warning: numa: \S+ of \S+, pid {pid}, state S \(sleeping\)(, in \w+)?, running for \d+ s, holds {place}",
         line,
     )
     (probe,) = (probe for probe in json.loads(output.out)["probes"] if probe["name"] == "numa")

@@ -91,9 +91,7 @@ def test_a_unit_that_was_changed_by_hand_is_kept_and_so_are_all_others(
 
     assert 2 == install(tmp_path)
     output = capsys.readouterr().err
-    assert output.startswith(
-        f"fabricscope: {place}/fabricscope-scan.timer is not written by install-units: not replaced"
-    )
+    assert output.startswith(f"error: {place}/fabricscope-scan.timer is not written by install-units: not replaced")
     assert 1 == len(output.splitlines())
     assert ["fabricscope-scan.timer"] == os.listdir(place)
     assert 0 == install(tmp_path, "--force")
@@ -156,6 +154,4 @@ def test_a_program_that_a_service_cannot_reach_is_refused(tmp_path: Path, real_c
     )  # fmt: skip
 
     assert (2, "", False) == (done.returncode, done.stdout, (tmp_path / "root").exists())
-    assert re.fullmatch(
-        r"fabricscope: \S+ (is below|is closed to) .*: install fabricscope below /opt .*\n", done.stderr
-    )
+    assert re.fullmatch(r"error: \S+ (is below|is closed to) .*: install fabricscope below /opt .*\n", done.stderr)

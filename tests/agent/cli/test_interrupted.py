@@ -29,7 +29,7 @@ def test_an_interrupted_run_says_so(tmp_path: Path) -> None:
     _, output = process.communicate(timeout=60)
     os.close(writer)
 
-    assert (130, "fabricscope: interrupted\n") == (process.returncode, output)
+    assert (130, "error: interrupted\n") == (process.returncode, output)
     assert not (tmp_path / "out").exists()
 
 

@@ -15,6 +15,7 @@ from agent.cli.main import run
 from fixtures.build import write_capture
 from tests.conftest import ROOT
 from tests.machines import HOSTS
+from tests.messages import error_lines
 
 pytestmark = pytest.mark.usefixtures("real_commands")
 
@@ -38,7 +39,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def read_message(capsys: pytest.CaptureFixture[str]) -> str:
     """What stood on stderr: one line, and no traceback."""
     text = capsys.readouterr().err
-    assert 1 == len(text.splitlines()), text
+    assert 1 == len(error_lines(text)), text
     assert "Traceback" not in text
     return text
 
@@ -83,7 +84,7 @@ def test_check_exits_as_the_contract_says(
         (["scan", "--format", "yaml"], "yaml"),
         (["scan", "--output", "report.pdf"], ".pdf"),
         (["scan", "--timeout", "soon"], "soon"),
-        (["explain", "pcie-width-downgrade"], "pcie-width-downgraded"),
+        (["explain", "pcie-width-downgrade"], "no rule, prefix or family"),
         (["nothing"], "nothing"),
         (["check", "--max-age", "5"], "--report"),
     ],
@@ -108,9 +109,7 @@ def test_a_bug_is_one_line_and_no_result(
     arguments = [command, "--source", "/x", *(["--output", "/x.tar"] if command == "capture" else [])]
 
     assert code == run(arguments)
-    assert (
-        "fabricscope: internal error (RuntimeError: first [31msecond); --debug shows where\n" == capsys.readouterr().err
-    )
+    assert "error: internal error (RuntimeError: first [31msecond); --debug shows where\n" == capsys.readouterr().err
     with pytest.raises(RuntimeError):
         run([*arguments, "--debug"])
 
@@ -150,18 +149,38 @@ def test_an_output_that_cannot_be_written_leaves_nothing(capture: Path, capsys: 
     assert "/proc/none/report.json" in read_message(capsys)
 
 
-def test_a_closed_pipe_is_one_line(capture: Path) -> None:
-    """`fabricscope scan | true` says so and leaves no traceback."""
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["scan"], 0),
+        (["check"], 2),
+        (["scan", "--format", "json"], 0),
+        (["rules"], 0),
+    ],
+)
+def test_a_closed_pipe_is_silent_and_no_error(command: list[str], code: int, tmp_path: Path) -> None:
+    """`fabricscope scan | head`: no word on stderr, and the exit code that the command would have had."""
+    write_capture(None, "gpu-width-x8", tmp_path / "host")
+    source = [] if command == ["rules"] else ["--source", str(tmp_path / "host")]
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
-        [sys.executable, "-m", "fabricscope", "scan", "--source", str(capture)],
+        [sys.executable, "-m", "fabricscope", *command, *source],
         stdout=writer, stderr=subprocess.PIPE, text=True, cwd=ROOT, check=False,
     )  # fmt: skip
     os.close(writer)
 
-    assert 2 == done.returncode
-    assert ["fabricscope: stdout was closed before all was written"] == done.stderr.splitlines()
+    assert (code, "") == (done.returncode, done.stderr)
+
+
+def test_a_closed_stdout_is_an_error(capture: Path) -> None:
+    """`fabricscope scan >&-`: the report went nowhere."""
+    done = subprocess.run(
+        f"{sys.executable} -m fabricscope scan --source {capture} >&-",
+        shell=True, stderr=subprocess.PIPE, text=True, cwd=ROOT, check=False,
+    )  # fmt: skip
+
+    assert (2, "error: stdout: Bad file descriptor\n") == (done.returncode, done.stderr)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
@@ -202,20 +221,6 @@ def test_a_pipe_gets_no_colour_and_text_has_no_escape(capture: Path) -> None:
 
     assert "\x1b" not in done.stdout
     assert "" == done.stderr
-
-
-def test_completion_ends_without_a_word_on_stderr() -> None:
-    """The shell asks at every TAB."""
-    environment = {"_FABRICSCOPE_COMPLETE": "complete_bash", "COMP_WORDS": "fabricscope sc", "COMP_CWORD": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "fabricscope"],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    )
-
-    assert (0, "scan\nschema", "") == (done.returncode, done.stdout.strip(), done.stderr)
 
 
 @pytest.mark.parametrize("setting", [{"PYTHONIOENCODING": "latin-1"}, {"LC_ALL": "C"}])

@@ -17,6 +17,7 @@ from tests.agent.netbox.conftest import NONE, House
 from tests.agent.netbox.server import TOKEN, Reply, Server
 from tests.conftest import ROOT
 from tests.machines import scan_machine
+from tests.messages import error_lines
 
 SHAPE = "8xh200-sxm-2s-16xcx7-roce-4nvsw"
 
@@ -52,7 +53,7 @@ def report(tmp_path: Path) -> str:
 def read_message(capsys: pytest.CaptureFixture[str]) -> str:
     """What stood on stderr: one line, no traceback, no secret."""
     said = capsys.readouterr()
-    assert 1 == len(said.err.splitlines()), said.err
+    assert 1 == len(error_lines(said.err)), said.err
     assert "Traceback" not in said.err
     assert TOKEN not in said.err + said.out
     return said.err
@@ -170,7 +171,7 @@ def test_a_netbox_that_breaks_off_is_exit_2_and_what_was_done_is_shown(
         (["--url", "http://127.0.0.1:9"], "127.0.0.1:9: Connection refused"),
         (["--token-file", "/nonexistent"], "/nonexistent: No such file"),
         (["--ca", "/nonexistent"], "--ca is for https"),
-        (["--timeout", "nan"], "nan is no number"),
+        (["--timeout", "nan"], "nan is not a number"),
         (["--timeout", "0"], "'--timeout'"),
         (["--create"], "--create needs --site, --role and --device-type"),
         (["--role", "x"], "--role and --device-type are about devices that --create makes"),
@@ -220,7 +221,7 @@ def test_without_pynetbox_one_line_says_what_to_install(report: str, real_comman
     help_ = subprocess.run([*start, "--help"], capture_output=True, text=True, cwd=ROOT, env=environment, check=True)
 
     assert (2, "") == (done.returncode, done.stdout)
-    assert "fabricscope: pynetbox is not installed: pip install 'fabricscope[netbox]'" in done.stderr
+    assert "error: pynetbox is not installed: pip install 'fabricscope[netbox]'" in done.stderr
     assert 1 == len(done.stderr.splitlines())
     assert "--token-file" in help_.stdout
 

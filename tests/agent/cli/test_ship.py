@@ -11,6 +11,7 @@ import pytest
 from agent.cli import ship as command
 from agent.cli.main import run
 from tests.agent.ship.servers import OK, reply, report, serving
+from tests.messages import error_lines
 
 
 @pytest.fixture
@@ -43,9 +44,7 @@ def test_some_that_wait_is_1(place: Path, capsys: pytest.CaptureFixture[str]) ->
 
     output = capsys.readouterr()
     assert "" == output.out
-    assert (
-        f"fabricscope: 1 report waits in {place}/state/spool: {place}/none: No such file or directory\n" == output.err
-    )
+    assert f"warning: 1 report waits in {place}/state/spool: {place}/none: No such file or directory\n" == output.err
 
 
 @pytest.mark.parametrize(
@@ -70,7 +69,7 @@ def test_wrong_usage_is_2_and_one_line(
     assert 2 == run(arguments)
 
     output = capsys.readouterr().err
-    assert 1 == len(output.splitlines()), output
+    assert 1 == len(error_lines(output)), output
     assert part in output
 
 
@@ -90,7 +89,7 @@ def test_a_secret_that_is_missing_keeps_the_report(place: Path, capsys: pytest.C
     assert 2 == run(["ship", "--to", "https://inventory.example/", "--token-file", "token"])
 
     output = capsys.readouterr().err
-    assert f"fabricscope: token: No such file or directory; 1 report waits in {place}/state/spool\n" == output
+    assert f"error: token: No such file or directory; 1 report waits in {place}/state/spool\n" == output
     assert 0 == run(["ship", "--to", "drop", "--spool", "state/spool"])
     assert 1 == len(list((place / "drop").iterdir()))
 

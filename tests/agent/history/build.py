@@ -8,13 +8,13 @@ import msgspec
 
 from agent.model.finding import Summary
 from agent.model.report import Generator, Report, Source
-from agent.rules.case import Case
+from agent.rules.context import RuleContext
 from tests.agent.rules.build import changed_gpus, changed_netdev, changed_nic, changed_port, function, server
 
 DAY = 86_400.0
 
 
-def report(case: Case | None = None, uptime: float | None = DAY, kind: str = "live", **node: Any) -> Report:
+def report(case: RuleContext | None = None, uptime: float | None = DAY, kind: str = "live", **node: Any) -> Report:
     """The report of a machine that has run so many seconds; its wall clock says the same."""
     case = case or counting()
     named = {"boot_id": "boot-1", "machine_id": "machine-1", "hostname": "gpu-1", **node}
@@ -30,7 +30,7 @@ def report(case: Case | None = None, uptime: float | None = DAY, kind: str = "li
     )
 
 
-def counting(errors: int = 5, downs: int = 0, case: Case | None = None) -> Case:
+def counting(errors: int = 5, downs: int = 0, case: RuleContext | None = None) -> RuleContext:
     """Four GPUs and four RoCE rails, of which GPU 0, rail 0 and its interface have counted so many errors."""
     case = case or server(ethernet=True)
     rail = case.topology.nics[0]
@@ -43,7 +43,7 @@ def counting(errors: int = 5, downs: int = 0, case: Case | None = None) -> Case:
     return changed_netdev(case, 0, counters={"rx_packets": 1000, "rx_crc_errors": errors, "carrier_down_count": downs})
 
 
-def moved_rail(case: Case, pci: str) -> Case:
+def moved_rail(case: RuleContext, pci: str) -> RuleContext:
     """The same machine with rail 0 and its interface at another address."""
     rail = case.topology.nics[0].id
     case = changed_nic(changed_netdev(case, 0, id=pci, pci=pci, nic=pci), 0, id=pci, pci=pci)

@@ -11,7 +11,7 @@ from agent.history.state import LINK_DOWN_LIMIT, LINK_DOWN_SECONDS, HostState, a
 from agent.model.nic import Qos
 from agent.model.node import Driver
 from agent.model.report import History, Report
-from agent.rules.case import Case
+from agent.rules.context import RuleContext
 from tests.agent.history.build import DAY, counting, moved_rail, report
 from tests.agent.rules.build import (
     changed_gpu,
@@ -42,7 +42,7 @@ def after(*reports: Report) -> HostState:
     return state
 
 
-def up(case: Case) -> Case:
+def up(case: RuleContext) -> RuleContext:
     return changed_netdev(case, 0, operstate="up", admin_up=True)
 
 
@@ -152,7 +152,9 @@ def test_what_is_remembered_is_bounded() -> None:
         ),
     ],
 )
-def test_a_changed_setting_is_told_with_what_it_was(was: Case, now: Case, subject: str, row: dict[str, str]) -> None:
+def test_a_changed_setting_is_told_with_what_it_was(
+    was: RuleContext, now: RuleContext, subject: str, row: dict[str, str]
+) -> None:
     """Over a reboot, too."""
     assert {subject: row} == history(after(report(was)), report(now, 60.0, boot_id="boot-2")).settings
 

@@ -124,5 +124,15 @@ def test_hostile_text_reaches_no_terminal() -> None:
 
 def test_a_finding_that_does_not_count_is_not_called_nothing() -> None:
     """A prolog that drains on critical only still says that there is an error."""
-    assert ("1 of 1 rules judged, 1 error, below --fail-on\n", 0) == format_slurm_prolog(report("error"))
-    assert ("1 of 1 rules judged, nothing wrong\n", 0) == format_slurm_prolog(report("info"))
+    assert ("1 error, below --fail-on; 1 check ran\n", 0) == format_slurm_prolog(report("error"))
+    assert ("no problems found; 1 check ran\n", 0) == format_slurm_prolog(report("info"))
+
+
+def test_a_host_without_devices_exits_as_ok_with_a_word_of_its_own() -> None:
+    """Nothing was checked, so it is not called ok."""
+    text, code = format_nagios(report(verdict="nothing_to_check"))
+
+    assert code == 0
+    assert text.startswith("FABRICSCOPE NOTHING TO CHECK - no GPU, other accelerator or RDMA NIC on this host | ")
+    assert format_npd(report(verdict="nothing_to_check")).code == 0
+    assert format_slurm_prolog(report(verdict="nothing_to_check")).code == 0

@@ -12,8 +12,8 @@ from agent.model.node import Driver, Module, Nccl, NcclSetting, Node, NumaNode, 
 from agent.model.pci import Link
 from agent.model.report import ProbeRun
 from agent.model.topology import Path, Topology
-from agent.rules.case import Case
-from agent.rules.rule import Answer, Fail, Rule
+from agent.rules.context import RuleContext
+from agent.rules.rule import Fail, Result, Rule
 from probes.catalogue import providers
 from tests.agent.rules.rows import bridge, gpu, gpu_function, netdev, nic, nic_function
 
@@ -21,7 +21,7 @@ PROBES = ("kernel", "numa", "pci", "nvml", "rdma", "netdev", "optics", "modules"
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-def server(gpus: int = 4, ethernet: bool = False) -> Case:
+def server(gpus: int = 4, ethernet: bool = False) -> RuleContext:
     """A healthy node: each GPU shares a switch with its rail, below a root port of its own.
 
     GPU n is 0000:n4:00.0, its rail 0000:n5:00.0; above both: downstream ports n2:00.0 and n2:01.0, upstream port
@@ -46,7 +46,7 @@ def server(gpus: int = 4, ethernet: bool = False) -> Case:
         paths += [
             Path(a=gpu_id(a), b=gpu_id(b), kind="NV18", pcie_kind="NODE", source="nvml") for b in range(a + 1, gpus)
         ]
-    return Case(
+    return RuleContext(
         node=Node(
             kernel="6.8.0-60-generic",
             cmdline="ro quiet",
@@ -111,55 +111,55 @@ def nic_id(n: int) -> str:
     return f"0000:{n + 1:x}5:00.0"
 
 
-def function(case: Case, address: str, **changes: Any) -> Case:
+def function(case: RuleContext, address: str, **changes: Any) -> RuleContext:
     """The same machine with one PCI function changed."""
     return _topology(case, pci=_changed(case.topology.pci, address, changes))
 
 
-def relinked(case: Case, address: str, made: Link | None) -> Case:
+def relinked(case: RuleContext, address: str, made: Link | None) -> RuleContext:
     """The same machine with one PCI function's link replaced."""
     return function(case, address, link=made)
 
 
-def changed_gpu(case: Case, n: int, **changes: Any) -> Case:
+def changed_gpu(case: RuleContext, n: int, **changes: Any) -> RuleContext:
     """The same machine with GPU n changed."""
     return _topology(case, gpus=_changed(case.topology.gpus, gpu_id(n), changes))
 
 
-def changed_gpus(case: Case, **changes: Any) -> Case:
+def changed_gpus(case: RuleContext, **changes: Any) -> RuleContext:
     """The same machine with all its GPUs changed."""
     return _topology(case, gpus=[msgspec.structs.replace(each, **changes) for each in case.topology.gpus])
 
 
-def changed_nic(case: Case, n: int, **changes: Any) -> Case:
+def changed_nic(case: RuleContext, n: int, **changes: Any) -> RuleContext:
     """The same machine with rail n changed."""
     return _topology(case, nics=_changed(case.topology.nics, nic_id(n), changes))
 
 
-def changed_nics(case: Case, **changes: Any) -> Case:
+def changed_nics(case: RuleContext, **changes: Any) -> RuleContext:
     """The same machine with all its NICs changed."""
     return _topology(case, nics=[msgspec.structs.replace(each, **changes) for each in case.topology.nics])
 
 
-def changed_port(case: Case, n: int, **changes: Any) -> Case:
+def changed_port(case: RuleContext, n: int, **changes: Any) -> RuleContext:
     """The same machine with the port of rail n changed."""
     ports = [msgspec.structs.replace(port, **changes) for port in case.topology.nics[n].ports]
     return changed_nic(case, n, ports=ports)
 
 
-def changed_ports(case: Case, **changes: Any) -> Case:
+def changed_ports(case: RuleContext, **changes: Any) -> RuleContext:
     """The same machine with the ports of all rails changed."""
     for n in range(len(case.topology.nics)):
         case = changed_port(case, n, **changes)
     return case
 
 
-def changed_netdev(case: Case, n: int, **changes: Any) -> Case:
+def changed_netdev(case: RuleContext, n: int, **changes: Any) -> RuleContext:
     """The same machine with the interface of rail n changed."""
     return _topology(case, netdevs=_changed(case.topology.netdevs, nic_id(n), changes))
 
 
-def all_functions(case: Case, class_code: str, **changes: Any) -> Case:
+def all_functions(case: RuleContext, class_code: str, **changes: Any) -> RuleContext:
     """The same machine with every function of a class changed."""
     return _topology(
         case,
@@ -167,37 +167,37 @@ def all_functions(case: Case, class_code: str, **changes: Any) -> Case:
     )
 
 
-def models(case: Case, device: str) -> Case:
+def models(case: RuleContext, device: str) -> RuleContext:
     """The same machine with GPUs of another product."""
     return all_functions(case, "0x030200", device=device)
 
 
-def topology(case: Case, **changes: Any) -> Case:
+def topology(case: RuleContext, **changes: Any) -> RuleContext:
     """The same machine with parts of its topology replaced."""
     return _topology(case, **changes)
 
 
-def node(case: Case, **changes: Any) -> Case:
+def node(case: RuleContext, **changes: Any) -> RuleContext:
     """The same machine with facts of the node changed."""
     return replace(case, node=msgspec.structs.replace(case.node, **changes))
 
 
-def virtual(case: Case) -> Case:
+def virtual(case: RuleContext) -> RuleContext:
     """The same machine, seen by a guest."""
     return node(case, virtualization="kvm")
 
 
-def probe(case: Case, name: str, status: str, reason: str | None = None) -> Case:
+def probe(case: RuleContext, name: str, status: str, reason: str | None = None) -> RuleContext:
     """The same machine with one probe that ended otherwise."""
     return replace(case, probes={**case.probes, name: ProbeRun(name=name, status=status, reason=reason)})
 
 
-def software(case: Case, **changes: Any) -> Case:
+def software(case: RuleContext, **changes: Any) -> RuleContext:
     """The same machine with other software."""
     return replace(case, software=msgspec.structs.replace(case.software, **changes))
 
 
-def fails(rule: Rule, case: Case) -> list[Fail]:
+def fails(rule: Rule, case: RuleContext) -> list[Fail]:
     """The faults that a rule sees; of what is at fault it says nothing else."""
     told = list(rule.check(case))
     found = [answer for answer in told if isinstance(answer, Fail)]
@@ -207,12 +207,12 @@ def fails(rule: Rule, case: Case) -> list[Fail]:
     return found
 
 
-def answers(rule: Rule, case: Case, subject: str) -> list[Answer]:
+def answers(rule: Rule, case: RuleContext, subject: str) -> list[Result]:
     """What a rule says of one subject."""
     return [answer for answer in rule.check(case) if answer.subject == subject]
 
 
-def kinds(rule: Rule, case: Case) -> set[type[Answer]]:
+def kinds(rule: Rule, case: RuleContext) -> set[type[Result]]:
     """The kinds of all answers of a rule."""
     return {type(answer) for answer in rule.check(case)}
 
@@ -228,5 +228,5 @@ def _changed(rows: Iterable[S], which: str, changes: dict[str, Any]) -> list[S]:
     return [msgspec.structs.replace(row, **changes) if row.id == which else row for row in rows]  # type: ignore[attr-defined]  # as above
 
 
-def _topology(case: Case, **changes: Any) -> Case:
+def _topology(case: RuleContext, **changes: Any) -> RuleContext:
     return replace(case, topology=msgspec.structs.replace(case.topology, **changes))

@@ -12,8 +12,8 @@ import pytest
 from agent.model.gpu import C2c, GpuPcie
 from agent.model.nic import Netdev, Qos
 from agent.model.report import CountersWindow
-from agent.rules.case import Case
-from agent.rules.rule import Answer, Fail, NotApplicable, Rule, Unknown
+from agent.rules.context import RuleContext
+from agent.rules.rule import Fail, NotApplicable, Result, Rule, Unknown
 from tests.agent.rules.build import (
     answers,
     changed_gpus,
@@ -70,7 +70,7 @@ _NVLINK = (
 )
 
 
-def roce() -> Case:
+def roce() -> RuleContext:
     """Four RoCE rails with all counters of mlx5 and PFC on priority 3; an hour in which nothing moved."""
     case = changed_ports(_quiet(server(ethernet=True)), counters=_stand(_PORT), hw_counters=_stand(_MLX5))
     for n in range(4):
@@ -79,12 +79,12 @@ def roce() -> Case:
     return case
 
 
-def infiniband() -> Case:
+def infiniband() -> RuleContext:
     """Four InfiniBand rails with all counters; an hour in which nothing moved."""
     return changed_ports(_quiet(server()), counters=_stand(_PORT), hw_counters=_stand(_MLX5))
 
 
-def gpus() -> Case:
+def gpus() -> RuleContext:
     """Four GPUs, their NVLinks, C2C and PCIe functions with all counters; an hour in which nothing moved."""
     case = _quiet(server())
     links = [msgspec.structs.replace(link, errors=_stand(_NVLINK)) for link in nvlinks()]
@@ -100,7 +100,7 @@ def gpus() -> Case:
     return topology(case, pci=[msgspec.structs.replace(each, aer=aer) for each in case.topology.pci])
 
 
-def moved(case: Case, subject: str, counters: Mapping[str, int], seconds: float | None = None) -> Case:
+def moved(case: RuleContext, subject: str, counters: Mapping[str, int], seconds: float | None = None) -> RuleContext:
     """The same machine after these counters of one subject of the window moved by so much."""
     assert case.window is not None
     table = {**case.window.moved, subject: {**case.window.moved.get(subject, {}), **counters}}
@@ -108,31 +108,31 @@ def moved(case: Case, subject: str, counters: Mapping[str, int], seconds: float 
     return replace(case, window=window)
 
 
-def reset(case: Case, subject: str, counter: str = "*", why: str = "counted anew") -> Case:
+def reset(case: RuleContext, subject: str, counter: str = "*", why: str = "counted anew") -> RuleContext:
     """The same machine with counters that could not be compared."""
     assert case.window is not None
     gaps = {**case.window.not_compared, subject: {counter: why}}
     return replace(case, window=msgspec.structs.replace(case.window, not_compared=gaps, moved={}))
 
 
-def gap(case: Case, subject: str, counter: str, why: str = "counted anew") -> Case:
+def gap(case: RuleContext, subject: str, counter: str, why: str = "counted anew") -> RuleContext:
     """The same machine with one counter that could not be compared; all others moved as they did."""
     assert case.window is not None
     gaps = {**case.window.not_compared, subject: {counter: why}}
     return replace(case, window=msgspec.structs.replace(case.window, not_compared=gaps))
 
 
-def without_window(case: Case) -> Case:
+def without_window(case: RuleContext) -> RuleContext:
     """The first run on this machine."""
     return replace(case, window=None)
 
 
-def storage(case: Case) -> Case:
+def storage(case: RuleContext) -> RuleContext:
     """The NIC that is looked at carries storage."""
     return changed_nic(case, 1, role="storage")
 
 
-def without(case: Case, *names: str) -> Case:
+def without(case: RuleContext, *names: str) -> RuleContext:
     """The port and the interface that are looked at do not count these."""
     port = case.topology.nics[1].ports[0]
     kept = {
@@ -147,18 +147,18 @@ def without(case: Case, *names: str) -> Case:
     return case
 
 
-def severities(rule: Rule, case: Case) -> list[tuple[str, str]]:
+def severities(rule: Rule, case: RuleContext) -> list[tuple[str, str]]:
     """Subject and severity of each fault."""
     return [(fault.subject, fault.severity or rule.severity) for fault in fails(rule, case)]
 
 
-def one(rule: Rule, case: Case, subject: str) -> Answer:
+def one(rule: Rule, case: RuleContext, subject: str) -> Result:
     """The one answer about a subject."""
     (answer,) = answers(rule, case, subject)
     return answer
 
 
-def bond(case: Case) -> Case:
+def bond(case: RuleContext) -> RuleContext:
     """The port that is looked at hangs on a bond, whose one member has the cable."""
     above = Netdev(id="bond0", label="bond0", bond={"mode": "802.3ad"}, counters={"rx_bytes": 1})
     return topology(
@@ -189,7 +189,7 @@ WIRE_GUARDS = [
 ]
 
 
-def silent(rule: Rule, case: Case, kind: type[Any]) -> None:
+def silent(rule: Rule, case: RuleContext, kind: type[Any]) -> None:
     """No fault at all, and answers of that kind about the port that was looked at."""
     assert [] == fails(rule, case)
     about = [*answers(rule, case, PORT), *answers(rule, case, NETDEV)]
@@ -197,14 +197,14 @@ def silent(rule: Rule, case: Case, kind: type[Any]) -> None:
     assert all(isinstance(answer, kind) for answer in about), about
 
 
-def alike(rule: Rule, cases: Case, expected: str) -> None:
+def alike(rule: Rule, cases: RuleContext, expected: str) -> None:
     """The fault is one finding for the node, and one of three ports stays one of three."""
     (fault,) = fails(rule, cases)
     assert isinstance(fault, Fail)
     assert ("node", expected) == (fault.subject, fault.severity)
 
 
-def _quiet(case: Case) -> Case:
+def _quiet(case: RuleContext) -> RuleContext:
     return replace(case, window=CountersWindow(since="2026-05-01T10:00:00Z", seconds=HOUR))
 
 

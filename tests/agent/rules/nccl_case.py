@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from agent.model.node import NcclLibrary, NcclSetting
-from agent.rules.case import Case
+from agent.rules.context import RuleContext
 from tests.agent.rules.build import software
 
 SYSTEM, USER, JOB = "/etc/nccl.conf", "/root/.nccl.conf", "environment of pid 4711 (python3)"
@@ -25,22 +25,22 @@ def lines(unit: str, scope: str, values: Mapping[str, str]) -> list[NcclSetting]
 
 
 def said(
-    case: Case,
+    case: RuleContext,
     system: Mapping[str, str] | None = None,
     user: Mapping[str, str] | None = None,
     job: Mapping[str, str] | None = None,
-) -> Case:
+) -> RuleContext:
     """The same machine with these settings, and no others."""
     rows = lines(SYSTEM, "system", system or {}) + lines(USER, "user", user or {}) + lines(JOB, "job", job or {})
     return changed(case, settings=rows, jobs=1 if job else 0)
 
 
-def changed(case: Case, **changes: Any) -> Case:
+def changed(case: RuleContext, **changes: Any) -> RuleContext:
     """The same machine with facts of NCCL replaced."""
     return software(case, nccl=msgspec.structs.replace(case.software.nccl, **changes))
 
 
-def using(case: Case, *paths: str, version: str | None = None) -> Case:
+def using(case: RuleContext, *paths: str, version: str | None = None) -> RuleContext:
     """The same machine with one running job that has these libraries mapped."""
     rows = [NcclLibrary(path=path, version=version, used_by=1) for path in paths]
     return changed(
@@ -52,11 +52,11 @@ def using(case: Case, *paths: str, version: str | None = None) -> Case:
     )
 
 
-def unread(case: Case) -> Case:
+def unread(case: RuleContext) -> RuleContext:
     """The same machine, its /etc/nccl.conf not readable."""
     return changed(case, searched=[], settings=[], unread=["/etc/nccl.conf: Permission denied"])
 
 
-def jobs_hidden(case: Case) -> Case:
+def jobs_hidden(case: RuleContext) -> RuleContext:
     """The same machine without privilege: whether jobs run is not known."""
     return changed(case, jobs=None, jobs_unread=None)

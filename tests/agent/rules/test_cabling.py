@@ -5,19 +5,26 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from agent.rules.cabling import Socket, all_dark, board_of, not_meant, position_of, settling
+from agent.rules.cabling import (
+    CageState,
+    are_all_rails_down,
+    board_model,
+    boot_settling_reason,
+    position_on_card,
+    unused_port_result,
+)
 from agent.rules.rule import NotApplicable, Unknown
 from tests.agent.rules.build import changed_nic, function, nic_id, node, server
 from tests.agent.rules.rows import nic
 
 
-def socket(number: int, active: bool, **changes) -> Socket:
+def socket(number: int, active: bool, **changes) -> CageState:
     """Port 1 of rail `number`."""
-    made = Socket(f"port:{number}", nic(nic_id(number), number), active, False, "MT_1", (1, "0"))
+    made = CageState(f"port:{number}", nic(nic_id(number), number), active, False, "MT_1", (1, "0"))
     return made._replace(**changes)
 
 
-def storage(number: int, active: bool, **changes) -> Socket:
+def storage(number: int, active: bool, **changes) -> CageState:
     """The same of a storage NIC."""
     made = socket(number, active, **changes)
     return made._replace(nic=msgspec.structs.replace(made.nic, role="storage"))
@@ -38,39 +45,39 @@ def test_boards_by_id_then_by_product() -> None:
     bare = changed_nic(case, 1, board_id=None)
     blank = function(bare, nic_id(1), device=None)
 
-    assert "MT_0000000838" == board_of(case, case.topology.nics[1])
-    assert "0x1021" == board_of(bare, bare.topology.nics[1])
-    assert "ConnectX-7" == board_of(blank, blank.topology.nics[1])
-    assert "" == board_of(changed_nic(blank, 1, model=None), changed_nic(blank, 1, model=None).topology.nics[1])
-    assert (2, "0") == position_of(case.topology.nics[1], 2)
+    assert "MT_0000000838" == board_model(case, case.topology.nics[1])
+    assert "0x1021" == board_model(bare, bare.topology.nics[1])
+    assert "ConnectX-7" == board_model(blank, blank.topology.nics[1])
+    assert "" == board_model(changed_nic(blank, 1, model=None), changed_nic(blank, 1, model=None).topology.nics[1])
+    assert (2, "0") == position_on_card(case.topology.nics[1], 2)
 
 
 @pytest.mark.parametrize(("seconds", "waits"), [(239.9, True), (240.0, False), (None, False)])
 def test_ports_have_four_minutes(seconds: float | None, waits: bool) -> None:
     """Where nobody says how long the host runs, it runs long enough."""
-    assert waits == bool(settling(node(server(), uptime_seconds=seconds)))
+    assert waits == bool(boot_settling_reason(node(server(), uptime_seconds=seconds)))
 
 
 def test_all_dark_is_several_rails_without_a_light() -> None:
     """One rail proves nothing."""
-    assert all_dark([socket(0, False), socket(1, False)])
-    assert not all_dark([socket(0, False)])
-    assert not all_dark([socket(0, True), socket(1, False)])
-    assert not all_dark([storage(0, False), storage(1, False)])
+    assert are_all_rails_down([socket(0, False), socket(1, False)])
+    assert not are_all_rails_down([socket(0, False)])
+    assert not are_all_rails_down([socket(0, True), socket(1, False)])
+    assert not are_all_rails_down([storage(0, False), storage(1, False)])
 
 
 def test_what_was_meant() -> None:
     """A sibling in the same position, a cable that shows, or all dark."""
     dark, lit = socket(1, False), socket(0, True)
 
-    assert not_meant(dark, [lit, dark], "DOWN") is None
-    assert not_meant(dark._replace(plugged=True), [dark], "DOWN") is None
-    assert not_meant(dark, [dark, socket(2, False)], "DOWN") is None
-    assert isinstance(not_meant(dark, [dark], "DOWN"), Unknown)
-    assert isinstance(not_meant(dark, [lit._replace(position=(2, "0")), dark], "DOWN"), NotApplicable)
+    assert unused_port_result(dark, [lit, dark], "DOWN") is None
+    assert unused_port_result(dark._replace(plugged=True), [dark], "DOWN") is None
+    assert unused_port_result(dark, [dark, socket(2, False)], "DOWN") is None
+    assert isinstance(unused_port_result(dark, [dark], "DOWN"), Unknown)
+    assert isinstance(unused_port_result(dark, [lit._replace(position=(2, "0")), dark], "DOWN"), NotApplicable)
     twin = socket(1, True, position=(1, "1"))
-    assert isinstance(not_meant(dark, [lit, dark, twin], "DOWN"), NotApplicable)
-    assert not_meant(dark, [lit, socket(0, True, position=(1, "1")), dark, twin], "DOWN") is None
+    assert isinstance(unused_port_result(dark, [lit, dark, twin], "DOWN"), NotApplicable)
+    assert unused_port_result(dark, [lit, socket(0, True, position=(1, "1")), dark, twin], "DOWN") is None
 
 
 @pytest.mark.parametrize(
@@ -86,7 +93,7 @@ def test_siblings_of_a_dark_port(make, board: str, kind: type) -> None:
     """Rails of every board are alike; storage cards are only where they are of one board."""
     dark = make(1, False)
 
-    assert kind is type(not_meant(dark, [make(0, True, board=board), dark], "DOWN"))
+    assert kind is type(unused_port_result(dark, [make(0, True, board=board), dark], "DOWN"))
 
 
 def test_a_card_has_the_ports_that_most_of_its_board_have() -> None:
@@ -96,6 +103,6 @@ def test_a_card_has_the_ports_that_most_of_its_board_have() -> None:
     dark = socket(0, False, position=second)
     other = [socket(n, True, position=place, board="MT_2") for n in (5, 6, 7, 8) for place in (second, (1, "0"))]
 
-    assert isinstance(not_meant(dark, [*lit, dark, socket(2, True, position=second)], "DOWN"), NotApplicable)
-    assert isinstance(not_meant(dark, [*lit, dark, *other], "DOWN"), NotApplicable)
-    assert not_meant(dark, [*lit, dark, *(socket(n, True, position=second) for n in (1, 2))], "DOWN") is None
+    assert isinstance(unused_port_result(dark, [*lit, dark, socket(2, True, position=second)], "DOWN"), NotApplicable)
+    assert isinstance(unused_port_result(dark, [*lit, dark, *other], "DOWN"), NotApplicable)
+    assert unused_port_result(dark, [*lit, dark, *(socket(n, True, position=second) for n in (1, 2))], "DOWN") is None

@@ -9,8 +9,8 @@ import pytest
 
 from agent.model.gpu import C2c
 from agent.model.node import Event
-from agent.rules.counting import named
-from agent.rules.devices import is_nvidia, kernel_log, model_of, on_c2c, pci_source, unplaced
+from agent.rules.devices import gpu_model, is_nvidia, is_on_c2c, kernel_log_evidence, location_unknown, pci_source
+from agent.rules.wording import join_labels
 from tests.agent.rules.build import changed_gpu, function, gpu_id, nic_id, probe, server, topology
 
 GPU = gpu_id(0)
@@ -38,8 +38,8 @@ def test_a_model_without_a_number_is_its_name() -> None:
     case = server()
     blind = function(case, GPU, device=None)
 
-    assert "0x10de:0x2330" == model_of(case, case.topology.gpus[0])
-    assert "NVIDIA H100 80GB HBM3" == model_of(blind, blind.topology.gpus[0])
+    assert "0x10de:0x2330" == gpu_model(case, case.topology.gpus[0])
+    assert "NVIDIA H100 80GB HBM3" == gpu_model(blind, blind.topology.gpus[0])
 
 
 @pytest.mark.parametrize(("c2c", "there"), [(None, False), (C2c(enabled=False), False), (C2c(enabled=True), True)])
@@ -47,7 +47,7 @@ def test_c2c_counts_where_it_is_switched_on(c2c: C2c | None, there: bool) -> Non
     """Whatever the device number says."""
     case = changed_gpu(server(), 0, c2c=c2c)
 
-    assert there == on_c2c(case, case.topology.gpus[0])
+    assert there == is_on_c2c(case, case.topology.gpus[0])
 
 
 def test_why_a_place_on_the_bus_is_not_known() -> None:
@@ -58,12 +58,12 @@ def test_why_a_place_on_the_bus_is_not_known() -> None:
     unread = probe(probe(topology(case, pci=[]), "pci", "absent", "no sysfs"), "lspci", "absent", "no output")
     placeless = msgspec.structs.replace(nic, pci=None)
 
-    assert None is unplaced(case, nic)
-    assert None is unplaced(elsewhere, nic)
-    assert "where it is on the PCI bus is not known" == unplaced(case, placeless)
+    assert None is location_unknown(case, nic)
+    assert None is location_unknown(elsewhere, nic)
+    assert "where it is on the PCI bus is not known" == location_unknown(case, placeless)
     assert unread.bus_unread
-    assert unread.bus_unread == unplaced(unread, nic) == unplaced(unread, placeless)
-    assert None is unplaced(probe(case, "pci", "failed", "x"), nic)
+    assert unread.bus_unread == location_unknown(unread, nic) == location_unknown(unread, placeless)
+    assert None is location_unknown(probe(case, "pci", "failed", "x"), nic)
 
 
 def test_the_source_is_where_the_fact_came_from() -> None:
@@ -78,10 +78,10 @@ def test_the_log_is_that_of_the_device() -> None:
     rows += [Event(kind="x", text="3", source="dmesg", subject=f"pci:{GPU}")]
     rows += [Event(kind="x", text="other", source="dmesg", subject=nic_id(0))]
 
-    assert ["1", "3"] == [row.value for row in kernel_log(replace(server(), events=tuple(rows)), GPU)]
+    assert ["1", "3"] == [row.value for row in kernel_log_evidence(replace(server(), events=tuple(rows)), GPU)]
 
 
 @pytest.mark.parametrize(("count", "end"), [(7, "G6"), (8, "G7"), (9, "G7 and 1 more"), (10, "G7 and 2 more")])
 def test_labels_are_cut_after_eight(count: int, end: str) -> None:
     """And the rest is counted."""
-    assert named([f"G{n}" for n in range(count)]).endswith(end)
+    assert join_labels([f"G{n}" for n in range(count)]).endswith(end)

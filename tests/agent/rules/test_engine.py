@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.model.finding import Check
-from agent.rules.case import Case, Settings
 from agent.rules.catalogue import every_rule
+from agent.rules.context import RuleContext, Settings
 from agent.rules.engine import UNKNOWN_SUBJECTS_SHOWN, fingerprint, judge, summarize
-from agent.rules.rule import Answer, Fail, NotApplicable, Pass, Rule, Unknown
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Rule, Unknown
 from tests.agent.rules.build import (
     changed_gpu,
     changed_netdev,
@@ -39,8 +39,8 @@ def fault(subject: str = "node", places: tuple[str, ...] = (), **more) -> Fail:
     )
 
 
-def made(name: str, *answers: Answer, severity: str = "error", **more) -> Rule:
-    def check(case: Case) -> Iterator[Answer]:
+def made(name: str, *answers: Result, severity: str = "error", **more) -> Rule:
+    def check(case: RuleContext) -> Iterator[Result]:
         """A rule for the test."""
         yield from answers
 
@@ -60,7 +60,7 @@ CASE = server(1)
         ([NotApplicable("c", "r")], "not_applicable"),
     ],
 )
-def test_the_gravest_answer_is_the_state_and_all_are_counted(answers: list[Answer], state: str) -> None:
+def test_the_gravest_answer_is_the_state_and_all_are_counted(answers: list[Result], state: str) -> None:
     """Unknown is never green."""
     (check,), _, _ = judge(CASE, [made("r", *answers)])
 
@@ -224,7 +224,7 @@ def test_ports_of_one_switch_differ_though_they_have_one_serial() -> None:
     assert 3 == len({fingerprint("r", fault(f"pci:{place}"), case) for place in places})
 
 
-def _many_faults() -> Case:
+def _many_faults() -> RuleContext:
     case = relinked(relinked(server(8), gpu_id(1), link(width=8)), "0000:31:00.0", link(width=4))
     case = relinked(case, nic_id(4), link(speed=8.0))
     case = changed_gpu(case, 2, links=case.topology.gpus[2].links[:15])

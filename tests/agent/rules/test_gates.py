@@ -9,7 +9,7 @@ import pytest
 from agent.model.gpu import NvSwitch
 from agent.model.node import Nccl, NcclSetting, Service
 from agent.model.profile import Profile
-from agent.model.report import History, Known
+from agent.model.report import NO_EARLIER_RUN, History, Known
 from agent.rules import gates
 from agent.rules.catalogue import FAMILIES, every_rule, load_rule, rules_for
 from agent.rules.engine import judge
@@ -20,10 +20,10 @@ from tests.agent.rules.moves import gpus, infiniband, roce
 
 def test_a_kind_of_port_that_is_not_here_shuts_its_gate() -> None:
     """Every port is known to be of the other kind."""
-    assert isinstance(gates.roce(server()), NotApplicable)
-    assert isinstance(gates.infiniband(server(ethernet=True)), NotApplicable)
-    assert gates.roce(server(ethernet=True)) is None
-    assert gates.infiniband(server()) is None
+    assert isinstance(gates.has_roce(server()), NotApplicable)
+    assert isinstance(gates.has_infiniband(server(ethernet=True)), NotApplicable)
+    assert gates.has_roce(server(ethernet=True)) is None
+    assert gates.has_infiniband(server()) is None
 
 
 @pytest.mark.parametrize(
@@ -37,25 +37,25 @@ def test_a_kind_of_port_that_is_not_here_shuts_its_gate() -> None:
 )
 def test_a_gate_stays_open_where_there_is_doubt(case) -> None:
     """What could not be read may be RoCE."""
-    assert gates.roce(case) is None
+    assert gates.has_roce(case) is None
 
 
 def test_modules_need_a_nic() -> None:
     """One that is certainly not there, that is."""
     bare = topology(server(), nics=[])
 
-    assert isinstance(gates.nics(bare), NotApplicable)
-    assert gates.nics(server()) is None
-    assert gates.nics(probe(bare, "pci", "failed", "no")) is None
+    assert isinstance(gates.has_nics(bare), NotApplicable)
+    assert gates.has_nics(server()) is None
+    assert gates.has_nics(probe(bare, "pci", "failed", "no")) is None
 
 
 def test_counters_need_an_earlier_sample_and_a_settled_host() -> None:
     """Without one, what a counter stands at says nothing."""
-    answer = gates.counted(server())
+    answer = gates.has_window(server())
     assert isinstance(answer, Unknown)
     assert "--state-dir" in answer.reason
-    assert isinstance(gates.device_runtime(topology(server(), gpus=[], nics=[])), NotApplicable)
-    young = gates.counted(replace(node(server(), uptime_seconds=60.0)))
+    assert isinstance(gates.has_device_counters(topology(server(), gpus=[], nics=[])), NotApplicable)
+    young = gates.has_window(replace(node(server(), uptime_seconds=60.0)))
     assert isinstance(young, Unknown)
 
 
@@ -63,15 +63,15 @@ def test_nvlink_and_nccl_need_gpus() -> None:
     """The gate stays open where a GPU may be hidden, and where something of NVLink is there or is expected."""
     bare = topology(server(), gpus=[], nvswitches=[])
 
-    assert isinstance(gates.nvlink(bare), NotApplicable)
-    assert isinstance(gates.gpus(bare), NotApplicable)
-    assert isinstance(gates.nvlink(node(bare, container="docker")), NotApplicable)
-    assert gates.nvlink(server()) is None
-    assert gates.gpus(server()) is None
-    assert gates.gpus(probe(bare, "pci", "failed", "no")) is None
-    assert gates.nvlink(probe(bare, "pci", "failed", "no")) is None
-    assert gates.nvlink(replace(bare, profile=Profile(name="p"))) is None
-    assert gates.nvlink(topology(bare, nvswitches=[NvSwitch(id="0000:05:00.0", pci="0000:05:00.0")])) is None
+    assert isinstance(gates.has_nvlink(bare), NotApplicable)
+    assert isinstance(gates.has_gpus(bare), NotApplicable)
+    assert isinstance(gates.has_nvlink(node(bare, container="docker")), NotApplicable)
+    assert gates.has_nvlink(server()) is None
+    assert gates.has_gpus(server()) is None
+    assert gates.has_gpus(probe(bare, "pci", "failed", "no")) is None
+    assert gates.has_nvlink(probe(bare, "pci", "failed", "no")) is None
+    assert gates.has_nvlink(replace(bare, profile=Profile(name="p"))) is None
+    assert gates.has_nvlink(topology(bare, nvswitches=[NvSwitch(id="0000:05:00.0", pci="0000:05:00.0")])) is None
 
 
 @pytest.mark.parametrize("ethernet", [True, False])
@@ -106,36 +106,36 @@ def test_gates_of_nics_gpudirect_and_a_profile() -> None:
     no_gpus = topology(server(), gpus=[])
     hidden = probe(topology(server(), gpus=[], nics=[]), "pci", "failed", "no")
 
-    assert gates.nics(server()) is None
-    assert isinstance(gates.nics(bare), NotApplicable)
-    assert gates.nics(hidden) is None
-    assert gates.gpudirect(server()) is None
-    assert NotApplicable("node", "no GPU") == gates.gpudirect(no_gpus)
-    assert isinstance(gates.gpudirect(bare), NotApplicable)
-    assert gates.gpudirect(hidden) is None
-    assert isinstance(gates.profiled(server()), NotApplicable)
-    assert gates.profiled(replace(server(), profile=Profile(name="x"))) is None
+    assert gates.has_nics(server()) is None
+    assert isinstance(gates.has_nics(bare), NotApplicable)
+    assert gates.has_nics(hidden) is None
+    assert gates.has_gpudirect(server()) is None
+    assert NotApplicable("node", "no GPU") == gates.has_gpudirect(no_gpus)
+    assert isinstance(gates.has_gpudirect(bare), NotApplicable)
+    assert gates.has_gpudirect(hidden) is None
+    assert isinstance(gates.has_profile(server()), NotApplicable)
+    assert gates.has_profile(replace(server(), profile=Profile(name="x"))) is None
 
 
 def test_gates_of_moved_counters_are_shut_for_the_kind_of_port_first() -> None:
     """A node without RoCE is not told that a sample is missing; nor is one whose sample is there."""
     sampled = infiniband()
 
-    assert isinstance(gates.roce_runtime(sampled), NotApplicable)
-    assert isinstance(gates.infiniband_runtime(roce()), NotApplicable)
-    assert gates.infiniband_runtime(sampled) is None
-    assert gates.roce_runtime(roce()) is None
+    assert isinstance(gates.has_roce_counters(sampled), NotApplicable)
+    assert isinstance(gates.has_infiniband_counters(roce()), NotApplicable)
+    assert gates.has_infiniband_counters(sampled) is None
+    assert gates.has_roce_counters(roce()) is None
     for left in ({"gpus": []}, {"nics": []}):
-        assert gates.device_runtime(topology(gpus(), **left)) is None
+        assert gates.has_device_counters(topology(gpus(), **left)) is None
     bare = topology(gpus(), gpus=[], nics=[])
-    assert isinstance(gates.device_runtime(bare), NotApplicable)
-    assert gates.device_runtime(probe(bare, "pci", "failed", "no")) is None
+    assert isinstance(gates.has_device_counters(bare), NotApplicable)
+    assert gates.has_device_counters(probe(bare, "pci", "failed", "no")) is None
 
 
 @pytest.mark.parametrize(
     ("history", "answer"),
     [
-        (None, Unknown("node", gates.NO_EARLIER_RUN)),
+        (None, Unknown("node", NO_EARLIER_RUN)),
         (History(reason="another host"), Unknown("node", "another host")),
         (History(), NotApplicable("node", "the inventory of the last run is empty")),
         (History(inventory=[Known(subject="gpu:0000:14:00.0", label="GPU0")]), None),
@@ -143,9 +143,9 @@ def test_gates_of_moved_counters_are_shut_for_the_kind_of_port_first() -> None:
 )
 def test_what_is_lost_is_judged_where_an_earlier_run_left_an_inventory(history: History | None, answer) -> None:
     """A reason why there is none comes before its being empty."""
-    assert answer == gates.remembered(replace(server(), history=history))
+    assert answer == gates.has_inventory(replace(server(), history=history))
 
 
 def test_roce_counters_need_an_earlier_sample() -> None:
     """RoCE alone does not open the gate."""
-    assert isinstance(gates.roce_runtime(server(ethernet=True)), Unknown)
+    assert isinstance(gates.has_roce_counters(server(ethernet=True)), Unknown)

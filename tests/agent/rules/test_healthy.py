@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from agent.model.report import History
-from agent.rules.case import Case
 from agent.rules.catalogue import every_rule
+from agent.rules.context import RuleContext
 from agent.rules.engine import judge
-from agent.rules.host.inventory_matching import inventory
+from agent.rules.host.inventory_matching import build_inventory
 from agent.rules.rule import Fail, Unknown
 from tests.agent.rules import moves
 from tests.agent.rules.build import changed_netdev, kinds, server, topology
@@ -18,13 +18,13 @@ from tests.agent.rules.build import changed_netdev, kinds, server, topology
 RUN = "2026-01-15T07:00:00Z"
 
 
-def healthy(ethernet: bool) -> Case:
+def healthy(ethernet: bool) -> RuleContext:
     """A machine with all counters, an hour after the last run, which saw the same devices."""
     case, counted = moves.roce() if ethernet else moves.infiniband(), moves.gpus().topology
     case = topology(case, gpus=counted.gpus, pci=counted.pci)
     for n, netdev in enumerate(server(ethernet=ethernet).topology.netdevs):
         case = changed_netdev(case, n, qos=netdev.qos)
-    return replace(case, history=History(last_run=RUN, runs=1, inventory=inventory(case.topology)))
+    return replace(case, history=History(last_run=RUN, runs=1, inventory=build_inventory(case.topology)))
 
 
 @pytest.mark.parametrize("rule", every_rule(), ids=lambda rule: rule.name)
@@ -37,11 +37,11 @@ def test_a_healthy_machine_is_clean(rule, ethernet) -> None:
     assert not seen & {Fail, Unknown}
 
 
-def test_a_machine_without_gpus_and_nics_is_ok() -> None:
+def test_a_machine_without_gpus_and_nics_has_nothing_to_check() -> None:
     """What is not there cannot be wrong: not applicable, never unknown."""
     bare = replace(topology(server(1), pci=[], gpus=[], nics=[], paths=[]), history=History(last_run=RUN, runs=1))
     checks, findings, summary = judge(bare, every_rule())
 
     assert [] == findings
     assert {"not_applicable"} == {check.state for check in checks if check.rule != "probe-hung"}  # of the scan itself
-    assert "ok" == summary.verdict
+    assert "nothing_to_check" == summary.verdict

@@ -42,7 +42,7 @@ const ofRules = (fits) => {
 };
 const ofLook = (fits) => {
   const hits = LOOKS.map(fits);
-  const told = (node) => LOOKS[verdict[node]] !== undefined && LOOKS[verdict[node]] !== "ok" && hits[verdict[node]];
+  const told = (node) => !["ok", "nothing_to_check", undefined].includes(LOOKS[verdict[node]]) && hits[verdict[node]];
   return (node) => hits[look[node]] || (stale[node] && fits("stale")) || told(node);
 };
 const WHERE = {

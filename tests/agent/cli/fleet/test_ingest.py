@@ -19,6 +19,7 @@ from agent.cli.main import run
 from agent.fleet.dataset import open_dataset
 from tests.agent.fleet.small import files, named, report, rows, take
 from tests.conftest import ROOT
+from tests.messages import error_lines
 
 COMMAND = [sys.executable, "-m", "fabricscope", "fleet", "ingest"]
 
@@ -63,7 +64,7 @@ def test_what_cannot_be_done_is_one_line(
     assert run(["fleet", "ingest", *filled]) == 2
     output = capsys.readouterr()
     assert output.out == ""
-    assert len(output.err.splitlines()) == 1
+    assert len(error_lines(output.err)) == 1
     assert re.search(why, output.err), output.err
     assert not (tmp_path / "d" / "manifest.json").exists()
 
@@ -107,7 +108,7 @@ def test_interrupted_it_leaves_the_dataset_as_it_was(tmp_path: Path, real_comman
         _, errors = running.communicate(timeout=30)
 
     assert running.returncode == 130
-    assert errors == b"fabricscope: interrupted\n"
+    assert errors == b"error: interrupted\n"
     assert rows(tmp_path / "d", "host", "node, driver") == [("gpu1", "before")]
     assert files(tmp_path / "d") == named(tmp_path / "d")
     assert not (tmp_path / "d" / ".staging").exists()
@@ -156,7 +157,7 @@ def test_a_damaged_file_of_the_dataset_is_named(
     assert run(["fleet", "ingest", str(tmp_path / "more.ndjson"), "--dataset", str(dataset), "--jobs", jobs]) == 2
     output = capsys.readouterr()
     assert (output.out, output.err.count("\n")) == ("", 1)
-    assert output.err.startswith(f"fabricscope: {damaged}: cannot be read, or damaged: ")
+    assert output.err.startswith(f"error: {damaged}: cannot be read, or damaged: ")
     assert open_dataset(str(dataset)).manifest == before
     assert files(dataset) == named(dataset)
 
@@ -167,7 +168,7 @@ def test_a_manifest_without_a_format_is_damaged(tmp_path: Path, capsys: pytest.C
     (tmp_path / "a.json").write_bytes(report())
     for command in (["ingest", str(tmp_path / "a.json")], ["summary"]):
         assert run(["fleet", *command, "--dataset", str(tmp_path / "d")]) == 2
-        assert capsys.readouterr().err == f"fabricscope: {tmp_path}/d/manifest.json: damaged: it has no format\n"
+        assert capsys.readouterr().err == f"error: {tmp_path}/d/manifest.json: damaged: it has no format\n"
 
 
 def test_a_dataset_whose_name_is_no_text(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -195,7 +196,7 @@ def test_a_file_that_may_not_be_so_large(tmp_path: Path, real_commands: None, jo
     )  # fmt: skip
 
     assert done.returncode == 2
-    message = f"fabricscope: {tmp_path}/d: cannot be written: File too large; it is as it was\n"
+    message = f"error: {tmp_path}/d: cannot be written: File too large; it is as it was\n"
     assert (done.stdout, done.stderr.decode()) == (b"", message)
     assert open_dataset(str(tmp_path / "d")).manifest == before
 
@@ -220,8 +221,8 @@ def test_a_full_disk_is_one_line_and_the_dataset_as_it_was(
                 == 2
             )
             output = capsys.readouterr()
-            assert len(output.err.splitlines()) == 1
-            message = f"fabricscope: {disk}/d: cannot be written: No space left on device; it is as it was"
+            assert len(error_lines(output.err)) == 1
+            message = f"error: {disk}/d: cannot be written: No space left on device; it is as it was"
             assert output.err.strip() == message
         (disk / "d.ndjson").unlink()
         assert open_dataset(str(disk / "d")).manifest == before
@@ -241,6 +242,6 @@ def test_a_dataset_that_cannot_be_written(
     try:
         subprocess.run(["mount", "-o", "remount,ro,bind", str(tmp_path / "d")], check=True)
         assert run(["fleet", "ingest", str(tmp_path / "d.ndjson"), "--dataset", str(tmp_path / "d")]) == 2
-        assert capsys.readouterr().err == f"fabricscope: {tmp_path}/d: cannot be written: Read-only file system\n"
+        assert capsys.readouterr().err == f"error: {tmp_path}/d: cannot be written: Read-only file system\n"
     finally:
         subprocess.run(["umount", str(tmp_path / "d")], check=True)

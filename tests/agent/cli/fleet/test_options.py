@@ -60,7 +60,7 @@ def test_a_query_that_would_never_end(tmp_path: Path, real_commands: None, sql: 
         "-m", "fabricscope", "fleet", "query", sql, "--dataset", str(tmp_path / "d"), "-o", str(target)
     )
 
-    assert (code, errors) == (130, b"fabricscope: interrupted\n")
+    assert (code, errors) == (130, b"error: interrupted\n")
     assert seconds < 5
     assert list(target.parent.iterdir()) == []
 
@@ -71,7 +71,7 @@ def test_a_question(tmp_path: Path, real_commands: None, how: str) -> None:
     arguments = ["fleet", "html", "--dataset", str(tmp_path / "d"), "-o", str(tmp_path / "page.html")]
     code, errors, seconds = interrupted("-c", STUCK, how, *arguments)
 
-    assert (code, errors) == (130, b"fabricscope: interrupted\n")
+    assert (code, errors) == (130, b"error: interrupted\n")
     assert seconds < 5
     assert not (tmp_path / "page.html").exists()
 
@@ -122,5 +122,5 @@ def test_without_the_extra_it_is_one_line(command: tuple[str, ...]) -> None:
     )
 
     assert (2, "") == (done.returncode, done.stdout)
-    assert done.stderr.startswith("fabricscope: the fleet's libraries are not installed: pip install ")
+    assert done.stderr.startswith("error: the fleet's libraries are not installed: pip install ")
     assert 1 == done.stderr.count("\n")

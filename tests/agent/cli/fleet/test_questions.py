@@ -14,6 +14,7 @@ from pyarrow import parquet
 from agent.cli.main import run
 from tests.agent.fleet.questions.nodes import finding, node
 from tests.agent.fleet.small import take
+from tests.messages import error_lines
 
 HOSTILE = "x\x1b[31m,=cmd()\u202e"
 
@@ -41,6 +42,14 @@ SINCE = ("--since", "2026-01-15T10:00:00Z")
 QUESTIONS = (("summary",), ("outliers",), ("findings",), ("drift", *SINCE), ("duplicates",))
 
 
+def test_named_nodes_without_a_report_are_named(capfd, dataset):
+    where = ("--dataset", dataset, "--where", "nodes=n[1-3,30-31]", "--format", "json")
+    code, text, error = run_question(capfd, "summary", *where)
+    assert (code, json.loads(text)["nodes"], error) == (0, 3, "warning: no report from n[30-31]\n")
+    code, _, error = run_question(capfd, "summary", *where, "--where", "class=v p")
+    assert (code, error) == (0, "warning: no report from n[30-31]\n")
+
+
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda item: item[0])
 def test_every_form(capfd, dataset, question, tmp_path):
     code, text, error = run_question(capfd, *question, "--dataset", dataset)
@@ -58,7 +67,11 @@ def test_every_form(capfd, dataset, question, tmp_path):
     assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "@"))]
     assert not [cell for row in rows for cell in row if not cell.isprintable()]
     target = tmp_path / "answer.json"
-    assert run_question(capfd, *question, "--dataset", dataset, "-o", str(target)) == (0, "", "")
+    assert run_question(capfd, *question, "--dataset", dataset, "-o", str(target)) == (
+        0,
+        "",
+        f"wrote {target}\n",
+    )
     assert json.loads(target.read_text()) == answer
 
 
@@ -87,13 +100,13 @@ def test_some_nodes(capfd, dataset):
         (["summary", "--dataset", "DATASET", "-o", "/nowhere/x.json"], "/nowhere/x.json"),
         (["summary", "--dataset", "DATASET", "--engine", "oracle://u:secret@h"], "oracle"),
         (["outliers", "--dataset", "DATASET", "--majority", "0.2"], "--majority"),
-        (["outliers", "--dataset", "DATASET", "--majority", "nan"], "nan is no number"),
+        (["outliers", "--dataset", "DATASET", "--majority", "nan"], "nan is not a number"),
         (["outliers", "--dataset", "DATASET", "--majority", "inf"], "--majority"),
         (["drift", "--dataset", "DATASET", "--since", "999999w"], "no time of the years"),
         (["html", "--dataset", "DATASET", "--since", "999999w"], "no time of the years"),
         (["drift", "--dataset", "DATASET", "--since", "0001-01-01T00:00:00+14:00"], "no time of the years"),
         (["drift", "--dataset", "DATASET", "--since", "9999-12-31T23:59:59-14:00"], "no time of the years"),
-        (["summary", "--dataset", "DATASET", "-o", ""], "a file is to have a name"),
+        (["summary", "--dataset", "DATASET", "-o", ""], "the file name is empty"),
         (["query", "select '\udcff'", "--dataset", "DATASET"], "the query is no UTF-8"),
         (["query", "select 'infinity'::timestamptz", "--dataset", "DATASET"], "duckdb"),
         (["drift", "--dataset", "DATASET"], "--since"),
@@ -110,7 +123,7 @@ def test_refused_in_one_line(capfd, dataset, arguments, says):
     code, out, error = run_question(capfd, *(dataset if argument == "DATASET" else argument for argument in arguments))
     assert (code, out) == (2, "")
     assert says in error
-    assert error.count("\n") == 1
+    assert len(error_lines(error)) == 1
     assert "secret" not in error
 
 
@@ -122,7 +135,11 @@ def test_a_query_in_every_form(capfd, dataset, tmp_path):
     _, text, _ = run_question(capfd, "query", sql, "--dataset", dataset, "--format", "json")
     assert [json.loads(line)["gpus"] for line in text.splitlines()] == [2, 2]
     target = tmp_path / "q.csv"
-    assert run_question(capfd, "query", sql, "--dataset", dataset, "-o", str(target)) == (0, "", "")
+    assert run_question(capfd, "query", sql, "--dataset", dataset, "-o", str(target)) == (
+        0,
+        "",
+        f"wrote {target}\n",
+    )
     assert target.read_text().splitlines()[1] == "n0,2,2026-01-15T08:00:00Z"
 
 
@@ -160,7 +177,11 @@ def test_a_failed_query_leaves_no_file(capfd, dataset, tmp_path):
 
 def test_whole_tables(capfd, dataset, tmp_path):
     target = tmp_path / "gpu.parquet"
-    assert run_question(capfd, "export", "parquet", "gpu", "--dataset", dataset, "-o", str(target)) == (0, "", "")
+    assert run_question(capfd, "export", "parquet", "gpu", "--dataset", dataset, "-o", str(target)) == (
+        0,
+        "",
+        f"wrote {target}\n",
+    )
     assert parquet.read_table(target).num_rows == 48
     code, text, error = run_question(capfd, "export", "csv", "gpu", "--dataset", dataset, "--where", "nodes=n1")
     assert (code, error, len(text.splitlines())) == (0, "", 3)

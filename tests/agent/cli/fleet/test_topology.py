@@ -94,7 +94,7 @@ def test_as_data(broken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
         0
     ].rails
     assert [{"leaf3/34": "spine2/3"}] == [fault.should for fault in answer.breaks]
-    assert ("", "") == capsys.readouterr()
+    assert ("", f"wrote {out}\n") == capsys.readouterr()
 
 
 def test_a_picture(broken: str, tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ from agent.fleet.questions import (
     drift,
     findings,
     identities,
+    in_common,
     lids,
+    names,
     newest,
     parts,
     summary,
@@ -26,7 +28,22 @@ from agent.fleet.questions import (
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
 
 SINCE = datetime(2026, 1, 15, 8, 59, 59)  # noqa: DTZ001  # UTC without a zone is what is asked for
-MODULES = (amounts, bags, classes, drift, findings, identities, lids, newest, parts, summary, then_and_now, reading)
+MODULES = (
+    amounts,
+    bags,
+    classes,
+    drift,
+    findings,
+    identities,
+    in_common,
+    lids,
+    names,
+    newest,
+    parts,
+    summary,
+    then_and_now,
+    reading,
+)
 VALUES = {TEXT: "x", INT: 1, FLOAT: 0.5, BOOL: True, TIME: SINCE}
 
 

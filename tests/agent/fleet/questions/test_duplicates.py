@@ -71,6 +71,17 @@ def test_the_same_address_on_two_nodes(tmp_path):
         assert told(tables) == [("IP address", "10.0.0.9/24", "n[1-2]")]
 
 
+def test_the_same_address_with_different_prefix_lengths(tmp_path):
+    def eth(n):
+        address = {1: "10.0.0.9/24", 2: "10.0.0.9/31", 3: "10.0.0.90/24"}.get(n, f"10.0.0.{n}/24")
+        return [interface("eth0", f"0c:42:a1:00:00:0{n}", address)]
+
+    with asked(tmp_path, *(node(f"n{n}", netdevs=eth(n)) for n in range(1, 8))) as tables:
+        (answer,) = duplicates(tables).duplicates
+    assert (answer.kind, answer.value, answer.hosts) == ("IP address", "10.0.0.9", "n[1-2]")
+    assert answer.note == "with different prefix lengths (/24, /31)"
+
+
 def test_an_address_that_all_have_is_meant_so(tmp_path):
     def eth(n):
         return [interface("eth0", f"0c:42:a1:00:00:0{n}", "10.9.9.9/32")]
@@ -145,3 +156,34 @@ def test_nodes_that_were_ingested_before_there_were_numbers(tmp_path):
     assert duplicates(engine) == before
     assert before.duplicates
     engine.close()
+
+
+def turns(place, *machines, name="localhost", later=0.0):
+    """Reports under one name, an hour apart, by the serial numbers of their machines; the newest of all is `later`."""
+    reports = [node(name, hour, serial=machine, machine_id=f"id-{machine}") for hour, machine in enumerate(machines)]
+    with asked(place, *reports, node("other", len(machines) + later)) as tables:
+        return [(each.kind, each.value, each.note) for each in duplicates(tables).duplicates]
+
+
+def test_machines_that_take_turns_under_one_name(tmp_path):
+    (answer,) = turns(tmp_path, "S-1001", "S-1002", "S-1003", "S-1001", "S-1002", "S-1003")
+    assert answer[:2] == ("node name", "localhost")
+    assert answer[2].startswith("3 machines report under this name (S-1001, S-1002, S-1003), each in place of ")
+
+
+@pytest.mark.parametrize(
+    "machines",
+    [
+        ("S-1001", "S-1001"),
+        ("S-1001", "S-1002"),
+        ("S-1001", "S-1002", "S-1003"),
+        ("S-1001", None, "S-1001"),
+        ("S-1001", "Default string", "S-1001"),
+    ],
+)
+def test_a_machine_that_was_replaced_or_not_read_takes_no_turns(tmp_path, machines):
+    assert turns(tmp_path, *machines) == []
+
+
+def test_machines_that_have_names_of_their_own_now(tmp_path):
+    assert turns(tmp_path, "S-1001", "S-1002", "S-1001", later=26) == []

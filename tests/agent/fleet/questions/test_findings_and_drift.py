@@ -14,8 +14,11 @@ from agent.fleet.questions.drift import drift
 from agent.fleet.questions.findings import findings
 from agent.fleet.questions.odd import Group, Odd, folded
 from agent.fleet.questions.options import Options
+from agent.fleet.questions.outliers import outliers
 from agent.fleet.questions.summary import summary
 from agent.fleet.questions.usual import Usual
+from agent.fleet.words.findings import sentences
+from agent.fleet.words.outliers import sentence
 from agent.fleet.words.summary import page as summary_page
 from agent.outputs.text.lines import to_plain_text
 from tests.agent.fleet.questions.nodes import asked, finding, node
@@ -82,6 +85,41 @@ def test_devices_come_and_go_with_all_that_is_theirs(tmp_path):
         answer = drift(tables, NOON)
     changes = {(each.subject, each.what, tuple(each.labels)) for each in answer.changes}
     assert changes == {("GPU", "gone", ("GPU1",)), ("GPU", "uuid", ("GPU0",)), ("NIC", "gone", ("mlx5_0",))}
+
+
+def moved(place, before, after):
+    """Subject, what, from, to and labels of each change; GPUs of nodes by their UUIDs."""
+    reports = [node(name, hour, gpus=gpus) for hour, nodes in ((0, before), (8, after)) for name, gpus in nodes.items()]
+    with asked(place, *reports) as tables:
+        changes = drift(tables, NOON).changes
+    return [(each.what, each.old, each.new, each.labels) for each in changes]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changes"),
+    [
+        (
+            {"a": ["p", "x"], "b": ["q", "y"]},
+            {"a": ["p", "y"], "b": ["q", "x"]},
+            [("moved", "a GPU1", "b GPU1 (before: y)", ["x"]), ("moved", "b GPU1", "a GPU1 (before: x)", ["y"])],
+        ),
+        (
+            {"a": ["p", "x"], "b": ["q", "y"]},
+            {"a": ["p", "spare"], "b": ["q", "x"]},
+            [("moved", "a GPU1", "b GPU1 (before: y)", ["x"]), ("uuid", "x", "spare", ["GPU1"])],
+        ),
+        ({"a": ["p", "x"], "b": ["q"]}, {"a": ["p"], "b": ["q", "x"]}, [("moved", "a GPU1", "b GPU1", ["x"])]),
+        (
+            {"a": ["x", "p"]},
+            {"a": ["p", "x"]},
+            [("moved", "a GPU0", "a GPU1 (before: p)", ["x"]), ("moved", "a GPU1", "a GPU0 (before: x)", ["p"])],
+        ),
+        ({"a": ["p", "x"], "b": ["q"]}, {"a": ["p", "x"], "b": ["q", "x"]}, [("new", None, None, ["GPU1"])]),
+        ({"a": ["x"], "b": ["x"]}, {"a": ["z"], "b": ["x"]}, [("uuid", "x", "z", ["GPU0"])]),
+    ],
+)
+def test_a_device_that_moved_is_one_change(tmp_path, before, after, changes):
+    assert sorted(moved(tmp_path, before, after), key=str) == sorted(changes, key=str)
 
 
 def test_what_became_unknown_or_was_changed_back_is_no_change(tmp_path):
@@ -173,10 +211,24 @@ def test_what_follows_from_what_follows_is_told_with_the_first():
     def odd(key, value, node="n1"):
         return Odd(Group(key, key, "class", None, "node"), Usual("8", 9, 10), value, "8", node, None)
 
-    (answer,) = folded([odd("nics", "9"), odd("rails", "7"), odd("gpus", "7")])
+    ((answer, _),) = folded([odd("nics", "9"), odd("rails", "7"), odd("gpus", "7")])
     assert (answer.attribute, sorted(answer.also)) == ("gpus", ["nics 9, usually 8", "rails 7, usually 8"])
-    answers = folded([odd("nics", "9", "n2"), odd("rails", "7"), odd("gpus", "7")])
+    answers = [answer for answer, _ in folded([odd("nics", "9", "n2"), odd("rails", "7"), odd("gpus", "7")])]
     assert [(each.attribute, each.also) for each in answers] == [
         ("gpus", ["rails 7, usually 8"]),
         ("nics", []),
     ]
+
+
+def test_stale_nodes_are_marked_where_they_are_named(tmp_path):
+    reports = [node(f"n{n}", 30, findings=[finding("a")] if n == 2 else [], kernel="new") for n in range(2, 9)]
+    old = node("n1", 0, findings=[finding("a"), finding("b")], kernel="old")
+    with asked(tmp_path, old, *reports, node("n9", 30, kernel="old")) as tables:
+        (a, b), later = findings(tables).findings, findings(tables, Options(stale_after_seconds=31 * 3600)).findings
+        (kernel,) = outliers(tables, Options(majority=0.7)).outliers
+        (now,) = findings(narrowed(tables, Where(nodes=("n2",)))).findings
+    assert [(each.rule, each.hosts, each.stale) for each in (a, b)] == [("a", "n[1-2]", "n1"), ("b", "n1", "n1")]
+    assert [each.stale for each in (*later, now)] == ["", "", ""]
+    assert (kernel.hosts, kernel.stale) == ("n[1,9]", "n1")
+    assert sentences(a)[0].endswith("; no recent report from n1")
+    assert sentence(kernel).endswith(". no recent report from n1")

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from agent.fleet.engines.query import table_query
 from agent.fleet.questions.bags import words
+from agent.fleet.questions.odd import Group, Odd, folded
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.outliers import outliers
-from agent.fleet.questions.usual import median, planned, spread, usual
-from tests.agent.fleet.questions.nodes import asked, node
+from agent.fleet.questions.usual import Usual, median, planned, spread, usual
+from tests.agent.fleet.questions.nodes import asked, interface, node
 
 
 def driver(version):
@@ -136,3 +137,93 @@ def test_medians():
 @given(st.text())
 def test_no_word_is_lost(text):
     assert sorted(" ".join(words(text).values()).split()) == sorted(text.split())
+
+
+def rails(n, mtu=None, dscp=None):
+    """Two rails of a node with MTU 4200, but those in `mtu`; and the DSCP map of the first."""
+    nics, netdevs = [], []
+    for rail in range(2):
+        label = f"eth{rail}"
+        port = {"port": 1, "link_layer": "Ethernet", "state": "ACTIVE", "netdevs": [label]}
+        nics.append({"id": f"0000:1{rail}:00.0", "label": f"mlx5_{rail}", "role": "rail", "ports": [port]})
+        qos = {"dscp_prio": dscp} if dscp and not rail else {}
+        netdevs.append({
+            **interface(label, f"0c:42:a1:00:{n:02x}:0{rail}"), "nic": f"0000:1{rail}:00.0", "role": "rail",
+            "mtu": (mtu or {}).get(rail, 4200), "qos": qos or None,
+        })  # fmt: skip
+    return node(f"n{n:02d}", nics=nics, netdevs=netdevs)
+
+
+def test_rails_are_told_apart(tmp_path):
+    """Two nodes whose first rail is odd and one whose second is are two answers; all rails of one node are one."""
+    odd = {1: {0: 1500}, 2: {0: 1500}, 3: {1: 1500}, 4: {0: 9000, 1: 9000}}
+    with asked(tmp_path, *(rails(n, odd.get(n)) for n in range(1, 30))) as tables:
+        answers = [each for each in outliers(tables).outliers if each.attribute == "rail-mtu"]
+    assert sorted((each.hosts, each.value, each.places) for each in answers) == [
+        ("n03", "1500", ["rail 1"]), ("n04", "9000", ["rail 0", "rail 1"]), ("n[01-02]", "1500", ["rail 0"]),
+    ]  # fmt: skip
+
+
+def test_of_a_map_only_the_difference_is_told(tmp_path):
+    usually = {str(code): code // 8 for code in range(64)}
+    odd = {3: {**usually, "26": 0}, 5: {code: priority for code, priority in usually.items() if code != "48"}}
+    with asked(tmp_path, *(rails(n, dscp=odd.get(n, usually)) for n in range(1, 30))) as tables:
+        answers = [each for each in outliers(tables).outliers if each.attribute == "rail-dscp-prio"]
+    assert sorted((each.hosts, each.value, each.usual) for each in answers) == [
+        ("n03", "26:0", "26:3"), ("n05", "48:none", "48:6"),
+    ]  # fmt: skip
+
+
+def group(key):
+    return Group(key, key, "class", None, "node")
+
+
+def test_what_follows_on_some_nodes_only_names_them():
+    normal = Usual("1", 20, 22)
+    odds = [
+        *(Odd(group("driver"), normal, "2", "1", node, None) for node in ("n1", "n2")),
+        Odd(group("cuda"), normal, "13", "12", "n2", None),
+    ]
+    ((answer, _),) = folded(odds)
+    assert (answer.hosts, answer.also) == ("n[1-2]", ["cuda 13, usually 12 on n2"])
+    ((answer, _),) = folded([*odds, Odd(group("cuda"), normal, "13", "12", "n1", None)])
+    assert answer.also == ["cuda 13, usually 12"]
+
+
+def racked(n, *, odd, leaf=None, rack=None, **more):
+    """One of 60 nodes in racks of six, whose first rail is connected to a leaf for twelve of them."""
+    neighbor = {"system": leaf or f"leaf{n // 12}", "port": f"Eth{n}"}
+    card = {"id": "0000:10:00.0", "label": "mlx5_0", "role": "rail", "ports": [
+        {"port": 1, "link_layer": "Ethernet", "state": "ACTIVE", "netdevs": ["eth0"]},
+    ]}  # fmt: skip
+    netdev = {**interface("eth0", f"0c:42:a1:00:{n:02x}:00"), "nic": card["id"], "mtu": 1500 if odd else 4200}
+    chassis = {"serial": rack or f"R{n // 6}"}
+    return node(f"n{n:02d}", nics=[card], netdevs=[{**netdev, "neighbor": neighbor}], chassis=chassis, **more)
+
+
+@pytest.mark.parametrize(
+    ("odd", "more", "common"),
+    [
+        ((1, 3, 4), {}, ["rack R0 (3 of its 6 nodes of this class)"]),
+        ((1, 4, 7, 9), {}, ["leaf leaf0 (4 of its 12 nodes of this class)"]),
+        ((1, 2), {}, []),  # of six in sixty: one in a hundred
+        ((1, 20, 40), {}, []),
+        ((1, 20, 40), {"kernel": "6.9"}, ["kernel 6.9 (3 of its 3 nodes of this class)"]),
+        ((5,), {}, []),
+        ((1, 3, 4), {"rack": "R9", "leaf": "leaf9"}, []),
+    ],
+)
+def test_what_odd_nodes_have_in_common(tmp_path, odd, more, common):
+    """Only what so many nodes have not by chance."""
+    every = more if "rack" in more else {}
+    reports = [racked(n, odd=n in odd, **{"kernel": "6.8", **every, **(more if n in odd else {})}) for n in range(60)]
+    with asked(tmp_path, *reports) as tables:
+        (answer,) = [each for each in outliers(tables).outliers if each.attribute == "rail-mtu"]
+    assert answer.common == common
+    assert answer.nodes == len(odd)
+
+
+def test_a_kernel_has_not_itself_in_common(tmp_path):
+    with asked(tmp_path, *(racked(n, odd=False, kernel="6.9" if n in (1, 20) else "6.8") for n in range(60))) as tables:
+        (answer,) = outliers(tables).outliers
+    assert (answer.attribute, answer.common) == ("kernel", [])

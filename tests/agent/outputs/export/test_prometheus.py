@@ -65,7 +65,7 @@ def test_the_verdict_is_one_of_all():
     output = series(export(scan_machine("", "gpu-width-x8")), "verdict")
 
     assert {'{verdict="error"}': "1"} == {labels: value for labels, value in output.items() if value == "1"}
-    assert 5 == len(output)
+    assert 6 == len(output)
 
 
 def test_a_fault_is_a_series():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from agent.model.report import Report
 from agent.outputs.export import export_report
 from tests.agent.outputs.export.given import hostile
 from tests.browser import NEEDED, Shown
-from tests.machines import scan_machine
+from tests.machines import HOSTS, scan_machine
 
 pytestmark = NEEDED
 
@@ -35,6 +36,11 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Any]:
     yield made
     for page in pages:
         page.close()
+
+
+def count_pages(paper: bytes) -> int:
+    """The pages of a PDF, as its page tree counts them."""
+    return max(int(count) for count in re.findall(rb"/Count (\d+)", paper))
 
 
 def sixteen() -> Report:
@@ -118,10 +124,11 @@ def test_a_cell_of_the_matrix_traces_its_way(show: Any) -> None:
     report = scan_machine(H100)
     gpu, nic = report.topology.gpus[0], report.topology.nics[0]
     page = show(report).page
+    page.click("text=All GPU-NIC pairs")
     page.hover('table[aria-label="GPU to NIC"] tbody tr:first-child td:nth-child(2)')
 
     on = page.eval_on_selector_all(".wire.on", "each => each.map(e => e.dataset.place)")
-    assert sorted([gpu.pci, nic.pci, "0000:16:00.0"]) == sorted(on)
+    assert sorted([str(gpu.pci), str(nic.pci), "0000:16:00.0"]) == sorted(on)
     page.hover("h1")
     assert 0 == page.locator(".machine.tracing").count()
 
@@ -166,13 +173,70 @@ def test_light_and_dark_by_the_system_and_by_the_button(show: Any) -> None:
     assert "Theme: dark" == page.inner_text("#theme")
 
 
-def test_print_shows_all(show: Any) -> None:
-    """On paper nobody opens a block."""
-    page = show(scan_machine(H100)).page
-    assert page.locator("details:not([open])").count()
-    assert page.pdf().startswith(b"%PDF")
+@pytest.mark.parametrize(
+    ("host", "fault"), [*((host, None) for host in HOSTS), (H100, "switch-uplink-x4"), (H200, "roce-mtu-1500")]
+)
+def test_on_paper_it_is_at_most_three_pages(show: Any, host: str, fault: str | None) -> None:
+    """A4, as the browser prints it: what is folded is left out."""
+    paper = show(scan_machine(host, fault)).page.pdf(format="A4")
 
-    assert 0 == page.locator("details:not([open])").count()
+    assert 1 <= count_pages(paper) <= 3
+
+
+def test_what_is_unfolded_is_printed(show: Any) -> None:
+    """A row that was opened has its fields on paper, too."""
+    page = show(scan_machine(H100)).page
+    folded = count_pages(page.pdf(format="A4"))
+    for row in page.query_selector_all("tr.device .opens"):
+        row.click()
+
+    assert folded < count_pages(page.pdf(format="A4"))
+
+
+def test_a_rule_opens_why_confirm_and_fix(show: Any) -> None:
+    """At the side, without leaving the place; Escape closes it."""
+    page = show(scan_machine(H100, "gpu-width-x8")).page
+    page.click(".finding a.rule")
+
+    text = page.inner_text("#panel")
+    assert all(title in text for title in ("Why it matters", "How to confirm", "How to fix"))
+    page.keyboard.press("Escape")
+    assert "pcie-width-downgraded" == page.evaluate("document.activeElement.textContent")
+
+
+def test_a_command_is_copied(show: Any) -> None:
+    """From the card, and from a rule that is open at the side."""
+    report = scan_machine(H100, "gpu-width-x8")
+    finding = msgspec.structs.replace(report.findings[0], confirm=["lspci -vv -s 4c:00.0"])
+    page = show(msgspec.structs.replace(report, findings=[finding])).page
+    page.evaluate(
+        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (t) => { window.took = t; }}})"
+    )
+    page.click(".finding .copy")
+
+    assert "lspci -vv -s 4c:00.0" == page.evaluate("took")
+    assert "Copied" == page.inner_text(".finding .copy >> nth=0")
+
+
+def test_a_row_opens_and_closes(show: Any) -> None:
+    """By a click anywhere on it, and says so to a screen reader."""
+    page = show(scan_machine(H100)).page
+    name, detail = page.locator("tr.device .opens").first, page.locator("tr.detail").first
+
+    assert ("false", False) == (name.get_attribute("aria-expanded"), detail.is_visible())
+    page.locator("tr.device td.model").first.click()
+    assert ("true", True) == (name.get_attribute("aria-expanded"), detail.is_visible())
+    name.press("Enter")
+    assert ("false", False) == (name.get_attribute("aria-expanded"), detail.is_visible())
+
+
+@pytest.mark.parametrize("width", [1280, NARROW])
+def test_findings_are_on_the_first_screen(show: Any, width: int) -> None:
+    """What is wrong and on which part, without scrolling."""
+    page = show(scan_machine(H100, "gpu-width-x8"), width=width).page
+
+    box = page.locator(".finding .what").bounding_box()
+    assert box["y"] + box["height"] < 500
 
 
 def test_without_script_it_reads_the_same(browser: Any, tmp_path: Path) -> None:

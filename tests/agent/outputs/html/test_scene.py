@@ -7,7 +7,9 @@ import pytest
 
 from agent.model.pci import Link, LinkQuality
 from agent.outputs.html.layout import compute_layout
-from agent.outputs.html.scene import Box, Scene, build_scene, make_link_bar, severity_by_box
+from agent.outputs.html.link_bars import make_link_bar
+from agent.outputs.html.scene import Box, Scene, build_scene
+from agent.outputs.html.severities import severity_by_box
 from tests.machines import HOSTS, scan_machine
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
@@ -56,7 +58,8 @@ def test_a_narrow_uplink_is_marked_with_the_pairs_that_it_limits() -> None:
     uplink = report["0000:38:00.0"].wire
 
     assert uplink is not None
-    assert (uplink.text, uplink.state, uplink.now, uplink.could) == ("Gen5 x4 of x16", "lacks", 15.754, 63.015)
+    assert (uplink.text, uplink.state, uplink.tone) == ("Gen5 x4 of x16", "reduced", "error")
+    assert (uplink.now, uplink.could) == (15.754, 63.015)
     assert "GPU0-mlx5_3" in uplink.limits  # it goes through the uplink
     assert "GPU1-mlx5_3" not in uplink.limits  # it stays below the switch
     assert [key for key, box in report.items() if box.wire and box.wire.limits] == ["0000:38:00.0"]
@@ -78,13 +81,13 @@ def test_a_gpu_at_x8_limits_its_own_rail() -> None:
     ("state", "speed", "width", "text", "seen"),
     [
         ("conclusive", 32.0, 16, "Gen5 x16", "ok"),
-        ("conclusive", 16.0, 16, "Gen4 x16 of Gen5", "lacks"),
-        ("conclusive", 32.0, 8, "Gen5 x8 of x16", "lacks"),
+        ("conclusive", 16.0, 16, "Gen4 x16 of Gen5", "reduced"),
+        ("conclusive", 32.0, 8, "Gen5 x8 of x16", "reduced"),
         ("idle", 2.5, 16, "Gen1 x16 of Gen5", "idle"),
         ("untrusted", 2.5, 8, "Gen1 x8 of Gen5 x16", "untrusted"),
         ("untrusted", None, None, "1 GB/s", "untrusted"),
         ("asleep", None, None, "asleep", "unknown"),
-        ("unreadable", None, None, "link ?", "unknown"),
+        ("unreadable", None, None, "link not read", "unknown"),
     ],
 )
 def test_a_link_is_held_against_its_ends_only_where_it_says_something(
@@ -108,7 +111,7 @@ def test_nvlinks_end_at_switches_or_at_other_gpus() -> None:
     switched, paired = build_scene(scan_machine(H100)), build_scene(scan_machine("4xrtx3090-1s-nvlink-pairs"))
 
     assert switched.direct == {}
-    assert {plug.far for box in boxes(switched).values() for plug in box.plugs if plug.kind == "nvlink"} == {
+    assert {port.far for box in boxes(switched).values() for port in box.ports if port.kind == "nvlink"} == {
         ("switch",)
     }
     assert sorted(paired.direct.values()) == [4, 4]
@@ -117,7 +120,7 @@ def test_nvlinks_end_at_switches_or_at_other_gpus() -> None:
 def test_one_inactive_nvlink_is_seen_at_its_gpu() -> None:
     """17 of 18, and no other."""
     report = boxes(build_scene(scan_machine(H100, "nvlink-one-inactive")))
-    lacking = [(box.title, plug.text) for box in report.values() for plug in box.plugs if plug.state == "lacks"]
+    lacking = [(box.title, port.text) for box in report.values() for port in box.ports if port.state == "down"]
 
     assert lacking == [("GPU2", "NVLink 17/18")]
 

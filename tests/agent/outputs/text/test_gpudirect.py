@@ -26,7 +26,7 @@ def render(*pairs: Gpudirect, width: int = 80) -> str:
 
 def test_all_ready_is_one_sentence() -> None:
     """With the way."""
-    assert "  ready by dma-buf: GPU1-4 with mlx5_1-4\n" == render(*(pair(n) for n in range(4)))
+    assert "  ready (DMA-BUF): GPU1-4 – mlx5_1-4\n" == render(*(pair(n) for n in range(4)))
     assert "" == render()
 
 
@@ -42,13 +42,13 @@ def test_the_worst_come_first_with_their_causes() -> None:
     )
 
     assert (
-        "  blocked: GPU1 with mlx5_1\n"
+        "  blocked: GPU1 – mlx5_1\n"
         "    - ib-port-down of mlx5_1\n"
         "    - distance NODE: NCCL uses GPUDirect up to PXB\n"
-        "  degraded by peermem: GPU2 with mlx5_2\n"
+        "  degraded (nvidia_peermem): GPU2 – mlx5_2\n"
         "    - gdr-acs-on-path\n"
         "    - gdr-iommu-translated\n"
-        "  unknown: GPU3 with mlx5_3\n"
+        "  unknown: GPU3 – mlx5_3\n"
         "    - gdr-no-path: modules could not be listed\n"
-        "  ready by dma-buf: GPU4 with mlx5_4\n"
+        "  ready (DMA-BUF): GPU4 – mlx5_4\n"
     ) == text

@@ -54,7 +54,7 @@ def test_a_disagreement_is_told_with_its_pairs() -> None:
     """What the driver says is not hidden."""
     output = make_path(GPUS[0].id, GPUS[1].id, "PXB", disagrees=Disagreement(source="nvml", kind="SYS"))
 
-    assert "nvml says SYS, the PCI tree PIX: GPU0-GPU1" in to_plain_text(
+    assert "nvml reports SYS, the PCI tree has PIX: GPU0-GPU1" in to_plain_text(
         render_gpu_matrix(report(machine(paths=[output])), 80)
     )
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from agent.model.finding import Summary
-from agent.model.report import Report, Source
+from agent.model.report import NO_EARLIER_SAMPLE, Report, Source
 from agent.model.topology import Topology
 from agent.outputs.text.findings import render_verdict
 from agent.outputs.text.lines import to_plain_text
-from agent.outputs.text.not_checked import render_not_checked
+from agent.outputs.text.not_checked import count_not_checked, render_not_checked
 from tests.agent.outputs.text.reports import probe, report, unknown
 from tests.agent.rules import rows
 
@@ -48,7 +48,7 @@ def test_probes_that_a_dump_cannot_feed_are_one_line() -> None:
     """On a live host each has its reason."""
     probes = [probe("kernel", "absent", "no file"), probe("dmi", "absent", "no folder"), probe("pci", "ok")]
 
-    assert "  - nothing in these outputs for: kernel, dmi\n" == render(
+    assert "  - kernel, dmi: not in these outputs\n" == render(
         report(Topology(), probes=probes, source=Source(kind="dump"))
     )
     assert "  - probe kernel absent: no file\n  - probe dmi absent: no folder\n" == render(
@@ -65,14 +65,25 @@ def test_what_would_help_is_said() -> None:
         report(Topology(), probes=[probe("nvidia_smi", "absent")], source=Source(kind="dump"), checks=checks)
     )
 
-    assert "To judge more: scan as root; give nvml more time (--timeout)" in live
-    assert "To judge more: save also nvidia-smi -q," in saved
+    assert "To check more: scan as root; give nvml more time (--timeout)" in live
+    assert "To check more: also save nvidia-smi -q," in saved
 
 
 def test_a_verdict_that_is_not_ok_for_what_is_unknown_says_for_what() -> None:
-    """A few rules by name, many by their number."""
+    """The first rules by name, the others by their number."""
     few = report(Topology(), summary=Summary(verdict="unknown", counts={}, unknown_rules=["a", "b"]))
     many = report(Topology(), summary=Summary(verdict="unknown", counts={}, unknown_rules=list("abcdef")))
 
-    assert "not called ok: could not judge a, b" in to_plain_text(render_verdict(few, 80))
-    assert "could not judge 6 rules, essential ones among them" in to_plain_text(render_verdict(many, 80))
+    assert "UNKNOWN  cannot say OK: these checks could not run: a, b\n" in to_plain_text(render_verdict(few, 80))
+    assert "could not run: a, b, c and 3 more\n" in to_plain_text(render_verdict(many, 80))
+
+
+def test_one_line_names_what_could_not_be_checked() -> None:
+    """But not what only needs a second sample: the counts say so."""
+    checks = [unknown(rule, "why", "node") for rule in ("a", "b", "c", "d")]
+    waiting = unknown("pcie-replays", NO_EARLIER_SAMPLE, "node")
+
+    assert "Could not check: a, b and 2 more (--verbose lists why)\n" == to_plain_text(
+        count_not_checked(report(Topology(), checks=[*checks, waiting]), 80)
+    )
+    assert [] == count_not_checked(report(Topology(), checks=[waiting]), 80)

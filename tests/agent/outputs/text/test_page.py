@@ -2,61 +2,66 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 
-from agent.model.finding import Check, Summary
+from agent.model.finding import Check, Evidence, FarEnd, Location, Step, Summary
 from agent.model.report import CountersWindow
+from agent.model.topology import Topology
+from agent.outputs.names import short_model, visible_nics
 from agent.outputs.text.lines import line_length, to_plain_text
-from agent.outputs.text.page import render_page
+from agent.outputs.text.page import Detail, render_page
 from tests.agent.outputs.text.reports import GPUS, below_one_switch, finding, probe, report, unknown
 from tests.agent.rules import rows
 from tests.machines import FAULTS, HOSTS, scan_machine
 
 EXPECTED = """\
 node-1
+ERROR  1 error
+  1 check ran; 1 could not run
+
+ERROR  GPU0: Half the lanes
+  part      GPU0, 18:00.0
+  fix       Reseat it.
+  impact    Half the bandwidth.
+  evidence  width: x8  [/sys/a]
+            could be: x16  [/sys/b]
+  explains  pcie-path-bottleneck of GPU0+mlx5_0
+  rule      pcie-width-downgraded
+
+Host
   GPUs      2x H100 80GB HBM3
   NICs      2x ConnectX-7
   CPUs      1x CPU
   source    this host, fabricscope 1.2.3
 
-ERROR  1 error  ·  1 of 2 rules judged, 1 unknown
-  ! GPU0: Half the lanes
-
 Topology
 NUMA 0  cpus 0-15  64 GiB
-└─ switch 16:00.0     Gen5 x16        PEX890xx
-   ├─ GPU0 18:00.0    Gen5 x8 of x16  NVLink 18/18  <- pcie-width-downgraded  H…
+└─ switch 16:00.0     Gen5 x16  PEX890xx
+   ├─ GPU0 18:00.0    Gen5 x8 of x16  NVLink 18/18  <- pcie-width-downgraded
+   │                  H100 80GB HBM3
    ├─ GPU1 19:00.0    Gen5 x16        NVLink 18/18  H100 80GB HBM3
    ├─ mlx5_0 1a:00.0  Gen5 x16        RoCE 400G up GID 3  rail  ConnectX-7
    └─ mlx5_1 1b:00.0  Gen5 x16        RoCE 400G up GID 3  rail  ConnectX-7
 
 GPU to GPU
-  NV18 between both GPUs; over PCIe it would be PIX
+  NV18 between both GPUs; PCIe distance without NVLink: PIX
 
 GPU to NIC
   PIX between every GPU and every rail
+  PIX: one PCIe switch; NV18: 18 NVLinks
 
-Findings
-ERROR  GPU0 (18:00.0)  pcie-width-downgraded
-  Half the lanes
-    - width: x8  [/sys/a]
-    - could be: x16  [/sys/b]
-  impact   Half the bandwidth.
-  remedy   Reseat it.
-  explains pcie-path-bottleneck of GPU0+mlx5_0
+Could not check: numa-unknown (--verbose lists why)
 
-Not judged
-  ? numa-unknown: GPU0,1
-      not said
-  - probe pci: config space past byte 64 needs CAP_SYS_ADMIN
-
-  To judge more: scan as root.
+Next: fabricscope explain pcie-width-downgraded
+      (why it matters, and how it is decided)
 """
 
 
 def test_the_page_of_a_small_machine() -> None:
-    """Head, verdict, tree, matrices, findings, what is not judged and what would help."""
+    """Verdict, findings, host, tree, matrices, what could not be checked, and the next command."""
     topology = below_one_switch()
     functions = [msgspec.structs.replace(f, link=rows.link(width=8)) if f.id == GPUS[0] else f for f in topology.pci]
     output = report(
@@ -73,14 +78,118 @@ def test_the_page_of_a_small_machine() -> None:
     assert EXPECTED == to_plain_text(render_page(output, 80))
 
 
-@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
 @pytest.mark.parametrize("machine", [*HOSTS, *FAULTS])
-def test_no_line_is_wider_than_the_page(machine: str, width: int) -> None:
-    """But for a single word (a path) that cannot be folded."""
+def test_no_line_is_wider_than_the_page_and_no_model_is_cut(machine: str, width: int) -> None:
+    """But for a single word (a path) that cannot be folded. Every device of the tree has its whole model."""
     output = scan_machine(machine) if machine in HOSTS else scan_machine("", machine)
-    wide = [line for line in render_page(output, width) if line_length(line) > width]
+    lines = render_page(output, width)
+    wide = [line for line in lines if line_length(line) > width]
+    text = to_plain_text(lines)
+    tree = text.partition("\nTopology\n")[2].partition("\n\n")[0]
+    models = [short_model(device.name) for device in output.topology.gpus]
+    models += [short_model(nic.model) for nic in visible_nics(output) if not nic.virtual_function]
 
     assert [] == [to_plain_text([line]) for line in wide if len(to_plain_text([line]).split()) > 1]
+    assert [] == [model for model in models if tree.count(model) < models.count(model)]
+    assert "…" not in text
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_one_finding_fits_on_the_first_screen(fault: str) -> None:
+    """Verdict, part and fix of the gravest finding within 24 lines of 80 columns; topology comes after."""
+    output = scan_machine("", fault)
+    screen = to_plain_text(render_page(output, 80)).splitlines()[:24]
+
+    assert output.summary.verdict.upper() in screen[1] or output.summary.verdict == "ok"
+    if output.findings:
+        assert any(line.startswith("  fix  ") for line in screen)
+        assert "Topology" not in screen[: screen.index(next(line for line in screen if line.startswith("  fix  ")))]
+
+
+@pytest.mark.parametrize("machine", [*HOSTS, *FAULTS])
+def test_no_line_of_footnotes_or_evidence_is_there_twice(machine: str) -> None:
+    """One reason is one footnote, one observation one line."""
+    output = scan_machine(machine) if machine in HOSTS else scan_machine("", machine)
+    lines = to_plain_text(render_page(output, 200)).splitlines()
+    notes = [line[6:] for line in lines if re.match(r"  \([a-z]\) ", line)]
+    masked = [re.sub(r"[0-9a-f:]*[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", "#", note) for note in notes]
+
+    assert len(set(masked)) == len(masked)
+
+
+def test_findings_of_one_rule_and_cause_are_one_block() -> None:
+    """Each part has a line of its own, and what is the same is there once."""
+    place = [f"0000:{n:02x}:00.0" for n in range(16, 24)]
+    nics = [rows.nic(address, number, ethernet=True) for number, address in enumerate(place)]
+    findings = [
+        msgspec.structs.replace(
+            finding(f"port:{address}/1", f"mlx5_{number}/1 (eth{number})"),
+            remedy=f"Run ip link set eth{number} mtu 9000.",
+            evidence=[Evidence(what=f"MTU of eth{number}", value="1500", source=f"/sys/class/net/eth{number}/mtu")],
+            absorbs=[],
+        )
+        for number, address in enumerate(place)
+    ]
+    text = to_plain_text(render_page(report(Topology(nics=nics), findings=findings), 100))
+
+    assert 1 == text.count("ERROR  mlx5_0-7: Half the lanes")
+    assert [f"mlx5_{n}/1 (eth{n}), {10 + n}:00.0" for n in range(8)] == re.findall(r"mlx5_\d/1 .*", text)
+    assert "The same for each of the 8 parts, with its own names." in text
+    assert "  evidence  MTU of eth0-7: 1500  [/sys/class/net/eth0/mtu and 7 more like it]\n" in text
+
+
+def test_part_confirm_and_steps_are_shown_where_they_are_known() -> None:
+    """Socket, serial number, far end of the cable; commands; numbered steps with what their outcomes mean."""
+    far = FarEnd(system="leaf-1", port="17")
+    location = Location(part="PCIe card in slot 5", serial="MT2", port_guid="b83f", far_end=far)
+    steps = [
+        Step(do="Drain the node.", outcomes=[]),
+        Step(do="Swap the cable.", outcomes=["The fault follows the cable: replace it.", "Stays: replace the card."]),
+    ]
+    one = msgspec.structs.replace(
+        finding(f"pci:{GPUS[0]}", "GPU0"), location=location, steps=steps, confirm=["lspci -s 18:00.0", "dmesg"]
+    )
+    text = to_plain_text(render_page(report(below_one_switch(), findings=[one]), 100))
+
+    assert "  part      GPU0, 18:00.0, PCIe card in slot 5, serial MT2, GUID b83f, cable to leaf-1 port 17\n" in text
+    assert "  confirm   lspci -s 18:00.0\n            dmesg\n" in text
+    assert (
+        "  fix       1. Drain the node.\n"
+        "            2. Swap the cable.\n"
+        "               - The fault follows the cable: replace it.\n"
+        "               - Stays: replace the card.\n"
+    ) in text
+
+
+def test_brief_and_topology_are_parts_of_the_page() -> None:
+    """`--brief`: the verdict and one line per finding; `--topology`: no finding."""
+    output = scan_machine("", "gpu-width-x8")
+    brief = to_plain_text(render_page(output, 80, Detail.BRIEF))
+    drawn = to_plain_text(render_page(output, 80, Detail.TOPOLOGY))
+
+    assert "  ! GPU2: " in brief
+    assert len(brief.splitlines()) <= 9
+    assert "Topology" not in brief
+    assert "\nTopology\n" in drawn
+    assert "  fix  " not in drawn
+
+
+def test_verbose_has_all_evidence_and_why_checks_could_not_run() -> None:
+    """The page without it has one line on these."""
+    output = scan_machine("", "ib-no-sm")
+    usual, verbose = (to_plain_text(render_page(output, 80, detail)) for detail in (Detail.NORMAL, Detail.VERBOSE))
+
+    assert "Could not check: " in usual
+    assert "\nCould not check\n  ? " in verbose
+    assert usual.count("/sys/class/infiniband/") < verbose.count("/sys/class/infiniband/") == 8
+
+
+def test_a_legend_explains_the_kinds_of_paths_that_are_shown() -> None:
+    """And no others."""
+    text = to_plain_text(render_page(scan_machine("4xgb200-tray-2xgrace-4xcx7-ib"), 200))
+
+    assert "  NODE: same NUMA node; SYS: across CPU sockets or NUMA nodes; NV18: 18 NVLinks\n" in text
 
 
 def test_colour_says_nothing_that_the_text_does_not() -> None:

@@ -42,7 +42,7 @@ def test_nvswitches_that_differ_in_nothing_are_one_line() -> None:
         "NUMA 0  cpus 0-15  64 GiB",
         "└─ root bus 00",
         "   └─ 4x NVSwitch 03:00.0 .. 06:00.0  Gen3 x2 of Gen5 x16 (a)",
-        "  (a) not believed: untrusted for the test",
+        "  (a) untrusted for the test",
     ] == draw(topology)
 
 
@@ -90,7 +90,7 @@ def test_a_device_that_sleeps_or_has_no_driver_says_so_in_words() -> None:
     lines = draw(Topology(pci=[asleep], gpus=[gpu]))
 
     assert "└─ GPU 18:00.0  asleep (a)  given to a guest (vfio)" == lines[1]
-    assert "  (a) asleep, and left so: asleep for the test" == lines[2]
+    assert "  (a) asleep, not woken: asleep for the test" == lines[2]
 
 
 def test_outputs_without_pci_still_show_the_devices() -> None:

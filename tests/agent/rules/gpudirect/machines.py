@@ -8,7 +8,7 @@ import msgspec
 
 from agent.model.node import NcclSetting
 from agent.model.pci import Acs, PciFunction
-from agent.rules.case import Case
+from agent.rules.context import RuleContext
 from tests.agent.rules.build import all_functions, function, gpu_id, models, node, software, topology
 from tests.agent.rules.rows import GB200
 
@@ -21,7 +21,7 @@ def acs(*control: str) -> Acs:
     return Acs(capability=["SV", "TB", "RR", "CR", "UF", "EC", "DT"], control=list(control))
 
 
-def direct_nic(case: Case) -> Case:
+def direct_nic(case: RuleContext) -> RuleContext:
     """The same machine as a Grace board: GPU 0 and a data-direct function meet at a switch, ACS as it must be."""
     more = [
         PciFunction(id=PORT_DMA, parent="0000:11:00.0", class_code="0x060400", vendor="0x15b3", port_type="downstream"),
@@ -37,31 +37,31 @@ def direct_nic(case: Case) -> Case:
     return function(models(node(case, arch="aarch64"), GB200), gpu_id(0), iommu_group=7)
 
 
-def grace(case: Case) -> Case:
+def grace(case: RuleContext) -> RuleContext:
     """GPUs on C2C, rails behind the CPU."""
     return models(node(case, arch="aarch64"), GB200)
 
 
-def hosting(case: Case) -> Case:
+def hosting(case: RuleContext) -> RuleContext:
     """A host that keeps a device for a guest."""
     more = PciFunction(id="0000:f0:00.0", class_code="0x030200", vendor="0x10de", driver="vfio-pci")
     return topology(case, pci=[*case.topology.pci, more])
 
 
-def grouped(case: Case, kind: str | None) -> Case:
+def grouped(case: RuleContext, kind: str | None) -> RuleContext:
     """Every GPU and NIC in an IOMMU group of that type."""
     for code in ("0x030200", "0x020700"):
         case = all_functions(case, code, iommu_group=3, iommu_type=kind)
     return case
 
 
-def setting(case: Case, key: str, value: str, **more: Any) -> Case:
+def setting(case: RuleContext, key: str, value: str, **more: Any) -> RuleContext:
     """A line of /etc/nccl.conf."""
     row = NcclSetting(key=key, value=value, source="/etc/nccl.conf:1", **more)
     nccl = msgspec.structs.replace(case.software.nccl, settings=[*case.software.nccl.settings, row])
     return software(case, nccl=nccl)
 
 
-def unread_jobs(case: Case) -> Case:
+def unread_jobs(case: RuleContext) -> RuleContext:
     """Jobs run, and their environments may not be read."""
     return software(case, nccl=msgspec.structs.replace(case.software.nccl, jobs=3, jobs_unread=3))

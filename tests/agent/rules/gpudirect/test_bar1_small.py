@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agent.model.gpu import Mig
-from agent.rules.case import Settings
+from agent.rules.context import Settings
 from agent.rules.gpudirect.peer_memory import gdr_bar1_small as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.rules.case import Settings
+from agent.rules.context import Settings
 from agent.rules.gpudirect.rails import gdr_mrrs_small as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (

@@ -8,8 +8,8 @@ import pytest
 from agent.model.finding import Gpudirect
 from agent.model.node import Driver, Module
 from agent.rules.catalogue import every_rule
-from agent.rules.engine import asked
-from agent.rules.gpudirect.verdicts import gpudirect_rows
+from agent.rules.engine import evaluate
+from agent.rules.gpudirect.verdicts import build_verdicts
 from agent.rules.nccl.transports import gdr_disabled_by_env
 from tests.agent.rules.build import (
     all_functions,
@@ -39,8 +39,8 @@ DOWN = "0000:22:00.0"
 
 
 def rows(case) -> list[Gpudirect]:
-    checks, faults = asked(case, every_rule())
-    return gpudirect_rows(case, checks, faults)
+    checks, faults = evaluate(case, every_rule())
+    return build_verdicts(case, checks, faults)
 
 
 def of_pair(case, n: int) -> Gpudirect:
@@ -237,7 +237,7 @@ def test_a_card_without_a_name_may_be_a_consumer_card() -> None:
 def test_a_gpu_that_the_driver_does_not_offer_is_not_ready(changes, driver, verdict: str, word: str) -> None:
     """The reason is with it, also where no rule sees a fault in it; the other GPUs are ready."""
     case = function(changed_gpu(server(), 1, **changes), gpu_id(1), driver=driver)
-    alone = gpudirect_rows(case, [], [])
+    alone = build_verdicts(case, [], [])
 
     for found in (rows(case), alone):
         assert ["ready", verdict, "ready", "ready"] == [row.verdict for row in found]
@@ -259,7 +259,7 @@ def test_a_gpu_that_is_not_on_the_list_of_functions_may_be_ready() -> None:
     case = server()
     bare = topology(case, pci=[f for f in case.topology.pci if f.id != gpu_id(1)])
 
-    assert "ready" == gpudirect_rows(bare, [], [])[1].verdict
+    assert "ready" == build_verdicts(bare, [], [])[1].verdict
 
 
 def no_peermem(case):
@@ -290,7 +290,7 @@ def test_which_settings_of_nccl_keep_nics_from_gpu_memory(key: str, value: str, 
     """Each is a finding; those about ways between GPUs of the node say nothing of NICs."""
     case = where(said(server(), {key: value}))
     (fault,) = fails(gdr_disabled_by_env, case)
-    found = gpudirect_rows(case, [], [(gdr_disabled_by_env, fault)])
+    found = build_verdicts(case, [], [(gdr_disabled_by_env, fault)])
 
     assert key == fault.cause
     assert {verdict} == {row.verdict for row in found}
@@ -301,7 +301,7 @@ def test_data_direct_needs_no_c2c() -> None:
     """The way is PCIe, however far the NIC itself is."""
     case = said(far_by_c2c(server()), {"NCCL_NET_GDR_C2C": "0"})
     found = fails(gdr_disabled_by_env, case)
-    direct = gpudirect_rows(direct_nic(case), [], [(gdr_disabled_by_env, fault) for fault in found])
+    direct = build_verdicts(direct_nic(case), [], [(gdr_disabled_by_env, fault) for fault in found])
 
     assert found
     assert {("ready", "data-direct")} == {(row.verdict, row.via) for row in direct}

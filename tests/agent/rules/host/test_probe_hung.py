@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agent.model.report import ProbeRun
-from agent.rules.case import Case
+from agent.rules.context import RuleContext
 from agent.rules.engine import judge
 from agent.rules.host.probes import probe_hung
 from tests.agent.rules.build import server
@@ -15,7 +15,7 @@ from tests.agent.rules.build import server
 STORY = "no answer within 25 s: state D, waits in rwsem_down_read_slowpath; it cannot be killed and was left behind"
 
 
-def with_run(**run: object) -> Case:
+def with_run(**run: object) -> RuleContext:
     """A healthy server of which one probe ended so."""
     made = ProbeRun(**{"name": "nvml", "status": "timed_out", "reason": STORY, **run})  # type: ignore[arg-type]
     case = server()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.infiniband.ports import EXPECTED, PLUGGED, IbPort, ib_ports, no_infiniband
+from agent.rules.infiniband.ports import EXPECTED, PLUGGED, IbPort, has_no_infiniband, ib_ports
 from agent.rules.rule import NotApplicable, Unknown
 from tests.agent.rules.build import (
     changed_nic,
@@ -77,5 +77,5 @@ def test_no_infiniband_is_said_where_nothing_is_of_it(class_code: str, ethernet:
     """Neither a function's class nor a port."""
     case = function(server(1, ethernet), nic_id(0), class_code=class_code)
 
-    assert none == no_infiniband(case)
-    assert not no_infiniband(unread(case))
+    assert none == has_no_infiniband(case)
+    assert not has_no_infiniband(unread(case))

@@ -7,9 +7,9 @@ import pytest
 
 from agent.rules.nccl.hcas import (
     active_ports,
-    no_rails,
     rdma_rails,
-    wanted,
+    read_hca_filter,
+    report_no_rails,
 )
 from agent.rules.rule import NotApplicable, Unknown
 from tests.agent.rules.build import (
@@ -49,7 +49,7 @@ NAMES = ("mlx5_0", "mlx5_1", "mlx5_10", "eth0")
 )
 def test_a_list_takes_what_nccl_takes(value: str, port: int, taken: str) -> None:
     """By name and port."""
-    assert taken.split() == [name for name in NAMES if wanted(value).takes(name, port)]
+    assert taken.split() == [name for name in NAMES if read_hca_filter(value).takes(name, port)]
 
 
 def test_ports_that_nccl_considers() -> None:
@@ -74,8 +74,8 @@ def test_rails_of_ncc_s_own_rdma() -> None:
 
 def test_a_name_stands_for_a_device_whatever_its_port() -> None:
     """Of interfaces nobody knows a port, either."""
-    assert wanted("mlx5_0:2").takes("mlx5_0")
-    assert ["mlx5_0"] == wanted("mlx5_0:2").matching(("mlx5_0", 2), NAMES)
+    assert read_hca_filter("mlx5_0:2").takes("mlx5_0")
+    assert ["mlx5_0"] == read_hca_filter("mlx5_0:2").matching(("mlx5_0", 2), NAMES)
 
 
 def test_the_port_is_told_where_there_are_several() -> None:
@@ -93,10 +93,10 @@ def test_a_node_whose_devices_nobody_saw() -> None:
     quiet = changed_ports(server(), state="DOWN")
     hidden = probe(quiet, "rdma", "failed", "x")
 
-    assert [NotApplicable("node", "no GPU")] == list(no_rails(bare))
-    assert [NotApplicable("node", "no GPU")] == list(no_rails(topology(bare, nics=[])))
-    assert [Unknown] == [type(a) for a in no_rails(probe(bare, "pci", "failed", "x"))]
-    assert [NotApplicable("node", "no active RDMA rail")] == list(no_rails(quiet))
-    assert [Unknown("node", "rdma: failed: x")] == list(no_rails(hidden))
-    assert [NotApplicable("node", "no active RDMA rail")] == list(no_rails(topology(hidden, nics=[])))
-    assert [] == list(no_rails(server()))
+    assert [NotApplicable("node", "no GPU")] == list(report_no_rails(bare))
+    assert [NotApplicable("node", "no GPU")] == list(report_no_rails(topology(bare, nics=[])))
+    assert [Unknown] == [type(a) for a in report_no_rails(probe(bare, "pci", "failed", "x"))]
+    assert [NotApplicable("node", "no active RDMA rail")] == list(report_no_rails(quiet))
+    assert [Unknown("node", "rdma: failed: x")] == list(report_no_rails(hidden))
+    assert [NotApplicable("node", "no active RDMA rail")] == list(report_no_rails(topology(hidden, nics=[])))
+    assert [] == list(report_no_rails(server()))

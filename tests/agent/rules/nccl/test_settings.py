@@ -6,12 +6,12 @@ import pytest
 
 from agent.model.node import NcclSetting
 from agent.rules.nccl.settings import (
-    effective,
-    files_unread,
-    jobs_unread,
-    known,
-    number,
-    unit_of,
+    effective_settings,
+    files_unread_reason,
+    is_surely_unset,
+    jobs_unread_reason,
+    parse_number,
+    source_unit,
 )
 from tests.agent.rules.build import probe, server
 from tests.agent.rules.nccl_case import JOB, SYSTEM, USER, changed, jobs_hidden, lines, said, unread
@@ -21,9 +21,11 @@ def test_jobs_come_before_users_before_the_system() -> None:
     """Each is in force for somebody; the line is told."""
     case = said(server(1), {"NCCL_X": "0", "NCCL_A": "1"}, {"NCCL_A": "2"}, {"NCCL_A": "3"})
 
-    assert [("3", JOB, "job"), ("2", f"{USER}:1", "user"), ("1", f"{SYSTEM}:2", "system")] == effective(case, "NCCL_A")
-    assert [] == effective(case, "NCCL_B")
-    assert [False, True, True] == [each.persistent for each in effective(case, "NCCL_A")]
+    assert [("3", JOB, "job"), ("2", f"{USER}:1", "user"), ("1", f"{SYSTEM}:2", "system")] == effective_settings(
+        case, "NCCL_A"
+    )
+    assert [] == effective_settings(case, "NCCL_B")
+    assert [False, True, True] == [each.persistent for each in effective_settings(case, "NCCL_A")]
 
 
 def test_within_a_file_the_first_line_counts() -> None:
@@ -32,24 +34,24 @@ def test_within_a_file_the_first_line_counts() -> None:
     later = NcclSetting(key="NCCL_1", value="z", source=f"{SYSTEM}:12")
     case = changed(server(1), settings=[later, *rows])
 
-    assert ["y", "x"] == [each.value for each in effective(case, "NCCL_1")]
+    assert ["y", "x"] == [each.value for each in effective_settings(case, "NCCL_1")]
 
 
 def test_what_is_not_known() -> None:
     """Files, jobs, the probe itself."""
     case = said(server(1))
 
-    assert known(case)
-    assert "Permission denied" in (files_unread(unread(case)) or "")
-    assert not known(unread(case))
-    assert "which processes use a GPU is not known" == (jobs_unread(jobs_hidden(case)) or "")
+    assert is_surely_unset(case)
+    assert "Permission denied" in (files_unread_reason(unread(case)) or "")
+    assert not is_surely_unset(unread(case))
+    assert "which processes use a GPU is not known" == (jobs_unread_reason(jobs_hidden(case)) or "")
     why = changed(jobs_hidden(case), unread=["/x: y", "jobs: root only"])
-    assert "which processes use a GPU is not known: root only" == jobs_unread(why)
-    assert not known(jobs_hidden(case))
-    assert "2 of 3 jobs" in (jobs_unread(changed(case, jobs=3, jobs_unread=2)) or "")
-    assert None is jobs_unread(changed(case, jobs=3, jobs_unread=0))
-    assert None is not files_unread(probe(case, "nccl", "failed", "broken"))
-    assert None is not jobs_unread(probe(case, "nccl", "failed", "broken"))
+    assert "which processes use a GPU is not known: root only" == jobs_unread_reason(why)
+    assert not is_surely_unset(jobs_hidden(case))
+    assert "2 of 3 jobs" in (jobs_unread_reason(changed(case, jobs=3, jobs_unread=2)) or "")
+    assert None is jobs_unread_reason(changed(case, jobs=3, jobs_unread=0))
+    assert None is not files_unread_reason(probe(case, "nccl", "failed", "broken"))
+    assert None is not jobs_unread_reason(probe(case, "nccl", "failed", "broken"))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_what_is_not_known() -> None:
 )
 def test_numbers_are_read_as_strtoll_reads_them(value: str, read: int | None) -> None:
     """What is too large gives NCCL's default."""
-    assert read == number(value)
+    assert read == parse_number(value)
 
 
 @pytest.mark.parametrize(
@@ -86,18 +88,18 @@ def test_numbers_are_read_as_strtoll_reads_them(value: str, read: int | None) ->
 )
 def test_the_unit_of_a_source(source: str, unit: str) -> None:
     """The line is a number behind a colon."""
-    assert unit == unit_of(source)
+    assert unit == source_unit(source)
 
 
 def test_another_file_s_reason_is_not_that_of_the_system_s() -> None:
     """Each has its own."""
     case = changed(server(1), searched=[], unread=["/root/.nccl.conf: no", "/etc/nccl.conf: yes"])
 
-    assert "/etc/nccl.conf: yes" == files_unread(case)
-    assert "was not looked for" in (files_unread(changed(server(1), searched=[], unread=["/root/x: no"])) or "")
+    assert "/etc/nccl.conf: yes" == files_unread_reason(case)
+    assert "was not looked for" in (files_unread_reason(changed(server(1), searched=[], unread=["/root/x: no"])) or "")
 
 
 @pytest.mark.parametrize("value", [str(2**63), str(-(2**63) - 1), "0" * 40 + "7" * 40, "0x" + "f" * 40, "9" * 10_000])
 def test_numbers_beyond_64_bits(value: str) -> None:
     """Bounded: nobody converts 10000 digits."""
-    assert None is number(value)
+    assert None is parse_number(value)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.rules.case import Settings
+from agent.rules.context import Settings
 from agent.rules.nccl.prerequisites import gdr_shm_small as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import fails, server, software, topology

@@ -8,7 +8,7 @@ from agent.model.gpu import C2c, Fabric, NvSwitch
 from agent.model.node import NumaNode, Service
 from agent.model.pci import PciFunction
 from agent.model.profile import Expected, Profile
-from agent.rules.case import Case
+from agent.rules.context import RuleContext
 from tests.agent.rules.build import changed_gpu, changed_gpus, gpu_id, models, node, probe, server, software, topology
 from tests.agent.rules.rows import GB200, HEALTHY
 
@@ -23,20 +23,20 @@ def switch(**changes) -> PciFunction:
     return PciFunction(id=SWITCH, **values)
 
 
-def service(case: Case, name: str, state: str, version: str | None = None) -> Case:
+def service(case: RuleContext, name: str, state: str, version: str | None = None) -> RuleContext:
     """The same machine with one service in another state."""
     others = [each for each in case.software.services if each.name != name]
     return software(case, services=[*others, Service(name=name, state=state, version=version)])
 
 
-def hgx(gpus: int = 8) -> Case:
+def hgx(gpus: int = 8) -> RuleContext:
     """Healthy: a switch, its manager in the driver's version, every GPU registered."""
     case = probe(server(gpus), "services", "ok")
     case = topology(case, pci=[*case.topology.pci, switch()], nvswitches=[NvSwitch(id=SWITCH, pci=SWITCH)])
     return service(case, FM, "active", "570.124.06")
 
 
-def tray() -> Case:
+def tray() -> RuleContext:
     """Healthy: four GB200, one cluster, C2C and ATS on, IMEX configured and ready."""
     case = models(probe(server(), "services", "ok"), GB200)
     completed = Fabric(state="completed", status="success", clique=1, cluster_uuid=RACK)
@@ -62,7 +62,7 @@ def tray() -> Case:
 CHANNEL = "nvidia-caps-imex-channels/channel0"
 
 
-def registration(case: Case, n: int | None, **changes) -> Case:
+def registration(case: RuleContext, n: int | None, **changes) -> RuleContext:
     """The same machine with the fabric facts of GPU n changed; None: of every GPU."""
     for each in range(len(case.topology.gpus)) if n is None else (n,):
         fabric = case.topology.gpus[each].fabric or Fabric()
@@ -70,12 +70,12 @@ def registration(case: Case, n: int | None, **changes) -> Case:
     return case
 
 
-def health(case: Case, n: int | None, **words: str) -> Case:
+def health(case: RuleContext, n: int | None, **words: str) -> RuleContext:
     """The same machine with words of the fabric health changed."""
     return registration(case, n, health={**HEALTHY, **words})
 
 
-def driver(case: Case, **changes) -> Case:
+def driver(case: RuleContext, **changes) -> RuleContext:
     """The same machine with another driver."""
     return software(case, driver=msgspec.structs.replace(case.software.driver, **changes))
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agent.rules.nvlink.fabric import fabric_unhealthy as rule
-from agent.rules.nvlink.fabric import together
+from agent.rules.nvlink.fabric import merge_if_on_all_gpus
 from agent.rules.rule import (
     Fail,
     NotApplicable,
@@ -102,7 +102,7 @@ def made(n: int, **changes) -> Fail:
 )
 def test_the_same_of_all_is_one(faults, judged: int, subjects: list[str]) -> None:
     """Two at least, all that were judged, alike in all that is said."""
-    assert subjects == [fault.subject for fault in together(faults, judged)]
+    assert subjects == [fault.subject for fault in merge_if_on_all_gpus(faults, judged)]
 
 
 @pytest.mark.parametrize(("index", "command"), [(2, "nvidia-smi -q -i 2"), (None, "nvidia-smi -q")])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from agent.rules.case import Case, Settings
+from agent.rules.context import RuleContext, Settings
 from agent.rules.pcie.bandwidth import pcie_nic_starved as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
@@ -31,7 +31,7 @@ def gen4():
     return relinked(server(), NIC, link(16.0))
 
 
-def dual(rate: float = 200.0, case: Case | None = None):
+def dual(rate: float = 200.0, case: RuleContext | None = None):
     """A second function of the card, with a port of its own; both at `rate`."""
     case = changed_port(case or gen4(), 0, rate_gbit_s=rate)
     other = NIC[:-1] + "1"
@@ -40,7 +40,7 @@ def dual(rate: float = 200.0, case: Case | None = None):
     return topology(case, pci=[*case.topology.pci, like], nics=[*case.topology.nics, twin])
 
 
-def severities(case: Case) -> list[tuple[str, str | None]]:
+def severities(case: RuleContext) -> list[tuple[str, str | None]]:
     return [(fault.subject, fault.severity) for fault in fails(rule, case)]
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from agent.rules.case import Case, Settings
+from agent.rules.context import RuleContext, Settings
 from agent.rules.pcie.bandwidth import pcie_nic_starved as rule
-from agent.rules.pcie.cards import USABLE, carries
+from agent.rules.pcie.cards import USABLE, is_sufficient
 from agent.rules.rule import Pass, Unknown
 from tests.agent.rules.build import (
     answers,
@@ -30,7 +30,7 @@ GEN_4 = link(16.0, max_speed_gt_s=16.0)
 DRIVE = "0x010802"
 
 
-def severities(case: Case) -> list[tuple[str, str | None]]:
+def severities(case: RuleContext) -> list[tuple[str, str | None]]:
     return [(fault.subject, fault.severity) for fault in fails(rule, case)]
 
 
@@ -39,7 +39,7 @@ def without(**fields: None):
     return msgspec.structs.replace(link(16.0), **fields)
 
 
-def two_ports(case: Case, rate: float) -> Case:
+def two_ports(case: RuleContext, rate: float) -> RuleContext:
     """A second function of NIC 0, with a port of its own; both at `rate`."""
     case = changed_port(case, 0, rate_gbit_s=rate)
     twin = msgspec.structs.replace(case.nics[NIC], id=SECOND, pci=SECOND, label="mlx5_9")
@@ -47,7 +47,7 @@ def two_ports(case: Case, rate: float) -> Case:
     return topology(case, pci=[*case.topology.pci, like], nics=[*case.topology.nics, twin])
 
 
-def second_of(case: Case, class_code: str) -> Case:
+def second_of(case: RuleContext, class_code: str) -> RuleContext:
     """NIC 0 is the second function of its card; the first is something else."""
     first = msgspec.structs.replace(case.functions[NIC], class_code=class_code, driver=None)
     case = changed_nic(function(case, NIC, id=SECOND), 0, id=SECOND, pci=SECOND)
@@ -56,8 +56,8 @@ def second_of(case: Case, class_code: str) -> Case:
 
 def test_just_enough_is_enough() -> None:
     """A link carries a rate that is all that can be used of it."""
-    assert carries(1.0, 8 * USABLE)
-    assert not carries(1.0, 8.1 * USABLE)
+    assert is_sufficient(1.0, 8 * USABLE)
+    assert not is_sufficient(1.0, 8.1 * USABLE)
 
 
 @pytest.mark.parametrize(("rate", "starves"), [(32.0, False), (33.0, True)])
@@ -129,7 +129,7 @@ def test_a_card_whose_first_function_is_no_nic() -> None:
     assert [(f"pci:{SECOND}", "error")] == severities(case)
 
 
-def bluefield(made) -> Case:
+def bluefield(made) -> RuleContext:
     """A card whose first function is an emulated drive, beside a GPU and a rail at 400 Gb/s on Gen 5."""
     return second_of(relinked(server(2), NIC, made), DRIVE)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.nic import Netdev
-from agent.rules.case import Case
+from agent.rules.context import RuleContext
 from agent.rules.rule import NotApplicable, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, function, nic_id, topology, virtual
 
@@ -32,7 +32,7 @@ UNSEEN = [
 ]
 
 
-def bonded(case: Case, mode: str = "802.3ad", members: tuple[int, ...] = (1,)) -> Case:
+def bonded(case: RuleContext, mode: str = "802.3ad", members: tuple[int, ...] = (1,)) -> RuleContext:
     """The same machine with the interfaces of these rails in a bond, which is what their ports are above."""
     for n in members:
         case = changed_port(changed_netdev(case, n, master="bond0"), n, netdevs=["bond0"])

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from agent.model.report import CountersWindow
-from agent.rules.case import Case, Settings
-from agent.rules.roce.qos_path import Chain, chains
-from agent.rules.rule import Answer, Rule
+from agent.rules.context import RuleContext, Settings
+from agent.rules.roce.qos_path import QosPath, qos_paths
+from agent.rules.rule import Result, Rule
 from tests.agent.rules.build import (
     answers,
     changed_netdev,
@@ -28,54 +28,56 @@ NIC = nic_id(1)
 PORT, NETDEV = f"port:{NIC}/1", f"netdev:{NIC}"
 
 
-def roce(gpus: int = 4) -> Case:
+def roce(gpus: int = 4) -> RuleContext:
     """The healthy RoCE node."""
     return server(gpus, ethernet=True)
 
 
-def dcb(case: Case, n: int = 1, **changes: Any) -> Case:
+def dcb(case: RuleContext, n: int = 1, **changes: Any) -> RuleContext:
     """The same machine with DCB of rail n changed."""
     netdev = case.topology.netdevs[n]
     assert netdev.qos
     return changed_netdev(case, n, qos=msgspec.structs.replace(netdev.qos, **changes))
 
 
-def dcb_everywhere(case: Case, **changes: Any) -> Case:
+def dcb_everywhere(case: RuleContext, **changes: Any) -> RuleContext:
     """The same machine with DCB of all rails changed."""
     for n in range(len(case.topology.netdevs)):
         case = dcb(case, n, **changes)
     return case
 
 
-def netdevs(case: Case, **changes: Any) -> Case:
+def netdevs(case: RuleContext, **changes: Any) -> RuleContext:
     """The same machine with all interfaces changed."""
     for n in range(len(case.topology.netdevs)):
         case = changed_netdev(case, n, **changes)
     return case
 
 
-def nccl_sets(case: Case, **settings: str) -> Case:
+def nccl_sets(case: RuleContext, **settings: str) -> RuleContext:
     """The same machine with another /etc/nccl.conf."""
     return software(case, nccl=nccl(**settings))
 
 
-def facts(case: Case, **declared: Any) -> Case:
+def facts(case: RuleContext, **declared: Any) -> RuleContext:
     """The same machine with facts that the operator declares."""
     return replace(case, settings=Settings(facts=declared))
 
 
-def limited(case: Case, name: str, value: float) -> Case:
+def limited(case: RuleContext, name: str, value: float) -> RuleContext:
     """The same machine with a limit of the operator's."""
     return replace(case, settings=Settings(thresholds={name: value}))
 
 
-def window(case: Case, moved: Mapping[str, Mapping[str, int]], seconds: float = 600.0) -> Case:
+def window(case: RuleContext, moved: Mapping[str, Mapping[str, int]], seconds: float = 600.0) -> RuleContext:
     """The same machine with counters that moved since an earlier sample."""
     made = CountersWindow(seconds=seconds, moved={subject: dict(row) for subject, row in moved.items()})
     return replace(case, window=made)
 
 
-def traffic(case: Case, priority: int, n: int = 1, gbyte: float = 20.0, rdma: float = 1.0, way: str = "tx") -> Case:
+def traffic(
+    case: RuleContext, priority: int, n: int = 1, gbyte: float = 20.0, rdma: float = 1.0, way: str = "tx"
+) -> RuleContext:
     """The same machine with rail n's bytes of the window in one priority, a share of them RDMA."""
     netdev = case.topology.netdevs[n]
     sent = {f"{way}_prio{priority}_bytes": int(gbyte * 1e9), "tx_vport_rdma_unicast_bytes": int(gbyte * rdma * 1e9)}
@@ -83,7 +85,7 @@ def traffic(case: Case, priority: int, n: int = 1, gbyte: float = 20.0, rdma: fl
     return window(case, {f"netdev:{netdev.id}": sent})
 
 
-def lost(case: Case, n: int = 1, counter: str = "packet_seq_err", by: int = 5) -> Case:
+def lost(case: RuleContext, n: int = 1, counter: str = "packet_seq_err", by: int = 5) -> RuleContext:
     """The same machine with lost packets counted at rail n in the window."""
     nic = case.topology.nics[n]
     ports = [msgspec.structs.replace(port, hw_counters={counter: 100}) for port in nic.ports]
@@ -92,7 +94,7 @@ def lost(case: Case, n: int = 1, counter: str = "packet_seq_err", by: int = 5) -
     return window(case, {f"port:{nic.id}/1": {counter: by}})
 
 
-def vlan(case: Case, egress: str | None) -> Case:
+def vlan(case: RuleContext, egress: str | None) -> RuleContext:
     """Rail 1 with its routable addresses on a VLAN, trust in PCP."""
     row = {"id": 5, "parent": "eth1"} | ({} if egress is None else {"egress_map": egress})
     tagged = msgspec.structs.replace(case.topology.netdevs[1], id="eth1.5", label="eth1.5", vlan=row, qos=None)
@@ -104,13 +106,13 @@ def vlan(case: Case, egress: str | None) -> Case:
     return dcb(changed_port(case, 1, gids=gids), trust="pcp")
 
 
-def of(case: Case, nic: str = NIC) -> Chain:
+def of(case: RuleContext, nic: str = NIC) -> QosPath:
     """The chain of one rail's port."""
-    (found,) = [each for each in chains(case) if isinstance(each, Chain) and each.each.nic.id == nic]
+    (found,) = [each for each in qos_paths(case) if isinstance(each, QosPath) and each.each.nic.id == nic]
     return found
 
 
-def silent(rule: Rule, case: Case, kind: type[Answer]) -> None:
+def silent(rule: Rule, case: RuleContext, kind: type[Result]) -> None:
     """No fault anywhere, and this answer for rail 1."""
     (answer,) = answers(rule, case, PORT)
 

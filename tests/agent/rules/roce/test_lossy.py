@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent.rules.case import Settings
 from agent.rules.catalogue import every_rule
+from agent.rules.context import Settings
 from agent.rules.engine import judge
 from agent.rules.roce.lossless import roce_lossy as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown

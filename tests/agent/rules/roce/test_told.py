@@ -7,7 +7,7 @@ import pytest
 from agent.model.nic import Neighbor
 from agent.rules.roce.lossless import roce_lossy
 from agent.rules.roce.pfc import roce_pfc_multi
-from agent.rules.roce.ports import RocePort, cabled, roce_ports, unseen
+from agent.rules.roce.ports import RocePort, cabled_interfaces, report_hidden, roce_ports
 from agent.rules.rule import Unknown
 from tests.agent.rules.build import changed_netdev, changed_port, fails
 from tests.agent.rules.roce.qos import NIC, PORT, dcb, dcb_everywhere, roce, traffic
@@ -78,7 +78,7 @@ def test_an_interface_out_of_sight_has_no_cables() -> None:
     (port,) = [each for each in roce_ports(hidden) if isinstance(each, RocePort) and each.subject == PORT]
     (plain,) = [each for each in roce_ports(roce()) if isinstance(each, RocePort) and each.subject == PORT]
 
-    assert [] == cabled(hidden, port)
-    assert ["eth1"] == [netdev.label for netdev in cabled(roce(), plain)]
-    assert isinstance(unseen(port), Unknown)
-    assert unseen(plain) is None
+    assert [] == cabled_interfaces(hidden, port)
+    assert ["eth1"] == [netdev.label for netdev in cabled_interfaces(roce(), plain)]
+    assert isinstance(report_hidden(port), Unknown)
+    assert report_hidden(plain) is None

@@ -1,0 +1,132 @@
+"""What odd nodes have in common and few others of their class have: a rack, a leaf switch, a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import identifiers, key_types, lookup, matching, quote
+from agent.fleet.questions.classes import CLASS
+from agent.fleet.questions.odd import Outlier
+from agent.fleet.table import TEXT
+
+_CHANCE = 0.002  # that so many nodes of the class have it by chance: what is more likely is not reported
+_MOST = 500  # nodes of an answer: more are no matter of one rack or leaf
+_LEAVES = 2  # of one answer; nodes with more of them in common are neighbors in a pod
+
+
+class Fact(NamedTuple):
+    """Something of a node. `rail`: of a leaf, where it is that of a rail."""
+
+    kind: str
+    value: str
+    rail: int | None = None
+
+
+# column of table host -> kind, and attributes that it would only repeat
+_HOST = {
+    "chassis_serial": ("rack", ()),
+    "cluster": ("cluster", ()),
+    "os": ("operating system", ("os",)),
+    "kernel": ("kernel", ("kernel", "os")),
+}
+_NEIGHBORS = {"netdev": "neighbor_system", "port": "neighbor_name"}
+_REPEATED = dict(_HOST.values())
+_NODE = {"node": TEXT}
+FACTS = lookup(
+    _NODE, "outliers", "node_facts", columns=identifiers(_HOST, "thing"), matching=matching(_NODE, null_safe=False)
+)
+FACT_NODES = {
+    column: lookup(
+        key_types("host", (CLASS, column)), "outliers", "fact_nodes",
+        keys=identifiers((CLASS, column), "thing"), matching=matching((CLASS, column), null_safe=False),
+    )
+    for column in _HOST
+}  # fmt: skip
+LEAVES = {
+    table: lookup(
+        _NODE, "outliers", "node_leaves",
+        table=quote(table), neighbor=quote(column, "thing"), matching=matching(_NODE, null_safe=False),
+    )
+    for table, column in _NEIGHBORS.items()
+}  # fmt: skip
+LEAF_NODES = {
+    table: lookup(
+        key_types(table, (CLASS, column)), "outliers", "leaf_nodes", table=quote(table),
+        keys=identifiers((CLASS, column), "thing"), matching=matching((CLASS, column), null_safe=False),
+    )
+    for table, column in _NEIGHBORS.items()
+}  # fmt: skip
+
+
+def with_common_facts(
+    tables: Tables, outliers: list[Outlier], hosts: list[set[str]], classes: Mapping[str, int]
+) -> list[Outlier]:
+    """The same, and what their nodes have in common. `hosts`: the nodes of each. `classes`: nodes of each class."""
+    asked = {node for nodes in hosts if 1 < len(nodes) <= _MOST for node in nodes}
+    facts = _facts(tables, asked)
+    common = [
+        _common(outlier, [facts.get(node, set()) for node in nodes]) if 1 < len(nodes) <= _MOST else set()
+        for outlier, nodes in zip(outliers, hosts, strict=True)
+    ]
+    sizes = _sizes(tables, {(outlier.hardware_class, fact) for outlier, shared in zip(outliers, common, strict=True)
+                            for fact in shared})  # fmt: skip
+    return [
+        msgspec.structs.replace(outlier, common=_told(outlier, shared, sizes, classes)) if shared else outlier
+        for outlier, shared in zip(outliers, common, strict=True)
+    ]
+
+
+def _facts(tables: Tables, nodes: set[str]) -> dict[str, set[Fact]]:
+    keys = [(node,) for node in sorted(nodes)]
+    found: dict[str, set[Fact]] = {}
+    for node, *values in tables.fetch_by_keys(FACTS, keys):
+        kinds = (kind for kind, _ in _HOST.values())
+        found[node] = {Fact(kind, value) for kind, value in zip(kinds, values, strict=True) if value is not None}
+    for leaves in LEAVES.values():
+        for node, rail, leaf in tables.fetch_by_keys(leaves, keys):
+            found.setdefault(node, set()).add(Fact("leaf", leaf, rail))
+    return found
+
+
+def _common(outlier: Outlier, facts: list[set[Fact]]) -> set[Fact]:
+    """Facts of all nodes; leaves of the rails that are odd, where it is rails."""
+    rails = {f"rail {fact.rail}" for each in facts for fact in each if fact.kind == "leaf"} & set(outlier.places)
+    alike = [
+        {fact._replace(rail=None) for fact in each if fact.kind != "leaf" or not rails or f"rail {fact.rail}" in rails}
+        for each in facts
+    ]
+    shared = {fact for fact in set.intersection(*alike) if outlier.attribute not in _REPEATED.get(fact.kind, ())}
+    leaves = {fact for fact in shared if fact.kind == "leaf"}
+    return shared - leaves if len(leaves) > _LEAVES else shared
+
+
+def _sizes(tables: Tables, wanted: Iterable[tuple[str, Fact]]) -> dict[tuple[str, Fact], int]:
+    """How many nodes of a class have it."""
+    keys: dict[str, list[tuple[str, str]]] = {}
+    for name, fact in sorted(wanted, key=str):
+        keys.setdefault(fact.kind, []).append((name, fact.value))
+    sizes: dict[tuple[str, Fact], int] = {}
+    for column, query in FACT_NODES.items():
+        kind = _HOST[column][0]
+        for name, value, nodes in tables.fetch_by_keys(query, keys.get(kind, ())):
+            sizes[name, Fact(kind, value)] = nodes
+    for query in LEAF_NODES.values():
+        for name, value, nodes in tables.fetch_by_keys(query, keys.get("leaf", ())):
+            sizes[name, Fact("leaf", value)] = max(nodes, sizes.get((name, Fact("leaf", value)), 0))
+    return sizes
+
+
+def _told(
+    outlier: Outlier, shared: set[Fact], sizes: Mapping[tuple[str, Fact], int], classes: Mapping[str, int]
+) -> list[str]:
+    all_nodes = classes.get(outlier.hardware_class, 0)
+    telling = []
+    for fact in sorted(shared, key=str):
+        nodes = sizes.get((outlier.hardware_class, fact), 0)
+        if all_nodes and nodes and (nodes / all_nodes) ** outlier.nodes <= _CHANCE:
+            telling.append(f"{fact.kind} {fact.value} ({outlier.nodes} of its {nodes} nodes of this class)")
+    return telling

@@ -1,0 +1,85 @@
+"""The verdict in words: title, sentence, and how many checks ran. The text, the page and `check` use the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from agent.model.finding import SEVERITIES, Check
+from agent.model.report import NO_EARLIER_RUN, NO_EARLIER_SAMPLE, Report
+
+_NAMED_RULES = 3  # rules named that keep the verdict from ok
+_OUTCOMES = (
+    ("could not run", ("could not run", "baseline")),
+    ("need a second sample", ("second sample",)),
+    ("not applicable", ("not applicable",)),
+    ("disabled", ("disabled",)),
+)
+
+
+def verdict_title(report: Report) -> str:
+    """The verdict for people: `OK`, `ERROR`, `NOTHING TO CHECK`."""
+    return report.summary.verdict.replace("_", " ").upper()
+
+
+def describe_verdict(report: Report) -> str:
+    """The verdict in one sentence: findings by severity, why nothing is ok, or what is not here."""
+    summary = report.summary
+    counts = count_findings(summary.counts)
+    if summary.verdict == "nothing_to_check":
+        return join_notes("no GPU, other accelerator or RDMA NIC on this host", counts)
+    if summary.verdict == "unknown":
+        return join_notes(_why_unknown(report), counts)
+    return join_notes("no problems found", counts) if summary.verdict == "ok" else counts
+
+
+def count_findings(counts: dict[str, int]) -> str:
+    """The findings by severity, worst first; those of severity info are notes.
+
+    >>> count_findings({"error": 1, "warning": 2, "info": 3}), count_findings({})
+    ('1 error, 2 warnings, 3 notes', '')
+    """
+    words = {"critical": "critical", "error": "error", "warning": "warning", "info": "note"}
+    shown = [(counts[severity], words[severity]) for severity in reversed(SEVERITIES) if counts.get(severity)]
+    return ", ".join(f"{count} {word}" + ("s" if count > 1 and word != "critical" else "") for count, word in shown)
+
+
+def join_notes(text: str, counts: str) -> str:
+    """A sentence and the notes that go with it."""
+    return f"{text}, {counts}" if counts else text
+
+
+def count_checks(report: Report) -> str:
+    """How many checks ran, and why the others did not: `70 checks ran; 36 need a second sample`."""
+    counts = Counter(classify_check(check, report) for check in report.checks)
+    ran, in_part = counts["ran"] + counts["in part"], counts["in part"]
+    parts = [f"{ran} {'check' if ran == 1 else 'checks'} ran" + (f" ({in_part} in part)" if in_part else "")]
+    for text, outcomes in _OUTCOMES:
+        count = sum(counts[outcome] for outcome in outcomes)
+        parts += [f"{count} {text.replace('need', 'needs') if count == 1 else text}"] if count else []
+    return "; ".join(parts)
+
+
+def classify_check(check: Check, report: Report) -> str:
+    """What became of a check: ran, in part, second sample, baseline, could not run, not applicable, disabled."""
+    if check.state in ("pass", "fail"):
+        return "ran"
+    if check.state != "unknown":
+        return check.state.replace("_", " ")
+    if check.passed:
+        return "in part"
+    window, history = report.counters_window, report.history
+    reasons = {subject.reason for subject in check.unknown_subjects} or {check.reason or ""}
+    no_sample = window.reset_reason if window and not window.seconds else None
+    if reasons <= {NO_EARLIER_SAMPLE, no_sample}:
+        return "second sample"
+    return "baseline" if reasons <= {NO_EARLIER_RUN, history.reason if history else None} else "could not run"
+
+
+def _why_unknown(report: Report) -> str:
+    unread, topology = report.summary.devices_unread, report.topology
+    if unread and not (topology.gpus or topology.nics):
+        return f"no GPU or RDMA NIC is listed, but the list is not complete: {unread}"
+    rules = report.summary.unknown_rules
+    more = len(rules) - _NAMED_RULES
+    named = ", ".join(rules) if more < 2 else f"{', '.join(rules[:_NAMED_RULES])} and {more} more"
+    return f"cannot say OK: these checks could not run: {named}"

@@ -1,0 +1,243 @@
+"""What a rule gets: the body of a report as data, with the look-ups that rules share.
+
+No probe, file, clock or subprocess is reachable from here: judging a report again gives the same answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
+
+from agent.model.gpu import Gpu
+from agent.model.nic import Netdev, Nic
+from agent.model.node import Event, Node, Platform, Software
+from agent.model.pci import PciFunction
+from agent.model.profile import Profile
+from agent.model.report import NO_EARLIER_SAMPLE, CountersWindow, History, ProbeRun
+from agent.model.topology import Path, Topology
+from agent.rules.pages import Threshold
+
+T = TypeVar("T")
+_ACCELERATORS = ("0x0302", "0x1200")  # 3D controllers, processing accelerators
+_HOST_BRIDGE = "0x0600"
+SETTLE_SECONDS = 900.0  # after boot; the shortest that peers use (OCI waits 30 min, gpud 5)
+
+
+class Settings(NamedTuple):
+    """What the operator declared: rules switched off, thresholds, facts. Each change is a line of the report."""
+
+    disabled: frozenset[str] = frozenset()
+    thresholds: Mapping[str, float] = MappingProxyType({})
+    facts: Mapping[str, str | bool | int | float] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class RuleContext:
+    """One node to be judged."""
+
+    node: Node
+    platform: Platform
+    probes: Mapping[str, ProbeRun]
+    providers: Mapping[str, tuple[str, ...]]  # names of probes by the subject that their facts are about
+    software: Software
+    events: tuple[Event, ...]
+    topology: Topology
+    settings: Settings = Settings()
+    window: CountersWindow | None = None
+    history: History | None = None
+    profile: Profile | None = None
+    observed_at: str | None = None  # RFC 3339; when the node was as it is described
+
+    @cached_property
+    def functions(self) -> Mapping[str, PciFunction]:
+        """PCI functions by id."""
+        return {f.id: f for f in self.topology.pci}
+
+    @cached_property
+    def gpu_by_pci(self) -> Mapping[str, Gpu]:
+        """GPUs by the id of their PCI function."""
+        return {g.pci: g for g in self.topology.gpus if g.pci}
+
+    @cached_property
+    def gpus(self) -> Mapping[str, Gpu]:
+        """GPUs by id."""
+        return {g.id: g for g in self.topology.gpus}
+
+    @cached_property
+    def nics(self) -> Mapping[str, Nic]:
+        """NICs by id."""
+        return {n.id: n for n in self.topology.nics}
+
+    @cached_property
+    def nic_by_pci(self) -> Mapping[str, Nic]:
+        """NICs by the id of their PCI function; a sub-function is not what its parent's function is."""
+        return {n.id: n for n in self.topology.nics if n.id == n.pci}
+
+    @cached_property
+    def netdevs(self) -> Mapping[str, Netdev]:
+        """Interfaces by name."""
+        return {n.label: n for n in self.topology.netdevs}
+
+    @cached_property
+    def rails(self) -> tuple[Nic, ...]:
+        """NICs that carry GPU traffic."""
+        return tuple(n for n in self.topology.nics if n.role == "rail")
+
+    @cached_property
+    def maybe_rails(self) -> tuple[Nic, ...]:
+        """NICs that GPUs could use, and of which nothing says what they are for."""
+        could = (n for n in self.topology.nics if n.role == "unknown" and n.state != "vfio" and not n.virtual_function)
+        return tuple(could) if self.topology.gpus else ()
+
+    @cached_property
+    def no_rail_known(self) -> str | None:
+        """Why it is not known which NICs are rails, where none is one; None where it is known."""
+        if self.rails or not self.maybe_rails:
+            return None
+        return f"which NICs are rails is not known: {'; '.join(self.maybe_rails[0].role_evidence) or 'no evidence'}"
+
+    @cached_property
+    def paths_of(self) -> Mapping[str, tuple[Path, ...]]:
+        """Paths by either end."""
+        found: dict[str, list[Path]] = {}
+        for path in self.topology.paths:
+            found.setdefault(path.a, []).append(path)
+            found.setdefault(path.b, []).append(path)
+        return {end: tuple(paths) for end, paths in found.items()}
+
+    @cached_property
+    def memo(self) -> dict[str, Any]:
+        """What rules of one family work out once for all of them, by a name of the family's."""
+        return {}
+
+    @cached_property
+    def above(self) -> dict[str, tuple[PciFunction, ...]]:
+        """What `ancestors` found so far."""
+        return {}
+
+    def once(self, make: Callable[[RuleContext], Iterable[T]]) -> tuple[T, ...]:
+        """What a function makes of this case: many rules ask, and it is made for the first."""
+        key = f"{make.__module__}.{make.__qualname__}"
+        if key not in self.memo:
+            self.memo[key] = tuple(make(self))
+        made: tuple[T, ...] = self.memo[key]
+        return made
+
+    @property
+    def virtual_machine(self) -> bool:
+        """A guest: links, IOMMU and tree are what the hypervisor shows."""
+        return self.node.virtualization is not None
+
+    @cached_property
+    def cpu_nodes(self) -> tuple[int, ...]:
+        """NUMA nodes that have CPUs: memory-only ones are GPU or CXL memory."""
+        return tuple(n.id for n in self.node.numa_nodes if n.cpus)
+
+    @property
+    def settling(self) -> str | None:
+        """Why links may still come up; None where the host has run long enough, or where nobody says how long."""
+        up = self.node.uptime_seconds
+        if up is None or up >= SETTLE_SECONDS:
+            return None
+        return f"the host started {up / 60:.0f} min ago: links, drivers and counters still settle"
+
+    @property
+    def not_counted(self) -> str | None:
+        """Why no counter can be compared with an earlier sample; None where there is one."""
+        if self.window is None or not self.window.seconds:
+            why = self.window.reset_reason if self.window else None
+            return why or NO_EARLIER_SAMPLE
+        return self.settling
+
+    def moved(self, subject: str, counter: str, now: Mapping[str, int]) -> int | None:
+        """By how much a counter moved over the window; None where that is not known. `now`: what it stands at."""
+        if self.window is None or counter not in now:
+            return None
+        gaps = self.window.not_compared.get(subject, {})
+        if "*" in gaps or counter in gaps:
+            return None
+        return self.window.moved.get(subject, {}).get(counter, 0)
+
+    def not_moved(self, subject: str, counter: str) -> str:
+        """Why `moved` does not know."""
+        gaps = self.window.not_compared.get(subject, {}) if self.window else {}
+        return gaps.get(counter) or gaps.get("*") or self.not_counted or f"{counter} is not among its counters"
+
+    def threshold(self, limit: Threshold) -> float:
+        """A limit as the operator set it, else its default."""
+        return self.settings.thresholds.get(limit.name, limit.value)
+
+    def ancestors(self, function: PciFunction) -> tuple[PciFunction, ...]:
+        """Bridges above a function, nearest first. Bounded: a hostile report may hold a circle."""
+        try:
+            return self.above[function.id]
+        except KeyError:
+            return self.above.setdefault(function.id, tuple(self._ancestors(function)))
+
+    def _ancestors(self, function: PciFunction) -> list[PciFunction]:
+        above: list[PciFunction] = []
+        seen = {function.id}
+        while (parent := self.functions.get(function.parent or "")) and parent.id not in seen:
+            seen.add(parent.id)
+            above.append(parent)
+            function = parent
+        return above
+
+    @cached_property
+    def bus_unread(self) -> str | None:
+        """Why a device that is not among the PCI functions may be there all the same; None where all were seen."""
+        failure = self.probe_failure("pci")
+        if failure:
+            return failure
+        functions = self.topology.pci
+        nameless = sum(f.class_code is None and f.state != "changed_during_scan" for f in functions)
+        if nameless:
+            return f"what {nameless} of {len(functions)} PCI functions are is not known"
+        listed_whole = any((f.class_code or "").startswith(_HOST_BRIDGE) for f in functions)
+        if self.probe_failure("pci_sysfs") and not listed_whole:
+            return "a listing of some PCI functions only: it has no host bridge"
+        # an id is the address that the driver told, or a UUID, or an index
+        unlisted = sum(gpu.pci is None and ":" in gpu.id for gpu in self.topology.gpus)
+        if self.probe_failure("pci_sysfs") and unlisted:  # sysfs is whole: there it left the bus
+            return f"the listing of PCI functions is not whole: it lacks {unlisted} GPUs that the driver names"
+        return None
+
+    @cached_property
+    def devices_unread(self) -> str | None:
+        """Why accelerators or RDMA devices may be here that are not listed; None where the list is whole."""
+        if self.bus_unread:
+            return self.bus_unread
+        listed = {*self.gpus, *self.gpu_by_pci}
+        others = [f for f in self.topology.pci if self._may_be_accelerator(f) and f.id not in listed]
+        if not others:
+            return None
+        return f"PCI accelerators that are not supported: {', '.join(f.id for f in others[:4])}"
+
+    def _may_be_accelerator(self, function: PciFunction) -> bool:
+        """By its class; on bare metal one without a port above it is part of the CPU, as the NPUs of laptops are."""
+        by_class = (function.class_code or "")[:6] in _ACCELERATORS
+        return by_class and (function.parent is not None or self.virtual_machine)
+
+    @cached_property
+    def has_devices(self) -> bool:
+        """Whether an accelerator or RDMA device is here, or was in the last run's inventory."""
+        topology = self.topology
+        return bool(topology.gpus or topology.nics or topology.nvswitches or (self.history and self.history.inventory))
+
+    def probe_failure(self, *needs: str) -> str | None:
+        """Why the first subject has no facts; None where all have some. "a|b" is met by either."""
+        for need in needs:
+            names = [name for subject in need.split("|") for name in self.providers[subject]]
+            runs = [self.probes[name] for name in names if name in self.probes]
+            if any(run.status in ("ok", "partial") for run in runs):
+                continue
+            if not runs:
+                return f"{'|'.join(names)}: not run"
+            said: dict[str, list[str]] = {}
+            for run in runs:
+                said.setdefault(f"{run.status}{': ' + run.reason if run.reason else ''}", []).append(run.name)
+            return "; ".join(f"{', '.join(names)}: {why}" for why, names in said.items())
+        return None

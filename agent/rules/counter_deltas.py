@@ -1,0 +1,204 @@
+"""How counters moved over the window: sums over a driver's names, limits a minute or an hour, and words for both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from agent.model.finding import Evidence
+from agent.model.nic import Nic
+from agent.rules.context import SETTLE_SECONDS, RuleContext
+from agent.rules.devices import severity_by_role
+from agent.rules.pages import Threshold
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown
+from agent.rules.wording import join_labels
+
+MINUTE, HOUR = 60.0, 3600.0
+ANY = 0.0  # as the time of a limit: so many in a window of any length
+_UNITS = {1.0: "/s", MINUTE: "/min", HOUR: "/h", ANY: ""}
+
+
+class Subject(NamedTuple):
+    """What a finding is about."""
+
+    subject: str
+    label: str
+    places: frozenset[str]
+    nic: Nic | None = None  # None: no role makes it less grave
+
+    def severity(self, worst: str) -> str:
+        """How grave a fault is here that has that severity on a rail."""
+        return (severity_by_role(worst, self.nic) or "info") if self.nic else worst
+
+
+class Counters(NamedTuple):
+    """Counters of one subject of the window, and where a person reads each."""
+
+    subject: str
+    now: Mapping[str, int]
+    source: Callable[[str], str]
+    unread: str | None = None  # why some of them are not here
+
+
+class CounterDelta(NamedTuple):
+    """By how much some counters moved together."""
+
+    parts: Mapping[str, int]  # those that moved
+    evidence: tuple[Evidence, ...]
+    gap: str | None = None  # why it may have been more
+
+    @property
+    def total(self) -> int:
+        """All of them together."""
+        return sum(self.parts.values())
+
+
+class Limit(NamedTuple):
+    """So many in so many seconds are a fault of that severity (on a rail)."""
+
+    threshold: Threshold
+    severity: str
+    seconds: float = ANY
+
+
+class FailureText(NamedTuple):
+    """What is said of a count that is over its limit."""
+
+    what: str  # "ACK timeouts"
+    impact: str
+    remedy: str
+    confidence: str = "high"
+    cause: str = ""
+
+
+def delta(case: RuleContext, counters: Counters, names: Iterable[str]) -> CounterDelta | Result:
+    """The sum of these counters; not applicable where the driver has none of them, unknown where none were read."""
+    there = [name for name in names if name in counters.now]
+    if not there:
+        if counters.unread or not counters.now:
+            return Unknown(counters.subject, counters.unread or "its counters could not be read")
+        return NotApplicable(counters.subject, "its driver does not count this")
+    early = settling_reason(case)
+    moves = {name: case.moved(counters.subject, name, counters.now) for name in there}
+    gaps = [case.not_moved(counters.subject, name) for name, move in moves.items() if move is None]
+    parts = {name: move for name, move in moves.items() if move}
+    rows = tuple(
+        Evidence(what=name, value=f"+{move} in {format_window(case)}", source=counters.source(name))
+        for name, move in parts.items()
+    )
+    return CounterDelta({}, (), early) if early else CounterDelta(parts, rows, gaps[0] if gaps else None)
+
+
+def sum_deltas(*each: CounterDelta | Result) -> CounterDelta | Result:
+    """Several sums as one: of what can be counted, else the first answer that says why nothing can."""
+    sums = [one for one in each if isinstance(one, CounterDelta)]
+    if not sums:
+        return next((one for one in each if isinstance(one, Unknown)), each[0])
+    parts: dict[str, int] = {}
+    for one in sums:
+        parts.update(one.parts)
+    rows = tuple(row for one in sums for row in one.evidence)
+    return CounterDelta(parts, rows, next((one.gap for one in sums if one.gap), None))
+
+
+def settling_reason(case: RuleContext) -> str | None:
+    """Why the window holds moves that every boot brings; None where it began late enough, or nobody knows."""
+    up, seconds = case.node.uptime_seconds, case.window.seconds if case.window else None
+    if up is None or seconds is None or up - seconds >= SETTLE_SECONDS:
+        return None
+    return f"the earlier sample is of {max(up - seconds, 0) / 60:.0f} min after boot: links and drivers settled then"
+
+
+def exceeded_limit(case: RuleContext, count: int, limits: Sequence[Limit]) -> Limit | str | None:
+    """The gravest limit that a count reaches (gravest first); text where the window is too short to say; else None.
+
+    A limit of ten an hour is reached by ten at least: two in a minute are not sixty in the hour.
+    """
+    short = None
+    for limit in limits:
+        value = case.threshold(limit.threshold)
+        if count < 1 or scale_count(case, count, limit.seconds) < value:
+            continue
+        if count >= value:
+            return limit
+        short = f"{count} in {format_window(case)}: too short a window for a limit of {format_limit(case, limit)}"
+    return short
+
+
+def scale_count(case: RuleContext, count: float, seconds: float) -> float:
+    """How many that is in so many seconds; the count itself where the limit has no time."""
+    window = case.window.seconds if case.window else None
+    return count * seconds / window if window and seconds else count
+
+
+def judge_count(
+    case: RuleContext, place: Subject, count: CounterDelta | Result, limits: Sequence[Limit], words: FailureText
+) -> Result:
+    """One count against its limits."""
+    if not isinstance(count, CounterDelta):
+        return with_subject(place, count)
+    reached = exceeded_limit(case, count.total, limits)
+    if not isinstance(reached, Limit):
+        why = reached or count.gap
+        return Unknown(place.subject, why) if why else Pass(place.subject)
+    return fail_count(case, place, count, reached, words)
+
+
+def fail_count(case: RuleContext, place: Subject, count: CounterDelta, limit: Limit, words: FailureText) -> Fail:
+    """What a count over its limit is told as: the count, the window, the limit."""
+    return Fail(
+        subject=place.subject,
+        label=place.label,
+        summary=f"{count.total} {words.what} in {format_window(case)}, limit {format_limit(case, limit)}",
+        impact=words.impact,
+        remedy=words.remedy,
+        evidence=count.evidence,
+        severity=place.severity(limit.severity),
+        confidence=words.confidence,
+        cause=words.cause,
+        places=place.places,
+    )
+
+
+def with_subject(place: Subject, answer: Result) -> Result:
+    """The same answer of another subject: a counter's is its interface, the rule's is the port."""
+    return answer._replace(subject=place.subject)
+
+
+def format_limit(case: RuleContext, limit: Limit) -> str:
+    """A limit in words: "10/h", "10/min", "100 in 10 min", "1"."""
+    unit = _UNITS.get(limit.seconds, f" in {format_seconds(limit.seconds)}")
+    return f"{case.threshold(limit.threshold):g}{unit}"
+
+
+def format_window(case: RuleContext) -> str:
+    """The window in words."""
+    return format_seconds((case.window.seconds if case.window else None) or 0)
+
+
+def format_seconds(seconds: float) -> str:
+    """A time for people.
+
+    >>> format_seconds(12), format_seconds(720), format_seconds(5400), format_seconds(86400 * 2)
+    ('12 s', '12 min', '90 min', '48 h')
+    """
+    if seconds < 2 * MINUTE:
+        return f"{seconds:.0f} s"
+    return f"{seconds / MINUTE:.0f} min" if seconds < 2 * HOUR else f"{seconds / HOUR:.0f} h"
+
+
+def merge_if_widespread(faults: Sequence[Fail], judged_count: int, summary: str, cause: str) -> list[Fail]:
+    """One finding where half of all, and two at least, have the fault at once: what they share is suspected."""
+    if len(faults) < 2 or 2 * len(faults) < judged_count:
+        return list(faults)
+    grave = max(faults, key=lambda each: ("info", "warning", "error", "critical").index(each.severity or "info"))
+    return [
+        grave._replace(
+            subject="node",
+            label="node",
+            summary=f"{summary}: {join_labels([each.label for each in faults])}",
+            evidence=tuple(row for each in faults for row in each.evidence),
+            cause=cause,
+            places=frozenset().union(*(each.places for each in faults)),
+        )
+    ]

@@ -1,0 +1,41 @@
+"""Faults that all subjects of a node have alike, told once: somebody set them all so, or one part explains all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from agent.rules.rule import Fail, Pass, Result
+from agent.rules.wording import join_labels
+
+
+def aggregate_node_wide(answers: Iterable[Result], summary: str) -> Iterator[Result]:
+    """The answers, faults last; one finding, "`summary`: labels", where all that pass or fail have the same fault."""
+    faults: list[Fail] = []
+    judged = 0
+    for answer in answers:
+        judged += isinstance(answer, Pass | Fail)
+        if isinstance(answer, Fail):
+            faults.append(answer)
+        else:
+            yield answer
+    yield from merge_if_on_all(faults, judged, summary)
+
+
+def merge_if_on_all(faults: Sequence[Fail], judged: int, summary: str) -> Iterator[Fail]:
+    """One finding for the node where every subject has the fault: somebody set them all so."""
+    if len(faults) < 2 or len(faults) < judged or len({(f.severity, f.cause) for f in faults}) > 1:
+        yield from faults
+        return
+    one = merge_failures(faults, summary)
+    yield one._replace(evidence=tuple(dict.fromkeys(one.evidence)))
+
+
+def merge_failures(faults: Sequence[Fail], summary: str) -> Fail:
+    """The faults as one of the node: words and severity of the first, evidence and places of all."""
+    return faults[0]._replace(
+        subject="node",
+        label="node",
+        summary=f"{summary}: {join_labels([fault.label for fault in faults])}",
+        evidence=tuple(row for fault in faults for row in fault.evidence),
+        places=frozenset().union(*(fault.places for fault in faults)),
+    )

@@ -1,0 +1,247 @@
+"""Which devices of now are those of an earlier run."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.model.gpu import NvSwitch
+from agent.model.pci import PciFunction
+from agent.model.topology import Topology
+from agent.rules.context import RuleContext
+from agent.rules.host.inventory_matching import (
+    build_inventory,
+    healthy_subjects,
+    match_devices,
+    merge_inventory,
+)
+from tests.agent.rules.build import changed_gpu, changed_nic, function, gpu_id, nic_id, server, topology
+from tests.agent.rules.rows import nvlinks
+
+GPU, RAIL = gpu_id(1), nic_id(1)
+
+
+def at(case: RuleContext, now: RuleContext, subject: str) -> str | None:
+    return match_devices(build_inventory(case.topology), build_inventory(now.topology)).at.get(subject)
+
+
+def moved(case: RuleContext, address: str) -> RuleContext:
+    """GPU 1 at another address."""
+    return function(changed_gpu(case, 1, id=address, pci=address), GPU, id=address)
+
+
+def without(case: RuleContext, n: int) -> RuleContext:
+    """GPU n is gone without a trace."""
+    pci = [f for f in case.topology.pci if f.id != gpu_id(n)]
+    return topology(case, pci=pci, gpus=[g for g in case.topology.gpus if g.id != gpu_id(n)])
+
+
+def switches(*addresses: str) -> Topology:
+    """NVSwitches, which have no serial."""
+    return Topology(
+        pci=[PciFunction(id=each) for each in addresses], nvswitches=[NvSwitch(id=each, pci=each) for each in addresses]
+    )
+
+
+def test_an_inventory_holds_devices_and_their_parts() -> None:
+    """GPUs with links, NICs with ports; the ports above tell what would go together."""
+    rows = {each.subject: each for each in build_inventory(server(2).topology)}
+
+    assert 2 + 2 * 18 + 2 + 2 == len(rows)
+    assert ["0000:22:00.0", "0000:21:00.0", "0000:20:01.0"] == rows[f"gpu:{GPU}"].above
+    assert ("uuid GPU-00000001", "NVIDIA H100 80GB HBM3") == (rows[f"gpu:{GPU}"].identity, rows[f"gpu:{GPU}"].detail)
+    assert ("ConnectX-7", "rail") == (rows[f"nic:{RAIL}"].detail, rows[f"nic:{RAIL}"].role)
+    assert "mlx5_1/1" == rows[f"port:{RAIL}/1"].label
+
+
+@pytest.mark.parametrize(
+    "changes", [{"virtual_function": True}, {"software": True}, {"limited": "a fabric manager's"}, {"pci": None}]
+)
+def test_what_comes_and_goes_is_in_no_inventory(changes: dict[str, object]) -> None:
+    """Virtual, software and limited functions, and what is on no bus."""
+    assert f"nic:{RAIL}" not in {each.subject for each in build_inventory(changed_nic(server(), 1, **changes).topology)}
+
+
+def test_a_device_is_found_where_it_was_moved_to() -> None:
+    """With its links."""
+    now = moved(server(), "0000:99:00.0")
+
+    assert "gpu:0000:99:00.0" == at(server(), now, f"gpu:{GPU}")
+    assert "link:0000:99:00.0/3" == at(server(), now, f"link:{GPU}/3")
+
+
+def test_a_device_without_identity_is_found_in_its_place() -> None:
+    """The driver did not answer, then or now; or told a GUID then, and a serial now."""
+    silent = changed_gpu(server(), 1, uuid=None)
+
+    assert f"gpu:{GPU}" == at(server(), silent, f"gpu:{GPU}") == at(silent, server(), f"gpu:{GPU}")
+    serial = function(changed_nic(server(), 1, node_guid=None), RAIL, serial="00-11")
+    assert f"nic:{RAIL}" == at(server(), serial, f"nic:{RAIL}")
+
+
+def test_another_device_in_its_place_has_replaced_it() -> None:
+    """And so has one of its make that came elsewhere."""
+    new = changed_gpu(server(), 1, uuid="GPU-new")
+    for now in (new, moved(new, "0000:99:00.0")):
+        match = match_devices(build_inventory(server().topology), build_inventory(now.topology))
+
+        assert frozenset({f"gpu:{GPU}"}) == match.replaced
+        assert f"link:{GPU}/3" not in match.at
+
+
+def test_a_new_one_that_tells_nothing_may_be_it() -> None:
+    """Only one of its make."""
+    now = moved(changed_gpu(server(), 1, uuid=None), "0000:99:00.0")
+    other = moved(changed_gpu(server(), 1, uuid=None, name="NVIDIA T4"), "0000:99:00.0")
+
+    assert {f"gpu:{GPU}": "gpu:0000:99:00.0"} == match_devices(
+        build_inventory(server().topology), build_inventory(now.topology)
+    ).unsure
+    assert {} == match_devices(build_inventory(server().topology), build_inventory(other.topology)).unsure
+
+
+def test_a_new_device_stands_in_for_none_of_another_kind() -> None:
+    """Neither an NVSwitch nor a link has a product, and a link that is down is not a new switch."""
+    now, new = server().topology, switches("0000:83:00.0")
+    match = match_devices(
+        build_inventory(now), [*build_inventory(without(server(), 1).topology), *build_inventory(new)]
+    )
+
+    assert ({}, frozenset()) == (match.unsure, match.replaced)
+
+
+def test_two_that_changed_places_are_both_found() -> None:
+    """By what lasts of them."""
+    now = changed_gpu(changed_gpu(server(), 0, uuid="GPU-00000001"), 1, uuid="GPU-00000000")
+
+    assert (f"gpu:{gpu_id(0)}", f"gpu:{GPU}") == (
+        at(server(), now, f"gpu:{GPU}"),
+        at(server(), now, f"gpu:{gpu_id(0)}"),
+    )
+
+
+def test_what_is_missing_stays_until_it_returns() -> None:
+    """With all that was part of it."""
+    first = build_inventory(server().topology)
+    later, whole = merge_inventory(first, without(server(), 1).topology)
+    again, healed = merge_inventory(later, server().topology)
+
+    assert not whole
+    assert {each.subject for each in first} == {each.subject for each in later}
+    assert healed
+    assert {each.subject for each in first} == {each.subject for each in again}
+
+
+def test_what_was_replaced_leaves_with_its_parts() -> None:
+    """A card without NVLink in its place: nobody misses the links."""
+    now = changed_gpu(server(), 1, uuid="GPU-new", links=[])
+    kept, whole = merge_inventory(build_inventory(server().topology), now.topology)
+
+    assert whole
+    assert not [each for each in kept if each.subject.startswith(f"link:{GPU}/")]
+
+
+def test_buses_that_are_numbered_anew_lose_nothing() -> None:
+    """Nothing lasts of an NVSwitch: after one run that cannot tell, the new addresses are the inventory."""
+    first, _ = merge_inventory([], switches("0000:83:00.0", "0000:84:00.0"))
+    second, whole = merge_inventory(first, switches("0000:85:00.0", "0000:86:00.0"))
+
+    assert whole
+    assert ["nvswitch:0000:85:00.0", "nvswitch:0000:86:00.0"] == [each.subject for each in second]
+
+
+@pytest.mark.parametrize("state", ["gone", "changed_during_scan"])
+def test_what_does_not_answer_is_not_taken_in_and_not_let_go(state: str) -> None:
+    """A device that is about to vanish."""
+    shaky = function(server(), GPU, state=state).topology
+    new, _ = merge_inventory([], shaky)
+    kept, whole = merge_inventory(build_inventory(server().topology), shaky)
+
+    assert f"gpu:{GPU}" not in {each.subject for each in new}
+    assert f"gpu:{GPU}" in {each.subject for each in kept}
+    assert not whole
+
+
+def test_only_links_that_are_up_are_taken_in() -> None:
+    """A bridge that was never plugged is not missed; a link that slept was up."""
+    links = [*nvlinks(1), *(link for link in nvlinks(3)[1:])]
+    links = [links[0], type(links[1])(link=1, state="inactive"), type(links[2])(link=2, state="sleep")]
+    kept, _ = merge_inventory([], changed_gpu(server(), 1, links=links).topology)
+
+    assert [f"link:{GPU}/0", f"link:{GPU}/2"] == [each.subject for each in kept if f"link:{GPU}" in each.subject]
+
+
+def test_what_is_not_told_this_time_is_still_known() -> None:
+    """Or a GPU that moves with the next reboot would not be found."""
+    kept, _ = merge_inventory(
+        build_inventory(server().topology), changed_gpu(server(), 1, uuid=None, name=None).topology
+    )
+    (row,) = [each for each in kept if each.subject == f"gpu:{GPU}"]
+
+    assert ("uuid GPU-00000001", "NVIDIA H100 80GB HBM3") == (row.identity, row.detail)
+
+
+def test_a_circle_of_bridges_ends() -> None:
+    """A hostile report."""
+    rows = build_inventory(
+        function(
+            function(server(1), "0000:12:00.0", parent="0000:11:00.0"), "0000:11:00.0", parent="0000:12:00.0"
+        ).topology
+    )
+
+    assert all(len(each.above) <= 3 for each in rows)
+
+
+def test_a_gpu_without_a_place_and_a_sub_function_are_in_no_inventory() -> None:
+    """What is on no bus of its own comes and goes."""
+    case = changed_gpu(changed_nic(server(), 1, id=f"{RAIL}/sf1"), 1, pci=None)
+    subjects = {each.subject for each in build_inventory(case.topology)}
+
+    assert not {s for s in subjects if GPU in s or RAIL in s}
+
+
+def test_what_is_told_anew_is_renewed() -> None:
+    """Identity and product of the earlier run; new ones where they are told."""
+    silent, _ = merge_inventory(
+        build_inventory(server().topology), changed_gpu(server(), 1, uuid=None, name=None).topology
+    )
+    told, _ = merge_inventory(silent, changed_gpu(server(), 1, name="NVIDIA H100 NVL").topology)
+    unnamed = build_inventory(changed_gpu(server(), 1, uuid=None).topology)
+    first = {each.subject: each.identity for each in merge_inventory(unnamed, server().topology)[0]}
+    row = next(each for each in silent if each.subject == f"gpu:{GPU}")
+    later = next(each for each in told if each.subject == f"gpu:{GPU}")
+
+    assert ("uuid GPU-00000001", "NVIDIA H100 80GB HBM3") == (row.identity, row.detail)
+    assert ("uuid GPU-00000001", "NVIDIA H100 NVL") == (later.identity, later.detail)
+    assert "uuid GPU-00000001" == first[f"gpu:{GPU}"]
+
+
+@pytest.mark.parametrize("state", ["gone", "changed_during_scan"])
+def test_what_does_not_answer_is_not_here_for_certain(state: str) -> None:
+    """Of GPUs, NICs and switches alike."""
+    case = server()
+    top = switches("0000:83:00.0")
+    case = topology(case, pci=[*case.topology.pci, *top.pci], nvswitches=top.nvswitches)
+    for address, kind in ((GPU, "gpu"), (RAIL, "nic"), ("0000:83:00.0", "nvswitch")):
+        assert f"{kind}:{address}" in healthy_subjects(case.topology)
+        left = healthy_subjects(function(case, address, state=state).topology)
+        assert f"{kind}:{address}" not in left
+        assert not any(each.partition(":")[2].startswith(f"{address}/") for each in left)
+
+
+def test_a_place_that_another_one_has_now_is_taken() -> None:
+    """GPU 0 stands where GPU 1 stood, which told no identity then: it is not both."""
+    was = changed_gpu(server(2), 1, uuid=None)
+    now = without(was, 1)
+    swapped = function(changed_gpu(now, 0, id=GPU, pci=GPU), gpu_id(0), id=GPU)
+
+    match = match_devices(build_inventory(was.topology), build_inventory(swapped.topology))
+    assert f"gpu:{GPU}" == match.at[f"gpu:{gpu_id(0)}"]
+    assert f"gpu:{GPU}" not in match.at
+
+
+def test_a_chain_of_bridges_is_bounded() -> None:
+    """A report may hold any number of them: 16 are kept."""
+    chain = [PciFunction(id=f"0000:{n:02x}:00.0", parent=f"0000:{n + 1:02x}:00.0") for n in range(40)]
+    rows = build_inventory(Topology(pci=chain, nvswitches=[NvSwitch(id=chain[0].id, pci=chain[0].id)]))
+
+    assert 16 == len(rows[0].above)

@@ -1,0 +1,169 @@
+"""What the case says of its own gaps: absence is claimed only where everything was seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from agent.model.report import CountersWindow, History, Known
+from agent.rules.catalogue import every_rule
+from agent.rules.context import RuleContext
+from agent.rules.engine import judge
+from tests.agent.rules.build import changed_nic, changed_nics, nic_id, node, probe, server, topology
+from tests.agent.rules.rows import bridge
+
+GPU = Known(subject="gpu:0000:19:00.0", label="GPU0", identity="GPU-1", detail="NVIDIA H100 80GB HBM3")
+LOST = History(inventory=[GPU])
+
+
+def driven(case, *ids: str, pci: str | None = None):
+    """The same, where the driver names GPUs that the bus lacks."""
+    gpus = [msgspec.structs.replace(server(1).topology.gpus[0], id=each, pci=pci) for each in ids]
+    return topology(case, gpus=gpus)
+
+
+def bare(class_code: str | None, parent: str | None = None):
+    """No GPU, no NIC; one function of that class."""
+    only = msgspec.structs.replace(bridge("0000:00:00.0", parent, "root_port"), class_code=class_code)
+    return topology(server(1), pci=[only], gpus=[], nics=[], paths=[])
+
+
+def listed(case):
+    """The same, from a saved listing of lspci instead of sysfs."""
+    return probe(probe(case, "pci", "absent", "no sysfs"), "lspci", "ok")
+
+
+@pytest.mark.parametrize(
+    ("case", "why"),
+    [
+        pytest.param(bare("0x060400"), None, id="sysfs is whole"),
+        pytest.param(bare(None), "what 1 of 1 PCI functions are is not known", id="no class files"),
+        pytest.param(
+            listed(bare("0x060400")), "a listing of some PCI functions only: it has no host bridge", id="lspci -s"
+        ),
+        pytest.param(listed(bare("0x060000")), None, id="lspci of all"),
+        pytest.param(
+            driven(listed(bare("0x060000")), "0000:19:00.0", "0000:3b:00.0"),
+            "the listing of PCI functions is not whole: it lacks 2 GPUs that the driver names",
+            id="lspci that was cut",
+        ),
+        pytest.param(driven(bare("0x060000"), "0000:19:00.0"), None, id="a GPU that left a bus that was seen"),
+        pytest.param(driven(listed(bare("0x060000")), "gpu-index-0", "GPU-7f"), None, id="GPUs without an address"),
+        pytest.param(driven(listed(bare("0x060000")), "0000:19:00.0", pci="0000:19:00.0"), None, id="GPUs of the bus"),
+        pytest.param(probe(bare("0x060400"), "pci", "failed", "broken"), "pci: failed: broken", id="nobody looked"),
+    ],
+)
+def test_absence_needs_a_whole_bus(case, why) -> None:
+    """A GPU that is not among the functions may be among those that were not seen."""
+    assert why == replace(case).bus_unread  # a copy: the first answer is kept
+
+
+@pytest.mark.parametrize(
+    ("case", "verdict"),
+    [
+        pytest.param(bare("0x060400"), "nothing_to_check", id="a whole bus without devices"),
+        pytest.param(bare("0x120000"), "nothing_to_check", id="an NPU inside the CPU"),
+        pytest.param(bare("0x120000", parent="0000:00:00.0"), "unknown", id="a card of a maker that is not known"),
+        pytest.param(bare(None), "unknown", id="functions of no known class"),
+        pytest.param(listed(bare("0x060400")), "unknown", id="a list that was cut"),
+        pytest.param(probe(bare("0x060400"), "pci", "failed", "broken"), "unknown", id="no list"),
+        pytest.param(replace(bare("0x060400"), history=LOST), "critical", id="a GPU of the last run is gone"),
+    ],
+)
+def test_a_host_without_devices_is_not_ok(case: RuleContext, verdict: str) -> None:
+    """Nothing to check where the list of devices is whole; otherwise it is unknown, and the summary has the reason."""
+    summary = judge(case, every_rule())[2]
+
+    assert verdict == summary.verdict
+    assert (verdict == "unknown") == (summary.devices_unread is not None)
+
+
+def test_a_function_that_came_or_went_is_no_gap() -> None:
+    """It has no class because it left while it was read."""
+    case = bare(None)
+    left = msgspec.structs.replace(case.topology.pci[0], state="changed_during_scan")
+
+    assert None is topology(case, pci=[left]).bus_unread
+
+
+@pytest.mark.parametrize(
+    ("changes", "could"),
+    [
+        ({}, True),
+        ({"role": "management"}, False),
+        ({"state": "vfio"}, False),
+        ({"virtual_function": True}, False),
+    ],
+)
+def test_a_nic_may_be_a_rail_where_nothing_says_what_it_is_for(changes, could: bool) -> None:
+    """One that waits for a guest, or belongs to one, is none; nor is any where there is no GPU."""
+    case = changed_nic(changed_nics(server(), role="unknown"), 1, **changes)
+
+    assert could == (nic_id(1) in {nic.id for nic in case.maybe_rails})
+    assert () == topology(case, gpus=[]).maybe_rails
+
+
+def test_rails_are_known_where_one_is() -> None:
+    """Whatever nothing is known of beside it."""
+    nameless = changed_nics(server(), role="unknown", role_evidence=["no path is known"])
+
+    assert "which NICs are rails is not known: no path is known" == nameless.no_rail_known
+    assert None is changed_nic(nameless, 1, role="rail").no_rail_known
+
+
+def test_a_nic_is_found_by_its_own_function() -> None:
+    """A sub-function has its parent's."""
+    parent = server().topology.nics[1]
+    part = msgspec.structs.replace(parent, id=f"{parent.id}/sf1")
+    virtual = msgspec.structs.replace(parent, id="mlx5_9", pci=None)
+
+    assert {parent.id: parent} == topology(server(), nics=[parent, part, virtual]).nic_by_pci
+
+
+def test_nodes_with_cpus_are_sockets() -> None:
+    """The third is the memory of a GPU or of CXL."""
+    assert (0, 1) == server().cpu_nodes
+
+
+@pytest.mark.parametrize(("seconds", "settles"), [(899.9, True), (900.0, False), (None, False)])
+def test_links_settle_for_a_quarter_of_an_hour(seconds: float | None, settles: bool) -> None:
+    """Where nobody says how long the host runs, it runs long enough."""
+    assert settles == bool(node(server(), uptime_seconds=seconds).settling)
+
+
+@pytest.mark.parametrize(
+    ("window", "why"),
+    [
+        (CountersWindow(seconds=60.0), None),
+        (CountersWindow(reset_reason="the host was started anew"), "the host was started anew"),
+        (CountersWindow(seconds=0.0), "counters need two samples"),
+        (None, "counters need two samples"),
+    ],
+)
+def test_a_window_has_a_length(window: CountersWindow | None, why: str | None) -> None:
+    """Or says why it has none."""
+    said = replace(server(), window=window).not_counted
+
+    assert (said or "").startswith(why) if why else said is None
+
+
+def test_a_counter_that_is_not_there_did_not_stand_still() -> None:
+    """What both samples hold and the window does not name did."""
+    case = replace(server(), window=CountersWindow(seconds=60.0, moved={"pci:a": {"b": 2}}))
+
+    assert [2, 0, None] == [case.moved("pci:a", name, {"b": 9, "c": 9}) for name in ("b", "c", "d")]
+
+
+def test_what_many_rules_ask_is_made_once() -> None:
+    """For each case."""
+    made = []
+
+    def rails(case):
+        made.append(case)
+        return case.rails
+
+    case = server()
+    assert [case.rails] * 2 == [case.once(rails), case.once(rails)]
+    assert [case] == made
