@@ -18,7 +18,7 @@ FORMATTERS = {"nagios": format_nagios, "npd": format_npd, "slurm-prolog": format
 def run_check(request: ReportRequest, fail_on: str | None, max_age: float | None, contract: str) -> int:
     """Print the result and return its exit code."""
     if max_age is not None and not request.report:
-        raise CliError("--max-age goes with --report: a scan of now is never old")
+        raise CliError("--max-age needs --report")
     stale = _why_stale(request.report, max_age) if request.report else None
     report, _ = request.make_report()
     answer = FORMATTERS[contract](report, **({"fail_on": fail_on} if fail_on else {}), stale=stale)
