@@ -9,7 +9,7 @@ from agent.cli.output import deliver
 from agent.cli.request import ReportRequest
 from agent.model.report import Report
 from agent.outputs.check import format_nagios, format_npd, format_slurm_prolog
-from agent.outputs.formatting import format_duration
+from agent.outputs.names import format_duration
 from agent.reports import ReportError, read_report
 
 FORMATTERS = {"nagios": format_nagios, "npd": format_npd, "slurm-prolog": format_slurm_prolog}

@@ -54,18 +54,6 @@ def parse_cpulist(cpulist: str | None) -> list[int]:
     return sorted(cpus)
 
 
-def format_duration(seconds: float) -> str:
-    """A duration for people, in one unit.
-
-    >>> format_duration(90), format_duration(200), format_duration(9000), format_duration(400_000)
-    ('90 s', '3 min', '2.5 h', '4.6 days')
-    """
-    for unit, size, limit in (("s", 1, 120), ("min", 60, 7200), ("h", 3600, 172_800)):
-        if seconds < limit:
-            return f"{round(seconds / size, 0 if unit != 'h' else 1):g} {unit}"
-    return f"{round(seconds / 86_400, 1):g} days"
-
-
 _NO_CLUSTER = "00000000-0000-0000-0000-000000000000"  # NVLink does not leave this node
 
 

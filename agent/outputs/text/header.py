@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 from agent.model.nic import Nic
 from agent.model.report import Report
-from agent.outputs.formatting import format_duration
-from agent.outputs.names import short_model, visible_nics
+from agent.outputs.names import format_duration, short_model, visible_nics
 from agent.outputs.text.lines import Line, join_known, wrap_paragraph
 
 INDENT = 12  # columns before the text of a row
