@@ -72,7 +72,7 @@ XIDS = {code: Xid(severity, meaning, action) for code, severity, meaning, action
 
 
 _RECENT = read_limit("gpu-xid.recent_hours")
-_NONE = "0 by itself: a trace of a job that failed."
+_NONE = "None by itself: a trace of a job that failed."
 _SHOWN = 6  # lines of evidence
 _LOST = Xid("critical", "the GPU fell off the bus", XIDS["79"].action)
 _INIT = Xid("critical", "the driver could not initialize the GPU", XIDS["143"].action)
@@ -138,8 +138,8 @@ def _impact(subject: str, meaning: Xid) -> str:
     if meaning.severity == "info":
         return _NONE
     if subject.startswith("nvswitch:"):
-        return "Jobs whose NVLink traffic passes this switch end or hang: up to 100 % of the node's GPUs."
-    return "Jobs on this GPU end or hang; 1 lost GPU stops a job that uses all of them."
+        return "Jobs whose NVLink traffic passes this switch end or hang: all GPUs of the node can be affected."
+    return "Jobs on this GPU end or hang; a job that uses all GPUs of the node stops."
 
 
 def _fill_gpu_id(case: RuleContext, pci: str, action: str) -> str:

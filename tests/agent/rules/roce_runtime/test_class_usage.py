@@ -42,7 +42,7 @@ def test_rdma_outside_the_lossless_class_is_an_error() -> None:
     (fault,) = fails(rule, FIRING)
 
     assert (PORT, "error", "sent") == (fault.subject, fault.severity, fault.cause)
-    assert fault.summary == "0 % of what it sent is of priorities with PFC in 60 min; PFC is on for 3"
+    assert fault.summary == "0% of what it sent is of priorities with PFC in 60 min; PFC is on for 3"
     assert {"tx_prio0_bytes", "rx_prio0_bytes"} == {row.what for row in fault.evidence}
     assert [(PORT, "warning")] == severities(rule, storage(FIRING))
 
@@ -59,7 +59,7 @@ def test_rdma_outside_the_lossless_class_is_an_error() -> None:
     ],
 )
 def test_the_limits(case, expected: list[str]) -> None:
-    """Half of the bytes; one priority that dominates with 60 %."""
+    """Half of the bytes; one priority that dominates with 60%."""
     assert expected == [fault.cause for fault in fails(rule, case)]
 
 

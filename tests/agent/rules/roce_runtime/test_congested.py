@@ -27,7 +27,7 @@ def test_it_fires_once_with_count_window_and_limit() -> None:
     """Subject, severity and the numbers that a person needs."""
     assert [(PORT, "info")] == severities(rule, FIRING)
     (fault,) = [answer for answer in rule.check(FIRING) if answer.subject == PORT and not isinstance(answer, Pass)]
-    assert "20000 notifications sent in 60 min: 2.0 % of its RDMA packets, limit 1 %" in fault.summary  # type: ignore[union-attr]  # a fault
+    assert "20000 notifications sent in 60 min: 2.0% of its RDMA packets, limit 1%" in fault.summary  # type: ignore[union-attr]  # a fault
     assert any("np_cnp_sent" == row.what for row in fault.evidence)  # type: ignore[union-attr]  # as above
 
 

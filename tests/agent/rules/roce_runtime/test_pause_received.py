@@ -33,7 +33,7 @@ def test_it_fires_once_with_count_window_and_limit() -> None:
     """Subject, severity and the numbers that a person needs."""
     assert [(PORT, "warning")] == severities(rule, FIRING)
     (fault,) = [answer for answer in rule.check(FIRING) if answer.subject == PORT and not isinstance(answer, Pass)]
-    assert "paused by the switch for 50 % of 60 min, limit 25 %" in fault.summary  # type: ignore[union-attr]  # a fault
+    assert "paused by the switch for 50% of 60 min, limit 25%" in fault.summary  # type: ignore[union-attr]  # a fault
     assert any("rx_prio3_pause_duration" == row.what for row in fault.evidence)  # type: ignore[union-attr]  # as above
 
 
@@ -109,8 +109,8 @@ def test_one_port_sticks_out_from_five_times_the_others_on(others: float, severi
 
     assert severity == found[PORT].severity
     assert ("one-port" if severity == "warning" else "") == found[PORT].cause
-    assert f"limit {25 if severity == 'warning' else 5} %" in found[PORT].summary
-    assert f"the other ports {others:.0f} %" in found[PORT].summary
+    assert f"limit {25 if severity == 'warning' else 5}%" in found[PORT].summary
+    assert f"the other ports {others:.0f}%" in found[PORT].summary
 
 
 def test_a_lone_port_is_compared_with_nobody() -> None:
@@ -128,5 +128,5 @@ def test_the_priority_that_was_paused_longest_is_the_evidence() -> None:
     case = moved(changed_netdev(FIRING, 1, counters=more), NETDEV, {"rx_prio0_pause_duration": 900 * 10**6})
     (fault,) = fails(rule, case)
 
-    assert "paused by the switch for 50 %" in fault.summary
+    assert "paused by the switch for 50%" in fault.summary
     assert ["rx_prio3_pause_duration"] == [row.what for row in fault.evidence]

@@ -27,7 +27,7 @@ def test_it_fires_once_with_count_window_and_limit() -> None:
     """Subject, severity and the numbers that a person needs."""
     assert [(PORT, "warning")] == severities(rule, FIRING)
     (fault,) = [answer for answer in rule.check(FIRING) if answer.subject == PORT and not isinstance(answer, Pass)]
-    assert "paused its switch for 2 % of 60 min, limit 1 %" in fault.summary  # type: ignore[union-attr]  # a fault
+    assert "paused its switch for 2% of 60 min, limit 1%" in fault.summary  # type: ignore[union-attr]  # a fault
     assert any("tx_prio3_pause_duration" == row.what for row in fault.evidence)  # type: ignore[union-attr]  # as above
 
 
