@@ -24,7 +24,7 @@ class Xid(NamedTuple):
 
 
 _RESET = "Stop the jobs on this GPU and reset it (`nvidia-smi -r -i`); where that fails, reboot."
-_REBOOT = "Drain the node and power-cycle it; look at the GPU's slot, riser and power."
+_REBOOT = "Drain the node and power cycle it completely."
 _NVLINK5 = "Read the link's counters (`nvidia-smi nvlink -e`); reset the GPU; where it comes back, have it looked at."
 _MEMORY = "Reset the GPU when the job has ended; where it comes back, have the GPU replaced (NVIDIA's RMA criteria)."
 _APPLICATION = "Look at the application first: a fault of its own ends so, or one that another Xid explains."
@@ -130,6 +130,7 @@ def _fail_xid(case: RuleContext, subject: str, pci: str, events: Sequence[Event]
         evidence=tuple(_evidence(event) for event in ranked[:_SHOWN]),
         severity=one_level_lower(meaning.severity) if passed else meaning.severity,
         cause=_name(worst),
+        situation="lost" if meaning.severity == "critical" else "",
         places=frozenset({pci, subject.partition(":")[2]}),
     )
 

@@ -19,7 +19,7 @@ from tests.machines import FAULTS, HOSTS, scan_machine
 from tests.texts import PLACEHOLDER, list_texts
 
 SITUATIONS = {
-    "polling", "disabled", "training", "linkup", "all-rails", "set-down", "no-module", "no-light", "upstream",
+    "lost", "polling", "disabled", "training", "linkup", "all-rails", "set-down", "no-module", "no-light", "upstream",
     "other-class", "target-link-speed", "unsupported-request", "other",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]
