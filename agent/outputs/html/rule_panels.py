@@ -12,7 +12,9 @@ from agent.rules import pages
 SECTIONS = ("Why it matters", "How to confirm", "How to fix")
 _CODE = re.compile(r"`([^`]+)`")
 _ENTRY = re.compile(r"(?:^|\n)(?:- |\d+\. )")
-_PLACEHOLDER = re.compile(r"\b[A-Z][A-Z_]{3,}\b|\.\.")
+_PLACEHOLDER = re.compile(
+    r"\b(ADDRESS|PORT_ABOVE|INTERFACE|DEVICE|PORT_NUMBER|GPU_INDEX|FAR_END|PORT|GUID|RULE)\b|\.\."
+)
 
 
 class RuleLinks:

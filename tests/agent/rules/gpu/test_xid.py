@@ -46,7 +46,8 @@ def test_a_lost_gpu_is_critical() -> None:
     assert "Xid 79: the GPU fell off the bus" == fault.summary
     assert ("NVRM: xid 79", "/dev/kmsg") == (fault.evidence[0].value, fault.evidence[0].source)
     assert HOUR_AGO in fault.evidence[0].what
-    assert {GPU} == fault.places
+    assert {GPU} == fault.covers
+    assert {f"{GPU}/xid"} == fault.places
 
 
 @pytest.mark.parametrize("code", XIDS)
