@@ -16,6 +16,36 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     source: str
 
 
+class FarEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """The other end of a port's cable: the switch and its port."""
+
+    system: str | None = None
+    port: str | None = None
+
+
+class Location(msgspec.Struct, frozen=True, kw_only=True):
+    """The physical part that a finding is about. Null: not known, or the part has none."""
+
+    part: str  # "SXM module 4", "PCIe card in slot 21", "port 1 of PCIe card in slot 5"
+    # sxm | oam | pcie-card | superchip | onboard-nic | onboard-switch | root-port | nvswitch | drive | virtual
+    form_factor: str | None = None
+    slot: str | None = None
+    module_id: int | None = None  # of a GPU module: the number of its socket
+    serial: str | None = None
+    uuid: str | None = None
+    pci: str | None = None
+    port_guid: str | None = None
+    mac: str | None = None
+    far_end: FarEnd | None = None  # by InfiniBand discovery or LLDP
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One step of a fix. Texts hold commands in backticks."""
+
+    do: str
+    outcomes: list[str] = []  # what to conclude from what happens: "The fault follows the card: replace the card."
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One fault on one subject."""
 
@@ -26,7 +56,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     evidence: list[Evidence] = []
     impact: str
-    remedy: str
+    remedy: str  # the steps as one text
+    steps: list[Step] = []  # in order
+    confirm: list[str] | None = None  # commands that show the fault on this host; null: none is known
+    location: Location | None = None  # null: about no single part, or nothing of it is known
     confidence: str = "high"  # high | medium | low
     absorbs: list[str] = []  # "rule subject" lines that this cause explains
     fingerprint: str

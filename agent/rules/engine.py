@@ -99,27 +99,37 @@ def _build_check(each: Rule, answers: Sequence[Result]) -> Check:
     )
 
 
-def _fold_failures(faults: Sequence[tuple[Rule, Fail]], case: RuleContext) -> Iterable[Finding]:
+def _fold_failures(faults: Failures, case: RuleContext) -> Iterable[Finding]:
     """Fold consequences into their causes, then write the findings out."""
     consequences, swallowed = _find_consequences(faults)
     for i, (rule, fault) in enumerate(faults):
         if i in swallowed:
             continue
-        yield Finding(
-            rule=rule.name,
-            severity=fault.severity or rule.severity,
-            subject=fault.subject,
-            label=fault.label,
-            summary=fault.summary,
-            evidence=list(fault.evidence),
-            impact=fault.impact,
-            remedy=fault.remedy,
-            confidence=fault.confidence,
-            absorbs=sorted(
-                {f"{faults[j][0].name} {faults[j][1].subject}" for j in _collect_consequences(i, consequences)}
-            ),
-            fingerprint=fingerprint(rule.name, fault, case),
-        )
+        yield _build_finding(case, rule, fault, _collect_consequences(i, consequences), faults)
+
+
+def _build_finding(case: RuleContext, rule: Rule, fault: Fail, explained: set[int], faults: Failures) -> Finding:
+    from agent.rules.instructions import build_confirm, build_steps, describe_steps  # lazy: a healthy node has none
+    from agent.rules.location import find_location
+
+    location = find_location(case, fault.subject)
+    steps = build_steps(case, rule.name, fault, location)
+    return Finding(
+        rule=rule.name,
+        severity=fault.severity or rule.severity,
+        subject=fault.subject,
+        label=fault.label,
+        summary=fault.summary,
+        evidence=list(fault.evidence),
+        impact=fault.impact,
+        remedy=describe_steps(steps),
+        steps=steps,
+        confirm=build_confirm(case, rule.name, fault),
+        location=location,
+        confidence=fault.confidence,
+        absorbs=sorted({f"{faults[j][0].name} {faults[j][1].subject}" for j in explained}),
+        fingerprint=fingerprint(rule.name, fault, case),
+    )
 
 
 def _find_consequences(faults: Sequence[tuple[Rule, Fail]]) -> tuple[dict[int, set[int]], set[int]]:

@@ -132,6 +132,14 @@ def read_text(name: str) -> str:
         return file.read().partition("\n---\n# ")[2].rstrip("\n")
 
 
+@cache
+def read_sections(name: str) -> dict[str, str]:
+    """The sections of a rule's page by heading; none for a rule without a page."""
+    if name not in page_paths():
+        return {}
+    return {title: text for title, _, text in (part.partition("\n") for part in read_text(name).split("\n## ")[1:])}
+
+
 def _parse_limit(name: str, value: str, where: str) -> Threshold:
     number, bar, what = value.partition(" | ")
     try:

@@ -15,17 +15,18 @@ from agent.rules.pages import Threshold, read_declaration, read_text
 
 
 class Fail(NamedTuple):
-    """A fault, with everything that a person needs to believe it and to mend it."""
+    """A fault, with everything that a person needs to trust it and to fix it."""
 
     subject: str  # "pci:0000:19:00.0", "gpu:..", "link:GPU-ID/7", "port:NIC-ID/1", "netdev:..", "pair:A+B", "node"
     label: str  # the same for people: "GPU3", "mlx5_0/1"
     summary: str  # what was seen, where, what was expected: "PCIe x8, capable of x16"
-    impact: str  # what it costs, with a number
-    remedy: str
-    evidence: tuple[Evidence, ...]
+    impact: str  # what it costs; a number only where it is computed from this machine or cited
+    remedy: str = ""  # where the page's steps have a step REMEDY, or where the page has no steps
+    evidence: tuple[Evidence, ...] = ()
     severity: str | None = None  # None: the rule's own
     confidence: str = "high"
     cause: str = ""  # part of the fingerprint; no measured value, no index
+    situation: str = ""  # the key of the steps on the rule's page that fit; "": by cause or form factor
     places: frozenset[str] = frozenset()  # ids that this fault is about; two rules on one place may be one fault
 
 

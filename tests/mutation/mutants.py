@@ -64,8 +64,12 @@ def _of_statement(statement: ast.stmt) -> Iterator[tuple[tuple[str, ...], Found]
             yield from (((statement.name, *owner), each) for owner, each in _of_statement(inner) if owner)
     elif isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        name = ast.unparse(targets[0])
         if all(isinstance(target, ast.Name) for target in targets):
-            yield from (((), each) for each in _of_constant(ast.unparse(targets[0]), statement))
+            yield from (((), each) for each in _of_constant(name, statement))
+        yield from (((name, "<lambda>"), each) for each in _of_lambdas(statement.value))
+    elif isinstance(statement, ast.Expr):
+        yield from ((("<lambda>",), each) for each in _of_lambdas(statement.value))
 
 
 def _of_constant(name: str, statement: ast.Assign | ast.AnnAssign) -> Iterator[Found]:
@@ -74,6 +78,16 @@ def _of_constant(name: str, statement: ast.Assign | ast.AnnAssign) -> Iterator[F
         yield from _steps(value.args, 1, f"{name}: ")
     elif _number(value):
         yield from _steps(statement, "value", f"{name}: ")
+
+
+def _of_lambdas(value: ast.expr) -> Iterator[Found]:
+    """Functions without a name in a table of the module."""
+    for node in ast.walk(value):
+        if isinstance(node, ast.Lambda):
+            if _is_condition(node.body):
+                yield from _condition(node, "body", node.body, deletable=True)
+            else:
+                yield from _visit(node.body)
 
 
 def _of_body(function: ast.FunctionDef) -> Iterator[Found]:

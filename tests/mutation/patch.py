@@ -4,51 +4,113 @@ from __future__ import annotations
 import __future__
 
 import ast
+import gc
 import sys
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Iterator
+from functools import cache
 from types import CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
 
-from agent.rules.rule import Rule
 from tests.mutation.mutants import Mutant
 
 _ANNOTATIONS = __future__.annotations.compiler_flag
+_Cached: type = type(cache(int))
 
 
 def put(mutant: Mutant) -> None:
     """Change the module in place: whoever imported a name of it gets the change too."""
-    mutant.apply()
     module = sys.modules[mutant.module]
-    tree = ast.fix_missing_locations(ast.Module([mutant.statement], []))
-    code = compile(tree, module.__file__ or "", "exec", flags=_ANNOTATIONS, dont_inherit=True)
+    before = _compiled(module, mutant.statement)
+    inner = {node: _names(node) for node in ast.walk(mutant.statement) if isinstance(node, ast.FunctionDef)}
+    inner.pop(mutant.statement, None)
+    mutant.apply()
+    for function, names in inner.items():
+        _keep(function, names - _names(function))
+    after = _compiled(module, mutant.statement)
     if mutant.owner:
-        function = _function(module, mutant.owner)
-        function.__code__ = _code(code, mutant.owner)
+        _exchange(module, before, after)
     else:
-        _rebind(module, mutant, code)
+        _rebind(module, mutant, after)
+    forget()
 
 
-def _function(module: ModuleType, names: tuple[str, ...]) -> FunctionType:
-    """The function itself, below what decorators made of it."""
-    found: object = module
-    for name in names:
-        found = vars(found)[name]
-    while not isinstance(found, FunctionType):
-        if isinstance(found, Rule):
-            found = found.check
-        elif isinstance(found, property):
-            found = found.fget
-        elif isinstance(found, cached_property):
-            found = found.func
-        else:
-            found = found.__wrapped__  # type: ignore[attr-defined]  # functools.cache, staticmethod
+def forget() -> None:
+    """Empty the caches of the rules: what was worked out before hides who asks for it, and what was changed."""
+    for cached in _objects().caches:
+        cached.cache_clear()
+
+
+class _Objects(NamedTuple):
+    functions: dict[tuple[str, str, int], list[FunctionType]]  # by file, name and line of their code
+    caches: list[Any]  # what functools.cache made: a value from before hides a change
+
+
+@cache
+def _objects() -> _Objects:
+    """Every function that exists, whatever holds it: a name, a decorator, a table, a partial, a closure."""
+    found = _Objects({}, [])
+    gc.collect()
+    for each in gc.get_objects():
+        if type(each) is FunctionType:
+            code = each.__code__
+            found.functions.setdefault((code.co_filename, code.co_name, code.co_firstlineno), []).append(each)
+        elif type(each) is _Cached and str(each.__module__).startswith("agent.rules."):
+            found.caches.append(each)
     return found
 
 
-def _code(code: CodeType, names: Iterable[str]) -> CodeType:
-    for name in names:
-        code = next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)
-    return code
+def look_around() -> None:
+    """Note every function that exists: once for all the processes that are forked afterwards."""
+    _objects.cache_clear()
+    _objects()
+
+
+def _exchange(module: ModuleType, before: CodeType, after: CodeType) -> None:
+    """Every function that runs a piece of the old code runs the new one, and takes its defaults as they were."""
+    changed = 0
+    for old, new in _pairs(before, after):
+        name = (module.__file__ or "", old.co_name, old.co_firstlineno)
+        alike = _objects().functions.get(name, [])
+        if len({function.__code__ for function in alike}) > 1:  # several lambdas in a line
+            alike = [function for function in alike if function.__code__ == old]
+        for function in alike:
+            if function.__code__.co_freevars == new.co_freevars:
+                function.__code__ = new
+                changed += 1
+    if not changed:
+        raise LookupError("no function runs this code")
+
+
+def _pairs(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
+    """Each piece of code in another with what it is now, outer ones first; what a change left out has no other."""
+    old, new = ([c for c in code.co_consts if isinstance(c, CodeType)] for code in (before, after))
+    for one in old:
+        same = [other for other in new if (other.co_name, other.co_firstlineno) == _place(one)]
+        rank = [other for other in old if _place(other) == _place(one)].index(one)
+        if rank < len(same):
+            if one != same[rank]:
+                yield one, same[rank]
+            yield from _pairs(one, same[rank])
+
+
+def _names(function: ast.FunctionDef) -> set[str]:
+    return {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+
+
+def _keep(function: ast.FunctionDef, names: set[str]) -> None:
+    """Names that a change left out stay the closure's: a function takes only code with as many of them."""
+    if names:
+        never = ast.parse(f"if False: {', '.join(sorted(names))}").body[0]
+        function.body.append(ast.copy_location(never, function))
+
+
+def _place(code: CodeType) -> tuple[str, int]:
+    return code.co_name, code.co_firstlineno
+
+
+def _compiled(module: ModuleType, statement: ast.stmt) -> CodeType:
+    tree = ast.fix_missing_locations(ast.Module([statement], []))
+    return compile(tree, module.__file__ or "", "exec", flags=_ANNOTATIONS, dont_inherit=True)
 
 
 def _rebind(module: ModuleType, mutant: Mutant, code: CodeType) -> None:

@@ -1,9 +1,14 @@
-"""Which test reaches which line of the rules: only those can notice a change there."""
+"""Which test reaches which line of the rules: only those can notice a change there.
+
+A rule's tests are its family's in tests/agent/rules and its rows in tests/matrix/rules; causes of tests/matrix are laid
+over whole machines, which takes long: they are asked only where nothing else noticed.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from time import perf_counter
 from types import CodeType, FrameType
@@ -11,11 +16,15 @@ from typing import Any
 
 import pytest
 
+from agent.rules.catalogue import every_rule
+from tests.matrix.cases import causes
 from tests.mutation.mutants import Mutant
+from tests.mutation.patch import forget
 
-# Tests of what all families share: its own, and those of three families, which together use all of it; all tests of
+# Tests of what all families share: its own, and those of some families, which together use all of it; all tests of
 # all families would take minutes for every mutant that none of them notices
-_OF_SHARED = ("test_", "pcie/", "nvlink/", "infiniband_runtime/")
+_OF_SHARED = ("pcie", "nvlink", "infiniband")
+_UNIT_TESTS = "tests/agent/rules/"
 
 
 class Reach:
@@ -40,6 +49,7 @@ class Reach:
         def call(frame: FrameType, event: str, _: Any) -> Any:
             return line(frame, event, _) if frame.f_code.co_filename in files else None
 
+        forget()
         start = perf_counter()
         sys.settrace(call)
         try:
@@ -55,16 +65,43 @@ class Reach:
             self._by_line[files[file], number].append(item)
 
     def tests(self, mutant: Mutant) -> list[pytest.Item]:
-        """Tests that reach a mutant: its family's, for what all share some families'; those of its rule come first."""
+        """Tests that reach a mutant: its family's, for what all share some families'; the quickest first."""
         if mutant.owner:
             keys = [(mutant.module, number) for number in mutant.lines]
             found = {item for key in keys for item in self._by_line.get(key, ())}
         else:  # a constant
             found = set(self._seconds)
+        families = _families_of(mutant)
+        mine = [item for item in found if family_of(item) in families]
         own = f"test_{mutant.module.rpartition('.')[2]}.py"
-        families = (f"{mutant.module.split('.')[2]}/",) if mutant.module.count(".") > 2 else _OF_SHARED
-        mine = [item for item in found if item.nodeid.startswith(tuple(f"tests/agent/rules/{f}" for f in families))]
         return sorted(mine, key=lambda item: (own not in item.nodeid, self._seconds[item], item.nodeid))
+
+
+def _families_of(mutant: Mutant) -> tuple[str, ...]:
+    return (family,) if (family := family_of_module(mutant.module)) else ("", *_OF_SHARED)
+
+
+def family_of_module(module: str) -> str:
+    """The package of a rule's module; "" of what all families share."""
+    parts = module.split(".")
+    return parts[2] if len(parts) > 3 else ""
+
+
+def family_of(item: pytest.Item) -> str | None:
+    """The family of rules that a test is of; "" of what they share, None of none."""
+    if item.nodeid.startswith(_UNIT_TESTS):
+        return item.nodeid.removeprefix(_UNIT_TESTS).rpartition("/")[0]
+    asked: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    if "rule" in asked:  # a row
+        return _families().get(asked["rule"])
+    cause = causes().get(asked.get("name", ""))
+    names = [*(found[0] for found in (*cause.finds, *cause.informs)), *cause.unknown] if cause else []
+    return next((_families()[name] for name in names if name in _families()), None)
+
+
+@cache
+def _families() -> dict[str, str]:
+    return {rule.name: family_of_module(rule.check.__module__) for rule in every_rule()}
 
 
 def execute(item: pytest.Item) -> None:

@@ -1,8 +1,8 @@
 """Mutants of all rules against the rules' tests: `python -m tests.mutation.run [roce.mtu_small | roce ...]`.
 
 Everything is collected and imported once; one run tells which test reaches which line; then every mutant gets a
-forked child, which runs the tests that reach it until one fails. Those that none notices, nor mypy where only a look
-for None is left out, are printed and compared
+forked child, which runs the tests that reach it until one fails: the rules' own tests and rows first, then the causes
+of tests/matrix. Those that none notices, nor mypy where only a look for None is left out, are printed and compared
 with `known.txt`: mutants that cannot be noticed ("= " and why) and those that no test notices yet ("- ").
 """
 
@@ -20,11 +20,13 @@ import pytest
 
 from tests.mutation.children import Outcome, survivors
 from tests.mutation.mutants import Mutant, mutants
-from tests.mutation.reach import Reach
+from tests.mutation.patch import look_around
+from tests.mutation.reach import Reach, family_of, family_of_module
 from tests.mutation.typed import refused
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES, TESTS = ROOT / "agent" / "rules", ROOT / "tests" / "agent" / "rules"
+ROWS, CAUSES = (ROOT / "tests" / "matrix" / name for name in ("test_rule_rows.py", "test_matrix.py"))
 KNOWN = Path(__file__).with_name("known.txt")
 # What judges nothing by itself: pages, catalogues, and the engine, which has tests of its own
 _NO_RULES = frozenset({"pages", "catalogue", "engine", "rule", "__init__"})
@@ -58,13 +60,23 @@ class Run:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Collected and imported: look where the tests go, then let them meet the mutants."""
         reach = Reach(RULES, {m.module for m in self.wanted})
+        families = {family_of_module(m.module) for m in self.wanted}
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            for item in session.items:
-                reach.follow(item)
+            for item in _once_each(session.items):
+                if (family := family_of(item)) is not None and (family in families or "" in families):
+                    reach.follow(item)
         if reach.broken:
             print(f"not used, as they fail without a mutant: {len(reach.broken)} tests, {reach.broken[0].nodeid} first")
+        look_around()
         self.outcomes = survivors(self.wanted, reach, self.jobs)
         return True
+
+
+def _once_each(items: list[pytest.Item]) -> list[pytest.Item]:
+    """All tests, but of the machines that a cause is laid over the first."""
+    seen = {item: item.callspec.params if hasattr(item, "callspec") else {} for item in items}
+    causes = {given["name"]: item for item, given in reversed(seen.items()) if "shape" in given}
+    return [item for item, given in seen.items() if causes.get(given.get("name", ""), item) is item]
 
 
 def in_part(name: str, part: str) -> bool:
@@ -81,16 +93,26 @@ def run(names: list[str], part: str, jobs: int, again: bool = False) -> list[Out
         path = ROOT.joinpath(*module.split(".")).with_suffix(".py")
         found = mutants(module, path.read_text())
         wanted += [m for m in found if in_part(m.name, part) and (listed is None or m.name in listed)]
-    folders = {TESTS / m.module.split(".")[2] for m in wanted}
-    where = [str(f) for f in sorted(folders) if f.is_dir()] if all(f.is_dir() for f in folders) else [str(TESTS)]
+    families = {family_of_module(m.module) for m in wanted}
+    folders = [TESTS / family for family in sorted(families) if family] if "" not in families else [TESTS]
+    outcomes = _met(wanted, [*(folder for folder in folders if folder.is_dir()), ROWS], jobs)
+    typed = refused([o.mutant for o in outcomes if o.noticed_by is None and o.mutant.narrows])
+    outcomes = [o._replace(noticed_by="mypy") if o.mutant.name in typed else o for o in outcomes]
+    lived = [o.mutant for o in outcomes if o.noticed_by is None and family_of_module(o.mutant.module)]
+    if not lived:
+        return outcomes
+    later = {o.mutant.name: o for o in _met(lived, [CAUSES], jobs)}
+    return [later.get(o.mutant.name, o) for o in outcomes]
+
+
+def _met(wanted: list[Mutant], where: list[Path], jobs: int) -> list[Outcome]:
+    """These mutants and what became of them among the tests of these places."""
     plugin = Run(wanted, jobs)
     off = [f"-pno:{name}" for name in ("cacheprovider", "logging", "terminal", "xdist", "faulthandler")]
-    code = pytest.main([*off, "-s", "-o", "timeout=0", *where], plugins=[plugin])
+    code = pytest.main([*off, "-s", "-o", "timeout=0", *map(str, where)], plugins=[plugin])
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-        sys.exit(f"the rules' tests cannot be collected: run pytest {' '.join(where)}")
-    lived = [o.mutant for o in plugin.outcomes if o.noticed_by is None and o.mutant.narrows]
-    typed = refused(lived)
-    return [o._replace(noticed_by="mypy") if o.mutant.name in typed else o for o in plugin.outcomes]
+        sys.exit(f"the rules' tests cannot be collected: run pytest {' '.join(map(str, where))}")
+    return plugin.outcomes
 
 
 def main() -> int:

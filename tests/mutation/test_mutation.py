@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from tests.mutation.mutants import mutants
+from tests.mutation.patch import look_around, put
 
 ROOT = Path(__file__).resolve().parents[2]
 PART = "1/3"  # the same third everywhere, by the names of the mutants; `make mutants` runs all
@@ -66,3 +68,50 @@ def test_two_of_the_same_have_two_names() -> None:
     names = [each.name for each in mutants("m", "def f():\n  if a: b()\n  if a: c()\n")]
 
     assert len(names) == len(set(names)) == 4
+
+
+SHELVED = """from __future__ import annotations
+from functools import cache, partial
+def _guard(limit, number): return number < limit
+def _made(limit):
+    def inner(number): return number < limit
+    return inner
+def decorated(check): return (check,)
+@decorated
+def kept(number): return number < 5
+@cache
+def cached(number): return number < 5
+TABLE = {"lambda": (lambda n: n < 5, lambda n: n < 7), "partial": partial(_guard, 5), "closure": _made(5)}
+class Held:
+    @staticmethod
+    def static(number): return number < 5
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "ask"),
+    [
+        ("_guard: `number < limit` -> `number <= limit`", "TABLE['partial'](5)"),
+        ("_made: `number < limit` -> `number <= limit`", "TABLE['closure'](5)"),
+        ("TABLE.<lambda>: `n < 5` -> `n <= 5`", "TABLE['lambda'][0](5)"),
+        ("TABLE.<lambda>: `n < 7` -> `n <= 7`", "TABLE['lambda'][1](7)"),
+        ("kept: `number < 5` -> `number <= 5`", "kept[0](5)"),
+        ("cached: `number < 5` -> `number <= 5`", "cached(5)"),
+        ("Held.static: `number < 5` -> `number <= 5`", "Held.static(5)"),
+        ("_made: `number < limit` -> `True`", "TABLE['closure'](9)"),
+    ],
+)
+def test_a_function_is_changed_wherever_it_is_held(
+    name: str, ask: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a table, a partial, a closure, below a decorator, behind a cache that knows the old answer."""
+    module = ModuleType("agent.rules.shelved")
+    module.__file__ = str(tmp_path / "shelved.py")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(compile(SHELVED, module.__file__, "exec", dont_inherit=True), vars(module))
+    (mutant,) = [each for each in mutants(module.__name__, SHELVED) if each.name.endswith(f".{name}")]
+    look_around()
+
+    assert not eval(ask, vars(module))
+    put(mutant)
+    assert eval(ask, vars(module))

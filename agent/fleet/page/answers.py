@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
 
 from agent.fleet.cluster.answer import FabricRow, Topology
 from agent.fleet.cluster.breaks import KINDS, Break
@@ -15,6 +17,7 @@ from agent.fleet.questions import duplicates as twice
 from agent.fleet.questions import findings as wrong
 from agent.fleet.questions import odd
 from agent.fleet.questions.outliers import Outliers
+from agent.fleet.words.differences import describe_outlier
 
 NAMED = 3  # devices that a change is told of with
 
@@ -22,10 +25,15 @@ NAMED = 3  # devices that a change is told of with
 class Numbers:
     """Nodes by name, as the page numbers them."""
 
-    def __init__(self, nodes: Nodes) -> None:
+    def __init__(self, nodes: Nodes, class_names: Mapping[str, str] | None = None) -> None:
         self.nodes = nodes
+        self._class_names = class_names or {}
         self._places = {name: at for at, name in enumerate(nodes.names)}
         self._having: dict[tuple[str, str], list[int]] | None = None
+
+    def class_name(self, hardware_class: str) -> str:
+        """The class by the name that people use."""
+        return self._class_names.get(hardware_class, hardware_class)
 
     def of(self, names: Iterable[str]) -> list[int]:
         """Sorted, without names that are no node of the dataset."""
@@ -62,7 +70,7 @@ def findings(answer: wrong.Findings, numbers: Numbers) -> Section:
     """Above info; the rest is counted."""
     loud = [each for each in answer.findings if each.severity != "info"]
     quiet = len(answer.findings) - len(loud)
-    note = f"{number(quiet)} more rules found what is only worth knowing (fabricscope fleet findings)." if quiet else ""
+    note = f"{_count(quiet, 'note')} more: fabricscope fleet findings." if quiet else ""
     return Section(
         title="Findings", anchor="findings", note=note, said=[_found(each, numbers) for each in loud],
         empty="No node reports anything above info.",
@@ -70,13 +78,14 @@ def findings(answer: wrong.Findings, numbers: Numbers) -> Section:
 
 
 def outliers(answer: Outliers, numbers: Numbers) -> Section:
-    """Odd nodes, then roll-outs under way."""
+    """Nodes that differ from their class, then values that are mixed in a class."""
     said = [_outlier(each, numbers) for each in answer.outliers]
-    said += [_mixed(each) for each in answer.mixed]
+    said += [_mixed(each, numbers) for each in answer.mixed]
+    said.sort(key=lambda each: each.group)
     few = sum(answer.too_few.values())
-    note = f"{number(answer.compared_nodes)} nodes are compared within their hardware classes."
-    note += f" {number(few)} are of classes with too few nodes to have anything usual." if few else ""
-    return Section(title="Odd ones", anchor="outliers", said=said, note=note, empty="No node differs from its like.")
+    note = f"{_count(answer.compared_nodes, 'node')} compared within their hardware classes."
+    note += f" {number(few)} not compared: too few nodes of their class." if few else ""
+    return Section(title="Outliers", anchor="outliers", said=said, note=note, empty="No node differs from its class.")
 
 
 def duplicates(answer: twice.Duplicates, numbers: Numbers) -> Section:
@@ -106,7 +115,7 @@ def drift(answer: drifts.Drift, numbers: Numbers) -> Section:
     empty = f"Nothing changed since {answer.since}."
     if not answer.compared_nodes:
         empty = f"The dataset holds nothing from before {answer.since} to compare with."
-    return Section(title="Changed", anchor="drift", said=said, note=f"Since {answer.since}.", empty=empty)
+    return Section(title="Changes", anchor="drift", said=said, note=f"Since {answer.since}.", empty=empty)
 
 
 def cluster(answer: Topology, numbers: Numbers, part: bool = False) -> Section:
@@ -122,36 +131,34 @@ def cluster(answer: Topology, numbers: Numbers, part: bool = False) -> Section:
 def _found(each: wrong.Found, numbers: Numbers) -> Said:
     names = [share.hardware_class for share in each.classes]
     nodes = numbers.having(each.rule, each.severity, names) if each.of_class else numbers.folded(each.hosts)
-    more = [("remedy", each.remedy)] if each.remedy else []
-    more += [("on", ", ".join(each.labels))] if each.labels else []
-    more += [("of", "; ".join(_share(share) for share in each.classes[:4]))]
-    example = (
-        f", e.g. {each.summary}" if each.nodes > 1 and each.summary else f": {each.summary}" if each.summary else ""
-    )
-    words = f"{each.rule} on {_count(each.nodes, 'node')}{example}"
+    more = [("on", ", ".join(each.labels))] if each.labels else []
+    more += [("fix", each.remedy)] if each.remedy else []
+    more += [("share", "; ".join(_share(share, numbers) for share in each.classes[:4]))]
+    words = each.summary or each.rule
+    words = f"{words[:1].upper()}{words[1:]}" + (" (one of them)" if each.nodes > 1 and each.summary else "")
     return Said(
         words=words, about=each.rule, severity=each.severity, nodes=nodes, more=more, whole_class=each.of_class
     )  # fmt: skip
 
 
-def _share(share: wrong.Share) -> str:
+def _share(share: wrong.Share, numbers: Numbers) -> str:
     without = f" (all but {share.without})" if share.without else ""
-    return f"{number(share.nodes)} of {number(share.of)} nodes of {share.hardware_class}{without}"
+    return f"{number(share.nodes)} of {_count(share.of, 'node')} of {numbers.class_name(share.hardware_class)}{without}"
 
 
 def _outlier(each: odd.Outlier, numbers: Numbers) -> Said:
-    usual = f"{number(each.usual_count)} of {_count(each.of, each.one)} of {each.hardware_class} have {each.usual}"
-    away = f", {each.by}" if each.by else ""
     more = [("on", ", ".join(each.labels))] if each.labels else []
-    more += [("compared", ", ".join(each.places[:8]))] if each.places else []
     more += [("with it", "; ".join(each.also))] if each.also else []
-    return _on(each.hosts, numbers, words=f"{each.what} {each.value}{away}; {usual}", about=each.attribute, more=more)
+    more += [("in common", ", ".join(each.common))] if each.common else []
+    said = _on(each.hosts, numbers, words=describe_outlier(each), about=each.attribute, more=more)
+    return msgspec.structs.replace(said, group=numbers.class_name(each.hardware_class))
 
 
-def _mixed(each: odd.Mixed) -> Said:
+def _mixed(each: odd.Mixed, numbers: Numbers) -> Said:
     values = ", ".join(f"{value} on {number(count)}" for value, count in each.values)
-    words = f"{each.what} is mixed in {each.hardware_class}: {values} of {_count(each.of, each.one)}; nothing is usual"
-    return Said(words=words, about=each.attribute)
+    what = f"{each.what[:1].upper()}{each.what[1:]}"
+    words = f"{what} is mixed: {values} of {_count(each.of, each.one)}. No majority value, outliers not computed."
+    return Said(words=words, about=each.attribute, group=numbers.class_name(each.hardware_class))
 
 
 def _changed(each: drifts.Change, numbers: Numbers) -> Said:
@@ -179,7 +186,7 @@ def _break(each: Break, numbers: Numbers) -> Said:
     nodes = numbers.of(each.hosts)
     more = [("switch ports", ", ".join(each.ports[:16]))] if each.ports else []
     more += [("compared", each.compared)] if each.compared else []
-    more += [("remedy", each.fix)] if each.fix else []
+    more += [("fix", each.fix)] if each.fix else []
     return Said(words=each.text, about=KINDS.get(each.kind, each.kind), nodes=nodes, more=more)
 
 

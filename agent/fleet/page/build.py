@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+import msgspec
+
 from agent.fleet.engines.engine import Tables
 from agent.fleet.page import answers, reading
+from agent.fleet.page.class_names import display_names
 from agent.fleet.page.from_dataset import Known, Wish, known, stamp
-from agent.fleet.page.scene import Scene, Section
+from agent.fleet.page.same_fault import join_outliers
+from agent.fleet.page.scene import Coverage, Nodes, Scene, Section
 from agent.fleet.page.skew import skew
 from agent.fleet.page.wiring import Wiring
-from agent.fleet.questions import drift, duplicates, findings, outliers
+from agent.fleet.questions import drift, duplicates, findings, outliers, summary
 from agent.fleet.questions.newest import earlier
 from agent.fleet.questions.options import Options
+from agent.fleet.words.summary import describe_coverage
 from agent.version import VERSION
 
 WEEK = timedelta(days=7)
@@ -29,28 +34,46 @@ def scene(
 ) -> Scene:
     """Of the nodes in the tables. Raises EngineRefused, BadPattern."""
     told = known(tables, wish, wires)
+    names = display_names(tables, told.nodes.classes.labels)
+    nodes = _rename_classes(told.nodes, names)
+    answer = summary.summary(tables, Options(stale_after_seconds=wish.stale_after_seconds))
     return Scene(
         title=title,
         made=f"{made:%Y-%m-%d %H:%M} UTC",
         version=VERSION,
         newest=stamp(told.newest),
         stale_after_hours=round(wish.stale_after_seconds / 3600, 2),
-        nodes=told.nodes,
-        sections=_sections(tables, told, wires, wish),
-        skew=skew(told.nodes),
-        coverage=told.coverage,
+        nodes=nodes,
+        sections=_sections(tables, told, wires, wish, names),
+        skew=skew(nodes),
+        coverage=[_covered(rule) for rule in answer.coverage],
+        coverage_words=describe_coverage(answer),
         notes=_notes(told, wires),
         quarantined=quarantined,
     )
 
 
-def _sections(tables: Tables, told: Known, wires: Wiring, wish: Wish) -> list[Section]:
+def _rename_classes(nodes: Nodes, names: dict[str, str]) -> Nodes:
+    labels = [names[label] for label in nodes.classes.labels]
+    return msgspec.structs.replace(nodes, classes=msgspec.structs.replace(nodes.classes, labels=labels))
+
+
+def _covered(rule: summary.Coverage) -> Coverage:
+    return Coverage(
+        rule=rule.rule, passed=rule.passed, failed=rule.failed, unknown=rule.unknown, stale=rule.stale,
+        not_applicable=rule.not_applicable + rule.disabled, missing=rule.missing, reasons=rule.reasons,
+    )  # fmt: skip
+
+
+def _sections(tables: Tables, told: Known, wires: Wiring, wish: Wish, names: dict[str, str]) -> list[Section]:
     options = Options(stale_after_seconds=wish.stale_after_seconds)
-    numbers = answers.Numbers(told.nodes)
-    found = [
-        answers.findings(findings.findings(tables, options), numbers),
-        answers.outliers(outliers.outliers(tables, options), numbers),
-    ]
+    numbers = answers.Numbers(told.nodes, names)
+    found = list(
+        join_outliers(
+            answers.findings(findings.findings(tables, options), numbers),
+            answers.outliers(outliers.outliers(tables, options), numbers),
+        )
+    )
     if wires.answer is not None:
         found.append(answers.cluster(wires.answer, numbers, wish.part))
     start = wish.since or _since(reading.first_looks(tables), told.newest)

@@ -12,9 +12,9 @@ from agent.fleet.page import reading
 from agent.fleet.page.columns import distinct, named, ranked
 from agent.fleet.page.devices import Shape, gbyte_s, gpu_shape, rail_shape, rails
 from agent.fleet.page.findings import MOST, findings
-from agent.fleet.page.judged import coverage, judged, lines
+from agent.fleet.page.judged import judged, lines
 from agent.fleet.page.places import domains, racks
-from agent.fleet.page.scene import STATES, Coded, Coverage, Nodes
+from agent.fleet.page.scene import STATES, Coded, Nodes
 from agent.fleet.page.skew import FACTS
 from agent.fleet.page.wiring import Wiring
 from agent.fleet.questions.newest import of_dataset
@@ -41,7 +41,6 @@ class Known(NamedTuple):
 
     nodes: Nodes
     hosts: list[Host]
-    coverage: list[Coverage]
     newest: datetime | None
 
 
@@ -83,7 +82,7 @@ def known(tables: Tables, wish: Wish, wires: Wiring) -> Known:
         unjudged_codes=reason_codes,
         pages={at: wish.pages[name] for at, name in enumerate(names) if name in wish.pages},
     )
-    return Known(nodes, hosts, coverage(told, stale, unjudged, names), newest)
+    return Known(nodes, hosts, newest)
 
 
 def stamp(at: datetime | None) -> str | None:

@@ -8,6 +8,8 @@ from agent.fleet.page.scene import LOOKS, Nodes, Scene, counted, looks
 from agent.fleet.page.signs import WORDS, sign
 from agent.outputs.html.elements import el
 
+LOUD = ("critical", "error", "warning")
+
 
 def glance(scene: Scene) -> Element:
     """Title, one sentence, a bar and its counts, what the dataset could not tell."""
@@ -26,13 +28,23 @@ def verdict(scene: Scene, shown: dict[str, int]) -> str:
     total = len(scene.nodes.names)
     if not total:
         return "The dataset holds no node."
-    told = f"{number(shown.get('ok', 0))} of {nodes(total)} {'is' if shown.get('ok', 0) == 1 else 'are'} ok."
+    bad = {word: shown[word] for word in LOUD if shown.get(word)}
+    attention, ok = sum(bad.values()), shown.get("ok", 0)
+    counts = ", ".join(f"{number(count)} {word}" for word, count in bad.items())
+    told = (
+        "No node needs attention."
+        if not bad
+        else (f"{nodes(attention)} {'needs' if attention == 1 else 'need'} attention: {counts}.")
+    )
+    told += f" {number(ok)} of {nodes(total)} {'is' if ok == 1 else 'are'} ok."
     if idle := shown.get("nothing_to_check", 0):
         told += f" {number(idle)} {'has' if idle == 1 else 'have'} nothing to check."
     unknown, stale = shown.get("unknown", 0), sum(scene.nodes.stale)
-    unsure = [f"{number(unknown)} could not be judged"] if unknown else []
-    unsure += [f"{number(stale)} {_was(stale)} not seen for {scene.stale_after_hours:g} h"] if stale else []
-    told += f" {' and '.join(unsure)}: none of these is counted as ok." if unsure else ""
+    unsure = [f"{number(unknown)} could not be checked"] if unknown else []
+    unsure += [f"{number(stale)} {_is(stale)} stale (no report for {scene.stale_after_hours:g} h)"] if stale else []
+    above = stale - shown.get("stale", 0)
+    told += f" {' and '.join(unsure)}: not counted as ok." if unsure else ""
+    told += f" {number(above)} of the stale {_is(above)} among those that need attention." if above else ""
     if scene.quarantined:
         told += f" {number(scene.quarantined)} {'report' if scene.quarantined == 1 else 'reports'} could not be read."
     elif scene.quarantined is None:
@@ -51,15 +63,15 @@ def nodes(count: int) -> str:
 
 
 def share(part: int, of: int) -> str:
-    """In percent; never 0 % or 100 % where it is not that.
+    """In percent; never 0% or 100% where it is not that.
 
     >>> share(1, 3), share(1, 9999), share(9999, 10000), share(5, 5)
-    ('33 %', '< 1 %', '> 99 %', '100 %')
+    ('33%', '< 1%', '> 99%', '100%')
     """
     percent = 100 * part / of if of else 0.0
     if 0 < percent < 1:
-        return "< 1 %"
-    return "> 99 %" if 99 < percent < 100 else f"{percent:.0f} %"
+        return "< 1%"
+    return "> 99%" if 99 < percent < 100 else f"{percent:.0f}%"
 
 
 def bar(counts: list[tuple[str, int]]) -> Element:
@@ -68,12 +80,12 @@ def bar(counts: list[tuple[str, int]]) -> Element:
     return el("span", *parts, class_="bar", aria_hidden="true")
 
 
-def _was(count: int) -> str:
-    return "was" if count == 1 else "were"
+def _is(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _when(scene: Scene) -> str:
-    newest = f", newest look at a node {scene.newest}" if scene.newest else ""
+    newest = f", latest report {scene.newest}" if scene.newest else ""
     return f"{nodes(len(scene.nodes.names))} in {_classes(scene.nodes)}; made {scene.made}{newest}"
 
 
@@ -90,7 +102,14 @@ def _bar(shown: dict[str, int], total: int) -> Element:
 
 def _counts(shown: dict[str, int], total: int) -> Element:
     items = [
-        el("li", sign(each), el("b", number(shown[each])), f" {WORDS[each]} ", el("i", share(shown[each], total)))
+        el(
+            "li",
+            sign(each),
+            el("b", number(shown[each])),
+            f" {WORDS[each]} ",
+            el("i", share(shown[each], total)),
+            data_look=each,
+        )
         for each in LOOKS
         if shown.get(each)
     ]

@@ -52,11 +52,14 @@ def _controls(nodes: Nodes, by: Coded) -> Element:
            class_="wide"),
         el("label", "Arranged ", el("select", *place, id="arranged")),
         el("label", "Coloured ", el("select", id="coloured")),
-        el("label", el("input", id="only", type="checkbox"), " only what is found"),
+        el("label", el("input", id="only", type="checkbox"), " hide non-matching"),
         el("button", "Show all", id="all", type="button", hidden="hidden"),
-        el("span", "Words are all to be found: host names, host lists, classes, rules, verdicts; !word leaves out.",
+        el("span", "All words must match: host names, host lists, classes, rules, verdicts; !word excludes.",
            id="how", class_="dim how"),
         el("span", "", id="hits", role="status"),
+        el("span", el("button", "Copy hosts", id="hosts", type="button"),
+           el("button", "Copy drain command", id="drain", type="button", hidden="hidden"),
+           el("button", "Download CSV", id="csv", type="button"), class_="actions"),
         class_="controls scripted block",
     )  # fmt: skip
 

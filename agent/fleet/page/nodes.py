@@ -20,7 +20,7 @@ def nodes_of(scene: Scene) -> Iterator[Element]:
     yield el("h2", "Nodes, worst first", id="nodes")
     worst = worst_first(scene.nodes)
     if not worst:
-        said = "No node has a finding above info." if scene.nodes.names else "None."
+        said = "No node has a finding." if scene.nodes.names else "None."
         yield el("p", said, class_="unscripted")
     yield el("div", id="list", class_="scripted block")
     if worst:
@@ -40,8 +40,8 @@ def why(nodes: Nodes, at: int, shown: str) -> str:
     loud = [each for each in found if each.severity != "info"]
     told = [f"{each.label}: {each.rule}" for each in loud[:NAMED]]
     told += [f"and {number(len(loud) - NAMED)} more"] if len(loud) > NAMED else []
-    told += ["not seen for long"] if nodes.stale[at] else []
-    told += ["could not be judged"] if shown == "unknown" else []
+    told += ["stale"] if nodes.stale[at] else []
+    told += ["could not be checked"] if shown == "unknown" else []
     return ", ".join(told)
 
 

@@ -20,7 +20,7 @@ from agent.fleet.page.scene import Scene
 from agent.fleet.page.sections import coverage, section, skew
 from agent.outputs.html.elements import el
 
-SCRIPTS = ("unpack.js", "match.js", "layout.js", "map.js", "list.js", "panel.js", "start.js")
+SCRIPTS = ("unpack.js", "match.js", "layout.js", "map.js", "list.js", "panel.js", "take.js", "start.js")
 
 
 def page(scene: Scene) -> str:

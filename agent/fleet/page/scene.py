@@ -98,7 +98,8 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     severity: str | None = None
     nodes: list[int] = []
     more: list[tuple[str, str]] = []  # ("remedy", "..")
-    whole_class: bool = False  # a matter of the class, not of the node
+    whole_class: bool = False  # most nodes of the class have it
+    group: str = ""  # hardware class that it is listed under
 
 
 class Skew(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +112,7 @@ class Skew(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Coverage(msgspec.Struct, frozen=True, kw_only=True):
-    """How one rule was judged over the fleet, in nodes; stale nodes are counted apart."""
+    """How one rule was checked over the fleet, in nodes; stale nodes are counted apart."""
 
     rule: str
     passed: int = 0
@@ -119,6 +120,7 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
     unknown: int = 0
     not_applicable: int = 0
     stale: int = 0
+    missing: int = 0  # nodes whose report does not have the rule
     reasons: list[tuple[str, int]] = []  # why it is unknown, the most frequent first
 
 
@@ -144,6 +146,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     sections: list[Section] = []
     skew: list[Skew] = []
     coverage: list[Coverage] = []
+    coverage_words: str = ""  # as `fleet summary` has it
     notes: list[str] = []  # what the dataset could not tell
     quarantined: int | None = 0  # reports that could not be read; None: the engine does not know
 

@@ -16,6 +16,7 @@ LISTED = 60  # of a section; the rest is counted
 OPEN = 12  # that are read without opening anything
 HOSTS = 400  # letters of a folded host list
 REASONS = 4
+LINKS = 6  # of a card to others; more are no help
 CLASSES = 40  # whose versions are listed
 
 
@@ -26,13 +27,20 @@ def section(told: Section, scene: Scene) -> Iterator[Element]:
         yield el("p", told.note, class_="dim")
     if not told.said:
         yield el("p", told.empty)
-    articles = [_said(each, scene) for each in told.said[:LISTED]]
-    yield from articles[:OPEN]
-    rest = articles[OPEN:]
+    shown = told.said[:LISTED]
+    articles = [
+        part
+        for before, each in zip([None, *shown], shown, strict=False)
+        for part in _in_group(before, each, told.anchor, scene)
+    ]
+    first = next((at for at, part in enumerate(articles) if part.tag == "article" and at >= OPEN), len(articles))
+    yield from articles[:first]
+    rest = articles[first:]
     if rest:
         left = len(told.said) - LISTED
         more = f" (and {number(left)} that are not on this page)" if left > 0 else ""
-        yield el("details", el("summary", f"{number(len(rest))} more{more}"), *rest)
+        count = sum(part.tag == "article" for part in rest)
+        yield el("details", el("summary", f"{number(count)} more{more}"), *rest)
 
 
 def skew(scene: Scene) -> Iterator[Element]:
@@ -58,15 +66,12 @@ def coverage(scene: Scene) -> Iterator[Element]:
     if not scene.coverage:
         return
     yield el("h2", "Coverage", id="coverage")
-    open_: list[Coverage] = []
-    whole: list[Coverage] = []
-    for each in scene.coverage:
-        (open_ if each.unknown or each.stale else whole).append(each)
-    said = f"{number(len(whole))} of {number(len(scene.coverage))} rules were judged on every node that they are about."
-    yield el("p", said)
+    open_ = [each for each in scene.coverage if each.unknown or each.missing]
+    said = scene.coverage_words
+    yield el("p", f"{said[:1].upper()}{said[1:]}." if said else None)
     if open_:
-        heads = ("rule", "pass", "fail", "unknown", "stale", "not applicable", "", "why unknown")
-        order = sorted(open_, key=lambda each: (-each.unknown, -each.stale, each.rule))
+        heads = ("rule", "pass", "fail", "unknown", "not in report", "stale", "not applicable", "", "why unknown")
+        order = sorted(open_, key=lambda each: (-each.unknown - each.missing, each.rule))
         head = el("tr", *[el("th", each, scope="col") for each in heads])
         table = el("table", el("thead", head), el("tbody", *map(_covered, order)), class_="numbers")
         scroll = el("div", table, class_="scroll", tabindex=0, role="region", aria_label="coverage")
@@ -80,21 +85,59 @@ def hosts(told: list[int], scene: Scene) -> str:
     return text if len(text) <= HOSTS else f"{text[: HOSTS - 1]}…"
 
 
-def _said(told: Said, scene: Scene) -> Element:
+def _in_group(before: Said | None, told: Said, anchor: str, scene: Scene) -> Iterator[Element]:
+    """The card, after the name of its hardware class where a new one begins."""
+    if told.group and (before is None or before.group != told.group):
+        labels, codes = scene.nodes.classes.labels, scene.nodes.classes.codes
+        size = codes.count(labels.index(told.group)) if told.group in labels else 0
+        yield el("h3", told.group, el("span", f" {nodes(size)}", class_="dim") if size else None)
+    yield _said(told, anchor, scene)
+
+
+def _said(told: Said, anchor: str, scene: Scene) -> Element:
     head = el(
         "header",
         el("span", told.severity, class_=f"badge {told.severity}") if told.severity else None,
         el("code", told.about) if told.about else None,
         el("span", nodes(len(told.nodes))) if told.nodes else None,
-        el("span", "a matter of the class", class_="dim") if told.whole_class else None,
-        _shows(told.nodes, told.words) if told.nodes else None,
+        el("span", "affects the whole class", class_="dim") if told.whole_class else None,
+        _actions(told.nodes, told.words, told.about) if told.nodes else None,
     )
     terms = []
     if told.nodes:
         terms.append(el("div", el("dt", "nodes"), el("dd", el("span", hosts(told.nodes, scene), class_="mono"))))
     terms += [el("div", el("dt", name), el("dd", text)) for name, text in told.more]
-    tone = told.severity or "plain"
-    return el("article", head, el("p", told.words, class_="what"), el("dl", *terms), class_=f"finding said {tone}")
+    links = _same_nodes(told, scene)
+    terms += [el("div", el("dt", "also on these nodes"), el("dd", *links))] if links else []
+    tone, words = told.severity or "plain", el("p", told.words, class_="what")
+    return el("article", head, words, el("dl", *terms), class_=f"finding said {tone}", id=_card_id(anchor, told, scene))
+
+
+def _same_nodes(told: Said, scene: Scene) -> list[Element | str]:
+    """Links to what the other sections have about exactly these nodes."""
+    links: list[Element | str] = []
+    for other in scene.sections:
+        for each in other.said[:LISTED] if told.nodes else ():
+            if each.nodes == told.nodes and each is not told:
+                text = f"{each.about}: {each.words}" if each.about else each.words
+                links += ["; " if links else "", el("a", text, href=f"#{_card_id(other.anchor, each, scene)}")]
+    return links if len(links) <= 2 * LINKS else []
+
+
+def _card_id(anchor: str, told: Said, scene: Scene) -> str:
+    said = next((each.said for each in scene.sections if each.anchor == anchor), [])
+    return f"{anchor}-{next((at for at, each in enumerate(said) if each is told), 0)}"
+
+
+def _actions(told: list[int], words: str, about: str) -> Element:
+    """Buttons for these nodes: show them on the map, copy their names, copy the command that drains them."""
+    return el(
+        "span",
+        _shows(told, words),
+        el("button", "Copy hosts", type="button", class_="copies", data_nodes=spans(told)),
+        el("button", "Copy drain command", type="button", class_="drains", data_nodes=spans(told), data_about=about),
+        class_="scripted actions",
+    )
 
 
 def _shows(told: list[int], about: str) -> Element:
@@ -118,8 +161,13 @@ def _versions(told: Skew, scene: Scene) -> Iterator[Element]:
 
 def _covered(told: Coverage) -> Element:
     why = "; ".join(f"{reason} ({number(count)})" for reason, count in told.reasons[:REASONS])
-    counts = (told.passed, told.failed, told.unknown, told.stale, told.not_applicable)
-    parts = [("ok", told.passed), ("error", told.failed), ("unknown", told.unknown), ("stale", told.stale)]
+    counts = (told.passed, told.failed, told.unknown, told.missing, told.stale, told.not_applicable)
+    parts = [
+        ("ok", told.passed),
+        ("error", told.failed),
+        ("unknown", told.unknown + told.missing),
+        ("stale", told.stale),
+    ]
     return el(
         "tr",
         el("th", sign("unknown") if told.unknown else None, el("code", told.rule), scope="row"),

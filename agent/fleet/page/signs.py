@@ -31,10 +31,10 @@ WORDS = {
     "warning": "warning",
     "error": "error",
     "critical": "critical",
-    "unknown": "could not be judged",
-    "stale": "ok or not judged when last seen, and that is long ago",
-    "info": "worth knowing",
-    "nothing_to_check": "nothing to check: no GPU and no RDMA NIC",
+    "unknown": "could not be checked",
+    "stale": "stale",
+    "info": "note",
+    "nothing_to_check": "nothing to check",
 }
 
 

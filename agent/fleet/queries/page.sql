@@ -153,3 +153,7 @@ SELECT
   ) AS errors
 FROM counter
 GROUP BY node
+
+-- name: boards
+-- The model of every board.
+SELECT board_id, min(model) AS model FROM nic WHERE board_id IS NOT NULL AND model IS NOT NULL GROUP BY board_id

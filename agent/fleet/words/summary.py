@@ -62,15 +62,21 @@ def _classes(found: Summary, width: int) -> list[Line]:
     return table(head, rows, width)
 
 
+def describe_coverage(found: Summary) -> str:
+    """How many rules were checked on every node that they apply to; the page has the same sentence."""
+    if found.stale == found.nodes:
+        return "nothing: every node is stale"
+    whole = sum(not each.unknown and not each.missing for each in found.coverage)
+    text = f"{number(whole)} of {count(len(found.coverage), 'rule')} judged on every node that has what they are for"
+    return text + (", stale ones left out" if found.stale else "")
+
+
 def _coverage(found: Summary, width: int) -> list[Line]:
     """By why a rule was not judged, as one reason holds for many rules. Stale nodes are in no number here."""
     fresh = found.nodes - found.stale
+    lines = told(describe_coverage(found), width, "  ")
     if not fresh:
-        return told("nothing: every node is stale", width, "  ")
-    whole = sum(not each.unknown and not each.missing for each in found.coverage)
-    of = len(found.coverage)
-    text = f"{number(whole)} of {count(of, 'rule')} judged on every node that has what they are for"
-    lines = told(text + (", stale ones left out" if found.stale else ""), width, "  ")
+        return lines
     reasons: dict[str, list[tuple[str, int]]] = {}
     for each in found.coverage:
         for reason, nodes in each.reasons:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
-from agent.model.finding import Finding
+from agent.model.finding import Finding, Step
 from agent.model.report import Report
 from agent.outputs.grouping import FindingBlock, group_findings, join_evidence
 from agent.outputs.html.elements import Child, el
-from agent.outputs.html.rule_panels import RuleLinks
+from agent.outputs.html.rule_panels import RuleLinks, render_command, render_inline
 from agent.outputs.names import DisplayNames
 from agent.outputs.text.findings import join_absorbed
 
 UNLINKED = ("node", "pair")  # kinds of subjects without a row in the device table
 OPEN_EVIDENCE = 3  # blocks up to this number show their evidence at once
 PARTS = 16  # parts of one block that are named
+COMMANDS = 6  # that confirm a block
 
 
 def render_findings(report: Report, rules: RuleLinks) -> Iterator[Element]:
@@ -52,7 +53,12 @@ def _render_block(block: FindingBlock, names: DisplayNames, rules: RuleLinks, sh
         el("span", sure, class_="dim") if sure else None,
         rules.link(first.rule),
     )
-    facts: list[tuple[str, Element]] = [("Impact", el("p", first.impact))] if first.impact else []
+    parts = _render_locations(block)
+    facts = [("Parts" if len(parts) > 1 else "Part", el("div", *parts))] if parts else []
+    facts += [("Impact", el("p", first.impact))] if first.impact else []
+    commands = list(dict.fromkeys(command for finding in block.findings for command in finding.confirm or ()))
+    if commands:
+        facts.append(("Confirm", el("div", *map(render_command, commands[:COMMANDS]))))
     facts.append(("Fix", _render_fix(block)))
     absorbed = join_absorbed([text for finding in block.findings for text in finding.absorbs], names)
     if absorbed:
@@ -74,15 +80,47 @@ def _render_block(block: FindingBlock, names: DisplayNames, rules: RuleLinks, sh
 
 
 def _render_parts(block: FindingBlock, names: DisplayNames) -> list[Child]:
-    """Every part, linked to its row; with its address where it is one."""
+    """Every part, linked to its row; with its address where nothing else is known of where it is."""
     parts: list[Child] = [_render_part(finding) for finding in block.findings[:PARTS]]
     more = len(block.findings) - PARTS
     if more > 0:
         parts.append(el("span", f"and {more} more", class_="dim"))
     place = names.short(block.first.subject.partition(":")[2].partition("/")[0])
-    if len(block.findings) == 1 and place and "+" not in place and place not in block.first.label:
-        parts.append(el("span", place, class_="dim"))
+    if block.first.location is None and len(block.findings) == 1 and place and "+" not in place:
+        parts.append(el("span", place, class_="dim") if place not in block.first.label else None)
     return parts
+
+
+def _render_locations(block: FindingBlock) -> list[Element]:
+    """The physical part of each finding, with what identifies it and where its cable goes."""
+    many = len(block.findings) > 1
+    return [
+        el("p", f"{finding.label}: " if many else None, text)
+        for finding in block.findings[:PARTS]
+        if (text := describe_location(finding))
+    ]
+
+
+def describe_location(finding: Finding) -> str:
+    """`SXM module 3, serial 1727549902355, GPU-72ce.., 0000:4c:00.0; cable to leaf-1, port 12`."""
+    location = finding.location
+    if location is None:
+        return ""
+    known = (
+        location.part,
+        f"serial {location.serial}" if location.serial else "",
+        location.uuid or "",
+        f"GUID {location.port_guid}" if location.port_guid else "",
+        f"MAC {location.mac}" if location.mac else "",
+        location.pci or "",
+    )
+    text = ", ".join(part for part in known if part)
+    far = location.far_end
+    if far is None or not (far.system or far.port):
+        return text
+    return (
+        f"{text}; cable to {', '.join(part for part in (far.system, f'port {far.port}' if far.port else '') if part)}"
+    )
 
 
 def _render_part(finding: Finding) -> Element:
@@ -101,9 +139,24 @@ def _render_summaries(block: FindingBlock) -> Iterator[Element]:
 
 
 def _render_fix(block: FindingBlock) -> Element:
+    """The steps for the first part; where they name that part, the others need the same with their own names."""
+    steps = block.first.steps or [Step(do=block.first.remedy)]
     many = len({finding.remedy for finding in block.findings}) > 1
     same = f"The same for each of the {len(block.findings)} parts, with its own names." if many else ""
-    return el("div", el("p", block.first.remedy), el("p", same, class_="dim") if same else None)
+    shown = el("ol", *map(_render_step, steps)) if len(steps) > 1 else el("p", *render_inline(steps[0].do))
+    if len(steps) == 1 and steps[0].outcomes:
+        shown = el("div", shown, _render_outcomes(steps[0]))
+    return el("div", shown, el("p", same, class_="dim") if same else None)
+
+
+def _render_step(step: Step) -> Element:
+    return el("li", *render_inline(step.do), _render_outcomes(step))
+
+
+def _render_outcomes(step: Step) -> Element | None:
+    if not step.outcomes:
+        return None
+    return el("ul", *[el("li", *render_inline(outcome)) for outcome in step.outcomes], class_="outcomes")
 
 
 def _render_evidence(block: FindingBlock) -> Element | None:

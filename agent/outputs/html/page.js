@@ -25,11 +25,13 @@
   const copy = async (text) => {
     try { await navigator.clipboard.writeText(text); return true; } catch { return copyBySelection(text); }
   };
-  all(".copy").forEach((copier) => copier.addEventListener("click", async () => {
+  document.addEventListener("click", async (event) => {
+    const copier = event.target.closest(".copy");
+    if (!copier) return;
     const copied = await copy(copier.previousElementSibling.textContent);
-    copier.textContent = copied ? "Copied" : "Select and copy";
+    copier.textContent = copied ? "Copied" : "Not copied";
     setTimeout(() => { copier.textContent = "Copy"; }, 2000);
-  }));
+  });
 
   const close = () => {
     panel.hidden = true;

@@ -8,9 +8,13 @@ from xml.etree.ElementTree import Element
 
 from agent.outputs.html.elements import Child, el
 from agent.rules import pages
+from agent.rules.instructions import read_procedures
 
 SECTIONS = ("Why it matters", "How to confirm", "How to fix")
 _CODE = re.compile(r"`([^`]+)`")
+_ENTRY = re.compile(r"(?:^|\n)(?:- |\d+\. )")
+_PROCEDURE = re.compile(r"Then follow ([a-z0-9-]+)\.$")
+_PLACEHOLDER = re.compile(r"\b[A-Z][A-Z_]{3,}\b|\.\.")
 
 
 class RuleLinks:
@@ -44,20 +48,20 @@ def _render_panel(rule: str) -> Element:
         part for name in SECTIONS if name in sections for part in (el("h4", name), *render_markdown(sections[name]))
     ]
     body = el("div", el("p", el("code", rule), class_="dim"), *shown, class_="body")
-    return el("section", el("h3", *_render_inline(title.rstrip("."))), body, class_="rule-panel", id=f"r-{rule}")
+    return el("section", el("h3", *render_inline(title.rstrip("."))), body, class_="rule-panel", id=f"r-{rule}")
 
 
 def render_markdown(text: str) -> Iterator[Element]:
-    """Paragraphs, lists of `- ` or `1. `, and code: all that the pages of rules have."""
+    """Paragraphs, lists of `- ` or `1. ` with lists in them, and code: all that the pages of rules have."""
     for block in text.strip().split("\n\n"):
-        lines = block.split("\n")
-        if re.match(r"- |\d+\. ", lines[0]):
-            entries = re.split(r"\n(?:- |\d+\. )", block)
-            entries[0] = re.sub(r"^(?:- |\d+\. )", "", entries[0])
-            kind = "ul" if lines[0].startswith("- ") else "ol"
-            yield el(kind, *[el("li", *_render_inline(entry)) for entry in entries])
+        if _ENTRY.match(block):
+            entries = _ENTRY.split(block)[1:]
+            yield el("ul" if block.startswith("- ") else "ol", *map(_render_entry, entries))
+        elif (match := _PROCEDURE.search(block)) and match[1] in read_procedures():
+            yield from [el("p", *render_inline(block[: match.start()]))] if match.start() else []
+            yield from render_markdown(read_procedures()[match[1]])
         else:
-            yield el("p", *_render_inline(block))
+            yield el("p", *render_inline(block))
 
 
 def render_command(command: str) -> Element:
@@ -66,8 +70,18 @@ def render_command(command: str) -> Element:
     return el("span", el("code", command), button, class_="command")
 
 
-def _render_inline(text: str) -> list[Child]:
+def render_inline(text: str) -> list[Child]:
+    """A text whose code is marked; a command that can be run as it is can be copied."""
     parts: list[Child] = []
     for number, part in enumerate(_CODE.split(" ".join(text.split()))):
-        parts.append(el("code", part) if number % 2 else part)
+        if number % 2 == 0:
+            parts.append(part)
+        else:
+            parts.append(render_command(part) if " " in part and not _PLACEHOLDER.search(part) else el("code", part))
     return parts
+
+
+def _render_entry(entry: str) -> Element:
+    first, *inner = re.split(r"\n +- ", entry)
+    below = el("ul", *[el("li", *render_inline(line)) for line in inner], class_="outcomes") if inner else None
+    return el("li", *render_inline(first), below)

@@ -9,7 +9,7 @@ const scaled = (shape, size) => {
     return letter + (kept ? number : Math.round(number * size * 100) / 100);
   }).join(" ");
 };
-const NAMES = { ok: "ok", nothing_to_check: "nothing to check", unknown: "could not be judged", stale: "not seen for long, then ok or not judged",
+const NAMES = { ok: "ok", nothing_to_check: "nothing to check", unknown: "could not be checked", stale: "stale",
   none: "not applicable, switched off, or nothing there" };
 const isRails = () => view.arranged === "rails" || view.arranged === "leaves";
 const nodeOf = (cell) => (isRails() ? Math.floor(cell / 64) : cell);
@@ -124,7 +124,7 @@ const legend = () => {
       if (last < 9 || code === 0 || code === last) item("level", level(code, scale.labels), text, null);
     });
     const odd = [...view.counts.keys()].some((each) => each.startsWith("below"));
-    if (odd) item("below", -1, "under the usual of its class", null);
+    if (odd) item("below", -1, "below the usual value of its class", null);
   }
   const order = [...LOOKS, "info", "none"];
   for (const each of order) {

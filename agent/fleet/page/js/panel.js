@@ -38,7 +38,7 @@ const opened = (node, from) => {
   const inside = panel.querySelector(".inside"), heading = make("h2", { tabindex: -1 }, data.names[node]);
   const part = (title, ...children) => (children.length ? [make("h3", {}, title), ...children] : []);
   const state = make("p", {}, signOf(looked(node)), " ", make("b", {}, looked(node)),
-    stale[node] ? ", not seen for long: this is how it was then" : "");
+    stale[node] ? ", stale: this is its last report" : "");
   const own = data.pages[node] ? [make("p", {}, make("a", { href: data.pages[node] }, "Its own page"))] : [];
   const where = [classes, ...places].map((each) => [each.title, labelled(each, node)]);
   const fact = facts.map((each) => [each.title, labelled(each, node)]);
@@ -48,7 +48,7 @@ const opened = (node, from) => {
   inside.replaceChildren(heading, state, ...own, terms(where),
     ...part("Findings", ...findings(node)),
     ...part("In the fleet", ...said), ...part("GPUs, rails and links", ...lines),
-    ...part("Versions and settings", terms(fact)), ...part("Not judged", ...none));
+    ...part("Versions and settings", terms(fact)), ...part("Could not check", ...none));
   panel.hidden = false;
   panel.scrollTop = 0;
   opener = from;

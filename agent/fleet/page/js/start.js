@@ -25,15 +25,28 @@ const colours = () => {
   if (!$("coloured").value) $("coloured").value = view.coloured = "verdict";
 };
 
-let picked = null, pickedAbout = "";
+let picked = null, pickedAbout = "", pickedLook = "";
 const find = () => {
+  pressed(pickedLook);
+  $("drain").hidden = !picked && !$("find").value;
   view.mask = matching($("find").value, picked);
   listed = FIRST;
   list();
   if (pickedAbout) $("hits").textContent += ": " + pickedAbout;
   if (view.only) arrange(); else paint();
 };
+const pressed = (look) => document.querySelectorAll(".counts button").forEach((count) =>
+  count.setAttribute("aria-pressed", String(count.dataset.look === look)));
+const filterBy = (wanted) => {
+  const again = pickedLook === wanted;
+  pickedLook = again ? "" : wanted;
+  picked = again ? null : Uint8Array.from(look, (code) => (LOOKS[code] === wanted ? 1 : 0));
+  pickedAbout = again ? "" : wanted.replaceAll("_", " ");
+  $("find").value = "";
+  find();
+};
 const shown = (button) => {
+  pickedLook = "";
   picked = spansOf(button.dataset.nodes);
   pickedAbout = button.dataset.about;
   $("find").value = "";
@@ -65,7 +78,7 @@ const wire = () => {
   $("only").addEventListener("change", () => { view.only = $("only").checked; arrange(); });
   $("all").addEventListener("click", () => {
     picked = null;
-    pickedAbout = $("find").value = "";
+    pickedAbout = pickedLook = $("find").value = "";
     find();
     $("find").focus();
   });
@@ -90,6 +103,12 @@ const wire = () => {
   let width = drawn.clientWidth;
   addEventListener("resize", () => { if (drawn.clientWidth !== width) { width = drawn.clientWidth; arrange(); } });
   document.querySelectorAll(".shows").forEach((each) => each.addEventListener("click", () => shown(each)));
+  document.querySelectorAll(".counts li").forEach((item) => {
+    const count = make("button", { type: "button", "data-look": item.dataset.look, "aria-pressed": "false" }, ...item.childNodes);
+    count.addEventListener("click", () => filterBy(item.dataset.look));
+    item.replaceChildren(count);
+  });
+  wireTaking();
   colours();
   arrange();
   list();

@@ -56,6 +56,15 @@ def test_a_page_of_a_dataset(dataset: str, tmp_path: Path, capsys: pytest.Captur
     assert "3 of 3 nodes are ok" in text
 
 
+def test_the_page_and_the_command_count_alike(dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Coverage is one question with one answer."""
+    text = _written(dataset, tmp_path)
+    assert 0 == run(["fleet", "summary", "--dataset", dataset])
+
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if " rules judged on every node" in line]
+    assert line.strip().partition(" judged")[0] in text
+
+
 def test_a_part_of_the_fleet(dataset: str, tmp_path: Path) -> None:
     """Only the nodes that are meant, also where another calls itself something odd."""
     names = data_of(_written(dataset, tmp_path, "--where", "nodes=gpu[0001-0002]"))["names"]

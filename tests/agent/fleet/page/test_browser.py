@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from agent.fleet.hostlist import unfold
 from agent.fleet.page.page import page as written
 from agent.fleet.page.scene import Scene
 from tests.agent.fleet.page.given import EVIL, fleet, hostile
@@ -165,11 +168,11 @@ def test_the_arrangement_and_the_colours_are_switched(show: Any) -> None:
     page.select_option("#coloured", "metric/0")
     assert 1 == page.locator("#drawn path.below.c0").count()
     assert "slowest PCIe link" in page.inner_text("#coloured")
-    assert "under the usual of its class" in page.inner_text("#legend")
+    assert "below the usual value of its class" in page.inner_text("#legend")
     assert "not known 2" in page.inner_text("#legend")
     page.select_option("#coloured", label="gpu-lost")
     assert 2 == page.evaluate("document.querySelector('#drawn path.critical').getAttribute('d').split('M').length - 1")
-    assert "could not be judged" in page.inner_text("#legend")
+    assert "could not be checked" in page.inner_text("#legend")
 
 
 def test_one_rail_stands_below_the_other(show: Any) -> None:
@@ -242,6 +245,70 @@ def test_what_is_said_is_shown_on_the_map(show: Any) -> None:
     assert 100 == page.evaluate(DRAWN)
 
 
+def test_a_count_filters_the_map(show: Any) -> None:
+    """Exactly the nodes that it counts; a second click undoes it."""
+    page = show(fleet(100)).page
+    page.click('.counts button[data-look="error"]')
+
+    assert 4 == page.evaluate(DRAWN)
+    assert "4 nodes found: error" == page.inner_text("#hits")
+    assert "true" == page.get_attribute('.counts button[data-look="error"]', "aria-pressed")
+    page.click('.counts button[data-look="error"]')
+    assert 100 == page.evaluate(DRAWN)
+    assert "false" == page.get_attribute('.counts button[data-look="error"]', "aria-pressed")
+
+
+def test_host_lists_and_the_drain_command_are_copied(show: Any) -> None:
+    """As Slurm and `fleet --where` read them; the command names the rule."""
+    page = show(fleet(100)).page
+    page.evaluate(
+        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (t) => { window.took = t; }}})"
+    )
+    page.click("#findings ~ article .copies")
+    assert ["gpu001", "gpu002", "gpu006", "gpu051", "gpu052", "gpu056"] == sorted(unfold(page.evaluate("took")))
+    page.click("#findings ~ article .drains")
+    hosts = "gpu[001-002,006,051-052,056]"
+    command = f"scontrol update NodeName='{hosts}' State=DRAIN Reason='fabricscope: pcie-width-downgraded'"
+    assert command == page.evaluate("took")
+    assert not page.is_visible("#drain")
+    page.fill("#find", "is:critical")
+    page.wait_for_selector("#drain:visible")
+    page.click("#hosts")
+    assert "gpu[001,051]" == page.evaluate("took")
+
+
+def test_a_host_name_cannot_leave_the_quotes_of_the_command(show: Any) -> None:
+    """Whoever pastes it into a shell runs scontrol and nothing else."""
+    scene = fleet(2)
+    nodes = msgspec.structs.replace(scene.nodes, names=["a'; reboot; '1", "b$(reboot)"])
+    page = show(msgspec.structs.replace(scene, nodes=nodes)).page
+    page.evaluate(
+        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (t) => { window.took = t; }}})"
+    )
+    page.click("#findings ~ article .drains")
+
+    words = shlex.split(page.evaluate("took"))
+    assert ["scontrol", "update"] == words[:2]
+    assert "NodeName=a'; reboot; '1,b$(reboot)" == words[2]
+    assert 5 == len(words)
+
+
+def test_the_table_is_taken_along(show: Any) -> None:
+    """As CSV, worst first; what a spreadsheet would run as a formula is text."""
+    scene = fleet(100)
+    names = ["=1+1", *scene.nodes.names[1:]]
+    scene = msgspec.structs.replace(scene, nodes=msgspec.structs.replace(scene.nodes, names=names))
+    page = show(scene).page
+    with page.expect_download() as started:
+        page.click("#csv")
+
+    rows = list(csv.reader(Path(started.value.path()).read_text().splitlines()))
+    assert ["node", "state", "findings", "class", "scalable unit", "last report"] == rows[0]
+    assert 101 == len(rows)
+    assert ["'=1+1", "critical"] == rows[1][:2]
+    assert "nodes.csv" == started.value.suggested_filename
+
+
 def test_an_address_leads_to_a_node(show: Any) -> None:
     """So that a ticket can point there."""
     shown = show(fleet(100))
@@ -310,7 +377,9 @@ def test_without_script_the_essentials_are_read(show: Any) -> None:
     assert not page.is_visible("#find")
     assert not page.is_visible("#drawn")
     assert not page.is_visible("#panel")
-    for text in ("88 of 100 nodes are ok", "2 could not be judged", "4 were not seen for 24 h", "gpu001",
+    for text in ("8 nodes need attention: 2 critical, 4 error, 2 warning.",
+                 "88 of 100 nodes are ok", "2 could not be checked",
+                 "4 are stale (no report for 24 h)", "2 of the stale are among those", "gpu001",
                  "Reseat the board.", "gpu[001-002,006,051-052,056]", "570.86.15", "NVML denied",
                  "unit 01"):  # fmt: skip
         assert text in told

@@ -50,7 +50,8 @@ class Fleet(NamedTuple):
         """The nodes of all that is said in that section with those words in it."""
         nodes = self.scene.nodes.names
         section = next(each for each in self.scene.sections if each.anchor == anchor)
-        return sorted({nodes[at] for each in section.said if words in each.words for at in each.nodes})
+        cards = [each for each in section.said if words in " ".join((each.words, *(text for _, text in each.more)))]
+        return sorted({nodes[at] for each in cards for at in each.nodes})
 
 
 class _Rows:
@@ -183,7 +184,7 @@ def test_answers_name_the_planted_nodes(fleet: Fleet) -> None:
     """By number, so that the map can show them."""
     assert fleet.hosts("vbios") == fleet.said("outliers", "VBIOS")
     assert fleet.hosts("driver")[0] in fleet.said("outliers", "driver")
-    assert fleet.hosts("nic-firmware-one")[0] in fleet.said("outliers", "firmware")
+    assert fleet.hosts("nic-firmware-one")[0] in fleet.said("findings", "NIC firmware is 28.")
     assert fleet.hosts("drift-driver") == fleet.said("drift", "driver")
     assert fleet.hosts("duplicate-serial") == fleet.said("duplicates", "serial number")
     assert fleet.hosts("rail-wrong-leaf")[0] in fleet.said("cluster", "leaf")
@@ -197,10 +198,26 @@ def test_coverage_adds_up(fleet: Fleet) -> None:
     (old,) = fleet.hosts("stale")
     states = {each["rule"]: each["state"] for each in fleet.reports[old]["checks"]}
     for each in fleet.scene.coverage:
-        total = each.passed + each.failed + each.unknown + each.not_applicable + each.stale
+        total = each.passed + each.failed + each.unknown + each.not_applicable + each.stale + each.missing
         assert len(fleet.reports) == total
-        assert (states[each.rule] not in ("not_applicable", "disabled")) == each.stale
-        assert each.unknown <= sum(count for _, count in each.reasons)
+        assert (each.rule in states) == each.stale
+        assert not each.unknown or each.reasons
+
+
+def test_one_fault_is_one_card(fleet: Fleet) -> None:
+    """What differs from peers because of a finding is told there, and is no outlier beside it; all are counted."""
+    (section,) = [each for each in fleet.scene.sections if each.anchor == "outliers"]
+    told = [text for each in fleet.scene.sections[0].said for name, text in each.more if name == "compared with peers"]
+    joined, _, of = section.note.partition(".")[2].strip().partition(" differences")[0].partition(" of ")
+
+    assert {"pcie-width", "rail-mtu", "gpu-nvlinks-active"}.isdisjoint(each.about for each in section.said)
+    assert (len(told), len(told) + len(section.said)) == (int(joined), int(of))
+
+
+def test_classes_are_named_by_models(fleet: Fleet) -> None:
+    """ConnectX-7, not the id of its board; once above the differences of a class."""
+    assert not [label for label in fleet.scene.nodes.classes.labels if "MT_" in label]
+    assert all(each.group not in each.words for section in fleet.scene.sections for each in section.said if each.group)
 
 
 def test_scalable_units_and_domains_are_places(fleet: Fleet) -> None:
@@ -224,6 +241,6 @@ def test_the_page_says_it_all(fleet: Fleet) -> None:
     text = page(fleet.scene)
 
     assert "2 reports could not be read" in text
-    assert "1 could not be judged and 1 was not seen for 24 h" in text
+    assert "1 could not be checked and 1 is stale (no report for 24 h): not counted as ok." in text
     assert fold(fleet.hosts("duplicate-serial")) in text
     assert len(text) < 600_000

@@ -204,6 +204,20 @@ def test_a_rule_opens_why_confirm_and_fix(show: Any) -> None:
     assert "pcie-width-downgraded" == page.evaluate("document.activeElement.textContent")
 
 
+def test_a_command_is_copied(show: Any) -> None:
+    """From the card, and from a rule that is open at the side."""
+    report = scan_machine(H100, "gpu-width-x8")
+    finding = msgspec.structs.replace(report.findings[0], confirm=["lspci -vv -s 4c:00.0"])
+    page = show(msgspec.structs.replace(report, findings=[finding])).page
+    page.evaluate(
+        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (t) => { window.took = t; }}})"
+    )
+    page.click(".finding .copy")
+
+    assert "lspci -vv -s 4c:00.0" == page.evaluate("took")
+    assert "Copied" == page.inner_text(".finding .copy >> nth=0")
+
+
 def test_a_row_opens_and_closes(show: Any) -> None:
     """By a click anywhere on it, and says so to a screen reader."""
     page = show(scan_machine(H100)).page

@@ -10,10 +10,11 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from agent.model.finding import Summary
+from agent.model.finding import FarEnd, Location, Step, Summary
 from agent.outputs.html.page import render_html
-from agent.outputs.html.rule_panels import RuleLinks
+from agent.outputs.html.rule_panels import RuleLinks, render_markdown
 from agent.rules import pages
+from agent.rules.instructions import read_procedures
 from tests.machines import FAULTS, HOSTS, scan_machine
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
@@ -121,6 +122,18 @@ def test_every_rule_has_a_panel(rule: str) -> None:
     assert not re.search(r"`|^#|\]\(", text, re.MULTILINE)
 
 
+def test_lists_in_lists_and_procedures_are_rendered() -> None:
+    """Steps are numbered, their outcomes are below them, and a procedure stands where it is named."""
+    name, text = next(iter(read_procedures().items()))
+    shown = list(
+        render_markdown(f"1. Do `lspci -vv`.\n   - It is gone: done.\n2. Else replace.\n\nThen follow {name}.")
+    )
+
+    assert ["Do lspci -vvCopy.It is gone: done.", "Else replace."] == ["".join(item.itertext()) for item in shown[0]]
+    assert 1 == len(list(shown[0].iter("ul")))
+    assert len(list(render_markdown(text))) == len(shown) - 1 > 1
+
+
 def test_an_unknown_rule_is_only_a_name() -> None:
     """A report of another version may name a rule that this one does not have."""
     links = RuleLinks()
@@ -180,6 +193,29 @@ def test_nothing_to_check_is_neutral() -> None:
 
     assert {"verdict", "nothing_to_check"} in page.classes("div")
     assert "NOTHING TO CHECK" in page.texts["strong"]
+
+
+def test_a_card_names_the_part_its_far_end_and_what_to_do() -> None:
+    """Identifiers, the commands that confirm it, each with a button, and steps in order with their outcomes."""
+    report = scan_machine(H100, "gpu-width-x8")
+    (finding,) = report.findings
+    finding = msgspec.structs.replace(
+        finding,
+        location=Location(
+            part="SXM module 3", serial="1652", uuid="GPU-72", pci="0000:4c:00.0", mac="b8:3f:d2:00:00:01",
+            port_guid="b83f:d203", far_end=FarEnd(system="leaf-1", port="Ethernet12"),
+        ),
+        confirm=["lspci -vv -s 4c:00.0", "nvidia-smi -q -i 2"],
+        steps=[Step(do="Drain the node.", outcomes=["It is gone: done."]), Step(do="Run `nvidia-smi -q`.")],
+    )  # fmt: skip
+    html = render_html(msgspec.structs.replace(report, findings=[finding]))
+    card = html.partition("<article")[2].partition("</article>")[0]
+
+    part = "SXM module 3, serial 1652, GPU-72, GUID b83f:d203, MAC b8:3f:d2:00:00:01, 0000:4c:00.0"
+    assert f"{part}; cable to leaf-1, port Ethernet12" in card
+    assert 3 == card.count(">Copy</button>")
+    assert "<li>Drain the node.<ul" in card
+    assert card.index("Part") < card.index("Impact") < card.index("Confirm") < card.index("Fix")
 
 
 def test_findings_of_one_cause_are_one_card() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from agent.rules.node_wide import merge_if_on_all
+from agent.rules.roce.counters import roce_rt_crc
 from agent.rules.roce.ports import RocePort, roce_ports
 from agent.rules.rule import Fail, NotApplicable, Unknown
-from tests.agent.rules.build import changed_nic, changed_port, nic_id, probe, server, topology
+from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, fails, nic_id, probe, server, topology
+from tests.agent.rules.moves import moved, roce
 
 PORT = f"port:{nic_id(1)}/1"
 
@@ -85,3 +87,12 @@ def test_a_port_is_about_the_bus_too() -> None:
     found = [each.places for each in roce_ports(case) if isinstance(each, RocePort)]
 
     assert {"mlx5_core.sf.4/1", "mlx5_core.sf.4", nic_id(1)} in found
+
+
+def test_a_fault_is_about_the_port_and_its_interface() -> None:
+    """Told by the name of the port, found by either."""
+    case = changed_netdev(roce(), 1, id="eth1 of 25:00.0")
+    (fault,) = fails(roce_rt_crc, moved(case, "netdev:eth1 of 25:00.0", {"rx_crc_errors_phy": 10}))
+
+    assert (PORT, "mlx5_1/1 (eth1)") == (fault.subject, fault.label)
+    assert {"eth1 of 25:00.0", PORT.removeprefix("port:")} <= fault.places

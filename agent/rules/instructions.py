@@ -1,0 +1,192 @@
+"""How to confirm and how to fix one finding: the sections of its rule's page, chosen and filled in for its part.
+
+A page is written once for all parts. In `How to confirm` every line `- ` begins with a command in backticks. In
+`How to fix` numbered lines are steps; lines `- ` below a step are its outcomes. A paragraph `For KEY, KEY: ..`
+begins the steps for one situation of the rule or one form factor (`other`: none of the others fits), and
+`Then follow NAME.` inserts a procedure of `procedures.md`. Words in capitals (ADDRESS, INTERFACE, ..) are filled in.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from agent.model.finding import Location, Step
+from agent.rules.context import RuleContext
+from agent.rules.location import find_gpu, find_netdev, find_nic, find_port
+from agent.rules.pages import FOLDER, read_sections
+from agent.rules.rule import Fail
+from agent.rules.wording import join_labels
+
+_DEVICES = 8  # of one finding, for which commands are written out
+_WORDS = re.compile(r"\b(ADDRESS|PORT_ABOVE|INTERFACE|DEVICE|PORT_NUMBER|GPU_INDEX)\b")
+_COMMAND = re.compile(r"^- `([^`]+)`", re.MULTILINE)
+_CODE = re.compile(r"(:\s|\s\()?`([^`]*)`(\))?")
+_CHOICE = re.compile(r"For ([a-z0-9-]+(?:, [a-z0-9-]+)*): ")
+_PROCEDURE = re.compile(r"Then follow ([a-z0-9-]+)\.$")
+_STEP, _OUTCOME = re.compile(r"\d+\. "), re.compile(r" +- ")
+_WITHOUT_VALUE = {
+    "ADDRESS": "its PCI address", "PORT_ABOVE": "the port above it", "INTERFACE": "its interface",
+    "DEVICE": "its RDMA device", "PORT_NUMBER": "its port", "GPU_INDEX": "its index", "FAR_END": "the switch port",
+}  # fmt: skip
+
+Values = Mapping[str, str]
+
+
+class Block(NamedTuple):
+    """One paragraph of `How to fix`, and the keys that it is for; none: for all."""
+
+    keys: tuple[str, ...]
+    text: str
+
+
+def build_confirm(context: RuleContext, rule: str, fault: Fail) -> list[str] | None:
+    """The commands that show the fault, filled in for every device that it is about; None where there are none."""
+    devices = find_values(context, fault)
+    commands: dict[str, None] = {}
+    for command in _COMMAND.findall(read_sections(rule).get("How to confirm", "")):
+        for values in devices:
+            filled = _fill(command, values)
+            if not _WORDS.search(filled):
+                commands[filled] = None
+    return list(commands) or None
+
+
+def build_steps(context: RuleContext, rule: str, fault: Fail, location: Location | None) -> list[Step]:
+    """The steps that fix the fault on this part, in order."""
+    form = location.form_factor if location else None
+    keys = tuple(key for key in (fault.situation, fault.cause, form, "other") if key)
+    values, far_end = find_values(context, fault), _describe_far_end(location)
+    steps = []
+    for text in _choose(read_sections(rule).get("How to fix", ""), keys):
+        for line in _parse_steps(text):
+            do = fault.remedy.rstrip(".") + "." if line.do == "REMEDY." else _fill_step(line.do, values, far_end)
+            if do:
+                steps.append(Step(do=do, outcomes=[_fill_step(o, values, far_end) for o in line.outcomes]))
+    return steps or [Step(do=fault.remedy)]
+
+
+def describe_steps(steps: Sequence[Step]) -> str:
+    """The steps as one text, without markup."""
+    return " ".join(" ".join((step.do, *step.outcomes)) for step in steps).replace("`", "")
+
+
+def find_values(context: RuleContext, fault: Fail) -> list[dict[str, str]]:
+    """What the words in capitals stand for, for each device that a finding is about; at least one row."""
+    kind, _, rest = fault.subject.partition(":")
+    if kind == "pair":
+        first, _, second = rest.partition("+")
+        return [{**_device_values(context, first), **_device_values(context, second)}]
+    own = _interface_values(context, rest) if kind == "netdev" else _device_values(context, rest)
+    if own:
+        return [own]
+    rows = [_device_values(context, place) for place in sorted(fault.places)]
+    rows += [_interface_values(context, place) for place in sorted(fault.places)]
+    unique = {tuple(sorted(row.items())): row for row in rows if row}
+    return list(unique.values())[:_DEVICES] or [{}]
+
+
+def _device_values(context: RuleContext, device: str) -> dict[str, str]:
+    device, _, number = device.partition("/")
+    gpu, nic = find_gpu(context, device), find_nic(context, device)
+    address = (gpu.pci if gpu else None) or (nic.pci if nic else None) or (device if device.count(":") == 2 else None)
+    function = context.functions.get(address or "")
+    values = {"ADDRESS": address, "PORT_ABOVE": function.parent if function else None}
+    if gpu:
+        values["GPU_INDEX"] = str(gpu.index) if gpu.index is not None else address
+    if nic:
+        port = find_port(nic, number)
+        netdev = find_netdev(context, nic, port)
+        values |= {
+            "DEVICE": nic.rdma_device,
+            "PORT_NUMBER": str(port.port) if port else "1",
+            "INTERFACE": netdev.label if netdev else None,
+        }
+    return {word: value for word, value in values.items() if value}
+
+
+def _interface_values(context: RuleContext, device: str) -> dict[str, str]:
+    netdev = next((n for n in context.topology.netdevs if device in (n.id, n.label)), None)
+    if netdev is None:
+        return {}
+    values = _device_values(context, netdev.nic or netdev.pci or "")
+    return {**values, "INTERFACE": netdev.label}
+
+
+def _fill(text: str, values: Values) -> str:
+    return _WORDS.sub(lambda match: values.get(match[0], match[0]), text)
+
+
+def _fill_step(text: str, devices: Sequence[Values], far_end: str) -> str:
+    """A step with its values; a command whose values are not known is left out."""
+    text = text.replace("FAR_END", far_end)
+    words = set(_WORDS.findall(text))
+    fitting = [values for values in devices if words <= values.keys()]
+    first = fitting[0] if fitting else devices[0]
+
+    def fill_command(match: re.Match[str]) -> str:
+        filled = _fill(match[0], first)
+        return "" if _WORDS.search(filled) else filled
+
+    others = sorted({values[word] for values in fitting[1:] for word in words & {"INTERFACE", "DEVICE"}})
+    filled = _CODE.sub(fill_command, text)
+    filled = _WORDS.sub(lambda match: first.get(match[0], _WITHOUT_VALUE[match[0]]), filled)
+    return filled + (f" The same for {join_labels(others)}." if others else "")
+
+
+def _describe_far_end(location: Location | None) -> str:
+    far_end = location.far_end if location else None
+    if far_end is None:
+        return "the switch port at the other end"
+    return f"{far_end.system or 'the switch'} port {far_end.port or '(not reported)'}"
+
+
+def _choose(section: str, keys: Sequence[str]) -> Iterator[str]:
+    """The blocks for these keys, with procedures inserted; blocks without keys are for all."""
+    blocks = list(_parse_blocks(section))
+    every = {key for block in blocks for key in block.keys}
+    chosen = next((key for key in keys if key in every), None)
+    for block in blocks:
+        if block.keys and chosen not in block.keys:
+            continue
+        procedure = _PROCEDURE.match(block.text)
+        if procedure:
+            yield from _choose(read_procedures()[procedure[1]], keys)
+        else:
+            yield block.text
+
+
+def _parse_blocks(section: str) -> Iterator[Block]:
+    """The paragraphs of a section; those after `For KEY:` are for that key, until the next such line."""
+    keys: tuple[str, ...] = ()
+    for text in section.strip().split("\n\n"):
+        choice = _CHOICE.match(text)
+        if choice:
+            keys = tuple(choice[1].split(", "))
+        else:
+            yield Block(keys, text)
+
+
+def _parse_steps(text: str) -> Iterator[Step]:
+    """The numbered lines of a block, each with its outcomes; other text is for readers of the page."""
+    lines: list[list[str]] = []
+    for line in text.split("\n"):
+        if _STEP.match(line):
+            lines.append([_STEP.sub("", line, count=1)])
+        elif lines and _OUTCOME.match(line):
+            lines[-1].append(_OUTCOME.sub("", line, count=1))
+        elif lines:
+            lines[-1][-1] += f" {line.strip()}"
+    for do, *outcomes in lines:
+        yield Step(do=do, outcomes=outcomes)
+
+
+@cache
+def read_procedures() -> dict[str, str]:
+    """The procedures that pages insert, by name."""
+    with open(os.path.join(FOLDER, "procedures.md"), encoding="utf-8") as file:
+        parts = file.read().split("\n## ")[1:]
+    return {name: text for name, _, text in (part.partition("\n") for part in parts)}
