@@ -36,10 +36,12 @@ $(BIN)/pytest: $(BIN)/fabricscope
 
 scan: $(BIN)/fabricscope
 	@$(BIN)/fabricscope scan
-	@$(BIN)/python -m fixtures.build $(DEMO) --fault gpu-width-x8 build/demo.tar.gz
 	@echo
-	@echo "That is this host. A bundled machine with 8 GPUs, 8 InfiniBand rails and 4 NVSwitches, one link of it degraded:"
-	@echo "    $(BIN)/fabricscope scan --source build/demo.tar.gz"
+	@echo "That is this host. A recorded machine with 8 GPUs and a fault:"
+	@echo
+	@$(BIN)/fabricscope demo --brief
+	@echo
+	@echo "    $(BIN)/fabricscope demo    shows all of it"
 
 test: $(BIN)/pytest
 	$(BIN)/pytest -q -n auto

@@ -18,6 +18,7 @@ token_file = "token"       # beside this file
 
 from __future__ import annotations
 
+import difflib
 import math
 import os
 from typing import Annotated, Literal
@@ -105,7 +106,9 @@ def load_configuration(path: str, rule_names: frozenset[str]) -> Configuration:
         raise ConfigurationError(str(error)) from error
     for name in configuration.rules.off:
         if name not in rule_names:
-            raise ConfigurationError(f"{path}: rules.off names no rule of ours: {name!r}")
+            near = difflib.get_close_matches(name, rule_names, n=1, cutoff=0.75)
+            hint = f"; did you mean {near[0]}?" if near else "; `fabricscope rules` lists them"
+            raise ConfigurationError(f"{path}: rules.off: no rule {name!r}{hint}")
     if configuration.thresholds:
         _check_limits(path, configuration.limits)
     return configuration
@@ -132,6 +135,8 @@ def _check_limits(path: str, limits: dict[str, float]) -> None:
     known = {limit.name for rule in every_rule() for limit in rule.thresholds}
     for name, value in limits.items():
         if name not in known:
-            raise ConfigurationError(f"{path}: thresholds names no limit of ours: {name!r}")
+            near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+            valid = f"near: {', '.join(near)}" if near else "`fabricscope config show` lists them"
+            raise ConfigurationError(f"{path}: thresholds: no threshold {name!r}; {valid}")
         if not 0 <= value < math.inf:
-            raise ConfigurationError(f"{path}: thresholds.{name} is no limit: {value}")
+            raise ConfigurationError(f"{path}: thresholds.{name} = {value}: expected a number of 0 or more")

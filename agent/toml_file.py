@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
+import msgspec.structs
 
 LIMIT_BYTES = 1 << 20
 T = TypeVar("T")
@@ -30,5 +33,55 @@ def read_toml(path: str, shape: type[T]) -> T:
         raise TomlError(f"{path}: larger than {LIMIT_BYTES} bytes")
     try:
         return msgspec.convert(tomllib.loads(data.decode()), shape)
-    except (ValueError, RecursionError) as error:  # TOML, UTF-8 and msgspec's errors are all ValueErrors
+    except msgspec.ValidationError as error:
+        raise TomlError(f"{path}{_explain(str(error), data.decode(), shape)}") from error
+    except (ValueError, RecursionError) as error:  # TOML's and UTF-8's errors are ValueErrors
         raise TomlError(f"{path}: {error}") from error
+
+
+def find_line(text: str, keys: Sequence[str]) -> int | None:
+    """The line of a key, by the last of its names and the nearest table that the others name.
+
+    >>> find_line("[rules]\\noff = []\\n[facts]\\nroce_mode = 1", ["facts", "roce_mode"])
+    4
+    """
+    table: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := re.match(r"\s*\[+\s*([^\]]+?)\s*\]", line):
+            table = header[1].split(".")
+        elif key := re.match(r"\s*([\w.\"-]+)\s*=", line):
+            names = [*table, *key[1].replace('"', "").split(".")]
+            if names[-len(keys) :] == list(keys) or names == list(keys)[: len(names)]:
+                return number
+    return None
+
+
+def list_choices(kind: Any) -> list[str]:
+    """The values of a type that has a few only."""
+    if get_origin(kind) is Literal:
+        return [str(value) for value in get_args(kind)]
+    return [choice for part in get_args(kind) for choice in list_choices(part)]
+
+
+def _explain(message: str, text: str, shape: Any) -> str:
+    """`:LINE: key: problem; valid: ...` of msgspec's message."""
+    problem, _, place = message.partition(" - at `$")
+    keys = re.findall(r"\.([\w-]+)", place)
+    kind = shape
+    for key in keys:
+        fields = {field.name: field.type for field in _fields(kind)}
+        kind = fields.get(key, Any)
+    unknown = re.search(r"unknown field `(.*)`", problem)
+    valid = [field.name for field in _fields(kind)] if unknown else list_choices(kind)
+    if unknown:
+        keys, problem = [*keys, unknown[1]], "no such key"
+    line = find_line(text, keys) if keys else None
+    choices = f"; valid: {', '.join(valid)}" if valid else ""
+    return f"{f':{line}' if line else ''}: {f'{chr(46).join(keys)}: ' if keys else ''}{problem}{choices}"
+
+
+def _fields(kind: Any) -> Sequence[msgspec.structs.FieldInfo]:
+    """The fields of a struct, also of an optional one or of a list of them."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return msgspec.structs.fields(kind)
+    return next((fields for part in get_args(kind) if (fields := _fields(part))), ())

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import textwrap
 
+from agent.cli.command_tree import Argument, Command, Option, read_commands, walk_commands
+from agent.cli.main import app
 from agent.version import VERSION
-from release.commands import Argument, Command, Option, read_commands, walk_commands
 
 DATE = "2026-11-22"  # when the sections below were last gone through
 
@@ -48,7 +49,7 @@ EXAMPLES = (
 
 def make_page() -> str:
     """The whole page, in man(7)."""
-    tree = read_commands()
+    tree = read_commands(app)
     lines = [f'.TH FABRICSCOPE 1 {DATE} "fabricscope {VERSION}"', ".SH NAME"]
     purpose = tree.help.partition(". ")[0]
     lines += [_text(f"fabricscope - {purpose[:1].lower()}{purpose[1:]}")]

@@ -13,8 +13,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from release.commands import read_commands
-from release.completions import bash_completion, fish_completion, zsh_completion
+from agent.cli.command_tree import read_commands
+from agent.cli.completions import bash_completion, fish_completion, zsh_completion
+from agent.cli.main import app
 from release.manual import make_page
 
 HEAD = "fabricscope, written by `make completion` from its commands"
@@ -26,7 +27,7 @@ FISH = "share/fish/vendor_completions.d/fabricscope.fish"
 
 def shared_files() -> dict[str, str]:
     """Text by path below the prefix, named as shells and man look for it."""
-    tree = read_commands()
+    tree = read_commands(app)
     return {
         MANUAL: make_page(),
         BASH: bash_completion(tree, HEAD),

@@ -15,9 +15,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from agent.cli.command_tree import read_commands, walk_commands
+from agent.cli.configuration import format_configuration
+from agent.cli.main import app
+from agent.config import Configuration
 from agent.rules.catalogue import FAMILIES, every_rule
 from agent.rules.rule import Rule
-from release.commands import read_commands, walk_commands
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = ("8xh100-sxm-2s-8xcx7-ib-4nvsw", "gpu-width-x8")  # a machine of fixtures/hosts and a fault of fixtures/faults
@@ -87,7 +90,7 @@ def command_reference() -> str:
         "Generated from the commands. [The overview](commands.md) has their exit codes.",
         "",
     ]
-    for command in walk_commands(read_commands()):
+    for command in walk_commands(read_commands(app)):
         if not command.words or command.commands:
             continue
         lines += [f"## fabricscope {command.name}", "", command.help, ""]
@@ -102,6 +105,20 @@ def command_reference() -> str:
             lines.append(f"| `{_cell(names)}` | {_cell(option.help)} | {_cell(option.default or '')} |")
         lines.append("")
     return "\n".join(lines)
+
+
+def configuration_reference() -> str:
+    """Every key of the configuration file with its default."""
+    toml = format_configuration(Configuration(), None, every_rule()).partition("\n\n")[2]
+    return f"""# Configuration
+
+`--config FILE` names one TOML file. Every key with its default, as `fabricscope config show` prints it; with
+`--config` that command prints what is in effect. A misspelt key, rule or value is an error with the file's line. What
+the file changes is listed in the report (`config.changed`).
+
+```toml
+{toml}```
+"""
 
 
 def write_pages(folder: Path) -> None:
@@ -135,6 +152,7 @@ def write_pages(folder: Path) -> None:
     for rule in every_rule():
         (rules / f"{rule.name}.md").write_text(page(rule), encoding="utf-8")
     (folder / "coverage.md").write_text(coverage(), encoding="utf-8")
+    (folder / "configuration.md").write_text(configuration_reference(), encoding="utf-8")
     (folder / "command-reference.md").write_text(command_reference(), encoding="utf-8")
 
 

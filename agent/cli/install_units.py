@@ -20,25 +20,25 @@ def install_units(
         typer.Option(metavar="DIR", help="Write below DIR instead of /: for packages and images.", show_default=False),
     ] = None,
     unit_dir: Annotated[
-        str, typer.Option(metavar="DIR", help="Where units are; below --prefix.")
+        str, typer.Option(metavar="DIR", help="Folder of the units, below --prefix.")
     ] = "/etc/systemd/system",
     with_: Annotated[
         str | None,
-        typer.Option("--with", metavar="PART,...", help="Besides the hourly scan: ship, watch.", show_default=False),
+        typer.Option("--with", metavar="PART,...", help="Also install: ship, watch.", show_default=False),
     ] = None,
     program: Annotated[
         str | None,
         typer.Option(
             "--exec",
             metavar="COMMAND",
-            help="What the units start; else the fabricscope that runs.",
+            help="Program that the units start. Default: this one.",
             show_default=False,
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Also over units that were changed by hand.")] = False,
-    show: Annotated[bool, typer.Option("--print", help="Show the units; write nothing.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite units that were changed by hand.")] = False,
+    show: Annotated[bool, typer.Option("--print", help="Print the units; write nothing.")] = False,
 ) -> None:
-    """Put the systemd units of this fabricscope in place; they are enabled by hand. Exit 0."""
+    """Install systemd units (does not enable them)."""
     from agent.units import SCAN_PART, UnitsError, render_units
 
     parts = [SCAN_PART, *(part.strip() for part in (with_ or "").split(",") if part.strip())]

@@ -10,12 +10,13 @@ from typing import Annotated
 import typer
 
 from agent.cli import options as opt
+from agent.cli.configuration import config
 from agent.cli.errors import INTERRUPTED, CliError, print_error
 from agent.cli.install_units import install_units
 from agent.cli.netbox import netbox
 from agent.cli.output import DEBUG, discard_output, ignore_closed_pipe, open_streams
 from agent.cli.profiles import profiles
-from agent.cli.program import build_program
+from agent.cli.program import GroupedHelp, build_program
 from agent.cli.recommend import recommend
 from agent.cli.ship import ship
 from agent.cli.watch import watch
@@ -28,8 +29,10 @@ USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="fabricscope",
-    help="Discovers how a GPU server is wired, from PCIe to RoCE, and says what is wrong with it. Read-only.",
+    help="Shows how a GPU server is wired, from PCIe to RoCE, and what is wrong with it. Read-only.",
+    cls=GroupedHelp,
     no_args_is_help=True,
+    add_completion=False,  # `completion SHELL` is the one
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -96,7 +99,7 @@ def _print_version(requested: bool) -> None:
 @app.callback()
 def _accept_program_options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Log how every probe ended; show tracebacks.")] = False,
 ) -> None:
@@ -123,18 +126,19 @@ def scan(
     output: opt.Output = None,
     capture: Annotated[
         str | None,
-        typer.Option(help="Write all the evidence of this run there, too.", metavar="FILE", show_default=False),
+        typer.Option(help="Also save all evidence of this run.", metavar="FILE", show_default=False),
     ] = None,
     redact: opt.Redact = False,
     no_color: opt.NoColor = False,
     quiet: opt.Quiet = False,
-    brief: Annotated[bool, typer.Option("--brief", help="Only the verdict and one line per finding.")] = False,
-    topology: Annotated[bool, typer.Option("--topology", help="Only the host and its topology.")] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="All evidence, and every check that could not run.")
-    ] = False,
+    brief: opt.Brief = False,
+    topology: opt.TopologyOnly = False,
+    verbose: opt.Verbose = False,
 ) -> None:
-    """Probe a host, build its topology, judge it, write one report. Exit 0 once the report is written."""
+    """Scan a host and print its report.
+
+    Exit 0 once the report is written, whatever it found.
+    """
     from agent.cli.request import HistoryOptions, ReportRequest
     from agent.cli.scan import CaptureTarget, OutputChoice, choose_detail, run_scan
 
@@ -158,21 +162,27 @@ def check(
     config: opt.ConfigFile = None,
     profile: opt.ProfileName = "auto",
     fail_on: Annotated[
-        opt.FailOn | None, typer.Option(help="From which severity on a finding counts.", show_default=False)
+        opt.FailOn | None, typer.Option(help="Lowest severity that fails the check.", show_default=False)
     ] = None,
     max_age: Annotated[
         float | None,
         typer.Option(
-            help="With --report: older than this many seconds is unknown.",
+            help="Exit 3 for a report that is older (with --report).",
             min=0,
             metavar="SECONDS",
             callback=opt.reject_nan,
         ),
     ] = None,
-    as_: Annotated[opt.CheckAs, typer.Option("--as", help="Whose contract to answer by.")] = opt.CheckAs.NAGIOS,
+    as_: Annotated[
+        opt.CheckAs, typer.Option("--as", help="Output format: nagios, npd, slurm-prolog.")
+    ] = opt.CheckAs.NAGIOS,
     quiet: opt.Quiet = False,
 ) -> None:
-    """The same as a monitoring plugin: one summary line, a line a finding. Exit 0 ok, 1 warning, 2 error, 3 unknown."""
+    """Scan as a monitoring plugin.
+
+    One summary line, then one line per finding. Exit 0 ok or nothing to check, 1 warning, 2 error or critical,
+    3 unknown.
+    """
     from agent.cli.check import run_check
     from agent.cli.request import HistoryOptions, ReportRequest
 
@@ -189,7 +199,7 @@ def capture(
             "--output",
             "-o",
             metavar="FILE",
-            help="A folder to be made, or .tar, .tar.gz, .tar.zst.",
+            help="A new folder, or .tar, .tar.gz, .tar.zst.",
             show_default=False,
         ),
     ] = None,
@@ -199,7 +209,10 @@ def capture(
     redact: opt.Redact = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Record all the evidence of this host into one archive that replays anywhere."""
+    """Save all evidence in one archive.
+
+    It replays anywhere: fabricscope scan --source FILE.
+    """
     from agent.cli.request import ReportRequest
     from agent.cli.scan import CaptureTarget, run_capture
 
@@ -209,7 +222,7 @@ def capture(
 @app.command()
 def diff(
     old: Annotated[str, typer.Argument(help="A report (.json, .gz), or what --source takes.", show_default=False)],
-    new: Annotated[str, typer.Argument(help="The same, of later or of another host.", show_default=False)],
+    new: Annotated[str, typer.Argument(help="The same, from later or from another host.", show_default=False)],
     form: Annotated[
         opt.DiffFormat | None, typer.Option("--format", help="text (default) or json.", show_default=False)
     ] = None,
@@ -220,7 +233,10 @@ def diff(
     no_color: opt.NoColor = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """What changed between two reports: devices, links, settings, findings. Exit 0 nothing, 1 something."""
+    """Compare two reports.
+
+    Devices, links, software, settings, findings and error counters. Exit 0 no change, 1 changes.
+    """
     from agent.cli.diff import run_diff
     from agent.cli.request import ReportRequest
 
@@ -228,9 +244,9 @@ def diff(
     raise typer.Exit(run_diff(old, new, request, form.value if form else None, output, no_color))
 
 
-@app.command(help=f"One report for a neighbour: {opt.EXPORT_FORMS}. Exit 0 once it is written.")
+@app.command(help=f"Export a report for another tool.\n\nFormats: {opt.EXPORT_FORMS}. Exit 0 once it is written.")
 def export(
-    form: Annotated[opt.ExportFormat, typer.Argument(metavar="FORMAT", help="What to write.", show_default=False)],
+    form: Annotated[opt.ExportFormat, typer.Argument(metavar="FORMAT", help="The format.", show_default=False)],
     source: opt.Source = None,
     root: opt.Root = None,
     report: opt.ReportFile = None,
@@ -260,7 +276,7 @@ def export(
 def rules(
     form: Annotated[opt.ListFormat, typer.Option("--format", help="text or json.")] = opt.ListFormat.TEXT,
 ) -> None:
-    """The rule catalogue, a line a rule."""
+    """List all rules."""
     from agent.cli.reference import print_rules
 
     print_rules(form.value)
@@ -268,9 +284,13 @@ def rules(
 
 @app.command()
 def explain(
-    rule: Annotated[str, typer.Argument(help="A rule's name, as in a finding.", show_default=False)],
+    rule: Annotated[str, typer.Argument(help="A rule's name, a prefix or a family.", show_default=False)],
 ) -> None:
-    """One rule's page: what it checks, why, how it is decided, what keeps it silent, how to confirm and mend."""
+    """Explain a rule.
+
+    What it checks, why it matters, how it is decided, what keeps it silent, how to confirm and how to fix. Of a prefix
+    or family the list of its rules.
+    """
     from agent.cli.reference import print_rule
 
     print_rule(rule)
@@ -278,15 +298,50 @@ def explain(
 
 @app.command()
 def schema() -> None:
-    """The JSON Schema of the report."""
+    """Print the JSON Schema of the report."""
     from agent.cli.reference import print_schema
 
     print_schema()
 
 
+@app.command()
+def completion(
+    shell: Annotated[opt.Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", show_default=False)],
+) -> None:
+    """Print the completion of a shell.
+
+    For bash: fabricscope completion bash > ~/.local/share/bash-completion/completions/fabricscope
+    """
+    from agent.cli.reference import print_completion
+
+    print_completion(app, shell.value)
+
+
+@app.command()
+def demo(
+    form: Annotated[
+        opt.ScanFormat | None,
+        typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False),
+    ] = None,
+    output: opt.Output = None,
+    no_color: opt.NoColor = False,
+    brief: opt.Brief = False,
+    topology: opt.TopologyOnly = False,
+    verbose: opt.Verbose = False,
+) -> None:
+    """Show a faulty 8-GPU server.
+
+    A recorded machine that ships with fabricscope, scanned like any other source: no GPU is needed.
+    """
+    from agent.cli.scan import OutputChoice, choose_detail, run_demo
+
+    run_demo(OutputChoice(form.value if form else None, output, no_color, choose_detail(brief, topology, verbose)))
+
+
 app.command()(install_units)
 app.command()(ship)
 app.command()(watch)
+app.add_typer(config, name="config")
 app.add_typer(netbox, name="netbox")
 app.add_typer(profiles, name="profile")
 app.add_typer(recommend, name="recommend")

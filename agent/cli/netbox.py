@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 IN_STEP, DIFFERS, UNREACHABLE = 0, 1, 2
 INSTALL = "pynetbox is not installed: pip install 'fabricscope[netbox]' (or pip install 'pynetbox>=7.4')"
 
-netbox = typer.Typer(help="Keep NetBox in step with what nodes are: plan, apply.", no_args_is_help=True)
+netbox = typer.Typer(help="Sync nodes, NICs and cables to NetBox.", no_args_is_help=True)
 
 
 class PlanFormat(str, Enum):
@@ -40,15 +40,14 @@ Url = Annotated[str | None, _option("URL", "Where NetBox is: https://HOST; else 
 TokenFile = Annotated[str | None, _option("FILE", "Holds the token; else the variable NETBOX_TOKEN.")]
 Ca = Annotated[str | None, _option("FILE", "Authorities to believe; else the system's.")]
 Timeout = Annotated[
-    float, typer.Option(metavar="SECONDS", help="Bound on one request.", min=0.1, max=3600, callback=opt.reject_nan)
+    float,
+    typer.Option(metavar="SECONDS", help="Time limit of one request.", min=0.1, max=3600, callback=opt.reject_nan),
 ]
-Create = Annotated[
-    bool, typer.Option("--create", help="Make devices that NetBox lacks: --site, --role, --device-type.")
-]
+Create = Annotated[bool, typer.Option("--create", help="Create missing devices: --site, --role, --device-type.")]
 Site = Annotated[str | None, _option("SLUG", "Look for devices in this site only; --create makes them there.")]
 Role = Annotated[str | None, _option("SLUG", "With --create: the role of new devices.")]
 DeviceType = Annotated[str | None, _option("SLUG", "With --create: their type, or MANUFACTURER/SLUG.")]
-Prune = Annotated[bool, typer.Option("--prune", help="Delete what this tool made and the node does not have.")]
+Prune = Annotated[bool, typer.Option("--prune", help="Delete objects made by this tool that the node no longer has.")]
 Form = Annotated[PlanFormat | None, typer.Option("--format", help="text (default) or json.", show_default=False)]
 
 
@@ -70,7 +69,10 @@ def netbox_plan(
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
-    """Say what `apply` would change, and change nothing. Exit 0 nothing, 1 something, 2 NetBox cannot be asked."""
+    """Show what `apply` would change.
+
+    Changes nothing. Exit 0 nothing to do, 1 changes, 2 NetBox cannot be reached.
+    """
     options = _parse_plan_options(create, site, role, device_type, prune, None)
     raise typer.Exit(
         _run_sync(_load_nodes(reports, source, report), (url, token_file, ca, timeout), options, form, output, no_color)
@@ -96,7 +98,10 @@ def netbox_apply(
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
-    """Bring NetBox in step. Exit 0 it is, 1 not all could be done, 2 NetBox cannot be asked."""
+    """Apply the changes to NetBox.
+
+    Exit 0 all done, 1 something is left, 2 NetBox cannot be reached.
+    """
     options = _parse_plan_options(create, site, role, device_type, prune, limit_changes)
     nodes = _load_nodes(reports, source, report)
     raise typer.Exit(_run_sync(nodes, (url, token_file, ca, timeout), options, form, output, no_color, True))

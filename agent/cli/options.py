@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-FLEET_HELP = "Many reports: what is odd, what drifted, which cable is wrong. Needs the extra: fabricscope[fleet]."
+FLEET_HELP = "Compare the reports of many nodes. Needs the extra: fabricscope[fleet]."
 
 
 class ScanFormat(str, Enum):
@@ -44,6 +44,14 @@ class ExportFormat(str, Enum):
 EXPORT_FORMS = ", ".join(form.value for form in list(ExportFormat)[:-1]) + f" or {list(ExportFormat)[-1].value}"
 
 
+class Shell(str, Enum):
+    """Shells with a completion."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
 class ListFormat(str, Enum):
     """Output formats of a list."""
 
@@ -70,42 +78,42 @@ class CheckAs(str, Enum):
 def reject_nan(value: float | None) -> float | None:
     """Reject "nan", which passes every bound."""
     if value is not None and math.isnan(value):
-        raise typer.BadParameter("nan is no number")
+        raise typer.BadParameter("nan is not a number")
     return value
 
 
 def reject_empty_name(value: str | None) -> str | None:
     """Reject "", which would be the current folder."""
     if value == "":
-        raise typer.BadParameter("a file is to have a name")
+        raise typer.BadParameter("the file name is empty")
     return value
 
 
 Source = Annotated[
     str | None,
     typer.Option(
-        metavar="PATH", help="A capture, tree or folder of outputs to look at; not this host.", show_default=False
+        metavar="PATH", help="Read a capture, support bundle or saved outputs instead of this host.", show_default=False
     ),
 ]
 Root = Annotated[
     str | None,
     typer.Option(
-        metavar="DIR", help="This host's filesystem, seen elsewhere: /host in a container.", show_default=False
+        metavar="DIR", help="Filesystem of this host, mounted elsewhere: /host in a container.", show_default=False
     ),
 ]
 ReportFile = Annotated[
     str | None,
     typer.Option(
-        "--report", metavar="FILE", help="Judge this finished report again; probe nothing.", show_default=False
+        "--report", metavar="FILE", help="Evaluate this finished report again; no probe runs.", show_default=False
     ),
 ]
 Only = Annotated[str | None, typer.Option(metavar="PROBE,...", help="Run only these probes.", show_default=False)]
-Skip = Annotated[str | None, typer.Option(metavar="PROBE,...", help="Leave out these probes.", show_default=False)]
+Skip = Annotated[str | None, typer.Option(metavar="PROBE,...", help="Skip these probes.", show_default=False)]
 Timeout = Annotated[
     float,
     typer.Option(
         metavar="SECONDS",
-        help="Bound on the whole run; what is not reached is timed_out.",
+        help="Time limit of the whole run; the report is still written.",
         min=0.1,
         callback=reject_nan,
     ),
@@ -115,18 +123,18 @@ StateDir = Annotated[
     typer.Option(
         "--state-dir",
         metavar="DIR",
-        help="Keep counters and inventory here, and compare with earlier runs.",
+        help="Keep counters and inventory in DIR, and compare with earlier runs.",
         show_default=False,
     ),
 ]
 AcceptInventory = Annotated[
-    bool, typer.Option("--accept-inventory", help="With --state-dir: what was taken out is no longer missed.")
+    bool, typer.Option("--accept-inventory", help="Accept the current hardware as the new baseline (with --state-dir).")
 ]
 Interval = Annotated[
     float | None,
     typer.Option(
         metavar="SECONDS",
-        help="Read all counters twice, so long apart, within --timeout.",
+        help="Sample counters twice, SECONDS apart, within --timeout.",
         min=1,
         callback=reject_nan,
         show_default=False,
@@ -135,12 +143,12 @@ Interval = Annotated[
 ProfileName = Annotated[
     str,
     typer.Option(
-        "--profile", metavar="NAME|FILE", help="What to expect of this node: auto, none, a built-in name, or a file."
+        "--profile", metavar="NAME|FILE", help="Expected hardware: auto, none, a built-in profile, or a file."
     ),
 ]
 ConfigFile = Annotated[
     str | None,
-    typer.Option("--config", metavar="FILE", help="TOML: rules off, declared facts.", show_default=False),
+    typer.Option("--config", metavar="FILE", help="Configuration file (TOML).", show_default=False),
 ]
 Output = Annotated[
     str | None,
@@ -148,13 +156,14 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="Write here, whole or not at all.",
+        help="Write to FILE (atomically).",
         callback=reject_empty_name,
         show_default=False,
     ),
 ]
-Redact = Annotated[
-    bool, typer.Option("--redact", help="In the capture, pseudonyms instead of names, serials and addresses.")
-]
-NoColor = Annotated[bool, typer.Option("--no-color", help="No colours (NO_COLOR too).")]
+Redact = Annotated[bool, typer.Option("--redact", help="Replace names, serials and addresses in the capture.")]
+NoColor = Annotated[bool, typer.Option("--no-color", help="No colours; the variable NO_COLOR does the same.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+Brief = Annotated[bool, typer.Option("--brief", help="Only the verdict and one line per finding.")]
+TopologyOnly = Annotated[bool, typer.Option("--topology", help="Only the host and its topology.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="All evidence, and every check that could not run.")]

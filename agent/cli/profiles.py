@@ -10,12 +10,12 @@ import typer
 from agent.cli import options as opt
 from agent.cli.errors import CliError, print_warning
 
-profiles = typer.Typer(help="What platforms, or a site's good node, have: list, show, learn.", no_args_is_help=True)
+profiles = typer.Typer(help="Show or learn the expected hardware.", no_args_is_help=True)
 
 
 @profiles.command("list")
 def profile_list() -> None:
-    """The built-in profiles, a line each."""
+    """List the built-in profiles."""
     from agent.platforms.profiles import list_profiles, load_profile
 
     width = max(len(name) for name in list_profiles())
@@ -27,7 +27,10 @@ def profile_list() -> None:
 def profile_show(
     name: Annotated[str, typer.Argument(help="A built-in profile, or a file.", show_default=False)],
 ) -> None:
-    """One profile as TOML, with the source of each value."""
+    """Show a profile as TOML.
+
+    Each value has its source.
+    """
     from agent.cli.output import deliver
     from agent.model.node import Platform
     from agent.model.profile import BadProfile
@@ -48,13 +51,16 @@ def profile_learn(
     root: opt.Root = None,
     report: opt.ReportFile = None,
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to call it; else the product.", show_default=False)
+        str | None, typer.Option(metavar="NAME", help="Name of the profile. Default: the product.", show_default=False)
     ] = None,
     output: opt.Output = None,
     timeout: opt.Timeout = 30.0,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Write a profile of what a good node has now, for `--profile FILE` on its siblings."""
+    """Learn a profile from a good node.
+
+    For `--profile FILE` on nodes of the same kind.
+    """
     from agent.cli.output import deliver
     from agent.cli.request import ReportRequest
     from agent.platforms.profiles import learn_profile, profile_to_toml

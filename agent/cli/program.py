@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Sequence
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from agent.cli.options import FLEET_HELP
 
 FLEET = "fleet"
-_COMPLETION = "_FABRICSCOPE_COMPLETE"
-_COMPLETION_VARIABLES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")  # the command line to complete
+GROUPS = {  # of the help
+    "This host": ("scan", "check", "watch", "recommend", "capture", "demo"),
+    "Reports": ("diff", "export", "explain", "rules", "schema"),
+    "Fleet": ("ship", "fleet", "netbox"),
+    "Setup": ("config", "profile", "install-units", "completion"),
+}
+
+
+class GroupedHelp(TyperGroup):
+    """The program's help, its commands in groups and with whole summaries."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write one section per group; a command of no group is an error that a test finds."""
+        for title, names in GROUPS.items():
+            known = [(name, command) for name in names if (command := self.get_command(ctx, name))]
+            if known:
+                with formatter.section(title):
+                    formatter.write_dl([(name, command.get_short_help_str(formatter.width)) for name, command in known])
 
 
 def build_program(app: typer.Typer, arguments: Sequence[str]) -> typer.Typer:
     """Build the program for these arguments: the command they name, else all, with `fleet` as a name with help."""
-    if FLEET in arguments or any(FLEET in os.environ.get(variable, "") for variable in _COMPLETION_VARIABLES):
+    if FLEET in arguments:
         return build_full_program(app)
-    if _COMPLETION not in os.environ and arguments:
+    if arguments:
         if arguments[0] == "--version":
             return _select(app, "")
         if arguments[0] in _names(app):

@@ -51,9 +51,7 @@ class RecommendOptions(NamedTuple):
     rails: str | None
 
 
-recommend = typer.Typer(
-    help="Predict what collectives reach here, what bounds them, and what to set.", invoke_without_command=True
-)
+recommend = typer.Typer(help="Predict NCCL bandwidth, recommend settings.", invoke_without_command=True)
 
 
 @recommend.callback()

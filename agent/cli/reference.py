@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import difflib
 import sys
+from collections.abc import Sequence
+
+import typer
 
 from agent.cli.errors import CliError
-from agent.rules.catalogue import every_rule
+from agent.rules.catalogue import FAMILIES, every_rule
+from agent.rules.rule import Rule
+from agent.version import VERSION
 
 
 def print_rules(form: str) -> None:
@@ -21,22 +26,43 @@ def print_rules(form: str) -> None:
         ]  # fmt: skip
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode() + "\n")
         return
-    wide = max(len(rule.name) for rule in every_rule())
-    for rule in every_rule():
+    _print_list(every_rule())
+
+
+def print_rule(name: str) -> None:
+    """Print one rule's page; of a prefix or family the list of its rules. Raises CliError."""
+    rules = {rule.name: rule for rule in every_rule()}
+    if name in rules:
+        rule = rules[name]
+        essential = ", essential" if rule.essential else ""
+        sys.stdout.write(f"{rule.name} ({rule.severity}{essential})\n\n{rule.page}\n")
+        return
+    family = next((set(family.rules) for family in FAMILIES if family.name == name), set())
+    matching = [rule for rule in rules.values() if rule.name in family or rule.name.startswith(f"{name.rstrip('-*')}-")]
+    if matching:
+        _print_list(matching)
+        return
+    near = difflib.get_close_matches(name, rules, n=1, cutoff=0.75)
+    hint = f"did you mean {near[0]}?" if near else "fabricscope rules lists all rules"
+    raise CliError(f"no rule, prefix or family {name!r:.80}", hint)
+
+
+def _print_list(rules: Sequence[Rule]) -> None:
+    wide = max(len(rule.name) for rule in rules)
+    for rule in rules:
         sys.stdout.write(
             f"{rule.name:{wide}}  {rule.severity:8}  {'essential' if rule.essential else '':9}  {rule.title}\n"
         )
 
 
-def print_rule(name: str) -> None:
-    """Print one rule's page."""
-    for rule in every_rule():
-        if rule.name == name:
-            essential = ", essential" if rule.essential else ""
-            sys.stdout.write(f"{rule.name} ({rule.severity}{essential})\n\n{rule.page}\n")
-            return
-    near = difflib.get_close_matches(name, [rule.name for rule in every_rule()], n=1, cutoff=0)
-    raise CliError(f"no rule {name!r}" + (f"; the nearest is {near[0]}" if near else ""))
+def print_completion(app: typer.Typer, shell: str) -> None:
+    """Print the completion of a shell, made from the commands."""
+    from agent.cli.command_tree import read_commands
+    from agent.cli.completions import bash_completion, fish_completion, zsh_completion
+    from agent.cli.output import deliver
+
+    make = {"bash": bash_completion, "zsh": zsh_completion, "fish": fish_completion}[shell]
+    deliver(make(read_commands(app), f"fabricscope {VERSION}").encode(), None)
 
 
 def print_schema() -> None:

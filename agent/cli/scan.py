@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent.cli.errors import CliError, print_warning
@@ -13,6 +15,9 @@ from agent.version import VERSION
 
 if TYPE_CHECKING:
     from probes.host.recording import Recording
+
+
+DEMO = os.path.join(os.path.dirname(__file__), "demo.tar.zst")
 
 
 class CaptureTarget(NamedTuple):
@@ -63,6 +68,13 @@ def run_scan(request: ReportRequest, choice: OutputChoice, target: CaptureTarget
         from agent.outputs.text.page import Detail, render_page
 
         show(lambda width: render_page(report, width, Detail(choice.detail)), output, choice.no_color)
+
+
+def run_demo(choice: OutputChoice) -> None:
+    """Run `demo`: scan the recorded machine of this package."""
+    print("A recorded machine, not this host: 8 GPUs, 8 InfiniBand rails, and one fault.", file=sys.stderr)
+    request = ReportRequest(DEMO, None, None, None, None, 30.0, None, True)
+    run_scan(request, choice, CaptureTarget(None, False))
 
 
 def run_capture(request: ReportRequest, target: CaptureTarget) -> None:

@@ -50,9 +50,12 @@ def ship(
         float | None, _option("SECONDS", "Bound on the whole run; 60.", min=0.1, callback=reject_nan)
     ] = None,
     config: Annotated[str | None, _option("FILE", "TOML: a table [ship] with these options.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only what went wrong.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")] = False,
 ) -> None:
-    """Hand reports to a fleet inventory, with a spool. Exit 0 all handed over, 1 some still wait (or were given up)."""
+    """Send reports to a fleet inventory.
+
+    What cannot be sent waits in a spool. Exit 0 all sent, 1 some still wait or were given up.
+    """
     from agent.config import ShipSettings
 
     options = ShipSettings(

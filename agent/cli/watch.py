@@ -36,20 +36,20 @@ def watch(
     skip: opt.Skip = None,
     timeout: Annotated[
         float,
-        typer.Option(metavar="SECONDS", help="Bound on each reading.", min=0.1, callback=opt.reject_nan),
+        typer.Option(metavar="SECONDS", help="Time limit of each scan.", min=0.1, callback=opt.reject_nan),
     ] = 30.0,
     settle: Annotated[
         float,
         typer.Option(
             metavar="SECONDS",
-            help="Quiet time after an event; judged after ten times that at the latest.",
+            help="Debounce interval after an event (hard limit: 10x).",
             min=0,
             callback=opt.reject_nan,
         ),
     ] = 2.0,
     every: Annotated[
         float,
-        typer.Option(metavar="SECONDS", help="A full scan so often, events or not.", min=1, callback=opt.reject_nan),
+        typer.Option(metavar="SECONDS", help="Full scan every SECONDS.", min=1, callback=opt.reject_nan),
     ] = 3600.0,
     state_dir: opt.StateDir = None,
     config: opt.ConfigFile = None,
@@ -61,14 +61,19 @@ def watch(
             "--output",
             "-o",
             metavar="FILE",
-            help="Keep the current report there (JSON), whole at any time.",
+            help="Keep the current report in FILE (JSON, atomically).",
             show_default=False,
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not say on stderr what is listened to.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr when it judges, and why.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not print the event sources.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print each check and its reason on stderr.")
+    ] = False,
 ) -> None:
-    """Stay, and judge again when the kernel says that something changed. SIGUSR1: a full scan now. Exit 0."""
+    """Re-check when the kernel reports a change.
+
+    A link, a device, an Xid: one line per change. SIGUSR1 starts a full scan. Runs until a signal; exit 0.
+    """
     from agent.cli.request import HistoryOptions, ReportRequest
 
     request = ReportRequest(None, root, None, only, skip, timeout, config, quiet, HistoryOptions(state_dir), profile)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from agent.model.finding import SEVERITIES, Check, Finding
 from agent.model.report import Report
+from agent.outputs.names import describe_location
 from agent.outputs.text.lines import clean
 from agent.outputs.verdict import count_checks, count_findings, describe_verdict, verdict_title
 
@@ -36,7 +37,10 @@ def format_nagios(report: Report, fail_on: str = "warning", stale: str | None = 
     counts = report.summary.counts
     perfdata = " ".join(f"{severity}={counts.get(severity, 0)};;;0" for severity in reversed(SEVERITIES))
     lines = [f"FABRICSCOPE {word} - {_headline(report, counted, stale)} | {perfdata}"]
-    lines += [f"{f.severity.upper()} {f.rule} {f.label}: {f.summary}" for f in report.findings]
+    for finding in report.findings:
+        where = ", ".join(describe_location(finding.location))
+        place = f" ({where})" if where else ""
+        lines.append(f"{finding.severity.upper()} {finding.rule} {finding.label}: {finding.summary}{place}")
     if not stale and code == UNKNOWN:
         lines += [f"UNKNOWN {_shorten_list(rules)}: {reason}" for reason, rules in _group_by_reason(report).items()]
     return CheckResult("".join(clean(line) + "\n" for line in lines), code)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from agent.model.finding import Location
 from agent.model.nic import Nic
 from agent.model.report import Report
 
@@ -64,6 +65,19 @@ def _format_runs(numbers: list[int]) -> str:
         else:
             runs.append([number])
     return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(str(number) for number in run) for run in runs)
+
+
+def describe_location(location: Location | None) -> list[str]:
+    """The physical part of a finding: socket or slot, serial number or UUID, MAC or GUID, the far end of the cable."""
+    if location is None:
+        return []
+    slot = f"slot {location.slot}" if location.slot and location.slot not in location.part else ""
+    identity = f"serial {location.serial}" if location.serial else location.uuid
+    port = f"MAC {location.mac}" if location.mac else f"GUID {location.port_guid}" if location.port_guid else ""
+    far = location.far_end
+    cable = " port ".join(name for name in (far.system, far.port) if name) if far else ""
+    known = (location.part, slot, identity, port, f"cable to {cable}" if cable else "")
+    return [text for text in known if text]
 
 
 def short_model(name: str | None) -> str:

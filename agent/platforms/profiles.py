@@ -107,22 +107,23 @@ def profile_to_toml(profile: Profile) -> str:
     for key, value in rows.items():
         if key == "devices" or value in (None, "", []):
             continue
-        lines.append(f"{key} = {_toml_value(value)}")
+        lines.append(f"{key} = {to_toml_value(value)}")
     for device in rows["devices"]:
         lines += [
             "",
             "[[devices]]",
-            *(f"{key} = {_toml_value(value)}" for key, value in device.items() if value is not None),
+            *(f"{key} = {to_toml_value(value)}" for key, value in device.items() if value is not None),
         ]
     return "\n".join(lines) + "\n"
 
 
-def _toml_value(value: object) -> str:
+def to_toml_value(value: object) -> str:
+    """A value as TOML, on one line."""
     if isinstance(value, dict):
-        inner = ", ".join(f"{key} = {_toml_value(item)}" for key, item in value.items() if item is not None)
+        inner = ", ".join(f"{key} = {to_toml_value(item)}" for key, item in value.items() if item is not None)
         return "{ " + inner + " }"
     if isinstance(value, list):
-        return "[" + ", ".join(_toml_value(item) for item in value) + "]"
+        return "[" + ", ".join(to_toml_value(item) for item in value) + "]"
     return msgspec.json.encode(value).decode()  # strings and numbers of JSON are those of TOML
 
 

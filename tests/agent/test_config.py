@@ -71,7 +71,7 @@ def test_the_default_changes_nothing() -> None:
         ("[thresholds]\nroce-ets-starved = 3\n", "roce-ets-starved"),
         ("[thresholds]\nroce-ets-starved.percent = -1\n", "roce-ets-starved.percent"),
         ("[thresholds]\nroce-ets-starved.percent = nan\n", "roce-ets-starved.percent"),
-        ('[thresholds]\nroce-ets-starved.percent = "3"\n', "$.thresholds"),
+        ('[thresholds]\nroce-ets-starved.percent = "3"\n', "thresholds: Expected"),
         ("not toml", "config.toml"),
         ("\udcff", "config.toml"),
     ],

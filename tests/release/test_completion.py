@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from agent.cli.command_tree import read_commands, walk_commands
+from agent.cli.main import app
 from agent.rules.catalogue import every_rule
-from release.commands import read_commands, walk_commands
 from release.share import BASH, FISH, ZSH, shared_files
 from tests.conftest import ROOT
 
@@ -46,7 +47,7 @@ def test_every_command_and_option_is_in_every_file() -> None:
     texts = {name: text for name, text in shared_files().items() if name in (BASH, ZSH, FISH)}
     assert 3 == len(texts)
     for name, text in texts.items():
-        for command in walk_commands(read_commands()):
+        for command in walk_commands(read_commands(app)):
             for long in (option.names[-1] for option in command.options):
                 word = f"-l {long[2:]}" if name.endswith(".fish") else long
                 assert word in text, (name, command.name, long)

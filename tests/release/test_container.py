@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from release.commands import read_commands, walk_commands
+from agent.cli.command_tree import read_commands, walk_commands
+from agent.cli.main import app
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "packaging" / "container"
@@ -96,7 +97,7 @@ def test_what_it_runs_is_a_command_with_these_options() -> None:
     command, *options = container["args"]
     known = {
         name
-        for each in walk_commands(read_commands())
+        for each in walk_commands(read_commands(app))
         if each.words == (command,)
         for o in each.options
         for name in o.names

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from release.commands import read_commands, walk_commands
+from agent.cli.command_tree import read_commands, walk_commands
+from agent.cli.main import app
 from release.share import MANUAL
 
 
@@ -32,7 +33,7 @@ def test_groff_has_no_complaint_and_shows_every_command_and_option(share: dict[s
 
     assert ("", 0) == (done.stderr, done.returncode)
     assert 80 >= max(len(line) for line in done.stdout.splitlines())
-    for command in walk_commands(read_commands()):
+    for command in walk_commands(read_commands(app)):
         if command.words and not command.commands:
             assert f" fabricscope {command.name} " in shown
         for option in command.options:

@@ -22,7 +22,7 @@ Plan = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="CSV: node, rail or adapter, switch, port of the switch. Without it the pattern of most cables counts.",
+        help="CSV: node, rail or adapter, switch, port of the switch. Default: the majority pattern.",
         show_default=False,
     ),
 ]
@@ -38,7 +38,10 @@ def cables(
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
-    """Which cable is not where it should be: by a plan, else by the pattern that most cables follow."""
+    """Find miswired cables.
+
+    Compared with a cabling plan, or with the majority pattern.
+    """
     import msgspec
 
     from agent.fleet.cluster.pattern import by_pattern

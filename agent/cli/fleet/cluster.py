@@ -23,7 +23,7 @@ Fabric = Annotated[
     list[str] | None,
     typer.Option(
         metavar="FILE",
-        help="What ibnetdiscover, iblinkinfo or ibdiagnet wrote (or - for stdin); may be given several times.",
+        help="Output of ibnetdiscover, iblinkinfo or ibdiagnet (- for stdin); may be repeated.",
         show_default=False,
     ),
 ]
@@ -31,12 +31,12 @@ Dataset = Annotated[
     str | None,
     typer.Option(
         metavar="DIR|URL",
-        help="Reports of the nodes, as ingest keeps them: LLDP, adapters, NVLink domains.",
+        help="Dataset of `fleet ingest`: LLDP, adapters, NVLink domains.",
         envvar="FABRICSCOPE_DATASET",
         show_default=False,
     ),
 ]
-All = Annotated[bool, typer.Option("--all", help="Cut no list.")]
+All = Annotated[bool, typer.Option("--all", help="Print whole lists.")]
 
 
 def load_cluster(fabric: list[str] | None, dataset: str | None, engine: str | None) -> Cluster:

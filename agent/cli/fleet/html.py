@@ -26,7 +26,7 @@ NodesDir = Annotated[
     str | None,
     typer.Option(
         metavar="DIR",
-        help="Where nodes' own pages are, NODE.html each (scan --output NODE.html): the page leads to them.",
+        help="Folder with one page per node (NODE.html) to link to.",
         show_default=False,
     ),
 ]
@@ -34,19 +34,17 @@ Rack = Annotated[
     str | None,
     typer.Option(
         metavar="REGEX",
-        help="What in a host name is its rack, the first group where there is one: '^r[0-9]+'.",
+        help="Regular expression for the rack in a host name: '^r[0-9]+'.",
         show_default=False,
     ),
 ]
-Title = Annotated[str, typer.Option(metavar="TEXT", help="The heading.")]
-StaleAfter = Annotated[
-    str, typer.Option(metavar="DURATION", help="Older than the newest report by more is stale: 90m, 24h, 7d.")
-]
+Title = Annotated[str, typer.Option(metavar="TITLE", help="The heading.")]
+StaleAfter = Annotated[str, typer.Option(metavar="DURATION", help="Reports older than this are stale: 90m, 24h, 7d.")]
 Since = Annotated[
     str | None,
     typer.Option(
         metavar="TIME|DURATION",
-        help="From when on changes are told: 2026-01-15, or 24h, 7d before now; else a week before the newest report.",
+        help="Changes since: 2026-01-15, or 24h, 7d before now. Default: 7d before the newest report.",
         show_default=False,
     ),
 ]
@@ -64,7 +62,10 @@ def html(
     since: Since = None,
     output: opt.Output = None,
 ) -> None:
-    """Write the fleet as one page: a map of all nodes, what is wrong, odd, changed or not judged. It loads nothing."""
+    """Write the fleet as one HTML page.
+
+    A map of all nodes, findings, outliers and changes. The page loads nothing.
+    """
     from agent.cli.fleet.questions import parse_duration, parse_time
     from agent.cli.output import deliver
 

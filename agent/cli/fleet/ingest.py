@@ -31,28 +31,33 @@ def ingest(
         str | None,
         typer.Option(
             metavar="DIR|URL",
-            help="Where the dataset is, or is to be.",
+            help="Folder or URL of the dataset.",
             envvar="FABRICSCOPE_DATASET",
             show_default=False,
         ),
     ] = None,
     cluster: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Put before every node, with a slash: names are unique.", show_default=False),
+        typer.Option(metavar="NAME", help="Cluster name, put before each node name.", show_default=False),
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(metavar="NUMBER", help="Processes; else one a CPU.", min=1, max=256, show_default=False),
+        typer.Option(
+            metavar="NUMBER", help="Number of processes. Default: one per CPU.", min=1, max=256, show_default=False
+        ),
     ] = None,
     wait: Annotated[
         float,
         typer.Option(
-            metavar="SECONDS", help="For another ingest that holds the dataset.", min=0, callback=opt.reject_nan
+            metavar="SECONDS", help="Wait for another ingest that holds the dataset.", min=0, callback=opt.reject_nan
         ),
     ] = 60.0,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Take reports into a dataset. Exit 0 also where some could not be taken: they are counted and in quarantine."""
+    """Load reports into a dataset.
+
+    Reports that cannot be read are counted and kept in quarantine.
+    """
     require_libraries("pyarrow")
     from agent.fleet.dataset import BadDataset
     from agent.fleet.ingest.progress import progress

@@ -35,7 +35,7 @@ Dataset = Annotated[
     str | None,
     typer.Option(
         metavar="DIR|URL",
-        help="What `fleet ingest` made.",
+        help="Dataset of `fleet ingest`.",
         envvar="FABRICSCOPE_DATASET",
         show_default=False,
     ),
@@ -45,7 +45,7 @@ EngineUrl = Annotated[
     typer.Option(
         "--engine",
         metavar="URL",
-        help="Who answers: duckdb:// (default), chdb://, spark://HOST:PORT, local, postgres://...",
+        help="Query engine: duckdb:// (default), chdb://, spark://HOST:PORT, local, postgres://...",
         envvar="FABRICSCOPE_ENGINE",
         show_default=False,
     ),
@@ -55,13 +55,13 @@ WhereOption = Annotated[
     typer.Option(
         "--where",
         metavar="KEY=VALUE",
-        help="Only these nodes: cluster=NAME, class=PART OF ITS NAME, nodes=gpu[001-128]. May be given again.",
+        help="Only these nodes: cluster=NAME, class=PART, nodes=gpu[001-128]. May be repeated.",
         show_default=False,
     ),
 ]
 Form = Annotated[
     AnswerFormat | None,
-    typer.Option("--format", help="text (default), json or csv; else by the suffix of --output.", show_default=False),
+    typer.Option("--format", help="text (default), json or csv, or by the suffix of --output.", show_default=False),
 ]
 
 

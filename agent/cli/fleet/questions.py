@@ -25,13 +25,13 @@ def summary(
     engine: EngineUrl = None,
     where: WhereOption = None,
     stale_after: Annotated[
-        str, typer.Option(metavar="DURATION", help="Older than the newest report by more is stale: 90m, 24h, 7d.")
+        str, typer.Option(metavar="DURATION", help="Reports older than this are stale: 90m, 24h, 7d.")
     ] = "24h",
     form: Form = None,
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
-    """The fleet at a glance: verdicts, classes, what could not be judged, who fell silent, who is worst."""
+    """Verdicts, coverage, stale and worst nodes."""
     format_name, seconds = choose_format(form, output), parse_duration(stale_after)
     with query_tables(dataset, engine, where) as tables:
         from agent.fleet.questions.options import Options
@@ -52,15 +52,22 @@ def outliers(
     majority: Annotated[
         float,
         typer.Option(
-            help="Share of a class from which on something is usual.", min=0.51, max=1.0, callback=opt.reject_nan
+            metavar="SHARE",
+            help="Share of a class that makes a value its majority.",
+            min=0.51,
+            max=1.0,
+            callback=opt.reject_nan,
         ),
     ] = 0.8,
-    fewest: Annotated[int, typer.Option(help="Nodes that a class needs.", min=3)] = 5,
+    fewest: Annotated[int, typer.Option(metavar="COUNT", help="Smallest class that is compared.", min=3)] = 5,
     form: Form = None,
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
-    """Which nodes are not as their like: firmware, drivers, links, QoS, settings, against their hardware class."""
+    """Nodes that differ from their hardware class.
+
+    Firmware, drivers, links, QoS, settings.
+    """
     format_name = choose_format(form, output)
     with query_tables(dataset, engine, where) as tables:
         from agent.fleet.questions.odd import Outlier
@@ -82,7 +89,7 @@ def findings(
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
-    """What the nodes' own reports found, grouped: a rule once, with the nodes that have it."""
+    """Findings of all nodes, grouped by rule."""
     format_name = choose_format(form, output)
     with query_tables(dataset, engine, where) as tables:
         from agent.fleet.questions.findings import Found
@@ -101,7 +108,10 @@ def duplicates(
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
-    """What must be one node's alone and is on several: GUIDs, serial numbers, machine ids, LIDs, addresses."""
+    """Identifiers that appear on more than one node.
+
+    GUIDs, serial numbers, machine ids, LIDs, addresses.
+    """
     format_name = choose_format(form, output)
     with query_tables(dataset, engine, where) as tables:
         from agent.fleet.questions.duplicates import Duplicate
@@ -126,7 +136,10 @@ def drift(
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
-    """What became another since a moment: versions, settings, devices, findings, nodes."""
+    """Changes since a point in time.
+
+    Versions, settings, devices, findings, nodes.
+    """
     format_name, moment = choose_format(form, output), parse_time(since)
     with query_tables(dataset, engine, where) as tables:
         from agent.fleet.questions.drift import Change

@@ -27,7 +27,10 @@ def query(
     form: Form = None,
     output: opt.Output = None,
 ) -> None:
-    """One SELECT in DuckDB's SQL over the tables (host, gpu, .., history_host, ..). Read-only: nothing else is open."""
+    """Run one SELECT over the tables.
+
+    DuckDB's SQL, read-only: host, gpu, ..., history_host, ...
+    """
     format_name = choose_format(form, output)
     text = sys.stdin.read(1 << 20) if sql == "-" else sql
     with open_engine(dataset, None) as engine:
@@ -51,7 +54,10 @@ def export(
     where: WhereOption = None,
     output: opt.Output = None,
 ) -> None:
-    """A whole table: csv, json (an object a line) or one Parquet file."""
+    """Export a whole table.
+
+    CSV, JSON (one object per line) or one Parquet file.
+    """
     from agent.cli.fleet.options import require_libraries
 
     require_libraries("duckdb")
@@ -82,7 +88,10 @@ def load(
     dataset: Dataset = None,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Copy a dataset's tables into a database that cannot read its files, for `--engine` afterwards."""
+    """Copy the tables into PostgreSQL.
+
+    For `--engine postgres://...` afterwards.
+    """
     from agent.cli.fleet.options import require_libraries
 
     require_libraries("duckdb", "pyarrow", "psycopg", "sqlglot")

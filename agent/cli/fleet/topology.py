@@ -40,13 +40,13 @@ _SUFFIXES = {
 }
 Form = Annotated[
     TopologyFormat | None,
-    typer.Option("--format", help="text (default), or what the suffix of --output asks for.", show_default=False),
+    typer.Option("--format", help="text (default), or by the suffix of --output.", show_default=False),
 ]
 Nodes = Annotated[
     str | None,
     typer.Option(
         metavar="HOSTLIST",
-        help="The nodes that Slurm has, as gpu[001-128]: no others get into its files. sinfo -hN -o %N tells them.",
+        help="Only these nodes in Slurm's files, as gpu[001-128]; sinfo -hN -o %N lists them.",
         show_default=False,
     ),
 ]
@@ -62,7 +62,10 @@ def topology(
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
-    """How the cluster hangs together: what it is, what breaks it; a picture, Slurm's files, topograph's model."""
+    """Cluster topology, and deviations from the layout.
+
+    As text, a picture, Slurm's files or topograph's model.
+    """
     from agent.fleet.cluster.view import views
 
     format_ = form or _choose_format(output)

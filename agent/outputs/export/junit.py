@@ -12,6 +12,7 @@ from agent.model.finding import Check, Finding
 from agent.model.report import ProbeRun, Report
 from agent.outputs.export.xml_writer import XmlElement, make_element, write_xml
 from agent.outputs.formatting import clean_line
+from agent.outputs.names import describe_location
 
 NAME = "fabricscope"
 SUBJECTS_SHOWN = 20
@@ -66,8 +67,11 @@ def _build_rule_case(report: Report, check: Check) -> XmlElement:
 
 def _describe(finding: Finding) -> str:
     lines = [f"{finding.severity.upper()} {finding.label}: {finding.summary}"]
+    where = ", ".join(describe_location(finding.location))
+    lines += [f"  part: {where}"] if where else []
     lines += [f"  {evidence.what}: {evidence.value} ({evidence.source})" for evidence in finding.evidence]
-    lines += [f"  impact: {finding.impact}", f"  remedy: {finding.remedy}"]
+    lines += [f"  confirm: {command}" for command in finding.confirm or []]
+    lines += [f"  impact: {finding.impact}", f"  fix: {finding.remedy}"]
     return "\n".join(clean_line(line, 1000) for line in lines)
 
 

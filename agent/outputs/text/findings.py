@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from agent.model.finding import Finding
 from agent.model.report import Report
 from agent.outputs.grouping import FindingBlock, group_findings, join_evidence
-from agent.outputs.names import DisplayNames, compress_names
+from agent.outputs.names import DisplayNames, compress_names, describe_location
 from agent.outputs.text.lines import BLANK, Line, Span, line_length, make_line, wrap_paragraph
 from agent.outputs.verdict import count_checks, describe_verdict, verdict_title
 
@@ -51,6 +51,7 @@ def _render_block(block: FindingBlock, names: DisplayNames, width: int, everythi
     lines = _hang(head, _headline(block), width, hang)
     sure = "" if finding.confidence == "high" else f" (confidence: {finding.confidence})"
     lines += _render_parts(block, names, width, everything)
+    lines += _render_confirm(finding, width)
     lines += _render_fix(block, width)
     lines += _row("impact", finding.impact, width)
     lines += _render_evidence(block, width, everything)
@@ -84,9 +85,24 @@ def _render_parts(block: FindingBlock, names: DisplayNames, width: int, everythi
     return lines
 
 
+def _render_confirm(finding: Finding, width: int) -> list[Line]:
+    """The commands that show the fault on this host."""
+    lines: list[Line] = []
+    for command in finding.confirm or []:
+        lines += _row("" if lines else "confirm", command, width)
+    return lines
+
+
 def _render_fix(block: FindingBlock, width: int) -> list[Line]:
-    """The fix of the first part; where it names that part, the others need the same with their own names."""
-    lines = _row("fix", block.first.remedy, width)
+    """The steps of the first part; where they name that part, the others need the same with their own names."""
+    lines: list[Line] = []
+    steps = block.first.steps
+    for number, step in enumerate(steps, 1):
+        text = f"{number}. {step.do}" if len(steps) > 1 else step.do
+        lines += _row("" if lines else "fix", text, width)
+        for outcome in step.outcomes:
+            lines += wrap_paragraph(outcome, width, indent=" " * (_COLUMN + 5), first=" " * (_COLUMN + 3) + "- ")
+    lines = lines or _row("fix", block.first.remedy, width)
     if len({finding.remedy for finding in block.findings}) > 1:
         lines += _row("", f"The same for each of the {len(block.findings)} parts, with its own names.", width)
     return lines
@@ -104,12 +120,12 @@ def _render_evidence(block: FindingBlock, width: int, everything: bool) -> list[
 
 
 def describe_part(finding: Finding, names: DisplayNames) -> str:
-    """The physical part of a finding: its label and address; empty for the whole node."""
+    """The physical part of a finding: label, address, where it sits, its identity; empty for the whole node."""
     if finding.subject == "node":
-        return ""
+        return ", ".join(describe_location(finding.location))
     place = names.short(finding.subject.partition(":")[2].partition("/")[0])
     known = not place or place in finding.label or "+" in place
-    return finding.label if known else f"{finding.label}, {place}"
+    return ", ".join([finding.label, *([] if known else [place]), *describe_location(finding.location)])
 
 
 def join_absorbed(texts: Iterable[str], names: DisplayNames) -> str:

@@ -171,7 +171,7 @@ def test_a_netbox_that_breaks_off_is_exit_2_and_what_was_done_is_shown(
         (["--url", "http://127.0.0.1:9"], "127.0.0.1:9: Connection refused"),
         (["--token-file", "/nonexistent"], "/nonexistent: No such file"),
         (["--ca", "/nonexistent"], "--ca is for https"),
-        (["--timeout", "nan"], "nan is no number"),
+        (["--timeout", "nan"], "nan is not a number"),
         (["--timeout", "0"], "'--timeout'"),
         (["--create"], "--create needs --site, --role and --device-type"),
         (["--role", "x"], "--role and --device-type are about devices that --create makes"),

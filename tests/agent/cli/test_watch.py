@@ -181,7 +181,7 @@ def test_an_interface_of_this_kernel_is_judged_when_it_changes() -> None:
     [
         (["--settle", "-1"], "--settle"),
         (["--every", "0"], "--every"),
-        (["--every", "nan"], "nan is no number"),
+        (["--every", "nan"], "nan is not a number"),
         (["--only", "pic"], "pic"),
         (["--root", "/no/such/root"], "/no/such/root"),
         (["--config", "/no/such/config.toml"], "/no/such/config.toml"),

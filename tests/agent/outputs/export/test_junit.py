@@ -63,7 +63,7 @@ def test_what_was_not_judged_does_not_pass(host: str, fault: str | None) -> None
 
 
 def test_a_fault_tells_its_evidence():
-    """Message: what and where. Text: evidence, impact, remedy."""
+    """Message: what and where. Text: part, evidence, impact, fix."""
     root = ElementTree.fromstring(export(scan_machine("", "gpu-width-x8")))
     (failure,) = root.iter("failure")
 
@@ -72,7 +72,7 @@ def test_a_fault_tells_its_evidence():
         failure.get("message"),
     )
     assert "current_link_width" in (failure.text or "")
-    assert "remedy: Reseat" in (failure.text or "")
+    assert "fix: Reseat" in (failure.text or "")
 
 
 def with_check(**fields: object) -> Report:

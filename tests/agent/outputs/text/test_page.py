@@ -7,7 +7,7 @@ import re
 import msgspec
 import pytest
 
-from agent.model.finding import Check, Evidence, Summary
+from agent.model.finding import Check, Evidence, FarEnd, Location, Step, Summary
 from agent.model.report import CountersWindow
 from agent.model.topology import Topology
 from agent.outputs.names import short_model, visible_nics
@@ -137,6 +137,29 @@ def test_findings_of_one_rule_and_cause_are_one_block() -> None:
     assert [f"mlx5_{n}/1 (eth{n}), {10 + n}:00.0" for n in range(8)] == re.findall(r"mlx5_\d/1 .*", text)
     assert "The same for each of the 8 parts, with its own names." in text
     assert "  evidence  MTU of eth0-7: 1500  [/sys/class/net/eth0/mtu and 7 more like it]\n" in text
+
+
+def test_part_confirm_and_steps_are_shown_where_they_are_known() -> None:
+    """Socket, serial number, far end of the cable; commands; numbered steps with what their outcomes mean."""
+    far = FarEnd(system="leaf-1", port="17")
+    location = Location(part="PCIe card in slot 5", serial="MT2", port_guid="b83f", far_end=far)
+    steps = [
+        Step(do="Drain the node.", outcomes=[]),
+        Step(do="Swap the cable.", outcomes=["The fault follows the cable: replace it.", "Stays: replace the card."]),
+    ]
+    one = msgspec.structs.replace(
+        finding(f"pci:{GPUS[0]}", "GPU0"), location=location, steps=steps, confirm=["lspci -s 18:00.0", "dmesg"]
+    )
+    text = to_plain_text(render_page(report(below_one_switch(), findings=[one]), 100))
+
+    assert "  part      GPU0, 18:00.0, PCIe card in slot 5, serial MT2, GUID b83f, cable to leaf-1 port 17\n" in text
+    assert "  confirm   lspci -s 18:00.0\n            dmesg\n" in text
+    assert (
+        "  fix       1. Drain the node.\n"
+        "            2. Swap the cable.\n"
+        "               - The fault follows the cable: replace it.\n"
+        "               - Stays: replace the card.\n"
+    ) in text
 
 
 def test_brief_and_topology_are_parts_of_the_page() -> None:

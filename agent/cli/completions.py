@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from release.commands import FILE, FOLDER, Argument, Command, Option, Value, walk_commands
+from agent.cli.command_tree import FILE, FOLDER, Argument, Command, Option, Value, walk_commands
 
 BASH_FRAME = """\
 # bash completion for {head}

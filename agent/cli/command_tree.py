@@ -1,4 +1,4 @@
-"""The commands as data: what the manual and the completions are written from."""
+"""The commands as data: the manual and the completions are written from it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import typer.main
 
-from agent.cli.main import app
 from agent.cli.program import build_full_program
 
 FILE, FOLDER, NOTHING = "file", "folder", "nothing"
@@ -57,7 +56,7 @@ class Command(NamedTuple):
         return " ".join(self.words)
 
 
-def read_commands() -> Command:
+def read_commands(app: typer.Typer) -> Command:
     """The whole tree, its root first."""
     return _command((), typer.main.get_command(build_full_program(app)))
 
@@ -94,11 +93,9 @@ def _command(typed: tuple[str, ...], command: Any) -> Command:
                     _value(parameter, typed, names), parameter.help or "", parameter.required, parameter.nargs == -1
                 )
             )
-        elif not parameter.hidden and not parameter.name.endswith(
-            "_completion"
-        ):  # theirs, which write into a home folder
+        elif not parameter.hidden:
             options.append(_option(parameter, typed, names))
-    options.append(Option(("-h", "--help"), None, "Show the help and leave.", None))
+    options.append(Option(("-h", "--help"), None, "Show this message and exit.", None))
     below = sorted(getattr(command, "commands", {}).items(), key=lambda item: bool(getattr(item[1], "commands", None)))
     help_text = " ".join((command.help or "").split())
     return Command(

@@ -1,0 +1,73 @@
+"""`config show`: the effective configuration, and the source of each value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from agent.cli import options as opt
+
+if TYPE_CHECKING:
+    from agent.config import Configuration
+    from agent.rules.rule import Rule
+
+config = typer.Typer(help="Show the effective configuration.", no_args_is_help=True)
+
+
+@config.callback()
+def _group() -> None:
+    """Show the effective configuration."""
+
+
+@config.command("show")
+def config_show(file: opt.ConfigFile = None) -> None:
+    """Print every setting with its value and source.
+
+    As TOML: what the file does not set is a comment with its default.
+    """
+    from agent.cli.errors import CliError
+    from agent.cli.output import deliver
+    from agent.config import Configuration, ConfigurationError, load_configuration
+    from agent.rules.catalogue import every_rule, names
+
+    try:
+        configuration = load_configuration(file, names()) if file else Configuration()
+    except ConfigurationError as error:
+        raise CliError(str(error)) from error
+    deliver(format_configuration(configuration, file, every_rule()).encode(), None)
+
+
+def format_configuration(configuration: Configuration, file: str | None, rules: Sequence[Rule]) -> str:
+    """TOML with every key: a value of the file has it as its source, a default is a comment."""
+    import msgspec
+
+    from agent.config import DeclaredFacts, RuleSwitches, ShipSettings
+    from agent.toml_file import list_choices
+
+    lines = [f"# {'from ' + file if file else 'no --config: all defaults'}", ""]
+    for title, shape in (("rules", RuleSwitches), ("facts", DeclaredFacts), ("ship", ShipSettings)):
+        lines.append(f"[{title}]")
+        table = getattr(configuration, title)
+        for field in msgspec.structs.fields(shape):
+            value = getattr(table, field.name)
+            default = [] if field.default is msgspec.NODEFAULT else field.default
+            lines.append(_format_key(field.name, value, value == default, ", ".join(list_choices(field.type))))
+        lines.append("")
+    lines += ["[thresholds]", *_format_thresholds(configuration.limits, rules)]
+    return "\n".join(lines) + "\n"
+
+
+def _format_thresholds(limits: dict[str, float], rules: Sequence[Rule]) -> Iterator[str]:
+    for threshold in sorted({limit for rule in rules for limit in rule.thresholds}):
+        value = limits.get(threshold.name, threshold.value)
+        yield f"{_format_key(threshold.name, value, threshold.name not in limits, '')}  # {threshold.what}"
+
+
+def _format_key(name: str, value: Any, is_default: bool, choices: str) -> str:
+    from agent.platforms.profiles import to_toml_value
+
+    shown = "" if value is None else to_toml_value(value)
+    note = f"  # {choices}" if choices else ""
+    return f"# {name} = {shown}".rstrip() + note if is_default else f"{name} = {shown}{note}"

@@ -1,0 +1,174 @@
+"""The program's help, `explain`, `completion`, `config show` and `demo`: commands that need no host."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+import typer.main
+import zstandard
+
+from agent.cli.command_tree import Command, read_commands, walk_commands
+from agent.cli.main import app, run
+from agent.cli.program import GROUPS, build_full_program
+from agent.cli.scan import DEMO
+from agent.config import load_configuration
+from agent.rules.catalogue import every_rule, names
+from fixtures.build import write_capture
+from release.share import BASH, FISH, ZSH, shared_files
+
+SUMMARY = 50  # letters
+PROGRAM = typer.main.get_command(build_full_program(app))
+COMMANDS = [command for command in walk_commands(read_commands(app)) if command.words]
+MACHINE = ("8xh100-sxm-2s-8xcx7-ib-4nvsw", "gpu-width-x8")
+
+
+def summary(command: Command) -> str:
+    """What the list of commands shows: the first sentence of the help."""
+    return command.help.partition(". ")[0].rstrip(".")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_a_summary_is_short_and_never_cut(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    """At most 50 letters, so that it fits beside the name at 80 columns."""
+    assert 0 == run([*command.words[:-1], "--help"])
+    shown = capsys.readouterr().out
+
+    assert len(summary(command)) <= SUMMARY
+    assert f"  {summary(command)}" in shown
+    assert "..." not in [word for line in shown.splitlines() for word in line.split()[-1:]]
+
+
+def test_every_command_is_in_one_group_of_the_help() -> None:
+    """And every name of a group is a command."""
+    grouped = [name for members in GROUPS.values() for name in members]
+
+    assert sorted(PROGRAM.commands) == sorted(grouped)  # type: ignore[attr-defined]  # a group, as there are several
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_a_value_is_named_in_words(command: Command) -> None:
+    """No INTEGER, FLOAT or TEXT: the metavar is what is meant."""
+    values = [option.value for option in command.options if option.value] + [a.value for a in command.arguments]
+
+    assert [] == [
+        value.metavar for value in values if value.metavar.split(" ")[0] in ("INTEGER", "FLOAT", "TEXT", "STR")
+    ]
+
+
+def test_explain_lists_the_rules_of_a_prefix_or_family(capsys: pytest.CaptureFixture[str]) -> None:
+    """`pcie-width` is a prefix, `roce` a family."""
+    assert 0 == run(["explain", "pcie-width"])
+    assert ["pcie-width-downgraded"] == [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert 0 == run(["explain", "infiniband"])
+    assert "ib-port-down" in capsys.readouterr().out
+    assert 0 == run(["explain", "ib-port-down"])
+    assert "## How to fix" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("pcie-width-downgrade", "hint: did you mean pcie-width-downgraded?"),
+        ("weather", "hint: fabricscope rules lists all rules"),
+    ],
+)
+def test_a_name_is_suggested_only_where_it_is_near(name: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A far one would only puzzle."""
+    assert 2 == run(["explain", name])
+
+    assert [f"error: no rule, prefix or family {name!r}", hint] == capsys.readouterr().err.splitlines()
+
+
+@pytest.mark.parametrize(("shell", "path"), [("bash", BASH), ("zsh", ZSH), ("fish", FISH)])
+def test_the_completion_is_the_one_of_the_packages(shell: str, path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """But for the line that states where it comes from."""
+    assert 0 == run(["completion", shell])
+    printed = capsys.readouterr().out.splitlines()
+    packaged = shared_files()[path].splitlines()
+
+    assert len(printed) > 50
+    assert 1 >= sum(a != b for a, b in zip(printed, packaged, strict=True))
+
+
+def test_config_show_has_every_key_and_what_the_file_changes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Defaults are comments; what it prints is a configuration file with the same settings."""
+    file = tmp_path / "fabricscope.toml"
+    file.write_text('[rules]\noff = ["roce-mtu-small"]\n[thresholds]\nroce-ets-starved.percent = 20\n')
+    assert 0 == run(["config", "show", "--config", str(file)])
+    shown = capsys.readouterr().out
+    (tmp_path / "again.toml").write_text(shown)
+
+    assert f"# from {file}" in shown
+    assert 'off = ["roce-mtu-small"]\n' in shown
+    assert "# roce_mode =  # lossless, lossy\n" in shown
+    assert [] == [t.name for rule in every_rule() for t in rule.thresholds if t.name not in shown]
+    assert (
+        load_configuration(str(file), names()).changed
+        == load_configuration(str(tmp_path / "again.toml"), names()).changed
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '\n[facts]\nroce_mode = "lossles"\n',
+            ":3: facts.roce_mode: Invalid enum value 'lossles'; valid: lossless, ",
+        ),
+        ("[facts]\nroce = 1\n", ":2: facts.roce: no such key; valid: roce_mode, roce_traffic_class, cable_metres"),
+        ("[rule]\noff = []\n", ": rule: no such key; valid: rules, facts, thresholds, ship"),
+        (
+            '[rules]\noff = ["pcie-width-downgrade"]\n',
+            ": rules.off: no rule 'pcie-width-downgrade'; did you mean ",
+        ),
+        (
+            "[thresholds]\nroce-ets-starved.percen = 1\n",
+            ": thresholds: no threshold 'roce-ets-starved.percen'; ",
+        ),
+        ("[facts\n", ": Expected ']' at the end of a table declaration (at line 1, column 7)"),
+    ],
+)
+def test_a_wrong_configuration_names_line_key_and_valid_values(
+    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line."""
+    file = tmp_path / "c.toml"
+    file.write_text(text)
+    assert 2 == run(["config", "show", "--config", str(file)])
+
+    assert capsys.readouterr().err.startswith(f"error: {file}{message}")
+
+
+def test_demo_is_a_machine_of_the_fixtures_with_one_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The archive in the package holds what the fixtures describe; UPDATE_GOLDENS writes it again."""
+    write_capture(*MACHINE, tmp_path / "machine.tar.gz")
+    described = gzip.decompress((tmp_path / "machine.tar.gz").read_bytes())
+    if os.environ.get("UPDATE_GOLDENS") and described != _decompress(Path(DEMO).read_bytes()):
+        Path(DEMO).write_bytes(zstandard.ZstdCompressor(level=22).compress(described))
+    packaged = _decompress(Path(DEMO).read_bytes())
+
+    assert _members(described) == _members(packaged)
+    assert len(Path(DEMO).read_bytes()) < 100_000
+    assert 0 == run(["demo", "--brief"])
+    assert "  ! GPU2: PCIe link" in capsys.readouterr().out
+
+
+def _decompress(data: bytes) -> bytes:
+    return zstandard.ZstdDecompressor().decompress(data)
+
+
+def _members(data: bytes) -> dict[str, tuple[bytes, str]]:
+    """Contents and link targets by name."""
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        files = {member.name: tar.extractfile(member) for member in tar if member.isfile()}
+        links = {member.name: member.linkname for member in tar if not member.isfile()}
+        return {name: (file.read() if file else b"", "") for name, file in files.items()} | {
+            name: (b"", link) for name, link in links.items()
+        }
