@@ -149,7 +149,6 @@ def _share(share: wrong.Share, numbers: Numbers) -> str:
 def _outlier(each: odd.Outlier, numbers: Numbers) -> Said:
     more = [("on", ", ".join(each.labels))] if each.labels else []
     more += [("with it", "; ".join(each.also))] if each.also else []
-    more += [("in common", "; ".join(each.common))] if each.common else []
     more += [("in common", ", ".join(each.common))] if each.common else []
     said = _on(each.hosts, numbers, words=describe_outlier(each), about=each.attribute, more=more)
     return msgspec.structs.replace(said, group=numbers.class_name(each.hardware_class))
