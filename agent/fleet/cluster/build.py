@@ -44,9 +44,7 @@ def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
         reached = {link.host for link in links}
         lost = sorted(str(row.node) for row in tables.host if row.node not in reached)
     if lost:
-        notes.append(
-            f"{len(lost):,} of {len(tables.host if tables else ()):,} nodes with a report are on no switch here"
-        )
+        notes.append(f"{len(lost):,} of {len(tables.host if tables else ()):,} nodes are not in the switch data")
     notes += _said_of_nameless(found.nameless)
     when = "; ".join(dict.fromkeys(each.when for each in files if each.when)) or "of unknown time"
     return Cluster(

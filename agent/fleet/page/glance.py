@@ -76,7 +76,7 @@ def share(part: int, of: int) -> str:
 
 def bar(counts: list[tuple[str, int]]) -> Element:
     """Parts of a whole, as wide as they are many; none that is there is too thin to be seen."""
-    parts = [el("span", class_=f"part {look}", style=f"flex-grow:{count}") for look, count in counts if count]
+    parts = [el("span", class_=f"part {look} grow-{count}") for look, count in counts if count]
     return el("span", *parts, class_="bar", aria_hidden="true")
 
 

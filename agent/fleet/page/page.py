@@ -26,30 +26,41 @@ SCRIPTS = ("unpack.js", "match.js", "layout.js", "map.js", "list.js", "panel.js"
 def page(scene: Scene) -> str:
     """HTML 5, the same bytes for the same scene."""
     script = '"use strict";\n(() => {\n' + "".join(_own(f"js/{each}") for each in SCRIPTS) + "})();\n"
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", http_equiv="Content-Security-Policy", content=policy(script)),
-        el("title", f"{scene.title} - fabricscope"),
-        _raw("style", _house("palette.css") + _house("page.css") + _own("page.css")),
-    )
     panel = el(
         "aside", el("button", "Close", type="button"), el("div", class_="inside"), id="panel", hidden="hidden",
         aria_label="what is known of a node",
     )  # fmt: skip
     body = el("body", el("a", "To the nodes", href="#nodes", class_="skip"), glance(scene), _main(scene))
+    style = _house("palette.css") + _house("page.css") + _own("page.css") + _widths(body)
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", http_equiv="Content-Security-Policy", content=policy(script, style)),
+        el("title", f"{scene.title} - fabricscope"),
+        _raw("style", style),
+    )
     data = el("script", id="data", type="application/json")
     data.text = embedded(scene)
     body.extend([_footer(scene), panel, data, _raw("script", script)])
     return "<!DOCTYPE html>\n" + tostring(el("html", head, body, lang="en"), encoding="unicode", method="html") + "\n"
 
 
-def policy(script: str) -> str:
-    """Nothing from outside, and no script but this one, whatever a name in the data holds."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+def policy(script: str, style: str) -> str:
+    """Nothing from outside, and no script and no style but these, whatever a name in the data holds."""
     rest = "base-uri 'none'; form-action 'none'"
-    return f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; {rest}"
+    return f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; {rest}"
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _widths(body: Element) -> str:
+    """A rule for each width of a part of a bar: inline styles have no hash."""
+    words = {word for part in body.iter("span") for word in (part.get("class") or "").split()}
+    counts = sorted(int(word[5:]) for word in words if word.startswith("grow-"))
+    return "".join(f".grow-{count} {{ flex-grow: {count}; }}\n" for count in counts)
 
 
 def _main(scene: Scene) -> Element:

@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 from agent.model.report import Report
 from agent.outputs.html.elements import el
 from agent.outputs.html.rule_panels import RuleLinks
-from agent.outputs.text.gpudirect import group_pairs
+from agent.outputs.text.gpudirect import PairGroup, group_pairs
 from agent.outputs.text.not_checked import group_by_reason, suggest_steps
 
 
@@ -19,10 +19,11 @@ def render_gpudirect(report: Report, rules: RuleLinks) -> Element | None:
     if len(groups) == 1 and groups[0].verdict == "ready":
         by = f" by {groups[0].via}" if groups[0].via not in ("none", "unknown") else ""
         return el("p", el("strong", "Ready"), f"{by}: {groups[0].gpus} with {groups[0].nics}.")
+    loud = {finding.rule for finding in report.findings if finding.severity != "info"}
     rows = [
         el(
             "tr",
-            el("td", el("span", group.verdict, class_=f"badge {group.verdict}")),
+            el("td", el("span", group.verdict, class_=f"badge {_badge_tone(group, loud)}")),
             el("td", "" if group.via in ("none", "unknown") else group.via),
             el("td", group.gpus),
             el("td", group.nics),
@@ -31,6 +32,12 @@ def render_gpudirect(report: Report, rules: RuleLinks) -> Element | None:
         for group in groups
     ]
     return render_table(("GPUDirect", "by", "GPUs", "rails", "because"), rows)
+
+
+def _badge_tone(group: PairGroup, loud: set[str]) -> str:
+    """Red or amber only where a finding is among the causes; a distance that nothing is wrong with is grey."""
+    known = any(cause.partition(" ")[0].rstrip(":") in loud for cause in group.causes)
+    return group.verdict if group.verdict == "ready" or (known and group.verdict != "unknown") else "quiet"
 
 
 def render_not_checked(report: Report, rules: RuleLinks) -> Element | None:

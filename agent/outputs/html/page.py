@@ -99,7 +99,10 @@ def _render_main(report: Report, scene: Scene, drawn: Element | None, rules: Rul
 
 def _legend(drawn: Element) -> Iterator[Element]:
     """What the colours mean, for those that this picture uses."""
-    shown = {word for part in drawn.iter() for word in (part.get("class") or "").split()}
+    classes = [(part.get("class") or "").split() for part in drawn.iter()]
+    shown = {word for words in classes for word in words if words[0] != "port"} | {
+        word for words in classes if words[:1] == ["port"] for word in words if word != "flow"
+    }
     entries = (
         ("flow", "link, as wide as its bandwidth", "flow" in shown),
         ("could", "its capacity", "reduced" in shown),

@@ -14,7 +14,9 @@ SECTIONS = ("Why it matters", "How to confirm", "How to fix")
 _CODE = re.compile(r"`([^`]+)`")
 _ENTRY = re.compile(r"(?:^|\n)(?:- |\d+\. )")
 _PROCEDURE = re.compile(r"Then follow ([a-z0-9-]+)\.$")
-_PLACEHOLDER = re.compile(r"\b[A-Z][A-Z_]{3,}\b|\.\.")
+_PLACEHOLDER = re.compile(
+    r"\b(ADDRESS|PORT_ABOVE|INTERFACE|DEVICE|PORT_NUMBER|GPU_INDEX|FAR_END|PORT|GUID|RULE)\b|\.\."
+)
 
 
 class RuleLinks:

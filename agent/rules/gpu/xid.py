@@ -71,6 +71,7 @@ _LISTED: tuple[tuple[str, str, str, str], ...] = (
 XIDS = {code: Xid(severity, meaning, action) for code, severity, meaning, action in _LISTED}
 
 
+_NVLINK = frozenset(["74", "137", "144", "145", "146", "147", "148", "149", "150"])  # Xids of links
 _RECENT = read_limit("gpu-xid.recent_hours")
 _NONE = "0 by itself: a trace of a job that failed."
 _SHOWN = 6  # lines of evidence
@@ -130,8 +131,18 @@ def _fail_xid(case: RuleContext, subject: str, pci: str, events: Sequence[Event]
         evidence=tuple(_evidence(event) for event in ranked[:_SHOWN]),
         severity=one_level_lower(meaning.severity) if passed else meaning.severity,
         cause=_name(worst),
-        places=frozenset({pci, subject.partition(":")[2]}),
+        places=_about(pci, subject, ranked),
+        covers=frozenset({pci, subject.partition(":")[2]}),
     )
+
+
+def _about(pci: str, subject: str, events: Sequence[Event]) -> frozenset[str]:
+    """The GPU's NVLinks where the log has no other Xid of it, each by itself where the log names them."""
+    ids = {pci, subject.partition(":")[2]}
+    if not all(event.kind == "xid" and _effective_code(event) in _NVLINK for event in events):
+        return frozenset(f"{name}/xid" for name in ids)
+    links = {(event.detail.get("link") or "").lstrip("0") or "0" for event in events if event.detail.get("link")}
+    return frozenset(f"{name}/{link}" for name in ids for link in links or {"nvlink"})
 
 
 def _impact(subject: str, meaning: Xid) -> str:

@@ -88,6 +88,7 @@ def _merge_whole_node(faults: list[tuple[IbPort, Fail]]) -> Fail:
         evidence=tuple(fault.evidence[0] for _, fault in faults),
         severity="critical" if rails else first.severity,
         places=frozenset().union(*(fault.places for _, fault in faults)),
+        parts=tuple(fault for _, fault in faults),
     )
 
 

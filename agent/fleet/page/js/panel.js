@@ -23,7 +23,7 @@ const finding = (each) => {
   const seen = each[6] ? make("div", { class: "scroll" }, make("table", {}, make("tbody", {}, ...rows)))
     : make("p", { class: "dim" }, "Its evidence is in the node's own report: this page had no room for it.");
   return make("article", { class: "finding " + severity }, head, make("p", { class: "what" }, text(3)), seen,
-    terms([["impact", text(4)], ["remedy", text(5)]].filter(([, said]) => said)));
+    terms([["impact", text(4)], ["fix", text(5)]].filter(([, said]) => said)));
 };
 const saidOf = (node) => [...document.querySelectorAll("main .plain .shows, main td .shows")]
   .filter((each) => spansOf(each.dataset.nodes)[node]).map((each) => each.dataset.about);

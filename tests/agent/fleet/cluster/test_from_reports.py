@@ -119,7 +119,7 @@ def test_nodes_of_another_fabric_are_no_break() -> None:
     cluster = plant.cluster(tables)
 
     assert [] == breaks(cluster, views(cluster))
-    assert any(note.startswith("36 of 40 nodes with a report are on no switch here") for note in cluster.notes)
+    assert any(note.startswith("36 of 40 nodes are not in the switch data") for note in cluster.notes)
 
 
 def test_a_port_that_the_file_has_and_the_host_calls_down() -> None:

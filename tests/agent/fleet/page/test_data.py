@@ -44,7 +44,7 @@ def test_no_tag_can_begin_or_end_in_it() -> None:
 
 
 def test_the_page_has_its_own_elements_only() -> None:
-    """Two scripts: the data, and the one whose hash the policy names."""
+    """Two scripts: the data, and the one whose hash the policy names, as it names that of the style."""
     text = page(hostile())
     seen = Seen()
     seen.feed(text)
@@ -52,7 +52,10 @@ def test_the_page_has_its_own_elements_only() -> None:
     assert [{"id": "data", "type": "application/json"}, {}] == seen.scripts
     assert not seen.strangers
     script = text[text.rindex("<script>") + len("<script>") : text.rindex("</script>")]
-    assert [policy(script)] == seen.policies
+    style = text.partition("<style>")[2].partition("</style>")[0]
+    assert [policy(script, style)] == seen.policies
+    assert "unsafe" not in seen.policies[0]
+    assert " style=" not in text.partition("</style>")[2].partition("<script")[0]
 
 
 def test_the_same_scene_gives_the_same_bytes() -> None:

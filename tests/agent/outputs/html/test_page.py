@@ -60,6 +60,18 @@ def test_no_alarming_colour_without_a_finding(host: str) -> None:
     drawn = [names & LOUD for tag in ("g", "a", "td", "span", "p") for names in page.classes(tag)]
     assert not [names for names in drawn if names]
     assert not [names for names in page.classes("a") if names & {f"sev-{severity}" for severity in LOUD}]
+    assert not [names for names in page.classes("span") if names & {"degraded", "blocked"}]
+
+
+def test_gpudirect_is_coloured_by_its_finding() -> None:
+    """A pair is amber because of a link with a finding; without one the same verdict is grey."""
+    report = scan_machine(H100, "gpu-width-x8")
+    badges = [names for names in Elements(render_html(report)).classes("span") if "badge" in names]
+    quiet = Elements(render_html(msgspec.structs.replace(report, findings=[])))
+
+    assert {"badge", "degraded"} in badges
+    assert {"badge", "degraded"} not in quiet.classes("span")
+    assert {"badge", "quiet"} in quiet.classes("span")
 
 
 def test_an_unused_port_that_is_down_is_grey() -> None:
