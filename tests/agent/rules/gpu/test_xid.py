@@ -80,7 +80,7 @@ def test_what_only_informs_costs_nothing_and_a_switch_costs_all() -> None:
     (info,), (lost,) = fails(rule, logged(said(harmless))), fails(rule, logged(said()))
     (switch,) = [fault for fault in fails(rule, switches) if fault.subject.startswith("nvswitch:")]
 
-    assert "lost GPU" in lost.impact
+    assert "uses all GPUs" in lost.impact
     assert "passes this switch" in switch.impact
     assert info.impact not in (lost.impact, switch.impact)
 
