@@ -200,5 +200,6 @@ def merge_if_widespread(faults: Sequence[Fail], judged_count: int, summary: str,
             evidence=tuple(row for each in faults for row in each.evidence),
             cause=cause,
             places=frozenset().union(*(each.places for each in faults)),
+            parts=tuple(faults),
         )
     ]

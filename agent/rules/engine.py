@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from agent.model.finding import SEVERITIES, Check, Finding, Summary, UnknownSubject
+from agent.rules.consequences import Standing, find_standing
 from agent.rules.context import RuleContext
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Rule, Unknown
 
@@ -101,22 +102,20 @@ def _build_check(each: Rule, answers: Sequence[Result]) -> Check:
 
 def _fold_failures(faults: Failures, case: RuleContext) -> Iterable[Finding]:
     """Fold consequences into their causes, then write the findings out."""
-    consequences, swallowed = _find_consequences(faults)
-    for i, (rule, fault) in enumerate(faults):
-        if i in swallowed:
-            continue
-        yield _build_finding(case, rule, fault, _collect_consequences(i, consequences), faults)
+    for standing in find_standing(faults):
+        yield _build_finding(case, standing)
 
 
-def _build_finding(case: RuleContext, rule: Rule, fault: Fail, explained: set[int], faults: Failures) -> Finding:
+def _build_finding(case: RuleContext, standing: Standing) -> Finding:
     from agent.rules.instructions import build_confirm, build_steps, describe_steps  # lazy: a healthy node has none
     from agent.rules.location import find_location
 
+    rule, fault, severity, absorbs = standing
     location = find_location(case, fault.subject)
     steps = build_steps(case, rule.name, fault, location)
     return Finding(
         rule=rule.name,
-        severity=fault.severity or rule.severity,
+        severity=severity,
         subject=fault.subject,
         label=fault.label,
         summary=fault.summary,
@@ -127,37 +126,9 @@ def _build_finding(case: RuleContext, rule: Rule, fault: Fail, explained: set[in
         confirm=build_confirm(case, rule.name, fault),
         location=location,
         confidence=fault.confidence,
-        absorbs=sorted({f"{faults[j][0].name} {faults[j][1].subject}" for j in explained}),
+        absorbs=list(absorbs),
         fingerprint=fingerprint(rule.name, fault, case),
     )
-
-
-def _find_consequences(faults: Sequence[tuple[Rule, Fail]]) -> tuple[dict[int, set[int]], set[int]]:
-    """For each cause the faults that it explains directly, and all faults that anything explains.
-
-    A fault is explained where its rule is one that the cause absorbs, and both are about one place.
-    """
-    at: dict[tuple[str, str], list[int]] = {}
-    for i, (rule, fault) in enumerate(faults):
-        for place in fault.places:
-            at.setdefault((rule.name, place), []).append(i)
-    direct: dict[int, set[int]] = {}
-    for i, (rule, fault) in enumerate(faults):
-        hit = {j for name in rule.absorbs for place in fault.places for j in at.get((name, place), ())} - {i}
-        if hit:
-            direct[i] = hit
-    return direct, set().union(*direct.values())
-
-
-def _collect_consequences(cause: int, direct: dict[int, set[int]]) -> set[int]:
-    """Consequences, and what they in turn explain: the chain ends at the cause that stands."""
-    found: set[int] = set()
-    todo = [cause]
-    while todo:
-        new = direct.get(todo.pop(), set()) - found - {cause}
-        found |= new
-        todo += new
-    return found
 
 
 def _lasting_identity(subject: str, case: RuleContext) -> str:

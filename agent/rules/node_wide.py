@@ -38,4 +38,6 @@ def merge_failures(faults: Sequence[Fail], summary: str) -> Fail:
         summary=f"{summary}: {join_labels([fault.label for fault in faults])}",
         evidence=tuple(row for fault in faults for row in fault.evidence),
         places=frozenset().union(*(fault.places for fault in faults)),
+        covers=frozenset().union(*(fault.places if fault.covers is None else fault.covers for fault in faults)),
+        parts=tuple(part for fault in faults for part in fault.parts or (fault,)),
     )

@@ -7,7 +7,7 @@ reads nothing but the case; the engine counts, folds and sorts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agent.model.finding import Evidence
 from agent.rules.context import RuleContext
@@ -27,7 +27,11 @@ class Fail(NamedTuple):
     confidence: str = "high"
     cause: str = ""  # part of the fingerprint; no measured value, no index
     situation: str = ""  # the key of the steps on the rule's page that fit; "": by cause or form factor
-    places: frozenset[str] = frozenset()  # ids that this fault is about; two rules on one place may be one fault
+    # Ids that this fault is about: two rules on one place may be one fault. "ID/7" is a part of ID: a link, a port.
+    places: frozenset[str] = frozenset()
+    covers: frozenset[str] | None = None  # as a cause: the ids on which it explains others; None: `places`
+    covers_parts: bool = True  # as a cause: of these ids, every part too
+    parts: tuple[Any, ...] = ()  # of a finding for several devices: the Fail of each
 
 
 class Pass(NamedTuple):

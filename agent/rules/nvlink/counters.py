@@ -71,7 +71,7 @@ def _judge_gpu(case: RuleContext, gpu: Gpu, place: Subject) -> Iterator[Result]:
 def _judge_link(case: RuleContext, gpu: Gpu, link: GpuLink, place: Subject) -> Result:
     subject = f"link:{gpu.id}/{link.link}"
     which = f" -i {gpu.index}" if gpu.index is not None else ""
-    here = Subject(subject, f"{gpu.label} NVLink {link.link}", place.places | {f"{gpu.id}/{link.link}"})
+    here = Subject(subject, f"{gpu.label} NVLink {link.link}", frozenset({f"{gpu.id}/{link.link}"}))
     counters = Counters(subject, link.errors, command_source(f"nvidia-smi nvlink -e{which} -l {link.link}"))
     answers: list[Result] = []
     for names, limit, what in _KINDS:
@@ -107,6 +107,7 @@ def _merge_links(place: Subject, faults: Sequence[tuple[GpuLink, Fail]]) -> Iter
         evidence=tuple(row for _, fault in faults for row in fault.evidence[:2])[:8],
         cause="several",
         places=frozenset().union(*(fault.places for _, fault in faults)),
+        parts=tuple(fault for _, fault in faults),
     )
 
 

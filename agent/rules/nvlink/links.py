@@ -81,8 +81,18 @@ def _fail_inactive(case: RuleContext, tally: LinkCounts, severity: str, summary:
         remedy="Look for Xid 74 and SXid in the kernel log; reset GPUs and fabric manager, power cycle; else replace.",
         evidence=(tally.evidence,),
         severity=severity,
-        places=frozenset({gpu.id, gpu.pci or gpu.id}) | ends | lost_ends(case, tally),
+        places=frozenset({gpu.id, gpu.pci or gpu.id, *_links(tally)}) | ends | lost_ends(case, tally),
+        covers_parts=False,
     )
+
+
+def _links(tally: LinkCounts) -> Iterator[str]:
+    """Its inactive links and their far ends, each by itself, and what the log has of links without naming one."""
+    yield f"{tally.gpu.id}/nvlink"
+    for link in tally.inactive:
+        yield f"{tally.gpu.id}/{link.link}"
+        if link.remote and link.remote.id and link.remote.link is not None:
+            yield f"{link.remote.id}/{link.remote.link}"
 
 
 def _impact(tally: LinkCounts, whom: str) -> str:
@@ -130,6 +140,8 @@ def _merge_links(faults: list[tuple[LinkCounts, Fail]], subject: str, label: str
         evidence=tuple(tally.evidence for tally, _ in faults),
         severity="critical" if "critical" in grave else first.severity,
         places=frozenset().union(*(fault.places for _, fault in faults)),
+        covers_parts=False,
+        parts=tuple(fault for _, fault in faults),
     )
 
 
@@ -162,7 +174,7 @@ def _judge_asymmetric(case: RuleContext, tally: LinkCounts, group: list[LinkCoun
         subject=tally.subject,
         label=tally.gpu.label,
         summary=f"{len(tally.active)} active NVLinks; the other GPUs of its model have {usual}",
-        impact=f"{100 * missing / usual:.0f} % of its NVLink bandwidth ({missing} of {usual} links); "
+        impact=f"{100 * missing / usual:.0f}% of its NVLink bandwidth ({missing} of {usual} links); "
         "collectives run at its speed.",
         remedy="Read the fabric manager's log and the kernel log (Xid 74, SXid); reset the GPUs or power cycle.",
         evidence=tuple(each.evidence for each in (tally, *(other for other in group if len(other.active) == usual)))[

@@ -52,11 +52,11 @@ def test_a_fabric_of_link_local_addresses_is_one_info() -> None:
     assert "info" == alone.severity
 
 
-def test_without_roce_v2_the_other_rule_stands() -> None:
-    """One finding for one rail."""
+def test_without_roce_v2_the_graver_rule_stands() -> None:
+    """One finding for one rail: an info explains no warning."""
     _, findings, _ = judge(changed_port(server(ethernet=True), 1, gids=LOCAL[:1]), every_rule())
 
-    assert [("roce-gid-v1-only", [f"roce-no-ip {PORT}"])] == [(f.rule, f.absorbs) for f in findings]
+    assert [("roce-no-ip", [f"roce-gid-v1-only {PORT}"])] == [(f.rule, f.absorbs) for f in findings]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,155 @@
+"""Which faults stand, and which are the consequence of another: a cause explains what it covers, and no more.
+
+A finding for several devices stands for one fault per device (`Fail.parts`); each is explained by itself. Where all
+are, the finding is folded. Where less than half are left, these stand one by one; else it stands whole. A cause is at
+least as severe as what it explains, and an info explains nothing above info. Of two that explain each other the graver
+one stands, of equal ones the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agent.model.finding import SEVERITIES
+from agent.rules.rule import Fail, Rule
+
+Failures = Sequence[tuple[Rule, Fail]]
+
+
+class Standing(NamedTuple):
+    """A fault that becomes a finding, and what it explains."""
+
+    rule: Rule
+    fault: Fail
+    severity: str
+    absorbs: tuple[str, ...]  # "rule subject" of each consequence
+
+
+class _Unit(NamedTuple):
+    """One fault on one device: a whole failure, or a part of one."""
+
+    owner: int  # index of the failure
+    fault: Fail
+
+
+def find_standing(failures: Failures) -> list[Standing]:
+    """The faults that nothing explains, with their consequences."""
+    units = [_Unit(i, part) for i, (_, fault) in enumerate(failures) for part in _parts(fault)]
+    index = _Index(failures, units)
+    direct = [index.find(rule, fault, i) for i, (rule, fault) in enumerate(failures)]
+    _break_cycles(failures, units, direct)
+    explained: set[int] = set().union(*direct) if direct else set()
+    whole, alone = _split(failures, units, explained)
+    rows = [(i, failures[i][1], direct[i]) for i in whole]
+    rows += [(unit.owner, unit.fault, index.find(failures[unit.owner][0], unit.fault, unit.owner)) for unit in alone]
+    folded = {n for n in explained if units[n].owner not in whole}
+    standing = []
+    for i, fault, hit in sorted(rows, key=lambda row: row[0]):
+        below = _follow(hit, units, direct) & folded
+        standing.append(_stand(failures, units, (i, fault), below, {unit.owner for unit in alone}))
+    return standing
+
+
+class _Index:
+    """Units by the rule and the places that they are about."""
+
+    def __init__(self, failures: Failures, units: Sequence[_Unit]) -> None:
+        self._severities = [_severity(failures[unit.owner][0], unit.fault) for unit in units]
+        self._units = units
+        self._exact: dict[tuple[str, str], list[int]] = {}
+        self._below: dict[tuple[str, str], list[int]] = {}
+        for number, unit in enumerate(units):
+            name = failures[unit.owner][0].name
+            for place in unit.fault.places:
+                self._exact.setdefault((name, place), []).append(number)
+                device, slash, _ = place.rpartition("/")
+                if slash:
+                    self._below.setdefault((name, device), []).append(number)
+
+    def find(self, rule: Rule, fault: Fail, owner: int) -> set[int]:
+        """The units that a cause explains directly."""
+        places = fault.places if fault.covers is None else fault.covers
+        found: set[int] = set()
+        for name in rule.absorbs:
+            for place in places:
+                found.update(self._exact.get((name, place), ()))
+                if fault.covers_parts:
+                    found.update(self._below.get((name, place), ()))
+        notes_only = _severity(rule, fault) == "info"
+        return {
+            number for number in found
+            if self._units[number].owner != owner and not (notes_only and self._severities[number] != "info")
+        }  # fmt: skip
+
+
+def _parts(fault: Fail) -> list[Fail]:
+    """What the fault stands for; places of the whole that no part has are those of every part."""
+    if not fault.parts:
+        return [fault]
+    common = fault.places.difference(*(part.places for part in fault.parts))
+    return [part._replace(places=part.places | common) for part in fault.parts]
+
+
+def _break_cycles(failures: Failures, units: Sequence[_Unit], direct: list[set[int]]) -> None:
+    """Remove the weaker half of two failures that explain each other."""
+    owners = [{units[number].owner for number in hit} for hit in direct]
+    for i, below in enumerate(owners):
+        for j in below:
+            if i in owners[j] and (_rank(failures[i]), -i) < (_rank(failures[j]), -j):
+                direct[i] = {number for number in direct[i] if units[number].owner != j}
+
+
+def _rank(failure: tuple[Rule, Fail]) -> int:
+    return SEVERITIES.index(_severity(*failure))
+
+
+def _split(failures: Failures, units: Sequence[_Unit], explained: set[int]) -> tuple[set[int], list[_Unit]]:
+    """The failures that stand as they are, and the parts that stand by themselves."""
+    whole: set[int] = set()
+    alone: list[_Unit] = []
+    left: dict[int, list[_Unit]] = {}
+    for number, unit in enumerate(units):
+        if number not in explained:
+            left.setdefault(unit.owner, []).append(unit)
+    for owner, rest in left.items():
+        parts = len(failures[owner][1].parts)
+        if 2 * len(rest) >= parts:
+            whole.add(owner)
+        else:
+            alone += rest
+    return whole, alone
+
+
+def _follow(hit: set[int], units: Sequence[_Unit], direct: Sequence[set[int]]) -> set[int]:
+    """Consequences, and what they in turn explain."""
+    found: set[int] = set()
+    todo = list(hit)
+    while todo:
+        number = todo.pop()
+        if number not in found:
+            found.add(number)
+            todo += direct[units[number].owner]
+    return found
+
+
+def _stand(
+    failures: Failures, units: Sequence[_Unit], cause: tuple[int, Fail], below: set[int], broken: set[int]
+) -> Standing:
+    """A standing fault with its consequences; a failure of which parts stand alone is listed by its other parts."""
+    owner, fault = cause
+    rule = failures[owner][0]
+    subjects: set[str] = set()
+    severities = [_severity(rule, fault)]
+    for number in below:
+        unit = units[number]
+        if unit.owner == owner:
+            continue
+        own_rule, own = failures[unit.owner]
+        subjects.add(f"{own_rule.name} {unit.fault.subject if unit.owner in broken else own.subject}")
+        severities.append(_severity(own_rule, own))
+    return Standing(rule, fault, max(severities, key=SEVERITIES.index), tuple(sorted(subjects)))
+
+
+def _severity(rule: Rule, fault: Fail) -> str:
+    return fault.severity or rule.severity

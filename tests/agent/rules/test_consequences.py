@@ -1,0 +1,126 @@
+"""What explains what: a cause covers devices, and nothing graver is lost in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from agent.rules.consequences import Standing, find_standing
+from agent.rules.node_wide import merge_failures
+from agent.rules.rule import Fail, Rule
+
+
+def fault(subject: str, *places: str, **more: object) -> Fail:
+    """A fault about these places, or about its subject."""
+    ids = frozenset(places or (subject,))
+    return Fail(subject=subject, label=subject, summary=subject, impact="i", places=ids, **more)  # type: ignore[arg-type]
+
+
+def rule(name: str, *absorbs: str, severity: str = "error") -> Rule:
+    """A rule that explains others."""
+    return Rule(name, severity, lambda case: iter(()), False, (), absorbs, ())
+
+
+def stand(*failures: tuple[Rule, Fail]) -> list[tuple[str, str, str, tuple[str, ...]]]:
+    """Rule, subject, severity and consequences of what stands."""
+    rows: Sequence[Standing] = find_standing(failures)
+    return [(row.rule.name, row.fault.subject, row.severity, row.absorbs) for row in rows]
+
+
+CAUSE = rule("cause", "effect", severity="warning")
+EFFECT = rule("effect")
+
+
+def of_all(count: int, severity: str | None = None) -> Fail:
+    """One finding for the node, of a fault on each of its ports."""
+    one = merge_failures([fault(f"port{n}") for n in range(count)], "every port")
+    return one._replace(severity=severity)
+
+
+def test_a_cause_on_one_of_many_leaves_the_finding_of_all_as_it_is() -> None:
+    """16 rails are dark, and one NIC has too little power: both are told, and the node stays critical."""
+    rows = stand((CAUSE, fault("port3")), (EFFECT, of_all(16, "critical")))
+
+    assert [("cause", "port3", "warning", ()), ("effect", "node", "critical", ())] == rows
+
+
+def test_a_cause_on_most_leaves_the_others_by_themselves_and_takes_the_severity() -> None:
+    """No subnet manager on 7 rails, and the cable of the 8th is out."""
+    seven = merge_failures([fault(f"port{n}") for n in range(7)], "seven ports")
+    rows = stand((CAUSE, seven), (EFFECT, of_all(8, "critical")))
+    explained = tuple(f"effect port{n}" for n in range(7))
+
+    assert [("cause", "node", "critical", explained), ("effect", "port7", "error", ())] == rows
+
+
+def test_a_cause_on_all_takes_the_whole_finding() -> None:
+    """By its own subject."""
+    whole = merge_failures([fault(f"port{n}") for n in range(8)], "eight ports")
+
+    assert [("cause", "node", "critical", ("effect node",))] == stand((CAUSE, whole), (EFFECT, of_all(8, "critical")))
+
+
+def test_two_causes_together_explain_all_of_a_finding() -> None:
+    """Each is as severe as what they explain."""
+    first = merge_failures([fault(f"port{n}") for n in range(4)], "four ports")
+    second = merge_failures([fault(f"port{n}") for n in range(4, 8)], "the others")
+    rows = stand((CAUSE, first), (CAUSE, second), (EFFECT, of_all(8, "critical")))
+
+    assert [("critical", ("effect node",))] * 2 == [(severity, absorbs) for _, _, severity, absorbs in rows]
+
+
+@pytest.mark.parametrize(
+    ("cause", "effect", "stands"), [("info", "warning", 2), ("info", "info", 1), ("warning", "error", 1)]
+)
+def test_an_info_explains_nothing_above_info(cause: str, effect: str, stands: int) -> None:
+    """Any other cause takes the severity."""
+    rows = stand((rule("cause", "effect", severity=cause), fault("a")), (rule("effect", severity=effect), fault("a")))
+
+    assert stands == len(rows)
+    assert effect in [severity for _, _, severity, _ in rows]
+
+
+def test_a_device_covers_its_links_and_a_link_covers_itself() -> None:
+    """A GPU that is gone explains its links; one inactive link explains neither the GPU nor another link."""
+    other_link = (EFFECT, fault("link7", "gpu1/7"))
+    gpu = (EFFECT, fault("gpu1"))
+
+    assert 1 == len(stand((CAUSE, fault("gpu1")), other_link))
+    assert 2 == len(stand((CAUSE, fault("link3", "gpu1/3")), other_link))
+    assert 2 == len(stand((CAUSE, fault("link3", "gpu1/3")), gpu))
+    assert 1 == len(stand((CAUSE, fault("link3", "gpu1/7")), other_link))
+    assert 2 == len(stand((CAUSE, fault("gpu1", "gpu1", "gpu1/3", covers_parts=False)), other_link))
+
+
+def test_what_a_cause_covers_may_be_more_than_it_is_about() -> None:
+    """An Xid is about the GPU's log, and explains what is wrong with the GPU."""
+    assert 1 == len(stand((CAUSE, fault("gpu1", "gpu1/xid", covers=frozenset({"gpu1"}))), (EFFECT, fault("gpu1"))))
+    assert 2 == len(stand((CAUSE, fault("gpu1", "gpu1/xid")), (EFFECT, fault("gpu1"))))
+
+
+def test_a_chain_ends_at_the_cause_that_stands() -> None:
+    """Root, consequence, and its consequence."""
+    middle, last = rule("middle", "last"), rule("last", severity="critical")
+    rows = stand((rule("root", "middle"), fault("a")), (middle, fault("a")), (last, fault("a")))
+
+    assert [("root", "a", "critical", ("last a", "middle a"))] == rows
+
+
+@pytest.mark.parametrize(("first", "second", "stands"), [("warning", "error", "second"), ("error", "error", "first")])
+def test_of_two_that_explain_each_other_the_graver_stands(first: str, second: str, stands: str) -> None:
+    """Of equal ones the first."""
+    rows = stand(
+        (rule("first", "second", severity=first), fault("a")), (rule("second", "first", severity=second), fault("a"))
+    )
+
+    assert [stands] == [row[0] for row in rows]
+    assert 1 == len(rows[0][3])
+
+
+def test_a_place_of_the_whole_is_one_of_each_part() -> None:
+    """The fabric as a whole is what every GPU's lost links share."""
+    whole = of_all(8)
+    whole = whole._replace(places=whole.places | {"fabric"})
+
+    assert [("cause", "fabric", "error", ("effect node",))] == stand((CAUSE, fault("fabric")), (EFFECT, whole))
