@@ -108,11 +108,11 @@ def _rdma_netlink(host: Host) -> Reading:
 
 def _ethtool(host: Host) -> Reading:
     if not _answers(host):
-        from probes.visible_interfaces import holds_output, named_alone
+        from probes.visible_interfaces import holds_output
 
         saved = [("ethtool", *option) for option in ((), ("-i",), ("-a",), ("--show-fec",), ("-S",))]
         if not holds_output(host, *saved):
-            raise Absent(named_alone(host, *saved) or "no saved output of ethtool about an interface that is shown")
+            raise Absent("no saved output of ethtool about an interface that is shown")
         from probes.ethtool.saved import read_saved
 
         return read_saved(host)
@@ -137,11 +137,10 @@ def _optics(host: Host) -> Reading:
 
 def _dcb(host: Host) -> Reading:
     if not _answers(host):
-        from probes.visible_interfaces import DCB_SAVED, is_networked, named_alone
+        from probes.visible_interfaces import is_networked
 
         if not is_networked(host):
-            alone = named_alone(host, *DCB_SAVED)
-            raise Absent(alone or "no Ethernet interface of a PCI device is seen here")
+            raise Absent("no Ethernet interface of a PCI device is seen here")
     from probes.dcb.probe import read
 
     return read(host)

@@ -39,11 +39,13 @@ class QosLookup:
         words: dict[str, Any] = {
             "neighbor": _neighbor(neighbors[0]) if len(neighbors) == 1 else None
         }  # several: not one link
-        if not netdev.address or netdev.virtual or netdev.type not in (None, ETHERNET) or netdev.vlan is not None:
+        if netdev.virtual or netdev.type not in (None, ETHERNET) or netdev.vlan is not None:
+            return words
+        row = self._known.get((netdev.name, netdev.address)) if self._known is not None else None
+        if row is None and not netdev.address:
             return words
         if self._known is None:
             return words | {"qos_reason": self._reason}
-        row = self._known.get((netdev.name, netdev.address))
         if row is None:
             return words | {"qos_reason": "not asked: the device sleeps"}
         qos = _qos(row, netdev.driver)

@@ -9,6 +9,7 @@ from agent.cli.output import deliver
 from agent.cli.request import ReportRequest
 from agent.model.report import Report
 from agent.outputs.check import format_nagios, format_npd, format_slurm_prolog
+from agent.outputs.names import format_duration
 from agent.reports import ReportError, read_report
 
 FORMATTERS = {"nagios": format_nagios, "npd": format_npd, "slurm-prolog": format_slurm_prolog}
@@ -17,7 +18,7 @@ FORMATTERS = {"nagios": format_nagios, "npd": format_npd, "slurm-prolog": format
 def run_check(request: ReportRequest, fail_on: str | None, max_age: float | None, contract: str) -> int:
     """Print the result and return its exit code."""
     if max_age is not None and not request.report:
-        raise CliError("--max-age goes with --report: a scan of now is never old")
+        raise CliError("--max-age needs --report")
     stale = _why_stale(request.report, max_age) if request.report else None
     report, _ = request.make_report()
     answer = FORMATTERS[contract](report, **({"fail_on": fail_on} if fail_on else {}), stale=stale)
@@ -37,5 +38,7 @@ def _why_stale(path: str, max_age: float | None) -> str | None:
     try:
         age = (datetime.now(timezone.utc) - datetime.fromisoformat(seen.replace("Z", "+00:00"))).total_seconds()
     except (ValueError, TypeError):
-        return f"the report does not say when it was made ({seen:.40})"
-    return f"the report is {age:.0f} s old, more than {max_age:.0f} s" if age > max_age else None
+        return f"the time of the report is not known ({seen:.40})"
+    if age <= max_age:
+        return None
+    return f"the report is {format_duration(age)} old, more than {format_duration(max_age)}"

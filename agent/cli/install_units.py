@@ -80,7 +80,7 @@ def _check_reachable(line: str) -> None:
     for path in [*line.split(" "), sys.executable, sys.base_prefix, *mine]:
         why = why_unreachable(path)
         if why:
-            raise CliError(f"{why}: install fabricscope below /opt or /usr/local, or name another by --exec")
+            raise CliError(f"{why}: install fabricscope below /opt or /usr/local, or choose a program with --exec")
 
 
 def _write_units(place: str, units: list[SystemdUnit], force: bool, rooted: bool) -> list[str]:
@@ -89,9 +89,7 @@ def _write_units(place: str, units: list[SystemdUnit], force: bool, rooted: bool
     from agent.version import VERSION
 
     if not rooted and not os.path.isdir(place):
-        raise CliError(
-            f"{place} is no folder here: without systemd there is nothing to install (--prefix roots the whole)"
-        )
+        raise CliError(f"{place}: no such folder: systemd is missing (use --prefix to install for another root)")
     files = {os.path.join(place, unit.name): add_signature(unit, VERSION) for unit in units}
     try:
         refused = [] if force else [(path, why_not_replaceable(path, data)) for path, data in files.items()]

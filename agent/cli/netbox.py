@@ -115,10 +115,10 @@ def _parse_plan_options(
 
     if not create:
         if role or device_type:
-            raise CliError("--role and --device-type are about devices that --create makes")
+            raise CliError("--role and --device-type need --create")
         return ApplyOptions(None, prune, site, limit)
     if not (site and role and device_type):
-        raise CliError("--create needs --site, --role and --device-type: NetBox has no device without them")
+        raise CliError("--create needs --site, --role and --device-type")
     return ApplyOptions(DevicePlacement(site, role, device_type), prune, site, limit)
 
 
@@ -173,7 +173,7 @@ def _run_sync(
         raise CliError(f"nothing was sent: {applied.stopped}")
     _print_plan(applied.plan, applied, form, output, no_color)
     if applied.broken:
-        raise CliError(f"{applied.broken}; what was done stays done: run it again")
+        raise CliError(f"{applied.broken}; what was changed stays: run it again")
     return IN_STEP if applied.in_step else DIFFERS
 
 

@@ -98,7 +98,7 @@ def choose_format(output: str | None) -> str:
         "": "text",
     }
     if suffix not in forms:
-        raise CliError(f"{output}: no format has the suffix {suffix}; use --format text, json, ndjson or html")
+        raise CliError(f"{output}: unknown suffix {suffix}; use --format text, json, ndjson or html")
     return forms[suffix]
 
 

@@ -41,7 +41,7 @@ def profile_show(
     except BadProfile as error:
         raise CliError(str(error)) from error
     if profile is None:
-        raise CliError(f"{name} is no profile")
+        raise CliError(f"{name}: not a profile")
     deliver(profile_to_toml(profile).encode(), None)
 
 
@@ -70,7 +70,7 @@ def profile_learn(
     if learned.summary.verdict in ("error", "critical"):
         worst = next(iter(learned.findings), None)
         why = f": {worst.rule} {worst.label}" if worst else ""
-        raise CliError(f"not learnt from a node whose verdict is {learned.summary.verdict}{why}")
+        raise CliError(f"no profile is learned from a node whose verdict is {learned.summary.verdict}{why}")
     if not learned.topology.gpus and not learned.topology.nics:
         raise CliError("nothing to learn: this node has no GPU and no NIC")
     if learned.summary.verdict == "unknown":

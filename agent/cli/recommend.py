@@ -121,7 +121,7 @@ def run_recommend(
         answer = answer_profile(_load_profile(request.profile), rails, question)
     else:
         if rails is not None:
-            raise CliError("--rails is for --profile without a machine: a report has its own rails")
+            raise CliError("--rails needs --profile without a source: a report has its own rails")
         answer = answer_report(request.make_report()[0], question)
     if not answer.predictions:
         raise CliError(f"nothing can be predicted: missing {', '.join(answer.missing)}")

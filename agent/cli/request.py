@@ -52,10 +52,10 @@ class ReportRequest(NamedTuple):
         configuration = self.configuration()
         if self.report:
             if record:
-                raise CliError("--capture records a host: there is none with --report")
+                raise CliError("--capture needs a scan: not with --report")
             self._check_earlier(live=False, record=False)
             if self.earlier.state_dir is not None:
-                print_warning("--state-dir is not used with --report: it is judged by what it holds")
+                print_warning("--state-dir is ignored with --report")
             try:
                 return evaluate_report(read_report(self.report), configuration, self.profile), None
             except (ReportError, BadProfile) as error:
@@ -66,7 +66,7 @@ class ReportRequest(NamedTuple):
         try:
             host = open_source(self.source, self.root)
             if record and isinstance(host, FactsSource):
-                raise CliError(f"--capture records a host: {host.path} is read, and cannot be asked")
+                raise CliError(f"--capture needs a host: {host.path} holds a topology only")
             self._check_earlier(live=host.live, record=record)
             with Progress(live=host.live and not self.quiet) as progress:
                 plan = ScanPlan(
@@ -110,17 +110,17 @@ class ReportRequest(NamedTuple):
         """Raises CliError for conflicting options about earlier or second samples."""
         state_dir, accept, interval = self.earlier
         if accept and state_dir is None:
-            raise CliError("--accept-inventory is about what --state-dir keeps")
+            raise CliError("--accept-inventory needs --state-dir")
         if accept and self.report:
-            raise CliError("--accept-inventory takes what a host has now: there is none with --report")
+            raise CliError("--accept-inventory needs a scan: not with --report")
         if interval is None:
             return
         if not live:
-            raise CliError("--interval reads a live host twice: this source does not change")
+            raise CliError("--interval needs a live host: a recorded source does not change")
         if record:
-            raise CliError("--interval reads twice, and a capture holds one reading: take --capture or --interval")
+            raise CliError("--interval and --capture exclude each other: a capture has one sample")
         if interval >= self.timeout:
-            raise CliError(f"--interval {interval:g} leaves no time to probe: --timeout is {self.timeout:g}")
+            raise CliError(f"--interval {interval:g} must be shorter than --timeout {self.timeout:g}")
 
     def _history(self, only: tuple[str, ...]) -> Callable[[Report], Report] | None:
         """A function that adds earlier runs to a report; runs of a few probes are compared, not stored."""
@@ -183,5 +183,5 @@ def parse_probe_names(option: str, text: str | None) -> tuple[str, ...]:
     known = [probe.name for probe in probes()]
     for name in names:
         if name not in known:
-            raise CliError(f"{option}: no probe {name!r}; the probes are {', '.join(known)}")
+            raise CliError(f"{option}: no probe {name!r}; valid: {', '.join(known)}")
     return names

@@ -48,7 +48,7 @@ def run_scan(request: ReportRequest, choice: OutputChoice, target: CaptureTarget
     """Run `scan`: write one report to stdout or a file."""
     form, output = choice.form or choose_format(choice.output), choice.output
     if choice.detail != "normal" and form != "text":
-        raise CliError(f"--{choice.detail} is an option of the text, and the format is {form}")
+        raise CliError(f"--{choice.detail} needs the format text, not {form}")
     if target.redact and target.place is None:
         raise CliError("--redact needs --capture: it redacts the capture, not the report")
     report, recording = request.make_report(record=target.place is not None)

@@ -103,7 +103,7 @@ def _run_ship(reports: list[str], options: ShipSettings, quiet: bool) -> int:
 
     until = time.monotonic() + _validate_number(options.timeout, SECONDS, "timeout", 0.1)
     if not options.to:
-        raise CliError("--to says where reports go: a folder, https://HOST/PATH or s3://BUCKET/PREFIX")
+        raise CliError("--to is missing: a folder, https://HOST/PATH or s3://BUCKET/PREFIX")
     target_options = TargetOptions(
         options.to,
         (options.method or "POST").upper(),
@@ -133,7 +133,7 @@ def _run_ship(reports: list[str], options: ShipSettings, quiet: bool) -> int:
     try:
         result = run_ship(reports, target, spool, until, RetryPolicy(), print_warning)
     except OSError as error:
-        raise CliError(f"{error.filename or place}: {error.strerror}; --spool says where reports may wait") from error
+        raise CliError(f"{error.filename or place}: {error.strerror}; choose another spool with --spool") from error
     return _report_result(result, problem, target.label if target else "", spool, quiet)
 
 
@@ -177,5 +177,5 @@ def _validate_number(value: float | None, default: float, name: str, least: floa
     if value is None:
         return default
     if not least <= value < 1e15:
-        raise CliError(f"{name} = {value:g} is too small or no number")
+        raise CliError(f"{name} = {value:g}: expected a number of at least {least:g}")
     return value

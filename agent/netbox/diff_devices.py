@@ -16,7 +16,7 @@ from agent.outputs.inventory.objects import DesiredNode
 _ABOUT = {
     "fabricscope_verdict": (
         "Fabric verdict",
-        "Worst finding of the last report: ok, warning, error, critical, unknown",
+        "Verdict of the last report: ok, warning, error, critical, unknown, nothing_to_check",
     ),
     "fabricscope_findings": ("Fabric findings", "How many findings are open, and which set it is; see the journal"),
 }

@@ -1,4 +1,4 @@
-"""Display names: short addresses, labels, `GPU0-7` for eight of a kind."""
+"""Names and durations for people: short addresses, labels, `GPU0-7` for eight of a kind, `3 min`."""
 
 from __future__ import annotations
 
@@ -78,6 +78,18 @@ def describe_location(location: Location | None) -> list[str]:
     cable = " port ".join(name for name in (far.system, far.port) if name) if far else ""
     known = (location.part, slot, identity, port, f"cable to {cable}" if cable else "")
     return [text for text in known if text]
+
+
+def format_duration(seconds: float) -> str:
+    """A duration for people, in one unit.
+
+    >>> format_duration(90), format_duration(200), format_duration(9000), format_duration(400_000)
+    ('90 s', '3 min', '2.5 h', '4.6 days')
+    """
+    for unit, size, limit in (("s", 1, 120), ("min", 60, 7200), ("h", 3600, 172_800)):
+        if seconds < limit:
+            return f"{round(seconds / size, 0 if unit != 'h' else 1):g} {unit}"
+    return f"{round(seconds / 86_400, 1):g} days"
 
 
 def short_model(name: str | None) -> str:

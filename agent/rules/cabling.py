@@ -55,12 +55,12 @@ def are_all_rails_down(sockets: Sequence[CageState]) -> bool:
     return len(rails) > 1 and not any(each.active for each in sockets)
 
 
-def merge_whole_node(faults: Sequence[Fail], kind: str, set_up: str) -> Fail:
-    """No rail of the node is active: one finding. `set_up`: how a port that was set down is mended."""
+def merge_whole_node(faults: Sequence[Fail], kind: str) -> Fail:
+    """No rail of the node is active: one finding."""
     one = merge_failures(faults, f"none of {len(faults)} {kind} rail ports is active")
     return one._replace(
-        impact="100 % of what this node exchanges with others: it takes part in no job.",
-        remedy=f"Look at the leaf switches and the cabling of this node; {set_up}.",
+        impact="The node reaches no other node over these rails: it can take part in no job of several nodes.",
+        situation="all-rails",
         severity="critical",
         confidence="medium",
         cause="all-rails",

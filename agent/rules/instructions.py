@@ -8,25 +8,22 @@ begins the steps for one situation of the rule or one form factor (`other`: none
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from typing import NamedTuple
 
 from agent.model.finding import Location, Step
 from agent.rules.context import RuleContext
-from agent.rules.location import find_gpu, find_netdev, find_nic, find_port
-from agent.rules.pages import FOLDER, read_sections
+from agent.rules.location import find_common_form_factor, find_gpu, find_netdev, find_nic, find_port
+from agent.rules.pages import PROCEDURE, read_procedures, read_sections
 from agent.rules.rule import Fail
 from agent.rules.wording import join_labels
 
-_DEVICES = 8  # of one finding, for which commands are written out
+_DEVICES = 4  # of one finding, for which commands are written out; of more the first stands for all
 _WORDS = re.compile(r"\b(ADDRESS|PORT_ABOVE|INTERFACE|DEVICE|PORT_NUMBER|GPU_INDEX)\b")
 _COMMAND = re.compile(r"^- `([^`]+)`", re.MULTILINE)
 _CODE = re.compile(r"(:\s|\s\()?`([^`]*)`(\))?")
-_CHOICE = re.compile(r"For ([a-z0-9-]+(?:, [a-z0-9-]+)*): ")
-_PROCEDURE = re.compile(r"Then follow ([a-z0-9-]+)\.$")
+CHOICE = re.compile(r"For ([a-z0-9-]+(?:, [a-z0-9-]+)*): ")
 _STEP, _OUTCOME = re.compile(r"\d+\. "), re.compile(r" +- ")
 _WITHOUT_VALUE = {
     "ADDRESS": "its PCI address", "PORT_ABOVE": "the port above it", "INTERFACE": "its interface",
@@ -48,7 +45,7 @@ def build_confirm(context: RuleContext, rule: str, fault: Fail) -> list[str] | N
     devices = find_values(context, fault)
     commands: dict[str, None] = {}
     for command in _COMMAND.findall(read_sections(rule).get("How to confirm", "")):
-        for values in devices:
+        for values in devices if len(devices) <= _DEVICES else devices[:1]:
             filled = _fill(command, values)
             if not _WORDS.search(filled):
                 commands[filled] = None
@@ -57,13 +54,13 @@ def build_confirm(context: RuleContext, rule: str, fault: Fail) -> list[str] | N
 
 def build_steps(context: RuleContext, rule: str, fault: Fail, location: Location | None) -> list[Step]:
     """The steps that fix the fault on this part, in order."""
-    form = location.form_factor if location else None
+    form = (location.form_factor if location else None) or find_common_form_factor(context, fault.places)
     keys = tuple(key for key in (fault.situation, fault.cause, form, "other") if key)
     values, far_end = find_values(context, fault), _describe_far_end(location)
     steps = []
     for text in _choose(read_sections(rule).get("How to fix", ""), keys):
         for line in _parse_steps(text):
-            do = fault.remedy.rstrip(".") + "." if line.do == "REMEDY." else _fill_step(line.do, values, far_end)
+            do = _fill_step(line.do.replace("REMEDY", fault.remedy), values, far_end)
             if do:
                 steps.append(Step(do=do, outcomes=[_fill_step(o, values, far_end) for o in line.outcomes]))
     return steps or [Step(do=fault.remedy)]
@@ -86,7 +83,7 @@ def find_values(context: RuleContext, fault: Fail) -> list[dict[str, str]]:
     rows = [_device_values(context, place) for place in sorted(fault.places)]
     rows += [_interface_values(context, place) for place in sorted(fault.places)]
     unique = {tuple(sorted(row.items())): row for row in rows if row}
-    return list(unique.values())[:_DEVICES] or [{}]
+    return list(unique.values()) or [{}]
 
 
 def _device_values(context: RuleContext, device: str) -> dict[str, str]:
@@ -152,7 +149,7 @@ def _choose(section: str, keys: Sequence[str]) -> Iterator[str]:
     for block in blocks:
         if block.keys and chosen not in block.keys:
             continue
-        procedure = _PROCEDURE.match(block.text)
+        procedure = PROCEDURE.match(block.text)
         if procedure:
             yield from _choose(read_procedures()[procedure[1]], keys)
         else:
@@ -163,7 +160,7 @@ def _parse_blocks(section: str) -> Iterator[Block]:
     """The paragraphs of a section; those after `For KEY:` are for that key, until the next such line."""
     keys: tuple[str, ...] = ()
     for text in section.strip().split("\n\n"):
-        choice = _CHOICE.match(text)
+        choice = CHOICE.match(text)
         if choice:
             keys = tuple(choice[1].split(", "))
         else:
@@ -182,11 +179,3 @@ def _parse_steps(text: str) -> Iterator[Step]:
             lines[-1][-1] += f" {line.strip()}"
     for do, *outcomes in lines:
         yield Step(do=do, outcomes=outcomes)
-
-
-@cache
-def read_procedures() -> dict[str, str]:
-    """The procedures that pages insert, by name."""
-    with open(os.path.join(FOLDER, "procedures.md"), encoding="utf-8") as file:
-        parts = file.read().split("\n## ")[1:]
-    return {name: text for name, _, text in (part.partition("\n") for part in parts)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from agent.model.finding import FarEnd, Location
@@ -121,6 +123,14 @@ def function_form_factor(context: RuleContext, function: PciFunction) -> str | N
         # AMD GPUs have a switch of their own on the module
         return None if function.vendor == AMD else "onboard-switch"
     return "drive" if kind == _DRIVE else None
+
+
+def find_common_form_factor(context: RuleContext, devices: Iterable[str]) -> str | None:
+    """The form factor of all GPUs, or else all NICs, among these devices; None where they differ."""
+    gpus = [gpu for gpu in (find_gpu(context, device) for device in devices) if gpu]
+    nics = [nic for nic in (find_nic(context, device) for device in devices) if nic]
+    forms = {gpu_form_factor(context, gpu) for gpu in gpus} or {nic_form_factor(context, nic) for nic in nics}
+    return next(iter(forms)) if len(forms) == 1 else None
 
 
 def _locate_node(context: RuleContext) -> Location | None:

@@ -15,12 +15,14 @@ A scan reads the heads, `explain` and the documentation the whole pages.
 from __future__ import annotations
 
 import os
+import re
 from functools import cache
 from typing import NamedTuple
 
 from agent.model.finding import SEVERITIES
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
+PROCEDURE = re.compile(r"^Then follow ([a-z0-9-]+)\.$", re.MULTILINE)
 _LONGEST_HEAD = 4096  # bytes
 _REQUIRED = frozenset({"severity", "module", "references"})
 _KEYS = _REQUIRED | {"essential", "needs", "absorbs"}
@@ -128,16 +130,28 @@ def read_limit(name: str) -> Threshold:
 
 def read_text(name: str) -> str:
     """The page of a rule without its head, as `explain` prints it: the title, then the sections."""
-    with open(page_paths()[name], encoding="utf-8") as file:
-        return file.read().partition("\n---\n# ")[2].rstrip("\n")
+    return PROCEDURE.sub(lambda match: read_procedures()[match[1]].strip(), _read_body(name))
 
 
 @cache
 def read_sections(name: str) -> dict[str, str]:
-    """The sections of a rule's page by heading; none for a rule without a page."""
+    """The sections of a rule's page by heading, procedures not inserted; none for a rule without a page."""
     if name not in page_paths():
         return {}
-    return {title: text for title, _, text in (part.partition("\n") for part in read_text(name).split("\n## ")[1:])}
+    return {title: text for title, _, text in (part.partition("\n") for part in _read_body(name).split("\n## ")[1:])}
+
+
+@cache
+def read_procedures() -> dict[str, str]:
+    """The procedures that pages insert by `Then follow NAME.`, by name."""
+    with open(os.path.join(FOLDER, "procedures.md"), encoding="utf-8") as file:
+        parts = file.read().split("\n## ")[1:]
+    return {name: text for name, _, text in (part.partition("\n") for part in parts)}
+
+
+def _read_body(name: str) -> str:
+    with open(page_paths()[name], encoding="utf-8") as file:
+        return file.read().partition("\n---\n# ")[2].rstrip("\n")
 
 
 def _parse_limit(name: str, value: str, where: str) -> Threshold:

@@ -51,6 +51,6 @@ def format_share_lost(now: float, full: float) -> str:
     """How much of a bandwidth is gone, in words.
 
     >>> format_share_lost(15.754, 31.508), format_share_lost(3.938, 63.015)
-    ('50 %', '94 %')
+    ('50%', '94%')
     """
-    return f"{100 * (1 - now / full):.0f} %"
+    return f"{100 * (1 - now / full):.0f}%"

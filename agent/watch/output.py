@@ -76,6 +76,7 @@ def format_text(batch: Batch, evaluation: Evaluation) -> list[str]:
     verdict_change = (
         f"{evaluation.verdict_before} -> {verdict}" if evaluation.verdict_before not in (None, verdict) else verdict
     )
+    verdict_change = verdict_change.replace("_", " ")
     lines = [f"{time}  {verdict_change}  {format_counts(report.summary)}; {format_reasons(batch)}"]
     lines += [f"{time}  ! {note}" for note in evaluation.notes]
     lines += [f"{time}  {line}" for line in _format_changes(evaluation.changes[:LINE_LIMIT])]

@@ -42,6 +42,8 @@ OUTLIERS = {
     "port-down": {"port-state"},
     "nic-no-driver": {"nic-state"},
     "unknown-checks": {"probe-status"},
+    "read-request-small": {"pcie-max-read-request-bytes"},
+    "relaxed-ordering-off": {"pcie-relaxed-ordering"},
     "drift-driver": {"driver"},
     "drift-gpu-lost": {"gpus"},
     "drift-firmware": {"nic-firmware"},

@@ -178,6 +178,20 @@ def _gpu_lost(platform: Platform, shape: Shape) -> Odd | None:
     return Odd(f"gpu:{at}", {"gpus": len(shape.gpus) - 1, "usual": len(shape.gpus)}, {"pci": {"remove": [at]}})
 
 
+def _small_reads(platform: Platform, shape: Shape) -> Odd | None:
+    if len(shape.rails) < 4:
+        return None
+    at = shape.rails[1]
+    return Odd(f"pci:{at}", {"max_read_request_bytes": 128}, {"device": {at: {"max_read_request": 128}}})
+
+
+def _strict_ordering(platform: Platform, shape: Shape) -> Odd | None:
+    if not shape.gpus:
+        return None
+    at = shape.gpus[0]
+    return Odd(f"pci:{at}", {"relaxed_ordering": False}, {"device": {at: {"relaxed_ordering": False}}})
+
+
 OVERLAYS: dict[str, Make] = {
     "gpu-link-narrow": _narrow_gpu,
     "gpu-link-slow": _slow_gpu,
@@ -197,6 +211,8 @@ OVERLAYS: dict[str, Make] = {
     "port-down": _port_down,
     "nic-no-driver": _no_driver,
     "unknown-checks": _unknown_checks,
+    "read-request-small": _small_reads,
+    "relaxed-ordering-off": _strict_ordering,
 }
 DRIFTS: dict[str, Make] = {  # from one sweep on
     "drift-driver": _driver,

@@ -121,7 +121,9 @@ class Templates:
         device: dict[str, Any] = {}
         if self.platform.lldp:
             for rail, address in enumerate(self.shape.rails):
-                device[address] = {"net": {"neighbor": {"system": f"leaf-of-rail-{rail}", "port": "port"}}}
+                device[address] = {
+                    "net": {"neighbor": {"system": f"leaf-of-rail-{rail}", "port": f"port-of-rail-{rail}"}}
+                }
         if self.platform.rack:
             for address in self.shape.gpus:
                 device[address] = {"gpu": {"cluster_uuid": _DOMAIN, "clique": 1, "chassis": [1, 1]}}

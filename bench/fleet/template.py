@@ -26,6 +26,7 @@ _MARK = re.compile(r"§([a-z-]+)\.(\d+)§")
 _NUMBER = 7_700_000_000_000  # marks a number: nothing that a fixture says is as large, but bits on a wire
 _MARKS = re.compile(r"§([a-z-]+)\.(\d+)§|\b77000000(\d{5})(?:\.5)?\b")
 _COUNTERS = re.compile(r"(?:port_(?:rcv|xmit)_(?:data|packets)|unicast_(?:rcv|xmit)_packets|[rt]x_(?:bytes|packets))$")
+_FAR = re.compile(r"\b(leaf|port)-of-rail-(\d+)\b")  # as platforms.py names the far end of a cable
 
 Slot = tuple[str, int]
 
@@ -111,12 +112,14 @@ class _Marking:
         self.keys = keys
         self.numbers: list[Slot] = []
         self.usual: dict[int, float] = {}
+        self.repeated: dict[str, str] = {}  # serial numbers, and their marks
 
     def marked(self, report: Report) -> Report:
         """The same report with marks; fingerprints are marked by the place of their finding."""
         tree: dict[str, Any] = msgspec.to_builtins(report)
         self._head(tree)
         self._topology(tree["topology"])
+        tree["findings"] = self._told_again(tree["findings"])
         for n, finding in enumerate(tree["findings"]):
             finding["fingerprint"] = f"§fingerprint.{n}§"
         return msgspec.convert(self._texts(tree), Report)
@@ -134,17 +137,33 @@ class _Marking:
         node = tree["node"]
         for name, form in (("hostname", "hostname"), ("machine_id", "machine-id"), ("boot_id", "boot-id")):
             node[name] = node[name] and f"§{form}.0§"
-        node["serial"] = node["serial"] and "§serial.0§"
-        node["chassis"]["serial"] = node["chassis"]["serial"] and "§chassis.0§"
+        node["serial"] = self._repeated(node["serial"], "§serial.0§")
+        node["chassis"]["serial"] = self._repeated(node["chassis"]["serial"], "§chassis.0§")
         if node["chassis"]["tray"] is not None:
             node["chassis"] |= {"tray": "§tray.0§", "slot": "§slot.0§"}
         if node["uptime_seconds"] is not None:
             node["uptime_seconds"] = self._number("uptime", 0, fraction=True)
 
+    def _told_again(self, value: Any) -> Any:
+        """Findings repeat serial numbers and far ends of cables: where the part is, and in the steps of a fix."""
+        if isinstance(value, str):
+            for text, mark in self.repeated.items():
+                value = re.sub(rf"(?<![\w.-]){re.escape(text)}(?![\w.-])", mark, value)
+            return _FAR.sub(lambda found: f"§far-{'switch' if found[1] == 'leaf' else 'port'}.{found[2]}§", value)
+        if isinstance(value, dict):
+            return {name: self._told_again(each) for name, each in value.items()}
+        return [self._told_again(each) for each in value] if isinstance(value, list) else value
+
+    def _repeated(self, text: str | None, mark: str) -> str | None:
+        if text:
+            self.repeated[text] = mark
+        return text and mark
+
     def _topology(self, topology: dict[str, Any]) -> None:
         for gpu in topology["gpus"]:
             if gpu["serial"]:
-                gpu["serial"] = f"§gpu-serial.{self.keys.of('gpu-serial', gpu['serial'])}§"
+                key = self.keys.of("gpu-serial", gpu["serial"])
+                gpu["serial"] = self._repeated(gpu["serial"], f"§gpu-serial.{key}§")
             if gpu["fabric"] and (gpu["fabric"]["cluster_uuid"] or "").strip("0-"):
                 gpu["fabric"]["cluster_uuid"] = "§domain.0§"
         for nic in topology["nics"]:
@@ -166,7 +185,8 @@ class _Marking:
     def _netdev(self, netdev: dict[str, Any]) -> None:
         self._counters(netdev["counters"], netdev["id"])
         if netdev["module"] and netdev["module"]["serial"]:
-            netdev["module"]["serial"] = f"§module.{self.keys.of('module', netdev['module']['serial'])}§"
+            key = self.keys.of("module", netdev["module"]["serial"])
+            netdev["module"]["serial"] = self._repeated(netdev["module"]["serial"], f"§module.{key}§")
         if netdev["pci"]:
             key = self.keys.of("ip", netdev["id"])
             whole = netdev["addresses"]

@@ -40,7 +40,7 @@ class DcbInterface(NamedTuple):
     """One Ethernet interface of a PCI device."""
 
     name: str
-    pci: str
+    pci: str | None  # None: saved outputs do not state it
     said: tuple[Dcb, ...] = ()  # the best source first
     reason: str | None = None  # why DCB netlink gave nothing: "the driver has no DCB here (EOPNOTSUPP)"
     ecn: Mapping[str, tuple[bool | None, ...]] | None = None  # "np", "rp": by priority (OFED)

@@ -16,12 +16,14 @@ from typing import TypeVar
 from probes import netlink
 from probes.dcb import netlink as dcb_netlink
 from probes.dcb.facts import Dcb, DcbFacts, DcbInterface, TrafficMarking
-from probes.dcb.tools import OBJECTS, parse_dcb, parse_mlnx_qos
+from probes.dcb.tools import parse_dcb, parse_mlnx_qos
+from probes.ethtool.saved import parse_flow_control, read_saved_interface
+from probes.host.commands import DCB_OBJECTS
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.host_reader import HostReader
 from probes.netdev import sysfs as sysfs
-from probes.netdev.ip_link import saved_links
 from probes.netdev.probe import SLEEPING, natural, on_pci
+from probes.netdev.shown_links import shown_links
 from probes.probe import Reading
 from probes.text import ParseError
 
@@ -40,8 +42,12 @@ def read(host: Host) -> Reading:
     reader = HostReader(host)
     here = [(each.link, each.place.pci, each.folder) for each in on_pci(reader)]
     known = {link.name for link, _, _ in here}
-    here += [(link, link.parent_pci, None) for name, link in saved_links(reader).items() if name not in known]
-    ethernet = [(link.name, pci, folder) for link, pci, folder in here if pci and link.type in (None, ETHERNET)]
+    here += [(link, link.parent_pci, None) for name, link in shown_links(reader).items() if name not in known]
+    ethernet = [
+        (link.name, pci, folder)
+        for link, pci, folder in here
+        if link.type in (None, ETHERNET) and (pci or (link.kind is None and _saved(HostReader(host), link.name)))
+    ]
     rows = tuple(_interface(reader, *each, number < MOST_SAVED) for number, each in enumerate(ethernet[:MOST]))
     markings = tuple(_markings(reader))
     if not rows and not markings:
@@ -49,7 +55,7 @@ def read(host: Host) -> Reading:
     return Reading(DcbFacts(rows, markings), reader.sources, reader.missing)
 
 
-def _interface(reader: HostReader, name: str, pci: str, folder: str | None, with_saved: bool) -> DcbInterface:
+def _interface(reader: HostReader, name: str, pci: str | None, folder: str | None, with_saved: bool) -> DcbInterface:
     said: list[Dcb] = []
     reason = None
     try:
@@ -153,7 +159,7 @@ def _saved(reader: HostReader, name: str) -> list[Dcb]:
     if reader.host.live or not SAVED.fullmatch(name):
         return []
     questions: list[tuple[tuple[str, ...], Callable[[str], Dcb]]] = [(("mlnx_qos", "-i", name), parse_mlnx_qos)]
-    for about in OBJECTS:
+    for about in DCB_OBJECTS:
         as_json, as_text = ("dcb", "-j", about, "show", "dev", name), ("dcb", about, "show", "dev", name)
         questions += [(argv, partial(parse_dcb, about)) for argv in (as_json, as_text)]
     found = []
@@ -165,7 +171,8 @@ def _saved(reader: HostReader, name: str) -> list[Dcb]:
             found.append(parse(text))
         except ParseError as why:
             reader.gap(f"{' '.join(argv)}: {why}")
-    return found
+    control = read_saved_interface(reader, parse_flow_control, "ethtool", "-S", name)
+    return [*found, Dcb("ethtool -S", pfc=control[0])] if control is not None else found
 
 
 def _markings(reader: HostReader) -> list[TrafficMarking]:

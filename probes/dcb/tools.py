@@ -16,7 +16,6 @@ from typing import Any
 from probes.dcb.facts import Application, Dcb
 from probes.text import ParseError
 
-OBJECTS = ("pfc", "ets", "app", "buffer", "dcbx", "apptrust")
 _TABLES = {
     "dscp_prio": "dscp",
     "pcp_prio": "pcp",

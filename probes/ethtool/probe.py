@@ -20,10 +20,10 @@ from probes.ethtool.netlink import FecReading, LinkModes, PauseReading
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader
 from probes.netdev import probe as netdev
+from probes.netdev.shown_links import MOST_INTERFACES
 from probes.probe import Reading
 from probes.rdma import sysfs as rdma_sysfs
 from probes.text import ParseError
-from probes.visible_interfaces import MOST_INTERFACES
 
 SECONDS = 6.0  # for all interfaces together
 REPRESENTOR = re.compile(r"(?:c[0-9]+)?pf[0-9]+(?:vf|sf)[0-9]+")  # the port of another function, seen from its switch

@@ -47,6 +47,7 @@ _SPEED = re.compile(r"\b([0-9]{2,7})base[A-Za-z0-9_]+/(?:Full|Half)\b")
 _RUNS = re.compile(r"([1-9][0-9]{0,7})Mb/s.{0,40}")
 _FEC = {"none": "off", "off": "off", "rs": "rs", "baser": "baser", "llrs": "llrs"}
 _SWITCH = {"on": True, "off": False}
+_OF_MLX5 = frozenset({"rx_discards_phy", "rx_prio0_bytes", "rx_prio7_bytes"})  # of a physical port
 
 
 def parse_settings(text: str) -> LinkModes | None:
@@ -103,6 +104,21 @@ def parse_statistics(text: str) -> dict[str, int] | None:
     return wanted(every) if every else None
 
 
+def parse_flow_control(text: str) -> tuple[tuple[bool, ...], bool] | None:
+    r"""PFC by priority, and whether global pause is on in any direction, of a port of mlx5; None for any other driver.
+
+    mlx5 has a counter `rx_prio3_pause` only while PFC is on for priority 3, and `rx_global_pause` only while global
+    pause is on (drivers/net/ethernet/mellanox/mlx5/core/en_stats.c, mlx5e_grp_per_prio_pfc_get_num_stats).
+
+    >>> parse_flow_control("rx_discards_phy: 0\nrx_prio0_bytes: 7\nrx_prio7_bytes: 0\nrx_prio3_pause: 0\n")
+    ((False, False, False, True, False, False, False, False), False)
+    """
+    every = _counters(text)
+    if not every.keys() >= _OF_MLX5:
+        return None
+    return tuple(f"rx_prio{priority}_pause" in every for priority in range(8)), "rx_global_pause" in every
+
+
 def parse_driver(text: str) -> DriverInfo | None:
     r"""The answer to `ethtool -i IF`.
 
@@ -144,7 +160,7 @@ def read_saved(host: Host) -> Reading:
         driver = read_saved_interface(reader, parse_driver, "ethtool", "-i", name)
         each = Ethernet(
             name=name,
-            pause=read_saved_interface(reader, parse_pause, "ethtool", "-a", name),
+            pause=read_saved_interface(reader, parse_pause, "ethtool", "-a", name) or _no_pause(reader, name),
             fec=read_saved_interface(reader, parse_fec, "ethtool", "--show-fec", name),
             modes=read_saved_interface(reader, parse_settings, "ethtool", name),
             counters=read_saved_interface(reader, parse_statistics, "ethtool", "-S", name),
@@ -157,6 +173,12 @@ def read_saved(host: Host) -> Reading:
     if not found:
         raise Absent("no saved output of ethtool")
     return Reading(EthtoolFacts(tuple(found)), reader.sources, reader.missing)
+
+
+def _no_pause(reader: HostReader, name: str) -> PauseReading | None:
+    """That global pause is off, where the counters show it; which direction is on they do not."""
+    control = read_saved_interface(reader, parse_flow_control, "ethtool", "-S", name)
+    return PauseReading(rx=False, tx=False) if control is not None and not control[1] else None
 
 
 def read_saved_interface(reader: HostReader, parse: Callable[[str], T | None], *argv: str) -> T | None:

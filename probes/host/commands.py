@@ -64,8 +64,14 @@ KERNEL_LOG_SAVED = (
 )
 
 LLDP_SAVED = (("lldpctl", "-f", "json0"), ("lldpcli", "show", "neighbors", "-f", "json"))
-ETHTOOL_SAVED = (("ethtool",),)  # with its options, of any interface: probes/ethtool/saved.py asks for each by name
-DCB_SAVED = (("mlnx_qos", "-i"), ("dcb", "show"))  # of any interface: probes/dcb/probe.py asks for each by name
+# Of any interface, whose name follows: read by name where the source shows the interface
+ETHTOOL_SAVED = tuple(("ethtool", *option) for option in ((), ("-i",), ("-a",), ("--show-fec",), ("-S",), ("-m",)))
+DCB_OBJECTS = ("pfc", "ets", "app", "buffer", "dcbx", "apptrust")
+DCB_SAVED = (
+    ("mlnx_qos", "-i"),
+    *(("dcb", *option, about, "show", "dev") for option in ((), ("-j",)) for about in DCB_OBJECTS),
+)
+OF_INTERFACE = ETHTOOL_SAVED + DCB_SAVED
 RDMA_SYSTEM_SAVED = (("rdma", "system"), ("rdma", "system", "show"), ("rdma", "dev"), ("rdma", "dev", "show"))
 # Of a whole fabric, most believed first; each rail's too (-C DEVICE -P PORT): asked by name in probes/fabric/probe.py
 IB_FABRIC_SAVED = (

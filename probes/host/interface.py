@@ -117,6 +117,10 @@ class Host(Protocol):
     def has_output(self, *argv: str) -> bool:
         """Whether a recorded source holds this command's output. Always False on a live host: there it has a cost."""
 
+    def saved_arguments(self, *argv: str) -> list[str]:
+        """What follows these words in the commands of saved outputs: the interfaces for `ethtool -S`. Sorted; empty on
+        a live host."""
+
     def nvml(self, function: str, *arguments: Any) -> Any:
         """One NVML call by its C name; a device is its NVML index. Plain data back: see `probes/host/nvml.py`.
         Raises ReadError with the NVML error's name as `code` ("NOT_SUPPORTED", "GPU_IS_LOST", "LIBRARY_NOT_FOUND")."""

@@ -53,6 +53,10 @@ class LiveHost(LiveFiles):
         """See Host.has_output."""
         return False
 
+    def saved_arguments(self, *argv: str) -> list[str]:
+        """See Host.saved_arguments."""
+        return []
+
     def nvml(self, function: str, *arguments: Any) -> Any:
         """See Host.nvml."""
         from probes.host import nvml as nvml_calls
@@ -106,6 +110,10 @@ class RootedHost(FolderFiles):
     def has_output(self, *argv: str) -> bool:
         """See Host.has_output."""
         return False
+
+    def saved_arguments(self, *argv: str) -> list[str]:
+        """See Host.saved_arguments."""
+        return []
 
     def nvml(self, function: str, *arguments: Any) -> Any:
         """See Host.nvml."""

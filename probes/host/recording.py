@@ -165,6 +165,10 @@ class RecordingHost:
         """See Host.has_output."""
         return self._host.has_output(*argv)
 
+    def saved_arguments(self, *argv: str) -> list[str]:
+        """See Host.saved_arguments."""
+        return self._host.saved_arguments(*argv)
+
     def nvml(self, function: str, *arguments: Any) -> Any:
         """See Host.nvml."""
         import json

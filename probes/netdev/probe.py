@@ -16,8 +16,9 @@ from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.netdev import rtnetlink
 from probes.netdev import sysfs as sysfs
-from probes.netdev.ip_link import LOOPBACK, saved_links
+from probes.netdev.ip_link import LOOPBACK
 from probes.netdev.rtnetlink import NetlinkLink
+from probes.netdev.shown_links import shown_links
 from probes.probe import Probe, Reading
 from probes.text import ParseError
 
@@ -82,7 +83,7 @@ def read(host: Host) -> Reading:
         links = _links(reader)
     except ReadError as why:
         folders = sysfs.folders(reader)
-        printed = saved_links(reader)
+        printed = shown_links(reader)
         if not folders and not printed:
             raise Absent(f"no network interface: {why.reason}; nothing in {sysfs.CLASS}") from why
         links = tuple(_filled(link, printed.pop(link.name, None)) for link in sysfs.links(reader, folders))

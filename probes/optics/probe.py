@@ -16,6 +16,7 @@ from probes.ethtool.probe import REPRESENTOR, family_of
 from probes.host.interface import Absent, Denied, Host, ReadError
 from probes.host_reader import HostReader
 from probes.netdev import probe as netdev
+from probes.netdev.shown_links import MOST_INTERFACES
 from probes.netdev.sysfs import PCI
 from probes.optics import cmis as optics_cmis
 from probes.optics import eeprom as optics_reads
@@ -25,7 +26,6 @@ from probes.optics.facts import ModuleReading
 from probes.probe import Reading
 from probes.rdma import sysfs as rdma_sysfs
 from probes.text import ParseError
-from probes.visible_interfaces import MOST_INTERFACES
 
 SECONDS = 12.0  # for all interfaces together
 INFINIBAND = 32  # ARPHRD: the interfaces of such ports have no operation for it

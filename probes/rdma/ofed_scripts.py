@@ -131,6 +131,7 @@ def _port(number: int, gids: dict[int, GidEntry], whole: bool) -> RdmaPort:
     netdevs = {gid.netdev for gid in gids.values() if gid.netdev}
     return RdmaPort(
         port=number,
+        link_layer="Ethernet" if any(gid.type == _TYPES["v2"] for gid in gids.values()) else None,  # has no other
         gids=tuple(gid for _, gid in sorted(gids.items())),
         gids_known=whole,
         netdevs=tuple(sorted(netdevs, key=rdma_words.in_order)),

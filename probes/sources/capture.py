@@ -124,6 +124,10 @@ class CaptureHost:
         """See Host.has_output."""
         return isinstance(self._commands.get(argv), Completed)
 
+    def saved_arguments(self, *argv: str) -> list[str]:
+        """See Host.saved_arguments."""
+        return sorted(command[-1] for command in self._commands if command[:-1] == argv and self.has_output(*command))
+
     def nvml(self, function: str, *arguments: Any) -> Any:
         """See Host.nvml."""
         return self._nvml.answer(function, arguments)

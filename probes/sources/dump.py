@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Protocol
 
-from probes.host.commands import COMMANDS, NVIDIA_SMI_SAVED, SAVED
+from probes.host.commands import COMMANDS, NVIDIA_SMI_SAVED, OF_INTERFACE, SAVED
 from probes.host.files import Files, is_file
 from probes.host.interface import OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, ReadError
 
@@ -113,6 +113,9 @@ class Outputs(Protocol):
     def holds(self, argv: tuple[str, ...]) -> bool:
         """See Host.has_output."""
 
+    def arguments(self, argv: tuple[str, ...]) -> list[str]:
+        """See Host.saved_arguments."""
+
 
 class SavedOutputs:
     """The outputs that a folder (or a single file) holds, by their commands. `named`: where they lie, by the names
@@ -137,7 +140,18 @@ class SavedOutputs:
     @property
     def commands(self) -> list[tuple[str, ...]]:
         """What there is an output of."""
-        return sorted(argv for argv, name in self._names.items() if name is not None)
+        of_interfaces = {(*argv, name) for argv in OF_INTERFACE for name in self.arguments(argv)}
+        return sorted(of_interfaces | {argv for argv, name in self._names.items() if name is not None})
+
+    def arguments(self, argv: tuple[str, ...]) -> list[str]:
+        """See Host.saved_arguments."""
+        wanted, options = _parts(saved_name(argv))
+        found = set()
+        for name in self._paths:
+            words, others = _parts(_stem(name))
+            if words[: len(wanted)] == wanted and len(words) > len(wanted) and _same(options, others) is not None:
+                found.add("_".join(words[len(wanted) :]))
+        return sorted(found)
 
     def name_of(self, argv: tuple[str, ...]) -> str | None:
         """Which output serves where this command's is wanted."""

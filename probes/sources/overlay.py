@@ -119,6 +119,12 @@ class OverlayHost:
             return self._base.has_output(*argv)
         return not isinstance(self._commands[argv], ReadError)
 
+    def saved_arguments(self, *argv: str) -> list[str]:
+        """See Host.saved_arguments."""
+        mine = [command for command in self._commands if not self.live and command[:-1] == argv]
+        kept = {name for name in self._base.saved_arguments(*argv) if (*argv, name) not in self._commands}
+        return sorted(kept | {command[-1] for command in mine if self.has_output(*command)})
+
     def nvml(self, function: str, *arguments: Any) -> Any:
         """See Host.nvml."""
         call = json.dumps((function, *arguments))

@@ -108,6 +108,10 @@ class TreeHost:
         """See Host.has_output."""
         return self._outputs.holds(argv)
 
+    def saved_arguments(self, *argv: str) -> list[str]:
+        """See Host.saved_arguments."""
+        return self._outputs.arguments(argv)
+
     def nvml(self, function: str, *arguments: Any) -> Any:
         """See Host.nvml."""
         raise Absent(f"{function}: a {self.kind} holds no NVML answers")

@@ -59,7 +59,7 @@ def cables(
         except BadPlan as error:
             raise CliError(f"{plan}: {error}") from error
         if not planned:
-            raise CliError(f"{plan}: there is no line in it: node, rail, switch and port are needed")
+            raise CliError(f"{plan}: empty: expected lines of node, rail, switch, port")
     cluster = load_cluster(fabric, dataset, engine)
     seen = views(cluster)
     cables_found = by_pattern(cluster, seen) if planned is None else by_plan(cluster, seen, planned)

@@ -46,7 +46,7 @@ def load_cluster(fabric: list[str] | None, dataset: str | None, engine: str | No
 
     reports_are_there = bool(dataset) or holds_tables(engine)
     if not fabric and not reports_are_there:
-        raise CliError("give --fabric FILE (of ibnetdiscover, iblinkinfo or ibdiagnet), --dataset DIR, or both")
+        raise CliError("--fabric FILE (of ibnetdiscover, iblinkinfo or ibdiagnet), --dataset DIR, or both are needed")
     files = [_read_fabric_file(name) for name in fabric or ()]
     if not reports_are_there:
         return build(files, None)
@@ -76,7 +76,7 @@ def _read_fabric_file(name: str) -> FabricFile:
     label = "stdin" if name == "-" else name
     fabric = read_fabric(text, label)
     if not fabric.nodes and not fabric.links:
-        raise CliError(fabric.problems[0] if fabric.problems else f"{label}: there is no switch and no adapter in it")
+        raise CliError(fabric.problems[0] if fabric.problems else f"{label}: contains no switch and no adapter")
     return FabricFile(label, fabric, generated(text))
 
 

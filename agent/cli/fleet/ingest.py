@@ -67,11 +67,11 @@ def ingest(
     from agent.fleet.ingest.workers import WorkerLost
 
     if not dataset:
-        raise CliError("--dataset says where the dataset is: a folder, or a URL such as s3://BUCKET/PREFIX")
+        raise CliError("--dataset is missing: a folder, or a URL such as s3://BUCKET/PREFIX")
     if cluster is not None and (
         not cluster.strip() or not cluster.isprintable() or "/" in cluster or len(cluster) > 64
     ):
-        raise CliError(f"--cluster {cluster!r:.80}: a name of up to 64 characters, without a slash")
+        raise CliError(f"--cluster {cluster!r:.80}: expected a name of up to 64 characters without a slash")
     count = jobs or len(os.sched_getaffinity(0))
     request = Asked(sources=sources, dataset=dataset, cluster=cluster, jobs=count, wait_seconds=wait)
     try:

@@ -72,7 +72,7 @@ def choose_format(form: AnswerFormat | None, output: str | None) -> str:
     suffix = os.path.splitext(output or "")[1].lower()
     forms = {".json": "json", ".csv": "csv", ".txt": "text", "": "text"}
     if suffix not in forms:
-        raise CliError(f"{output}: no format has the suffix {suffix}; say --format text, json or csv")
+        raise CliError(f"{output}: unknown suffix {suffix}; use --format text, json or csv")
     return forms[suffix]
 
 
@@ -85,9 +85,7 @@ def parse_where(where: list[str] | None) -> Where:
     for condition in where or []:
         key, equals, value = condition.partition("=")
         if not equals or key not in conditions or not value.strip():
-            raise CliError(
-                f"--where {condition!r:.80}: cluster=NAME, class=PART OF ITS NAME or nodes=HOSTLIST is meant"
-            )
+            raise CliError(f"--where {condition!r:.80}: expected cluster=NAME, class=PART or nodes=HOSTLIST")
         try:
             conditions[key] += unfold(value) if key == "nodes" else [value]
         except BadHostlist as error:
@@ -158,7 +156,7 @@ def select_nodes(engine_: Engine, chosen: Where, where: list[str] | None) -> Tab
 
     tables = narrowed(engine_, chosen)
     if any(chosen) and not tables.rows(table_query("host", ["node"])):
-        raise CliError(f"no node of the dataset is meant by {' '.join(where or [])}")
+        raise CliError(f"no node of the dataset matches {' '.join(where or [])}")
     if chosen.nodes:
         _warn_of_missing(engine_, chosen)
     return tables

@@ -154,7 +154,7 @@ def parse_duration(text: str) -> float:
     """Parse a duration such as "90m" to seconds. Raises CliError."""
     matched = _DURATION.fullmatch(text.strip())
     if not matched:
-        raise CliError(f"{text!r:.60} is no duration: a number and s, m, h, d or w is meant, as 24h")
+        raise CliError(f"{text!r:.60}: not a duration; expected a number with s, m, h, d or w, such as 24h")
     return float(int(matched[1]) * _UNITS[matched[2]])
 
 
@@ -169,9 +169,9 @@ def parse_time(text: str) -> datetime:
             moment = moment.replace(tzinfo=timezone.utc)
         return moment.astimezone(timezone.utc).replace(tzinfo=None)
     except ValueError as error:
-        raise CliError(f"{text!r:.60} is no time: 2026-01-15, 2026-01-15T08:00:00Z or 24h is meant") from error
+        raise CliError(f"{text!r:.60}: not a time; expected 2026-01-15, 2026-01-15T08:00:00Z or 24h") from error
     except OverflowError as error:
-        raise CliError(f"{text!r:.60} is no time of the years 1 to 9999") from error
+        raise CliError(f"{text!r:.60}: not a time of the years 1 to 9999") from error
 
 
 def _print_answer(

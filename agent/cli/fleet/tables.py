@@ -67,9 +67,11 @@ def export(
         from difflib import get_close_matches
 
         near = get_close_matches(table, shapes.names(), 1)
-        raise CliError(f"no table {table!r:.60}{f'; {near[0]} is meant?' if near else ''}: {', '.join(shapes.names())}")
+        raise CliError(
+            f"no table {table!r:.60}; tables: {', '.join(shapes.names())}", f"did you mean {near[0]}?" if near else None
+        )
     if form is TableFormat.PARQUET and output is None and sys.stdout.isatty():
-        raise CliError("Parquet is no text for a terminal: --output FILE")
+        raise CliError("Parquet is binary: use --output FILE")
     with query_tables(dataset, engine, where) as tables:
         from agent.cli.output import open_output
         from agent.fleet.words.rows import write_parquet, write_table

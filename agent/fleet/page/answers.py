@@ -70,7 +70,7 @@ def findings(answer: wrong.Findings, numbers: Numbers) -> Section:
     """Above info; the rest is counted."""
     loud = [each for each in answer.findings if each.severity != "info"]
     quiet = len(answer.findings) - len(loud)
-    note = f"{_count(quiet, 'note')} more: fabricscope fleet findings." if quiet else ""
+    note = f"{_count(quiet, 'more note')}: fabricscope fleet findings." if quiet else ""
     return Section(
         title="Findings", anchor="findings", note=note, said=[_found(each, numbers) for each in loud],
         empty="No node reports anything above info.",

@@ -31,6 +31,11 @@ thing.rail IS NOT NULL
 -- name: only_others
 thing.rail IS NULL AND thing.nic IS NOT NULL
 
+-- name: only_endpoints
+-- GPUs, accelerators and network controllers; what a physical function hands to guests is no part of the machine.
+thing.class IN ('0x030000', '0x030200', '0x038000', '0x120000', '0x020000', '0x020700')
+  AND thing.physical_function IS NULL
+
 -- name: link_label
 coalesce(thing.kind, 'other') || ' ' || thing.id
 

@@ -16,6 +16,7 @@ class Attribute(NamedTuple):
     place: str | None = None  # column that must be the same, too: the board of a NIC, the address of a link
     form: str = "{}"  # of a value
     rails: bool | None = None  # True: only rails, False: only what is no rail
+    which: str | None = None  # a fragment of queries/outliers.sql: only such rows
 
 
 def _host(key: str, what: str, form: str = "{}") -> Attribute:
@@ -36,6 +37,11 @@ def _netdev(key: str, what: str, form: str = "{}") -> tuple[Attribute, Attribute
         Attribute(f"rail-{name}", f"{what} of a rail", "netdev", key, "rail", "rail", form, rails=True),
         Attribute(f"interface-{name}", what, "netdev", key, "interface", "id", form, rails=False),
     )
+
+
+def _endpoint(key: str, what: str, form: str = "{}") -> Attribute:
+    column = key.replace("-", "_")
+    return Attribute(f"pcie-{key}", what, "pci", column, "function", "id", form, which="only_endpoints")
 
 
 ATTRIBUTES: tuple[Attribute, ...] = (
@@ -67,6 +73,9 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     _gpu("recovery_action", "recovery action"),
     Attribute("nic-firmware", "NIC firmware", "nic", "firmware", "NIC", "board_id"),
     Attribute("nic-driver", "NIC driver", "nic", "driver", "NIC", "board_id"),
+    Attribute("nic-board", "board of a NIC", "nic", "board_id", "NIC", "id"),
+    Attribute("nic-numa-node", "NUMA node of a NIC", "nic", "numa_node", "NIC", "id"),
+    Attribute("gpu-numa-node", "NUMA node of a GPU", "gpu", "numa_node", "GPU", "id"),
     Attribute("nic-state", "state of a NIC", "nic", "state", "NIC", "id"),
     Attribute("nic-role", "role of a NIC", "nic", "role", "NIC", "id"),
     _port("state", "port state"),
@@ -89,4 +98,7 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     *_netdev("pause_tx", "global pause, sending"),
     Attribute("pcie-width", "PCIe width", "link", "conclusive_width", "link", "id", "x{}"),
     Attribute("pcie-speed", "PCIe speed", "link", "conclusive_speed_gt_s", "link", "id", "{:g} GT/s"),
+    _endpoint("max-payload-bytes", "PCIe payload", "{} bytes"),
+    _endpoint("max-read-request-bytes", "PCIe read request", "{} bytes"),
+    _endpoint("relaxed-ordering", "PCIe relaxed ordering"),
 )

@@ -21,6 +21,7 @@ from agent.fleet.questions.classes import CLASS
 _LABELS = {
     **dict.fromkeys(("gpu", "nic", "port", "netdev"), "thing.label"),
     "link": statement("outliers", "link_label"),
+    "pci": "thing.id",
 }
 _WHICH = {True: "only_rails", False: "only_others", None: "all_things"}
 _SHARED = (("gpu", "name"), ("gpu", None), ("nic", "board_id"))  # places that several things of one node share
@@ -38,17 +39,17 @@ class Part(NamedTuple):
 
 
 def _parts() -> list[Part]:
-    """Of every table one, or two."""
-    together: dict[tuple[str, bool | None], list[Attribute]] = {}
+    """One for each table and choice of its rows."""
+    together: dict[tuple[str, str], list[Attribute]] = {}
     for each in ATTRIBUTES:
-        together.setdefault((each.table, each.rails), []).append(each)
-    return [_part(table, rails, attributes) for (table, rails), attributes in together.items()]
+        together.setdefault((each.table, each.which or _WHICH[each.rails]), []).append(each)
+    return [_part(table, which, attributes) for (table, which), attributes in together.items()]
 
 
-def _part(table: str, rails: bool | None, attributes: list[Attribute]) -> Part:
+def _part(table: str, only: str, attributes: list[Attribute]) -> Part:
     places = [each.place for each in attributes if each.place]
     keys = tuple(dict.fromkeys((CLASS, *places, *(each.column for each in attributes))))
-    which = statement("outliers", _WHICH[rails])
+    which = statement("outliers", only)
     counts = query("outliers", "value_counts", keys=identifiers(keys, "thing"), table=quote(table), which=which)
     things = _lookup("things", table, keys, which)
     nodes = {

@@ -49,13 +49,14 @@ def render_html(report: Report) -> str:
         "aside", el("button", "Close", type="button"), el("div", class_="inside"), id="panel", hidden="hidden",
         aria_label="details",
     )  # fmt: skip
+    header = _render_header(report, rules)
     main = _render_main(report, scene, drawn, rules)
-    body = el("body", el("a", "To the findings", href="#findings", class_="skip"), _render_header(report), main)
+    body = el("body", el("a", "To the findings", href="#findings", class_="skip"), header, main)
     body.extend([_render_footer(report), panel, script])
     return "<!DOCTYPE html>\n" + tostring(el("html", head, body, lang="en"), encoding="unicode", method="html") + "\n"
 
 
-def _render_header(report: Report) -> Element:
+def _render_header(report: Report, rules: RuleLinks) -> Element:
     node = report.node
     product = " ".join(part for part in (node.vendor, node.product) if part)
     title = el("div", el("h1", _host_name(report)), el("p", product, class_="dim"))
@@ -63,7 +64,7 @@ def _render_header(report: Report) -> Element:
     verdict = el(
         "div",
         el("strong", verdict_title(report)),
-        el("span", describe_verdict(report)),
+        el("span", *rules.link_words(describe_verdict(report))),
         el("span", count_checks(report), class_="dim"),
         class_=f"verdict {report.summary.verdict}",
     )

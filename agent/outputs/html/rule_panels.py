@@ -8,12 +8,10 @@ from xml.etree.ElementTree import Element
 
 from agent.outputs.html.elements import Child, el
 from agent.rules import pages
-from agent.rules.instructions import read_procedures
 
 SECTIONS = ("Why it matters", "How to confirm", "How to fix")
 _CODE = re.compile(r"`([^`]+)`")
 _ENTRY = re.compile(r"(?:^|\n)(?:- |\d+\. )")
-_PROCEDURE = re.compile(r"Then follow ([a-z0-9-]+)\.$")
 _PLACEHOLDER = re.compile(
     r"\b(ADDRESS|PORT_ABOVE|INTERFACE|DEVICE|PORT_NUMBER|GPU_INDEX|FAR_END|PORT|GUID|RULE)\b|\.\."
 )
@@ -59,9 +57,6 @@ def render_markdown(text: str) -> Iterator[Element]:
         if _ENTRY.match(block):
             entries = _ENTRY.split(block)[1:]
             yield el("ul" if block.startswith("- ") else "ol", *map(_render_entry, entries))
-        elif (match := _PROCEDURE.search(block)) and match[1] in read_procedures():
-            yield from [el("p", *render_inline(block[: match.start()]))] if match.start() else []
-            yield from render_markdown(read_procedures()[match[1]])
         else:
             yield el("p", *render_inline(block))
 

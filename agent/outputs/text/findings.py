@@ -13,7 +13,7 @@ from agent.outputs.verdict import count_checks, describe_verdict, verdict_title
 
 OVERVIEW = 3  # blocks from which on the verdict is followed by one line per block
 EVIDENCE = 4  # lines of evidence of one block; --verbose shows all
-PARTS = 8  # parts of one block that have a line of their own
+PARTS = 4  # parts of one block that have a line of their own
 STYLES = {"unknown": "warning", "nothing_to_check": "info"}
 _COLUMN = 12  # before the text of a row
 
@@ -31,7 +31,7 @@ def render_verdict(report: Report, width: int, overview: int = OVERVIEW) -> list
     if len(loud) >= overview:
         lines.append(BLANK)
         for block in loud:
-            lines += _render_title(block, width, first="  ! ")
+            lines += _render_overview(block, width)
     return lines
 
 
@@ -69,9 +69,10 @@ def _headline(block: FindingBlock) -> str:
     return f"{block.label}: {block.first.rule}, {len(block.findings)} parts"
 
 
-def _render_title(block: FindingBlock, width: int, first: str) -> list[Line]:
-    """One block in one line."""
-    return wrap_paragraph(_headline(block), width, indent=" " * (len(first) + 2), first=first)
+def _render_overview(block: FindingBlock, width: int) -> list[Line]:
+    """One block in one line, with a mark in the colour of its severity."""
+    first, *more = wrap_paragraph(_headline(block), width, indent="      ", first="    ")
+    return [make_line(("  ! ", block.first.severity), first[0][0].strip()), *more]
 
 
 def _render_parts(block: FindingBlock, names: DisplayNames, width: int, everything: bool) -> list[Line]:

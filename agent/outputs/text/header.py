@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from agent.model.nic import Nic
 from agent.model.report import Report
-from agent.outputs.names import short_model, visible_nics
+from agent.outputs.names import format_duration, short_model, visible_nics
 from agent.outputs.text.lines import Line, join_known, wrap_paragraph
 
 INDENT = 12  # columns before the text of a row
@@ -142,12 +142,4 @@ def _window(report: Report) -> str:
     window = report.counters_window
     if window is None or not window.seconds:
         return ""
-    seconds = window.seconds
-    time = (
-        f"{seconds:.0f} s"
-        if seconds < 120
-        else f"{seconds / 60:.0f} min"
-        if seconds < 7200
-        else f"{seconds / 3600:.0f} h"
-    )
-    return f"compared over {time}" + (f", since {window.since}" if window.since else "")
+    return f"compared over {format_duration(window.seconds)}" + (f", since {window.since}" if window.since else "")

@@ -132,7 +132,7 @@ def _fail_distance(case: RuleContext, gpu: Gpu, best: Path) -> Fail:
         subject=f"gpu:{gpu.id}",
         label=gpu.label,
         summary=f"nearest rail is {_rail_label(case, best)} at {best.pcie_kind}; other GPUs have one behind a switch",
-        impact="no GPUDirect RDMA by default: about 50 % of the bandwidth through host memory"
+        impact="NCCL does not use GPUDirect RDMA here by default: traffic is copied through host memory"
         + (", unless NCCL sends through another GPU's rail (PXN)." if linked else "."),
         remedy="Move NIC or GPU below one switch, or bring back the rail that is missing there.",
         evidence=(_evidence(case, gpu, best),),
@@ -149,7 +149,7 @@ def _fail_few_nics(case: RuleContext, far: list[tuple[Gpu, Path]]) -> Fail:
         subject="node",
         label="node",
         summary=f"{len(case.rails)} rails for {len(case.topology.gpus)} GPUs; {labels} reach one through the CPU only",
-        impact="no GPUDirect RDMA by default for these: about 50 % of the bandwidth, through host memory.",
+        impact="NCCL does not use GPUDirect RDMA for these by default: their traffic is copied through host memory.",
         remedy="Nothing, where the node is built so; use the GPUs near a NIC for traffic between nodes.",
         evidence=tuple(_evidence(case, gpu, best) for gpu, best in far),
         severity="info",
@@ -164,7 +164,7 @@ def _fail_other_socket(case: RuleContext, far: list[tuple[Gpu, Path]]) -> Fail:
         subject="node",
         label="node",
         summary=f"every rail is on another socket than {join_labels([gpu.label for gpu, _ in far])}",
-        impact="100 % of the traffic between nodes crosses the link between the sockets, through host memory.",
+        impact="All traffic between nodes crosses the link between the sockets and is copied through host memory.",
         remedy="Move the NIC to a slot of the GPUs' socket.",
         evidence=tuple(_evidence(case, gpu, best) for gpu, best in far),
         severity="warning",
@@ -227,7 +227,7 @@ def _fail_numa_unknown(case: RuleContext, lost: list[str]) -> Fail:
         subject=f"pci:{lost[0]}" if len(lost) == 1 else "node",
         label=labels[0] if len(lost) == 1 else "node",
         summary=f"the firmware names no NUMA node for {join_labels(labels)}, on a node that has {count}",
-        impact=f"unbound processes and buffers are on a wrong NUMA node {100 * (count - 1) / count:.0f} % of the time.",
+        impact=f"unbound processes and buffers are on a wrong NUMA node {100 * (count - 1) / count:.0f}% of the time.",
         remedy="Update the BIOS, check its NUMA settings; until then bind by hand (numactl, NCCL_TOPO_FILE).",
         evidence=tuple(
             Evidence(what=f"NUMA node of {label}", value="-1", source=pci_source(case, pci, "numa_node"))

@@ -24,7 +24,7 @@ class Xid(NamedTuple):
 
 
 _RESET = "Stop the jobs on this GPU and reset it (`nvidia-smi -r -i`); where that fails, reboot."
-_REBOOT = "Drain the node and power-cycle it; look at the GPU's slot, riser and power."
+_REBOOT = "Drain the node and power cycle it completely."
 _NVLINK5 = "Read the link's counters (`nvidia-smi nvlink -e`); reset the GPU; where it comes back, have it looked at."
 _MEMORY = "Reset the GPU when the job has ended; where it comes back, have the GPU replaced (NVIDIA's RMA criteria)."
 _APPLICATION = "Look at the application first: a fault of its own ends so, or one that another Xid explains."
@@ -73,7 +73,7 @@ XIDS = {code: Xid(severity, meaning, action) for code, severity, meaning, action
 
 _NVLINK = frozenset(["74", "137", "144", "145", "146", "147", "148", "149", "150"])  # Xids of links
 _RECENT = read_limit("gpu-xid.recent_hours")
-_NONE = "0 by itself: a trace of a job that failed."
+_NONE = "None by itself: a trace of a job that failed."
 _SHOWN = 6  # lines of evidence
 _LOST = Xid("critical", "the GPU fell off the bus", XIDS["79"].action)
 _INIT = Xid("critical", "the driver could not initialize the GPU", XIDS["143"].action)
@@ -131,6 +131,7 @@ def _fail_xid(case: RuleContext, subject: str, pci: str, events: Sequence[Event]
         evidence=tuple(_evidence(event) for event in ranked[:_SHOWN]),
         severity=one_level_lower(meaning.severity) if passed else meaning.severity,
         cause=_name(worst),
+        situation="lost" if meaning.severity == "critical" else "",
         places=_about(pci, subject, ranked),
         covers=frozenset({pci, subject.partition(":")[2]}),
     )
@@ -149,8 +150,8 @@ def _impact(subject: str, meaning: Xid) -> str:
     if meaning.severity == "info":
         return _NONE
     if subject.startswith("nvswitch:"):
-        return "Jobs whose NVLink traffic passes this switch end or hang: up to 100 % of the node's GPUs."
-    return "Jobs on this GPU end or hang; 1 lost GPU stops a job that uses all of them."
+        return "Jobs whose NVLink traffic passes this switch end or hang: all GPUs of the node can be affected."
+    return "Jobs on this GPU end or hang; a job that uses all GPUs of the node stops."
 
 
 def _fill_gpu_id(case: RuleContext, pci: str, action: str) -> str:

@@ -73,7 +73,7 @@ def _fail_acs_on_path(case: RuleContext, pair: Pair, ports: list[PciFunction]) -
         subject=pair.subject,
         label=pair.label,
         summary=f"ACS redirects peer traffic at {join_labels([port.id for port in ports])}, below which both are",
-        impact="their traffic goes up to the CPU and back: less than 50 % of the bandwidth, and sometimes a hang.",
+        impact="Traffic between GPU and NIC goes up to the CPU and back: it is much slower, and can hang.",
         remedy="ACS or IOMMU off in the BIOS, or at each boot: "
         + "; ".join(f"setpci -s {port.id} ECAP_ACS+0x6.w=0000" for port in ports),
         evidence=tuple(
@@ -159,7 +159,7 @@ def _fail_acs_directnic(case: RuleContext, port: PciFunction, what: str, wrong: 
         subject=f"pci:{port.id}",
         label=f"{what} {port.id}",
         summary=f"ACS of {what}: {', '.join(wrong)}",
-        impact="1 of the node's Direct NIC ways is slow or refused.",
+        impact="The Direct NIC path of this pair is slow or refused.",
         remedy="rdma_topo write-grub-acs, then reboot; do not write one value to every port.",
         evidence=(
             Evidence(
@@ -194,7 +194,7 @@ def _judge_ats_vm(case: RuleContext, pair: Pair) -> Result:
         subject=pair.subject,
         label=pair.label,
         summary=f"{pair.nic.label} was passed through without ATS",
-        impact="each transfer goes up to the host's IOMMU: about 50 % of the bandwidth.",
+        impact="Each transfer goes up to the host's IOMMU and back, which is slower.",
         remedy="On the host: mlxconfig -d DEVICE set ATS_ENABLED=true, then a cold reboot.",
         evidence=(Evidence(what="ATS", value="off", source=pci_source(case, nic.id, "config")),),
         places=pair.places,
@@ -240,7 +240,7 @@ def _fail_iommu_translated(case: RuleContext, functions: list[PciFunction]) -> F
         subject="node",
         label="node",
         summary=f"the IOMMU translates {join_labels([device_label(case, f.id) for f in functions])}",
-        impact="traffic of GPUs and rails goes up to the CPU: less than 50 % of the bandwidth is common"
+        impact="Traffic between GPUs and rails goes up to the CPU and back, which is much slower"
         + (f"; {', '.join(clients)} may fail." if clients else "."),
         remedy="iommu=pt on the kernel command line, or the IOMMU off in the BIOS; then look at ACS again.",
         evidence=(
@@ -284,7 +284,7 @@ def _fail_iommu_group(case: RuleContext, dma: PciFunction, gpu: PciFunction) -> 
         subject=f"pci:{dma.id}",
         label=f"data-direct {dma.id}",
         summary=f"IOMMU group {_group(dma)}, and {device_label(case, gpu.id)} is in {_group(gpu)}",
-        impact="1 pair's second way is refused by the driver.",
+        impact="The driver refuses the direct path of this pair.",
         remedy="Set ACS as the board needs it: rdma_topo check, rdma_topo write-grub-acs.",
         evidence=tuple(
             Evidence(what=f"IOMMU group of {f.id}", value=_group(f), source=f"/sys/bus/pci/devices/{f.id}/iommu_group")

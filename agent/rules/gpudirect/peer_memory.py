@@ -120,9 +120,9 @@ def _check_dmabuf(case: RuleContext, gpus: list[Gpu]) -> Result:
         subject="node",
         label="node",
         summary=f"no peer-memory client is loaded, and DMA-BUF lacks: {', '.join(lacking)}",
-        impact="traffic between nodes goes through host memory: about 50 % of the bandwidth of every rail."
+        impact="Traffic between nodes is copied through host memory: every rail is slower."
         if used
-        else "0 % for NCCL, which would not use it at this distance; libraries that do lose about 50 %.",
+        else "None for NCCL, which does not use it at this distance; libraries that do copy through host memory.",
         remedy="Install the open kernel modules of the driver (DMA-BUF), or modprobe nvidia-peermem.",
         evidence=(
             Evidence(what="peer-memory clients", value="none of " + ", ".join(_PEER_MODULES), source="/proc/modules"),
@@ -191,7 +191,9 @@ def gdr_peermem_broken(case: RuleContext) -> Iterator[Result]:
             label="node",
             summary=f"{refused[-1].detail.get('module', 'nvidia_peermem')} was refused by the kernel: it was built for "
             "another RDMA stack",
-            impact="0 %: DMA-BUF has all that it needs." if ready else "about 50 % of the bandwidth between nodes.",
+            impact="None: DMA-BUF has all that it needs."
+            if ready
+            else "Traffic between nodes is copied through host memory and is slower.",
             remedy="Rebuild the NVIDIA driver after DOCA-OFED was installed, or use its open kernel modules (DMA-BUF).",
             evidence=(
                 Evidence(what="kernel log", value=refused[-1].text, source=refused[-1].source),
@@ -221,7 +223,7 @@ def gdr_dmabuf_prereq(case: RuleContext) -> Iterator[Result]:
             subject="node",
             label="node",
             summary=f"only {', '.join(clients)} lets NICs reach GPU memory; DMA-BUF lacks: {', '.join(lacking)}",
-            impact="0 % today; about 50 % of the bandwidth between nodes once the client is gone.",
+            impact="None today; without the client, traffic between nodes is copied through host memory.",
             remedy="Install the open kernel modules of the driver.",
             evidence=(
                 Evidence(what="peer-memory client", value=", ".join(clients), source="/proc/modules"),
@@ -256,7 +258,9 @@ def gdr_legacy_nv_peer_mem(case: RuleContext) -> Iterator[Result]:
             subject="node",
             label="node",
             summary="nv_peer_mem is loaded" + (" beside nvidia_peermem" if both else ", which nvidia-peermem replaced"),
-            impact="1 of 2 clients is used, and nobody says which." if both else "0 % today; it gets no new versions.",
+            impact="One of the two clients is used, and it is not known which."
+            if both
+            else "None today; it gets no new versions.",
             remedy="Remove nv_peer_mem; load nvidia-peermem, or use DMA-BUF.",
             evidence=(Evidence(what="loaded module", value="nv_peer_mem", source="/proc/modules"),),
             places=frozenset({"node"}),
@@ -300,7 +304,7 @@ def _judge_bar1_small(case: RuleContext, gpu: Gpu) -> Result:
         subject=subject,
         label=gpu.label,
         summary=f"BAR1 is {size} MiB; the GPU has {gpu.memory_mib} MiB of memory",
-        impact=f"NICs reach {100 * size / gpu.memory_mib:.1f} % of its memory at once: more fails to register.",
+        impact=f"NICs reach {100 * size / gpu.memory_mib:.1f}% of its memory at once: more fails to register.",
         remedy="Switch above 4G decoding and resizable BAR on in the BIOS.",
         evidence=(
             Evidence(what=f"BAR1 of {gpu.label}", value=f"{size} MiB", source=source),
@@ -356,7 +360,7 @@ def _fail_datadirect(
         subject="node",
         label="node",
         summary=f"{rails} ConnectX-8 rails, and {what}",
-        impact="1 of 2 ways of each rail lies idle: traffic goes over C2C and the CPU.",
+        impact="The direct path of each rail is not used: traffic goes over C2C and the CPU.",
         remedy="Remove the setting."
         if functions and not dark
         else "NIC firmware, DOCA-OFED and kernel with data direct.",

@@ -240,7 +240,7 @@ def _judge_links(case: RuleContext, profile: Profile, gpu_id: str) -> Iterator[R
         subject=subject,
         label=gpu.label,
         summary=f"{up} NVLinks are up, {due} expected",
-        impact=f"{100 * (1 - up / due):.0f} % of the bandwidth between GPUs.",
+        impact=f"{100 * (1 - up / due):.0f}% of the bandwidth between GPUs.",
         remedy="See what keeps them down: the fabric manager's log, the bandwidth mode, the bridge.",
         evidence=(
             Evidence(what="NVLinks up", value=str(up), source="nvidia-smi nvlink -s"),
@@ -270,7 +270,7 @@ def _judge_profile_device(case: RuleContext, profile: Profile, good: Device, pci
         subject=subject,
         label=label,
         summary="; ".join(told),
-        impact="up to 50 % of its bandwidth, against the node of the profile." if slower else "0 % by itself.",
+        impact="Its link is slower than that of the node in the profile." if slower else "None by itself.",
         remedy="Make the node like the good one, or learn the profile anew.",
         evidence=(
             Evidence(what="this node", value="; ".join(told), source=f"/sys/bus/pci/devices/{pci}"),

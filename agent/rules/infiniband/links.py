@@ -31,7 +31,14 @@ _MEANING = {
     "LinkUp": "the wire is up, the port is not",
 }
 
-_SET_UP = "Disabled: enable the ports (ibportstate)"
+# Keys of the steps on the page of ib-port-down
+_SITUATIONS = {
+    "Polling": "polling",
+    "Disabled": "disabled",
+    "PortConfigurationTraining": "training",
+    "LinkErrorRecovery": "training",
+    "LinkUp": "linkup",
+}
 
 
 @rule("ib-port-down")
@@ -52,7 +59,7 @@ def _judge_role(case: RuleContext, ports: list[IbPort]) -> Iterator[Result]:
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
     yield from (
-        [merge_whole_node(faults, "InfiniBand", _SET_UP)]
+        [merge_whole_node(faults, "InfiniBand")]
         if are_all_rails_down(sockets) and len(faults) == len(ports)
         else faults
     )
@@ -79,12 +86,12 @@ def _judge_port_down(case: RuleContext, each: IbPort, socket: CageState, sockets
         summary=f"{port.state}, physical state {port.phys_state or 'not known'}: "
         + _MEANING.get(port.phys_state or "", "not in use"),
         impact=_impact(case, each),
-        remedy="Polling: cable, module, switch port. Disabled: enable it (ibportstate). Training: replace the cable.",
         evidence=(
             each.evidence("state", port.state or "", "state"),
             each.evidence("physical state", port.phys_state or "not known", "phys_state"),
         ),
         severity=severity_by_role("error", each.nic),
+        situation=_SITUATIONS.get(port.phys_state or "", ""),
         places=each.places,
     )
 
@@ -92,8 +99,11 @@ def _judge_port_down(case: RuleContext, each: IbPort, socket: CageState, sockets
 def _impact(case: RuleContext, each: IbPort) -> str:
     rails = len(case.rails)
     if each.nic.role == "rail" and rails > 1:
-        return f"1 of {rails} rails: this node injects {100 / rails:.0f} % less, and NCCL leaves the rail out silently."
-    return "100 % of what this port carries; NCCL leaves ports that are not active out silently."
+        return (
+            f"1 of {rails} rails: this node injects {100 / rails:.0f}% less traffic, and NCCL leaves "
+            f"the rail out without a message."
+        )
+    return "This port carries nothing; NCCL leaves out ports that are not active, without a message."
 
 
 # Gb/s that a port of each generation can do: ConnectX-4, 5, 6, 7, 8, BlueField-2, BlueField-3 (PCI device ids)
@@ -312,7 +322,7 @@ def _owned_by(limited: list[Nic]) -> Fail:
         subject="node",
         label="node",
         summary=f"{len(limited)} functions are not NICs for jobs: {join_labels([nic.label for nic in limited])}",
-        impact="a job that takes one hangs: NCCL_IB_HCA must leave 100 % of them out.",
+        impact="A job that uses one of them hangs: NCCL_IB_HCA must exclude them.",
         remedy="Leave them to the fabric manager; name the rails in NCCL_IB_HCA, and leave them out of monitoring.",
         evidence=tuple(
             Evidence(what=nic.label, value=nic.limited or "", source=f"lspci -vv -s {nic.pci or nic.id}")
@@ -330,7 +340,7 @@ def _fail_limited_pf(nic: Nic, lines: list[Event]) -> Fail:
         subject=f"pci:{nic.pci}",
         label=nic.label,
         summary=f"its firmware refused a register {times} times since boot, and it is no function of a fabric manager",
-        impact="some of its counters and its module cannot be read; 0 % of its traffic is lost by that.",
+        impact="Some of its counters and its module cannot be read; its traffic is not affected.",
         remedy="Look at its firmware; where a fabric manager owns it, leave it out of jobs and monitoring.",
         evidence=tuple(Evidence(what="kernel log", value=event.text, source=event.source) for event in lines[:2]),
         severity="info",

@@ -64,7 +64,7 @@ def _fail_no_sm(each: IbPort) -> Fail:
         subject=each.subject,
         label=each.label,
         summary=f"{port.state}, its wire is up, and no subnet manager has configured it",
-        impact="0 bytes move on this port until a subnet manager gives it an address.",
+        impact="The port carries nothing until a subnet manager gives it an address.",
         remedy="Start or repair the subnet manager (sminfo); one port only: partition, M_Key, switch port.",
         evidence=(
             each.evidence("state", f"{port.state}, {port.phys_state or 'physical state not known'}", "state"),
@@ -83,7 +83,7 @@ def _merge_whole_node(faults: list[tuple[IbPort, Fail]]) -> Fail:
         label="node",
         summary=f"no subnet manager on any of {len(faults)} InfiniBand ports: "
         f"{join_labels([port.label for port, _ in faults])}",
-        impact="0 bytes move on InfiniBand: this node takes part in no job.",
+        impact="The node reaches no other node over InfiniBand: it can take part in no job of several nodes.",
         remedy="Start or repair the subnet manager (sminfo); look whether other nodes see it.",
         evidence=tuple(fault.evidence[0] for _, fault in faults),
         severity="critical" if rails else first.severity,
@@ -115,7 +115,7 @@ def _judge_sm_changed(case: RuleContext, each: IbPort) -> Result:
         subject=each.subject,
         label=each.label,
         summary="; ".join(f"{_WHAT[name]} is {now[name]}, was {text}" for name, text in sorted(changed.items())),
-        impact="Open connections by LID break (100 % of the jobs on this port) where the port's own LID changed.",
+        impact="Where the port's own LID changed, the open connections of jobs on this port break.",
         remedy="Nothing where it was planned; else read the logs of the subnet managers.",
         evidence=tuple(each.evidence(name, f"{now[name]}, was {text}", name) for name, text in sorted(changed.items())),
         severity="info",
@@ -177,7 +177,7 @@ def _fail_subnet_mixed(rails: list[IbPort], few: list[IbPort], summary: str, cau
         subject="node",
         label="node",
         summary=summary,
-        impact="0 % of one subnet is reached from another; connections that are made by address fail.",
+        impact="Rails in different subnets cannot reach each other; connections by address fail.",
         remedy="Plug the rail where it belongs; give each fabric a prefix of its own (subnet_prefix).",
         evidence=tuple(
             each.evidence("subnet", f"{_subnet_prefix(each)}, subnet manager's LID {each.port.sm_lid}", "gids/0")
@@ -223,7 +223,7 @@ def _fail_pkey_mismatch(where: EffectiveSetting, short: list[Hca]) -> Fail:
         label="node",
         summary=f"{_PKEY}={where.value} in {where.source}: "
         f"no key at that index on {join_labels([port.label for port in short])}",
-        impact="100 % of the connections over these rails end with a timeout.",
+        impact="Connections over these rails end with a timeout: jobs of several nodes fail.",
         remedy="Set it to the index of the job's partition, or make the port a member.",
         evidence=(
             where.evidence(_PKEY),
@@ -278,7 +278,7 @@ def _judge_pkey_limited(each: IbPort, index: int, why: str | None) -> Result:
         label=each.label,
         summary=f"partition key {keys[index]} (index {index}) is that of a limited member"
         + (f"; a full one is {full[0]}" if full else ""),
-        impact="100 % of the connections to other limited members end with a timeout after 7 retries of 4.3 s.",
+        impact="Connections to other limited members end with a timeout, after NCCL's 7 retries of 4.3 s.",
         remedy=f"Make the port a full member, or set {_PKEY} to the index of a full key.",
         evidence=(each.evidence("partition keys", ", ".join(keys[:8]), "pkeys"),),
         severity="warning",
@@ -311,7 +311,7 @@ def ib_ar_disabled(case: RuleContext) -> Iterator[Result]:
             subject="node",
             label="node",
             summary=f"{_AR_DISABLED_KEY}={off[0].value} in {off[0].source}",
-            impact="flows that meet on one link get 50 % of it or less, while others are idle.",
+            impact="Flows that meet on one link share it while other links are idle.",
             remedy="Remove the setting.",
             evidence=settings_evidence(_AR_DISABLED_KEY, off),
             places=NODE,
@@ -354,7 +354,7 @@ def _judge_sharp_not_ready(case: RuleContext, asked: list[EffectiveSetting]) -> 
         subject="node",
         label="node",
         summary=f"{_SHARP_NOT_READY_KEY}={asked[0].value} asks for SHARP, and {missing}",
-        impact="allreduce runs over rings and trees: up to 50 % less bandwidth than with SHARP.",
+        impact="NCCL all-reduce runs over rings and trees instead of inside the switches, and is slower.",
         remedy=f"Remove {_OFF}." if off else "Put HPC-X's nccl_rdma_sharp_plugin on the library path of the jobs.",
         evidence=(
             *settings_evidence(_SHARP_NOT_READY_KEY, asked),

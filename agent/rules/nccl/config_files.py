@@ -107,8 +107,8 @@ def _impact(severity: str, worst: str) -> str:
     if severity == "info":
         return "the line has its effect by luck: nothing is lost until its value is no number."
     if worst.startswith(_TWICE):
-        return "the line has no effect, 0 %: jobs run with the value of the earlier one."
-    return "what these lines should set is not set: jobs run with NCCL's defaults, 100 % of them."
+        return "The line has no effect: jobs run with the value of the earlier one."
+    return "What these lines should set is not set: jobs run with NCCL's defaults."
 
 
 def _remedy(file: str, reasons: list[str]) -> str:
@@ -145,7 +145,7 @@ def gdr_nccl_conf_shadowed(case: RuleContext) -> Iterator[Result]:
         label="node",
         summary=f"/etc/nccl.conf sets {join_labels(list(shadowed))}, "
         f"and {shadowed[next(iter(shadowed))][0].unit} otherwise",
-        impact="0 % of a change in /etc/nccl.conf reaches these jobs.",
+        impact="A change in /etc/nccl.conf does not reach these jobs.",
         remedy="Keep these variables in one place.",
         evidence=tuple(Evidence(what=key, value=row.value, source=row.source) for key, row in named_rows[:16]),
         cause="shadowed",
@@ -202,7 +202,7 @@ def gdr_nccl_debug_leftover(case: RuleContext) -> Iterator[Result]:
         subject="node",
         label="node",
         summary=f"{found[0][1].unit} fixes {join_labels([f'{key}={each.value}' for key, each in found])}",
-        impact="what fits one message size and one version is forced on 100 % of jobs.",
+        impact="What fits one message size and one version of NCCL is forced on all jobs.",
         remedy="Remove these lines, and measure anew.",
         evidence=tuple(each.evidence(key) for key, each in found[:8]),
         cause="+".join(sorted({key for key, _ in found})),
@@ -265,7 +265,7 @@ def _fail_topo_file_stale(where: EffectiveSetting, cause: str, what: str, rows: 
         subject="node",
         label="node",
         summary=f"{_KEY} in {where.source}: {what}",
-        impact="NCCL pairs GPUs with far NICs and loses GPUDirect RDMA: about 50 % of the bandwidth between nodes.",
+        impact="NCCL pairs GPUs with far NICs and may not use GPUDirect RDMA: traffic between nodes is slower.",
         remedy="Install the topology file of this size of machine, or remove the setting.",
         evidence=(where.evidence(_KEY), *rows),
         severity=severity_by_scope("warning", [where]),

@@ -175,12 +175,12 @@ def _judge_hca_mismatch(case: RuleContext, where: EffectiveSetting) -> Result:
             "none",
             step("error"),
             "takes no active port",
-            "everything goes over TCP: about 10 % of the bandwidth.",
+            "All traffic between nodes goes over TCP sockets, which is far slower.",
         )
     rails = len(taken) - len(foreign) + len(missed)
     if missed:
         what = f"takes {rails - len(missed)} of {rails} rails, not {join_labels([each.label for each in missed])}"
-        share = f"{100 * len(missed) / rails:.0f} % of the bandwidth between nodes is not used."
+        share = f"{100 * len(missed) / rails:.0f}% of the bandwidth between nodes is not used."
         return _fail_hca_mismatch(found, "missed", "error" if where.persistent else "info", what, share)
     if foreign:
         what = f"takes {join_labels([f'{each.label} ({each.nic.role})' for each in foreign])} beside the rails"
@@ -190,7 +190,9 @@ def _judge_hca_mismatch(case: RuleContext, where: EffectiveSetting) -> Result:
     strangers = _unknown_names(case, chosen)
     if strangers and not chosen.exclude:
         what = f"takes all rails, and names {join_labels(strangers)}, which is no device here"
-        return _fail_hca_mismatch(found, "stranger", "info", what, "0 % here; where a NIC was renamed, its rail.")
+        return _fail_hca_mismatch(
+            found, "stranger", "info", what, "None, unless a NIC was renamed: then its rail is not used."
+        )
     return Pass("node")
 
 
@@ -299,7 +301,7 @@ def _judge_socket_ifname(case: RuleContext, where: EffectiveSetting) -> Fail | N
         subject="node",
         label="node",
         summary=f"{_IFNAME}={where.value[:80]} in {where.source} {what}",
-        impact="100 % of jobs over several nodes stop at their start, or hang.",
+        impact="Jobs of several nodes stop at their start, or hang.",
         remedy=f"Name the interface that reaches the other nodes, in full: {_IFNAME}=={outside or 'INTERFACE'}",
         evidence=(
             where.evidence(_IFNAME),

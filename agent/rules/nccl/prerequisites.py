@@ -92,9 +92,9 @@ def _fail_memlock_low(case: RuleContext, who: list[str], severity: str) -> Fail:
         subject="node",
         label="node",
         summary=f"{first}{more} may lock {_parse_bytes(case, first) / 1024:.0f} KiB of memory",
-        impact="containers that are given no CAP_IPC_LOCK cannot register memory: RDMA fails, 100 % of it."
+        impact="Containers without CAP_IPC_LOCK cannot register memory: RDMA fails there."
         if runtime
-        else "registering memory fails with ENOMEM: jobs end, or go over TCP at about 10 %.",
+        else "Registering memory fails with ENOMEM: jobs end, or fall back to TCP.",
         remedy="Set LimitMEMLOCK=infinity in a drop-in of the service, and start it anew; for users, memlock unlimited "
         "in /etc/security/limits.d/.",
         evidence=tuple(
@@ -133,7 +133,7 @@ def gdr_devnodes_missing(case: RuleContext) -> Iterator[Result]:
         label="node",
         summary=f"{len(verbs)} device nodes (/dev/infiniband/uverbs*) for {len(rails)} RDMA rails",
         impact=f"programs here cannot open {len(rails) - len(verbs)} of {len(rails)} rails; NCCL goes over TCP where "
-        "none is left: about 10 %.",
+        "none is left, which is far slower.",
         remedy="Give the container /dev/infiniband (--device, or the RDMA device plugin)."
         if inside
         else "modprobe ib_uverbs; look at udev where the module is loaded.",
@@ -167,7 +167,7 @@ def gdr_shm_small(case: RuleContext) -> Iterator[Result]:
             subject="node",
             label="node",
             summary=f"{size} MiB of shared memory (/dev/shm) for {len(case.topology.gpus)} GPUs",
-            impact='100 % of jobs that fill it end with a bus error or "No space left on device".',
+            impact='Jobs that fill it end with a bus error or "No space left on device".',
             remedy="Start the container with --shm-size=16g or --ipc=host.",
             evidence=(Evidence(what="size", value=f"{size} MiB", source="/proc/mounts"),),
             places=NODE,
@@ -201,7 +201,8 @@ def gdr_ibgda_regkey(case: RuleContext) -> Iterator[Result]:
             subject="node",
             label="node",
             summary="jobs use NVSHMEM's IBGDA, and the driver runs without PeerMappingOverride=1",
-            impact="GPUs cannot drive the NIC: NVSHMEM ends, or sends 10 % of the small messages by its proxy.",
+            impact="GPUs cannot drive the NIC by themselves: NVSHMEM ends, or sends by a proxy thread of "
+            "the CPU, with fewer small messages per second.",
             remedy='Set NVreg_RegistryDwords="PeerMappingOverride=1;" for the nvidia module and load it anew.',
             evidence=(
                 *library_evidence(users),
@@ -265,7 +266,7 @@ def gdr_gds_not_ready(case: RuleContext) -> Iterator[Result]:
             subject="node",
             label="node",
             summary="jobs use GPUDirect Storage, and nvidia_fs is not loaded",
-            impact="reads go through host memory: about 50 % where the CPU's memory is the limit.",
+            impact="Reads from storage go through host memory instead of straight to the GPU.",
             remedy="modprobe nvidia-fs, and name it in /etc/modules-load.d/.",
             evidence=(*library_evidence(users), Evidence(what="nvidia_fs", value="not loaded", source="/proc/modules")),
             places=NODE,
@@ -320,7 +321,7 @@ def _fail_efa_stack(summary: str, remedy: str, rows: tuple[Evidence, ...], cause
         subject="node",
         label="node",
         summary=summary,
-        impact="NCCL goes over TCP sockets: about 3 % of what EFA carries.",
+        impact="NCCL uses TCP sockets instead of EFA, which is far slower.",
         remedy=remedy,
         evidence=rows,
         cause=cause,

@@ -72,29 +72,37 @@ def _capability(gpu: Gpu) -> float:
         return 0.0
 
 
-_TCP = "all traffic between nodes goes over TCP sockets: about 10 % of what RDMA carries."
-_STAGED = "traffic between nodes is copied through host memory: about 50 % of the bandwidth of every rail."
+_TCP = "All traffic between nodes goes over TCP sockets instead of RDMA, which is far slower."
+_STAGED = (
+    "Traffic between nodes is copied through host memory instead of going straight to GPU memory: every rail is slower."
+)
 _SWITCHES = (
     _Switch("NCCL_IB_DISABLE", _is_on, _has_rails, "error", _TCP),
     _Switch("NCCL_NET", lambda value: value.lower() == "socket", _has_rails, "error", _TCP),
     _Switch("NCCL_NET_GDR_LEVEL", lambda value: value.upper() in _NO_DISTANCE, _has_rails, "error", _STAGED),
     _Switch("NCCL_DMABUF_ENABLE", _is_zero, _needs_dmabuf, "error", _STAGED),
     _Switch("NCCL_NET_GDR_C2C", _is_zero, _has_c2c, "error", _STAGED),
+    _Switch("NCCL_NET_GDR_READ", _is_zero, _reads_fast, "warning", "What is sent is copied through host memory."),
     _Switch(
-        "NCCL_NET_GDR_READ", _is_zero, _reads_fast, "warning", "what is sent is copied through host memory: up to 50 %."
-    ),
-    _Switch(
-        "NCCL_P2P_DISABLE", _is_on, _has_nvlinks, "error", "GPUs leave their NVLinks idle: under 10 % of the bandwidth."
+        "NCCL_P2P_DISABLE",
+        _is_on,
+        _has_nvlinks,
+        "error",
+        "GPUs do not use their NVLinks, and talk over PCIe or host memory.",
     ),
     _Switch(
         "NCCL_P2P_LEVEL",
         lambda value: value.upper() in _NO_DISTANCE,
         _has_nvlinks,
         "error",
-        "GPUs leave their NVLinks idle: under 10 % of the bandwidth.",
+        "GPUs do not use their NVLinks, and talk over PCIe or host memory.",
     ),
     _Switch(
-        "NCCL_SHM_DISABLE", _is_on, _needs_shared_memory, "error", "GPUs of one node talk over the network: about 10 %."
+        "NCCL_SHM_DISABLE",
+        _is_on,
+        _needs_shared_memory,
+        "error",
+        "GPUs of one node talk over the network instead of shared memory.",
     ),
 )
 

@@ -119,7 +119,7 @@ def _fail_mixed_linklayer(case: RuleContext, rails: list[Hca]) -> Fail:
         subject="node",
         label="node",
         summary=f"rails of two kinds, and {_KEY} takes both: {told}",
-        impact="NCCL does not connect one kind with the other: jobs end at their start, or lose these rails (100 %).",
+        impact="NCCL does not connect InfiniBand with Ethernet: jobs end at their start, or do not use these rails.",
         remedy=f"Set the card's LINK_TYPE back (mlxconfig), or name one kind in {_KEY}.",
         evidence=tuple(
             Evidence(
@@ -168,7 +168,8 @@ def ofed_inbox_mix(case: RuleContext) -> Iterator[Result]:
             subject="node",
             label="node",
             summary=f"modules of {len(set(ofed.values()))} releases of OFED are loaded: {told}",
-            impact="modules built for one are refused by the other: without nvidia-peermem, 50 % of the bandwidth.",
+            impact="Modules built for one stack are refused by the other: nvidia-peermem does not load, "
+            "and traffic is copied through host memory.",
             remedy="Install one release for the running kernel, renew the initramfs, and start the host anew.",
             evidence=tuple(
                 Evidence(what=f"version of {name}", value=version, source=f"/sys/module/{name}/version")

@@ -174,7 +174,7 @@ def _judge_asymmetric(case: RuleContext, tally: LinkCounts, group: list[LinkCoun
         subject=tally.subject,
         label=tally.gpu.label,
         summary=f"{len(tally.active)} active NVLinks; the other GPUs of its model have {usual}",
-        impact=f"{100 * missing / usual:.0f} % of its NVLink bandwidth ({missing} of {usual} links); "
+        impact=f"{100 * missing / usual:.0f}% of its NVLink bandwidth ({missing} of {usual} links); "
         "collectives run at its speed.",
         remedy="Read the fabric manager's log and the kernel log (Xid 74, SXid); reset the GPUs or power cycle.",
         evidence=tuple(each.evidence for each in (tally, *(other for other in group if len(other.active) == usual)))[

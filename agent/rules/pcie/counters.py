@@ -153,9 +153,9 @@ def _judge_kind(case: RuleContext, each: LinkEnd, kind: str, severity: str) -> R
     harmless = isinstance(count, CounterDelta) and set(count.parts) == {f"{kind}.{_REQUEST}"}
     words = FailureText(
         f"{kind} PCIe errors".replace("nonfatal", "non-fatal"),
-        "0 % by itself: a driver or a tool asked the device for a feature that it does not have."
+        "None by itself: a driver or a tool asked the device for a feature that it does not have."
         if harmless
-        else "After each the link is reset or a transaction is lost: jobs on this device fail, 100 % of them.",
+        else "After each error the link is reset or a transaction is lost, and jobs on this device fail.",
         "Nothing, unless they grow under load; then compare firmware and driver with those of a good node."
         if harmless
         else "Drain the node; reseat card and riser; look at firmware; replace what repeats it.",

@@ -255,7 +255,7 @@ def _judge_ends_disagree(case: RuleContext, wire: PcieLink) -> Result:
         subject=wire.subject,
         label=link_label(case, wire),
         summary=f"the link is {_format_ends(here)} at the device and {_format_ends(there)} at the port above",
-        impact="1 of 2 numbers is wrong: what is said of this link is in doubt.",
+        impact="One of the two ends reports a wrong value: other findings about this link are in doubt.",
         remedy="Read both ends again; if they stay apart, update the firmware of the switch or the BIOS.",
         evidence=(
             *_build_evidence(case, wire.child, here),

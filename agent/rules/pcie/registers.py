@@ -187,7 +187,8 @@ def _fail_mps_small(each: DeviceRegisters, top: PciFunction) -> Fail:
         subject=each.subject,
         label=each.label,
         summary=f"it sends PCIe packets of {_LEAST} bytes; everything below {top.id} can take {_BETTER}",
-        impact="84 % of the link are payload instead of 91 %: about 8 % of its bandwidth.",
+        impact="With payloads of 128 bytes a larger part of the link carries headers, and its usable "
+        "bandwidth is lower.",
         remedy="Set the payload size in the BIOS to the largest or to automatic, or boot with pci=pcie_bus_safe.",
         evidence=(
             register_evidence(each.function, "MPS", f"{_LEAST} bytes", "DevCtl: MaxPayload"),
@@ -234,7 +235,7 @@ def _judge_mps_uneven(peers: list[DeviceRegisters]) -> Result:
         subject="node",
         label="node",
         summary=f"GPUs and rails send PCIe packets of {len(sizes)} sizes ({said}), as {_PERF} lets them",
-        impact="a packet larger than its peer takes is a fatal error: 1 peer-to-peer transfer can stop a job.",
+        impact="A packet larger than its peer accepts is a fatal error: one peer-to-peer transfer can stop a job.",
         remedy="Boot with pci=pcie_bus_safe instead of pci=pcie_bus_perf.",
         evidence=tuple(
             register_evidence(each.function, "MPS", f"{each.function.max_payload_bytes} bytes", "DevCtl: MaxPayload")

@@ -176,7 +176,7 @@ def _fail_siblings(case: RuleContext, wire: PcieLink, like: list[PcieLink]) -> F
         label=link_label(case, wire),
         summary=f"its link can do {_describe_link(case, wire)}; "
         f"those of {join_labels([link_label(case, each) for each in like])} can do {_describe_link(case, like[0])}",
-        impact=format_loss(now, full) or "0 % known.",
+        impact=format_loss(now, full) or "What it costs is not known: the speed of the link is missing.",
         remedy="Compare slot, riser and BIOS settings with those of the others; exchange the cards.",
         evidence=(
             *(

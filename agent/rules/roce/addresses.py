@@ -47,7 +47,7 @@ def _judge_gid_v1_only(each: RocePort) -> Result:
         subject=each.subject,
         label=each.label,
         summary=f"{len(gids)} GIDs, all of RoCE v1" + (" and link-local" if flat else ""),
-        impact="0 % of this traffic passes a router, and no switch puts it into the lossless class.",
+        impact="This traffic passes no router, and no switch puts it into the lossless class.",
         remedy="Give the interface an address; look for a driver or firmware setting that turns RoCE v2 off.",
         evidence=tuple(
             Evidence(
@@ -95,7 +95,7 @@ def _judge_no_ip(each: RocePort) -> Result:
         subject=each.subject,
         label=each.label,
         summary=f"{len(gids)} GIDs, all link-local: {netdev.label} has no IPv4 and no global IPv6 address",
-        impact="0 % of this rail's traffic leaves its subnet; connections to rails with addresses fail.",
+        impact="This rail reaches nothing outside its subnet; connections to rails with addresses fail.",
         remedy=f"Give {netdev.label} its address, and look why it lost it.",
         evidence=(
             Evidence(what=f"addresses of {netdev.label}", value=", ".join(netdev.addresses) or "none", source=source),
@@ -166,9 +166,9 @@ def _judge_gid_index_wrong(each: RocePort, where: EffectiveSetting) -> Result:
         subject=each.subject,
         label=each.label,
         summary=f"{_KEY}={where.value.strip()} in {where.source}: index {index} is {said if gid else 'empty'} here",
-        impact="0 % of this traffic passes a router, and none has a lossless class."
+        impact="This traffic passes no router and is in no lossless class."
         if gid
-        else "no connection comes about on this rail: jobs end with error 12 after 7 retries of 4.3 s.",
+        else "No connection over this rail succeeds: jobs end with error 12 after 7 retries of 4.3 s (NCCL's default).",
         remedy=f"Remove {_KEY} (NCCL 2.21 or later chooses RoCE v2 itself)"
         + (f", or use an index of RoCE v2: here {', '.join(good[:4])}." if good else "."),
         evidence=(
@@ -219,7 +219,7 @@ def _judge_gid_default(rails: list[RocePort], old: list[tuple[str, str]]) -> Ite
         subject="node",
         label="node",
         summary=f"jobs use NCCL {version} without {_KEY}: it takes GID 0, of RoCE v1",
-        impact="0 % of this traffic passes a router, and none has a lossless class.",
+        impact="This traffic passes no router and is in no lossless class.",
         remedy=f"Use NCCL 2.21 or later, or set {_KEY} to an index of RoCE v2.",
         evidence=(
             Evidence(what="libnccl", value=f"{path} ({version})", source="/proc/*/maps"),
@@ -265,7 +265,7 @@ def _judge_default_mode_v1(each: RocePort) -> Result:
         subject=each.subject,
         label=each.label,
         summary="programs that connect by rdma-cm use RoCE v1 here",
-        impact="0 % of their traffic passes a router, and no switch sees its DSCP. NCCL does not use rdma-cm.",
+        impact="Traffic of programs that use rdma-cm passes no router and has no DSCP; NCCL does not use rdma-cm.",
         remedy=f"cma_roce_mode -d {device} -p {each.port.port} -m 2",
         evidence=(
             Evidence(

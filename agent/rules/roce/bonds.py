@@ -72,7 +72,8 @@ def roce_lag_on_rails(case: RuleContext) -> Iterator[Result]:
             subject=f"netdev:{bond.netdev.id}",
             label=bond.netdev.label,
             summary=f"rail {', '.join(nic.label for nic in bond.nics)} is in {bond.netdev.label}: {bond.labels}",
-            impact="a connection has one port of the bond, 50 % of two; two connections may meet on one.",
+            impact="A connection uses one port of the bond only; two connections may share one port "
+            "while the other is idle.",
             remedy="Take the ports out of the bond and give each an address; NCCL_IB_MERGE_NICS=1 uses both.",
             evidence=(
                 Evidence(
@@ -132,7 +133,8 @@ def _fail_lag_broken(bond: Bond, summary: str, cause: str) -> Fail:
         subject=f"netdev:{bond.netdev.id}",
         label=bond.netdev.label,
         summary=f"{bond.netdev.label}: {summary}",
-        impact="50 % of the bandwidth of two ports, and no spare: the next failover breaks every connection.",
+        impact="The bond has no second port: half its bandwidth and no spare; the next failover breaks "
+        "every connection.",
         remedy="A member that is down: cable, module, switch port. Else remove virtual functions, and make it anew.",
         evidence=(
             Evidence(what="mode", value=bond.mode or "not told", source=f"{folder}/mode"),

@@ -49,7 +49,8 @@ def _judge_rx_discards(case: RuleContext, each: RocePortCounters) -> Result:
         "received frames discarded" + (", none of a priority of RoCE" if foreign else ""),
         "TCP sends them again; RoCE loses nothing."
         if foreign
-        else "Each makes its sender go back: above 1 % next to nothing arrives, and collectives wait.",
+        else "Each makes its sender repeat what followed: throughput collapses above about 1% loss, and "
+        "collectives wait.",
         _remedy(each),
         "high" if carrying else "medium",
         "other-class" if foreign else "",
@@ -104,7 +105,7 @@ def _judge_class_usage(case: RuleContext, each: RocePortCounters) -> Result:
     inside = sum(count for priority, count in sent.items() if priority in (on or ()))
     if on and 100 * inside < case.threshold(_CLASS_USAGE_SHARE) * total:
         return _fail_class_usage(
-            case, each, f"{100 * inside / total:.0f} % of what it sent is of priorities with PFC", "sent"
+            case, each, f"{100 * inside / total:.0f}% of what it sent is of priorities with PFC", "sent"
         )
     ours, theirs = _dominant_priority(sent), _dominant_priority(received)
     if ours is not None and theirs is not None and ours != theirs:
@@ -129,7 +130,7 @@ def _fail_class_usage(case: RuleContext, each: RocePortCounters, what: str, caus
         subject=place.subject,
         label=place.label,
         summary=f"{what} in {format_window(case)}; PFC is on for {pfc}",
-        impact="What is outside the class is dropped under congestion: above 1 % loss next to nothing arrives.",
+        impact="What is outside the class is dropped under congestion; throughput collapses above about 1% loss.",
         remedy="Mark the traffic for the class (NCCL_IB_TC, cma_roce_tos) and trust DSCP, on all hosts alike.",
         evidence=tuple(
             Evidence(what=name, value=f"+{move} in {format_window(case)}", source=each.eth.source(name))
@@ -208,14 +209,14 @@ def _judge_direction(
     seconds = (case.window.seconds if case.window else None) or 0
     if carried < _LEAST_PACKETS or seconds < _LEAST_SECONDS:
         return Unknown(
-            place.subject, f"{share:.0f} % {what}, of {carried} packets in {format_window(case)}: too short to say"
+            place.subject, f"{share:.0f}% {what}, of {carried} packets in {format_window(case)}: too short to say"
         )
     return Fail(
         subject=place.subject,
         label=place.label,
-        summary=f"{count.total} {what} in {format_window(case)}: {share:.1f} % of its RDMA packets, "
-        f"limit {case.threshold(limit):g} %",
-        impact=f"Senders are told to slow down for {share:.1f} % of the packets: bandwidth is lost in the fabric.",
+        summary=f"{count.total} {what} in {format_window(case)}: {share:.1f}% of its RDMA packets, "
+        f"limit {case.threshold(limit):g}%",
+        impact=f"Senders are told to slow down for {share:.1f}% of the packets: bandwidth is lost in the fabric.",
         remedy="Look at rail mapping, adaptive routing, NCCL_IB_QPS_PER_CONNECTION and ECMP entropy.",
         evidence=count.evidence,
         severity="info",
@@ -248,8 +249,8 @@ def _judge_cnp_ignored(case: RuleContext, each: RocePortCounters) -> Result:
         subject=place.subject,
         label=place.label,
         summary=f"ignored {ignored.total} of {ignored.total + handled.total} congestion notifications in "
-        f"{format_window(case)} ({share:.0f} %, limit {case.threshold(_CNP_IGNORED_SHARE):g} %)",
-        impact=f"{share:.0f} % of the times that it should slow down it does not: congestion is left to PFC.",
+        f"{format_window(case)} ({share:.0f}%, limit {case.threshold(_CNP_IGNORED_SHARE):g}%)",
+        impact=f"{share:.0f}% of the times that it should slow down it does not: congestion is left to PFC.",
         remedy="Switch the reaction point (roce_rp) on for the priority of RoCE.",
         evidence=ignored.evidence + handled.evidence,
         severity=place.severity("warning"),

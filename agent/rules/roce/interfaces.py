@@ -42,9 +42,9 @@ def _judge_netdev_missing(case: RuleContext, each: RocePort, shown: bool) -> Res
         subject=each.subject,
         label=each.label,
         summary=f"no interface on this host, {where}",
-        impact="0 bytes move on this port until its interface is back."
+        impact="The port carries nothing until its interface is back."
         if lost
-        else "jobs on this host have 0 bytes of this rail, unless they run in the container that has its interface.",
+        else "Jobs on this host cannot use this rail, unless they run in the container that has its interface.",
         remedy="ip netns exec NAMESPACE ip link set INTERFACE netns 1; where nobody has it, rebind the function.",
         evidence=(
             Evidence(
@@ -76,7 +76,9 @@ def _judge_mtu_small(case: RuleContext, each: RocePort) -> Result:
     if each.nic.state == "other_namespace":
         return Unknown(each.subject, "its interface is in another network namespace")
     if each.netdev is None:
-        return Unknown(each.subject, "no interface of it is visible here (another network namespace?)")
+        return Unknown(
+            each.subject, "no interface of it is visible here: in another network namespace, or not in this source"
+        )
     mtu = each.netdev.mtu
     if mtu is None:
         return Unknown(each.subject, "the MTU of its interface could not be read")
@@ -100,7 +102,7 @@ def _fail_mtu_small(each: RocePort, netdev: Netdev, mtu: int, active: int) -> Fa
         subject=f"netdev:{netdev.id}",
         label=each.label,
         summary=f"MTU {mtu}: RoCE sends packets of {active} bytes; 4096 are possible from MTU 4192 on",
-        impact=f"{payload:.1f} % of the wire are payload, not 98.0 %, in {4096 // max(active, 256)} times the packets.",
+        impact=f"{payload:.1f}% of the wire are payload, not 98.0%, in {4096 // max(active, 256)} times the packets.",
         remedy="ip link set INTERFACE mtu 9000 (or 4200) on all nodes, with the switches at 9216.",
         evidence=(
             Evidence(what=f"MTU of {netdev.label}", value=str(mtu), source=f"/sys/class/net/{netdev.label}/mtu"),
@@ -169,7 +171,7 @@ def _merge_rails(rails: list[tuple[RocePort, Netdev]]) -> Result:
         subject="node",
         label="node",
         summary=f"rails send packets of different sizes: most bytes {largest}; {join_labels(labels)}",
-        impact="100 % of the larger packets are dropped where programs do not agree on the smaller size.",
+        impact="Larger packets are dropped where programs do not agree on the smaller size.",
         remedy="One MTU on all rails: ip link set INTERFACE mtu 9000, with the switches at 9216.",
         evidence=tuple(_read_mtu(netdev) for _, netdev in rails),
         severity="error",
@@ -189,7 +191,8 @@ def _fail_mtu_mismatch(
         subject=each.subject,
         label=each.label,
         summary=summary,
-        impact="100 % of the larger frames are dropped: large messages hang for 7 retries of 4.3 s, small ones pass.",
+        impact="Larger frames are dropped: large messages hang for 7 retries of 4.3 s (NCCL's default), "
+        "small ones pass.",
         remedy="One MTU on all rails and nodes, and 9216 on the switches.",
         evidence=evidence,
         severity=each.severity(severity),

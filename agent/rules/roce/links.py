@@ -25,8 +25,6 @@ from agent.rules.wording import find_majority, format_share_lost
 _CABLED = ("LinkUp", "PortConfigurationTraining", "LinkErrorRecovery")
 _NO_MODULE = "EIO"  # what the driver says of a cage that is empty
 
-_SET_UP = "set down: ip link set INTERFACE up"
-
 
 @rule("roce-link-down")
 def roce_link_down(case: RuleContext) -> Iterator[Result]:
@@ -55,9 +53,7 @@ def _judge_role(case: RuleContext, ports: list[RocePort]) -> Iterator[Result]:
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
     yield from (
-        [merge_whole_node(faults, "RoCE", _SET_UP)]
-        if are_all_rails_down(sockets) and len(faults) == len(ports)
-        else faults
+        [merge_whole_node(faults, "RoCE")] if are_all_rails_down(sockets) and len(faults) == len(ports) else faults
     )
 
 
@@ -83,13 +79,13 @@ def _judge_link_down(case: RuleContext, each: RocePort, socket: CageState, socke
         label=each.label,
         summary=f"{state}: {why}",
         impact=_impact(case, each),
-        remedy="Set down: ip link set INTERFACE up. Else cable, module, switch port; mlxlink -d DEVICE tells more.",
         evidence=(
             Evidence(what=f"state of {each.label}", value=state, source=f"{each.folder}/state"),
             *_evidence(netdev),
         ),
         severity=each.severity("error"),
         cause=cause,
+        situation=cause.replace(" ", "-"),
         places=each.places | {netdev.id},
     )
 
@@ -128,8 +124,11 @@ def _evidence(netdev: Netdev) -> Iterator[Evidence]:
 def _impact(case: RuleContext, each: RocePort) -> str:
     rails = len(case.rails)
     if each.nic.role == "rail" and rails > 1:
-        return f"1 of {rails} rails: this node injects {100 / rails:.0f} % less, and NCCL leaves the rail out silently."
-    return "100 % of what this port carries; NCCL leaves ports that are not active out silently."
+        return (
+            f"1 of {rails} rails: this node injects {100 / rails:.0f}% less traffic, and NCCL leaves "
+            f"the rail out without a message."
+        )
+    return "This port carries nothing; NCCL leaves out ports that are not active, without a message."
 
 
 class _CabledLink(NamedTuple):

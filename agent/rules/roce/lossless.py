@@ -188,7 +188,7 @@ def _judge_dcb_unreadable(each: QosPath) -> Result:
         each,
         f"whether it is lossless is not known: {why}",
         "Run the agent on the host that has the physical function, outside of containers; in a cloud ask the provider.",
-        impact="0 rules about lossless classes can judge this rail.",
+        impact="Rules about lossless classes cannot check this rail.",
         severity="info",
         evidence=(Evidence(what=f"DCB of {port.label}", value=why, source=f"dcb pfc show dev {name}"),),
     )
@@ -211,7 +211,7 @@ def _judge_dcbx_firmware_owned(each: QosPath, netdev: Netdev) -> Result:
         each,
         "DCBX is run by the firmware of the NIC" if qos.dcbx == "firmware" else "DCBX is run with the switch",
         "Nothing where switches are meant to decide; else mlnx_qos -i INTERFACE -d os.",
-        impact="1 LLDP frame of the switch replaces PFC and ETS that the host has set.",
+        impact="The switch can replace the PFC and ETS settings of the host at any time.",
         severity="info",
         evidence=(Evidence(what=f"DCBX of {netdev.label}", value=value, source=f"dcb dcbx show dev {netdev.label}"),),
     )

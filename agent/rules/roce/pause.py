@@ -88,12 +88,12 @@ def _judge_pause_received(case: RuleContext, each: RocePortCounters, pause: Paus
     usual = median(others) if others else pause.share
     sticks_out = pause.share >= _STICKS_OUT * usual and percent > case.threshold(_PAUSE_RECEIVED_WARN)
     limit = case.threshold(_PAUSE_RECEIVED_WARN if sticks_out else _INFO)
-    among = f"; the other ports {100 * usual:.0f} %" if others else ""
+    among = f"; the other ports {100 * usual:.0f}%" if others else ""
     return Fail(
         subject=place.subject,
         label=place.label,
-        summary=f"paused by the switch for {percent:.0f} % of {format_window(case)}, limit {limit:g} %{among}",
-        impact=f"{percent:.0f} % of the time it sends nothing of that priority: congestion further down.",
+        summary=f"paused by the switch for {percent:.0f}% of {format_window(case)}, limit {limit:g}%{among}",
+        impact=f"{percent:.0f}% of the time it sends nothing of that priority: congestion further down.",
         remedy="Find the congested egress port of the switch; ECN thresholds; load of the rails.",
         evidence=pause.evidence,
         severity=place.severity("warning") if sticks_out else "info",
@@ -122,9 +122,9 @@ def _judge_pause_sent(case: RuleContext, each: RocePortCounters) -> Result:
     return Fail(
         subject=place.subject,
         label=place.label,
-        summary=f"paused its switch for {percent:.0f} % of {format_window(case)}, "
-        f"limit {case.threshold(_ERROR if grave else _PAUSE_SENT_WARN):g} %",
-        impact=f"{percent:.0f} % of the time this host takes nothing in; what waits fills switches and stops others.",
+        summary=f"paused its switch for {percent:.0f}% of {format_window(case)}, "
+        f"limit {case.threshold(_ERROR if grave else _PAUSE_SENT_WARN):g}%",
+        impact=f"{percent:.0f}% of the time this host takes nothing in; what waits fills switches and stops others.",
         remedy="The host is the slow part: the NIC's PCIe link, ACS, IOMMU, the NUMA node of the memory.",
         evidence=pause.evidence,
         severity=place.severity("error" if grave else "warning"),
@@ -147,7 +147,9 @@ def _judge_pause_storm(case: RuleContext, each: RocePortCounters) -> Result:
     stopped = FailureText(
         "pause storms that firmware ended", "Pause is off on this port, and it drops.", remedy, cause="off"
     )
-    storm = FailureText("pause storms", "One node that pauses without end can freeze 100 % of its rail.", remedy)
+    storm = FailureText(
+        "pause storms", "One node that pauses without end can stop its whole rail in the fabric.", remedy
+    )
     answers = [
         judge_count(case, each.place, delta(case, each.eth, _ERRORS), (Limit(_EVENTS, "critical"),), stopped),
         judge_count(
@@ -200,7 +202,7 @@ def _unused_priorities(case: RuleContext, each: RocePortCounters) -> dict[str, i
 
 _WORDS = FailureText(
     "pause frames that nothing here obeys",
-    "What the port sends meanwhile the switch drops, up to 100 %: host and switch disagree about the class.",
+    "What the port sends meanwhile can be dropped by the switch: host and switch disagree about the class.",
     "Set PFC alike on both sides (mlnx_qos -i INTERFACE; the queue of the class on the switch).",
     "medium",
 )

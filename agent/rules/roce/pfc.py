@@ -285,7 +285,7 @@ def _judge_switch_pfc(each: QosPath, netdev: Netdev) -> Result:
         each,
         "; ".join(wrong),
         "Set the same class on the interface and on its switch port.",
-        impact="PFC works per hop: 0 pauses reach the queue that overflows, and its packets are lost.",
+        impact="PFC works per hop: no pause reaches the queue that overflows, and its packets are lost.",
         severity=each.each.severity("error"),
         evidence=(row, *path_evidence(each)),
         confidence="medium" if each.qos.dcbx == "firmware" else "high",

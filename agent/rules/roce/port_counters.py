@@ -70,7 +70,10 @@ def watch_interfaces(case: RuleContext, down: bool = False) -> Iterator[RocePort
         elif each.roce.nic.state == "other_namespace":
             yield Unknown(each.place.subject, "its interface is in another network namespace")
         elif each.wire is None:
-            yield Unknown(each.place.subject, "no interface of it is visible here (another network namespace?)")
+            yield Unknown(
+                each.place.subject,
+                "no interface of it is visible here: in another network namespace, or not in this source",
+            )
         elif each.wire.bond is not None:
             bond = each.wire.label
             below = [netdev for netdev in case.topology.netdevs if netdev.master == bond]
@@ -165,7 +168,9 @@ def _read_port(roce: RocePort, wire: Netdev | None) -> RocePortCounters:
 
 def _interface_counters(wire: Netdev | None, port: str) -> Counters:
     if wire is None:
-        return Counters(port, {}, str, "no interface of it is visible here (another network namespace?)")
+        return Counters(
+            port, {}, str, "no interface of it is visible here: in another network namespace, or not in this source"
+        )
     label = wire.label
     unread = None
     if all(_KERNEL_COUNTS.fullmatch(name) for name in wire.counters):

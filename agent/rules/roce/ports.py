@@ -78,15 +78,24 @@ def _not_judged(case: RuleContext, nic: Nic, port: Port, down: bool) -> Result |
         return NotApplicable(subject, absent)
     if function and function.physical_function in case.functions:
         return NotApplicable(subject, "a virtual function, for guests")
-    if nic.role == "unknown" and (why := location_unknown(case, nic)):
+    asked_for = _is_asked_for(case, nic, port)
+    if nic.role == "unknown" and not asked_for and (why := location_unknown(case, nic)):
         return Unknown(subject, f"what it is for is not known: {why}")
-    if nic.role not in ("rail", "storage"):
+    if nic.role not in ("rail", "storage") and not asked_for:
         return NotApplicable(subject, f"role {nic.role}: nothing is expected of it")
     if port.link_layer is None:
         return Unknown(subject, "whether it is InfiniBand or Ethernet is not known")
-    if port.state != "ACTIVE" and not (down and port.state):
-        return NotApplicable(subject, "not active") if port.state else Unknown(subject, "its state could not be read")
-    return None
+    if port.state is None:
+        return None if asked_for else Unknown(subject, "its state could not be read")
+    return NotApplicable(subject, "not active") if port.state != "ACTIVE" and not down else None
+
+
+def _is_asked_for(case: RuleContext, nic: Nic, port: Port) -> bool:
+    """Whether a source of saved outputs alone holds the QoS settings of this port: nobody saves those of a port that is
+    not in use, and nothing in the source could state what it is for."""
+    netdev = _port_interface(case, port)
+    settings = netdev is not None and netdev.qos is not None
+    return settings and nic.role == "unknown" and bool(case.bus_unread) and not case.topology.gpus
 
 
 def _port_interface(case: RuleContext, port: Port) -> Netdev | None:
@@ -97,7 +106,7 @@ def _port_interface(case: RuleContext, port: Port) -> Netdev | None:
 
 
 ELSEWHERE = "its interface is in another network namespace"
-NOT_SHOWN = "no interface of it is visible here (another network namespace?)"
+NOT_SHOWN = "no interface of it is visible here: in another network namespace, or not in this source"
 
 
 def for_each_port(

@@ -244,7 +244,7 @@ def unreadable_reason(each: RocePort) -> str | None:
     if each.nic.state == "other_namespace":
         return "its interface is in another network namespace"
     if each.netdev is None:
-        return "no interface of it is visible here (another network namespace?)"
+        return "no interface of it is visible here: in another network namespace, or not in this source"
     if each.netdev.qos is None:
         return each.netdev.qos_reason or "DCB was not asked for"
     if not each.netdev.qos.pfc:

@@ -154,14 +154,14 @@ def _judge_ets_starved(case: RuleContext, each: QosPath, netdev: Netdev) -> Resu
         share = qos.tc_bandwidth[queue]
         others = _percent(sent, [n for n in range(8) if n != priority])
         if share < case.threshold(GUARANTEED) and (others is None or others > case.threshold(BUSY)):
-            told = f"ETS guarantees {share} % to the queue of RDMA (priority {priority}, queue {queue})"
+            told = f"ETS guarantees {share}% to the queue of RDMA (priority {priority}, queue {queue})"
     strict = [n for n in range(8) if qos.tc_tsa[qos.prio_tc[n] & 7] == "strict"]
     ahead = [n for n in strict if qos.prio_tc[n] != queue and qos.tc_tsa[queue] != "vendor"]
     same = [0] if priority != 0 and qos.prio_tc[0] == queue else []
     for which, words in ((ahead, "goes before RDMA in strict queues"), (same, "shares the queue of RDMA")):
         busy = _percent(sent, which)
         if busy is not None and busy > case.threshold(BUSY):
-            told = told or f"priority {format_ranges(which)} {words} and sent {busy:.0f} % of all bytes"
+            told = told or f"priority {format_ranges(which)} {words} and sent {busy:.0f}% of all bytes"
     return _fail_ets_starved(each, netdev, told) if told else Pass(subject)
 
 
@@ -188,7 +188,7 @@ def _fail_ets_starved(each: QosPath, netdev: Netdev, told: str) -> Fail:
         each,
         told,
         "mlnx_qos -i INTERFACE --tsa and --tcbw (upstream: dcb ets set), with most of the link for the class of RDMA.",
-        impact="A queue with 10 % of a 400 Gb/s link gets 40 Gb/s as soon as others send.",
+        impact="When others send, this queue gets only its share of the link.",
         severity=each.each.severity("warning"),
         evidence=(
             Evidence(what=f"queues of {netdev.label}", value=rows, source=f"dcb ets show dev {netdev.label}"),
@@ -231,7 +231,7 @@ def _judge_tc_rate_limited(case: RuleContext, each: QosPath, netdev: Netdev) -> 
         each,
         f"queue {queue} of RDMA is limited to {limit:g} Gb/s, the link runs at {link:g}",
         "mlnx_qos -i INTERFACE --ratelimit 0,0,0,0,0,0,0,0, where no tenant is meant to be limited.",
-        impact=f"{100 * (1 - limit / link):.0f} % of the link cannot be used.",
+        impact=f"{100 * (1 - limit / link):.0f}% of the link cannot be used.",
         severity=each.each.severity("warning"),
         evidence=(
             Evidence(

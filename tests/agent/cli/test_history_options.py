@@ -107,7 +107,7 @@ def test_a_finished_report_is_judged_by_what_it_holds(
         (["--accept-inventory", "--state-dir", "x", "--report", "r.json"], "--report"),
         (["--interval", "5", "--report", "r.json"], "live host"),
         (["--interval", "5", "--source", "{capture}"], "live host"),
-        (["--interval", "30"], "--timeout is 30"),
+        (["--interval", "30"], "shorter than --timeout 30"),
         (["--interval", "0.5"], "0.5"),
         (["--interval", "nan"], "nan"),
     ],
@@ -127,7 +127,7 @@ def test_what_does_not_go_together_is_one_line(
 def test_an_interval_and_a_capture_exclude_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A capture replays one reading."""
     assert 2 == run(["scan", "--interval", "5", "--capture", str(tmp_path / "c.tar.gz")])
-    assert "one reading" in capsys.readouterr().err
+    assert "one sample" in capsys.readouterr().err
     assert [] == list(tmp_path.iterdir())
 
 

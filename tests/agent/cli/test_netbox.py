@@ -160,7 +160,7 @@ def test_a_netbox_that_breaks_off_is_exit_2_and_what_was_done_is_shown(
     assert 2 == run(["netbox", "apply", report])
     said = capsys.readouterr()
     assert "+ module type NVIDIA H200" in said.out
-    assert "what was done stays done: run it again" in said.err
+    assert "what was changed stays: run it again" in said.err
     assert 0 == run(["netbox", "apply", report])
 
 
@@ -174,7 +174,7 @@ def test_a_netbox_that_breaks_off_is_exit_2_and_what_was_done_is_shown(
         (["--timeout", "nan"], "nan is not a number"),
         (["--timeout", "0"], "'--timeout'"),
         (["--create"], "--create needs --site, --role and --device-type"),
-        (["--role", "x"], "--role and --device-type are about devices that --create makes"),
+        (["--role", "x"], "--role and --device-type need --create"),
         (["--source", "/tmp"], "exclude each other"),
         (["--report", "x.json"], "exclude each other"),
         (["--format", "yaml"], "'yaml'"),

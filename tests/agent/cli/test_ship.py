@@ -50,7 +50,7 @@ def test_some_that_wait_is_1(place: Path, capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (["ship"], "--to says where"),
+        (["ship"], "--to is missing"),
         (["ship", "--to", "ftp://x"], "ftp"),
         (["ship", "--to", "drop", "--timeout", "nan"], "nan"),
         (["ship", "--to", "drop", "--timeout", "inf"], "timeout"),

@@ -35,7 +35,7 @@ from tests.agent.rules.rows import link
 
 def fault(subject: str = "node", places: tuple[str, ...] = (), **more) -> Fail:
     return Fail(
-        subject=subject, label="x", summary="s", impact="1 %", remedy="r", evidence=(), places=frozenset(places), **more
+        subject=subject, label="x", summary="s", impact="1%", remedy="r", evidence=(), places=frozenset(places), **more
     )
 
 

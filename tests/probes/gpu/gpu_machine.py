@@ -86,6 +86,9 @@ class GpuMachine:
     def has_output(self, *argv: str) -> bool:
         return not self.live and argv in self.commands
 
+    def saved_arguments(self, *argv: str) -> list[str]:
+        return []
+
     def nvml(self, function: str, *arguments: Any) -> Any:
         self.asked.append(function)
         if function == "nvmlDeviceGetFieldValues":

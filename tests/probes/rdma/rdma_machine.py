@@ -79,6 +79,9 @@ class Machine:
     def has_output(self, *argv: str) -> bool:
         return argv in self.outputs and not self.live
 
+    def saved_arguments(self, *argv: str) -> list[str]:
+        return []
+
     def nvml(self, function: str, *arguments: Any) -> Any:
         raise Absent(f"{function}: not here")
 

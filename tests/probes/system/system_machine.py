@@ -65,6 +65,9 @@ class Machine:
     def has_output(self, *argv: str) -> bool:
         return argv in self.outputs
 
+    def saved_arguments(self, *argv: str) -> list[str]:
+        return []
+
     def nvml(self, function: str, *arguments: Any) -> Any:
         raise Absent(f"no NVML answer to {function}{arguments}")
 

@@ -107,7 +107,7 @@ def test_without_a_file_it_is_printed(dataset: str, capsysbinary: pytest.Capture
         (["--dataset", "{dataset}", "--rack", "x" * 400], "longer than 300 letters"),
         (["--dataset", "{dataset}", "--fabric", "/nowhere/at/all"], "/nowhere/at/all: No such file"),
         (["--dataset", "{dataset}", "-o", "/nowhere/at/all.html"], "/nowhere/at/all.html: No such file"),
-        (["--dataset", "{dataset}", "--stale-after", "nan"], "no duration"),
+        (["--dataset", "{dataset}", "--stale-after", "nan"], "not a duration"),
         (["--dataset", "{dataset}", "--since", "never"], "never"),
         (["--dataset", "{dataset}", "--where", "nodes=none"], "no node of the dataset"),
     ],

@@ -43,13 +43,13 @@ def test_one_line_says_what_was_done(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["{in}"], "--dataset says where"),
+        (["{in}"], "--dataset is missing"),
         (["{in}/none", "--dataset", "{d}"], "none: No such file or directory"),
         (["{in}", "--dataset", "{in}"], r"in: no dataset, and not empty: 'a\.json' is there"),
         (["{in}", "--dataset", "{in}/a.json"], r"a\.json: cannot be written"),
         (["{in}", "--dataset", "gopher://x/y"], "gopher://x/y: "),
         (["gopher://user:secret@x/y?key=secret", "--dataset", "{d}"], r"gopher://x/y: (?!.*secret)"),
-        (["{in}", "--dataset", "{d}", "--cluster", "a/b"], "--cluster 'a/b': a name"),
+        (["{in}", "--dataset", "{d}", "--cluster", "a/b"], "--cluster 'a/b': expected a name"),
         (["{in}", "--dataset", "{d}", "--jobs", "0"], "--jobs"),
         (["--dataset", "{d}"], "SOURCE"),
     ],

@@ -185,8 +185,8 @@ def test_cables_by_a_plan(broken: str, tmp_path: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["topology"], "give --fabric FILE"),
-        (["cables"], "give --fabric FILE"),
+        (["topology"], "--fabric FILE"),
+        (["cables"], "--fabric FILE"),
         (["topology", "--fabric", "/nowhere"], "/nowhere: No such file or directory"),
         (["topology", "--fabric", "{here}"], "Is a directory"),
         (["topology", "--fabric", "{here}/junk"], "is not recognized"),
@@ -197,9 +197,9 @@ def test_cables_by_a_plan(broken: str, tmp_path: Path, capsys: pytest.CaptureFix
         (["topology", "--fabric", "{here}/ok", "-o", "{here}/x.png"], "which format? --format text, json"),
         (["topology", "--fabric", "{here}/ok", "-o", "{here}/no/x.json"], "No such file or directory"),
         (["topology", "--dataset", "{here}/none"], "none"),
-        (["cables", "--fabric", "{here}/ok", "-o", "{here}/x.svg"], "no format has the suffix .svg"),
+        (["cables", "--fabric", "{here}/ok", "-o", "{here}/x.svg"], "unknown suffix .svg"),
         (["cables", "--fabric", "{here}/ok", "--plan", "/nowhere.csv"], "/nowhere.csv: No such file"),
-        (["cables", "--fabric", "{here}/ok", "--plan", "{here}/empty"], "there is no line in it"),
+        (["cables", "--fabric", "{here}/ok", "--plan", "{here}/empty"], "empty: expected lines"),
         (
             ["cables", "--fabric", "{here}/ok", "--plan", "{here}/junk"],
             "line 1: node, rail, switch and port are needed",

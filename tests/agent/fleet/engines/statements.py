@@ -8,7 +8,7 @@ from typing import Any
 
 from agent.fleet.cluster_rows import telling_rows
 from agent.fleet.engines.query import WANTED, LookupQuery, Query
-from agent.fleet.page import reading
+from agent.fleet.page import class_names, reading
 from agent.fleet.page.scene import STATES
 from agent.fleet.questions import (
     amounts,
@@ -42,6 +42,7 @@ MODULES = (
     parts,
     summary,
     then_and_now,
+    class_names,
     reading,
 )
 VALUES = {TEXT: "x", INT: 1, FLOAT: 0.5, BOOL: True, TIME: SINCE}

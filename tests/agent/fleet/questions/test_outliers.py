@@ -13,6 +13,7 @@ from agent.fleet.questions.options import Options
 from agent.fleet.questions.outliers import outliers
 from agent.fleet.questions.usual import Usual, median, planned, spread, usual
 from tests.agent.fleet.questions.nodes import asked, interface, node
+from tests.agent.fleet.small import report
 
 
 def driver(version):
@@ -227,3 +228,39 @@ def test_a_kernel_has_not_itself_in_common(tmp_path):
     with asked(tmp_path, *(racked(n, odd=False, kernel="6.9" if n in (1, 20) else "6.8") for n in range(60))) as tables:
         (answer,) = outliers(tables).outliers
     assert (answer.attribute, answer.common) == ("kernel", [])
+
+
+def machine(n, **odd):
+    """A GPU with a virtual function."""
+    gpu = {"id": "0000:01:00.0", "class": "0x030200", "relaxed_ordering": True, "max_read_request_bytes": 4096,
+           "max_payload_bytes": 256, **odd.get("gpu", {})}  # fmt: skip
+    virtual = {"id": "0000:01:00.1", "class": "0x030200", "physical_function": gpu["id"], **odd.get("virtual", {})}
+    nic = {"id": "0000:02:00.0", "label": "mlx5_0", "board_id": "MT_1", "numa_node": 0, **odd.get("nic", {})}
+    return report(f"n{n}", node={"hostname": f"n{n}", "vendor": "V", "product": "P"}, topology={
+        "gpus": [{"id": gpu["id"], "label": "GPU0", "uuid": f"u{n}", "numa_node": odd.get("numa", 0)}],
+        "nics": [nic], "pci": [gpu, virtual],
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("odd", "expected"),
+    [
+        ({"gpu": {"relaxed_ordering": False}}, ("pcie-relaxed-ordering", "no", "yes", ["0000:01:00.0"])),
+        (
+            {"gpu": {"max_read_request_bytes": 512}},
+            ("pcie-max-read-request-bytes", "512 bytes", "4096 bytes", ["0000:01:00.0"]),
+        ),
+        (
+            {"gpu": {"max_payload_bytes": 128}},
+            ("pcie-max-payload-bytes", "128 bytes", "256 bytes", ["0000:01:00.0"]),
+        ),
+        ({"numa": 1}, ("gpu-numa-node", "1", "0", ["GPU0"])),
+        ({"nic": {"numa_node": 1}}, ("nic-numa-node", "1", "0", ["mlx5_0"])),
+        ({"nic": {"board_id": "MT_2"}}, ("nic-board", "MT_2", "MT_1", ["mlx5_0"])),
+        ({"virtual": {"relaxed_ordering": False}}, None),
+    ],
+)
+def test_what_a_device_is_set_to(tmp_path, odd, expected):
+    with asked(tmp_path, *(machine(n, **(odd if n == 3 else {})) for n in range(1, 12))) as tables:
+        answers = [(each.attribute, each.value, each.usual, each.labels) for each in outliers(tables).outliers]
+    assert answers == ([expected] if expected else [])

@@ -14,7 +14,6 @@ from agent.model.finding import FarEnd, Location, Step, Summary
 from agent.outputs.html.page import render_html
 from agent.outputs.html.rule_panels import RuleLinks, render_markdown
 from agent.rules import pages
-from agent.rules.instructions import read_procedures
 from tests.machines import FAULTS, HOSTS, scan_machine
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
@@ -134,16 +133,23 @@ def test_every_rule_has_a_panel(rule: str) -> None:
     assert not re.search(r"`|^#|\]\(", text, re.MULTILINE)
 
 
-def test_lists_in_lists_and_procedures_are_rendered() -> None:
-    """Steps are numbered, their outcomes are below them, and a procedure stands where it is named."""
-    name, text = next(iter(read_procedures().items()))
-    shown = list(
-        render_markdown(f"1. Do `lspci -vv`.\n   - It is gone: done.\n2. Else replace.\n\nThen follow {name}.")
-    )
+def test_lists_in_lists_are_rendered() -> None:
+    """Steps are numbered, and their outcomes are below them."""
+    shown = list(render_markdown("1. Do `lspci -vv`.\n   - It is gone: done.\n2. Else replace.\n\nThe end."))
 
     assert ["Do lspci -vvCopy.It is gone: done.", "Else replace."] == ["".join(item.itertext()) for item in shown[0]]
     assert 1 == len(list(shown[0].iter("ul")))
-    assert len(list(render_markdown(text))) == len(shown) - 1 > 1
+    assert ["ol", "p"] == [element.tag for element in shown]
+
+
+@pytest.mark.parametrize("fault", ["nvml-denied", "config-unreadable", "gpu-width-x8"])
+def test_every_rule_that_is_named_opens_its_panel(fault: str) -> None:
+    """In the verdict, on cards, among causes and reasons; only inside panels and evidence a name may be plain."""
+    html = render_html(scan_machine("", fault))
+    shown = html.partition("<body")[2].partition('<section class="rules"')[0]
+    unlinked = re.sub(r'<a href="#r-[^"]+" class="rule"><code>[^<]+</code></a>|<[^>]+>', " ", shown)
+
+    assert set() == set(re.findall(r"[a-z0-9]+(?:-[a-z0-9]+)+", unlinked)) & set(pages.page_paths())
 
 
 def test_an_unknown_rule_is_only_a_name() -> None:

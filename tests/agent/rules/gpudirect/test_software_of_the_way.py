@@ -199,7 +199,7 @@ def test_two_gpus_on_one_rail_while_others_have_their_own() -> None:
     (fault,) = fails(gdr_nic_gpu_ratio, shared(server()))
 
     assert "GPU0, GPU1 share their rails; other GPUs have 1 each" == fault.summary
-    assert fault.impact.startswith("50 %")
+    assert fault.impact.startswith("50%")
 
 
 def test_what_keeps_the_ratio_silent() -> None:

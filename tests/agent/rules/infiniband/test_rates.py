@@ -44,7 +44,7 @@ def test_a_rail_below_most_of_its_board_is_an_error() -> None:
         fault.subject, fault.label, fault.severity, fault.cause, fault.confidence,
     )  # fmt: skip
     assert "runs at 200 Gb/s (4X HDR); most ports of this board run at 400" == fault.summary
-    assert fault.impact.startswith("25 instead of 50 GB/s in each direction (50 % less)")
+    assert fault.impact.startswith("25 instead of 50 GB/s in each direction (50% less)")
     assert "/sys/class/infiniband/mlx5_1/ports/1/rate" == fault.evidence[0].source
 
 
@@ -135,7 +135,7 @@ def test_rails_of_different_rates_are_one_warning() -> None:
 
     assert ("node", "warning", "") == (fault.subject, fault.severity or mixed.severity, fault.cause)
     assert "InfiniBand rails run at 200 and 400 Gb/s; slower: mlx5_0/1, mlx5_1/1" == fault.summary
-    assert fault.impact.endswith("50 % less on the faster ones.")
+    assert fault.impact.endswith("50% less on the faster ones.")
     assert f"{nic_id(0)}/1" in fault.places
     assert f"{nic_id(2)}/1" not in fault.places
 

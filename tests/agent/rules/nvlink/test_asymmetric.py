@@ -41,7 +41,7 @@ def test_a_gpu_with_fewer_links_than_most_is_an_error() -> None:
         fault.cause,
     )
     assert "16 active NVLinks; the other GPUs of its model have 18" == fault.summary
-    assert fault.impact.startswith("11 %")
+    assert fault.impact.startswith("11%")
 
 
 def test_without_a_majority_the_highest_number_is_due() -> None:

@@ -39,7 +39,7 @@ def test_slow_links_are_one_error_on_their_gpu() -> None:
         fault.cause,
     )
     assert "NVLink 0-1: 13.281 GB/s, where 26.562 are due" == fault.summary
-    assert fault.impact.startswith("50 %")
+    assert fault.impact.startswith("50%")
     assert ["link 0", "link 1"] == [row.what for row in fault.evidence]
 
 

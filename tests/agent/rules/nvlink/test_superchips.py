@@ -64,7 +64,7 @@ def test_c2c_that_is_off_or_lacks_links(c2c: C2c, severity: str) -> None:
 
 @pytest.mark.parametrize(("due", "found"), [(450.0, 0), (461.5, 1), (460.0, 0)])
 def test_c2c_bandwidth_against_the_profile(due: float, found: int) -> None:
-    """447.1 GB/s; 97 % are enough."""
+    """447.1 GB/s; 97% are enough."""
     assert found == len(fails(c2c_down, replace(tray(), profile=profile(c2c_gbyte_s=due))))
     assert [] == fails(c2c_down, changed_gpus(replace(tray(), profile=profile(c2c_gbyte_s=due)), c2c=dead()))
 

@@ -66,7 +66,7 @@ def test_400_gbit_on_gen_4() -> None:
     ],
 )
 def test_rates_and_links(speed: float, width: int, rate: float, starves: bool) -> None:
-    """87 % of the bandwidth after line coding."""
+    """87% of the bandwidth after line coding."""
     case = changed_port(relinked(server(), NIC, link(speed, width)), 0, rate_gbit_s=rate)
 
     assert starves == bool(fails(rule, case))

@@ -59,7 +59,7 @@ def test_the_limiting_hop_is_named_once() -> None:
     )  # fmt: skip
     assert "GPU0 and mlx5_0" in fault.summary
     assert "31.5 GB/s" in fault.summary
-    assert fault.impact.startswith("50 %")
+    assert fault.impact.startswith("50%")
 
 
 def test_less_than_half_is_an_error() -> None:

@@ -43,7 +43,7 @@ def test_one_gpu_in_a_narrow_slot() -> None:
     (fault,) = fails(slot, narrow_slot())
 
     assert (f"pci:{GPU}", "GPU0", "warning", "width") == (fault.subject, fault.label, fault.severity, fault.cause)
-    assert "31.5 instead of 63.0 GB/s in each direction: 50 % less." == fault.impact
+    assert "31.5 instead of 63.0 GB/s in each direction: 50% less." == fault.impact
     assert ["x16 at 32 GT/s", "x8 at 32 GT/s"] == [row.value for row in fault.evidence]
 
 

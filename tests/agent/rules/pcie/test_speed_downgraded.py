@@ -35,7 +35,7 @@ def test_a_slow_gpu_in_p0_is_an_error_on_that_gpu() -> None:
 
     assert (f"pci:{GPU}", "GPU0", "error", "") == (fault.subject, fault.label, fault.severity, fault.cause)
     assert "PCIe link runs at 8 GT/s; both its ends can do 32 GT/s" == fault.summary
-    assert "15.8 instead of 63.0 GB/s in each direction: 75 % less." == fault.impact
+    assert "15.8 instead of 63.0 GB/s in each direction: 75% less." == fault.impact
     assert ["8 GT/s", "32 GT/s", "32 GT/s"] == [row.value for row in fault.evidence]
 
 

@@ -47,7 +47,7 @@ def test_a_narrow_gpu_is_an_error_on_that_gpu() -> None:
         fault.subject, fault.label, fault.severity, fault.cause, fault.confidence,
     )  # fmt: skip
     assert "PCIe link has 8 lanes; both its ends can do 16" == fault.summary
-    assert "31.5 instead of 63.0 GB/s in each direction: 50 % less." == fault.impact
+    assert "31.5 instead of 63.0 GB/s in each direction: 50% less." == fault.impact
     assert ["x8", "x16", "x16"] == [row.value for row in fault.evidence]
     assert f"/sys/bus/pci/devices/{GPU}/current_link_width" == fault.evidence[0].source
     assert frozenset({GPU}) == fault.places
@@ -59,7 +59,7 @@ def test_lanes_are_lost_where_no_bandwidth_is(speed: float, slot: float) -> None
     case = relinked(server(), GPU, replaced(speed_gt_s=speed, width=8))
     (fault,) = fails(rule, relinked(case, DOWN, link(2.5, max_speed_gt_s=slot)))
 
-    assert "50 % of the link's bandwidth, in each direction." == fault.impact
+    assert "50% of the link's bandwidth, in each direction." == fault.impact
 
 
 @pytest.mark.parametrize(("role", "severity"), [("rail", "error"), ("storage", "warning"), ("unknown", "warning")])

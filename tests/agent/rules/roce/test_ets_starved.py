@@ -54,14 +54,14 @@ def test_a_small_share_is_a_warning() -> None:
     (fault,) = fails(rule, ets())
 
     assert (PORT, "warning", "medium") == (fault.subject, fault.severity, fault.confidence)
-    assert "ETS guarantees 10 % to the queue of RDMA (priority 3, queue 3)" == fault.summary
+    assert "ETS guarantees 10% to the queue of RDMA (priority 3, queue 3)" == fault.summary
     assert "dcb ets show dev eth1" == fault.evidence[0].source
     assert ["info"] == [each.severity for each in fails(rule, changed_nic(ets(), 1, role="storage"))]
 
 
 @pytest.mark.parametrize(("share", "fires"), [(0, True), (29, True), (30, False), (90, False)])
 def test_the_limit(share: int, fires: bool) -> None:
-    """Below 30 %, or what the operator says."""
+    """Below 30%, or what the operator says."""
     assert fires == bool(fails(rule, ets(share)))
     assert [] == fails(rule, limited(ets(20), "roce-ets-starved.percent", 20))
 
@@ -94,7 +94,7 @@ def test_the_limit(share: int, fires: bool) -> None:
     ],
 )
 def test_who_competes(case, fires: bool) -> None:
-    """More than 20 % of the bytes of the window."""
+    """More than 20% of the bytes of the window."""
     assert fires == bool(fails(rule, case))
 
 

@@ -33,7 +33,7 @@ def test_a_port_without_v2_is_an_error() -> None:
     assert (PORT, "mlx5_1/1 (eth1)", "error", "") == (fault.subject, fault.label, fault.severity, fault.cause)
     assert [f"{LOCAL} IB/RoCE v1", f"{ROUTED} IB/RoCE v1"] == [row.value for row in fault.evidence]
     assert "/sys/class/infiniband/mlx5_1/ports/1/gid_attrs/types/0" == fault.evidence[0].source
-    assert "0 %" in fault.impact
+    assert "passes no router" in fault.impact
 
 
 def test_storage_is_a_warning_and_a_flat_network_info() -> None:

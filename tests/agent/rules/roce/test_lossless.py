@@ -191,7 +191,7 @@ def test_lossy_by_design() -> None:
 
 
 def test_bytes_of_the_window_count_more_than_marking() -> None:
-    """At least 10 GB, 80 % of them RDMA, more than half in one priority."""
+    """At least 10 GB, 80% of them RDMA, more than half in one priority."""
     assert ("lossy", 0, "roce-class-mismatch") == (lambda c: (c.verdict, c.priority, c.cause))(of(traffic(roce(), 0)))
     assert "lossless" == of(traffic(settings(roce()), 3)).verdict
     assert "lossless" == of(traffic(roce(), 0, gbyte=9.9)).verdict

@@ -68,7 +68,7 @@ def test_what_the_driver_knows_of_its_peer_counts_too() -> None:
         pytest.param(changed_netdev(switch(), 1, qos=None), Unknown, id="DCB not known"),
         pytest.param(changed_nic(switch(), 1, role="unused"), NotApplicable, id="unused"),
         pytest.param(
-            switch((3,), prio_tc=list(range(8)), tc_bandwidth=[100, 0, 0, 0, 0, 0, 0, 0]), Pass, id="0 % may be strict"
+            switch((3,), prio_tc=list(range(8)), tc_bandwidth=[100, 0, 0, 0, 0, 0, 0, 0]), Pass, id="0% may be strict"
         ),
     ],
 )

@@ -30,7 +30,7 @@ def test_ordinary_traffic_in_the_lossless_buffer_is_told() -> None:
 
 @pytest.mark.parametrize(("other", "fires"), [(0, False), (10, False), (11, True)])
 def test_a_hundredth_is_nothing(other: int, fires: bool) -> None:
-    """More than 1 % of all bytes."""
+    """More than 1% of all bytes."""
     assert fires == bool(fails(rule, shared(other, 1000 - other)))
 
 

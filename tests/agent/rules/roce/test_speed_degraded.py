@@ -27,7 +27,7 @@ def test_a_slow_rail_is_an_error() -> None:
 
     assert (PORT, "error", "high", "") == (fault.subject, fault.severity, fault.confidence, fault.cause)
     assert "eth1 runs at 200 Gb/s; most ports of this board run at 400" == fault.summary
-    assert fault.impact == "25 instead of 50 GB/s in each direction (50 % less); collectives wait for it."
+    assert fault.impact == "25 instead of 50 GB/s in each direction (50% less); collectives wait for it."
     assert ["200 Gb/s", "400 Gb/s", "NVIDIA MMA4Z00-NS400 MT0001"] == [row.value for row in fault.evidence]
     assert {NIC, f"{NIC}/1"} <= fault.places
 

@@ -21,14 +21,14 @@ def test_a_limit_is_a_warning() -> None:
 
     assert (PORT, "warning") == (fault.subject, fault.severity)
     assert "queue 3 of RDMA is limited to 100 Gb/s, the link runs at 400" == fault.summary
-    assert "75 % of the link cannot be used." == fault.impact
+    assert "75% of the link cannot be used." == fault.impact
     assert "dcb maxrate show dev eth1" == fault.evidence[0].source
     assert ["info"] == [each.severity for each in fails(rule, changed_nic(rates(100), 1, role="storage"))]
 
 
 @pytest.mark.parametrize(("gbit_s", "fires"), [(379.9, True), (380, False), (400, False), (0, False)])
 def test_the_limit(gbit_s: float, fires: bool) -> None:
-    """Below 95 % of the link, or what the operator says."""
+    """Below 95% of the link, or what the operator says."""
     assert fires == bool(fails(rule, rates(gbit_s)))
     assert [] == fails(rule, limited(rates(100), "roce-tc-rate-limited.percent", 25))
 

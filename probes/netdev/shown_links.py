@@ -1,0 +1,62 @@
+"""The interfaces that saved outputs show: those of `ip link`, else those that outputs about one interface are named by.
+
+`ethtool -i` and `ibdev2netdev -v` state the PCI device of an interface, which older versions of `ip link` do not.
+"""
+
+from __future__ import annotations
+
+import re
+
+from probes.host.commands import OF_INTERFACE
+from probes.host.interface import Host
+from probes.host_reader import HostReader
+from probes.netdev import sysfs
+from probes.netdev.ip_link import LOOPBACK, saved_links
+from probes.netdev.rtnetlink import NetlinkLink
+
+MOST_INTERFACES = 256
+_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,15}")
+_ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+_BUS_INFO = re.compile(rf"^bus-info:[ \t]*({_ADDRESS})[ \t]*\r?$", re.MULTILINE)
+_DRIVER = re.compile(r"^driver:[ \t]*(\S[^\r\n]{0,39}?)[ \t]*\r?$", re.MULTILINE)
+_DEVICE = re.compile(rf"^({_ADDRESS}) [^\n]{{1,400}}==> (\S{{1,15}}) \(", re.MULTILINE)
+_KINDS = {"bonding": "bond", "802.1Q VLAN Support": "vlan", "bridge": "bridge", "dummy": "dummy", "macvlan": "macvlan"}
+_KINDS |= {"openvswitch": "openvswitch", "team": "team", "tun": "tun", "veth": "veth", "vxlan": "vxlan"}
+_REPRESENTOR = "_rep"  # mlx5e_rep states the PCI device of the port that it stands for a function of
+_OWN_PORT = (None, "ipoib")
+
+
+def shown_links(reader: HostReader) -> dict[str, NetlinkLink]:
+    """Every interface that a saved output shows, by name; none where a kernel answers, or its recorded answers do."""
+    links = saved_links(reader)
+    if reader.host.live or reader.host.kind == "capture":
+        return links
+    if not links and not sysfs.folders(reader):  # a list of interfaces is whole: what it lacks is not here
+        links = {name: NetlinkLink(name) for name in _named(reader.host)}
+    addresses = _addresses(reader) if links else {}
+    return {name: _with_device(reader, link, addresses.get(name)) for name, link in links.items()}
+
+
+def _named(host: Host) -> list[str]:
+    names = {name for argv in OF_INTERFACE for name in host.saved_arguments(*argv) if _NAME.fullmatch(name)}
+    return sorted(names - {"lo"})[:MOST_INTERFACES]
+
+
+def _addresses(reader: HostReader) -> dict[str, str]:
+    """PCI devices by interface, as `ibdev2netdev -v` states them."""
+    argv = ("ibdev2netdev", "-v")
+    text = reader.output(*argv) if reader.host.has_output(*argv) else None
+    return {name: address for address, name in _DEVICE.findall(text or "")}
+
+
+def _with_device(reader: HostReader, link: NetlinkLink, address: str | None) -> NetlinkLink:
+    """What `ethtool -i` states besides: the PCI device, and whether there is none below it."""
+    argv = ("ethtool", "-i", link.name)
+    if link.type == LOOPBACK or not reader.host.has_output(*argv):
+        return link._replace(parent_pci=link.parent_pci or address) if link.kind in _OWN_PORT else link
+    text = reader.output(*argv) or ""
+    driver, device = _DRIVER.search(text), _BUS_INFO.search(text)
+    kind = link.kind or (_KINDS.get(driver[1]) if driver else None)
+    if kind not in _OWN_PORT or (driver and driver[1].endswith(_REPRESENTOR)):
+        return link._replace(kind=kind)
+    return link._replace(parent_pci=link.parent_pci or (device[1] if device else address))

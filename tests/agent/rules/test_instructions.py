@@ -1,0 +1,150 @@
+"""Confirm and Fix of a finding: every page has both, they fit the part, and nothing known is left to fill in."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+
+from agent.model.finding import FarEnd, Location, Step
+from agent.model.nic import FabricNeighbor
+from agent.rules.catalogue import every_rule
+from agent.rules.instructions import CHOICE, build_confirm, build_steps, describe_steps
+from agent.rules.location import FORM_FACTORS, find_location
+from agent.rules.pages import PROCEDURE, read_procedures, read_sections, read_text
+from agent.rules.rule import Fail
+from tests.agent.rules.build import changed_nic, gpu_id, nic_id, server
+from tests.machines import FAULTS, HOSTS, scan_machine
+from tests.texts import PLACEHOLDER, list_texts
+
+SITUATIONS = {
+    "lost", "polling", "disabled", "training", "linkup", "all-rails", "set-down", "no-module", "no-light", "upstream",
+    "other-class", "target-link-speed", "unsupported-request", "other",
+}  # fmt: skip
+RULES = [rule.name for rule in every_rule()]
+HARDWARE = [name for name in RULES if PROCEDURE.search(read_sections(name)["How to fix"])]
+
+
+def fail(subject: str, **changes: object) -> Fail:
+    """A fault of that subject."""
+    return Fail(subject, "GPU0", "s", "i", "Do this.")._replace(**changes)
+
+
+def steps_of(rule: str, form: str, **changes: object) -> list[Step]:
+    """The steps of a rule for a GPU that is built in that way."""
+    return build_steps(server(), rule, fail(f"gpu:{gpu_id(0)}", **changes), Location(part="GPU", form_factor=form))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_page_has_commands_and_steps(rule: str) -> None:
+    """A known key for each choice, a procedure for each name, and at least one step for every form factor."""
+    sections = read_sections(rule)
+    keys = {key for text in CHOICE.findall(sections["How to fix"]) for key in text.split(", ")}
+
+    assert re.search(r"^- `[^`]+`", sections["How to confirm"], re.MULTILINE)
+    assert keys <= SITUATIONS | set(FORM_FACTORS)
+    assert set(PROCEDURE.findall(sections["How to fix"])) <= read_procedures().keys()
+    for form in FORM_FACTORS:
+        assert all(step.do for step in steps_of(rule, form))
+    assert not PROCEDURE.search(read_text(rule))  # a reader of the page sees the steps
+
+
+@pytest.mark.parametrize("rule", HARDWARE)
+def test_a_soldered_part_is_never_reseated(rule: str) -> None:
+    """A module, a superchip and an on-board switch have no slot to be moved to; a virtual device has no part at all."""
+    of_gpus = not {"pcie-part", "cable"} & set(PROCEDURE.findall(read_sections(rule)["How to fix"]))
+    for form in ("sxm", "oam", "superchip", "virtual", *(() if of_gpus else ("onboard-switch", "nvswitch"))):
+        for step in steps_of(rule, form):
+            for text in (step.do, *step.outcomes):
+                assert not re.search(r"another slot|reseat the card|Exchange the card|follows the card", text), form
+
+
+@pytest.mark.parametrize("rule", HARDWARE)
+def test_what_disturbs_comes_after_the_drain(rule: str) -> None:
+    """On every form factor: no reset, power cycle, reseat or exchange before the node or guest is drained."""
+    for form in (*FORM_FACTORS, "other"):
+        drained = False
+        for step in steps_of(rule, form):
+            drained = drained or "rain the" in step.do
+            disturbs = re.search(r"^(Power cycle|Power off|Unplug|Exchange|Reset|Reseat)", step.do)
+            assert drained or not disturbs, (form, step.do)
+
+
+def test_steps_by_form_factor() -> None:
+    """The same fault on a module, on a card and on a switch."""
+    width = "pcie-width-downgraded"
+
+    assert any(
+        "Service exchanges the module" in outcome for step in steps_of(width, "sxm") for outcome in step.outcomes
+    )
+    assert "The fault follows the card: replace the card (RMA)." in steps_of(width, "pcie-card")[1].outcomes
+    assert "MCIO" in describe_steps(steps_of(width, "onboard-switch"))
+    assert "provider" in describe_steps(steps_of(width, "virtual"))
+
+
+@pytest.mark.parametrize(
+    ("situation", "first"),
+    [
+        ("disabled", "Find out who disabled it"),
+        ("training", "The signal is poor."),
+        ("linkup", "Read the state of leaf-1 port 7"),
+        ("all-rails", "Check power and state of the leaf switches"),
+        ("polling", "Check that a cable is plugged in at both ends and that leaf-1 port 7 is enabled"),
+        ("", "Check that a cable is plugged in"),
+    ],
+)
+def test_steps_by_state(situation: str, first: str) -> None:
+    """Of a port that is down, with the far end that is known."""
+    location = Location(part="NIC", form_factor="pcie-card", far_end=FarEnd(system="leaf-1", port="7"))
+    steps = build_steps(server(), "ib-port-down", fail(f"port:{nic_id(0)}/1", situation=situation), location)
+
+    assert steps[0].do.startswith(first)
+
+
+def test_the_rule_of_the_code_stands_where_the_page_says_so() -> None:
+    """REMEDY is the rule's own sentence, with its words filled in."""
+    fault = fail(f"gpu:{gpu_id(0)}", remedy="Look at ADDRESS.")
+
+    assert f"Look at {gpu_id(0)}." == build_steps(server(), "gpu-xid", fault, None)[0].do
+
+
+def test_commands_are_filled_in() -> None:
+    """With the device of the finding; a command whose value is not known is left out."""
+    confirm = build_confirm(server(), "ib-port-down", fail(f"port:{nic_id(0)}/1"))
+    assert confirm is not None
+    assert "ibstat mlx5_0 1" in confirm
+
+    unnamed = changed_nic(server(), 0, rdma_device=None)
+    assert None is build_confirm(unnamed, "ib-port-down", fail(f"port:{nic_id(0)}/1"))
+
+
+def test_commands_of_a_finding_about_the_node() -> None:
+    """Few devices: one command each. Many: the first stands for all. None: nothing."""
+    one = build_confirm(server(), "numa-unknown", fail("node", places=frozenset({gpu_id(0), gpu_id(1)})))
+    many = build_confirm(server(8), "numa-unknown", fail("node", places=frozenset(gpu_id(n) for n in range(8))))
+
+    assert [f"cat /sys/bus/pci/devices/{gpu_id(n)}/numa_node" for n in (0, 1)] == one
+    assert [f"cat /sys/bus/pci/devices/{gpu_id(0)}/numa_node"] == many
+    assert None is build_confirm(server(), "numa-unknown", fail("node"))
+
+
+def test_the_far_end_of_a_fabric_is_named() -> None:
+    """Discovery names the switch and its port."""
+    port = server().nics[nic_id(0)].ports[0]
+    port = msgspec.structs.replace(port, neighbor=FabricNeighbor(name="leaf-1", port=7, source="ibnetdiscover"))
+    location = find_location(changed_nic(server(), 0, ports=[port]), f"port:{nic_id(0)}/1")
+    assert location is not None
+    assert FarEnd(system="leaf-1", port="7") == location.far_end
+
+
+@pytest.mark.parametrize("name", [*HOSTS, *FAULTS])
+def test_nothing_known_is_left_to_fill_in(name: str) -> None:
+    """Of every finding of every machine and fault; and no percentage without a reason."""
+    report = scan_machine(name) if name in HOSTS else scan_machine("", name)
+    for finding in report.findings:
+        for text in list_texts(finding):
+            assert not PLACEHOLDER.search(text), (finding.rule, text)
+        assert finding.steps
+        assert finding.remedy
+        assert not re.search(r"\d %|(?<![\d.])(0|100)%", finding.impact), finding.impact
