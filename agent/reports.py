@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -56,18 +57,26 @@ def read_report(path: str) -> Report:
     try:
         head = msgspec.json.decode(data, type=_Head)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ReportError(f"{path}: not a report: {error}") from error
+        raise ReportError(f"{path}: not a report: {_with_line(str(error), data)}") from error
     if head.schema != SCHEMA:
         problem = f"its schema is {head.schema!r:.60}" if head.schema else "it has no schema field"
         raise ReportError(f"{path}: not a report that this version reads ({SCHEMA}): {problem}")
     try:
         report = msgspec.json.decode(data, type=Report)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ReportError(f"{path}: a damaged report: {error}") from error
+        raise ReportError(f"{path}: a damaged report: {_with_line(str(error), data)}") from error
     twice = _duplicate_id(report)
     if twice:
         raise ReportError(f"{path}: a damaged report: it has {twice!r:.60} twice")
     return report
+
+
+def _with_line(message: str, data: bytes) -> str:
+    """The message of a JSON reader, with the line in place of the byte; fields as `source.kind`."""
+    at = re.search(r" \(byte (\d{1,9})\)$", message)
+    if at:
+        return f"{message[: at.start()]} (line {data[: int(at[1])].count(10) + 1})"
+    return message.replace(" - at `$.", " - at `").replace("`$`", "the top level")
 
 
 def _duplicate_id(report: Report) -> str | None:

@@ -86,7 +86,8 @@ def _print_usage_error(error: Exception, code: int) -> int:
         print(message, file=sys.stderr)
         return code
     context = getattr(error, "ctx", None)
-    hint = f"{context.command_path} --help lists what it takes" if context else None
+    message, _, near = message.partition(". Did you mean ")
+    hint = f"did you mean {near}" if near else f"{context.command_path} --help lists what it takes" if context else None
     return _print_error(message.rstrip("."), code, hint) if message else code
 
 

@@ -195,14 +195,14 @@ class RuleContext:
         functions = self.topology.pci
         nameless = sum(f.class_code is None and f.state != "changed_during_scan" for f in functions)
         if nameless:
-            return f"what {nameless} of {len(functions)} PCI functions are is not known"
+            return f"the class of {nameless} of {len(functions)} PCI functions is unknown"
         listed_whole = any((f.class_code or "").startswith(_HOST_BRIDGE) for f in functions)
         if self.probe_failure("pci_sysfs") and not listed_whole:
-            return "a listing of some PCI functions only: it has no host bridge"
+            return "the PCI list is partial: it has no host bridge"
         # an id is the address that the driver told, or a UUID, or an index
         unlisted = sum(gpu.pci is None and ":" in gpu.id for gpu in self.topology.gpus)
         if self.probe_failure("pci_sysfs") and unlisted:  # sysfs is whole: there it left the bus
-            return f"the listing of PCI functions is not whole: it lacks {unlisted} GPUs that the driver names"
+            return f"the PCI list is incomplete: {unlisted} GPUs of the driver are missing from it"
         return None
 
     @cached_property

@@ -132,3 +132,16 @@ def test_every_report_that_is_written_can_be_read(tmp_path: Path) -> None:
     assert 4500 == len(read_report(str(place)).topology.pci)
     with pytest.raises(ReportError, match="at most"):
         encode_report(of_size(20_000))
+
+
+def test_damaged_json_is_reported_with_its_line(tmp_path: Path) -> None:
+    """A field of the wrong kind with its name."""
+    place = tmp_path / "r.json"
+    text = encode_report(REPORT).decode()
+
+    place.write_text('{\n "schema": "fabricscope.report/1",\n "node": }')
+    with pytest.raises(ReportError, match=r"r\.json: not a report: JSON is malformed: invalid character \(line 3\)"):
+        read_report(str(place))
+    place.write_text(text.replace('"kind": "live"', '"kind": 5'))
+    with pytest.raises(ReportError, match=r"a damaged report: Expected `str`, got `int` - at `source\.kind`"):
+        read_report(str(place))

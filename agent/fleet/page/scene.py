@@ -156,6 +156,8 @@ def look(verdict: str, stale: bool) -> str:
 
     >>> look("error", True), look("ok", True), look("unknown", False), look("ok", False), look("", False)
     ('error', 'stale', 'unknown', 'ok', 'unknown')
+    >>> look("nothing_to_check", False)
+    'nothing_to_check'
     """
     if verdict in ("critical", "error", "warning"):
         return verdict

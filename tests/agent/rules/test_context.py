@@ -39,14 +39,12 @@ def listed(case):
     ("case", "why"),
     [
         pytest.param(bare("0x060400"), None, id="sysfs is whole"),
-        pytest.param(bare(None), "what 1 of 1 PCI functions are is not known", id="no class files"),
-        pytest.param(
-            listed(bare("0x060400")), "a listing of some PCI functions only: it has no host bridge", id="lspci -s"
-        ),
+        pytest.param(bare(None), "the class of 1 of 1 PCI functions is unknown", id="no class files"),
+        pytest.param(listed(bare("0x060400")), "the PCI list is partial: it has no host bridge", id="lspci -s"),
         pytest.param(listed(bare("0x060000")), None, id="lspci of all"),
         pytest.param(
             driven(listed(bare("0x060000")), "0000:19:00.0", "0000:3b:00.0"),
-            "the listing of PCI functions is not whole: it lacks 2 GPUs that the driver names",
+            "the PCI list is incomplete: 2 GPUs of the driver are missing from it",
             id="lspci that was cut",
         ),
         pytest.param(driven(bare("0x060000"), "0000:19:00.0"), None, id="a GPU that left a bus that was seen"),

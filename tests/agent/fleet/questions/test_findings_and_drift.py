@@ -9,6 +9,7 @@ import pytest
 from agent.fleet.engines.engine import Where, narrowed
 from agent.fleet.page.build import scene
 from agent.fleet.page.from_dataset import Wish, known
+from agent.fleet.page.scene import looks, worst_first
 from agent.fleet.page.wiring import Wiring, of_reports, wiring
 from agent.fleet.questions.drift import drift
 from agent.fleet.questions.findings import findings
@@ -145,6 +146,18 @@ def test_stale_nodes_are_counted_nowhere_else(tmp_path):
     assert (answer.verdicts, answer.stale, answer.stale_hosts) == ({"error": 1, "ok": 1}, 1, "n1")
     assert (later.verdicts, later.stale) == ({"error": 2, "ok": 1}, 0)
     assert [(each.node, each.stale) for each in answer.worst] == [("n1", True), ("n3", False)]
+
+
+def test_nodes_with_nothing_to_check_are_counted_apart(tmp_path):
+    """Neither ok nor unknown: in the summary, on its page and on the map."""
+    idle = {"verdict": "nothing_to_check", "counts": {}, "unknown_rules": []}
+    with asked(tmp_path, node("n1"), node("n2", summary=idle), node("n3", summary=idle)) as tables:
+        answer = summary(tables)
+        page = known(tables, Wish(), Wiring({}, {}, None))
+    assert answer.verdicts == {"ok": 1, "nothing_to_check": 2}
+    assert "1 ok  2 nothing to check" in to_plain_text(summary_page(answer))
+    assert sorted(looks(page.nodes)) == ["nothing_to_check", "nothing_to_check", "ok"]
+    assert worst_first(page.nodes) == []
 
 
 def test_a_stale_node_is_stale_also_where_it_alone_is_asked_about(tmp_path):

@@ -193,6 +193,26 @@ def test_a_legend_explains_the_kinds_of_paths_that_are_shown() -> None:
     assert "  NODE: same NUMA node; SYS: across CPU sockets or NUMA nodes; NV18: 18 NVLinks\n" in text
 
 
+def test_no_gpu_is_stated_only_where_the_list_of_devices_is_complete() -> None:
+    """Otherwise it is not known, and the verdict has the reason."""
+    none = report(Topology(), summary=Summary(verdict="nothing_to_check", counts={}))
+    unread = report(Topology(), summary=Summary(verdict="unknown", counts={}, devices_unread="lspci: denied"))
+
+    assert to_plain_text(render_page(none)).splitlines()[1:6] == [
+        "NOTHING TO CHECK  no GPU, other accelerator or RDMA NIC on this host",
+        "  0 checks ran",
+        "",
+        "Host",
+        "  GPUs      none",
+    ]
+    text = to_plain_text(render_page(unread))
+    assert "UNKNOWN  no GPU or RDMA NIC is listed, but the list is not complete: lspci: denied\n" in text.replace(
+        "\n         ", " "
+    )
+    assert "  GPUs      not known (lspci: denied)\n  NICs      not known (lspci: denied)\n" in text
+    assert "none" not in text
+
+
 def test_colour_says_nothing_that_the_text_does_not() -> None:
     """Of a finding, a mark and the verdict: each has a word of its own."""
     text = to_plain_text(render_page(scan_machine("", "ib-port-down"), 80))
