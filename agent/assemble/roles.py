@@ -45,6 +45,7 @@ from probes.netdev.probe import NetdevFacts
 NEAR = ("PIX", "PXB")
 SLOW_GBIT_S = 25.0
 SLOW_HOST_GBYTE_S = 4.0  # a host link that cannot carry more than about 25 Gb/s
+_NO_LID = 0xFFFF  # of a port that never had one
 _NO_SIGNAL = ("Polling", "Disabled", "Sleep")
 
 Model = tuple[str | int | None, ...]
@@ -83,6 +84,11 @@ class Candidate(NamedTuple):
         """Whether every port is down without an incoming signal."""
         ports = self.nic.ports
         return bool(ports) and all(p.state == "DOWN" and p.phys_state in _NO_SIGNAL for p in ports)
+
+    @property
+    def was_up(self) -> bool:
+        """Whether a subnet manager gave a port a LID: it was cabled since the driver was loaded."""
+        return any(port.lid not in (None, 0, _NO_LID) for port in self.nic.ports)
 
     @property
     def is_slow(self) -> bool:
@@ -331,6 +337,6 @@ def _decide_unused(
     for candidate in candidates:
         role, evidence = decided[candidate.nic.id]
         stays = role == "rail" and (candidate.near or placeless) and fault
-        if kind(candidate) not in lit and not stays:
+        if kind(candidate) not in lit and not stays and not candidate.was_up:
             unused[candidate.nic.id] = "unused", [*evidence, "no signal, nor on any port like it"]
     return unused

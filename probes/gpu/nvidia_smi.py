@@ -223,7 +223,8 @@ class _Outputs:
         self.pairs, self.nic_names = matrix.pairs, matrix.nic_names
 
     def take_p2p(self, name: str, words: Mapping[tuple[int, int], str]) -> None:
-        """One capability of all pairs."""
+        """One capability of all pairs; the GPUs where nothing else names them."""
+        self._merge(Gpu(index=index) for index in sorted({index for pair in words for index in pair}))
         for pair, word in words.items():
             self.p2p.setdefault(pair, {})[name] = word
 

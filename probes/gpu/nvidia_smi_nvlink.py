@@ -31,6 +31,7 @@ _REMOTE = re.compile(r"Remote Device ([0-9A-Fa-f:.]{12,20}): Link (\d{1,4})", re
 _COUNTER = re.compile(r"([A-Za-z][A-Za-z ]{1,60}): (\d{1,20})(?:e-(\d{1,4}))?", re.ASCII)
 _CAPABILITY = re.compile(r"([A-Za-z][\w ]{1,80}): (true|false)", re.ASCII)
 _DOWN = re.compile(r"<\w{1,40}>", re.ASCII)
+_ALL_INACTIVE = "all links are inactive"
 _CUTS = ("...", "[...]", "…")
 
 
@@ -115,6 +116,8 @@ def _parse(text: str, fact: Fact) -> NvLinks:
     if not sections:
         first = next(line.strip() for line in text.splitlines() if line.strip())
         raise ParseError(f"no GPU; it begins with: {first[:120]}")
+    if fact is _status:
+        _add_inactive_links(sections)
     notes = ["its author cut the text"] if cut else []
     notes += [f"GPU{one.gpu.index}: {one.misread[0]!r} is not understood" for one in sections if one.misread]
     return NvLinks(tuple(map(_gpu, sections)), "; ".join(notes) or None)
@@ -134,6 +137,15 @@ def _take(section: _Section, line: str, fact: Fact) -> None:
         section.links[number] = told
 
 
+def _add_inactive_links(sections: list[_Section]) -> None:
+    """The links of a GPU of which it says that all are inactive: those that every other GPU of its model has."""
+    for section in sections:
+        if not section.links and any(_ALL_INACTIVE in sentence.lower() for sentence in section.sentences):
+            alike = [set(one.links) for one in sections if one.links and one.gpu.name == section.gpu.name]
+            if alike and all(numbers == alike[0] for numbers in alike):
+                section.links = {number: NvLink(number, "inactive") for number in sorted(alike[0])}
+
+
 def _gpu(section: _Section) -> Gpu:
     """A GPU without links carries the sentence that stands in their place, and what that means."""
     if section.links:
@@ -144,7 +156,7 @@ def _gpu(section: _Section) -> Gpu:
     supported = None
     if "does not have or support nvlink" in said:
         supported = False
-    elif "all links are inactive" in said:
+    elif _ALL_INACTIVE in said:
         supported = True
     return section.gpu._replace(nvlink_supported=supported, nvlink_reason=reason)
 

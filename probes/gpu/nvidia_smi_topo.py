@@ -24,6 +24,8 @@ _LIMIT_PIECES = 16  # of a wrapped heading
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|\[[04]m")  # the heading is underlined; forms on the web lose the escape
 _LABEL = re.compile(r"(?:GPU|NIC)\d{1,4}|(?!GPU\d|NIC\d)(?=\D*\d)[A-Za-z][\w.\-]{1,63}", re.ASCII)
 _ACCELERATOR = re.compile(r"GPU\d{1,4}", re.ASCII)
+_FUSED = re.compile(r"(?:GPU|NIC)\d{1,4}", re.ASCII)
+_FUSED_WORD = re.compile(r"(?:(?:GPU|NIC)\d{1,4}){2,64}", re.ASCII)  # names that ran together: NIC11NIC12
 _BEGINS = re.compile(r"\s*(?:GPU|NIC)\d", re.ASCII)
 _CONTINUED = re.compile(r"[A-Z0-9,/\-\s]+", re.ASCII)
 _TAIL = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
@@ -152,7 +154,8 @@ class _TableReader:
 
     def _split(self, heading: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         names = heading.partition(_TAIL[0])[0]
-        return tuple(names.split()), tuple(name for name in _TAIL if name in heading)
+        words = (_FUSED.findall(word) if _FUSED_WORD.fullmatch(word) else [word] for word in names.split())
+        return tuple(name for some in words for name in some), tuple(name for name in _TAIL if name in heading)
 
     def _starts_row(self, line: str) -> bool:
         words = line.split(None, 2)

@@ -14,7 +14,7 @@ from probes.rdma.normalize import ParsedTool
 from probes.text import ParseError
 
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-_NETDEV = re.compile(r"(\S{1,64})\s+\((?:Up|Down)\)")
+_NETDEV = re.compile(r"(\S{1,64})\s+\((?:Up|Down)\)(?:\s.*)?")
 _ARROW = "==>"
 
 

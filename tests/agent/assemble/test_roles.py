@@ -262,6 +262,21 @@ def test_rails_that_are_all_dark_are_a_fault_but_a_single_dark_card_is_not() -> 
     assert "unused" == roles(pci=board.facts(), rdma=ports(dark | {single: None}))[single]
 
 
+@pytest.mark.parametrize(("lid", "role"), [(17, "rail"), (0, "unused"), (0xFFFF, "unused"), (None, "unused")])
+def test_a_dark_port_with_a_lid_was_cabled(lid: int | None, role: str) -> None:
+    """A subnet manager gave it one; without it, the second ports were never used."""
+    board = hgx(2)
+    for bus in ("14", "24"):
+        board.nic(f"0000:{bus}:00.1", f"0000:{int(bus, 16) - 2:02x}:01.0")
+    facts = ports({"0000:14:00.0": 400, "0000:24:00.0": 400, "0000:14:00.1": None, "0000:24:00.1": None})
+    last = facts.devices[-1]
+    lost = last._replace(ports=(last.ports[0]._replace(lid=lid),))
+
+    found = roles(pci=board.facts(), rdma=RdmaFacts((*facts.devices[:-1], lost)))
+
+    assert (role, "unused") == (found["0000:24:00.1"], found["0000:14:00.1"])
+
+
 def test_every_role_has_its_evidence() -> None:
     """Distance first, in the words of the matrix, then why."""
     board = hgx(2)

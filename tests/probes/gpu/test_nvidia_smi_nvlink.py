@@ -165,3 +165,25 @@ def test_the_comparison_of_the_test_above_can_fail() -> None:
     link = NvLink(0, "active", speed_gbyte_s=26.562)
 
     assert not within(link._replace(speed_gbyte_s=26.0), link)
+
+
+SENTENCE = "\t NVML: Unable to retrieve NVLink information as all links are inActive\n"
+UP = "".join(f"\t Link {link}: 25 GB/s\n" for link in range(3))
+
+
+@pytest.mark.parametrize(
+    ("text", "states"),
+    [
+        (f"GPU 0: H100\n{UP}GPU 1: H100\n{SENTENCE}GPU 2: H100\n{UP}", ["inactive"] * 3),
+        (f"GPU 0: H100\n{UP}GPU 1: L40S\n{SENTENCE}", []),
+        (f"GPU 0: H100\n{UP}\t Link 3: 25 GB/s\nGPU 1: H100\n{SENTENCE}GPU 2: H100\n{UP}", []),
+        (f"GPU 0: H100\n{SENTENCE}GPU 1: H100\n{SENTENCE}", []),
+        (f"GPU 0: H100\n{UP}GPU 1: H100\n\t Device does not have or support Nvlink\n", []),
+    ],
+)
+def test_all_links_inactive_are_the_links_that_its_peers_have(text: str, states: list[str]) -> None:
+    """Where the peers of its model agree on them; otherwise the sentence is the reason, as before."""
+    gpu = nvlink_text.parse_status(text).gpus[1]
+
+    assert states == [link.state for link in gpu.nvlinks or ()]
+    assert bool(states) == (gpu.nvlink_reason is None)

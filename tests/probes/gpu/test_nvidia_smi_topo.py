@@ -267,3 +267,15 @@ def test_p2p_copied_from_a_terminal() -> None:
 def test_one_pair_once_a_before_b() -> None:
     """Order of the heading, not of the alphabet."""
     assert PairCell("GPU0", "NIC0", "PIX") in nvidia_smi_topo.parse_matrix(TOPO).pairs
+
+
+def test_names_of_a_heading_that_ran_together_are_read() -> None:
+    """Two labels have no blank between them; the rows still have a cell for each."""
+    columns = ("GPU0", "NIC11", "NIC12")
+    rows = "".join(
+        f"{row}\t" + "\t".join("X" if row == column else "PIX" for column in columns) + "\n" for row in columns
+    )
+    matrix = nvidia_smi_topo.parse_matrix(f"\tGPU0\tNIC11NIC12\n{rows}")
+
+    assert {("GPU0", "NIC11"), ("GPU0", "NIC12"), ("NIC11", "NIC12")} == {(pair.a, pair.b) for pair in matrix.pairs}
+    assert matrix.missing is None

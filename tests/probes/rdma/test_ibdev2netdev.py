@@ -71,6 +71,14 @@ def test_a_port_without_interface_is_a_port() -> None:
     assert () == said.cut
 
 
+def test_words_behind_the_state_hide_no_interface() -> None:
+    """Scripts and people add a note to a line."""
+    said = parse_ibdev2netdev("mlx5_1 port 1 ==> eth1 (Up) # rail 1\n")
+
+    assert ("eth1",) == said.devices[0].ports[0].netdevs
+    assert () == said.cut
+
+
 def test_a_cut_line_is_named() -> None:
     """Half a name is no interface."""
     said = parse_ibdev2netdev(TEXT + "mlx5_11 port 1 ==> ens115n")
