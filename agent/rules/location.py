@@ -50,6 +50,8 @@ def find_location(context: RuleContext, subject: str) -> Location | None:
     device, _, part = rest.partition("/")
     if kind == "netdev":
         return _locate_interface(context, device)
+    if kind == "nvswitch":
+        return Location(part=NOUNS[kind], form_factor=None if context.virtual_machine else kind, pci=device)
     gpu, nic = find_gpu(context, device), find_nic(context, device)
     if gpu:
         return _locate_gpu(context, gpu, f"NVLink {part} of " if kind == "link" else "")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from agent.rules.engine import judge
 from tests.matrix.rule_rows import answered, counted, guards, row, row_ids, rules, tables, wanted, words
+from tests.texts import PLACEHOLDER, list_texts
 
 
 @pytest.mark.parametrize(("rule", "name"), row_ids())
@@ -21,3 +25,13 @@ def test_a_rule_answers_as_its_row_says(rule: str, name: str) -> None:
 def test_every_guard_keeps_a_rule_silent() -> None:
     """One that no rule names tests nothing."""
     assert set(guards()) == {guard for table in tables().values() for guard in table.silent_when}
+
+
+@pytest.mark.parametrize("rule", sorted(rules()))
+def test_a_finding_can_be_acted_on(rule: str) -> None:
+    """Whatever makes a rule fire: steps, an impact, and no value of the device left to fill in."""
+    for name in (name for of, name in row_ids() if of == rule and not name.startswith("silent when")):
+        for finding in judge(row(rule, name)[0], [rules()[rule]])[1]:
+            assert finding.steps
+            assert [] == [text for text in list_texts(finding) if PLACEHOLDER.search(text)]
+            assert not re.search(r"\d %|(?<![\d.])0%", finding.impact), finding.impact

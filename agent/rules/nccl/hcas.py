@@ -206,7 +206,7 @@ def _remedy(case: RuleContext, where: EffectiveSetting) -> str:
     """The whole list, to be copied: rails that are down now are rails, too."""
     rails = {nic.rdma_device for nic in case.rails if nic.rdma_device and not nic.software}
     names = ",".join(sorted(rails, key=lambda name: (len(name), name)))
-    return f"In {where.unit}, every rail and nothing else, by whole names: {_HCA_MISMATCH_KEY}=={names}"
+    return f"In {where.unit} name every rail and nothing else, by whole names: {_HCA_MISMATCH_KEY}=={names}"
 
 
 def _fail_hca_mismatch(found: _Chosen, cause: str, severity: str, what: str, impact: str) -> Fail:
@@ -302,7 +302,9 @@ def _judge_socket_ifname(case: RuleContext, where: EffectiveSetting) -> Fail | N
         label="node",
         summary=f"{_IFNAME}={where.value[:80]} in {where.source} {what}",
         impact="Jobs of several nodes stop at their start, or hang.",
-        remedy=f"Name the interface that reaches the other nodes, in full: {_IFNAME}=={outside or 'INTERFACE'}",
+        remedy=f"Name the interface that reaches the other nodes, in full: {_IFNAME}=={outside}"
+        if outside
+        else f"Set {_IFNAME} to = and the whole name of the interface that reaches the other nodes.",
         evidence=(
             where.evidence(_IFNAME),
             Evidence(what="interfaces that are up", value=join_labels(up), source="ip -br addr"),

@@ -136,7 +136,7 @@ def gdr_devnodes_missing(case: RuleContext) -> Iterator[Result]:
         "none is left, which is far slower.",
         remedy="Give the container /dev/infiniband (--device, or the RDMA device plugin)."
         if inside
-        else "modprobe ib_uverbs; look at udev where the module is loaded.",
+        else "Load the module: modprobe ib_uverbs. Where it is loaded, look at the rules of udev.",
         evidence=(
             Evidence(what="nodes", value=", ".join(verbs[:8]) or "none", source="ls /dev/infiniband"),
             Evidence(what="rails", value=", ".join(rails[:8]), source="ls /sys/class/infiniband"),

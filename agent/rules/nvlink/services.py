@@ -32,7 +32,7 @@ def _judge_manager_down(case: RuleContext) -> Result:
         label="node",
         summary=f"{MANAGER} {what}, and this host has NVSwitches",
         impact=f"NVLink between {len(case.topology.gpus)} GPUs is not set up or not kept: CUDA ends with error 802.",
-        remedy=f"{_first_state(case, said.state)}systemctl enable --now {MANAGER}; read /var/log/fabricmanager.log.",
+        remedy=f"{_first_state(case, said.state)}systemctl enable --now {MANAGER}. Read /var/log/fabricmanager.log.",
         evidence=(Evidence(what=MANAGER, value=said.state, source=f"systemctl status {MANAGER}"),),
         places=frozenset({PLACE}),
     )
@@ -41,7 +41,7 @@ def _judge_manager_down(case: RuleContext) -> Result:
 def _first_state(case: RuleContext, state: str) -> str:
     version = case.software.driver.version
     of = f"version {version}, which is the driver's" if version else "the version of the driver"
-    return f"Install {MANAGER} in {of}, then: " if state == "not_installed" else ""
+    return f"Install {MANAGER} in {of}, then start it: " if state == "not_installed" else "Start it: "
 
 
 def _is_fabric_set_up(case: RuleContext) -> bool:

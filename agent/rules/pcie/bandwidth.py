@@ -276,7 +276,7 @@ def _fail_nic_starved(
         summary=f"{ports} run at {rate:g} Gb/s ({rate / 8:g} GB/s); the PCIe link{above} can use {usable:.1f} GB/s"
         if rate != need.fastest
         else f"{ports} runs at {rate:g} Gb/s ({rate / 8:g} GB/s); the PCIe link{above} can use {usable:.1f} GB/s",
-        impact=f"{format_share_lost(usable, rate / 8)} of the rate in each direction, and pauses or drops under load.",
+        impact=f"{usable:.1f} instead of {rate / 8:g} GB/s in each direction, and pauses or drops under load.",
         remedy="Move the NIC to a slot with all lanes of its generation.",
         evidence=(
             Evidence(

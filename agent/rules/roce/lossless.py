@@ -158,7 +158,7 @@ def _fail_vlan_no_egress_map(case: RuleContext, each: QosPath) -> Fail:
     return fail_port(
         each,
         f"VLAN tags carry priority {each.priority}, PFC is on for {format_pfc(each.qos)}",
-        f"ip link set VLAN type vlan egress 0:{to} 4:{to}, or NCCL_IB_SL={to}, or let the port trust DSCP.",
+        f"ip link set {name} type vlan egress 0:{to} 4:{to}, or NCCL_IB_SL={to}, or let the port trust DSCP.",
         severity=each.each.severity("error" if each.losses else "warning"),
         confidence="medium",
         evidence=(

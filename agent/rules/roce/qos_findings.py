@@ -158,7 +158,9 @@ def set_marking(traffic_class: int | None) -> str:
     """What makes NCCL, or everything on a port, mark its packets."""
     value = "4 * DSCP + 2 of the lossless class" if traffic_class is None else str(traffic_class)
     forced = f"echo {value} > /sys/class/infiniband/DEVICE/tc/1/traffic_class"
-    return f"NCCL_IB_TC={value} in /etc/nccl.conf and in job environments, or for all RDMA of a port (OFED): {forced}"
+    return (
+        f"set NCCL_IB_TC={value} in /etc/nccl.conf and in job environments, or for all RDMA of a port (OFED): {forced}"
+    )
 
 
 def _marking_evidence(each: QosPath) -> Iterator[Evidence]:

@@ -54,7 +54,7 @@ def _judge_headroom(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
     return fail_port(
         each,
         f"{found}; {need / 1000:.0f} kB are needed at {speed:g} Gb/s, MTU {mtu} and {metres:g} m of cable",
-        f"mlnx_qos -i INTERFACE --cable_len {max(metres, _CABLE_METRES):.0f} makes the driver reckon anew.",
+        f"mlnx_qos -i INTERFACE --cable_len {max(metres, _CABLE_METRES):.0f}: the driver computes its buffers again.",
         impact=f"{(need - min(small.values())) / 1000:.0f} kB can be lost each time that the port pauses its switch.",
         severity=each.each.severity("error" if dropped else "warning"),
         evidence=(
