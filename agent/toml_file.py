@@ -47,8 +47,8 @@ def find_line(text: str, keys: Sequence[str]) -> int | None:
     """
     table: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
-        if header := re.match(r"\s*\[+\s*([^\]]+?)\s*\]", line):
-            table = header[1].split(".")
+        if header := re.match(r"\s*\[{1,2}([^\[\]]+)\]", line):
+            table = [name.strip() for name in header[1].split(".")]
         elif key := re.match(r"\s*([\w.\"-]+)\s*=", line):
             names = [*table, *key[1].replace('"', "").split(".")]
             if names[-len(keys) :] == list(keys) or names == list(keys)[: len(names)]:

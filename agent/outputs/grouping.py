@@ -9,7 +9,7 @@ from typing import NamedTuple
 from agent.model.finding import SEVERITIES, Evidence, Finding
 from agent.outputs.names import DisplayNames, compress_names
 
-_WORD = re.compile(r"[0-9a-fA-F]{4,8}(?::[0-9a-fA-F]{2,4}){1,2}\.[0-7]|[\w.:@-]*[\w@]")
+_WORD = re.compile(r"[0-9a-fA-F]{4,8}(?::[0-9a-fA-F]{2,4}){1,2}\.[0-7]|[\w@](?:[\w.:@-]*[\w@])?")
 _MANY = 3  # lines that differ in one name only, from this number on, are one line
 _NAMED = 4  # names that are listed where they form no range
 

@@ -24,7 +24,7 @@ _WORDS = re.compile(r"\b(ADDRESS|PORT_ABOVE|INTERFACE|DEVICE|PORT_NUMBER|GPU_IND
 _COMMAND = re.compile(r"^- `([^`]+)`", re.MULTILINE)
 _CODE = re.compile(r"(:\s|\s\()?`([^`]*)`(\))?")
 CHOICE = re.compile(r"For ([a-z0-9-]+(?:, [a-z0-9-]+)*): ")
-_STEP, _OUTCOME = re.compile(r"\d+\. "), re.compile(r" +- ")
+_STEP, _OUTCOME = re.compile(r"^\d+\. "), re.compile(r"^ +- ")
 _WITHOUT_VALUE = {
     "ADDRESS": "its PCI address", "PORT_ABOVE": "the port above it", "INTERFACE": "its interface",
     "DEVICE": "its RDMA device", "PORT_NUMBER": "its port", "GPU_INDEX": "its index", "FAR_END": "the switch port",

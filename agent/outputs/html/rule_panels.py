@@ -33,7 +33,7 @@ class RuleLinks:
 
     def link_words(self, text: str) -> list[Child]:
         """A text, with the names of rules in it linked."""
-        words = re.split(r"([a-z0-9]+(?:-[a-z0-9]+)+)", text)
+        words = re.split(r"((?<![a-z0-9])[a-z0-9]+(?:-[a-z0-9]+)+)", text)
         return [self.link(word) if word in self._known else word for word in words]
 
     def panels(self) -> list[Element]:
