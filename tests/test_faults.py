@@ -33,8 +33,8 @@ EXPECTED: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = {  # fault -
     "nvlink-one-inactive": ("error", (("nvlink-inactive", "error", "gpu:0000:4c:00.0"),)),
     "nvml-denied": ("unknown", ()),
     "roce-gid-v1-only": ("error", (("roce-gid-v1-only", "error", "port:0000:45:00.1/1"),)),
-    "roce-mtu-1500": ("warning", (("roce-mtu-small", "warning", "netdev:0000:2e:00.0"),)),
-    "slot-narrow": ("ok", ()),
+    "roce-mtu-1500": ("error", (("roce-mtu-small", "error", "netdev:0000:2e:00.0"),)),
+    "slot-narrow": ("warning", (("pcie-slower-than-siblings", "warning", "pci:0000:43:00.0"),)),
     "switch-uplink-x4": ("error", (("pcie-width-downgraded", "error", "pci:0000:38:00.0"),)),
 }
 

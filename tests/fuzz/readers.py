@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from agent.config import ConfigurationError
 from agent.reports import ReportError
 from agent.rules.catalogue import every_rule
-from probes.dcb.tools import OBJECTS
+from probes.host.commands import DCB_OBJECTS
 from probes.host.interface import BadSource, Failed
 from probes.kernel.log_events import lines
 from probes.text import ParseError
@@ -337,9 +337,10 @@ READERS: tuple[Reader, ...] = (
         "probes.dcb.tools:parse_dcb",
         seeds.texts(*(text for _, text in test_dcb_tool.SAMPLES)),
         (ParseError,),
-        lambda read: lambda data: [_or_refused(read, about, data) for about in OBJECTS],
+        lambda read: lambda data: [_or_refused(read, about, data) for about in DCB_OBJECTS],
     ),
     lenient("probes.dcb.tools:dscp_of", "AF31", "26"),
+    lenient("probes.ethtool.saved:parse_flow_control", "rx_discards_phy: 0\nrx_prio0_bytes: 7\nrx_prio7_bytes: 0\n"),
     lenient("probes.dcb.probe:traffic_class", "Global tclass=106\n"),
     lenient("probes.rdma.netlink:parse_system", "netns shared copy-on-fork on\n"),
     lenient("probes.rdma.netlink:parse_dev", "0: mlx5_0: node_type ca protocol roce fw 28.43.2026\n"),
@@ -413,7 +414,12 @@ NOT_READERS = {
     "probes.host.ethtool_ioctl.request_ioctl": "an interface's name",
     "probes.host.ethtool_ioctl.check": "a request that we made",
     "probes.host.ethtool_ioctl.check_netlink": "the same",
-    "probes.host.folder.read_error": "a path that was opened",
+    "probes.host.files.read_error": "a path that was opened",
+    "probes.host.files.open_regular": "the same",
+    "probes.host.netlink_socket.require_interface": "an interface's name",
+    "probes.locks.describe_holder": "a probe's name",
+    "probes.netlink.link_request": "an interface's name, in a request that we make",
+    "probes.netlink.requested_family": "a request that we made",
     "probes.host.files.follow": "a path; fuzzed as entries of archives",
     "probes.host.files.locate": "the same",
     "probes.host.files.parent_and_name": "the same",

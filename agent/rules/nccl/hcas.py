@@ -61,7 +61,7 @@ def read_hca_filter(value: str) -> HcaFilter:
     """Read a list.
 
     >>> read_hca_filter("^=mlx5_1:2,mlx5_3")
-    Wanted(exclude=True, exact=True, names=(('mlx5_1', 2), ('mlx5_3', None)))
+    HcaFilter(exclude=True, exact=True, names=(('mlx5_1', 2), ('mlx5_3', None)))
     """
     exclude = value.startswith("^")
     value = value[exclude:]

@@ -225,7 +225,7 @@ EXPECTED = {
         "changed width: GPU2",
         "changed max_width: 0000:42:00.0",
         "changed path gbyte_s: GPU2 with GPU0-1, GPU3-7, mlx5_0-1",
-        "new pcie-slot-limits-card: GPU2",
+        "new pcie-slower-than-siblings: GPU2",
     ],
     "switch-uplink-x4": [
         "changed width: 0000:38:00.0",

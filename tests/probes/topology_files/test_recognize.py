@@ -101,7 +101,7 @@ def test_there_is_nothing_to_capture(tmp_path: Path, capsys: pytest.CaptureFixtu
     place.write_bytes(NCCL)
 
     assert 2 == run(["scan", "--source", str(place), "--capture", str(wanted)])
-    assert "cannot be asked" in capsys.readouterr().err
+    assert "holds a topology only" in capsys.readouterr().err
     assert not wanted.exists()
 
 

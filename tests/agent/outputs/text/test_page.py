@@ -183,7 +183,9 @@ def test_verbose_has_all_evidence_and_why_checks_could_not_run() -> None:
 
     assert "Could not check: " in usual
     assert "\nCould not check\n  ? " in verbose
-    assert usual.count("/sys/class/infiniband/") < verbose.count("/sys/class/infiniband/") == 9  # 8 ports, and a command
+    assert (
+        usual.count("/sys/class/infiniband/") < verbose.count("/sys/class/infiniband/") == 9
+    )  # 8 ports, and a command
 
 
 def test_a_legend_explains_the_kinds_of_paths_that_are_shown() -> None:

@@ -58,7 +58,7 @@ def test_what_is_told() -> None:
     assert "takes 3 of 4 rails, not mlx5_3" in fault.summary
     assert fault.impact.startswith("25%")
     assert ("node", "rail left out") == (fault.subject, fault.evidence[2].what)
-    assert fault.remedy.startswith("In /etc/nccl.conf, every rail")
+    assert fault.remedy.startswith("In /etc/nccl.conf name every rail")
     assert fault.remedy.endswith(" NCCL_IB_HCA==mlx5_0,mlx5_1,mlx5_2,mlx5_3")
 
     twelve = changed_nic(server(12), 10, role="storage")

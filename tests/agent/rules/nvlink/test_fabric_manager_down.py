@@ -55,7 +55,7 @@ def test_one_that_is_not_installed_is_critical_where_nothing_is_registered() -> 
 
     assert "is not installed" in fault.summary
     assert fault.remedy.startswith("Install nvidia-fabricmanager in ")
-    assert fails(rule, stopped())[0].remedy.startswith("systemctl enable --now nvidia-fabricmanager")
+    assert fails(rule, stopped())[0].remedy.startswith("Start it: systemctl enable --now nvidia-fabricmanager")
 
 
 def test_hidden_switches_of_a_whole_board_need_one_too() -> None:

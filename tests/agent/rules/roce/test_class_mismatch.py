@@ -22,7 +22,7 @@ def test_marking_that_leads_elsewhere_is_an_error() -> None:
 
     assert (PORT, "error", "high") == (fault.subject, fault.severity, fault.confidence)
     assert "traffic class 106 is DSCP 26: RDMA uses priority 3 (DSCP 26), PFC is on for priority 4" == fault.summary
-    assert fault.remedy.startswith("NCCL_IB_TC=130 in /etc/nccl.conf")
+    assert fault.remedy.startswith("set NCCL_IB_TC=130 in /etc/nccl.conf")
     assert "echo 130 > /sys/class/infiniband/mlx5_1/tc/1/traffic_class" in fault.remedy
     assert "mlnx_qos -i eth1 --pfc 0,0,0,1,0,0,0,0" in fault.remedy
 

@@ -91,7 +91,7 @@ def test_what_is_told_and_what_mends_it() -> None:
     (bare,) = fails(rule, dcb(roce(), pfc=only(), trust=None))
 
     assert "RDMA uses priority 3 (DSCP 26), PFC is on for priority 4: see roce-class-mismatch" == other.summary
-    assert other.remedy.startswith("NCCL_IB_TC=130 ")  # DSCP 32 goes to priority 4, and ECT(0)
+    assert other.remedy.startswith("set NCCL_IB_TC=130 ")  # DSCP 32 goes to priority 4, and ECT(0)
     assert "RDMA uses priority 3 (DSCP 26), PFC is on for no priority: see roce-pfc-off" == off.summary
     assert "PFC is on for no priority: see roce-pfc-off" == bare.summary
     assert "--pfc 0,0,0,1,0,0,0,0" in off.remedy

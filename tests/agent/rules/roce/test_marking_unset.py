@@ -30,7 +30,7 @@ def test_nothing_marks_is_a_warning() -> None:
     assert fault.summary.startswith(
         "nothing marks RDMA: NCCL sends DSCP 0, which is priority 0; PFC is on for priority 3"
     )
-    assert fault.remedy.startswith("NCCL_IB_TC=106 in /etc/nccl.conf")
+    assert fault.remedy.startswith("set NCCL_IB_TC=106 in /etc/nccl.conf")
     assert "roce_traffic_class = 106 below [facts]" in fault.remedy
     assert ("not set (DSCP 0)", "/etc/nccl.conf") == (fault.evidence[0].value, fault.evidence[0].source)
 

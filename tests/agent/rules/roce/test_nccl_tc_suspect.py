@@ -23,7 +23,7 @@ def test_26_is_dscp_6() -> None:
     assert fault.summary.startswith(
         "traffic class 26 is DSCP 6; DSCP 26 would be 106: RDMA uses priority 0, PFC is on for priority 3"
     )
-    assert fault.remedy.startswith("It should be 106: NCCL_IB_TC=106")
+    assert fault.remedy.startswith("It should be 106: set NCCL_IB_TC=106")
 
 
 @pytest.mark.parametrize(

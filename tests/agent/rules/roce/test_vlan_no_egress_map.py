@@ -21,7 +21,7 @@ def test_a_vlan_without_a_map_is_a_warning() -> None:
 
     assert (PORT, "warning", "medium") == (fault.subject, fault.severity, fault.confidence)
     assert "VLAN tags carry priority 0, PFC is on for priority 3" == fault.summary
-    assert fault.remedy.startswith("ip link set VLAN type vlan egress 0:3 4:3, or NCCL_IB_SL=3")
+    assert fault.remedy.startswith("ip link set eth1.5 type vlan egress 0:3 4:3, or NCCL_IB_SL=3")
     assert ("none", "ip -d link show eth1.5") == (fault.evidence[0].value, fault.evidence[0].source)
     assert "0:2" == fails(rule, vlan(roce(), "0:2"))[0].evidence[0].value
 
