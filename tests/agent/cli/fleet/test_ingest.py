@@ -43,7 +43,7 @@ def test_one_line_says_what_was_done(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
-        ("README.md", "# fabricscope\n\n1\n", "3 of 3 are not reports; .*/README.md:1: not JSON"),
+        ("README.md", "# fabricscope\n\n1\n", "2 of 2 are not reports; .*/README.md:1: not JSON"),
         ("a.json", "{}", "1 of 1 are not reports; .*/a.json: not a report"),
         ("a.txt", "", "there is no report"),
     ],
