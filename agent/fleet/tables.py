@@ -36,7 +36,7 @@ HOST = Table(
         """
 observed_at time~ when the host was looked at
 generated_at time~ when the report was written
-cluster text as told to ingest
+cluster text the value of --cluster
 hostname text
 machine_id text
 boot_id text~

@@ -159,7 +159,7 @@ def test_links_settle_for_a_quarter_of_an_hour(seconds: float | None, settles: b
     ("window", "why"),
     [
         (CountersWindow(seconds=60.0), None),
-        (CountersWindow(reset_reason="the host was started anew"), "the host was started anew"),
+        (CountersWindow(reset_reason="the host was restarted"), "the host was restarted"),
         (CountersWindow(seconds=0.0), "counters need two samples"),
         (None, "counters need two samples"),
     ],

@@ -43,7 +43,7 @@ def test_outcomes_are_honest() -> None:
     found = {outcome.name: outcome for outcome in source.outcomes(probes())}
 
     assert (Status.PARTIAL, None) == (found["pci"].status, found["dmi"].facts)
-    assert (Status.ABSENT, "a NCCL topology does not say what machine it is of") == found["dmi"][1:4:2]
+    assert (Status.ABSENT, "a NCCL topology does not name its machine") == found["dmi"][1:4:2]
     assert (Status.SKIPPED, "pci answered") == found["lspci"][1:4:2]
     assert (Status.ABSENT, "a NCCL topology holds nothing of this") == found["services"][1:4:2]
 
