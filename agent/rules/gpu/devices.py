@@ -279,7 +279,9 @@ def _judge_pair(case: RuleContext, a: Gpu, b: Gpu, kind: str | None) -> Result |
     if bad:
         return bad[0]
     return (
-        Pass(subject) if said[0] == "OK" and set(said) <= {"OK", None} else Unknown(subject, "the driver does not report it")
+        Pass(subject)
+        if said[0] == "OK" and set(said) <= {"OK", None}
+        else Unknown(subject, "the driver does not report it")
     )
 
 

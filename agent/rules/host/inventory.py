@@ -115,7 +115,9 @@ def _unlocated_reason(case: RuleContext) -> str | None:
 def _judge_link(case: RuleContext, each: Known, tally: LinkCounts | Result | None) -> Result | None:
     """An NVLink of a GPU that is here; None: it is lost."""
     if not isinstance(tally, LinkCounts):
-        return tally._replace(subject=each.subject) if tally else Unknown(each.subject, "its GPU reports nothing about it")
+        return (
+            tally._replace(subject=each.subject) if tally else Unknown(each.subject, "its GPU reports nothing about it")
+        )
     number = each.subject.rpartition("/")[2]
     if any(str(link.link) == number for link in tally.active):
         return Pass(each.subject)

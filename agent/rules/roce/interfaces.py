@@ -156,7 +156,9 @@ def _judge_mtu_mismatch(case: RuleContext, each: RocePort, netdev: Netdev) -> Re
         summary = f"{frames} frames came in that are larger than MTU {mtu} allows"
         return _fail_mtu_mismatch(each, netdev, summary, (*evidence, *rows), "warning", "peers")
     if told is None and None in (*moves.values(), *([] if moves else [None])):
-        return NotApplicable(each.subject, "the switch reports no frame size, and there is no earlier sample of counters")
+        return NotApplicable(
+            each.subject, "the switch reports no frame size, and there is no earlier sample of counters"
+        )
     return Pass(each.subject)
 
 

@@ -301,7 +301,9 @@ def _fail_fec_wrong(wire: _FecLink, because: str, cause: str) -> Fail:
         evidence=(
             Evidence(what=f"active FEC of {netdev.label}", value=fec.active or "", source=source),
             Evidence(what="configured", value=configured, source=source),
-            Evidence(what="supported", value=", ".join(fec.supported) or "not reported", source=f"ethtool {netdev.label}"),
+            Evidence(
+                what="supported", value=", ".join(fec.supported) or "not reported", source=f"ethtool {netdev.label}"
+            ),
         ),
         severity=wire.each.severity("warning"),
         cause=cause,

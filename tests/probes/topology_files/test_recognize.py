@@ -72,7 +72,7 @@ def test_what_begins_a_file(content: bytes, start: str | None) -> None:
 @pytest.mark.parametrize(
     ("content", "line"),
     [
-        (b"<graphs version='1'/>", "t.xml: is a NCCL graph, which says how rings and trees run"),
+        (b"<graphs version='1'/>", "t.xml: is a NCCL graph, which lists rings and trees"),
         (b"<system>", "t.xml: is refused as a NCCL topology: not XML"),
         (b'<!DOCTYPE topology [<!ENTITY x "y">]><topology>&x;</topology>', "t.xml: is refused as a hwloc topology: it"),
     ],
