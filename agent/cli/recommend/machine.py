@@ -13,7 +13,9 @@ from agent.cli.errors import CliError
 
 if TYPE_CHECKING:
     from agent.cli.request import ReportRequest
+    from agent.model.prediction import Recommendation
     from agent.model.profile import Profile
+    from agent.recommend.answer import Question
 
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _RAILS = re.compile(r"(\d{1,3})x(\d{1,5}(?:\.\d+)?)")
@@ -49,6 +51,8 @@ class RecommendOptions(NamedTuple):
     nodes: int | None
     nccl: str | None
     rails: str | None
+    dataset: str | None = None
+    hosts: str | None = None
 
 
 recommend = typer.Typer(help="Predict NCCL bandwidth, recommend settings.", invoke_without_command=True)
@@ -81,6 +85,16 @@ def recommend_machine(
             metavar="VERSION", help="NCCL version, such as 2.27. Default: the installed one.", show_default=False
         ),
     ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(metavar="DIR|URL", help="Dataset of `fleet ingest`: one job on its nodes.", show_default=False),
+    ] = None,
+    hosts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOSTLIST", help="With --dataset: the nodes of the job, as gpu[001-128].", show_default=False
+        ),
+    ] = None,
     rails: Annotated[
         str | None,
         typer.Option(
@@ -102,7 +116,7 @@ def recommend_machine(
         return
     from agent.cli.request import ReportRequest
 
-    asked = RecommendOptions(collective.value if collective else None, size, nodes, nccl, rails)
+    asked = RecommendOptions(collective.value if collective else None, size, nodes, nccl, rails, dataset, hosts)
     request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, profile=profile)
     run_recommend(request, asked, form.value, output, no_color)
 
@@ -112,17 +126,8 @@ def run_recommend(
 ) -> None:
     """Answer and write it. Raises CliError where no row can be given."""
     from agent.cli.output import deliver, show
-    from agent.recommend.answer import Question, answer_profile, answer_report
 
-    size = parse_size(asked.size) if asked.size is not None else None
-    question = Question(asked.collective, size, asked.nodes, _check_version(asked.nccl))
-    rails = parse_rails(asked.rails)
-    if request.profile not in ("auto", "none") and not (request.source or request.report or request.root):
-        answer = answer_profile(_load_profile(request.profile), rails, question)
-    else:
-        if rails is not None:
-            raise CliError("--rails needs --profile without a source: a report has its own rails")
-        answer = answer_report(request.make_report()[0], question)
+    answer = _answer(request, asked)
     if not answer.predictions:
         raise CliError(f"nothing can be predicted: missing {', '.join(answer.missing)}")
     if form == "json":
@@ -141,6 +146,35 @@ def run_recommend(
         from agent.outputs.text.recommend import render_recommendation
 
         show(lambda width: render_recommendation(answer, width), output, no_color)
+
+
+def _answer(request: ReportRequest, asked: RecommendOptions) -> Recommendation:
+    from agent.recommend.answer import Question, answer_profile, answer_report
+
+    size = parse_size(asked.size) if asked.size is not None else None
+    question = Question(asked.collective, size, asked.nodes, _check_version(asked.nccl))
+    rails = parse_rails(asked.rails)
+    evidence = request.source or request.report or request.root
+    if asked.dataset is not None:
+        if evidence or rails or asked.nodes:
+            raise CliError("--dataset takes --hosts; not --source, --root, --report, --rails or --nodes")
+        return _answer_job(asked.dataset, asked.hosts, question)
+    if asked.hosts is not None:
+        raise CliError("--hosts needs --dataset DIR: the reports of the nodes")
+    if request.profile not in ("auto", "none") and not evidence:
+        return answer_profile(_load_profile(request.profile), rails, question)
+    if rails is not None:
+        raise CliError("--rails needs --profile without a source: a report has its own rails")
+    return answer_report(request.make_report()[0], question)
+
+
+def _answer_job(dataset: str, hosts: str | None, question: Question) -> Recommendation:
+    from agent.cli.fleet.options import query_tables
+
+    with query_tables(dataset, None, [f"nodes={hosts}"] if hosts is not None else None) as tables:
+        from agent.fleet.questions.job import predict_job
+
+        return predict_job(tables, question)
 
 
 def parse_size(text: str) -> int:

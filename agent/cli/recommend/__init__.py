@@ -1,0 +1,5 @@
+"""`recommend`: predictions for a machine, a platform or a job, and what a job's log or a benchmark's table shows."""
+
+from __future__ import annotations
+
+from agent.cli.recommend.machine import recommend as recommend
