@@ -1,4 +1,7 @@
-"""`recommend`: predictions for a machine, a platform or a job, and what a job's log or a benchmark's table shows."""
+"""`recommend`: predictions for a machine, a platform or a job, and what a job's log or a benchmark's table shows.
+
+Only options, output and exit codes belong here, not the model: that is in agent/recommend.
+"""
 
 from __future__ import annotations
 

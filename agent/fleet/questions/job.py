@@ -21,13 +21,15 @@ from agent.recommend.answer import Question, answer_nodes
 from agent.recommend.machine import NodeFacts, read_node
 from agent.rules.gpudirect.verdicts import BLOCKING
 
-_COLUMNS = {
-    "gpu": ("id", "label", "index", "name", "vendor", "pci", "driver_state", "nvlinks"),
-    "nic": ("id", "label", "role", "driver", "rdma_device", "virtual_function"),
-    "port": ("nic", "port", "link_layer", "state", "rate_gbit_s"),
-    "pci": ("id", "parent", "vendor", "device"),
+_HOST = table_query("host", ("node", "arch", "cpu", "sockets", "nccl"))
+_COSTS = query("job", "costs")
+_ASKED = {
+    "gpu": table_query("gpu", ("node", "id", "label", "index", "name", "vendor", "pci", "driver_state", "nvlinks")),
+    "nic": table_query("nic", ("node", "id", "label", "role", "driver", "rdma_device", "virtual_function")),
+    "port": table_query("port", ("node", "nic", "port", "link_layer", "state", "rate_gbit_s")),
+    "pci": table_query("pci", ("node", "id", "parent", "vendor", "device")),
+    **{name: query("job", name) for name in ("links", "nvlinks", "paths", "faults")},
 }
-_HOST = ("arch", "cpu", "sockets", "nccl")
 
 Rows = dict[str, list[tuple[Any, ...]]]
 
@@ -40,15 +42,14 @@ def predict_job(tables: Tables, question: Question) -> Recommendation:
 
 def read_nodes(tables: Tables) -> list[NodeFacts]:
     """What predictions need of each node, by its name. Nodes whose rows are the same are read once."""
-    asked = {name: tables.submit(table_query(name, ("node", *columns))) for name, columns in _COLUMNS.items()}
-    asked |= {name: tables.submit(query("job", name)) for name in ("links", "nvlinks", "paths", "faults")}
+    asked = {name: tables.submit(query) for name, query in _ASKED.items()}
     rows: defaultdict[str, Rows] = defaultdict(lambda: defaultdict(list))
     for name, pending in asked.items():
         for node, *values in pending():
             rows[node][name].append(tuple(values))
     known: dict[Any, NodeFacts] = {}
     nodes = []
-    for node, *host in sorted(tables.rows(table_query("host", ("node", *_HOST)))):
+    for node, *host in sorted(tables.rows(_HOST)):
         parts = {name: sorted(values, key=str) for name, values in rows[node].items()}
         key = (tuple(host), tuple((name, tuple(parts.get(name, ()))) for name in asked))
         if key not in known:
@@ -162,7 +163,7 @@ def _is_blocking(rule: str, summary: str | None) -> bool:
 
 
 def _read_repairs(tables: Tables) -> Iterator[Repair]:
-    for node, rule, label, collective, nodes, lost, percent in tables.rows(query("job", "costs")):
+    for node, rule, label, collective, nodes, lost, percent in tables.rows(_COSTS):
         yield Repair(
             rule=rule, device=label or "node", host=node, collective=collective or "all_reduce", nodes=nodes,
             gain_gbyte_s=lost, percent=percent, known_by="model",
