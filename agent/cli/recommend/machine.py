@@ -162,7 +162,7 @@ def _answer(request: ReportRequest, asked: RecommendOptions) -> Recommendation:
     if asked.hosts is not None:
         raise CliError("--hosts needs --dataset DIR: the reports of the nodes")
     if request.profile not in ("auto", "none") and not evidence:
-        return answer_profile(_load_profile(request.profile), rails, question)
+        return answer_profile(load_platform(request.profile), rails, question)
     if rails is not None:
         raise CliError("--rails needs --profile without a source: a report has its own rails")
     return answer_report(request.make_report()[0], question)
@@ -210,7 +210,8 @@ def _check_version(text: str | None) -> str | None:
     return text
 
 
-def _load_profile(name: str) -> Profile:
+def load_platform(name: str) -> Profile:
+    """A platform by its name, or a file. Raises CliError."""
     from agent.model.node import Platform
     from agent.model.profile import BadProfile
     from agent.platforms.profiles import choose_profile
