@@ -118,6 +118,10 @@ remedy text~
 evidence text~ JSON: what, value, source
 confidence text
 fingerprint text
+cost_collective text~ what it slows, by the model of recommend; null: no figure
+cost_nodes int~ of the job that it slows most
+cost_gbyte_s float~ bus bandwidth that is lost
+cost_percent float~ of what the node without it reaches
 """),
 )
 CHECK = Table(

@@ -67,6 +67,7 @@ class Repair(msgspec.Struct, frozen=True, kw_only=True):
     percent: float  # of the healthy bandwidth
     known_by: str
     until: str | None = None  # what to do until it is repaired
+    host: str | None = None  # of a job on several nodes
 
 
 class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,4 +80,5 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
     predictions: list[Prediction] = []
     settings: list[SettingAdvice] = []
     not_needed: list[NotNeeded] = []
-    repairs: list[Repair] = []
+    repairs: list[Repair] = []  # what gives back most is first
+    summary: list[str] = []  # of a job on several nodes: what all repairs cost together

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agent.model.prediction import Prediction, Recommendation
+import msgspec
+
+from agent.model.prediction import Prediction, Recommendation, Repair
 from agent.model.profile import Profile
 from agent.model.report import Report
 from agent.recommend.constants import Version
@@ -56,15 +58,49 @@ def answer_profile(profile: Profile, rails: tuple[int, float] | None, question: 
 
 
 def answer_job(reports: Sequence[Report], question: Question) -> Recommendation:
-    """For a job on the hosts of these reports: the least over its nodes, with the node and device that set it."""
+    """For a job on the hosts of these reports."""
     nodes = [read_node(report) for report in reports]
     version = version_of(question.nccl, nodes)
+    repairs = [
+        msgspec.structs.replace(repair, host=node.host)
+        for report, node in zip(reports, nodes, strict=True)
+        for repair in find_repairs(report, node, version)
+    ]
+    return answer_nodes(nodes, question, repairs)
+
+
+def answer_nodes(nodes: Sequence[NodeFacts], question: Question, repairs: Sequence[Repair]) -> Recommendation:
+    """For a job on all these nodes: the least over them, with the node and device that set it."""
+    version = version_of(question.nccl, nodes)
     asked = question._replace(nodes=len(nodes))
+    differing = list({node._replace(host=""): node for node in reversed(nodes)}.values())[::-1]
+    order = sorted(repairs, key=lambda repair: (-repair.percent, repair.host or "", repair.rule, repair.device))
+    gpus = sum(len(node.gpus) for node in nodes)
     return Recommendation(
-        machine=f"{len(nodes)} nodes, the first: {nodes[0].title}",
+        machine=f"{len(nodes)} nodes, {gpus} GPUs, the first: {nodes[0].title}" if nodes else "no nodes",
         missing=sorted({f"{node.host}: {field}" for node in nodes for field in node.missing}),
-        predictions=_predictions(nodes, asked, version, (AS_IS, HEALTHY)),
+        predictions=_predictions(differing, asked, version, (AS_IS, HEALTHY)) if nodes else [],
+        repairs=order,
+        summary=_summarize(nodes, order),
     )
+
+
+def _summarize(nodes: Sequence[NodeFacts], repairs: Sequence[Repair]) -> list[str]:
+    """What the faults cost: each node by its worst one between nodes, and a job on all of them by the worst of all."""
+    between = [repair for repair in repairs if repair.nodes > 1]
+    if not between:
+        return []
+    gpus = {node.host: len(node.gpus) for node in nodes}
+    worst: dict[str, float] = {}
+    for repair in between:
+        worst[repair.host or ""] = max(repair.percent, worst.get(repair.host or "", 0.0))
+    lost = sum(percent * gpus.get(host, 0) for host, percent in worst.items()) / max(1, sum(gpus.values()))
+    first = between[0]
+    count = "This fault costs" if len(between) == 1 else f"These {len(between)} faults cost"
+    return [
+        f"{count} {lost:.3g}% of the inter-node bandwidth of {sum(gpus.values())} GPUs, each node taken by itself; "
+        f"a job on all of these nodes loses {first.percent:.0f}%. First: {first.rule} on {first.host} ({first.device})."
+    ]
 
 
 def _predictions(

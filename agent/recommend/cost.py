@@ -10,8 +10,9 @@ from agent.model.finding import Cost, Finding
 from agent.model.prediction import Prediction, Repair
 from agent.model.report import Report
 from agent.recommend.constants import Version
-from agent.recommend.machine import NodeFacts, RailFacts, read_node
+from agent.recommend.machine import NodeFacts, read_node
 from agent.recommend.predict import AS_IS, HEALTHY, Request, predict, version_of
+from agent.recommend.rails import RailFacts
 from agent.recommend.tuning import ALL_REDUCE
 
 SIZE = 1 << 30  # bytes

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from agent.model.gpu import Gpu
-from agent.model.nic import Nic, Port
+from agent.model.nic import Nic
 from agent.model.profile import Profile
 from agent.model.report import Report
 from agent.model.topology import Path
 from agent.recommend.constants import nvlink_gbyte_s, parse_version, pcie_gbyte_s
 from agent.recommend.graph import SearchInput
+from agent.recommend.rails import RailFacts, merge_rails, rail_gbyte_s, read_rails
 
 _SM = {"Volta": 70, "Turing": 75, "Ampere": 80, "Ada": 89, "Ada Lovelace": 89, "Hopper": 90, "Blackwell": 100}
-_NEAREST = ("PIX", "PXB", "PHB", "NODE", "SYS")
 _FULL_GBYTE_S = {90: 26.562, 100: 50.0}  # signalling rate of one link of these generations, one direction
-NCCL_SHARE = 48 / 63.015  # of the payload bandwidth of a PCIe link: what NCCL counts for it
 _XGMI_SUM_GBYTE_S = {"MI300X": 448.0, "MI325X": 448.0, "MI355X": 537.6}  # 7 links, one direction
 
 _USUAL_RAILS = {  # NICs for jobs and Gb/s of each: NVIDIA's DGX system guides, AWS's pages of EC2 instance types
@@ -25,21 +23,6 @@ _USUAL_RAILS = {  # NICs for jobs and Gb/s of each: NVIDIA's DGX system guides, 
     "p4d.24xlarge": (4, 100.0), "p4de.24xlarge": (4, 100.0), "p5.48xlarge": (32, 100.0), "p5e.48xlarge": (32, 100.0),
     "p5en.48xlarge": (16, 200.0), "p6-b200.48xlarge": (8, 400.0),
 }  # fmt: skip
-
-
-class RailFacts(NamedTuple):
-    """One NIC of a node as NCCL plans with it, and as its wire is. GB/s in NCCL's units, one direction."""
-
-    label: str
-    pci: str | None
-    network_gbyte_s: float  # current rate; 0: the port is down
-    healthy_network_gbyte_s: float
-    plan_gbyte_s: float  # path to the nearest GPU by what its links could do: what NCCL reads
-    wire_gbyte_s: float  # by what they do
-    direct: bool = True  # GPUDirect RDMA works with that GPU, or it is not known that it does not
-    gpu: str | None = None
-    functions: frozenset[str] = frozenset()  # PCI functions on that path, both ends included
-    slowest: str | None = None  # label of the device whose link is the slowest of that path
 
 
 class NodeFacts(NamedTuple):
@@ -72,27 +55,13 @@ class NodeFacts(NamedTuple):
         )
 
 
-def rail_gbyte_s(rail: RailFacts, healthy: bool) -> float:
-    """What NCCL counts for a NIC: the least of its network and the path to its GPU."""
-    return min(rail.healthy_network_gbyte_s if healthy else rail.network_gbyte_s, rail.plan_gbyte_s)
-
-
-def merge_rails(rails: Iterable[float], gpus: int) -> tuple[float, ...]:
-    """NICs as NCCL gets them: several for each GPU are one device (ports of a card, or merged by the EFA plugin)."""
-    bandwidth = sorted(rails, reverse=True)
-    if not gpus or len(bandwidth) <= gpus or len(bandwidth) % gpus:
-        return tuple(bandwidth)
-    each = len(bandwidth) // gpus
-    return tuple(sum(bandwidth[start : start + each]) for start in range(0, len(bandwidth), each))
-
-
 def read_node(report: Report) -> NodeFacts:
     """The facts of one report; `missing` names the fields without which nothing can be predicted."""
     topology = report.topology
     gpus = [gpu for gpu in topology.gpus if gpu.driver_state not in ("no_driver", "vfio", "error")]
     vendor = next((gpu.vendor or "" for gpu in gpus), "")
     missing = [] if gpus else ["topology.gpus"]
-    rails = _read_rails(report, gpus)
+    rails = read_rails(report, gpus)
     sm = min((_sm(gpu) for gpu in gpus), default=0)
     kind, links, healthy = _read_links(gpus, sm, vendor, report)
     if kind == "nvlink" and not sm:
@@ -212,82 +181,6 @@ def _is_regular(gpus: list[Gpu], paths: list[Path]) -> bool:
     kinds = [path.kind for path in paths if path.a in ids and path.b in ids]
     switch = any(link.remote and link.remote.kind == "switch" for gpu in gpus for link in gpu.links)
     return switch or (bool(kinds) and all((kind or "")[:2] == "NV" for kind in kinds) and len(set(kinds)) == 1)
-
-
-def _read_rails(report: Report, gpus: list[Gpu]) -> list[RailFacts]:
-    nics = [nic for nic in report.topology.nics if nic.role == "rail" and not nic.virtual_function]
-    ports = [(nic, port) for nic in nics for port in nic.ports]
-    rates = [port.rate_gbit_s for _, port in ports if port.state == "ACTIVE" and port.rate_gbit_s]
-    usual = max(rates, default=0.0)
-    rows = []
-    for nic in nics:
-        for port in nic.ports or [Port(port=1)]:
-            rate = (port.rate_gbit_s or 0.0) if port.state == "ACTIVE" else 0.0
-            if rate or usual:
-                rows.append(_read_rail(report, nic, rate / 8, max(rate, usual) / 8, gpus))
-    return rows
-
-
-def _read_rail(report: Report, nic: Nic, network: float, healthy: float, gpus: list[Gpu]) -> RailFacts:
-    ids = {gpu.id: gpu for gpu in gpus}
-    near = [path for path in report.topology.paths if {path.a, path.b} & ids.keys() and nic.id in (path.a, path.b)]
-    near.sort(
-        key=lambda path: (_NEAREST.index(path.kind) if path.kind in _NEAREST else 9, -(path.bandwidth_gbyte_s or 0))
-    )
-    best = near[0] if near else None
-    gpu = ids.get(best.a) or ids.get(best.b) if best else None
-    functions = frozenset(
-        {nic.id, nic.pci or nic.id, *(best.hops if best else ()), *([gpu.pci or gpu.id] if gpu else [])}
-    )
-    plan = _maximum(report, functions) or healthy
-    slowest = _label(report, best.limiting if best else None)
-    wire = best.bandwidth_gbyte_s * NCCL_SHARE if best and best.bandwidth_gbyte_s else plan
-    verdicts = [row.verdict for row in report.gpudirect if row.nic == nic.id and gpu and row.gpu == gpu.id]
-    label = nic.rdma_device or nic.label
-    return RailFacts(
-        label,
-        nic.pci,
-        network,
-        healthy,
-        plan,
-        min(wire, plan),
-        "blocked" not in verdicts,
-        gpu.label if gpu else None,
-        functions,
-        slowest,
-    )
-
-
-def _label(report: Report, function: str | None) -> str | None:
-    """A GPU, a NIC, or the address of a port of a switch."""
-    if function is None:
-        return None
-    labels = {gpu.pci: gpu.label for gpu in report.topology.gpus}
-    return labels.get(function) or next(
-        (nic.rdma_device or nic.label for nic in report.topology.nics if nic.pci == function), function
-    )
-
-
-def _maximum(report: Report, functions: frozenset[str]) -> float | None:
-    """What the slowest link of a path could do: of each link the lesser of its two ends, as NCCL reads it."""
-    rows = {function.id: function for function in report.topology.pci}
-    found = []
-    for name in functions:
-        function = rows.get(name)
-        link = function.link if function else None
-        if (
-            function is None
-            or link is None
-            or link.quality.state == "untrusted"
-            or not link.max_speed_gt_s
-            or not link.max_width
-        ):
-            continue
-        above = rows.get(function.parent or "")
-        other = above.link if above and above.link and above.link.max_speed_gt_s and above.link.max_width else link
-        speed = min(link.max_speed_gt_s, other.max_speed_gt_s or link.max_speed_gt_s)
-        found.append(pcie_gbyte_s(speed, min(link.max_width, other.max_width or link.max_width)))
-    return min(found, default=None)
 
 
 def _network(report: Report, nics: list[Nic]) -> str:

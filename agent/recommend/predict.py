@@ -9,7 +9,8 @@ from typing import NamedTuple
 from agent.model.prediction import Bound, Prediction
 from agent.recommend.constants import NEWEST, NVLS, NVLS_TREE, RING, TREE, Version, parse_version
 from agent.recommend.graph import ChannelPlan, plan_nvls, plan_of_job, plan_ring, plan_tree
-from agent.recommend.machine import NodeFacts, merge_rails, rail_gbyte_s
+from agent.recommend.machine import NodeFacts
+from agent.recommend.rails import merge_rails, rail_gbyte_s
 from agent.recommend.tuning import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -55,11 +56,11 @@ def predict(nodes: Sequence[NodeFacts], request: Request, case: str) -> Predicti
     """One row for a job on these nodes; a single node stands for `request.nodes` of which the others are healthy."""
     node = nodes[0]
     ranks = len(node.gpus) * request.nodes
-    reason = _refusal(node, request)
+    reason = next((text for facts in nodes if (text := _refusal(facts, request))), None) or _unlike(nodes)
     if reason:
         return _row(request, case, ranks, known_by="not-modelled", note=reason)
     if node.kind in ("xgmi", "hccs"):
-        return _predict_sum(node, request, case, ranks)
+        return _predict_sum(nodes, request, case, ranks)
     if request.collective in (ALL_TO_ALL, SEND_RECEIVE):
         return _predict_pairs(nodes, request, case, ranks)
     return _predict_tuned(nodes, request, case, ranks)
@@ -81,10 +82,19 @@ def _refusal(node: NodeFacts, request: Request) -> str | None:
     return None
 
 
+def _unlike(nodes: Sequence[NodeFacts]) -> str | None:
+    """Nodes of different kinds in one job have no model."""
+    shapes = {(node.kind, len(node.gpus)): node.host for node in nodes}
+    if len(shapes) < 2:
+        return None
+    return "nodes differ: " + ", ".join(f"{host} has {count} GPUs ({kind})" for (kind, count), host in shapes.items())
+
+
 def _predict_tuned(nodes: Sequence[NodeFacts], request: Request, case: str, ranks: int) -> Prediction:
     healthy = case == HEALTHY
-    node = nodes[0]
-    job = Job(request.nodes, ranks, node.sm, request.version, node.amd_cpu, node.arm_cpu)
+    node = min(nodes, key=lambda facts: facts.sm)
+    amd, arm = any(facts.amd_cpu for facts in nodes), any(facts.arm_cpu for facts in nodes)
+    job = Job(request.nodes, ranks, node.sm, request.version, amd, arm)
     plans = _plans(nodes, request, healthy)
     chosen = choose(request.collective, max(request.size, _LARGE), job, plans)
     if chosen is None:
@@ -159,6 +169,8 @@ def _wires(nodes: Sequence[NodeFacts], request: Request, choice: Choice, plan: C
     share = choice.algorithm_gbyte_s
     if choice.algorithm == RING:
         share *= bus_factor(request.collective, ranks)
+    elif request.nodes > 2:
+        share *= 2  # a node sends up one tree, and down the other one to two
     worst = _WIRES_OK
     for node in nodes:
         rails = [rail for rail in node.rails if rail_gbyte_s(rail, False) > 0]
@@ -218,14 +230,15 @@ def _rails_gbyte_s(node: NodeFacts, healthy: bool) -> float:
     return sum(min(rail_gbyte_s(rail, False), rail.wire_gbyte_s) for rail in node.rails)
 
 
-def _predict_sum(node: NodeFacts, request: Request, case: str, ranks: int) -> Prediction:
+def _predict_sum(nodes: Sequence[NodeFacts], request: Request, case: str, ranks: int) -> Prediction:
     """xGMI: 0.71 of the sum of a GPU's links inside a node, 0.875 of the rails between nodes (public RCCL tables)."""
     healthy = case == HEALTHY
-    inside = node.healthy_links if healthy else min(node.links, default=0.0)
+    inside = min(facts.healthy_links if healthy else min(facts.links, default=0.0) for facts in nodes)
+    node = min(nodes, key=lambda facts: _sum_rails(facts, healthy))
     busbw, bound = inside * 0.71, Bound(kind="xgmi" if node.kind == "xgmi" else "hccs")
     if request.nodes > 1:
-        rails = sum(min(rail.healthy_network_gbyte_s if healthy else rail.network_gbyte_s, 63.0) for rail in node.rails)
-        busbw, bound = rails * 0.875, Bound(kind="nic")
+        host = node.host if len(nodes) > 1 and not healthy else None
+        busbw, bound = _sum_rails(node, healthy) * 0.875, Bound(kind="nic", host=host)
     if request.collective in (ALL_TO_ALL, SEND_RECEIVE):
         return _row(request, case, ranks, known_by="not-modelled", note="no public table of this collective over xGMI")
     half = 11e6 if request.nodes == 1 else 64e6
@@ -237,6 +250,10 @@ def _predict_sum(node: NodeFacts, request: Request, case: str, ranks: int) -> Pr
         range_gbyte_s=(_round(busbw * (1 - spread)), _round(busbw * (1 + spread))), bound=bound, known_by="measured",
         note="not NCCL's model: a share of the links that public RCCL tables show",
     )  # fmt: skip
+
+
+def _sum_rails(node: NodeFacts, healthy: bool) -> float:
+    return sum(min(rail.healthy_network_gbyte_s if healthy else rail.network_gbyte_s, 63.0) for rail in node.rails)
 
 
 def _range(busbw: float, node: NodeFacts, request: Request) -> tuple[float, float]:

@@ -25,7 +25,7 @@ class Advice(NamedTuple):
     not_needed: list[NotNeeded]
 
 
-class _Harmful(NamedTuple):
+class HarmfulSetting(NamedTuple):
     """A value that hurts wherever it is found."""
 
     hurts: Callable[[str, NodeFacts, Version], bool]
@@ -36,63 +36,63 @@ class _Harmful(NamedTuple):
 
 
 _HARMFUL = {
-    "NCCL_ALGO": _Harmful(
+    "NCCL_ALGO": HarmfulSetting(
         lambda value, node, version: True,
         "picks the algorithm of least time for each size",
         "a fixed algorithm is right for one size and wrong for the others",
         "NVLSTree forced on 4 nodes: 310 of 365 GB/s (public table, H200)",
         "NCCL_DEBUG_SUBSYS=TUNING shows the choice for each size",
     ),
-    "NCCL_PROTO": _Harmful(
+    "NCCL_PROTO": HarmfulSetting(
         lambda value, node, version: True,
         "picks the protocol of least time for each size",
         "LL and LL128 carry less than Simple at large sizes",
         "LL: 22 of 216 GB/s, LL128: 91 of 216 (nccl#2409)",
         "NCCL_DEBUG_SUBSYS=TUNING shows the choice for each size",
     ),
-    "NCCL_NVLS_ENABLE": _Harmful(
+    "NCCL_NVLS_ENABLE": HarmfulSetting(
         lambda value, node, version: value == "0" and node.sm >= 90 and node.kind == "nvlink",
         "uses NVLink SHARP where the fabric is ready",
         "all-reduce inside a node falls back to rings",
         "367 to 482 GB/s on H200, 682 to 838 on B200 (public tables)",
         "the log has 'NVLS multicast support is available'",
     ),
-    "NCCL_P2P_DISABLE": _Harmful(
+    "NCCL_P2P_DISABLE": HarmfulSetting(
         lambda value, node, version: value == "1",
         "uses NVLink and PCIe peer-to-peer where the paths allow it",
         "GPUs of a node exchange data through host memory",
         "more than twice on every NVLink machine",
         "the log has 'via P2P/' and no 'via SHM/' between GPUs of a node",
     ),
-    "NCCL_SHM_DISABLE": _Harmful(
+    "NCCL_SHM_DISABLE": HarmfulSetting(
         lambda value, node, version: value == "1",
         "uses shared memory where peer-to-peer is not possible",
         "traffic inside the node goes through sockets",
         "1.64 to 2.24 GB/s (public table, RTX 4090)",
         "the log has no 'via NET/Socket' inside a node",
     ),
-    "NCCL_IB_SPLIT_DATA_ON_QPS": _Harmful(
+    "NCCL_IB_SPLIT_DATA_ON_QPS": HarmfulSetting(
         lambda value, node, version: value == "1" and node.network == "RoCE" and version >= (2, 20),
         "sends each message on one queue pair (since 2.20)",
         "each message is cut into parts that wait for each other",
         "358 to 456 GB/s on 2 nodes of 8 H100, RoCE (nccl#2409)",
         "nccl-tests on 2 nodes, before and after",
     ),
-    "NCCL_NET_GDR_LEVEL": _Harmful(
+    "NCCL_NET_GDR_LEVEL": HarmfulSetting(
         lambda value, node, version: value in ("0", "LOC"),
         "uses GPUDirect RDMA up to PXB (P2C since 2.29)",
         "all network traffic is copied through host memory",
         "72 to 216 GB/s (nccl#2409)",
         "the log has 'via NET/IB/n/GDRDMA'",
     ),
-    "NCCL_IB_DISABLE": _Harmful(
+    "NCCL_IB_DISABLE": HarmfulSetting(
         lambda value, node, version: value == "1" and bool(node.rails),
         "uses RDMA devices where there are any",
         "all traffic between nodes goes through TCP sockets",
         "10 times and more",
         "the log has 'NET/IB : Using'",
     ),
-    "NCCL_IB_GID_INDEX": _Harmful(
+    "NCCL_IB_GID_INDEX": HarmfulSetting(
         lambda value, node, version: version >= (2, 21) and node.network == "RoCE",
         "finds the RoCE v2 GID by itself (since 2.21)",
         "a fixed index is wrong as soon as the table of GIDs shifts",
@@ -109,6 +109,16 @@ def advise(report: Report, node: NodeFacts, version: Version) -> Advice:
     return Advice(settings, [row for row in _not_needed(report, node, version) if row.name not in named])
 
 
+def find_harm(key: str, value: str, node: NodeFacts | None, version: Version) -> HarmfulSetting | None:
+    """What is known against a value; without a machine only what hurts on every one."""
+    known = _HARMFUL.get(key)
+    if known is None:
+        return None
+    if node is None:
+        return known if key in ("NCCL_ALGO", "NCCL_PROTO") else None
+    return known if known.hurts(value.strip(), node, version) else None
+
+
 def to_lines(settings: list[SettingAdvice], export: bool = False) -> str:
     """The settings as lines of nccl.conf, or as shell commands for a job's environment."""
     rows = []
@@ -122,8 +132,8 @@ def to_lines(settings: list[SettingAdvice], export: bool = False) -> str:
 
 def _harmful(report: Report, node: NodeFacts, version: Version) -> Iterator[SettingAdvice]:
     for setting in report.software.nccl.settings:
-        known = _HARMFUL.get(setting.key)
-        if known is not None and known.hurts(setting.value.strip(), node, version):
+        known = find_harm(setting.key, setting.value, node, version)
+        if known is not None:
             yield SettingAdvice(
                 name=setting.key,
                 value=None,

@@ -101,6 +101,13 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
     unknown_rules: list[Raw] = []
 
 
+class Cost(msgspec.Struct, frozen=True, gc=False):
+    collective: str | None = None
+    nodes: Int | None = None
+    gbyte_s: float | None = None
+    percent: float | None = None
+
+
 class Finding(msgspec.Struct, frozen=True, gc=False):
     rule: str
     severity: str
@@ -112,6 +119,7 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
     remedy: str | None = None
     evidence: Raw = NONE
     confidence: str | None = None
+    cost: Cost | None = None
 
 
 class UnknownSubject(msgspec.Struct, frozen=True, gc=False):

@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 from agent.fleet import cmdline
 from agent.fleet.rows.devices import Row
-from agent.fleet.rows.shapes import Chassis, Check, Cpu, Finding, Probe, Report
+from agent.fleet.rows.shapes import Chassis, Check, Cost, Cpu, Finding, Probe, Report
 from agent.fleet.tables import LONGEST_SECONDS
+
+_NO_COST = Cost()
 
 
 class Counted(NamedTuple):
@@ -106,6 +108,7 @@ def finding_rows(findings: Sequence[Finding]) -> list[Row]:
 
 
 def _finding_row(f: Finding) -> Row:
+    cost = f.cost or _NO_COST
     return (
         f.rule,
         f.severity,
@@ -117,6 +120,10 @@ def _finding_row(f: Finding) -> Row:
         bytes(f.evidence).decode(),
         f.confidence,
         f.fingerprint,
+        cost.collective,
+        cost.nodes,
+        cost.gbyte_s,
+        cost.percent,
     )
 
 

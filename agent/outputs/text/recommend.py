@@ -14,6 +14,7 @@ _NAMES = {
     "all_to_all": "all-to-all",
     "sendrecv": "send/receive",
 }
+_MOST_REPAIRS = 20  # that are printed
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 
@@ -29,12 +30,16 @@ def render_recommendation(answer: Recommendation, width: int) -> list[Line]:
     lines += _bound_lines(answer.predictions, width)
     if answer.repairs:
         lines += [BLANK, make_heading("Repair first")]
-        for repair in answer.repairs:
+        lines += [line for text in answer.summary for line in wrap_paragraph(text, width)]
+        for repair in answer.repairs[:_MOST_REPAIRS]:
             where = "inside the node" if repair.nodes == 1 else f"every job of {repair.nodes} nodes with this one"
             cost = f"{repair.percent:.0f}% of {_NAMES.get(repair.collective, repair.collective)}, {where}"
-            lines.append(make_line((f"  {repair.device}  {repair.rule}", "error"), f": costs {cost}"))
+            place = f"{repair.host}  {repair.device}" if repair.host else repair.device
+            lines.append(make_line((f"  {place}  {repair.rule}", "error"), f": costs {cost}"))
             if repair.until:
                 lines += wrap_paragraph(f"until repaired: {repair.until}", width, indent="    ")
+        more = len(answer.repairs) - _MOST_REPAIRS
+        lines += [make_line(f"  and {more} more that cost less")] if more > 0 else []
     lines += [BLANK, make_heading("Settings")]
     lines += _setting_lines(answer, width)
     return lines

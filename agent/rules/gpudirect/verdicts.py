@@ -15,7 +15,7 @@ from agent.rules.rule import Fail, Rule
 _BY_ENV = "gdr-disabled-by-env"  # of its settings some are about ways between GPUs (P2P, SHM): each for itself
 _C2C_OFF = "NCCL_NET_GDR_C2C"
 # What keeps NICs away from GPU memory at all, and what slows them: rules of any family
-_BLOCKS = frozenset(
+BLOCKING = frozenset(
     {"gdr-no-path", "gdr-peermem-broken", "gdr-devnodes-missing", "gdr-memlock-low"}
     | {f"{_BY_ENV} {key}" for key in ("NCCL_IB_DISABLE", "NCCL_NET", "NCCL_NET_GDR_LEVEL", "NCCL_DMABUF_ENABLE")}
     | {f"{_BY_ENV} {_C2C_OFF}"}
@@ -38,7 +38,7 @@ def build_verdicts(case: RuleContext, checks: Sequence[Check], faults: Iterable[
     relevant = [
         (rule, fault)
         for rule, fault in faults
-        if _kind(rule, fault) in _BLOCKS | _SLOWS and (fault.severity or rule.severity) != "info"
+        if _kind(rule, fault) in BLOCKING | _SLOWS and (fault.severity or rule.severity) != "info"
     ]
     unknown = {
         (check.rule, each.subject): each.reason
@@ -68,7 +68,7 @@ def _build_row(
     unsure = {f"{name}: {why}" for (name, subject), why in unknown.items() if subject in ends}
     if not has_name(case, pair.gpu):
         unsure.add("the GPU has no name: whether it is a GeForce card, which cannot do it, is not known")
-    if barred or any(_kind(rule, fault) in _BLOCKS for rule, fault in hit):
+    if barred or any(_kind(rule, fault) in BLOCKING for rule, fault in hit):
         verdict, causes = "blocked", sorted({*told, *barred})
     elif told:
         verdict, causes = "degraded", sorted({*told, *unsure})

@@ -20,8 +20,9 @@ from agent.outputs.text.recommend import describe_bound, render_recommendation
 from agent.platforms.profiles import load_profile
 from agent.recommend.answer import Question, answer_job, answer_profile, answer_report
 from agent.recommend.cost import find_costs
-from agent.recommend.machine import assume_node, merge_rails, read_node
+from agent.recommend.machine import assume_node, read_node
 from agent.recommend.predict import AS_IS, HEALTHY, Request, predict, version_of
+from agent.recommend.rails import merge_rails
 from agent.recommend.settings import to_lines
 from bench.prediction import fit, summarize
 from tests.machines import HOSTS, scan_machine

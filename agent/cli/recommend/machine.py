@@ -13,7 +13,9 @@ from agent.cli.errors import CliError
 
 if TYPE_CHECKING:
     from agent.cli.request import ReportRequest
+    from agent.model.prediction import Recommendation
     from agent.model.profile import Profile
+    from agent.recommend.answer import Question
 
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _RAILS = re.compile(r"(\d{1,3})x(\d{1,5}(?:\.\d+)?)")
@@ -49,6 +51,8 @@ class RecommendOptions(NamedTuple):
     nodes: int | None
     nccl: str | None
     rails: str | None
+    dataset: str | None = None
+    hosts: str | None = None
 
 
 recommend = typer.Typer(help="Predict NCCL bandwidth, recommend settings.", invoke_without_command=True)
@@ -81,6 +85,24 @@ def recommend_machine(
             metavar="VERSION", help="NCCL version, such as 2.27. Default: the installed one.", show_default=False
         ),
     ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(metavar="DIR|URL", help="Dataset of `fleet ingest`: one job on its nodes.", show_default=False),
+    ] = None,
+    hosts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOSTLIST", help="With --dataset: the nodes of the job, as gpu[001-128].", show_default=False
+        ),
+    ] = None,
+    measured: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Judge the output of nccl-tests, nvbandwidth or perftest; - for stdin.",
+            show_default=False,
+        ),
+    ] = None,
     rails: Annotated[
         str | None,
         typer.Option(
@@ -102,9 +124,12 @@ def recommend_machine(
         return
     from agent.cli.request import ReportRequest
 
-    asked = RecommendOptions(collective.value if collective else None, size, nodes, nccl, rails)
+    asked = RecommendOptions(collective.value if collective else None, size, nodes, nccl, rails, dataset, hosts)
     request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, profile=profile)
-    run_recommend(request, asked, form.value, output, no_color)
+    if measured is not None:
+        run_measured(request, asked, measured, form.value, output, no_color)
+    else:
+        run_recommend(request, asked, form.value, output, no_color)
 
 
 def run_recommend(
@@ -112,17 +137,8 @@ def run_recommend(
 ) -> None:
     """Answer and write it. Raises CliError where no row can be given."""
     from agent.cli.output import deliver, show
-    from agent.recommend.answer import Question, answer_profile, answer_report
 
-    size = parse_size(asked.size) if asked.size is not None else None
-    question = Question(asked.collective, size, asked.nodes, _check_version(asked.nccl))
-    rails = parse_rails(asked.rails)
-    if request.profile not in ("auto", "none") and not (request.source or request.report or request.root):
-        answer = answer_profile(_load_profile(request.profile), rails, question)
-    else:
-        if rails is not None:
-            raise CliError("--rails needs --profile without a source: a report has its own rails")
-        answer = answer_report(request.make_report()[0], question)
+    answer = _answer(request, asked)
     if not answer.predictions:
         raise CliError(f"nothing can be predicted: missing {', '.join(answer.missing)}")
     if form == "json":
@@ -141,6 +157,80 @@ def run_recommend(
         from agent.outputs.text.recommend import render_recommendation
 
         show(lambda width: render_recommendation(answer, width), output, no_color)
+
+
+def run_measured(
+    request: ReportRequest, asked: RecommendOptions, path: str, form: str, output: str | None, no_color: bool
+) -> None:
+    """Judge a table of measurements. Raises CliError where it has no figure."""
+    from agent.cli.output import deliver, show
+    from agent.cli.recommend.evidence import read_lines
+    from agent.recommend.answer import answer_profile, answer_report
+    from agent.recommend.judge import judge_table
+    from agent.recommend.machine import assume_node, read_node
+    from agent.recommend.measured_tables import read_tables
+    from agent.recommend.predict import version_of
+
+    if form not in ("text", "json") or asked.dataset is not None or asked.size is not None:
+        raise CliError("--measured: one machine, --format text or json; not --dataset or --size")
+    table = read_tables(read_lines(path))
+    if not table.rows:
+        raise CliError(f"{path}: no row of nccl-tests, nvbandwidth or perftest")
+    question, rails = _question(asked), parse_rails(asked.rails)
+    if _is_platform(request):
+        profile = load_platform(request.profile)
+        node, answer = assume_node(profile, rails), answer_profile(profile, rails, question)
+    else:
+        report = request.make_report()[0]
+        node, answer = read_node(report), answer_report(report, question)
+    version = version_of(question.nccl, [node])
+    judged = judge_table(table, node, answer, version, (asked.collective, asked.nodes))
+    if form == "json":
+        import msgspec
+
+        deliver(msgspec.json.format(msgspec.json.encode(judged), indent=1) + b"\n", output)
+    else:
+        from agent.outputs.text.measured import render_measured
+
+        show(lambda width: render_measured(judged, width), output, no_color)
+
+
+def _question(asked: RecommendOptions) -> Question:
+    from agent.recommend.answer import Question
+
+    size = parse_size(asked.size) if asked.size is not None else None
+    return Question(asked.collective, size, asked.nodes, _check_version(asked.nccl))
+
+
+def _is_platform(request: ReportRequest) -> bool:
+    """Whether a platform is asked about, and no machine."""
+    return request.profile not in ("auto", "none") and not (request.source or request.report or request.root)
+
+
+def _answer(request: ReportRequest, asked: RecommendOptions) -> Recommendation:
+    from agent.recommend.answer import answer_profile, answer_report
+
+    question, rails = _question(asked), parse_rails(asked.rails)
+    if asked.dataset is not None:
+        if request.source or request.report or request.root or rails or asked.nodes:
+            raise CliError("--dataset takes --hosts; not --source, --root, --report, --rails or --nodes")
+        return _answer_job(asked.dataset, asked.hosts, question)
+    if asked.hosts is not None:
+        raise CliError("--hosts needs --dataset DIR: the reports of the nodes")
+    if _is_platform(request):
+        return answer_profile(load_platform(request.profile), rails, question)
+    if rails is not None:
+        raise CliError("--rails needs --profile without a source: a report has its own rails")
+    return answer_report(request.make_report()[0], question)
+
+
+def _answer_job(dataset: str, hosts: str | None, question: Question) -> Recommendation:
+    from agent.cli.fleet.options import query_tables
+
+    with query_tables(dataset, None, [f"nodes={hosts}"] if hosts is not None else None) as tables:
+        from agent.fleet.questions.job import predict_job
+
+        return predict_job(tables, question)
 
 
 def parse_size(text: str) -> int:
@@ -176,7 +266,8 @@ def _check_version(text: str | None) -> str | None:
     return text
 
 
-def _load_profile(name: str) -> Profile:
+def load_platform(name: str) -> Profile:
+    """A platform by its name, or a file. Raises CliError."""
     from agent.model.node import Platform
     from agent.model.profile import BadProfile
     from agent.platforms.profiles import choose_profile

@@ -1,0 +1,11 @@
+"""`recommend`: predictions for a machine, a platform or a job, and what a job's log or a benchmark's table shows.
+
+Only options, output and exit codes belong here, not the model: that is in agent/recommend.
+"""
+
+from __future__ import annotations
+
+from agent.cli.recommend.explain_log import explain_log
+from agent.cli.recommend.machine import recommend as recommend
+
+recommend.command("explain-log")(explain_log)

@@ -1,0 +1,100 @@
+"""Reads what nccl-tests (and rccl-tests), nvbandwidth and perftest print."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from agent.model.measured import MeasuredTable, Measurement
+
+_LINE_LIMIT, _MOST = 4000, 5000  # characters; rows of a file
+_WIDE = frozenset(("half", "float", "double", "bfloat16"))
+_NARROW = ("int", "uint", "fp8", "f8")  # and their sizes
+_OPERATIONS = frozenset(("sum", "prod", "max", "min", "avg", "mulsum", "all"))
+_RANK = re.compile(r"#?\s{0,8}Rank\s{1,8}\d{1,6}\s.{0,60}?\son\s{1,8}(\S{1,100})\s")
+_PREFIX = re.compile(r"(?:\[\d{1,6},\d{1,6}\]<std\w{3}>:|\d{1,6}:)\s?")  # mpirun --tag-output, srun -l
+_DEVICE = re.compile(r"\s{0,4}Device\s{1,20}:\s(\S{1,60})")
+
+
+def read_tables(lines: Iterable[str]) -> MeasuredTable:
+    """All figures of a file; the hosts and ranks that nccl-tests lists."""
+    text = [_PREFIX.sub("", line[:_LINE_LIMIT], count=1) for line in lines]
+    hosts = [match[1] for line in text if (match := _RANK.match(line))]
+    devices = [match[1] for line in text if (match := _DEVICE.match(line))]
+    rows = [*_read_collectives(text), *_read_nvbandwidth(text), *_read_perftest(text)]
+    return MeasuredTable(
+        rows=rows[:_MOST], ranks=len(hosts) or None, hosts=len(set(hosts)) or None, devices=list(dict.fromkeys(devices))
+    )
+
+
+def _read_collectives(lines: Iterable[str]) -> Iterator[Measurement]:
+    """Rows "size count type redop [root] time algbw busbw #wrong ..": the better of out-of-place and in-place."""
+    for line in lines:
+        words = line.split()
+        if len(words) < 7 or not words[0].isdigit() or not words[1].isdigit() or not _is_type(words[2]):
+            continue
+        operation, numbers = words[3], [_number(word) for word in words[3:]]
+        start = 1 if _number(words[3]) is None else 0
+        figures = numbers[start:]
+        if figures and figures[0] is not None and float(figures[0]).is_integer() and figures[0] < 0:
+            figures = figures[1:]  # the column root: -1
+        pairs = [figures[1:3], figures[5:7]]
+        best = max(
+            ((bus, algorithm) for pair in pairs if len(pair) == 2 for algorithm, bus in [pair]
+             if algorithm is not None and bus is not None), default=None
+        )  # fmt: skip
+        if best is not None:
+            yield Measurement(
+                tool="nccl-tests", what="collective", size_bytes=int(words[0]), gbyte_s=best[0], algbw_gbyte_s=best[1],
+                reduces=operation in _OPERATIONS,
+            )  # fmt: skip
+
+
+def _is_type(word: str) -> bool:
+    return word in _WIDE or word.startswith(_NARROW)
+
+
+def _read_nvbandwidth(lines: Iterable[str]) -> Iterator[Measurement]:
+    """Matrices of GPU and GPU, or of CPU and GPU, in GB/s."""
+    test, columns = None, 0
+    for line in lines:
+        words = line.split()
+        if len(words) == 2 and words[0] == "Running" and words[1].endswith("."):
+            test, columns = words[1][:80].rstrip("."), 0
+        elif test and words and all(word.isdigit() for word in words) and len(words) <= 256:
+            columns = len(words)
+        elif test and columns and len(words) == columns + 1 and words[0].isdigit():
+            for column, word in enumerate(words[1:]):
+                value = _number(word)
+                if value:
+                    ends = f"GPU{column}" if "host" in test else f"GPU{words[0]} GPU{column}"
+                    yield Measurement(tool="nvbandwidth", what=f"{test} {ends}", gbyte_s=value)
+        elif words and words[0] == "SUM":
+            test = None
+
+
+def _read_perftest(lines: Iterable[str]) -> Iterator[Measurement]:
+    """Rows "bytes iterations peak average rate", in the unit of their header."""
+    scale, device = None, "NIC"
+    for line in lines:
+        if match := _DEVICE.match(line):
+            device = match[1]
+        if "#bytes" in line and "BW average[" in line:
+            unit = line.partition("BW average[")[2][:8]
+            scale = 0.125 if unit.startswith("Gb") else 1e-3 if unit.startswith("MB") else 1.048576e-3
+            continue
+        words = line.split()
+        if scale is None or len(words) < 4 or not words[0].isdigit() or not words[1].isdigit():
+            continue
+        average = _number(words[3])
+        if average is not None:
+            value = round(average * scale, 3)
+            yield Measurement(tool="perftest", what=device, size_bytes=int(words[0]), gbyte_s=value)
+
+
+def _number(word: str) -> float | None:
+    try:
+        value = float(word) if len(word) < 20 else None
+    except ValueError:
+        return None
+    return value if value is not None and abs(value) < 1e9 else None

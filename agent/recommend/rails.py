@@ -1,0 +1,122 @@
+"""The NICs of a node as NCCL plans with them, and as their wires are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from agent.model.gpu import Gpu
+from agent.model.nic import Nic, Port
+from agent.model.pci import PciFunction
+from agent.model.report import Report
+from agent.recommend.constants import pcie_gbyte_s
+
+_NEAREST = ("PIX", "PXB", "PHB", "NODE", "SYS")
+NCCL_SHARE = 48 / 63.015  # of the payload bandwidth of a PCIe link: what NCCL counts for it
+
+
+class RailFacts(NamedTuple):
+    """One NIC of a node as NCCL plans with it, and as its wire is. GB/s in NCCL's units, one direction."""
+
+    label: str
+    pci: str | None
+    network_gbyte_s: float  # current rate; 0: the port is down
+    healthy_network_gbyte_s: float
+    plan_gbyte_s: float  # path to the nearest GPU by what its links could do: what NCCL reads
+    wire_gbyte_s: float  # by what they do
+    direct: bool = True  # GPUDirect RDMA works with that GPU, or it is not known that it does not
+    gpu: str | None = None
+    functions: frozenset[str] = frozenset()  # PCI functions on that path, both ends included
+    slowest: str | None = None  # label of the device whose link is the slowest of that path
+
+
+def rail_gbyte_s(rail: RailFacts, healthy: bool) -> float:
+    """What NCCL counts for a NIC: the least of its network and the path to its GPU."""
+    return min(rail.healthy_network_gbyte_s if healthy else rail.network_gbyte_s, rail.plan_gbyte_s)
+
+
+def merge_rails(rails: Iterable[float], gpus: int) -> tuple[float, ...]:
+    """NICs as NCCL gets them: several for each GPU are one device (ports of a card, or merged by the EFA plugin)."""
+    bandwidth = sorted(rails, reverse=True)
+    if not gpus or len(bandwidth) <= gpus or len(bandwidth) % gpus:
+        return tuple(bandwidth)
+    each = len(bandwidth) // gpus
+    return tuple(sum(bandwidth[start : start + each]) for start in range(0, len(bandwidth), each))
+
+
+def read_rails(report: Report, gpus: list[Gpu]) -> list[RailFacts]:
+    """Every port of the NICs for jobs whose rate is known, or that of its siblings."""
+    nics = [nic for nic in report.topology.nics if nic.role == "rail" and not nic.virtual_function]
+    ports = [(nic, port) for nic in nics for port in nic.ports]
+    rates = [port.rate_gbit_s for _, port in ports if port.state == "ACTIVE" and port.rate_gbit_s]
+    usual = max(rates, default=0.0)
+    rows = []
+    for nic in nics:
+        for port in nic.ports or [Port(port=1)]:
+            rate = (port.rate_gbit_s or 0.0) if port.state == "ACTIVE" else 0.0
+            if rate or usual:
+                rows.append(_read_rail(report, nic, rate / 8, max(rate, usual) / 8, gpus))
+    return rows
+
+
+def _read_rail(report: Report, nic: Nic, network: float, healthy: float, gpus: list[Gpu]) -> RailFacts:
+    ids = {gpu.id: gpu for gpu in gpus}
+    near = [path for path in report.topology.paths if {path.a, path.b} & ids.keys() and nic.id in (path.a, path.b)]
+    near.sort(
+        key=lambda path: (_NEAREST.index(path.kind) if path.kind in _NEAREST else 9, -(path.bandwidth_gbyte_s or 0))
+    )
+    best = near[0] if near else None
+    gpu = ids.get(best.a) or ids.get(best.b) if best else None
+    functions = frozenset(
+        {nic.id, nic.pci or nic.id, *(best.hops if best else ()), *([gpu.pci or gpu.id] if gpu else [])}
+    )
+    plan = _maximum(report, functions) or healthy
+    slowest = _label(report, best.limiting if best else None)
+    wire = best.bandwidth_gbyte_s * NCCL_SHARE if best and best.bandwidth_gbyte_s else plan
+    verdicts = [row.verdict for row in report.gpudirect if row.nic == nic.id and gpu and row.gpu == gpu.id]
+    label = nic.rdma_device or nic.label
+    return RailFacts(
+        label,
+        nic.pci,
+        network,
+        healthy,
+        plan,
+        min(wire, plan),
+        "blocked" not in verdicts,
+        gpu.label if gpu else None,
+        functions,
+        slowest,
+    )
+
+
+def _label(report: Report, function: str | None) -> str | None:
+    """A GPU, a NIC, or the address of a port of a switch."""
+    if function is None:
+        return None
+    labels = {gpu.pci: gpu.label for gpu in report.topology.gpus}
+    return labels.get(function) or next(
+        (nic.rdma_device or nic.label for nic in report.topology.nics if nic.pci == function), function
+    )
+
+
+def _maximum(report: Report, functions: frozenset[str]) -> float | None:
+    """What the slowest link of a path could do: of each link the lesser of its two ends, as NCCL reads it."""
+    rows = {function.id: function for function in report.topology.pci}
+    found = []
+    for name in functions:
+        function = rows.get(name)
+        if function is None or function.port_type in ("root_port", "downstream") or function.parent not in functions:
+            continue  # its link is told by the function below it, or is not on this path
+        link, above = _known_link(function), _known_link(rows.get(function.parent or ""))
+        if link is not None:
+            speed, width = link if above is None else (min(link[0], above[0]), min(link[1], above[1]))
+            found.append(pcie_gbyte_s(speed, width))
+    return min(found, default=None)
+
+
+def _known_link(function: PciFunction | None) -> tuple[float, int] | None:
+    """Speed and width that one end could do."""
+    link = function.link if function else None
+    if link is None or link.quality.state == "untrusted" or not link.max_speed_gt_s or not link.max_width:
+        return None
+    return link.max_speed_gt_s, link.max_width
