@@ -43,7 +43,7 @@ boot_id text~
 serial text
 vendor text
 product text
-chassis_serial text of the rack or chassis, where the product says
+chassis_serial text of the rack or chassis, where the product has it
 chassis_slot text
 chassis_tray text
 hardware_class text nodes that should be alike: vendor, product, GPUs, rails

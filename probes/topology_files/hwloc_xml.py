@@ -34,8 +34,8 @@ _UNSAID = {
     "dmi": f"{SAID} does not name its machine",
     "cpu": f"{SAID} does not name the processors",
     "numa": f"{SAID} without NUMA nodes",
-    "pci": f"{SAID} has the bandwidth of a link, not its speed and width, nor what it supports; and no drivers, no config"
-    " space, no IOMMU",
+    "pci": f"{SAID} has the bandwidth of a link, not its speed and width, nor what it supports; and no drivers, config"
+    " space, IOMMU",
     "nvml": f"{SAID} has nothing of the driver, of P-states and of NVLinks",
     "rdma": f"{SAID} has of a port its state, LID and GIDs, not its rate, link layer and counters",
     "netdev": f"{SAID} names interfaces with their hardware address, and has nothing of their state",

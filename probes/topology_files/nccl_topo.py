@@ -198,8 +198,8 @@ _UNSAID = {
     "dmi": f"{SAID} does not name its machine",
     "cpu": f"{SAID} has neither the number of sockets, nor the name of the processor",
     "numa": f"{SAID} names only NUMA nodes that devices hang on, without memory and distances",
-    "pci": f"{SAID} leaves out root ports, downstream ports and whatever NCCL does not use, and says of links what they"
-    " can do, not what they trained to",
+    "pci": f"{SAID} leaves out root ports, downstream ports and whatever NCCL does not use, and has of links what they"
+    " support, not what they trained to",
     "nvml": f"{SAID} names the GPUs of one job, and counts their active links by where they lead",
     "rdma": f"{SAID} names active ports with their rate, without link layer, LID and counters",
     "netdev": f"{SAID} names no interfaces but those of NCCL's socket transport",

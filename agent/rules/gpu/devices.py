@@ -281,7 +281,7 @@ def _judge_pair(case: RuleContext, a: Gpu, b: Gpu, kind: str | None) -> Result |
     return (
         Pass(subject)
         if said[0] == "OK" and set(said) <= {"OK", None}
-        else Unknown(subject, "the driver does not report it")
+        else Unknown(subject, "not reported by the driver")
     )
 
 

@@ -279,7 +279,7 @@ def _judge_rate_unparsed(case: RuleContext, each: IbPort) -> Result:
         subject=each.subject,
         label=each.label,
         summary=f"{port.rate_gbit_s:g} Gb/s ({port.width} SDR) on {each.nic.model or 'a ConnectX-5 or later'}: "
-        f"kernel {case.node.kernel or 'not told'} has no name for its speed",
+        f"kernel {case.node.kernel or 'unknown'} has no name for its speed",
         impact="the real rate is not known: up to 40 times what is shown. Rules about rates cannot judge this port.",
         remedy="A newer kernel, or DOCA-OFED.",
         evidence=(each.evidence("rate", f"{port.rate_gbit_s:g} Gb/s ({port.width} SDR)", "rate"),),
