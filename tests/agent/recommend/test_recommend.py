@@ -149,6 +149,22 @@ def test_platforms_without_a_machine() -> None:
     assert "--rails" in (alone.predictions[0].note or "")
 
 
+@pytest.mark.parametrize(
+    ("profile", "kind", "figure", "known_by"),
+    [("mi300x-8", "xgmi", 315, "assumed"), ("ascend-a2", "hccs", 138, "assumed")],
+)
+def test_meshes_of_other_vendors(profile: str, kind: str, figure: float, known_by: str) -> None:
+    """A share of the links for all-reduce; no figure for what no public table has."""
+    facts = assume_node(load_profile(profile), None)
+    row = predict([facts], Request("all_reduce", GIB, 1), HEALTHY)
+    half = predict([facts._replace(links=(facts.links[0] / 2, *facts.links[1:]))], Request("all_reduce", GIB, 1), AS_IS)
+
+    assert (kind, known_by) == (row.bound and row.bound.kind, row.known_by)
+    assert figure == pytest.approx(row.busbw_gbyte_s, abs=1)
+    assert 0.5 == pytest.approx((half.busbw_gbyte_s or 0) / (row.busbw_gbyte_s or 1), abs=0.001)
+    assert predict([facts], Request("sendrecv", GIB, 1), HEALTHY).busbw_gbyte_s is None
+
+
 def test_several_nics_of_a_gpu_are_one_device() -> None:
     """32 x 100 Gb/s of p5.48xlarge are eight devices; four NICs of eight GPUs stay four."""
     assert (50.0,) * 8 == merge_rails([12.5] * 32, 8)
