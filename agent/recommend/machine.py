@@ -68,7 +68,7 @@ def read_node(report: Report) -> NodeFacts:
     kind, links, healthy = _read_links(gpus, sm, vendor, report)
     if kind == "nvlink" and not sm:
         missing.append("topology.gpus[].compute_capability")
-    if kind == "none" and gpus and vendor == "NVIDIA":
+    if kind == "pcie" and not all(gpu.links_known for gpu in gpus):
         missing.append("topology.gpus[].links")
     weakest = min(range(len(links)), key=lambda index: links[index], default=None)
     cpu = report.node.cpu
@@ -133,6 +133,26 @@ def assume_node(profile: Profile, rails: tuple[int, float] | None) -> NodeFacts:
         assumed=tuple(assumed),
         regular=profile.nv is None or int(profile.nv.value) == links,
     )
+
+
+def complete_node(node: NodeFacts, report: Report, profile: Profile | None) -> NodeFacts:
+    """What the report does not say, by the platform's profile, marked as assumed; nothing where they do not fit."""
+    nics = [nic for nic in report.topology.nics if nic.role == "rail"]
+    no_rates = bool(nics) and not node.rails and all(port.state is None for nic in nics for port in nic.ports)
+    if profile is None or not (node.missing or no_rates):
+        return node
+    platform = assume_node(profile, None)
+    if platform.missing or len(platform.gpus) != len(node.gpus) or (node.sm and node.sm != platform.sm):
+        return node
+    if no_rates and platform.rails:
+        node = node._replace(rails=platform.rails, network=platform.network, assumed=platform.assumed[1:])
+    if node.missing:
+        node = node._replace(
+            kind=platform.kind, links=platform.links, healthy_links=platform.healthy_links, sm=platform.sm,
+            regular=platform.regular, missing=(), assumed=(platform.assumed[0], *node.assumed),
+            title=f"{node.title} ({platform.title})",
+        )  # fmt: skip
+    return node
 
 
 def _profile_rails(profile: Profile) -> tuple[int, float]:
@@ -212,7 +232,7 @@ def _network(report: Report, nics: list[Nic]) -> str:
 def _title(gpus: list[Gpu], links: list[float], rails: list[RailFacts], kind: str) -> str:
     name = next((gpu.name for gpu in gpus if gpu.name), "GPU")
     parts = [f"{len(gpus)}x {name}"]
-    if kind == "nvlink" and gpus:
+    if kind == "nvlink" and any(gpu.links for gpu in gpus):
         active = [sum(link.state in ("active", "sleep") for link in gpu.links) for gpu in gpus]
         parts.append(
             f"{min(active)} NVLinks each" if min(active) == max(active) else f"{min(active)} to {max(active)} NVLinks"
