@@ -64,6 +64,15 @@ def nvlink_gbyte_s(sm: int, version: Version) -> float:
     return 20.0 if sm >= 70 else 18.0
 
 
+def nvlink_wire_gbyte_s(sm: int, counted_gbyte_s: float) -> float:
+    """GB/s on the wire, one direction, of links that NCCL counts with less: 25 a link up to Hopper, then 50.
+
+    >>> round(nvlink_wire_gbyte_s(90, 18 * 20.6)), round(nvlink_wire_gbyte_s(100, 721.8))
+    (450, 900)
+    """
+    return counted_gbyte_s * (50.0 if sm >= 100 else 25.0) / nvlink_gbyte_s(sm, NEWEST)
+
+
 def pcie_gbyte_s(speed_gt_s: float, width: int) -> float:
     """GB/s of a PCIe link as NCCL counts it: width * speed / 80 in units of 100 Mb/s per lane."""
     lane = {2.5: 15, 5.0: 30, 8.0: 60, 16.0: 120, 32.0: 240, 64.0: 480}.get(speed_gt_s, 60)

@@ -7,7 +7,7 @@ from statistics import median
 
 from agent.model.measured import JudgedMeasurement, MeasuredAnswer, MeasuredTable, Measurement
 from agent.model.prediction import Recommendation
-from agent.recommend.constants import Version
+from agent.recommend.constants import Version, nvlink_wire_gbyte_s
 from agent.recommend.machine import NodeFacts
 from agent.recommend.predict import AS_IS, HEALTHY, MODELLED_FROM, Request, predict
 from agent.recommend.rails import NCCL_SHARE
@@ -18,8 +18,6 @@ GOOD, LOW, ABOVE, NOT_JUDGED = "good", "low", "above", "not-judged"
 _WORST = (ABOVE, LOW, GOOD, NOT_JUDGED)
 # Shares of the nominal rate that healthy links reach: nvbandwidth on HGX A100 and H200, perftest on 100 to 400 Gb/s
 _NVLINK_SHARE, _PCIE_SHARE, _RDMA_SHARE = (0.78, 0.88, 0.95), (0.74, 0.85, 0.93), (0.94, 0.97, 0.99)
-_NVLINK_NOMINAL = {70: 25.0, 80: 25.0, 90: 25.0, 100: 50.0}  # GB/s of one link, one direction, by generation
-_COUNTED = {70: 20.0, 80: 20.0, 90: 20.6, 100: 40.1}  # the same as NCCL counts it
 _LARGEST = 16 << 30  # bytes: what no message of any size exceeds
 _SIBLINGS = 0.9  # of the median of figures of the same test
 _HINT = "`recommend explain-log` with the output of NCCL_DEBUG=INFO shows what NCCL chose"
@@ -127,7 +125,7 @@ def _judge_copy(row: Measurement, node: NodeFacts) -> JudgedMeasurement:
     if "device_to_device" in row.what:
         if node.kind != "nvlink" or not node.sm:
             return _not_judged(row, "GPUs without NVLink: compare pairs with each other")
-        nominal = node.healthy_links * _NVLINK_NOMINAL[node.sm // 10 * 10] / _COUNTED[node.sm // 10 * 10]
+        nominal = nvlink_wire_gbyte_s(node.sm, node.healthy_links)
         return _by_share(row, nominal, _NVLINK_SHARE, ["an NVLink of the pair is down, or trained below its speed"])
     if "host" not in row.what or not node.rails:
         return _not_judged(row, "no nominal rate is known")

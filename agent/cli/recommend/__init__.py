@@ -7,5 +7,7 @@ from __future__ import annotations
 
 from agent.cli.recommend.explain_log import explain_log
 from agent.cli.recommend.machine import recommend as recommend
+from agent.cli.recommend.plan import plan
 
 recommend.command("explain-log")(explain_log)
+recommend.command("plan")(plan)

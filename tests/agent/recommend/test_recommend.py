@@ -10,7 +10,9 @@ import msgspec
 import pytest
 
 from agent.cli.main import run
+from agent.cli.request import ReportRequest
 from agent.model.node import Nccl, NcclSetting
+from agent.model.prediction import Recommendation
 from agent.model.report import Report
 from agent.outputs.grouping import describe_cost
 from agent.outputs.html.recommend import render_recommendation_page
@@ -147,6 +149,40 @@ def test_platforms_without_a_machine() -> None:
     assert [("healthy", "assumed", 32)] == [(row.case, row.known_by, row.ranks) for row in answer.predictions]
     assert [("not-modelled", None)] == [(row.known_by, row.busbw_gbyte_s) for row in alone.predictions]
     assert "--rails" in (alone.predictions[0].note or "")
+
+
+def test_a_topology_file_has_a_refusal_or_the_figures_of_a_platform(corpus: Path) -> None:
+    """Links that it does not list are not taken for none; a bridge's own uplink does not bound what is below it."""
+    files = corpus / "nccl-topo" / "azhpc-images"
+
+    def read(path: Path, profile: str = "auto") -> Recommendation:
+        request = ReportRequest(str(path), None, None, None, None, 30.0, None, True, profile=profile)
+        return answer_report(request.make_report()[0], Question("all_reduce", GIB, 4))
+
+    bare, filled = read(files / "ndv5-topo.xml"), read(files / "ndv5-topo.xml", "dgx-h100")
+    assert (["topology.gpus[].links"], None) == (bare.missing, bare.predictions[0].busbw_gbyte_s)
+    assert "bare metal" not in " ".join(row.reason for row in bare.not_needed)
+    assert ([], "assumed") == (filled.missing, filled.predictions[0].known_by)
+    assert 354 == pytest.approx(filled.predictions[0].busbw_gbyte_s, abs=1)
+    assert "dgx-h100" in filled.assumed[0]
+    tray = read(corpus / "measured" / "logs" / "gb300-oci-topo.xml")
+    assert 300 < (tray.predictions[0].busbw_gbyte_s or 0)
+
+
+@pytest.mark.parametrize(
+    ("profile", "kind", "figure", "known_by"),
+    [("mi300x-8", "xgmi", 315, "assumed"), ("ascend-a2", "hccs", 138, "assumed")],
+)
+def test_meshes_of_other_vendors(profile: str, kind: str, figure: float, known_by: str) -> None:
+    """A share of the links for all-reduce; no figure for what no public table has."""
+    facts = assume_node(load_profile(profile), None)
+    row = predict([facts], Request("all_reduce", GIB, 1), HEALTHY)
+    half = predict([facts._replace(links=(facts.links[0] / 2, *facts.links[1:]))], Request("all_reduce", GIB, 1), AS_IS)
+
+    assert (kind, known_by) == (row.bound and row.bound.kind, row.known_by)
+    assert figure == pytest.approx(row.busbw_gbyte_s, abs=1)
+    assert 0.5 == pytest.approx((half.busbw_gbyte_s or 0) / (row.busbw_gbyte_s or 1), abs=0.001)
+    assert predict([facts], Request("sendrecv", GIB, 1), HEALTHY).busbw_gbyte_s is None
 
 
 def test_several_nics_of_a_gpu_are_one_device() -> None:
