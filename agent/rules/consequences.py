@@ -92,10 +92,11 @@ def _parts(fault: Fail) -> list[Fail]:
 
 
 def _break_cycles(failures: Failures, units: Sequence[_Unit], direct: list[set[int]]) -> None:
-    """Of failures that explain each other, directly or through others, the weaker explains none of the stronger."""
-    below = [{units[number].owner for number in _follow(hit, units, direct)} for hit in direct]
-    for i, hit in enumerate(direct):
-        if i in below[i]:
+    """Of failures that explain each other, first directly, then through others, the weaker explains no stronger one."""
+    for through_others in (False, True):
+        reached = [_follow(hit, units, direct) if through_others else hit for hit in direct]
+        below = [{units[number].owner for number in hit} for hit in reached]
+        for i, hit in enumerate(direct):
             direct[i] = {n for n in hit if i not in below[units[n].owner] or _is_stronger(failures, i, units[n].owner)}
 
 
