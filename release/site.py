@@ -24,10 +24,28 @@ from agent.rules.catalogue import FAMILIES, every_rule
 from agent.rules.rule import Rule
 
 ROOT = Path(__file__).resolve().parent.parent
-FLEET = (
-    "--nodes 256 --seed 7 --mix h100-ib=0.7 --mix h200-roce=0.3 --fault gpu-link-narrow=3 --fault port-down=4 "
-    "--fault nvlink-fewer=2 --fault nic-firmware-node=6 --fault pfc-off=2 --fault stale=3"
-).split()
+FLEET = [
+    "--nodes",
+    "256",
+    "--seed",
+    "7",
+    "--mix",
+    "h100-ib=0.7",
+    "--mix",
+    "h200-roce=0.3",
+    "--fault",
+    "gpu-link-narrow=3",
+    "--fault",
+    "port-down=4",
+    "--fault",
+    "nvlink-fewer=2",
+    "--fault",
+    "nic-firmware-node=6",
+    "--fault",
+    "pfc-off=2",
+    "--fault",
+    "stale=3",
+]
 SAMPLE = ("8xh100-sxm-2s-8xcx7-ib-4nvsw", "gpu-width-x8")  # a machine of fixtures/hosts and a fault of fixtures/faults
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)#:\s]*)(#[^)\s]*)?\)")
 _PEERS = "tests/peers.tsv"

@@ -19,7 +19,7 @@ else:
 
 WORDS = tomllib.loads((ROOT / "tests" / "words.toml").read_text())["words"]
 PAGES = [*ROOT.glob("docs/*.md"), ROOT / "README.md", *(ROOT / "agent").rglob("*.md")]
-MODULES = [path for package in ("agent", "probes") for path in (ROOT / package).rglob("*.py")]
+MODULES = [path for package in ("agent", "probes", "release") for path in (ROOT / package).rglob("*.py")]
 # Names, and words of outputs that are quoted: of a file the texts in which a word may occur
 QUOTED = {
     "agent/outputs/verdict.py": ("cannot say OK",),
