@@ -29,7 +29,6 @@ FLEET = (
     *("--nodes", "256", "--seed", "7", "--mix", "h100-ib=0.7", "--mix", "h200-roce=0.3"),
     *(word for fault in _FAULTS.split() for word in ("--fault", fault)),
 )
-]
 SAMPLE = ("8xh100-sxm-2s-8xcx7-ib-4nvsw", "gpu-width-x8")  # a machine of fixtures/hosts and a fault of fixtures/faults
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)#:\s]*)(#[^)\s]*)?\)")
 _PEERS = "tests/peers.tsv"
