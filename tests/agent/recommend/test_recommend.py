@@ -11,6 +11,8 @@ import pytest
 
 from agent.cli.main import run
 from agent.cli.request import ReportRequest
+from agent.config import Configuration
+from agent.diagnose import evaluate_report
 from agent.model.node import Nccl, NcclSetting
 from agent.model.prediction import Recommendation
 from agent.model.report import Report
@@ -21,7 +23,7 @@ from agent.outputs.text.page import render_page
 from agent.outputs.text.recommend import describe_bound, render_recommendation
 from agent.platforms.profiles import load_profile
 from agent.recommend.answer import Question, answer_job, answer_profile, answer_report
-from agent.recommend.cost import find_costs
+from agent.recommend.cost import add_costs, find_costs
 from agent.recommend.machine import assume_node, read_node
 from agent.recommend.predict import AS_IS, HEALTHY, Request, predict, version_of
 from agent.recommend.rails import merge_rails
@@ -296,3 +298,20 @@ def test_published_measurements_are_met(corpus: Path) -> None:
     assert statistics.median(abs(row.error) for row in middle) <= 0.1
     assert sum(row.inside for row in known) >= 0.8 * len(known)
     assert "| nvs-1n | all_reduce | >= 1 GB |" in "\n".join(summarize(rows))
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "nodes", "percent"),
+    [("NCCL_NVLS_ENABLE", "0", 1, 23.9), ("NCCL_NET_GDR_LEVEL", "LOC", 4, 66.7)],
+)
+def test_a_setting_that_is_a_finding_has_its_measured_cost(
+    setting: str, value: str, nodes: int, percent: float
+) -> None:
+    """By the public measurement, on this machine's healthy figure."""
+    healthy = with_settings(scan_machine(H100), **{setting: value})
+    report = add_costs(evaluate_report(healthy, Configuration(), "auto"))
+    (finding,) = [row for row in report.findings if row.rule == "gdr-disabled-by-env"]
+
+    assert finding.cost is not None
+    assert (nodes, percent, "measured") == (finding.cost.nodes, finding.cost.percent, finding.cost.known_by)
+    assert describe_cost(finding)
