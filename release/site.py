@@ -24,28 +24,11 @@ from agent.rules.catalogue import FAMILIES, every_rule
 from agent.rules.rule import Rule
 
 ROOT = Path(__file__).resolve().parent.parent
-FLEET = [
-    "--nodes",
-    "256",
-    "--seed",
-    "7",
-    "--mix",
-    "h100-ib=0.7",
-    "--mix",
-    "h200-roce=0.3",
-    "--fault",
-    "gpu-link-narrow=3",
-    "--fault",
-    "port-down=4",
-    "--fault",
-    "nvlink-fewer=2",
-    "--fault",
-    "nic-firmware-node=6",
-    "--fault",
-    "pfc-off=2",
-    "--fault",
-    "stale=3",
-]
+_FAULTS = "gpu-link-narrow=3 port-down=4 nvlink-fewer=2 nic-firmware-node=6 pfc-off=2 stale=3"
+FLEET = (
+    *("--nodes", "256", "--seed", "7", "--mix", "h100-ib=0.7", "--mix", "h200-roce=0.3"),
+    *(word for fault in _FAULTS.split() for word in ("--fault", fault)),
+)
 SAMPLE = ("8xh100-sxm-2s-8xcx7-ib-4nvsw", "gpu-width-x8")  # a machine of fixtures/hosts and a fault of fixtures/faults
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)#:\s]*)(#[^)\s]*)?\)")
 _PEERS = "tests/peers.tsv"
